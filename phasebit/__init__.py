@@ -1,0 +1,32 @@
+"""The machine behind The Phase Bit: producers, consumers and the barriers between them.
+
+Names are loaded on first use, so that the pure-Python layer (``pipeline``,
+``timeline``, ``mbarrier``) imports in a browser that has no NumPy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME: dict[str, str] = {}
+"""Public name -> the module that defines it."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'phasebit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext phasebit``: see :mod:`phasebit.notebook`."""
+    from phasebit import notebook
+
+    notebook.load(shell)
