@@ -24,7 +24,7 @@ from phasebit.runtime.protocol import CONTROL_BYTES, Space
 
 PAGE = 4096
 #: Where the program maps device memory. Free on Linux for x86-64 and 48-bit AArch64.
-BASE = 0x2000_0000_0000
+BASE = 0x7000_0000_0000
 #: Bytes of address space. Untouched pages cost nothing.
 SPAN = 1 << 36
 

@@ -100,7 +100,7 @@ class Device:
             handler = self._handlers[Op(op)]
         except (KeyError, ValueError):
             raise ValueError(f"unknown operation {op} from the program's runtime") from None
-        if self.fault and op not in (Op.HELLO, Op.PROPERTIES, Op.ATTRIBUTE):
+        if self.fault and op not in (Op.HELLO, Op.PROPERTIES, Op.ATTRIBUTE, Op.RANGE):
             if op == Op.LAUNCH:
                 self.memory.finished += 1
             return Reply(self.fault) if op < Op.CALLS else None

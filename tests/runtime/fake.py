@@ -104,6 +104,11 @@ def cluster(k: Kernels) -> Outcome:
     return Outcome()
 
 
+def busy(k: Kernels) -> Outcome:
+    time.sleep(0.2)
+    return Outcome(clocks=200_000_000)
+
+
 def nothing(k: Kernels) -> Outcome:
     return Outcome(clocks=100)
 
@@ -111,7 +116,8 @@ def nothing(k: Kernels) -> Outcome:
 KERNELS: dict[str, Callable[[Kernels], Outcome]] = {
     item.__name__: item
     for item in (
-        increment, scale, say, stray, endless, until_flag, cooperative, cluster, nothing,
+        increment, scale, say, stray, endless, until_flag, cooperative, cluster, busy,
+        nothing,
     )
 }  # fmt: skip
 

@@ -7,14 +7,14 @@
 enum { VERSION = 13000 };
 
 API cudaError_t cudaGetDeviceCount(int *count) {
-    struct guard guard __attribute__((cleanup(leave))) = enter();
+    struct guard guard __attribute__((cleanup(leave))) = enter(true);
     if (count)
         *count = guard.error == cudaErrorNoDevice ? 0 : 1;
     return fail(guard.error ? guard.error : count ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 API cudaError_t cudaGetDevice(int *device) {
-    ENTER();
+    ENTER_FAULTLESS();
     if (!device)
         return fail(cudaErrorInvalidValue);
     *device = 0;
@@ -22,7 +22,7 @@ API cudaError_t cudaGetDevice(int *device) {
 }
 
 API cudaError_t cudaSetDevice(int device) {
-    ENTER();
+    ENTER_FAULTLESS();
     return fail(device ? cudaErrorInvalidDevice : cudaSuccess);
 }
 
@@ -42,7 +42,7 @@ API cudaError_t cudaSetValidDevices(int *devices, int count) {
 }
 
 API cudaError_t cudaGetDeviceProperties(void *properties, int device) {
-    ENTER();
+    ENTER_FAULTLESS();
     if (device)
         return fail(cudaErrorInvalidDevice);
     if (!properties)
@@ -52,7 +52,7 @@ API cudaError_t cudaGetDeviceProperties(void *properties, int device) {
 }
 
 API cudaError_t cudaDeviceGetAttribute(int *value, int attribute, int device) {
-    ENTER();
+    ENTER_FAULTLESS();
     if (device)
         return fail(cudaErrorInvalidDevice);
     if (!value || attribute < 0)
@@ -73,11 +73,13 @@ API cudaError_t cudaDeviceSynchronize(void) {
 
 /* Everything on the device goes: memory, modules, times. */
 API cudaError_t cudaDeviceReset(void) {
-    ENTER();
+    ENTER_FAULTLESS();
     cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX);
     flush_printed();
-    if (error)
-        return fail(error);
+    if (error) {
+        forget_device();
+        return cudaSuccess;
+    }
     uint64_t answer[2];
     error = CALL(OP_HELLO, answer, sizeof answer, 0);
     close_pages(answer[0], answer[1]);
@@ -94,12 +96,13 @@ API cudaError_t cudaRuntimeGetVersion(int *version) {
 
 API cudaError_t cudaDriverGetVersion(int *version) { return cudaRuntimeGetVersion(version); }
 
-/* Sizes that programs set and read back. The emulator has no such limits. */
-static size_t limits[] = {1024, 1 << 20, 8 << 20, 2, 2048, 128, 0};
+/* Sizes that programs set and read back; an H200's values. The emulator has no such limits. */
+enum { SYNC_DEPTH = 3 }; /* gone since CUDA 12 */
+static size_t limits[] = {1024, 8650752, 8 << 20, 0, 2048, 64, 0};
 
 API cudaError_t cudaDeviceSetLimit(int limit, size_t value) {
     ENTER();
-    if (limit < 0 || (size_t)limit >= COUNT(limits))
+    if (limit < 0 || (size_t)limit >= COUNT(limits) || limit == SYNC_DEPTH)
         return fail(cudaErrorUnsupportedLimit);
     limits[limit] = value;
     return cudaSuccess;
@@ -107,7 +110,7 @@ API cudaError_t cudaDeviceSetLimit(int limit, size_t value) {
 
 API cudaError_t cudaDeviceGetLimit(size_t *value, int limit) {
     ENTER();
-    if (limit < 0 || (size_t)limit >= COUNT(limits))
+    if (limit < 0 || (size_t)limit >= COUNT(limits) || limit == SYNC_DEPTH)
         return fail(cudaErrorUnsupportedLimit);
     if (!value)
         return fail(cudaErrorInvalidValue);

@@ -2,6 +2,14 @@
 #include "runtime.h"
 #include <string.h>
 
+/* 48 KiB with the static part, or what the program asked for; less than 48 KiB is a limit too. */
+uint64_t dynamic_shared_allowed(const struct kernel *kernel) {
+    enum { USUAL = 49152 };
+    if (kernel->dynamic_shared)
+        return kernel->dynamic_shared;
+    return kernel->facts.shared < USUAL ? USUAL - kernel->facts.shared : 0;
+}
+
 API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *answer, const void *function) {
     ENTER();
     cudaError_t error;
@@ -11,7 +19,6 @@ API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *answer, const v
     if (!answer)
         return fail(cudaErrorInvalidValue);
     const struct facts *facts = &kernel->facts;
-    uint64_t usual = facts->shared < 49152 ? 49152 - facts->shared : 0;
     *answer = (struct cudaFuncAttributes){
         .sharedSizeBytes = facts->shared,
         .constSizeBytes = facts->constant,
@@ -20,7 +27,7 @@ API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *answer, const v
         .numRegs = facts->registers,
         .ptxVersion = facts->capability,
         .binaryVersion = facts->capability,
-        .maxDynamicSharedSizeBytes = kernel->dynamic_shared ? kernel->dynamic_shared : usual,
+        .maxDynamicSharedSizeBytes = dynamic_shared_allowed(kernel),
         .preferredShmemCarveout = kernel->carveout,
         .clusterDimMustBeSet = facts->cluster[0] != 0,
         .requiredClusterWidth = facts->cluster[0],
@@ -146,6 +153,7 @@ API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *shared, const 
     uint64_t answer[2] = {0};
     error =
         CALL(OP_OCCUPANCY, answer, sizeof answer, kernel->facts.number, threads, 0, blocks);
-    *shared = answer[1];
+    uint64_t allowed = dynamic_shared_allowed(kernel);
+    *shared = answer[1] < allowed ? answer[1] : allowed;
     return fail(error);
 }

@@ -39,14 +39,12 @@ cudaError_t check_shape(const struct kernel *kernel, const struct shape *shape) 
     const struct facts *facts = &kernel->facts;
     dim3 grid = shape->grid, block = shape->block, cluster = shape->cluster;
     if (!volume(grid) || grid.x > INT32_MAX || grid.y > 65535 || grid.z > 65535)
-        return cudaErrorInvalidConfiguration;
-    if (!volume(block) || block.x > 1024 || block.y > 1024 || block.z > 64 || volume(block) > 1024)
-        return cudaErrorInvalidConfiguration;
+        return cudaErrorInvalidValue;
+    if (!volume(block) || block.x > 1024 || block.y > 1024 || block.z > 64)
+        return cudaErrorInvalidValue;
     if (volume(block) > facts->max_threads)
         return cudaErrorInvalidValue;
-    uint64_t allowed = kernel->dynamic_shared;
-    uint64_t usual = facts->shared < 49152 ? 49152 - facts->shared : 0;
-    if (shape->shared > (allowed > usual ? allowed : usual))
+    if (shape->shared > dynamic_shared_allowed(kernel))
         return cudaErrorInvalidValue;
     if (volume(cluster) > 1) {
         unsigned most = kernel->non_portable_cluster ? LARGEST_CLUSTER : PORTABLE_CLUSTER;

@@ -38,7 +38,7 @@ API cudaError_t cudaMalloc(void **pointer, size_t size) {
 
 API cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned flags) {
     ENTER();
-    if (!size || (flags != 1 && flags != 2)) /* global, host */
+    if (flags != 1 && flags != 2) /* global, host */
         return fail(cudaErrorInvalidValue);
     return fail(allocate(pointer, size, SPACE_MANAGED));
 }
@@ -110,8 +110,6 @@ API cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
     ENTER();
     if (!find_stream(stream))
         return fail(cudaErrorInvalidResourceHandle);
-    if (!pointer)
-        return fail(cudaErrorInvalidValue);
     return fail(release(pointer, 1 << SPACE_DEVICE));
 }
 
@@ -129,10 +127,10 @@ API cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
 /* Hints: true memory has one place here. The pointer must still be right. */
 static cudaError_t hint(const void *pointer, size_t size) {
     uint64_t range[3];
-    if (CALL(OP_RANGE, range, sizeof range, (uint64_t)pointer) || range[2] != SPACE_MANAGED ||
-        (uint64_t)pointer + size > range[0] + range[1])
-        return sticky_error() ? sticky_error() : cudaErrorInvalidValue;
-    return cudaSuccess;
+    cudaError_t error = CALL(OP_RANGE, range, sizeof range, (uint64_t)pointer);
+    if (!error && (range[2] != SPACE_MANAGED || (uint64_t)pointer + size > range[0] + range[1]))
+        error = cudaErrorInvalidValue;
+    return error;
 }
 
 API cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t size, struct cudaMemLocation where,

@@ -134,7 +134,7 @@ static cudaError_t locate(struct variable *variable) {
 
 /* Called where host code first touches a __managed__ variable, often before main. */
 API char __cudaInitModule(void **handle) {
-    struct guard guard __attribute__((cleanup(leave))) = enter();
+    struct guard guard __attribute__((cleanup(leave))) = enter(false);
     for (struct variable *v = variables; v && !guard.error; v = v->next)
         if (v->managed && !v->address && (void **)v->module == handle)
             guard.error = locate(v);
@@ -180,7 +180,7 @@ struct kernel *find_kernel(const void *function, cudaError_t *error) {
             if (kernel->host && (kernel->host == function || kernel == function))
                 break;
     if (!kernel || !function) {
-        *error = cudaErrorInvalidDeviceFunction;
+        *error = cudaErrorInvalidResourceHandle;
         return NULL;
     }
     recent = kernel;

@@ -27,10 +27,13 @@ cudaError_t missing(const char *call);
 struct guard {
     cudaError_t error;
 };
-struct guard enter(void);
+struct guard enter(bool faultless);
 void leave(struct guard *guard);
-#define ENTER()                                                                                    \
-    struct guard guard_ __attribute__((cleanup(leave))) = enter();                                 \
+#define ENTER() ENTER_AS(false)
+/* For the calls that a program may still make when a kernel has failed. */
+#define ENTER_FAULTLESS() ENTER_AS(true)
+#define ENTER_AS(faultless)                                                                        \
+    struct guard guard_ __attribute__((cleanup(leave))) = enter(faultless);                        \
     if (guard_.error)                                                                              \
         return fail(guard_.error)
 
@@ -44,8 +47,7 @@ void post_device(enum op op, const uint64_t *words, size_t count, const void *by
 #define CALL(op, reply, capacity, ...) call_device(op, WORDS(__VA_ARGS__), NULL, 0, reply, capacity)
 #define POST(op, ...) post_device(op, WORDS(__VA_ARGS__), NULL, 0)
 
-/* The error that a kernel left, once this half has heard of it; it stays. */
-cudaError_t sticky_error(void);
+void forget_device(void);
 /* Write what kernels printed, as a GPU does at synchronising calls. */
 void flush_printed(void);
 /* How many launches were sent, and how many are finished (read without asking). */
@@ -108,6 +110,9 @@ struct variable *find_variable(const void *symbol, cudaError_t *error);
 /* Send modules not sent yet; after the first connection, before any question about them. */
 void send_modules(void);
 void forget_device_answers(void);
+
+/* function.c */
+uint64_t dynamic_shared_allowed(const struct kernel *kernel);
 
 /* stream.c */
 struct stream {

@@ -23,7 +23,6 @@ static bool launch_blocking; /* CUDA_LAUNCH_BLOCKING=1 */
 static char *printed;
 static size_t printed_size;
 
-cudaError_t sticky_error(void) { return fault; }
 bool connected(void) { return device >= 0; }
 uint64_t launches_sent(void) { return sent_launches; }
 uint64_t launches_finished(void) { return device < 0 ? 0 : *finished_word(); }
@@ -97,7 +96,8 @@ static cudaError_t receive_reply(void *reply, size_t capacity) {
             break;
         keep_printed(head.bytes);
     }
-    fault = head.fault;
+    if (fault != cudaErrorDevicesUnavailable)
+        fault = head.fault;
     size_t taken = head.bytes < capacity ? head.bytes : capacity;
     receive(reply, taken);
     for (size_t left = head.bytes - taken; left;) {
@@ -106,7 +106,7 @@ static cudaError_t receive_reply(void *reply, size_t capacity) {
         receive(rest, part);
         left -= part;
     }
-    return fault ? fault : head.status;
+    return head.status;
 }
 
 cudaError_t call_device(enum op op, const uint64_t *words, size_t count, const void *bytes,
@@ -159,14 +159,20 @@ static cudaError_t connect_device(void) {
     return cudaSuccess;
 }
 
-struct guard enter(void) {
+/* The context died of an error: on an H200 the reset itself succeeds, and nothing after it. */
+void forget_device(void) {
+    if (fault)
+        fault = cudaErrorDevicesUnavailable;
+}
+
+struct guard enter(bool faultless) {
     pthread_mutex_lock(&lock);
     struct guard guard = {cudaSuccess};
     if (device < 0)
         guard.error = connect_device();
     else if (getpid() != owner)
         guard.error = cudaErrorInitializationError; /* forked after the device was opened */
-    else
+    else if (!faultless || fault == cudaErrorDevicesUnavailable)
         guard.error = fault;
     if (!guard.error)
         send_modules();
