@@ -470,13 +470,14 @@ class _Machine:
             if not filled:
                 raise _Broken(
                     Kind.READ_TOO_EARLY,
-                    f"{self.names[thread]} reads slot {step.on} while item {item} is being "
-                    "written into it",
+                    f"{self.names[thread]} reads {self.part_of(step, index)} while item {item} "
+                    "is being written into it",
                 )
             if item < 0:
                 raise _Broken(
                     Kind.READ_TOO_EARLY,
-                    f"{self.names[thread]} reads slot {step.on}, which was never filled",
+                    f"{self.names[thread]} reads {self.part_of(step, index)} before anything "
+                    "was written into it",
                 )
             if item != due or not unread >> thread & 1:
                 again = " again" if item < due else ""
@@ -486,6 +487,11 @@ class _Machine:
                     f"item {due} was due",
                 )
         return state
+
+    def part_of(self, step: Step, index: int) -> str:
+        if self.system.parts == 1:
+            return f"slot {step.on}"
+        return f"part {index % self.system.parts} of slot {step.on}"
 
     def land(self, state: _State, number: int, landing: Step) -> _State:
         """An asynchronous copy has written its part and completes its bytes."""
@@ -546,7 +552,10 @@ class _Machine:
             reasons.append(f"{pending} of {expected} arrivals missing, {self.helpers(state, step)}")
         if tx:
             reasons.append(f"{tx} bytes outstanding, no copy is in flight")
-        return f"waits for phase {phase} (parity {step.value}) of {step.on}: " + "; ".join(reasons)
+        return (
+            f"waits for parity {step.value} of {step.on}, which is in phase {phase}: "
+            + "; ".join(reasons)
+        )
 
     def helpers(self, state: _State, step: Step) -> str:
         """Who could still arrive on the barrier that ``step`` waits for."""
