@@ -27,7 +27,7 @@ endif
 SOURCES := _config.yml _toc.yml $(shell find book phasebit kernels records -type f \
 	-not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*' -not -name '.*')
 
-JUPYTER_BOOK := $(PY) -m jupyter_book build . -n -W --keep-going --all -q
+JUPYTER_BOOK := $(VENV)/bin/jupyter-book build . -n -W --keep-going --all -q
 
 .PHONY: help setup book site test bench record serve clean pin
 .DEFAULT_GOAL := help
