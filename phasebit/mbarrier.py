@@ -70,13 +70,14 @@ class Rule(Enum):
 class MbarrierError(RuntimeError):
     """A program used a barrier in a way that the PTX ISA leaves undefined.
 
-    ``rule`` is the rule that was broken, ``barrier`` the name of the barrier.
-    The barrier is left as it was before the operation.
+    ``barrier`` is its name, ``what`` the operation and why it cannot be, ``rule``
+    the rule. The barrier is left as it was before the operation.
     """
 
     def __init__(self, barrier: str, what: str, rule: Rule) -> None:
         super().__init__(f"{barrier}: {what}; {rule.text} (PTX ISA {rule.section})")
         self.barrier = barrier
+        self.what = what
         self.rule = rule
 
 
