@@ -11,6 +11,7 @@ FLAGS = (
     "--disable-component-update --disable-sync"
 ).split()
 
+THEMES = ("light", "dark")
 WIDTHS = {"desktop": 1280, "phone": 390}
 
 LEAST_CONTRAST = 4.5  # WCAG 2.2, success criterion 1.4.3, text of ordinary size
@@ -121,21 +122,24 @@ class Watch:
             route.abort()
 
 
-def look(browser: Browser, base: str, path: str, *, theme: str = "light", width: int = 1280) -> list[str]:
-    """What is wrong with a page of the site at ``base``, in one theme at one width."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=theme  # type: ignore[arg-type]
-    )
+def look(browser: Browser, base: str, path: str) -> list[str]:
+    """What is wrong with a page of the site at ``base``: light and dark, desktop and phone."""
+    page = browser.new_page(color_scheme="light")
     try:
-        page = context.new_page()
         watch = Watch(base)
         watch.attach(page)
         page.goto(base + path, wait_until="load")
         page.evaluate("scrollTo(0, document.body.scrollHeight)")
         page.wait_for_load_state("networkidle")
-        wrong = [*watch.wrong]
-        for check in (OVERFLOW, PICTURES, DOUBLE_IDS):
-            wrong += page.evaluate(check)
-        return wrong + page.evaluate(CONTRAST, LEAST_CONTRAST)
+        wrong = page.evaluate(PICTURES) + page.evaluate(DOUBLE_IDS)
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            for device, width in WIDTHS.items():
+                page.set_viewport_size({"width": width, "height": 900})
+                found = page.evaluate(OVERFLOW)
+                if device == "desktop":  # colours do not depend on the width
+                    found += page.evaluate(CONTRAST, LEAST_CONTRAST)
+                wrong += [f"{theme}, {device}: {one}" for one in found]
+        return watch.wrong + wrong
     finally:
-        context.close()
+        page.close()
