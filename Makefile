@@ -12,7 +12,7 @@ PIP    := $(PY) -m pip install --disable-pip-version-check --progress-bar off -q
 # UNPINNED=1 installs the newest versions that requirements.in allows.
 REQUIREMENTS := $(if $(UNPINNED),requirements.in,requirements.txt)
 
-SETUP := $(VENV)/.packages $(VENV)/.phasebit $(VENV)/.fonts .vendor/.done
+SETUP := $(VENV)/.packages $(VENV)/.phasebit $(VENV)/.quiet .vendor/.done
 ifeq ($(shell command -v npm),)
 .vendor/.done: $(VENV)/.node
 endif
@@ -27,7 +27,7 @@ endif
 SOURCES := _config.yml _toc.yml $(shell find book phasebit kernels records -type f \
 	-not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*' -not -name '.*')
 
-JUPYTER_BOOK := $(VENV)/bin/jupyter-book build . -n -W --keep-going --all -q
+JUPYTER_BOOK := $(VENV)/bin/jupyter-book build . -n -W --keep-going --all
 
 .PHONY: help setup book site test bench record serve clean pin
 .DEFAULT_GOAL := help
@@ -92,10 +92,13 @@ $(VENV)/.phasebit: pyproject.toml $(VENV)/.packages
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Matplotlib lists the machine's fonts once and says so on the way; a notebook's
-# output is no place for that.
-$(VENV)/.fonts: $(VENV)/.packages
+# Two things that would speak up on first use, in a notebook or in the middle of a
+# build: Matplotlib lists the machine's fonts, and a kernel warns that it talks to its
+# client over this machine's loopback without encryption.
+$(VENV)/.quiet: $(VENV)/.packages
 	@$(PY) -c 'import matplotlib.font_manager' 2>/dev/null
+	@mkdir -p $(VENV)/etc/ipython
+	@echo 'c.IPKernelApp.log_level = "ERROR"' > $(VENV)/etc/ipython/ipython_kernel_config.py
 	@touch $@
 
 $(VENV)/.nvcc: requirements-cuda.txt $(VENV)/.packages
@@ -131,5 +134,5 @@ _build/.book: $(SETUP) $(SOURCES)
 _build/.site: $(SETUP) $(SOURCES)
 	@echo "Rendering the pages from saved outputs (less than a minute)"
 	@rm -rf _build/.book _build/html _build/.doctrees _build/jupyter_execute
-	@PHASEBIT_EXECUTE=off $(JUPYTER_BOOK)
+	@PHASEBIT_EXECUTE=off $(JUPYTER_BOOK) -q
 	@touch $@

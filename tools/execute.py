@@ -44,8 +44,10 @@ def merge_streams(notebook: nbformat.NotebookNode) -> None:
         merged: list[nbformat.NotebookNode] = []
         for output in cell.get("outputs", []):
             last = merged[-1] if merged else None
-            if last and output.output_type == last.output_type == "stream" and (
-                output.name == last.name
+            if (
+                last
+                and output.output_type == last.output_type == "stream"
+                and (output.name == last.name)
             ):
                 last.text += output.text
             else:

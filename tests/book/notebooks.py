@@ -51,5 +51,7 @@ def texts(cell: Cell) -> list[str]:
         elif output["output_type"] == "error":
             said.append("\n".join(output["traceback"]))
         else:
-            said += ["".join(part) for part in output["data"].values() if not isinstance(part, dict)]
+            said += [
+                "".join(part) for part in output["data"].values() if not isinstance(part, dict)
+            ]
     return said

@@ -27,7 +27,9 @@ def foreign(text: str, *, owner_and_name: str = OWNER_AND_NAME) -> list[str]:
         match[0]
         for match in _OURS.finditer(text)
         if match[2] != owner_and_name
-        and (match[2].startswith(f"{owner}/") or match[2].endswith(f"/{name}") or "phase" in match[2])
+        and (
+            match[2].startswith(f"{owner}/") or match[2].endswith(f"/{name}") or "phase" in match[2]
+        )
     ]
 
 
@@ -60,8 +62,12 @@ def test_it_is_named_where_readers_look(name: str) -> None:
 
 
 def test_a_slip_is_found() -> None:
-    assert foreign("git+https://github.com/else/the-phase-bit@main", owner_and_name="a/the-phase-bit")
+    assert foreign(
+        "git+https://github.com/else/the-phase-bit@main", owner_and_name="a/the-phase-bit"
+    )
     assert foreign("https://github.com/a/other/x", owner_and_name="a/the-phase-bit")
-    assert not foreign("https://github.com/a/the-phase-bit/actions", owner_and_name="a/the-phase-bit")
+    assert not foreign(
+        "https://github.com/a/the-phase-bit/actions", owner_and_name="a/the-phase-bit"
+    )
     assert not foreign('"https://github.com/a/the-phase-bit"', owner_and_name="a/the-phase-bit")
     assert not foreign("https://github.com/NVIDIA/cccl", owner_and_name="a/the-phase-bit")

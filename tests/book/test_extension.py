@@ -14,10 +14,10 @@ from .notebooks import ROOT
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
-from phasebit_book import execution, lab, tiers  # noqa: E402
-from phasebit_book.inline_svg import inline  # noqa: E402
-from phasebit_book.numbers import chapter_number  # noqa: E402
-from sphinx.errors import ConfigError  # noqa: E402
+from phasebit_book import execution, lab, tiers
+from phasebit_book.inline_svg import inline
+from phasebit_book.numbers import chapter_number
+from sphinx.errors import ConfigError
 
 SVG = """<?xml version="1.0"?><!DOCTYPE svg PUBLIC "x" "y">
 <svg role="img" aria-labelledby="t d"><title id="t">A</title><style>*{fill:red} .a, b{x:y}</style>
@@ -39,7 +39,7 @@ def test_two_inlined_pictures_share_no_id() -> None:
 
 @pytest.mark.parametrize("svg", ["<p>no</p>", "<svg>", "<svg><style>@media x{a{}}</style></svg>"])
 def test_what_cannot_be_inlined_is_refused(svg: str) -> None:
-    with pytest.raises(ValueError, match="the picture|at-rule"):
+    with pytest.raises(ValueError, match=r"the picture|at-rule"):
         inline(svg, "n")
 
 
@@ -74,12 +74,15 @@ def test_the_lab_archive_runs_with_nothing_but_python(tmp_path: Path) -> None:
         "import lab\n"
         "good = lab.show(producers=1, consumers=1, slots=2, produce=4, consume=4, jobs=6)\n"
         "assert good['svg'].startswith('<svg') and '6 jobs in' in good['numbers'], good\n"
-        "for bad in ({'slots': 0}, {'produce': ''}, {'slots': 1000}, {'jobs': 0}, {'see_full': -1}):\n"
+        "for bad in ({'slots': 0}, {'produce': ''}, {'slots': 1000}, {'jobs': 0},\n"
+        "            {'see_full': -1}):\n"
         "    p = dict(producers=1, consumers=1, slots=2, produce=4, consume=4, jobs=6) | bad\n"
         "    answer = lab.show(**p)\n"
         "    assert set(answer) == {'error'} and answer['error'].startswith(*bad), answer\n"
     )
-    run = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stderr
 
 

@@ -33,7 +33,11 @@ SMALL: dict[str, Any] = {
             "execution_count": 1,
             "source": "print('verdict: OK')\nprint('⏱ 1 ms')",
             "outputs": [
-                {"output_type": "stream", "name": "stdout", "text": "verdict: OK\n⏱ 7 ms, recorded\n"}
+                {
+                    "output_type": "stream",
+                    "name": "stdout",
+                    "text": "verdict: OK\n⏱ 7 ms, recorded\n",
+                }
             ],
         },
     ],
@@ -123,7 +127,9 @@ def test_nbval_finds_a_changed_verdict_in_every_chapter(path: Path, tmp_path: Pa
     def plant(notebook: dict[str, Any]) -> None:
         change_first_verdict(notebook)
         cells = notebook["cells"]
-        last = next(i for i, c in enumerate(cells) if "(changed)" in json.dumps(c.get("outputs", "")))
+        last = next(
+            i for i, c in enumerate(cells) if "(changed)" in json.dumps(c.get("outputs", ""))
+        )
         del cells[last + 1 :]
 
     answer = nbval(book(tmp_path, json.loads(path.read_text(encoding="utf-8")), plant))

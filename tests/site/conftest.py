@@ -36,8 +36,9 @@ def site() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[object]:
-    from conftest import chromium
     from playwright.sync_api import sync_playwright
+
+    from conftest import chromium
 
     from .look import FLAGS
 

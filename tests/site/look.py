@@ -6,10 +6,18 @@ from dataclasses import dataclass, field
 
 from playwright.sync_api import Browser, Page
 
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+FLAGS = tuple(
+    f"--{flag}"
+    for flag in (
+        "no-sandbox",
+        "disable-gpu",
+        "disable-quic",
+        "no-first-run",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+    )
+)
 
 THEMES = ("light", "dark")
 WIDTHS = {"desktop": 1280, "phone": 390}
@@ -58,7 +66,8 @@ CONTRAST = """(least) => {
   const over = (top, below, opacity = 1) =>
     [0, 1, 2].map((i) => top[i] * top[3] * opacity + below[i] * (1 - top[3] * opacity));
   const light = (c) => {
-    const [r, g, b] = c.map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = c.map((v) => v / 255)
+      .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const page = (node) => {

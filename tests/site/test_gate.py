@@ -8,7 +8,8 @@ from .conftest import served
 
 pytestmark = pytest.mark.site
 
-GOOD = '<p>Words.</p><svg role="img" width="90" height="30"><title>t</title><text y="20">ink</text></svg>'
+SVG = '<svg role="img" width="90" height="30"><title>t</title>%s</svg>'
+GOOD = "<p>Words.</p>" + SVG % '<text y="20">ink</text>'
 PLANTED = {
     "wide page": ('<div style="width:3000px">wide</div>', "wider than the screen"),
     "missing picture": ('<img src="none.png" alt="none">', "missing picture"),
@@ -17,17 +18,15 @@ PLANTED = {
         "picture without words",
     ),
     "outside picture": ('<img src="http://example.org/a.png" alt="a">', "request to another host"),
-    "outside script": ('<script src="http://example.org/a.js"></script>', "request to another host"),
+    "outside script": (
+        '<script src="http://example.org/a.js"></script>',
+        "request to another host",
+    ),
     "console error": ("<script>console.error('oh')</script>", "console: oh"),
     "script error": ("<script>throw new Error('oh')</script>", "script: oh"),
-    "pale letters": (
-        '<svg role="img" width="90" height="30"><title>t</title>'
-        '<text y="20" fill="#ddd">pale</text></svg>',
-        'of "pale"',
-    ),
+    "pale letters": (SVG % '<text y="20" fill="#ddd">pale</text>', 'of "pale"'),
     "letters on a dark box": (
-        '<svg role="img" width="90" height="30"><title>t</title>'
-        '<rect width="90" height="30" fill="#222"/><text y="20" x="9">dark</text></svg>',
+        SVG % '<rect width="90" height="30" fill="#222"/><text y="20" x="9">dark</text>',
         'of "dark"',
     ),
     "svg without a title": ('<svg role="img" width="90" height="30"></svg>', "without a title"),

@@ -56,7 +56,15 @@ def test_a_reader_changes_numbers_and_sees_the_timeline_move(lab) -> None:
 
     fields = {
         name: int(lab.locator(f"input[name={name}]").input_value())
-        for name in ("producers", "consumers", "slots", "produce", "consume", "see_full", "see_empty")
+        for name in (
+            "producers",
+            "consumers",
+            "slots",
+            "produce",
+            "consume",
+            "see_full",
+            "see_empty",
+        )
     }
     jobs = int(lab.locator("input[name=jobs]").input_value())
     expected = simulate(Pipeline(**fields), jobs=jobs)

@@ -37,7 +37,9 @@ def test_a_chapter_opens_in_colab_and_downloads_as_a_notebook(browser, site, pag
     notebook = page.removesuffix(".html") + ".ipynb"
     colab = tab.locator("a[href*='colab.research.google.com']").first.get_attribute("href")
     owner_and_name = address().removeprefix("https://github.com/")
-    assert colab == f"https://colab.research.google.com/github/{owner_and_name}/blob/main/{notebook}"
+    assert (
+        colab == f"https://colab.research.google.com/github/{owner_and_name}/blob/main/{notebook}"
+    )
     source = tab.locator("a.btn-download-source-button").first
     answer = tab.request.get(source.evaluate("a => a.href"))
     assert answer.ok and answer.json()["nbformat"] == 4

@@ -36,9 +36,7 @@ def inline(svg: str, name: str) -> str:
         raise ValueError("the picture does not begin with <svg and end with </svg>")
     svg = _ID.sub(rf'id="{name}-\1"', svg)
     svg = _REFERENCE.sub(rf"\1{name}-\2", svg)
-    svg = _LABELS.sub(
-        lambda m: m[1] + " ".join(f"{name}-{label}" for label in m[2].split()), svg
-    )
+    svg = _LABELS.sub(lambda m: m[1] + " ".join(f"{name}-{label}" for label in m[2].split()), svg)
     svg = _STYLE.sub(lambda m: m[1] + _confine(m[2], name) + m[3], svg)
     # tabindex: a picture wider than the page scrolls, with the keyboard too.
     return f'<div class="pb-picture" id="{name}" tabindex="0">{svg}</div>'

@@ -78,9 +78,14 @@ class TierTable(SphinxDirective):
             if not title[:1].isdigit():
                 title = f"{chapter.number}. {title}"
             link = addnodes.pending_xref(
-                "", nodes.inline(text=title),
-                refdomain="std", reftype="doc", reftarget="/" + docname,
-                refexplicit=True, refwarn=True, refdoc=self.env.docname,
+                "",
+                nodes.inline(text=title),
+                refdomain="std",
+                reftype="doc",
+                reftarget="/" + docname,
+                refexplicit=True,
+                refwarn=True,
+                refdoc=self.env.docname,
             )
             cells = [nodes.paragraph(text=words[column]) for column in COLUMNS]
             body += _row([[nodes.paragraph("", "", link)], *([cell] for cell in cells)])
