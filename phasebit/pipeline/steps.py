@@ -23,6 +23,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 
@@ -140,6 +141,9 @@ RELATIONS: dict[str, Callable[[int, int], bool]] = {
 ON_BARRIER = {"wait", "arrive", "arrive_drop", "expect_tx", "arrive_expect_tx"}
 ON_SLOT = {"fill", "filled", "read", "done", "copy"}
 
+LONGEST = 10_000
+"""The most steps that a program may have."""
+
 
 @dataclass(frozen=True)
 class System:
@@ -151,7 +155,8 @@ class System:
     items 0 … ``items`` - 1, each once, in order. ``cells``: plain shared
     variables and their first values.
 
-    Raises :class:`ValueError` when a program names something that does not exist.
+    Raises :class:`ValueError` when a program names something that does not exist,
+    or does not end.
     """
 
     threads: Mapping[str, Iterable[Step]]
@@ -162,9 +167,11 @@ class System:
     cells: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        unrolled = {name: tuple(program) for name, program in self.threads.items()}
+        unrolled = {n: tuple(islice(p, LONGEST + 1)) for n, p in self.threads.items()}
         object.__setattr__(self, "threads", unrolled)
         for name, steps in unrolled.items():
+            if len(steps) > LONGEST:
+                raise ValueError(f"{name} has more than {LONGEST:,} steps: does its loop end?")
             for number, step in enumerate(steps):
                 problem = self._problem(step)
                 if problem:

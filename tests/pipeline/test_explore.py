@@ -274,7 +274,7 @@ class TestRules:
         ]
 
     def test_a_deadlock_is_preferred_to_a_broken_step_of_the_same_level(self) -> None:
-        """x = 1, x = 2 leaves c stuck after two steps; x = 1, c passes, c reads fails with three."""
+        """a, b leave c stuck after two steps; a, c passes, c reads fails after three."""
         threads = {"c": [until("x", "==", 1), *read(0)], "a": [store("x", 1)], "b": [store("x", 2)]}
         found = explore(System(threads, 1, 0, cells={"x": 0}))
         assert found.shortest is not None and found.failure is not None
