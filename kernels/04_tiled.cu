@@ -17,8 +17,9 @@ matmul(const float* __restrict__ A,  // (M, K)
     float c[M / ROWS] = {};          // this thread's elements: C[y][x] and C[y + 16][x]
 
     for (int k0 = 0; k0 < K; k0 += BK) {
-        for (int row = y; row < M; row += ROWS) a[row][x] = A[row * K + k0 + x];
-        for (int k = y; k < BK; k += ROWS) b[k][x] = B[(k0 + k) * N + x];
+        // Fixed counts: the compiler starts all loads of a tile before it waits for the first.
+        for (int i = 0; i < M / ROWS; ++i) a[y + i * ROWS][x] = A[(y + i * ROWS) * K + k0 + x];
+        for (int i = 0; i < BK / ROWS; ++i) b[y + i * ROWS][x] = B[(k0 + y + i * ROWS) * N + x];
         __syncthreads();  // the tile is full
 
         for (int k = 0; k < BK; ++k)

@@ -1,4 +1,4 @@
-"""``python -m phasebit doctor``: what this machine has, what the book can do on it, what to mend."""
+"""``python -m phasebit doctor``: what this machine has, what the book can do, what to mend."""
 
 from __future__ import annotations
 

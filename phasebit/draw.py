@@ -181,6 +181,63 @@ def curves(
     return _picture(figure, f"{title}. {y_label}, from left to right at {across}.\n{lines}")
 
 
+def spread(
+    times: Mapping[str, Sequence[Real]],
+    apart: Mapping[str, Sequence[Real]],
+    *,
+    x_label: str,
+    title: str,
+    times_are: str,
+    apart_are: str,
+) -> Picture:
+    """Many measurements of a few things: a row each, a dot each.
+
+    ``apart`` are measurements of another kind of the same things, drawn as crosses on the same
+    rows; ``times_are`` and ``apart_are`` name the two kinds. Raises ``ValueError`` for a row
+    without measurements.
+    """
+    from statistics import median, quantiles
+
+    figure, axes = _figure(6.2, 0.7 + 0.55 * len(times))
+    lines = []
+    for row, (name, values) in enumerate(times.items()):
+        if len(values) < 2:
+            raise ValueError(f"{name!r} has {len(values)} measurements: give at least two")
+        numbers = [float(each) for each in values]
+        low, middle, high = quantiles(numbers, n=4)
+        # Dots one above the other in order of measurement, so that a drift would show.
+        heights = [row + 0.28 - 0.56 * i / (len(numbers) - 1) for i in range(len(numbers))]
+        axes.plot(
+            numbers[:: max(1, len(numbers) // 250)], heights[:: max(1, len(numbers) // 250)],
+            linestyle="none", marker=".", markersize=3, color=COLOURS["blue"],
+        )
+        axes.annotate(
+            f"{middle:.1f}", (high, row), (7, 0), textcoords="offset points", va="center",
+            color=_TEXT, fontsize=9.5,
+        )
+        line = f"{name}: {times_are} {middle:.1f} (median), middle half {low:.1f} to {high:.1f}"
+        others = [float(each) for each in apart.get(name, ())]
+        if others:
+            axes.plot(
+                others, [row] * len(others), linestyle="none", marker="x", markersize=7,
+                markeredgewidth=1.6, color=COLOURS["orange"],
+            )
+            line += f"; {apart_are} {median(others):.1f} (median)"
+        lines.append(line)
+    axes.set_xlim(left=0)
+    axes.set_ylim(len(times) - 0.5, -0.5)
+    axes.set_yticks(range(len(times)), list(times))
+    axes.tick_params(axis="y", length=0, labelcolor=_TEXT)
+    axes.grid(axis="x", color=_FAINT, linewidth=0.7)
+    axes.set_axisbelow(True)
+    for where, side in axes.spines.items():
+        side.set_visible(where == "bottom")
+        side.set_color(_MUTED)
+    axes.set_xlabel(f"{x_label}   (dots: {times_are}; crosses: {apart_are})")
+    axes.set_title(title, fontsize=10, color=_TEXT, loc="left")
+    return _picture(figure, f"{title}. {x_label}.\n" + "\n".join(lines))
+
+
 def _figure(width: float, height: float) -> tuple[Any, Any]:
     """A figure of this many inches and its axes, with no state kept anywhere."""
     from matplotlib.figure import Figure

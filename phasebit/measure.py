@@ -151,6 +151,7 @@ def save(record: Record) -> Path:
     text = json.dumps(asdict(record), indent=1, ensure_ascii=False)
     # Lists of times on one line each: a record is read by people too.
     text = re.sub(r"\[[^][{}]*\]", lambda found: " ".join(found[0].split()), text)
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text + "\n", encoding="utf-8")
     return path
 

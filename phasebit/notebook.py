@@ -121,6 +121,25 @@ def failure(run: replay.Run) -> ProgramError | None:
     return ProgramError(place + what + (f"\n{tail}" if tail else ""), line, run.status)
 
 
+def verdict(source: str, timeout: float = DEFAULT_SECONDS) -> str:
+    """Compile a program, run it or replay its record, and say in one line how it ended.
+
+    The first line that it printed without ``⏱``, if it ended well, else the cause of failure.
+    Prints one ``⏱`` line, which says where the program ran. Raises
+    :class:`toolchain.CompileError`.
+    """
+    build = toolchain.build(source, name=CELL)
+    outcome, origin = run(build, replay.key(source), timeout=timeout)
+    print(f"⏱ compiled by nvcc {build.nvcc} for {build.target}; {origin}")
+    if outcome is None:
+        return "compiled, not run"
+    if outcome.status == 0 and not outcome.stopped:
+        plain = [line for line in outcome.stdout.splitlines() if line[:1] not in ("", "⏱")]
+        return plain[0] if plain else "it ended without a word"
+    said = outcome.stderr.partition("\nphasebit: stopped at\n")[0].strip().splitlines()
+    return said[-1] if said else str(failure(outcome))
+
+
 def shorten(text: str, most: int = 400) -> str:
     """A program's output, without its middle when it has more than ``most`` lines."""
     lines = text.splitlines(keepends=True)
@@ -138,11 +157,10 @@ def report(build: toolchain.Build) -> str:
     """
     lines = []
     for use in build.resources:
-        shared = f"{use.shared:,} bytes of static shared memory a block"
-        lines.append(f"⏱ ptxas, {use.kernel}: {use.registers} registers a thread, {shared}")
+        lines.append(f"⏱ ptxas: {use.kernel} uses {use.registers} registers a thread")
     for use in build.resources:
         spilled = f"{use.spill_stores} bytes spilled" if use.spills else "no register spills"
-        lines.append(f"{use.kernel}: {spilled}")
+        lines.append(f"{use.kernel}: {use.shared:,} bytes of static shared memory, {spilled}")
     return "\n".join(lines)
 
 
