@@ -1,4 +1,4 @@
-"""The command line: ``python -m phasebit doctor`` and ``python -m phasebit record CHAPTER``."""
+"""The command line: ``python -m phasebit doctor``, ``record``, ``nvcc`` and ``run``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from phasebit import doctor, measure, toolchain
+from phasebit.runtime import command as runtime
 
 
 def _doctor(args: argparse.Namespace) -> int:
@@ -33,6 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = commands.add_parser("record", help="measure a chapter's kernels on this GPU")
     command.add_argument("chapter", type=int, nargs="*", help="chapter numbers; all if none")
     command.set_defaults(run=_record)
+
+    runtime.add_commands(commands)
 
     args = parser.parse_args(argv)
     try:

@@ -1,6 +1,6 @@
 /* Copies and fills. The device half checks both ends against its allocations and advances its
  * clock; the bytes are moved here, where both ends are in reach. */
-#include "runtime.h"
+#include "graph.h"
 #include <string.h>
 
 static uint64_t extent_bytes(struct block block, struct cudaExtent e) {
@@ -18,6 +18,13 @@ cudaError_t copy(struct block to, struct block from, struct cudaExtent extent, i
         return cudaSuccess;
     if (!to.at || !from.at)
         return cudaErrorInvalidValue;
+    if (stream->capture) {
+        graph_add(stream->capture, (struct node){.kind = NODE_COPY, .to = to, .from = from,
+                                                 .extent = extent, .copy_kind = kind});
+        return cudaSuccess;
+    }
+    if (is_legacy(stream) && capturing(NULL)) /* the legacy stream would wait for what is not to run yet */
+        return cudaErrorStreamCaptureImplicit;
     uint64_t to_bytes = extent_bytes(to, extent), from_bytes = extent_bytes(from, extent);
     cudaError_t error = CALL(OP_COPY, NULL, 0, (uint64_t)to.at, to_bytes, (uint64_t)from.at,
                              from_bytes, extent.width * extent.height * extent.depth, kind,
@@ -117,13 +124,19 @@ API cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *parameters,
 }
 
 /* Fills are done by the device half, in the order of the stream. */
-static cudaError_t fill(void *at, size_t pitch, int value, size_t width, size_t height,
-                        cudaStream_t handle) {
+cudaError_t fill(void *at, size_t pitch, int value, size_t width, size_t height,
+                 cudaStream_t handle) {
     struct stream *stream = find_stream(handle);
     if (!stream)
         return cudaErrorInvalidResourceHandle;
     if (width && height && !in_arena(at))
         return cudaErrorInvalidValue;
+    if (stream->capture) {
+        graph_add(stream->capture,
+                  (struct node){.kind = NODE_FILL, .to = {at, pitch, 0}, .value = value,
+                                .extent = {width, height, 1}});
+        return cudaSuccess;
+    }
     return CALL(OP_FILL, NULL, 0, (uint64_t)at, (unsigned char)value, pitch, width, height,
                 stream->number, 0);
 }

@@ -66,6 +66,8 @@ API cudaError_t cudaDeviceGetAttribute(int *value, int attribute, int device) {
 
 API cudaError_t cudaDeviceSynchronize(void) {
     ENTER();
+    if (capturing(NULL))
+        return fail(cudaErrorStreamCaptureUnsupported);
     cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX);
     flush_printed();
     return fail(error);

@@ -7,7 +7,8 @@ struct event {
     uint64_t number;
     unsigned flags;
     bool recorded;
-    uint64_t last_launch; /* launches sent when it was recorded */
+    struct graph *capture; /* recorded while a stream captured into this */
+    uint64_t last_launch;  /* launches sent when it was recorded */
     struct event *next;
 };
 static struct event *events;
@@ -53,6 +54,9 @@ API cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) 
     struct stream *stream = find_stream(stream_handle);
     if (!event || !stream)
         return fail(cudaErrorInvalidResourceHandle);
+    event->capture = stream->capture;
+    if (stream->capture) /* a mark for other streams to wait for; it has no time */
+        return cudaSuccess;
     POST(OP_RECORD, event->number, stream->number);
     event->recorded = true;
     event->last_launch = launches_sent();
@@ -116,7 +120,11 @@ API cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t hand
         return fail(cudaErrorInvalidResourceHandle);
     if (flags > 1)
         return fail(cudaErrorInvalidValue);
-    if (event->recorded)
+    if (event->capture && !capturing(event->capture))
+        return fail(cudaErrorCapturedEvent); /* that capture is over */
+    if (event->capture && !stream->capture)
+        stream->capture = event->capture; /* the stream joins, until the capture ends */
+    else if (event->recorded && !event->capture)
         POST(OP_WAIT, stream->number, event->number);
     return cudaSuccess;
 }

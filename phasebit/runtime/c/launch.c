@@ -1,5 +1,5 @@
 /* Launches: `<<<>>>`, cudaLaunchKernel and its relatives. */
-#include "runtime.h"
+#include "graph.h"
 #include <string.h>
 
 /* `kernel<<<grid, block, shared, stream>>>(…)` pushes its configuration, then calls the stub,
@@ -35,7 +35,7 @@ static bool divides(dim3 cluster, dim3 grid) {
 
 enum { PORTABLE_CLUSTER = 8, LARGEST_CLUSTER = 16 };
 
-cudaError_t check_shape(const struct kernel *kernel, const struct shape *shape) {
+static cudaError_t check_shape(const struct kernel *kernel, const struct shape *shape) {
     const struct facts *facts = &kernel->facts;
     dim3 grid = shape->grid, block = shape->block, cluster = shape->cluster;
     if (!volume(grid) || grid.x > INT32_MAX || grid.y > 65535 || grid.z > 65535)
@@ -52,6 +52,19 @@ cudaError_t check_shape(const struct kernel *kernel, const struct shape *shape) 
             return cudaErrorInvalidClusterSize;
     }
     return cudaSuccess;
+}
+
+cudaError_t complete_shape(const struct kernel *kernel, struct shape *shape) {
+    const uint64_t *own = kernel->facts.cluster; /* __cluster_dims__ */
+    if (own[0]) {
+        dim3 fixed = {own[0], own[1], own[2]};
+        if (shape->cluster.x && memcmp(&fixed, &shape->cluster, sizeof fixed))
+            return cudaErrorInvalidClusterSize;
+        shape->cluster = fixed;
+    }
+    if (!shape->cluster.x)
+        shape->cluster = (dim3){1, 1, 1};
+    return check_shape(kernel, shape);
 }
 
 /* All blocks of a cooperative launch run at once, so they must fit. */
@@ -75,19 +88,20 @@ cudaError_t launch(const void *function, struct shape shape, void **arguments) {
     struct stream *stream = find_stream(shape.stream);
     if (!stream)
         return cudaErrorInvalidResourceHandle;
-    const struct facts *facts = &kernel->facts;
-    if (facts->cluster[0]) { /* __cluster_dims__ */
-        dim3 fixed = {facts->cluster[0], facts->cluster[1], facts->cluster[2]};
-        if (shape.cluster.x && memcmp(&fixed, &shape.cluster, sizeof fixed))
-            return cudaErrorInvalidClusterSize;
-        shape.cluster = fixed;
+    if (is_legacy(stream) && capturing(NULL))
+        return cudaErrorStreamCaptureImplicit;
+    if (stream->capture) {
+        struct node node = {0};
+        error = graph_set_launch(&node, function, shape, arguments);
+        if (!error)
+            graph_add(stream->capture, node);
+        return error;
     }
-    if (!shape.cluster.x)
-        shape.cluster = (dim3){1, 1, 1};
-    if ((error = check_shape(kernel, &shape)))
+    if ((error = complete_shape(kernel, &shape)))
         return error;
     if (shape.cooperative && (error = check_cooperative(kernel, &shape)))
         return error;
+    const struct facts *facts = &kernel->facts;
     char buffer[facts->parameter_bytes + 1];
     memset(buffer, 0, sizeof buffer);
     for (size_t i = 0; i < facts->parameters; i++)
@@ -155,9 +169,7 @@ API cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *functi
     if (!clusters || !config)
         return fail(cudaErrorInvalidValue);
     struct shape shape = shape_of(config);
-    if (!shape.cluster.x)
-        shape.cluster = (dim3){1, 1, 1};
-    if ((error = check_shape(kernel, &shape)))
+    if ((error = complete_shape(kernel, &shape)))
         return fail(error);
     uint64_t fits[2], multiprocessors;
     error = CALL(OP_OCCUPANCY, fits, sizeof fits, kernel->facts.number, volume(shape.block),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 /* cudaHostRegister exchanges the pages under the program's memory for pages of the arena, with
  * the same contents at the same host address. Pages are whole: neighbours of the registered
@@ -25,14 +26,37 @@ static struct registered *registration_of(const void *pointer) {
     return NULL;
 }
 
-/* Put a new mapping, filled with what is there now, in the place of the old one. The exchange is
- * one step: the C library's own bookkeeping may live on these pages. */
-static bool exchange(void *first, size_t size, int flags, int file, uint64_t offset) {
-    void *made = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, file, offset);
+/* Put a new mapping, filled with what is there now, in the place of the old one. The old pages may
+ * hold this thread's stack, so the exchange runs on a stack of its own and writes nowhere else. */
+static struct exchange {
+    void *first;
+    size_t size;
+    int flags, file;
+    uint64_t offset;
+    bool done;
+    ucontext_t caller, own;
+} job;
+static char exchange_stack[1 << 16] __attribute__((aligned(4096)));
+
+static void do_exchange(void) {
+    void *made =
+        mmap(NULL, job.size, PROT_READ | PROT_WRITE, job.flags, job.file, job.offset);
     if (made == MAP_FAILED)
-        return false;
-    memcpy(made, first, size);
-    return mremap(made, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, first) != MAP_FAILED;
+        return;
+    memcpy(made, job.first, job.size);
+    job.done = mremap(made, job.size, job.size, MREMAP_MAYMOVE | MREMAP_FIXED, job.first) !=
+               MAP_FAILED;
+}
+
+static bool exchange(void *first, size_t size, int flags, int file, uint64_t offset) {
+    job = (struct exchange){first, size, flags, file, offset, .done = false};
+    getcontext(&job.own);
+    job.own.uc_stack.ss_sp = exchange_stack;
+    job.own.uc_stack.ss_size = sizeof exchange_stack;
+    job.own.uc_link = &job.caller;
+    makecontext(&job.own, do_exchange, 0);
+    swapcontext(&job.caller, &job.own);
+    return job.done;
 }
 
 API cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned flags) {

@@ -120,9 +120,15 @@ struct stream {
     unsigned flags;
     int priority;
     uint64_t last_launch;
+    struct graph *capture; /* what the stream captures into, or NULL */
+    bool captures_first;   /* it began the capture */
     struct stream *next;
 };
 struct stream *find_stream(cudaStream_t handle); /* NULL: not a stream */
+bool is_legacy(const struct stream *stream);
+void leave_capture(const struct graph *graph); /* all streams that capture into it */
+bool capturing(const struct graph *graph); /* into this one, or NULL: into any */
+cudaError_t run_host_function(cudaHostFn_t function, void *data, cudaStream_t stream);
 
 /* launch.c */
 struct shape {
@@ -132,8 +138,8 @@ struct shape {
     bool cooperative;
 };
 cudaError_t launch(const void *function, struct shape shape, void **arguments);
-/* Dimensions and shared memory only. */
-cudaError_t check_shape(const struct kernel *kernel, const struct shape *shape);
+/* Give the shape the kernel's own cluster, and check it. */
+cudaError_t complete_shape(const struct kernel *kernel, struct shape *shape);
 
 /* copy.c */
 struct block { /* rows of `width` bytes, `pitch` apart; slices of rows, `slice` apart */
@@ -142,3 +148,5 @@ struct block { /* rows of `width` bytes, `pitch` apart; slices of rows, `slice` 
 };
 cudaError_t copy(struct block to, struct block from, struct cudaExtent extent, int kind,
                  cudaStream_t stream, bool wait);
+cudaError_t fill(void *at, size_t pitch, int value, size_t width, size_t height,
+                 cudaStream_t stream);

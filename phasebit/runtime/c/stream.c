@@ -1,6 +1,6 @@
 /* Streams. Work is executed in the order in which it is sent; a stream's own clock, kept by the
  * device half, is what makes streams overlap in the times that events read. */
-#include "runtime.h"
+#include "graph.h"
 #include <sched.h>
 #include <stdlib.h>
 
@@ -18,6 +18,29 @@ struct stream *find_stream(cudaStream_t handle) {
         if (s == handle)
             return s;
     return NULL;
+}
+
+bool is_legacy(const struct stream *stream) { return stream == &legacy; }
+
+void leave_capture(const struct graph *graph) {
+    if (per_thread.capture == graph)
+        per_thread.capture = NULL;
+    for (struct stream *s = streams; s; s = s->next)
+        if (s->capture == graph) {
+            s->capture = NULL;
+            s->captures_first = false;
+        }
+}
+
+static bool captures(const struct stream *stream, const struct graph *graph) {
+    return stream->capture && (!graph || stream->capture == graph);
+}
+
+bool capturing(const struct graph *graph) {
+    for (struct stream *s = streams; s; s = s->next)
+        if (captures(s, graph))
+            return true;
+    return captures(&per_thread, graph);
 }
 
 API cudaError_t cudaStreamCreateWithPriority(cudaStream_t *handle, unsigned flags, int priority) {
@@ -58,6 +81,8 @@ API cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 static cudaError_t synchronize(struct stream *stream) {
     if (!stream)
         return cudaErrorInvalidResourceHandle;
+    if (stream->capture)
+        return cudaErrorStreamCaptureUnsupported;
     cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, stream->number);
     flush_printed();
     return error;
@@ -79,12 +104,22 @@ API cudaError_t cudaStreamQuery(cudaStream_t handle) {
 }
 
 /* Everything sent before is executed before, so the host function may run at once, after a wait. */
-API cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void *data) {
-    ENTER();
-    cudaError_t error = function ? synchronize(find_stream(handle)) : cudaErrorInvalidValue;
+cudaError_t run_host_function(cudaHostFn_t function, void *data, cudaStream_t handle) {
+    struct stream *stream = find_stream(handle);
+    if (stream && stream->capture) {
+        graph_add(stream->capture,
+                  (struct node){.kind = NODE_HOST, .host = function, .data = data});
+        return cudaSuccess;
+    }
+    cudaError_t error = synchronize(stream);
     if (!error)
         function(data);
-    return fail(error);
+    return error;
+}
+
+API cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void *data) {
+    ENTER();
+    return fail(function ? run_host_function(function, data, handle) : cudaErrorInvalidValue);
 }
 
 API cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t function,
@@ -120,5 +155,3 @@ API cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long *id) {
 }
 
 API cudaError_t cudaStreamGetDevice(cudaStream_t handle, int *device) { ASK_STREAM(device, 0); }
-
-API cudaError_t cudaStreamIsCapturing(cudaStream_t handle, int *status) { ASK_STREAM(status, 0); }
