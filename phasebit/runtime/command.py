@@ -1,8 +1,8 @@
 """`python -m phasebit nvcc` and `python -m phasebit run`.
 
-    python -m phasebit nvcc saxpy.cu -o saxpy            # any nvcc option may follow
-    python -m phasebit nvcc -arch=sm_80 saxpy.cu -o saxpy
-    python -m phasebit run ./saxpy 1000                  # options of `run` come before the program
+python -m phasebit nvcc saxpy.cu -o saxpy            # any nvcc option may follow
+python -m phasebit nvcc -arch=sm_80 saxpy.cu -o saxpy
+python -m phasebit run ./saxpy 1000                  # options of `run` come before the program
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ def _refuse(error: Exception) -> int:
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add both subcommands to `python -m phasebit`."""
     command = commands.add_parser(
-        "nvcc", help="compile a CUDA program that also runs without a GPU", add_help=False
+        "nvcc",
+        help="compile a CUDA program that also runs without a GPU",
+        add_help=False,
+        prefix_chars="\0",  # every option is nvcc's
     )
     command.add_argument("options", nargs=argparse.REMAINDER, help="options and files for nvcc")
     command.set_defaults(run=nvcc)
@@ -114,4 +117,3 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument("program", help="the program, built with `python -m phasebit nvcc`")
     command.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     command.set_defaults(run=run)
-

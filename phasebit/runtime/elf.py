@@ -42,9 +42,7 @@ def needed(data: bytes) -> list[str]:
         entries = list(struct.iter_unpack("<QQ", data[at : at + length // 16 * 16]))
         names = [value for tag, value in entries if tag == _NEEDED]
         strings = offset(next(value for tag, value in entries if tag == _STRTAB))
-        return [
-            data[strings + name : data.index(b"\0", strings + name)].decode() for name in names
-        ]
+        return [data[strings + name : data.index(b"\0", strings + name)].decode() for name in names]
     return []
 
 

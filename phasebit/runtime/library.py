@@ -18,6 +18,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from phasebit import toolchain
 from phasebit.runtime import protocol
 
 HERE = Path(__file__).parent
@@ -43,9 +44,7 @@ def exported() -> list[str]:
 
 def defined() -> set[str]:
     """The names that the C sources define."""
-    return {
-        name for path in SOURCES.glob("*.c") for name in _DEFINED.findall(path.read_text())
-    }
+    return {name for path in SOURCES.glob("*.c") for name in _DEFINED.findall(path.read_text())}
 
 
 def aliases() -> dict[str, str]:
@@ -69,15 +68,6 @@ def _stubs() -> str:
 def _version_script() -> str:
     names = "".join(f"    {name};\n" for name in exported())
     return f"{SONAME} {{\n  global:\n{names}  local: *;\n}};\n"
-
-
-def cache_root() -> Path:
-    """Where built things are kept: $PHASEBIT_CACHE, or the user's cache folder."""
-    chosen = os.environ.get("PHASEBIT_CACHE")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "phasebit"
 
 
 def compiler() -> list[str]:
@@ -110,7 +100,7 @@ def build() -> Path:
     digest = hashlib.sha256(version.stdout.encode() + repr((FLAGS, generated)).encode())
     for path in sorted(SOURCES.iterdir()):
         digest.update(path.name.encode() + path.read_bytes())
-    folder = cache_root() / "runtime" / digest.hexdigest()[:16]
+    folder = toolchain.cache_folder() / "runtime" / digest.hexdigest()[:16]
     if not (folder / SONAME).exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:

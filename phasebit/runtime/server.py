@@ -121,10 +121,8 @@ class Device:
         """words: module"""
         self._modules[call.words[0]] = _Loaded(call.blob)
         if self.asked_capability is None:
-            targets = [
-                item.target for item in _images(call.blob) if item.kind == fatbin.PTX
-            ]
-            self.capability = max(targets + [self.capability])
+            targets = [item.target for item in _images(call.blob) if item.kind == fatbin.PTX]
+            self.capability = max([*targets, self.capability])
 
     def _known_capability(self) -> int:
         return self.capability or _DEFAULT_CAPABILITY
@@ -135,9 +133,7 @@ class Device:
     def _attribute(self, call: _Call) -> Reply:
         """words: cudaDeviceAttr"""
         try:
-            value = device.attribute(
-                call.words[0], self._known_capability(), self.memory.total
-            )
+            value = device.attribute(call.words[0], self._known_capability(), self.memory.total)
         except KeyError:
             return Reply(Status.INVALID_VALUE)
         return Reply(words=(value % 2**64,))
