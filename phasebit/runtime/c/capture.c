@@ -45,6 +45,26 @@ API cudaError_t cudaStreamIsCapturing(cudaStream_t handle, int *status) {
     return cudaSuccess;
 }
 
+/* The nodes that the next one would depend on are not kept, so who asks for them is told. */
+API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, int *status, unsigned long long *id,
+                                         struct graph **graph, void *dependencies, void *edges,
+                                         size_t *count) {
+    ENTER();
+    struct stream *stream = find_stream(handle);
+    if (!stream)
+        return fail(cudaErrorInvalidResourceHandle);
+    if (!status)
+        return fail(cudaErrorInvalidValue);
+    if (stream->capture && (dependencies || edges || count))
+        return missing("cudaStreamGetCaptureInfo with dependencies");
+    *status = stream->capture != NULL;
+    if (id)
+        *id = (uint64_t)stream->capture;
+    if (graph)
+        *graph = stream->capture;
+    return cudaSuccess;
+}
+
 API cudaError_t cudaThreadExchangeStreamCaptureMode(int *mode) {
     static _Thread_local int current;
     if (!mode || *mode < 0 || *mode > 2)

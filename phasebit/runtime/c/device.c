@@ -147,6 +147,25 @@ API cudaError_t cudaDeviceGetCacheConfig(int *config) {
     return cudaSuccess;
 }
 
+/* Banks of shared memory have had one width since sm_50: 4 bytes, number 1. */
+API cudaError_t cudaDeviceSetSharedMemConfig(int config) {
+    ENTER();
+    return fail(config >= 0 && config <= 2 ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+API cudaError_t cudaDeviceGetSharedMemConfig(int *config) {
+    ENTER();
+    if (!config)
+        return fail(cudaErrorInvalidValue);
+    *config = 1;
+    return cudaSuccess;
+}
+
+API cudaError_t cudaCtxResetPersistingL2Cache(void) {
+    ENTER();
+    return cudaSuccess;
+}
+
 API cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
     if (least)
         *least = 0;

@@ -81,6 +81,10 @@ API cudaError_t cudaFuncSetCacheConfig(const void *function, int config) {
     return fail(error);
 }
 
+API cudaError_t cudaFuncSetSharedMemConfig(const void *function, int config) {
+    return cudaFuncSetCacheConfig(function, config);
+}
+
 API cudaError_t cudaFuncGetName(const char **name, const void *function) {
     ENTER();
     cudaError_t error;
@@ -105,6 +109,17 @@ API cudaError_t cudaFuncGetParamInfo(const void *function, size_t index, size_t 
     if (size)
         *size = kernel->parameters[index].size;
     return cudaSuccess;
+}
+
+API cudaError_t cudaFuncGetParamCount(const void *function, size_t *count) {
+    ENTER();
+    cudaError_t error;
+    struct kernel *kernel = find_kernel(function, &error);
+    if (kernel && !count)
+        error = cudaErrorInvalidValue;
+    if (!error)
+        *count = kernel->facts.parameters;
+    return fail(error);
 }
 
 /* A kernel and a function handle are the same thing here. */

@@ -115,6 +115,7 @@ void forget_device_answers(void);
 uint64_t dynamic_shared_allowed(const struct kernel *kernel);
 
 /* stream.c */
+enum { STREAM_ATTRIBUTES = 20 }; /* cudaLaunchAttributeID is below */
 struct stream {
     uint64_t number;
     unsigned flags;
@@ -122,6 +123,7 @@ struct stream {
     uint64_t last_launch;
     struct graph *capture; /* what the stream captures into, or NULL */
     bool captures_first;   /* it began the capture */
+    char attributes[STREAM_ATTRIBUTES][64];
     struct stream *next;
 };
 struct stream *find_stream(cudaStream_t handle); /* NULL: not a stream */

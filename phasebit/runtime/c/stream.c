@@ -3,6 +3,7 @@
 #include "graph.h"
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { LEGACY = 0, PER_THREAD = 1, FIRST = 16 }; /* numbers, as in clock.py */
 static struct stream legacy = {.number = LEGACY}, per_thread = {.number = PER_THREAD};
@@ -155,3 +156,36 @@ API cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long *id) {
 }
 
 API cudaError_t cudaStreamGetDevice(cudaStream_t handle, int *device) { ASK_STREAM(device, 0); }
+
+/* Attributes tune a GPU (cache windows, priorities, how to wait) and change no result: they are
+ * kept to be read back. */
+API cudaError_t cudaStreamSetAttribute(cudaStream_t handle, int attribute, const void *value) {
+    ENTER();
+    struct stream *stream = find_stream(handle);
+    if (!stream)
+        return fail(cudaErrorInvalidResourceHandle);
+    if (!value || attribute <= 0 || attribute >= STREAM_ATTRIBUTES)
+        return fail(cudaErrorInvalidValue);
+    memcpy(stream->attributes[attribute], value, sizeof stream->attributes[attribute]);
+    return cudaSuccess;
+}
+
+API cudaError_t cudaStreamGetAttribute(cudaStream_t handle, int attribute, void *value) {
+    ENTER();
+    struct stream *stream = find_stream(handle);
+    if (!stream)
+        return fail(cudaErrorInvalidResourceHandle);
+    if (!value || attribute <= 0 || attribute >= STREAM_ATTRIBUTES)
+        return fail(cudaErrorInvalidValue);
+    memcpy(value, stream->attributes[attribute], sizeof stream->attributes[attribute]);
+    return cudaSuccess;
+}
+
+API cudaError_t cudaStreamCopyAttributes(cudaStream_t to_handle, cudaStream_t from_handle) {
+    ENTER();
+    struct stream *to = find_stream(to_handle), *from = find_stream(from_handle);
+    if (!to || !from)
+        return fail(cudaErrorInvalidResourceHandle);
+    memmove(to->attributes, from->attributes, sizeof to->attributes);
+    return cudaSuccess;
+}
