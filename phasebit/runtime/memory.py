@@ -16,6 +16,7 @@ import mmap
 import os
 from bisect import bisect_right, insort
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,18 @@ class Allocation:
         return self.address + self.size
 
 
+class Listener(Protocol):
+    """Hears of every change, to keep its own view of the memory."""
+
+    def added(self, item: Allocation) -> None: ...
+
+    def removed(self, item: Allocation) -> None: ...
+
+    def written(self, address: int, size: int) -> None:
+        """The host wrote `size` bytes at `address`."""
+        ...
+
+
 class DeviceMemory:
     """The memory, who owns which part of it, and the word that counts finished launches.
 
@@ -57,7 +70,8 @@ class DeviceMemory:
     def __init__(self, total: int = 1 << 32, span: int = SPAN) -> None:
         self.base = BASE
         self.span = span
-        self.total = min(total, span // 2)
+        self.limit = span // 4 * 3  # behind it, the emulator keeps shared and local memory
+        self.total = min(total, self.limit // 2)
         self.fd = os.memfd_create("phasebit-device-memory")
         os.ftruncate(self.fd, span + CONTROL_BYTES)
         self._map = mmap.mmap(self.fd, span + CONTROL_BYTES)
@@ -71,6 +85,7 @@ class DeviceMemory:
         self._map.madvise(mmap.MADV_REMOVE, 0, self.span)
         self._finished[0] = 0
         self._live: list[Allocation] = []
+        self.listener: Listener | None = None
         self._next = PAGE  # the first page stays free: an offset of 0 is nobody's
         self.used = 0
 
@@ -97,13 +112,15 @@ class DeviceMemory:
         if self.used + room > self.total:
             raise OutOfMemory(f"{size} bytes asked, {self.total - self.used} left")
         offset = self._next
-        if offset + room + PAGE > self.span:
+        if offset + room + PAGE > self.limit:
             offset = self._gap(room)
         else:
             self._next = offset + room + PAGE
         self.used += room
         made = Allocation(self.base + offset, size, space, name)
         insort(self._live, made)
+        if self.listener:
+            self.listener.added(made)
         return made.address
 
     def _gap(self, room: int) -> int:
@@ -114,6 +131,8 @@ class DeviceMemory:
             if start - at >= room + PAGE:
                 return at
             at = start + -(-item.size // PAGE) * PAGE + PAGE
+        if self.limit - at >= room + PAGE:
+            return at
         raise OutOfMemory(f"no hole of {room} bytes in the address space")
 
     def free(self, address: int) -> Allocation:
@@ -122,6 +141,8 @@ class DeviceMemory:
         if item is None or item.address != address:
             raise KeyError(address)
         self._live.remove(item)
+        if self.listener:
+            self.listener.removed(item)
         room = -(-item.size // PAGE) * PAGE
         self.used -= room
         if room:
@@ -143,7 +164,9 @@ class DeviceMemory:
         return self.bytes[offset : offset + size]
 
     def written(self, address: int, size: int) -> None:
-        """Host code wrote here. A checker of uninitialised reads overrides this."""
+        """Host code wrote here."""
+        if self.listener:
+            self.listener.written(address, size)
 
     def close(self) -> None:
         """Let the file go. Views handed out keep their pages."""

@@ -172,7 +172,11 @@ class Device:
         loaded = self._load(call.words[0])
         if loaded.module is None:
             return Reply(loaded.error)
-        facts = loaded.module.kernels.get(call.blob.decode())
+        try:
+            facts = loaded.module.kernels.get(call.blob.decode())
+        except ModuleError as error:
+            self.say(str(error))
+            return Reply(Status.INVALID_PTX)
         if facts is None:
             return Reply(Status.INVALID_DEVICE_FUNCTION)
         self._kernels.append(_Kernel(loaded.module, facts))

@@ -106,7 +106,7 @@ def cluster(k: Kernels) -> Outcome:
 
 def busy(k: Kernels) -> Outcome:
     time.sleep(0.2)
-    return Outcome(clocks=200_000_000)
+    return Outcome(clocks=200_000)
 
 
 def nothing(k: Kernels) -> Outcome:

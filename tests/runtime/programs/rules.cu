@@ -53,7 +53,7 @@ static void after_failure() {
 static void asynchrony() {
     cudaEvent_t start, end;
     float milliseconds;
-    busy<<<1, 1>>>(200000000);
+    busy<<<1, 1>>>(200000);
     tell("query", cudaStreamQuery(0));
     tell("last after it", cudaGetLastError());
     cudaEventCreate(&start);
@@ -61,7 +61,7 @@ static void asynchrony() {
     tell("query, not recorded", cudaEventQuery(start));
     tell("synchronize, not recorded", cudaEventSynchronize(start));
     cudaEventRecord(start);
-    busy<<<1, 1>>>(200000000);
+    busy<<<1, 1>>>(200000);
     cudaEventRecord(end);
     tell("elapsed, pending", cudaEventElapsedTime(&milliseconds, start, end));
     tell("synchronize", cudaDeviceSynchronize());
