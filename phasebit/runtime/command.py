@@ -18,6 +18,8 @@ from phasebit.runtime import elf, library
 from phasebit.runtime.program import ProgramError, run_program
 
 DEFAULT_LIMIT = 600.0
+_SEPARATE = ("-dc", "--device-c", "-dlink", "--device-link", "-dlto")
+_RELOCATABLE = ("-rdc", "--relocatable-device-code")
 _TARGET = re.compile(r"(?:sm_|compute_)(\d+[af]?)")
 
 
@@ -36,6 +38,11 @@ def nvcc_command(options: Sequence[str]) -> list[str]:
         name, equals, value = word.partition("=")
         if name in ("-arch", "--gpu-architecture"):
             target = value if equals else next(words, "")
+        elif name in _SEPARATE or (name in _RELOCATABLE and value != "false"):
+            raise ValueError(
+                f"{word}: separately compiled device code is linked as machine code, which the "
+                "emulator does not read; put the device code into one file"
+            )
         elif name in ("-gencode", "--generate-code"):
             raise ValueError("one program, one target here: give -arch=sm_NN and no -gencode")
         else:

@@ -1,8 +1,8 @@
 """The backend that the commands use: `phasebit.emulator` on the runtime's memory.
 
 The emulator keeps everything in one buffer. Here that buffer is device memory itself, the file
-that the program maps too; shared and local memory of running blocks lie behind what programs can
-allocate, where the program's own code never looks.
+that the program maps too; shared and local memory of running blocks lie between the program's
+allocations, where its own code cannot look.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from phasebit.emulator.hazards import Checker, Hazard
 from phasebit.emulator.launch import MAX_STEPS
 from phasebit.emulator.launch import Kernel as EmulatorKernel
 from phasebit.emulator.launch import Module as EmulatorModule
-from phasebit.emulator.layout import GLOBAL_BASE, readable
+from phasebit.emulator.layout import GLOBAL_BASE, align_up, readable
 from phasebit.emulator.machine import Machine
 from phasebit.emulator.memory import GRANULE, Memory, Parameters
 from phasebit.emulator.memory import Allocation as EmulatorAllocation
@@ -31,11 +31,11 @@ from phasebit.runtime.backend import (
     Parameter,
     Symbol,
 )
-from phasebit.runtime.memory import BASE, SPAN, Allocation, DeviceMemory
+from phasebit.runtime.memory import BASE, Allocation, DeviceMemory
 from phasebit.runtime.protocol import Space, Status
 
-#: Of the address space, what running blocks use for shared and local memory.
-SCRATCH = SPAN // 4
+#: Bytes that the emulator sees at first.
+SMALLEST = 1 << 20
 #: Findings of one launch that are printed; more say the same.
 MOST_FINDINGS = 10
 
@@ -43,7 +43,11 @@ _MANAGED = re.compile(r"\.attribute\(\.managed\)[^;={]*?([\w$]+)\s*(?:\[\d*\])?\
 
 
 class ArenaMemory(Memory):
-    """The emulator's memory, in the runtime's file: what either allocates, both know."""
+    """The emulator's memory, in the runtime's file: what either allocates, both know.
+
+    The emulator sees the beginning of the file, as far as it is in use, so that what it keeps for
+    each word stays as small as the program's memory.
+    """
 
     def __init__(self, device: DeviceMemory) -> None:
         if device.base != GLOBAL_BASE:
@@ -52,29 +56,40 @@ class ArenaMemory(Memory):
         self.managed: set[str] = set()
         self.allocations = []
         self.free_lists = {}
-        self.top = SPAN - SCRATCH
         self._mirrored: dict[int, EmulatorAllocation] = {}
-        self._adopt(device.bytes)
+        self._adopt(device.bytes[:SMALLEST])
         for item in device.allocations:
             self.added(item)
         device.listener = self
 
     def allocate(self, size: int, name: str = "", kind: str = "global") -> EmulatorAllocation:
-        """Variables of modules go where programs can copy to them, the rest behind."""
-        if kind not in ("global", "const"):
-            return super().allocate(size, name, kind)
-        space = Space.MANAGED if name in self.managed else Space.SYMBOL
-        address = self.device.allocate(max(size, 1), space, name)
-        return self._mirrored[address]
+        """Variables of modules are the program's too; the rest is the emulator's own."""
+        if kind in ("global", "const"):
+            space = Space.MANAGED if name in self.managed else Space.SYMBOL
+            return self._mirrored[self.device.allocate(max(size, 1), space, name)]
+        room = align_up(max(size, 1), GRANULE) + GRANULE
+        reusable = self.free_lists.get(room)
+        if reusable:
+            start = reusable.pop()
+            self.u1[start : start + room] = 0
+        else:
+            start = self.device.reserve(room) - BASE
+        made = EmulatorAllocation(start, size, name, kind)
+        self._note(made)
+        return made
+
+    def _note(self, made: EmulatorAllocation) -> None:
+        end = made.start + max(made.size, 1)
+        if end + GRANULE > len(self.u1):
+            self._adopt(self.device.bytes[: 1 << (end + GRANULE).bit_length()])
+        self.allocations.append(made)
+        self.owners[made.start // GRANULE : -(-end // GRANULE)] = 1
 
     def added(self, item: Allocation) -> None:
         """The runtime allocated something."""
-        start = item.address - BASE
-        kind = "const" if item.space is Space.SYMBOL and not item.name else "global"
-        made = EmulatorAllocation(start, item.size, item.name or _name(item), kind)
+        made = EmulatorAllocation(item.address - BASE, item.size, item.name, "global")
         self._mirrored[item.address] = made
-        self.allocations.append(made)
-        self.owners[start // GRANULE : -(-(start + item.size) // GRANULE)] = 1
+        self._note(made)
 
     def removed(self, item: Allocation) -> None:
         """The runtime freed something."""
@@ -84,12 +99,6 @@ class ArenaMemory(Memory):
 
     def written(self, address: int, size: int) -> None:
         """The host wrote."""
-
-
-def _name(item: Allocation) -> str:
-    """What findings call memory that a program allocated."""
-    calls = {Space.DEVICE: "cudaMalloc", Space.HOST: "host", Space.MANAGED: "managed"}
-    return f"{calls.get(item.space, 'device')} memory of {item.size} bytes"
 
 
 def error_of(error: EmulatorError) -> Status:
@@ -103,8 +112,7 @@ def error_of(error: EmulatorError) -> Status:
     text = str(error)
     for word, status in (
         ("Assertion", Status.ASSERT),
-        ("misaligned", Status.MISALIGNED_ADDRESS),
-        ("aligned", Status.MISALIGNED_ADDRESS),
+        ("not a multiple of", Status.MISALIGNED_ADDRESS),
         ("trap", Status.LAUNCH_FAILURE),
     ):
         if word in text:
@@ -226,9 +234,7 @@ class EmulatorBackend:
     asynchronous copies finish.
     """
 
-    def __init__(
-        self, check: bool = True, schedule: str = "eager", steps: int = MAX_STEPS
-    ) -> None:
+    def __init__(self, check: bool = True, schedule: str = "eager", steps: int = MAX_STEPS) -> None:
         self.check = check
         self.schedule = schedule
         self.steps = steps

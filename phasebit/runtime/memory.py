@@ -5,9 +5,8 @@ pointer is an address there; this process maps it anywhere and subtracts `BASE`.
 `cudaMalloc` are not readable through the program's mapping: host code that follows a device
 pointer faults, as it does with a GPU. Pages of managed and pinned memory are.
 
-The address space is larger than the memory and is handed out once, front to back, each
-allocation on pages of its own with an unused page between. A pointer to freed memory, or one
-element past the end of a row of pages, therefore meets nothing, and is reported.
+Each allocation has pages of its own with an unused page behind, and addresses are not used again
+soon. A pointer to freed memory, or past the end, therefore meets nothing, and is reported.
 """
 
 from __future__ import annotations
@@ -28,6 +27,12 @@ PAGE = 4096
 BASE = 0x7000_0000_0000
 #: Bytes of address space. Untouched pages cost nothing.
 SPAN = 1 << 36
+#: So many bytes of it are handed out once; then freed ones are used again.
+FRESH = 1 << 30
+
+
+def _pages(size: int) -> int:
+    return -(-size // PAGE) * PAGE
 
 
 class OutOfMemory(Exception):
@@ -70,8 +75,7 @@ class DeviceMemory:
     def __init__(self, total: int = 1 << 32, span: int = SPAN) -> None:
         self.base = BASE
         self.span = span
-        self.limit = span // 4 * 3  # behind it, the emulator keeps shared and local memory
-        self.total = min(total, self.limit // 2)
+        self.total = min(total, span // 2)
         self.fd = os.memfd_create("phasebit-device-memory")
         os.ftruncate(self.fd, span + CONTROL_BYTES)
         self._map = mmap.mmap(self.fd, span + CONTROL_BYTES)
@@ -85,6 +89,7 @@ class DeviceMemory:
         self._map.madvise(mmap.MADV_REMOVE, 0, self.span)
         self._finished[0] = 0
         self._live: list[Allocation] = []
+        self._reserved: list[Allocation] = []
         self.listener: Listener | None = None
         self._next = PAGE  # the first page stays free: an offset of 0 is nobody's
         self.used = 0
@@ -108,32 +113,42 @@ class DeviceMemory:
 
         Raises OutOfMemory.
         """
-        room = -(-size // PAGE) * PAGE
+        room = _pages(size)
         if self.used + room > self.total:
             raise OutOfMemory(f"{size} bytes asked, {self.total - self.used} left")
-        offset = self._next
-        if offset + room + PAGE > self.limit:
-            offset = self._gap(room)
-        else:
-            self._next = offset + room + PAGE
+        made = Allocation(self.base + self._place(room), size, space, name)
         self.used += room
-        made = Allocation(self.base + offset, size, space, name)
         insort(self._live, made)
         if self.listener:
             self.listener.added(made)
         return made.address
 
-    def _gap(self, room: int) -> int:
-        """The first hole of `room` bytes between live allocations, once the end is reached."""
-        at = PAGE
-        for item in self._live:
-            start = item.address - self.base
-            if start - at >= room + PAGE:
-                return at
-            at = start + -(-item.size // PAGE) * PAGE + PAGE
-        if self.limit - at >= room + PAGE:
-            return at
-        raise OutOfMemory(f"no hole of {room} bytes in the address space")
+    def reserve(self, size: int) -> int:
+        """Address space for `size` bytes that no program is told of, for good.
+
+        Raises OutOfMemory.
+        """
+        item = Allocation(self.base + self._place(_pages(size)), size)
+        insort(self._reserved, item)
+        return item.address
+
+    def _place(self, room: int) -> int:
+        """The offset of `room` unused bytes with an unused page behind them.
+
+        Raises OutOfMemory.
+        """
+        if self._next + room + PAGE > FRESH:
+            at = PAGE
+            for item in sorted([*self._live, *self._reserved]):
+                start = item.address - self.base
+                if start - at >= room + PAGE:
+                    return at
+                at = start + _pages(item.size) + PAGE
+            self._next = at
+        if self._next + room + PAGE > self.span:
+            raise OutOfMemory(f"no hole of {room} bytes in the address space")
+        at, self._next = self._next, self._next + room + PAGE
+        return at
 
     def free(self, address: int) -> Allocation:
         """Give back what begins at `address`. Raises KeyError if nothing does."""
@@ -143,7 +158,7 @@ class DeviceMemory:
         self._live.remove(item)
         if self.listener:
             self.listener.removed(item)
-        room = -(-item.size // PAGE) * PAGE
+        room = _pages(item.size)
         self.used -= room
         if room:
             self._map.madvise(mmap.MADV_REMOVE, address - self.base, room)

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,9 +24,10 @@ from typing import TextIO
 
 from phasebit.runtime import elf, library
 from phasebit.runtime.backend import Backend
+from phasebit.runtime.connection import serve
 from phasebit.runtime.memory import DeviceMemory
 from phasebit.runtime.protocol import ENVIRONMENT
-from phasebit.runtime.server import Device, serve
+from phasebit.runtime.server import Device
 
 TIMED_OUT = 124
 GRACE = 2.0  # seconds between asking a program to end and ending it
@@ -37,6 +39,11 @@ class ProgramError(Exception):
 
 class _Stop(BaseException):
     """Raised out of whatever the device is doing. No `except Exception` may catch it."""
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    """SIGTERM ends the program too, on the way out."""
+    raise SystemExit(128 + number)
 
 
 class _Watch:
@@ -56,6 +63,7 @@ class _Watch:
             number: signal.signal(number, self._signalled)
             for number in (signal.SIGALRM, signal.SIGCHLD)
         }
+        self._before[signal.SIGTERM] = signal.signal(signal.SIGTERM, _terminated)
         # Repeats: the first may come before there is anything to stop.
         signal.setitimer(signal.ITIMER_REAL, self.limit or 0, 0.1)
         return self
@@ -82,9 +90,10 @@ class _Watch:
             self.armed = True
             if child.poll() is None:
                 serve(device, ours)
-            self.armed = False
         except _Stop:
             pass
+        finally:
+            self.armed = False
 
     def wait(self, child: subprocess.Popen[bytes]) -> int | None:
         """The program's status, or None if it is late. It may run on with its end closed."""
@@ -122,6 +131,11 @@ def run_program(
     Call it in a main thread: the limit is a signal. Standard output is the program's own, or
     `stdout`. Raises ProgramError for what can be seen before it starts.
     """
+    if threading.current_thread() is not threading.main_thread():
+        raise ProgramError(
+            "a program is run from the main thread, since its time limit is a signal; "
+            "elsewhere start `python -m phasebit run` as a command"
+        )
     words = [os.fspath(word) for word in command]
     log = log if log is not None else sys.stderr
     elf.check(Path(words[0]))

@@ -1,12 +1,11 @@
 """The device half: owns memory, modules and the clock, and executes launches in order.
 
 `Device.handle` takes one message and returns its reply; it knows nothing of sockets, so tests
-call it directly. `serve` is the loop around it.
+call it directly. `connection.py` has the loop around it.
 """
 
 from __future__ import annotations
 
-import socket
 import struct
 import sys
 import traceback
@@ -18,11 +17,17 @@ from phasebit.runtime import device, fatbin, occupancy
 from phasebit.runtime.backend import Backend, KernelFacts, Launch, Module, ModuleError, Outcome
 from phasebit.runtime.clock import Clock
 from phasebit.runtime.memory import DeviceMemory, OutOfMemory
-from phasebit.runtime.protocol import REPLY, REQUEST, Copy, Kind, Op, Space, Status
+from phasebit.runtime.protocol import Copy, Op, Space, Status
 
 ALL_STREAMS = 2**64 - 1
 WORKSPACE_BYTES = 4096  # where grid.sync() counts
 _DEFAULT_CAPABILITY = 90
+_CALLS = {
+    Space.DEVICE: "cudaMalloc",
+    Space.HOST: "cudaMallocHost",
+    Space.MANAGED: "cudaMallocManaged",
+    Space.SYMBOL: "variable",
+}
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,7 @@ class Device:
         self._modules: dict[int, _Loaded] = {}
         self._kernels: list[_Kernel] = []
         self._workspace = 0
+        self._allocations = 0
 
     def handle(self, op: int, words: Sequence[int], blob: bytes) -> Reply | None:
         """Do what one message asks. None for posted messages.
@@ -155,6 +161,9 @@ class Device:
             except OutOfMemory as error:
                 loaded.error = Status.MEMORY_ALLOCATION
                 self.say(f"no memory for the module's variables: {error}")
+            except Exception as error:
+                loaded.error = Status.INVALID_PTX
+                self.say(f"the program's PTX: {defect(error)}")
         return loaded
 
     def _symbol(self, call: _Call) -> Reply:
@@ -176,6 +185,9 @@ class Device:
             facts = loaded.module.kernels.get(call.blob.decode())
         except ModuleError as error:
             self.say(str(error))
+            return Reply(Status.INVALID_PTX)
+        except Exception as error:
+            self.say(f"kernel {call.blob.decode()}: {defect(error)}")
             return Reply(Status.INVALID_PTX)
         if facts is None:
             return Reply(Status.INVALID_DEVICE_FUNCTION)
@@ -202,8 +214,11 @@ class Device:
 
     def _allocate(self, call: _Call) -> Reply:
         """words: size, space. Answer: address."""
+        size, space = call.words[0], Space(call.words[1])
+        self._allocations += 1
+        name = f"{_CALLS[space]} #{self._allocations}"  # what findings call it
         try:
-            return Reply(words=(self.memory.allocate(call.words[0], Space(call.words[1])),))
+            return Reply(words=(self.memory.allocate(size, space, name),))
         except OutOfMemory:
             return Reply(Status.MEMORY_ALLOCATION)
 
@@ -309,22 +324,14 @@ class Device:
         try:
             outcome = kernel.module.launch(launch)
         except Exception as error:
-            outcome = self._defect(kernel.facts.name, error)
+            finding = f"kernel {kernel.facts.name}: {defect(error)}"
+            outcome = Outcome(error=Status.LAUNCH_FAILURE, findings=[finding])
         self.printed += outcome.printed
         self.clock.launch(stream, outcome.clocks)
         self.fault = outcome.error
         for finding in outcome.findings:
             self.say(finding)
         self.memory.finished += 1
-
-    def _defect(self, name: str, error: Exception) -> Outcome:
-        """The backend itself failed. The program sees a launch that failed."""
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        finding = (
-            f"kernel {name}: {type(error).__name__}: {error} "
-            f"({where.filename}:{where.lineno}); this is a defect of phasebit, please report it"
-        )
-        return Outcome(error=Status.LAUNCH_FAILURE, findings=[finding])
 
     def _clean_workspace(self) -> int:
         if not self._workspace:
@@ -376,44 +383,17 @@ class Device:
         return Reply()
 
 
+def defect(error: Exception) -> str:
+    """In words, an error that the backend did not raise on purpose."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"{type(error).__name__}: {error} ({where.filename}:{where.lineno}); "
+        "this is a defect of phasebit, please report it"
+    )
+
+
 def _images(blob: bytes) -> list[fatbin.Image]:
     try:
         return fatbin.images(blob)
     except fatbin.FatBinaryError:
         return []  # said when something of the module is used
-
-
-def _receive(connection: socket.socket, size: int) -> bytes | None:
-    """Exactly `size` bytes, or None when the program has gone."""
-    parts = bytearray()
-    while len(parts) < size:
-        try:
-            part = connection.recv(min(size - len(parts), 1 << 20))
-        except ConnectionResetError:
-            return None
-        if not part:
-            return None
-        parts += part
-    return bytes(parts)
-
-
-def serve(device: Device, connection: socket.socket) -> None:
-    """Answer a program until it closes its end."""
-    while (head := _receive(connection, REQUEST.size)) is not None:
-        op, count, size = REQUEST.unpack(head)
-        body = _receive(connection, count * 8 + size)
-        if body is None:
-            return
-        reply = device.handle(op, struct.unpack_from(f"<{count}Q", body), body[count * 8 :])
-        if reply is None:
-            continue
-        frames = b""
-        if device.printed:
-            text, device.printed = device.printed, b""
-            frames += REPLY.pack(Kind.TEXT, 0, 0, len(text)) + text
-        payload = reply.payload()
-        frames += REPLY.pack(Kind.REPLY, reply.status, device.fault, len(payload)) + payload
-        try:
-            connection.sendall(frames)
-        except (BrokenPipeError, ConnectionResetError):
-            return

@@ -53,8 +53,10 @@ def test_more_than_there_is(memory):
     assert memory.used == 1 << 19
 
 
-def test_addresses_are_found_again_when_the_span_is_used_up(memory):
+def test_addresses_are_used_again_after_a_while(memory, monkeypatch):
     """Against a naive model: live allocations never overlap, whatever is freed."""
+    monkeypatch.setattr("phasebit.runtime.memory.FRESH", 1 << 18)
+    kept = [memory.reserve(5000) for _ in range(3)]
     rng = random.Random(1)
     live = {}
     for _ in range(2000):
@@ -66,11 +68,12 @@ def test_addresses_are_found_again_when_the_span_is_used_up(memory):
             at = memory.allocate(size)
         except OutOfMemory:
             continue
-        for start, length in live.values():
+        for start, length in [*live.values(), *((r, 5000) for r in kept)]:
             assert at >= start + length or at + size <= start
         assert at >= BASE and at + size <= BASE + memory.span
         memory.view(at, size)[:] = 1
         live[at] = (at, size)
+    assert max(live) < BASE + (1 << 20) + (1 << 18)
     assert memory.used == sum(-(-size // PAGE) * PAGE for _, size in live.values())
 
 

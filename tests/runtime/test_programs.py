@@ -127,7 +127,8 @@ class TestTrouble:
         assert done.stdout.startswith("malloc: cudaErrorNoDevice")
         assert "start this program with `python -m phasebit run PROGRAM`" in done.stderr
 
-    def test_killed_server_takes_the_program_along(self, compiled):
+    @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+    def test_ended_server_takes_the_program_along(self, how, compiled):
         script = (
             "import sys; from tests.runtime.fake import FakeBackend; "
             "from phasebit.runtime.program import run_program; "
@@ -139,8 +140,8 @@ class TestTrouble:
             assert server.poll() is None
             time.sleep(0.05)
         time.sleep(0.3)
-        server.kill()
-        server.wait()
+        server.send_signal(how)
+        assert server.wait() == (143 if how is signal.SIGTERM else -9)
         _wait_until_nobody_runs(program)
 
 
