@@ -8,7 +8,7 @@ allocations, where its own code cannot look.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from phasebit.emulator.memory import GRANULE, Memory, Parameters
 from phasebit.emulator.memory import Allocation as EmulatorAllocation
 from phasebit.emulator.trace import Trace
 from phasebit.runtime.backend import (
+    Dim3,
     KernelFacts,
     Launch,
     ModuleError,
@@ -223,8 +224,13 @@ class _Facts(Mapping[str, KernelFacts]):
             shared=layout.static_shared,
             local=layout.local_size,
             max_threads=int(np.prod(most)) if most else 1024,
-            cluster=tuple([*fixed, 1, 1][:3]) if fixed else None,
+            cluster=_three(fixed) if fixed else None,
         )
+
+
+def _three(extents: Sequence[int]) -> Dim3:
+    x, y, z = [*extents, 1, 1][:3]
+    return x, y, z
 
 
 class EmulatorBackend:
