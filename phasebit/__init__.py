@@ -11,7 +11,14 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME: dict[str, str] = {}
+_HOME: dict[str, str] = {
+    "Pipeline": "phasebit.pipeline",
+    "simulate": "phasebit.pipeline",
+    "Timeline": "phasebit.timeline",
+    "Span": "phasebit.timeline",
+    "Mark": "phasebit.timeline",
+    "Picture": "phasebit.draw",
+}
 """Public name -> the module that defines it."""
 
 

@@ -1,0 +1,13 @@
+"""The book's Sphinx extension: one module an idea, each with a ``setup`` of its own."""
+
+from __future__ import annotations
+
+from sphinx.application import Sphinx
+
+PARTS = ("execution", "vendored", "inline_svg", "numbers", "tiers", "picture", "lab")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    for part in PARTS:
+        app.setup_extension(f"{__name__}.{part}")
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,83 @@
+"""Put the notebooks' SVG outputs into the page itself, so that they follow its theme.
+
+An ``<img>`` cannot see the page's CSS variables. An inlined picture can, but it shares
+the page's namespace: its ids must be unique, and its ``<style>`` must not reach the text
+around it. :func:`inline` sees to both.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
+
+LOGGER = logging.getLogger(__name__)
+
+_PROLOGUE = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>", re.S)
+_ID = re.compile(r'(?<![\w-])id="([^"]+)"')
+_REFERENCE = re.compile(r'((?:xlink:)?href="#|url\(["\']?#)([^"\')]+)')
+_LABELS = re.compile(r'(aria-(?:labelledby|describedby)=")([^"]+)')
+_STYLE = re.compile(r"(<style[^>]*>)(.*?)(</style>)", re.S)
+_RULE = re.compile(r"([^{}]+)(\{[^{}]*\})")
+
+
+def inline(svg: str, name: str) -> str:
+    """The picture as an element of a page, with ids and styles that stay its own.
+
+    ``name`` is unique in the page. Raises ``ValueError`` for text that is no SVG, and for
+    a ``<style>`` with at-rules, which cannot be confined by prefixing selectors.
+    """
+    svg = _PROLOGUE.sub("", svg).strip()
+    if not svg.startswith("<svg") or not svg.endswith("</svg>"):
+        raise ValueError("the picture does not begin with <svg and end with </svg>")
+    svg = _ID.sub(rf'id="{name}-\1"', svg)
+    svg = _REFERENCE.sub(rf"\1{name}-\2", svg)
+    svg = _LABELS.sub(
+        lambda m: m[1] + " ".join(f"{name}-{label}" for label in m[2].split()), svg
+    )
+    svg = _STYLE.sub(lambda m: m[1] + _confine(m[2], name) + m[3], svg)
+    # tabindex: a picture wider than the page scrolls, with the keyboard too.
+    return f'<div class="pb-picture" id="{name}" tabindex="0">{svg}</div>'
+
+
+def _confine(style: str, name: str) -> str:
+    """``a, b {…}`` becomes ``#name a, #name b {…}``."""
+    style = re.sub(r"/\*.*?\*/", "", style, flags=re.S).replace("<![CDATA[", "").replace("]]>", "")
+    if "@" in style:
+        raise ValueError("a <style> with an at-rule cannot be confined to its picture")
+
+    def rule(match: re.Match[str]) -> str:
+        selectors = (f"#{name} {one.strip()}" for one in match[1].split(","))
+        return ", ".join(selectors) + match[2]
+
+    return _RULE.sub(rule, style)
+
+
+class InlineSvg(SphinxTransform):
+    """Replace every SVG that a cell put out by the picture itself."""
+
+    default_priority = 200  # before Sphinx copies images and notes their files
+
+    def apply(self, **kwargs: object) -> None:
+        page = re.sub(r"\W+", "-", self.env.docname.rpartition("/")[2])
+        for number, image in enumerate(list(self.document.findall(nodes.image)), 1):
+            file = Path(image["uri"])
+            if file.suffix != ".svg" or "jupyter_execute" not in file.parts:
+                continue
+            if not file.is_absolute():
+                file = Path(self.env.srcdir, self.env.docname).parent / file
+            try:
+                svg = inline(file.read_text(encoding="utf-8"), f"pb-{page}-{number}")
+            except (OSError, ValueError) as error:
+                LOGGER.warning("cannot inline an SVG output: %s", error, location=image)
+                continue
+            image.replace_self(nodes.raw("", svg, format="html"))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_transform(InlineSvg)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

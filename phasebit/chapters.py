@@ -1,0 +1,55 @@
+"""The chapters of the book and the tier each one needs.
+
+A notebook says it in its own metadata: ``"phasebit": {"tier": "sm_75"}``, with one of
+:data:`phasebit.machine.TIERS`. The table in *How to read* and ``python -m phasebit doctor``
+both read it here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from phasebit.machine import TIERS
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One notebook of the book."""
+
+    path: Path
+    title: str
+    tier: str
+
+    @property
+    def number(self) -> int | None:
+        """The chapter's number, from its file name; ``None`` for pages without one."""
+        head = self.path.stem.partition("_")[0]
+        return int(head) if head.isdigit() else None
+
+
+def read(path: Path) -> Chapter:
+    """The chapter in a notebook file.
+
+    Raises ``ValueError`` when the notebook has no title or names no known tier.
+    """
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    tier = notebook["metadata"].get("phasebit", {}).get("tier")
+    if tier not in TIERS:
+        raise ValueError(
+            f"{path.name} names no tier: set its metadata to "
+            f'"phasebit": {{"tier": …}} with one of {", ".join(TIERS)}'
+        )
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            for line in "".join(cell["source"]).splitlines():
+                if line.startswith("# "):
+                    return Chapter(path, line[2:].strip(), tier)
+    raise ValueError(f"{path.name} has no title: begin a markdown cell with '# '")
+
+
+def chapters(book: Path) -> list[Chapter]:
+    """All numbered chapters under the folder ``book/``, in order."""
+    found = (read(path) for path in book.glob("part*/*.ipynb"))
+    return sorted(found, key=lambda chapter: (chapter.number is None, chapter.number, chapter.path))
