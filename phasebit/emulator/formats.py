@@ -198,7 +198,8 @@ def _magnitude(form: Format, code: Array) -> Array:
     fraction = code & ((1 << form.mantissa_bits) - 1)
     significand = np.where(field > 0, fraction + (1 << form.mantissa_bits), fraction)
     exponent = np.maximum(field, 1) - form.bias - form.mantissa_bits
-    return np.ldexp(significand.astype(np.float64), exponent)
+    magnitude: Array = np.ldexp(significand.astype(np.float64), exponent)
+    return magnitude
 
 
 def _round(

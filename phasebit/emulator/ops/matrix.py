@@ -1,0 +1,1 @@
+"""Matrix fragments and mma.sync (PTX ISA 9.7.14)."""
