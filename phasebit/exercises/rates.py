@@ -8,12 +8,14 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from phasebit.exercises.verdict import NOT_YET, Case, Verdict, judge
+from phasebit.exercises.cases import Case, agree
+from phasebit.exercises.judge import Wrong, judged
 from phasebit.pipeline import Pipeline, bounds, steady_rate
 from phasebit.pipeline.law import mean
 
 
-def fewest_slots(answer: Callable[[int, int, int], int]) -> Verdict:
+@judged
+def fewest_slots(answer: Callable[[int, int, int], int]) -> str:
     """``answer(produce, consume, handoff)``: fewest slots for full speed, one worker each."""
 
     def cases() -> Iterator[Case]:
@@ -24,12 +26,13 @@ def fewest_slots(answer: Callable[[int, int, int], int]) -> Verdict:
             ]
             yield (produce, consume, handoff), 1 + rates.index(max(rates))
 
-    return judge(
+    return agree(
         answer, cases(), lambda p, c, h: f"produce {p}, consume {c}, hand-off {h}", "systems"
     )
 
 
-def best_split(answer: Callable[[int, int, int], int]) -> Verdict:
+@judged
+def best_split(answer: Callable[[int, int, int], int]) -> str:
     """``answer(workers, produce, consume)``: how many should produce, given slots enough."""
 
     def cases() -> Iterator[Case]:
@@ -40,30 +43,30 @@ def best_split(answer: Callable[[int, int, int], int]) -> Verdict:
             ]
             yield (workers, produce, consume), 1 + rates.index(max(rates))
 
-    return judge(
+    return agree(
         answer, cases(), lambda w, p, c: f"{w} workers, produce {p}, consume {c}", "teams"
     )
 
 
-def slow_although(produce: Any, consume: Any) -> Verdict:
+@judged
+def slow_although(produce: Any, consume: Any) -> str:
     """Two sequences of latencies with mean 5 that keep two slots at 3/5 of the law or less."""
-    if any(each is None or each is ... for each in (produce, consume)):
-        return NOT_YET
     try:
         pipeline = Pipeline(1, 1, 2, produce, consume)
         rate, law = steady_rate(pipeline, within=200_000), bounds(pipeline).rate
     except (TypeError, ValueError, RuntimeError) as error:
-        return Verdict(False, f"not right yet: {error}")
+        raise Wrong(str(error)) from error
     for name, latency in (("produce", pipeline.produce), ("consume", pipeline.consume)):
         if mean(latency) != 5:
-            return Verdict(False, f"not right yet: the mean of {name} is {mean(latency)}, not 5")
+            raise Wrong(f"the mean of {name} is {mean(latency)}, not 5")
     share = f"the rate is {rate}, {rate / law} of the law's {law}"
     if rate > law * Fraction(3, 5):
-        return Verdict(False, f"not right yet: {share}")
-    return Verdict(True, f"right: {share}")
+        raise Wrong(share)
+    return share
 
 
-def three_stages(answer: Callable[..., Fraction]) -> Verdict:
+@judged
+def three_stages(answer: Callable[..., Fraction]) -> str:
     """``answer(load, compute, store, first, second, handoff)``: jobs a clock, as a Fraction.
 
     One worker a stage; ``first`` slots between the first two stages, ``second`` between the
@@ -78,7 +81,7 @@ def three_stages(answer: Callable[..., Fraction]) -> Verdict:
             yield system, three_stage_rate(*system)
 
     names = ("load", "compute", "store", "first", "second", "handoff")
-    return judge(
+    return agree(
         answer,
         cases(),
         lambda *system: ", ".join(f"{n} {v}" for n, v in zip(names, system, strict=True)),

@@ -7,7 +7,8 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from phasebit.exercises.verdict import Case, Verdict, judge
+from phasebit.exercises.cases import Case, agree
+from phasebit.exercises.judge import judged
 from phasebit.pipeline import Doing, Pipeline, Run, Slot, State, simulate, step
 
 
@@ -27,7 +28,8 @@ def systems(many: int, seed: int, most: int = 5) -> Iterator[tuple[Pipeline, int
         yield pipeline, draw.randint(1, 30)
 
 
-def waited(answer: Callable[[Run, int], int]) -> Verdict:
+@judged
+def waited(answer: Callable[[Run, int], int]) -> str:
     """``answer(run, producer)``: how many clocks the producer waited for a slot."""
 
     def cases() -> Iterator[Case]:
@@ -37,10 +39,11 @@ def waited(answer: Callable[[Run, int], int]) -> Verdict:
                 clocks = sum(j.fill - j.ticket_at for j in run.jobs if j.producer == producer)
                 yield (run, producer), clocks
 
-    return judge(answer, cases(), lambda run, n: f"{_run(run)}, producer {n}", "producers")
+    return agree(answer, cases(), lambda run, n: f"{_run(run)}, producer {n}", "producers")
 
 
-def places(answer: Callable[[State], bool]) -> Verdict:
+@judged
+def places(answer: Callable[[State], bool]) -> str:
     """``answer(state)``: every job that was started and not yet consumed has exactly one place.
 
     A place is a waiting producer's ticket or a slot that is not empty.
@@ -48,7 +51,7 @@ def places(answer: Callable[[State], bool]) -> Verdict:
     cases: list[Case] = [((state,), True) for state in _states()]
     cases += [((state,), False) for state in _harmed()]
     random.Random(2).shuffle(cases)
-    return judge(answer, cases, _words, "states")
+    return agree(answer, cases, _words, "states")
 
 
 def _states() -> Iterator[State]:
@@ -97,7 +100,8 @@ def _words(state: State) -> str:
     )
 
 
-def drained(answer: Callable[[Pipeline, int], list[int]]) -> Verdict:
+@judged
+def drained(answer: Callable[[Pipeline, int], list[int]]) -> str:
     """``answer(pipeline, jobs)``: when each job is consumed; one producer, one consumer."""
 
     def cases() -> Iterator[Case]:
@@ -114,10 +118,11 @@ def drained(answer: Callable[[Pipeline, int], list[int]]) -> Verdict:
             jobs = draw.randint(1, 25)
             yield (pipeline, jobs), [j.drained for j in simulate(pipeline, jobs).jobs]
 
-    return judge(answer, cases(), lambda p, jobs: f"{jobs} jobs through {p}", "systems")
+    return agree(answer, cases(), lambda p, jobs: f"{jobs} jobs through {p}", "systems")
 
 
-def longest_queue(answer: Callable[[Run], int]) -> Verdict:
+@judged
+def longest_queue(answer: Callable[[Run], int]) -> str:
     """``answer(run)``: the most slots that were full and seen full at one moment, unread."""
 
     def cases() -> Iterator[Case]:
@@ -126,5 +131,5 @@ def longest_queue(answer: Callable[[Run], int]) -> Verdict:
             seen = [(j.filled + pipeline.see_full, j.drain) for j in run.jobs]
             yield (run,), max(sum(a <= clock < b for a, b in seen) for clock in range(run.clocks))
 
-    return judge(answer, cases(), _run, "runs")
+    return agree(answer, cases(), _run, "runs")
 
