@@ -53,8 +53,8 @@ def says(tier: str, has_lab: bool) -> str:
     else:
         newer = "" if tier.endswith("a") else " or newer"
         line = (
-            f"Runs on an NVIDIA GPU of {tier}{newer}. Without one, its CUDA cells compile "
-            "and the times shown are recorded ones."
+            f"Runs on an NVIDIA GPU of {tier}{newer}. Without one, its CUDA cells compile, "
+            "and what they printed on a GPU is shown as recorded."
         )
     return line + (" In this page: a lab that runs in your browser." if has_lab else "")
 
