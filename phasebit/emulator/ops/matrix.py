@@ -153,9 +153,7 @@ def fragments(whole: Array, fragment: Fragment, kind: str) -> Array:
 
 
 def multiply(
-    a: Array,
-    b: Array,
-    c: Array,
+    operands: Sequence[Array],
     shape: str,
     types: Sequence[str],
     parts: tuple[Fragment, Fragment, Fragment] | None = None,
@@ -163,7 +161,7 @@ def multiply(
     satfinite: bool = False,
     rounding: str = "rn",
 ) -> Array:
-    """The registers of D = A·B + C; operands and result are [warps, 32, registers].
+    """The registers of D = A·B + C; the operands A, B, C and D are [warps, 32, registers].
 
     ``types`` are those of D, A, B and C, ``parts`` the fragments of A, B and C: those of
     ``mma`` when not given.
@@ -175,14 +173,15 @@ def multiply(
         operand_b(n, k, PER_REGISTER[of_b]),
         accumulator(m, n),
     )
-    left, right = matrix(a, part_a, of_a), matrix(b, part_b, of_b)
-    addend = matrix(c, part_c, of_c)
+    a = matrix(operands[0], part_a, of_a)
+    b = matrix(operands[1], part_b, of_b)
+    c = matrix(operands[2], part_c, of_c)
     if of_d == "f64":
-        result = tensor_core.accumulate_f64(left, right, addend, rounding)
+        result = tensor_core.accumulate_f64(a, b, c, rounding)
     elif of_d == "s32":
-        result = tensor_core.accumulate_s32(left, right, addend, satfinite)
+        result = tensor_core.accumulate_s32(a, b, c, satfinite)
     else:
-        result = tensor_core.accumulate(left, right, addend, of_a, of_d)
+        result = tensor_core.accumulate(a, b, c, of_a, of_d)
     return fragments(result, part_c, of_d)
 
 
@@ -214,7 +213,7 @@ def mma(
     """
     name = f"mma.{shape}"
     operands = [gathered(g, x, name) for x in (a, b, c)]
-    return scattered(multiply(*operands, shape, types, satfinite=satfinite, rounding=rounding))
+    return scattered(multiply(operands, shape, types, satfinite=satfinite, rounding=rounding))
 
 
 # -- ldmatrix, stmatrix, movmatrix -----------------------------------------------
@@ -345,7 +344,9 @@ def element_places(
     base = g.spread(address)
     if g.batch.machine.checked:  # the farthest element must lie in the same array as the first
         g.index(base + (offset.max(axis=1) * size).astype(base.dtype), space, size, shift)
-    return g.spread(g.index(base, space, size, shift))[:, None] + offset
+    first = g.spread(g.index(base, space, size, shift))
+    places: Array = first[:, None] + offset
+    return places
 
 
 @collective(
@@ -439,5 +440,5 @@ def wmma_mma(
     operands = [gathered(g, x, f"wmma.mma.{shape}") for x in (a, b, c)]
     kinds = (of_d, of_a, of_b, of_c)
     return scattered(
-        multiply(*operands, shape, kinds, parts, satfinite=satfinite, rounding=rounding)
+        multiply(operands, shape, kinds, parts, satfinite=satfinite, rounding=rounding)
     )
