@@ -37,6 +37,7 @@ from phasebit.emulator.cfg import Block, Graph, block_registers, branch_table, b
 from phasebit.emulator.errors import PtxError
 from phasebit.emulator.layout import Layout
 from phasebit.emulator.ops import control, memory
+from phasebit.emulator.ops.floating import FAST
 from phasebit.emulator.syntax import (
     Address,
     Function,
@@ -71,6 +72,7 @@ class Program:
     kernel: Function
     layout: Layout
     checked: bool
+    exact: bool = True
     graphs: dict[str, Graph] = field(default_factory=dict)
     first_block: dict[str, int] = field(default_factory=dict)
     code: list[Callable[[Any], int]] = field(default_factory=list)
@@ -110,12 +112,14 @@ class Program:
         return len(self.accesses) - 1
 
 
-def translate(module: Module, kernel: Function, layout: Layout, checked: bool) -> Program:
+def translate(
+    module: Module, kernel: Function, layout: Layout, checked: bool, exact: bool = True
+) -> Program:
     """Translate a kernel and every function it can reach.
 
     Raises :class:`PtxError` for an instruction or an operand that is not supported.
     """
-    program = Program(module, kernel, layout, checked)
+    program = Program(module, kernel, layout, checked, exact)
     for function in layout.functions:
         graph = build(function)
         program.graphs[function.name] = graph
@@ -438,7 +442,12 @@ class BlockWriter:
     def call_function(self, instruction: Instruction, chosen: Selected, collective: bool) -> None:
         entry = chosen.entry
         texts, result = self.arguments(instruction, chosen)
-        function = self.bind(self.function_name(chosen), chosen.function)
+        target = chosen.function
+        if not self.program.exact and not set(chosen.options) - {"rounding"} and (
+            chosen.options.get("rounding", "rn") == "rn" and chosen.types[:1] == ("f32",)
+        ):  # fmt: skip
+            target = FAST.get(entry.function, target)
+        function = self.bind(self.function_name(chosen), target)
         if collective:
             mask = "None"
             if "membermask" in entry.parameters:
