@@ -52,7 +52,7 @@ class Group:
     """See the module's text."""
 
     __slots__ = (
-        "batch", "frames", "lanes", "memory", "n", "parameters", "pc", "registers", "resume",
+        "batch", "frames", "lanes", "memory", "n", "parameters", "patient", "pc", "registers", "resume",
         "since", "stack", "started", "state", "time", "whole", "window",
     )  # fmt: skip
 
@@ -72,6 +72,8 @@ class Group:
         self.since = 0
         self.started = time
         """From when on the trace has not yet noted what this group did."""
+        self.patient = False
+        """Whether it spins on memory, so that others should go first."""
         self.state = ""
         self.memory: Memory = batch.machine.memory
         self.parameters: Parameters = batch.machine.parameters
@@ -242,6 +244,14 @@ class Group:
 
     def watch_store(self, index: Value, accesses: Any) -> None:
         self.batch.machine.checker.store(self, index, accesses)
+
+    def verify_store(self, view: Array, index: Value, value: Value, access: int) -> None:
+        if self.n > 1:
+            self.batch.machine.checker.verify_store(self, view, index, value, access)
+
+    def poll(self) -> None:
+        """This thread looks at memory that others change; if it loops, let others go first."""
+        self.batch.machine.polls += 1
 
 
 def _pick(registers: Registers, live: tuple[int, ...], where: Array) -> Registers:

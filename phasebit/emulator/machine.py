@@ -419,6 +419,8 @@ class Machine:
             self.counters.block_runs, self.counters.block_threads, self.counters.block_warps
         )  # fmt: skip
         budget = PATIENCE
+        polls = self.polls
+        g.patient = False
         while True:
             pc = g.pc
             g.time += sizes[pc]
@@ -444,6 +446,10 @@ class Machine:
                 self.steps -= 1
                 if self.steps < 0:
                     self._out_of_steps(g)
+                if self.polls != polls and self.ready:
+                    g.patient = True
+                    self.make_ready(g)
+                    return
                 if self.polls > POLLS and budget < PATIENCE - 8:
                     self.polls = 0
                     if not self.ready and not self.start_batch() and not self.sleeping:
@@ -451,7 +457,7 @@ class Machine:
             if self.ready and (
                 budget <= 0
                 or (id(g.batch), g.stack, following) in self.index
-                or any(_place(other) < (-len(g.frames), following) for other in self.ready)
+                or any(_place(other) < (False, -len(g.frames), following) for other in self.ready)
             ):
                 self.make_ready(g)
                 return
@@ -523,8 +529,8 @@ def _since(g: Group) -> int:
     return g.since
 
 
-def _place(g: Group) -> tuple[int, int]:
-    return (-len(g.frames), g.pc)
+def _place(g: Group) -> tuple[bool, int, int]:
+    return (g.patient, -len(g.frames), g.pc)
 
 
 __all__ = ["Batch", "Machine", "Waiting"]

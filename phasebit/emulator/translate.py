@@ -646,6 +646,8 @@ class BlockWriter:
             return
         self.watch(instruction, chosen, "load")
         index, start, _ = self.index(instruction, chosen)
+        if chosen.options.get("sem", "weak") != "weak":
+            self.emit("g.poll()")
         for place, target in enumerate(targets):
             if isinstance(target, Sink):
                 continue
@@ -682,7 +684,11 @@ class BlockWriter:
         index, start, _ = self.index(instruction, chosen)
         for place, item in enumerate(sources):
             text = self.operand(item, chosen.types[0], instruction)
-            self.emit(f"store({self.view(form, start + place)}, {index}, {text})")
+            view = self.view(form, start + place)
+            self.emit(f"store({view}, {index}, {text})")
+            if self.program.checked and chosen.options.get("space") not in ("local", "param"):
+                identity = self.program.access_id(instruction)
+                self.emit(f"g.verify_store({view}, {index}, {text}, {identity})")
 
     # -- checks ---------------------------------------------------------------
 

@@ -35,7 +35,8 @@ class NamedBarrier:
         """Group, where to go on, what to do with it then."""
         self.votes: list[Array] = []
         self.kind = ""
-        self.places: set[str] = set()
+        self.frontier: Any = None
+        """What the arrivals have published (the checker's clocks)."""
 
     def arrive(
         self, g: Group, expected: int | None, kind: str, resume: int | None, finish: Any = None
@@ -83,10 +84,11 @@ class NamedBarrier:
         time = max((g.time for g, _, _ in waiting), default=0)
         lanes = np.concatenate(self.lanes)
         everyone = len(lanes) == int(self.batch.live_in_block[self.slot])
+        frontier = self.frontier
         self.reset()
         machine.progress += 1
         if machine.checked:
-            machine.checker.pass_barrier(self, lanes, [g for g, _, _ in waiting], everyone)
+            machine.checker.pass_barrier(self, frontier, [g for g, _, _ in waiting], everyone)
         for g, resume, finish in waiting:
             if finish is not None:
                 finish(g, votes)
@@ -313,6 +315,7 @@ class ClusterBarrier:
         self.mine = np.zeros(batch.lanes, np.int64)
         """How often each thread has arrived."""
         self.waiting: list[tuple[Group, int]] = []
+        self.frontier: Any = None
 
     def cluster_of(self, lanes: Array) -> Array:
         return lanes // (self.batch.threads * self.batch.machine.cluster_size)
