@@ -11,7 +11,8 @@ truncation*:
    these exponents.  What falls below ``fraction_bits`` bits after the point is
    cut off: no rounding, no sticky bit.
 3. The shifted numbers are added as integers, so in no order at all.
-4. The sum is rounded once, to f32 towards zero or to f16 to nearest even.
+4. The sum is rounded once, to f32 towards zero or to f16 to nearest even.  A zero
+   is always +0.
 
 A longer k is done block after block, each with the previous result as its
 accumulator.  The generations differ in the numbers of ``MODELS``.
@@ -51,15 +52,17 @@ class Model:
     """Bits kept after the point of the largest exponent."""
     block_bytes: int
     """Bytes of a row of A that are summed at once: 32 bytes are 16 products of f16."""
+    fp8_as_f16: bool = False
+    """Whether ``mma.sync`` has fp8 in name only: see :func:`_accumulate_fp8`."""
 
 
 MODELS = {
     "turing": Model(fraction_bits=24, block_bytes=16),
     "ampere": Model(fraction_bits=24, block_bytes=16),
-    "hopper": Model(fraction_bits=25, block_bytes=32),
+    "hopper": Model(fraction_bits=25, block_bytes=32, fp8_as_f16=True),
     "blackwell": Model(fraction_bits=25, block_bytes=32),
 }
-"""arXiv:2511.10909, table of truncated fused dot products."""
+"""From arXiv:2511.10909; Hopper's confirmed here, bit by bit, against an H200's answers."""
 
 DEVICE = "hopper"
 """The generation that the emulator speaks for: the records of the book come from an H200."""
@@ -70,21 +73,48 @@ LEAST = -126
 
 
 def accumulate(
-    a: Array, b: Array, c: Array, kind: str, result: str, model: Model = MODELS[DEVICE]
+    a: Array,
+    b: Array,
+    c: Array,
+    kind: str,
+    result: str,
+    model: Model = MODELS[DEVICE],
+    step: int | None = None,
 ) -> Array:
     """D = A·B + C for the types that tensor cores round.
 
     ``a`` is [warps, m, k], ``b`` [warps, k, n], ``c`` [warps, m, n], all float64 and exact in
     their types: ``kind`` that of A and B, ``result`` ("f32" or "f16") that of C and D.
+    ``step``: products summed at once, where the instruction is made of smaller ones.
     Returns D, float64 [warps, m, n], exact in ``result``.  NaNs are NaN.
 
     This is the one place that knows how hardware rounds.
     """
-    block = model.block_bytes // BYTES[kind]
+    if BYTES[kind] == 1 and model.fp8_as_f16:
+        return _accumulate_fp8(a, b, c, result, model)
+    block = step or model.block_bytes // BYTES[kind]
     for start in range(0, a.shape[2], block):
         part = slice(start, start + block)
         c = _block(a[:, :, part], b[:, part, :], c, kind, result, model.fraction_bits)
     return c
+
+
+def _accumulate_fp8(a: Array, b: Array, c: Array, result: str, model: Model) -> Array:
+    """fp8 on Hopper, whose ``mma.sync`` has no such unit (its ``wgmma`` has).
+
+    The assembler turns every operand register of four fp8 numbers into two of f16: the two
+    low numbers and the two high ones.  One f16 multiplication takes all the low pairs,
+    starting from zero, another adds the high pairs, and an ordinary addition adds C.
+    [seen in the machine code for sm_90, and in the H200's answers]
+    """
+    low = np.arange(a.shape[2]) % 4 < 2
+    total = np.zeros_like(c)
+    for pairs in (low, ~low):
+        total = accumulate(a[:, :, pairs], b[:, pairs, :], total, "f16", result, model)
+    form = np.float32 if result == "f32" else np.float16
+    with np.errstate(all="ignore"):
+        added: Array = (c.astype(form) + total.astype(form)).astype(np.float64)
+    return added
 
 
 def _block(a: Array, b: Array, c: Array, kind: str, result: str, fraction_bits: int) -> Array:
@@ -122,7 +152,7 @@ def _round_sum(total: Array, result: str) -> Array:
     """f16 to nearest, f32 towards zero; but what is too large for it becomes infinite."""
     rounded = decode(result, encode(result, total, "rn" if result == "f16" else "rz"))
     too_large = np.abs(total) >= 2.0 ** (FORMATS[result].bias + 1)
-    return np.where(too_large, np.copysign(np.inf, total), rounded.astype(np.float64))
+    return np.where(too_large, np.copysign(np.inf, total), rounded + 0.0)  # no -0
 
 
 def accumulate_f64(a: Array, b: Array, c: Array, rounding: str = "rn") -> Array:

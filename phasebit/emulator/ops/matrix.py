@@ -160,11 +160,12 @@ def multiply(
     *,
     satfinite: bool = False,
     rounding: str = "rn",
+    step: int | None = None,
 ) -> Array:
     """The registers of D = A·B + C; the operands A, B, C and D are [warps, 32, registers].
 
     ``types`` are those of D, A, B and C, ``parts`` the fragments of A, B and C: those of
-    ``mma`` when not given.
+    ``mma`` when not given, ``step`` the k of the smaller instructions it is made of, if any.
     """
     of_d, of_a, of_b, of_c = types
     m, n, k = sizes(shape)
@@ -181,7 +182,7 @@ def multiply(
     elif of_d == "s32":
         result = tensor_core.accumulate_s32(a, b, c, satfinite)
     else:
-        result = tensor_core.accumulate(a, b, c, of_a, of_d)
+        result = tensor_core.accumulate(a, b, c, of_a, of_d, step=step)
     return fragments(result, part_c, of_d)
 
 
@@ -439,6 +440,8 @@ def wmma_mma(
     )
     operands = [gathered(g, x, f"wmma.mma.{shape}") for x in (a, b, c)]
     kinds = (of_d, of_a, of_b, of_c)
-    return scattered(
-        multiply(operands, shape, kinds, parts, satfinite=satfinite, rounding=rounding)
+    step = 4 if of_a == "tf32" else None  # two steps of m16n8k4 [seen in the H200's answers]
+    result = multiply(
+        operands, shape, kinds, parts, satfinite=satfinite, rounding=rounding, step=step
     )
+    return scattered(result)
