@@ -77,18 +77,18 @@ $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	    echo "The book needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)." \
 	         "Name another: make setup PYTHON=python3.12" >&2; exit 1; }
-	@echo "[1] A virtual environment in $(VENV), with $$($(PYTHON) --version) (10 s)"
+	@echo "== A virtual environment in $(VENV), with $$($(PYTHON) --version) (10 s)"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	    echo "$(PYTHON) could not make a virtual environment; on Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@touch $@
 
 $(VENV)/.packages: $(REQUIREMENTS) $(VENV)/.made
-	@echo "[2] The packages of $(REQUIREMENTS) (1 to 3 minutes, 300 MB on disk)"
+	@echo "== The packages of $(REQUIREMENTS) (1 to 3 minutes, 300 MB on disk)"
 	@$(PIP) -r $(REQUIREMENTS)
 	@touch $@
 
 $(VENV)/.phasebit: pyproject.toml $(VENV)/.packages
-	@echo "[3] The package phasebit, from this folder (5 s)"
+	@echo "== The package phasebit, from this folder (5 s)"
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -102,22 +102,22 @@ $(VENV)/.quiet: $(VENV)/.packages
 	@touch $@
 
 $(VENV)/.nvcc: requirements-cuda.txt $(VENV)/.packages
-	@echo "[4] No nvcc on PATH: NVIDIA's compiler, from pip (1 to 2 minutes, 400 MB on disk)"
+	@echo "== No nvcc on PATH: NVIDIA's compiler, from pip (1 to 2 minutes, 400 MB on disk)"
 	@$(PIP) -r requirements-cuda.txt
 	@touch $@
 
 $(VENV)/.cupy: requirements-gpu.txt $(VENV)/.packages
-	@echo "[4] A GPU: CuPy, from pip (1 minute)"
+	@echo "== A GPU: CuPy, from pip (1 minute)"
 	@$(PIP) -r requirements-gpu.txt
 	@touch $@
 
 $(VENV)/.node: requirements-node.txt $(VENV)/.packages
-	@echo "[5] No npm on PATH: Node.js, from pip (20 s, 200 MB on disk)"
+	@echo "== No npm on PATH: Node.js, from pip (20 s, 200 MB on disk)"
 	@$(PIP) -r requirements-node.txt
 	@touch $@
 
 .vendor/.done: book/_vendor/package-lock.json tools/vendor.py $(VENV)/.packages
-	@echo "[6] MathJax and Pyodide, which the pages serve themselves (10 s)"
+	@echo "== MathJax and Pyodide, which the pages serve themselves (10 s)"
 	@$(PY) tools/vendor.py .vendor
 	@touch $@
 

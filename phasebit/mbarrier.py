@@ -91,7 +91,8 @@ class Mbarrier:
     ``Mbarrier(count)`` makes an initialised barrier, ``Mbarrier()`` the bare
     memory, on which only :meth:`init` is allowed (9.7.13.15.3). ``name`` is used
     in error messages. With ``check_observed=False`` the rule
-    :attr:`Rule.OBSERVED` is not enforced: hardware does not enforce it either.
+    :attr:`Rule.OBSERVED` is not enforced; the state after the arrival is what
+    counting makes it.
 
     The attributes are for reading; only the operations change them.
 

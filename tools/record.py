@@ -1,41 +1,42 @@
 """Measure again on this machine's GPU, and save the notebooks' outputs anew.
 
-    python tools/record.py [NOTEBOOK…]
+    python tools/record.py
 
-Writes records/ through the notebooks themselves (each measurement that a chapter shows
-is recorded by the cell that makes it), then executes every chapter, or the ones named,
-from a fresh kernel and saves it in place. Refuses on a machine with no GPU: the saved
-outputs come from one.
+Writes records/: the measurements of every chapter that has some, and what each program
+of a %%cuda cell printed. Then every chapter is executed from a fresh kernel and saved in
+place. Refuses on a machine with no GPU: the saved outputs come from one.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from execute import execute
 
 from phasebit import machine
+from phasebit.__main__ import main as phasebit
+from phasebit.notebook import RECORDING
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def main(arguments: list[str]) -> None:
+def main() -> None:
     gpu = machine.gpu()
     if gpu is None:
         raise SystemExit(
             "make record needs an NVIDIA GPU and finds none: the saved outputs and records/ "
             "come from one. To execute the book as it is, run 'make book'."
         )
-    print(f"Recording on {gpu.name} ({gpu.target}), driver {gpu.driver}.")
-    os.environ["PHASEBIT_RECORD"] = "1"
-    chapters = [Path(name) for name in arguments] or sorted(ROOT.glob("book/part*/*.ipynb"))
-    for path in chapters:
+    print(f"Recording on {gpu.name} ({gpu.target}), driver {gpu.driver}.", flush=True)
+    os.environ[RECORDING] = "1"  # %%cuda cells keep what their programs print
+    if status := phasebit(["record"]):
+        raise SystemExit(status)
+    for path in sorted(ROOT.glob("book/part*/*.ipynb")):
         execute(path)
     subprocess.run(["git", "status", "--short", "records", "book"], cwd=ROOT, check=False)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

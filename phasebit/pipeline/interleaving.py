@@ -145,6 +145,8 @@ class _Drawing:
         for at, event in enumerate(self.run.events):
             kind, label = _KINDS[event.step.do]
             text = label.format(on=event.step.on, value=event.step.value, item=event.step.item)
+            if event.step.do in ("copy", "land") and self.run.system.parts > 1:
+                text += f", part {event.step.part}"
             if at == failed_at:
                 kind = "bad"
             self.spans.append(Span(event.thread, at, at + 1, kind, text))
@@ -216,7 +218,7 @@ _KINDS: dict[str, tuple[str, str]] = {
     "filled": ("produce", "done"),
     "read": ("consume", "read slot {on}"),
     "done": ("consume", "done"),
-    "copy": ("copy", "start copy of item {item}"),
+    "copy": ("copy", "start copy, item {item}"),
     "land": ("copy", "item {item} lands in slot {on}"),
     "store": ("hand-off", "{on} = {value}"),
     "add": ("hand-off", "{on} {value:+d}"),

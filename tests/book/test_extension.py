@@ -101,3 +101,14 @@ def test_execution_mode_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PHASEBIT_EXECUTE", "cache")
     with pytest.raises(ConfigError, match="set it to one of force, off"):
         execution.choose(None, config)  # type: ignore[arg-type]
+
+
+def test_a_cuda_cell_is_read_as_cuda_after_its_first_line() -> None:
+    from phasebit_book.cuda_cells import CudaCellLexer
+    from pygments.token import Error, Keyword
+
+    text = "%%cuda -lineinfo\n__global__ void k(float *x) { x[threadIdx.x] = 1.f; }  // ⏱\n"
+    tokens = list(CudaCellLexer().get_tokens(text))
+    assert "".join(value for _, value in tokens) == text
+    assert not [value for token, value in tokens if token is Error]
+    assert any(value == "__global__" and token in Keyword for token, value in tokens)

@@ -9,6 +9,7 @@ from itertools import product
 
 import pytest
 
+from phasebit.mbarrier import Mbarrier
 from phasebit.pipeline.explore import StateLimitError, explore
 from phasebit.pipeline.interleaving import walk
 from phasebit.pipeline.mistakes import MISTAKES, Mistake
@@ -79,6 +80,30 @@ class TestRightRings:
             sum(p.filled and bool(p.unread) for p in state.parts) for state in reachable(machine)
         )
         assert most == stages
+
+    @pytest.mark.parametrize(("stages", "consumers"), [(1, 1), (1, 2), (2, 2), (3, 1)])
+    def test_nobody_is_ever_more_than_one_phase_late(self, stages: int, consumers: int) -> None:
+        """Why one bit is enough: each wait asks for the current phase or the one before."""
+        system = Ring(stages, 7, consumers).system(producer, consumer)
+        machine = Machine(system)
+        meant = {}  # (thread, position) -> the phase that the wait there is for
+        for thread, steps in enumerate(machine.programs):
+            waits = [at for at, step in enumerate(steps) if step.do == "wait"]
+            for item, at in enumerate(waits):
+                meant[thread, at] = item // stages - (thread == 0)  # the producer: one round back
+        seen = 0
+        for state in reachable(machine):
+            for thread, at in enumerate(state.at):
+                if (thread, at) in meant:
+                    barrier = Mbarrier()
+                    name = machine.programs[thread][at].on
+                    barrier.restore(state.barriers[machine.barrier_index[str(name)]])
+                    assert barrier.in_reach(meant[thread, at])
+                    assert barrier.test_wait_parity(meant[thread, at] & 1) is (
+                        meant[thread, at] < barrier.phase
+                    )
+                    seen += 1
+        assert seen > 50
 
 
 class TestMistakes:

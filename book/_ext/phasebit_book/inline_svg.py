@@ -63,11 +63,9 @@ class InlineSvg(SphinxTransform):
     def apply(self, **kwargs: object) -> None:
         page = re.sub(r"\W+", "-", self.env.docname.rpartition("/")[2])
         for number, image in enumerate(list(self.document.findall(nodes.image)), 1):
-            file = Path(image["uri"])
+            file = Path(self.env.relfn2path(image["uri"])[1])
             if file.suffix != ".svg" or "jupyter_execute" not in file.parts:
                 continue
-            if not file.is_absolute():
-                file = Path(self.env.srcdir, self.env.docname).parent / file
             try:
                 svg = inline(file.read_text(encoding="utf-8"), f"pb-{page}-{number}")
             except (OSError, ValueError) as error:

@@ -1,0 +1,1 @@
+"""A GPU that one can read: PTX executed in Python and NumPy."""

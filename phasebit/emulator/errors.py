@@ -1,0 +1,34 @@
+"""The errors of the emulator: each one sentence that names the thing, the place and the remedy."""
+
+from __future__ import annotations
+
+
+class EmulatorError(Exception):
+    """Base of every error that the emulator raises on purpose."""
+
+
+class PtxError(EmulatorError):
+    """PTX text that the emulator cannot read or does not know; names the line."""
+
+    def __init__(self, message: str, line: int | None = None, source: str | None = None) -> None:
+        self.line = line
+        self.source = source
+        where = f"PTX line {line}: " if line is not None else ""
+        after = f" (from {source})" if source else ""
+        super().__init__(f"{where}{message}{after}")
+
+
+class LaunchError(EmulatorError):
+    """A launch that cannot begin: arguments, block size, shared memory."""
+
+
+class Fault(EmulatorError):
+    """An access or a trap that ends the kernel, as a sticky error does on a GPU."""
+
+
+class Deadlock(EmulatorError):
+    """Every thread waits and nothing is left that could wake one."""
+
+
+class StepLimit(EmulatorError):
+    """The kernel ran longer than the launch allowed."""

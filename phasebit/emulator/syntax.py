@@ -1,0 +1,189 @@
+"""What a PTX module consists of, as plain data.
+
+The reader (:mod:`phasebit.emulator.reader`) builds these objects and nothing
+else; every later stage only looks at them.  Names follow the PTX ISA:
+a *module* has *functions* and *variables*; a function has *instructions*;
+an instruction has an opcode, modifiers, operands and perhaps a guard predicate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+
+@dataclass(eq=False, slots=True)
+class Register:
+    """A virtual register: ``index`` is its row in the register file of its function."""
+
+    index: int
+    name: str
+    type: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A constant.  ``bits`` is set for ``0f…`` and ``0d…``, which give a bit pattern."""
+
+    value: int | float
+    bits: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """The name of a variable, a function or a label, plus a constant byte offset."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A special register such as ``%tid.x``; ``name`` has no percent sign."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """A negated predicate operand, ``!%p``."""
+
+    operand: Register
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """``_``: a result nobody wants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """``{a, b, c, d}``."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """``d|p``: two destinations."""
+
+    first: Operand
+    second: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``[base + offset]``, or ``[map, {c0, c1}]`` with the coordinates in ``rest``."""
+
+    base: Operand
+    offset: int = 0
+    rest: tuple[Operand, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """``(a, b)``: the argument and result lists of ``call``."""
+
+    items: tuple[Operand, ...]
+
+
+Operand: TypeAlias = (
+    Register | Immediate | Symbol | Special | Not | Sink | Vector | Pair | Address | Tuple
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in the CUDA source, from ``.loc``; ``inlined`` is the caller's place, if any."""
+
+    file: str
+    line: int
+    inlined: Location | None = None
+
+    @property
+    def outermost(self) -> Location:
+        """The line of the program that a reader wrote, outside inlined headers."""
+        return self.inlined.outermost if self.inlined else self
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(eq=False, slots=True)
+class Instruction:
+    """One instruction: ``@guard mnemonic.modifiers operands;``."""
+
+    mnemonic: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    line: int
+    text: str
+    guard: Register | None = None
+    guard_negated: bool = False
+    location: Location | None = None
+
+    @property
+    def opcode(self) -> str:
+        return ".".join((self.mnemonic, *self.modifiers))
+
+    @property
+    def where(self) -> str:
+        """``PTX line 12 (kernel.cu:7)``."""
+        source = f" ({self.location.outermost})" if self.location else ""
+        return f"PTX line {self.line}{source}"
+
+
+@dataclass(eq=False, slots=True)
+class Label:
+    """A jump target inside a function body."""
+
+    name: str
+    line: int
+
+
+@dataclass(eq=False, slots=True)
+class Variable:
+    """A variable of any state space; ``size`` is in bytes."""
+
+    name: str
+    space: str
+    type: str
+    size: int
+    align: int
+    line: int
+    elements: int | None = None
+    """Number of elements when declared as an array; 0 for ``name[]``."""
+    initial: list[int | float | Symbol | Immediate] | None = None
+    pointer: bool = False
+    """A parameter declared with ``.ptr``."""
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    """An ``.entry`` or a ``.func`` with its body flattened: scopes are resolved."""
+
+    name: str
+    is_entry: bool
+    line: int
+    parameters: list[Variable] = field(default_factory=list)
+    results: list[Variable] = field(default_factory=list)
+    registers: list[Register] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)
+    body: list[Instruction | Label] = field(default_factory=list)
+    branch_tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    prototypes: dict[str, int] = field(default_factory=dict)
+    directives: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    has_body: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Module:
+    """A whole PTX file."""
+
+    version: str
+    target: str
+    functions: dict[str, Function] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
