@@ -266,7 +266,7 @@ def _boxes(style: Style, boxes: list[tuple[float, float, float, float, str]]) ->
     )
     if style.texture == "solid":
         out = [f'<path d="{edges}" style="fill:{hue}"/>']
-        ink = "#fff"
+        ink = "var(--pb-on-solid, #fff)"
     else:
         solid = {"tint": ".18", "hatch": ".22", "cross": "0"}[style.texture]
         dash = ";stroke-dasharray:2 2" if style.texture == "cross" else ""
