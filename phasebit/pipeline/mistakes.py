@@ -247,7 +247,7 @@ MISTAKES: tuple[Mistake, ...] = (
         consumer=never_arrives,
         smallest=Ring(stages=1, steps=2),
         fails=Kind.DEADLOCK,
-        hides="as long as there are no more steps than stages: no slot is used twice",
+        hides="in the first round of the ring: no slot is used twice",
     ),
     Mistake(
         name="wrong count: one too many",
@@ -255,7 +255,7 @@ MISTAKES: tuple[Mistake, ...] = (
         init=expects_one_more,
         smallest=Ring(stages=1, steps=2),
         fails=Kind.DEADLOCK,
-        hides="as long as there are no more steps than stages: nobody waits for empty in earnest",
+        hides="in the first round of the ring: nobody waits for empty in earnest",
     ),
     Mistake(
         name="wrong count: one for all consumers",
@@ -312,7 +312,7 @@ MISTAKES: tuple[Mistake, ...] = (
         consumer=arrives_early,
         smallest=Ring(stages=1, steps=2),
         fails=Kind.OVERWRITTEN,
-        hides="as long as there are no more steps than stages",
+        hides="in the first round of the ring",
     ),
     Mistake(
         name="waiting on the wrong barrier: full for empty",
@@ -345,7 +345,7 @@ MISTAKES: tuple[Mistake, ...] = (
         producer=never_waits,
         smallest=Ring(stages=1, steps=2),
         fails=Kind.OVERWRITTEN,
-        hides="as long as there are no more steps than stages",
+        hides="in the first round of the ring",
     ),
     Mistake(
         name="the last arrive dropped",

@@ -99,7 +99,7 @@ Program = Callable[[Ring], Iterator[Step]]
 
 
 def producer(ring: Ring) -> Iterator[Step]:
-    """Fill the slots in turn. The first wait on each slot passes at once: phase ^ 1."""
+    """Fill the slots in turn. The first wait on each passes at once: phase ^ 1."""
     stage, phase = 0, 0
     for i in range(ring.steps):
         yield wait(ring.empty[stage], phase ^ 1)
@@ -123,7 +123,7 @@ PART_BYTES = 64
 
 
 def copying_producer(ring: Ring) -> Iterator[Step]:
-    """Let the copy engine fill the slots: expect the bytes, start the copies, go on."""
+    """Let the copy engine fill them: expect the bytes, start the copies, go on."""
     stage, phase = 0, 0
     for i in range(ring.steps):
         yield wait(ring.empty[stage], phase ^ 1)

@@ -292,10 +292,10 @@ class TestRules:
                                0, 0, {"x": 1, "y": 3}))  # fmt: skip
         assert str(found.shortest).splitlines() == [
             "deadlock, after 0 steps: a and b wait for ever",
-            "  a waits for parity 0 of x, which is in phase 0: 1 of 1 arrivals missing, "
-            "only b could still arrive, after a wait that never ends",
-            "  b waits for parity 0 of y, which is in phase 0: 3 of 3 arrivals missing, "
-            "only a could still arrive, after a wait that never ends",
+            "  a waits for parity 0 of x, which is in phase 0: 1 of 1 arrivals missing, only",
+            "    b could still arrive, after a wait that never ends",
+            "  b waits for parity 0 of y, which is in phase 0: 3 of 3 arrivals missing, only",
+            "    a could still arrive, after a wait that never ends",
         ]
 
     def test_a_deadlock_is_preferred_to_a_broken_step_of_the_same_level(self) -> None:
