@@ -372,7 +372,7 @@ def _text(t: Timeline, width: int = 90, most: int = 720) -> str:
         counts = ", ".join(
             f"{t.legend.get(kind, kind)} {sum(s.kind == kind for s in t.spans)}" for kind in styles
         )
-        out.append(f"(one column is {number(unit)} {t.unit}; spans: {counts})")
+        out.append(f"(one column = {number(unit)} {t.unit}; spans: {counts})")
     return "\n".join(out)
 
 
