@@ -328,7 +328,7 @@ MISTAKES: tuple[Mistake, ...] = (
         consumer=waits_for_neighbour,
         smallest=Ring(stages=2, steps=1),
         fails=Kind.DEADLOCK,
-        hides="with one slot, and with exactly as many steps as stages",
+        hides="with one slot, and with exactly as many items as slots",
     ),
     Mistake(
         name="one barrier for both directions",

@@ -165,6 +165,34 @@ class TestMistakes:
         }
 
 
+class TestOneBarrierForBoth:
+    """Even phases mean empty, odd ones full: a flag, and no better than one."""
+
+    @staticmethod
+    def system(consumers: int, items: int) -> System:
+        def fills() -> Iterator[Step]:
+            for i in range(items):
+                yield wait("slot", 1)
+                yield from fill(0, item=i)
+                yield arrive("slot", consumers)
+
+        def reads() -> Iterator[Step]:
+            for _ in range(items):
+                yield wait("slot", 0)
+                yield from read(0)
+                yield arrive("slot")
+
+        threads = {"producer": fills()} | {f"consumer {c}": reads() for c in range(consumers)}
+        return System(threads, 1, items, {"slot": consumers})
+
+    def test_is_right_for_one_consumer(self) -> None:
+        assert all(explore(self.system(1, items)).clean for items in range(1, 6))
+
+    def test_fails_with_two_as_the_counter_does(self) -> None:
+        failure = explore(self.system(2, 2)).failure
+        assert failure is not None and failure.kind is Kind.WRONG_ITEM
+
+
 def reachable(machine: Machine) -> set[State]:
     """All states, by depth-first search."""
     seen, stack = {machine.start}, [machine.start]
