@@ -210,7 +210,12 @@ def keeps_the_last(ring: Ring) -> Iterator[Step]:
 
 def stops_early(ring: Ring) -> Iterator[Step]:
     """A producer whose loop ends one item too soon."""
-    return right.producer(replace(ring, steps=ring.steps - 1))
+    stage, phase = 0, 0
+    for i in range(ring.steps - 1):
+        yield wait(ring.empty[stage], phase ^ 1)
+        yield from fill(stage, item=i)
+        yield arrive(ring.full[stage])
+        stage, phase = advance(stage, phase, ring.stages)
 
 
 def expects_bytes(per_slot: Callable[[Ring], int]) -> Program:

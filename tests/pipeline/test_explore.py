@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import cycle, product
 
 import pytest
 
@@ -351,6 +351,19 @@ class TestSystem:
     def test_unknown_names_are_refused(self, program: list[Step], complaint: str) -> None:
         with pytest.raises(ValueError, match=complaint):
             System({"t": program}, 2, 0, {"full[0]": 1})
+
+    def test_a_forgotten_from_is_named(self) -> None:
+        with pytest.raises(ValueError, match=r"t, step 0: generator is no step; .* 'yield from'"):
+            System({"t": [fill(0, item=0)]}, 1, 0)  # type: ignore[list-item]
+
+    def test_endless_programs_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="t has more than 10,000 steps: does its loop end"):
+            System({"t": cycle([arrive("a")])}, 0, 0, {"a": 1})
+
+    @pytest.mark.parametrize("field", ["stages", "steps", "consumers", "parts", "BK"])
+    def test_rings_of_nothing_are_refused(self, field: str) -> None:
+        with pytest.raises(ValueError, match=f"a ring needs {field} of at least 1, not 0"):
+            replace(Ring(1, 1), **{field: 0})
 
     def test_unknown_relation(self) -> None:
         with pytest.raises(ValueError, match="use one of"):
