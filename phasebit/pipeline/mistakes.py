@@ -395,7 +395,7 @@ MISTAKES: tuple[Mistake, ...] = (
         repaired_producer=right.copying_producer,
         smallest=Ring(stages=1, steps=1),
         fails=Kind.READ_TOO_EARLY,
-        hides="nowhere; but only in runs in which the consumer looks at once",
+        hides="in no ring, but in every run in which the consumer looks a little later",
     ),
 )
 """The clinic, in the order of the book."""

@@ -253,6 +253,13 @@ class TestCounting:
         assert found.interleavings == runs(machine.start)
         assert found.states == len(reachable(machine))
 
+    def test_said_in_few_words(self) -> None:
+        assert str(explore(Ring(1, 1).system(producer, consumer))) == (
+            "clean: 1 interleaving, 9 states"
+        )
+        big = str(explore(Ring(4, 12).system(producer, consumer)))
+        assert big == "clean: 3.3e+24 interleavings, 577 states"
+
     def test_limit(self) -> None:
         with pytest.raises(StateLimitError, match="more than 10 states"):
             explore(Ring(2, 4).system(producer, consumer), limit=10)
