@@ -230,7 +230,7 @@ def _compile(
         log = done.stdout + done.stderr
         if done.stopped:
             raise CompileError(
-                f"nvcc was stopped after {timeout:.0f} s without finishing {name}", name, None, log
+                f"nvcc was stopped after {timeout:g} s without finishing {name}", name, None, log
             )
         if not done.ok:
             raise explain(log, name)
