@@ -28,7 +28,7 @@ DEFAULT_TARGET = "sm_90a"
 BUILD_SECONDS = 300.0
 _QUERY_SECONDS = 60.0
 _OPTIONS = (
-    *("-std=c++17", "-O3", "-Xptxas", "-v"),
+    *("-std=c++17", "-Xptxas", "-v"),
     *("-g", "-lineinfo"),  # lines of the source, in host and in GPU code
     "-Wno-deprecated-gpu-targets",
 )
