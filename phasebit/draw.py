@@ -214,7 +214,7 @@ def spread(
             linestyle="none", marker=".", markersize=3, color=COLOURS["blue"],
         )
         axes.annotate(
-            f"{middle:.1f}", (middle, row), (0, 12), textcoords="offset points", ha="center",
+            f"{middle:.1f}", (middle, row), (0, 15), textcoords="offset points", ha="center",
             color=_TEXT, fontsize=9.5,
         )
         line = f"{name}: {times_are} {middle:.1f} (median), middle half {low:.1f} to {high:.1f}"

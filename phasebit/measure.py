@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path
 
 from phasebit import files, machine, process, toolchain
@@ -171,24 +172,59 @@ def recorded_on() -> str:
     return max(records, key=lambda record: record.date).source
 
 
-def table(record: Record, names: dict[str, str] | None = None) -> str:
-    """A record as a Markdown table, the vendor's library first."""
-    lines = [
-        "| kernel | first launch, µs | caches flushed, µs | warm, µs | warm, middle half "
-        "| TFLOP/s | of cuBLAS |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a heading, shown by a notebook as a table and printed as text."""
+
+    heading: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    source: str  # where the numbers come from
+
+    def __str__(self) -> str:
+        wide = [max(map(len, column)) for column in zip(self.heading, *self.rows, strict=True)]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if column else cell.ljust(width)
+                for column, (cell, width) in enumerate(zip(row, wide, strict=True))
+            )
+            for row in (self.heading, *self.rows)
+        ]
+        return "\n".join([*lines, self.source])
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        def line(tag: str, cells: tuple[str, ...]) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        head, body = line("th", self.heading), "\n".join(line("td", row) for row in self.rows)
+        caption = f"<caption>{escape(self.source)}</caption>"
+        html = (
+            f'<table class="table">{caption}\n<thead>{head}</thead>\n<tbody>{body}</tbody></table>'
+        )
+        return {"text/html": html, "text/plain": str(self)}
+
+
+def table(record: Record, names: dict[str, str] | None = None) -> Table:
+    """A record as a table, the vendor's library first; ``names`` are those of the kernels."""
+    rows = []
     for row in sorted(record.rows, key=lambda row: row.kernel != VENDOR):
         low, high = row.middle_half
-        share = record[VENDOR].warm / row.warm
-        cold = f"{row.cold:.0f}" if row.cold_us else "–"
-        lines.append(
-            f"| {(names or {}).get(row.kernel, row.kernel)} | {cold} | {row.flushed:.1f} "
-            f"| {row.warm:.1f} | {low:.1f}–{high:.1f} | {record.rate(row.kernel):.3f} "
-            f"| {share:.2f} |"
+        rows.append(
+            (
+                (names or {}).get(row.kernel, row.kernel),
+                f"{row.cold:.0f}" if row.cold_us else "–",
+                f"{row.flushed:.1f}",
+                f"{row.warm:.1f}",
+                f"{low:.1f}–{high:.1f}",
+                f"{record.rate(row.kernel):.3f}",
+                f"{record[VENDOR].warm / row.warm:.2f}",
+            )
         )
-    lines.append(f"\n*{record.source}, driver {record.driver}, CUDA {record.cuda}.*")
-    return "\n".join(lines)
+    times = ("first launch, µs", "caches flushed, µs", "warm, µs", "middle half")
+    return Table(
+        ("kernel", *times, "TFLOP/s", "of cuBLAS"),
+        tuple(rows),
+        f"{record.source}, driver {record.driver}, CUDA {record.cuda}",
+    )
 
 
 # Measuring

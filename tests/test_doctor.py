@@ -90,7 +90,8 @@ def test_requirements_come_from_the_package_where_there_is_no_checkout(
 ) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(files, "kernels", lambda: book / "kernels")
-    assert doctor._requirements() == (importlib.metadata.requires("phasebit") or [])
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: [f"{name}-needs-this"])
+    assert doctor._requirements() == ["phasebit-needs-this"]
     (book / "pyproject.toml").write_text(
         '[project]\ndependencies = ["a"]\noptional-dependencies = {notebook = ["b"]}\n'
     )

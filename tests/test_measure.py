@@ -78,10 +78,17 @@ def test_a_damaged_record_is_refused(harm: object) -> None:
 
 
 def test_the_table_puts_the_vendor_first() -> None:
-    _, _, vendor, tiled, _, source = measure.table(RECORD, {"04_tiled": "tiles"}).splitlines()
-    assert vendor == "| cuBLAS | – | 12.0 | 10.0 | 10.0–10.0 | 0.839 | 1.00 |"
-    assert tiled == "| tiles | 210 | 151.0 | 100.0 | 98.5–101.5 | 0.084 | 0.10 |"
-    assert source == "*NVIDIA H200, 2026-11-21, driver 580, CUDA 13.0.88.*"
+    table = measure.table(RECORD, {"04_tiled": "<tiles>"})
+    assert table.rows == (
+        ("cuBLAS", "–", "12.0", "10.0", "10.0–10.0", "0.839", "1.00"),
+        ("<tiles>", "210", "151.0", "100.0", "98.5–101.5", "0.084", "0.10"),
+    )
+    heading, vendor, tiled, source = str(table).splitlines()
+    assert len(heading) == len(vendor) == len(tiled)
+    assert source == "NVIDIA H200, 2026-11-21, driver 580, CUDA 13.0.88"
+    shown = table._repr_mimebundle_()
+    assert shown["text/plain"] == str(table)
+    assert "<td>&lt;tiles&gt;</td><td>210</td>" in shown["text/html"]
 
 
 def test_a_kernel_that_was_not_measured() -> None:
