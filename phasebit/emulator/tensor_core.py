@@ -69,7 +69,7 @@ DEVICE = "hopper"
 
 BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1}
 AT_ONCE = 32
-"""Warps computed together: their products, some 4096 a warp, should stay in the CPU's cache."""
+"""Warps computed together: their products, 2048 of f16 a warp, should stay in the CPU's cache."""
 
 LEAST = -126
 """The least exponent to which a sum is aligned: that of f32."""
