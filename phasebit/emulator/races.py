@@ -301,13 +301,14 @@ class Races:
         """Numbers of threads through the whole grid."""
         batch = g.batch
         slot = batch.slots(g.lanes)
-        return batch.blocks[slot] * batch.threads + (g.lanes - slot * batch.threads)
+        numbers: Array = batch.blocks[slot] * batch.threads + (g.lanes - slot * batch.threads)
+        return numbers
 
     def _unordered(self, g: Group, times: Array, who: Array, me: Array) -> Array:
         """Where an access at ``times`` by threads ``who`` is not ordered before this group."""
         threads = g.batch.threads
         s = self.shadows[g.batch]
-        suspects = (times > 0) & (who != me)
+        suspects: Array = (times > 0) & (who != me)
         if not suspects.any():
             return suspects
         their, mine = who // threads, me // threads
