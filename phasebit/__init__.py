@@ -7,9 +7,13 @@ Names are loaded on first use, so that the pure-Python layer (``pipeline``,
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
 
 __version__ = "0.1.0"
+
+device: str = os.environ.get("PHASEBIT_DEVICE", "auto")
+"""What runs kernels: ``"auto"``, ``"gpu"`` or ``"emulator"``; see :mod:`phasebit.devices`."""
 
 _HOME: dict[str, str] = {
     "Pipeline": "phasebit.pipeline",
@@ -22,6 +26,8 @@ _HOME: dict[str, str] = {
     "Ring": "phasebit.pipeline.ring",
     "explore": "phasebit.pipeline.explore",
     "walk": "phasebit.pipeline.interleaving",
+    "compile": "phasebit.modules",
+    "Module": "phasebit.modules",
 }
 """Public name -> the module that defines it."""
 

@@ -4,8 +4,9 @@
 that does not end raises an exception that names the cause and the line of the cell; the target
 fits the GPU; a second run compiles nothing.
 
-Where there is no GPU that runs the target, a cell is compiled all the same. What its program
-printed when it was recorded is then shown, led by a line that says so.
+Where there is no GPU that runs the target, the program runs all the same: on the emulator, which
+also looks for races and the like, and raises what it finds. It has no times; those of this very
+program are then shown as they were recorded, each led by where and when.
 """
 
 from __future__ import annotations
@@ -18,15 +19,20 @@ import os
 import re
 import shlex
 import signal
+import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import cell_magic, magics_class
 from nvcc4jupyter import NVCCPlugin  # type: ignore[import-untyped]
 
-from phasebit import machine, measure, process, replay, toolchain
+import phasebit
+from phasebit import devices, machine, measure, process, replay, toolchain
+from phasebit.runtime import library
 
 DEFAULT_SECONDS = 60.0
 """How long the program of a cell may run, unless ``--timeout`` says otherwise."""
@@ -37,6 +43,13 @@ RECORDING = "PHASEBIT_RECORD"
 
 CELL = "cell"
 """What compiler and program call the source of a cell; its first line, the magic, is line 1."""
+
+
+EMULATOR = "emulator"
+"""What stands in for the GPU's name in a run on the emulator."""
+
+_EMULATOR_GRACE = 15.0
+"""Seconds beyond the limit: the emulator ends its program by itself and says where it was."""
 
 
 class ProgramError(toolchain.CudaError):
@@ -53,58 +66,138 @@ class ProgramError(toolchain.CudaError):
 
 def where() -> str:
     """One line that says where this notebook runs, and what that means for its outputs."""
-    gpu = machine.gpu()
     try:
-        compiler = f"nvcc {toolchain.nvcc().version}"
-    except toolchain.ToolMissing:
-        compiler = "no nvcc: CUDA cells cannot be compiled, see python -m phasebit doctor"
-    if gpu:
-        return f"⏱ {gpu.name} ({gpu.target}), driver {gpu.driver}; {compiler}"
+        compiler = toolchain.nvcc()
+        target = compiler.target_for(machine.gpu())
+    except toolchain.CudaError:
+        return "⏱ no nvcc: CUDA cells cannot be compiled, see python -m phasebit doctor"
+    choice = devices.choose(target)
+    if choice.gpu:
+        gpu = choice.gpu
+        return f"⏱ {gpu.name} ({gpu.target}), driver {gpu.driver}; nvcc {compiler.version}"
     return (
-        f"⏱ no GPU here; {compiler}. CUDA cells are compiled; "
-        f"times and verdicts are the recorded ones of {measure.recorded_on()}"
+        f"⏱ the emulator ({choice.why}); nvcc {compiler.version}. CUDA cells run; "
+        f"times are the recorded ones of {measure.recorded_on()}"
     )
 
 
-def run(
-    build: toolchain.Build, name: str, args: Sequence[str] = (), timeout: float = DEFAULT_SECONDS
-) -> tuple[replay.Run | None, str]:
-    """Run a built program, or find the record ``name`` of its run, or neither.
+def build(
+    source: str, target: str | None = None, options: Sequence[str] = (), first_line: int = 1
+) -> tuple[toolchain.Build, devices.Choice]:
+    """Compile a program for the device that will run it."""
+    target = target or toolchain.nvcc().target_for(machine.gpu())
+    choice = devices.choose(target)
+    built = toolchain.build(
+        source,
+        name=CELL,
+        first_line=first_line,
+        target=target,
+        options=options,
+        runtime=None if choice.gpu else library.build(),
+    )
+    return built, choice
 
-    The one place that chooses. Returns the run, and words that say where it comes from.
+
+def run(
+    built: toolchain.Build,
+    choice: devices.Choice,
+    name: str,
+    args: Sequence[str] = (),
+    timeout: float = DEFAULT_SECONDS,
+) -> tuple[replay.Run, str]:
+    """Run a built program; ``name`` is what its record is called.
+
+    Returns the run, and words that say where it ran.
     """
-    gpu = machine.gpu()
-    if build.resources and not (gpu and gpu.executes(build.target)):
-        why = f"{gpu.name} does not run {build.target}" if gpu else "no GPU here"
-        recorded = replay.find(name)
-        if recorded is None:
-            return None, f"not run: {why}, and this very program has no record"
-        return recorded, f"not run: {why}; recorded on {recorded.gpu}, {recorded.date}"
-    done = process.run([build.program, *args], timeout=timeout, ask=signal.SIGUSR1)
+    command = [os.fspath(built.program), *args]
+    environment = None
+    if choice.gpu is None:
+        # A process of its own, with the device in it: see phasebit.runtime.
+        package = os.fspath(Path(phasebit.__file__).parent.parent)
+        paths = filter(None, [package, os.environ.get("PYTHONPATH")])
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths))
+        emulator = [sys.executable, "-P", "-m", "phasebit", "run", "--schedule", "late"]
+        command = [*emulator, "--limit", f"{timeout:g}", *command]
+    done = process.run(
+        command,
+        timeout=timeout + (0 if choice.gpu else _EMULATOR_GRACE),
+        ask=signal.SIGUSR1 if choice.gpu else None,
+        env=environment,
+    )
     fresh = replay.Run(
-        gpu=gpu.name if gpu else "",
-        driver=gpu.driver if gpu else "",
-        cuda=build.nvcc,
+        gpu=choice.gpu.name if choice.gpu else EMULATOR,
+        driver=choice.gpu.driver if choice.gpu else "",
+        cuda=built.nvcc,
         date=datetime.date.today().isoformat(),
         stdout=done.stdout,
         stderr=done.stderr,
         status=done.status,
         stopped=done.stopped,
-        line=toolchain.stopped_at(build.program, done.stderr, CELL),
+        line=toolchain.stopped_at(built.program, done.stderr, CELL),
         timeout=timeout,
     )
-    if os.environ.get(RECORDING) and build.resources:
+    if choice.gpu is None:
+        if f"phasebit: ended after {timeout:g} s" in done.stderr:
+            fresh = replace(fresh, stopped="time")
+        elif done.status > 128:
+            fresh = replace(fresh, status=128 - done.status)  # a signal ended it
+        return fresh, f"run on the {EMULATOR}: {choice.why}"
+    if os.environ.get(RECORDING) and built.resources:
         replay.save(name, fresh)
-    return fresh, f"run on {gpu.name}" if gpu and build.resources else "run here: it has no kernel"
+    return fresh, f"run on {choice.gpu.name}"
+
+
+def said(run: replay.Run) -> str:
+    """What the program itself wrote to standard error."""
+    own = run.stderr.partition("\nphasebit: stopped at\n")[0]
+    return "\n".join(
+        line for line in own.splitlines() if not line.startswith("phasebit: ")
+    ).strip()
+
+
+def findings(run: replay.Run) -> list[str]:
+    """What the emulator wrote about the program's kernels: one text each."""
+    lines = re.findall(r"^phasebit: (?!stopped at$|ended )(.*)$", run.stderr, re.MULTILINE)
+    texts: list[str] = []
+    for line in lines if run.gpu == EMULATOR else []:
+        if texts and not line.startswith("kernel "):
+            texts[-1] += "\n" + line
+        else:
+            texts.append(line)
+    return texts
+
+
+def printed(run: replay.Run, name: str) -> str:
+    """What the program printed, with the recorded times where it ran on the emulator.
+
+    ``name`` is what the program's record is called.
+    """
+    if run.gpu != EMULATOR:
+        return run.stdout
+    record = replay.find(name)
+    if record is None:
+        note = f"⏱ the {EMULATOR}'s clock is no time, and this very program has no record"
+        return "\n".join([*run.stdout.splitlines(), note])
+    plain = [line for line in run.stdout.splitlines() if not line.startswith("⏱")]
+    times = [line for line in record.stdout.splitlines() if line.startswith("⏱")]
+    label = f"⏱ recorded on {record.gpu}, {record.date}:"
+    return "\n".join([*plain, *(line.replace("⏱", label, 1) for line in times)])
 
 
 def failure(run: replay.Run) -> ProgramError | None:
-    """The error that a run ended in, or ``None`` when it ended well."""
-    if run.status == 0 and not run.stopped:
+    """The error that a run ended in, or ``None`` when it ended well.
+
+    On the emulator a finding is an error, whatever the program made of it.
+    """
+    found = findings(run)
+    if run.status == 0 and not run.stopped and not found:
         return None
-    said = run.stderr.partition("\nphasebit: stopped at\n")[0].strip()
-    reported = re.search(rf"^{CELL}:(\d+): ", said, re.MULTILINE)
+    own = said(run)
+    reported = re.search(rf"^{CELL}:(\d+): ", own, re.MULTILINE)
     line = int(reported[1]) if reported else run.line
+    if found:
+        place = re.search(rf"\({CELL}:(\d+)\)", found[0])
+        line = int(place[1]) if place else line
     if run.stopped == "time":
         what = (
             f"the program did not end within {run.timeout:g} s and was stopped: an endless loop, "
@@ -114,31 +207,32 @@ def failure(run: replay.Run) -> ProgramError | None:
         what = f"the program printed more than {process.OUTPUT_LIMIT >> 20} MiB and was stopped"
     elif run.status < 0:
         what = f"the program was ended by {signal.Signals(-run.status).name}"
+    elif run.status == 0:
+        what = f"the {EMULATOR} found {'a mistake' if len(found) == 1 else 'mistakes'}"
     else:
         what = f"the program ended with exit status {run.status}"
-    place = f"line {line} of the cell: " if line else ""
-    tail = "\n".join(said.splitlines()[-10:])
-    return ProgramError(place + what + (f"\n{tail}" if tail else ""), line, run.status)
+    at = f"line {line} of the cell: " if line else ""
+    tail = "\n".join([*own.splitlines()[-10:], *found])
+    return ProgramError(at + what + (f"\n{tail}" if tail else ""), line, run.status)
 
 
 def verdict(source: str, timeout: float = DEFAULT_SECONDS) -> str:
-    """Compile a program, run it or replay its record, and say in one line how it ended.
+    """Compile a program, run it, and say in one line how it ended.
 
-    The first line that it printed without ``⏱``, if it ended well, else the cause of failure;
-    "compiled, not run" where it can neither run nor be replayed.
-    Prints one ``⏱`` line, which says where the program ran. Raises
+    The first line that it printed without ``⏱``, if it ended well, else the cause of failure.
+    Prints ``⏱`` lines: where the program ran, and what the emulator found. Raises
     :class:`toolchain.CompileError`.
     """
-    build = toolchain.build(source, name=CELL)
-    outcome, origin = run(build, replay.key(source), timeout=timeout)
-    print(f"⏱ compiled by nvcc {build.nvcc} for {build.target}; {origin}")
-    if outcome is None:
-        return "compiled, not run"
+    built, choice = build(source)
+    outcome, origin = run(built, choice, replay.key(source), timeout=timeout)
+    print(f"⏱ compiled by nvcc {built.nvcc} for {built.target}; {origin}")
+    for text in findings(outcome):
+        print("\n".join(f"⏱ {line}" for line in text.splitlines()))
     if outcome.status == 0 and not outcome.stopped:
         plain = [line for line in outcome.stdout.splitlines() if line[:1] not in ("", "⏱")]
         return plain[0] if plain else "it ended without a word"
-    said = outcome.stderr.partition("\nphasebit: stopped at\n")[0].strip().splitlines()
-    return said[-1] if said else str(failure(outcome))
+    own = said(outcome).splitlines()
+    return own[-1] if own else str(failure(outcome))
 
 
 def shorten(text: str, most: int = 400) -> str:
@@ -192,14 +286,14 @@ class CudaMagics(NVCCPlugin):  # type: ignore[misc]
                 "time with events (harness.cuh does), profile with ncu"
             )
         options, args = shlex.split(given.compiler_args()), shlex.split(given.args)
-        build = toolchain.build(cell, name=CELL, first_line=2, target=given.arch, options=options)
-        outcome, origin = run(build, replay.key(cell, options, args), args, given.timeout)
-        print(f"⏱ compiled by nvcc {build.nvcc} for {build.target}; {origin}")
-        printed = shorten(outcome.stdout) if outcome else ""
-        for text in (report(build), build.warnings, printed):
+        built, choice = build(cell, given.arch, options, first_line=2)
+        name = replay.key(cell, options, args)
+        outcome, origin = run(built, choice, name, args, given.timeout)
+        print(f"⏱ compiled by nvcc {built.nvcc} for {built.target}; {origin}")
+        for text in (report(built), built.warnings, shorten(printed(outcome, name))):
             if text:
                 print(text, end="" if text.endswith("\n") else "\n")
-        error = failure(outcome) if outcome else None
+        error = failure(outcome)
         if error:
             raise error
 

@@ -170,12 +170,15 @@ def build(
     first_line: int = 1,
     target: str | None = None,
     options: Sequence[str] = (),
+    runtime: Path | None = None,
     timeout: float = BUILD_SECONDS,
 ) -> Build:
     """Compile a CUDA program: the text of one, or the path of a ``.cu`` file.
 
     ``name`` and ``first_line`` are what messages call the source and its first line; ``target``
     defaults to this machine's GPU. Kernels of the book may include ``"harness.cuh"``.
+    ``runtime`` is a folder with a CUDA runtime library, for a program that is to load that one
+    and bring its PTX along (see :mod:`phasebit.runtime`).
 
     Raises :class:`CompileError` with file and line, :class:`ToolMissing`, or :class:`CudaError`
     for a target that the compiler cannot build.
@@ -192,7 +195,11 @@ def build(
             f"it builds {', '.join(compiler.targets)}"
         )
     number = target.removeprefix("sm_")
-    flags = [*_OPTIONS, "-gencode", f"arch=compute_{number},code=sm_{number}", *options]
+    code, link = f"sm_{number}", []
+    if runtime:
+        code = f"[sm_{number},compute_{number}]"
+        link = ["--no-compress", "-cudart", "shared", f"-L{runtime}"]
+    flags = [*_OPTIONS, "-gencode", f"arch=compute_{number},code={code}", *link, *options]
     text = f'#line {first_line} "{name}"\n{source}\n'
     helper = _WHEREABOUTS.read_text(encoding="utf-8")
     facts = [text, helper, headers(source), flags, compiler.version, platform.machine()]

@@ -73,7 +73,7 @@ class Findings:
         instruction = self.instruction(access)
         line = instruction.line if instruction else 0
         source = (
-            str(instruction.location.outermost) if instruction and instruction.location else ""
+            str(instruction.location.own) if instruction and instruction.location else ""
         )
         self.hazards.append(Hazard(kind, message, line, source))
 

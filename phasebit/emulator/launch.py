@@ -221,10 +221,8 @@ class Kernel:
             raise LaunchError(f"device {device!r}: this launch knows only 'emulator' and 'auto'")
         if schedule not in SCHEDULES:
             raise LaunchError(f"schedule {schedule!r}: choose one of {', '.join(SCHEDULES)}")
-        shape = _three(grid, "grid")
-        threads = _three(block, "block")
+        shape, threads = self.shape(grid, block, shared, cluster)
         clusters = _three(cluster, "cluster") if cluster is not None else self._cluster()
-        self._check_shape(shape, threads, clusters, shared)
         data, arrays = self._marshal(args)
         try:
             return self._run(
@@ -267,6 +265,21 @@ class Kernel:
         return Run(machine, hazards)
 
     # -- checks before the launch ---------------------------------------------
+
+    def shape(
+        self, grid: int | Sequence[int], block: int | Sequence[int], shared: int = 0,
+        cluster: int | Sequence[int] | None = None,
+    ) -> tuple[tuple[int, int, int], tuple[int, int, int]]:  # fmt: skip
+        """The grid and the block in three numbers each; raises :class:`LaunchError`."""
+        shape, threads = _three(grid, "grid"), _three(block, "block")
+        clusters = _three(cluster, "cluster") if cluster is not None else self._cluster()
+        self._check_shape(shape, threads, clusters, shared)
+        return shape, threads
+
+    def parameter_bytes(self, args: Sequence[Any]) -> bytes:
+        """The parameters as the kernel reads them; pointers are given as numbers."""
+        data, _ = self._marshal(args)
+        return data
 
     def _cluster(self) -> tuple[int, int, int]:
         given = self.function.directives.get("reqnctapercluster")

@@ -206,6 +206,8 @@ class Machine:
         self.parked: dict[Group, Waiting] = {}
         self.gathering: dict[tuple[int, int, int], Group] = {}
         self.sleeping: list[tuple[int, Group]] = []
+        self.running: Group | None = None
+        """The group that runs, or ran last."""
         self.agents: list[Agent] = []
         self.batches: list[Batch] = []
         self.next_block = 0
@@ -425,6 +427,7 @@ class Machine:
         )  # fmt: skip
         budget = PATIENCE
         polls = self.polls
+        self.running = g
         g.patient = False
         while True:
             pc = g.pc
@@ -520,14 +523,20 @@ class Machine:
         return "\n".join(lines)
 
     def _out_of_steps(self, g: Group) -> None:
-        others = "".join(
-            f"; {o.batch.describe(o.lanes)} wait for {w.what}" for o, w in self.parked.items()
-        )
         raise StepLimit(
-            f"the kernel has not ended after the allowed number of loop turns: "
-            f"{g.batch.describe(g.lanes)} stand at {self.where(g)}{others}; "
+            f"the kernel has not ended after the allowed number of loop turns: {self.standing(g)}; "
             "if it is right and merely long, launch with a larger max_steps"
         )
+
+    def standing(self, running: Group | None = None) -> str:
+        """Where the threads are: those that run now, and what the others wait for."""
+        running = running or self.running
+        parts = []
+        if running is not None:
+            parts.append(f"{running.batch.describe(running.lanes)} stand at {self.where(running)}")
+        for g, waiting in self.parked.items():
+            parts.append(f"{g.batch.describe(g.lanes)} wait for {waiting.what}")
+        return "; ".join(parts) or "no thread has begun"
 
 
 def _since(g: Group) -> int:

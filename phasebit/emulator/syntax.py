@@ -104,9 +104,12 @@ class Location:
     inlined: Location | None = None
 
     @property
-    def outermost(self) -> Location:
-        """The line of the program that a reader wrote, outside inlined headers."""
-        return self.inlined.outermost if self.inlined else self
+    def own(self) -> Location:
+        """The innermost line in the kernel's own file: not in the header of an inlined function."""
+        callers = [self]
+        while callers[-1].inlined:
+            callers.append(callers[-1].inlined)
+        return next(place for place in callers if place.file == callers[-1].file)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -132,7 +135,7 @@ class Instruction:
     @property
     def where(self) -> str:
         """``PTX line 12 (kernel.cu:7)``."""
-        source = f" ({self.location.outermost})" if self.location else ""
+        source = f" ({self.location.own})" if self.location else ""
         return f"PTX line {self.line}{source}"
 
 

@@ -316,7 +316,7 @@ def unknown(instruction: Instruction) -> PtxError:
         hint = f"it knows {instruction.mnemonic} as {names}, with other types or modifiers"
     else:
         hint = "run `python -m phasebit ptx` for the list of those it knows"
-    source = str(instruction.location.outermost) if instruction.location else None
+    source = str(instruction.location.own) if instruction.location else None
     return PtxError(f"the emulator does not know {opcode!r}; {hint}", instruction.line, source)
 
 

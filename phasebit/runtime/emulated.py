@@ -146,6 +146,9 @@ class _Module:
         except EmulatorError as failure:
             error = error_of(failure)
             findings = [f"kernel {kernel.name}: {failure}"]
+        except BaseException as stop:  # the time limit: it says where the kernel was
+            stop.add_note(f"kernel {kernel.name} was running: {machine.standing()}")
+            raise
         finally:
             machine.memory.free(self._parameters)
         said = [f"kernel {kernel.name}: {hazard}" for hazard in hazards[:MOST_FINDINGS]]

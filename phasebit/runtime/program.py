@@ -57,6 +57,7 @@ class _Watch:
         self.deadline = time.monotonic() + limit if limit else None
         self.child: subprocess.Popen[bytes] | None = None
         self.armed = False
+        self.notes: list[str] = []  # what was going on when time was up
 
     def __enter__(self) -> _Watch:
         self._before = {
@@ -90,8 +91,8 @@ class _Watch:
             self.armed = True
             if child.poll() is None:
                 serve(device, ours)
-        except _Stop:
-            pass
+        except _Stop as stop:
+            self.notes = getattr(stop, "__notes__", [])
         finally:
             self.armed = False
 
@@ -105,13 +106,19 @@ class _Watch:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """End the program and everything it started."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid, number)
-        if number is signal.SIGTERM:
+    """End the program and everything it started.
+
+    SIGUSR1 goes to the program alone: one that listens (`whereabouts.c`) says where it is.
+    """
+    with suppress(ProcessLookupError):
+        if child.poll() is None:
+            child.send_signal(signal.SIGUSR1)
             with suppress(subprocess.TimeoutExpired):
                 child.wait(GRACE)
+        os.killpg(child.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(GRACE)
+        os.killpg(child.pid, signal.SIGKILL)
     child.wait()
 
 
@@ -159,6 +166,8 @@ def run_program(
         memory.close()
     if status is None:
         device.say(f"ended after {limit:g} s, the time limit")
+        for note in watch.notes:
+            device.say(note)
         return TIMED_OUT
     if status < 0:
         device.say(f"the program died of {signal.Signals(-status).name}")
