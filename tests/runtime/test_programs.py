@@ -114,6 +114,10 @@ class TestTrouble:
         ran = run(compiled("trouble"), "fork")
         assert ran.output == "child: cudaErrorInitializationError\nparent: cudaSuccess\n"
 
+    def test_no_offset_leads_out_of_a_variable(self, compiled, run):
+        ran = run(compiled("trouble"), "symbols")
+        assert (ran.status, ran.output) == (0, "")
+
     def test_host_answers_a_kernel_that_runs(self, compiled, run):
         ran = run(compiled("trouble"), "flag")
         assert ran.output == "running: cudaErrorNotReady\nanswered 42\n"
