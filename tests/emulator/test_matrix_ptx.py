@@ -472,6 +472,40 @@ def test_mma_of_small_integers(module: Module, case: Case) -> None:
     np.testing.assert_array_equal(parts[2].collect(got), whole[0] @ whole[1] + whole[2])
 
 
+def test_ldmatrix_of_bytes_against_loops() -> None:
+    """m16n16.trans.b8 (sm_100a), as read from the ISA's figure: no GPU here has answered yet."""
+    text = """.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out) {
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<9>;
+    .shared .align 16 .b8 tile[512];
+    ld.param.u64 %rd1, [in];
+    ld.param.u64 %rd2, [out];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd3, %r1, 16;
+    add.s64 %rd4, %rd1, %rd3;
+    add.s64 %rd5, %rd2, %rd3;
+    ld.global.v4.b32 {%r2, %r3, %r4, %r5}, [%rd4];
+    shl.b32 %r6, %r1, 4;
+    mov.u32 %r7, tile;
+    add.s32 %r8, %r7, %r6;
+    st.shared.v4.b32 [%r8], {%r2, %r3, %r4, %r5};
+    bar.warp.sync -1;
+    ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {%r2, %r3, %r4, %r5}, [%r8];
+    st.global.v4.b32 [%rd5], {%r2, %r3, %r4, %r5};
+    ret;
+}"""
+    given = np.arange(512, dtype=np.uint16).astype(np.uint8).reshape(32, 16)
+    given[16:] = generator("bytes").integers(0, 256, (16, 16))
+    got = np.zeros((32, 4), np.uint32)
+    Module(text)["k"].launch(grid=(1,), block=(32,), args=[given, got])
+    for lane, j, byte in np.ndindex(32, 4, 4):
+        row, column = lane // 4 + 8 * (j % 2), 4 * (lane % 4) + byte  # of the transposed
+        assert got[lane].view(np.uint8)[4 * j + byte] == given[16 * (j // 2) + column, row]
+
+
 # -- what the checker sees --------------------------------------------------------------
 
 RACE = """
