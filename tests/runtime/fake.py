@@ -104,6 +104,18 @@ def cluster(k: Kernels) -> Outcome:
     return Outcome()
 
 
+def gather(k: Kernels) -> Outcome:
+    """Parameters of every size, each aligned to its own."""
+    (c,) = struct.unpack("<b", k.arguments[1])
+    (s,) = struct.unpack("<h", k.arguments[2])
+    (d,) = struct.unpack("<d", k.arguments[3])
+    (e,) = struct.unpack("<b", k.arguments[4])
+    x, y, z = struct.unpack("<bbb", k.arguments[5])
+    (i,) = struct.unpack("<i", k.arguments[6])
+    k.ints(0, 9)[:] += [c, s, int(d), e, x, y, z, i, 1]
+    return Outcome()
+
+
 def busy(k: Kernels) -> Outcome:
     time.sleep(0.2)
     return Outcome(clocks=200_000)
@@ -116,7 +128,7 @@ def nothing(k: Kernels) -> Outcome:
 KERNELS: dict[str, Callable[[Kernels], Outcome]] = {
     item.__name__: item
     for item in (
-        increment, scale, say, stray, endless, until_flag, cooperative, cluster, busy,
+        increment, scale, say, stray, endless, until_flag, cooperative, cluster, gather, busy,
         nothing,
     )
 }  # fmt: skip

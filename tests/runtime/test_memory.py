@@ -71,6 +71,7 @@ def test_addresses_are_used_again_after_a_while(memory, monkeypatch):
         for start, length in [*live.values(), *((r, 5000) for r in kept)]:
             assert at >= start + length or at + size <= start
         assert at >= BASE and at + size <= BASE + memory.span
+        assert memory.find(at - 1) is None and memory.find(-(-(at + size) // PAGE) * PAGE) is None
         memory.view(at, size)[:] = 1
         live[at] = (at, size)
     assert max(live) < BASE + (1 << 20) + (1 << 18)

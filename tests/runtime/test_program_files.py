@@ -120,6 +120,12 @@ class TestFatBinary:
         with pytest.raises(fatbin.FatBinaryError, match="no code"):
             fatbin.newest_ptx(fat())
 
+    def test_entry_longer_than_the_file(self):
+        image = bytearray(entry(fatbin.PTX, 90, b"ninety\0\0"))
+        image[8] += 1
+        with pytest.raises(fatbin.FatBinaryError, match="unknown layout"):
+            fatbin.newest_ptx(fat(bytes(image)))
+
     def test_every_cut_and_every_changed_byte_is_refused_or_read(self):
         blob = fat(entry(fatbin.PTX, 90, b"ninety\0\0"), entry(fatbin.MACHINE_CODE, 90, b"code"))
         for size in range(len(blob)):

@@ -114,6 +114,10 @@ class TestTrouble:
         ran = run(compiled("trouble"), "fork")
         assert ran.output == "child: cudaErrorInitializationError\nparent: cudaSuccess\n"
 
+    def test_no_offset_leads_out_of_a_variable(self, compiled, run):
+        ran = run(compiled("trouble"), "symbols")
+        assert (ran.status, ran.output) == (0, "")
+
     def test_host_answers_a_kernel_that_runs(self, compiled, run):
         ran = run(compiled("trouble"), "flag")
         assert ran.output == "running: cudaErrorNotReady\nanswered 42\n"
@@ -127,15 +131,18 @@ class TestTrouble:
         assert done.stdout.startswith("malloc: cudaErrorNoDevice")
         assert "start this program with `python -m phasebit run PROGRAM`" in done.stderr
 
+    @pytest.mark.parametrize("what", ["endless", "spin"])
     @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-    def test_ended_server_takes_the_program_along(self, how, compiled):
+    def test_ended_server_takes_the_program_along(self, how, what, compiled):
         script = (
             "import sys; from tests.runtime.fake import FakeBackend; "
             "from phasebit.runtime.program import run_program; "
-            "run_program([sys.argv[1], 'endless'], FakeBackend())"
+            "run_program(sys.argv[1:], FakeBackend())"
         )
         program = compiled("trouble")
-        server = subprocess.Popen([sys.executable, "-c", script, program], cwd=PROGRAMS.parents[2])
+        server = subprocess.Popen(
+            [sys.executable, "-c", script, program, what], cwd=PROGRAMS.parents[2]
+        )
         while not any(_target(path) == program for path in Path("/proc").glob("[0-9]*/exe")):
             assert server.poll() is None
             time.sleep(0.05)

@@ -121,7 +121,13 @@ API cudaError_t cudaGraphInstantiateWithFlags(struct graph **made, struct graph 
 }
 
 API cudaError_t cudaGraphClone(struct graph **made, struct graph *graph) {
-    return cudaGraphInstantiate(made, graph, 0);
+    ENTER();
+    if (!made || !graph)
+        return fail(cudaErrorInvalidValue);
+    *made = graph_new();
+    for (struct node *node = graph->first; node; node = node->next)
+        copied(*made, node)->executable = NULL;
+    return cudaSuccess;
 }
 
 API cudaError_t cudaGraphExecDestroy(struct graph *graph) { return cudaGraphDestroy(graph); }

@@ -15,6 +15,8 @@ __global__ void until_flag(volatile int *p) {
     p[1] = 42;
 }
 
+__device__ int first, second;
+
 int main(int, char **arguments) {
     const char *what = arguments[1];
     int *p;
@@ -45,6 +47,11 @@ int main(int, char **arguments) {
     if (!strcmp(what, "orphan") && !fork())
         for (;;)
             usleep(1000);
+    if (!strcmp(what, "symbols")) // one variable does not reach into another
+        for (size_t offset = 4; offset < 1 << 16; offset += 4)
+            if (cudaMemcpyToSymbol(first, &offset, 4, offset) != cudaErrorInvalidValue ||
+                cudaMemcpyToSymbol(second, &offset, 4, offset) != cudaErrorInvalidValue)
+                printf("offset %zu\n", offset);
     if (!strcmp(what, "fork")) {
         if (!fork()) {
             printf("child: %s\n", cudaGetErrorName(cudaFree(p)));
