@@ -47,6 +47,7 @@ class Run:
     ``counters``      a mapping from metric names to values
     ``hazards``       what the checker found, in order; empty for a correct kernel
     ``timeline``      a :class:`phasebit.timeline.Timeline` of the warps
+    ``trace``         what it is drawn from: :class:`phasebit.emulator.trace.Trace`
     ``output``        what the kernel printed
     ``device``        ``"emulator"``
     ``milliseconds``  None: the emulator's clock is no time
@@ -59,12 +60,12 @@ class Run:
         self.device = "emulator"
         self.milliseconds: float | None = None
         self.cycles = machine.clock
-        self._trace = machine.trace
+        self.trace = machine.trace
 
     @property
     def timeline(self) -> Timeline:
         """The warps of block 0 against the emulator's clock; see ``Trace.timeline``."""
-        return self._trace.timeline()
+        return self.trace.timeline()
 
     def __repr__(self) -> str:
         return f"<Run on the {self.device}: {len(self.hazards)} hazards, {self.cycles} cycles>"

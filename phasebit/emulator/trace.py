@@ -30,6 +30,16 @@ class Event:
     label: str
 
 
+@dataclass(frozen=True)
+class Signal:
+    """The warps of a block arrive at an mbarrier, at this time."""
+
+    block: int
+    warps: tuple[int, ...]
+    at: int
+    barrier: str
+
+
 @dataclass(eq=False)
 class Trace:
     """Collects events; ``enabled=False`` makes every method return at once."""
@@ -37,6 +47,7 @@ class Trace:
     enabled: bool
     limit: int = 200_000
     events: list[Event] = field(default_factory=list)
+    signals: list[Signal] = field(default_factory=list)
 
     def start_time(self, clock: int) -> int:
         return 0 if not self.events else clock
@@ -52,6 +63,13 @@ class Trace:
         if self.enabled:
             self._add(g, start, end, "wait", what)
             g.started = end
+
+    def signal(self, g: Group, barrier: str) -> None:
+        """The group arrives at an mbarrier."""
+        if self.enabled and len(self.signals) < self.limit:
+            batch = g.batch
+            for slot, warps in warps_of(batch.warps, batch.warp_of[g.lanes]).items():
+                self.signals.append(Signal(int(batch.blocks[slot]), warps, g.time, barrier))
 
     def timeline(self, block: int = 0) -> Timeline:
         """The warps of a block: what they did, and what they waited for."""

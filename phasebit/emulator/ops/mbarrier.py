@@ -61,6 +61,7 @@ def _arrive(
         tokens = np.zeros(g.n, np.uint64)
     for site, where in found:
         lanes = g.lanes if where is None else g.lanes[where]
+        machine.trace.signal(g, site.name)
         if machine.checked and sem != "relaxed":
             machine.checker.release(g, lanes, site)
         token = _arrive_at(g, site, len(lanes), int(_one(count, where)), what, lanes)
