@@ -36,6 +36,8 @@ def getctarank(g: Group, a: Value, *, space: str = "generic") -> Value:
     """getctarank: the rank in the cluster of the block that a shared address belongs to."""
     rank = ((a & a.dtype.type(0xFFFFFFFF)) >> a.dtype.type(24)).astype(np.uint32)
     own = g.special("cluster_ctarank")
-    return np.where(rank > 0, rank - np.uint32(1), own) if isinstance(rank + own, np.ndarray) else (
-        rank - np.uint32(1) if rank > 0 else own
+    return (
+        np.where(rank > 0, rank - np.uint32(1), own)
+        if isinstance(rank + own, np.ndarray)
+        else (rank - np.uint32(1) if rank > 0 else own)
     )
