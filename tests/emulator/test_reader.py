@@ -50,7 +50,7 @@ def test_opcode_and_modifiers() -> None:
 
 def test_operands_of_every_kind() -> None:
     i = one(
-        "op.x %r1, {%r2, _}, %r3|%p1, !%p2, -7, 0f3F800000, %tid.x, name+4, (%r4), [name], [%r1+-4];"
+        "op.x %r1, {%r2, _}, %r3|%p1, !%p2, -7, 0f3F800000, %tid.x, name+4, (%r4), [n], [%r1+-4];"
     )
     kinds = [type(o) for o in i.operands]
     assert kinds == [Register, Vector, Pair, Not, Immediate, Immediate, Special, Symbol, Tuple,

@@ -79,9 +79,11 @@ def prefetch(g: Group, *operands: Value, space: str = "generic", level: int = 2)
     """prefetch: a hint to the caches; changes nothing here."""
 
 
-@value("createpolicy.fractional", "f32 -> b64", section="9.7.9.18", optional=1,
-       options=[{w: ("policy", w) for w in ("L2::evict_last", "L2::evict_first",
-                                            "L2::evict_normal", "L2::evict_unchanged")}])  # fmt: skip
+EVICT = ("evict_last", "evict_first", "evict_normal", "evict_unchanged")
+POLICIES = {f"L2::{word}": ("policy", word) for word in EVICT}
+
+
+@value("createpolicy.fractional", "f32 -> b64", section="9.7.9.18", optional=1, options=[POLICIES])
 def createpolicy(*fraction: Value, policy: str = "") -> Value:
     """createpolicy: a cache policy; an opaque number that nothing here reads."""
     return np.uint64(0)
