@@ -20,8 +20,8 @@ import numpy as np
 from phasebit.emulator.proof.dice import Dice, Words
 from phasebit.emulator.proof.values import SIZE, draw
 
-HEADER = ".version 8.6\n.target sm_90a\n.address_size 64\n"
-"""PTX 8.6 knows everything that sm_90a can do, and drivers from CUDA 12.7 on read it."""
+HEADER = ".version 8.8\n.target sm_90a\n.address_size 64\n"
+"""PTX 8.8 knows everything that sm_90a can do, and drivers from CUDA 12.9 on read it."""
 
 _OFFSET = re.compile(r"(?<=\+)\{(\d+)\}(?=\])")
 """The place of a slot's byte offset, filled in when the number of threads is known."""
