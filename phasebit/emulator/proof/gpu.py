@@ -119,9 +119,10 @@ def _address(array: Words) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
-def _prepare(batch: Batch) -> tuple[Batch, bytes]:
-    text = module(batch.programs())
-    return batch, assemble(text) if shutil.which("ptxas") else text.encode() + b"\0"
+def _prepare(batch: Batch) -> tuple[list[Program], bytes]:
+    programs = batch.programs()
+    text = module(programs)
+    return programs, assemble(text) if shutil.which("ptxas") else text.encode() + b"\0"
 
 
 def run(batches: Iterable[Batch], jobs: int, gpu: Gpu | None = None) -> Iterator[
@@ -134,9 +135,9 @@ def run(batches: Iterable[Batch], jobs: int, gpu: Gpu | None = None) -> Iterator
     """
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         device = gpu or Gpu()
-        for batch, image in pool.imap_unordered(_prepare, list(batches)):
+        for programs, image in pool.imap_unordered(_prepare, list(batches)):
             handle = device.load(image)
-            for program in batch.programs():
+            for program in programs:
                 try:
                     yield program, device.run(handle, program)
                 except GpuError as error:
