@@ -12,7 +12,7 @@ PIP    := $(PY) -m pip install --disable-pip-version-check --progress-bar off -q
 # UNPINNED=1 installs the newest versions that requirements.in allows.
 REQUIREMENTS := $(if $(UNPINNED),requirements.in,requirements.txt)
 
-SETUP := $(VENV)/.packages $(VENV)/.phasebit $(VENV)/.fonts .vendor/.done
+SETUP := $(VENV)/.packages $(VENV)/.phasebit $(VENV)/.quiet .vendor/.done
 ifeq ($(shell command -v npm),)
 .vendor/.done: $(VENV)/.node
 endif
@@ -27,7 +27,7 @@ endif
 SOURCES := _config.yml _toc.yml $(shell find book phasebit kernels records -type f \
 	-not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*' -not -name '.*')
 
-JUPYTER_BOOK := $(PY) -m jupyter_book build . -n -W --keep-going --all -q
+JUPYTER_BOOK := $(VENV)/bin/jupyter-book build . -n -W --keep-going --all
 
 .PHONY: help setup book site test bench record serve clean pin
 .DEFAULT_GOAL := help
@@ -47,7 +47,7 @@ site: _build/.site  ## render the book from its saved outputs, without executing
 
 test: setup _build/.site  ## run every test this machine can run, and say what it skipped
 	@echo "Testing (at most 10 minutes on two cores): package, notebooks, pages."
-	@$(PY) -m pytest -q -n $(JOBS) --dist loadfile --nbval tests book
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile --nbval --nbval-sanitize-with=tests/book/sanitize.cfg tests book
 
 bench: setup  ## time the simulator beside SimPy, and whatever else bench/ measures
 	@for file in bench/*.py; do \
@@ -77,44 +77,47 @@ $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	    echo "The book needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)." \
 	         "Name another: make setup PYTHON=python3.12" >&2; exit 1; }
-	@echo "[1] A virtual environment in $(VENV), with $$($(PYTHON) --version) (10 s)"
+	@echo "== A virtual environment in $(VENV), with $$($(PYTHON) --version) (10 s)"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	    echo "$(PYTHON) could not make a virtual environment; on Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@touch $@
 
 $(VENV)/.packages: $(REQUIREMENTS) $(VENV)/.made
-	@echo "[2] The packages of $(REQUIREMENTS) (1 to 3 minutes, 300 MB on disk)"
+	@echo "== The packages of $(REQUIREMENTS) (1 to 3 minutes, 300 MB on disk)"
 	@$(PIP) -r $(REQUIREMENTS)
 	@touch $@
 
 $(VENV)/.phasebit: pyproject.toml $(VENV)/.packages
-	@echo "[3] The package phasebit, from this folder (5 s)"
+	@echo "== The package phasebit, from this folder (5 s)"
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Matplotlib lists the machine's fonts once and says so on the way; a notebook's
-# output is no place for that.
-$(VENV)/.fonts: $(VENV)/.packages
+# Two things that would speak up on first use, in a notebook or in the middle of a
+# build: Matplotlib lists the machine's fonts, and a kernel warns that it talks to its
+# client over this machine's loopback without encryption.
+$(VENV)/.quiet: $(VENV)/.packages
 	@$(PY) -c 'import matplotlib.font_manager' 2>/dev/null
+	@mkdir -p $(VENV)/etc/ipython
+	@echo 'c.IPKernelApp.log_level = "ERROR"' > $(VENV)/etc/ipython/ipython_kernel_config.py
 	@touch $@
 
 $(VENV)/.nvcc: requirements-cuda.txt $(VENV)/.packages
-	@echo "[4] No nvcc on PATH: NVIDIA's compiler, from pip (1 to 2 minutes, 400 MB on disk)"
+	@echo "== No nvcc on PATH: NVIDIA's compiler, from pip (1 to 2 minutes, 400 MB on disk)"
 	@$(PIP) -r requirements-cuda.txt
 	@touch $@
 
 $(VENV)/.cupy: requirements-gpu.txt $(VENV)/.packages
-	@echo "[4] A GPU: CuPy, from pip (1 minute)"
+	@echo "== A GPU: CuPy, from pip (1 minute)"
 	@$(PIP) -r requirements-gpu.txt
 	@touch $@
 
 $(VENV)/.node: requirements-node.txt $(VENV)/.packages
-	@echo "[5] No npm on PATH: Node.js, from pip (20 s, 200 MB on disk)"
+	@echo "== No npm on PATH: Node.js, from pip (20 s, 200 MB on disk)"
 	@$(PIP) -r requirements-node.txt
 	@touch $@
 
 .vendor/.done: book/_vendor/package-lock.json tools/vendor.py $(VENV)/.packages
-	@echo "[6] MathJax and Pyodide, which the pages serve themselves (10 s)"
+	@echo "== MathJax and Pyodide, which the pages serve themselves (10 s)"
 	@$(PY) tools/vendor.py .vendor
 	@touch $@
 
@@ -131,5 +134,5 @@ _build/.book: $(SETUP) $(SOURCES)
 _build/.site: $(SETUP) $(SOURCES)
 	@echo "Rendering the pages from saved outputs (less than a minute)"
 	@rm -rf _build/.book _build/html _build/.doctrees _build/jupyter_execute
-	@PHASEBIT_EXECUTE=off $(JUPYTER_BOOK)
+	@PHASEBIT_EXECUTE=off $(JUPYTER_BOOK) -q
 	@touch $@

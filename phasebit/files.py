@@ -26,3 +26,15 @@ def kernels() -> Path:
 def records() -> Path:
     """The folder with the measurements, one JSON a benchmark and GPU."""
     return _folder("records")
+
+
+def kernel(name: str) -> str:
+    """The source of a kernel of the book, by its file name without ``.cu``.
+
+    Raises ``ValueError`` when there is no such kernel.
+    """
+    path = kernels() / f"{name}.cu"
+    if not path.is_file():
+        known = ", ".join(sorted(each.stem for each in kernels().glob("*.cu")))
+        raise ValueError(f"the book has no kernel {name!r}: choose from {known}")
+    return path.read_text(encoding="utf-8")

@@ -46,6 +46,13 @@ class Gpu:
             return self.target == tier
         return self.capability >= (int(tier[3:-1]), int(tier[-1]))
 
+    def executes(self, target: str) -> bool:
+        """Whether machine code built for ``target`` (``"sm_80"``, ``"sm_90a"``) runs here."""
+        major, minor = divmod(int(target[3:].rstrip("a")), 10)
+        if target.endswith("a"):
+            return (major, minor) == self.capability
+        return major == self.capability[0] and minor <= self.capability[1]
+
     @property
     def tier(self) -> str:
         """The highest tier this GPU runs."""

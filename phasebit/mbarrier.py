@@ -70,13 +70,14 @@ class Rule(Enum):
 class MbarrierError(RuntimeError):
     """A program used a barrier in a way that the PTX ISA leaves undefined.
 
-    ``rule`` is the rule that was broken, ``barrier`` the name of the barrier.
-    The barrier is left as it was before the operation.
+    ``barrier`` is its name, ``what`` the operation and why it cannot be, ``rule``
+    the rule. The barrier is left as it was before the operation.
     """
 
     def __init__(self, barrier: str, what: str, rule: Rule) -> None:
         super().__init__(f"{barrier}: {what}; {rule.text} (PTX ISA {rule.section})")
         self.barrier = barrier
+        self.what = what
         self.rule = rule
 
 
@@ -90,7 +91,8 @@ class Mbarrier:
     ``Mbarrier(count)`` makes an initialised barrier, ``Mbarrier()`` the bare
     memory, on which only :meth:`init` is allowed (9.7.13.15.3). ``name`` is used
     in error messages. With ``check_observed=False`` the rule
-    :attr:`Rule.OBSERVED` is not enforced: hardware does not enforce it either.
+    :attr:`Rule.OBSERVED` is not enforced; the state after the arrival is what
+    counting makes it.
 
     The attributes are for reading; only the operations change them.
 

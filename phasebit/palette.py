@@ -17,9 +17,15 @@ COLOURS = {
     "grey": "#808080",
 }
 
-TEXT = "var(--pst-color-text-base, #777)"
-MUTED = "var(--pst-color-text-muted, #777)"
-FAINT = "var(--pst-color-border, #8888)"
+
+def _theme(site: str, notebook: str, editor: str, fallback: str) -> str:
+    return f"var(--pst-{site}, var(--jp-{notebook}, var(--vscode-{editor}, {fallback})))"
+
+
+# What the page, JupyterLab and VS Code call their colours; the last one reads on both grounds.
+TEXT = _theme("color-text-base", "content-font-color1", "editor-foreground", "#777")
+MUTED = _theme("color-text-muted", "content-font-color2", "descriptionForeground", "#777")
+FAINT = "var(--pst-color-border, #8886)"
 FONT = "var(--pst-font-family-base, system-ui, sans-serif)"
 
 

@@ -227,7 +227,7 @@ def _svg(t: Timeline) -> str:
             )
         out.append("</g>")
 
-    key, width, bottom = _key(t, width, bottom + 8)
+    key, width, bottom = _key(t, t.styles, width, bottom + 8)
     out += key
     for n, mark in enumerate(t.marks, 1):
         note = f"{n}  {t.unit} {number(mark.at)}, {mark.row}: {mark.label}"
@@ -258,14 +258,14 @@ def _boxes(style: Style, boxes: list[tuple[float, float, float, float, str]]) ->
         )
         look = f"stroke:{hue};stroke-width:2;stroke-dasharray:2 3;fill:none"
         return [f'<path d="{lines}" style="{look}"/>']
-    inset = 0.5
+    inset = 1.0 if style.texture == "solid" else 0.5
     edges = "".join(
         f"M{number(x + inset)} {number(y + inset)}h{number(max(w - 2 * inset, 0.5))}"
         f"v{number(h - 2 * inset)}h{number(-max(w - 2 * inset, 0.5))}z"
         for x, y, w, h, _ in boxes
     )
     if style.texture == "solid":
-        out = [f'<path d="{edges}" style="fill:{hue};stroke:{hue}"/>']
+        out = [f'<path d="{edges}" style="fill:{hue}"/>']
         ink = "#fff"
     else:
         solid = {"tint": ".18", "hatch": ".22", "cross": "0"}[style.texture]
@@ -301,10 +301,11 @@ def _strokes(x: float, y: float, w: float, h: float, label: str) -> list[str]:
     return strokes
 
 
-def _key(t: Timeline, width: float, y: float) -> tuple[list[str], float, float]:
+def _key(
+    t: Timeline, styles: Mapping[str, Style], width: float, y: float
+) -> tuple[list[str], float, float]:
     """The legend below the drawing, wrapped to its width: elements, new width, new bottom."""
     out, x = [], 0.0
-    styles = t.styles
     for kind, style in styles.items():
         text = t.legend.get(kind, kind)
         needs = 28 + len(text) * _CHARACTER + 16
@@ -422,7 +423,11 @@ def _down_text(t: Timeline) -> str:
 
 
 def _down_svg(t: Timeline) -> str:
-    cells, styles = _cells(t), t.styles
+    cells = _cells(t)
+    styles = {  # a sentence reads better on a plain ground
+        kind: style if style.texture == "solid" else style._replace(texture="tint")
+        for kind, style in t.styles.items()
+    }
     steps = range(int(t.start), max(math.ceil(t.end), int(t.start)))
     left = max(len(t.unit), len(str(steps.stop))) * _CHARACTER + 10
     column: dict[str, tuple[float, float]] = {}
@@ -449,9 +454,8 @@ def _down_svg(t: Timeline) -> str:
     rails = "".join(f"M{number(x + w / 2)} {_AXIS}V{bottom}" for x, w in column.values())
     out.append(f'<path d="{rails}" style="stroke:{FAINT};fill:none"/>')
     for kind, style in styles.items():
-        flat = style._replace(texture="tint") if style.texture in ("line", "hatch") else style
         out += _boxes(
-            flat,
+            style,
             [
                 (column[row][0], float(_AXIS + (step - steps.start) * line), column[row][1],
                  float(_ROW), text)
@@ -468,5 +472,5 @@ def _down_svg(t: Timeline) -> str:
         )
         width = max(width, len(note) * (_CHARACTER + 0.5))
         y += 18
-    key, width, y = _key(t, width, y)
+    key, width, y = _key(t, styles, width, y)
     return _open(_alt(t), width, y + 4) + "\n".join(out + key) + "\n</svg>"

@@ -59,7 +59,15 @@ def fetch(target: Path) -> Path:
     for name in ("package.json", "package-lock.json"):
         shutil.copy(LOCK / name, target)
     npm = subprocess.run(
-        [*find_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
+        [
+            *find_npm(),
+            "ci",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--no-update-notifier",
+            "--loglevel=error",
+        ],
         cwd=target,
         stdin=subprocess.DEVNULL,
     )

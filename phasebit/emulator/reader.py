@@ -272,7 +272,7 @@ class _Reader:
                 variable.initial = self.initialiser()
                 if variable.elements == 0:
                     variable.size = unit * len(variable.initial)
-            if len(self.scopes) > 1:  # a second "param0" in a sibling scope is another variable
+            if len(self.scopes) > 2:  # a second "param0" in a sibling scope is another variable
                 self.unique += 1
                 unique = f"{name}@{self.unique}"
                 self.scopes[-1].renamed[name] = unique

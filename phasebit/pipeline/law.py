@@ -15,8 +15,11 @@ fill at s(i) and to drain at t(i); jobs begin and end in order, so
 This is linear in the max-plus algebra, and its rate is one over the greatest ratio of clocks
 to jobs round a circuit of the dependency graph. That graph has two nodes, s and t, and hence
 three elementary circuits: s-s, t-t and s-t-s, the three resources. Any other circuit is made
-of these, and its ratio lies between theirs. (Baccelli, Cohen, Olsder and Quadrat,
-Synchronization and Linearity, 1992, theorems 2.9 and 3.28.)
+of these, and its ratio lies between theirs. (For max-plus systems: Baccelli, Cohen, Olsder and
+Quadrat, Synchronization and Linearity, Wiley 1992.)
+
+Three conditions: latencies are the same for every job, they are at least one clock (else a
+resource that takes no time would divide by zero), and jobs take the slots in turn.
 
 With latencies that vary, each bound with its mean latencies still holds, because it only
 counts how busy a resource must be, but the rate may stay below all three.
@@ -24,7 +27,7 @@ counts how busy a resource must be, but the rate may stay below all three.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heapreplace
@@ -54,11 +57,10 @@ class Bounds:
         )
 
 
-def mean(latency: int | tuple[int, ...] | object) -> Fraction:
+def mean(latency: int | Sequence[int]) -> Fraction:
     """Mean clocks a job, exactly."""
     if isinstance(latency, int):
         return Fraction(latency)
-    assert isinstance(latency, tuple)
     return Fraction(sum(latency), len(latency))
 
 

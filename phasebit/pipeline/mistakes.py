@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from phasebit.pipeline import ring as right
-from phasebit.pipeline.explore import (
-    Kind,
+from phasebit.pipeline.moves import Kind
+from phasebit.pipeline.ring import PART_BYTES, Program, Ring, advance
+from phasebit.pipeline.steps import (
     Step,
     System,
     arrive,
@@ -23,7 +24,6 @@ from phasebit.pipeline.explore import (
     read,
     wait,
 )
-from phasebit.pipeline.ring import PART_BYTES, Program, Ring, advance
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from phasebit.pipeline.explore import (
+from phasebit.pipeline.steps import (
     Step,
     System,
     arrive,

@@ -47,7 +47,7 @@ def _visible(state: State, worker: Worker, wanted: Slot) -> Buffer | None:
     if state.pipeline.order == "ring":
         choice = [state.slots[worker.ticket % state.pipeline.slots]]
     seen = [s for s in choice if s.state is wanted and s.seen_at <= state.clock]
-    return min(seen, key=lambda s: (s.seen_at, s.number), default=None)
+    return min(seen, key=lambda s: (s.seen_at, s.job or 0, s.number), default=None)
 
 
 # What the rules do.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heappop, heappush, heapreplace
 from itertools import cycle, islice
 from operator import itemgetter
 from typing import NamedTuple
@@ -81,7 +81,8 @@ class Run:
         return _timeline_of(self)
 
     def __str__(self) -> str:
-        return f"{len(self.jobs)} jobs in {self.clocks} clocks"
+        jobs, clocks = len(self.jobs), self.clocks
+        return f"{jobs} job{'s'[: jobs != 1]} in {clocks} clocks"
 
 
 def simulate(pipeline: Pipeline, jobs: int, *, by: str = "events") -> Run:
@@ -233,16 +234,15 @@ def _any(pipeline: Pipeline, jobs: int) -> Iterator[Job]:
     producers = [(0, n) for n in range(pipeline.producers)]
     consumers = [(0, n) for n in range(pipeline.consumers)]
     empty = [(0, n) for n in range(pipeline.slots)]  # (seen at, slot)
-    full: list[tuple[int, int]] = []  # (seen at, slot)
-    inside: dict[int, tuple[int, int, int, int, int]] = {}  # slot -> first half of its job
-    heapify(empty)
+    full: list[tuple[int, int, int]] = []  # (seen at, job, slot)
+    inside: dict[int, tuple[int, int, int, int]] = {}  # job -> the first half of its life
     started = claimed = 0
     while claimed < jobs:
         start = max(producers[0][0], empty[0][0]) if started < jobs and empty else None
         if full and (start is None or max(consumers[0][0], full[0][0]) <= start):
-            seen_at, slot = heappop(full)
+            seen_at, job, slot = heappop(full)
             claim_at, consumer = consumers[0]
-            job, producer, ticket_at, fill, filled = inside.pop(slot)
+            producer, ticket_at, fill, filled = inside.pop(job)
             drain = max(claim_at, seen_at)
             drained = drain + consume[job]
             heapreplace(consumers, (drained, consumer))
@@ -258,8 +258,8 @@ def _any(pipeline: Pipeline, jobs: int) -> Iterator[Job]:
             ticket_at, producer = producers[0]
             filled = start + produce[started]
             heapreplace(producers, (filled, producer))
-            heappush(full, (filled + pipeline.see_full, slot))
-            inside[slot] = (started, producer, ticket_at, start, filled)
+            heappush(full, (filled + pipeline.see_full, started, slot))
+            inside[started] = (producer, ticket_at, start, filled)
             started += 1
 
 
@@ -316,7 +316,7 @@ def _timeline_of(run: Run) -> Timeline:
     ]
     return Timeline(
         rows, spans, unit="clock",
-        title=f"{len(run.jobs)} jobs in {run.clocks} clocks: {run.pipeline}",
+        title=f"{run}: {run.pipeline.in_words}",
         legend={
             "produce": "producing, filling", "consume": "consuming, draining",
             "wait": "waiting", "full": "full", "signal": "hand-off",

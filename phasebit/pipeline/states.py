@@ -46,7 +46,7 @@ class Pipeline:
 
     ``order`` is ``"ring"`` (job i uses slot ``i % slots``, in that order on both sides) or
     ``"any"`` (a producer takes the slot that has been empty longest, a consumer the one that
-    has been full longest).
+    has been full longest; of two, the older job, then the lower number).
 
     Raises ``TypeError`` or ``ValueError`` with a sentence that says what to change.
     """
@@ -111,6 +111,24 @@ class Pipeline:
         return self.consume if isinstance(self.consume, int) else self.consume[
             job % len(self.consume)
         ]
+
+    @property
+    def in_words(self) -> str:
+        """``4 producers (5 clocks), 6 slots (hand-off 1 + 1), 6 consumers (3 clocks)``."""
+
+        def some(many: int, thing: str) -> str:
+            return f"{many} {thing}{'s'[: many != 1]}"
+
+        def takes(latency: int | Sequence[int]) -> str:
+            if isinstance(latency, int):
+                return some(latency, "clock")
+            return f"{min(latency)} to {some(max(latency), 'clock')}"
+
+        return (
+            f"{some(self.producers, 'producer')} ({takes(self.produce)}), "
+            f"{some(self.slots, 'slot')} (hand-off {self.see_full} + {self.see_empty}), "
+            f"{some(self.consumers, 'consumer')} ({takes(self.consume)})"
+        )
 
     def __str__(self) -> str:
         return "Pipeline(" + ", ".join(

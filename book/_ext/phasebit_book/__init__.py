@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from sphinx.application import Sphinx
 
-PARTS = ("execution", "vendored", "inline_svg", "numbers", "tiers", "picture", "lab")
+PARTS = (
+    "execution",
+    "vendored",
+    "inline_svg",
+    "cuda_cells",
+    "numbers",
+    "tiers",
+    "picture",
+    "lab",
+)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

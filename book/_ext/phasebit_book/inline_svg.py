@@ -36,9 +36,7 @@ def inline(svg: str, name: str) -> str:
         raise ValueError("the picture does not begin with <svg and end with </svg>")
     svg = _ID.sub(rf'id="{name}-\1"', svg)
     svg = _REFERENCE.sub(rf"\1{name}-\2", svg)
-    svg = _LABELS.sub(
-        lambda m: m[1] + " ".join(f"{name}-{label}" for label in m[2].split()), svg
-    )
+    svg = _LABELS.sub(lambda m: m[1] + " ".join(f"{name}-{label}" for label in m[2].split()), svg)
     svg = _STYLE.sub(lambda m: m[1] + _confine(m[2], name) + m[3], svg)
     # tabindex: a picture wider than the page scrolls, with the keyboard too.
     return f'<div class="pb-picture" id="{name}" tabindex="0">{svg}</div>'
@@ -65,11 +63,9 @@ class InlineSvg(SphinxTransform):
     def apply(self, **kwargs: object) -> None:
         page = re.sub(r"\W+", "-", self.env.docname.rpartition("/")[2])
         for number, image in enumerate(list(self.document.findall(nodes.image)), 1):
-            file = Path(image["uri"])
+            file = Path(self.env.relfn2path(image["uri"])[1])
             if file.suffix != ".svg" or "jupyter_execute" not in file.parts:
                 continue
-            if not file.is_absolute():
-                file = Path(self.env.srcdir, self.env.docname).parent / file
             try:
                 svg = inline(file.read_text(encoding="utf-8"), f"pb-{page}-{number}")
             except (OSError, ValueError) as error:

@@ -13,7 +13,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-PURE = ("__init__.py", "mbarrier.py", "timeline.py", "pipeline")
+PURE = ("__init__.py", "mbarrier.py", "palette.py", "timeline.py", "pipeline")
 """The modules that import only the standard library (phasebit's bottom layer)."""
 
 _EPOCH = (2020, 1, 1, 0, 0, 0)  # the same archive from the same sources

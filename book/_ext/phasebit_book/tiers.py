@@ -53,8 +53,8 @@ def says(tier: str, has_lab: bool) -> str:
     else:
         newer = "" if tier.endswith("a") else " or newer"
         line = (
-            f"Runs on an NVIDIA GPU of {tier}{newer}. Without one, its CUDA cells compile "
-            "and the times shown are recorded ones."
+            f"Runs on an NVIDIA GPU of {tier}{newer}. Without one, its CUDA cells compile, "
+            "and what they printed on a GPU is shown as recorded."
         )
     return line + (" In this page: a lab that runs in your browser." if has_lab else "")
 
@@ -78,9 +78,14 @@ class TierTable(SphinxDirective):
             if not title[:1].isdigit():
                 title = f"{chapter.number}. {title}"
             link = addnodes.pending_xref(
-                "", nodes.inline(text=title),
-                refdomain="std", reftype="doc", reftarget="/" + docname,
-                refexplicit=True, refwarn=True, refdoc=self.env.docname,
+                "",
+                nodes.inline(text=title),
+                refdomain="std",
+                reftype="doc",
+                reftarget="/" + docname,
+                refexplicit=True,
+                refwarn=True,
+                refdoc=self.env.docname,
             )
             cells = [nodes.paragraph(text=words[column]) for column in COLUMNS]
             body += _row([[nodes.paragraph("", "", link)], *([cell] for cell in cells)])
@@ -95,7 +100,7 @@ def _row(cells: list[list[nodes.Node]]) -> nodes.row:
 
 
 class TierLine(SphinxTransform):
-    """Say under a chapter's opening paragraph what it needs."""
+    """Say under a chapter's opening paragraph what it needs, with a way to run it."""
 
     default_priority = 110
 
@@ -109,11 +114,21 @@ class TierLine(SphinxTransform):
         title = next(iter(self.document.findall(nodes.title)), None)
         if chapter is None or title is None:
             return
-        line = nodes.paragraph("", says(chapter.tier, has_lab(chapter)), classes=["pb-tier"])
+        line = nodes.paragraph("", says(chapter.tier, has_lab(chapter)) + " ", classes=["pb-tier"])
+        line += nodes.reference("", "Open in Colab", refuri=self.colab(path), internal=False)
+        line += nodes.Text(".")
         section = title.parent
         opening = section.index(title) + 1
         first = section[opening] if opening < len(section) else None
         section.insert(opening + isinstance(first, nodes.paragraph), line)
+
+    def colab(self, path: Path) -> str:
+        """The address that opens a notebook of the repository in Colab."""
+        options = self.config.html_theme_options
+        owner_and_name = "/".join(options["repository_url"].split("/")[-2:])
+        name = path.relative_to(self.env.srcdir).as_posix()
+        start = options["launch_buttons"]["colab_url"]
+        return f"{start}/github/{owner_and_name}/blob/{options['repository_branch']}/{name}"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

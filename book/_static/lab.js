@@ -1,0 +1,136 @@
+/* The in-page lab. A box in a chapter,
+
+     <div class="phasebit-lab" data-lab="pipeline" data-producers="4" …>fallback</div>
+
+   becomes a form. Its button loads Python (Pyodide, from this site) and the book's own
+   simulator; after that every change of a number draws the timeline anew. lab.py decides
+   what is shown; here are only the form and the loading. */
+
+(() => {
+  "use strict";
+
+  // name, what the reader sees, value when the box does not give one
+  const FIELDS = [
+    ["producers", "producers P", 4],
+    ["consumers", "consumers C", 6],
+    ["slots", "slots B", 6],
+    ["produce", "clocks to produce", 5],
+    ["consume", "clocks to consume", 3],
+    ["see_full", "clocks until seen full", 1],
+    ["see_empty", "clocks until seen empty", 1],
+    ["jobs", "jobs", 20],
+  ];
+  const STATIC = new URL(".", document.currentScript.src);
+  let python = null; // a promise of lab.show, shared by all labs of the page
+
+  async function loadPython() {
+    const { loadPyodide } = await import(new URL("pyodide/pyodide.mjs", STATIC));
+    const [pyodide, archive, glue] = await Promise.all([
+      loadPyodide({ indexURL: new URL("pyodide/", STATIC).href }),
+      get("phasebit.zip").then((answer) => answer.arrayBuffer()),
+      get("lab.py").then((answer) => answer.text()),
+    ]);
+    pyodide.unpackArchive(archive, "zip");
+    pyodide.FS.writeFile("lab.py", glue);
+    const show = pyodide.pyimport("lab").show;
+    return (values) => {
+      const answer = show.callKwargs(values);
+      const shown = answer.toJs({ dict_converter: Object.fromEntries });
+      answer.destroy();
+      return shown;
+    };
+  }
+
+  async function get(name) {
+    const answer = await fetch(new URL(name, STATIC));
+    if (!answer.ok) throw new Error(`${name}: ${answer.status} ${answer.statusText}`);
+    return answer;
+  }
+
+  function element(tag, properties = {}, ...children) {
+    const node = Object.assign(document.createElement(tag), properties);
+    node.append(...children);
+    return node;
+  }
+
+  function build(box, index) {
+    if (box.dataset.lab !== "pipeline") return; // an unknown lab keeps its fallback
+    const title = element("p", { className: "pb-lab-title", id: `lab-${index}` }, "Lab: the pipeline");
+    const status = element("p", { className: "pb-lab-status" });
+    const error = element("p", { className: "pb-lab-error" });
+    const numbers = element("p", { className: "pb-lab-numbers" });
+    const picture = element("div", { className: "pb-picture", tabIndex: 0 });
+    const form = element("form", { className: "pb-lab-fields", hidden: true, noValidate: true });
+    const start = element("button", { type: "button" }, "Start the lab");
+    error.setAttribute("role", "alert");
+    status.setAttribute("role", "status");
+    numbers.setAttribute("aria-live", "polite");
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-labelledby", title.id);
+
+    const inputs = FIELDS.map(([name, label, value]) => {
+      const input = element("input", {
+        name,
+        type: "number",
+        inputMode: "numeric",
+        step: 1,
+        value: box.dataset[name.replace(/_(.)/, (_, c) => c.toUpperCase())] ?? value,
+      });
+      form.append(element("label", {}, label, input));
+      return input;
+    });
+    box.replaceChildren(title, status, start, form, error, numbers, picture);
+
+    if (location.protocol === "file:") {
+      status.textContent =
+        "A browser runs no Python from a page opened as a file. " +
+        "Run 'make serve' and open the address that it prints.";
+      start.remove();
+      return;
+    }
+    status.textContent =
+      "Runs the book's own simulator in this page. It loads Python once, 13 MB from this site.";
+
+    let show = null;
+    const draw = () => {
+      const values = Object.fromEntries(
+        inputs.map((input) => {
+          const whole = /^-?\d+$/.test(input.value.trim());
+          return [input.name, whole ? Number(input.value) : input.value];
+        }),
+      );
+      const shown = show(values);
+      error.textContent = shown.error ?? "";
+      for (const input of inputs) {
+        const refused = shown.error?.startsWith(`${input.name} `) ?? false;
+        input.setAttribute("aria-invalid", String(refused));
+      }
+      box.classList.toggle("pb-lab-refused", "error" in shown);
+      if ("error" in shown) return; // the last good run stays, faded
+      numbers.textContent = shown.numbers;
+      picture.innerHTML = shown.svg;
+    };
+
+    start.addEventListener("click", async () => {
+      start.disabled = true;
+      status.textContent = "Loading Python …";
+      try {
+        show = await (python ??= loadPython());
+      } catch (reason) {
+        python = null;
+        start.disabled = false;
+        status.textContent = `Python did not load (${reason.message}). Reload the page to try again.`;
+        return;
+      }
+      status.textContent = "Change a number; the run below is simulated anew.";
+      start.remove();
+      form.hidden = false;
+      inputs[0].focus({ preventScroll: true });
+      draw();
+    });
+    form.addEventListener("input", draw);
+    form.addEventListener("submit", (event) => event.preventDefault());
+  }
+
+  document.querySelectorAll(".phasebit-lab").forEach(build);
+})();

@@ -1,0 +1,112 @@
+"""The tiers of the tests: what each needs, how it is skipped, and the table at the end.
+
+A test has one tier, by marker: none (Python only), ``nvcc``, ``gpu``, ``book``, ``site``.
+This file stands at the top because it also rules over the notebooks in ``book/``, which
+nbval turns into tests.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent
+TIERS = ("none", "nvcc", "gpu", "book", "site")
+NEEDS = {
+    "none": "Python only",
+    "nvcc": "compiles CUDA code",
+    "gpu": "runs on an NVIDIA GPU",
+    "book": "executes the notebooks",
+    "site": "looks at the pages in Chromium",
+}
+
+
+def tier(item: pytest.Item) -> str:
+    """The tier of a test, from its markers; the most demanding one wins."""
+    marks = {mark.name for mark in item.iter_markers()}
+    return next((name for name in reversed(TIERS) if name in marks), "none")
+
+
+@cache
+def missing(name: str) -> str | None:
+    """Why this machine cannot run a tier, or ``None`` when it can."""
+    if name == "nvcc":
+        from phasebit import toolchain
+
+        try:
+            toolchain.nvcc()
+        except toolchain.ToolMissing as error:
+            return str(error)
+    if name == "gpu":
+        from phasebit import machine
+
+        if machine.gpu() is None:
+            return "no NVIDIA GPU here"
+    if name == "site":
+        if chromium() is None:
+            return "no Chromium here: apt-get install chromium"
+        if not (ROOT / "_build" / "html" / "index.html").exists():
+            return "no pages in _build/html: run 'make site'"
+    return None
+
+
+def chromium() -> str | None:
+    """The path of Chromium or Chrome, or ``None``."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """nbval compares pictures by what they say (``text/plain``), not by their drawing."""
+    if type(collector).__name__ == "IPyNbFile":
+        collector.skip_compare += ("image/svg+xml",)  # type: ignore[attr-defined]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if type(item).__name__ == "IPyNbCell":
+            item.add_marker("book")
+        item.user_properties.append(("tier", tier(item)))  # for the closing table
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers():
+        if reason := missing(mark.name):
+            pytest.skip(reason)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """The closing table: what ran, what did not, and why."""
+    counts = {name: Counter[str]() for name in TIERS}
+    reasons = {name: Counter[str]() for name in TIERS}
+    for outcome in ("passed", "failed", "error", "skipped"):
+        for report in terminalreporter.stats.get(outcome, []):
+            name = dict(getattr(report, "user_properties", ())).get("tier")
+            if name is None:  # a file that could not be collected
+                continue
+            counts[name][outcome] += 1
+            if outcome == "skipped" and isinstance(report.longrepr, tuple):
+                reasons[name][report.longrepr[2].removeprefix("Skipped: ")] += 1
+    terminalreporter.section("tiers")
+    for name in TIERS:
+        count = counts[name]
+        failed = count["failed"] + count["error"]
+        if not count:
+            verdict = "no test was chosen"
+        elif not count["passed"] and not failed:
+            verdict = f"SKIPPED: {reasons[name].most_common(1)[0][0]}"
+        elif count["skipped"]:
+            verdict = f"ran; skipped some: {'; '.join(reasons[name])}"
+        else:
+            verdict = "ran"
+        terminalreporter.line(
+            f"{name:5} {NEEDS[name]:31} {count['passed']:5} passed {failed:3} failed "
+            f"{count['skipped']:4} skipped   {verdict}",
+            red=bool(failed),
+            yellow=not failed and verdict.startswith("SKIPPED"),
+        )

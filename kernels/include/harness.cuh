@@ -1,0 +1,223 @@
+// The harness: checks a matrix product, then times it. Include it last, after
+//     constexpr int M, N, K;          C (M, N) = A (M, K) · B (K, N), row-major f32
+//     void launch(const float* A, const float* B, float* C);      one launch of the kernel
+//
+// 1. One cold launch is timed. It is the first of the process, so its time includes loading
+//    the kernel onto the GPU.
+// 2. The result is checked for fresh inputs, against a reference in double:
+//    - small whole numbers, where f32 makes no rounding error: the result must be exact;
+//    - normal random numbers: |error| ≤ γ·Σ|a·b| with γ = K·u / (1 − K·u), u = 2⁻²⁴, which
+//      holds for K products added in any order (Higham 2002, section 3.1).
+//    C is filled with NaN before each launch, so an element that nobody writes is wrong.
+// 3. Warm launches are timed back to back, with an event between each two.
+//
+// A line that depends on the machine begins with ⏱. Arguments: --seed N, --repeats N,
+// --cublas LIBRARY (time it too, alternating), --json FILE (every time, in microseconds).
+#pragma once
+#include "check.cuh"
+#include "cublas.cuh"
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace harness {
+
+constexpr double LAUNCH_LIMIT_SECONDS = 10;  // far above any kernel of the book
+constexpr int WARM_UP = 50;                  // launches before the timed ones
+constexpr int ROUND = 50;                    // timed launches before the rival has its turn
+
+// Wait for everything launched so far; give up on a kernel that does not end.
+inline void wait() {
+    CHECK(cudaGetLastError());
+    cudaEvent_t done;
+    CHECK(cudaEventCreate(&done));
+    CHECK(cudaEventRecord(done));
+    auto start = std::chrono::steady_clock::now();
+    for (;;) {
+        cudaError_t state = cudaEventQuery(done);
+        if (state != cudaErrorNotReady) {
+            CHECK(state);
+            break;
+        }
+        std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+        if (waited.count() > LAUNCH_LIMIT_SECONDS) {
+            fflush(stdout);
+            fprintf(stderr, "the kernel did not end within %.0f s: some thread loops for ever, "
+                            "or waits at a barrier whose phase never completes\n",
+                    LAUNCH_LIMIT_SECONDS);
+            _exit(3);  // without asking the GPU, which would not answer
+        }
+        if (waited.count() > 0.01) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK(cudaEventDestroy(done));
+}
+
+struct Problem {
+    std::vector<float> A, B;               // (M, K), (K, N) on the host
+    float *dA, *dB, *dC;                   // the same on the device, and C (M, N)
+    std::vector<double> exact, magnitude;  // (M, N): Σ a·b and Σ |a·b|
+
+    Problem() : A(M * K), B(K * N), exact(M * N), magnitude(M * N) {
+        CHECK(cudaMalloc(&dA, A.size() * sizeof(float)));
+        CHECK(cudaMalloc(&dB, B.size() * sizeof(float)));
+        CHECK(cudaMalloc(&dC, exact.size() * sizeof(float)));
+    }
+    ~Problem() { cudaFree(dA), cudaFree(dB), cudaFree(dC); }
+
+    template <class Draw> void fill(Draw draw) {
+        for (float& a : A) a = draw();
+        for (float& b : B) b = draw();
+        CHECK(cudaMemcpy(dA, A.data(), A.size() * sizeof(float), cudaMemcpyHostToDevice));
+        CHECK(cudaMemcpy(dB, B.data(), B.size() * sizeof(float), cudaMemcpyHostToDevice));
+        CHECK(cudaMemset(dC, 0xff, exact.size() * sizeof(float)));  // all bits set: NaN
+        for (int row = 0; row < M; ++row)
+            for (int col = 0; col < N; ++col) {
+                double sum = 0, sizes = 0;
+                for (int k = 0; k < K; ++k) {
+                    double product = double(A[row * K + k]) * B[k * N + col];
+                    sum += product;
+                    sizes += std::abs(product);
+                }
+                exact[row * N + col] = sum;
+                magnitude[row * N + col] = sizes;
+            }
+    }
+
+    // Compare C with the reference; a wrong element ends the program.
+    void verify(const char* data, double gamma, unsigned seed) const {
+        wait();
+        std::vector<float> C(M * N);
+        CHECK(cudaMemcpy(C.data(), dC, C.size() * sizeof(float), cudaMemcpyDeviceToHost));
+        int wrong = 0, first = -1, unwritten = 0;
+        for (int i = 0; i < M * N; ++i) {
+            if (std::abs(C[i] - exact[i]) <= gamma * magnitude[i]) continue;  // false for NaN
+            if (first < 0) first = i;
+            ++wrong;
+            unwritten += std::isnan(C[i]);
+        }
+        if (!wrong) return;
+        printf("matmul: WRONG on %s: %d of %d elements, %d of them NaN\n", data, wrong, M * N,
+               unwritten);
+        fflush(stdout);
+        fprintf(stderr, "wrong result: C[%d][%d] is %g and should be %g (error bound %g, seed %u)\n",
+                first / N, first % N, C[first], exact[first], gamma * magnitude[first], seed);
+        exit(2);
+    }
+};
+
+// Time `count` launches, one after the other without a pause: microseconds for each.
+inline std::vector<double> time_each(int count, const std::function<void()>& run) {
+    std::vector<cudaEvent_t> events(count + 1);
+    for (auto& event : events) CHECK(cudaEventCreate(&event));
+    CHECK(cudaEventRecord(events[0]));
+    for (int i = 0; i < count; ++i) {
+        run();
+        CHECK(cudaEventRecord(events[i + 1]));
+    }
+    wait();
+    std::vector<double> times(count);
+    for (int i = 0; i < count; ++i) {
+        float milliseconds;
+        CHECK(cudaEventElapsedTime(&milliseconds, events[i], events[i + 1]));
+        times[i] = milliseconds * 1e3;
+    }
+    for (auto& event : events) CHECK(cudaEventDestroy(event));
+    return times;
+}
+
+// The value that a share q of the times lies below.
+inline double quantile(std::vector<double> times, double q) {
+    std::sort(times.begin(), times.end());
+    return times[size_t(q * (times.size() - 1) + 0.5)];
+}
+
+inline void print_times(const char* name, const std::vector<double>& times) {
+    printf("⏱ %s: median %.1f µs of %zu launches, middle half %.1f to %.1f µs\n", name,
+           quantile(times, 0.5), times.size(), quantile(times, 0.25), quantile(times, 0.75));
+}
+
+inline void write_list(FILE* file, const char* name, const std::vector<double>& times) {
+    fprintf(file, ",\n \"%s\": [", name);
+    for (size_t i = 0; i < times.size(); ++i) fprintf(file, i ? ", %.3f" : "%.3f", times[i]);
+    fprintf(file, "]");
+}
+
+inline const char* option(int argc, char** argv, const char* name) {
+    for (int i = 1; i + 1 < argc; ++i)
+        if (!std::string(argv[i]).compare(name)) return argv[i + 1];
+    return nullptr;
+}
+
+}  // namespace harness
+
+int main(int argc, char** argv) {
+    using namespace harness;
+    const char* given = option(argc, argv, "--seed");
+    unsigned seed = given ? std::stoul(given) : std::random_device{}();
+    const char* repeats = option(argc, argv, "--repeats");
+    const int rounds = std::max(1, (repeats ? std::stoi(repeats) : 500) / ROUND);
+    std::mt19937 random(seed);
+    std::uniform_int_distribution<int> whole(-4, 4);  // |Σ| ≤ 16·K stays below 2²⁴
+    std::normal_distribution<float> normal;
+    static_assert(16.0 * K < 16777216.0, "whole numbers would round");
+    const double gamma = K * std::ldexp(1.0, -24) / (1 - K * std::ldexp(1.0, -24));
+
+    Problem problem;
+    auto run = [&] { launch(problem.dA, problem.dB, problem.dC); };
+
+    problem.fill([&] { return float(whole(random)); });
+    std::vector<double> cold = time_each(1, run);
+    problem.verify("whole numbers", 0, seed);
+    for (int again = 0; again < 2; ++again) {
+        problem.fill([&] { return float(whole(random)); });
+        run();
+        problem.verify("whole numbers", 0, seed);
+    }
+    printf("matmul: OK, exact on whole numbers\n");
+    for (int again = 0; again < 3; ++again) {
+        problem.fill([&] { return normal(random); });
+        run();
+        problem.verify("normal random numbers", gamma, seed);
+    }
+    printf("matmul: OK on normal random numbers, within the rounding error of %d f32 terms\n", K);
+
+    const char* library = option(argc, argv, "--cublas");
+    std::unique_ptr<Cublas> cublas(library ? new Cublas(library) : nullptr);
+    auto rival = [&] { cublas->sgemm(M, N, K, problem.dA, problem.dB, problem.dC); };
+    if (cublas) {
+        CHECK(cudaMemset(problem.dC, 0xff, M * N * sizeof(float)));
+        rival();
+        problem.verify("normal random numbers (cuBLAS)", gamma, seed);
+        time_each(WARM_UP, rival);
+    }
+    time_each(WARM_UP, run);
+    std::vector<double> warm, vendor;
+    for (int round = 0; round < rounds; ++round) {
+        for (double time : time_each(ROUND, run)) warm.push_back(time);
+        if (!cublas) continue;
+        for (double time : time_each(ROUND, rival)) vendor.push_back(time);
+    }
+    printf("⏱ cold, the first launch: %.1f µs\n", cold[0]);
+    print_times("warm", warm);
+    if (cublas) print_times("cuBLAS", vendor);
+
+    if (const char* path = option(argc, argv, "--json")) {
+        FILE* file = fopen(path, "w");
+        if (!file) return fprintf(stderr, "cannot write %s\n", path), 1;
+        fprintf(file, "{\"shape\": [%d, %d, %d],\n \"seed\": %u,\n \"warm_up\": %d", M, N, K, seed,
+                WARM_UP);
+        write_list(file, "cold_us", cold);
+        write_list(file, "warm_us", warm);
+        if (cublas) write_list(file, "cublas_us", vendor);
+        fprintf(file, "\n}\n");
+        fclose(file);
+    }
+    return 0;
+}

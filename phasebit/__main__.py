@@ -1,0 +1,47 @@
+"""The command line: ``python -m phasebit doctor`` and ``python -m phasebit record CHAPTER``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from phasebit import doctor, measure, toolchain
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    diagnosis = doctor.examine()
+    print(diagnosis.to_json() if args.json else diagnosis)
+    return 0 if diagnosis.executable else 1
+
+
+def _record(args: argparse.Namespace) -> int:
+    for chapter in args.chapter or sorted(measure.BENCHMARKS):
+        print(f"wrote {measure.record(chapter)}")
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="phasebit", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    command = commands.add_parser("doctor", help="what this machine has, and what the book can do")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=_doctor)
+
+    command = commands.add_parser("record", help="measure a chapter's kernels on this GPU")
+    command.add_argument("chapter", type=int, nargs="*", help="chapter numbers; all if none")
+    command.set_defaults(run=_record)
+
+    args = parser.parse_args(argv)
+    try:
+        status: int = args.run(args)
+    except toolchain.CudaError as error:
+        print(f"phasebit: {error}", file=sys.stderr)
+        return 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

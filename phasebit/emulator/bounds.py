@@ -1,0 +1,123 @@
+"""Is an address valid?  Within its allocation, aligned to its width (PTX ISA 6.4.1, 5.1).
+
+An invalid access ends the kernel, as it does on a GPU, but says where it went.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phasebit.emulator.errors import Fault
+from phasebit.emulator.layout import GLOBAL_BASE
+from phasebit.emulator.memory import GRANULE, Allocation
+from phasebit.emulator.types import Array, Value
+
+if TYPE_CHECKING:
+    from phasebit.emulator.group import Group
+    from phasebit.emulator.hazards import Findings
+    from phasebit.emulator.machine import Machine
+
+
+class Bounds:
+    """Checks every address once for each base register and block."""
+
+    def __init__(self, machine: Machine, findings: Findings) -> None:
+        self.machine = machine
+        self.findings = findings
+        self.last: dict[int, Allocation] = {}
+        """Access -> the allocation that it reached last time."""
+
+    def shared(self, g: Group, first: Value, span: int, align: int, access: int) -> None:
+        """Shared addresses: within the block's static and dynamic variables."""
+        size = self.machine.shared_size
+        offset = first & first.dtype.type(0xFFFFFFFF) if first.dtype.itemsize == 8 else first
+        if self.machine.cluster_size > 1:
+            offset = offset & first.dtype.type(0xFFFFFF)
+        if isinstance(offset, np.ndarray):
+            bad = int(offset.max()) + span > size
+            crooked = align > 1 and int(np.bitwise_or.reduce(offset)) & (align - 1)
+        else:
+            bad = int(offset) + span > size
+            crooked = align > 1 and int(offset) & (align - 1)
+        if bad or crooked:
+            addresses = g.spread(offset).astype(np.int64)
+            wrong = addresses + span > size if bad else addresses % align != 0
+            self._shared_fault(g, addresses, wrong, size, align, access)
+
+    def _shared_fault(
+        self, g: Group, addresses: Array, wrong: Array, size: int, align: int, access: int
+    ) -> None:
+        i = int(np.flatnonzero(wrong)[0])
+        address = int(addresses[i])
+        who = g.batch.describe(g.lanes[i : i + 1])
+        name = self.machine.program.layout.shared_name(address)
+        if address < size:
+            why = f"is not a multiple of {align}" if address % align else "reaches past the end"
+        else:
+            why = f"lies outside of the block's {size} bytes"
+        raise Fault(
+            f"invalid shared access by {who}: address {address} ({name}) {why}; "
+            f"{self.findings.place(access)}"
+        )
+
+    def local(self, g: Group, first: Value, span: int, align: int, access: int) -> None:
+        """Local addresses: within the thread's stack frames."""
+        size = g.batch.local_stride
+        offset = g.spread(first).astype(np.int64) & 0xFFFFFFFF
+        wrong = (offset + span > size) | (offset % align != 0)
+        if wrong.any():
+            i = int(np.flatnonzero(wrong)[0])
+            raise Fault(
+                f"invalid local access by {g.batch.describe(g.lanes[i : i + 1])}: address "
+                f"{int(offset[i])} of a stack of {size} bytes; {self.findings.place(access)}"
+            )
+
+    def global_(self, g: Group, first: Value, span: int, align: int, access: int) -> None:
+        """Global addresses: within one allocation."""
+        if isinstance(first, np.ndarray):
+            low, high = int(first.min()), int(first.max())
+            crooked = align > 1 and int(np.bitwise_or.reduce(first)) & (align - 1)
+        else:
+            low = high = int(first)
+            crooked = align > 1 and low & (align - 1)
+        known = self.last.get(access)
+        if known is not None and not crooked:
+            start = known.address
+            if start <= low and high + span <= start + known.size:
+                return
+        allocation = self.machine.memory.find(low - GLOBAL_BASE)
+        if allocation is not None and not crooked:
+            if high + span <= allocation.address + allocation.size:
+                self.last[access] = allocation
+                return
+        self._each(g, g.spread(first), span, align, access)
+
+    def _each(self, g: Group, addresses: Array, span: int, align: int, access: int) -> None:
+        """Thread by thread: several allocations, or something is wrong."""
+        memory = self.machine.memory
+        owners: dict[int, Allocation | None] = {}
+        for i, address in enumerate(addresses.tolist()):
+            offset = address - GLOBAL_BASE
+            granule = offset // GRANULE
+            if granule not in owners:
+                owners[granule] = memory.find(offset)
+            owner = owners[granule] or memory.find(offset)
+            inside = owner is not None and owner.start <= offset and (
+                offset + span <= owner.start + owner.size
+            )  # fmt: skip
+            if inside and address % align == 0:
+                continue
+            who = g.batch.describe(g.lanes[i : i + 1])
+            if inside:
+                why = f"is not a multiple of {align}"
+            elif owner is not None and owner.start <= offset < owner.start + owner.size:
+                why = f"reaches {offset + span - owner.start - owner.size} bytes past the end of " \
+                      f"{owner.name or 'its array'} ({owner.size} bytes)"  # fmt: skip
+            else:
+                why = f"is {memory.near(offset)}" if offset >= 0 else "is no address of an array"
+            raise Fault(
+                f"invalid global access by {who}: address {address:#x} {why}; "
+                f"{self.findings.place(access)}"
+            )

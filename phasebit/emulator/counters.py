@@ -1,0 +1,67 @@
+"""Counters, named as Nsight Compute names them where they mean the same.
+
+Instruction counts come for free: the machine notes how often each block ran and
+for how many warps and threads.  The memory counters look at addresses, so they
+exist only when the launch was made with ``check=True``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from phasebit.emulator.translate import Program
+
+
+class Counters(Mapping[str, int]):
+    """``run.counters``: a mapping from the name of a metric to its value."""
+
+    def __init__(self, blocks: int) -> None:
+        self.block_runs = [0] * blocks
+        self.block_threads = [0] * blocks
+        self.block_warps = [0] * blocks
+        self.divergent = 0
+        self.values: Counter[str] = Counter()
+
+    def add(self, name: str, amount: int) -> None:
+        self.values[name] += amount
+
+    def finish(self, program: Program) -> None:
+        """Turn block counts into instruction counts."""
+        values = self.values
+        for block, threads, warps in zip(
+            program.blocks, self.block_threads, self.block_warps, strict=True
+        ):
+            if not threads:
+                continue
+            instructions = [*block.body, *filter(None, [block.collective, block.end])]
+            for instruction in instructions:
+                values["smsp__inst_executed.sum"] += warps
+                values["smsp__thread_inst_executed.sum"] += threads
+                values[f"inst.{_class(instruction.mnemonic)}"] += warps
+        values["branch.divergent"] = self.divergent
+
+    def __getitem__(self, name: str) -> int:
+        if name not in self.values:
+            raise KeyError(f"no counter {name!r}; there are: {', '.join(sorted(self.values))}")
+        return self.values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self.values))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __str__(self) -> str:
+        width = max((len(name) for name in self.values), default=0)
+        return "\n".join(f"{name:<{width}}  {self.values[name]:>12,}" for name in self)
+
+
+def _class(mnemonic: str) -> str:
+    """The class of an instruction, from the family that defines it."""
+    from phasebit.emulator.table import TABLE
+
+    entries = TABLE.get(mnemonic)
+    return entries[0].family if entries else "control"

@@ -1,0 +1,319 @@
+"""A group: threads of one batch of blocks that stand at the same place of the program.
+
+A group executes a basic block as one NumPy computation over its threads.  When
+a branch divides it, it becomes two; when two groups reach the same place, they
+become one again.  It owns the registers of its threads: a list with one value
+for each register, an array or a scalar.  Values are never changed in place, so
+groups may share them.
+
+Threads are numbered through the batch: thread ``t`` of the ``b``-th block of
+the batch is *lane* ``b * threads + t``.  ``lanes`` is sorted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phasebit.emulator import special
+from phasebit.emulator.layout import (
+    GLOBAL_BASE,
+    LOCAL_BASE,
+    PARAM_BASE,
+    SHARED_BASE,
+    WINDOW_SHIFT,
+)
+from phasebit.emulator.types import Array, Value
+
+if TYPE_CHECKING:
+    from phasebit.emulator.machine import Batch
+    from phasebit.emulator.memory import Memory, Parameters
+
+Registers = list[Any]
+I8 = np.dtype("i8")
+
+
+class Frame:
+    """A caller that waits for a callee to return."""
+
+    __slots__ = ("registers", "resume", "results")
+
+    def __init__(
+        self, registers: Registers, resume: int, results: tuple[tuple[int, int, int], ...]
+    ) -> None:
+        self.registers = registers
+        self.resume = resume
+        self.results = results
+        """(from, to, bytes) for each result, copied between frames on return."""
+
+
+class Group:
+    """See the module's text."""
+
+    __slots__ = (
+        "batch", "frames", "lanes", "memory", "n", "parameters", "patient", "pc", "registers", "resume",
+        "since", "stack", "started", "state", "time", "whole", "window",
+    )  # fmt: skip
+
+    def __init__(
+        self, batch: Batch, lanes: Array, pc: int, registers: Registers, time: int
+    ) -> None:
+        self.batch = batch
+        self.lanes = lanes
+        self.n = len(lanes)
+        self.pc = pc
+        self.registers = registers
+        self.frames: list[Frame] = []
+        self.stack = 0
+        """Number of the call stack: groups merge only when it is the same."""
+        self.time = time
+        self.resume = 0
+        self.since = 0
+        self.started = time
+        """From when on the trace has not yet noted what this group did."""
+        self.patient = False
+        """Whether it spins on memory, so that others should go first."""
+        self.state = ""
+        self.memory: Memory = batch.machine.memory
+        self.parameters: Parameters = batch.machine.parameters
+        self.whole = batch.whole_warps(lanes)
+        """Whether every warp with a thread in this group has all its live threads here."""
+        base = batch.shared_base
+        if batch.count == 1:
+            self.window: Any = np.int64(base)
+        else:
+            self.window = (lanes // batch.threads) * batch.shared_stride + base
+        """Where the shared memory of each thread's block begins in the buffer."""
+
+    # -- registers ------------------------------------------------------------
+
+    def special(self, name: str) -> Value:
+        return special.read(self, name)
+
+    def spread(self, value: Value) -> Array:
+        """A value as an array with one element a thread."""
+        if isinstance(value, np.ndarray):
+            return value
+        return np.full(self.n, value)
+
+    def write(self, dest: tuple[int, np.dtype[Any]] | None, value: Value) -> None:
+        """Write a register, in the form in which it is kept."""
+        if dest is None:
+            return
+        index, form = dest
+        if value.dtype != form:
+            if form.kind == "b":
+                value = value != 0
+            elif value.dtype.itemsize == form.itemsize:
+                value = value.view(form)
+            else:
+                value = value.astype(f"u{form.itemsize}").view(form)
+        self.registers[index] = value
+
+    def part(self, where: Array, pc: int) -> Group:
+        """A new group of the threads at these positions, with the registers live at ``pc``."""
+        machine = self.batch.machine
+        new = Group(
+            self.batch, self.lanes.take(where), pc,
+            _pick(self.registers, machine.program.live[pc], where), self.time,
+        )  # fmt: skip
+        new.frames = [
+            Frame(_pick(f.registers, machine.program.live[f.resume], where), f.resume, f.results)
+            for f in self.frames
+        ]
+        new.stack = self.stack
+        new.started = self.started
+        return new
+
+    # -- addresses ------------------------------------------------------------
+    # Each turns a base address into positions in the view of the right width.
+    # ``low`` is the least constant offset used with this base, ``span`` the
+    # bytes from there to the end of the last access.
+
+    def shared_index(
+        self, base: Value, low: Value, span: int, shift: int, align: int, access: int
+    ) -> Value:
+        """Positions of 32-bit (or generic, 64-bit) shared addresses."""
+        batch = self.batch
+        first = base + low
+        if batch.machine.checked:
+            batch.machine.checker.bounds_shared(self, first, span, align, access)
+        if batch.machine.cluster_size > 1:
+            return self._cluster_index(first, shift)
+        if not isinstance(first, np.ndarray):
+            return (np.int64(int(first) & 0xFFFFFFFF) + self.window) >> shift
+        index = first.astype(I8)
+        if first.dtype.itemsize == 8:
+            index &= 0xFFFFFFFF
+        index += self.window
+        index >>= shift
+        return index
+
+    def _cluster_index(self, first: Value, shift: int) -> Value:
+        """In a cluster bits 24 and up of a shared address name the block (PTX ISA 5.1.7)."""
+        batch = self.batch
+        index = self.spread(first).astype(I8) & 0xFFFFFFFF
+        slot = self.lanes // batch.threads
+        leader = slot - slot % batch.machine.cluster_size
+        rank = index >> 24
+        own = slot % batch.machine.cluster_size
+        target = leader + np.where(rank > 0, rank - 1, own)
+        return ((index & 0xFFFFFF) + target * batch.shared_stride + batch.shared_base) >> shift
+
+    def global_index(
+        self, base: Value, low: Value, span: int, shift: int, align: int, access: int
+    ) -> Value:
+        """Positions of 64-bit global addresses."""
+        first = base + low
+        if self.batch.machine.checked:
+            self.batch.machine.checker.bounds_global(self, first, span, align, access)
+        if not isinstance(first, np.ndarray):
+            return np.int64(((int(first) - GLOBAL_BASE) & 0xFFFFFFFFFFFFFFF) >> shift)
+        index = first - np.uint64(GLOBAL_BASE)
+        index >>= np.uint64(shift)
+        return index.view(I8)
+
+    const_index = global_index
+
+    def local_index(
+        self, base: Value, low: Value, span: int, shift: int, align: int, access: int
+    ) -> Value:
+        """Positions of local addresses; each thread has a stretch of its own."""
+        batch = self.batch
+        first = base + low
+        if batch.machine.checked:
+            batch.machine.checker.bounds_local(self, first, span, align, access)
+        if isinstance(first, np.ndarray):
+            offset = first.astype(I8) & 0xFFFFFFFF
+        else:
+            offset = np.int64(int(first) & 0xFFFFFFFF)
+        return (self.lanes * batch.local_stride + (batch.local_base + offset)) >> shift
+
+    def generic_index(
+        self, base: Value, low: Value, span: int, shift: int, align: int, access: int
+    ) -> Value:
+        """Positions of generic addresses: the window says which space (PTX ISA 6.4.1.1)."""
+        first = base + low
+        windows = first >> np.uint64(WINDOW_SHIFT)
+        if isinstance(windows, np.ndarray):
+            low_window, high_window = int(windows.min()), int(windows.max())
+        else:
+            low_window = high_window = int(windows)
+        if low_window == high_window:
+            zero = np.uint64(0)
+            return self._space_of(low_window)(first, zero, span, shift, align, access)
+        result = np.empty(self.n, I8)
+        first = self.spread(first)
+        for window in np.unique(windows):
+            where = np.flatnonzero(windows == window)
+            some = self.part(where, self.pc)
+            index = some._space_of(int(window))(
+                first[where], np.uint64(0), span, shift, align, access
+            )
+            result[where] = index
+        return result
+
+    def _space_of(self, window: int) -> Any:
+        if window == SHARED_BASE >> WINDOW_SHIFT:
+            return self.shared_index
+        if window == LOCAL_BASE >> WINDOW_SHIFT:
+            return self.local_index
+        if window == PARAM_BASE >> WINDOW_SHIFT:
+            return self._parameter_index
+        return self.global_index
+
+    def _parameter_index(
+        self, base: Value, low: Value, span: int, shift: int, align: int, access: int
+    ) -> Value:
+        offset = (base + low) & np.uint64(0xFFFFFFFF)
+        start = self.batch.machine.parameter_start
+        if isinstance(offset, np.ndarray):
+            return (offset.astype(I8) + start) >> shift
+        return np.int64((int(offset) + start) >> shift)
+
+    def index(self, address: Value, space: str, size: int, shift: int, access: int = -1) -> Value:
+        """Positions for an instruction that is not ``ld`` or ``st``: an atomic, a barrier."""
+        find = getattr(self, f"{space}_index")
+        return find(address, address.dtype.type(0), size, shift, size, access)
+
+    # -- checks ---------------------------------------------------------------
+
+    def watch_load(self, index: Value, accesses: Any) -> None:
+        self.batch.machine.checker.load(self, index, accesses)
+
+    def watch_store(self, index: Value, accesses: Any) -> None:
+        self.batch.machine.checker.store(self, index, accesses)
+
+    def verify_store(self, view: Array, index: Value, value: Value, access: int) -> None:
+        if self.n > 1:
+            self.batch.machine.checker.verify_store(self, view, index, value, access)
+
+    def poll(self) -> None:
+        """This thread looks at memory that others change; if it loops, let others go first."""
+        self.batch.machine.polls += 1
+
+
+def _pick(registers: Registers, live: tuple[int, ...], where: Array) -> Registers:
+    new: Registers = [None] * len(registers)
+    if len(where) == 1:
+        one = where[0]
+        for index in live:
+            value = registers[index]
+            new[index] = value[one] if isinstance(value, np.ndarray) else value
+        return new
+    for index in live:
+        value = registers[index]
+        new[index] = value.take(where) if isinstance(value, np.ndarray) else value
+    return new
+
+
+def merge(groups: list[Group]) -> Group:
+    """One group of the threads of several that stand at the same place."""
+    first = groups[0]
+    if len(groups) == 1:
+        return first
+    machine = first.batch.machine
+    lanes = np.concatenate([g.lanes for g in groups])
+    order: Array | None = None
+    if any(int(a.lanes[-1]) > int(b.lanes[0]) for a, b in zip(groups, groups[1:], strict=False)):
+        order = np.argsort(lanes)
+        lanes = lanes[order]
+    sizes = [g.n for g in groups]
+    live = machine.program.live
+    registers = _join([g.registers for g in groups], live[first.pc], sizes, order)
+    new = Group(first.batch, lanes, first.pc, registers, max(g.time for g in groups))
+    new.stack = first.stack
+    for depth, frame in enumerate(first.frames):
+        saved = [g.frames[depth].registers for g in groups]
+        new.frames.append(
+            Frame(_join(saved, live[frame.resume], sizes, order), frame.resume, frame.results)
+        )
+    return new
+
+
+def _join(
+    files: list[Registers], live: tuple[int, ...], sizes: list[int], order: Array | None
+) -> Registers:
+    new: Registers = [None] * len(files[0])
+    for index in live:
+        values = [registers[index] for registers in files]
+        head = values[0]
+        if not isinstance(head, np.ndarray) and all(
+            not isinstance(v, np.ndarray) and _same(v, head) for v in values[1:]
+        ):
+            new[index] = head
+            continue
+        joined = np.concatenate(
+            [
+                v if isinstance(v, np.ndarray) else np.full(n, v)
+                for v, n in zip(values, sizes, strict=True)
+            ]
+        )
+        new[index] = joined if order is None else joined.take(order)
+    return new
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two scalars have the same bits (NaN equals NaN, 0.0 is not -0.0)."""
+    return a is b or (a is not None and b is not None and bool(a.tobytes() == b.tobytes()))

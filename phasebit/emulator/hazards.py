@@ -1,0 +1,299 @@
+"""Findings: what the checker reports, and the checker itself as the machine sees it.
+
+The work is done by three parts that look at the same accesses:
+
+:mod:`~phasebit.emulator.bounds`   is the address valid and aligned?  (ends the kernel)
+:mod:`~phasebit.emulator.races`    is the access ordered after those it conflicts with?
+:mod:`~phasebit.emulator.traffic`  how many sectors and wavefronts does it take?
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phasebit.emulator.bounds import Bounds
+from phasebit.emulator.races import Races
+from phasebit.emulator.syntax import Instruction
+from phasebit.emulator.traffic import Traffic
+from phasebit.emulator.types import Array, Value
+
+if TYPE_CHECKING:
+    from phasebit.emulator.agents import ThreadCopy
+    from phasebit.emulator.group import Group
+    from phasebit.emulator.machine import Batch, Machine
+    from phasebit.emulator.mbarriers import BarrierSite
+    from phasebit.emulator.ops.barrier import NamedBarrier
+
+LIMIT = 1000
+"""Findings that one run keeps."""
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """One finding.
+
+    ``kind``: ``race``, ``uninitialised``, ``barrier`` or ``async``.  ``line`` is the
+    PTX line of the access that noticed it, ``source`` the place in the CUDA source.
+    """
+
+    kind: str
+    message: str
+    line: int
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}"
+
+
+class Findings:
+    """Collects hazards; the same pair of instructions is reported once."""
+
+    def __init__(self, machine: Machine, hazards: list[Hazard]) -> None:
+        self.machine = machine
+        self.hazards = hazards
+        self.seen: set[Any] = set()
+
+    def instruction(self, access: int) -> Instruction | None:
+        accesses = self.machine.program.accesses
+        return accesses[access] if 0 <= access < len(accesses) else None
+
+    def place(self, access: int) -> str:
+        """``ld.shared.f32 … at PTX line 12 (kernel.cu:7)``."""
+        instruction = self.instruction(access)
+        return f"`{instruction.text}` at {instruction.where}" if instruction else "?"
+
+    def report(self, kind: str, message: str, access: int, key: Any) -> None:
+        """Keep a finding, unless one with this key is known already."""
+        if key in self.seen or len(self.hazards) >= LIMIT:
+            return
+        self.seen.add(key)
+        instruction = self.instruction(access)
+        line = instruction.line if instruction else 0
+        source = (
+            str(instruction.location.outermost) if instruction and instruction.location else ""
+        )
+        self.hazards.append(Hazard(kind, message, line, source))
+
+
+class Checker:
+    """What the machine calls when a launch has ``check=True``."""
+
+    def __init__(self, machine: Machine, hazards: list[Hazard]) -> None:
+        self.machine = machine
+        self.findings = Findings(machine, hazards)
+        self.bounds = Bounds(machine, self.findings)
+        self.races = Races(machine, self.findings)
+        self.traffic = Traffic(machine)
+        self.bounds_shared = self.bounds.shared
+        self.bounds_global = self.bounds.global_
+        self.bounds_local = self.bounds.local
+        self.offsets: dict[tuple[int, ...], Array] = {}
+        self.plans: dict[int, tuple[Array, list[tuple[int, int, int]], Any]] = {}
+
+    # -- accesses -------------------------------------------------------------
+
+    def _plan(self, accesses: Any) -> tuple[Array, list[tuple[int, int, int]], Any]:
+        """Granule offsets of a segment's accesses, and its different requests with their number."""
+        plan = self.plans.get(id(accesses))
+        if plan is None:
+            unit = 1 << self.races.shift
+            each = max(1, accesses.width // unit)
+            words = [w * accesses.width // unit + k for w in accesses.words for k in range(each)]
+            requests: dict[tuple[int, int], int] = {}
+            for start, size in accesses.requests:
+                key = ((start * accesses.width) % 32, size)
+                requests[key] = requests.get(key, 0) + 1
+            listed = [(start, size, n) for (start, size), n in requests.items()]
+            plan = (np.array(words)[:, None], listed, accesses)
+            self.plans[id(accesses)] = plan
+        return plan
+
+    def load(self, g: Group, index: Value, accesses: Any) -> None:
+        """Loads through one base register: races, uninitialised words, traffic."""
+        self._access(g, index, accesses, "load")
+
+    def store(self, g: Group, index: Value, accesses: Any) -> None:
+        """Stores through one base register."""
+        self._access(g, index, accesses, "store")
+
+    def _access(self, g: Group, index: Value, accesses: Any, op: str) -> None:
+        offsets, requests, _ = self._plan(accesses)
+        position = index * accesses.width
+        if accesses.space == "generic":
+            for some, where, space in self._by_space(g, position):
+                self._one_space(some, where, accesses, offsets, requests, space, op)
+            return
+        self._one_space(g, position, accesses, offsets, requests, accesses.space, op)
+
+    def _by_space(self, g: Group, position: Value) -> list[tuple[Group, Value, str]]:
+        """Divide generic accesses by the space in which they landed."""
+        batch = g.batch
+        places = g.spread(position)
+        shared = (places >= batch.shared.start) & (places < batch.shared.start + batch.shared.size)
+        local = (places >= batch.local.start) & (places < batch.local.start + batch.local.size)
+        parts: list[tuple[Group, Value, str]] = []
+        for mask, space in ((shared, "shared"), (~(shared | local), "global")):
+            if mask.all():
+                return [(g, position, space)]
+            if mask.any():
+                where = np.flatnonzero(mask)
+                parts.append((g.part(where, g.pc), places[where], space))
+        return parts
+
+    def _one_space(
+        self, g: Group, position: Value, accesses: Any, offsets: Array,
+        requests: list[tuple[int, int, int]], space: str, op: str,
+    ) -> None:  # fmt: skip
+        self.traffic.count(g, position, requests, space, op)
+        x = (g.spread(position) >> self.races.shift)[None, :] + offsets
+        strong = accesses.sem != "weak"
+        races = self.races
+        if strong and op == "load":
+            races.receive(g, g.spread(position))
+        if space == "shared":
+            (races.shared_load if op == "load" else races.shared_store)(
+                g, x, accesses.identity, strong
+            )
+        else:
+            (races.global_load if op == "load" else races.global_store)(
+                g, x, accesses.identity, strong
+            )
+        if strong and op == "store":
+            races.send(g, g.spread(position))
+
+    def verify_store(self, g: Group, view: Array, index: Value, value: Value, access: int) -> None:
+        """After a store: did two threads of the group write different things to one place?"""
+        wrong = view[index] != value
+        if isinstance(wrong, np.ndarray) and wrong.ndim:
+            value = g.spread(value)
+            numbers = (value == value) if value.dtype.kind == "f" else True
+            wrong = wrong & numbers
+            if wrong.any():
+                lanes = g.lanes[np.flatnonzero(g.spread(wrong))]
+                self.findings.report(
+                    "race",
+                    f"{g.batch.describe(lanes[:1])} and another thread write different values to "
+                    f"one place in one instruction: {self.findings.place(access)}",
+                    access, ("same", access),
+                )  # fmt: skip
+
+    def atomic(
+        self, g: Group, index: Value, width: int, sem: str, scope: str, access: int, kind: str
+    ) -> None:
+        """An atomic: strong, reads and writes."""
+        for some, position, space in self._by_space(g, index * width):
+            places = some.spread(position)
+            unit = 1 << self.races.shift
+            x = (places >> self.races.shift)[None, :] + np.arange(max(1, width // unit))[:, None]
+            self.races.receive(some, places)
+            if space == "shared":
+                self.races.shared_load(some, x, access, True)
+                self.races.shared_store(some, x, access, True)
+            else:
+                self.races.global_store(some, x, access, True)
+            self.races.send(some, places)
+            self.machine.counters.add(f"atomics.{space}", some.n)
+
+    # -- synchronisation ------------------------------------------------------
+
+    def start(self, batch: Batch) -> None:
+        self.races.start(batch)
+
+    def finish(self, batch: Batch) -> None:
+        self.races.finish(batch)
+
+    def leave(self, g: Group) -> None:
+        """Threads leave the kernel: their copies must have been waited for."""
+
+    def pass_whole(self, g: Group) -> None:
+        """bar.sync by all threads of all blocks of the batch."""
+        self.races.block_barrier(g.batch, np.unique(g.batch.slots(g.lanes)))
+
+    def join(self, g: Group, barrier: NamedBarrier) -> None:
+        """Threads arrive at a barrier of the block."""
+        known = self.races.frontier(g.batch, g.lanes)
+        before = barrier.frontier
+        barrier.frontier = known if before is None else np.maximum(before, known)
+        self.machine.now += 1
+
+    def pass_barrier(
+        self, barrier: NamedBarrier, frontier: Array, groups: list[Group], everyone: bool
+    ) -> None:
+        """A barrier of the block opens for the groups that waited."""
+        batch = barrier.batch
+        waited = sum(g.n for g in groups)
+        if everyone and waited == int(batch.live_in_block[barrier.slot]):
+            self.races.block_barrier(batch, np.array([barrier.slot]))
+            return
+        for g in groups:
+            self.races.acquire(g, frontier)
+
+    def pass_warp(self, g: Group) -> None:
+        self.races.warp_barrier(g)
+
+    def fence(self, g: Group) -> None:
+        """Strong accesses are taken to synchronise by themselves, so a fence adds nothing."""
+
+    def release(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """An arrival at an mbarrier publishes."""
+        known = self.races.frontier(g.batch, lanes)
+        site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
+
+    def acquire(self, g: Group, published: Array) -> None:
+        """A wait at an mbarrier learns."""
+        self.races.acquire(g, published)
+
+    def initialise(self, g: Group, site: BarrierSite) -> None:
+        """The memory of a barrier counts as written."""
+        unit = self.races.shift
+        x = np.arange(site.position() >> unit, (site.position() + 8) >> unit)
+        s = self.races.shadows[g.batch]
+        s.write_time[x - s.base] = self.machine.now
+        s.writer[x - s.base] = int(g.lanes[0]) % s.team
+
+    def not_observed(self, g: Group, site: BarrierSite) -> None:
+        where = self.machine.where(g)
+        self.findings.report(
+            "barrier",
+            f"{g.batch.describe(g.lanes)} arrive in phase {site.barrier.phase} of {site.name}, but "
+            f"nobody has seen phase {site.barrier.phase - 1} complete: {where}",
+            -1, ("observed", where),
+        )  # fmt: skip
+
+    def misuse(self, g: Group, text: str) -> None:
+        """A barrier is used in a way that PTX leaves undefined."""
+        where = self.machine.where(g)
+        self.findings.report("barrier", f"{text}: {where}", -1, ("misuse", where))
+
+    def copy_started(self, g: Group, copy: ThreadCopy) -> None:
+        """cp.async: from now on the target belongs to the copy, until its thread waits."""
+        unit = self.races.shift
+        words = np.arange(max(1, copy.width >> unit))[:, None]
+        if copy.source is not copy.target:
+            self.races.global_load(g, (copy.source >> unit)[None, :] + words, copy.access, False)
+        self.races.shared_store(
+            g, (copy.target >> unit)[None, :] + words, copy.access, False, copies=True
+        )
+
+    def copy_observed(self, g: Group, copy: ThreadCopy, lanes: Array) -> None:
+        self.races.copy_observed(g.batch, lanes, copy.started)
+
+    def release_copies(self, g: Group, lanes: Array, site: BarrierSite, copies: Any) -> None:
+        known = self.races.copies_frontier(g.batch, lanes)
+        site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
+
+    def cluster_arrive(self, g: Group) -> None:
+        cluster = g.batch.cluster
+        assert cluster is not None
+        known = self.races.frontier(g.batch, g.lanes)
+        before = cluster.frontier
+        cluster.frontier = known if before is None else np.maximum(before, known)
+        self.machine.now += 1
+
+    def cluster_wait(self, g: Group) -> None:
+        cluster = g.batch.cluster
+        if cluster is not None and cluster.frontier is not None:
+            self.races.acquire(g, cluster.frontier)

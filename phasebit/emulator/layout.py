@@ -1,0 +1,289 @@
+"""Where everything lies: shared variables, stack frames, parameters, globals.
+
+Shared memory of a block: the static variables of the kernel and of all it
+calls, then the dynamic part (``extern .shared``).  Local memory of a thread:
+one fixed frame for each function, below those of its callers, so every local
+address is known in advance; recursion is refused.  The address windows make a
+generic 64-bit address say which space it means.
+
+Source: PTX ISA 5.1 (state spaces), 7 (calls), 6.4.1.1 (generic addressing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from phasebit.emulator.errors import PtxError
+from phasebit.emulator.syntax import (
+    Address,
+    Function,
+    Instruction,
+    Module,
+    Operand,
+    Pair,
+    Symbol,
+    Tuple,
+    Variable,
+    Vector,
+)
+
+GLOBAL_BASE = 0x7000_0000_0000
+SHARED_BASE = 0x7800_0000_0000
+LOCAL_BASE = 0x7900_0000_0000
+PARAM_BASE = 0x7A00_0000_0000
+FUNCTION_BASE = 0x7B00_0000_0000
+WINDOW_SHIFT = 40
+"""``address >> WINDOW_SHIFT`` tells the window of a generic address."""
+
+
+def align_up(value: int, alignment: int) -> int:
+    """The next multiple of ``alignment``.
+
+    >>> align_up(5, 4), align_up(8, 4)
+    (8, 8)
+    """
+    return -(-value // alignment) * alignment
+
+
+def parameter_offsets(parameters: Iterable[Variable]) -> tuple[dict[str, int], int]:
+    """The offset of each kernel parameter, and the size of them all."""
+    offsets: dict[str, int] = {}
+    at = 0
+    for parameter in parameters:
+        at = align_up(at, max(1, parameter.align))
+        offsets[parameter.name] = at
+        at += parameter.size
+    return offsets, at
+
+
+class Layout:
+    """The memory layout of one kernel of a module.
+
+    ``globals`` maps the names of global and constant variables to addresses,
+    ``externals`` those of functions that the emulator itself provides.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        kernel: Function,
+        globals_: dict[str, int],
+        externals: dict[str, Callable[..., Any]],
+    ) -> None:
+        self.module = module
+        self.kernel = kernel
+        self.globals = globals_
+        self.externals = externals
+        self.parameters, self.parameter_size = parameter_offsets(kernel.parameters)
+        self.function_ids = {name: i for i, name in enumerate(module.functions)}
+        self.functions = self._reachable()
+        self._place_shared()
+        self._place_frames()
+
+    # -- which functions ------------------------------------------------------
+
+    def _reachable(self) -> list[Function]:
+        order: list[Function] = []
+        wanted = [self.kernel]
+        while wanted:
+            function = wanted.pop(0)
+            if function in order:
+                continue
+            order.append(function)
+            for name in self._mentioned(function):
+                other = self.module.functions.get(name)
+                if other is not None and not other.is_entry and name not in self.externals:
+                    if not other.has_body:
+                        raise PtxError(
+                            f"{function.name} calls {name}, which has no body here: link it in, "
+                            "or compile everything in one file",
+                            function.line,
+                        )
+                    wanted.append(other)
+        return order
+
+    def _mentioned(self, function: Function) -> list[str]:
+        found: list[str] = []
+
+        def visit(operand: Operand) -> None:
+            if isinstance(operand, Symbol):
+                found.append(operand.name)
+            elif isinstance(operand, Vector | Tuple):
+                for item in operand.items:
+                    visit(item)
+            elif isinstance(operand, Pair):
+                visit(operand.first)
+                visit(operand.second)
+            elif isinstance(operand, Address):
+                visit(operand.base)
+
+        for item in function.body:
+            if isinstance(item, Instruction):
+                for operand in item.operands:
+                    visit(operand)
+        for name in list(found):  # function addresses in tables
+            variable = self.module.variables.get(name)
+            for value in (variable.initial or []) if variable else []:
+                if isinstance(value, Symbol):
+                    found.append(value.name)
+        return list(dict.fromkeys(found))
+
+    # -- shared memory --------------------------------------------------------
+
+    def _place_shared(self) -> None:
+        self.shared: dict[str, int] = {}
+        self.shared_sizes: dict[str, int] = {}
+        used = {name for f in self.functions for name in self._mentioned(f)}
+        variables = [v for v in self.module.variables.values() if v.name in used]
+        variables += [v for f in self.functions for v in f.variables]
+        at = 0
+        dynamic: list[Variable] = []
+        self.shared_align = 16
+        for variable in variables:
+            if variable.space != "shared":
+                continue
+            self.shared_align = max(self.shared_align, variable.align)
+            if variable.elements == 0:
+                dynamic.append(variable)
+                continue
+            at = align_up(at, variable.align)
+            self.shared[variable.name] = at
+            self.shared_sizes[variable.name] = variable.size
+            at += variable.size
+        for variable in dynamic:
+            at = align_up(at, max(16, variable.align))
+        for variable in dynamic:
+            self.shared[variable.name] = at
+        self.static_shared = at
+        self.has_dynamic = bool(dynamic)
+
+    # -- stack frames ---------------------------------------------------------
+
+    def _place_frames(self) -> None:
+        """Callers first: a frame begins below the deepest frame of its callers."""
+        self.frames: dict[tuple[str, str], int] = {}
+        names = {f.name for f in self.functions}
+        taken = self._address_taken()
+        calls: dict[str, set[str]] = {}
+        for function in self.functions:
+            targets: set[str] = set()
+            for item in function.body:
+                if isinstance(item, Instruction) and item.mnemonic == "call":
+                    symbols = [o.name for o in item.operands if isinstance(o, Symbol)]
+                    targets |= {s for s in symbols if s in names} if symbols else taken
+            calls[function.name] = targets
+        start = {name: 0 for name in names}
+        size: dict[str, int] = {}
+        for function in self.functions:
+            at = 0
+            frame = [*function.variables]
+            if not function.is_entry:
+                frame += [*function.parameters, *function.results]
+            for variable in frame:
+                if variable.space in ("local", "param"):
+                    at = align_up(at, max(8, variable.align))
+                    self.frames[function.name, variable.name] = at
+                    at += variable.size
+            size[function.name] = align_up(at, 16)
+        for _ in range(len(names) + 1):
+            moved = False
+            for name in names:
+                for target in calls[name]:
+                    if start[target] < start[name] + size[name]:
+                        start[target] = start[name] + size[name]
+                        moved = True
+                    elif target == name or name in calls[target]:
+                        moved = True  # an empty frame does not make recursion legal
+            if not moved:
+                break
+        else:
+            raise PtxError(
+                f"{self.kernel.name} calls itself through its functions; recursion is not "
+                "supported, write it as a loop",
+                self.kernel.line,
+            )
+        for key in self.frames:
+            self.frames[key] += start[key[0]]
+        self.local_size = max(start[name] + size[name] for name in names)
+
+    def _address_taken(self) -> set[str]:
+        taken: set[str] = set()
+        names = {f.name for f in self.functions}
+        for function in self.functions:
+            for item in function.body:
+                if isinstance(item, Instruction) and item.mnemonic != "call":
+                    taken |= {
+                        o.name for o in item.operands if isinstance(o, Symbol) and o.name in names
+                    }
+        for variable in self.module.variables.values():
+            taken |= {v.name for v in variable.initial or [] if isinstance(v, Symbol)} & names
+        return taken
+
+    # -- questions the translator asks ---------------------------------------
+
+    def place(
+        self, symbol: Symbol, function: Function, instruction: Instruction, space: str
+    ) -> tuple[str, int]:
+        """The space and the place in it of a variable used as an address."""
+        name = symbol.name
+        if name in self.shared:
+            return "shared", self.shared[name]
+        if (function.name, name) in self.frames:
+            return "local", self.frames[function.name, name]
+        if name in self.globals:
+            return "global", self.globals[name]
+        if name in self.parameters and function.is_entry:
+            return "param", self.parameters[name]
+        raise PtxError(f"there is no variable {name!r}: {instruction.text}", instruction.line)
+
+    def address(self, symbol: Symbol, function: Function, instruction: Instruction) -> int:
+        """The address of a symbol as a number, in its own space."""
+        name = symbol.name
+        if name in self.function_ids:
+            return FUNCTION_BASE + 16 * self.function_ids[name]
+        _, where = self.place(symbol, function, instruction, "")
+        return where + symbol.offset
+
+    def frame_place(
+        self, operand: Operand, function: Function, instruction: Instruction
+    ) -> tuple[int, int]:
+        """Frame address and size of a call's argument."""
+        if not isinstance(operand, Symbol) or (function.name, operand.name) not in self.frames:
+            raise PtxError(
+                f"a call passes .param variables, not {operand}: {instruction.text}",
+                instruction.line,
+            )
+        everything = [*function.variables, *function.parameters, *function.results]
+        size = next(v.size for v in everything if v.name == operand.name)
+        return self.frames[function.name, operand.name], size
+
+    def shared_name(self, offset: int) -> str:
+        """``As+64``: the variable that a shared address lies in."""
+        best = ""
+        for name, start in sorted(self.shared.items(), key=lambda item: item[1]):
+            if start <= offset:
+                best = f"{readable(name)}+{offset - start}"
+        return best or f"shared+{offset}"
+
+
+def readable(name: str) -> str:
+    """The last part of a mangled name: ``_ZZ5tiledPKfE2As`` is ``As``.
+
+    >>> readable("_ZZ5tiledPKfS0_PfiE2As"), readable("tile")
+    ('As', 'tile')
+    """
+    if not name.startswith("_Z"):
+        return name
+    best = name
+    for i, c in enumerate(name):
+        if c.isdigit() and (i == 0 or not name[i - 1].isdigit()):
+            digits = ""
+            j = i
+            while j < len(name) and name[j].isdigit():
+                digits += name[j]
+                j += 1
+            word = name[j : j + int(digits)]
+            if len(word) == int(digits) and word.isidentifier():
+                best = word
+    return best

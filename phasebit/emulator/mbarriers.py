@@ -1,0 +1,177 @@
+"""The mbarrier objects of resident blocks, and who waits for them.
+
+The state machine is :class:`phasebit.mbarrier.Mbarrier`, the one of chapter 3.
+It lives in a table beside memory, because PTX leaves the content of the 64 bits
+open; memory holds a pattern that no program should read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phasebit.emulator.errors import Fault
+from phasebit.emulator.layout import readable
+from phasebit.emulator.machine import Waiting, ranges
+from phasebit.emulator.types import Array, Value
+from phasebit.mbarrier import Mbarrier, MbarrierError
+
+if TYPE_CHECKING:
+    from phasebit.emulator.group import Group
+    from phasebit.emulator.machine import Batch
+
+IMAGE = 0xBA221E2BA221E2BA
+"""What the 64 bits of a live barrier hold."""
+
+
+class BarrierSite:
+    """One mbarrier: the state machine, the groups parked on it, what the checker knows."""
+
+    def __init__(self, batch: Batch, slot: int, offset: int) -> None:
+        self.batch = batch
+        self.slot = slot
+        self.offset = offset
+        name = batch.machine.program.layout.shared_name(offset)
+        name = readable(name.split("+")[0]) + ("+" + name.split("+")[1] if "+" in name else "")
+        self.name = name.removesuffix("+0")
+        self.barrier = Mbarrier(name=self.name, check_observed=False)
+        self.waiters: list[tuple[Group, int, bool, Any, int]] = []
+        """Group, token or parity, whether parity, destination, where to go on."""
+        self.arrived: list[Array] = []
+        """Lanes that arrived in the current phase, for reports."""
+        self.frontier: Any = None
+        """What the arrivals of the current phase have published (the checker's clocks)."""
+        self.published: Any = None
+        """What completed phases have published."""
+        self.time = 0
+
+    def position(self) -> int:
+        """Where the barrier lies in the buffer, in bytes."""
+        return self.batch.shared_base + self.slot * self.batch.shared_stride + self.offset
+
+    def operate(self, g: Group, what: str, *arguments: int) -> int:
+        """One operation of the state machine; wakes waiters when it completes the phase."""
+        before = self.barrier.phase
+        try:
+            result = getattr(self.barrier, what)(*arguments)
+        except MbarrierError as error:
+            machine = self.batch.machine
+            raise Fault(f"{g.batch.describe(g.lanes)}: {error}, at {machine.where(g)}") from error
+        self.batch.machine.progress += 1
+        self.time = max(self.time, g.time)
+        if self.barrier.phase != before:
+            self.complete()
+        return int(result or 0)
+
+    def complete(self) -> None:
+        """The phase is over: publish what its arrivals published, wake who waited for it."""
+        self.arrived = []
+        if self.frontier is not None:
+            if self.published is None:
+                self.published = self.frontier
+            else:
+                self.published = np.maximum(self.published, self.frontier)
+            self.frontier = None
+        waiters, self.waiters = self.waiters, []
+        for waiter in waiters:
+            g, key, parity, dest, resume = waiter
+            if self.test(g, key, parity):
+                self.grant(g, dest)
+                self.batch.machine.wake(g, resume, self.time)
+            else:
+                self.waiters.append(waiter)
+
+    def test(self, g: Group, key: int, parity: bool) -> bool:
+        """Has the phase completed that this token or parity names?"""
+        try:
+            if parity:
+                return self.barrier.test_wait_parity(key)
+            return self.barrier.test_wait(key)
+        except MbarrierError as error:
+            machine = self.batch.machine
+            raise Fault(f"{g.batch.describe(g.lanes)}: {error}, at {machine.where(g)}") from error
+
+    def grant(self, g: Group, dest: Any) -> None:
+        """A wait succeeded: its threads now know what the phase published."""
+        g.write(dest, np.bool_(True))
+        machine = self.batch.machine
+        if machine.checked and self.published is not None:
+            machine.checker.acquire(g, self.published)
+
+    def wait(self, g: Group, key: int, parity: bool, dest: Any, resume: int, may_fail: bool) -> int:
+        """Go on at once, or park until the phase completes."""
+        machine = self.batch.machine
+        machine.counters.add("mbarrier.waits", 1)
+        if self.test(g, key, parity):
+            self.grant(g, dest)
+            return resume
+        machine.counters.add("mbarrier.waits_that_blocked", 1)
+        waiter = (g, key, parity, dest, resume)
+        self.waiters.append(waiter)
+
+        def give_up(group: Group) -> None:
+            self.waiters.remove(waiter)
+            group.write(dest, np.bool_(False))
+            machine.wake(group, resume, group.time + 1)
+
+        phase = self.barrier.phase if parity else key >> 24
+        return machine.park(
+            g, Waiting(f"phase {phase} of mbarrier {self.name}", machine.where(g), self.explain,
+                       give_up if may_fail else None),
+        )  # fmt: skip
+
+    def explain(self) -> str:
+        """For a deadlock report: how far the phase is, who has arrived and who has not."""
+        b = self.barrier
+        text = (
+            f"{self.name} is in phase {b.phase} (parity {b.phase & 1}) with {b.pending} of "
+            f"{b.expected} arrivals pending"
+        )
+        if b.tx:
+            text += f" and {b.tx} bytes of copies outstanding"
+        batch = self.batch
+        mine = np.arange(self.slot * batch.threads, (self.slot + 1) * batch.threads)
+        if self.arrived:
+            arrived = np.unique(np.concatenate(self.arrived))
+            text += f"; arrived in this phase: {batch.describe(arrived)}"
+            missing = np.setdiff1d(mine, arrived)
+        else:
+            text += "; nobody has arrived in this phase"
+            missing = mine
+        alive = missing[batch.alive[missing]]
+        gone = len(missing) - len(alive)
+        if len(alive):
+            text += f"; could still arrive: {batch.describe(alive)}"
+        if gone:
+            text += f"; {gone} thread{'s' if gone > 1 else ''} left the kernel without arriving"
+        return text
+
+
+def sites(g: Group, address: Value, space: str) -> list[tuple[BarrierSite, Array | None]]:
+    """The barriers that a group's addresses name, each with the positions of its threads.
+
+    ``None`` instead of positions means: all threads.
+    """
+    batch = g.batch
+    index = g.index(address, "shared" if space == "shared" else space, 8, 3)
+    if isinstance(index, np.ndarray):
+        values = np.unique(index)
+        if len(values) == 1:
+            return [(site_at(batch, int(values[0]) << 3), None)]
+        return [
+            (site_at(batch, int(one) << 3), np.flatnonzero(index == one)) for one in values
+        ]
+    return [(site_at(batch, int(index) << 3), None)]
+
+
+def site_at(batch: Batch, position: int) -> BarrierSite:
+    """The barrier at a byte of the buffer; made on first use."""
+    slot, offset = divmod(position - batch.shared_base, batch.shared_stride)
+    key = (slot, offset)
+    if key not in batch.mbarriers:
+        batch.mbarriers[key] = BarrierSite(batch, slot, offset)
+    return batch.mbarriers[key]
+
+
+__all__ = ["BarrierSite", "ranges", "site_at", "sites"]

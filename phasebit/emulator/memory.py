@@ -1,0 +1,147 @@
+"""Device memory: one array of bytes for everything, with gaps between allocations.
+
+Global arrays, the shared memory of resident blocks and the local memory of
+their threads all lie in one buffer, so that an access is one gather from one
+view, whatever its space.  Every allocation starts at a multiple of 256 bytes
+(as cudaMalloc's do) and is followed by a gap, so that running off the end of an
+array hits nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from phasebit.emulator.errors import EmulatorError
+from phasebit.emulator.layout import GLOBAL_BASE, align_up
+from phasebit.emulator.types import Array
+
+GRANULE = 256
+"""Allocations start at multiples of this many bytes."""
+
+POISON = 0x7FFF7FFF
+"""What unwritten memory holds: a NaN as f16, bf16, f32 and f64, an absurd number as an integer."""
+
+VIEWS = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8")
+
+
+@dataclass(eq=False)
+class Allocation:
+    """``size`` bytes at ``start`` of the buffer; ``kind`` is global, shared, local or const."""
+
+    start: int
+    size: int
+    name: str
+    kind: str
+
+    @property
+    def address(self) -> int:
+        """The generic address of a global allocation."""
+        return GLOBAL_BASE + self.start
+
+
+class Memory:
+    """The buffer and its allocations.  ``u1`` … ``f8`` are views of all of it."""
+
+    u1: Array
+    u2: Array
+    u4: Array
+    u8: Array
+    i1: Array
+    i2: Array
+    i4: Array
+    i8: Array
+    f2: Array
+    f4: Array
+    f8: Array
+
+    def __init__(self, capacity: int = 1 << 20) -> None:
+        self.allocations: list[Allocation] = []
+        self.free_lists: dict[int, list[int]] = {}
+        self.top = GRANULE
+        self._adopt(np.zeros(capacity, np.uint8))
+
+    def _adopt(self, buffer: Array) -> None:
+        for name in VIEWS:
+            setattr(self, name, buffer.view(name))
+        owners = np.zeros(len(buffer) // GRANULE + 1, np.int32)
+        if hasattr(self, "owners"):
+            owners[: len(self.owners)] = self.owners
+        self.owners = owners
+
+    def allocate(self, size: int, name: str = "", kind: str = "global") -> Allocation:
+        """Reserve ``size`` bytes, zeroed."""
+        if size < 0:
+            raise EmulatorError(f"cannot allocate {size} bytes")
+        room = align_up(max(size, 1), GRANULE) + GRANULE
+        reusable = self.free_lists.get(room)
+        if reusable:
+            start = reusable.pop()
+            self.u1[start : start + room] = 0
+        else:
+            start = self.top
+            self.top += room
+            while self.top + GRANULE > len(self.u1):
+                grown = np.zeros(2 * len(self.u1), np.uint8)
+                grown[: len(self.u1)] = self.u1
+                self._adopt(grown)
+        allocation = Allocation(start, size, name, kind)
+        self.allocations.append(allocation)
+        self.owners[start // GRANULE : (start + max(size, 1) - 1) // GRANULE + 1] = 1
+        return allocation
+
+    def free(self, allocation: Allocation) -> None:
+        """Give an allocation back; its addresses become invalid."""
+        if allocation not in self.allocations:
+            raise EmulatorError(f"{allocation.name or 'this memory'} was freed already")
+        self.allocations.remove(allocation)
+        room = align_up(max(allocation.size, 1), GRANULE) + GRANULE
+        start = allocation.start
+        self.owners[start // GRANULE : (start + room) // GRANULE] = 0
+        self.free_lists.setdefault(room, []).append(start)
+
+    def find(self, offset: int, kinds: tuple[str, ...] = ("global", "const")) -> Allocation | None:
+        """The allocation that a byte of the buffer belongs to."""
+        for allocation in self.allocations:
+            if allocation.start <= offset < allocation.start + allocation.size:
+                return allocation if allocation.kind in kinds else None
+        return None
+
+    def near(self, offset: int) -> str:
+        """In words, where an invalid global address lies."""
+        best: tuple[int, str] | None = None
+        for a in self.allocations:
+            if a.kind not in ("global", "const"):
+                continue
+            end = a.start + a.size
+            distance = a.start - offset if offset < a.start else offset - end
+            side = (
+                f"{a.start - offset} bytes before" if offset < a.start
+                else f"{offset - end} bytes after the end of"
+            )  # fmt: skip
+            if best is None or distance < best[0]:
+                best = (distance, f"{side} {a.name or 'an array'} ({a.size} bytes)")
+        if best is None or best[0] > 1 << 20:
+            return "near no array"
+        return best[1]
+
+    def bytes(self, allocation: Allocation) -> Array:
+        """The bytes of an allocation, as a view."""
+        return self.u1[allocation.start : allocation.start + allocation.size]
+
+
+class Parameters:
+    """The kernel's parameter bytes, with a view for each type (PTX ISA 5.1.6)."""
+
+    def __init__(self, data: bytes) -> None:
+        padded = np.zeros(align_up(max(len(data), 8), 8), np.uint8)
+        padded[: len(data)] = np.frombuffer(data, np.uint8)
+        self.views: dict[str, Array] = {name: padded.view(name) for name in VIEWS}
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["views"][name]
+        except KeyError:
+            raise AttributeError(name) from None

@@ -1,0 +1,1 @@
+"""The instruction families: one module a family, one function an instruction."""

@@ -1,0 +1,158 @@
+"""Atomics (PTX ISA 9.7.13.5 atom, 9.7.13.7 red).
+
+Threads of a group that name the same address take turns in the order of their
+lanes.  For most operations a running total over each address does that at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phasebit.emulator.numerics import flush, where
+from phasebit.emulator.ops import half
+from phasebit.emulator.table import effect
+from phasebit.emulator.types import Array, Value, dtype
+
+if TYPE_CHECKING:
+    from phasebit.emulator.group import Group
+
+Step = Callable[[Value, Value, Value], Value]
+NOFTZ = [{"noftz": ("noftz", True)}]
+SUMS = {"u32", "s32", "u64", "s64", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2"}
+ORDERED = {"u32", "s32", "u64", "s64"}
+BITS = {"b32", "b64"}
+
+
+def _update(
+    g: Group, address: Value, b: Value, space: str, kind: str, sem: str, scope: str, step: Step,
+    c: Value = None, running: np.ufunc | None = None, result: bool = True,
+) -> Value:  # fmt: skip
+    """Replace the number at each address by ``step(old, b, c)``; the old numbers."""
+    form = dtype(kind)
+    width = form.itemsize
+    machine = g.batch.machine
+    access = machine.program.atomic_access(g.pc, machine.where(g)) if machine.checked else -1
+    index = g.index(address, space, width, width.bit_length() - 1, access)
+    if machine.checked:
+        machine.checker.atomic(g, index, width, sem, scope, access, kind)
+    view: Array = getattr(g.memory, form.str[1:])
+    machine.progress += 1
+    machine.polls += 1
+    index = g.spread(index)
+    b = g.spread(b)
+    c = None if c is None else g.spread(c)
+    order = np.argsort(index, kind="stable")
+    ranked = index[order]
+    fresh = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
+    old = np.empty(g.n, form)
+    if len(fresh) == g.n:  # every address once
+        before = view[index]
+        view[index] = step(before, b, c)
+        return before
+    ends = np.append(fresh[1:], g.n)
+    for start, end in zip(fresh.tolist(), ends.tolist(), strict=True):
+        lanes = order[start:end]
+        place = ranked[start]
+        if running is not None:
+            totals = running.accumulate(np.concatenate([view[place : place + 1], b[lanes]]))
+            old[lanes] = totals[:-1]
+            view[place] = totals[-1]
+            continue
+        current = view[place]
+        for lane in lanes.tolist():
+            old[lane] = current
+            current = step(current, b[lane], None if c is None else c[lane])
+        view[place] = current
+    return old
+
+
+@effect("atom.add red.add", "a x -> x", SUMS, section="9.7.13.5", options=NOFTZ, releases=True)
+def add(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
+        sem: str = "relaxed", scope: str = "gpu", noftz: bool = False) -> Value:  # fmt: skip
+    """atom.add: old + b; f32 in global memory flushes subnormals."""
+    if kind in half.HALVES:
+        return _update(g, address, b, space, kind, sem, scope,
+                       lambda old, x, _: half.add(old, x, kind=kind))  # fmt: skip
+    if kind == "f32" and space != "shared":
+        return _update(g, address, b, space, kind, sem, scope,
+                       lambda old, x, _: flush(flush(old) + flush(x)))  # fmt: skip
+    return _update(g, address, b, space, kind, sem, scope, lambda old, x, _: old + x,
+                   running=np.add)  # fmt: skip
+
+
+@effect("atom.min red.min", "a x -> x", ORDERED, section="9.7.13.5", releases=True)
+def min_(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
+         sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
+    """atom.min: the smaller of old and b."""
+    return _update(g, address, b, space, kind, sem, scope,
+                   lambda old, x, _: np.minimum(old, x), running=np.minimum)  # fmt: skip
+
+
+@effect("atom.max red.max", "a x -> x", ORDERED, section="9.7.13.5", releases=True)
+def max_(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
+         sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
+    """atom.max: the larger of old and b."""
+    return _update(g, address, b, space, kind, sem, scope,
+                   lambda old, x, _: np.maximum(old, x), running=np.maximum)  # fmt: skip
+
+
+@effect("atom.inc red.inc", "a x -> x", {"u32"}, section="9.7.13.5", releases=True)
+def inc(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
+        sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
+    """atom.inc: old + 1, or 0 once old has reached b."""
+    return _update(g, address, b, space, kind, sem, scope,
+                   lambda old, x, _: where(old >= x, np.uint32(0), old + np.uint32(1)))  # fmt: skip
+
+
+@effect("atom.dec red.dec", "a x -> x", {"u32"}, section="9.7.13.5", releases=True)
+def dec(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
+        sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
+    """atom.dec: old - 1, or b when old is 0 or above b."""
+    return _update(g, address, b, space, kind, sem, scope,
+                   lambda old, x, _: where((old == 0) | (old > x), x, old - np.uint32(1)))  # fmt: skip
+
+
+@effect("atom.and red.and", "a x -> x", BITS, section="9.7.13.5", releases=True)
+def and_(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
+         sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
+    """atom.and: old & b."""
+    return _update(g, address, b, space, kind, sem, scope, lambda old, x, _: old & x,
+                   running=np.bitwise_and)  # fmt: skip
+
+
+@effect("atom.or red.or", "a x -> x", BITS, section="9.7.13.5", releases=True)
+def or_(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
+        sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
+    """atom.or: old | b."""
+    return _update(g, address, b, space, kind, sem, scope, lambda old, x, _: old | x,
+                   running=np.bitwise_or)  # fmt: skip
+
+
+@effect("atom.xor red.xor", "a x -> x", BITS, section="9.7.13.5", releases=True)
+def xor(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
+        sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
+    """atom.xor: old ^ b."""
+    return _update(g, address, b, space, kind, sem, scope, lambda old, x, _: old ^ x,
+                   running=np.bitwise_xor)  # fmt: skip
+
+
+@effect("atom.exch", "a x -> x", BITS, section="9.7.13.5", releases=True)
+def exch(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
+         sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
+    """atom.exch: b."""
+    return _update(g, address, b, space, kind, sem, scope, lambda old, x, _: x)
+
+
+@effect("atom.cas", "a x x -> x", {"b16", "b32", "b64"}, section="9.7.13.5", releases=True)
+def cas(g: Group, address: Value, b: Value, c: Value, *, kind: str, space: str = "generic",
+        sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
+    """atom.cas: c where old equals b, else old."""
+    return _update(g, address, b, space, kind, sem, scope,
+                   lambda old, x, y: where(old == x, y, old), c)  # fmt: skip
+
+
+__all__: list[str] = ["add", "cas", "exch"]
+

@@ -1,0 +1,190 @@
+"""Control flow (PTX ISA 9.7.12): branches, calls, the end of a thread, traps.
+
+These functions stand at the end of a generated block.  Each returns the next
+block of the whole group, or -1 when the group was divided, parked or finished;
+then the scheduler has what became of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phasebit.emulator.errors import Fault
+from phasebit.emulator.group import Frame
+from phasebit.emulator.layout import FUNCTION_BASE
+from phasebit.emulator.types import Array, Value
+
+if TYPE_CHECKING:
+    from phasebit.emulator.group import Group
+
+__all__ = [
+    "agreed", "branch", "branch_index", "call", "call_external", "call_indirect", "divide",
+    "first", "leave", "ret", "together", "trap",
+]  # fmt: skip
+
+ndarray = np.ndarray
+
+
+def select(p: Value, a: Value, b: Value) -> Value:
+    """``a`` where ``p`` holds, else ``b``: how a guarded computation keeps the old value."""
+    if p.__class__ is ndarray:
+        return np.where(p, a, b)
+    return a if p else b
+
+
+def narrow(a: Value, form: Any) -> Value:
+    """The low bits of a value."""
+    return a.astype(form)
+
+
+def agreed(p: Value) -> bool:
+    """Whether a predicate is the same for all threads of the group."""
+    if p.__class__ is not ndarray:
+        return True
+    count = np.count_nonzero(p)
+    return bool(count == 0 or count == len(p))
+
+
+def first(p: Value) -> bool:
+    """The value of a predicate on which all threads agree."""
+    return bool(p[0]) if p.__class__ is ndarray else bool(p)
+
+
+def branch(g: Group, p: Value, taken: int, fall: int) -> int:
+    """``@p bra target`` (PTX ISA 9.7.12.3): go there together, or divide the group."""
+    if p.__class__ is not ndarray:
+        return taken if p else fall
+    count = np.count_nonzero(p)
+    if count == g.n:
+        return taken
+    if count == 0:
+        return fall
+    return divide(g, p, taken, fall)
+
+
+def divide(g: Group, p: Array, taken: int, fall: int) -> int:
+    """Two groups from one: where ``p`` holds and where it does not."""
+    machine = g.batch.machine
+    machine.counters.divergent += 1
+    machine.make_ready(g.part(np.flatnonzero(p), taken))
+    machine.make_ready(g.part(np.flatnonzero(~p), fall))
+    return -1
+
+
+def branch_index(g: Group, index: Value, targets: tuple[int, ...]) -> int:
+    """``brx.idx`` (PTX ISA 9.7.12.4): a jump through a table."""
+    values = np.unique(index)
+    if int(values[-1]) >= len(targets):
+        raise Fault(f"brx.idx with index {int(values[-1])}, but its table has {len(targets)} labels")
+    if len(values) == 1:
+        return targets[int(values[0])]
+    machine = g.batch.machine
+    for one in values:
+        machine.make_ready(g.part(np.flatnonzero(index == one), targets[int(one)]))
+    return -1
+
+
+def call(
+    g: Group,
+    name: str,
+    arguments: list[tuple[int, int]],
+    results: list[tuple[int, int]],
+    resume: int,
+) -> int:
+    """``call`` (PTX ISA 9.7.12.5): copy the arguments down, go to the function."""
+    machine = g.batch.machine
+    program = machine.program
+    function = next(f for f in program.layout.functions if f.name == name)
+    frames = program.layout.frames
+    for (start, size), formal in zip(arguments, function.parameters, strict=True):
+        copy_local(g, start, frames[name, formal.name], size)
+    back = tuple(
+        (frames[name, formal.name], to, size)
+        for (to, size), formal in zip(results, function.results, strict=True)
+    )
+    g.frames.append(Frame(g.registers, resume, back))
+    g.registers = [None] * len(function.registers)
+    g.stack = machine.stack_number(g.stack, resume)
+    return program.entry(name)
+
+
+def call_indirect(
+    g: Group,
+    pointer: Value,
+    arguments: list[tuple[int, int]],
+    results: list[tuple[int, int]],
+    resume: int,
+) -> int:
+    """``call`` through a register: each thread may go to another function."""
+    machine = g.batch.machine
+    names = list(machine.program.module.functions)
+    values = np.unique(pointer)
+    if len(values) > 1:
+        for one in values:
+            machine.make_ready(g.part(np.flatnonzero(pointer == one), g.pc))
+        return -1
+    number = (int(values[0]) - FUNCTION_BASE) // 16
+    if not 0 <= number < len(names) or names[number] not in machine.program.first_block:
+        raise Fault(f"a call through {int(values[0]):#x}, which is the address of no function")
+    return call(g, names[number], arguments, results, resume)
+
+
+def call_external(
+    g: Group,
+    function: Any,
+    arguments: list[tuple[int, int]],
+    results: list[tuple[int, int]],
+    resume: int,
+) -> int:
+    """``call`` of a function that the system provides, such as ``vprintf``."""
+    function(g, [start for start, _ in arguments], [start for start, _ in results])
+    return resume
+
+
+def copy_local(g: Group, source: int, target: int, size: int) -> None:
+    """Copy bytes between two places of each thread's local memory."""
+    batch = g.batch
+    base = g.lanes * batch.local_stride + batch.local_base
+    width = 4 if size % 4 == 0 else 1
+    view = g.memory.u4 if width == 4 else g.memory.u1
+    base = base // width
+    for k in range(size // width):
+        view[base + (target // width + k)] = view[base + (source // width + k)]
+
+
+def ret(g: Group) -> int:
+    """``ret`` (PTX ISA 9.7.12.6): copy the results up, go on in the caller."""
+    if not g.frames:
+        return leave(g)
+    frame = g.frames.pop()
+    for source, target, size in frame.results:
+        copy_local(g, source, target, size)
+    g.registers = frame.registers
+    g.stack = g.batch.machine.stack_parent(g.stack)
+    return frame.resume
+
+
+def leave(g: Group) -> int:
+    """``exit`` (PTX ISA 9.7.12.7), and ``ret`` of a kernel: these threads are done."""
+    g.batch.machine.exit_threads(g)
+    return -1
+
+
+def trap(g: Group, where: str) -> int:
+    """``trap`` (PTX ISA 9.7.19.5): the kernel ends with an error."""
+    raise Fault(f"trap executed by {g.batch.describe(g.lanes[:1])} at {where}")
+
+
+def together(g: Group, membermask: Value | None) -> bool:
+    """Gather the threads of a ``.sync`` instruction's member mask; False parks the group."""
+    if g.whole and (membermask is None or _is_full(membermask)):
+        return True
+    return g.batch.machine.gather(g, membermask)
+
+
+def _is_full(mask: Value) -> bool:
+    if mask.__class__ is ndarray:
+        return bool((mask == 0xFFFFFFFF).all())
+    return bool(mask == 0xFFFFFFFF)

@@ -1,0 +1,328 @@
+"""Conversions (PTX ISA 9.7.9.21): between integers, floats and the short formats."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from phasebit.emulator import numerics
+from phasebit.emulator.numerics import bf16_to_f32, canonical, flush, saturate, where
+from phasebit.emulator.ops.half import decode, encode
+from phasebit.emulator.table import FTZ, ROUNDING, SAT, value
+from phasebit.emulator.types import SIGNED, SIZE, UNSIGNED, Value, dtype
+
+INTEGER = frozenset({"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"})
+FLOATING = frozenset({"f16", "bf16", "f32", "f64"})
+TO_INTEGER = {r: ("rounding", r) for r in ("rni", "rzi", "rmi", "rpi", "rna", "rs")}
+OTHER = {"relu": ("relu", True), "satfinite": ("satfinite", True)}
+FP8 = frozenset({"e4m3x2", "e5m2x2"})
+SHORT = FP8 | {"e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2"}
+
+ROUND = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+
+
+@value("cvt", "y -> x", INTEGER, INTEGER, section="9.7.9.21", options=[SAT])
+def cvt_integer(a: Value, *, kind: str, source: str, sat: bool = False) -> Value:
+    """cvt between integers: extended by the source's sign, cut, or with .sat clamped."""
+    if sat:
+        form = dtype(kind)
+        low, high = np.iinfo(form).min, np.iinfo(form).max
+        have = np.iinfo(a.dtype)
+        a = np.minimum(np.maximum(a, a.dtype.type(max(low, have.min))),
+                       a.dtype.type(min(high, have.max)))  # fmt: skip
+        return a.astype(form)
+    return a.astype(dtype(kind))
+
+
+@value("cvt", "y -> x", INTEGER, FLOATING, section="9.7.9.21",
+       options=[TO_INTEGER, ROUNDING, FTZ, SAT])  # fmt: skip
+def cvt_to_integer(
+    a: Value, *, kind: str, source: str, rounding: str = "rzi", ftz: bool = False, sat: bool = False
+) -> Value:
+    """cvt from float to integer: rounded as asked, clamped to the range; NaN gives 0."""
+    if source in ("f16", "bf16"):
+        a = decode(a.view(np.uint16), source)
+    elif ftz:
+        a = flush(a)
+    form = dtype(kind)
+    bits = 8 * form.itemsize
+    x = ROUND[rounding](a.astype(np.float64))
+    low = -(2.0 ** (bits - 1)) if form.kind == "i" else 0.0
+    high = 2.0 ** (bits - 1 if form.kind == "i" else bits)
+    inside = (x >= low) & (x < high)
+    safe = where(inside, x, np.float64(0))
+    r = safe.astype(form)
+    r = where(x >= high, form.type(np.iinfo(form).max), r)
+    r = where(x < low, form.type(np.iinfo(form).min), r)
+    nan = form.type(np.iinfo(form).min) if bits == 64 and form.kind == "i" else form.type(0)
+    if bits == 64 and form.kind == "u":
+        nan = form.type(1 << 63)
+    return where(a != a, nan, r)
+
+
+@value("cvt", "y -> x", FLOATING, INTEGER, section="9.7.9.21", options=[ROUNDING, SAT])
+def cvt_from_integer(
+    a: Value, *, kind: str, source: str, rounding: str = "rn", sat: bool = False
+) -> Value:
+    """cvt from integer to float, rounded once."""
+    small = SIZE[source] <= 4
+    if kind == "f64":
+        r = a.astype(np.float64)
+        if not small and rounding != "rn":
+            r = _exact_integer(a, "f8", rounding)
+        return r
+    if kind == "f32":
+        if rounding == "rn":
+            r = a.astype(np.float32)
+        elif small:
+            r = numerics.round32(a.astype(np.float64), rounding)
+        else:
+            r = _exact_integer(a, "f4", rounding)
+        return saturate(r) if sat else r
+    wide = a.astype(np.float64) if small else _odd_integer(a)
+    bits = _encode_rounded(wide, kind, rounding)
+    return bits.view(np.float16) if kind == "f16" else bits
+
+
+def _exact_integer(a: Value, form: str, rounding: str) -> Value:
+    numbers = np.atleast_1d(a)
+    out = [
+        numerics.round_fraction(Fraction(int(n)), np.dtype(form), rounding) if n else 0.0
+        for n in numbers.tolist()
+    ]
+    result = np.array(out, dtype=form)
+    return result if isinstance(a, np.ndarray) else result[0]
+
+
+def _odd_integer(a: Value) -> Value:
+    """A 64-bit integer as f64, rounded to odd."""
+    r = _exact_integer(a, "f8", "rz")
+    back = [int(v) for v in np.atleast_1d(r)]
+    inexact = np.array([b != n for b, n in zip(back, np.atleast_1d(a).tolist(), strict=True)])
+    bits = np.atleast_1d(r).view(np.uint64) | inexact.astype(np.uint64)
+    result = bits.view(np.float64)
+    return result if isinstance(a, np.ndarray) else result[0]
+
+
+def _encode_rounded(x: Value, kind: str, rounding: str) -> Value:
+    """An odd-rounded f64 as f16 or bf16 bits, in any rounding."""
+    nearest = encode(x, kind)
+    if rounding == "rn":
+        return nearest
+    back = decode(nearest, kind)
+    up = {"rz": x < 0, "rm": np.zeros_like(x, bool), "rp": np.ones_like(x, bool)}[rounding]
+    wrong = where(up, back < x, back > x)
+    # one step towards the right side, in the order of the bit patterns
+    negative = (nearest & np.uint16(0x8000)) != 0
+    toward_zero = where(up, negative, ~negative)
+    zero = (nearest & np.uint16(0x7FFF)) == 0
+    step = where(toward_zero, nearest - np.uint16(1), nearest + np.uint16(1))
+    from_zero = where(up, np.uint16(1), np.uint16(0x8001))
+    moved = where(zero, from_zero, step)
+    return where(wrong & (x == x), moved, nearest)
+
+
+@value("cvt", "y -> x", FLOATING, FLOATING, section="9.7.9.21",
+       options=[ROUNDING, TO_INTEGER, FTZ, SAT, OTHER])  # fmt: skip
+def cvt_float(
+    a: Value, *, kind: str, source: str, rounding: str = "rn", ftz: bool = False,
+    sat: bool = False, relu: bool = False, satfinite: bool = False,
+) -> Value:  # fmt: skip
+    """cvt between floats: to a shorter one with rounding, to the same one as an integer (.rni …)."""
+    if ftz and source == "f32":
+        a = flush(a)
+    if source in ("f16", "bf16"):
+        wide = decode(a.view(np.uint16), source)
+    else:
+        wide = a.astype(np.float64)
+    if rounding in ROUND:
+        wide = ROUND[rounding](wide)
+        rounding = "rn"
+    if kind == "f64":
+        return saturate(wide) if sat else wide
+    if kind == "f32":
+        r = numerics.round32(wide, rounding)
+        if ftz:
+            r = flush(r)
+        return saturate(r) if sat else canonical(r)
+    bits = _encode_rounded(wide, kind, rounding)
+    if satfinite:
+        top = np.uint16(0x7BFF if kind == "f16" else 0x7F7F)
+        bits = where((bits & np.uint16(0x7FFF)) > top, (bits & np.uint16(0x8000)) | top, bits)
+        bits = where(wide != wide, np.uint16(0x7FFF), bits)
+    if sat or relu:
+        number = decode(bits, kind)
+        if sat:
+            bits = where(number > 1, encode(np.float64(1) + 0 * wide, kind), bits)
+            bits = where(number > 0, bits, np.uint16(0))
+        else:
+            bits = where((number > 0) | (number != number), bits, np.uint16(0))
+    return bits.view(np.float16) if kind == "f16" else bits
+
+
+@value("cvt", "f32 f32 -> x", {"f16x2", "bf16x2"}, {"f32"}, section="9.7.9.21",
+       options=[ROUNDING, OTHER])  # fmt: skip
+def cvt_pack(
+    a: Value, b: Value, *, kind: str, rounding: str = "rn", relu: bool = False,
+    satfinite: bool = False,
+) -> Value:  # fmt: skip
+    """cvt.f16x2.f32: two f32 in one register; the first operand goes to the upper half."""
+    half = kind[:-2]
+    halves = [
+        cvt_float(v, kind=half, source="f32", rounding=rounding, relu=relu, satfinite=satfinite)
+        .view(np.uint16).astype(np.uint32)
+        for v in (b, a)
+    ]  # fmt: skip
+    return halves[0] | (halves[1] << np.uint32(16))
+
+
+@value("cvt", "f32 -> x", {"tf32"}, {"f32"}, section="9.7.9.21", options=[TO_INTEGER, ROUNDING, OTHER])
+def cvt_tf32(
+    a: Value, *, rounding: str = "rna", relu: bool = False, satfinite: bool = False
+) -> Value:
+    """cvt.tf32.f32: 10 bits of mantissa; .rna rounds halves away from zero."""
+    bits = a.view(np.uint32)
+    if rounding == "rz":
+        rounded = bits
+    elif rounding == "rna":
+        rounded = bits + np.uint32(0x1000)
+    else:
+        rounded = bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
+    rounded = rounded & np.uint32(0xFFFFE000)
+    special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
+    r = where(special, where(a != a, np.uint32(0x7FFFFFFF), bits), rounded)
+    if relu:
+        r = where(r.view(np.int32) < 0, np.uint32(0), r)
+    return r
+
+
+# -- 8-bit and shorter formats -------------------------------------------------
+
+FORMATS: dict[str, tuple[int, int, int, int | None, int | None]] = {
+    # exponent bits, mantissa bits, bias, largest finite pattern, NaN pattern
+    "e4m3": (4, 3, 7, 0x7E, 0x7F),
+    "e5m2": (5, 2, 15, 0x7B, 0x7F),
+    "e2m1": (2, 1, 1, 0x07, None),
+    "e2m3": (2, 3, 1, 0x1F, None),
+    "e3m2": (3, 2, 3, 0x1F, None),
+}
+"""OCP 8-bit floating point and microscaling formats (PTX ISA 5.2.3)."""
+
+
+def short_values(name: str) -> np.ndarray[Any, np.dtype[Any]]:
+    """The number that each bit pattern of a format stands for."""
+    if name not in _VALUES:
+        exponent_bits, mantissa_bits, bias, top, _ = FORMATS[name]
+        width = 1 + exponent_bits + mantissa_bits
+        numbers = np.zeros(1 << width)
+        for pattern in range(1 << width):
+            sign = -1.0 if pattern >> (width - 1) else 1.0
+            exponent = pattern >> mantissa_bits & ((1 << exponent_bits) - 1)
+            mantissa = pattern & ((1 << mantissa_bits) - 1)
+            if exponent == 0:
+                number = math.ldexp(mantissa, 1 - bias - mantissa_bits)
+            else:
+                number = math.ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits)
+            body = pattern & ((1 << (width - 1)) - 1)
+            if top is not None and body > top:
+                number = math.inf if name == "e5m2" and body == 0x7C else math.nan
+            numbers[pattern] = sign * number
+        _VALUES[name] = numbers
+    return _VALUES[name]
+
+
+_VALUES: dict[str, Any] = {}
+
+
+def short_encode(x: Value, name: str, relu: bool = False) -> Value:
+    """A number as a bit pattern of a format: nearest even, finite at the ends (.satfinite)."""
+    _, _, _, top, nan = FORMATS[name]
+    assert top is not None
+    table = short_values(name)[: top + 1]
+    magnitude = np.minimum(np.abs(x), table[-1])
+    magnitude = where(x != x, 0.0, magnitude)
+    upper = np.searchsorted(table, magnitude)
+    upper = np.minimum(upper, top)
+    lower = np.maximum(upper - 1, 0)
+    to_upper, to_lower = table[upper] - magnitude, magnitude - table[lower]
+    choose_upper = (to_upper < to_lower) | ((to_upper == to_lower) & (upper % 2 == 0))
+    pattern = where(choose_upper, upper, lower).astype(np.uint8)
+    sign_bit = np.uint8((top + 1 if nan is None else 0x80))
+    if nan is None:
+        sign_bit = np.uint8({"e2m1": 8, "e2m3": 32, "e3m2": 32}[name])
+    pattern = where(np.signbit(x), pattern | sign_bit, pattern)
+    pattern = where(x != x, np.uint8(nan if nan is not None else top), pattern)
+    if relu:
+        pattern = where(np.signbit(x) & (x == x), np.uint8(0), pattern)
+    return pattern
+
+
+@value("cvt", "f32 f32 -> x", SHORT - {"ue8m0x2"}, {"f32"}, section="9.7.9.21",
+       options=[ROUNDING, OTHER])  # fmt: skip
+def cvt_to_short(
+    a: Value, b: Value, *, kind: str, rounding: str = "rn", relu: bool = False,
+    satfinite: bool = True,
+) -> Value:  # fmt: skip
+    """cvt.e4m3x2.f32: two f32 as a pair of short floats; the first goes to the upper part."""
+    name = kind[:-2]
+    high = short_encode(a.astype(np.float64), name, relu)
+    low = short_encode(b.astype(np.float64), name, relu)
+    if kind == "e2m1x2":
+        return low | (high << np.uint8(4))
+    return low.astype(np.uint16) | (high.astype(np.uint16) << np.uint16(8))
+
+
+@value("cvt", "y -> x", FP8, {"f16x2", "bf16x2"}, section="9.7.9.21", options=[ROUNDING, OTHER])
+def cvt_half_to_short(
+    a: Value, *, kind: str, source: str, rounding: str = "rn", relu: bool = False,
+    satfinite: bool = True,
+) -> Value:  # fmt: skip
+    """cvt.e4m3x2.f16x2: a pair of halves as a pair of 8-bit floats."""
+    bits = a.view(np.uint32)
+    low = decode(bits.astype(np.uint16), source)
+    high = decode((bits >> np.uint32(16)).astype(np.uint16), source)
+    return cvt_to_short(high, low, kind=kind, relu=relu)
+
+
+@value("cvt", "y -> x", {"f16x2"}, SHORT - {"ue8m0x2"}, section="9.7.9.21",
+       options=[ROUNDING, OTHER])  # fmt: skip
+def cvt_from_short(
+    a: Value, *, kind: str, source: str, rounding: str = "rn", relu: bool = False,
+    satfinite: bool = False,
+) -> Value:  # fmt: skip
+    """cvt.f16x2.e4m3x2: a pair of short floats as a pair of halves (exact)."""
+    name = source[:-2]
+    shift = 4 if source == "e2m1x2" else 8
+    mask = len(short_values(name)) - 1
+    result = np.uint32(0)
+    for place in range(2):
+        pattern = (a.astype(np.uint32) >> np.uint32(shift * place)) & np.uint32(mask)
+        number = short_values(name)[pattern]
+        bits = encode(np.float64(1) * number, "f16").astype(np.uint32)
+        if relu:
+            bits = where((number > 0) | (number != number), bits, np.uint32(0))
+        result = result | (bits << np.uint32(16 * place))
+    return result
+
+
+@value("cvt.pack", "y y x -> u32", {"u16", "s16", "u8", "s8"}, {"s32"}, section="9.7.9.21",
+       options=[SAT], optional=1)  # fmt: skip
+def cvt_pack_sat(a: Value, b: Value, c: Value = None, *, kind: str, sat: bool = True) -> Value:
+    """cvt.pack.sat: two 32-bit integers clamped and packed."""
+    width = SIZE[kind] * 8
+    info = np.iinfo(dtype(kind))
+    halves = [
+        np.clip(v, info.min, info.max).astype(dtype(kind)).view(UNSIGNED[SIZE[kind]])
+        .astype(np.uint32)
+        for v in (b, a)
+    ]  # fmt: skip
+    packed = halves[0] | (halves[1] << np.uint32(width))
+    if c is not None:
+        packed = packed | (c.astype(np.uint32) << np.uint32(2 * width))
+    return packed
+
+
+__all__ = ["FORMATS", "SIGNED", "bf16_to_f32", "short_encode", "short_values"]

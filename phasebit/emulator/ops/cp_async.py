@@ -1,0 +1,133 @@
+"""cp.async (PTX ISA 9.7.9.25.3): copies from global to shared memory that run beside the thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phasebit.emulator.agents import Agent, CopiesArrive, ThreadCopy, start
+from phasebit.emulator.mbarriers import sites
+from phasebit.emulator.table import effect
+from phasebit.emulator.types import Array, Value
+
+if TYPE_CHECKING:
+    from phasebit.emulator.group import Group
+    from phasebit.emulator.machine import Batch
+
+
+class CopyGroups:
+    """Each thread's commit groups: how many it has closed."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.closed = np.zeros(batch.lanes, np.int64)
+        self.copies: list[ThreadCopy] = []
+
+
+def groups_of(batch: Batch) -> CopyGroups:
+    """The commit groups of a batch; made on first use."""
+    if batch.copies is None:
+        batch.copies = CopyGroups(batch)
+    return batch.copies
+
+
+@effect("cp.async.ca cp.async.cg", "a a u32 u32", None, section="9.7.9.25.3.1", optional=1)
+def cp_async(
+    g: Group, target: Value, source: Value, size: Value, count: Value | None = None, *,
+    space: str = "shared",
+) -> None:  # fmt: skip
+    """cp.async: start copying 4, 8 or 16 bytes; bytes past ``src-size`` become zeros."""
+    batch, machine = g.batch, g.batch.machine
+    width = int(size)
+    where = machine.where(g)
+    access = machine.program.atomic_access(g.pc, where) if machine.checked else -1
+    to = g.spread(g.shared_index(target, target.dtype.type(0), width, 0, width, access))
+    given = width if count is None else g.spread(count).astype(np.int64)
+    reads = bool(np.any(np.asarray(given) > 0))
+    if reads:
+        span = width if count is None else int(np.min(given))
+        source_index = g.global_index(source, np.uint64(0), max(span, 1), 0, width, access)
+        origin = g.spread(source_index)
+    else:
+        origin = to
+    state = groups_of(batch)
+    copy = ThreadCopy(
+        batch, g.lanes, to, origin, width, given, state.closed[g.lanes].copy(), access
+    )
+    state.copies.append(copy)
+    machine.counters.add("cp_async.bytes", width * g.n)
+    if machine.checked:
+        machine.checker.copy_started(g, copy)
+    start(machine, copy)
+
+
+@effect("cp.async.commit_group", "", section="9.7.9.25.3.2")
+def commit_group(g: Group) -> None:
+    """cp.async.commit_group: close the group of copies started since the last one."""
+    groups_of(g.batch).closed[g.lanes] += 1
+
+
+@effect("cp.async.wait_group", "u32", section="9.7.9.25.3.3", releases=True)
+def wait_group(g: Group, pending: Value) -> None:
+    """cp.async.wait_group N: all but the newest N groups of this thread are done."""
+    _settle(g, groups_of(g.batch).closed[g.lanes] - int(pending))
+
+
+@effect("cp.async.wait_all", "", section="9.7.9.25.3.3", releases=True)
+def wait_all(g: Group) -> None:
+    """cp.async.wait_all: all copies of this thread are done."""
+    state = groups_of(g.batch)
+    state.closed[g.lanes] += 1
+    _settle(g, state.closed[g.lanes])
+
+
+def _settle(g: Group, limit: Array) -> None:
+    """Finish the copies of these threads whose commit group is below ``limit``."""
+    state = groups_of(g.batch)
+    bound = np.full(g.batch.lanes, -1, np.int64)
+    bound[g.lanes] = limit
+    kept = []
+    for copy in state.copies:
+        due = copy.number < bound[copy.lanes]
+        if not due.any():
+            kept.append(copy)
+            continue
+        copy.finish()
+        if g.batch.machine.checked:
+            g.batch.machine.checker.copy_observed(g, copy, copy.lanes[due])
+        if not due.all():
+            kept.append(copy)
+    state.copies = kept
+
+
+@effect("cp.async.mbarrier.arrive", "a", {"b64"}, section="9.7.13.15.15",
+        options=[{"noinc": ("noinc", True)}], releases=True)  # fmt: skip
+def mbarrier_arrive(
+    g: Group, address: Value, *, space: str = "generic", noinc: bool = False
+) -> None:
+    """cp.async.mbarrier.arrive: the thread's copies arrive at a barrier when they are done.
+
+    Without ``.noinc`` the barrier first expects one arrival more for each thread.
+    """
+    state = groups_of(g.batch)
+    machine = g.batch.machine
+    for site, where in sites(g, address, space):
+        lanes = g.lanes if where is None else g.lanes[where]
+        if not noinc:
+            for _ in lanes:
+                site.operate(g, "add_pending")
+        mine: list[Agent] = [c for c in state.copies if np.isin(c.lanes, lanes).any()]
+        if machine.checked:
+            machine.checker.release_copies(g, lanes, site, state.copies)
+
+        def arrive(site: Any = site, count: int = len(lanes), lanes: Array = lanes) -> None:
+            site.arrived.append(lanes)
+            left = count
+            while left:
+                fit = max(1, min(left, site.barrier.pending))
+                site.operate(g, "arrive", fit)
+                left -= fit
+
+        start(machine, CopiesArrive(g.batch, mine, arrive))
+    if machine.checked:
+        machine.now += 1

@@ -1,0 +1,313 @@
+"""Floating point in f32 and f64 (PTX ISA 9.7.3, 9.7.4 for f16 is in ``half``).
+
+Results are those of IEEE 754 in every rounding mode, with PTX's one NaN for f32.
+The approximations (``.approx``) are computed in f64 and rounded to f32 once, so
+their error is at most half a unit in the last place, within what the PTX ISA
+allows; hardware may differ in the last bits.
+
+A launch with ``exact=False`` uses ``FAST`` forms: the f32 multiply-add rounds
+twice and NaN keeps the pattern that the host's processor gives it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from phasebit.emulator import numerics
+from phasebit.emulator.numerics import canonical, exactly, flush, saturate, where
+from phasebit.emulator.table import FTZ, ROUNDING, SAT, value
+from phasebit.emulator.types import Value
+
+F32 = frozenset({"f32"})
+BOTH = frozenset({"f32", "f64"})
+ARITHMETIC = [ROUNDING, FTZ, SAT]
+APPROX = {"approx": ("approx", True), "full": ("approx", True)}
+MINMAX = {"NaN": ("nan", True), "xorsign": ("xorsign", True), "abs": ("xorsign", True)}
+
+FAST: dict[Callable[..., Any], Callable[..., Any]] = {}
+"""Exact function -> the faster one that ``exact=False`` uses when no modifier asks for more."""
+
+
+def _inputs(ftz: bool, *operands: Value) -> tuple[Value, ...]:
+    return tuple(flush(o) if ftz else o for o in operands)
+
+
+def _result(r: Value, ftz: bool = False, sat: bool = False) -> Value:
+    if ftz:
+        r = flush(r)
+    if sat:
+        return saturate(r)
+    return canonical(r) if r.dtype.itemsize == 4 else r
+
+
+@value("add", "x x -> x", BOTH, section="9.7.3.6", options=ARITHMETIC)
+def add(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
+    """add: a + b."""
+    a, b = _inputs(ftz, a, b)
+    if rounding == "rn":
+        r = a + b
+    elif a.dtype.itemsize == 4:
+        r = numerics.add32(a, b, rounding)
+    else:
+        r = exactly(lambda x, y: x + y, rounding, "f8", a + b, a, b)
+        r = numerics._signed_zero(r, a, b, rounding)
+    return _result(r, ftz, sat)
+
+
+@value("sub", "x x -> x", BOTH, section="9.7.3.7", options=ARITHMETIC)
+def sub(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
+    """sub: a - b."""
+    if rounding == "rn" and not ftz:
+        return _result(a - b, ftz, sat)
+    return add(a, -b, rounding=rounding, ftz=ftz, sat=sat)
+
+
+@value("mul", "x x -> x", BOTH, section="9.7.3.8", options=ARITHMETIC)
+def mul(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
+    """mul: a * b."""
+    a, b = _inputs(ftz, a, b)
+    if rounding == "rn":
+        r = a * b
+    elif a.dtype.itemsize == 4:
+        r = numerics.mul32(a, b, rounding)
+    else:
+        r = exactly(lambda x, y: x * y, rounding, "f8", a * b, a, b)
+    return _result(r, ftz, sat)
+
+
+@value("fma mad", "x x x -> x", BOTH, section="9.7.3.9", options=ARITHMETIC)
+def fma(
+    a: Value, b: Value, c: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False
+) -> Value:
+    """fma: a * b + c, rounded once."""
+    a, b, c = _inputs(ftz, a, b, c)
+    if a.dtype.itemsize == 4:
+        r = numerics.fma32(a, b, c, rounding)
+    else:
+        r = numerics.fma64(a, b, c, rounding)
+    return _result(r, ftz, sat)
+
+
+@value("div", "x x -> x", BOTH, section="9.7.3.11", options=[*ARITHMETIC, APPROX])
+def div(
+    a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, approx: bool = False,
+    sat: bool = False,
+) -> Value:  # fmt: skip
+    """div: a / b; .approx and .full allow an error of 2 units in the last place."""
+    a, b = _inputs(ftz, a, b)
+    r = a / b
+    if rounding != "rn":
+        r = exactly(lambda x, y: x / y if y else None, rounding, a.dtype, r, a, b)
+    return _result(r, ftz, sat)
+
+
+@value("rcp", "x -> x", BOTH, section="9.7.3.15", options=[ROUNDING, FTZ, APPROX])
+def rcp(a: Value, *, rounding: str = "rn", ftz: bool = False, approx: bool = False) -> Value:
+    """rcp: 1 / a; .approx has an error of at most 1 unit in the last place."""
+    return div(a.dtype.type(1), a, rounding=rounding, ftz=ftz)
+
+
+def _root(x: Fraction, bits: int) -> Fraction | None:
+    """The square root with ``bits`` more bits than needed, and a sticky one below."""
+    if x < 0:
+        return None
+    scale = 4**bits
+    whole = math.isqrt(x.numerator * scale // x.denominator)
+    exact = Fraction(whole * whole, scale) == x
+    return Fraction(2 * whole + (not exact), 2 * 2**bits)
+
+
+@value("sqrt", "x -> x", BOTH, section="9.7.3.17", options=[ROUNDING, FTZ, APPROX])
+def sqrt(a: Value, *, rounding: str = "rn", ftz: bool = False, approx: bool = False) -> Value:
+    """sqrt: the square root; .approx has an error of about 1 unit in the last place."""
+    (a,) = _inputs(ftz, a)
+    r = np.sqrt(a)
+    if rounding != "rn":
+        r = exactly(lambda x: _root(x, 1200), rounding, a.dtype, r, a)
+    return _result(r, ftz)
+
+
+@value("rsqrt", "x -> x", BOTH, section="9.7.3.18", options=[FTZ, APPROX])
+def rsqrt(a: Value, *, ftz: bool = False, approx: bool = False) -> Value:
+    """rsqrt.approx: 1 / sqrt(a)."""
+    (a,) = _inputs(ftz, a)
+    return _result((1.0 / np.sqrt(a.astype(np.float64))).astype(a.dtype), ftz)
+
+
+def _approximate(function: Any, a: Value, ftz: bool) -> Value:
+    (a,) = _inputs(ftz, a)
+    return _result(function(a.astype(np.float64)).astype(np.float32), ftz)
+
+
+@value("sin.approx", "x -> x", F32, section="9.7.3.19", options=[FTZ])
+def sin(a: Value, *, ftz: bool = False) -> Value:
+    """sin.approx: the sine, absolute error below 2^-20.5 in [-pi, pi]."""
+    return _approximate(np.sin, a, ftz)
+
+
+@value("cos.approx", "x -> x", F32, section="9.7.3.20", options=[FTZ])
+def cos(a: Value, *, ftz: bool = False) -> Value:
+    """cos.approx: the cosine, absolute error below 2^-20.5 in [-pi, pi]."""
+    return _approximate(np.cos, a, ftz)
+
+
+@value("lg2.approx", "x -> x", F32, section="9.7.3.21", options=[FTZ])
+def lg2(a: Value, *, ftz: bool = False) -> Value:
+    """lg2.approx: the logarithm to base 2, error below 2^-22."""
+    return _approximate(np.log2, a, ftz)
+
+
+@value("ex2.approx", "x -> x", F32, section="9.7.3.22", options=[FTZ])
+def ex2(a: Value, *, ftz: bool = False) -> Value:
+    """ex2.approx: 2 to the power of a, relative error below 2^-22."""
+    return _approximate(np.exp2, a, ftz)
+
+
+@value("tanh.approx", "x -> x", F32, section="9.7.3.23")
+def tanh(a: Value) -> Value:
+    """tanh.approx: the hyperbolic tangent, relative error below 2^-11."""
+    return _approximate(np.tanh, a, False)
+
+
+def _bits(a: Value) -> tuple[Value, Any, Any]:
+    form = np.dtype(f"u{a.dtype.itemsize}")
+    return a.view(form), form.type(1 << (8 * form.itemsize - 1)), form
+
+
+@value("neg", "x -> x", BOTH, section="9.7.3.13", options=[FTZ])
+def neg(a: Value, *, ftz: bool = False) -> Value:
+    """neg: -a, also for NaN with .ftz flushed first."""
+    (a,) = _inputs(ftz, a)
+    bits, sign, _ = _bits(a)
+    return _result((bits ^ sign).view(a.dtype))
+
+
+@value("abs", "x -> x", BOTH, section="9.7.3.12", options=[FTZ])
+def abs_(a: Value, *, ftz: bool = False) -> Value:
+    """abs: |a|."""
+    (a,) = _inputs(ftz, a)
+    bits, sign, _ = _bits(a)
+    return _result((bits & ~sign).view(a.dtype))
+
+
+@value("copysign", "x x -> x", BOTH, section="9.7.3.5")
+def copysign(a: Value, b: Value) -> Value:
+    """copysign: b with the sign of a."""
+    x, sign, _ = _bits(a)
+    y, _, _ = _bits(b)
+    return ((x & sign) | (y & ~sign)).view(a.dtype)
+
+
+def _extreme(
+    pick: Any, a: Value, b: Value, ftz: bool, nan: bool, xorsign: bool
+) -> Value:
+    a, b = _inputs(ftz, a, b)
+    if xorsign:
+        sign = np.signbit(a) ^ np.signbit(b)
+        a, b = np.abs(a), np.abs(b)
+    # -0 is less than +0: let the bits decide between equal numbers
+    x, _, _ = _bits(a)
+    y, _, _ = _bits(b)
+    tie = (x | y) if pick is np.fmin else (x & y)
+    r = where(a == b, tie.view(a.dtype), pick(a, b))
+    if xorsign:
+        r = where(sign, -np.abs(r), r)
+    if nan:
+        r = where((a != a) | (b != b), _NAN[a.dtype.itemsize], r)
+    return _result(r)
+
+
+_NAN = {4: numerics.NAN32, 8: numerics.NAN64}
+
+
+@value("min", "x x -> x", BOTH, section="9.7.3.14", options=[FTZ, MINMAX])
+def min_(
+    a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign: bool = False
+) -> Value:
+    """min: the smaller; a NaN loses, unless .NaN lets it win; -0 is less than +0."""
+    return _extreme(np.fmin, a, b, ftz, nan, xorsign)
+
+
+@value("max", "x x -> x", BOTH, section="9.7.3.14", options=[FTZ, MINMAX])
+def max_(
+    a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign: bool = False
+) -> Value:
+    """max: the larger; a NaN loses, unless .NaN lets it win; -0 is less than +0."""
+    return _extreme(np.fmax, a, b, ftz, nan, xorsign)
+
+
+PROPERTIES = {
+    p: ("what", p)
+    for p in ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
+}
+
+
+@value("testp", "x -> pred", BOTH, section="9.7.3.4", options=[PROPERTIES])
+def testp(a: Value, *, what: str) -> Value:
+    """testp: whether a number is finite, infinite, a number, NaN, normal, subnormal."""
+    smallest = np.finfo(a.dtype).tiny
+    return {
+        "finite": lambda: np.isfinite(a),
+        "infinite": lambda: np.isinf(a),
+        "number": lambda: a == a,
+        "notanumber": lambda: a != a,
+        "normal": lambda: np.isfinite(a) & (np.abs(a) >= smallest),
+        "subnormal": lambda: (a != 0) & (np.abs(a) < smallest),
+    }[what]()
+
+
+def _pair(a: Value) -> tuple[Value, Value]:
+    low = a.astype(np.uint32).view(np.float32)
+    return low, (a >> np.uint64(32)).astype(np.uint32).view(np.float32)
+
+
+def _packed(function: Any, operands: tuple[Value, ...], options: dict[str, Any]) -> Value:
+    halves = [_pair(o) for o in operands]
+    low = function(*[h[0] for h in halves], **options).view(np.uint32).astype(np.uint64)
+    high = function(*[h[1] for h in halves], **options).view(np.uint32).astype(np.uint64)
+    return low | (high << np.uint64(32))
+
+
+X2 = frozenset({"f32x2"})
+
+
+@value("add", "x x -> x", X2, section="9.7.3.6", options=[ROUNDING, FTZ])
+def add_f32x2(a: Value, b: Value, **options: Any) -> Value:
+    """add.f32x2: two sums."""
+    return _packed(add, (a, b), options)
+
+
+@value("mul", "x x -> x", X2, section="9.7.3.8", options=[ROUNDING, FTZ])
+def mul_f32x2(a: Value, b: Value, **options: Any) -> Value:
+    """mul.f32x2: two products."""
+    return _packed(mul, (a, b), options)
+
+
+@value("fma", "x x x -> x", X2, section="9.7.3.9", options=[ROUNDING, FTZ])
+def fma_f32x2(a: Value, b: Value, c: Value, **options: Any) -> Value:
+    """fma.f32x2: two multiply-adds, each rounded once."""
+    return _packed(fma, (a, b, c), options)
+
+
+def _fast_add(a: Value, b: Value) -> Value:
+    return a + b
+
+
+def _fast_sub(a: Value, b: Value) -> Value:
+    return a - b
+
+
+def _fast_mul(a: Value, b: Value) -> Value:
+    return a * b
+
+
+def _fast_fma(a: Value, b: Value, c: Value) -> Value:
+    return a * b + c
+
+
+FAST.update({add: _fast_add, sub: _fast_sub, mul: _fast_mul, fma: _fast_fma})

@@ -1,0 +1,183 @@
+"""f16 and bf16, single and packed in pairs (PTX ISA 9.7.4, 9.7.5).
+
+Every operand is exact in f64; a result is computed there, rounded to odd, and
+rounded once to the short format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from phasebit.emulator import numerics
+from phasebit.emulator.numerics import bf16_to_f32, where
+from phasebit.emulator.ops.compare import BOOLEAN, COMPARE, compare
+from phasebit.emulator.table import FTZ, ROUNDING, SAT, value
+from phasebit.emulator.types import Value
+
+HALVES = frozenset({"f16", "bf16", "f16x2", "bf16x2"})
+PACKED = frozenset({"f16x2", "bf16x2"})
+RELU = {"relu": ("relu", True)}
+ARITHMETIC = [ROUNDING, FTZ, SAT, RELU]
+MINMAX = {"NaN": ("nan", True), "xorsign": ("xorsign", True), "abs": ("xorsign", True)}
+
+
+def decode(bits: Value, kind: str) -> Value:
+    """16 bits as an f64 number."""
+    if kind.startswith("bf16"):
+        return bf16_to_f32(bits).astype(np.float64)
+    return bits.view(np.float16).astype(np.float64)
+
+
+def encode(x: Value, kind: str) -> Value:
+    """An f64 number, rounded to odd, as 16 bits; NaN becomes 0x7fff."""
+    if kind.startswith("bf16"):
+        return numerics.f64_to_bf16(x)
+    bits = x.astype(np.float16).view(np.uint16)
+    return where(x != x, np.uint16(0x7FFF), bits)
+
+
+def parts(a: Value, kind: str) -> list[Value]:
+    """The 16-bit parts of a value, lowest first."""
+    if kind.endswith("x2"):
+        bits = a.view(np.uint32)
+        return [bits.astype(np.uint16), (bits >> np.uint32(16)).astype(np.uint16)]
+    return [a.view(np.uint16)]
+
+
+def join(halves: list[Value], kind: str) -> Value:
+    """The parts as one value again."""
+    if len(halves) == 2:
+        return halves[0].astype(np.uint32) | (halves[1].astype(np.uint32) << np.uint32(16))
+    return halves[0].view(np.float16) if kind == "f16" else halves[0]
+
+
+def elementwise(
+    function: Callable[..., Value], kind: str, operands: tuple[Value, ...], ftz: bool = False,
+    sat: bool = False, relu: bool = False,
+) -> Value:  # fmt: skip
+    """Apply a function of f64 numbers to each part of the operands."""
+    results = []
+    for pieces in zip(*[parts(o, kind) for o in operands], strict=True):
+        numbers = [decode(p, kind) for p in pieces]
+        if ftz:
+            numbers = [where(np.abs(n) < 2.0**-14, np.copysign(0.0, n), n) for n in numbers]
+        bits = encode(function(*numbers), kind)
+        if ftz:
+            small = (bits & np.uint16(0x7C00)) == 0
+            bits = where(small, bits & np.uint16(0x8000), bits)
+        if sat or relu:
+            number = decode(bits, kind)
+            clamped = np.minimum(number, 1.0) if sat else number
+            one = encode(clamped, kind)
+            zero = np.uint16(0)
+            bits = where(number > 0, one, zero if sat else where(number != number, bits, zero))
+        results.append(bits)
+    return join(results, kind)
+
+
+@value("add", "x x -> x", HALVES, section="9.7.4.1", options=ARITHMETIC)
+def add(a: Value, b: Value, *, kind: str, rounding: str = "rn", **options: Any) -> Value:
+    """add: a + b."""
+    return elementwise(numerics.odd_sum, kind, (a, b), **options)
+
+
+@value("sub", "x x -> x", HALVES, section="9.7.4.2", options=ARITHMETIC)
+def sub(a: Value, b: Value, *, kind: str, rounding: str = "rn", **options: Any) -> Value:
+    """sub: a - b."""
+    return elementwise(lambda x, y: numerics.odd_sum(x, -y), kind, (a, b), **options)
+
+
+@value("mul", "x x -> x", HALVES, section="9.7.4.3", options=ARITHMETIC)
+def mul(a: Value, b: Value, *, kind: str, rounding: str = "rn", **options: Any) -> Value:
+    """mul: a * b."""
+    return elementwise(lambda x, y: x * y, kind, (a, b), **options)
+
+
+@value("fma", "x x x -> x", HALVES, section="9.7.4.4", options=ARITHMETIC)
+def fma(a: Value, b: Value, c: Value, *, kind: str, rounding: str = "rn", **options: Any) -> Value:
+    """fma: a * b + c, rounded once."""
+    return elementwise(lambda x, y, z: numerics.odd_sum(x * y, z), kind, (a, b, c), **options)
+
+
+def _signs(a: Value, kind: str, change: Callable[[Value], Value]) -> Value:
+    results = []
+    for bits in parts(a, kind):
+        nan = decode(bits, kind) != decode(bits, kind)
+        results.append(where(nan, np.uint16(0x7FFF), change(bits)))
+    return join(results, kind)
+
+
+@value("neg", "x -> x", HALVES, section="9.7.4.5", options=[FTZ])
+def neg(a: Value, *, kind: str, ftz: bool = False) -> Value:
+    """neg: -a."""
+    return _signs(a, kind, lambda bits: bits ^ np.uint16(0x8000))
+
+
+@value("abs", "x -> x", HALVES, section="9.7.4.6", options=[FTZ])
+def abs_(a: Value, *, kind: str, ftz: bool = False) -> Value:
+    """abs: |a|."""
+    return _signs(a, kind, lambda bits: bits & np.uint16(0x7FFF))
+
+
+def _extreme(pick: Any, a: Value, b: Value, kind: str, ftz: bool, nan: bool, xorsign: bool) -> Value:
+    def choose(x: Value, y: Value) -> Value:
+        if xorsign:
+            sign = np.signbit(x) ^ np.signbit(y)
+            x, y = np.abs(x), np.abs(y)
+        zeros = (x == 0) & (y == 0)
+        negative = np.signbit(x) | np.signbit(y) if pick is np.fmin else np.signbit(x) & np.signbit(y)
+        r = where(zeros, where(negative, np.float64(-0.0), np.float64(0.0)), pick(x, y))
+        if xorsign:
+            r = where(sign, -np.abs(r), r)
+        return where((x != x) | (y != y), np.float64(np.nan), r) if nan else r
+
+    return elementwise(choose, kind, (a, b), ftz=ftz)
+
+
+@value("min", "x x -> x", HALVES, section="9.7.4.7", options=[FTZ, MINMAX])
+def min_(
+    a: Value, b: Value, *, kind: str, ftz: bool = False, nan: bool = False, xorsign: bool = False
+) -> Value:
+    """min: the smaller; a NaN loses unless .NaN."""
+    return _extreme(np.fmin, a, b, kind, ftz, nan, xorsign)
+
+
+@value("max", "x x -> x", HALVES, section="9.7.4.8", options=[FTZ, MINMAX])
+def max_(
+    a: Value, b: Value, *, kind: str, ftz: bool = False, nan: bool = False, xorsign: bool = False
+) -> Value:
+    """max: the larger; a NaN loses unless .NaN."""
+    return _extreme(np.fmax, a, b, kind, ftz, nan, xorsign)
+
+
+APPROX_KINDS = frozenset({"f16", "f16x2", "bf16", "bf16x2"})
+
+
+@value("tanh.approx", "x -> x", APPROX_KINDS, section="9.7.4.9")
+def tanh(a: Value, *, kind: str) -> Value:
+    """tanh.approx: the hyperbolic tangent."""
+    return elementwise(np.tanh, kind, (a,))
+
+
+@value("ex2.approx", "x -> x", APPROX_KINDS, section="9.7.4.10", options=[FTZ])
+def ex2(a: Value, *, kind: str, ftz: bool = False) -> Value:
+    """ex2.approx: 2 to the power of a."""
+    return elementwise(np.exp2, kind, (a,))
+
+
+@value("setp", "x x pred -> pred pred", PACKED, section="9.7.7.2", optional=1,
+       options=[COMPARE, BOOLEAN, FTZ])  # fmt: skip
+def setp_x2(
+    a: Value, b: Value, c: Value = None, *, kind: str, cmp: str, op: str = "", ftz: bool = False
+) -> tuple[Value, Value]:
+    """setp.f16x2: one comparison for each half, with a predicate for each."""
+    results = []
+    for x, y in zip(parts(a, kind), parts(b, kind), strict=True):
+        p = compare(decode(x, kind), decode(y, kind), cmp)
+        if op:
+            p = p & c if op == "and" else p | c if op == "or" else p ^ c
+        results.append(p)
+    return results[0], results[1]

@@ -1,0 +1,447 @@
+"""Matrix instructions of a warp (PTX ISA 9.7.14): move fragments, multiply them.
+
+The 32 threads of a warp execute each of these together.  What arrives here is
+a group of whole warps; all of them are computed at once.  An operand that is a
+vector of registers becomes one array [warps, 32 lanes, registers], the fragment
+(:mod:`phasebit.emulator.fragments`) makes of it matrices [warps, rows, columns],
+the tensor core's arithmetic (:mod:`phasebit.emulator.tensor_core`) multiplies
+them, and the result takes the same way back.
+
+Registers of 32 bits are uint32 patterns here whatever they hold; those of f64
+are float64.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phasebit.emulator import tensor_core
+from phasebit.emulator.errors import Fault
+from phasebit.emulator.formats import decode, encode
+from phasebit.emulator.fragments import (
+    Fragment,
+    accumulator,
+    operand_a,
+    operand_b,
+    pack,
+    repeated,
+    unpack,
+)
+from phasebit.emulator.numerics import canonical
+from phasebit.emulator.table import ROUNDING, Option, collective
+from phasebit.emulator.types import Array, Value
+
+if TYPE_CHECKING:
+    from phasebit.emulator.group import Group
+
+PER_REGISTER = {"f16": 2, "bf16": 2, "tf32": 1, "e4m3": 4, "e5m2": 4, "f64": 1,
+                "s8": 4, "u8": 4, "s4": 8, "u4": 8}  # fmt: skip
+"""Elements of A and B in one register: of 32 bits, of 64 for f64."""
+
+BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8, "s8": 1, "u8": 1, "s32": 4}
+"""Bytes of an element in memory, for ``wmma.load`` and ``wmma.store``."""
+
+VIEWS = {1: "u1", 2: "u2", 4: "u4", 8: "f8"}
+
+MULTIPLICANDS = frozenset(PER_REGISTER) - {"f64"}
+SATFINITE: dict[str, Option] = {"satfinite": ("satfinite", True)}
+COUNT: dict[str, Option] = {"x1": ("count", 1), "x2": ("count", 2), "x4": ("count", 4)}
+TRANS: dict[str, Option] = {"trans": ("trans", True)}
+ROLE: dict[str, Option] = {word: ("role", word) for word in "abc"}
+LAYOUT: dict[str, Option] = {word: ("layout", word) for word in ("row", "col")}
+MMA_SHAPES: dict[str, Option] = {
+    word: ("shape", word)
+    for word in (
+        "m8n8k4", "m8n8k16", "m8n8k32", "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m16n8k64",
+    )
+}  # fmt: skip
+WMMA_SHAPES: dict[str, Option] = {
+    word: ("shape", word) for word in ("m16n16k16", "m32n8k16", "m8n32k16", "m16n16k8", "m8n8k4")
+}
+
+
+@functools.cache
+def sizes(shape: str) -> tuple[int, int, int]:
+    """The numbers in the name of a shape.
+
+    >>> sizes("m16n8k16")
+    (16, 8, 16)
+    """
+    m, n, k = re.findall(r"[0-9]+", shape)
+    return int(m), int(n), int(k)
+
+
+# -- the warps of a group --------------------------------------------------------
+
+
+def whole_warps(g: Group, name: str) -> int:
+    """How many warps the group has.  Raises :class:`Fault` when one of them is not complete."""
+    warp = g.batch.warp_of[g.lanes]
+    if g.n % 32 or (warp[::32] != warp[31::32]).any():
+        raise Fault(
+            f"{name} needs all 32 threads of the warp, but here are {g.batch.describe(g.lanes)}: "
+            "make the block a multiple of 32 threads and let none of them return before"
+        )
+    return g.n // 32
+
+
+def gathered(g: Group, registers: Sequence[Value], name: str) -> Array:
+    """The registers of an operand as one array [warps, 32, registers]."""
+    warps = whole_warps(g, name)
+    return np.stack([g.spread(r) for r in registers], axis=1).reshape(warps, 32, -1)
+
+
+def scattered(registers: Array) -> tuple[Array, ...]:
+    """The values of result registers, from an array [warps, 32, registers]."""
+    flat = registers.reshape(-1, registers.shape[2])
+    return tuple(np.ascontiguousarray(flat[:, j]) for j in range(flat.shape[1]))
+
+
+# -- from registers to a matrix and back -------------------------------------------
+
+
+def matrix(registers: Array, fragment: Fragment, kind: str) -> Array:
+    """The matrix [warps, rows, columns] that the registers [warps, 32, r] make up.
+
+    Its elements are float64, or integers for an integer type: exact in either case.
+    Raises :class:`Fault` when there are too few or too many registers.
+    """
+    elements = numbers(registers, kind)
+    if elements.shape[2] != fragment.elements:
+        raise Fault(
+            f"a {fragment.shape[0]}×{fragment.shape[1]} matrix of {kind} is {fragment.elements} "
+            f"elements a thread, but the registers given hold {elements.shape[2]}"
+        )
+    whole = fragment.collect(elements)
+    return whole.astype(np.float64) if whole.dtype.kind == "f" else whole
+
+
+def numbers(registers: Array, kind: str) -> Array:
+    """The elements that registers hold, [warps, 32, elements]."""
+    if kind == "f64":
+        return registers
+    if kind == "f32":
+        return registers.view(np.float32)
+    if kind == "s32":
+        return registers.view(np.int32)
+    elements = unpack(registers, PER_REGISTER[kind])
+    if kind in ("u8", "u4"):
+        return elements
+    if kind == "s8":
+        return elements.view(np.int8)
+    if kind == "s4":
+        return (elements.view(np.int8) ^ 8) - np.int8(8)
+    return decode(kind, elements)
+
+
+def fragments(whole: Array, fragment: Fragment, kind: str) -> Array:
+    """The registers [warps, 32, r] of a result, from its matrix [warps, rows, columns]."""
+    elements = fragment.spread(whole)
+    if kind == "f64":
+        return elements
+    if kind == "s32":
+        return elements.view(np.uint32)
+    if kind == "f32":  # the values are exact in f32; only NaNs have something to lose
+        single: Array = canonical(elements.astype(np.float32)).view(np.uint32)
+        return single
+    return pack(encode(kind, elements))
+
+
+def multiply(
+    operands: Sequence[Array],
+    shape: str,
+    types: Sequence[str],
+    parts: tuple[Fragment, Fragment, Fragment] | None = None,
+    *,
+    satfinite: bool = False,
+    rounding: str = "rn",
+    step: int | None = None,
+) -> Array:
+    """The registers of D = A·B + C; the operands A, B, C and D are [warps, 32, registers].
+
+    ``types`` are those of D, A, B and C, ``parts`` the fragments of A, B and C: those of
+    ``mma`` when not given, ``step`` the k of the smaller instructions it is made of, if any.
+    """
+    of_d, of_a, of_b, of_c = types
+    m, n, k = sizes(shape)
+    part_a, part_b, part_c = parts or (
+        operand_a(m, k, PER_REGISTER[of_a]),
+        operand_b(n, k, PER_REGISTER[of_b]),
+        accumulator(m, n),
+    )
+    a = matrix(operands[0], part_a, of_a)
+    b = matrix(operands[1], part_b, of_b)
+    c = matrix(operands[2], part_c, of_c)
+    if of_d == "f64":
+        result = tensor_core.accumulate_f64(a, b, c, rounding)
+    elif of_d == "s32":
+        result = tensor_core.accumulate_s32(a, b, c, satfinite)
+    else:
+        result = tensor_core.accumulate(a, b, c, of_a, of_d, step=step)
+    return fragments(result, part_c, of_d)
+
+
+# -- mma ------------------------------------------------------------------------
+
+
+@collective(
+    "mma.sync.row.col", "*b32 *b32 *b32 -> *b32", {"f32", "f16", "s32"}, MULTIPLICANDS,
+    section="9.7.14.5.14", options=[MMA_SHAPES, SATFINITE],
+)  # fmt: skip
+@collective(
+    "mma.sync.row.col", "*f64 *f64 *f64 -> *f64", {"f64"},
+    section="9.7.14.5.14", options=[MMA_SHAPES, ROUNDING],
+)  # fmt: skip
+def mma(
+    g: Group,
+    a: Sequence[Value],
+    b: Sequence[Value],
+    c: Sequence[Value],
+    *,
+    shape: str,
+    types: tuple[str, ...],
+    satfinite: bool = False,
+    rounding: str = "rn",
+) -> tuple[Array, ...]:
+    """mma: D = A·B + C.
+
+    Integers are exact in s32 and wrap around, or with .satfinite are clamped.
+    """
+    name = f"mma.{shape}"
+    operands = [gathered(g, x, name) for x in (a, b, c)]
+    return scattered(multiply(operands, shape, types, satfinite=satfinite, rounding=rounding))
+
+
+# -- ldmatrix, stmatrix, movmatrix -----------------------------------------------
+
+
+def transposed(rows: Array, width: int) -> Array:
+    """Square matrices of ``width``-byte elements, rows and columns exchanged.
+
+    ``rows`` is uint32 [..., rows, words]; so is the result.
+    """
+    elements = np.ascontiguousarray(rows).view(f"u{width}")
+    return np.ascontiguousarray(np.swapaxes(elements, -1, -2)).view(np.uint32)
+
+
+def row_words(g: Group, address: Value, space: str, rows: int, name: str) -> Array:
+    """Where the four words of each row lie in memory, [warps, rows, 4].
+
+    Lane i has the address of row i.  The addresses of further lanes are not looked at
+    (PTX ISA 9.7.14.5.15), so each of them is given a row's address.
+    """
+    warps = whole_warps(g, name)
+    given = g.spread(address).reshape(warps, 32)
+    used = given[:, np.arange(32) % rows].ravel()
+    first = g.spread(g.index(used, space, 16, 2)).reshape(warps, 32)[:, :rows]
+    return first[:, :, None] + np.arange(4)
+
+
+@collective(
+    "ldmatrix.sync.m8n8", "a -> *b32", {"b16"}, section="9.7.14.5.15", options=[COUNT, TRANS]
+)
+def ldmatrix(
+    g: Group, address: Value, *, space: str = "generic", count: int = 1, trans: bool = False
+) -> tuple[Array, ...]:
+    """ldmatrix: one, two or four 8×8 matrices of 16-bit elements, a row from each address.
+
+    In register j lane l receives elements 2 (l % 4) and the next of row l // 4 of matrix j;
+    with .trans, of the matrix transposed.
+    """
+    words = row_words(g, address, space, 8 * count, "ldmatrix")
+    rows = g.memory.u4[words].reshape(-1, count, 8, 4)
+    if trans:
+        rows = transposed(rows, 2)
+    return scattered(rows.reshape(-1, count, 32).swapaxes(1, 2))
+
+
+@collective(
+    "ldmatrix.sync.m16n16.trans", "a -> *b32", {"b8"}, section="9.7.14.5.15",
+    options=[{word: COUNT[word] for word in ("x1", "x2")}],
+)  # fmt: skip
+def ldmatrix_b8(
+    g: Group, address: Value, *, space: str = "generic", count: int = 1
+) -> tuple[Array, ...]:
+    """ldmatrix: one or two 16×16 matrices of bytes, transposed (sm_100a).
+
+    Registers 2 j and 2 j + 1 hold rows l // 4 and l // 4 + 8 of matrix j transposed, four
+    bytes each.  [read from the ISA's figure; not compared with hardware]
+    """
+    words = row_words(g, address, space, 16 * count, "ldmatrix")
+    rows = transposed(g.memory.u4[words].reshape(-1, count, 16, 4), 1)
+    return scattered(rows.reshape(-1, 2 * count, 32).swapaxes(1, 2))
+
+
+@collective("stmatrix.sync.m8n8", "a *b32", {"b16"}, section="9.7.14.5.16", options=[COUNT, TRANS])
+def stmatrix(
+    g: Group,
+    address: Value,
+    registers: Sequence[Value],
+    *,
+    space: str = "generic",
+    count: int = 1,
+    trans: bool = False,
+) -> None:
+    """stmatrix: the reverse of ldmatrix."""
+    words = row_words(g, address, space, 8 * count, "stmatrix")
+    rows = gathered(g, registers, "stmatrix").swapaxes(1, 2).reshape(-1, count, 8, 4)
+    if trans:
+        rows = transposed(rows, 2)
+    g.memory.u4[words] = rows.reshape(words.shape)
+
+
+@collective("movmatrix.sync.m8n8.trans", "b32 -> b32", {"b16"}, section="9.7.14.5.17")
+def movmatrix(g: Group, a: Value) -> Array:
+    """movmatrix: an 8×8 matrix of 16-bit elements, transposed across the warp."""
+    rows = gathered(g, [a], "movmatrix").reshape(-1, 8, 4)
+    return transposed(rows, 2).ravel()
+
+
+# -- wmma -------------------------------------------------------------------------
+
+
+@functools.cache
+def wmma_fragment(role: str, shape: str, kind: str) -> Fragment:
+    """The fragment of A, B, C or D in ``wmma``.
+
+    The PTX ISA (9.7.14.4.1) leaves the layout open: a program may treat all elements of a
+    fragment alike, but cannot know which is which.  Here it is that of ``mma``, tile by tile.
+    """
+    m, n, k = sizes(shape)
+    if role in ("c", "d"):
+        return accumulator(m, n)
+    maker, width = (operand_a, m) if role == "a" else (operand_b, n)
+    fragment = maker(width, k, PER_REGISTER[kind])
+    return repeated(fragment, 16) if kind == "f16" else fragment
+
+
+def element_places(
+    g: Group,
+    address: Value,
+    stride: Value | None,
+    fragment: Fragment,
+    layout: str,
+    size: int,
+    space: str,
+    name: str,
+) -> Array:
+    """Where each element of each thread lies in memory, [threads, elements].
+
+    ``stride`` is the distance of two rows (of two columns when ``layout`` is "col") in
+    elements; without one the matrix is dense.
+    """
+    warps = whole_warps(g, name)
+    major, minor, dense = fragment.row, fragment.column, fragment.shape[1]
+    if layout == "col":
+        major, minor, dense = minor, major, fragment.shape[0]
+    apart = np.full(g.n, dense) if stride is None else g.spread(stride).astype(np.int64)
+    offset = np.tile(major, (warps, 1)) * apart[:, None] + np.tile(minor, (warps, 1))
+    shift = size.bit_length() - 1
+    base = g.spread(address)
+    if g.batch.machine.checked:  # the farthest element must lie in the same array as the first
+        g.index(base + (offset.max(axis=1) * size).astype(base.dtype), space, size, shift)
+    first = g.spread(g.index(base, space, size, shift))
+    places: Array = first[:, None] + offset
+    return places
+
+
+@collective(
+    "wmma.load.sync", "a u32 -> *b32", frozenset(BYTES) - {"f64"}, section="9.7.14.4.3",
+    options=[ROLE, LAYOUT, WMMA_SHAPES], optional=1,
+)  # fmt: skip
+@collective(
+    "wmma.load.sync", "a u32 -> *f64", {"f64"}, section="9.7.14.4.3",
+    options=[ROLE, LAYOUT, WMMA_SHAPES], optional=1,
+)  # fmt: skip
+def wmma_load(
+    g: Group,
+    address: Value,
+    stride: Value | None = None,
+    *,
+    role: str,
+    shape: str,
+    kind: str,
+    layout: str = "row",
+    space: str = "generic",
+) -> tuple[Array, ...]:
+    """wmma.load: a matrix whose rows (or columns) lie ``stride`` elements apart, as fragments."""
+    fragment = wmma_fragment(role, shape, kind)
+    size = BYTES[kind]
+    name = f"wmma.load.{role}"
+    places = element_places(g, address, stride, fragment, layout, size, space, name)
+    elements = getattr(g.memory, VIEWS[size])[places]
+    registers = pack(elements) if size < 4 else elements
+    return scattered(registers.reshape(g.n // 32, 32, -1))
+
+
+@collective(
+    "wmma.store.d.sync", "a *b32 u32", {"f16", "f32", "s32"}, section="9.7.14.4.4",
+    options=[LAYOUT, WMMA_SHAPES], optional=1,
+)  # fmt: skip
+@collective(
+    "wmma.store.d.sync", "a *f64 u32", {"f64"}, section="9.7.14.4.4",
+    options=[LAYOUT, WMMA_SHAPES], optional=1,
+)  # fmt: skip
+def wmma_store(
+    g: Group,
+    address: Value,
+    registers: Sequence[Value],
+    stride: Value | None = None,
+    *,
+    shape: str,
+    kind: str,
+    layout: str = "row",
+    space: str = "generic",
+) -> None:
+    """wmma.store: fragments of D to a matrix in memory."""
+    fragment = wmma_fragment("d", shape, kind)
+    size = BYTES[kind]
+    name = "wmma.store.d"
+    places = element_places(g, address, stride, fragment, layout, size, space, name)
+    given = gathered(g, registers, name).reshape(g.n, -1)
+    getattr(g.memory, VIEWS[size])[places] = unpack(given, 2) if kind == "f16" else given
+
+
+@collective(
+    "wmma.mma.sync", "*b32 *b32 *b32 -> *b32", {"f32", "f16", "s32"}, section="9.7.14.4.5",
+    options=[LAYOUT, WMMA_SHAPES, SATFINITE],
+)  # fmt: skip
+@collective(
+    "wmma.mma.sync", "*f64 *f64 *f64 -> *f64", {"f64"}, section="9.7.14.4.5",
+    options=[LAYOUT, WMMA_SHAPES, ROUNDING],
+)  # fmt: skip
+def wmma_mma(
+    g: Group,
+    a: Sequence[Value],
+    b: Sequence[Value],
+    c: Sequence[Value],
+    *,
+    shape: str,
+    types: tuple[str, ...],
+    layout: str = "",
+    satfinite: bool = False,
+    rounding: str = "rn",
+) -> tuple[Array, ...]:
+    """wmma.mma: D = A·B + C.
+
+    Two types in the name are those of D and C: then A and B are f16.  The layouts in the
+    name have done their work in wmma.load.
+    """
+    of_d, of_a, of_b, of_c = types if len(types) == 4 else (types[0], "f16", "f16", types[1])
+    parts = (
+        wmma_fragment("a", shape, of_a),
+        wmma_fragment("b", shape, of_b),
+        wmma_fragment("c", shape, of_c),
+    )
+    operands = [gathered(g, x, f"wmma.mma.{shape}") for x in (a, b, c)]
+    kinds = (of_d, of_a, of_b, of_c)
+    step = 4 if of_a == "tf32" else None  # two steps of m16n8k4 [seen in the H200's answers]
+    result = multiply(
+        operands, shape, kinds, parts, satfinite=satfinite, rounding=rounding, step=step
+    )
+    return scattered(result)

@@ -1,0 +1,41 @@
+"""Moving bits (PTX ISA 9.7.9.1): mov; addresses in clusters (9.7.9.22, 9.7.9.23)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phasebit.emulator.layout import SHARED_BASE
+from phasebit.emulator.table import effect, value
+from phasebit.emulator.types import Value
+
+if TYPE_CHECKING:
+    from phasebit.emulator.group import Group
+
+
+@value("mov", "x -> x", None, section="9.7.9.1")
+def mov(a: Value) -> Value:
+    """mov: a register, a constant, an address, a special register; packs and unpacks vectors."""
+    return a
+
+
+@effect("mapa", "x u32 -> x", {"u32", "u64"}, section="9.7.9.22")
+def mapa(g: Group, a: Value, rank: Value, *, space: str = "generic") -> Value:
+    """mapa: the address of the same variable in another block of the cluster.
+
+    Bits 24 and up of a shared address hold 1 + the rank; 0 means one's own block.
+    """
+    offset = a & a.dtype.type(0xFFFFFF)
+    mapped = offset | ((rank + np.uint32(1)).astype(a.dtype) << a.dtype.type(24))
+    return mapped if space == "shared" else mapped | np.uint64(SHARED_BASE)
+
+
+@effect("getctarank", "x -> u32", {"u32", "u64"}, section="9.7.9.23")
+def getctarank(g: Group, a: Value, *, space: str = "generic") -> Value:
+    """getctarank: the rank in the cluster of the block that a shared address belongs to."""
+    rank = ((a & a.dtype.type(0xFFFFFFFF)) >> a.dtype.type(24)).astype(np.uint32)
+    own = g.special("cluster_ctarank")
+    return np.where(rank > 0, rank - np.uint32(1), own) if isinstance(rank + own, np.ndarray) else (
+        rank - np.uint32(1) if rank > 0 else own
+    )

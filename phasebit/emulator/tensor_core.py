@@ -1,0 +1,182 @@
+"""The arithmetic of the tensor cores: D = A·B + C, down to the last bit.
+
+NVIDIA does not say how a tensor core rounds; the PTX ISA (9.7.14.5.14) only
+promises "at least single precision" and an unspecified order.  Experiments have
+found one scheme behind every generation since Volta, the *fused sum with
+truncation*:
+
+1. The products are exact.  Beside each stands an exponent, the sum of its
+   factors' exponents; a subnormal number has the least exponent of its format.
+2. A block of them, and the accumulator with them, is shifted to the largest of
+   these exponents.  What falls below ``fraction_bits`` bits after the point is
+   cut off: no rounding, no sticky bit.
+3. The shifted numbers are added as integers, so in no order at all.
+4. The sum is rounded once, to f32 towards zero or to f16 to nearest even.  A zero
+   is always +0.
+
+A longer k is done block after block, each with the previous result as its
+accumulator.  The generations differ in the numbers of ``MODELS``.
+
+    >>> a = np.array([[[2.0**24, 1.0, 1.0, 1.0]]])         # one warp, 1 × 4
+    >>> b = np.ones((1, 4, 1))                             # 4 × 1
+    >>> accumulate(a, b, np.zeros((1, 1, 1)), "f16", "f32")   # to nearest: 16777220
+    array([[[16777218.]]])
+
+Truncation makes sums a little too small in magnitude; a chain of additions in
+f32 errs to both sides.
+
+Sources: Fasi, Higham, Mikaitis, Pranesh, *Numerical behavior of NVIDIA tensor
+cores*, PeerJ CS 7:e330, 2021 (the scheme, V100 to A100); Li et al., *FTTN:
+Feature-Targeted Testing for Numerical Properties of NVIDIA & AMD Matrix
+Accelerators*, arXiv:2403.00232; Khattak, Mikaitis, *Accurate Models of NVIDIA
+Tensor Cores*, arXiv:2512.07004, and Xie et al., *MMA-Sim*, arXiv:2511.10909
+(the numbers for Hopper and Blackwell, each checked there against the hardware).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from phasebit.emulator.formats import FORMATS, decode, encode
+from phasebit.emulator.numerics import fma64
+from phasebit.emulator.types import Array
+
+
+@dataclass(frozen=True)
+class Model:
+    """The numbers that set one generation's ``mma.sync`` apart."""
+
+    fraction_bits: int
+    """Bits kept after the point of the largest exponent."""
+    block_bytes: int
+    """Bytes of a row of A that are summed at once: 32 bytes are 16 products of f16."""
+    fp8_as_f16: bool = False
+    """Whether ``mma.sync`` has fp8 in name only: see :func:`_accumulate_fp8`."""
+
+
+MODELS = {
+    "turing": Model(fraction_bits=24, block_bytes=16),
+    "ampere": Model(fraction_bits=24, block_bytes=16),
+    "hopper": Model(fraction_bits=25, block_bytes=32, fp8_as_f16=True),
+    "blackwell": Model(fraction_bits=25, block_bytes=32),
+}
+"""From arXiv:2511.10909; Hopper's confirmed here, bit by bit, against an H200's answers."""
+
+DEVICE = "hopper"
+"""The generation that the emulator speaks for: the records of the book come from an H200."""
+
+BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1}
+LEAST = -126
+"""The least exponent to which a sum is aligned: that of f32."""
+
+
+def accumulate(
+    a: Array,
+    b: Array,
+    c: Array,
+    kind: str,
+    result: str,
+    model: Model = MODELS[DEVICE],
+    step: int | None = None,
+) -> Array:
+    """D = A·B + C for the types that tensor cores round.
+
+    ``a`` is [warps, m, k], ``b`` [warps, k, n], ``c`` [warps, m, n], all float64 and exact in
+    their types: ``kind`` that of A and B, ``result`` ("f32" or "f16") that of C and D.
+    ``step``: products summed at once, where the instruction is made of smaller ones.
+    Returns D, float64 [warps, m, n], exact in ``result``.  NaNs are NaN.
+
+    This is the one place that knows how hardware rounds.
+    """
+    if BYTES[kind] == 1 and model.fp8_as_f16:
+        return _accumulate_fp8(a, b, c, result, model)
+    block = step or model.block_bytes // BYTES[kind]
+    for start in range(0, a.shape[2], block):
+        part = slice(start, start + block)
+        c = _block(a[:, :, part], b[:, part, :], c, kind, result, model.fraction_bits)
+    return c
+
+
+def _accumulate_fp8(a: Array, b: Array, c: Array, result: str, model: Model) -> Array:
+    """fp8 on Hopper, whose ``mma.sync`` has no such unit (its ``wgmma`` has).
+
+    The assembler turns every operand register of four fp8 numbers into two of f16: the two
+    low numbers and the two high ones.  One f16 multiplication takes all the low pairs,
+    starting from zero, another adds the high pairs, and an ordinary addition adds C.
+    [seen in the machine code for sm_90, and in the H200's answers]
+    """
+    low = np.arange(a.shape[2]) % 4 < 2
+    total = np.zeros_like(c)
+    for pairs in (low, ~low):
+        total = accumulate(a[:, :, pairs], b[:, pairs, :], total, "f16", result, model)
+    form = np.float32 if result == "f32" else np.float16
+    with np.errstate(all="ignore"):
+        added: Array = (c.astype(form) + total.astype(form)).astype(np.float64)
+    return added
+
+
+def _block(a: Array, b: Array, c: Array, kind: str, result: str, fraction_bits: int) -> Array:
+    """One block; infinities and NaNs as IEEE 754 has them: ∞·0 and ∞-∞ are NaN."""
+    if np.isfinite(a).all() and np.isfinite(b).all() and np.isfinite(c).all():
+        return _fused_sum(a, b, c, kind, result, fraction_bits)
+    with np.errstate(invalid="ignore"):  # finite terms cannot reach the end of float64
+        plain: Array = c + (a[:, :, :, None] * b[:, None, :, :]).sum(axis=2)
+    a, b, c = (np.where(np.isfinite(x), x, 0.0) for x in (a, b, c))
+    finite = _fused_sum(a, b, c, kind, result, fraction_bits)
+    return np.where(np.isfinite(plain), finite, plain)
+
+
+def _fused_sum(a: Array, b: Array, c: Array, kind: str, result: str, fraction_bits: int) -> Array:
+    """Products and accumulator aligned, truncated, added, rounded once; all finite."""
+    exponents = _exponent(a, kind)[:, :, :, None] + _exponent(b, kind)[:, None, :, :]
+    largest = np.maximum(_exponent(c, result), exponents.max(axis=2))
+    np.maximum(largest, LEAST, out=largest)
+    # in units of the last bit kept every term is an integer below 2**28, so the sum is exact
+    unit = np.ldexp(1.0, fraction_bits - largest)
+    products = a[:, :, :, None] * b[:, None, :, :]  # exact: at most 22 bits
+    products *= unit[:, :, None, :]
+    np.trunc(products, out=products)
+    total = products.sum(axis=2) + np.trunc(c * unit)
+    return _round_sum(total / unit, result)
+
+
+def _exponent(x: Array, kind: str) -> Array:
+    """The exponent of each number, not below that of subnormals; of zero, far below all others."""
+    exponent = np.maximum(np.frexp(x)[1] - 1, 1 - FORMATS[kind].bias)
+    return np.where(x == 0, -1000, exponent)
+
+
+def _round_sum(total: Array, result: str) -> Array:
+    """f16 to nearest, f32 towards zero; but what is too large for it becomes infinite."""
+    rounded = decode(result, encode(result, total, "rn" if result == "f16" else "rz"))
+    too_large = np.abs(total) >= 2.0 ** (FORMATS[result].bias + 1)
+    return np.where(too_large, np.copysign(np.inf, total), rounded + 0.0)  # no -0
+
+
+def accumulate_f64(a: Array, b: Array, c: Array, rounding: str = "rn") -> Array:
+    """D = A·B + C in f64: a chain of fused multiply-adds along k, from C on.
+
+    Same shapes as :func:`accumulate`.  arXiv:2511.10909 found this order on every generation.
+    """
+    m, n = c.shape[1:]
+    for k in range(a.shape[2]):
+        left = np.repeat(a[:, :, k, None], n, axis=2)
+        right = np.repeat(b[:, k, None, :], m, axis=1)
+        c = fma64(left.ravel(), right.ravel(), c.ravel(), rounding).reshape(c.shape)
+    return c
+
+
+def accumulate_s32(a: Array, b: Array, c: Array, satfinite: bool = False) -> Array:
+    """D = A·B + C in integers: exact, then wrapped to 32 bits or clamped (``satfinite``).
+
+    ``a`` and ``b`` hold small integers of any type, ``c`` is int32.
+    PTX ISA 9.7.14.5.14: without ``.satfinite`` the result wraps around.
+    """
+    products = np.matmul(a.astype(np.float32), b.astype(np.float32))  # exact below 2**24
+    total: Array = products.astype(np.int64) + c
+    if satfinite:
+        total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+    wrapped: Array = total.astype(np.int32)
+    return wrapped

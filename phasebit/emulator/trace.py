@@ -1,0 +1,69 @@
+"""What each warp did when, for :mod:`phasebit.timeline`.
+
+The emulator's clock is a simple model: every instruction takes one cycle of the
+group that executes it, groups run side by side, and a thread that waits goes on
+at the moment of the event it waited for.  It shows order and overlap; it is not
+a time that any GPU would take.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from phasebit.emulator.types import Array
+
+if TYPE_CHECKING:
+    from phasebit.emulator.group import Group
+
+
+@dataclass(frozen=True)
+class Event:
+    """The warps of a block, from ``start`` to ``end``: ``kind`` is run or wait."""
+
+    block: int
+    warps: tuple[int, ...]
+    start: int
+    end: int
+    kind: str
+    label: str
+
+
+@dataclass(eq=False)
+class Trace:
+    """Collects events; ``enabled=False`` makes every method return at once."""
+
+    enabled: bool
+    limit: int = 200_000
+    events: list[Event] = field(default_factory=list)
+
+    def start_time(self, clock: int) -> int:
+        return 0 if not self.events else clock
+
+    def run(self, g: Group, end: int) -> None:
+        """The group has run until ``end``."""
+        if self.enabled and end > g.started:
+            self._add(g, g.started, end, "run", "")
+            g.started = end
+
+    def wait(self, g: Group, start: int, end: int, what: str) -> None:
+        """The group waited."""
+        if self.enabled:
+            self._add(g, start, end, "wait", what)
+            g.started = end
+
+    def _add(self, g: Group, start: int, end: int, kind: str, label: str) -> None:
+        if len(self.events) >= self.limit:
+            return
+        batch = g.batch
+        for slot, warps in warps_of(batch.warps, batch.warp_of[g.lanes]).items():
+            self.events.append(Event(int(batch.blocks[slot]), warps, start, end, kind, label))
+
+
+def warps_of(warps_in_block: int, warp_numbers: Array) -> dict[int, tuple[int, ...]]:
+    """Warp numbers of a batch by block."""
+    result: dict[int, tuple[int, ...]] = {}
+    for number in sorted(set(warp_numbers.tolist())):
+        slot, warp = divmod(number, warps_in_block)
+        result[slot] = (*result.get(slot, ()), warp)
+    return result

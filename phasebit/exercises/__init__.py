@@ -1,0 +1,1 @@
+"""Checks of the book's exercises, one module a chapter."""

@@ -1,0 +1,86 @@
+"""What a program printed on the GPU that recorded it, for machines that cannot run it.
+
+A run is found by its content: the program's code and the book's headers it includes, without
+comments and spacing, its compiler options and its arguments. A program that differs in one
+token has no record, and nothing is replayed for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from phasebit import files, toolchain
+
+_TOKENS = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|\s+|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|.""",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a program ended, and where it ran."""
+
+    gpu: str
+    driver: str
+    cuda: str  # version of nvcc
+    date: str  # "2026-11-21"
+    stdout: str
+    stderr: str
+    status: int
+    stopped: str  # as in process.Finished
+    line: int | None  # of the source, where it was stopped or crashed
+    timeout: float  # seconds it was given
+
+
+def normal_form(source: str) -> str:
+    """A source without comments, and with one space or line end for each stretch of spacing.
+
+    >>> normal_form("int  x;  // a count")
+    'int x; '
+    """
+    pieces: list[str] = []
+    for match in _TOKENS.finditer(source):
+        text = match[0]
+        if text.startswith(("//", "/*")):
+            text = " "
+        elif text.isspace():
+            text = "\n" if "\n" in text else " "  # a line end closes a directive
+        if not (text.isspace() and pieces and pieces[-1].isspace()):
+            pieces.append(text)
+        elif "\n" in text:
+            pieces[-1] = "\n"
+    return "".join(pieces)
+
+
+def key(source: str, options: Sequence[str] = (), args: Sequence[str] = ()) -> str:
+    """The name under which a run of this program is recorded."""
+    headers = {name: normal_form(text) for name, text in toolchain.headers(source).items()}
+    facts = [normal_form(source).strip(), headers, list(options), list(args)]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _path(name: str) -> Path:
+    return files.records() / "runs" / f"{name}.json"
+
+
+def find(name: str) -> Run | None:
+    """The recorded run of that key, or ``None``."""
+    path = _path(name)
+    if not path.exists():
+        return None
+    return Run(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def save(name: str, run: Run) -> Path:
+    """Record a run under its key; returns the file."""
+    path = _path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(asdict(run), indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+    return path

@@ -1,0 +1,357 @@
+"""The CUDA compiler: where it is, what it can build, and what it says about a kernel.
+
+A build is cached by its content: the source, every header of the book it includes, the
+options, the target and the compiler's version. Whatever changes one of these compiles
+again; nothing else does.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from phasebit import files, machine, process
+
+DEFAULT_TARGET = "sm_90a"
+"""The target where there is no GPU: that of the NVIDIA H200, which the records come from."""
+
+BUILD_SECONDS = 300.0
+_QUERY_SECONDS = 60.0
+_OPTIONS = (
+    *("-std=c++17", "-O3", "-Xptxas", "-v"),
+    *("-g", "-lineinfo"),  # lines of the source, in host and in GPU code
+    "-Wno-deprecated-gpu-targets",
+)
+_WHEREABOUTS = Path(__file__).with_name("whereabouts.c")
+_INSTALL = "install one with: pip install 'cuda-toolkit[nvcc,cccl]==13.4.3'"
+
+
+class CudaError(RuntimeError):
+    """Something about a CUDA program that its reader should know, said in a sentence."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What Jupyter shows: the sentence, without the frames of this package."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class ToolMissing(CudaError):
+    """A program that is needed to build is not installed."""
+
+
+class CompileError(CudaError):
+    """The compiler refused a source.
+
+    ``file`` and ``line`` say where, as far as the compiler does; ``log`` is all it said.
+    """
+
+    def __init__(self, message: str, file: str | None, line: int | None, log: str) -> None:
+        super().__init__(message)
+        self.file = file
+        self.line = line
+        self.log = log
+
+
+@dataclass(frozen=True)
+class Nvcc:
+    """A CUDA compiler."""
+
+    path: Path
+    version: str  # "13.0.88"
+    targets: tuple[str, ...]  # what it can build: "sm_75", …, "sm_90", "sm_90a", …
+
+    def target_for(self, gpu: machine.Gpu | None) -> str:
+        """The target to build for a GPU, or :data:`DEFAULT_TARGET` when there is none.
+
+        Raises :class:`CudaError` when this compiler has no target that the GPU runs.
+        """
+        wanted = gpu.target if gpu else DEFAULT_TARGET
+        if wanted in self.targets:
+            return wanted
+        if gpu is None:
+            raise CudaError(f"nvcc {self.version} is too old to build {wanted}: {_INSTALL}")
+        # A plain target runs on newer chips of the same generation.
+        usable = [target for target in self.targets if gpu.executes(target)]
+        if not usable:
+            raise CudaError(
+                f"nvcc {self.version} builds nothing that {gpu.name} ({wanted}) runs: "
+                "install a CUDA toolkit that knows this GPU"
+            )
+        return usable[-1]
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What ``ptxas -v`` says that one kernel uses."""
+
+    kernel: str
+    registers: int  # a thread
+    shared: int  # bytes a block, static
+    stack: int  # bytes a thread
+    spill_stores: int  # bytes a thread
+    spill_loads: int  # bytes a thread
+
+    @property
+    def spills(self) -> bool:
+        """Whether registers were too few, so that values went to local memory."""
+        return self.spill_stores + self.spill_loads > 0
+
+
+@dataclass(frozen=True)
+class Build:
+    """A compiled program."""
+
+    program: Path
+    target: str
+    nvcc: str  # version
+    resources: tuple[Resources, ...]  # one for each kernel
+    warnings: str
+    cached: bool
+
+
+@functools.cache
+def nvcc() -> Nvcc:
+    """The CUDA compiler of this machine: on ``PATH``, in ``$CUDA_HOME``, or installed by pip.
+
+    Raises :class:`ToolMissing` when there is none, or when it does not answer.
+    """
+    for path in _places():
+        if not os.access(path, os.X_OK):
+            continue
+        version = process.run([path, "--version"], timeout=_QUERY_SECONDS)
+        listed = process.run([path, "--list-gpu-code"], timeout=_QUERY_SECONDS)
+        found = re.search(r"\bV(\d+\.\d+\.\d+)", version.stdout)
+        if not (version.ok and listed.ok and found):
+            raise ToolMissing(f"{path} does not say its version and targets: {_INSTALL}")
+        return Nvcc(path, found[1], _targets(listed.stdout.split(), found[1]))
+    raise ToolMissing(f"no nvcc on PATH, in $CUDA_HOME or among the pip packages: {_INSTALL}")
+
+
+def _places() -> Iterator[Path]:
+    on_path = shutil.which("nvcc")
+    if on_path:
+        yield Path(on_path)
+    for home in (os.environ.get("CUDA_HOME"), "/usr/local/cuda"):
+        if home:
+            yield Path(home, "bin", "nvcc")
+    for folder in sys.path:
+        yield from sorted(Path(folder or ".").glob("nvidia/cu*/bin/nvcc"), reverse=True)
+
+
+def _targets(listed: Sequence[str], version: str) -> tuple[str, ...]:
+    """Add the targets with suffix ``a``, which nvcc builds (since 12.0) and does not list."""
+    plain = sorted({code for code in listed if re.fullmatch(r"sm_\d+", code)}, key=_number)
+    with_a = int(version.split(".")[0]) >= 12
+    return tuple(
+        target
+        for code in plain
+        for target in (code, f"{code}a")
+        if target == code or (with_a and _number(code) >= 90)
+    )
+
+
+def _number(target: str) -> int:
+    return int(target[3:].rstrip("a"))
+
+
+def build(
+    source: str | Path,
+    *,
+    name: str | None = None,
+    first_line: int = 1,
+    target: str | None = None,
+    options: Sequence[str] = (),
+    timeout: float = BUILD_SECONDS,
+) -> Build:
+    """Compile a CUDA program: the text of one, or the path of a ``.cu`` file.
+
+    ``name`` and ``first_line`` are what messages call the source and its first line; ``target``
+    defaults to this machine's GPU. Kernels of the book may include ``"harness.cuh"``.
+
+    Raises :class:`CompileError` with file and line, :class:`ToolMissing`, or :class:`CudaError`
+    for a target that the compiler cannot build.
+    """
+    if isinstance(source, Path):
+        name = name or source.name
+        source = source.read_text(encoding="utf-8")
+    name = name or "source.cu"
+    compiler = nvcc()
+    target = target or compiler.target_for(machine.gpu())
+    if target not in compiler.targets:
+        raise CudaError(
+            f"nvcc {compiler.version} cannot build {target}: "
+            f"it builds {', '.join(compiler.targets)}"
+        )
+    number = target.removeprefix("sm_")
+    flags = [*_OPTIONS, "-gencode", f"arch=compute_{number},code=sm_{number}", *options]
+    text = f'#line {first_line} "{name}"\n{source}\n'
+    helper = _WHEREABOUTS.read_text(encoding="utf-8")
+    facts = [text, helper, headers(source), flags, compiler.version, platform.machine()]
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+    folder = cache_folder() / key
+    cached = (folder / "log").exists()
+    if not cached:
+        _compile(compiler, text, flags, folder, name, timeout)
+    log = (folder / "log").read_text(encoding="utf-8")
+    return Build(
+        folder / "program",
+        target,
+        compiler.version,
+        parse_resources(log),
+        "\n".join(line for line in log.splitlines() if not _is_report(line)).strip(),
+        cached,
+    )
+
+
+def _compile(
+    compiler: Nvcc, text: str, flags: Sequence[str], folder: Path, name: str, timeout: float
+) -> None:
+    if shutil.which("g++") is None and "-ccbin" not in flags:
+        raise ToolMissing("nvcc needs a host compiler and there is no g++ on PATH: install g++")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as scratch:
+        work = Path(scratch, "build")
+        work.mkdir()
+        (work / "source.cu").write_text(text, encoding="utf-8")
+        include = f"-I{files.kernels() / 'include'}"
+        inputs: list[str | Path] = ["source.cu", _WHEREABOUTS]
+        command = [compiler.path, *flags, include, *inputs, "-o", "program", "-ldl"]
+        done = process.run(command, timeout=timeout, cwd=work)
+        log = done.stdout + done.stderr
+        if done.stopped:
+            raise CompileError(
+                f"nvcc was stopped after {timeout:.0f} s without finishing {name}", name, None, log
+            )
+        if not done.ok:
+            raise explain(log, name)
+        (work / "log").write_text(log, encoding="utf-8")
+        try:
+            work.rename(folder)
+        except OSError:  # another process built the same at the same time
+            if not (folder / "log").exists():
+                raise
+
+
+def cache_folder() -> Path:
+    """Where builds are kept: ``$PHASEBIT_CACHE``, else the user's cache folder."""
+    given = os.environ.get("PHASEBIT_CACHE")
+    if given:
+        return Path(given)
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home, "phasebit")
+
+
+def headers(source: str) -> dict[str, str]:
+    """The book's own headers that a source includes, directly or not: name -> text."""
+    found: dict[str, str] = {}
+    waiting = [source]
+    while waiting:
+        for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', waiting.pop(), re.MULTILINE):
+            path = files.kernels() / "include" / name
+            if name not in found and path.is_file():
+                found[name] = path.read_text(encoding="utf-8")
+                waiting.append(found[name])
+    return found
+
+
+def stopped_at(program: Path, stderr: str, name: str) -> int | None:
+    """The line of the source ``name`` at which a program says that it was stopped, if any.
+
+    Reads what ``whereabouts.c`` wrote: the innermost address that lies in that source.
+    """
+    report = stderr.partition("phasebit: stopped at\n")[2]
+    # "/path/program(+0x1a2b) [0x55…]", or "/path/program() [0x401a2b]" at a fixed address.
+    ours = re.compile(re.escape(os.fspath(program)) + r"\((?:\+(0x\w+)\)|\) ?\[(0x\w+)\])")
+    addresses = []
+    for depth, frame in enumerate(report.splitlines()):
+        match = ours.match(frame)
+        if match:
+            # Frame 2 was interrupted (0 is the handler, 1 what called it). The others wait for
+            # a call to return, to the address after the call.
+            addresses.append(f"{int(match[1] or match[2], 16) - (depth != 2):#x}")
+    tool = shutil.which("addr2line")
+    if not addresses or tool is None:
+        return None
+    command = [tool, "-e", os.fspath(program), *addresses]
+    for line in process.run(command, timeout=_QUERY_SECONDS).stdout.splitlines():
+        file, _, number = line.partition(" ")[0].rpartition(":")
+        if Path(file).name == name and number.isdigit():
+            return int(number)
+    return None
+
+
+# What the compiler says
+
+_CUDAFE = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error.*?: (?P<what>.+)$")
+_GCC = re.compile(r"^(?P<file>.+?):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.+)$")
+_PTXAS = re.compile(r"^ptxas .*?error\s*: (?P<what>.+)$")
+_LINK = re.compile(r"(?P<what>undefined reference to .+)$")
+_FATAL = re.compile(r"^nvcc (?:fatal|error)\s*: (?P<what>.+)$")
+
+
+def explain(log: str, name: str) -> CompileError:
+    """The error that a compiler's output describes; ``name`` is what it calls the source."""
+    lines = log.splitlines()
+    for number, text in enumerate(lines):
+        for pattern in (_CUDAFE, _GCC, _PTXAS, _LINK, _FATAL):
+            match = pattern.search(text)
+            if not match:
+                continue
+            groups = match.groupdict()
+            file = groups.get("file")
+            line = int(groups["line"]) if file else None
+            file = Path(file).name if file else None
+            where = f"line {line} of {file}" if file else f"in {name}"
+            message = f"{where}: {match['what']}"
+            # The compiler repeats the source line, with a caret below.
+            shown = [extra for extra in lines[number + 1 : number + 3] if extra.startswith(" ")]
+            return CompileError("\n".join([message, *shown]), file, line, log)
+    tail = "\n".join(lines[-10:])
+    return CompileError(f"nvcc failed on {name}:\n{tail}", None, None, log)
+
+
+def _is_report(line: str) -> bool:
+    """Whether a line belongs to the report of ``ptxas -v``."""
+    return line.startswith("ptxas info") or bool(re.match(r"\s+\d+ bytes stack frame", line))
+
+
+def parse_resources(log: str) -> tuple[Resources, ...]:
+    """Read the output of ``ptxas -v``: one entry for each kernel, in order."""
+    found = []
+    for block in re.split(r"^(?=ptxas info\s*: Compiling entry)", log, flags=re.MULTILINE)[1:]:
+        symbol = re.search(r"entry function '([^']+)'", block)
+        frame = re.search(r"(\d+) bytes stack frame, (\d+) .*? stores, (\d+) .*? loads", block)
+        used = re.search(r"Used (\d+) registers", block)
+        shared = re.search(r"(\d+) bytes smem", block)
+        if symbol and used:
+            stack, stores, loads = map(int, frame.groups()) if frame else (0, 0, 0)
+            smem = int(shared[1]) if shared else 0
+            found.append(Resources(demangle(symbol[1]), int(used[1]), smem, stack, stores, loads))
+    return tuple(found)
+
+
+def demangle(symbol: str) -> str:
+    """The name in a mangled symbol, without its parameters; the symbol itself if it has none.
+
+    >>> demangle("_Z6matmulPKfS0_Pf"), demangle("_ZN4ring6matmulEv")
+    ('matmul', 'ring::matmul')
+    """
+    match = re.match(r"_ZN?", symbol)
+    names, rest = [], symbol[match.end() :] if match else ""
+    while rest[:1].isdigit():
+        digits = re.match(r"\d+", rest)
+        assert digits
+        end = digits.end() + int(digits[0])
+        names.append(rest[digits.end() : end])
+        rest = rest[end:] if symbol.startswith("_ZN") else ""
+    return "::".join(names) or symbol

@@ -1,0 +1,114 @@
+"""The book's Sphinx extension, one module at a time."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from .notebooks import ROOT
+
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+from phasebit_book import execution, lab, tiers
+from phasebit_book.inline_svg import inline
+from phasebit_book.numbers import chapter_number
+from sphinx.errors import ConfigError
+
+SVG = """<?xml version="1.0"?><!DOCTYPE svg PUBLIC "x" "y">
+<svg role="img" aria-labelledby="t d"><title id="t">A</title><style>*{fill:red} .a, b{x:y}</style>
+<defs><clipPath id="c"/></defs><use xlink:href="#c"/><g clip-path="url(#c)" data-id="c"/></svg>"""
+
+
+def test_inlined_ids_and_styles_stay_in_their_picture() -> None:
+    page = inline(SVG, "n1")
+    assert not re.search(r"<\?xml|<!DOCTYPE", page)
+    assert 'id="n1-t"' in page and 'aria-labelledby="n1-t n1-d"' in page
+    assert 'href="#n1-c"' in page and "url(#n1-c)" in page and 'data-id="c"' in page
+    assert "#n1 *{fill:red}" in page and "#n1 .a, #n1 b{x:y}" in page
+
+
+def test_two_inlined_pictures_share_no_id() -> None:
+    ids = re.findall(r'(?<![\w-])id="([^"]+)"', inline(SVG, "n1") + inline(SVG, "n2"))
+    assert len(ids) == len(set(ids)) == 6
+
+
+@pytest.mark.parametrize("svg", ["<p>no</p>", "<svg>", "<svg><style>@media x{a{}}</style></svg>"])
+def test_what_cannot_be_inlined_is_refused(svg: str) -> None:
+    with pytest.raises(ValueError, match=r"the picture|at-rule"):
+        inline(svg, "n")
+
+
+def test_chapter_number() -> None:
+    assert chapter_number("book/part4_asynchrony/11_double_buffering") == 11
+    assert chapter_number("book/intro") is None
+
+
+@pytest.mark.parametrize(
+    ("tier", "where_it_runs"),
+    [
+        ("cpu", {"cpu", "sm_75", "sm_80", "sm_90a", "sm_100a"}),
+        ("sm_75", {"sm_75", "sm_80", "sm_90a", "sm_100a"}),
+        ("sm_80", {"sm_80", "sm_90a", "sm_100a"}),
+        ("sm_90a", {"sm_90a"}),
+        ("sm_100a", {"sm_100a"}),
+    ],
+)
+def test_tier_table(tier: str, where_it_runs: set[str]) -> None:
+    words = tiers.abilities(tier, has_lab=False)
+    assert {column for column, word in words.items() if word == "runs"} == where_it_runs
+    assert words["browser"] == "read"
+    assert tiers.abilities(tier, has_lab=True)["browser"] == "lab"
+
+
+def test_the_lab_archive_runs_with_nothing_but_python(tmp_path: Path) -> None:
+    """What Pyodide gets: no NumPy, no site-packages, only the archive and lab.py."""
+    archive = tmp_path / "phasebit.zip"
+    lab.pack(ROOT / "phasebit", archive)
+    program = (
+        f"import sys; sys.path[:0] = [{str(archive)!r}, {str(ROOT / 'book' / '_static')!r}]\n"
+        "import lab\n"
+        "good = lab.show(producers=1, consumers=1, slots=2, produce=4, consume=4, jobs=6)\n"
+        "assert good['svg'].startswith('<svg') and '6 jobs in' in good['numbers'], good\n"
+        "for bad in ({'slots': 0}, {'produce': ''}, {'slots': 1000}, {'jobs': 0},\n"
+        "            {'see_full': -1}):\n"
+        "    p = dict(producers=1, consumers=1, slots=2, produce=4, consume=4, jobs=6) | bad\n"
+        "    answer = lab.show(**p)\n"
+        "    assert set(answer) == {'error'} and answer['error'].startswith(*bad), answer\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_lab_archive_is_the_same_from_the_same_sources(tmp_path: Path) -> None:
+    archives = [tmp_path / "a.zip", tmp_path / "b.zip"]
+    for archive in archives:
+        lab.pack(ROOT / "phasebit", archive)
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+    assert "phasebit/pipeline/law.py" in zipfile.ZipFile(archives[0]).namelist()
+
+
+def test_execution_mode_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    config: dict[str, str] = {}
+    execution.choose(None, config)  # type: ignore[arg-type]
+    assert config == {"nb_execution_mode": "force"}
+    monkeypatch.setenv("PHASEBIT_EXECUTE", "cache")
+    with pytest.raises(ConfigError, match="set it to one of force, off"):
+        execution.choose(None, config)  # type: ignore[arg-type]
+
+
+def test_a_cuda_cell_is_read_as_cuda_after_its_first_line() -> None:
+    from phasebit_book.cuda_cells import CudaCellLexer
+    from pygments.token import Error, Keyword
+
+    text = "%%cuda -lineinfo\n__global__ void k(float *x) { x[threadIdx.x] = 1.f; }  // ⏱\n"
+    tokens = list(CudaCellLexer().get_tokens(text))
+    assert "".join(value for _, value in tokens) == text
+    assert not [value for token, value in tokens if token is Error]
+    assert any(value == "__global__" and token in Keyword for token, value in tokens)

@@ -1,0 +1,111 @@
+"""Every chapter is whole: executed, without errors, and the same everywhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from phasebit.machine import TIERS
+
+from .notebooks import CHAPTERS, address, code, prose, read, source, texts
+
+each = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+
+SETUP = """\
+try:
+    import phasebit as pb
+except ModuleNotFoundError:  # on Colab
+    %pip install -q "phasebit[notebook] @ git+{address}"
+    import phasebit as pb
+%load_ext phasebit"""
+
+MACHINE_PATH = re.compile(r"/(?:home|root|Users|tmp|work|mnt|opt|private|content)/[\w.-]+")
+
+
+def test_there_are_chapters() -> None:
+    assert len(CHAPTERS) >= 4
+
+
+@each
+def test_first_code_cell_sets_the_notebook_up(path: Path) -> None:
+    first = code(path)[0]
+    assert source(first) == SETUP.format(address=address())
+    assert "setup" in first["metadata"].get("tags", [])
+
+
+@each
+def test_every_cell_was_executed_in_order(path: Path) -> None:
+    counts = [cell["execution_count"] for cell in code(path) if source(cell).strip()]
+    assert counts == list(range(1, len(counts) + 1)), "run all cells from a fresh kernel and save"
+
+
+@each
+def test_saved_outputs_have_no_error(path: Path) -> None:
+    for cell in code(path):
+        for output in cell["outputs"]:
+            assert output["output_type"] != "error", source(cell)
+            assert output.get("name") != "stderr", source(cell)
+
+
+@each
+def test_saved_outputs_name_no_path_of_a_machine(path: Path) -> None:
+    for cell in code(path):
+        for text in texts(cell):
+            assert not MACHINE_PATH.search(text), MACHINE_PATH.search(text)
+
+
+@each
+def test_a_sign_begins_its_line(path: Path) -> None:
+    """Elsewhere in a line the sanitizer would not see it."""
+    for cell in code(path):
+        for output in cell["outputs"]:
+            for line in "".join(output.get("text", [])).splitlines():
+                assert line.count("⏱") == line.startswith("⏱"), line
+
+
+@each
+def test_pictures_are_svg_with_words(path: Path) -> None:
+    for cell in code(path):
+        for output in cell["outputs"]:
+            data = output.get("data", {})
+            assert not {"image/png", "image/jpeg"} & data.keys(), source(cell)
+            if "image/svg+xml" in data:
+                svg = "".join(data["image/svg+xml"])
+                assert 'role="img"' in svg and re.search(r"<title[ >]", svg), source(cell)
+                words = "".join(data.get("text/plain", ""))
+                assert len(words) > 20 and not words.startswith("<"), words
+
+
+@each
+def test_metadata(path: Path) -> None:
+    notebook = read(path)
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    assert notebook["metadata"]["kernelspec"]["name"] == "python3"
+    assert notebook["metadata"]["phasebit"]["tier"] in TIERS
+    assert "widgets" not in notebook["metadata"]
+    ids = [cell["id"] for cell in notebook["cells"]]
+    assert len(set(ids)) == len(ids)
+
+
+@each
+def test_a_chapter_has_its_parts(path: Path) -> None:
+    text = prose(path)
+    lines = text.splitlines()
+    assert lines[0].startswith("# ")
+    title_number = re.match(r"# (\d+)", lines[0])
+    assert title_number is None or int(title_number[1]) == int(path.stem.split("_")[0])
+    assert "*After this chapter you can:" in text
+    headings = [line for line in lines if line.startswith("## ")]
+    assert headings[0].startswith("## A question")
+    assert any(line.startswith("## What carries over") for line in headings)
+    assert "{exercise" in text and "{solution" in text
+    assert "*Sources*" in text and "{cite" in text.partition("*Sources*")[2]
+
+
+@each
+def test_prose_names_no_path_and_loads_nothing(path: Path) -> None:
+    text = prose(path)
+    assert not MACHINE_PATH.search(text), MACHINE_PATH.search(text)
+    assert not re.search(r"<(script|iframe|img|link)\b|src=[\"']https?:", text)

@@ -1,0 +1,83 @@
+"""The book's kernels: they compile everywhere they must, and the harness sees every mistake."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from phasebit import files, machine, process, toolchain
+from tests.kernels.mistakes import MISTAKES, planted, source
+
+KERNELS = sorted(path.stem for path in files.kernels().glob("*.cu"))
+needs_gpu = pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
+
+
+def run(text: str, *args: str) -> process.Finished:
+    return process.run([toolchain.build(text).program, *args], timeout=60)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_every_mistake_fits_its_kernel(name: str) -> None:
+    assert planted(name) != source(MISTAKES[name][0])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_kernel_file_holds_one_idea(kernel: str) -> None:
+    lines = source(kernel).splitlines()
+    assert lines[0].startswith("// ") and lines[-1] == '#include "harness.cuh"'
+    assert len(lines) <= 150 and max(map(len, lines)) <= 100
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_compiles_without_spills_or_warnings(kernel: str, target: str) -> None:
+    build = toolchain.build(files.kernels() / f"{kernel}.cu", target=target)
+    assert build.warnings == ""
+    assert [use.kernel for use in build.resources] == ["matmul"]
+    assert not build.resources[0].spills
+
+
+@pytest.mark.nvcc
+def test_depth_must_be_whole_tiles() -> None:
+    for kernel in KERNELS:
+        with pytest.raises(toolchain.CompileError, match="whole tiles"):
+            toolchain.build(source(kernel).replace("K = 4096", "K = 4095"))
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("depth", [32, 64, 96, 1024, 4096])  # 1, 2, 3, 32 and 128 tiles
+def test_right_at_every_depth(kernel: str, depth: int) -> None:
+    done = run(source(kernel).replace("K = 4096", f"K = {depth}"), "--repeats", "50")
+    assert done.ok, done.stdout + done.stderr
+    plain = [line for line in done.stdout.splitlines() if not line.startswith("⏱")]
+    assert len(plain) == 2 and all(line.startswith("matmul: OK") for line in plain)
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_harness_sees_the_mistake(name: str) -> None:
+    done = run(planted(name), "--seed", "1")
+    assert not done.ok and not done.stopped
+    assert re.search(MISTAKES[name][3], done.stderr)
+    assert "OK, exact" not in done.stdout
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck"])
+def test_clean_under_compute_sanitizer(kernel: str, tool: str) -> None:
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        pytest.skip("compute-sanitizer is not installed")
+    text = source(kernel).replace("K = 4096", "K = 128")
+    program = toolchain.build(text).program
+    done = process.run([sanitizer, "--tool", tool, program, "--repeats", "50"], timeout=300)
+    assert done.ok, done.stdout + done.stderr
+    assert re.search(r"(ERROR SUMMARY: 0 errors|0 hazards displayed \(0 errors)", done.stdout)

@@ -1,0 +1,85 @@
+"""Wrong parameters are refused in one sentence that names the thing, the value, the remedy."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasebit.pipeline import Doing, Pipeline, Slot, State, simulate
+
+GOOD = {"producers": 4, "consumers": 6, "slots": 6, "produce": 5, "consume": 3}
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "sentence"),
+    [
+        ({"producers": 0}, ValueError, "producers is 0: give at least 1"),
+        ({"consumers": 0}, ValueError, "consumers is 0: give at least 1"),
+        ({"slots": 0}, ValueError, "slots is 0: give at least 1"),
+        ({"slots": -2}, ValueError, "slots is -2: give at least 1"),
+        ({"produce": -5}, ValueError, "produce is -5: give at least 1"),
+        ({"produce": 0}, ValueError, "produce is 0: give at least 1"),
+        ({"consume": 0}, ValueError, "consume is 0: give at least 1"),
+        ({"consume": [3, -1]}, ValueError, "consume[1] is -1: give at least 1"),
+        ({"consume": [3, 2.5]}, TypeError, "consume[1] is 2.5: give a whole number"),
+        ({"consume": []}, ValueError, "consume is an empty sequence: give at least one latency"),
+        ({"consume": "3"}, TypeError, "consume is '3': give a whole number of at least 1"),
+        ({"see_full": -1}, ValueError, "see_full is -1: give at least 0"),
+        ({"see_empty": -1}, ValueError, "see_empty is -1: give at least 0"),
+        ({"producers": 2.0}, TypeError, "producers is 2.0: give a whole number of at least 1"),
+        ({"producers": True}, TypeError, "producers is True: give a whole number"),
+        ({"slots": None}, TypeError, "slots is None: give a whole number"),
+        ({"order": "lifo"}, ValueError, "order is 'lifo': give 'ring' or 'any'"),
+    ],
+    ids=str,
+)
+def test_a_wrong_parameter_is_refused_in_a_sentence(change, error, sentence) -> None:
+    with pytest.raises(error) as caught:
+        Pipeline(**{**GOOD, **change})
+    assert str(caught.value).startswith(sentence)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("producers", [10, 12])
+def test_more_producers_than_workers_are_refused(producers) -> None:
+    with pytest.raises(ValueError, match=f"producers is {producers} of 10 workers.*at most 9"):
+        Pipeline.of_workers(10, producers=producers, slots=6, produce=5, consume=3)
+
+
+def test_one_worker_cannot_do_both() -> None:
+    with pytest.raises(ValueError, match="workers is 1: give at least 2"):
+        Pipeline.of_workers(1, producers=1, slots=6, produce=5, consume=3)
+
+
+def test_ten_workers_of_which_four_produce() -> None:
+    assert Pipeline.of_workers(10, producers=4, slots=6, produce=5, consume=3) == Pipeline(**GOOD)
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_no_jobs_are_refused(jobs) -> None:
+    with pytest.raises(ValueError, match=f"jobs is {jobs}: give at least 1"):
+        simulate(Pipeline(**GOOD), jobs)
+
+
+@pytest.mark.parametrize("jobs", [2.0, True, "20"])
+def test_jobs_that_are_no_number_are_refused(jobs) -> None:
+    with pytest.raises(TypeError, match=r"jobs is .*: give a whole number"):
+        simulate(Pipeline(**GOOD), jobs)
+
+
+def test_an_unknown_way_to_simulate_is_refused() -> None:
+    with pytest.raises(ValueError, match="by is 'magic': give 'events' or 'clocks'"):
+        simulate(Pipeline(**GOOD), 1, by="magic")
+
+
+def test_initial_state() -> None:
+    state = State(Pipeline(**GOOD), 20)
+    assert {w.doing for w in state.producers + state.consumers} == {Doing.FREE}
+    assert {s.state for s in state.slots} == {Slot.EMPTY}
+    assert (state.clock, state.started, state.claimed, state.consumed) == (0, 0, 0, 0)
+
+
+def test_latencies_repeat() -> None:
+    pipeline = Pipeline(1, 1, 2, [1, 2, 3], 4)
+    assert [pipeline.produce_of(job) for job in range(7)] == [1, 2, 3, 1, 2, 3, 1]
+    assert pipeline.consume_of(5) == 4
+    assert hash(pipeline) == hash(Pipeline(1, 1, 2, (1, 2, 3), 4))

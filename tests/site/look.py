@@ -1,0 +1,154 @@
+"""Look at one page as a reader's browser shows it, and say what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from playwright.sync_api import Browser, Page
+
+FLAGS = tuple(
+    f"--{flag}"
+    for flag in (
+        "no-sandbox",
+        "disable-gpu",
+        "disable-quic",
+        "no-first-run",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+    )
+)
+
+THEMES = ("light", "dark")
+WIDTHS = {"desktop": 1280, "phone": 390}
+
+LEAST_CONTRAST = 4.5  # WCAG 2.2, success criterion 1.4.3, text of ordinary size
+
+OVERFLOW = """() => {
+  const wide = document.documentElement.scrollWidth - innerWidth;
+  if (wide <= 0) return [];
+  const scrolls = (node) => {
+    for (let up = node.parentElement; up && up !== document.body; up = up.parentElement)
+      if (getComputedStyle(up).overflowX !== 'visible') return true;
+    return false;
+  };
+  const guilty = [...document.body.querySelectorAll('*')]
+    .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e))
+    .map((e) => e.tagName.toLowerCase() + '.' + (e.getAttribute('class') ?? ''));
+  return [`the page is ${wide} px wider than the screen: ${guilty.slice(0, 3).join(', ')}`];
+}"""
+
+PICTURES = """() => [...document.images]
+  .filter((e) => e.complete && e.naturalWidth === 0 && getComputedStyle(e).display !== 'none')
+  .map((e) => `missing picture: ${e.getAttribute('src')}`)
+  .concat([...document.images].filter((e) => !e.hasAttribute('alt'))
+    .map((e) => `picture without words: ${e.getAttribute('src')}`))
+  .concat([...document.querySelectorAll('.bd-article svg[role=img], .pb-picture svg')]
+    .filter((e) => !e.querySelector('title') || e.getBoundingClientRect().width < 20)
+    .map((e) => `svg without a title or without a size: ${e.outerHTML.slice(0, 80)}`))"""
+
+DOUBLE_IDS = """() => {
+  const seen = new Set(), twice = new Set();
+  for (const e of document.querySelectorAll('.bd-article [id]'))
+    (seen.has(e.id) ? twice : seen).add(e.id);
+  return [...twice].map((id) => `the id ${id} stands twice`);
+}"""
+
+# The contrast of each letter in a picture with what is painted right behind it: the
+# last filled shape before it that covers the middle of the text, else the page.
+CONTRAST = """(least) => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgb = (css) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = css; canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+    return [r, g, b, a / 255];
+  };
+  const over = (top, below, opacity = 1) =>
+    [0, 1, 2].map((i) => top[i] * top[3] * opacity + below[i] * (1 - top[3] * opacity));
+  const light = (c) => {
+    const [r, g, b] = c.map((v) => v / 255)
+      .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const page = (node) => {
+    for (let up = node; up; up = up.parentElement) {
+      const colour = rgb(getComputedStyle(up).backgroundColor);
+      if (colour[3] > 0.99) return colour;
+    }
+    return [255, 255, 255, 1];
+  };
+  const wrong = [];
+  for (const svg of document.querySelectorAll('.bd-article svg')) {
+    const shapes = [...svg.querySelectorAll('path, rect, circle, polygon, ellipse, text')];
+    for (const [index, text] of shapes.entries()) {
+      if (text.tagName !== 'text' || !text.textContent.trim() || text.closest('defs')) continue;
+      const box = text.getBoundingClientRect();
+      const middle = new DOMPoint(box.x + box.width / 2, box.y + box.height / 2);
+      let behind = page(svg);
+      for (const shape of shapes.slice(0, index)) {
+        if (shape.tagName === 'text' || shape.closest('defs')) continue;
+        const style = getComputedStyle(shape);
+        if (style.fill === 'none' || style.fill.startsWith('url')) continue;
+        const matrix = shape.getScreenCTM();
+        if (matrix && shape.isPointInFill(middle.matrixTransform(matrix.inverse())))
+          behind = [...over(rgb(style.fill), behind, style.fillOpacity * style.opacity), 1];
+      }
+      const style = getComputedStyle(text);
+      const ink = over(rgb(style.fill), behind, style.fillOpacity * style.opacity);
+      const [a, b] = [light(ink), light(behind.slice(0, 3))].sort((x, y) => y - x);
+      const contrast = (a + 0.05) / (b + 0.05);
+      if (contrast < least)
+        wrong.push(`contrast ${contrast.toFixed(2)} of "${text.textContent.trim().slice(0, 30)}"`);
+    }
+  }
+  return [...new Set(wrong)].slice(0, 8);
+}"""
+
+
+@dataclass
+class Watch:
+    """What a page did while it was looked at: its requests and its complaints."""
+
+    base: str
+    wrong: list[str] = field(default_factory=list)
+
+    def attach(self, page: Page) -> None:
+        """Note console errors and failed requests; refuse requests to any other host."""
+        page.on("console", lambda m: m.type == "error" and self.wrong.append(f"console: {m.text}"))
+        page.on("pageerror", lambda e: self.wrong.append(f"script: {e}"))
+        page.on(
+            "response",
+            lambda r: r.status >= 400 and self.wrong.append(f"{r.status} for {r.url}"),
+        )
+        page.route("**/*", self._route)
+
+    def _route(self, route) -> None:  # type: ignore[no-untyped-def]
+        url = route.request.url
+        if url.startswith((self.base, "data:", "blob:")):
+            route.continue_()
+        else:
+            self.wrong.append(f"request to another host: {url}")
+            route.abort()
+
+
+def look(browser: Browser, base: str, path: str) -> list[str]:
+    """What is wrong with a page of the site at ``base``: light and dark, desktop and phone."""
+    page = browser.new_page(color_scheme="light")
+    try:
+        watch = Watch(base)
+        watch.attach(page)
+        page.goto(base + path, wait_until="load")
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        page.wait_for_load_state("networkidle")
+        wrong = page.evaluate(PICTURES) + page.evaluate(DOUBLE_IDS)
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            for device, width in WIDTHS.items():
+                page.set_viewport_size({"width": width, "height": 900})
+                found = page.evaluate(OVERFLOW)
+                if device == "desktop":  # colours do not depend on the width
+                    found += page.evaluate(CONTRAST, LEAST_CONTRAST)
+                wrong += [f"{theme}, {device}: {one}" for one in found]
+        return watch.wrong + wrong
+    finally:
+        page.close()

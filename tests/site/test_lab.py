@@ -1,0 +1,111 @@
+"""The in-page lab, driven as a reader would."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import HTML
+
+PAGES = [
+    path.relative_to(HTML).as_posix()
+    for path in sorted(HTML.glob("book/**/*.html"))
+    if "phasebit-lab" in path.read_text(encoding="utf-8")
+]
+LOAD = 90_000  # ms; Python starts in a few seconds on an idle machine
+
+pytestmark = pytest.mark.site
+
+
+def test_part_one_has_labs() -> None:
+    assert [page for page in PAGES if "part1_pipelines" in page]
+
+
+@pytest.fixture
+def lab(browser, site, request):
+    """A started lab, with everything the page complained about."""
+    from .look import Watch
+
+    tab = browser.new_page()
+    watch = Watch(site)
+    watch.attach(tab)
+    tab.goto(site + request.param)
+    tab.wait_for_load_state("networkidle")
+    asked = []
+    tab.on("request", lambda r: asked.append(r.url))
+    assert not asked, "nothing is loaded before the reader asks"
+    box = tab.locator(".phasebit-lab").first
+    box.get_by_role("button", name="Start the lab").press("Enter")  # by keyboard
+    box.locator("svg.phasebit-timeline").wait_for(timeout=LOAD)
+    assert any("pyodide.asm.wasm" in url for url in asked)
+    yield box
+    assert watch.wrong == []
+    tab.close()
+
+
+def numbers(box) -> str:
+    return box.locator(".pb-lab-numbers").inner_text()
+
+
+def picture(box) -> str:
+    return box.locator(".pb-picture").inner_html()
+
+
+@pytest.mark.parametrize("lab", PAGES[:1], indirect=True)
+def test_a_reader_changes_numbers_and_sees_the_timeline_move(lab) -> None:
+    from phasebit.pipeline import Pipeline, simulate
+
+    fields = {
+        name: int(lab.locator(f"input[name={name}]").input_value())
+        for name in (
+            "producers",
+            "consumers",
+            "slots",
+            "produce",
+            "consume",
+            "see_full",
+            "see_empty",
+        )
+    }
+    jobs = int(lab.locator("input[name=jobs]").input_value())
+    expected = simulate(Pipeline(**fields), jobs=jobs)
+    assert numbers(lab).startswith(f"{jobs} jobs in {expected.clocks} clocks")
+    rows = lab.locator("svg text", has_text="slot ").count()
+    assert rows == fields["slots"]
+    before = picture(lab)
+
+    lab.locator("input[name=slots]").fill("2")  # one change: the timeline follows
+    expected = simulate(Pipeline(**{**fields, "slots": 2}), jobs=jobs)
+    assert numbers(lab).startswith(f"{jobs} jobs in {expected.clocks} clocks")
+    assert picture(lab) != before
+    assert lab.locator("svg text", has_text="slot ").count() == 2
+    assert "set by the slots" in numbers(lab)
+
+
+@pytest.mark.parametrize("lab", PAGES[:1], indirect=True)
+def test_a_wrong_parameter_is_refused_in_the_packages_own_words(lab) -> None:
+    from phasebit.pipeline import Pipeline
+
+    before = picture(lab)
+    lab.locator("input[name=slots]").fill("0")
+    with pytest.raises(ValueError) as refusal:
+        Pipeline(producers=1, consumers=1, slots=0, produce=1, consume=1)
+    alert = lab.get_by_role("alert")
+    assert alert.inner_text() == str(refusal.value)
+    assert lab.locator("input[name=slots]").get_attribute("aria-invalid") == "true"
+    assert picture(lab) == before, "the last good run stays"
+    lab.locator("input[name=produce]").fill("")
+    assert "slots" in alert.inner_text() or "produce" in alert.inner_text()
+    lab.locator("input[name=produce]").fill("4")
+    lab.locator("input[name=slots]").fill("3")
+    assert alert.inner_text() == ""
+    assert picture(lab) != before
+
+
+@pytest.mark.parametrize("page", PAGES[:1])
+def test_opened_as_a_file_the_lab_says_what_to_do(browser, page) -> None:
+    tab = browser.new_page()
+    tab.goto((HTML / page).as_uri())
+    box = tab.locator(".phasebit-lab").first
+    assert "make serve" in box.inner_text()
+    assert box.get_by_role("button").count() == 0
+    tab.close()

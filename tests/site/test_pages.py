@@ -1,0 +1,100 @@
+"""Every page, light and dark, at desktop and phone width."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import HTML
+
+PAGES = sorted(
+    path.relative_to(HTML).as_posix()
+    for path in HTML.glob("**/*.html")
+    if "_static" not in path.parts and path != HTML / "index.html"  # a redirection
+)
+CHAPTERS = [page for page in PAGES if page.startswith("book/part")]
+
+pytestmark = pytest.mark.site
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_is_wrong(browser, site, page) -> None:
+    from .look import look
+
+    assert look(browser, site, page) == []
+
+
+def test_the_pages_are_all_there() -> None:
+    assert len(CHAPTERS) >= 4
+    assert {"book/intro.html", "book/how_to_read.html", "genindex.html", "search.html"} < {*PAGES}
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_a_chapter_opens_in_colab_and_downloads_as_a_notebook(browser, site, page) -> None:
+    from tests.book.notebooks import address
+
+    tab = browser.new_page()
+    tab.goto(site + page)
+    notebook = page.removesuffix(".html") + ".ipynb"
+    colab = tab.locator("a[href*='colab.research.google.com']").first.get_attribute("href")
+    owner_and_name = address().removeprefix("https://github.com/")
+    assert (
+        colab == f"https://colab.research.google.com/github/{owner_and_name}/blob/main/{notebook}"
+    )
+    source = tab.locator("a.btn-download-source-button").first
+    answer = tab.request.get(source.evaluate("a => a.href"))
+    assert answer.ok and answer.json()["nbformat"] == 4
+    tab.close()
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_a_chapter_says_its_tier_and_leads_on(browser, site, page) -> None:
+    tab = browser.new_page()
+    tab.goto(site + page)
+    assert tab.locator(".pb-tier").inner_text().startswith("Runs on")
+    assert tab.locator("a.left-prev").count() == 1
+    assert tab.locator("a.right-next").count() == 1
+    number = str(int(page.rpartition("/")[2].split("_")[0]))
+    assert tab.locator("article h1").inner_text().startswith(number)
+    tab.close()
+
+
+def test_formulas_are_set_by_the_vendored_mathjax(browser, site) -> None:
+    tab = browser.new_page()
+    for page in PAGES:
+        if "math notranslate" in (HTML / page).read_text(encoding="utf-8"):
+            tab.goto(site + page)
+            tab.wait_for_selector("mjx-container", timeout=20_000)
+            assert tab.evaluate("MathJax.version").startswith("3.")
+            break
+    else:
+        pytest.skip("no page has a formula yet")
+    tab.close()
+
+
+def test_the_theme_can_be_switched_and_pictures_follow(browser, site) -> None:
+    tab = browser.new_context(color_scheme="light").new_page()
+    tab.goto(site + "book/intro.html")
+    colour = "getComputedStyle(document.querySelector('.pb-picture text')).fill"
+    before = tab.evaluate(colour)
+    for _ in range(3):  # light, dark, as the system
+        tab.locator("button.theme-switch-button:visible").first.click()
+        if tab.evaluate("document.documentElement.dataset.theme") == "dark":
+            break
+    assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert tab.evaluate(colour) != before
+    tab.context.close()
+
+
+def test_search_finds_a_word_of_the_glossary(browser, site) -> None:
+    tab = browser.new_page()
+    tab.goto(site + "search.html?q=interleaving")
+    tab.wait_for_selector("#search-results li a")
+    assert tab.locator("#search-results li a[href*='glossary']").count() >= 1
+    tab.close()
+
+
+def test_the_index_lists_terms(browser, site) -> None:
+    tab = browser.new_page()
+    tab.goto(site + "genindex.html")
+    assert tab.get_by_role("link", name="phase bit").count() >= 1
+    tab.close()

@@ -1,0 +1,110 @@
+"""Plots are pictures of the page and sentences of numbers."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from fractions import Fraction
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from phasebit.draw import curves, heatmap
+
+TEXT = "{http://www.w3.org/2000/svg}text"
+
+
+def a_heatmap(**change):
+    given = {
+        "values": [[Fraction(1, 3), 0.5], [2, 4]],
+        "rows": ["a", "b"],
+        "columns": [1, 2],
+        "row_label": "row",
+        "column_label": "column",
+        "title": "A grid",
+        "outline": {(1, 1)},
+        "outline_means": "the largest",
+    }
+    return heatmap(**{**given, **change})
+
+
+def some_curves(**change):
+    given = {
+        "x": [1, 2, 3],
+        "series": {"up": [1, 2, 3], "down": [3, 2, 1]},
+        "x_label": "slots",
+        "y_label": "rate",
+        "title": "Two lines",
+        "notes": [(2, 2, "they cross")],
+    }
+    return curves(**{**given, **change})
+
+
+PICTURES = pytest.mark.parametrize("picture", [a_heatmap, some_curves])
+
+
+def words(picture) -> list[str]:
+    return [e.text for e in ET.fromstring(picture.svg).iter(TEXT)]
+
+
+@PICTURES
+def test_svg_is_well_formed_themed_and_the_same_each_time(picture) -> None:
+    one, other = picture(), picture()
+    assert one == other
+    root = ET.fromstring(one.svg)
+    assert root.get("role") == "img"
+    assert root[0].text == one.alt
+    assert "<style" not in one.svg and "<metadata" not in one.svg and "DejaVu" not in one.svg
+    bare = re.sub(r"var\([^;\"]*", "", one.svg)
+    assert not re.findall(r"[:\s](#[0-9a-f]{6})\b", bare)
+
+
+@PICTURES
+def test_the_same_content_stands_in_the_mimebundle(picture) -> None:
+    bundle = picture()._repr_mimebundle_()
+    assert bundle == {"image/svg+xml": picture().svg, "text/plain": str(picture())}
+
+
+def test_a_heatmap_says_its_values() -> None:
+    assert str(a_heatmap()) == (
+        "A grid. From left to right, column 1, 2 (* the largest).\n"
+        "row a: 0.33 0.50\n"
+        "row b: 2.00 4.00*"
+    )
+    assert {"0.33", "0.50", "2.00", "4.00", "Framed: the largest.", "A grid"} <= set(
+        words(a_heatmap())
+    )
+
+
+def test_curves_say_their_values_and_are_named() -> None:
+    assert str(some_curves()) == (
+        "Two lines. rate, from left to right at slots 1, 2, 3.\n"
+        "up: 1.00 2.00 3.00\n"
+        "down: 3.00 2.00 1.00"
+    )
+    assert {"up", "down", "they cross", "slots", "rate"} <= set(words(some_curves()))
+
+
+def test_a_change_of_a_value_changes_the_sentence() -> None:
+    assert str(a_heatmap(values=[[Fraction(1, 3), 0.5], [2, 5]])) != str(a_heatmap())
+
+
+def test_one_value_everywhere_is_drawn() -> None:
+    ET.fromstring(a_heatmap(values=[[1, 1], [1, 1]]).svg)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: a_heatmap(values=[[1, 2]]), "values has the shape 1 by .*: give 2 rows of 2"),
+        (lambda: some_curves(series={"up": [1]}), "series 'up' has 1 values: give 3"),
+        (
+            lambda: some_curves(series={str(n): [1, 2, 3] for n in range(7)}),
+            "series has 7 curves: give at most 6",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(make, sentence) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make()

@@ -1,0 +1,184 @@
+"""The drawing says everything twice, the same way each time, on white and on black."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phasebit.palette import COLOURS
+from phasebit.pipeline import Pipeline, simulate
+from phasebit.timeline import SPARE, STYLES, Mark, Span, Timeline, number, ticks
+
+RUN = simulate(Pipeline(4, 6, 6, 5, 3), 20).timeline
+
+
+def two(**change) -> Timeline:
+    given = {
+        "rows": ["warp 0", "warp 1"],
+        "spans": [
+            Span("warp 0", 0, 4, "produce", "7"),
+            Span("warp 1", 0, 4, "wait"),
+            Span("warp 1", 4, 6, "consume", "7"),
+        ],
+    }
+    return Timeline(**{**given, **change})
+
+
+def test_text_drawing() -> None:
+    assert str(two(title="one hand-off")) == (
+        "one hand-off\n"
+        "clock   0    5\n"
+        "warp 0  7###\n"
+        "warp 1  ....7=\n"
+        "# produce  = consume  . wait"
+    )
+
+
+def test_text_drawing_of_marks_and_units() -> None:
+    text = str(two(unit="cycles", marks=[Mark("warp 1", 4, "sees full")], legend={"wait": "idle"}))
+    assert "cycles 4, warp 1: sees full" in text
+    assert text.splitlines()[0].startswith("cycles  0")
+    assert ". idle" in text
+
+
+def test_a_wide_run_is_wrapped_and_complete() -> None:
+    spans = [Span("w", 10 * k, 10 * k + 6, "produce", str(k)) for k in range(30)]
+    text = str(Timeline(["w"], spans))
+    assert [int(n) for n in re.findall(r"(\d+)#", text)] == list(range(30))
+    assert max(map(len, text.splitlines())) <= 90
+
+
+def test_a_very_wide_run_is_scaled_and_says_so() -> None:
+    text = str(Timeline(["w"], [Span("w", 100 * k, 100 * k + 60, "produce") for k in range(30)]))
+    assert text.splitlines()[-1] == "(one column is 37 clock; spans: produce 30)"
+
+
+def test_times_that_are_no_whole_numbers_are_scaled() -> None:
+    text = str(Timeline(["w"], [Span("w", 0.25, 7.75, "produce", "a")], unit="µs"))
+    assert "one column is 0.09 µs" in text
+
+
+def test_down_text() -> None:
+    t = Timeline(
+        ["producer", "consumer"],
+        [Span("producer", 0, 1, "produce", "write"), Span("consumer", 1, 2, "bad", "read")],
+        [Mark("consumer", 1, "too early")], unit="step", down=True,
+    )
+    assert str(t) == (
+        "step  producer  consumer\n"
+        "0     # write\n"
+        "1               ! read\n"
+        "step 1, consumer: too early\n"
+        "# produce  ! bad"
+    )
+    root = ET.fromstring(t.svg())
+    words = {e.text for e in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"write", "read", "producer", "consumer", "step 1, consumer: too early"} <= words
+
+
+@pytest.mark.parametrize("timeline", [RUN, two(), two(down=True), Timeline([], [])], ids=str)
+def test_svg_is_well_formed_and_has_a_title(timeline) -> None:
+    root = ET.fromstring(timeline.svg())
+    assert root.get("role") == "img"
+    assert root[0].tag.endswith("title") and len(root[0].text) > 10
+    assert timeline.svg() == timeline.svg()
+
+
+def test_svg_has_no_fixed_colour_but_as_a_fallback() -> None:
+    bare = re.sub(r"var\((?:[^()]|\([^()]*(?:\([^()]*\))*[^()]*\))*\)", "", RUN.svg())
+    assert not re.findall(r"#[0-9a-f]{3,6}", bare.replace("fill:#fff", ""))
+    assert "<style" not in RUN.svg() and " id=" not in RUN.svg()
+
+
+def test_svg_shows_units_and_every_label() -> None:
+    svg = RUN.svg()
+    words = [e.text for e in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert "clock" in words and "producer 0" in words and "hand-off" in words
+    for job in range(20):  # a producer, a consumer and twice a slot (and perhaps the axis)
+        assert words.count(str(job)) >= 4
+
+
+def test_svg_escapes() -> None:
+    t = two(title="a < b & c", rows=["warp 0", "warp 1"], legend={"wait": "<idle>"})
+    assert ET.fromstring(t.svg())[0].text.startswith("a < b & c")
+
+
+def test_mimebundle() -> None:
+    bundle = RUN._repr_mimebundle_()
+    assert set(bundle) == {"image/svg+xml", "text/plain"}
+    assert bundle["text/plain"] == str(RUN)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"spans": [Span("warp 9", 0, 1, "wait")]}, "row 'warp 9' of a span or mark is not in"),
+        ({"marks": [Mark("warp 9", 0, "x")]}, "row 'warp 9' of a span or mark is not in"),
+        ({"spans": [Span("warp 0", 2, 1, "wait")]}, "ends before it starts"),
+        ({"spans": [Span("warp 0", 0, float("nan"), "wait")]}, "has no finite time"),
+        ({"rows": ["warp 0", "warp 1", "warp 1"]}, "name a row twice"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(change, sentence) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        two(**change)
+
+
+def test_any_kind_has_a_look_of_its_own() -> None:
+    kinds = [f"kind {n}" for n in range(len(SPARE))]
+    t = Timeline(["w"], [Span("w", n, n + 1, kind) for n, kind in enumerate(kinds)])
+    assert len(set(t.styles.values())) == len(kinds)
+
+
+def test_kinds_differ_without_colour() -> None:
+    """In a text drawing by their sign; in the picture no two fixed kinds share hue and texture."""
+    every = [*STYLES.values(), *SPARE]
+    assert len({style.sign for style in every}) == len(every)
+    assert len({(s.colour, s.texture) for s in STYLES.values()}) == len(STYLES)
+    assert STYLES["produce"].texture != STYLES["consume"].texture
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    r, g, b = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+@pytest.mark.parametrize("ground", ["#ffffff", "#121212"])
+@pytest.mark.parametrize("name", COLOURS)
+def test_every_colour_reads_on_white_and_on_black(name, ground) -> None:
+    one, other = sorted([_luminance(COLOURS[name]), _luminance(ground)])
+    assert (other + 0.05) / (one + 0.05) >= 3
+
+
+@settings(deadline=None)
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(2, 20))
+def test_ticks_are_round_few_and_inside(start, length, most) -> None:
+    found = ticks(start, start + length, most)
+    assert len(found) <= most + 1
+    assert all(start - 1e-6 * length <= t <= start + length * (1 + 1e-6) for t in found)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(12, "12"), (3.5, "3.5"), (-0.25, "-0.25"), (-0.001, "0"), (0, "0"), (100, "100")],
+)
+def test_numbers_are_short(value, text) -> None:
+    assert number(value) == text
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 50), st.integers(0, 9), st.sampled_from([*STYLES, "x", "y"])),
+        max_size=20,
+    )
+)
+def test_whatever_is_drawn_is_well_formed(spans) -> None:
+    t = Timeline(["w"], [Span("w", a, a + n, kind, f"{a}&") for a, n, kind in spans])
+    ET.fromstring(t.svg())
+    str(t)
