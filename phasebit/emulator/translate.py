@@ -25,6 +25,7 @@ one index array: ``[%r5]``, ``[%r5+4]`` … differ only in where the view begins
 
 from __future__ import annotations
 
+import keyword
 import struct
 from collections import Counter
 from collections.abc import Callable
@@ -485,8 +486,10 @@ class BlockWriter:
     def result_name(self, operand: Operand) -> str:
         if isinstance(operand, Register):
             clean = "".join(c if c.isalnum() else "_" for c in operand.name).strip("_")
+            if not clean.isidentifier():  # %1 is a register, but 1 no Python name
+                clean = "r" + clean
             name = clean
-            while name in self.used or name in self.names:
+            while name in self.used or name in self.names or keyword.iskeyword(name):
                 name = self.fresh(clean)
             self.used.add(name)
             return name
