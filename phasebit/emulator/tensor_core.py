@@ -39,8 +39,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phasebit.emulator.formats import FORMATS, decode, encode
-from phasebit.emulator.numerics import fma64
+from phasebit.emulator.formats import FORMATS
+from phasebit.emulator.numerics import fma64, round32
 from phasebit.emulator.types import Array
 
 
@@ -68,6 +68,9 @@ DEVICE = "hopper"
 """The generation that the emulator speaks for: the records of the book come from an H200."""
 
 BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1}
+AT_ONCE = 32
+"""Warps computed together: their products, 2048 of f16 a warp, should stay in the CPU's cache."""
+
 LEAST = -126
 """The least exponent to which a sum is aligned: that of f32."""
 
@@ -90,6 +93,11 @@ def accumulate(
 
     This is the one place that knows how hardware rounds.
     """
+    if len(a) > AT_ONCE:
+        some = [slice(i, i + AT_ONCE) for i in range(0, len(a), AT_ONCE)]
+        return np.concatenate(
+            [accumulate(a[i], b[i], c[i], kind, result, model, step) for i in some]
+        )
     if BYTES[kind] == 1 and model.fp8_as_f16:
         return _accumulate_fp8(a, b, c, result, model)
     block = step or model.block_bytes // BYTES[kind]
@@ -130,27 +138,37 @@ def _block(a: Array, b: Array, c: Array, kind: str, result: str, fraction_bits: 
 
 def _fused_sum(a: Array, b: Array, c: Array, kind: str, result: str, fraction_bits: int) -> Array:
     """Products and accumulator aligned, truncated, added, rounded once; all finite."""
-    exponents = _exponent(a, kind)[:, :, :, None] + _exponent(b, kind)[:, None, :, :]
-    largest = np.maximum(_exponent(c, result), exponents.max(axis=2))
+    # [warps, k, n, m]: the longest extent last, where NumPy's inner loop runs
+    left = np.ascontiguousarray(a.swapaxes(1, 2))[:, :, None, :]
+    right = b[:, :, :, None]
+    addend = c.swapaxes(1, 2)
+    exponents = _exponent(left, kind) + _exponent(right, kind)
+    largest = np.maximum(_exponent(addend, result), exponents.max(axis=1))
     np.maximum(largest, LEAST, out=largest)
     # in units of the last bit kept every term is an integer below 2**28, so the sum is exact
     unit = np.ldexp(1.0, fraction_bits - largest)
-    products = a[:, :, :, None] * b[:, None, :, :]  # exact: at most 22 bits
-    products *= unit[:, :, None, :]
+    products = left * right  # exact: at most 22 bits
+    products *= unit[:, None]
     np.trunc(products, out=products)
-    total = products.sum(axis=2) + np.trunc(c * unit)
-    return _round_sum(total / unit, result)
+    total = products.sum(axis=1) + np.trunc(addend * unit)
+    return _round_sum((total / unit).swapaxes(1, 2), result)
 
 
 def _exponent(x: Array, kind: str) -> Array:
     """The exponent of each number, not below that of subnormals; of zero, far below all others."""
-    exponent = np.maximum(np.frexp(x)[1] - 1, 1 - FORMATS[kind].bias)
-    return np.where(x == 0, -1000, exponent)
+    least = 1 - FORMATS[kind].bias
+    exponent: Array = np.maximum(np.frexp(x)[1] - 1, least).astype(np.int16)
+    exponent[x == 0] = -1000
+    return exponent
 
 
 def _round_sum(total: Array, result: str) -> Array:
-    """f16 to nearest, f32 towards zero; but what is too large for it becomes infinite."""
-    rounded = decode(result, encode(result, total, "rn" if result == "f16" else "rz"))
+    """f16 to nearest even, f32 towards zero; but what is too large for it becomes infinite."""
+    with np.errstate(over="ignore"):
+        if result == "f16":
+            rounded = total.astype(np.float16).astype(np.float64)
+        else:
+            rounded = round32(total, "rz").astype(np.float64)
     too_large = np.abs(total) >= 2.0 ** (FORMATS[result].bias + 1)
     return np.where(too_large, np.copysign(np.inf, total), rounded + 0.0)  # no -0
 
