@@ -25,6 +25,7 @@ one index array: ``[%r5]``, ``[%r5+4]`` … differ only in where the view begins
 
 from __future__ import annotations
 
+import functools
 import keyword
 import struct
 from collections import Counter
@@ -471,6 +472,11 @@ class BlockWriter:
                 self.assign_any(item, name, form, instruction)
             return
         targets = [result.first, result.second] if isinstance(result, Pair) else [result]
+        if len(targets) > len(kinds) and "both" in entry.parameters:  # p|q: also the opposite
+            call = call.replace(function, self.bind(
+                function + "_both", functools.partial(chosen_function, both=True)
+            ), 1)  # fmt: skip
+            kinds = kinds * 2
         if len(targets) > len(kinds):
             raise PtxError(f"{instruction.opcode} has one result: {instruction.text}", instruction.line)
         names = [self.result_name(target) for target in targets]
