@@ -28,6 +28,7 @@ _HOME: dict[str, str] = {
     "walk": "phasebit.pipeline.interleaving",
     "compile": "phasebit.modules",
     "Module": "phasebit.modules",
+    "Hazard": "phasebit.emulator.hazards",
 }
 """Public name -> the module that defines it."""
 

@@ -9,6 +9,7 @@ The work is done by three parts that look at the same accesses:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,11 @@ class Hazard:
     line: int
     source: str
 
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """Lines of the CUDA source: of the access that noticed, and of the one it conflicts with."""
+        return tuple(int(n) for n in re.findall(r"at PTX line \d+ \([^()]*:(\d+)\)", self.message))
+
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}"
 
@@ -72,9 +78,7 @@ class Findings:
         self.seen.add(key)
         instruction = self.instruction(access)
         line = instruction.line if instruction else 0
-        source = (
-            str(instruction.location.own) if instruction and instruction.location else ""
-        )
+        source = str(instruction.location.own) if instruction and instruction.location else ""
         self.hazards.append(Hazard(kind, message, line, source))
 
 
@@ -166,9 +170,9 @@ class Checker:
         self, g: Group, position: Value, accesses: Any, plan: _Plan, space: str, op: str
     ) -> None:
         requests = plan.requests
-        if space == "shared" and op == "load" and plan.merged != requests:
-            if not np.any(np.asarray(position) & 15):
-                requests = plan.merged
+        joined = space == "shared" and op == "load" and plan.merged != requests
+        if joined and not np.any(np.asarray(position) & 15):
+            requests = plan.merged
         self.traffic.count(g, position, requests, space, op)
         x = (g.spread(position) >> self.races.shift)[None, :] + plan.offsets
         strong = accesses.sem != "weak"

@@ -14,6 +14,7 @@ waits for what.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -226,10 +227,8 @@ class Machine:
         x, y, z = np.meshgrid(*(np.arange(n) for n in self.grid), indexing="ij")
         linear = (x + self.grid[0] * (y + self.grid[1] * z)).ravel()
         cx, cy, cz = (a.ravel() // c for a, c in zip((x, y, z), self.cluster, strict=True))
-        rank = (
-            x.ravel() % self.cluster[0]
-            + self.cluster[0]
-            * (y.ravel() % self.cluster[1] + self.cluster[1] * (z.ravel() % self.cluster[2]))
+        rank = x.ravel() % self.cluster[0] + self.cluster[0] * (
+            y.ravel() % self.cluster[1] + self.cluster[1] * (z.ravel() % self.cluster[2])
         )
         return linear[np.lexsort((rank, cx, cy, cz))]
 
@@ -411,7 +410,7 @@ class Machine:
                     if not self.batches and not self._something_left():
                         break
                     if not self.ready and not self._unstick():
-                        raise Deadlock(self._deadlock_report())
+                        raise self._deadlock()
         finally:
             for batch in self.batches:
                 batch.release()
@@ -514,13 +513,17 @@ class Machine:
 
     # -- reports --------------------------------------------------------------
 
-    def _deadlock_report(self) -> str:
+    def _deadlock(self) -> Deadlock:
         lines = ["deadlock: every thread waits and nothing is left that could wake one"]
+        waits = []
         for g, waiting in self.parked.items():
-            lines.append(f"  {g.batch.describe(g.lanes)} wait for {waiting.what}: {waiting.where}")
-            if waiting.explain is not None:
-                lines.append(f"    {waiting.explain()}")
-        return "\n".join(lines)
+            who, why = g.batch.describe(g.lanes), waiting.explain() if waiting.explain else ""
+            lines.append(f"  {who} wait for {waiting.what}: {waiting.where}")
+            if why:
+                lines.append(f"    {why}")
+            place = re.search(r":(\d+)\)$", waiting.where)
+            waits.append((who, waiting.what, int(place[1]) if place else 0, why))
+        return Deadlock("\n".join(lines), waits)
 
     def _out_of_steps(self, g: Group) -> None:
         raise StepLimit(

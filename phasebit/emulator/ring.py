@@ -45,7 +45,7 @@ def jobs(trace: Trace, warp: int, waits: Sequence[str], signals: Sequence[str]) 
             last = signal.at
 
 
-def ring(
+def timeline(
     trace: Trace, producer: int, consumer: int, full: Sequence[str], empty: Sequence[str]
 ) -> Timeline:
     """A picture of a ring, with one warp standing for each role.
