@@ -1,4 +1,4 @@
-"""The command line: ``python -m phasebit doctor``, ``record``, ``nvcc`` and ``run``."""
+"""The command line: ``python -m phasebit doctor``, ``record``, ``ptx``, ``nvcc`` and ``run``."""
 
 from __future__ import annotations
 

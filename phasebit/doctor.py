@@ -99,7 +99,7 @@ def examine() -> Diagnosis:
         Finding("host compiler", shutil.which("g++") or "", "install g++", needed=True),
         nvcc,
         Finding("driver", gpu.driver if gpu else "", "no NVIDIA driver answers; fine without one"),
-        Finding("GPU", _describe(gpu), "none: CUDA cells are compiled, recorded runs are shown"),
+        Finding("GPU", _describe(gpu), "none: CUDA cells run on the emulator, with recorded times"),
         Finding("ncu", shutil.which("ncu") or "", "install Nsight Compute to read counters"),
     ]
     return Diagnosis(tuple(findings), tuple(_abilities(gpu, target)))
@@ -144,6 +144,6 @@ def _abilities(gpu: machine.Gpu | None, target: str | None) -> Iterable[Ability]
         elif gpu and gpu.runs(chapter.tier):
             does = f"runs on your GPU ({gpu.name})"
         else:
-            does = f"compiles, and shows recorded results (to run it takes {chapter.tier})"
+            does = f"runs on the emulator, with recorded times (a GPU of {chapter.tier} has its own)"
         title = f"{chapter.number} {chapter.title}" if chapter.number else chapter.title
         yield Ability(title, chapter.tier, does)

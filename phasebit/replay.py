@@ -1,4 +1,4 @@
-"""What a program printed on the GPU that recorded it, for machines that cannot run it.
+"""What a program printed on the GPU that recorded it: its times, for machines without one.
 
 A run is found by its content: the program's code and the book's headers it includes, without
 comments and spacing, its compiler options and its arguments. A program that differs in one

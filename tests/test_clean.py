@@ -19,6 +19,7 @@ LAYERS = (
     {"toolchain", "replay", "chapters"},
     {"emulator"},
     {"runtime"},
+    {"devices", "gpu", "modules"},
     {"measure", "draw"},
     {"exercises", "notebook", "doctor"},
     {"__main__"},

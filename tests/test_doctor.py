@@ -44,13 +44,13 @@ def does() -> list[str]:
 
 
 def test_what_each_chapter_does(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorded = "compiles, and shows recorded results"
-    assert does() == ["runs here", recorded, recorded, recorded, recorded]
+    emulated = "runs on the emulator, with recorded times"
+    assert does() == ["runs here", emulated, emulated, emulated, emulated]
     monkeypatch.setattr(machine, "gpu", lambda: H200)
     on_gpu = "runs on your GPU"
-    assert does() == ["runs here", on_gpu, on_gpu, on_gpu, recorded]
+    assert does() == ["runs here", on_gpu, on_gpu, on_gpu, emulated]
     monkeypatch.setattr(machine, "gpu", lambda: T4)
-    assert does() == ["runs here", on_gpu, recorded, recorded, recorded]
+    assert does() == ["runs here", on_gpu, emulated, emulated, emulated]
 
 
 def test_a_machine_without_a_gpu_executes_the_book(book: Path, capsys: Any) -> None:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 
 from phasebit import files
-from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged
+from phasebit.exercises.judge import Wrong, ask, judged
 from phasebit.mbarrier import Mbarrier
 
 LINES = (
@@ -93,7 +93,7 @@ def repaired(number: int) -> str:
 
 @judged
 def missing_line(answer: int) -> str:
-    """Compile the kernel with that line and run it, or replay the recorded run of it."""
+    """Compile the kernel with that line and run it, on a GPU or on the emulator."""
     from phasebit.notebook import verdict  # needs IPython
 
     try:
@@ -101,8 +101,6 @@ def missing_line(answer: int) -> str:
     except ValueError as error:
         raise Wrong(str(error)) from error
     said = verdict(source)
-    if said.startswith("compiled, not run"):
-        raise NotAnswered
     if not said.startswith("matmul: OK"):
         raise Wrong(said)
     return said

@@ -116,7 +116,7 @@ def test_source_locations_follow_inlining() -> None:
     instruction = module.functions["k"].body[0]
     assert isinstance(instruction, Instruction) and instruction.location
     assert str(instruction.location) == "header.h:77"
-    assert str(instruction.location.outermost) == "kernel.cu:10"
+    assert str(instruction.location.own) == "kernel.cu:10"
     assert instruction.where == "PTX line 9 (kernel.cu:10)"
 
 

@@ -34,7 +34,7 @@ def abilities(tier: str, has_lab: bool) -> dict[str, str]:
     """Column -> what a chapter of this tier does there: one word.
 
     >>> abilities("sm_75", False)["cpu"]
-    'recorded'
+    'emulator'
     """
     need = TIERS.index(tier)
     words = {"browser": "lab" if has_lab else "read"}
@@ -42,7 +42,7 @@ def abilities(tier: str, has_lab: bool) -> dict[str, str]:
         runs = TIERS.index(column) >= need
         if tier.endswith("a"):  # code for one generation runs on no other
             runs = column == tier
-        words[column] = "runs" if runs else "recorded"
+        words[column] = "runs" if runs else "emulator"
     return words
 
 
@@ -53,8 +53,8 @@ def says(tier: str, has_lab: bool) -> str:
     else:
         newer = "" if tier.endswith("a") else " or newer"
         line = (
-            f"Runs on an NVIDIA GPU of {tier}{newer}. Without one, its CUDA cells compile, "
-            "and what they printed on a GPU is shown as recorded."
+            f"Runs on an NVIDIA GPU of {tier}{newer}. Without one, its CUDA cells run on the "
+            "emulator, and their times are those recorded on a GPU."
         )
     return line + (" In this page: a lab that runs in your browser." if has_lab else "")
 
