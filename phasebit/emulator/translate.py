@@ -324,6 +324,8 @@ class BlockWriter:
             return f"({inner},)"
         if kind == "a":
             return self.address(operand, instruction)
+        if kind == "u32|pred":
+            kind = "pred" if isinstance(operand, Register) and operand.type == "pred" else "u32"
         form = dtype(kind)
         if isinstance(operand, Register):
             return self.register(operand, form)
