@@ -1,14 +1,15 @@
 """The machine: blocks of threads made resident, groups of threads run one after another.
 
 The scheduler keeps a list of *ready* groups.  It runs the one that is furthest
-behind in the program (deepest call, lowest block), so that threads which took
-different ways meet again soon; after ``PATIENCE`` blocks it takes the one that
-has waited longest, so that no spinning loop can starve the rest.  A group that
-must wait is *parked* with the reason, and whoever makes the reason go away
-wakes it.  When nothing is ready the machine looks, in this order, for
-asynchronous work to finish, a sleeper to wake, a block to start, a test that
-may answer "not yet"; if there is none, that is a deadlock, and it says who
-waits for what.
+behind in the program (deepest call, lowest block); a group that reaches the
+block where the ways of a branch meet again lets the others go first, so that
+they arrive and become one group again.  After ``PATIENCE`` blocks it takes the
+one that has waited longest, so that no spinning loop can starve the rest.  A
+group that must wait is *parked* with the reason, and whoever makes the reason go
+away wakes it.  When nothing is ready the machine looks, in this order, for
+asynchronous work to finish, a sleeper to wake, a block to start, a test that may
+answer "not yet"; if there is none, that is a deadlock, and it says who waits for
+what.
 """
 
 from __future__ import annotations
@@ -444,6 +445,12 @@ class Machine:
             if following < 0:
                 return
             g.pc = following
+            if g.rejoin and g.rejoin[-1] == following:
+                g.rejoin = g.rejoin[:-1]
+                if self.ready:
+                    g.patient = True
+                    self.make_ready(g)
+                    return
             if following <= pc:
                 budget -= 1
                 self.steps -= 1
