@@ -26,8 +26,8 @@ _HOME: dict[str, str] = {
     "Ring": "phasebit.pipeline.ring",
     "explore": "phasebit.pipeline.explore",
     "walk": "phasebit.pipeline.interleaving",
-    "compile": "phasebit.modules",
-    "Module": "phasebit.modules",
+    "compile": "phasebit.emulator.launch",
+    "Module": "phasebit.emulator.launch",
     "Hazard": "phasebit.emulator.hazards",
 }
 """Public name -> the module that defines it."""

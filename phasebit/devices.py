@@ -34,22 +34,23 @@ class Choice:
         return "gpu" if self.gpu else "emulator"
 
 
-def choose(target: str, wanted: str | None = None) -> Choice:
-    """The device for code built for ``target`` (``"sm_90a"``).
+def choose(target: str, wanted: str = "auto", *, ptx: bool = False) -> Choice:
+    """The device for code built for ``target`` (``"sm_90a"``), machine code or PTX.
 
-    ``wanted`` is one of :data:`DEVICES`; without one, ``phasebit.device`` says it. Raises
+    ``wanted`` is one of :data:`DEVICES`; ``"auto"`` follows ``phasebit.device``. Raises
     :class:`DeviceError` for another word, and for ``"gpu"`` where no GPU runs the target.
     """
-    said = "device" if wanted is not None else "phasebit.device"
-    wanted = phasebit.device if wanted is None else wanted
+    said = "device"
+    if wanted == "auto":
+        said, wanted = "phasebit.device", phasebit.device
     if wanted not in DEVICES:
         raise DeviceError(f"{said} is {wanted!r}: choose one of {', '.join(DEVICES)}")
     if wanted == "emulator":
         return Choice(None, f"{said} is 'emulator'")
     gpu = machine.gpu()
-    if gpu and gpu.executes(target):
+    if gpu and (gpu.assembles(target) if ptx else gpu.executes(target)):
         return Choice(gpu)
     why = f"{gpu.name} does not run {target}" if gpu else "no GPU here"
     if wanted == "gpu":
-        raise DeviceError(f"{said} is 'gpu', but {why}: say 'auto' or 'emulator'")
+        raise DeviceError(f"{said} is 'gpu', but: {why}; say 'auto' or 'emulator'")
     return Choice(None, why)

@@ -53,6 +53,16 @@ class Gpu:
             return (major, minor) == self.capability
         return major == self.capability[0] and minor <= self.capability[1]
 
+    def assembles(self, target: str) -> bool:
+        """Whether the driver makes machine code for this GPU from PTX of ``target``.
+
+        PTX runs on its own generation and all later ones; with the suffix ``a``, on its own only.
+        """
+        major, minor = divmod(int(target[3:].rstrip("af")), 10)
+        if target[-1] in "af":
+            return (major, minor) == self.capability
+        return (major, minor) <= self.capability
+
     @property
     def tier(self) -> str:
         """The highest tier this GPU runs."""

@@ -45,8 +45,9 @@ class BarrierSite:
         self.published: Any = None
         """What completed phases have published."""
         self.time = 0
+        """The latest moment of an arrival in the current phase."""
         self.opened = 0
-        """When the last phase was complete, by the clocks of those who arrived."""
+        """The moment at which the last phase completed."""
 
     def position(self) -> int:
         """Where the barrier lies in the buffer, in bytes."""
@@ -81,7 +82,7 @@ class BarrierSite:
             g, key, parity, dest, resume = waiter
             if self.test(g, key, parity):
                 self.grant(g, dest)
-                self.batch.machine.wake(g, resume, self.time)
+                self.batch.machine.wake(g, resume, self.opened)
             else:
                 self.waiters.append(waiter)
 
@@ -106,14 +107,9 @@ class BarrierSite:
         """Go on at once, or park until the phase completes."""
         machine = self.batch.machine
         machine.counters.add("mbarrier.waits", 1)
-        phase = self.barrier.phase if parity else key >> 24
-        what = f"phase {phase} of mbarrier {self.name}"
         if self.test(g, key, parity):
-            if self.opened > g.time:  # others ran ahead of this group's clock
-                machine.trace.run(g, g.time)
-                machine.trace.wait(g, g.time, self.opened, what)
-                g.time = self.opened
             self.grant(g, dest)
+            machine.trace.catch_up(g, self.opened, f"mbarrier {self.name}")
             return resume
         machine.counters.add("mbarrier.waits_that_blocked", 1)
         waiter = (g, key, parity, dest, resume)
@@ -124,9 +120,11 @@ class BarrierSite:
             group.write(dest, np.bool_(False))
             machine.wake(group, resume, group.time + 1)
 
+        phase = self.barrier.phase if parity else key >> 24
         return machine.park(
-            g, Waiting(what, machine.where(g), self.explain, give_up if may_fail else None)
-        )
+            g, Waiting(f"phase {phase} of mbarrier {self.name}", machine.where(g), self.explain,
+                       give_up if may_fail else None),
+        )  # fmt: skip
 
     def explain(self) -> str:
         """For a deadlock report: how far the phase is, who has arrived and who has not."""
