@@ -30,8 +30,9 @@ POOL = {"b32": 6, "b64": 3, "b16": 3, "pred": 3}
 _LONG = ("div", "rem", "sqrt", "rcp", "fns")
 """Instructions that the assembler expands into dozens: used sparingly."""
 
-_OPEN = ("abs.f32", "neg.f32", "abs.ftz.f32", "neg.ftz.f32")
-"""Instructions whose NaN the PTX ISA leaves open: the assembler has two ways to do them."""
+_FLOAT = ("f16", "bf16", "f16x2", "bf16x2", "f32", "f64")
+_OPEN = tuple(f"{op}{ftz}.{kind}" for op in ("abs", "neg") for ftz in ("", ".ftz") for kind in _FLOAT)
+"""Not in chains: the assembler folds two signs into none, and so a NaN keeps its payload."""
 
 
 @functools.cache
@@ -95,11 +96,17 @@ class Chain:
         self.use("and.b32", f"{r}, {self.pick('b32')}, {limit - 1}")
         return r
 
-    def operand(self, kind: str) -> str:
+    def operand(self, kind: str, shift: bool = False) -> str:
         """A source operand: a register of the pool, made to fit the kind's domain."""
         plain, _, domain = kind.partition(":")
         if plain == "imm":
             return domain.partition("..")[0]
+        if kind == "u32" and shift:
+            # ptxas takes a register last written by a float instruction for a float here,
+            # and shifts by 1 where it holds 1.0: an integer instruction in between prevents that
+            r = self.w.reg("b32")
+            self.use("and.b32", f"{r}, {self.pick('b32')}, {self.dice.choice((127, -1 << 16 | 63))}")
+            return r
         if ".." in domain:
             low, high = (int(x) for x in domain.split(".."))
             if self.dice.chance(30):
@@ -120,7 +127,13 @@ class Chain:
             mnemonic = self.dice.choice(list(usable))
         form = self.dice.choice(usable[mnemonic])
         sources, dests = form.operands
-        names = {f"s{i}": self.operand(k) for i, k in enumerate(sources)}
+        names: dict[str, str] = {}
+        for i, kind in enumerate(sources):
+            name = self.operand(kind, shift=mnemonic in ("shl", "shr", "shf"))
+            # min(a, a) and the like are folded to a, whose NaN then keeps its payload
+            while kind in _FLOAT and name in names.values():
+                name = self.pick(kind)
+            names[f"s{i}"] = name
         targets: list[str] = []
         for kind in dests:
             left = [r for r in self.pool[register(kind)] if r not in targets]
