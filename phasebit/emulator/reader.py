@@ -155,9 +155,9 @@ class _Reader:
                 while self.accept(","):
                     self.word()
             elif text == ".address_size":
-                self.next()
+                size = self.next()
                 if self.integer() != 64:
-                    raise self.fail("only 64-bit addresses are supported: compile with nvcc -m64")
+                    raise self.fail("only 64-bit addresses work: compile with nvcc -m64", size)
             elif text == ".file":
                 self.file()
             elif text == ".loc":
@@ -539,7 +539,7 @@ class _Reader:
         self.function.body.append(instruction)
 
     def carry(self) -> Register:
-        """The condition code's carry flag CC.CF (PTX ISA 9.7.2): one predicate register a function."""
+        """The carry flag CC.CF (PTX ISA 9.7.2): one predicate register a function."""
         scope = self.scopes[0]
         return scope.registers.get("CC.CF") or self.new_register("CC.CF", "pred", scope)
 
