@@ -1,9 +1,9 @@
 """``python -m phasebit.emulator.proof``: write, run, compare.
 
-    … gpu FOLDER       run every program on this machine's GPU; answers into FOLDER/*.npz
-    … compare FOLDER   run them here, compare with the answers in FOLDER, and report
-    … replay           the same with the answers that the repository keeps
-    … keep FOLDER      keep a sample of FOLDER's answers in the repository
+… gpu FOLDER       run every program on this machine's GPU; answers into FOLDER/*.npz
+… compare FOLDER   run them here, compare with the answers in FOLDER, and report
+… replay           the same with the answers that the repository keeps
+… keep FOLDER      keep a sample of FOLDER's answers in the repository
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from phasebit.emulator.proof import batches as plan
 from phasebit.emulator.proof import compare, gpu, records
 from phasebit.emulator.proof.batches import Batch
 from phasebit.emulator.proof.compare import Verdict
-from phasebit.emulator.proof.program import Program
+from phasebit.emulator.proof.program import Program, module
 from phasebit.emulator.reader import read
 from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.table import select
@@ -96,7 +96,7 @@ def agreed_by_entry(verdicts: list[Verdict]) -> dict[str, int]:
 
 def read_opcodes(program: Program) -> set[str]:
     """All opcodes of a program, the frame's included."""
-    functions = read(compare.module([program])).functions.values()
+    functions = read(module([program])).functions.values()
     return {i.opcode for f in functions for i in f.body if isinstance(i, Instruction)}
 
 
@@ -132,7 +132,9 @@ def report(verdicts: list[Verdict]) -> str:
     return "\n".join(lines)
 
 
-def compare_all(folder: Path, collections: tuple[str, ...], chains: int, jobs: int) -> list[Verdict]:
+def compare_all(
+    folder: Path, collections: tuple[str, ...], chains: int, jobs: int
+) -> list[Verdict]:
     """Run the proof here and compare with the answers of a folder."""
     work = list(plan.batches(collections, chains, size=40))
     with multiprocessing.Pool(jobs) as pool:

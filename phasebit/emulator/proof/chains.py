@@ -36,7 +36,9 @@ _LONG = ("div", "rem", "sqrt", "rcp", "fns")
 """Instructions that the assembler expands into dozens: used sparingly."""
 
 _FLOAT = ("f16", "bf16", "f16x2", "bf16x2", "f32", "f64")
-_OPEN = tuple(f"{op}{ftz}.{kind}" for op in ("abs", "neg") for ftz in ("", ".ftz") for kind in _FLOAT)
+_OPEN = tuple(
+    f"{op}{ftz}.{kind}" for op in ("abs", "neg") for ftz in ("", ".ftz") for kind in _FLOAT
+)
 """Not in chains: the assembler folds two signs into none, and so a NaN keeps its payload.
 
 Nor is ``set`` with a float result, which ptxas 13.0 mixes up with integers.
@@ -244,8 +246,10 @@ class Chain:
         base = "%mine" if space == "shared" else "scratch"
         stored = self.dice.choice(("b16", "b32", "b64"))
         width = {"b16": 2, "b32": 4, "b64": 8}[stored]
-        self.use(f"st.{space}.{stored}",
-                 f"[{base}+{self.dice.below(16 // width) * width}], {self.pick(stored)}")
+        self.use(
+            f"st.{space}.{stored}",
+            f"[{base}+{self.dice.below(16 // width) * width}], {self.pick(stored)}",
+        )
         kind = self.dice.choice(("u8", "s8", "u16", "s16", "b32", "s32", "f32", "b64"))
         size = {"u8": 1, "s8": 1, "u16": 2, "s16": 2, "b64": 8}.get(kind, 4)
         target = self.pick("f32" if kind == "f32" else "b32" if size < 8 else "b64")
@@ -258,8 +262,10 @@ class Chain:
         if self.dice.chance(30):
             clamp |= self.dice.choice((0x10, 0x18, 0x1C)) << 8
         by = self.small(32) if self.dice.chance(30) else str(self.dice.below(32))
-        self.use(f"shfl.sync.{how}.b32",
-                 f"{self.pick('b32')}|{self.pick('pred')}, {self.pick('b32')}, {by}, {clamp}, -1")
+        self.use(
+            f"shfl.sync.{how}.b32",
+            f"{self.pick('b32')}|{self.pick('pred')}, {self.pick('b32')}, {by}, {clamp}, -1",
+        )
 
     def vote(self) -> None:
         """A vote, a match or a reduction of the whole warp."""

@@ -206,9 +206,11 @@ def _judge_bound(program: Program, expected: Words, answer: Words) -> tuple[Trut
             x = [np.where(np.abs(v) < 2.0**-126, np.copysign(0.0, v), v) for v in x]
         true = _quiet(bound.function)(*x)
         fa = floats(half, a)
-        tiny, fraction = {"f16": (2.0**-14, 10), "bf16": (2.0**-126, 7), "f64": (2.0**-1022, 52)}.get(
-            half, (2.0**-126, 23)
-        )
+        tiny, fraction = {
+            "f16": (2.0**-14, 10),
+            "bf16": (2.0**-126, 7),
+            "f64": (2.0**-1022, 52),
+        }.get(half, (2.0**-126, 23))
         with np.errstate(all="ignore"):
             ulp = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(true), tiny))) - fraction)
             relative = _HALF_BOUNDS.get((program.bound, half), bound.relative)

@@ -60,7 +60,7 @@ class Program:
             rows = self.fill(self.lanes, dice)
         else:
             rows = [draw(kind, self.lanes, dice) for kind in self.inputs]
-        return np.array(rows or [np.zeros(self.lanes)], np.uint64)
+        return np.array(rows or [np.zeros(self.lanes, np.uint64)], np.uint64)
 
     def blank(self) -> Words:
         """Room for the answers, zeros: uint64[outputs, threads]."""

@@ -80,7 +80,6 @@ class Answers(Mapping[str, bytes]):
         i = self._index.get(program.name)
         return i is not None and int(self._texts[i]) == identity(program)
 
-
     def lanes_of(self, program: Program) -> int:
         """How many threads' answers were kept."""
         return min(int(self._lanes[self._index[program.name]]), program.lanes)
@@ -93,7 +92,7 @@ class Answers(Mapping[str, bytes]):
 def save(
     path: Path, device: str, answers: Iterable[tuple[Program, bytes]], lanes: int = 1 << 20
 ) -> int:
-    """Write answers, packed, of at most ``lanes`` threads each; returns the file's size in bytes."""
+    """Write the answers of at most ``lanes`` threads each; returns the file's size in bytes."""
     items = sorted(answers, key=lambda item: item[0].name)
     digests = [digest(data) for _, data in items]
     items = [(p, pack(p, unpack(p, data), lanes)) for p, data in items]
