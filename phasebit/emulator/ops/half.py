@@ -103,8 +103,20 @@ def fma(
     a: Value, b: Value, c: Value, *, kind: str, rounding: str = "rn", oob: bool = False,
     **options: Any,
 ) -> Value:  # fmt: skip
-    """fma: a * b + c, rounded once."""
-    return elementwise(lambda x, y, z: numerics.odd_sum(x * y, z), kind, (a, b, c), **options)
+    """fma: a * b + c, rounded once; .oob makes it 0 where a or b is the NaN 0x7ff7.
+
+    That NaN is what a tensor copy can leave for elements outside of the tensor; the
+    PTX ISA does not say which one it is, an H200 does.
+    """
+    r = elementwise(lambda x, y, z: numerics.odd_sum(x * y, z), kind, (a, b, c), **options)
+    if not oob:
+        return r
+    pieces = zip(parts(r, kind), parts(a, kind), parts(b, kind), strict=True)
+    return join([where(_outside(x) | _outside(y), np.uint16(0), p) for p, x, y in pieces], kind)
+
+
+def _outside(bits: Value) -> Value:
+    return (bits & np.uint16(0x7FFF)) == 0x7FF7
 
 
 def _signs(a: Value, kind: str, change: Callable[[Value], Value]) -> Value:

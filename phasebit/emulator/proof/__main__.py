@@ -1,60 +1,190 @@
 """``python -m phasebit.emulator.proof``: write, run, compare.
 
-    … gpu OUT        run everything on this machine's GPU, answers into OUT/*.npz
-    … check OUT      assemble everything, run nothing
-    … compare OUT    run everything here and compare with the answers in OUT
+… gpu FOLDER       run every program on this machine's GPU; answers into FOLDER/*.npz
+… compare FOLDER   run them here, compare with the answers in FOLDER, and report
+… replay           the same with the answers that the repository keeps
+… keep FOLDER      keep a sample of FOLDER's answers in the repository
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import json
+import multiprocessing
 import os
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
+from phasebit.emulator.listing import PROOF
 from phasebit.emulator.proof import batches as plan
-from phasebit.emulator.proof import gpu, records
-from phasebit.emulator.proof.program import Program
+from phasebit.emulator.proof import compare, gpu, records
+from phasebit.emulator.proof.batches import Batch
+from phasebit.emulator.proof.compare import Verdict
+from phasebit.emulator.proof.program import Program, module
+from phasebit.emulator.reader import read
+from phasebit.emulator.syntax import Instruction
+from phasebit.emulator.table import select
 
 FILE_LIMIT = 12_000_000
 """Bytes of answers in one file, before compression."""
 
+KEPT = Path(__file__).with_name("answers")
+"""Where the repository keeps a sample of the answers."""
 
-def record(folder: Path, collections: tuple[str, ...], chains: int, jobs: int, verbose: bool) -> None:
+KEPT_LANES = {"forms": 12, "machine": 12, "chains": 0}
+"""Of how many threads; the digest covers the rest."""
+
+
+def record(folder: Path, collections: tuple[str, ...], chains: int, jobs: int) -> None:
     """Run the proof on the GPU and write its answers."""
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    kept: list[tuple[Program, bytes]] = []
-    written = size = total = 0
     device = gpu.Gpu()
-    for program, answers in gpu.run(plan.batches(collections, chains), jobs, device):
-        if verbose:
-            print(program.name, file=sys.stderr)
-        kept.append((program, records.pack(program, answers)))
-        size += len(kept[-1][1])
-        total += 1
-        if size > FILE_LIMIT:
-            records.save(folder / f"{collections[0]}_{written}.npz", repr(device), kept)
-            kept, size, written = [], 0, written + 1
-    records.save(folder / f"{collections[0]}_{written}.npz", repr(device), kept)
+    total = 0
+    for collection in collections:
+        kept: list[tuple[Program, bytes]] = []
+        written = size = 0
+        for program, answers in gpu.run(plan.batches((collection,), chains), jobs, device):
+            kept.append((program, records.pack(program, answers)))
+            size += len(kept[-1][1])
+            total += 1
+            if size > FILE_LIMIT:
+                records.save(folder / f"{collection}_{written}.npz", repr(device), kept)
+                kept, size, written = [], 0, written + 1
+        records.save(folder / f"{collection}_{written}.npz", repr(device), kept)
     print(f"⏱ {total} programs on {device!r} in {time.monotonic() - begin:.0f} s")
+
+
+@functools.cache
+def _answers(folder: Path, collection: str) -> tuple[records.Answers, ...]:
+    return tuple(records.Answers(path) for path in sorted(folder.glob(f"{collection}_*.npz")))
+
+
+def judge_batch(batch: Batch, folder: Path) -> list[Verdict]:
+    """The verdicts on the programs of a batch that have a recorded answer."""
+    verdicts = []
+    for program in batch.programs():
+        for answers in _answers(folder, batch.collection):
+            verdict = compare.replay(program, answers)
+            if verdict is not None:
+                verdicts.append(verdict)
+    return verdicts
+
+
+def entry_of(opcode: str) -> str | None:
+    """The name of the table's entry for an opcode, as the list of instructions shows it."""
+    mnemonic, *modifiers = opcode.partition(" ")[0].split(".")
+    try:
+        return select(Instruction(mnemonic, tuple(modifiers), (), 0, opcode)).entry.name
+    except Exception:
+        return None
+
+
+def agreed_by_entry(verdicts: list[Verdict]) -> dict[str, int]:
+    """How many programs with an instruction agreed in all cases."""
+    count: Counter[str] = Counter()
+    names = functools.cache(entry_of)
+    for verdict in verdicts:
+        if verdict.good:
+            used = read_opcodes(verdict.program)
+            count.update({name for name in map(names, used) if name})
+    return dict(sorted(count.items()))
+
+
+def read_opcodes(program: Program) -> set[str]:
+    """All opcodes of a program, the frame's included."""
+    functions = read(module([program])).functions.values()
+    return {i.opcode for f in functions for i in f.body if isinstance(i, Instruction)}
+
+
+def report(verdicts: list[Verdict]) -> str:
+    """One line an instruction family, then each disagreement once by instruction."""
+    lines = [f"{'family':<12}{'programs':>9}{'agreed':>8}{'cases':>12}{'agreed':>12}"]
+    families: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        families.setdefault(verdict.program.family, []).append(verdict)
+    for family, mine in sorted(families.items()):
+        lines.append(
+            f"{family:<12}{len(mine):>9}{sum(v.good for v in mine):>8}"
+            f"{sum(v.cases for v in mine):>12}{sum(v.agreed for v in mine):>12}"
+        )
+    apart: dict[str, float] = {}
+    for verdict in verdicts:
+        if verdict.apart:
+            words = verdict.program.opcodes[0].split(".")
+            name = f"{words[0]}.{words[-1]}" if words[0] != "mma" else ".".join(words[3:])
+            apart[name] = max(apart.get(name, 0.0), verdict.apart)
+    for name, most in sorted(apart.items()):
+        lines.append(f"{name}: the approximation is up to {most:.0f} units from the GPU's")
+    shown: set[str] = set()
+    for verdict in verdicts:
+        what = verdict.program.family if verdict.program.family == "chain" else (
+            verdict.program.opcodes[0]
+        )  # fmt: skip
+        if not verdict.good and what not in shown:
+            shown.add(what)
+            lines.append(f"{what}: {verdict.agreed} of {verdict.cases}: {verdict.example}")
+    good = sum(v.good for v in verdicts)
+    lines.append(f"{good} of {len(verdicts)} programs agree")
+    return "\n".join(lines)
+
+
+def compare_all(
+    folder: Path, collections: tuple[str, ...], chains: int, jobs: int
+) -> list[Verdict]:
+    """Run the proof here and compare with the answers of a folder."""
+    work = list(plan.batches(collections, chains, size=40))
+    with multiprocessing.Pool(jobs) as pool:
+        done = pool.imap_unordered(functools.partial(judge_batch, folder=folder), work)
+        verdicts = [v for batch in done for v in batch]
+    return sorted(verdicts, key=lambda v: v.program.name)
+
+
+def keep(folder: Path, collections: tuple[str, ...], chains: int) -> None:
+    """Keep a sample: all programs' digests and the answers of the first threads."""
+    KEPT.mkdir(exist_ok=True)
+    for collection in collections:
+        found: list[tuple[Program, bytes]] = []
+        device = ""
+        for batch in plan.batches((collection,), chains):
+            for program in batch.programs():
+                for answers in _answers(folder, collection):
+                    if answers.holds(program):
+                        found.append((program, answers[program.name]))
+                        device = answers.device
+        path = KEPT / f"{collection}_0.npz"
+        size = records.save(path, device, found, KEPT_LANES[collection])
+        print(f"{path.name}: {len(found)} programs, {size} bytes")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m phasebit.emulator.proof", description=__doc__)
-    parser.add_argument("action", choices=("gpu", "check", "compare"))
+    parser = argparse.ArgumentParser(
+        prog="python -m phasebit.emulator.proof", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("action", choices=("gpu", "compare", "replay", "keep"))
     parser.add_argument("folder", type=Path, nargs="?", default=Path("proof_answers"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--chains", type=int, default=plan.CHAINS)
     parser.add_argument("--only", nargs="*", default=["forms", "machine", "chains"])
-    parser.add_argument("--verbose", action="store_true", help="name each program as it is done")
     chosen = parser.parse_args(arguments)
     collections = tuple(chosen.only)
     if chosen.action == "gpu":
-        record(chosen.folder, collections, chosen.chains, chosen.jobs, chosen.verbose)
-    return 0
+        record(chosen.folder, collections, chosen.chains, chosen.jobs)
+        return 0
+    if chosen.action == "keep":
+        keep(chosen.folder, collections, chosen.chains)
+        return 0
+    folder = KEPT if chosen.action == "replay" else chosen.folder
+    verdicts = compare_all(folder, collections, chosen.chains, chosen.jobs)
+    print(report(verdicts))
+    if chosen.action == "compare" and len(collections) == 3:
+        PROOF.write_text(json.dumps(agreed_by_entry(verdicts), indent=0) + "\n", encoding="utf-8")
+    return 0 if all(v.good for v in verdicts) else 1
 
 
 if __name__ == "__main__":

@@ -99,12 +99,16 @@ def named() -> Iterator[Program]:
         count = f", {threads}" if turn % 3 else ""
         yield exchange(f"bar_{turn}", f"{opcode} {ident}{count};", opcode, 1 + turn % 4, threads)
     for i, (family, tail) in enumerate((("bar", ""), ("bar.cta", ""), ("barrier", ""),
-                                        ("barrier", ".aligned"), ("barrier.cta", ".aligned"))):  # fmt: skip
-        yield handed_on(f"bar_hand_{i}", f"{family}.arrive{tail}", f"{family}.sync{tail}", 1 + 3 * i)
+                                        ("barrier", ".aligned"),
+                                        ("barrier.cta", ".aligned"))):  # fmt: skip
+        yield handed_on(
+            f"bar_hand_{i}", f"{family}.arrive{tail}", f"{family}.sync{tail}", 1 + 3 * i
+        )
         for op in ("popc.u32", "and.pred", "or.pred"):
             first, kind = op.split(".")
             for negate in (False, True):
-                yield reduced(f"bar_red_{i}_{first}_{int(negate)}", f"{family}.red.{first}{tail}.{kind}",
+                opcode = f"{family}.red.{first}{tail}.{kind}"
+                yield reduced(f"bar_red_{i}_{first}_{int(negate)}", opcode,
                               negate, half=(i + negate) % 2 == 0)  # fmt: skip
     for opcode in ("barrier.sync", "barrier.cta.sync"):
         yield split_warp("bar_split_" + opcode.replace(".", "_"), opcode)
@@ -134,7 +138,9 @@ class Walk:
     def step(self) -> None:
         """One operation that is legal now."""
         d, w = self.dice, self.w
-        kind = d.choice(("arrive", "arrive", "count", "count", "keep", "expect", "arrive_tx", "tx", "drop"))
+        kind = d.choice(
+            ("arrive", "arrive", "count", "count", "keep", "expect", "arrive_tx", "tx", "drop")
+        )
         sem = d.choice(("", "", ".release.cta", ".release.cluster", ".relaxed.cta"))
         space = d.choice((".shared", ".shared::cta"))
         token = w.reg("b64")
@@ -179,7 +185,10 @@ class Walk:
         else:
             if self.tx:
                 n = d.choice((self.tx, 16))
-                self.op(f"mbarrier.complete_tx{d.choice(('', '.relaxed.cta'))}{space}.b64", f"[%bar], {n}")
+                self.op(
+                    f"mbarrier.complete_tx{d.choice(('', '.relaxed.cta'))}{space}.b64",
+                    f"[%bar], {n}",
+                )
                 self.tx -= n
             token = ""
         ended = self.phase
@@ -189,7 +198,11 @@ class Walk:
             self.op("mbarrier.pending_count.b64", f"{count}, {token}")
             w.output("b32", count)
             done = w.reg("pred")
-            test = d.choice(("mbarrier.test_wait", "mbarrier.try_wait")) if self.phase != ended else "mbarrier.test_wait"
+            test = (
+                d.choice(("mbarrier.test_wait", "mbarrier.try_wait"))
+                if self.phase != ended
+                else "mbarrier.test_wait"
+            )
             wait = d.choice(("", ".acquire.cta", ".acquire.cluster"))
             self.op(f"{test}{wait}{space}.b64", f"{done}, [%bar], {token}")
             w.output("pred", done)
@@ -232,15 +245,25 @@ def ring(name: str, slots: int, steps: int, wait: str, token: bool) -> Program:
             mine, theirs = ("full", "empty") if role == "PRODUCER" else ("empty", "full")
             parity = phase ^ 1 if role == "PRODUCER" else phase
             label = f"{role}_{step}"
-            w.put(f"{label}:", f"{wait} %p, [%{theirs}+{8 * s}], {parity}{hint};", f"@!%p bra {label};")
+            w.put(
+                f"{label}:",
+                f"{wait} %p, [%{theirs}+{8 * s}], {parity}{hint};",
+                f"@!%p bra {label};",
+            )
             if role == "PRODUCER":
-                w.put(f"mad.lo.u32 {x}, {x}, 69069, {step};", f"st.shared.b32 [%slot+{128 * s}], {x};")
+                w.put(
+                    f"mad.lo.u32 {x}, {x}, 69069, {step};", f"st.shared.b32 [%slot+{128 * s}], {x};"
+                )
             else:
-                w.put(f"ld.shared.b32 %a, [%slot+{128 * s}];", f"mad.lo.u32 {total}, {total}, 31, %a;")
+                w.put(
+                    f"ld.shared.b32 %a, [%slot+{128 * s}];", f"mad.lo.u32 {total}, {total}, 31, %a;"
+                )
             w.put(f"mbarrier.arrive.shared.b64 {'%token' if token else '_'}, [%{mine}+{8 * s}];")
         w.put("bra DONE;" if role == "PRODUCER" else "DONE:")
     w.output("b32", total)
-    return finish(w, name, "mbarrier", [wait, "mbarrier.arrive.shared.b64", "mbarrier.init.shared.b64"], 64)
+    return finish(
+        w, name, "mbarrier", [wait, "mbarrier.arrive.shared.b64", "mbarrier.init.shared.b64"], 64
+    )
 
 
 def mbarriers() -> Iterator[Program]:
@@ -251,7 +274,9 @@ def mbarriers() -> Iterator[Program]:
         wait = ("mbarrier.test_wait.parity", "mbarrier.try_wait.parity")[turn % 2]
         sem = ("", ".acquire.cta", ".acquire.cluster")[turn % 3]
         space = (".shared", ".shared::cta")[turn // 2 % 2]
-        yield ring(f"mbar_ring_{turn}", 1 + turn % 4, 3 + turn % 7, f"{wait}{sem}{space}.b64", turn % 5 < 3)
+        yield ring(
+            f"mbar_ring_{turn}", 1 + turn % 4, 3 + turn % 7, f"{wait}{sem}{space}.b64", turn % 5 < 3
+        )
 
 
 def programs() -> Iterator[Program]:

@@ -24,14 +24,25 @@ from phasebit.emulator.proof.forms import FAMILIES, MISCOMPILED, Form
 from phasebit.emulator.proof.program import Program, Writer, register
 
 THREADS = 64
-POOL = {"b32": 6, "b64": 3, "b16": 3, "pred": 3}
-"""Registers of each size."""
+POOL = {"b32": 5, "f32": 4, "b64": 3, "f64": 3, "b16": 3, "pred": 3}
+"""Registers of each type.
+
+Floats have registers of their own, as in a compiler's PTX.  The PTX ISA allows one
+untyped register for everything, but ptxas 13.0 then guesses: a shift by a register
+last written by a float instruction shifts by 1 where it holds 1.0.
+"""
 
 _LONG = ("div", "rem", "sqrt", "rcp", "fns")
 """Instructions that the assembler expands into dozens: used sparingly."""
 
-_OPEN = ("abs.f32", "neg.f32", "abs.ftz.f32", "neg.ftz.f32")
-"""Instructions whose NaN the PTX ISA leaves open: the assembler has two ways to do them."""
+_FLOAT = ("f16", "bf16", "f16x2", "bf16x2", "f32", "f64")
+_OPEN = tuple(
+    f"{op}{ftz}.{kind}" for op in ("abs", "neg") for ftz in ("", ".ftz") for kind in _FLOAT
+)
+"""Not in chains: the assembler folds two signs into none, and so a NaN keeps its payload.
+
+Nor is ``set`` with a float result, which ptxas 13.0 mixes up with integers.
+"""
 
 
 @functools.cache
@@ -44,7 +55,7 @@ def _usable() -> dict[str, list[Form]]:
             fusible = words[0] in ("add", "sub", "mul") and "f" in words[-1] and words[1] not in (
                 "rn", "rz", "rm", "rp"
             )  # fmt: skip
-            if form.opcode in _OPEN:
+            if form.opcode in _OPEN or (words[0] == "set" and "f" in form.operands[1][0]):
                 continue
             if not form.bound and "*" not in form.signature and not fusible:
                 usable.setdefault(words[0], []).append(form)
@@ -57,7 +68,7 @@ class Chain:
     def __init__(self, name: str) -> None:
         self.name = name
         self.dice = Dice(name + "/text")
-        self.w = Writer()
+        self.w = Writer(typed=True)
         self.opcodes: set[str] = set()
         self.functions: list[str] = []
         self._labels = 0
@@ -68,8 +79,10 @@ class Chain:
 
     def _kind(self, bits: str) -> str:
         kinds = {
-            "b32": ("f32:moderate", "b32", "f16x2", "f32", "s32"),
-            "b64": ("f64:moderate", "b64", "f64"),
+            "b32": ("b32", "f16x2", "s32", "u16x2"),
+            "f32": ("f32:moderate", "f32"),
+            "b64": ("b64", "s64"),
+            "f64": ("f64:moderate", "f64"),
             "b16": ("f16:moderate", "b16", "bf16"),
             "pred": ("pred",),
         }[bits]
@@ -77,7 +90,7 @@ class Chain:
 
     def pick(self, kind: str) -> str:
         """A register of the pool that fits a type."""
-        return self.dice.choice(self.pool[register(kind)])
+        return self.dice.choice(self.pool[self.w.kind_of_register(kind)])
 
     def label(self) -> str:
         """A fresh label."""
@@ -120,10 +133,16 @@ class Chain:
             mnemonic = self.dice.choice(list(usable))
         form = self.dice.choice(usable[mnemonic])
         sources, dests = form.operands
-        names = {f"s{i}": self.operand(k) for i, k in enumerate(sources)}
+        names: dict[str, str] = {}
+        for i, kind in enumerate(sources):
+            name = self.operand(kind)
+            # min(a, a) and the like are folded to a, whose NaN then keeps its payload
+            while kind in _FLOAT and name in names.values():
+                name = self.pick(kind)
+            names[f"s{i}"] = name
         targets: list[str] = []
         for kind in dests:
-            left = [r for r in self.pool[register(kind)] if r not in targets]
+            left = [r for r in self.pool[self.w.kind_of_register(kind)] if r not in targets]
             targets.append(self.dice.choice(left))
         names |= {f"d{i}": r for i, r in enumerate(targets)}
         self.opcodes.add(form.opcode)
@@ -152,7 +171,10 @@ class Chain:
             elif roll < 16:
                 self.private_memory()
                 n -= 2
-            elif roll < 22 and self._depth == 0:
+            elif roll < 24:
+                self.transfer()
+                n -= 1
+            elif roll < 30 and self._depth == 0:
                 self.dice.choice((self.shuffle, self.vote, self.exchange))()
                 n -= 2
             else:
@@ -212,17 +234,25 @@ class Chain:
         )
         self.instructions(n - 2)
 
+    def transfer(self) -> None:
+        """The bits of a float into an integer's register, or back."""
+        bits = self.dice.choice(("32", "64"))
+        to, source = self.dice.choice((("b", "f"), ("f", "b")))
+        self.use(f"mov.b{bits}", f"{self.pick(to + bits)}, {self.pick(source + bits)}")
+
     def private_memory(self) -> None:
         """Store into the thread's own 16 bytes, and read back at another width."""
         space = self.dice.choice(("shared", "local"))
         base = "%mine" if space == "shared" else "scratch"
         stored = self.dice.choice(("b16", "b32", "b64"))
         width = {"b16": 2, "b32": 4, "b64": 8}[stored]
-        self.use(f"st.{space}.{stored}",
-                 f"[{base}+{self.dice.below(16 // width) * width}], {self.pick(stored)}")
+        self.use(
+            f"st.{space}.{stored}",
+            f"[{base}+{self.dice.below(16 // width) * width}], {self.pick(stored)}",
+        )
         kind = self.dice.choice(("u8", "s8", "u16", "s16", "b32", "s32", "f32", "b64"))
         size = {"u8": 1, "s8": 1, "u16": 2, "s16": 2, "b64": 8}.get(kind, 4)
-        target = self.pick("b32" if size < 8 else "b64")
+        target = self.pick("f32" if kind == "f32" else "b32" if size < 8 else "b64")
         self.use(f"ld.{space}.{kind}", f"{target}, [{base}+{self.dice.below(16 // size) * size}]")
 
     def shuffle(self) -> None:
@@ -232,8 +262,10 @@ class Chain:
         if self.dice.chance(30):
             clamp |= self.dice.choice((0x10, 0x18, 0x1C)) << 8
         by = self.small(32) if self.dice.chance(30) else str(self.dice.below(32))
-        self.use(f"shfl.sync.{how}.b32",
-                 f"{self.pick('b32')}|{self.pick('pred')}, {self.pick('b32')}, {by}, {clamp}, -1")
+        self.use(
+            f"shfl.sync.{how}.b32",
+            f"{self.pick('b32')}|{self.pick('pred')}, {self.pick('b32')}, {by}, {clamp}, -1",
+        )
 
     def vote(self) -> None:
         """A vote, a match or a reduction of the whole warp."""
@@ -270,6 +302,10 @@ class Chain:
         self.instructions(length)
         for bits, widen in (("b32", "cvt.u64.u32"), ("b64", "mov.b64"), ("b16", "cvt.u64.u16")):
             w.put("mov.b64 %hash, 0;")
+            for r in self.pool[bits.replace("b", "f")] if bits != "b16" else ():
+                plain = w.reg(bits)
+                w.put(f"mov.{bits} {plain}, {r};", f"{widen} %wide, {plain};")
+                w.put("mad.lo.s64 %hash, %hash, 0x100000001B3, %wide;")
             for r in self.pool[bits]:
                 w.put(f"{widen} %wide, {r};", "mad.lo.s64 %hash, %hash, 0x100000001B3, %wide;")
             if bits == "b16":

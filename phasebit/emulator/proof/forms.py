@@ -88,31 +88,58 @@ def integer() -> Iterator[Form]:
         yield Form(f"{name}.relu.{t}", f"{t} {t} -> {t}")
     for t in WORDS:
         c = t
-        yield Form(f"add.cc.{t}", f"{c} {c} {c} {c} -> {c} {c}",
-                   text=f"add.cc.{t} {{d0}}, {{s0}}, {{s1}}; addc.{t} {{d1}}, {{s2}}, {{s3}};")
-        yield Form(f"addc.cc.{t}", f"{c} {c} {c} {c} -> {c} {c} {c}",
-                   text=f"add.cc.{t} {{d0}}, {{s0}}, {{s1}}; addc.cc.{t} {{d1}}, {{s2}}, {{s3}}; "
-                        f"addc.{t} {{d2}}, {{s0}}, {{s3}};")
-        yield Form(f"addc.{t}", f"{c} {c} {c} {c} -> {c} {c}",
-                   text=f"add.cc.{t} {{d0}}, {{s0}}, {{s1}}; addc.{t} {{d1}}, {{s2}}, {{s3}};")
-        yield Form(f"sub.cc.{t}", f"{c} {c} {c} {c} -> {c} {c}",
-                   text=f"sub.cc.{t} {{d0}}, {{s0}}, {{s1}}; subc.{t} {{d1}}, {{s2}}, {{s3}};")
-        yield Form(f"subc.cc.{t}", f"{c} {c} {c} {c} -> {c} {c} {c}",
-                   text=f"sub.cc.{t} {{d0}}, {{s0}}, {{s1}}; subc.cc.{t} {{d1}}, {{s2}}, {{s3}}; "
-                        f"subc.{t} {{d2}}, {{s0}}, {{s3}};")
-        yield Form(f"subc.{t}", f"{c} {c} {c} {c} -> {c} {c}",
-                   text=f"sub.cc.{t} {{d0}}, {{s0}}, {{s1}}; subc.{t} {{d1}}, {{s2}}, {{s3}};")
+        yield Form(
+            f"add.cc.{t}",
+            f"{c} {c} {c} {c} -> {c} {c}",
+            text=f"add.cc.{t} {{d0}}, {{s0}}, {{s1}}; addc.{t} {{d1}}, {{s2}}, {{s3}};",
+        )
+        yield Form(
+            f"addc.cc.{t}",
+            f"{c} {c} {c} {c} -> {c} {c} {c}",
+            text=f"add.cc.{t} {{d0}}, {{s0}}, {{s1}}; addc.cc.{t} {{d1}}, {{s2}}, {{s3}}; "
+            f"addc.{t} {{d2}}, {{s0}}, {{s3}};",
+        )
+        yield Form(
+            f"addc.{t}",
+            f"{c} {c} {c} {c} -> {c} {c}",
+            text=f"add.cc.{t} {{d0}}, {{s0}}, {{s1}}; addc.{t} {{d1}}, {{s2}}, {{s3}};",
+        )
+        yield Form(
+            f"sub.cc.{t}",
+            f"{c} {c} {c} {c} -> {c} {c}",
+            text=f"sub.cc.{t} {{d0}}, {{s0}}, {{s1}}; subc.{t} {{d1}}, {{s2}}, {{s3}};",
+        )
+        yield Form(
+            f"subc.cc.{t}",
+            f"{c} {c} {c} {c} -> {c} {c} {c}",
+            text=f"sub.cc.{t} {{d0}}, {{s0}}, {{s1}}; subc.cc.{t} {{d1}}, {{s2}}, {{s3}}; "
+            f"subc.{t} {{d2}}, {{s0}}, {{s3}};",
+        )
+        yield Form(
+            f"subc.{t}",
+            f"{c} {c} {c} {c} -> {c} {c}",
+            text=f"sub.cc.{t} {{d0}}, {{s0}}, {{s1}}; subc.{t} {{d1}}, {{s2}}, {{s3}};",
+        )
         for half in ("lo", "hi"):
-            yield Form(f"mad.{half}.cc.{t}", f"{c} {c} {c} {c} -> {c} {c}",
-                       text=f"mad.{half}.cc.{t} {{d0}}, {{s0}}, {{s1}}, {{s2}}; "
-                            f"addc.{t} {{d1}}, {{s3}}, {{s3}};")
-            yield Form(f"madc.{half}.{t}", f"{c} {c} {c} {c} -> {c} {c}",
-                       text=f"mad.lo.cc.{t} {{d0}}, {{s0}}, {{s1}}, {{s2}}; "
-                            f"madc.{half}.{t} {{d1}}, {{s0}}, {{s1}}, {{s3}};")
-            yield Form(f"madc.{half}.cc.{t}", f"{c} {c} {c} {c} -> {c} {c} {c}",
-                       text=f"mad.lo.cc.{t} {{d0}}, {{s0}}, {{s1}}, {{s2}}; "
-                            f"madc.{half}.cc.{t} {{d1}}, {{s0}}, {{s1}}, {{s3}}; "
-                            f"addc.{t} {{d2}}, {{s2}}, {{s3}};")
+            yield Form(
+                f"mad.{half}.cc.{t}",
+                f"{c} {c} {c} {c} -> {c} {c}",
+                text=f"mad.{half}.cc.{t} {{d0}}, {{s0}}, {{s1}}, {{s2}}; "
+                f"addc.{t} {{d1}}, {{s3}}, {{s3}};",
+            )
+            yield Form(
+                f"madc.{half}.{t}",
+                f"{c} {c} {c} {c} -> {c} {c}",
+                text=f"mad.lo.cc.{t} {{d0}}, {{s0}}, {{s1}}, {{s2}}; "
+                f"madc.{half}.{t} {{d1}}, {{s0}}, {{s1}}, {{s3}};",
+            )
+            yield Form(
+                f"madc.{half}.cc.{t}",
+                f"{c} {c} {c} {c} -> {c} {c} {c}",
+                text=f"mad.lo.cc.{t} {{d0}}, {{s0}}, {{s1}}, {{s2}}; "
+                f"madc.{half}.cc.{t} {{d1}}, {{s0}}, {{s1}}, {{s3}}; "
+                f"addc.{t} {{d2}}, {{s2}}, {{s3}};",
+            )
     for a, b in itertools.product(("u32", "s32"), repeat=2):
         result = "s32" if "s32" in (a, b) else "u32"
         yield Form(f"dp4a.{a}.{b}", f"b32 b32 {result} -> {result}")
@@ -155,8 +182,11 @@ def logic() -> Iterator[Form]:
     for table in (0x00, 0x01, 0x1B, 0x80, 0x96, 0xCA, 0xE8, 0xF8, 0xFE, 0xFF):
         yield Form("lop3.b32", f"b32 b32 b32 imm:{table}..{table} -> b32")
     for op in ("and", "or"):
-        yield Form(f"lop3.{op}.b32", "b32 b32 b32 pred -> b32 pred",
-                   text=f"lop3.{op}.b32 {{d0}}|{{d1}}, {{s0}}, {{s1}}, {{s2}}, 0x96, {{s3}};")
+        yield Form(
+            f"lop3.{op}.b32",
+            "b32 b32 b32 pred -> b32 pred",
+            text=f"lop3.{op}.b32 {{d0}}|{{d1}}, {{s0}}, {{s1}}, {{s2}}, 0x96, {{s3}};",
+        )
     yield Form("prmt.b32", "b32 b32 b32 -> b32")
     for mode in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16"):
         yield Form(f"prmt.b32.{mode}", "b32 b32 b32 -> b32")
@@ -183,8 +213,8 @@ def floating() -> Iterator[Form]:
         yield Form(f"rcp.{rounding}.f64", "f64 -> f64")
         yield Form(f"sqrt.{rounding}.f64", "f64 -> f64")
     for ftz in _opt("ftz"):
-        for name in ("abs", "neg"):
-            yield Form(_join(name, ftz, "f32"), "f32 -> f32")
+        for name in ("abs", "neg"):  # "NaN input yields unspecified NaN", says 9.7.3.9
+            yield Form(_join(name, ftz, "f32"), "f32 -> f32", "nan")
         for name, nan, sign in itertools.product(("min", "max"), _opt("NaN"), _opt("xorsign.abs")):
             yield Form(_join(name, ftz, nan, sign, "f32"), "f32 f32 -> f32")
         for full in ("approx", "full"):
@@ -258,7 +288,11 @@ def compare() -> Iterator[Form]:
         ("and", "or", "xor"),
     ):
         name = f"setp.{c}.{op}.{t}"
-        yield Form(name, f"{t} {t} pred -> pred pred", text=f"{name} {{d0}}|{{d1}}, {{s0}}, {{s1}}, {{s2}};")
+        yield Form(
+            name,
+            f"{t} {t} pred -> pred pred",
+            text=f"{name} {{d0}}|{{d1}}, {{s0}}, {{s1}}, {{s2}};",
+        )
         yield Form(name, f"{t} {t} pred -> pred", text=f"{name} {{d0}}, {{s0}}, {{s1}}, !{{s2}};")
     yield Form("setp.ge.s32", "s32 s32 -> pred pred", text="setp.ge.s32 {d0}|{d1}, {s0}, {s1};")
     for (c, t), d in itertools.product(_comparisons(), ("u32", "s32", "f32")):
@@ -271,14 +305,19 @@ def compare() -> Iterator[Form]:
         for c, ftz in itertools.product(FLOAT, _opt("ftz") if t == "f16" else _opt()):
             yield Form(_join("setp", c, ftz, t), f"{t} {t} -> pred")
             name = _join("setp", c, ftz, f"{t}x2")
-            yield Form(name, f"{t}x2 {t}x2 -> pred pred", text=f"{name} {{d0}}|{{d1}}, {{s0}}, {{s1}};")
+            yield Form(
+                name, f"{t}x2 {t}x2 -> pred pred", text=f"{name} {{d0}}|{{d1}}, {{s0}}, {{s1}};"
+            )
             for d in (t, "u16", "s16", "u32", "s32"):
                 yield Form(_join("set", c, ftz, d, t), f"{t} {t} -> {d}")
             for d in (f"{t}x2", "u32", "s32"):
                 yield Form(_join("set", c, ftz, d, f"{t}x2"), f"{t}x2 {t}x2 -> {d}")
         name = f"setp.lt.and.{t}x2"
-        yield Form(name, f"{t}x2 {t}x2 pred -> pred pred",
-                   text=f"{name} {{d0}}|{{d1}}, {{s0}}, {{s1}}, {{s2}};")
+        yield Form(
+            name,
+            f"{t}x2 {t}x2 pred -> pred pred",
+            text=f"{name} {{d0}}|{{d1}}, {{s0}}, {{s1}}, {{s2}};",
+        )
     for t in ("b16", "b32", "b64", *INTEGERS, "f32", "f64"):
         yield Form(f"selp.{t}", f"{t} {t} pred -> {t}")
         yield Form(f"slct.{t}.s32", f"{t} {t} s32 -> {t}")
@@ -311,9 +350,12 @@ def convert() -> Iterator[Form]:
         for ftz, sat in itertools.product(
             _opt("ftz") if s == "f32" else _opt(), _opt() if s == "bf16" else _opt("sat")
         ):
-            yield Form(_join("cvt", rounding, ftz, sat, d, s),
-                       f"{s} -> {d if d[1:] != '8' else 'b32'}")
-    for t, rounding in itertools.product(("f32", "f64", "f16", "bf16"), ("rni", "rzi", "rmi", "rpi")):
+            yield Form(
+                _join("cvt", rounding, ftz, sat, d, s), f"{s} -> {d if d[1:] != '8' else 'b32'}"
+            )
+    for t, rounding in itertools.product(
+        ("f32", "f64", "f16", "bf16"), ("rni", "rzi", "rmi", "rpi")
+    ):
         for ftz, sat in itertools.product(
             _opt("ftz") if t == "f32" else _opt(), _opt() if t == "bf16" else _opt("sat")
         ):
@@ -363,8 +405,11 @@ def move() -> Iterator[Form]:
     for whole, part, n in (("b32", "b16", 2), ("b64", "b32", 2), ("b64", "b16", 4)):
         yield Form(f"mov.{whole}", f"{n}*{part} -> {whole}")
         yield Form(f"mov.{whole}", f"{whole} -> {n}*{part}")
-    yield Form("mov.b128", "2*b64 -> 2*b64",
-               text="{{ .reg .b128 %q; mov.b128 %q, {s0}; mov.b128 {d0}, %q; }}")
+    yield Form(
+        "mov.b128",
+        "2*b64 -> 2*b64",
+        text="{{ .reg .b128 %q; mov.b128 %q, {s0}; mov.b128 {d0}, %q; }}",
+    )
 
 
 MISCOMPILED = ("set", "testp")
@@ -465,8 +510,8 @@ def exhaustive() -> Iterator[tuple[str, Form]]:
         for form in forms():
             sources, _ = form.operands
             if len(sources) == 1 and form.opcode not in done and (
-                sources[0] in ("f16", "bf16") or form.opcode.startswith("cvt.rn")
-                and form.opcode.endswith(("e4m3x2", "e5m2x2"))
+                sources[0] in ("f16", "bf16") or (form.opcode.startswith("cvt.rn")
+                and form.opcode.endswith(("e4m3x2", "e5m2x2")))
             ):  # fmt: skip
                 done.add(form.opcode)
                 yield family, form

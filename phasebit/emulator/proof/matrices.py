@@ -110,7 +110,9 @@ def _fill(lanes: int, dice: Dice, kinds: str, counts: tuple[int, ...], exact: bo
     return rows
 
 
-def mma(name: str, opcode: str, kinds: str, counts: tuple[int, int, int, int], exact: bool) -> Program:
+def mma(
+    name: str, opcode: str, kinds: str, counts: tuple[int, int, int, int], exact: bool
+) -> Program:
     """One ``mma.sync`` by each of two warps."""
     w = Writer()
     wide = "b64" if kinds.startswith("f64") else "b32"
@@ -154,7 +156,10 @@ def moves(turn: int) -> Iterator[Program]:
                 name = f"{opcode[:8]}_x{n}{trans.replace('.', '_')}_{turn}"
                 dice, w = Dice(name + "/text"), Writer()
                 words = [w.input("b32") for _ in range(4)]
-                w.put(".shared .align 16 .b8 tile[512]; .reg .b32 %mine, %row;", "mov.u32 %mine, tile;")
+                w.put(
+                    ".shared .align 16 .b8 tile[512]; .reg .b32 %mine, %row;",
+                    "mov.u32 %mine, tile;",
+                )
                 w.put("mad.lo.u32 %mine, %i, 16, %mine;")
                 w.put(f"st.shared.v4.b32 [%mine], {{{', '.join(words)}}};", "bar.sync 0;")
                 odd, shift = 2 * dice.below(16) + 1, dice.below(32)
@@ -186,7 +191,9 @@ WMMA = [("m16n16k16", "f16", d, c) for d in ("f32", "f16") for c in ("f32", "f16
 ]  # fmt: skip
 
 
-def wmma(name: str, shape: str, ab: str, d: str, c: str, rows: tuple[str, str, str, str]) -> Program:
+def wmma(
+    name: str, shape: str, ab: str, d: str, c: str, rows: tuple[str, str, str, str]
+) -> Program:
     """``wmma`` load, multiply and store; fragments' layouts are unspecified, the product is not."""
     m, n, k = (int(x) for x in shape[1:].replace("n", " ").replace("k", " ").split())
     la, lb, lc, ld = rows
@@ -205,7 +212,7 @@ def wmma(name: str, shape: str, ab: str, d: str, c: str, rows: tuple[str, str, s
         w.put(f"mov.u32 %{space}, t{space};", f"mad.lo.u32 %o{space}, %i, {total // 32}, %{space};")
         if space == "d":
             continue
-        for at in range(0, total // 32, min(wide == "b64" and 8 or 4, total // 32)):
+        for at in range(0, total // 32, min((wide == "b64" and 8) or 4, total // 32)):
             x = w.input("b64" if wide == "b64" else "b32")
             w.put(f"st.shared.{'b64' if wide == 'b64' else 'b32'} [%o{space}+{at}], {x};")
     w.put("bar.sync 0;")
@@ -247,7 +254,8 @@ def wmmas() -> Iterator[Program]:
     """Each ``wmma`` shape with each combination of layouts."""
     for i, (shape, ab, d, c) in enumerate(WMMA):
         for turn, rows in enumerate((("row", "col", "row", "row"), ("col", "row", "row", "col"),
-                                     ("row", "row", "col", "row"), ("col", "col", "col", "col"))):  # fmt: skip
+                                     ("row", "row", "col", "row"),
+                                     ("col", "col", "col", "col"))):  # fmt: skip
             yield wmma(f"wmma_{i}_{turn}", shape, ab, d, c, rows)
 
 

@@ -22,7 +22,22 @@ from phasebit.emulator.proof.values import SIZE, draw
 BYTES = {"b8": 1, "u8": 1, "s8": 1}
 """Sizes in memory that differ from the register's."""
 
-KINDS = ("b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
+KINDS = (
+    "b8",
+    "u8",
+    "s8",
+    "b16",
+    "u16",
+    "s16",
+    "b32",
+    "u32",
+    "s32",
+    "f32",
+    "b64",
+    "u64",
+    "s64",
+    "f64",
+)
 SPACES = ("global", "shared", "shared::cta", "local", "")
 """``""`` stands for a generic address."""
 
@@ -95,19 +110,27 @@ def loads_and_stores() -> Iterator[Program]:
         *((f"relaxed.{s}", f"relaxed.{s}") for s in ("cta", "cluster", "gpu", "sys")),
         *((f"release.{s}", f"acquire.{s}") for s in ("cta", "cluster", "gpu", "sys")),
     ]  # fmt: skip
-    for (st, ld), space, kind in itertools.product(ways, ("global", "shared", ""), ("u8", "b32", "b64")):
+    for (st, ld), space, kind in itertools.product(
+        ways, ("global", "shared", ""), ("u8", "b32", "b64")
+    ):
         dot = f".{space}" if space else ""
         name = f"mem_{st.replace('.', '_')}_{space or 'generic'}_{kind}"
         yield store_and_load(name, f"st.{st}{dot}.{kind}", f"ld.{ld}{dot}.{kind}", kind, 1, space)
     caches = [("wb", "ca"), ("cg", "cg"), ("cs", "cs"), ("wt", "cv"), ("wb", "lu"),
               ("L1::evict_last", "L1::evict_last"), ("L1::no_allocate", "L1::no_allocate"),
-              ("L1::evict_first", "L1::evict_first"), ("wb", "L2::128B"), ("cg", "ca.L2::256B")]  # fmt: skip
+              ("L1::evict_first", "L1::evict_first"), ("wb", "L2::128B"),
+              ("cg", "ca.L2::256B")]  # fmt: skip
     for i, (st, ld) in enumerate(caches):
         for kind, n in (("u16", 1), ("f32", 1), ("b32", 4), ("f64", 2)):
             vec = f".v{n}" if n > 1 else ""
             name = f"mem_cache{i}_{kind}_{n}"
             yield store_and_load(
-                name, f"st.global.{st}{vec}.{kind}", f"ld.global.{ld}{vec}.{kind}", kind, n, "global"
+                name,
+                f"st.global.{st}{vec}.{kind}",
+                f"ld.global.{ld}{vec}.{kind}",
+                kind,
+                n,
+                "global",
             )
 
 
@@ -127,7 +150,9 @@ def constants() -> Iterator[Program]:
         )
         w = Writer()
         index, address, got = w.input("u32:0..39"), w.reg("b64"), w.reg("b32" if size < 4 else kind)
-        w.put(f"mov.u64 {address}, {name}_t;", f"mad.wide.u32 {address}, {index}, {size}, {address};")
+        w.put(
+            f"mov.u64 {address}, {name}_t;", f"mad.wide.u32 {address}, {index}, {size}, {address};"
+        )
         w.put(f"ld.{space}.{kind} {got}, [{address}];")
         w.output("b32" if size < 4 else kind, got)
         yield finish(w, name, "memory", [f"ld.{space}.{kind}"], 64, outside)
@@ -191,12 +216,15 @@ def one_cell(name: str, opcode: str, op: str, kind: str, space: str, red: bool) 
     w.put("" if outside else declare.strip())
     address, zero, old, after = w.reg("b64"), w.reg(kind), w.reg(kind), w.reg(kind)
     limited = op in ("inc", "dec")
+    start = -1 if op == "and" or (op, kind[0]) == ("min", "u") else 5 if limited else 0
     value = w.input("u32:40..40" if limited else kind)
     w.put(f"mov.u64 {address}, {name}_cell;")
     if not space:
         w.put(f"cvta.shared.u64 {address}, {address};")
     first = w.reg("pred")
-    w.put(f"mov.{bits} {zero}, {-1 if op == 'and' or (op, kind[0]) == ('min', 'u') else 5 if limited else 0};")
+    w.put(
+        f"mov.{bits} {zero}, {start};"
+    )
     w.put(f"setp.eq.u32 {first}, %i, 0;", f"@{first} st{dot}.{bits} [{address}], {zero};")
     w.put("bar.sync 0;")
     w.put(f"{opcode} {'' if red else old + ', '}[{address}], {value};", "bar.sync 0;")
@@ -211,9 +239,7 @@ def atomics() -> Iterator[Program]:
     orders = ["", "relaxed.cta", "relaxed.gpu", "acquire.cta", "release.gpu", "acq_rel.gpu",
               "acq_rel.sys", "acq_rel.cluster", "gpu", "cta", "sys"]  # fmt: skip
     turn = 0
-    for (op, kind), space, red in itertools.product(
-        ATOMS, ("global", "shared", ""), (False, True)
-    ):
+    for (op, kind), space, red in itertools.product(ATOMS, ("global", "shared", ""), (False, True)):
         if red and op in ("exch", "cas"):
             continue
         for _ in range(4):
@@ -225,8 +251,11 @@ def atomics() -> Iterator[Program]:
             if "." in order:
                 pass
             elif order:  # an old spelling: the scope after the space
-                opcode = ".".join(x for x in ("red" if red else "atom", space, order, op, kind) if x)
-            base = f"{'red' if red else 'atom'}_{turn}_{op.replace('.', '_')}_{kind}_{space or 'generic'}"
+                opcode = ".".join(
+                    x for x in ("red" if red else "atom", space, order, op, kind) if x
+                )
+            what = f"{op.replace('.', '_')}_{kind}_{space or 'generic'}"
+            base = f"{'red' if red else 'atom'}_{turn}_{what}"
             yield own_cell(base, opcode, op, kind, space, red)
             if op not in ("exch", "cas"):
                 yield one_cell(base + "_all", opcode, op, kind, space, red)
@@ -234,7 +263,9 @@ def atomics() -> Iterator[Program]:
         yield vector_atom(f"atom_v{n}_{kind}", f"atom.global.add.v{n}.{kind}", n, kind)
     for n, kind in ((2, "f16"), (4, "f16"), (8, "f16"), (2, "bf16"), (2, "f16x2"), (4, "bf16x2")):
         for op in ("add", "min", "max"):
-            yield vector_atom(f"atom_v{n}_{kind}_{op}", f"atom.global.{op}.noftz.v{n}.{kind}", n, kind)
+            yield vector_atom(
+                f"atom_v{n}_{kind}_{op}", f"atom.global.{op}.noftz.v{n}.{kind}", n, kind
+            )
     for op in ("exch", "cas"):
         yield wide_atom(f"atom_{op}_b128", op)
 
@@ -294,7 +325,9 @@ def copy(name: str, cache: str, size: int, how: str, short: bool, ignore: bool) 
     w.put(f".shared .align 16 .b8 {name}_stage[{48 * threads}]; .shared .align 8 .b64 {name}_bar;")
     stage, bar, lane = w.reg("b32"), w.reg("b32"), w.reg("b32")
     first, done = w.reg("pred"), w.reg("pred")
-    w.put(f"mov.u32 {stage}, {name}_stage;", f"mov.u32 {bar}, {name}_bar;", f"mov.u32 {lane}, %tid.x;")
+    w.put(
+        f"mov.u32 {stage}, {name}_stage;", f"mov.u32 {bar}, {name}_bar;", f"mov.u32 {lane}, %tid.x;"
+    )
     w.put(f"mad.lo.u32 {stage}, {lane}, 48, {stage};", f"setp.eq.u32 {first}, {lane}, 0;")
     for i in range(6):
         w.put(f"st.shared.b64 [{stage}+{8 * i}], 0x{0xABCDEF0123456789 + i:x};")
@@ -322,7 +355,11 @@ def copy(name: str, cache: str, size: int, how: str, short: bool, ignore: bool) 
         w.put(f"{arrive} [{bar}];")
         if how == "mbarrier":
             w.put(f"{{ .reg .b64 %token; mbarrier.arrive.shared.b64 %token, [{bar}]; }}")
-        w.put("WAIT:", f"mbarrier.try_wait.parity.shared.b64 {done}, [{bar}], 0;", f"@!{done} bra WAIT;")
+        w.put(
+            "WAIT:",
+            f"mbarrier.try_wait.parity.shared.b64 {done}, [{bar}], 0;",
+            f"@!{done} bra WAIT;",
+        )
     w.put("bar.sync 0;", f"xor.b32 {lane}, {lane}, 33;", f"mov.u32 {stage}, {name}_stage;")
     w.put(f"mad.lo.u32 {stage}, {lane}, 48, {stage};")
     for i in range(6):

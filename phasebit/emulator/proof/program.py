@@ -60,7 +60,7 @@ class Program:
             rows = self.fill(self.lanes, dice)
         else:
             rows = [draw(kind, self.lanes, dice) for kind in self.inputs]
-        return np.array(rows or [np.zeros(self.lanes)], np.uint64)
+        return np.array(rows or [np.zeros(self.lanes, np.uint64)], np.uint64)
 
     def blank(self) -> Words:
         """Room for the answers, zeros: uint64[outputs, threads]."""
@@ -85,15 +85,22 @@ def register(kind: str) -> str:
 class Writer:
     """Writes a kernel's body: hands out registers, loads inputs, stores answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, typed: bool = False) -> None:
+        self.typed = typed
+        """Whether floats have registers of their own types, as in a compiler's PTX."""
         self.lines: list[str] = []
         self.inputs: list[str] = []
         self.outputs: list[str] = []
         self._registers: dict[str, int] = {}
 
+    def kind_of_register(self, kind: str) -> str:
+        """The type of the register that holds a value of a type."""
+        plain = kind.partition(":")[0]
+        return plain if self.typed and plain in ("f32", "f64") else register(kind)
+
     def reg(self, kind: str) -> str:
         """A fresh register for a type."""
-        bits = register(kind)
+        bits = self.kind_of_register(kind)
         number = self._registers.get(bits, 0)
         self._registers[bits] = number + 1
         return f"%{'p' if bits == 'pred' else bits}_{number}"

@@ -59,6 +59,8 @@ class Answers(Mapping[str, bytes]):
             self.device = str(file["device"])
             self._names: list[str] = str(file["names"]).split()
             self._texts: NDArray[np.uint64] = file["texts"]
+            self._lanes: NDArray[np.int64] = file["lanes"]
+            self._digests: NDArray[np.uint64] = file["digests"]
             self._ends: NDArray[np.int64] = np.cumsum(file["sizes"])
             self._data: bytes = file["data"].tobytes()
         self._index = {name: i for i, name in enumerate(self._names)}
@@ -78,15 +80,29 @@ class Answers(Mapping[str, bytes]):
         i = self._index.get(program.name)
         return i is not None and int(self._texts[i]) == identity(program)
 
+    def lanes_of(self, program: Program) -> int:
+        """How many threads' answers were kept."""
+        return min(int(self._lanes[self._index[program.name]]), program.lanes)
 
-def save(path: Path, device: str, answers: Iterable[tuple[Program, bytes]]) -> int:
-    """Write answers, packed; returns the file's size in bytes."""
+    def digest_of(self, program: Program) -> int:
+        """The digest of the answers of all threads."""
+        return int(self._digests[self._index[program.name]])
+
+
+def save(
+    path: Path, device: str, answers: Iterable[tuple[Program, bytes]], lanes: int = 1 << 20
+) -> int:
+    """Write the answers of at most ``lanes`` threads each; returns the file's size in bytes."""
     items = sorted(answers, key=lambda item: item[0].name)
+    digests = [digest(data) for _, data in items]
+    items = [(p, pack(p, unpack(p, data), lanes)) for p, data in items]
     np.savez_compressed(
         path,
         device=np.array(device),
         names=np.array("\n".join(p.name for p, _ in items)),
         texts=np.array([identity(p) for p, _ in items], np.uint64),
+        lanes=np.full(len(items), lanes, np.int64),
+        digests=np.array(digests, np.uint64),
         sizes=np.array([len(data) for _, data in items], np.int64),
         data=np.frombuffer(b"".join(data for _, data in items), np.uint8),
     )

@@ -93,7 +93,8 @@ def moderate(kind: str, words: Words, spread: int = 6) -> Words:
     exponent = (words >> np.uint64(53)) % np.uint64(2 * spread) + np.uint64(bias - spread)
     sign = (words >> np.uint64(52)) & np.uint64(1)
     total = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}[kind]
-    return mantissa | exponent << np.uint64(fraction) | sign << np.uint64(total - 1)
+    result: Words = mantissa | exponent << np.uint64(fraction) | sign << np.uint64(total - 1)
+    return result
 
 
 def draw(kind: str, n: int, dice: Dice) -> Words:

@@ -34,7 +34,9 @@ def _few(lanes: int, dice: Dice, kinds: tuple[str, ...]) -> list[Words]:
     return [np.asarray(r, np.uint64) for r in rows]
 
 
-def split(name: str, line: str, sources: tuple[str, ...], dests: tuple[str, ...], few: bool) -> Program:
+def split(
+    name: str, line: str, sources: tuple[str, ...], dests: tuple[str, ...], few: bool
+) -> Program:
     """``line`` executed by the members of a mask, and by the rest with theirs.
 
     ``{m}`` in the line is the mask, ``{s0}…`` and ``{d0}…`` its operands.
@@ -53,7 +55,8 @@ def split(name: str, line: str, sources: tuple[str, ...], dests: tuple[str, ...]
     both = dice.chance(60) and mask != FULL
     w.put(
         f"mov.u32 {lane}, %laneid;", f"mov.b32 {m}, 0x{mask:x};", f"not.b32 {rest}, {m};",
-        f"shr.u32 {bit}, {m}, {lane};", f"and.b32 {bit}, {bit}, 1;", f"setp.ne.b32 {inside}, {bit}, 0;",
+        f"shr.u32 {bit}, {m}, {lane};", f"and.b32 {bit}, {bit}, 1;",
+        f"setp.ne.b32 {inside}, {bit}, 0;",
         f"@!{inside} bra OTHERS;", line.format(m=m, **names), "bra.uni TOGETHER;", "OTHERS:",
     )  # fmt: skip
     if both:
@@ -67,12 +70,14 @@ def split(name: str, line: str, sources: tuple[str, ...], dests: tuple[str, ...]
 
 
 def meeting(name: str) -> Program:
-    """Lanes of each half of a warp, in branches of their own, exchange words by ``bar.warp.sync``."""
+    """The halves of a warp, in branches of their own, exchange words by ``bar.warp.sync``."""
     dice = Dice(name + "/text")
     w = Writer()
     x, mine, other, low = w.input("b32"), w.reg("b32"), w.reg("b32"), w.reg("pred")
     w.put(".shared .align 4 .b8 cells[256];", f"mov.u32 {mine}, cells;")
-    w.put(f"xor.b32 {other}, %i, {dice.between(1, 15)};", f"mad.lo.u32 {other}, {other}, 4, {mine};")
+    w.put(
+        f"xor.b32 {other}, %i, {dice.between(1, 15)};", f"mad.lo.u32 {other}, {other}, 4, {mine};"
+    )
     w.put(f"mad.lo.u32 {mine}, %i, 4, {mine};")
     r = w.reg("b32")
     w.put(f"and.b32 {r}, %i, 16;", f"setp.eq.u32 {low}, {r}, 0;", f"@!{low} bra HIGH;")
@@ -96,7 +101,10 @@ def collectives() -> Iterator[Program]:
             name = f"shfl_{how}_{turn}"
             dice = Dice(name)
             clamp = 0 if how == "up" else 31
-            clamp = dice.choice((clamp, clamp, dice.below(32))) | dice.choice((0, 0x10, 0x18, 0x1C, 0x1E)) << 8
+            clamp = (
+                dice.choice((clamp, clamp, dice.below(32)))
+                | dice.choice((0, 0x10, 0x18, 0x1C, 0x1E)) << 8
+            )
             by = dice.choice(("{s1}", "{s1}", str(dice.below(32)), str(1 << dice.below(5))))
             clamps = f"0x{clamp:x}" if dice.chance(70) else "{s2}"
             line = f"shfl.sync.{how}.b32 {{d0}}|{{d1}}, {{s0}}, {by}, {clamps}, {{m}};"
@@ -116,7 +124,8 @@ def collectives() -> Iterator[Program]:
                         (kind,), ("b32", "pred"), True)  # fmt: skip
         for op in ("add", "min", "max"):
             for kind in ("u32", "s32"):
-                yield split(f"redux_{op}_{kind}_{turn}", f"redux.sync.{op}.{kind} {{d0}}, {{s0}}, {{m}};",
+                yield split(f"redux_{op}_{kind}_{turn}",
+                            f"redux.sync.{op}.{kind} {{d0}}, {{s0}}, {{m}};",
                             (kind,), ("b32",), False)  # fmt: skip
         for op in ("and", "or", "xor"):
             yield split(f"redux_{op}_{turn}", f"redux.sync.{op}.b32 {{d0}}, {{s0}}, {{m}};",
@@ -128,7 +137,8 @@ def collectives() -> Iterator[Program]:
 SPECIAL = [
     *(f"{r}.{c}" for r in ("tid", "ntid", "ctaid", "nctaid") for c in "xyz"),
     "laneid", "nwarpid", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt",
-    *(f"{r}.{c}" for r in ("cluster_ctaid", "cluster_nctaid", "clusterid", "nclusterid") for c in "xyz"),
+    *(f"{r}.{c}" for r in ("cluster_ctaid", "cluster_nctaid") for c in "xyz"),
+    *(f"{r}.{c}" for r in ("clusterid", "nclusterid") for c in "xyz"),
     "cluster_ctarank", "cluster_nctarank", "dynamic_smem_size",
 ]  # fmt: skip
 """Special registers whose value a launch and the GPU determine."""
@@ -188,8 +198,12 @@ def addresses() -> Iterator[Program]:
         x, got, a, b, same = w.input("b32"), w.reg("b32"), w.reg("b64"), w.reg("b64"), w.reg("pred")
         declare = f".{base} .align 8 .b32 {name}_v[64];\n"
         w.put("" if base == "global" else declare.strip())
-        w.put(f"mov.u64 {a}, {name}_v;", f"mad.wide.u32 {a}, %i, 4, {a};" if base != "local" else "")
-        w.put(f"cvta.{space}.u64 {b}, {a};", f"st.b32 [{b}], {x};", f"cvta.to.{space}.u64 {b}, {b};")
+        w.put(
+            f"mov.u64 {a}, {name}_v;", f"mad.wide.u32 {a}, %i, 4, {a};" if base != "local" else ""
+        )
+        w.put(
+            f"cvta.{space}.u64 {b}, {a};", f"st.b32 [{b}], {x};", f"cvta.to.{space}.u64 {b}, {b};"
+        )
         w.put(f"setp.eq.u64 {same}, {a}, {b};", f"ld.{base}.b32 {got}, [{b}];")
         w.output("pred", same)
         w.output("b32", got)
@@ -203,12 +217,18 @@ def addresses() -> Iterator[Program]:
         yield finish(w, name, "move", opcodes, 64, declare if base == "global" else "")
     w = Writer()
     x, got, a, rank, zero = w.input("b32"), w.reg("b32"), w.reg("b32"), w.reg("b32"), w.reg("b32")
-    w.put(".shared .b32 cell[64];", f"mov.u32 {a}, cell;", f"mad.lo.u32 {a}, %i, 4, {a};", f"mov.u32 {zero}, 0;")
+    w.put(
+        ".shared .b32 cell[64];",
+        f"mov.u32 {a}, cell;",
+        f"mad.lo.u32 {a}, %i, 4, {a};",
+        f"mov.u32 {zero}, 0;",
+    )
     w.put(f"st.shared.b32 [{a}], {x};", f"mapa.shared::cluster.u32 {a}, {a}, {zero};")
     w.put(f"getctarank.shared::cluster.u32 {rank}, {a};", f"ld.shared::cluster.b32 {got}, [{a}];")
     w.output("b32", rank)
     w.output("b32", got)
-    yield finish(w, "mapa_self", "move", ["mapa.shared::cluster.u32", "getctarank.shared::cluster.u32",
+    yield finish(w, "mapa_self", "move", ["mapa.shared::cluster.u32",
+                                          "getctarank.shared::cluster.u32",
                                           "ld.shared::cluster.b32"], 64)  # fmt: skip
 
 
@@ -218,7 +238,11 @@ def leaving() -> Iterator[Program]:
         w = Writer()
         go, x, seen, all_ = w.input("pred"), w.input("b32"), w.reg("b32"), w.reg("b32")
         w.output("b32", x)
-        w.put(f"@{go} {way};", f"activemask.b32 {seen};", f"vote.sync.ballot.b32 {all_}, {go}, {seen};")
+        w.put(
+            f"@{go} {way};",
+            f"activemask.b32 {seen};",
+            f"vote.sync.ballot.b32 {all_}, {go}, {seen};",
+        )
         w.put(f"redux.sync.add.u32 {x}, {x}, {seen};" if i > 1 else "")
         w.output("b32", seen)
         w.output("b32", all_)

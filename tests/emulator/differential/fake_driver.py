@@ -66,7 +66,5 @@ class FakeDriver:
     def _cuLaunchKernel(self, function: Any, gx: int, gy: int, gz: int, bx: int, by: int, bz: int,
                         shared: int, stream: Any, parameters: Any, extra: Any) -> None:  # fmt: skip
         pointers = [ctypes.c_uint64.from_address(p).value for p in parameters]
-        arrays = [
-            np.frombuffer(self.memory[p], np.uint64) for p in pointers
-        ]
+        arrays = [np.frombuffer(self.memory[p], np.uint64) for p in pointers]
         self._functions[function.value](arrays[0], arrays[1], gx * bx)

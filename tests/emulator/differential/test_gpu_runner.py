@@ -33,7 +33,9 @@ def test_inputs_go_in_and_answers_come_out():
 def test_the_drivers_refusal_is_an_error_with_its_name():
     program = Program("add", "", ("b32", "b32"), ("b64",), ("add.u64",), "integer")
     device = gpu.Gpu(FakeDriver({"add": _add}, fail="cuMemcpyDtoH_v2"))
-    with pytest.raises(gpu.GpuError, match="cuMemcpyDtoH_v2 answered CUDA_ERROR_MISALIGNED_ADDRESS"):
+    with pytest.raises(
+        gpu.GpuError, match="cuMemcpyDtoH_v2 answered CUDA_ERROR_MISALIGNED_ADDRESS"
+    ):
         device.run(device.load(b""), program)
 
 

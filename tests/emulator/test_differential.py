@@ -1,0 +1,127 @@
+"""The emulator against answers that an H200 gave: every instruction, replayed without a GPU.
+
+``PHASEBIT_PROOF=all`` replays every recorded program; without it, enough of them
+that each instruction takes part, and some random chains.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+
+import numpy as np
+import pytest
+
+from phasebit.emulator.proof import batches, chains, compare, forms, machine
+from phasebit.emulator.proof.__main__ import KEPT, judge_batch
+from phasebit.emulator.proof.dice import Dice, mix
+from phasebit.emulator.proof.program import Program
+from phasebit.emulator.proof.records import Answers, pack, save, unpack
+
+EVERYTHING = os.environ.get("PHASEBIT_PROOF") == "all"
+
+UNKNOWN = ("mov.b128", "atom.global", "mma.sync.aligned.m8n8k128", "mma.sync.aligned.m16n8k128",
+           "mma.sync.aligned.m16n8k256")  # fmt: skip
+"""What the emulator does not know yet: 16-byte registers, vector atomics, one-bit matrices."""
+
+
+@functools.cache
+def answers(collection: str) -> Answers:
+    return Answers(KEPT / f"{collection}_0.npz")
+
+
+def sample(programs: tuple[Program, ...]) -> list[Program]:
+    """Programs such that each of their instructions is in one of them."""
+    if EVERYTHING:
+        return list(programs)
+    seen: set[str] = set()
+    chosen = []
+    for program in programs:
+        if not set(program.opcodes) <= seen and program.lanes <= 512:
+            seen |= set(program.opcodes)
+            chosen.append(program)
+    return chosen
+
+
+def unknown(program: Program) -> bool:
+    opcode = program.opcodes[0]
+    vector = ".v" in opcode or "b128" in opcode
+    return opcode.startswith(UNKNOWN) and (vector or not opcode.startswith("atom"))
+
+
+def by_mnemonic(collection: str) -> dict[str, list[Program]]:
+    module = {"forms": forms, "machine": machine}[collection]
+    groups: dict[str, list[Program]] = {}
+    for program in sample(tuple(module.programs())):
+        if not unknown(program):
+            groups.setdefault(program.opcodes[0].split(".")[0], []).append(program)
+    return groups
+
+
+GROUPS = {(c, m): p for c in ("forms", "machine") for m, p in by_mnemonic(c).items()}
+
+
+@pytest.mark.parametrize("group", GROUPS, ids="-".join)
+def test_the_h200_gave_the_same_bits(group: tuple[str, str]) -> None:
+    for program in GROUPS[group]:
+        verdict = compare.replay(program, answers(group[0]))
+        assert verdict is not None, f"no answer to {program.name}: record it again"
+        assert verdict.good, verdict.example
+
+
+@pytest.mark.parametrize("first", range(0, chains_tried := 16_000 if EVERYTHING else 200, 50))
+def test_random_chains(first: int) -> None:
+    for verdict in judge_batch(batches.Batch("chains", first, 50), KEPT):
+        assert verdict.good or verdict.program.name in ASSEMBLER, verdict.example
+
+
+ASSEMBLER: frozenset[str] = frozenset()
+"""Chains in which the assembler, not the emulator, departs from the PTX ISA."""
+
+
+def test_a_correct_program_raises_no_alarm() -> None:
+    """The checker finds nothing in programs whose answer is determined."""
+    for program in machine.programs():
+        some = program.name.endswith(("_0", "_1", "_20", "_41"))
+        if some and program.family in ("barrier", "mbarrier", "cp_async"):
+            compare.emulate(program, check=True)
+
+
+def test_one_wrong_bit_is_seen(tmp_path: object) -> None:
+    """Planted: an answer with one bit flipped, within the kept threads and beyond them."""
+    program = batches.Batch("forms", 200, 1).programs()[0]
+    right = compare.emulate(program)
+    for lane in (3, program.lanes - 1):
+        wrong = right.copy()
+        wrong[0, lane] ^= np.uint64(1)
+        path = tmp_path / "wrong_0.npz"  # type: ignore[operator]
+        save(path, "nothing", [(program, pack(program, wrong))], lanes=12)
+        verdict = compare.replay(program, Answers(path))
+        assert verdict is not None and not verdict.good and program.name in verdict.example
+
+
+def test_answers_to_another_program_are_not_used(tmp_path: object) -> None:
+    program = batches.Batch("forms", 200, 1).programs()[0]
+    path = tmp_path / "one_0.npz"  # type: ignore[operator]
+    save(path, "nothing", [(program, pack(program, program.blank()))])
+    other = dataclasses.replace(program, text=program.text + "// changed\n")
+    assert compare.replay(other, Answers(path)) is None
+
+
+def test_packing_keeps_every_bit_of_the_type() -> None:
+    program = Program("p", "", (), ("b16", "pred", "b64"), ("x",), "f", threads=4)
+    rows = np.array([[1, 2, 3, 0xFFFF], [0, 1, 0, 1], [1, 2, 3, 2**64 - 1]], np.uint64)
+    assert (unpack(program, pack(program, rows)) == rows).all()
+
+
+def test_the_dice_are_splitmix64() -> None:
+    """The first numbers of SplitMix64 from seed 1234567, as its authors' C program prints them."""
+    expected = [6457827717110365317, 3203168211198807973, 9817491932198370423]
+    assert Dice(1234567).words(3).tolist() == expected
+    assert len(np.unique(mix(np.arange(1000, dtype=np.uint64)))) == 1000
+
+
+def test_programs_are_the_same_each_time() -> None:
+    one, two = (next(chains.programs(1, 77)) for _ in range(2))
+    assert one == two and (one.draw() == two.draw()).all()
