@@ -43,6 +43,9 @@ class Bounds:
             crooked = align > 1 and int(offset) & (align - 1)
         if bad or crooked:
             addresses = g.spread(offset).astype(np.int64)
+            reserved = self.machine.reserved
+            if not crooked and ((addresses >= reserved) & (addresses < reserved + 1024)).all():
+                return
             wrong = addresses + span > size if bad else addresses % align != 0
             self._shared_fault(g, addresses, wrong, size, align, access)
 

@@ -26,7 +26,9 @@ def ptx(
     if isinstance(source, Path) or ("\n" not in source and source.endswith(".cu")):
         path = Path(source)
         if not path.is_file():
-            raise toolchain.CudaError(f"there is no file {path}: give the path of a .cu file, or CUDA source")
+            raise toolchain.CudaError(
+                f"there is no file {path}: give the path of a .cu file, or CUDA source"
+            )
         name = name or path.name
         source = path.read_text(encoding="utf-8")
     name = name or "source.cu"
@@ -47,7 +49,7 @@ def ptx(
     with tempfile.TemporaryDirectory(prefix="phasebit-") as scratch:
         Path(scratch, "source.cu").write_text(text, encoding="utf-8")
         include = f"-I{files.kernels() / 'include'}"
-        command = [compiler.path, *flags, include, "-ptx", "source.cu", "-o", "kernel.ptx"]
+        command: list[str | Path] = [compiler.path, *flags, include, "-ptx", "source.cu", "-o", "kernel.ptx"]
         done = process.run(command, timeout=toolchain.BUILD_SECONDS, cwd=scratch)
         if not done.ok:
             raise toolchain.explain(done.stdout + done.stderr, name)

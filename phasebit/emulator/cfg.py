@@ -295,5 +295,5 @@ def _find_post_dominators(graph: Graph) -> None:
                 idom[node] = new
                 changed = True
     for block in graph.blocks:
-        target = idom.get(block.index)
-        block.post_dominator = None if target in (None, end) else target
+        after = idom.get(block.index, end)
+        block.post_dominator = None if after == end else after

@@ -23,14 +23,14 @@ class Counters(Mapping[str, int]):
         self.block_threads = [0] * blocks
         self.block_warps = [0] * blocks
         self.divergent = 0
-        self.values: Counter[str] = Counter()
+        self.totals: Counter[str] = Counter()
 
     def add(self, name: str, amount: int) -> None:
-        self.values[name] += amount
+        self.totals[name] += amount
 
     def finish(self, program: Program) -> None:
         """Turn block counts into instruction counts."""
-        values = self.values
+        totals = self.totals
         for block, threads, warps in zip(
             program.blocks, self.block_threads, self.block_warps, strict=True
         ):
@@ -38,25 +38,25 @@ class Counters(Mapping[str, int]):
                 continue
             instructions = [*block.body, *filter(None, [block.collective, block.end])]
             for instruction in instructions:
-                values["smsp__inst_executed.sum"] += warps
-                values["smsp__thread_inst_executed.sum"] += threads
-                values[f"inst.{_class(instruction.mnemonic)}"] += warps
-        values["branch.divergent"] = self.divergent
+                totals["smsp__inst_executed.sum"] += warps
+                totals["smsp__thread_inst_executed.sum"] += threads
+                totals[f"inst.{_class(instruction.mnemonic)}"] += warps
+        totals["branch.divergent"] = self.divergent
 
     def __getitem__(self, name: str) -> int:
-        if name not in self.values:
-            raise KeyError(f"no counter {name!r}; there are: {', '.join(sorted(self.values))}")
-        return self.values[name]
+        if name not in self.totals:
+            raise KeyError(f"no counter {name!r}; there are: {', '.join(sorted(self.totals))}")
+        return self.totals[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self.values))
+        return iter(sorted(self.totals))
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.totals)
 
     def __str__(self) -> str:
-        width = max((len(name) for name in self.values), default=0)
-        return "\n".join(f"{name:<{width}}  {self.values[name]:>12,}" for name in self)
+        width = max((len(name) for name in self.totals), default=0)
+        return "\n".join(f"{name:<{width}}  {self.totals[name]:>12,}" for name in self)
 
 
 def _class(mnemonic: str) -> str:

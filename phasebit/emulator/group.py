@@ -37,7 +37,7 @@ I8 = np.dtype("i8")
 class Frame:
     """A caller that waits for a callee to return."""
 
-    __slots__ = ("registers", "resume", "results")
+    __slots__ = ("registers", "results", "resume")
 
     def __init__(
         self, registers: Registers, resume: int, results: tuple[tuple[int, int, int], ...]
@@ -187,7 +187,7 @@ class Group:
         if isinstance(first, np.ndarray):
             offset = first.astype(I8) & 0xFFFFFFFF
         else:
-            offset = np.int64(int(first) & 0xFFFFFFFF)
+            offset = np.full(1, int(first) & 0xFFFFFFFF)
         return (self.lanes * batch.local_stride + (batch.local_base + offset)) >> shift
 
     def generic_index(

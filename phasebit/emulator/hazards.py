@@ -188,13 +188,14 @@ class Checker:
             places = some.spread(position)
             unit = 1 << self.races.shift
             x = (places >> self.races.shift)[None, :] + np.arange(max(1, width // unit))[:, None]
-            self.races.receive(some, places)
             if space == "shared":
                 self.races.shared_load(some, x, access, True)
                 self.races.shared_store(some, x, access, True)
             else:
                 self.races.global_store(some, x, access, True)
+            # atomics of one group at one address follow each other: each sees those before it
             self.races.send(some, places)
+            self.races.receive(some, places)
             self.machine.counters.add(f"atomics.{space}", some.n)
 
     # -- synchronisation ------------------------------------------------------

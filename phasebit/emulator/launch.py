@@ -16,7 +16,7 @@ import numpy as np
 
 from phasebit.emulator import build
 from phasebit.emulator.counters import Counters
-from phasebit.emulator.errors import LaunchError, PtxError
+from phasebit.emulator.errors import EmulatorError, LaunchError, PtxError
 from phasebit.emulator.hazards import Checker, Hazard
 from phasebit.emulator.layout import FUNCTION_BASE, Layout, readable
 from phasebit.emulator.machine import Machine
@@ -133,9 +133,10 @@ class Module:
             if bits is not None:
                 raw = bits.to_bytes(8, "little")[: form.itemsize]
             elif form.kind == "f":
-                raw = form.type(value).tobytes()  # type: ignore[arg-type]
+                raw = bytes(form.type(value).tobytes())
             else:
-                raw = (int(value) & ((1 << 8 * form.itemsize) - 1)).to_bytes(form.itemsize, "little")  # type: ignore[arg-type]
+                number = int(value) & ((1 << 8 * form.itemsize) - 1)  # type: ignore[arg-type]
+                raw = number.to_bytes(form.itemsize, "little")
             numbers.append(np.frombuffer(raw, np.uint8))
         data = np.concatenate(numbers)
         start = self.allocations[variable.name].start
@@ -257,6 +258,9 @@ class Kernel:
             machine.checker = Checker(machine, hazards)
         try:
             machine.run()
+        except EmulatorError as error:
+            error.hazards = hazards
+            raise
         finally:
             machine.counters.finish(program)
             memory.free(parameters)
@@ -371,15 +375,15 @@ def _number(arg: Any, parameter: Variable, what: str) -> bytes:
             raise LaunchError(f"{what} is a floating-point number, but a {arg.dtype} was given")
         if kind[0] in "us" and arg.dtype.kind == "f":
             raise LaunchError(f"{what} is an integer, but a {arg.dtype} was given")
-        return arg.tobytes()
+        return bytes(arg.tobytes())
     if size not in (1, 2, 4, 8) or parameter.elements is not None:
         raise LaunchError(f"{what} is a struct of {size} bytes; pass bytes or a NumPy structured scalar")
     if isinstance(arg, float):
         if kind not in ("f16", "f32", "f64") and kind[0] != "b":
             raise LaunchError(f"{what} is an integer, but {arg!r} was given")
-        return np.dtype(f"f{size}").type(arg).tobytes()
+        return bytes(np.dtype(f"f{size}").type(arg).tobytes())
     if kind in ("f16", "f32", "f64"):
-        return np.dtype(f"f{size}").type(arg).tobytes()
+        return bytes(np.dtype(f"f{size}").type(arg).tobytes())
     number = int(arg)
     if not -(1 << 8 * size - 1) <= number < 1 << 8 * size:
         raise LaunchError(f"{what} has {size} bytes; {number} does not fit")

@@ -173,7 +173,7 @@ class Layout:
                     symbols = [o.name for o in item.operands if isinstance(o, Symbol)]
                     targets |= {s for s in symbols if s in names} if symbols else taken
             calls[function.name] = targets
-        start = {name: 0 for name in names}
+        start = dict.fromkeys(names, 0)
         size: dict[str, int] = {}
         for function in self.functions:
             at = 0

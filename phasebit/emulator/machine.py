@@ -50,6 +50,9 @@ STACKED = 4096
 
 STACKED_CHECKED = 1024
 
+RESERVED = 1024
+"""Bytes of shared memory that the system keeps for itself (%reserved_smem_offset)."""
+
 
 class Batch:
     """Blocks that became resident together: their threads, shared and local memory, barriers."""
@@ -81,7 +84,7 @@ class Batch:
     def _make_memory(self) -> None:
         machine = self.machine
         align = max(1024, machine.program.layout.shared_align)
-        self.shared_stride = align_up(max(machine.shared_size, 16) + 256, align)
+        self.shared_stride = align_up(machine.reserved + RESERVED + 128, align)
         self.shared = machine.memory.allocate(
             self.count * self.shared_stride + align, "shared memory", "shared"
         )
@@ -185,6 +188,8 @@ class Machine:
     checker: Checker = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        self.reserved = align_up(self.shared_size, 128)
+        """Where the system's own part of a block's shared memory begins."""
         self.threads = self.block[0] * self.block[1] * self.block[2]
         self.cluster_size = self.cluster[0] * self.cluster[1] * self.cluster[2]
         self.random = random.Random(self.seed)

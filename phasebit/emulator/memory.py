@@ -56,6 +56,8 @@ class Memory:
     f2: Array
     f4: Array
     f8: Array
+    owners: Array
+    """For each granule whether something is allocated there."""
 
     def __init__(self, capacity: int = 1 << 20) -> None:
         self.allocations: list[Allocation] = []

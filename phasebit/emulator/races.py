@@ -260,7 +260,8 @@ class Races:
     def block_barrier(self, batch: Batch, slots: Array) -> None:
         """All threads of these blocks were here: everything so far is ordered before them."""
         s = self.shadows[batch]
-        if batch.machine.cluster_size > 1 or (batch.copies and batch.copies.copies):
+        gone = batch.live < batch.lanes  # leaving the kernel orders nothing
+        if gone or batch.machine.cluster_size > 1 or (batch.copies and batch.copies.copies):
             for slot in slots:
                 lanes = np.arange(slot * batch.threads, (slot + 1) * batch.threads)
                 lanes = lanes[batch.alive[lanes]]
@@ -301,13 +302,14 @@ class Races:
         """Numbers of threads through the whole grid."""
         batch = g.batch
         slot = batch.slots(g.lanes)
-        return batch.blocks[slot] * batch.threads + (g.lanes - slot * batch.threads)
+        numbers: Array = batch.blocks[slot] * batch.threads + (g.lanes - slot * batch.threads)
+        return numbers
 
     def _unordered(self, g: Group, times: Array, who: Array, me: Array) -> Array:
         """Where an access at ``times`` by threads ``who`` is not ordered before this group."""
         threads = g.batch.threads
         s = self.shadows[g.batch]
-        suspects = (times > 0) & (who != me)
+        suspects: Array = (times > 0) & (who != me)
         if not suspects.any():
             return suspects
         their, mine = who // threads, me // threads

@@ -82,13 +82,22 @@ class _Reader:
         self.text = text
         self.tokens = tokens(text)
         self.at = 0
-        self.files: dict[int, str] = {}
+        self.files = self._file_names()
         self.location: Location | None = None
         self.inlined_at: dict[tuple[int, int, int], Location] = {}
         self.function: Function | None = None
         self.scopes: list[_Scope] = []
         self.unique = 0
         self.pending_labels: list[tuple[Instruction, list[_Scope]]] = []
+
+    def _file_names(self) -> dict[int, str]:
+        """``.file`` directives may stand at the end, after the ``.loc`` that use them."""
+        names = {}
+        for place, token in enumerate(self.tokens[:-2]):
+            number, name = self.tokens[place + 1], self.tokens[place + 2]
+            if token.text == ".file" and number.kind == "int" and name.kind == "string":
+                names[_integer(number.text)] = os.path.basename(name.text[1:-1])
+        return names
 
     # -- tokens ---------------------------------------------------------------
 
@@ -169,10 +178,10 @@ class _Reader:
 
     def file(self) -> None:
         self.expect(".file")
-        number = self.integer()
+        self.integer()
         if self.token.kind != "string":
             raise self.fail("expected a file name in quotes")
-        self.files[number] = os.path.basename(self.next().text[1:-1])
+        self.next()
         while self.accept(","):
             self.integer()
 

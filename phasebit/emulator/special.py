@@ -19,14 +19,10 @@ _VECTORS = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluste
 
 FORMS: dict[str, np.dtype[Any]] = {
     **{f"{name}.{axis}": U4 for name in _VECTORS for axis in "xyz"},
-    **{name: U4 for name in (
-        "laneid", "warpid", "nwarpid", "smid", "nsmid", "lanemask_eq", "lanemask_le",
-        "lanemask_lt", "lanemask_ge", "lanemask_gt", "clock", "clock_hi", "globaltimer_lo",
-        "globaltimer_hi", "cluster_ctarank", "cluster_nctarank", "total_smem_size",
-        "dynamic_smem_size", "aggr_smem_size",
-    )},
+    **dict.fromkeys(("laneid", "warpid", "nwarpid", "smid", "nsmid", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt", "clock", "clock_hi", "globaltimer_lo", "globaltimer_hi", "cluster_ctarank", "cluster_nctarank", "total_smem_size", "dynamic_smem_size", "aggr_smem_size"), U4),
+    **{f"reserved_smem_offset_{n}": U4 for n in ("begin", "end", "cap", "0", "1")},
     **{f"envreg{i}": U4 for i in range(32)},
-    **{name: U8 for name in ("clock64", "globaltimer", "gridid")},
+    **dict.fromkeys(("clock64", "globaltimer", "gridid"), U8),
     "is_explicit_cluster": BOOL,
 }  # fmt: skip
 """The special registers the emulator has, with their NumPy types."""
@@ -117,6 +113,10 @@ def _compute(batch: Batch, name: str) -> Value:
     if base.startswith("envreg"):  # 1 and 2 hold the grid workspace of a cooperative launch
         workspace = machine.workspace
         return np.uint32({"envreg1": workspace >> 32, "envreg2": workspace & 0xFFFFFFFF}.get(base, 0))
+    if base.startswith("reserved"):
+        start = machine.reserved
+        offset = {"begin": 0, "0": 0, "1": 512}.get(base[21:], 1024)
+        return np.uint32(start + offset)
     if base == "gridid":
         return np.uint64(1)
     return np.uint32(sizes[base])

@@ -11,7 +11,8 @@ truncation*:
    these exponents.  What falls below ``fraction_bits`` bits after the point is
    cut off: no rounding, no sticky bit.
 3. The shifted numbers are added as integers, so in no order at all.
-4. The sum is rounded once, to f32 towards zero or to f16 to nearest even.
+4. The sum is rounded once, to f32 towards zero or to f16 to nearest even.  A zero
+   is always +0.
 
 A longer k is done block after block, each with the previous result as its
 accumulator.  The generations differ in the numbers of ``MODELS``.
@@ -38,8 +39,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phasebit.emulator.formats import FORMATS, decode, encode
-from phasebit.emulator.numerics import fma64
+from phasebit.emulator.formats import FORMATS
+from phasebit.emulator.numerics import fma64, round32
 from phasebit.emulator.types import Array
 
 
@@ -51,40 +52,77 @@ class Model:
     """Bits kept after the point of the largest exponent."""
     block_bytes: int
     """Bytes of a row of A that are summed at once: 32 bytes are 16 products of f16."""
+    fp8_as_f16: bool = False
+    """Whether ``mma.sync`` has fp8 in name only: see :func:`_accumulate_fp8`."""
 
 
 MODELS = {
     "turing": Model(fraction_bits=24, block_bytes=16),
     "ampere": Model(fraction_bits=24, block_bytes=16),
-    "hopper": Model(fraction_bits=25, block_bytes=32),
+    "hopper": Model(fraction_bits=25, block_bytes=32, fp8_as_f16=True),
     "blackwell": Model(fraction_bits=25, block_bytes=32),
 }
-"""arXiv:2511.10909, table of truncated fused dot products."""
+"""From arXiv:2511.10909; Hopper's confirmed here, bit by bit, against an H200's answers."""
 
 DEVICE = "hopper"
 """The generation that the emulator speaks for: the records of the book come from an H200."""
 
 BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1}
+AT_ONCE = 32
+"""Warps computed together: their products, 2048 of f16 a warp, should stay in the CPU's cache."""
+
 LEAST = -126
 """The least exponent to which a sum is aligned: that of f32."""
 
 
 def accumulate(
-    a: Array, b: Array, c: Array, kind: str, result: str, model: Model = MODELS[DEVICE]
+    a: Array,
+    b: Array,
+    c: Array,
+    kind: str,
+    result: str,
+    model: Model = MODELS[DEVICE],
+    step: int | None = None,
 ) -> Array:
     """D = A·B + C for the types that tensor cores round.
 
     ``a`` is [warps, m, k], ``b`` [warps, k, n], ``c`` [warps, m, n], all float64 and exact in
     their types: ``kind`` that of A and B, ``result`` ("f32" or "f16") that of C and D.
+    ``step``: products summed at once, where the instruction is made of smaller ones.
     Returns D, float64 [warps, m, n], exact in ``result``.  NaNs are NaN.
 
     This is the one place that knows how hardware rounds.
     """
-    block = model.block_bytes // BYTES[kind]
+    if len(a) > AT_ONCE:
+        some = [slice(i, i + AT_ONCE) for i in range(0, len(a), AT_ONCE)]
+        return np.concatenate(
+            [accumulate(a[i], b[i], c[i], kind, result, model, step) for i in some]
+        )
+    if BYTES[kind] == 1 and model.fp8_as_f16:
+        return _accumulate_fp8(a, b, c, result, model)
+    block = step or model.block_bytes // BYTES[kind]
     for start in range(0, a.shape[2], block):
         part = slice(start, start + block)
         c = _block(a[:, :, part], b[:, part, :], c, kind, result, model.fraction_bits)
     return c
+
+
+def _accumulate_fp8(a: Array, b: Array, c: Array, result: str, model: Model) -> Array:
+    """fp8 on Hopper, whose ``mma.sync`` has no such unit (its ``wgmma`` has).
+
+    The assembler turns every operand register of four fp8 numbers into two of f16: the two
+    low numbers and the two high ones.  One f16 multiplication takes all the low pairs,
+    starting from zero, another adds the high pairs, and an ordinary addition adds C.
+    [seen in the machine code for sm_90, and in the H200's answers]
+    """
+    low = np.arange(a.shape[2]) % 4 < 2
+    total = np.zeros_like(c)
+    for pairs in (low, ~low):
+        total = accumulate(a[:, :, pairs], b[:, pairs, :], total, "f16", result, model)
+    form = np.float32 if result == "f32" else np.float16
+    with np.errstate(all="ignore"):
+        added: Array = (c.astype(form) + total.astype(form)).astype(np.float64)
+    return added
 
 
 def _block(a: Array, b: Array, c: Array, kind: str, result: str, fraction_bits: int) -> Array:
@@ -100,29 +138,39 @@ def _block(a: Array, b: Array, c: Array, kind: str, result: str, fraction_bits: 
 
 def _fused_sum(a: Array, b: Array, c: Array, kind: str, result: str, fraction_bits: int) -> Array:
     """Products and accumulator aligned, truncated, added, rounded once; all finite."""
-    exponents = _exponent(a, kind)[:, :, :, None] + _exponent(b, kind)[:, None, :, :]
-    largest = np.maximum(_exponent(c, result), exponents.max(axis=2))
+    # [warps, k, n, m]: the longest extent last, where NumPy's inner loop runs
+    left = np.ascontiguousarray(a.swapaxes(1, 2))[:, :, None, :]
+    right = b[:, :, :, None]
+    addend = c.swapaxes(1, 2)
+    exponents = _exponent(left, kind) + _exponent(right, kind)
+    largest = np.maximum(_exponent(addend, result), exponents.max(axis=1))
     np.maximum(largest, LEAST, out=largest)
     # in units of the last bit kept every term is an integer below 2**28, so the sum is exact
     unit = np.ldexp(1.0, fraction_bits - largest)
-    products = a[:, :, :, None] * b[:, None, :, :]  # exact: at most 22 bits
-    products *= unit[:, :, None, :]
+    products = left * right  # exact: at most 22 bits
+    products *= unit[:, None]
     np.trunc(products, out=products)
-    total = products.sum(axis=2) + np.trunc(c * unit)
-    return _round_sum(total / unit, result)
+    total = products.sum(axis=1) + np.trunc(addend * unit)
+    return _round_sum((total / unit).swapaxes(1, 2), result)
 
 
 def _exponent(x: Array, kind: str) -> Array:
     """The exponent of each number, not below that of subnormals; of zero, far below all others."""
-    exponent = np.maximum(np.frexp(x)[1] - 1, 1 - FORMATS[kind].bias)
-    return np.where(x == 0, -1000, exponent)
+    least = 1 - FORMATS[kind].bias
+    exponent: Array = np.maximum(np.frexp(x)[1] - 1, least).astype(np.int16)
+    exponent[x == 0] = -1000
+    return exponent
 
 
 def _round_sum(total: Array, result: str) -> Array:
-    """f16 to nearest, f32 towards zero; but what is too large for it becomes infinite."""
-    rounded = decode(result, encode(result, total, "rn" if result == "f16" else "rz"))
+    """f16 to nearest even, f32 towards zero; but what is too large for it becomes infinite."""
+    with np.errstate(over="ignore"):
+        if result == "f16":
+            rounded = total.astype(np.float16).astype(np.float64)
+        else:
+            rounded = round32(total, "rz").astype(np.float64)
     too_large = np.abs(total) >= 2.0 ** (FORMATS[result].bias + 1)
-    return np.where(too_large, np.copysign(np.inf, total), rounded.astype(np.float64))
+    return np.where(too_large, np.copysign(np.inf, total), rounded + 0.0)  # no -0
 
 
 def accumulate_f64(a: Array, b: Array, c: Array, rounding: str = "rn") -> Array:

@@ -15,6 +15,7 @@ from phasebit.emulator.types import Array
 
 if TYPE_CHECKING:
     from phasebit.emulator.group import Group
+    from phasebit.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,10 @@ class Trace:
             self._add(g, start, end, "wait", what)
             g.started = end
 
+    def timeline(self, block: int = 0) -> Timeline:
+        """The warps of a block: what they did, and what they waited for."""
+        return draw(self.events, block)
+
     def _add(self, g: Group, start: int, end: int, kind: str, label: str) -> None:
         if len(self.events) >= self.limit:
             return
@@ -67,3 +72,20 @@ def warps_of(warps_in_block: int, warp_numbers: Array) -> dict[int, tuple[int, .
         slot, warp = divmod(number, warps_in_block)
         result[slot] = (*result.get(slot, ()), warp)
     return result
+
+
+def draw(events: list[Event], block: int) -> Timeline:
+    """The warps of one block as a timeline."""
+    from phasebit.timeline import Span, Timeline
+
+    mine = [e for e in events if e.block == block]
+    warps = sorted({w for e in mine for w in e.warps})
+    spans = []
+    for event in sorted(mine, key=lambda e: (e.start, e.end)):
+        for warp in event.warps:
+            kind = "wait" if event.kind == "wait" else "run"
+            spans.append(Span(f"warp {warp}", event.start, event.end, kind, event.label))
+    return Timeline(
+        [f"warp {w}" for w in warps], spans, unit="cycle", title=f"block {block}",
+        legend={"run": "executes", "wait": "waits at a barrier"},
+    )  # fmt: skip

@@ -39,13 +39,13 @@ class Traffic:
     def warps(self, g: Group, position: Value) -> Array:
         """Byte positions as a table with one row a warp; absent lanes hold ``ABSENT``."""
         position = g.spread(position)
-        if g.n % 32 == 0 and g.whole and g.batch.threads % 32 == 0 and g.n == 32 * len(
-            np.unique(g.lanes // 32)
-        ):  # fmt: skip
-            return position.reshape(-1, 32)
+        threads = g.batch.threads
+        if g.whole and threads % 32 == 0 and g.n == 32 * len(np.unique(g.lanes // 32)):
+            table: Array = position.reshape(-1, 32)
+            return table
         rows, row = np.unique(g.batch.warp_of[g.lanes], return_inverse=True)
         table = np.full((len(rows), 32), ABSENT, np.int64)
-        table[row, (g.lanes % g.batch.threads) % 32] = position
+        table[row, (g.lanes % threads) % 32] = position
         return table
 
     def count(self, g: Group, position: Value, requests: Any, space: str, op: str) -> None:

@@ -132,7 +132,7 @@ def translate(
         "np": np, "ndarray": np.ndarray, "take": memory.take, "store": memory.store,
         "select": control.select, "narrow": control.narrow,
         **{name: getattr(control, name) for name in control.__all__},
-        **{form.str[1:]: form for form in map(np.dtype, ("u1 i1 u2 i2 u4 i4 u8 i8 f2 f4 f8".split()))},
+        **{form.str[1:]: form for form in map(np.dtype, (["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"]))},
     }  # fmt: skip
     text: list[str] = []
     for function in layout.functions:
@@ -304,7 +304,7 @@ class BlockWriter:
             scalar = np.frombuffer(raw, form)[0]
             name = f"k{bits:x}_{form.str[1:]}"
         elif form == BOOL:
-            scalar, name = np.bool_(bool(value)), f"k{int(value)}_bool"
+            scalar, name = np.bool_(bool(value)), "true" if value else "false"
         elif form.kind == "f":
             scalar = form.type(value)
             name = f"k{scalar.view(f'u{form.itemsize}'):x}_{form.str[1:]}"
@@ -442,12 +442,12 @@ class BlockWriter:
     def call_function(self, instruction: Instruction, chosen: Selected, collective: bool) -> None:
         entry = chosen.entry
         texts, result = self.arguments(instruction, chosen)
-        target = chosen.function
+        chosen_function = chosen.function
         if not self.program.exact and not set(chosen.options) - {"rounding"} and (
             chosen.options.get("rounding", "rn") == "rn" and chosen.types[:1] == ("f32",)
         ):  # fmt: skip
-            target = FAST.get(entry.function, target)
-        function = self.bind(self.function_name(chosen), target)
+            chosen_function = FAST.get(entry.function, chosen_function)
+        function = self.bind(self.function_name(chosen), chosen_function)
         if collective:
             mask = "None"
             if "membermask" in entry.parameters:
@@ -611,13 +611,12 @@ class BlockWriter:
         if key not in self.indices:
             if space == "param":
                 raise PtxError(f"a parameter cannot be indexed here: {instruction.text}", instruction.line)
-            form = np.dtype("u4") if space == "shared" and what == "symbol" else None
             if what == "register":
                 register = self.function.registers[base]
-                form = np.dtype(f"u{SIZE[register.type]}")
+                form: Form = np.dtype(f"u{SIZE[register.type]}")
                 text = self.register(register, form)
             else:
-                form = form or np.dtype("u8")
+                form = np.dtype("u4" if space == "shared" else "u8")
                 text = self.constant(base, form)
             name = self.fresh("i")
             low = self.constant(span.low, form)
@@ -708,9 +707,10 @@ class BlockWriter:
         for instruction in instructions:
             chosen = self.graph.selected[instruction]
             if chosen.entry.mnemonic in ("ld", "ldu", "st"):
-                kind = "store" if chosen.entry.mnemonic == "st" else "load"
-                self._advance(kind)
-                visit(instruction, chosen, kind)
+                if chosen.options.get("space") not in ("param", "local", "const"):
+                    kind = "store" if chosen.entry.mnemonic == "st" else "load"
+                    self._advance(kind)
+                    visit(instruction, chosen, kind)
             elif chosen.entry.kind != "value":
                 self.segment += 1
             for register in _written(instruction, chosen):
@@ -739,9 +739,9 @@ class BlockWriter:
         """Call the checker once for all accesses of a segment that share a base."""
         if not self.program.checked:
             return
-        self._advance(kind)
         if chosen.options.get("space") in ("param", "local", "const"):
             return
+        self._advance(kind)
         *_, space, width, offset = self.access(instruction, chosen)
         if space not in ("shared", "global", "generic"):
             return

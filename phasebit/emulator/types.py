@@ -30,9 +30,9 @@ SIZE = {
 }  # fmt: skip
 """Bytes a value of each type occupies in a register."""
 
-UNSIGNED = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
-SIGNED = {1: np.dtype("i1"), 2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
-FLOAT = {"f16": np.dtype("f2"), "f32": np.dtype("f4"), "f64": np.dtype("f8")}
+UNSIGNED: dict[int, np.dtype[Any]] = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
+SIGNED: dict[int, np.dtype[Any]] = {n: np.dtype(f"i{n}") for n in (1, 2, 4, 8)}
+FLOAT: dict[str, np.dtype[Any]] = {f"f{8 * n}": np.dtype(f"f{n}") for n in (2, 4, 8)}
 
 U16 = frozenset({"u16"})
 INTEGERS = frozenset({"u16", "s16", "u32", "s32", "u64", "s64"})

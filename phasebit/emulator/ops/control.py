@@ -121,14 +121,21 @@ def call_indirect(
     machine = g.batch.machine
     names = list(machine.program.module.functions)
     values = np.unique(pointer)
-    if len(values) > 1:
-        for one in values:
-            machine.make_ready(g.part(np.flatnonzero(pointer == one), g.pc))
-        return -1
-    number = (int(values[0]) - FUNCTION_BASE) // 16
-    if not 0 <= number < len(names) or names[number] not in machine.program.first_block:
-        raise Fault(f"a call through {int(values[0]):#x}, which is the address of no function")
-    return call(g, names[number], arguments, results, resume)
+    if len(values) == 1:
+        return call(g, _target(g, int(values[0]), names), arguments, results, resume)
+    for one in values:
+        some = g.part(np.flatnonzero(pointer == one), resume)
+        some.pc = call(some, _target(g, int(one), names), arguments, results, resume)
+        machine.make_ready(some)
+    return -1
+
+
+def _target(g: Group, pointer: int, names: list[str]) -> str:
+    """The function at an address."""
+    number = (pointer - FUNCTION_BASE) // 16
+    if not 0 <= number < len(names) or names[number] not in g.batch.machine.program.first_block:
+        raise Fault(f"a call through {pointer:#x}, which is the address of no function")
+    return names[number]
 
 
 def call_external(

@@ -12,7 +12,7 @@ from phasebit.emulator import numerics
 from phasebit.emulator.numerics import bf16_to_f32, canonical, flush, saturate, where
 from phasebit.emulator.ops.half import decode, encode
 from phasebit.emulator.table import FTZ, ROUNDING, SAT, value
-from phasebit.emulator.types import SIGNED, SIZE, UNSIGNED, Value, dtype
+from phasebit.emulator.types import SIGNED, SIZE, UNSIGNED, Array, Value, dtype
 
 INTEGER = frozenset({"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"})
 FLOATING = frozenset({"f16", "bf16", "f32", "f64"})
@@ -212,7 +212,7 @@ FORMATS: dict[str, tuple[int, int, int, int | None, int | None]] = {
 """OCP 8-bit floating point and microscaling formats (PTX ISA 5.2.3)."""
 
 
-def short_values(name: str) -> np.ndarray[Any, np.dtype[Any]]:
+def short_values(name: str) -> Array:
     """The number that each bit pattern of a format stands for."""
     if name not in _VALUES:
         exponent_bits, mantissa_bits, bias, top, _ = FORMATS[name]
@@ -231,7 +231,8 @@ def short_values(name: str) -> np.ndarray[Any, np.dtype[Any]]:
                 number = math.inf if name == "e5m2" and body == 0x7C else math.nan
             numbers[pattern] = sign * number
         _VALUES[name] = numbers
-    return _VALUES[name]
+    numbers_of: Array = _VALUES[name]
+    return numbers_of
 
 
 _VALUES: dict[str, Any] = {}
@@ -250,7 +251,7 @@ def short_encode(x: Value, name: str, relu: bool = False) -> Value:
     to_upper, to_lower = table[upper] - magnitude, magnitude - table[lower]
     choose_upper = (to_upper < to_lower) | ((to_upper == to_lower) & (upper % 2 == 0))
     pattern = where(choose_upper, upper, lower).astype(np.uint8)
-    sign_bit = np.uint8((top + 1 if nan is None else 0x80))
+    sign_bit = np.uint8(top + 1 if nan is None else 0x80)
     if nan is None:
         sign_bit = np.uint8({"e2m1": 8, "e2m3": 32, "e3m2": 32}[name])
     pattern = where(np.signbit(x), pattern | sign_bit, pattern)

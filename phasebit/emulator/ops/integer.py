@@ -321,7 +321,7 @@ def _byte(a: Value, number: int, signed: bool) -> Value:
 def dp4a(a: Value, b: Value, c: Value, *, types: tuple[str, ...]) -> Value:
     """dp4a: c plus the products of the four bytes of a and b."""
     signed = [kind[0] == "s" for kind in types]
-    total = sum(_byte(a, i, signed[0]) * _byte(b, i, signed[1]) for i in range(4))
+    total: Value = sum(_byte(a, i, signed[0]) * _byte(b, i, signed[1]) for i in range(4))
     return c + total.astype(np.uint32)
 
 
@@ -330,8 +330,8 @@ def dp4a(a: Value, b: Value, c: Value, *, types: tuple[str, ...]) -> Value:
 def dp2a(a: Value, b: Value, c: Value, *, types: tuple[str, ...], high: int = 0) -> Value:
     """dp2a: c plus the products of the two halves of a and two bytes of b."""
     form = dtype(types[0].replace("32", "16"))
-    total = 0
+    total: Value = np.int64(0)
     for i in range(2):
         half = (a.view(np.uint32) >> np.uint32(16 * i)).astype(np.uint16).view(form)
         total = total + half.astype(np.int64) * _byte(b, i + high, types[1][0] == "s")
-    return c + total.astype(np.uint32)  # type: ignore[attr-defined]
+    return c + total.astype(np.uint32)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,12 +31,11 @@ from phasebit.emulator.fragments import (
     repeated,
     unpack,
 )
+from phasebit.emulator.group import Group
 from phasebit.emulator.numerics import canonical
 from phasebit.emulator.table import ROUNDING, Option, collective
+from phasebit.emulator.translate import Accesses
 from phasebit.emulator.types import Array, Value
-
-if TYPE_CHECKING:
-    from phasebit.emulator.group import Group
 
 PER_REGISTER = {"f16": 2, "bf16": 2, "tf32": 1, "e4m3": 4, "e5m2": 4, "f64": 1,
                 "s8": 4, "u8": 4, "s4": 8, "u4": 8}  # fmt: skip
@@ -160,11 +158,12 @@ def multiply(
     *,
     satfinite: bool = False,
     rounding: str = "rn",
+    step: int | None = None,
 ) -> Array:
     """The registers of D = A·B + C; the operands A, B, C and D are [warps, 32, registers].
 
     ``types`` are those of D, A, B and C, ``parts`` the fragments of A, B and C: those of
-    ``mma`` when not given.
+    ``mma`` when not given, ``step`` the k of the smaller instructions it is made of, if any.
     """
     of_d, of_a, of_b, of_c = types
     m, n, k = sizes(shape)
@@ -181,7 +180,7 @@ def multiply(
     elif of_d == "s32":
         result = tensor_core.accumulate_s32(a, b, c, satfinite)
     else:
-        result = tensor_core.accumulate(a, b, c, of_a, of_d)
+        result = tensor_core.accumulate(a, b, c, of_a, of_d, step=step)
     return fragments(result, part_c, of_d)
 
 
@@ -228,17 +227,42 @@ def transposed(rows: Array, width: int) -> Array:
     return np.ascontiguousarray(np.swapaxes(elements, -1, -2)).view(np.uint32)
 
 
+def access_number(g: Group) -> int:
+    """The checker's number for the memory instruction that a group executes."""
+    program = g.batch.machine.program
+    instruction = program.blocks[g.pc].collective
+    assert instruction is not None
+    if instruction in program.accesses:
+        return program.accesses.index(instruction)
+    return program.access_id(instruction)
+
+
+@functools.lru_cache(maxsize=1024)
+def accesses(steps: tuple[int, ...], width: int, request: int, access: int, space: str) -> Accesses:
+    """What the checker is told: elements of ``width`` bytes at ``steps`` from each lane's first.
+
+    Traffic is counted in requests of ``request`` bytes.  Kept, for the checker plans by object.
+    """
+    requests = tuple((step, request) for step in steps[:: request // width])
+    return Accesses(steps, width, requests, access, "weak", "cta", space)
+
+
 def row_words(g: Group, address: Value, space: str, rows: int, name: str) -> Array:
     """Where the four words of each row lie in memory, [warps, rows, 4].
 
-    Lane i has the address of row i.  The addresses of further lanes are not looked at
-    (PTX ISA 9.7.14.5.15), so each of them is given a row's address.
+    Lane i has the address of row i; the addresses of further lanes are not looked at
+    (PTX ISA 9.7.14.5.15).
     """
     warps = whole_warps(g, name)
-    given = g.spread(address).reshape(warps, 32)
-    used = given[:, np.arange(32) % rows].ravel()
-    first = g.spread(g.index(used, space, 16, 2)).reshape(warps, 32)[:, :rows]
-    return first[:, :, None] + np.arange(4)
+    lanes, given = g.lanes.reshape(warps, 32), g.spread(address).reshape(warps, 32)
+    asked = Group(g.batch, lanes[:, :rows].ravel(), g.pc, [None] * len(g.registers), g.time)
+    checked = g.batch.machine.checked
+    access = access_number(g) if checked else -1
+    first = asked.spread(asked.index(given[:, :rows].ravel(), space, 16, 2, access))
+    if checked:
+        watch = asked.watch_store if name == "stmatrix" else asked.watch_load
+        watch(first, accesses((0, 1, 2, 3), 4, 16, access, space))
+    return first.reshape(warps, rows)[:, :, None] + np.arange(4)
 
 
 @collective(
@@ -342,10 +366,17 @@ def element_places(
     offset = np.tile(major, (warps, 1)) * apart[:, None] + np.tile(minor, (warps, 1))
     shift = size.bit_length() - 1
     base = g.spread(address)
-    if g.batch.machine.checked:  # the farthest element must lie in the same array as the first
-        g.index(base + (offset.max(axis=1) * size).astype(base.dtype), space, size, shift)
-    first = g.spread(g.index(base, space, size, shift))
-    places: Array = first[:, None] + offset
+    checked = g.batch.machine.checked
+    access = access_number(g) if checked else -1
+    places: Array = g.spread(g.index(base, space, size, shift, access))[:, None] + offset
+    if checked:
+        # the farthest element must lie in the same array as the first
+        last = base + (offset.max(axis=1) * size).astype(base.dtype)
+        g.index(last, space, size, shift, access)
+        # from a lane's first element to its others it is as far in every lane
+        steps = tuple(dict.fromkeys((offset[0] - offset[0, 0]).tolist()))
+        watch = g.watch_store if name.startswith("wmma.store") else g.watch_load
+        watch(places[:, 0], accesses(steps, size, size, access, space))
     return places
 
 
@@ -439,6 +470,8 @@ def wmma_mma(
     )
     operands = [gathered(g, x, f"wmma.mma.{shape}") for x in (a, b, c)]
     kinds = (of_d, of_a, of_b, of_c)
-    return scattered(
-        multiply(operands, shape, kinds, parts, satfinite=satfinite, rounding=rounding)
+    step = 4 if of_a == "tf32" else None  # two steps of m16n8k4 [seen in the H200's answers]
+    result = multiply(
+        operands, shape, kinds, parts, satfinite=satfinite, rounding=rounding, step=step
     )
+    return scattered(result)

@@ -47,7 +47,8 @@ class Table:
 
     def each(self, per_warp: Array) -> Array:
         """A value of each warp for each of its threads."""
-        return per_warp[self.row]
+        values: Array = per_warp[self.row]
+        return values
 
 
 MODES = {"idx": ("mode", "idx"), "up": ("mode", "up"), "down": ("mode", "down"),

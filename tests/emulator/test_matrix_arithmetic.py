@@ -1,0 +1,145 @@
+"""The tensor core's sum, against the same steps done one number at a time with fractions.
+
+The oracle follows the four steps in the docstring of ``tensor_core`` as the
+papers state them, with exact rational numbers and no arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from test_matrix_ptx import MMA, RECORD, WARPS, Case, inputs, values
+
+from phasebit.emulator.formats import FORMATS, decode
+from phasebit.emulator.ops.matrix import multiply
+from phasebit.emulator.tensor_core import (
+    MODELS,
+    Model,
+    accumulate,
+    accumulate_f64,
+    accumulate_s32,
+)
+
+
+def exponent(x: Fraction, kind: str) -> int:
+    """The e of 2**e <= |x| < 2**(e + 1), but not below that of the format's subnormals."""
+    e = 1 - FORMATS[kind].bias
+    while abs(x) >= Fraction(2) ** (e + 1):
+        e += 1
+    return e
+
+
+def cut(x: Fraction) -> Fraction:
+    """Towards zero to an integer."""
+    return Fraction(math.trunc(x))
+
+
+def one_sum(
+    a: list[Fraction], b: list[Fraction], c: Fraction, kind: str, result: str, fraction_bits: int
+) -> Fraction:
+    """Align, cut off, add, round: for one element of D."""
+    terms = [(x * y, exponent(x, kind) + exponent(y, kind)) for x, y in zip(a, b, strict=True)]
+    terms.append((c, exponent(c, result)))
+    largest = max([-126, *(e for x, e in terms if x != 0)])
+    unit = Fraction(2) ** (largest - fraction_bits)
+    total = sum((cut(x / unit) for x, _ in terms), Fraction(0)) * unit
+    step = Fraction(2) ** (exponent(total, result) - FORMATS[result].mantissa_bits)
+    return cut(total / step) * step if result == "f32" else Fraction(round(total / step)) * step
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize(("kind", "result"), [("f16", "f32"), ("f16", "f16"), ("bf16", "f32"),
+                                              ("tf32", "f32")])  # fmt: skip
+@pytest.mark.parametrize("mode", ("integers", "normal", "wide", "sparse", "tiny"))
+def test_against_fractions(model: Model, kind: str, result: str, mode: str) -> None:
+    rng = np.random.default_rng(11)
+    m, n, k = 3, 4, 16
+    a = decode(kind, values(kind, mode, (1, m, k), rng)).astype(np.float64)
+    b = decode(kind, values(kind, mode, (1, k, n), rng)).astype(np.float64)
+    c = decode(result, values(result, mode, (1, m, n), rng)).astype(np.float64)
+    got = accumulate(a, b, c, kind, result, model)
+    block = model.block_bytes // (4 if kind == "tf32" else 2)
+    for i in range(m):
+        for j in range(n):
+            want = Fraction(c[0, i, j])
+            for start in range(0, k, block):
+                row = [Fraction(x) for x in a[0, i, start : start + block]]
+                column = [Fraction(x) for x in b[0, start : start + block, j]]
+                want = one_sum(row, column, want, kind, result, model.fraction_bits)
+            assert abs(want) <= FORMATS[result].max, "the samples are meant to stay finite"
+            assert Fraction(got[0, i, j]) == want
+
+
+def dot(a: list[float], b: list[float], c: float, kind: str = "f16", result: str = "f32") -> float:
+    """One element of D on Hopper."""
+    row, column = np.array([[a]]), np.array([[[x] for x in b]])
+    return float(accumulate(row, column, np.array([[[c]]]), kind, result)[0, 0, 0])
+
+
+def test_what_fasi_and_others_found() -> None:
+    """The experiments of Fasi et al., with what Hopper's two extra bits make of them."""
+    ones = [1.0] * 4
+    # products are exact, and not rounded to f16: (1 + 2^-10)^2
+    assert dot([1 + 2.0**-10], [1 + 2.0**-10], 0.0) == 1 + 2.0**-9 + 2.0**-20
+    # the additions are not done one by one: each 2^-24 alone would be lost next to 1
+    assert dot([2.0**-12] * 4, [2.0**-12] * 4, 1.0) == 1 + 2.0**-22
+    # three bits below the last of f32, nothing is kept: 16 times 2^-26 next to 1
+    assert dot([2.0**-13] * 16, [2.0**-13] * 16, 1.0) == 1.0
+    # towards zero, on both sides of it
+    assert dot([1.0, 2.0**-24], [1.0, 1.0], 0.0) == 1.0
+    assert dot([1.0, 1.5 * 2.0**-23], [1.0, 1.0], 0.0, "bf16") == 1 + 2.0**-23
+    assert dot([-1.0, -1.5 * 2.0**-23], [1.0, 1.0], 0.0, "bf16") == -1 - 2.0**-23
+    # subnormal numbers count, in and out
+    assert dot([2.0**-24], [2.0**-24], 0.0) == 2.0**-48
+    assert dot([2.0**-100], [2.0**-48], 0.0, "bf16") == 2.0**-148
+    # the sum is normalised once, at the end: the parts may cancel
+    assert dot([2.0**15, *ones, -(2.0**15)], [2.0, *ones, 2.0], 0.0) == 4.0
+
+
+def test_specials() -> None:
+    inf, nan = math.inf, math.nan
+    assert dot([inf], [1.0], 0.0) == inf
+    assert dot([inf], [-1.0], 5.0) == -inf
+    assert math.isnan(dot([inf], [0.0], 0.0))
+    assert math.isnan(dot([inf, 1.0], [1.0, -inf], 0.0))
+    assert math.isnan(dot([1.0], [1.0], nan))
+    assert dot([60000.0, 60000.0], [1.0, 1.0], 0.0, result="f16") == inf
+    assert dot([2.0**127, 2.0**127], [1.0, 1.0], 0.0, "bf16") == inf
+    # what lies between is no f32: 2^128 and -2^128 cancel
+    assert dot([2.0**127, -(2.0**127)], [2.0, 2.0], 2.0**110, "bf16") == 2.0**110
+    for c in (0.0, -0.0):  # a zero is +0
+        assert math.copysign(1.0, dot([-0.0], [1.0], c)) == 1.0
+        assert math.copysign(1.0, dot([-(2.0**-24)], [2.0**-24], c, result="f16")) == 1.0
+
+
+def test_the_chain_of_fma_in_f64() -> None:
+    """Order along k, one rounding a step: the middle term alone decides."""
+    a = np.array([[[2.0**53, 1.0, 1.0]]])
+    b = np.ones((1, 3, 1))
+    assert accumulate_f64(a, b, np.zeros((1, 1, 1)))[0, 0, 0] == 2.0**53
+    assert accumulate_f64(a[:, :, ::-1], b, np.zeros((1, 1, 1)))[0, 0, 0] == 2.0**53 + 2
+    assert accumulate_f64(a, b, np.zeros((1, 1, 1)), "rp")[0, 0, 0] == 2.0**53 + 4
+
+
+def test_integers_wrap_or_stop() -> None:
+    most = (1 << 31) - 1
+    a, b = np.full((1, 1, 32), -128, np.int8), np.full((1, 32, 1), -128, np.int8)
+    c = np.array([[[most - 5]]], np.int32)
+    exact = most - 5 + 32 * 128 * 128
+    assert accumulate_s32(a, b, c)[0, 0, 0] == exact - (1 << 32)
+    assert accumulate_s32(a, b, c, satfinite=True)[0, 0, 0] == most
+    low = np.array([[[-most]]], np.int32)
+    assert accumulate_s32(a, -1 - b, low, satfinite=True)[0, 0, 0] == -most - 1
+
+
+@pytest.mark.parametrize("case", MMA, ids=lambda case: case.name)
+def test_the_h200_gives_the_same_bits_without_nvcc(case: Case) -> None:
+    """The record again, from registers to registers: no PTX between."""
+    m, n, k = case.shape
+    got = multiply(inputs(case, WARPS), f"m{m}n{n}k{k}", case.types, satfinite=bool(case.suffix))
+    want = np.load(RECORD)[case.name]
+    bits = f"u{want.itemsize}"
+    np.testing.assert_array_equal(got.view(bits), want.view(bits))
