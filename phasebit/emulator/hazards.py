@@ -91,25 +91,20 @@ class Checker:
         self.bounds_global = self.bounds.global_
         self.bounds_local = self.bounds.local
         self.offsets: dict[tuple[int, ...], Array] = {}
-        self.plans: dict[int, tuple[Array, list[tuple[int, int, int]], Any]] = {}
+        self.plans: dict[int, tuple[Array, Any]] = {}
 
     # -- accesses -------------------------------------------------------------
 
-    def _plan(self, accesses: Any) -> tuple[Array, list[tuple[int, int, int]], Any]:
-        """Granule offsets of a segment's accesses, and its different requests with their number."""
+    def _plan(self, accesses: Any) -> Array:
+        """Granule offsets of a segment's accesses."""
         plan = self.plans.get(id(accesses))
         if plan is None:
             unit = 1 << self.races.shift
             each = max(1, accesses.width // unit)
             words = [w * accesses.width // unit + k for w in accesses.words for k in range(each)]
-            requests: dict[tuple[int, int], int] = {}
-            for start, size in accesses.requests:
-                key = ((start * accesses.width) % 32, size)
-                requests[key] = requests.get(key, 0) + 1
-            listed = [(start, size, n) for (start, size), n in requests.items()]
-            plan = (np.array(words)[:, None], listed, accesses)
+            plan = (np.array(words)[:, None], accesses)
             self.plans[id(accesses)] = plan
-        return plan
+        return plan[0]
 
     def load(self, g: Group, index: Value, accesses: Any) -> None:
         """Loads through one base register: races, uninitialised words, traffic."""
@@ -120,13 +115,13 @@ class Checker:
         self._access(g, index, accesses, "store")
 
     def _access(self, g: Group, index: Value, accesses: Any, op: str) -> None:
-        offsets, requests, _ = self._plan(accesses)
+        offsets = self._plan(accesses)
         position = index * accesses.width
         if accesses.space == "generic":
             for some, where, space in self._by_space(g, position):
-                self._one_space(some, where, accesses, offsets, requests, space, op)
+                self._one_space(some, where, accesses, offsets, space, op)
             return
-        self._one_space(g, position, accesses, offsets, requests, accesses.space, op)
+        self._one_space(g, position, accesses, offsets, accesses.space, op)
 
     def _by_space(self, g: Group, position: Value) -> list[tuple[Group, Value, str]]:
         """Divide generic accesses by the space in which they landed."""
@@ -145,9 +140,11 @@ class Checker:
 
     def _one_space(
         self, g: Group, position: Value, accesses: Any, offsets: Array,
-        requests: list[tuple[int, int, int]], space: str, op: str,
+        space: str, op: str,
     ) -> None:  # fmt: skip
-        self.traffic.count(g, position, requests, space, op)
+        by = self.findings.instruction(accesses.identity)
+        matrix = by is not None and "matrix" in by.mnemonic
+        self.traffic.count(g, position, accesses, space, op, matrix)
         x = (g.spread(position) >> self.races.shift)[None, :] + offsets
         strong = accesses.sem != "weak"
         races = self.races
@@ -196,6 +193,8 @@ class Checker:
             # atomics of one group at one address follow each other: each sees those before it
             self.races.send(some, places)
             self.races.receive(some, places)
+            by = self.findings.instruction(access)
+            self.traffic.atomic(some, places, space, by.mnemonic if by else "atom")
             self.machine.counters.add(f"atomics.{space}", some.n)
 
     # -- synchronisation ------------------------------------------------------
@@ -275,6 +274,7 @@ class Checker:
         words = np.arange(max(1, copy.width >> unit))[:, None]
         if copy.source is not copy.target:
             self.races.global_load(g, (copy.source >> unit)[None, :] + words, copy.access, False)
+            self.traffic.copy(g, copy.source, copy.width)
         self.races.shared_store(
             g, (copy.target >> unit)[None, :] + words, copy.access, False, copies=True
         )

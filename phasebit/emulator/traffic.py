@@ -1,15 +1,28 @@
 """What accesses cost the memory system: sectors and wavefronts.
 
 *Global*: a request is one instruction of one warp; it touches so many 32-byte
-sectors.  *Shared*: 32 banks of 4 bytes; in one wavefront each bank delivers one
-word, to any number of lanes.  A request with words in the same bank takes as
-many wavefronts as the fullest bank has different words.
+sectors.  An atomic visits a sector once more for each further thread that names
+the same word.
+
+*Shared*: 32 banks of 4 bytes; in one wavefront each bank delivers one word, to any
+number of lanes.  A request takes as many wavefronts as the fullest bank has
+different words.  Requests of 8 and 16 bytes a thread are served in halves and
+quarters of the warp.  A load serves two neighbouring parts at once when lanes in
+pairs ask for the same (see :func:`merges`).  Wavefronts beyond one for each part
+are bank conflicts.  Atomics take a wavefront for each thread of the fullest bank,
+compare-and-swap two.
+
+The compiler's last step, from PTX to machine code, joins shared loads of adjacent
+words through one register into loads of 8 and 16 bytes where their alignment is
+known; so does the count here, or it would be another program's.
 
 Adding a constant to all addresses of a request only renumbers its banks, and
 moves its sectors when the constant is no multiple of 32: so patterns repeat,
 and each is counted once and remembered.
 
-Source: Nsight Compute documentation, metrics reference (l1tex).
+Sources: Nsight Compute documentation, metrics reference (l1tex); the rules of parts
+and pairs were read from its counters on an H200 (``records/counters_h200.json``),
+which ``tests/emulator/test_counters.py`` compares with these, kernel by kernel.
 """
 
 from __future__ import annotations
@@ -27,6 +40,7 @@ if TYPE_CHECKING:
 SECTOR = 32
 BANKS = 32
 ABSENT = -1
+SHORT = {"load": "ld", "store": "st"}
 
 
 class Traffic:
@@ -34,7 +48,8 @@ class Traffic:
 
     def __init__(self, machine: Machine) -> None:
         self.counters = machine.counters
-        self.known: dict[tuple[str, int, bytes], int] = {}
+        self.known: dict[tuple[Any, ...], tuple[int, int]] = {}
+        self.plans: dict[tuple[int, int, int], tuple[Any, dict[tuple[int, int], int]]] = {}
 
     def warps(self, g: Group, position: Value) -> Array:
         """Byte positions as a table with one row a warp; absent lanes hold ``ABSENT``."""
@@ -48,34 +63,95 @@ class Traffic:
         table[row, (g.lanes % threads) % 32] = position
         return table
 
-    def count(self, g: Group, position: Value, requests: Any, space: str, op: str) -> None:
-        """Count the requests of some instructions; ``position`` is where the first begins."""
-        add = self.counters.add
-        if not isinstance(position, np.ndarray):
-            warps = len(np.unique(g.batch.warp_of[g.lanes]))
-            for _, size, repeat in requests:
-                units = repeat * warps * -(-size // (SECTOR if space == "global" else 4 * BANKS))
-                self._add(add, space, op, repeat * warps, units, repeat * size * g.n)
-            return
-        table = self.warps(g, position)
-        for start, size, repeat in requests:
-            if space == "global":
-                total = self._sectors(table + start, size)
-            else:
-                total = self._wavefronts(table, size)
-            self._add(add, space, op, repeat * len(table), repeat * total, repeat * size * g.n)
+    # -- loads and stores -----------------------------------------------------
 
-    @staticmethod
-    def _add(add: Any, space: str, op: str, requests: int, units: int, nbytes: int) -> None:
-        short = {"load": "ld", "store": "st"}[op]
-        if space == "global":
-            add(f"l1tex__t_requests_pipe_lsu_mem_global_op_{short}.sum", requests)
-            add(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{short}.sum", units)
-        else:
-            add(f"smsp__inst_executed_op_shared_{short}.sum", requests)
-            add(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum", units)
-            add(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}.sum", units - requests)
-        add(f"bytes.{space}.{op}", nbytes)
+    def count(
+        self, g: Group, position: Value, accesses: Any, space: str, op: str, matrix: bool
+    ) -> None:
+        """Count a segment's requests; ``position`` is where the first begins, in bytes.
+
+        ``matrix``: by ldmatrix or stmatrix.
+        """
+        table = self.warps(g, position)
+        if space != "shared":
+            for (start, size), times in self._plan(accesses, 0, 0).items():
+                self.global_(g, table, start, size, op, times)
+            return
+        joined = op == "load" and not matrix and accesses.sem == "weak"
+        base, unit = _alignment(g.spread(position)) if joined else (0, 0)
+        short = SHORT[op]
+        name = {"ld": "ldsm", "st": "stsm"}[short] if matrix else f"shared_{short}"
+        for (_, size), times in self._plan(accesses, base, unit).items():
+            units, least = self._wavefronts(table, size, "matrix" if matrix else op)
+            self._shared(name, short, times * len(table), times * units, times * least)
+            self.counters.add(f"bytes.shared.{op}", times * size * g.n)
+
+    def global_(
+        self, g: Group, table: Array, start: int, size: int, op: str, times: int = 1
+    ) -> None:
+        """Count requests of ``size`` bytes a thread that begin ``start`` after the table's."""
+        add, short = self.counters.add, SHORT[op]
+        sectors = self._sectors(np.where(table == ABSENT, ABSENT, table + start), size)
+        add(f"smsp__sass_inst_executed_op_global_{short}.sum", times * len(table))
+        add(f"l1tex__t_requests_pipe_lsu_mem_global_op_{short}.sum", times * len(table))
+        add(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{short}.sum", times * sectors)
+        add(f"bytes.global.{op}", times * size * g.n)
+
+    def copy(self, g: Group, position: Array, size: int) -> None:
+        """cp.async: its reads of global memory count as loads there; the instruction is its own."""
+        table = self.warps(g, position)
+        add = self.counters.add
+        add("smsp__sass_inst_executed_op_ldgsts.sum", len(table))
+        add("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", len(table))
+        add("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", self._sectors(table, size))
+        add("bytes.global.load", size * g.n)
+
+    def atomic(self, g: Group, position: Array, space: str, mnemonic: str) -> None:
+        """Count the requests of one atomic instruction."""
+        table = self.warps(g, position)
+        name = mnemonic.split(".")[0]
+        swap = ".cas" in mnemonic
+        total = 0
+        for row in table:
+            here = row[row != ABSENT]
+            if space == "shared":
+                total += int(np.bincount(here // 4 % BANKS).max()) << swap
+                continue
+            words, threads = np.unique(here, return_counts=True)
+            sectors, where = np.unique(words // SECTOR, return_inverse=True)
+            most = np.zeros(len(sectors), np.int64)
+            np.maximum.at(most, where, threads)
+            total += int(most.sum())
+        requests = len(table)
+        if space == "shared":
+            self._shared("shared_atom", "atom", requests, total, requests << swap)
+            return
+        add = self.counters.add
+        add(f"smsp__sass_inst_executed_op_global_{name}.sum", requests)
+        add(f"l1tex__t_requests_pipe_lsu_mem_global_op_{name}.sum", requests)
+        add(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{name}.sum", total)
+
+    def _shared(self, name: str, short: str, requests: int, units: int, least: int) -> None:
+        add = self.counters.add
+        add(f"smsp__sass_inst_executed_op_{name}.sum", requests)
+        add(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum", units)
+        add(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}.sum", units - least)
+
+    # -- patterns -------------------------------------------------------------
+
+    def _plan(self, accesses: Any, base: int, unit: int) -> dict[tuple[int, int], int]:
+        """The different requests of a segment, (start modulo a sector, bytes), and their number."""
+        key = (id(accesses), base, unit)
+        if key not in self.plans:
+            requests = [(start * accesses.width, size) for start, size in accesses.requests]
+            if unit and len(requests) > 1:
+                requests = join(requests, base, unit)
+            plan: dict[tuple[int, int], int] = {}
+            for start, size in requests:
+                one = (0 if unit else start % SECTOR, size)
+                plan[one] = plan.get(one, 0) + 1
+            self.plans[key] = (accesses, plan)
+        return self.plans[key][1]
 
     def _pattern(self, table: Array, period: int) -> Array:
         """The table moved down by a multiple of ``period`` so that equal patterns are equal."""
@@ -91,27 +167,99 @@ class Traffic:
                 here = row[row != ABSENT]
                 sectors = [(here + k) // SECTOR for k in range(0, size, min(size, 4))]
                 total += len(np.unique(np.concatenate(sectors)))
-            self.known[key] = total
-        return self.known[key]
+            self.known[key] = (total, 0)
+        return self.known[key][0]
 
-    def _wavefronts(self, table: Array, size: int) -> int:
+    def _wavefronts(self, table: Array, size: int, op: str) -> tuple[int, int]:
+        """Wavefronts of a request of each warp, and how few there could be."""
         pattern = self._pattern(table, 4 * BANKS)
-        key = ("wavefronts", size, pattern.tobytes())
+        key = ("wavefronts", op, size, pattern.tobytes())
         if key not in self.known:
-            self.known[key] = sum(bank_passes(row[row != ABSENT], size) for row in pattern)
+            each = [wavefronts(row, size, op == "load") for row in pattern]
+            self.known[key] = (sum(w for w, _ in each), sum(least for _, least in each))
         return self.known[key]
 
 
-def bank_passes(addresses: Array, size: int) -> int:
-    """Wavefronts of one warp's request: 64-bit by half warps, 128-bit by quarter warps.
+def _alignment(position: Array) -> tuple[int, int]:
+    """The largest power of two, up to 16, modulo which all positions agree; and their remainder."""
+    low = position & 15
+    differ = int(np.bitwise_or.reduce(low ^ low[0]))
+    unit = next(u for u in (16, 8, 4, 1) if not differ & (u - 1))
+    return int(low[0]) % unit, unit
 
-    >>> bank_passes(np.arange(32) * 4, 4), bank_passes(np.arange(32) * 8, 4)
-    (1, 2)
+
+def join(requests: list[tuple[int, int]], base: int, unit: int) -> list[tuple[int, int]]:
+    """Loads (first byte, bytes) joined into loads of up to 16 bytes, as the assembler does.
+
+    The address of byte 0 is known to be ``base`` modulo ``unit``.
+
+    >>> join([(0, 4), (4, 4), (8, 4), (12, 4), (16, 4)], 0, 16)
+    [(0, 16), (16, 4)]
+    >>> join([(0, 4), (4, 4), (8, 4)], 4, 8)
+    [(0, 4), (4, 8)]
     """
-    lanes = max(1, 32 * 4 // max(size, 4))
-    total = 0
-    for start in range(0, len(addresses), lanes):
-        part = addresses[start : start + lanes]
-        words = np.unique(np.concatenate([(part + k) // 4 for k in range(0, size, min(size, 4))]))
+    if any(size % 4 for _, size in requests):
+        return requests
+    words = sorted({start + k for start, size in requests for k in range(0, size, 4)})
+    present = set(words)
+    joined: list[tuple[int, int]] = []
+    end = min(words)
+    for start in words:
+        if start < end:
+            continue
+        size = next(
+            size
+            for size in (16, 8, 4)
+            if size == 4
+            or (size <= unit and (base + start) % size == 0
+                and all(start + k in present for k in range(0, size, 4)))
+        )  # fmt: skip
+        joined.append((start, size))
+        end = start + size
+    return joined
+
+
+def wavefronts(row: Array, size: int, load: bool) -> tuple[int, int]:
+    """Wavefronts of one warp's request to shared memory, and how few its size allows.
+
+    ``row``: the address of each of 32 lanes, or ``ABSENT``.
+
+    >>> lane = np.arange(32)
+    >>> wavefronts(4 * lane, 4, True), wavefronts(8 * lane, 4, True)
+    ((1, 1), (2, 1))
+    >>> wavefronts(16 * lane, 16, True), wavefronts(0 * lane, 16, True)
+    ((4, 4), (2, 2))
+    """
+    lanes = 32 * 4 // max(size, 4)
+    parts = [row[start : start + lanes] for start in range(0, 32, lanes)]
+    if load and len(parts) > 1:
+        pairs = [np.concatenate(pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+        parts = [
+            part
+            for pair in pairs
+            for part in ([pair] if merges(pair) else [pair[:lanes], pair[lanes:]])
+        ]
+    total = least = 0
+    for part in parts:
+        here = part[part != ABSENT]
+        if not len(here):
+            continue
+        words = np.unique(np.concatenate([(here + k) // 4 for k in range(0, size, min(size, 4))]))
         total += int(np.bincount(words % BANKS).max())
-    return total
+        least += 1
+    return total, least
+
+
+def merges(lanes: Array) -> bool:
+    """Whether a load serves these lanes, two parts of a warp, in one go.
+
+    So it is when each lane's neighbour (its number with the last bit flipped), or each
+    lane's neighbour but one (the second bit), asks for the same address or for nothing.
+    """
+    number = np.arange(len(lanes))
+    here = lanes != ABSENT
+    for flip in (1, 2):
+        other = lanes[number ^ flip]
+        if ((other == lanes) | (other == ABSENT) | ~here).all():
+            return True
+    return False
