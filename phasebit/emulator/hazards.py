@@ -193,8 +193,7 @@ class Checker:
             # atomics of one group at one address follow each other: each sees those before it
             self.races.send(some, places)
             self.races.receive(some, places)
-            by = self.findings.instruction(access)
-            self.traffic.atomic(some, places, space, by.mnemonic if by else "atom")
+            self.traffic.atomic(some, places, space, self.findings.instruction(access))
             self.machine.counters.add(f"atomics.{space}", some.n)
 
     # -- synchronisation ------------------------------------------------------

@@ -12,9 +12,10 @@ pairs ask for the same (see :func:`merges`).  Wavefronts beyond one for each par
 are bank conflicts.  Atomics take a wavefront for each thread of the fullest bank,
 compare-and-swap two.
 
-The compiler's last step, from PTX to machine code, joins shared loads of adjacent
-words through one register into loads of 8 and 16 bytes where their alignment is
-known; so does the count here, or it would be another program's.
+The compiler's last step, from PTX to machine code, joins accesses to adjacent shared
+words through one register into accesses of 8 and 16 bytes where it knows their
+alignment; so does the count here, or it would be another program's.  Here alignment
+is looked up in the addresses: what only a run can know is taken as known.
 
 Adding a constant to all addresses of a request only renumbers its banks, and
 moves its sectors when the constant is no multiple of 32: so patterns repeat,
@@ -27,10 +28,13 @@ which ``tests/emulator/test_counters.py`` compares with these, kernel by kernel.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from phasebit.emulator.cfg import reads_and_writes, registers_in
+from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.types import Array, Value
 
 if TYPE_CHECKING:
@@ -48,6 +52,7 @@ class Traffic:
 
     def __init__(self, machine: Machine) -> None:
         self.counters = machine.counters
+        self.program = machine.program
         self.known: dict[tuple[Any, ...], tuple[int, int]] = {}
         self.plans: dict[tuple[int, int, int], tuple[Any, dict[tuple[int, int], int]]] = {}
 
@@ -77,7 +82,7 @@ class Traffic:
             for (start, size), times in self._plan(accesses, 0, 0).items():
                 self.global_(g, table, start, size, op, times)
             return
-        joined = op == "load" and not matrix and accesses.sem == "weak"
+        joined = not matrix and accesses.sem == "weak"
         base, unit = _alignment(g.spread(position)) if joined else (0, 0)
         short = SHORT[op]
         name = {"ld": "ldsm", "st": "stsm"}[short] if matrix else f"shared_{short}"
@@ -106,11 +111,21 @@ class Traffic:
         add("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", self._sectors(table, size))
         add("bytes.global.load", size * g.n)
 
-    def atomic(self, g: Group, position: Array, space: str, mnemonic: str) -> None:
-        """Count the requests of one atomic instruction."""
+    def atomic(
+        self, g: Group, position: Array, space: str, instruction: Instruction | None
+    ) -> None:
+        """Count the requests of one atomic instruction.
+
+        An ``atom`` whose result nobody reads becomes a ``red``, except an exchange.
+        """
         table = self.warps(g, position)
-        name = mnemonic.split(".")[0]
-        swap = ".cas" in mnemonic
+        words = (instruction.mnemonic, *instruction.modifiers) if instruction else ("atom",)
+        swap = "cas" in words
+        name = words[0]
+        if instruction and name == "atom" and not swap and "exch" not in words:
+            result = registers_in(instruction.operands[0])
+            if not any(register.index in self.read for register in result):
+                name = "red"
         total = 0
         for row in table:
             here = row[row != ABSENT]
@@ -136,6 +151,15 @@ class Traffic:
         add(f"smsp__sass_inst_executed_op_{name}.sum", requests)
         add(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum", units)
         add(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}.sum", units - least)
+
+    @functools.cached_property
+    def read(self) -> set[int]:
+        """The registers that some instruction of the program reads."""
+        found: set[int] = set()
+        for graph in self.program.graphs.values():
+            for instruction, chosen in graph.selected.items():
+                found.update(r.index for r in reads_and_writes(instruction, chosen)[0])
+        return found
 
     # -- patterns -------------------------------------------------------------
 
@@ -189,19 +213,20 @@ def _alignment(position: Array) -> tuple[int, int]:
 
 
 def join(requests: list[tuple[int, int]], base: int, unit: int) -> list[tuple[int, int]]:
-    """Loads (first byte, bytes) joined into loads of up to 16 bytes, as the assembler does.
+    """Accesses (first byte, bytes) joined into some of up to 16 bytes, as the assembler does.
 
-    The address of byte 0 is known to be ``base`` modulo ``unit``.
+    The address of byte 0 is known to be ``base`` modulo ``unit``.  Words named twice, and
+    accesses narrower than a word, stay as they are.
 
     >>> join([(0, 4), (4, 4), (8, 4), (12, 4), (16, 4)], 0, 16)
     [(0, 16), (16, 4)]
     >>> join([(0, 4), (4, 4), (8, 4)], 4, 8)
     [(0, 4), (4, 8)]
     """
-    if any(size % 4 for _, size in requests):
-        return requests
-    words = sorted({start + k for start, size in requests for k in range(0, size, 4)})
+    words = sorted(start + k for start, size in requests for k in range(0, size, 4))
     present = set(words)
+    if len(present) < len(words) or any(size % 4 for _, size in requests):
+        return requests
     joined: list[tuple[int, int]] = []
     end = min(words)
     for start in words:

@@ -3,6 +3,9 @@
     python -m tests.emulator.record build FOLDER     needs nvcc, no GPU
     python record.py counters FOLDER OUT.json        needs a GPU and ncu; FOLDER is all it reads
     python record.py sanitizer FOLDER OUT.json       needs a GPU and compute-sanitizer
+
+A further argument is a pattern: only launches whose names match run, and what they
+give replaces what OUT.json had of them.
 """
 
 from __future__ import annotations
@@ -57,6 +60,13 @@ METRICS = [
 """Wanted; those that this ncu does not know are left out, and the record shows which it had."""
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+OPTIONS = {
+    "memcheck": ["--padding", "128"],
+    "racecheck": ["--racecheck-report", "all", "--num-cuda-barriers", "64"],
+    "synccheck": ["--num-cuda-barriers", "64"],
+}
+"""Padding keeps arrays apart, or the first byte past one is another's."""
+
 SECONDS = 12
 """A kernel under a tool that has not ended after this time is stopped: it hangs."""
 
@@ -94,7 +104,7 @@ def build(folder: Path) -> None:
                      "-cubin", source, "-o", folder / images[key]], check=True,
                 )  # fmt: skip
                 source.unlink()
-            kernel = "matmul" if case.group.startswith("book") else case.kernel
+            kernel = "_Z6matmulPKfS0_Pf" if case.group.startswith("book") else case.kernel
             listed.setdefault(what, []).append(
                 {"name": case.name, "image": images[key], "kernel": kernel, "grid": case.grid,
                  "block": case.block, "form": case.form, "bytes": case.bytes}
@@ -140,14 +150,29 @@ def version(tool: str) -> str:
     return [line for line in text.splitlines() if re.search(r"\d+\.\d+", line)][-1].strip()
 
 
-def counters(folder: Path, target: Path) -> None:
+def merged(target: Path, record: dict[str, Any], parts: tuple[str, ...]) -> str:
+    """The record as text, with what the file had for launches that did not run now."""
+    if target.is_file():
+        before = json.loads(target.read_text(encoding="utf-8"))
+        for part in parts:
+            record[part] = before[part] | record[part]
+    return json.dumps(record, indent=1) + "\n"
+
+
+def chosen(folder: Path, what: str, pattern: str) -> list[dict[str, Any]]:
+    """The launches of a set whose names match."""
+    launches = json.loads((folder / "launches.json").read_text(encoding="utf-8"))[what]
+    return [launch for launch in launches if re.search(pattern, launch["name"])]
+
+
+def counters(folder: Path, target: Path, pattern: str = "") -> None:
     """Nsight Compute's counters of every kernel."""
     text, _ = output(["ncu", "--query-metrics"])
     (target.parent / "metrics.txt").write_text(text, encoding="utf-8")
     known = {line.split()[0] for line in text.splitlines() if line.strip()}
     wanted = [m for m in METRICS if m.split(".")[0] in known]
     wanted += [m for m in METRICS if m.startswith("smsp__sass_") and m not in wanted]
-    launches = json.loads((folder / "launches.json").read_text(encoding="utf-8"))["counters"]
+    launches = chosen(folder, "counters", pattern)
     by_image: dict[str, list[dict[str, Any]]] = {}
     for launch in launches:
         by_image.setdefault(launch["image"], []).append(launch)
@@ -172,8 +197,8 @@ def counters(folder: Path, target: Path) -> None:
             continue
         rows = list(csv.DictReader(io.StringIO("\n".join(lines[start:]))))
         for launch in members:
-            row = next((r for r in rows if launch["kernel"] in r["Kernel Name"].split("(")[0].split()
-                        or launch["kernel"] == r["Kernel Name"]), None)  # fmt: skip
+            name = "matmul" if "matmul" in launch["kernel"] else launch["kernel"]
+            row = next((r for r in rows if r["Kernel Name"].split("(")[0] == name), None)
             if row is None:
                 print(f"{launch['name']}: not in ncu's table")
                 continue
@@ -190,36 +215,37 @@ def counters(folder: Path, target: Path) -> None:
         "launches": {x["name"]: {"grid": x["grid"], "block": x["block"]} for x in launches},
         "kernels": kernels,
     }  # fmt: skip
-    target.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    target.write_text(merged(target, record, ("launches", "kernels")), encoding="utf-8")
     print(f"{len(kernels)} of {len(launches)} kernels counted")
 
 
-def judge(tool: str, text: str, status: int | None) -> dict[str, Any]:
-    """What a tool said: ``found``, ``nothing`` or ``hung``, its first finding, and its lines."""
+def judge(text: str, status: int | None) -> dict[str, Any]:
+    """What a tool said: a verdict, its first findings, and the source lines it named.
+
+    ``found``    it named a place in the source (``hung`` besides: it had to be stopped)
+    ``hung``     it said nothing, and the program did not end
+    ``crashed``  the program failed, and the tool did not say where
+    ``nothing``  the program ended, and the tool had nothing to say
+    """
     said = [line.removeprefix("=========").strip() for line in text.splitlines()
             if line.startswith("=========")]  # fmt: skip
-    findings = [
-        line for line in said
-        if re.match(r"(Error:|Warning:|Info:|Invalid|Uninitialized|Barrier error|Misaligned|"
-                    r"Divergent|Program hit|Potential|.*hazard)", line)
-    ]  # fmt: skip
-    lines = sorted({int(n) for n in re.findall(r"\.cu:(\d+)", text)})
-    sources = sorted(set(re.findall(r"(\w+\.cuh?):(\d+)", text)))
-    errors = [int(n) for n in re.findall(r"SUMMARY: (\d+)", text)]
+    findings = [said[i - 1] for i, line in enumerate(said)
+                if re.search(r"\.cuh?:\d+", line) and not re.search(r"\.cuh?:\d+|Frame", said[i - 1])
+                ]  # fmt: skip
     result: dict[str, Any] = {
-        "verdict": "found" if any(errors) else "hung" if status is None else "nothing",
-        "said": findings[:3], "lines": lines,
+        "verdict": "found" if findings else "hung" if status is None
+        else "crashed" if "returned an error" in text else "nothing",
+        "said": list(dict.fromkeys(re.sub(r" at __\w+__.*", "", f) for f in findings))[:3],
+        "lines": sorted({int(n) for n in re.findall(r"\.cu:(\d+)", text)}),
     }  # fmt: skip
-    if sources and not lines:
-        result["sources"] = sources
-    if status is None and result["verdict"] == "found":
+    if status is None and findings:
         result["hung"] = True
     return result
 
 
-def sanitizer(folder: Path, target: Path) -> None:
+def sanitizer(folder: Path, target: Path, pattern: str = "") -> None:
     """compute-sanitizer's four tools over the planted mistakes and the repaired twins."""
-    launches = json.loads((folder / "launches.json").read_text(encoding="utf-8"))
+    launches = {which: chosen(folder, which, pattern) for which in ("planted", "repaired")}
     logs: dict[str, str] = {}
     end = time.monotonic() + LIMIT
 
@@ -227,17 +253,17 @@ def sanitizer(folder: Path, target: Path) -> None:
         which, launch, tool = job
         if time.monotonic() > end:
             return which, launch["name"], tool, {"verdict": "not run"}
-        extra = ["--racecheck-report", "all"] if tool == "racecheck" else []
+        extra = OPTIONS.get(tool, [])
         text, status = output(
             ["compute-sanitizer", "--tool", tool, *extra, *command(folder, launch)], SECONDS
         )
         logs[f"{which} {launch['name']} {tool}"] = text
-        return which, launch["name"], tool, judge(tool, text, status)
+        return which, launch["name"], tool, judge(text, status)
 
     jobs = [(which, launch, tool) for tool in TOOLS for which in ("planted", "repaired")
             for launch in launches[which]]  # fmt: skip
     results: dict[str, dict[str, Any]] = {"planted": {}, "repaired": {}}
-    with ThreadPoolExecutor(10) as pool:
+    with ThreadPoolExecutor(14) as pool:
         for which, name, tool, verdict in pool.map(one, jobs):
             results[which].setdefault(name, {})[tool] = verdict
     record = {
@@ -245,7 +271,7 @@ def sanitizer(folder: Path, target: Path) -> None:
         "protocol": f"one process a kernel and tool, stopped after {SECONDS} s; sm_90a, -O3 -lineinfo",
         **machine(), "compute-sanitizer": version("compute-sanitizer"), **results,
     }  # fmt: skip
-    target.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    target.write_text(merged(target, record, ("planted", "repaired")), encoding="utf-8")
     (target.parent / "sanitizer_logs.json").write_text(json.dumps(logs), encoding="utf-8")
     print(f"{len(jobs)} runs")
 
@@ -257,5 +283,5 @@ if __name__ == "__main__":
         build(Path(sys.argv[2]))
     else:
         {"counters": counters, "sanitizer": sanitizer}[sys.argv[1]](
-            Path(sys.argv[2]), Path(sys.argv[3])
+            Path(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:5]
         )

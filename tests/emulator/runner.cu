@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     for (cudaKernel_t kernel : kernels) {
         const char* name;
         CHECK(cudaFuncGetName(&name, (const void*)kernel));
-        if (strcmp(argv[2], "all") && !strstr(name, argv[2])) continue;
+        if (strcmp(argv[2], "all") && strcmp(name, argv[2])) continue;
         CHECK(cudaMemcpy(arrays[0], ramp.data(), atoi(argv[6]), cudaMemcpyHostToDevice));
         CHECK(cudaMemset(arrays[1], 0, atoi(argv[7])));
         CHECK(cudaLaunchKernel((const void*)kernel, dim3(atoi(argv[3])), dim3(atoi(argv[4])),

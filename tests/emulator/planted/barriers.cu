@@ -18,7 +18,7 @@ KERNEL one_warp_at_the_barrier ARGUMENTS {
 KERNEL barrier_in_one_branch_of_a_warp ARGUMENTS {
     __shared__ int tile[64];
     tile[threadIdx.x] = in[me()];
-    if (PLANT(lane() % 2, warp()) == 0) {
+    if (PLANT(lane() % 2, (int)blockIdx.x) == 0) {
         __syncthreads();  // <- barrier
         tile[threadIdx.x] += 1;
     } else {

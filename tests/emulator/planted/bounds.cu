@@ -56,7 +56,7 @@ KERNEL misaligned_shared ARGUMENTS {
     if (threadIdx.x < 4) tile[64 + threadIdx.x] = 0;
     __syncthreads();
     const int4 four = *(int4*)(tile + threadIdx.x / 4 * 4 + PLANT(in[2], 0));  // <- fault
-    out[me()] = four.x + four.w;
+    out[me()] = four.x + four.y + four.z + four.w;
 }
 
 KERNEL stack_past_the_end ARGUMENTS {
