@@ -22,6 +22,9 @@ _HOME: dict[str, str] = {
     "Ring": "phasebit.pipeline.ring",
     "explore": "phasebit.pipeline.explore",
     "walk": "phasebit.pipeline.interleaving",
+    "compile": "phasebit.emulator.launch",
+    "Module": "phasebit.emulator.launch",
+    "Hazard": "phasebit.emulator.hazards",
 }
 """Public name -> the module that defines it."""
 

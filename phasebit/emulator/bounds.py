@@ -91,10 +91,13 @@ class Bounds:
             if start <= low and high + span <= start + known.size:
                 return
         allocation = self.machine.memory.find(low - GLOBAL_BASE)
-        if allocation is not None and not crooked:
-            if high + span <= allocation.address + allocation.size:
-                self.last[access] = allocation
-                return
+        if (
+            allocation is not None
+            and not crooked
+            and high + span <= allocation.address + allocation.size
+        ):
+            self.last[access] = allocation
+            return
         self._each(g, g.spread(first), span, align, access)
 
     def _each(self, g: Group, addresses: Array, span: int, align: int, access: int) -> None:

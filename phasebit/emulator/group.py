@@ -12,6 +12,7 @@ the batch is *lane* ``b * threads + t``.  ``lanes`` is sorted.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,8 +53,8 @@ class Group:
     """See the module's text."""
 
     __slots__ = (
-        "batch", "frames", "lanes", "memory", "n", "parameters", "patient", "pc", "registers", "resume",
-        "since", "stack", "started", "state", "time", "whole", "window",
+        "batch", "frames", "lanes", "memory", "n", "parameters", "patient", "pc", "registers",
+        "resume", "since", "stack", "started", "time", "whole", "window",
     )  # fmt: skip
 
     def __init__(
@@ -74,7 +75,6 @@ class Group:
         """From when on the trace has not yet noted what this group did."""
         self.patient = False
         """Whether it spins on memory, so that others should go first."""
-        self.state = ""
         self.memory: Memory = batch.machine.memory
         self.parameters: Parameters = batch.machine.parameters
         self.whole = batch.whole_warps(lanes)
@@ -276,7 +276,7 @@ def merge(groups: list[Group]) -> Group:
     machine = first.batch.machine
     lanes = np.concatenate([g.lanes for g in groups])
     order: Array | None = None
-    if any(int(a.lanes[-1]) > int(b.lanes[0]) for a, b in zip(groups, groups[1:], strict=False)):
+    if any(int(a.lanes[-1]) > int(b.lanes[0]) for a, b in itertools.pairwise(groups)):
         order = np.argsort(lanes)
         lanes = lanes[order]
     sizes = [g.n for g in groups]

@@ -72,9 +72,7 @@ class Findings:
         self.seen.add(key)
         instruction = self.instruction(access)
         line = instruction.line if instruction else 0
-        source = (
-            str(instruction.location.outermost) if instruction and instruction.location else ""
-        )
+        source = str(instruction.location.outermost) if instruction and instruction.location else ""
         self.hazards.append(Hazard(kind, message, line, source))
 
 
@@ -96,7 +94,7 @@ class Checker:
     # -- accesses -------------------------------------------------------------
 
     def _plan(self, accesses: Any) -> Array:
-        """Granule offsets of a segment's accesses."""
+        """Granule offsets of a segment's accesses; worked out once."""
         plan = self.plans.get(id(accesses))
         if plan is None:
             unit = 1 << self.races.shift
@@ -139,9 +137,8 @@ class Checker:
         return parts
 
     def _one_space(
-        self, g: Group, position: Value, accesses: Any, offsets: Array,
-        space: str, op: str,
-    ) -> None:  # fmt: skip
+        self, g: Group, position: Value, accesses: Any, offsets: Array, space: str, op: str
+    ) -> None:
         by = self.findings.instruction(accesses.identity)
         matrix = by is not None and "matrix" in by.mnemonic
         self.traffic.count(g, position, accesses, space, op, matrix)

@@ -1,8 +1,8 @@
 """Modules, kernels, launches: what a program that uses the emulator touches.
 
-    mod = pb.Module(ptx_text)
-    run = mod["matmul"].launch(grid=(1,), block=(512,), args=[A, B, C, 4096])
-    run.counters, run.hazards, run.timeline
+mod = pb.Module(ptx_text)
+run = mod["matmul"].launch(grid=(1,), block=(512,), args=[A, B, C, 4096])
+run.counters, run.hazards, run.timeline
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ class Module:
         names = list(self.syntax.functions)
         if symbol.name in names:
             return FUNCTION_BASE + 16 * names.index(symbol.name)
-        raise PtxError(f"{variable.name} is initialised with the unknown {symbol.name}", variable.line)
+        raise PtxError(
+            f"{variable.name} is initialised with the unknown {symbol.name}", variable.line
+        )
 
     def variable(self, name: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """The bytes of a global variable, as a view that may be written."""
@@ -300,11 +302,13 @@ class Kernel:
         if total > room:
             raise LaunchError(
                 f"{name}: {total} bytes of shared memory ({self.layout.static_shared} static, "
-                f"{shared} dynamic) are more than the {room} that {self.module.target} gives a block"
+                f"{shared} dynamic) are more than the {room} of {self.module.target}"
             )
         for g, c, axis in zip(grid, cluster, "xyz", strict=True):
             if g % c:
-                raise LaunchError(f"{name}: the grid's {axis} extent {g} is no multiple of the cluster's {c}")
+                raise LaunchError(
+                    f"{name}: the grid's {axis} extent {g} is no multiple of the cluster's {c}"
+                )
         if cluster[0] * cluster[1] * cluster[2] > 16:
             raise LaunchError(f"{name}: a cluster has at most 16 blocks")
 
@@ -354,7 +358,7 @@ class Kernel:
         if isinstance(arg, bool | int | float | np.generic):
             return _number(arg, parameter, what)
         raise LaunchError(
-            f"{what}: a {type(arg).__name__} cannot be passed; give a NumPy array, a number or bytes"
+            f"{what}: a {type(arg).__name__} cannot be passed; give an array, a number or bytes"
         )
 
 
@@ -377,7 +381,9 @@ def _number(arg: Any, parameter: Variable, what: str) -> bytes:
             raise LaunchError(f"{what} is an integer, but a {arg.dtype} was given")
         return bytes(arg.tobytes())
     if size not in (1, 2, 4, 8) or parameter.elements is not None:
-        raise LaunchError(f"{what} is a struct of {size} bytes; pass bytes or a NumPy structured scalar")
+        raise LaunchError(
+            f"{what} is a struct of {size} bytes; pass bytes or a NumPy structured scalar"
+        )
     if isinstance(arg, float):
         if kind not in ("f16", "f32", "f64") and kind[0] != "b":
             raise LaunchError(f"{what} is an integer, but {arg!r} was given")

@@ -224,10 +224,8 @@ class Machine:
         x, y, z = np.meshgrid(*(np.arange(n) for n in self.grid), indexing="ij")
         linear = (x + self.grid[0] * (y + self.grid[1] * z)).ravel()
         cx, cy, cz = (a.ravel() // c for a, c in zip((x, y, z), self.cluster, strict=True))
-        rank = (
-            x.ravel() % self.cluster[0]
-            + self.cluster[0]
-            * (y.ravel() % self.cluster[1] + self.cluster[1] * (z.ravel() % self.cluster[2]))
+        rank = x.ravel() % self.cluster[0] + self.cluster[0] * (
+            y.ravel() % self.cluster[1] + self.cluster[1] * (z.ravel() % self.cluster[2])
         )
         return linear[np.lexsort((rank, cx, cy, cz))]
 

@@ -149,7 +149,11 @@ def mul32(a: Value, b: Value, rounding: str) -> Value:
 
 
 def exactly(
-    function: Callable[..., Fraction | None], rounding: str, form: Any, native: Value, *operands: Value
+    function: Callable[..., Fraction | None],
+    rounding: str,
+    form: Any,
+    native: Value,
+    *operands: Value,
 ) -> Value:
     """Compute with fractions, thread by thread, and round once.
 
@@ -220,9 +224,7 @@ def fma64(a: Value, b: Value, c: Value, rounding: str = "rn") -> Value:
         values = [float(x[i]) for x in (a, b, c)]
         if all(math.isfinite(v) for v in values):
             exact = Fraction(values[0]) * Fraction(values[1]) + Fraction(values[2])
-            result[i] = (
-                round_fraction(exact, np.dtype("f8"), "rn") if exact else a[i] * b[i] + c[i]
-            )
+            result[i] = round_fraction(exact, np.dtype("f8"), "rn") if exact else a[i] * b[i] + c[i]
         else:
             result[i] = np.atleast_1d(native)[i]
     return result[0] if scalar else result

@@ -112,9 +112,7 @@ class Races:
         self.machine = machine
         self.findings = findings
         self.shift = _granule_shift(machine)
-        self.copies = any(
-            i.mnemonic == "cp" for b in machine.program.blocks for i in b.body
-        )
+        self.copies = any(i.mnemonic == "cp" for b in machine.program.blocks for i in b.body)
         self.shadows: dict[Batch, SharedShadow] = {}
         self.world = GlobalShadow()
         self.cross: dict[int, dict[int, int]] = {}
@@ -175,8 +173,8 @@ class Races:
         if strong:
             bad &= ~s.write_strong[x]
         if bad.any():
-            self._report(s, g, x, bad, access, verb, int(writers[bad][0]), s.write_access[x][bad][0],
-                         "wrote")  # fmt: skip
+            other = s.write_access[x][bad][0]
+            self._report(s, g, x, bad, access, verb, int(writers[bad][0]), other, "wrote")
 
     def _against_readers(
         self, s: SharedShadow, g: Group, x: Array, floor: int, access: int

@@ -155,9 +155,9 @@ class _Reader:
                 while self.accept(","):
                     self.word()
             elif text == ".address_size":
-                self.next()
+                size = self.next()
                 if self.integer() != 64:
-                    raise self.fail("only 64-bit addresses are supported: compile with nvcc -m64")
+                    raise self.fail("only 64-bit addresses work: compile with nvcc -m64", size)
             elif text == ".file":
                 self.file()
             elif text == ".loc":

@@ -87,8 +87,8 @@ class Traffic:
         short = SHORT[op]
         name = {"ld": "ldsm", "st": "stsm"}[short] if matrix else f"shared_{short}"
         for (_, size), times in self._plan(accesses, base, unit).items():
-            units, least = self._wavefronts(table, size, "matrix" if matrix else op)
-            self._shared(name, short, times * len(table), times * units, times * least)
+            units, lost = self._wavefronts(table, size, "matrix" if matrix else op)
+            self._shared(name, short, times * len(table), times * units, times * lost)
             self.counters.add(f"bytes.shared.{op}", times * size * g.n)
 
     def global_(
@@ -139,18 +139,18 @@ class Traffic:
             total += int(most.sum())
         requests = len(table)
         if space == "shared":
-            self._shared("shared_atom", "atom", requests, total, requests << swap)
+            self._shared("shared_atom", "atom", requests, total, total - (requests << swap))
             return
         add = self.counters.add
         add(f"smsp__sass_inst_executed_op_global_{name}.sum", requests)
         add(f"l1tex__t_requests_pipe_lsu_mem_global_op_{name}.sum", requests)
         add(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{name}.sum", total)
 
-    def _shared(self, name: str, short: str, requests: int, units: int, least: int) -> None:
+    def _shared(self, name: str, short: str, requests: int, units: int, lost: int) -> None:
         add = self.counters.add
         add(f"smsp__sass_inst_executed_op_{name}.sum", requests)
         add(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum", units)
-        add(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}.sum", units - least)
+        add(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}.sum", lost)
 
     @functools.cached_property
     def read(self) -> set[int]:
@@ -169,7 +169,7 @@ class Traffic:
         if key not in self.plans:
             requests = [(start * accesses.width, size) for start, size in accesses.requests]
             if unit and len(requests) > 1:
-                requests = join(requests, base, unit)
+                requests = merged(requests, base, unit)
             plan: dict[tuple[int, int], int] = {}
             for start, size in requests:
                 one = (0 if unit else start % SECTOR, size)
@@ -195,12 +195,12 @@ class Traffic:
         return self.known[key][0]
 
     def _wavefronts(self, table: Array, size: int, op: str) -> tuple[int, int]:
-        """Wavefronts of a request of each warp, and how few there could be."""
+        """Wavefronts of a request of each warp, and how many of them conflicts cost."""
         pattern = self._pattern(table, 4 * BANKS)
         key = ("wavefronts", op, size, pattern.tobytes())
         if key not in self.known:
-            each = [wavefronts(row, size, op == "load") for row in pattern]
-            self.known[key] = (sum(w for w, _ in each), sum(least for _, least in each))
+            passes = [bank_passes(row, size, op == "load") for row in pattern]
+            self.known[key] = (sum(p for p, _ in passes), sum(c for _, c in passes))
         return self.known[key]
 
 
@@ -212,15 +212,17 @@ def _alignment(position: Array) -> tuple[int, int]:
     return int(low[0]) % unit, unit
 
 
-def join(requests: list[tuple[int, int]], base: int, unit: int) -> list[tuple[int, int]]:
+def merged(
+    requests: list[tuple[int, int]], base: int = 0, unit: int = 16
+) -> list[tuple[int, int]]:
     """Accesses (first byte, bytes) joined into some of up to 16 bytes, as the assembler does.
 
     The address of byte 0 is known to be ``base`` modulo ``unit``.  Words named twice, and
     accesses narrower than a word, stay as they are.
 
-    >>> join([(0, 4), (4, 4), (8, 4), (12, 4), (16, 4)], 0, 16)
-    [(0, 16), (16, 4)]
-    >>> join([(0, 4), (4, 4), (8, 4)], 4, 8)
+    >>> merged([(0, 4), (4, 4), (8, 4), (12, 4), (16, 4), (20, 4), (28, 4)])
+    [(0, 16), (16, 8), (28, 4)]
+    >>> merged([(0, 4), (4, 4), (8, 4)], 4, 8)
     [(0, 4), (4, 8)]
     """
     words = sorted(start + k for start, size in requests for k in range(0, size, 4))
@@ -228,7 +230,7 @@ def join(requests: list[tuple[int, int]], base: int, unit: int) -> list[tuple[in
     if len(present) < len(words) or any(size % 4 for _, size in requests):
         return requests
     joined: list[tuple[int, int]] = []
-    end = min(words)
+    end = words[0]
     for start in words:
         if start < end:
             continue
@@ -244,19 +246,19 @@ def join(requests: list[tuple[int, int]], base: int, unit: int) -> list[tuple[in
     return joined
 
 
-def wavefronts(row: Array, size: int, load: bool) -> tuple[int, int]:
-    """Wavefronts of one warp's request to shared memory, and how few its size allows.
+def bank_passes(addresses: Array, size: int, load: bool = True) -> tuple[int, int]:
+    """Wavefronts of one warp's request, and how many of them bank conflicts cost.
 
-    ``row``: the address of each of 32 lanes, or ``ABSENT``.
+    ``addresses``: one for each of 32 lanes, or ``ABSENT``.
 
     >>> lane = np.arange(32)
-    >>> wavefronts(4 * lane, 4, True), wavefronts(8 * lane, 4, True)
-    ((1, 1), (2, 1))
-    >>> wavefronts(16 * lane, 16, True), wavefronts(0 * lane, 16, True)
-    ((4, 4), (2, 2))
+    >>> [bank_passes(4 * lane, 4), bank_passes(8 * lane, 4), bank_passes(16 * lane, 16)]
+    [(1, 0), (2, 1), (4, 0)]
+    >>> [bank_passes(0 * lane, 16), bank_passes(0 * lane, 16, load=False)]
+    [(2, 0), (4, 0)]
     """
     lanes = 32 * 4 // max(size, 4)
-    parts = [row[start : start + lanes] for start in range(0, 32, lanes)]
+    parts = [addresses[start : start + lanes] for start in range(0, 32, lanes)]
     if load and len(parts) > 1:
         pairs = [np.concatenate(pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
         parts = [
@@ -264,15 +266,15 @@ def wavefronts(row: Array, size: int, load: bool) -> tuple[int, int]:
             for pair in pairs
             for part in ([pair] if merges(pair) else [pair[:lanes], pair[lanes:]])
         ]
-    total = least = 0
+    total = served = 0
     for part in parts:
         here = part[part != ABSENT]
         if not len(here):
             continue
         words = np.unique(np.concatenate([(here + k) // 4 for k in range(0, size, min(size, 4))]))
         total += int(np.bincount(words % BANKS).max())
-        least += 1
-    return total, least
+        served += 1
+    return total, total - served
 
 
 def merges(lanes: Array) -> bool:

@@ -36,6 +36,7 @@ import numpy as np
 from phasebit.emulator.cfg import Block, Graph, block_registers, branch_table, build, has_result
 from phasebit.emulator.errors import PtxError
 from phasebit.emulator.layout import Layout
+from phasebit.emulator.memory import VIEWS
 from phasebit.emulator.ops import control, memory
 from phasebit.emulator.ops.floating import FAST
 from phasebit.emulator.syntax import (
@@ -129,10 +130,10 @@ def translate(
         program.live += [tuple(sorted(block.live_in)) for block in graph.blocks]
         program.forms[function.name] = _storage_forms(graph)
     names: dict[str, Any] = {
-        "np": np, "ndarray": np.ndarray, "take": memory.take, "store": memory.store,
-        "select": control.select, "narrow": control.narrow,
+        "store": memory.store,
+        "select": control.select,
         **{name: getattr(control, name) for name in control.__all__},
-        **{form.str[1:]: form for form in map(np.dtype, (["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"]))},
+        **{name: np.dtype(name) for name in VIEWS},
     }  # fmt: skip
     text: list[str] = []
     for function in layout.functions:
@@ -177,7 +178,7 @@ def _storage_forms(graph: Graph) -> list[Form]:
 
 @dataclass
 class _Span:
-    """All accesses of a block that share base, space and width: offsets from ``low`` to ``high``."""
+    """Accesses of a block that share base, space and width: offsets ``low`` to ``high``."""
 
     low: int = 1 << 62
     high: int = -(1 << 62)
@@ -187,9 +188,7 @@ class _Span:
 class BlockWriter:
     """Writes the Python function of one block."""
 
-    def __init__(
-        self, program: Program, graph: Graph, block: Block, names: dict[str, Any]
-    ) -> None:
+    def __init__(self, program: Program, graph: Graph, block: Block, names: dict[str, Any]) -> None:
         self.program = program
         self.graph = graph
         self.function = graph.function
@@ -333,7 +332,9 @@ class BlockWriter:
         if isinstance(operand, Special):
             return self.special(operand, form, instruction)
         if isinstance(operand, Symbol):
-            return self.constant(self.program.layout.address(operand, self.function, instruction), form)
+            return self.constant(
+                self.program.layout.address(operand, self.function, instruction), form
+            )
         if isinstance(operand, Vector):
             return self.pack(operand, form, instruction)
         raise PtxError(f"operand {operand} does not fit here: {instruction.text}", instruction.line)
@@ -421,7 +422,9 @@ class BlockWriter:
             if chosen.entry.kind != "value":
                 self.segment += 1
 
-    def arguments(self, instruction: Instruction, chosen: Selected) -> tuple[list[str], Operand | None]:
+    def arguments(
+        self, instruction: Instruction, chosen: Selected
+    ) -> tuple[list[str], Operand | None]:
         operands = list(instruction.operands)
         result = operands.pop(0) if has_result(instruction, chosen) else None
         names = list(chosen.entry.arguments)
@@ -471,7 +474,9 @@ class BlockWriter:
             return
         targets = [result.first, result.second] if isinstance(result, Pair) else [result]
         if len(targets) > len(kinds):
-            raise PtxError(f"{instruction.opcode} has one result: {instruction.text}", instruction.line)
+            raise PtxError(
+                f"{instruction.opcode} has one result: {instruction.text}", instruction.line
+            )
         names = [self.result_name(target) for target in targets]
         forms = [dtype(chosen.type_of(kind)) for kind in kinds]
         if len(kinds) > 1:
@@ -538,9 +543,7 @@ class BlockWriter:
         self.emit(f"{name} = {' | '.join(texts)}")
         return self.convert(name, whole, form)
 
-    def unpack(
-        self, result: Vector, source: Operand, form: Form, instruction: Instruction
-    ) -> None:
+    def unpack(self, result: Vector, source: Operand, form: Form, instruction: Instruction) -> None:
         """``mov.b64 {%r1, %r2}, %rd``."""
         part = np.dtype(f"u{form.itemsize // len(result.items)}")
         whole = np.dtype(f"u{form.itemsize}")
@@ -549,7 +552,9 @@ class BlockWriter:
             if isinstance(item, Sink):
                 continue
             name = self.fresh()
-            shifted = f"({text} >> {self.constant(8 * part.itemsize * place, whole)})" if place else text
+            shifted = (
+                f"({text} >> {self.constant(8 * part.itemsize * place, whole)})" if place else text
+            )
             self.emit(f"{name} = {shifted}.astype({part.str[1:]})")
             self.assign_any(item, name, part, instruction)
 
@@ -560,7 +565,9 @@ class BlockWriter:
         load = chosen.entry.mnemonic != "st"
         address = instruction.operands[1 if load else 0]
         if not isinstance(address, Address):
-            raise PtxError(f"{instruction.opcode} needs an address: {instruction.text}", instruction.line)
+            raise PtxError(
+                f"{instruction.opcode} needs an address: {instruction.text}", instruction.line
+            )
         space = chosen.options.get("space", "generic")
         base = address.base
         if isinstance(base, Symbol):
@@ -610,7 +617,9 @@ class BlockWriter:
             )
         if key not in self.indices:
             if space == "param":
-                raise PtxError(f"a parameter cannot be indexed here: {instruction.text}", instruction.line)
+                raise PtxError(
+                    f"a parameter cannot be indexed here: {instruction.text}", instruction.line
+                )
             if what == "register":
                 register = self.function.registers[base]
                 form: Form = np.dtype(f"u{SIZE[register.type]}")
@@ -792,29 +801,21 @@ class BlockWriter:
         if end.mnemonic not in ("bra", "brx", "call", "ret", "exit", "trap"):
             self.blocking(end, following, note)
             return
-        condition = self.register(end.guard, BOOL) if end.guard is not None else None
-        text = self.control(end, following)
         if end.mnemonic == "bra":
+            text = f"return {self.first + block.successors[0]}"
+            condition = self.register(end.guard, BOOL) if end.guard is not None else ""
             self.live_out()
-            target = self.first + block.successors[0]
-            if condition is None:
-                text = f"return {target}"
-            else:
+            if condition:
+                target = self.first + block.successors[0]
                 ways = (following, target) if end.guard_negated else (target, following)
                 text = f"return branch(g, {condition}, {ways[0]}, {ways[1]})"
         else:
+            text = self.control(end, following)
             self.live_out()
-            if condition is not None:
-                sign = "~" if end.guard_negated else ""
-                split = f"return divide(g, {sign}{condition}, {self.first + block.index}, {following})"
-                self.emit(f"if not agreed({condition}): {split}")
-                self.emit(f"if {'' if end.guard_negated else 'not '}first({condition}): return {following}")
         self.note = note
         self.emit(text)
 
     def control(self, end: Instruction, following: int) -> str:
-        if end.mnemonic == "bra":
-            return ""
         if end.mnemonic == "brx":
             names = branch_table(self.function, end)
             targets = tuple(self.first + self.graph.labels[name] for name in names)

@@ -111,8 +111,10 @@ def inc(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic"
 def dec(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
         sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
     """atom.dec: old - 1, or b when old is 0 or above b."""
-    return _update(g, address, b, space, kind, sem, scope,
-                   lambda old, x, _: where((old == 0) | (old > x), x, old - np.uint32(1)))  # fmt: skip
+    def step(old: Value, x: Value, _: Value) -> Value:
+        return where((old == 0) | (old > x), x, old - np.uint32(1))
+
+    return _update(g, address, b, space, kind, sem, scope, step)
 
 
 @effect("atom.and red.and", "a x -> x", BITS, section="9.7.13.5", releases=True)
@@ -155,4 +157,3 @@ def cas(g: Group, address: Value, b: Value, c: Value, *, kind: str, space: str =
 
 
 __all__: list[str] = ["add", "cas", "exch"]
-

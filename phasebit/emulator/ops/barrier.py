@@ -131,11 +131,9 @@ def _passes(g: Group, number: Value, count: Value | None) -> bool:
     batch = g.batch
     if isinstance(number, np.ndarray) or g.n != batch.live or batch.named:
         return False
-    if count is not None and (
-        isinstance(count, np.ndarray) or int(count) * batch.count != g.n
-    ):
-        return False
-    return True
+    return not (
+        count is not None and (isinstance(count, np.ndarray) or int(count) * batch.count != g.n)
+    )
 
 
 @blocking("bar.sync barrier.sync", "u32 u32", section="9.7.13.1", optional=1)
@@ -170,9 +168,7 @@ def bar_arrive(g: Group, dest: Any, number: Value, count: Value) -> int:
     return -1
 
 
-def _reduce(
-    g: Group, dest: Any, number: Value, count: Value | None, p: Value, op: str
-) -> int:
+def _reduce(g: Group, dest: Any, number: Value, count: Value | None, p: Value, op: str) -> int:
     """Count the threads whose predicate holds, over all that take part."""
 
     def finish(group: Group, votes: Array) -> None:
@@ -227,7 +223,7 @@ def bar_warp_sync(g: Group, membermask: Value) -> None:
 
 
 @effect("membar", "", section="9.7.13.4", releases=True,
-        options=[{"gl": ("scope", "gpu"), "cta": ("scope", "cta"), "sys": ("scope", "sys")}])  # fmt: skip
+        options=[{w: ("scope", s) for w, s in (("gl", "gpu"), ("cta", "cta"), ("sys", "sys"))}])
 def membar(g: Group, *, scope: str = "gpu") -> None:
     """membar: fence.sc of a scope."""
     fence(g, scope=scope)

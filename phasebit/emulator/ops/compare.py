@@ -18,8 +18,7 @@ ORDERED: dict[str, Any] = {
     "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
 }  # fmt: skip
 COMPARE = {
-    c: ("cmp", c)
-    for c in (*ORDERED, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
+    c: ("cmp", c) for c in (*ORDERED, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 }
 BOOLEAN = {b: ("op", b) for b in ("and", "or", "xor")}
 
@@ -49,7 +48,7 @@ def setp(
     a: Value, b: Value, c: Value = None, *, kind: str, cmp: str, op: str = "", ftz: bool = False,
     both: bool = False,
 ) -> Value:  # fmt: skip
-    """setp: a comparison, perhaps combined with a predicate; the second result is of the opposite."""
+    """setp: a comparison, perhaps combined with a predicate; the second result: the opposite."""
     if kind == "bf16":
         a, b = bf16_to_f32(a), bf16_to_f32(b)
     elif ftz:
@@ -82,4 +81,6 @@ def set_(
     p = setp(a, b, c, kind=source, cmp=cmp, op=op, ftz=ftz)
     if kind == "f32":
         return p.astype(np.float32)
-    return where(p, np.uint32(0xFFFFFFFF), np.uint32(0)).view(np.dtype(f"{kind[0].replace('s', 'i')}4"))
+    return where(p, np.uint32(0xFFFFFFFF), np.uint32(0)).view(
+        np.dtype(f"{kind[0].replace('s', 'i')}4")
+    )

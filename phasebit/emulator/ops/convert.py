@@ -131,13 +131,10 @@ def cvt_float(
     a: Value, *, kind: str, source: str, rounding: str = "rn", ftz: bool = False,
     sat: bool = False, relu: bool = False, satfinite: bool = False,
 ) -> Value:  # fmt: skip
-    """cvt between floats: to a shorter one with rounding, to the same one as an integer (.rni …)."""
+    """cvt between floats: rounded to a shorter one, or to an integral value (.rni …)."""
     if ftz and source == "f32":
         a = flush(a)
-    if source in ("f16", "bf16"):
-        wide = decode(a.view(np.uint16), source)
-    else:
-        wide = a.astype(np.float64)
+    wide = decode(a.view(np.uint16), source) if source in ("f16", "bf16") else a.astype(np.float64)
     if rounding in ROUND:
         wide = ROUND[rounding](wide)
         rounding = "rn"
@@ -179,7 +176,9 @@ def cvt_pack(
     return halves[0] | (halves[1] << np.uint32(16))
 
 
-@value("cvt", "f32 -> x", {"tf32"}, {"f32"}, section="9.7.9.21", options=[TO_INTEGER, ROUNDING, OTHER])
+@value(
+    "cvt", "f32 -> x", {"tf32"}, {"f32"}, section="9.7.9.21", options=[TO_INTEGER, ROUNDING, OTHER]
+)
 def cvt_tf32(
     a: Value, *, rounding: str = "rna", relu: bool = False, satfinite: bool = False
 ) -> Value:
@@ -225,7 +224,9 @@ def short_values(name: str) -> Array:
             if exponent == 0:
                 number = math.ldexp(mantissa, 1 - bias - mantissa_bits)
             else:
-                number = math.ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits)
+                number = math.ldexp(
+                    (1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits
+                )
             body = pattern & ((1 << (width - 1)) - 1)
             if top is not None and body > top:
                 number = math.inf if name == "e5m2" and body == 0x7C else math.nan

@@ -203,9 +203,7 @@ def copysign(a: Value, b: Value) -> Value:
     return ((x & sign) | (y & ~sign)).view(a.dtype)
 
 
-def _extreme(
-    pick: Any, a: Value, b: Value, ftz: bool, nan: bool, xorsign: bool
-) -> Value:
+def _extreme(pick: Any, a: Value, b: Value, ftz: bool, nan: bool, xorsign: bool) -> Value:
     a, b = _inputs(ftz, a, b)
     if xorsign:
         sign = np.signbit(a) ^ np.signbit(b)
@@ -242,8 +240,7 @@ def max_(
 
 
 PROPERTIES = {
-    p: ("what", p)
-    for p in ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
+    p: ("what", p) for p in ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
 }
 
 

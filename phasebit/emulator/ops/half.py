@@ -122,13 +122,17 @@ def abs_(a: Value, *, kind: str, ftz: bool = False) -> Value:
     return _signs(a, kind, lambda bits: bits & np.uint16(0x7FFF))
 
 
-def _extreme(pick: Any, a: Value, b: Value, kind: str, ftz: bool, nan: bool, xorsign: bool) -> Value:
+def _extreme(
+    pick: Any, a: Value, b: Value, kind: str, ftz: bool, nan: bool, xorsign: bool
+) -> Value:
     def choose(x: Value, y: Value) -> Value:
         if xorsign:
             sign = np.signbit(x) ^ np.signbit(y)
             x, y = np.abs(x), np.abs(y)
         zeros = (x == 0) & (y == 0)
-        negative = np.signbit(x) | np.signbit(y) if pick is np.fmin else np.signbit(x) & np.signbit(y)
+        negative = (
+            np.signbit(x) | np.signbit(y) if pick is np.fmin else np.signbit(x) & np.signbit(y)
+        )
         r = where(zeros, where(negative, np.float64(-0.0), np.float64(0.0)), pick(x, y))
         if xorsign:
             r = where(sign, -np.abs(r), r)

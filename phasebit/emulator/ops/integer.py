@@ -222,7 +222,7 @@ NOTHING = np.uint32(0xFFFFFFFF)
 @value("bfind", "x -> u32", {"u32", "s32", "u64", "s64"}, section="9.7.1.16",
        options=[{"shiftamt": ("shiftamt", True)}])  # fmt: skip
 def bfind(a: Value, *, shiftamt: bool = False) -> Value:
-    """bfind: the position of the highest bit that is not the sign; 0xffffffff when there is none."""
+    """bfind: the position of the highest bit that is not the sign; all ones if there is none."""
     bits = 8 * a.dtype.itemsize
     if a.dtype.kind == "i":
         a = where(a < 0, ~a, a)
