@@ -52,6 +52,13 @@ def flush(a: Value) -> Value:
     return where(small, bits & np.uint32(0x80000000), bits).view(np.float32)
 
 
+def flush16(a: Value) -> Value:
+    """``.ftz`` for f16: subnormal numbers become zeros of the same sign."""
+    bits = a.view(np.uint16)
+    small = (bits & np.uint16(0x7C00)) == 0
+    return where(small, bits & np.uint16(0x8000), bits).view(np.float16)
+
+
 def saturate(a: Value) -> Value:
     """``.sat``: clamped to [0, 1]; NaN becomes +0."""
     kind = a.dtype.type

@@ -25,6 +25,8 @@ one index array: ``[%r5]``, ``[%r5+4]`` … differ only in where the view begins
 
 from __future__ import annotations
 
+import functools
+import keyword
 import struct
 from collections import Counter
 from collections.abc import Callable
@@ -473,6 +475,11 @@ class BlockWriter:
                 self.assign_any(item, name, form, instruction)
             return
         targets = [result.first, result.second] if isinstance(result, Pair) else [result]
+        if len(targets) > len(kinds) and "both" in entry.parameters:  # p|q: also the opposite
+            call = call.replace(function, self.bind(
+                function + "_both", functools.partial(chosen_function, both=True)
+            ), 1)  # fmt: skip
+            kinds = kinds * 2
         if len(targets) > len(kinds):
             raise PtxError(
                 f"{instruction.opcode} has one result: {instruction.text}", instruction.line
@@ -490,8 +497,10 @@ class BlockWriter:
     def result_name(self, operand: Operand) -> str:
         if isinstance(operand, Register):
             clean = "".join(c if c.isalnum() else "_" for c in operand.name).strip("_")
+            if not clean.isidentifier():  # %1 is a register, but 1 no Python name
+                clean = "r" + clean
             name = clean
-            while name in self.used or name in self.names:
+            while name in self.used or name in self.names or keyword.iskeyword(name):
                 name = self.fresh(clean)
             self.used.add(name)
             return name

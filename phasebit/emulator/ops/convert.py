@@ -42,7 +42,10 @@ def cvt_integer(a: Value, *, kind: str, source: str, sat: bool = False) -> Value
 def cvt_to_integer(
     a: Value, *, kind: str, source: str, rounding: str = "rzi", ftz: bool = False, sat: bool = False
 ) -> Value:
-    """cvt from float to integer: rounded as asked, clamped to the range; NaN gives 0."""
+    """cvt from float to integer: rounded as asked, clamped to the range.
+
+    NaN gives 0, but from f64, and to 64 bits, the number with the top bit alone.
+    """
     if source in ("f16", "bf16"):
         a = decode(a.view(np.uint16), source)
     elif ftz:
@@ -60,6 +63,8 @@ def cvt_to_integer(
     nan = form.type(np.iinfo(form).min) if bits == 64 and form.kind == "i" else form.type(0)
     if bits == 64 and form.kind == "u":
         nan = form.type(1 << 63)
+    if source == "f64":
+        nan = form.type(np.iinfo(form).min) if form.kind == "i" else form.type(1 << (bits - 1))
     return where(a != a, nan, r)
 
 
@@ -132,20 +137,28 @@ def cvt_float(
     sat: bool = False, relu: bool = False, satfinite: bool = False,
 ) -> Value:  # fmt: skip
     """cvt between floats: rounded to a shorter one, or to an integral value (.rni …)."""
-    if ftz and source == "f32":
-        a = flush(a)
+    if ftz and source == "f32" and kind != "f16":  # seen on an H200: not for f16
+        a = canonical(flush(a))
+    if source == kind == "f32" and rounding == "rn" and not (ftz or sat):
+        return a
+    if (source, kind) == ("bf16", "f32"):
+        return bf16_to_f32(a)
     wide = decode(a.view(np.uint16), source) if source in ("f16", "bf16") else a.astype(np.float64)
     if rounding in ROUND:
         wide = ROUND[rounding](wide)
         rounding = "rn"
     if kind == "f64":
-        return saturate(wide) if sat else wide
+        return saturate(wide) if sat else _quiet(wide)
     if kind == "f32":
         r = numerics.round32(wide, rounding)
         if ftz:
             r = flush(r)
-        return saturate(r) if sat else canonical(r)
+        if sat:
+            return saturate(r)
+        return _payload(wide, r, 4).view(np.float32) if source == "f64" else canonical(r)
     bits = _encode_rounded(wide, kind, rounding)
+    if source == "f64":
+        bits = _payload(wide, bits, 2, 10 if kind == "f16" else 7)
     if satfinite:
         top = np.uint16(0x7BFF if kind == "f16" else 0x7F7F)
         bits = where((bits & np.uint16(0x7FFF)) > top, (bits & np.uint16(0x8000)) | top, bits)
@@ -153,11 +166,28 @@ def cvt_float(
     if sat or relu:
         number = decode(bits, kind)
         if sat:
-            bits = where(number > 1, encode(np.float64(1) + 0 * wide, kind), bits)
+            bits = where(number > 1, encode(np.float64(1), kind), bits)
             bits = where(number > 0, bits, np.uint16(0))
         else:
             bits = where((number > 0) | (number != number), bits, np.uint16(0))
     return bits.view(np.float16) if kind == "f16" else bits
+
+
+def _quiet(a: Value) -> Value:
+    """f64 with every NaN made quiet."""
+    bits = a.view(np.uint64)
+    return where(a != a, bits | np.uint64(1 << 51), bits).view(np.float64)
+
+
+def _payload(wide: Value, r: Value, size: int, fraction: int = 23) -> Value:
+    """The bits of a shorter float; a NaN keeps the sign and the upper payload of the f64."""
+    form = UNSIGNED[size]
+    bits = _quiet(wide).view(np.uint64)
+    sign = (bits >> np.uint64(63)) << np.uint64(8 * size - 1)
+    exponent = ((1 << (8 * size - 1 - fraction)) - 1) << fraction
+    payload = (bits & np.uint64((1 << 52) - 1)) >> np.uint64(52 - fraction)
+    nan = (sign | np.uint64(exponent) | payload).astype(form)
+    return where(wide != wide, nan, r.view(form))
 
 
 @value("cvt", "f32 f32 -> x", {"f16x2", "bf16x2"}, {"f32"}, section="9.7.9.21",
@@ -192,7 +222,11 @@ def cvt_tf32(
         rounded = bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
     rounded = rounded & np.uint32(0xFFFFE000)
     special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
-    r = where(special, where(a != a, np.uint32(0x7FFFFFFF), bits), rounded)
+    if rounding == "rna":  # seen on an H200: a NaN is cut like a number
+        step = np.uint32(0x2000 if satfinite else 0)
+        r = where(special, (bits & np.uint32(0xFFFFE000)) - step, rounded)
+    else:
+        r = where(special, where(a != a, np.uint32(0x7FFFE000), bits), rounded)
     if relu:
         r = where(r.view(np.int32) < 0, np.uint32(0), r)
     return r
@@ -310,20 +344,19 @@ def cvt_from_short(
     return result
 
 
-@value("cvt.pack", "y y x -> u32", {"u16", "s16", "u8", "s8"}, {"s32"}, section="9.7.9.21",
-       options=[SAT], optional=1)  # fmt: skip
+@value("cvt.pack", "y y u32 -> u32", {"u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"}, {"s32"},
+       section="9.7.9.21", options=[SAT], optional=1)  # fmt: skip
 def cvt_pack_sat(a: Value, b: Value, c: Value = None, *, kind: str, sat: bool = True) -> Value:
-    """cvt.pack.sat: two 32-bit integers clamped and packed."""
-    width = SIZE[kind] * 8
-    info = np.iinfo(dtype(kind))
-    halves = [
-        np.clip(v, info.min, info.max).astype(dtype(kind)).view(UNSIGNED[SIZE[kind]])
-        .astype(np.uint32)
-        for v in (b, a)
-    ]  # fmt: skip
+    """cvt.pack.sat: two 32-bit integers clamped and packed below what c held."""
+    width = int(kind[1:])
+    low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if kind[0] == "s" else (
+        0, (1 << width) - 1
+    )  # fmt: skip
+    ones = np.uint32((1 << width) - 1)
+    halves = [np.clip(v, low, high).view(np.uint32) & ones for v in (b, a)]
     packed = halves[0] | (halves[1] << np.uint32(width))
     if c is not None:
-        packed = packed | (c.astype(np.uint32) << np.uint32(2 * width))
+        packed = packed | (c << np.uint32(2 * width))
     return packed
 
 

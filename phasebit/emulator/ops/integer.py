@@ -106,10 +106,14 @@ def mul24(a: Value, b: Value, *, kind: str, high: bool = False) -> Value:
     return (product >> (16 if high else 0)).astype(dtype(kind))
 
 
-@value("mad24.lo", "x x x -> x", WORDS, section="9.7.1.6")
-def mad24(a: Value, b: Value, c: Value, *, kind: str) -> Value:
-    """mad24.lo: mul24.lo plus c."""
-    return mul24(a, b, kind=kind) + c
+@value("mad24", "x x x -> x", WORDS, section="9.7.1.6",
+       options=[{"hi": ("high", True), "lo": ("high", False)}, SAT])  # fmt: skip
+def mad24(
+    a: Value, b: Value, c: Value, *, kind: str, high: bool = False, sat: bool = False
+) -> Value:
+    """mad24: mul24 plus c; .hi.sat clamps s32."""
+    product = mul24(a, b, kind=kind, high=high)
+    return _clamp32(product.astype(np.int64) + c) if sat else product + c
 
 
 @value("sad", "x x x -> x", INTEGERS, section="9.7.1.7")
@@ -231,7 +235,7 @@ def bfind(a: Value, *, shiftamt: bool = False) -> Value:
     return where(zeros == bits, NOTHING, place)
 
 
-@value("fns.b32", "u32 u32 s32 -> u32", section="9.7.1.17")
+@value("fns", "u32 u32 s32 -> u32", {"b32"}, section="9.7.1.17")
 def fns(mask: Value, base: Value, offset: Value) -> Value:
     """fns: the n-th set bit of a mask from a position on, upwards or downwards."""
     arrays = np.broadcast_arrays(*[np.atleast_1d(v) for v in (mask, base, offset)])
@@ -273,7 +277,8 @@ def bfe(a: Value, start: Value, length: Value) -> Value:
     length = length & np.uint32(0xFF)
     shift = start.astype(form)
     field = where(start < bits, a.view(form) >> shift, form(0))
-    mask = where(length >= bits, ~form(0), (form(1) << length.astype(form)) - form(1))
+    held = np.minimum(length, np.uint32(bits) - np.minimum(start, np.uint32(bits)))
+    mask = where(held >= bits, ~form(0), (form(1) << held.astype(form)) - form(1))
     field = field & mask
     if a.dtype.kind == "u":
         return field
@@ -297,17 +302,24 @@ def bfi(a: Value, b: Value, start: Value, length: Value) -> Value:
     return (b & ~mask) | (moved & mask)
 
 
-@value("szext.clamp", "x u32 -> x", WORDS, section="9.7.1.21")
-def szext(a: Value, length: Value) -> Value:
-    """szext.clamp: the low bits, extended by sign or zeros to the full width."""
-    return bfe(a, np.uint32(0), np.minimum(length, np.uint32(32)))
+PAST = {"clamp": ("wrap", False), "wrap": ("wrap", True)}
+"""What a position past the width means: the width, or the position modulo 32."""
 
 
-@value("bmsk.clamp", "u32 u32 -> u32", None, section="9.7.1.22")
-def bmsk(start: Value, length: Value) -> Value:
-    """bmsk.clamp: a mask of ``length`` ones from bit ``start`` on."""
-    start = np.minimum(start, np.uint32(32))
-    length = np.minimum(length, np.uint32(32))
+def _within(n: Value, wrap: bool) -> Value:
+    return n & np.uint32(31) if wrap else np.minimum(n, np.uint32(32))
+
+
+@value("szext", "x u32 -> x", WORDS, section="9.7.1.21", options=[PAST])
+def szext(a: Value, length: Value, *, wrap: bool = False) -> Value:
+    """szext: the low bits, extended by sign or zeros to the full width."""
+    return bfe(a, np.uint32(0), _within(length, wrap))
+
+
+@value("bmsk", "u32 u32 -> u32", {"b32"}, section="9.7.1.22", options=[PAST])
+def bmsk(start: Value, length: Value, *, wrap: bool = False) -> Value:
+    """bmsk: a mask of ``length`` ones from bit ``start`` on."""
+    start, length = _within(start, wrap), _within(length, wrap)
     ones = where(length >= 32, NOTHING, (np.uint32(1) << length) - np.uint32(1))
     return where(start >= 32, np.uint32(0), ones << start)
 
