@@ -66,11 +66,14 @@ class Findings:
         return f"`{instruction.text}` at {instruction.where}" if instruction else "?"
 
     def report(self, kind: str, message: str, access: int, key: Any) -> None:
-        """Keep a finding, unless one with this key is known already."""
+        """Keep a finding, unless one with this key is known already.
+
+        ``access``: the checker's number for the instruction; -1 for the one being executed.
+        """
         if key in self.seen or len(self.hazards) >= LIMIT:
             return
         self.seen.add(key)
-        instruction = self.instruction(access)
+        instruction = self.instruction(access) or self.machine.program.executing()
         line = instruction.line if instruction else 0
         source = str(instruction.location.outermost) if instruction and instruction.location else ""
         self.hazards.append(Hazard(kind, message, line, source))
@@ -234,7 +237,11 @@ class Checker:
         """Strong accesses are taken to synchronise by themselves, so a fence adds nothing."""
 
     def release(self, g: Group, lanes: Array, site: BarrierSite) -> None:
-        """An arrival at an mbarrier publishes."""
+        """An arrival at an mbarrier publishes; the barrier's own memory must have been written."""
+        some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
+        words = np.broadcast_to(self._words(site)[:, None], (8 >> self.races.shift, some.n))
+        access = self.machine.program.atomic_access(g.pc, "")
+        self.races.shared_load(some, words, access, True)
         known = self.races.frontier(g.batch, lanes)
         site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
 
@@ -244,11 +251,17 @@ class Checker:
 
     def initialise(self, g: Group, site: BarrierSite) -> None:
         """The memory of a barrier counts as written."""
-        unit = self.races.shift
-        x = np.arange(site.position() >> unit, (site.position() + 8) >> unit)
         s = self.races.shadows[g.batch]
-        s.write_time[x - s.base] = self.machine.now
-        s.writer[x - s.base] = int(g.lanes[0]) % s.team
+        x = self._words(site) - s.base
+        s.write_time[x] = self.machine.now
+        s.writer[x] = int(g.lanes[0]) % s.team
+        s.write_access[x] = self.machine.program.atomic_access(g.pc, "")
+        s.write_strong[x] = False
+
+    def _words(self, site: BarrierSite) -> Array:
+        """The granules that a barrier lies in."""
+        unit = self.races.shift
+        return np.arange(site.position() >> unit, (site.position() + 8) >> unit)
 
     def not_observed(self, g: Group, site: BarrierSite) -> None:
         where = self.machine.where(g)
@@ -274,6 +287,7 @@ class Checker:
         self.races.shared_store(
             g, (copy.target >> unit)[None, :] + words, copy.access, False, copies=True
         )
+        self.machine.now += 1  # the next copy is another one, though nothing lies between them
 
     def copy_observed(self, g: Group, copy: ThreadCopy, lanes: Array) -> None:
         self.races.copy_observed(g.batch, lanes, copy.started)
