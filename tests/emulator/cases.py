@@ -22,7 +22,7 @@ SHORT_K = 256
 RING_MISTAKES = {
     "nobody waits for the tile": "race",
     "the consumer does not wait": "race uninitialised",
-    "the producer does not wait": "race",
+    "the producer does not wait": "race barrier",
     "the producer never says full": "deadlock",
     "the slots never begin empty": "deadlock",
     "the consumer never says empty": "deadlock",

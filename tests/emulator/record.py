@@ -1,6 +1,7 @@
 """Records what Nsight Compute counts and what compute-sanitizer finds on a GPU.
 
     python -m tests.emulator.record build FOLDER     needs nvcc, no GPU
+    python -m tests.emulator.record emulator OUT.json   needs nvcc: what the emulator finds
     python record.py counters FOLDER OUT.json        needs a GPU and ncu; FOLDER is all it reads
     python record.py sanitizer FOLDER OUT.json       needs a GPU and compute-sanitizer
 
@@ -111,6 +112,18 @@ def build(folder: Path) -> None:
             )  # fmt: skip
     (folder / "launches.json").write_text(json.dumps(listed, indent=1), encoding="utf-8")
     (folder / "record.py").write_text(Path(__file__).read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def emulator(target: Path) -> None:
+    """What the emulator finds in the planted mistakes and the repaired twins."""
+    from tests.emulator import cases, replay
+
+    record = {
+        "what": "the emulator over planted mistakes and their repaired twins",
+        "planted": {case.name: replay.summary(case) for case in cases.planted()},
+        "repaired": {case.name: replay.summary(case) for case in cases.planted(repaired=True)},
+    }
+    target.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def command(folder: Path, launch: dict[str, Any], kernel: str | None = None) -> list[str]:
@@ -277,10 +290,10 @@ def sanitizer(folder: Path, target: Path, pattern: str = "") -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3 or sys.argv[1] not in ("build", "counters", "sanitizer"):
+    if len(sys.argv) < 3 or sys.argv[1] not in ("build", "emulator", "counters", "sanitizer"):
         sys.exit(__doc__)
-    if sys.argv[1] == "build":
-        build(Path(sys.argv[2]))
+    if sys.argv[1] in ("build", "emulator"):
+        {"build": build, "emulator": emulator}[sys.argv[1]](Path(sys.argv[2]))
     else:
         {"counters": counters, "sanitizer": sanitizer}[sys.argv[1]](
             Path(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:5]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import numpy as np
 
+from phasebit.emulator.errors import Deadlock, Fault, StepLimit
 from phasebit.emulator.launch import Module, Run, compile
 from tests.emulator.cases import Case
 
@@ -34,3 +36,30 @@ def launch(case: Case, **options: Any) -> Run:
     return kernel.launch(
         (case.grid,), (case.block,), given, check=True, max_steps=STEPS, **options
     )
+
+
+def findings(case: Case, schedule: str = "late", seed: int = 0) -> list[tuple[str, str]]:
+    """What the emulator reports: (kind, place), for a failed kernel the failure last."""
+    try:
+        hazards = launch(case, schedule=schedule, seed=seed).hazards
+        end = []
+    except (Fault, Deadlock, StepLimit) as error:
+        hazards = list(error.hazards)
+        error.hazards = ()
+        end = [(type(error).__name__.lower(), str(error))]
+    return [(hazard.kind, hazard.source) for hazard in hazards] + end
+
+
+def as_expected(case: Case, found: list[tuple[str, str]]) -> bool:
+    """Whether a finding has a kind that the case is marked with, at a marked line."""
+    places = [f"{case.file}:{line}" for line in case.lines]
+    return any(
+        kind in case.kinds
+        and (not places or any(re.search(re.escape(p) + r"\b", where) for p in places))
+        for kind, where in found
+    )
+
+
+def summary(case: Case) -> list[str]:
+    """The kinds of findings, each once, in order."""
+    return list(dict.fromkeys(kind for kind, _ in findings(case)))

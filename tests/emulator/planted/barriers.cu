@@ -49,9 +49,9 @@ KERNEL barriers_in_two_orders ARGUMENTS {
 
 KERNEL two_counts_for_one_barrier ARGUMENTS {
     if (warp() == 0) {
-        asm volatile("bar.sync 1, 64;" ::: "memory");  // <- barrier
+        asm volatile("bar.sync 1, 64;" ::: "memory");  // <- deadlock
     } else {
-        asm volatile("bar.sync 1, %0;" :: "r"(PLANT(32, 64)) : "memory");  // <- barrier
+        asm volatile("bar.sync 1, %0;" :: "r"(PLANT(32, 64)) : "memory");  // <- deadlock
     }
     out[me()] = in[me()];
 }

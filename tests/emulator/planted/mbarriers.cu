@@ -59,8 +59,8 @@ KERNEL one_arrival_too_few_expected ARGUMENTS {
     if (threadIdx.x == 0) init(at(&bar), PLANT(32, 64));
     __syncthreads();
     tile[threadIdx.x] = in[me()];
-    arrive(at(&bar));
-    wait(at(&bar), 0);
+    arrive(at(&bar));  // <- barrier
+    wait(at(&bar), 0);  // <- deadlock
     out[me()] = tile[63 - threadIdx.x];  // <- race
 }
 
@@ -82,7 +82,7 @@ KERNEL wrong_parity ARGUMENTS {
     __syncthreads();
     tile[threadIdx.x] = in[me()];
     arrive(at(&bar));
-    wait(at(&bar), PLANT(1, 0));
+    wait(at(&bar), PLANT(1, 0));  // <- deadlock
     out[me()] = tile[63 - threadIdx.x];  // <- race uninitialised
 }
 
@@ -99,7 +99,7 @@ KERNEL same_parity_again ARGUMENTS {
         wait(at(&bar), 0);
         sum += tile[63 - threadIdx.x];  // <- race
         arrive(at(&bar));
-        wait(at(&bar), PLANT(0, 1));
+        wait(at(&bar), PLANT(0, 1));  // <- deadlock
     }
     out[me()] = sum;
 }
