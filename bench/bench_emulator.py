@@ -59,6 +59,7 @@ def emulator(target: str) -> None:
 def numba_simulator() -> None:
     """The tiled kernel in Numba's CUDA simulator; counts the same thread-instructions."""
     os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
+    global cuda  # the simulator puts its own in place of the kernel's global
     try:
         from numba import cuda, float32
     except ImportError:

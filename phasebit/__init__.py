@@ -11,6 +11,9 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+device = "auto"
+"""Where a launch with ``device="auto"`` runs: ``auto``, ``gpu`` or ``emulator``."""
+
 _HOME: dict[str, str] = {
     "Pipeline": "phasebit.pipeline",
     "simulate": "phasebit.pipeline",

@@ -9,7 +9,8 @@ Read the modules in this order; each uses only those above it.
 ``table``           one entry an instruction; ``ops`` holds the functions
 ``cfg``             basic blocks, live registers, post-dominators
 ``layout``          where variables, parameters and stack frames lie
-``translate``       from blocks to Python functions
+``translate``       from blocks to Python functions, by ``write_values``,
+                    ``write_accesses``, ``write_block``
 ``memory``          one buffer for all of device memory
 ``group``           threads that execute together: registers and addresses
 ``agents``          asynchronous work and its schedules

@@ -49,7 +49,8 @@ class Bounds:
         if bad or crooked:
             addresses = g.spread(offset).astype(np.int64)
             reserved = self.machine.reserved
-            if self.reserved and not crooked and ((addresses >= reserved) & (addresses < reserved + 1024)).all():
+            system = (addresses >= reserved) & (addresses < reserved + 1024)
+            if self.reserved and not crooked and system.all():
                 return
             wrong = addresses + span > size if bad else addresses % align != 0
             self._shared_fault(g, addresses, wrong, size, align, access)

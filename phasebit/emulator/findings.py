@@ -51,7 +51,10 @@ def score() -> dict[str, tuple[int, int]]:
         )
         result[tool] = (found, wrong)
     any_found, any_wrong = (
-        sum(any(s["verdict"] == "found" for s in said.values()) for said in sanitizer[which].values())
+        sum(
+            any(verdict["verdict"] == "found" for verdict in said.values())
+            for said in sanitizer[which].values()
+        )
         for which in ("planted", "repaired")
     )
     result["compute-sanitizer"] = (any_found, any_wrong)

@@ -213,6 +213,8 @@ def round_fraction(x: Fraction, form: np.dtype[Any], rounding: str) -> Any:
 def fma64(a: Value, b: Value, c: Value, rounding: str = "rn") -> Value:
     """``a*b + c`` in f64 with one rounding."""
     native = a * b + c
+    finite = np.isfinite(a) & np.isfinite(b)
+    native = where(finite & np.isinf(c), c, native)  # the product may only look infinite
     if rounding != "rn":
         result = exactly(lambda x, y, z: x * y + z, rounding, "f8", native, a, b, c)
         product = a * b

@@ -119,10 +119,10 @@ class Traffic:
         An ``atom`` whose result nobody reads becomes a ``red``, except an exchange.
         """
         table = self.warps(g, position)
-        words = (instruction.mnemonic, *instruction.modifiers) if instruction else ("atom",)
-        swap = "cas" in words
-        name = words[0]
-        if instruction and name == "atom" and not swap and "exch" not in words:
+        opcode = (instruction.mnemonic, *instruction.modifiers) if instruction else ("atom",)
+        swap = "cas" in opcode
+        name = opcode[0]
+        if instruction and name == "atom" and not swap and "exch" not in opcode:
             result = registers_in(instruction.operands[0])
             if not any(register.index in self.read for register in result):
                 name = "red"

@@ -243,8 +243,8 @@ def judge(text: str, status: int | None) -> dict[str, Any]:
     said = [line.removeprefix("=========").strip() for line in text.splitlines()
             if line.startswith("=========")]  # fmt: skip
     findings = [said[i - 1] for i, line in enumerate(said)
-                if re.search(r"\.cuh?:\d+", line) and not re.search(r"\.cuh?:\d+|Frame", said[i - 1])
-                ]  # fmt: skip
+                if re.search(r"\.cuh?:\d+", line)
+                and not re.search(r"\.cuh?:\d+|Frame", said[i - 1])]  # fmt: skip
     result: dict[str, Any] = {
         "verdict": "found" if findings else "hung" if status is None
         else "crashed" if "returned an error" in text else "nothing",
@@ -281,7 +281,7 @@ def sanitizer(folder: Path, target: Path, pattern: str = "") -> None:
             results[which].setdefault(name, {})[tool] = verdict
     record = {
         "what": "compute-sanitizer over planted mistakes and their repaired twins",
-        "protocol": f"one process a kernel and tool, stopped after {SECONDS} s; sm_90a, -O3 -lineinfo",
+        "protocol": f"one process a kernel and tool, at most {SECONDS} s; sm_90a, -O3 -lineinfo",
         **machine(), "compute-sanitizer": version("compute-sanitizer"), **results,
     }  # fmt: skip
     target.write_text(merged(target, record, ("planted", "repaired")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The emulator's counters equal Nsight Compute's, kernel by kernel (``records/counters_h200.json``).
+"""Counters equal Nsight Compute's, kernel by kernel (``records/counters_h200.json``).
 
 Nothing here needs a GPU: ``python -m tests.emulator.record`` wrote the record on one.
 """
@@ -26,7 +26,8 @@ COMPARED = [
     *(f"l1tex__t_{what}_pipe_lsu_mem_global_op_{op}.sum"
       for what in ("requests", "sectors") for op in ("ld", "st", "atom", "red")),
     *(f"l1tex__data_{what}_mem_shared_op_{op}.sum"
-      for what in ("pipe_lsu_wavefronts", "bank_conflicts_pipe_lsu") for op in ("ld", "st", "atom")),
+      for what in ("pipe_lsu_wavefronts", "bank_conflicts_pipe_lsu")
+      for op in ("ld", "st", "atom")),
 ]  # fmt: skip
 """Metrics that the emulator and the profiler both count.
 
@@ -49,7 +50,7 @@ CASES = {case.name: case for case in cases.counted()}
 def differences(name: str) -> dict[str, tuple[int, int]]:
     """Metric -> (the emulator's value, the GPU's), where they differ."""
     counters = replay.launch(CASES[name]).counters
-    here = {metric: counters[metric] if metric in counters else 0 for metric in COMPARED}
+    here = {metric: counters.get(metric, 0) for metric in COMPARED}
     return {
         metric: (here[metric], GPU[name][metric])
         for metric in COMPARED
@@ -80,7 +81,7 @@ def test_book_kernel(name: str) -> None:
     """
     counters, gpu = replay.launch(CASES[name]).counters, GPU[name]
     for metric in COMPARED:
-        here = counters[metric] if metric in counters else 0
+        here = counters.get(metric, 0)
         if "bank_conflicts" in metric:
             assert here == 0 and gpu[metric] <= 0.15 * 8192
         elif "wavefronts" in metric:

@@ -234,6 +234,18 @@ def bar_red_or(g: Group, dest: Any, number: Value, p: Value) -> int:
     return _reduce(g, dest, number, None, p, "or")
 
 
+@blocking("bar.red.and barrier.red.and", "u32 u32 pred -> pred", PRED, section="9.7.13.1")
+def bar_red_and_count(g: Group, dest: Any, number: Value, count: Value, p: Value) -> int:
+    """bar.red.and with a number of threads."""
+    return _reduce(g, dest, number, count, p, "and")
+
+
+@blocking("bar.red.or barrier.red.or", "u32 u32 pred -> pred", PRED, section="9.7.13.1")
+def bar_red_or_count(g: Group, dest: Any, number: Value, count: Value, p: Value) -> int:
+    """bar.red.or with a number of threads."""
+    return _reduce(g, dest, number, count, p, "or")
+
+
 @collective("bar.warp.sync", "u32", section="9.7.13.2")
 def bar_warp_sync(g: Group, membermask: Value) -> None:
     """bar.warp.sync: the threads of a warp wait for each other; their writes are ordered."""

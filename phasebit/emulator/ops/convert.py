@@ -224,7 +224,9 @@ def cvt_tf32(
     special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
     if rounding == "rna":  # seen on an H200: a NaN is cut like a number
         step = np.uint32(0x2000 if satfinite else 0)
-        r = where(special, (bits & np.uint32(0xFFFFE000)) - step, rounded)
+        special |= (rounded & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
+        cut = where((bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000), bits, rounded)
+        r = where(special, (cut & np.uint32(0xFFFFE000)) - step, rounded)
     else:
         r = where(special, where(a != a, np.uint32(0x7FFFE000), bits), rounded)
     if relu:

@@ -56,7 +56,7 @@ def _nan64(r: Value, *operands: Value) -> Value:
         return r
     bits = where(r != r, numerics.NAN64, r).view(np.uint64)
     for o in operands:
-        bits = where(o != o, o.view(np.uint64) | np.uint64(1 << 51), bits)
+        bits = where((r != r) & (o != o), o.view(np.uint64) | np.uint64(1 << 51), bits)
     return bits.view(np.float64)
 
 
@@ -115,7 +115,7 @@ def fma(
         if ftz:
             r = _flush_exact(r, numerics.odd_sum(a.astype(np.float64) * b, np.float64(1) * c))
     else:
-        r = _nan64(numerics.fma64(a, b, c, rounding), a, b, c)
+        r = _nan64(numerics.fma64(a, b, c, rounding), a, c, b)
     return _result(r, ftz, sat)
 
 
@@ -132,6 +132,8 @@ def div(
         r = where(large, a * np.copysign(np.float32(0), b), r)
     if rounding != "rn":
         r = exactly(lambda x, y: x / y if y else None, rounding, a.dtype, r, a, b)
+    if ftz:
+        r = _flush_exact(r, a.astype(np.float64) / b)
     return _result(r, ftz, sat)
 
 
@@ -272,7 +274,7 @@ def _extreme(pick: Any, a: Value, b: Value, ftz: bool, nan: bool, xorsign: bool)
         r = where(sign, -np.abs(r), r)
     if nan:
         r = where((a != a) | (b != b), _NAN[a.dtype.itemsize], r)
-    return _result(r)
+    return _result(r) if a.dtype.itemsize == 4 else _nan64(r, a, b)
 
 
 _NAN = {4: numerics.NAN32, 8: numerics.NAN64}

@@ -9,6 +9,7 @@ from phasebit.emulator.table import value
 from phasebit.emulator.types import INTEGERS, SIGNED, SIZE, UNSIGNED, Value, dtype, widen
 
 WORDS = frozenset({"u32", "s32"})
+CARRY = frozenset({"u32", "s32", "u64", "s64"})
 NARROW = frozenset({"u16", "s16", "u32", "s32"})
 RELU = {"relu": ("relu", True)}
 SAT = {"sat": ("sat", True)}
@@ -322,6 +323,91 @@ def bmsk(start: Value, length: Value, *, wrap: bool = False) -> Value:
     start, length = _within(start, wrap), _within(length, wrap)
     ones = where(length >= 32, NOTHING, (np.uint32(1) << length) - np.uint32(1))
     return where(start >= 32, np.uint32(0), ones << start)
+
+
+# -- with the carry flag (PTX ISA 9.7.2) ----------------------------------------
+
+
+def _sum(a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+    """``a + b + carry`` and the carry out of it."""
+    x, y = (v.view(UNSIGNED[a.dtype.itemsize]) for v in (a, b))
+    s = x + y
+    r = s + carry.astype(s.dtype)
+    return r.view(a.dtype), (s < x) | (r < s)
+
+
+def _difference(a: Value, b: Value, borrow: Value) -> tuple[Value, Value]:
+    """``a - b - borrow`` and the borrow out of it."""
+    x, y = (v.view(UNSIGNED[a.dtype.itemsize]) for v in (a, b))
+    d = x - y
+    r = d - borrow.astype(d.dtype)
+    return r.view(a.dtype), (x < y) | (d < borrow.astype(d.dtype))
+
+
+NO = np.bool_(False)
+HALF = {"lo": ("high", False), "hi": ("high", True)}
+
+
+@value("add.cc", "x x -> x pred", CARRY, section="9.7.2.1")
+def add_cc(a: Value, b: Value) -> tuple[Value, Value]:
+    """add.cc: a + b, and the carry into CC.CF."""
+    return _sum(a, b, NO)
+
+
+@value("addc", "x x pred -> x", CARRY, section="9.7.2.2")
+def addc(a: Value, b: Value, carry: Value) -> Value:
+    """addc: a + b + CC.CF."""
+    return _sum(a, b, carry)[0]
+
+
+@value("addc.cc", "x x pred -> x pred", CARRY, section="9.7.2.2")
+def addc_cc(a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+    """addc.cc: a + b + CC.CF, and the carry into CC.CF."""
+    return _sum(a, b, carry)
+
+
+@value("sub.cc", "x x -> x pred", CARRY, section="9.7.2.3")
+def sub_cc(a: Value, b: Value) -> tuple[Value, Value]:
+    """sub.cc: a - b, and the borrow into CC.CF."""
+    return _difference(a, b, NO)
+
+
+@value("subc", "x x pred -> x", CARRY, section="9.7.2.4")
+def subc(a: Value, b: Value, borrow: Value) -> Value:
+    """subc: a - (b + CC.CF)."""
+    return _difference(a, b, borrow)[0]
+
+
+@value("subc.cc", "x x pred -> x pred", CARRY, section="9.7.2.4")
+def subc_cc(a: Value, b: Value, borrow: Value) -> tuple[Value, Value]:
+    """subc.cc: a - (b + CC.CF), and the borrow into CC.CF."""
+    return _difference(a, b, borrow)
+
+
+def _product(a: Value, b: Value, kind: str, high: bool) -> Value:
+    return mul_hi(a, b, kind=kind) if high else a * b
+
+
+@value("mad.cc", "x x x -> x pred", CARRY, section="9.7.2.5", options=[HALF])
+def mad_cc(
+    a: Value, b: Value, c: Value, *, kind: str, high: bool = False
+) -> tuple[Value, Value]:
+    """mad.cc: half of a * b, plus c, and the carry into CC.CF."""
+    return _sum(_product(a, b, kind, high), c, NO)
+
+
+@value("madc", "x x x pred -> x", CARRY, section="9.7.2.6", options=[HALF])
+def madc(a: Value, b: Value, c: Value, carry: Value, *, kind: str, high: bool = False) -> Value:
+    """madc: half of a * b, plus c, plus CC.CF."""
+    return _sum(_product(a, b, kind, high), c, carry)[0]
+
+
+@value("madc.cc", "x x x pred -> x pred", CARRY, section="9.7.2.6", options=[HALF])
+def madc_cc(
+    a: Value, b: Value, c: Value, carry: Value, *, kind: str, high: bool = False
+) -> tuple[Value, Value]:
+    """madc.cc: half of a * b, plus c, plus CC.CF, and the carry into CC.CF."""
+    return _sum(_product(a, b, kind, high), c, carry)
 
 
 def _byte(a: Value, number: int, signed: bool) -> Value:

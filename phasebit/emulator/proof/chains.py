@@ -20,7 +20,7 @@ import functools
 from collections.abc import Iterator
 
 from phasebit.emulator.proof.dice import Dice
-from phasebit.emulator.proof.forms import FAMILIES, Form
+from phasebit.emulator.proof.forms import FAMILIES, MISCOMPILED, Form
 from phasebit.emulator.proof.program import Program, Writer, register
 
 THREADS = 64
@@ -29,6 +29,9 @@ POOL = {"b32": 6, "b64": 3, "b16": 3, "pred": 3}
 
 _LONG = ("div", "rem", "sqrt", "rcp", "fns")
 """Instructions that the assembler expands into dozens: used sparingly."""
+
+_OPEN = ("abs.f32", "neg.f32", "abs.ftz.f32", "neg.ftz.f32")
+"""Instructions whose NaN the PTX ISA leaves open: the assembler has two ways to do them."""
 
 
 @functools.cache
@@ -41,6 +44,8 @@ def _usable() -> dict[str, list[Form]]:
             fusible = words[0] in ("add", "sub", "mul") and "f" in words[-1] and words[1] not in (
                 "rn", "rz", "rm", "rp"
             )  # fmt: skip
+            if form.opcode in _OPEN:
+                continue
             if not form.bound and "*" not in form.signature and not fusible:
                 usable.setdefault(words[0], []).append(form)
     return usable
@@ -123,7 +128,7 @@ class Chain:
             self.w.put(form.text.format(**names))
             return
         guard = ""
-        if self.dice.chance(15):
+        if self.dice.chance(15) and mnemonic not in MISCOMPILED:
             guard = f"@{self.dice.choice(['', '!'])}{self.pick('pred')} "
         operands = [*targets, *(names[f"s{i}"] for i in range(len(sources)))]
         self.w.put(f"{guard}{form.opcode} {', '.join(operands)};")

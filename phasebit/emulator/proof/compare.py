@@ -186,8 +186,8 @@ def _judge_bound(program: Program, expected: Words, answer: Words) -> tuple[Trut
     half, flush = kind.removesuffix("x2"), "ftz" in words
     operands = program.draw()
     guarded = len(operands) > 0 and program.inputs[0] == "pred"
-    if guarded:
-        operands = operands[1:]
+    if guarded:  # the guard comes first, what the destination held last
+        operands = operands[1:-1]
     if "immediate" in program.name:
         return (ulps(half, expected[0], answer[0]) <= 2 * (bound.ulps or 2), 
                 float(ulps(half, expected[0], answer[0]).max()))

@@ -11,9 +11,11 @@ Execution Control.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import multiprocessing
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -38,7 +40,8 @@ def assemble(text: str, arch: str = "sm_90a") -> bytes:
         command = ["ptxas", f"-arch={arch}", "-fmad=false", "-o", str(target), str(source)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         if done.returncode:
-            raise GpuError("ptxas: " + (done.stderr or done.stdout).strip()[:2000])
+            said = (done.stderr or done.stdout).strip()[:2000]
+            raise GpuError(f"ptxas: {said or f'ended with {done.returncode} and no word'}")
         return target.read_bytes()
 
 
@@ -119,10 +122,28 @@ def _address(array: Words) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
-def _prepare(batch: Batch) -> tuple[list[Program], bytes]:
-    programs = batch.programs()
+Image = tuple[list[Program], bytes]
+
+
+def _prepare(batch: Batch) -> list[Image]:
+    return list(_assembled(batch.programs()))
+
+
+def _assembled(programs: list[Program]) -> Iterator[Image]:
+    """Modules of the programs; one on which ptxas itself crashes is left out, and said so."""
     text = module(programs)
-    return programs, assemble(text) if shutil.which("ptxas") else text.encode() + b"\0"
+    if not shutil.which("ptxas"):
+        yield programs, text.encode() + b"\0"
+        return
+    try:
+        yield programs, assemble(text)
+    except GpuError as error:
+        if len(programs) == 1:
+            print(f"left out {programs[0].name}: {error}", file=sys.stderr)
+            return
+        half = len(programs) // 2
+        yield from _assembled(programs[:half])
+        yield from _assembled(programs[half:])
 
 
 def run(batches: Iterable[Batch], jobs: int, gpu: Gpu | None = None) -> Iterator[
@@ -135,7 +156,8 @@ def run(batches: Iterable[Batch], jobs: int, gpu: Gpu | None = None) -> Iterator
     """
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         device = gpu or Gpu()
-        for programs, image in pool.imap_unordered(_prepare, list(batches)):
+        prepared = pool.imap_unordered(_prepare, list(batches))
+        for programs, image in itertools.chain.from_iterable(prepared):
             handle = device.load(image)
             for program in programs:
                 try:

@@ -1,9 +1,9 @@
 """The GPU's answers on disk.
 
 Each answer takes its type's width (a predicate one byte), and the file keeps
-for each program its name, a digest of its text, and the answers one after
-another.  The text's digest tells when the generator has changed since: an
-answer to another program proves nothing.
+for each program its name, a digest of its text and inputs, and the answers one
+after another.  The digest tells when the generator has changed since: an answer
+to another program proves nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ def digest(data: str | bytes) -> int:
     """64 bits of SHA-256."""
     raw = data.encode() if isinstance(data, str) else data
     return int.from_bytes(hashlib.sha256(raw).digest()[:8], "little")
+
+
+def identity(program: Program) -> int:
+    """A digest of a program's text and inputs."""
+    return digest(program.text.encode() + program.draw().tobytes())
 
 
 def _rows(program: Program) -> list[np.dtype[np.unsignedinteger]]:
@@ -71,7 +76,7 @@ class Answers(Mapping[str, bytes]):
     def holds(self, program: Program) -> bool:
         """Whether there is an answer to this very program."""
         i = self._index.get(program.name)
-        return i is not None and int(self._texts[i]) == digest(program.text)
+        return i is not None and int(self._texts[i]) == identity(program)
 
 
 def save(path: Path, device: str, answers: Iterable[tuple[Program, bytes]]) -> int:
@@ -81,7 +86,7 @@ def save(path: Path, device: str, answers: Iterable[tuple[Program, bytes]]) -> i
         path,
         device=np.array(device),
         names=np.array("\n".join(p.name for p, _ in items)),
-        texts=np.array([digest(p.text) for p, _ in items], np.uint64),
+        texts=np.array([identity(p) for p, _ in items], np.uint64),
         sizes=np.array([len(data) for _, data in items], np.int64),
         data=np.frombuffer(b"".join(data for _, data in items), np.uint8),
     )

@@ -66,6 +66,24 @@ def split(name: str, line: str, sources: tuple[str, ...], dests: tuple[str, ...]
     return finish(w, name, "warp", [opcode, "bra", "bra.uni"], 64, fill=fill)
 
 
+def meeting(name: str) -> Program:
+    """Lanes of each half of a warp, in branches of their own, exchange words by ``bar.warp.sync``."""
+    dice = Dice(name + "/text")
+    w = Writer()
+    x, mine, other, low = w.input("b32"), w.reg("b32"), w.reg("b32"), w.reg("pred")
+    w.put(".shared .align 4 .b8 cells[256];", f"mov.u32 {mine}, cells;")
+    w.put(f"xor.b32 {other}, %i, {dice.between(1, 15)};", f"mad.lo.u32 {other}, {other}, 4, {mine};")
+    w.put(f"mad.lo.u32 {mine}, %i, 4, {mine};")
+    r = w.reg("b32")
+    w.put(f"and.b32 {r}, %i, 16;", f"setp.eq.u32 {low}, {r}, 0;", f"@!{low} bra HIGH;")
+    for mask in ("0x0000FFFF", "0xFFFF0000"):
+        w.put("HIGH:" if mask[2] == "F" else "", f"st.shared.b32 [{mine}], {x};")
+        w.put(f"bar.warp.sync {mask};", f"ld.shared.b32 {r}, [{other}];", f"bar.warp.sync {mask};")
+        w.put(f"mad.lo.u32 {x}, {r}, 31, {x};", "bra MET;" if mask[2] == "0" else "MET:")
+    w.output("b32", x)
+    return finish(w, name, "warp", ["bar.warp.sync"], 64)
+
+
 def w_bits(kind: str) -> str:
     """The move's type for a destination."""
     return {"b64": "b64"}.get(kind, "b32")
@@ -104,16 +122,16 @@ def collectives() -> Iterator[Program]:
             yield split(f"redux_{op}_{turn}", f"redux.sync.{op}.b32 {{d0}}, {{s0}}, {{m}};",
                         ("b32",), ("b32",), False)  # fmt: skip
         yield split(f"elect_{turn}", "elect.sync {d0}|{d1}, {m};", (), ("b32", "pred"), False)
-        yield split(f"warp_sync_{turn}", "bar.warp.sync {m};", (), (), False)
+        yield meeting(f"warp_sync_{turn}")
 
 
 SPECIAL = [
     *(f"{r}.{c}" for r in ("tid", "ntid", "ctaid", "nctaid") for c in "xyz"),
     "laneid", "nwarpid", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt",
     *(f"{r}.{c}" for r in ("cluster_ctaid", "cluster_nctaid", "clusterid", "nclusterid") for c in "xyz"),
-    "cluster_ctarank", "cluster_nctarank", "dynamic_smem_size", "warpid",
+    "cluster_ctarank", "cluster_nctarank", "dynamic_smem_size",
 ]  # fmt: skip
-"""Special registers whose value a launch determines (``warpid`` in practice)."""
+"""Special registers whose value a launch and the GPU determine."""
 
 
 def special() -> Iterator[Program]:
@@ -176,7 +194,7 @@ def addresses() -> Iterator[Program]:
         w.output("pred", same)
         w.output("b32", got)
         w.put(f"cvta.{space}.u64 {b}, {a};")
-        tests = ("global", "shared", "local", "const", "shared::cta", "shared::cluster")
+        tests = ("global", "shared", "local", "shared::cta", "shared::cluster")
         for test in tests:
             p = w.reg("pred")
             w.put(f"isspacep.{test} {p}, {b};")
