@@ -53,7 +53,8 @@ def emulator(target: str) -> None:
             count = run.counters["smsp__thread_inst_executed.sum"]
             seconds = best(lambda k=kernel, o=options: k.launch(1, 512, [a, b, c], **o))
             assert np.allclose(c, a @ b, atol=1e-3)
-            print(f"{name:<26} {target:<8} {mode:<8} {seconds:7.3f} s {count / seconds / 1e6:8.1f} M/s")
+            rate = count / seconds / 1e6
+            print(f"{name:<26} {target:<8} {mode:<8} {seconds:7.3f} s {rate:8.1f} M/s")
 
 
 def numba_simulator() -> None:
@@ -90,7 +91,8 @@ def numba_simulator() -> None:
     count = run.counters["smsp__thread_inst_executed.sum"] * depth / K
     seconds = best(lambda: tiled[1, 512](a, b, c), 1)
     assert (c == depth).all()
-    print(f"numba simulator, tiled, K={depth:<5} {seconds:14.3f} s {count / seconds / 1e6:8.1f} M/s")
+    rate = count / seconds / 1e6
+    print(f"numba simulator, tiled, K={depth:<5} {seconds:14.3f} s {rate:8.1f} M/s")
 
 
 if __name__ == "__main__":

@@ -63,7 +63,9 @@ class Bounds:
         who = g.batch.describe(g.lanes[i : i + 1])
         name = self.machine.program.layout.shared_name(address)
         if address < size:
-            why = f"is not a multiple of {align}" if address % align else "reaches past the end"
+            why = "reaches past the end"
+            if address % align:
+                why = f"is misaligned: not a multiple of {align}"
         else:
             why = f"lies outside of the block's {size} bytes"
         raise Fault(
@@ -123,7 +125,7 @@ class Bounds:
                 continue
             who = g.batch.describe(g.lanes[i : i + 1])
             if inside:
-                why = f"is not a multiple of {align}"
+                why = f"is misaligned: not a multiple of {align}"
             elif owner is not None and owner.start <= offset < owner.start + owner.size:
                 why = f"reaches {offset + span - owner.start - owner.size} bytes past the end of " \
                       f"{owner.name or 'its array'} ({owner.size} bytes)"  # fmt: skip

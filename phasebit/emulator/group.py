@@ -54,7 +54,7 @@ class Group:
 
     __slots__ = (
         "batch", "frames", "lanes", "memory", "n", "parameters", "patient", "pc", "registers",
-        "resume", "since", "stack", "started", "time", "whole", "window",
+        "rejoin", "resume", "since", "stack", "started", "time", "whole", "window",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +73,8 @@ class Group:
         self.since = 0
         self.started = time
         """From when on the trace has not yet noted what this group did."""
+        self.rejoin: tuple[int, ...] = ()
+        """Blocks at which to wait for those from whom a branch divided this group."""
         self.patient = False
         """Whether it spins on memory, so that others should go first."""
         self.memory: Memory = batch.machine.memory
@@ -124,6 +126,7 @@ class Group:
         ]
         new.stack = self.stack
         new.started = self.started
+        new.rejoin = self.rejoin
         return new
 
     # -- addresses ------------------------------------------------------------
@@ -284,6 +287,7 @@ def merge(groups: list[Group]) -> Group:
     registers = _join([g.registers for g in groups], live[first.pc], sizes, order)
     new = Group(first.batch, lanes, first.pc, registers, max(g.time for g in groups))
     new.stack = first.stack
+    new.rejoin = first.rejoin if all(g.rejoin == first.rejoin for g in groups) else ()
     for depth, frame in enumerate(first.frames):
         saved = [g.frames[depth].registers for g in groups]
         new.frames.append(

@@ -1,14 +1,15 @@
 """The machine: blocks of threads made resident, groups of threads run one after another.
 
 The scheduler keeps a list of *ready* groups.  It runs the one that is furthest
-behind in the program (deepest call, lowest block), so that threads which took
-different ways meet again soon; after ``PATIENCE`` blocks it takes the one that
-has waited longest, so that no spinning loop can starve the rest.  A group that
-must wait is *parked* with the reason, and whoever makes the reason go away
-wakes it.  When nothing is ready the machine looks, in this order, for
-asynchronous work to finish, a sleeper to wake, a block to start, a test that
-may answer "not yet"; if there is none, that is a deadlock, and it says who
-waits for what.
+behind in the program (deepest call, lowest block); a group that reaches the
+block where the ways of a branch meet again lets the others go first, so that
+they arrive and become one group again.  After ``PATIENCE`` blocks it takes the
+one that has waited longest, so that no spinning loop can starve the rest.  A
+group that must wait is *parked* with the reason, and whoever makes the reason go
+away wakes it.  When nothing is ready the machine looks, in this order, for
+asynchronous work to finish, a sleeper to wake, a block to start, a test that may
+answer "not yet"; if there is none, that is a deadlock, and it says who waits for
+what.
 """
 
 from __future__ import annotations
@@ -296,6 +297,10 @@ class Machine:
         """Put a group on the ready list, merged with one that stands at the same place."""
         key = (id(g.batch), g.stack, g.pc)
         other = self.index.get(key)
+        if other is not None and not self._may_join(other, g):
+            g.since = self.picks
+            self.ready.append(g)
+            return
         if other is not None:
             self.trace.run(other, other.time)
             self.trace.run(g, g.time)
@@ -307,6 +312,14 @@ class Machine:
             g.since = self.picks
         self.index[key] = g
         self.ready.append(g)
+
+    def _may_join(self, a: Group, b: Group) -> bool:
+        """Whether two groups at one place may become one.
+
+        Where a trace is kept, whole warps that stand there at different times stay
+        apart until a barrier makes their times equal, so that it shows who waited.
+        """
+        return not self.trace.enabled or a.time == b.time or not (a.whole and b.whole)
 
     def _pick(self) -> Group:
         ready = self.ready
@@ -321,7 +334,9 @@ class Machine:
             else:
                 g = min(ready, key=_place)
             ready.remove(g)
-        del self.index[id(g.batch), g.stack, g.pc]
+        key = (id(g.batch), g.stack, g.pc)
+        if self.index.get(key) is g:
+            del self.index[key]
         return g
 
     def stack_number(self, below: int, resume: int) -> int:
@@ -446,6 +461,12 @@ class Machine:
             if following < 0:
                 return
             g.pc = following
+            if g.rejoin and g.rejoin[-1] == following:
+                g.rejoin = g.rejoin[:-1]
+                if self.ready:
+                    g.patient = True
+                    self.make_ready(g)
+                    return
             if following <= pc:
                 budget -= 1
                 self.steps -= 1

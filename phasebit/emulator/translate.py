@@ -76,6 +76,8 @@ class Program:
     """Memory instructions by the number under which the checker knows them."""
     _atomics: dict[Instruction, int] = field(default_factory=dict)
     _running: dict[int, Instruction | None] = field(default_factory=dict)
+    joins: list[int] = field(default_factory=list)
+    """For each block the one where the ways of its branch meet again, or -1."""
     sizes: list[int] = field(default_factory=list)
     """Instructions in each block."""
 
@@ -136,6 +138,11 @@ def translate(
         program.first_block[function.name] = len(program.blocks)
         program.blocks += graph.blocks
         program.functions += [function] * len(graph.blocks)
+        first = program.first_block[function.name]
+        program.joins += [
+            -1 if block.post_dominator is None else first + block.post_dominator
+            for block in graph.blocks
+        ]
         program.live += [tuple(sorted(block.live_in)) for block in graph.blocks]
         program.forms[function.name] = _storage_forms(graph)
     names: dict[str, Any] = {

@@ -76,6 +76,11 @@ def _add32(old: Value, x: Value, far: Value) -> Value:
     return canonical(where(far, flush(flush(old) + flush(x)), old + x))
 
 
+def _add64(old: Value, x: Value, _: Value) -> Value:
+    """An f64 sum in the L2: the NaN of the operand, else that of memory."""
+    return where(x != x, x, where(old != old, old, old + x))
+
+
 @effect("atom.add red.add", "a x -> x", SUMS, section="9.7.13.5", options=NOFTZ, releases=True)
 def add(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
         sem: str = "relaxed", scope: str = "gpu", noftz: bool = False) -> Value:  # fmt: skip
@@ -84,11 +89,12 @@ def add(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic"
         return _update(g, address, b, space, kind, sem, scope,
                        lambda old, x, _: half.add(old, x, kind=kind))  # fmt: skip
     if kind == "f32":  # the L2 does it for global memory, the SM for shared
-        far = isspacep(address, space="global") if space == "generic" else np.bool_(space == "global")
+        far = np.bool_(space == "global")
+        if space == "generic":
+            far = isspacep(address, space="global")
         return _update(g, address, b, space, kind, sem, scope, _add32, far)
     if kind == "f64" and space == "global":
-        return _update(g, address, b, space, kind, sem, scope,
-                       lambda old, x, _: where(x != x, x, where(old != old, old, old + x)))  # fmt: skip
+        return _update(g, address, b, space, kind, sem, scope, _add64)
     return _update(g, address, b, space, kind, sem, scope, lambda old, x, _: old + x,
                    running=np.add)  # fmt: skip
 

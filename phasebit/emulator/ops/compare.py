@@ -73,7 +73,10 @@ def slct(a: Value, b: Value, c: Value, *, ftz: bool = False) -> Value:
     return where((flush(c) if ftz else c) >= 0, a, b)
 
 
-@value("set", "y y pred -> x", {"u32", "s32", "f32", "u16", "s16", "f16", "bf16"}, NUMBERS, section="9.7.6.1", optional=1,
+SET = {"u32", "s32", "f32", "u16", "s16", "f16", "bf16"}
+
+
+@value("set", "y y pred -> x", SET, NUMBERS, section="9.7.6.1", optional=1,
        options=[COMPARE, BOOLEAN, FTZ])  # fmt: skip
 def set_(
     a: Value, b: Value, c: Value = None, *, kind: str, source: str, cmp: str, op: str = "",

@@ -50,8 +50,15 @@ def divide(g: Group, p: Array, taken: int, fall: int) -> int:
     """Two groups from one: where ``p`` holds and where it does not."""
     machine = g.batch.machine
     machine.counters.divergent += 1
-    machine.make_ready(g.part(np.flatnonzero(p), taken))
-    machine.make_ready(g.part(np.flatnonzero(~p), fall))
+    join = machine.program.joins[g.pc]
+    if join >= 0 and g.rejoin[-1:] != (join,):
+        g.rejoin = (*g.rejoin, join)
+    for where, pc in ((p, taken), (~p, fall)):
+        some = g.part(np.flatnonzero(where), pc)
+        if pc == join:
+            some.rejoin = some.rejoin[:-1]
+            some.patient = True
+        machine.make_ready(some)
     return -1
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from phasebit.emulator import numerics
+from phasebit.emulator import formats, numerics
 from phasebit.emulator.numerics import bf16_to_f32, canonical, flush, saturate, where
 from phasebit.emulator.ops.half import decode, encode
 from phasebit.emulator.table import FTZ, ROUNDING, SAT, value
-from phasebit.emulator.types import SIGNED, SIZE, UNSIGNED, Array, Value, dtype
+from phasebit.emulator.types import SIZE, UNSIGNED, Array, Value, dtype
 
 INTEGER = frozenset({"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"})
 FLOATING = frozenset({"f16", "bf16", "f32", "f64"})
@@ -236,66 +236,10 @@ def cvt_tf32(
 
 # -- 8-bit and shorter formats -------------------------------------------------
 
-FORMATS: dict[str, tuple[int, int, int, int | None, int | None]] = {
-    # exponent bits, mantissa bits, bias, largest finite pattern, NaN pattern
-    "e4m3": (4, 3, 7, 0x7E, 0x7F),
-    "e5m2": (5, 2, 15, 0x7B, 0x7F),
-    "e2m1": (2, 1, 1, 0x07, None),
-    "e2m3": (2, 3, 1, 0x1F, None),
-    "e3m2": (3, 2, 3, 0x1F, None),
-}
-"""OCP 8-bit floating point and microscaling formats (PTX ISA 5.2.3)."""
-
-
-def short_values(name: str) -> Array:
-    """The number that each bit pattern of a format stands for."""
-    if name not in _VALUES:
-        exponent_bits, mantissa_bits, bias, top, _ = FORMATS[name]
-        width = 1 + exponent_bits + mantissa_bits
-        numbers = np.zeros(1 << width)
-        for pattern in range(1 << width):
-            sign = -1.0 if pattern >> (width - 1) else 1.0
-            exponent = pattern >> mantissa_bits & ((1 << exponent_bits) - 1)
-            mantissa = pattern & ((1 << mantissa_bits) - 1)
-            if exponent == 0:
-                number = math.ldexp(mantissa, 1 - bias - mantissa_bits)
-            else:
-                number = math.ldexp(
-                    (1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits
-                )
-            body = pattern & ((1 << (width - 1)) - 1)
-            if top is not None and body > top:
-                number = math.inf if name == "e5m2" and body == 0x7C else math.nan
-            numbers[pattern] = sign * number
-        _VALUES[name] = numbers
-    numbers_of: Array = _VALUES[name]
-    return numbers_of
-
-
-_VALUES: dict[str, Any] = {}
-
-
-def short_encode(x: Value, name: str, relu: bool = False) -> Value:
-    """A number as a bit pattern of a format: nearest even, finite at the ends (.satfinite)."""
-    _, _, _, top, nan = FORMATS[name]
-    assert top is not None
-    table = short_values(name)[: top + 1]
-    magnitude = np.minimum(np.abs(x), table[-1])
-    magnitude = where(x != x, 0.0, magnitude)
-    upper = np.searchsorted(table, magnitude)
-    upper = np.minimum(upper, top)
-    lower = np.maximum(upper - 1, 0)
-    to_upper, to_lower = table[upper] - magnitude, magnitude - table[lower]
-    choose_upper = (to_upper < to_lower) | ((to_upper == to_lower) & (upper % 2 == 0))
-    pattern = where(choose_upper, upper, lower).astype(np.uint8)
-    sign_bit = np.uint8(top + 1 if nan is None else 0x80)
-    if nan is None:
-        sign_bit = np.uint8({"e2m1": 8, "e2m3": 32, "e3m2": 32}[name])
-    pattern = where(np.signbit(x), pattern | sign_bit, pattern)
-    pattern = where(x != x, np.uint8(nan if nan is not None else top), pattern)
-    if relu:
-        pattern = where(np.signbit(x) & (x == x), np.uint8(0), pattern)
-    return pattern
+def _short(function: Callable[..., Array], name: str, a: Value, **options: Any) -> Value:
+    """A function of :mod:`phasebit.emulator.formats`, which wants arrays, for any value."""
+    result = function(name, np.atleast_1d(a), **options)
+    return result if isinstance(a, np.ndarray) else result[0]
 
 
 @value("cvt", "f32 f32 -> x", SHORT - {"ue8m0x2"}, {"f32"}, section="9.7.9.21",
@@ -306,8 +250,8 @@ def cvt_to_short(
 ) -> Value:  # fmt: skip
     """cvt.e4m3x2.f32: two f32 as a pair of short floats; the first goes to the upper part."""
     name = kind[:-2]
-    high = short_encode(a.astype(np.float64), name, relu)
-    low = short_encode(b.astype(np.float64), name, relu)
+    high = _short(formats.encode, name, a, satfinite=True, relu=relu).astype(np.uint8)
+    low = _short(formats.encode, name, b, satfinite=True, relu=relu).astype(np.uint8)
     if kind == "e2m1x2":
         return low | (high << np.uint8(4))
     return low.astype(np.uint16) | (high.astype(np.uint16) << np.uint16(8))
@@ -334,11 +278,11 @@ def cvt_from_short(
     """cvt.f16x2.e4m3x2: a pair of short floats as a pair of halves (exact)."""
     name = source[:-2]
     shift = 4 if source == "e2m1x2" else 8
-    mask = len(short_values(name)) - 1
+    mask = {"e2m1": 0xF, "e2m3": 0x3F, "e3m2": 0x3F}.get(name, 0xFF)
     result = np.uint32(0)
     for place in range(2):
         pattern = (a.astype(np.uint32) >> np.uint32(shift * place)) & np.uint32(mask)
-        number = short_values(name)[pattern]
+        number = _short(formats.decode, name, pattern.astype(np.uint8)).astype(np.float64)
         bits = encode(np.float64(1) * number, "f16").astype(np.uint32)
         if relu:
             bits = where((number > 0) | (number != number), bits, np.uint32(0))
@@ -361,5 +305,3 @@ def cvt_pack_sat(a: Value, b: Value, c: Value = None, *, kind: str, sat: bool = 
         packed = packed | (c << np.uint32(2 * width))
     return packed
 
-
-__all__ = ["FORMATS", "SIGNED", "bf16_to_f32", "short_encode", "short_values"]
