@@ -28,6 +28,11 @@ class Bounds:
         self.findings = findings
         self.last: dict[int, Allocation] = {}
         """Access -> the allocation that it reached last time."""
+        self.reserved = any(
+            "%reserved_smem" in instruction.text
+            for block in machine.program.blocks for instruction in block.body
+        )  # fmt: skip
+        """Whether the program asks where the system's own shared memory is: then it may use it."""
 
     def shared(self, g: Group, first: Value, span: int, align: int, access: int) -> None:
         """Shared addresses: within the block's static and dynamic variables."""
@@ -44,7 +49,8 @@ class Bounds:
         if bad or crooked:
             addresses = g.spread(offset).astype(np.int64)
             reserved = self.machine.reserved
-            if not crooked and ((addresses >= reserved) & (addresses < reserved + 1024)).all():
+            system = (addresses >= reserved) & (addresses < reserved + 1024)
+            if self.reserved and not crooked and system.all():
                 return
             wrong = addresses + span > size if bad else addresses % align != 0
             self._shared_fault(g, addresses, wrong, size, align, access)

@@ -18,7 +18,7 @@ import numpy as np
 from phasebit.emulator.bounds import Bounds
 from phasebit.emulator.races import Races
 from phasebit.emulator.syntax import Instruction
-from phasebit.emulator.traffic import Traffic, merged
+from phasebit.emulator.traffic import Traffic
 from phasebit.emulator.types import Array, Value
 
 if TYPE_CHECKING:
@@ -72,35 +72,17 @@ class Findings:
         return f"`{instruction.text}` at {instruction.where}" if instruction else "?"
 
     def report(self, kind: str, message: str, access: int, key: Any) -> None:
-        """Keep a finding, unless one with this key is known already."""
+        """Keep a finding, unless one with this key is known already.
+
+        ``access``: the checker's number for the instruction; -1 for the one being executed.
+        """
         if key in self.seen or len(self.hazards) >= LIMIT:
             return
         self.seen.add(key)
-        instruction = self.instruction(access)
+        instruction = self.instruction(access) or self.machine.program.executing()
         line = instruction.line if instruction else 0
         source = str(instruction.location.own) if instruction and instruction.location else ""
         self.hazards.append(Hazard(kind, message, line, source))
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """A segment's accesses: their words, and how often each kind of request occurs."""
-
-    offsets: Array
-    """Granules from the index, one row each."""
-    requests: list[tuple[int, int, int]]
-    """(first byte modulo a sector, bytes a thread, how many)."""
-    merged: list[tuple[int, int, int]]
-    """The same, with neighbouring loads joined."""
-    accesses: Any
-
-
-def _counted(requests: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    counts: dict[tuple[int, int], int] = {}
-    for start, size in requests:
-        key = (start % 32, size)
-        counts[key] = counts.get(key, 0) + 1
-    return [(start, size, n) for (start, size), n in counts.items()]
 
 
 class Checker:
@@ -116,23 +98,20 @@ class Checker:
         self.bounds_global = self.bounds.global_
         self.bounds_local = self.bounds.local
         self.offsets: dict[tuple[int, ...], Array] = {}
-        self.plans: dict[int, _Plan] = {}
+        self.plans: dict[int, tuple[Array, Any]] = {}
 
     # -- accesses -------------------------------------------------------------
 
-    def _plan(self, accesses: Any) -> _Plan:
-        """What there is to know about a segment's accesses; worked out once."""
+    def _plan(self, accesses: Any) -> Array:
+        """Granule offsets of a segment's accesses; worked out once."""
         plan = self.plans.get(id(accesses))
         if plan is None:
             unit = 1 << self.races.shift
             each = max(1, accesses.width // unit)
             words = [w * accesses.width // unit + k for w in accesses.words for k in range(each)]
-            bytes_ = [(start * accesses.width, size) for start, size in accesses.requests]
-            plan = _Plan(
-                np.array(words)[:, None], _counted(bytes_), _counted(merged(bytes_)), accesses
-            )
+            plan = (np.array(words)[:, None], accesses)
             self.plans[id(accesses)] = plan
-        return plan
+        return plan[0]
 
     def load(self, g: Group, index: Value, accesses: Any) -> None:
         """Loads through one base register: races, uninitialised words, traffic."""
@@ -143,13 +122,13 @@ class Checker:
         self._access(g, index, accesses, "store")
 
     def _access(self, g: Group, index: Value, accesses: Any, op: str) -> None:
-        plan = self._plan(accesses)
+        offsets = self._plan(accesses)
         position = index * accesses.width
         if accesses.space == "generic":
             for some, where, space in self._by_space(g, position):
-                self._one_space(some, where, accesses, plan, space, op)
+                self._one_space(some, where, accesses, offsets, space, op)
             return
-        self._one_space(g, position, accesses, plan, accesses.space, op)
+        self._one_space(g, position, accesses, offsets, accesses.space, op)
 
     def _by_space(self, g: Group, position: Value) -> list[tuple[Group, Value, str]]:
         """Divide generic accesses by the space in which they landed."""
@@ -167,14 +146,12 @@ class Checker:
         return parts
 
     def _one_space(
-        self, g: Group, position: Value, accesses: Any, plan: _Plan, space: str, op: str
+        self, g: Group, position: Value, accesses: Any, offsets: Array, space: str, op: str
     ) -> None:
-        requests = plan.requests
-        joined = space == "shared" and op == "load" and plan.merged != requests
-        if joined and not np.any(np.asarray(position) & 15):
-            requests = plan.merged
-        self.traffic.count(g, position, requests, space, op)
-        x = (g.spread(position) >> self.races.shift)[None, :] + plan.offsets
+        by = self.findings.instruction(accesses.identity)
+        matrix = by is not None and "matrix" in by.mnemonic
+        self.traffic.count(g, position, accesses, space, op, matrix)
+        x = (g.spread(position) >> self.races.shift)[None, :] + offsets
         strong = accesses.sem != "weak"
         races = self.races
         if strong and op == "load":
@@ -222,6 +199,7 @@ class Checker:
             # atomics of one group at one address follow each other: each sees those before it
             self.races.send(some, places)
             self.races.receive(some, places)
+            self.traffic.atomic(some, places, space, self.findings.instruction(access))
             self.machine.counters.add(f"atomics.{space}", some.n)
 
     # -- synchronisation ------------------------------------------------------
@@ -265,7 +243,11 @@ class Checker:
         """Strong accesses are taken to synchronise by themselves, so a fence adds nothing."""
 
     def release(self, g: Group, lanes: Array, site: BarrierSite) -> None:
-        """An arrival at an mbarrier publishes."""
+        """An arrival at an mbarrier publishes; the barrier's own memory must have been written."""
+        some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
+        words = np.broadcast_to(self._words(site)[:, None], (8 >> self.races.shift, some.n))
+        access = self.machine.program.atomic_access(g.pc, "")
+        self.races.shared_load(some, words, access, True)
         known = self.races.frontier(g.batch, lanes)
         site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
 
@@ -275,11 +257,17 @@ class Checker:
 
     def initialise(self, g: Group, site: BarrierSite) -> None:
         """The memory of a barrier counts as written."""
-        unit = self.races.shift
-        x = np.arange(site.position() >> unit, (site.position() + 8) >> unit)
         s = self.races.shadows[g.batch]
-        s.write_time[x - s.base] = self.machine.now
-        s.writer[x - s.base] = int(g.lanes[0]) % s.team
+        x = self._words(site) - s.base
+        s.write_time[x] = self.machine.now
+        s.writer[x] = int(g.lanes[0]) % s.team
+        s.write_access[x] = self.machine.program.atomic_access(g.pc, "")
+        s.write_strong[x] = False
+
+    def _words(self, site: BarrierSite) -> Array:
+        """The granules that a barrier lies in."""
+        unit = self.races.shift
+        return np.arange(site.position() >> unit, (site.position() + 8) >> unit)
 
     def not_observed(self, g: Group, site: BarrierSite) -> None:
         where = self.machine.where(g)
@@ -301,9 +289,11 @@ class Checker:
         words = np.arange(max(1, copy.width >> unit))[:, None]
         if copy.source is not copy.target:
             self.races.global_load(g, (copy.source >> unit)[None, :] + words, copy.access, False)
+            self.traffic.copy(g, copy.source, copy.width)
         self.races.shared_store(
             g, (copy.target >> unit)[None, :] + words, copy.access, False, copies=True
         )
+        self.machine.now += 1  # the next copy is another one, though nothing lies between them
 
     def copy_observed(self, g: Group, copy: ThreadCopy, lanes: Array) -> None:
         self.races.copy_observed(g.batch, lanes, copy.started)

@@ -407,9 +407,11 @@ class Machine:
         return False
 
     def where(self, g: Group) -> str:
-        """The instruction that ends or makes up the block a group is in."""
-        block = self.program.blocks[g.pc]
-        instruction = block.collective or block.end or (block.body[-1] if block.body else None)
+        """The instruction being executed, else one that the block of a group ends with."""
+        instruction = self.program.executing()
+        if instruction is None:
+            block = self.program.blocks[g.pc]
+            instruction = block.collective or block.end or (block.body[-1] if block.body else None)
         return f"{instruction.text} at {instruction.where}" if instruction else "?"
 
     # -- running --------------------------------------------------------------

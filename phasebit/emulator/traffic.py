@@ -1,27 +1,40 @@
 """What accesses cost the memory system: sectors and wavefronts.
 
 *Global*: a request is one instruction of one warp; it touches so many 32-byte
-sectors.  *Shared*: 32 banks of 4 bytes; in one wavefront each bank delivers one
-word, to any number of lanes.  A request with words in the same bank takes as
-many wavefronts as the fullest bank has different words.
+sectors.  An atomic visits a sector once more for each further thread that names
+the same word.
+
+*Shared*: 32 banks of 4 bytes; in one wavefront each bank delivers one word, to any
+number of lanes.  A request takes as many wavefronts as the fullest bank has
+different words.  Requests of 8 and 16 bytes a thread are served in halves and
+quarters of the warp.  A load serves two neighbouring parts at once when lanes in
+pairs ask for the same (see :func:`merges`).  Wavefronts beyond one for each part
+are bank conflicts.  Atomics take a wavefront for each thread of the fullest bank,
+compare-and-swap two.
+
+The compiler's last step, from PTX to machine code, joins accesses to adjacent shared
+words through one register into accesses of 8 and 16 bytes where it knows their
+alignment; so does the count here, or it would be another program's.  Here alignment
+is looked up in the addresses: what only a run can know is taken as known.
 
 Adding a constant to all addresses of a request only renumbers its banks, and
 moves its sectors when the constant is no multiple of 32: so patterns repeat,
 and each is counted once and remembered.
 
-ptxas joins neighbouring shared loads of 4 bytes into one of 8 or 16 where it can
-tell that the address is aligned; the counters do the same where the addresses
-are, so that they count what hardware executes rather than what PTX says.
-
-Source: Nsight Compute documentation, metrics reference (l1tex).
+Sources: Nsight Compute documentation, metrics reference (l1tex); the rules of parts
+and pairs were read from its counters on an H200 (``records/counters_h200.json``),
+which ``tests/emulator/test_counters.py`` compares with these, kernel by kernel.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from phasebit.emulator.cfg import reads_and_writes, registers_in
+from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.types import Array, Value
 
 if TYPE_CHECKING:
@@ -31,6 +44,7 @@ if TYPE_CHECKING:
 SECTOR = 32
 BANKS = 32
 ABSENT = -1
+SHORT = {"load": "ld", "store": "st"}
 
 
 class Traffic:
@@ -38,7 +52,9 @@ class Traffic:
 
     def __init__(self, machine: Machine) -> None:
         self.counters = machine.counters
-        self.known: dict[tuple[str, int, bytes], tuple[int, int]] = {}
+        self.program = machine.program
+        self.known: dict[tuple[Any, ...], tuple[int, int]] = {}
+        self.plans: dict[tuple[int, int, int], tuple[Any, dict[tuple[int, int], int]]] = {}
 
     def warps(self, g: Group, position: Value) -> Array:
         """Byte positions as a table with one row a warp; absent lanes hold ``ABSENT``."""
@@ -52,47 +68,121 @@ class Traffic:
         table[row, (g.lanes % threads) % 32] = position
         return table
 
-    def count(self, g: Group, position: Value, requests: Any, space: str, op: str) -> None:
-        """Count the requests of some instructions; ``position`` is where the first begins."""
-        add = self.counters.add
-        if not isinstance(position, np.ndarray):
-            warps = len(np.unique(g.batch.warp_of[g.lanes]))
-            for _, size, repeat in requests:
-                each = (-(-size // SECTOR), 0)
-                if space == "shared":
-                    each = bank_passes(np.zeros(32, np.int64), size, op == "load")
-                self._add(add, space, op, repeat * warps, repeat * warps, each,
-                          repeat * size * g.n)  # fmt: skip
-            return
-        table = self.warps(g, position)
-        for start, size, repeat in requests:
-            if space == "global":
-                total = self._sectors(table + start, size)
-            else:
-                total = self._wavefronts(table, size, op)
-            self._add(add, space, op, repeat * len(table), repeat, total, repeat * size * g.n)
+    # -- loads and stores -----------------------------------------------------
 
-    @staticmethod
-    def _add(
-        add: Any, space: str, op: str, requests: int, repeat: int, units: tuple[int, int],
-        nbytes: int,
-    ) -> None:  # fmt: skip
-        short = {"load": "ld", "store": "st"}[op]
-        if space == "global":
-            add(f"l1tex__t_requests_pipe_lsu_mem_global_op_{short}.sum", requests)
-            add(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{short}.sum", repeat * units[0])
-        else:
-            add(f"smsp__inst_executed_op_shared_{short}.sum", requests)
-            add(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum", repeat * units[0])
-            add(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}.sum", repeat * units[1])
-        add(f"bytes.{space}.{op}", nbytes)
+    def count(
+        self, g: Group, position: Value, accesses: Any, space: str, op: str, matrix: bool
+    ) -> None:
+        """Count a segment's requests; ``position`` is where the first begins, in bytes.
+
+        ``matrix``: by ldmatrix or stmatrix.
+        """
+        table = self.warps(g, position)
+        if space != "shared":
+            for (start, size), times in self._plan(accesses, 0, 0).items():
+                self.global_(g, table, start, size, op, times)
+            return
+        joined = not matrix and accesses.sem == "weak"
+        base, unit = _alignment(g.spread(position)) if joined else (0, 0)
+        short = SHORT[op]
+        name = {"ld": "ldsm", "st": "stsm"}[short] if matrix else f"shared_{short}"
+        for (_, size), times in self._plan(accesses, base, unit).items():
+            units, lost = self._wavefronts(table, size, "matrix" if matrix else op)
+            self._shared(name, short, times * len(table), times * units, times * lost)
+            self.counters.add(f"bytes.shared.{op}", times * size * g.n)
+
+    def global_(
+        self, g: Group, table: Array, start: int, size: int, op: str, times: int = 1
+    ) -> None:
+        """Count requests of ``size`` bytes a thread that begin ``start`` after the table's."""
+        add, short = self.counters.add, SHORT[op]
+        sectors = self._sectors(np.where(table == ABSENT, ABSENT, table + start), size)
+        add(f"smsp__sass_inst_executed_op_global_{short}.sum", times * len(table))
+        add(f"l1tex__t_requests_pipe_lsu_mem_global_op_{short}.sum", times * len(table))
+        add(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{short}.sum", times * sectors)
+        add(f"bytes.global.{op}", times * size * g.n)
+
+    def copy(self, g: Group, position: Array, size: int) -> None:
+        """cp.async: its reads of global memory count as loads there; the instruction is its own."""
+        table = self.warps(g, position)
+        add = self.counters.add
+        add("smsp__sass_inst_executed_op_ldgsts.sum", len(table))
+        add("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", len(table))
+        add("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", self._sectors(table, size))
+        add("bytes.global.load", size * g.n)
+
+    def atomic(
+        self, g: Group, position: Array, space: str, instruction: Instruction | None
+    ) -> None:
+        """Count the requests of one atomic instruction.
+
+        An ``atom`` whose result nobody reads becomes a ``red``, except an exchange.
+        """
+        table = self.warps(g, position)
+        opcode = (instruction.mnemonic, *instruction.modifiers) if instruction else ("atom",)
+        swap = "cas" in opcode
+        name = opcode[0]
+        if instruction and name == "atom" and not swap and "exch" not in opcode:
+            result = registers_in(instruction.operands[0])
+            if not any(register.index in self.read for register in result):
+                name = "red"
+        total = 0
+        for row in table:
+            here = row[row != ABSENT]
+            if space == "shared":
+                total += int(np.bincount(here // 4 % BANKS).max()) << swap
+                continue
+            words, threads = np.unique(here, return_counts=True)
+            sectors, where = np.unique(words // SECTOR, return_inverse=True)
+            most = np.zeros(len(sectors), np.int64)
+            np.maximum.at(most, where, threads)
+            total += int(most.sum())
+        requests = len(table)
+        if space == "shared":
+            self._shared("shared_atom", "atom", requests, total, total - (requests << swap))
+            return
+        add = self.counters.add
+        add(f"smsp__sass_inst_executed_op_global_{name}.sum", requests)
+        add(f"l1tex__t_requests_pipe_lsu_mem_global_op_{name}.sum", requests)
+        add(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{name}.sum", total)
+
+    def _shared(self, name: str, short: str, requests: int, units: int, lost: int) -> None:
+        add = self.counters.add
+        add(f"smsp__sass_inst_executed_op_{name}.sum", requests)
+        add(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum", units)
+        add(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}.sum", lost)
+
+    @functools.cached_property
+    def read(self) -> set[int]:
+        """The registers that some instruction of the program reads."""
+        found: set[int] = set()
+        for graph in self.program.graphs.values():
+            for instruction, chosen in graph.selected.items():
+                found.update(r.index for r in reads_and_writes(instruction, chosen)[0])
+        return found
+
+    # -- patterns -------------------------------------------------------------
+
+    def _plan(self, accesses: Any, base: int, unit: int) -> dict[tuple[int, int], int]:
+        """The different requests of a segment, (start modulo a sector, bytes), and their number."""
+        key = (id(accesses), base, unit)
+        if key not in self.plans:
+            requests = [(start * accesses.width, size) for start, size in accesses.requests]
+            if unit and len(requests) > 1:
+                requests = merged(requests, base, unit)
+            plan: dict[tuple[int, int], int] = {}
+            for start, size in requests:
+                one = (0 if unit else start % SECTOR, size)
+                plan[one] = plan.get(one, 0) + 1
+            self.plans[key] = (accesses, plan)
+        return self.plans[key][1]
 
     def _pattern(self, table: Array, period: int) -> Array:
         """The table moved down by a multiple of ``period`` so that equal patterns are equal."""
         first = table[:, :1] - table[:, :1] % period
         return np.where(table == ABSENT, ABSENT, table - first)
 
-    def _sectors(self, table: Array, size: int) -> tuple[int, int]:
+    def _sectors(self, table: Array, size: int) -> int:
         pattern = self._pattern(table, SECTOR)
         key = ("sectors", size, pattern.tobytes())
         if key not in self.known:
@@ -102,25 +192,64 @@ class Traffic:
                 sectors = [(here + k) // SECTOR for k in range(0, size, min(size, 4))]
                 total += len(np.unique(np.concatenate(sectors)))
             self.known[key] = (total, 0)
-        return self.known[key]
+        return self.known[key][0]
 
     def _wavefronts(self, table: Array, size: int, op: str) -> tuple[int, int]:
+        """Wavefronts of a request of each warp, and how many of them conflicts cost."""
         pattern = self._pattern(table, 4 * BANKS)
-        key = (f"wavefronts {op}", size, pattern.tobytes())
+        key = ("wavefronts", op, size, pattern.tobytes())
         if key not in self.known:
             passes = [bank_passes(row, size, op == "load") for row in pattern]
             self.known[key] = (sum(p for p, _ in passes), sum(c for _, c in passes))
         return self.known[key]
 
 
+def _alignment(position: Array) -> tuple[int, int]:
+    """The largest power of two, up to 16, modulo which all positions agree; and their remainder."""
+    low = position & 15
+    differ = int(np.bitwise_or.reduce(low ^ low[0]))
+    unit = next(u for u in (16, 8, 4, 1) if not differ & (u - 1))
+    return int(low[0]) % unit, unit
+
+
+def merged(
+    requests: list[tuple[int, int]], base: int = 0, unit: int = 16
+) -> list[tuple[int, int]]:
+    """Accesses (first byte, bytes) joined into some of up to 16 bytes, as the assembler does.
+
+    The address of byte 0 is known to be ``base`` modulo ``unit``.  Words named twice, and
+    accesses narrower than a word, stay as they are.
+
+    >>> merged([(0, 4), (4, 4), (8, 4), (12, 4), (16, 4), (20, 4), (28, 4)])
+    [(0, 16), (16, 8), (28, 4)]
+    >>> merged([(0, 4), (4, 4), (8, 4)], 4, 8)
+    [(0, 4), (4, 8)]
+    """
+    words = sorted(start + k for start, size in requests for k in range(0, size, 4))
+    present = set(words)
+    if len(present) < len(words) or any(size % 4 for _, size in requests):
+        return requests
+    joined: list[tuple[int, int]] = []
+    end = words[0]
+    for start in words:
+        if start < end:
+            continue
+        size = next(
+            size
+            for size in (16, 8, 4)
+            if size == 4
+            or (size <= unit and (base + start) % size == 0
+                and all(start + k in present for k in range(0, size, 4)))
+        )  # fmt: skip
+        joined.append((start, size))
+        end = start + size
+    return joined
+
+
 def bank_passes(addresses: Array, size: int, load: bool = True) -> tuple[int, int]:
     """Wavefronts of one warp's request, and how many of them bank conflicts cost.
 
-    ``addresses`` has 32 entries, absent lanes ``ABSENT``.
-
-    8-byte accesses go by half warps, 16-byte accesses by quarter warps.  A load
-    takes twice as many lanes at once when all lanes k and k^1, or all lanes k and
-    k^2, ask for the same (measured on an H200: ``tests/emulator/cuda/traffic.cu``).
+    ``addresses``: one for each of 32 lanes, or ``ABSENT``.
 
     >>> lane = np.arange(32)
     >>> [bank_passes(4 * lane, 4), bank_passes(8 * lane, 4), bank_passes(16 * lane, 16)]
@@ -128,43 +257,36 @@ def bank_passes(addresses: Array, size: int, load: bool = True) -> tuple[int, in
     >>> [bank_passes(0 * lane, 16), bank_passes(0 * lane, 16, load=False)]
     [(2, 0), (4, 0)]
     """
-    lanes = max(1, 32 * 4 // max(size, 4))
-    if load and size > 4:
-        k = np.arange(32)
-        for step in (1, 2):
-            other = addresses[k ^ step]
-            if ((addresses == other) | (addresses == ABSENT) | (other == ABSENT)).all():
-                lanes *= 2
-                break
-    total = parts = 0
-    for start in range(0, 32, lanes):
-        part = addresses[start : start + lanes]
-        part = part[part != ABSENT]
-        if len(part):
-            words = np.unique(
-                np.concatenate([(part + k) // 4 for k in range(0, size, min(size, 4))])
-            )
-            total += int(np.bincount(words % BANKS).max())
-            parts += 1
-    return total, total - parts
+    lanes = 32 * 4 // max(size, 4)
+    parts = [addresses[start : start + lanes] for start in range(0, 32, lanes)]
+    if load and len(parts) > 1:
+        pairs = [np.concatenate(pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+        parts = [
+            part
+            for pair in pairs
+            for part in ([pair] if merges(pair) else [pair[:lanes], pair[lanes:]])
+        ]
+    total = served = 0
+    for part in parts:
+        here = part[part != ABSENT]
+        if not len(here):
+            continue
+        words = np.unique(np.concatenate([(here + k) // 4 for k in range(0, size, min(size, 4))]))
+        total += int(np.bincount(words % BANKS).max())
+        served += 1
+    return total, total - served
 
 
-def merged(requests: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Neighbouring shared loads as ptxas joins them when the base is aligned.
+def merges(lanes: Array) -> bool:
+    """Whether a load serves these lanes, two parts of a warp, in one go.
 
-    >>> merged([(0, 4), (4, 4), (8, 4), (12, 4), (16, 4), (20, 4), (28, 4)])
-    [(0, 16), (16, 8), (28, 4)]
+    So it is when each lane's neighbour (its number with the last bit flipped), or each
+    lane's neighbour but one (the second bit), asks for the same address or for nothing.
     """
-    small = [(start, size) for start, size in requests if size in (4, 8)]
-    left = sorted({start + k for start, size in small for k in range(0, size, 4)})
-    result = [request for request in requests if request not in small]
-    while left:
-        start = left[0]
-        for size in (16, 8, 4):
-            parts = [start + k for k in range(0, size, 4)]
-            if start % size == 0 and all(part in left for part in parts):
-                break
-        for part in parts:
-            left.remove(part)
-        result.append((start, size))
-    return sorted(result)
+    number = np.arange(len(lanes))
+    here = lanes != ABSENT
+    for flip in (1, 2):
+        other = lanes[number ^ flip]
+        if ((other == lanes) | (other == ABSENT) | ~here).all():
+            return True
+    return False

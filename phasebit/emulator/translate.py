@@ -25,6 +25,8 @@ one index array: ``[%r5]``, ``[%r5+4]`` … differ only in where the view begins
 
 from __future__ import annotations
 
+import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -72,7 +74,8 @@ class Program:
     """The generated Python text."""
     accesses: list[Instruction] = field(default_factory=list)
     """Memory instructions by the number under which the checker knows them."""
-    _atomics: dict[int, int] = field(default_factory=dict)
+    _atomics: dict[Instruction, int] = field(default_factory=dict)
+    _running: dict[int, Instruction | None] = field(default_factory=dict)
     joins: list[int] = field(default_factory=list)
     """For each block the one where the ways of its branch meet again, or -1."""
     sizes: list[int] = field(default_factory=list)
@@ -81,19 +84,40 @@ class Program:
     def entry(self, name: str) -> int:
         return self.first_block[name]
 
-    def atomic_access(self, pc: int, where: str) -> int:
-        """The checker's number for the memory instruction that a block executes now.
+    def executing(self) -> Instruction | None:
+        """The instruction whose generated Python text is running: its comment is in that text."""
+        frame = sys._getframe(1)
+        name = f"<{self.kernel.name}>"
+        while frame.f_code.co_filename != name:
+            if frame.f_back is None:
+                return None
+            frame = frame.f_back
+        if frame.f_lineno not in self._running:
+            self._running[frame.f_lineno] = self._instruction_of(frame.f_lineno)
+        return self._running[frame.f_lineno]
 
-        The block knows its atomics; ``where`` is only a hint for the report.
-        """
-        if pc not in self._atomics:
-            block = self.blocks[pc]
-            found = [
-                i for i in [*block.body, *filter(None, [block.collective, block.end])]
-                if i.mnemonic in ("atom", "red", "cp")
-            ]  # fmt: skip
-            self._atomics[pc] = self.access_id(found[0]) if found else -1
-        return self._atomics[pc]
+    def _instruction_of(self, number: int) -> Instruction | None:
+        """The last instruction that a comment names, up to this line of the generated text."""
+        for line in reversed(self.source.splitlines()[:number]):
+            if line.startswith("def "):
+                return None
+            if found := re.search(r"  # (\d+): (.*)$", line):
+                for block in self.blocks:
+                    for instruction in [*block.body, block.collective, block.end]:
+                        if instruction is not None and (
+                            (instruction.line, instruction.text) == (int(found[1]), found[2])
+                        ):
+                            return instruction
+        return None
+
+    def atomic_access(self, pc: int, where: str) -> int:
+        """The checker's number for the memory instruction that is being executed."""
+        instruction = self.executing()
+        if instruction is None:
+            return -1
+        if instruction not in self._atomics:
+            self._atomics[instruction] = self.access_id(instruction)
+        return self._atomics[instruction]
 
     def access_id(self, instruction: Instruction) -> int:
         self.accesses.append(instruction)

@@ -116,7 +116,7 @@ class TestTheBooksKernels:
         want = RECORD[kernel]
         exact = [m for m in want if "global" in m or "inst_executed_op_shared" in m]
         for metric in exact:
-            assert run.counters[metric] == want[metric], metric
+            assert run.counters[metric.replace("smsp__inst", "smsp__sass_inst")] == want[metric]
         # hardware adds a few wavefronts when warps compete for the pipe (a different number in
         # each run): ours may be less by 1 % of loads and by 15 % of stores, never more
         for op, slack in (("ld", 0.01), ("st", 0.15)):

@@ -49,6 +49,12 @@ class NamedBarrier:
                 f"{self.batch.describe(g.lanes)} at {machine.where(g)}"
             )
         self.kind = kind
+        if expected is not None and (expected <= 0 or expected % 32):
+            raise Fault(
+                f"{self.name} is told to wait for {expected} threads by "
+                f"{self.batch.describe(g.lanes)}: the number must be a multiple of 32; "
+                f"at {machine.where(g)}"
+            )
         if expected is not None:
             if self.expected is not None and expected != self.expected and machine.checked:
                 machine.checker.misuse(
@@ -85,6 +91,8 @@ class NamedBarrier:
         lanes = np.concatenate(self.lanes)
         everyone = len(lanes) == int(self.batch.live_in_block[self.slot])
         frontier = self.frontier
+        if machine.checked:
+            self._together()
         self.reset()
         machine.progress += 1
         if machine.checked:
@@ -93,6 +101,19 @@ class NamedBarrier:
             if finish is not None:
                 finish(g, votes)
             machine.wake(g, resume, time)
+
+    def _together(self) -> None:
+        """The threads of a warp must wait at one instruction (bar is barrier.aligned)."""
+        place: dict[int, tuple[Group, int]] = {}
+        for g, resume, _ in self.waiting:
+            for warp in np.unique(self.batch.warp_of[g.lanes]).tolist():
+                other, there = place.setdefault(warp, (g, resume))
+                if there != resume:
+                    self.batch.machine.checker.misuse(
+                        g, f"{self.batch.describe(g.lanes)} and {self.batch.describe(other.lanes)} "
+                        "of one warp wait at different barrier instructions; all threads of a "
+                        "warp must come to the same one",
+                    )  # fmt: skip
 
     def explain(self) -> str:
         here = np.sort(np.concatenate(self.lanes)) if self.lanes else np.array([], int)
@@ -231,6 +252,9 @@ def bar_warp_sync(g: Group, membermask: Value) -> None:
     machine = g.batch.machine
     machine.counters.add("barrier.warp_syncs", g.n)
     if machine.checked:
+        mask = g.spread(membermask).astype(np.int64)
+        if not (mask >> (g.lanes % g.batch.threads % 32) & 1).all():
+            machine.checker.misuse(g, "a thread waits for a mask of lanes that leaves itself out")
         machine.checker.pass_warp(g)
 
 

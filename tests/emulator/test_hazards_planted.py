@@ -1,0 +1,72 @@
+"""Every planted mistake is found, as what it is and where it is; its repaired twin is clean.
+
+Under each schedule of asynchronous work.  What compute-sanitizer found in the same kernels
+on an H200 is in ``records/sanitizer_h200.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from phasebit import files
+from phasebit.emulator.findings import EMULATOR, SANITIZER, TOOLS, who_finds_what
+from tests.emulator import cases, replay
+
+SCHEDULES = [("eager", 0), ("late", 0), ("random", 1), ("random", 2)]
+
+NOT_FOUND = {
+    "barriers/half_a_warp_at_the_barrier": "looks like an early return: legal",
+    "barriers/warp_barrier_names_absent_lanes": "the absent lanes leave: nobody waits",
+    "barriers/shuffle_names_absent_lanes": "the absent lanes leave: nobody waits",
+    "races/flag_without_fence": "every atomic is taken to release and to acquire",
+    "uninitialised/global_never_written": "a NumPy array has been written",
+}
+"""Mistakes that the emulator does not find, and why."""
+
+PLANTED = {case.name: case for case in cases.planted()}
+REPAIRED = {case.name: case for case in cases.planted(repaired=True)}
+
+needs_nvcc = [
+    pytest.mark.nvcc,
+    pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda s: f"{s[0]}{s[1]}")
+class TestPlanted:
+    pytestmark = needs_nvcc
+
+    @pytest.mark.parametrize("name", PLANTED)
+    def test_found(self, name: str, schedule: tuple[str, int]) -> None:
+        findings = replay.findings(PLANTED[name], *schedule)
+        assert bool(findings) == (name not in NOT_FOUND), findings
+        if findings:
+            assert replay.as_expected(PLANTED[name], findings), findings
+
+    @pytest.mark.parametrize("name", REPAIRED)
+    def test_repaired(self, name: str, schedule: tuple[str, int]) -> None:
+        assert not replay.findings(REPAIRED[name], *schedule)
+
+
+class TestRecords:
+    def test_every_mistake_is_recorded(self) -> None:
+        for file in (SANITIZER, EMULATOR):
+            record = json.loads((files.records() / file).read_text(encoding="utf-8"))
+            assert set(record["planted"]) == set(PLANTED), file
+            assert set(record["repaired"]) == set(REPAIRED), file
+
+    @pytest.mark.nvcc
+    @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
+    def test_the_emulators_record_is_what_it_finds(self) -> None:
+        record = json.loads((files.records() / EMULATOR).read_text(encoding="utf-8"))
+        assert record["planted"] == {n: replay.summary(c) for n, c in PLANTED.items()}
+        assert record["repaired"] == {n: replay.summary(c) for n, c in REPAIRED.items()}
+
+    def test_the_table_has_a_row_for_each_mistake_and_a_column_for_each_tool(self) -> None:
+        rows = who_finds_what().splitlines()
+        assert rows[0].count("|") == 3 + len(TOOLS)
+        for name in PLANTED:
+            assert any(name.split("/")[1].replace("_", " ") in row for row in rows), name
