@@ -1,4 +1,4 @@
-"""The command line: ``python -m phasebit doctor`` and ``python -m phasebit record CHAPTER``."""
+"""The command line: ``python -m phasebit doctor``, ``record``, ``nvcc`` and ``run``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from phasebit import doctor, measure, toolchain
+from phasebit.runtime import command as runtime
 
 
 def _doctor(args: argparse.Namespace) -> int:
@@ -41,9 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     command.add_argument("chapter", type=int, nargs="*", help="chapter numbers; all if none")
     command.set_defaults(run=_record)
 
-    command = commands.add_parser("ptx", help="the instructions the emulator knows")
+    command = commands.add_parser("ptx", help="the instructions the emulator knows, with their proof")
     command.add_argument("mnemonic", nargs="?", help="only this one, with its documentation")
     command.set_defaults(run=_ptx)
+
+    runtime.add_commands(commands)
 
     args = parser.parse_args(argv)
     try:

@@ -17,6 +17,8 @@ LAYERS = (
     {"timeline", "pipeline"},
     {"files", "machine", "process"},
     {"toolchain", "replay", "chapters"},
+    {"emulator"},
+    {"runtime"},
     {"measure", "draw"},
     {"exercises", "notebook", "doctor"},
     {"__main__"},

@@ -245,7 +245,9 @@ class _Reader:
             dot = self.next()
             name = dot.text[1:]
             if name == "align":
-                align = self.integer()
+                alignment = self.integer()
+                if not pointer:  # after .ptr it is that of what the pointer points to
+                    align = alignment
             elif name in ("v2", "v4"):
                 vector = int(name[1:])
             elif name == "ptr":

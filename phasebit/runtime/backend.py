@@ -1,0 +1,110 @@
+"""What the runtime needs from whatever executes kernels.
+
+Three small things: load a module's PTX, tell what a kernel looks like, launch it. The emulator
+implements them (`phasebit.runtime.emulated`); the tests implement them with kernels written in
+Python, so that the runtime is tested without an emulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from phasebit.runtime.memory import DeviceMemory
+
+Dim3 = tuple[int, int, int]
+
+
+class ModuleError(Exception):
+    """PTX that cannot be loaded; the text says what and where."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Where a kernel parameter lies in the parameter buffer, in bytes."""
+
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """What the runtime must know of a kernel before it launches it. Sizes in bytes."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    shared: int = 0
+    local: int = 0
+    constant: int = 0
+    registers: int = 32
+    max_threads: int = 1024
+    cluster: Dim3 | None = None
+
+    @property
+    def parameter_bytes(self) -> int:
+        return max((item.offset + item.size for item in self.parameters), default=0)
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A `.global` or `.const` variable of a loaded module."""
+
+    address: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: `parameters` is the parameter buffer as the program filled it.
+
+    A cooperative launch has a `workspace`: the address of zeroed device memory in which
+    `grid.sync()` counts (the code reads it from %envreg1, upper half, and %envreg2).
+    """
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    parameters: bytes
+    shared: int = 0
+    cluster: Dim3 = (1, 1, 1)
+    cooperative: bool = False
+    workspace: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a launch did.
+
+    `clocks` on the emulator's clock; `error` a `cudaError` code or 0; `findings` sentences for
+    the reader, printed on standard error whether the launch failed or not.
+    """
+
+    clocks: int = 0
+    printed: bytes = b""
+    error: int = 0
+    findings: list[str] = field(default_factory=list)
+
+
+class Module(Protocol):
+    """PTX that is loaded: its variables have addresses."""
+
+    @property
+    def kernels(self) -> Mapping[str, KernelFacts]: ...
+
+    @property
+    def symbols(self) -> Mapping[str, Symbol]: ...
+
+    def launch(self, launch: Launch) -> Outcome: ...
+
+
+class Backend(Protocol):
+    """Something that executes PTX on `DeviceMemory`."""
+
+    def load(self, ptx: str, memory: DeviceMemory) -> Module:
+        """Load a module and give its variables memory (`Space.SYMBOL`; `Space.MANAGED` for
+        those that the PTX marks `.attribute(.managed)`).
+
+        Raises ModuleError.
+        """
+        ...

@@ -1,0 +1,205 @@
+/* Registration: before main, each translation unit hands over its fat binary, and says which
+ * host function stands for which kernel and which host variable for which device variable. */
+#include "runtime.h"
+#include <stdlib.h>
+#include <string.h>
+
+static struct module *modules;
+static struct kernel *kernels;
+static struct variable *variables;
+static uint64_t next_module = 1;
+static bool unsent;
+
+static void *allocate(size_t size) {
+    void *made = calloc(1, size);
+    if (!made)
+        abort();
+    return made;
+}
+
+/* What nvcc emits next to a fat binary. */
+struct wrapper {
+    uint32_t magic, version;
+    const void *data;
+    const void *rest;
+};
+struct fat_header {
+    uint32_t magic;
+    uint16_t version, header;
+    uint64_t size;
+};
+
+API void **__cudaRegisterFatBinary(void *fat) {
+    const struct wrapper *wrapper = fat;
+    const struct fat_header *header = wrapper->data;
+    struct module *module = allocate(sizeof *module);
+    module->number = next_module++;
+    module->blob = header;
+    module->size = header->magic == 0xBA55ED50 ? header->header + header->size : 0;
+    module->next = modules;
+    modules = module;
+    unsent = true;
+    return (void **)module;
+}
+
+API void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
+
+API void __cudaUnregisterFatBinary(void **handle) {
+    /* Called at exit, or when a library is closed: its names must not be found any more. */
+    struct module *module = (struct module *)handle;
+    for (struct kernel *k = kernels; k; k = k->next)
+        if (k->module == module)
+            k->host = NULL;
+    for (struct variable *v = variables; v; v = v->next)
+        if (v->module == module)
+            v->host = NULL;
+}
+
+API void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+                                int thread_limit, void *tid, void *bid, void *bdim, void *gdim,
+                                int *wsize) {
+    (void)device, (void)thread_limit, (void)tid, (void)bid, (void)bdim, (void)gdim, (void)wsize;
+    struct kernel *kernel = allocate(sizeof *kernel);
+    kernel->host = host;
+    kernel->name = name;
+    kernel->module = (struct module *)handle;
+    kernel->carveout = -1;
+    kernel->next = kernels;
+    kernels = kernel;
+}
+
+static struct variable *register_variable(void **handle, const void *host, const char *name,
+                                          size_t size) {
+    struct variable *variable = allocate(sizeof *variable);
+    variable->host = host;
+    variable->name = name;
+    variable->module = (struct module *)handle;
+    variable->size = size;
+    variable->next = variables;
+    variables = variable;
+    return variable;
+}
+
+API void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext,
+                           size_t size, int constant, int global) {
+    (void)device, (void)ext, (void)constant, (void)global;
+    register_variable(handle, host, name, size);
+}
+
+API void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name,
+                                  int ext, size_t size, int constant, int global) {
+    (void)device, (void)ext, (void)constant, (void)global;
+    /* The program writes `m` as `*host`, and passes `*host` where it passes the symbol. */
+    register_variable(handle, host, name, size)->managed = host;
+}
+
+void send_modules(void) {
+    if (!unsent)
+        return;
+    unsent = false;
+    for (struct module *m = modules; m; m = m->next) {
+        if (m->sent)
+            continue;
+        m->sent = true;
+        post_device(OP_MODULE, WORDS(m->number), m->blob, m->size);
+    }
+}
+
+/* After cudaDeviceReset: the next use asks again. */
+void forget_device_answers(void) {
+    unsent = true;
+    for (struct module *m = modules; m; m = m->next)
+        m->sent = false;
+    for (struct kernel *k = kernels; k; k = k->next)
+        k->asked = false;
+    for (struct variable *v = variables; v; v = v->next)
+        v->address = 0;
+}
+
+static cudaError_t locate(struct variable *variable) {
+    uint64_t answer[2];
+    cudaError_t error =
+        call_device(OP_SYMBOL, WORDS(variable->module->number), variable->name,
+                    strlen(variable->name), answer, sizeof answer);
+    if (error)
+        return error;
+    variable->address = answer[0];
+    variable->size = answer[1];
+    if (variable->managed) {
+        open_pages(variable->address, variable->size);
+        *variable->managed = (void *)variable->address;
+    }
+    return cudaSuccess;
+}
+
+/* Called where host code first touches a __managed__ variable, often before main. */
+API char __cudaInitModule(void **handle) {
+    struct guard guard __attribute__((cleanup(leave))) = enter(false);
+    for (struct variable *v = variables; v && !guard.error; v = v->next)
+        if (v->managed && !v->address && (void **)v->module == handle)
+            guard.error = locate(v);
+    fail(guard.error);
+    return 1;
+}
+
+struct variable *find_variable(const void *symbol, cudaError_t *error) {
+    *error = cudaErrorInvalidSymbol;
+    for (struct variable *v = variables; v; v = v->next) {
+        if (!v->host || (v->host != symbol && !(v->managed && *v->managed == symbol)))
+            continue;
+        *error = v->address ? cudaSuccess : locate(v);
+        return *error ? NULL : v;
+    }
+    return NULL;
+}
+
+static void describe(struct kernel *kernel) {
+    struct {
+        struct facts facts;
+        struct parameter parameters[MOST_PARAMETERS];
+    } *answer = allocate(sizeof *answer);
+    kernel->error = call_device(OP_KERNEL, WORDS(kernel->module->number), kernel->name,
+                                strlen(kernel->name), answer, sizeof *answer);
+    if (!kernel->error) {
+        size_t bytes = answer->facts.parameters * sizeof *kernel->parameters;
+        kernel->facts = answer->facts;
+        kernel->parameters = allocate(bytes + 1);
+        memcpy(kernel->parameters, answer->parameters, bytes);
+        kernel->asked = true;
+    }
+    free(answer);
+}
+
+/* A kernel is named by its host stub or by its handle. The stub's address is a hash key, in
+ * effect: programs have few kernels, and the last one found is tried first. */
+struct kernel *find_kernel(const void *function, cudaError_t *error) {
+    static struct kernel *recent;
+    struct kernel *kernel = recent;
+    if (!kernel || (kernel->host != function && kernel != function))
+        for (kernel = kernels; kernel; kernel = kernel->next)
+            if (kernel->host && (kernel->host == function || kernel == function))
+                break;
+    if (!kernel || !function) {
+        *error = cudaErrorInvalidResourceHandle;
+        return NULL;
+    }
+    recent = kernel;
+    if (!kernel->asked)
+        describe(kernel);
+    *error = kernel->error;
+    return kernel->error ? NULL : kernel;
+}
+
+/* Programs ask for handles while their static variables are made: no device is needed yet. */
+API cudaError_t __cudaGetKernel(cudaKernel_t *handle, const void *function) {
+    for (struct kernel *k = kernels; k; k = k->next)
+        if (k->host == function) {
+            *handle = k;
+            return cudaSuccess;
+        }
+    return fail(cudaErrorInvalidDeviceFunction);
+}
+
+API cudaError_t cudaGetKernel(cudaKernel_t *handle, const void *function) {
+    return __cudaGetKernel(handle, function);
+}

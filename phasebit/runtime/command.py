@@ -1,0 +1,126 @@
+"""`python -m phasebit nvcc` and `python -m phasebit run`.
+
+python -m phasebit nvcc saxpy.cu -o saxpy            # any nvcc option may follow
+python -m phasebit nvcc -arch=sm_80 saxpy.cu -o saxpy
+python -m phasebit run ./saxpy 1000                  # options of `run` come before the program
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from phasebit import toolchain
+from phasebit.runtime import elf, library
+from phasebit.runtime.program import ProgramError, run_program
+
+DEFAULT_LIMIT = 600.0
+_SEPARATE = ("-dc", "--device-c", "-dlink", "--device-link", "-dlto")
+_RELOCATABLE = ("-rdc", "--relocatable-device-code")
+_TARGET = re.compile(r"(?:sm_|compute_)(\d+[af]?)")
+
+
+def nvcc_command(options: Sequence[str]) -> list[str]:
+    """The nvcc command line for a program that the stand-in can run.
+
+    PTX and no machine code, not compressed; the runtime as a shared library, found in the
+    stand-in's folder; source lines kept, for findings. `-arch` among `options` picks the target
+    (`sm_90a` without it). The same program runs on a GPU, where the driver compiles the PTX.
+
+    Raises toolchain.ToolMissing, library.BuildError, and ValueError for an `-arch` that is none.
+    """
+    target, rest = toolchain.DEFAULT_TARGET, []
+    words = iter(options)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name in ("-arch", "--gpu-architecture"):
+            target = value if equals else next(words, "")
+        elif name in _SEPARATE or (name in _RELOCATABLE and value != "false"):
+            raise ValueError(
+                f"{word}: separately compiled device code is linked as machine code, which the "
+                "emulator does not read; put the device code into one file"
+            )
+        elif name in ("-gencode", "--generate-code"):
+            raise ValueError("one program, one target here: give -arch=sm_NN and no -gencode")
+        else:
+            rest.append(word)
+    match = _TARGET.fullmatch(target)
+    if not match:
+        raise ValueError(f"-arch={target} is not a target: write -arch=sm_90a")
+    virtual = f"compute_{match[1]}"
+    return [
+        str(toolchain.nvcc().path),
+        "-gencode",
+        f"arch={virtual},code={virtual}",
+        "--no-compress",
+        "-lineinfo",
+        "-cudart",
+        "shared",
+        f"-L{library.build()}",
+        *rest,
+    ]
+
+
+def nvcc(arguments: argparse.Namespace) -> int:
+    """Compile; nvcc's exit status."""
+    try:
+        command = nvcc_command(arguments.options)
+    except (library.BuildError, ValueError) as error:
+        return _refuse(error)
+    return subprocess.run(command, check=False).returncode
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a program on the emulator; the program's exit status."""
+    from phasebit.runtime.emulated import EmulatorBackend
+
+    backend = EmulatorBackend(check=not arguments.fast, schedule=arguments.schedule)
+    try:
+        return run_program(
+            [arguments.program, *arguments.arguments],
+            backend,
+            limit=arguments.limit or None,
+            memory_bytes=arguments.memory and arguments.memory << 20,
+        )
+    except (ProgramError, elf.UnsuitableProgram, library.BuildError) as error:
+        return _refuse(error)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _refuse(error: Exception) -> int:
+    print(f"phasebit: {error}", file=sys.stderr)
+    return 2
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add both subcommands to `python -m phasebit`."""
+    command = commands.add_parser(
+        "nvcc",
+        help="compile a CUDA program that also runs without a GPU",
+        add_help=False,
+        prefix_chars="\0",  # every option is nvcc's
+    )
+    command.add_argument("options", nargs=argparse.REMAINDER, help="options and files for nvcc")
+    command.set_defaults(run=nvcc)
+
+    command = commands.add_parser("run", help="run a CUDA program without a GPU")
+    command.add_argument(
+        "--limit", type=float, default=DEFAULT_LIMIT, metavar="SECONDS",
+        help=f"end the program after so many seconds (default {DEFAULT_LIMIT:g}; 0: never)",
+    )  # fmt: skip
+    command.add_argument(
+        "--memory", type=int, default=0, metavar="MIB",
+        help="device memory (default: half of this machine's, 16 GiB at most)",
+    )  # fmt: skip
+    command.add_argument("--fast", action="store_true", help="do not look for races")
+    command.add_argument(
+        "--schedule", default="eager", choices=("eager", "late", "random"),
+        help="when asynchronous copies finish (default: eager)",
+    )  # fmt: skip
+    command.add_argument("program", help="the program, built with `python -m phasebit nvcc`")
+    command.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    command.set_defaults(run=run)

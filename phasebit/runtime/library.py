@@ -1,0 +1,148 @@
+"""Build the C half of the stand-in: a `libcudart.so.13` that a program loads instead of NVIDIA's.
+
+It is compiled with the machine's C compiler when first needed (a second or two) and kept under a
+name made from its sources, the compiler and its version. `symbols.txt` lists what NVIDIA's
+library of CUDA 13.0 to 13.5 exports; what the C sources do not define becomes a function that
+names itself and fails, so that every program links, loads, and says what it lacked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from phasebit import toolchain
+from phasebit.runtime import protocol
+
+HERE = Path(__file__).parent
+SOURCES = HERE / "c"
+SONAME = "libcudart.so.13"
+FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden")
+
+# In the sources, and only there, an exported function begins a line like this.
+_DEFINED = re.compile(r"^API [^;=]*?\b(_*cuda\w+)\(", re.MULTILINE)
+# Variants for code compiled with --default-stream per-thread. Work is executed in the order in
+# which it is sent, so they need no code of their own.
+_PER_THREAD = re.compile(r"_pt[ds][sz]$")
+
+
+class BuildError(Exception):
+    """The stand-in could not be built; the text says why and what to do."""
+
+
+def exported() -> list[str]:
+    """Every name that the library must export."""
+    return (HERE / "symbols.txt").read_text().split()
+
+
+def defined() -> set[str]:
+    """The names that the C sources define."""
+    return {name for path in SOURCES.glob("*.c") for name in _DEFINED.findall(path.read_text())}
+
+
+def aliases() -> dict[str, str]:
+    """Names that are other names: per-thread variant -> function."""
+    own = defined()
+    pairs = ((name, _PER_THREAD.sub("", name)) for name in exported() if name not in own)
+    return {name: base for name, base in pairs if base != name and base in own}
+
+
+def lacking() -> list[str]:
+    """The names that exist only to say that they are missing."""
+    return sorted(set(exported()) - defined() - set(aliases()))
+
+
+def _stubs() -> str:
+    lines = ['#include "runtime.h"']
+    lines += [f'API cudaError_t {name}(void) {{ return missing("{name}"); }}' for name in lacking()]
+    return "\n".join(lines) + "\n"
+
+
+def _version_script() -> str:
+    names = "".join(f"    {name};\n" for name in exported())
+    return f"{SONAME} {{\n  global:\n{names}  local: *;\n}};\n"
+
+
+def compiler() -> list[str]:
+    """$CC, or gcc, or cc. Raises BuildError."""
+    chosen = os.environ.get("CC")
+    if chosen:
+        return shlex.split(chosen)
+    for name in ("gcc", "cc", "clang"):
+        if found := shutil.which(name):
+            return [found]
+    raise BuildError(
+        "no C compiler on PATH: the stand-in runtime is compiled on first use; "
+        "install gcc (apt-get install gcc) or set CC"
+    )
+
+
+@cache
+def build() -> Path:
+    """The folder that holds `libcudart.so.13` (and `libcudart.so`, for linking).
+
+    Raises BuildError.
+    """
+    command = compiler()
+    version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    generated = {
+        "protocol.h": protocol.header(),
+        "stubs.c": _stubs(),
+        "version.map": _version_script(),
+    }
+    digest = hashlib.sha256(version.stdout.encode() + repr((FLAGS, generated)).encode())
+    for path in sorted(SOURCES.iterdir()):
+        digest.update(path.name.encode() + path.read_bytes())
+    folder = toolchain.cache_folder() / "runtime" / digest.hexdigest()[:16]
+    if not (folder / SONAME).exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            _compile(command, Path(scratch), generated)
+            _publish(Path(scratch) / "built", folder)
+    return folder
+
+
+def _compile(command: list[str], scratch: Path, generated: dict[str, str]) -> None:
+    for name, text in generated.items():
+        (scratch / name).write_text(text)
+    built = scratch / "built"
+    built.mkdir()
+    built.chmod(0o755)
+    line = [
+        *command,
+        *FLAGS,
+        f"-I{scratch}",
+        f"-I{SOURCES}",
+        *map(str, sorted(SOURCES.glob("*.c"))),
+        str(scratch / "stubs.c"),
+        "-shared",
+        "-pthread",
+        f"-Wl,-soname,{SONAME}",
+        f"-Wl,--version-script={scratch / 'version.map'}",
+        *(f"-Wl,--defsym={name}={base}" for name, base in sorted(aliases().items())),
+        "-o",
+        str(built / SONAME),
+    ]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildError(
+            f"the stand-in runtime does not compile with {command[0]}: "
+            f"{(done.stderr or done.stdout).strip()[-2000:]}"
+        )
+    (built / "libcudart.so").symlink_to(SONAME)
+
+
+def _publish(built: Path, folder: Path) -> None:
+    """Move into place at once; another process may have been faster."""
+    try:
+        built.rename(folder)
+    except OSError:
+        if not (folder / SONAME).exists():
+            raise

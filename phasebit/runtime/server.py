@@ -1,0 +1,399 @@
+"""The device half: owns memory, modules and the clock, and executes launches in order.
+
+`Device.handle` takes one message and returns its reply; it knows nothing of sockets, so tests
+call it directly. `connection.py` has the loop around it.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from phasebit.runtime import device, fatbin, occupancy
+from phasebit.runtime.backend import Backend, KernelFacts, Launch, Module, ModuleError, Outcome
+from phasebit.runtime.clock import Clock
+from phasebit.runtime.memory import DeviceMemory, OutOfMemory
+from phasebit.runtime.protocol import Copy, Op, Space, Status
+
+ALL_STREAMS = 2**64 - 1
+WORKSPACE_BYTES = 4096  # where grid.sync() counts
+_DEFAULT_CAPABILITY = 90
+_CALLS = {
+    Space.DEVICE: "cudaMalloc",
+    Space.HOST: "cudaMallocHost",
+    Space.MANAGED: "cudaMallocManaged",
+    Space.SYMBOL: "variable",
+}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """`words` are 64-bit unsigned; `data` is used instead where the answer is bytes."""
+
+    status: int = Status.SUCCESS
+    words: Sequence[int] = ()
+    data: bytes = b""
+
+    def payload(self) -> bytes:
+        return self.data or struct.pack(f"<{len(self.words)}Q", *self.words)
+
+
+@dataclass
+class _Loaded:
+    """A fat binary that a program registered; loaded when something of it is first used."""
+
+    blob: bytes
+    module: Module | None = None
+    error: int = Status.SUCCESS
+
+
+@dataclass
+class _Kernel:
+    module: Module
+    facts: KernelFacts
+
+
+@dataclass
+class _Call:
+    words: Sequence[int]
+    blob: bytes = field(repr=False)
+
+
+class Device:
+    """One device, as one program sees it.
+
+    `capability` limits which PTX is taken (90 for sm_90); None takes the newest and becomes that.
+    Findings and errors are written to `log`, a line each.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        memory: DeviceMemory,
+        capability: int | None = None,
+        log: TextIO | None = None,
+    ) -> None:
+        self.backend = backend
+        self.memory = memory
+        self.asked_capability = capability
+        self.log = log if log is not None else sys.stderr
+        self._handlers: dict[Op, Callable[[_Call], Reply | None]] = {
+            op: getattr(self, "_" + op.name.lower()) for op in Op if op is not Op.CALLS
+        }
+        self._start()
+
+    def _start(self) -> None:
+        self.memory.reset()
+        self.clock = Clock()
+        self.capability = self.asked_capability or 0
+        self.fault = 0
+        self.printed = b""
+        self._modules: dict[int, _Loaded] = {}
+        self._kernels: list[_Kernel] = []
+        self._workspace = 0
+        self._allocations = 0
+
+    def handle(self, op: int, words: Sequence[int], blob: bytes) -> Reply | None:
+        """Do what one message asks. None for posted messages.
+
+        Raises ValueError for a message that no host half of this version sends.
+        """
+        try:
+            handler = self._handlers[Op(op)]
+        except (KeyError, ValueError):
+            raise ValueError(f"unknown operation {op} from the program's runtime") from None
+        if self.fault and op not in (Op.HELLO, Op.PROPERTIES, Op.ATTRIBUTE, Op.RANGE):
+            if op == Op.LAUNCH:
+                self.memory.finished += 1
+            return Reply(self.fault) if op < Op.CALLS else None
+        return handler(_Call(words, blob))
+
+    def say(self, text: str) -> None:
+        """Tell the reader, on standard error."""
+        for line in text.splitlines() or [""]:
+            print(f"phasebit: {line}", file=self.log, flush=True)
+
+    # Beginning, properties
+
+    def _hello(self, call: _Call) -> Reply:
+        self._start()
+        return Reply(words=(self.memory.base, self.memory.span))
+
+    def _module(self, call: _Call) -> None:
+        """words: module"""
+        self._modules[call.words[0]] = _Loaded(call.blob)
+        if self.asked_capability is None:
+            targets = [item.target for item in _images(call.blob) if item.kind == fatbin.PTX]
+            self.capability = max([*targets, self.capability])
+
+    def _known_capability(self) -> int:
+        return self.capability or _DEFAULT_CAPABILITY
+
+    def _properties(self, call: _Call) -> Reply:
+        return Reply(data=device.properties_bytes(self._known_capability(), self.memory.total))
+
+    def _attribute(self, call: _Call) -> Reply:
+        """words: cudaDeviceAttr"""
+        try:
+            value = device.attribute(call.words[0], self._known_capability(), self.memory.total)
+        except KeyError:
+            return Reply(Status.INVALID_VALUE)
+        return Reply(words=(value % 2**64,))
+
+    # Modules
+
+    def _load(self, number: int) -> _Loaded:
+        loaded = self._modules[number]
+        if loaded.module is None and not loaded.error:
+            try:
+                ptx = fatbin.newest_ptx(loaded.blob, self.asked_capability)
+                loaded.module = self.backend.load(ptx, self.memory)
+            except fatbin.FatBinaryError as error:
+                loaded.error = Status.NO_KERNEL_IMAGE
+                self.say(str(error))
+            except ModuleError as error:
+                loaded.error = Status.INVALID_PTX
+                self.say(str(error))
+            except OutOfMemory as error:
+                loaded.error = Status.MEMORY_ALLOCATION
+                self.say(f"no memory for the module's variables: {error}")
+            except Exception as error:
+                loaded.error = Status.INVALID_PTX
+                self.say(f"the program's PTX: {defect(error)}")
+        return loaded
+
+    def _symbol(self, call: _Call) -> Reply:
+        """words: module; bytes: name. Answer: address, size."""
+        loaded = self._load(call.words[0])
+        if loaded.module is None:
+            return Reply(loaded.error)
+        symbol = loaded.module.symbols.get(call.blob.decode())
+        if symbol is None:
+            return Reply(Status.INVALID_SYMBOL)
+        return Reply(words=(symbol.address, symbol.size))
+
+    def _kernel(self, call: _Call) -> Reply:
+        """words: module; bytes: name. Answer: what launch.c's `struct facts` holds."""
+        loaded = self._load(call.words[0])
+        if loaded.module is None:
+            return Reply(loaded.error)
+        try:
+            facts = loaded.module.kernels.get(call.blob.decode())
+        except ModuleError as error:
+            self.say(str(error))
+            return Reply(Status.INVALID_PTX)
+        except Exception as error:
+            self.say(f"kernel {call.blob.decode()}: {defect(error)}")
+            return Reply(Status.INVALID_PTX)
+        if facts is None:
+            return Reply(Status.INVALID_DEVICE_FUNCTION)
+        self._kernels.append(_Kernel(loaded.module, facts))
+        own = device.limits(self._known_capability())
+        words = [
+            len(self._kernels) - 1,
+            facts.shared,
+            facts.local,
+            facts.constant,
+            facts.registers,
+            facts.max_threads,
+            *(facts.cluster or (0, 0, 0)),
+            self._known_capability(),
+            own.block_shared,
+            facts.parameter_bytes,
+            len(facts.parameters),
+        ]
+        for parameter in facts.parameters:
+            words += [parameter.offset, parameter.size]
+        return Reply(words=words)
+
+    # Memory
+
+    def _allocate(self, call: _Call) -> Reply:
+        """words: size, space. Answer: address."""
+        size, space = call.words[0], Space(call.words[1])
+        self._allocations += 1
+        name = f"{_CALLS[space]} #{self._allocations}"  # what findings call it
+        try:
+            return Reply(words=(self.memory.allocate(size, space, name),))
+        except OutOfMemory:
+            return Reply(Status.MEMORY_ALLOCATION)
+
+    def _free(self, call: _Call) -> Reply:
+        """words: address, spaces that the call may free (bits). Answer: size, space."""
+        address, allowed = call.words
+        item = self.memory.find(address)
+        if item is None or item.address != address or not allowed >> item.space & 1:
+            return Reply(Status.INVALID_VALUE)
+        self.memory.free(address)
+        return Reply(words=(item.size, item.space))
+
+    def _range(self, call: _Call) -> Reply:
+        """words: address. Answer: address, size, space of what holds it."""
+        item = self.memory.find(call.words[0])
+        if item is None:
+            return Reply(Status.INVALID_VALUE)
+        return Reply(words=(item.address, item.size, item.space))
+
+    def _memory_info(self, call: _Call) -> Reply:
+        return Reply(words=(self.memory.total - self.memory.used, self.memory.total))
+
+    def _copy(self, call: _Call) -> Reply:
+        """words: to, to bytes, from, from bytes, copied bytes, kind, stream, does the host wait.
+
+        Only checks and counts: the program's half, which can see both sides, moves the bytes
+        when the answer is success.
+        """
+        to, to_bytes, source, from_bytes, size, kind, stream, waits = call.words
+        if kind > Copy.DEFAULT:
+            return Reply(Status.INVALID_MEMCPY_DIRECTION)
+        ends = []
+        for address, extent in ((to, to_bytes), (source, from_bytes)):
+            inside = self.memory.base <= address < self.memory.base + self.memory.span
+            item = self.memory.find(address, extent)
+            if inside and item is None:
+                self._explain_copy(address, extent)
+                return Reply(Status.INVALID_VALUE)
+            ends.append(item)
+        to_device, from_device = ends[0] is not None, ends[1] is not None
+        if (kind in (Copy.HOST_TO_DEVICE, Copy.DEVICE_TO_DEVICE) and not to_device) or (
+            kind in (Copy.DEVICE_TO_HOST, Copy.DEVICE_TO_DEVICE) and not from_device
+        ):
+            return Reply(Status.INVALID_VALUE)
+        if kind != Copy.DEFAULT:
+            to_device = kind in (Copy.HOST_TO_DEVICE, Copy.DEVICE_TO_DEVICE)
+            from_device = kind in (Copy.DEVICE_TO_HOST, Copy.DEVICE_TO_DEVICE)
+        both = to_device and from_device
+        self.clock.copy(stream, size, to_device and not both, from_device and not both)
+        if waits:
+            self.clock.synchronize(stream)
+        return Reply()
+
+    def _explain_copy(self, address: int, extent: int) -> None:
+        item = self.memory.find(address)
+        if item is None:
+            self.say(f"a copy uses 0x{address:x}, which is in no allocation (freed, or never made)")
+        else:
+            over = address + extent - item.end
+            self.say(
+                f"a copy of {extent} bytes at 0x{address:x} runs {over} bytes past the end of "
+                f"an allocation of {item.size} bytes"
+            )
+
+    def _fill(self, call: _Call) -> Reply:
+        """words: address, byte, pitch, width, rows, stream, does the host wait."""
+        address, value, pitch, width, rows, stream, waits = call.words
+        if not width or not rows:
+            return Reply()
+        extent = (rows - 1) * pitch + width
+        if self.memory.find(address, extent) is None:
+            self._explain_copy(address, extent)
+            return Reply(Status.INVALID_VALUE)
+        for row in range(rows) if pitch != width else range(1):
+            size = width if pitch != width else width * rows
+            self.memory.view(address + row * pitch, size)[:] = value & 0xFF
+        self.memory.written(address, extent)
+        self.clock.copy(stream, width * rows, False, False)
+        if waits:
+            self.clock.synchronize(stream)
+        return Reply()
+
+    def _host_wrote(self, call: _Call) -> None:
+        """words: address, size. The program's half copied bytes to device memory."""
+        self.memory.written(call.words[0], call.words[1])
+
+    # Launches
+
+    def _launch(self, call: _Call) -> None:
+        """words: kernel, stream, grid (3), block (3), shared, cluster (3), cooperative."""
+        number, stream, gx, gy, gz, bx, by, bz, shared, cx, cy, cz, cooperative = call.words
+        kernel = self._kernels[number]
+        launch = Launch(
+            kernel.facts.name,
+            (gx, gy, gz),
+            (bx, by, bz),
+            call.blob,
+            shared,
+            (cx, cy, cz),
+            bool(cooperative),
+            self._clean_workspace() if cooperative else 0,
+        )
+        try:
+            outcome = kernel.module.launch(launch)
+        except Exception as error:
+            finding = f"kernel {kernel.facts.name}: {defect(error)}"
+            outcome = Outcome(error=Status.LAUNCH_FAILURE, findings=[finding])
+        self.printed += outcome.printed
+        self.clock.launch(stream, outcome.clocks)
+        self.fault = outcome.error
+        for finding in outcome.findings:
+            self.say(finding)
+        self.memory.finished += 1
+
+    def _clean_workspace(self) -> int:
+        if not self._workspace:
+            self._workspace = self.memory.allocate(
+                WORKSPACE_BYTES, Space.SYMBOL, "grid.sync() workspace"
+            )
+        self.memory.view(self._workspace, WORKSPACE_BYTES)[:] = 0
+        self.memory.written(self._workspace, WORKSPACE_BYTES)
+        return self._workspace
+
+    def _occupancy(self, call: _Call) -> Reply:
+        """words: kernel, threads a block, dynamic shared bytes, blocks (0: none given).
+
+        Answer: blocks that fit on a multiprocessor, dynamic shared bytes that `blocks` leave.
+        """
+        number, threads, shared, blocks = call.words
+        facts = self._kernels[number].facts
+        own = device.limits(self._known_capability())
+        fits = occupancy.blocks_per_multiprocessor(
+            own, facts.registers, facts.shared + shared, threads
+        )
+        return Reply(words=(fits, occupancy.shared_for_blocks(own, blocks, facts.shared)))
+
+    # Streams and events
+
+    def _stream(self, call: _Call) -> None:
+        """words: stream, blocking"""
+        self.clock.open(call.words[0], bool(call.words[1]))
+
+    def _record(self, call: _Call) -> None:
+        """words: event, stream"""
+        self.clock.record(call.words[0], call.words[1])
+
+    def _wait(self, call: _Call) -> None:
+        """words: stream, event"""
+        self.clock.wait(call.words[0], call.words[1])
+
+    def _elapsed(self, call: _Call) -> Reply:
+        """words: start, end. Answer: clocks between, two's complement."""
+        try:
+            return Reply(words=(self.clock.elapsed(call.words[0], call.words[1]) % 2**64,))
+        except KeyError:
+            return Reply(Status.INVALID_RESOURCE_HANDLE)
+
+    def _synchronize(self, call: _Call) -> Reply:
+        """words: stream, or all ones. By the time this is read, all launches are done."""
+        stream = call.words[0]
+        self.clock.synchronize(None if stream == ALL_STREAMS else stream)
+        return Reply()
+
+
+def defect(error: Exception) -> str:
+    """In words, an error that the backend did not raise on purpose."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"{type(error).__name__}: {error} ({where.filename}:{where.lineno}); "
+        "this is a defect of phasebit, please report it"
+    )
+
+
+def _images(blob: bytes) -> list[fatbin.Image]:
+    try:
+        return fatbin.images(blob)
+    except fatbin.FatBinaryError:
+        return []  # said when something of the module is used

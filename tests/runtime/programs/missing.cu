@@ -1,0 +1,12 @@
+// A call that the stand-in lacks.
+#include <cstdio>
+#include <cuda_runtime.h>
+
+int main() {
+    cudaArray_t array;
+    cudaChannelFormatDesc description = {32, 0, 0, 0, cudaChannelFormatKindFloat};
+    cudaError_t error = cudaMallocArray(&array, &description, 16, 16);
+    printf("%s\n", cudaGetErrorName(error));
+    printf("%s\n", cudaGetErrorName(cudaGetLastError()));
+    return error != cudaSuccess;
+}

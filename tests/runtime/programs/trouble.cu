@@ -1,0 +1,74 @@
+// Programs that end badly, by name.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cuda_runtime.h>
+#include <unistd.h>
+
+__global__ void endless() {
+    while (true)
+        ;
+}
+__global__ void until_flag(volatile int *p) {
+    while (p[0] == 0)
+        ;
+    p[1] = 42;
+}
+
+__device__ int first, second;
+
+int main(int, char **arguments) {
+    const char *what = arguments[1];
+    int *p;
+    cudaMalloc(&p, 64);
+    if (!strcmp(what, "touch"))
+        *p = 1;
+    if (!strcmp(what, "freed")) {
+        cudaMallocManaged(&p, 64);
+        *p = 1;
+        cudaFree(p);
+        *p = 2;
+    }
+    if (!strcmp(what, "segfault"))
+        *(volatile int *)8 = 1;
+    if (!strcmp(what, "abort"))
+        abort();
+    if (!strcmp(what, "status"))
+        return 7;
+    if (!strcmp(what, "endless") || !strcmp(what, "leave")) {
+        endless<<<1, 1>>>();
+        if (!strcmp(what, "leave"))
+            _exit(3);
+        cudaDeviceSynchronize();
+    }
+    if (!strcmp(what, "spin"))
+        for (;;)
+            usleep(1000);
+    if (!strcmp(what, "orphan") && !fork())
+        for (;;)
+            usleep(1000);
+    if (!strcmp(what, "symbols")) // one variable does not reach into another
+        for (size_t offset = 4; offset < 1 << 16; offset += 4)
+            if (cudaMemcpyToSymbol(first, &offset, 4, offset) != cudaErrorInvalidValue ||
+                cudaMemcpyToSymbol(second, &offset, 4, offset) != cudaErrorInvalidValue)
+                printf("offset %zu\n", offset);
+    if (!strcmp(what, "fork")) {
+        if (!fork()) {
+            printf("child: %s\n", cudaGetErrorName(cudaFree(p)));
+            fflush(stdout);
+            _exit(0);
+        }
+        usleep(300000);
+        printf("parent: %s\n", cudaGetErrorName(cudaFree(p)));
+    }
+    if (!strcmp(what, "flag")) { // the host answers a kernel that runs
+        int *flag;
+        cudaMallocHost(&flag, 8);
+        flag[0] = flag[1] = 0;
+        until_flag<<<1, 1>>>(flag);
+        printf("running: %s\n", cudaGetErrorName(cudaStreamQuery(0)));
+        *(volatile int *)flag = 1;
+        cudaDeviceSynchronize();
+        printf("answered %d\n", flag[1]);
+    }
+}

@@ -1,0 +1,130 @@
+"""Programs on the emulator, by the commands that a reader types. What they print is compared with
+what they printed on an H200 (`*.out`). None was written with the stand-in in mind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from .conftest import PROGRAMS
+
+pytest.importorskip("phasebit.emulator.launch")
+pytestmark = pytest.mark.nvcc
+
+WHOLE = PROGRAMS.parent / "whole"
+RECORDED = sorted([*PROGRAMS.glob("*.out"), *WHOLE.glob("*.out")])
+
+
+def phasebit(*words: object, limit: float = 120) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "phasebit", *map(str, words)],
+        capture_output=True, text=True, timeout=limit,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory, compiled):
+    """The program that a `.out` file belongs to, compiled by the command."""
+    folder = tmp_path_factory.mktemp("whole")
+
+    def build(recorded, *options):
+        program = folder / f"{recorded.stem}{abs(hash(options))}"
+        if not program.exists():
+            done = phasebit("nvcc", *options, recorded.with_suffix(".cu"), "-o", program)
+            assert done.returncode == 0, done.stderr
+        return program
+
+    return build
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
+def test_prints_what_it_printed_on_an_h200(recorded, built):
+    done = phasebit("run", "--fast", built(recorded))
+    assert done.stdout == recorded.read_text()
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("recorded", sorted(WHOLE.glob("*.out")), ids=lambda path: path.stem)
+def test_checked_run_finds_nothing(recorded, built):
+    done = phasebit("run", built(recorded))
+    assert done.stdout == recorded.read_text()
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_100a"])
+@pytest.mark.parametrize("name", ["histogram", "life"])
+def test_other_targets(name, target, built):
+    recorded = WHOLE / f"{name}.out"
+    if (name, target) == ("life", "sm_75"):
+        pytest.skip("__reduce_add_sync needs sm_80")
+    assert (
+        phasebit("run", "--fast", built(recorded, f"-arch={target}")).stdout == recorded.read_text()
+    )
+
+
+FAILURES = {
+    "out of bounds": (
+        "p[64 + threadIdx.x] = 1;",
+        "cudaErrorIllegalAddress",
+        "0 bytes after the end of cudaMalloc #1 (256 bytes)",
+    ),
+    "null": ("*(volatile int *)0 = 1;", "cudaErrorIllegalAddress", "0x0"),
+    "misaligned": (
+        "*(volatile int *)((char *)p + 2) = 1;",
+        "cudaErrorMisalignedAddress",
+        "not a multiple of 4",
+    ),
+    "trap": ('asm("trap;");', "cudaErrorLaunchFailure", "trap"),
+    "assertion": ("assert(p == nullptr);", "cudaErrorAssert", "Assertion `p == nullptr` failed"),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_failing_kernel_gives_a_gpus_error_and_the_finding(name, tmp_path, compiled):
+    statement, error, words = FAILURES[name]
+    source = tmp_path / "failing.cu"
+    source.write_text(
+        "#include <cassert>\n#include <cstdio>\n"
+        f"__global__ void failing(int *p) {{ {statement} }}\n"
+        "int main() {\n"
+        "    int *p;\n"
+        "    cudaMalloc(&p, 256);\n"
+        "    failing<<<1, 1>>>(p);\n"
+        '    printf("%s\\n", cudaGetErrorName(cudaGetLastError()));\n'
+        '    printf("%s\\n", cudaGetErrorName(cudaDeviceSynchronize()));\n'
+        "}\n"
+    )
+    program = tmp_path / "failing"
+    assert phasebit("nvcc", source, "-o", program).returncode == 0
+    done = phasebit("run", program)
+    assert done.stdout == f"cudaSuccess\n{error}\n"
+    assert words in done.stderr and "kernel failing" in done.stderr
+
+
+def test_status_and_arguments_pass_through(built):
+    program = built(PROGRAMS / "printing.out")
+    done = phasebit("run", program, "--fast", "-x")
+    assert done.returncode == 0 and done.stdout.endswith("after the wait\n")
+
+
+def test_what_cannot_run_is_refused_in_one_sentence(tmp_path):
+    done = phasebit("run", tmp_path / "absent")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("phasebit: no program") and done.stderr.count("\n") == 1
+
+
+def test_limit(compiled):
+    done = phasebit("run", "--limit", "1", compiled("trouble"), "endless", limit=20)
+    assert done.returncode == 124
+    assert "ended after 1 s, the time limit" in done.stderr
+
+
+def test_bad_options_of_nvcc():
+    done = phasebit("nvcc", "-arch=volta", "x.cu")
+    assert done.returncode == 2 and "write -arch=sm_90a" in done.stderr
+    done = phasebit("nvcc", "-gencode", "arch=compute_90,code=sm_90", "x.cu")
+    assert done.returncode == 2 and "-arch=sm_NN" in done.stderr
+    done = phasebit("nvcc", "-rdc=true", "x.cu")
+    assert done.returncode == 2 and "put the device code into one file" in done.stderr

@@ -1,0 +1,91 @@
+"""The C library: every name is there; the parts that need no program, tested in C."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+
+import pytest
+
+from phasebit.runtime import library
+
+from .conftest import PROGRAMS
+
+C_TESTS = PROGRAMS.parent / "c"
+
+
+@pytest.fixture(scope="module")
+def built():
+    try:
+        return library.build()
+    except library.BuildError as error:
+        pytest.skip(str(error))
+
+
+def test_every_name_of_the_list_is_exported_with_its_version(built):
+    handle = ctypes.CDLL(str(built / library.SONAME))
+    libc = ctypes.CDLL(None)
+    libc.dlvsym.restype = ctypes.c_void_p
+    libc.dlvsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
+    for name in library.exported():
+        found = libc.dlvsym(handle._handle, name.encode(), library.SONAME.encode())
+        assert found, name
+
+
+def test_every_name_is_defined_an_alias_or_lacking_and_only_one_of_them():
+    defined, aliases, lacking = library.defined(), library.aliases(), library.lacking()
+    everything = [*defined, *aliases, *lacking]
+    assert len(everything) == len(set(everything))
+    assert set(everything) == set(library.exported())
+
+
+def test_errors_have_names_and_texts(built):
+    handle = ctypes.CDLL(str(built / library.SONAME))
+    for function in (handle.cudaGetErrorName, handle.cudaGetErrorString):
+        function.restype = ctypes.c_char_p
+    assert handle.cudaGetErrorName(700) == b"cudaErrorIllegalAddress"
+    assert handle.cudaGetErrorString(2) == b"out of memory"
+    assert handle.cudaGetErrorString(-1) == b"unrecognized error code"
+
+
+def test_a_build_is_used_again(built):
+    library.build.cache_clear()
+    before = (built / library.SONAME).stat().st_mtime_ns
+    assert library.build() == built
+    assert (built / library.SONAME).stat().st_mtime_ns == before
+
+
+def test_no_compiler(monkeypatch):
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(library.shutil, "which", lambda name: None)
+    with pytest.raises(library.BuildError, match="install gcc"):
+        library.compiler()
+
+
+def test_compiler_that_fails(tmp_path, monkeypatch):
+    monkeypatch.setenv("PHASEBIT_CACHE", str(tmp_path))
+    monkeypatch.setenv("CC", "false")
+    library.build.cache_clear()
+    with pytest.raises(library.BuildError, match="does not compile with false"):
+        library.build()
+    library.build.cache_clear()
+    assert not list((tmp_path / "runtime").iterdir())
+
+
+@pytest.mark.parametrize("path", sorted(C_TESTS.glob("test_*.c")), ids=lambda path: path.stem)
+def test_in_c(path, built, tmp_path):
+    """Each C test is a program of its own, linked with the library's sources."""
+    from phasebit.runtime import protocol
+
+    (tmp_path / "protocol.h").write_text(protocol.header())
+    program = tmp_path / path.stem
+    command = [
+        *library.compiler(), "-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror",
+        "-fsanitize=undefined", "-fno-sanitize-recover",
+        f"-I{tmp_path}", f"-I{library.SOURCES}", path, *sorted(library.SOURCES.glob("*.c")),
+        "-pthread", "-o", program,
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run([program], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stdout + done.stderr
