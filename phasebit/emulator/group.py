@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phasebit.emulator import special
+from phasebit.emulator.errors import Fault
 from phasebit.emulator.layout import (
     GLOBAL_BASE,
     LOCAL_BASE,
@@ -223,17 +224,24 @@ class Group:
         if window == LOCAL_BASE >> WINDOW_SHIFT:
             return self.local_index
         if window == PARAM_BASE >> WINDOW_SHIFT:
-            return self._parameter_index
+            return self.param_index
         return self.global_index
 
-    def _parameter_index(
+    def param_index(
         self, base: Value, low: Value, span: int, shift: int, align: int, access: int
     ) -> Value:
-        offset = (base + low) & np.uint64(0xFFFFFFFF)
-        start = self.batch.machine.parameter_start
-        if isinstance(offset, np.ndarray):
-            return (offset.astype(I8) + start) >> shift
-        return np.int64((int(offset) + start) >> shift)
+        """Positions of addresses in the kernel's parameters."""
+        machine = self.batch.machine
+        size = machine.program.layout.parameter_size
+        offset = self.spread((base + low).astype(np.uint64) & np.uint64(0xFFFFFFFF)).astype(I8)
+        wrong = (offset + span > size) | (offset % align != 0)
+        if wrong.any():
+            where = f"; {machine.checker.findings.place(access)}" if machine.checker else ""
+            raise Fault(
+                f"invalid parameter access by {self.batch.describe(self.lanes[wrong][:1])}: "
+                f"{span} bytes at {offset[wrong][0]} of {size}{where}"
+            )
+        return (offset + machine.parameter_start) >> shift
 
     def index(self, address: Value, space: str, size: int, shift: int, access: int = -1) -> Value:
         """Positions for an instruction that is not ``ld`` or ``st``: an atomic, a barrier."""

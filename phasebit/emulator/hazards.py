@@ -239,6 +239,9 @@ class Checker:
     def pass_warp(self, g: Group) -> None:
         self.races.warp_barrier(g)
 
+    def shuffle(self, g: Group) -> None:
+        self.races.shuffle(g)
+
     def fence(self, g: Group) -> None:
         """Strong accesses are taken to synchronise by themselves, so a fence adds nothing."""
 

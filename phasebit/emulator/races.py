@@ -63,6 +63,8 @@ class SharedShadow:
         self.clock = np.zeros((batch.lanes, agents), I4)
         """Columns past ``team`` belong to the asynchronous copies of each thread."""
         self.floor = np.zeros(batch.count, np.int64)
+        self.news = np.zeros(batch.lanes, bool)
+        """Threads that have acquired something since their warp last shuffled."""
 
     def threads(self, lanes: Array) -> Array:
         """The columns of these threads."""
@@ -196,9 +198,11 @@ class Races:
                 return
 
     def _uninitialised(self, g: Group, x: Array, times: Array, access: int) -> None:
-        bad = times == 0
-        lanes = np.broadcast_to(g.lanes, x.shape)[bad]
         s = self.shadows[g.batch]
+        bad = (times == 0) & ((x << self.shift) % s.batch.shared_stride < self.machine.reserved)
+        if not bad.any():  # what the system keeps for itself, it has also initialised
+            return
+        lanes = np.broadcast_to(g.lanes, x.shape)[bad]
         where = self._shared_name(s, int(x[bad][0]))
         self.findings.report(
             "uninitialised",
@@ -278,6 +282,23 @@ class Races:
         known[number, s.threads(g.lanes)] = self.machine.now
         s.clock[g.lanes] = np.maximum(s.clock[g.lanes], known[number])
         self.machine.now += 1
+
+    def shuffle(self, g: Group) -> None:
+        """What a lane has acquired from other warps, the lanes it tells may rely on.
+
+        A shuffle is no barrier: it orders nothing that the warp's own lanes did.
+        """
+        s = self.shadows[g.batch]
+        if not s.news[g.lanes].any():
+            return
+        warps = g.batch.warp_of[g.lanes]
+        for warp in np.unique(warps[s.news[g.lanes]]):
+            lanes = g.lanes[warps == warp]
+            known = s.clock[lanes].max(axis=0)
+            own = s.threads(np.flatnonzero(g.batch.warp_of == warp))
+            known[own] = 0
+            s.clock[lanes] = np.maximum(s.clock[lanes], known)
+            s.news[lanes] = False
 
     # -- asynchronous copies --------------------------------------------------
 
@@ -429,6 +450,7 @@ class Races:
                 news[threads] = message.version
                 if block in message.clocks:
                     s.clock[mine] = np.maximum(s.clock[mine], message.clocks[block])
+                    s.news[mine] = True
                 table = self.cross.setdefault(block, {})
                 for other, time in message.blocks.items():
                     if other != block and time > table.get(other, 0):

@@ -275,7 +275,7 @@ def select(instruction: Instruction) -> Selected:
         rest = [w for w in words if w not in entry.needs]
         if not all(_accepted(w, entry) for w in rest):
             continue
-        if not _types_match(types, entry.types) or not _count_fits(instruction, entry):
+        if not _types_match(types, entry) or not _count_fits(instruction, entry):
             continue
         if best is None or len(entry.needs) > len(best.needs):
             best = entry
@@ -310,12 +310,17 @@ def _count_fits(instruction: Instruction, entry: Entry) -> bool:
     return len(entry.arguments) - entry.optional <= count <= len(entry.arguments)
 
 
-def _types_match(types: tuple[str, ...], allowed: tuple[frozenset[str] | None, ...]) -> bool:
-    if allowed and len(types) < len(allowed):
+def _types_match(types: tuple[str, ...], entry: Entry) -> bool:
+    """Whether the entry takes these types: one too many makes another instruction."""
+    if len(types) > max(1, len(entry.types)) and "types" not in entry.parameters:
         return False
-    if not allowed:
-        return True
-    return all(a is None or t in a for t, a in zip(types, allowed, strict=False))
+    return len(types) >= len(entry.types) and all(
+        a is None or t in a for t, a in zip(types, entry.types, strict=False)
+    )
+
+
+NEWER = ("cp.async.bulk", "wgmma", "tcgen05")
+"""What libraries use from sm_90 on, where older targets have another way."""
 
 
 def unknown(instruction: Instruction) -> PtxError:
@@ -327,6 +332,8 @@ def unknown(instruction: Instruction) -> PtxError:
         hint = f"it knows {instruction.mnemonic} as {names}, with other types or modifiers"
     else:
         hint = "run `python -m phasebit ptx` for the list of those it knows"
+    if instruction.opcode.startswith(NEWER):
+        hint += "; compiled with -arch=sm_80, libraries do without it"
     source = str(instruction.location.own) if instruction.location else None
     return PtxError(f"the emulator does not know {opcode!r}; {hint}", instruction.line, source)
 

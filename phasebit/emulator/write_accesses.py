@@ -35,7 +35,7 @@ class AccessWriter(ValueWriter):
     # -- loads and stores -----------------------------------------------------
 
     def access(self, instruction: Instruction, chosen: Selected) -> tuple[Any, ...]:
-        """What an access shares with others: base, version of the base, space, width."""
+        """What an access shares with others (base, its version and alignment, space, width); offset."""
         load = chosen.entry.mnemonic != "st"
         address = instruction.operands[1 if load else 0]
         if not isinstance(address, Address):
@@ -44,14 +44,18 @@ class AccessWriter(ValueWriter):
             )
         space = chosen.options.get("space", "generic")
         base = address.base
+        size = SIZE[chosen.types[0]] * self.vector_length(instruction)
+        aligned = (size, address.offset % size)  # one check of alignment holds for all of these
         if isinstance(base, Symbol):
             space, where = self.program.layout.place(base, self.function, instruction, space)
-            return ("symbol", where, 0, space, SIZE[chosen.types[0]], address.offset)
+            return ("symbol", where, aligned, space, SIZE[chosen.types[0]], address.offset)
         if isinstance(base, Immediate):
             where = int(base.value)
-            return ("symbol", where, 0, space, SIZE[chosen.types[0]], address.offset)
+            return ("symbol", where, aligned, space, SIZE[chosen.types[0]], address.offset)
         assert isinstance(base, Register)
-        version = self.versions[base.index]
+        if space == "param" and not self.function.is_entry:
+            space = "local"  # a function's parameters lie in its stack frame
+        version = (self.versions[base.index], *aligned)
         return ("register", base.index, version, space, SIZE[chosen.types[0]], address.offset)
 
     @staticmethod
@@ -84,16 +88,7 @@ class AccessWriter(ValueWriter):
         what, base, _, space, width = key
         span = self.spans[key]
         shift = width.bit_length() - 1
-        if offset % width != span.low % width:  # a misaligned constant offset: an index of its own
-            key = (*key, offset)
-            span = self.spans.setdefault(
-                key, Span(offset, offset + width * self.vector_length(instruction), width)
-            )
         if key not in self.indices:
-            if space == "param":
-                raise PtxError(
-                    f"a parameter cannot be indexed here: {instruction.text}", instruction.line
-                )
             if what == "register":
                 register = self.function.registers[base]
                 form: Form = np.dtype(f"u{SIZE[register.type]}")

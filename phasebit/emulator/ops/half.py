@@ -13,6 +13,7 @@ import numpy as np
 
 from phasebit.emulator import numerics
 from phasebit.emulator.numerics import bf16_to_f32, where
+from phasebit.emulator.ops import floating
 from phasebit.emulator.ops.compare import BOOLEAN, COMPARE, compare
 from phasebit.emulator.table import FTZ, ROUNDING, SAT, value
 from phasebit.emulator.types import Value
@@ -223,3 +224,37 @@ def set_x2(
         high, np.uint32(one << 16), np.uint32(0)
     )
     return bits.view(np.int32) if kind == "s32" else bits
+
+
+# -- a short operand in an f32 sum (PTX ISA 9.7.5) ------------------------------
+
+SHORT = frozenset({"f16", "bf16"})
+MIXED = [ROUNDING, SAT]
+
+
+def _f32(bits: Value, kind: str) -> Value:
+    return decode(bits.view(np.uint16), kind).astype(np.float32)
+
+
+@value("add", "y x -> x", {"f32"}, SHORT, section="9.7.5.1", options=MIXED)
+def mixed_add(
+    a: Value, c: Value, *, source: str, rounding: str = "rn", sat: bool = False
+) -> Value:
+    """add.f32.{f16,bf16}: a + c, where a is short and c is f32."""
+    return floating.add(_f32(a, source), c, rounding=rounding, sat=sat)
+
+
+@value("sub", "y x -> x", {"f32"}, SHORT, section="9.7.5.2", options=MIXED)
+def mixed_sub(
+    a: Value, c: Value, *, source: str, rounding: str = "rn", sat: bool = False
+) -> Value:
+    """sub.f32.{f16,bf16}: a - c, where a is short and c is f32."""
+    return floating.sub(_f32(a, source), c, rounding=rounding, sat=sat)
+
+
+@value("fma", "y y x -> x", {"f32"}, SHORT, section="9.7.5.3", options=MIXED)
+def mixed_fma(
+    a: Value, b: Value, c: Value, *, source: str, rounding: str = "rn", sat: bool = False
+) -> Value:
+    """fma.f32.{f16,bf16}: a * b + c rounded once, where a and b are short and c is f32."""
+    return floating.fma(_f32(a, source), _f32(b, source), c, rounding=rounding, sat=sat)

@@ -62,6 +62,8 @@ def shfl(
     g: Group, a: Value, b: Value, c: Value, membermask: Value, *, mode: str
 ) -> tuple[Value, Value]:
     """shfl.sync: the value of another lane; the predicate says whether that lane was in range."""
+    if g.batch.machine.checker:
+        g.batch.machine.checker.shuffle(g)
     t = Table(g)
     lane = t.column.astype(np.int64)
     b = g.spread(b).astype(np.int64) & 31

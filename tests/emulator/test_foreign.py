@@ -1,0 +1,159 @@
+"""What programs from elsewhere use, and the book's kernels do not: each once, small."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from phasebit.emulator.errors import Fault, PtxError
+from phasebit.emulator.launch import Module, Run
+
+REGISTERS = (
+    ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<19>; .reg .b64 %rd<9>; .reg .f32 %f<9>;"
+)
+
+
+def launch(
+    body: str, out: Any, threads: int = 32, parameters: str = "", more: Any = (), shared: int = 0
+) -> Run:
+    """Run a kernel whose ``%rd1`` is the output array and ``%r1`` the thread's number."""
+    ptx = f"""
+.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out{parameters})
+{{
+    {REGISTERS}
+    .shared .align 16 .b8 box[4096];
+    ld.param.u64 %rd1, [out]; cvta.to.global.u64 %rd1, %rd1; mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd1, %rd2;
+    {body}
+    ret;
+}}
+"""
+    return Module(ptx)["k"].launch(1, threads, [out, *more], shared=shared)
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("add.rn.f32.{} %f3, %h1, %f2;", lambda a, b, c: a + c),
+        ("sub.rn.f32.{} %f3, %h1, %f2;", lambda a, b, c: a - c),
+        ("fma.rn.f32.{} %f3, %h1, %h2, %f2;", lambda a, b, c: a * b + c),
+        ("add.rz.sat.f32.{} %f3, %h1, %f2;", lambda a, b, c: min(max(a + c, 0), 1)),
+    ],
+)
+def test_a_short_operand_in_an_f32_sum(kind: str, text: str, wanted: Any) -> None:
+    """Triton writes these for sm_100 (PTX ISA 9.7.5)."""
+    bits = {"f16": (0x3E00, 0xC100), "bf16": (0x3FC0, 0xC020)}[kind]  # 1.5 and -2.5
+    out = np.zeros(32, np.float32)
+    launch(
+        f"mov.b16 %h1, {bits[0]}; mov.b16 %h2, {bits[1]}; mov.f32 %f2, 0f40E80000;"
+        f"{text.format(kind)} st.global.f32 [%rd2], %f3;",
+        out,
+    )
+    assert (out == wanted(1.5, -2.5, 7.25)).all()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mul.rn.f32.bf16 %f3, %h1, %f2;",
+        "add.s32.u32 %r2, %r1, %r1;",
+        "ld.global.b32.f32 %f3, [%rd2];",
+        "shl.b32.b32.b32 %r2, %r1, %r1;",
+    ],
+)
+def test_a_type_too_many_is_an_error_and_never_ignored(text: str) -> None:
+    with pytest.raises(PtxError, match=r"PTX line \d+: the emulator does not know"):
+        launch(text, np.zeros(32, np.float32))
+
+
+def test_scalars_and_vectors_of_one_base_have_alignments_of_their_own() -> None:
+    """A word at 4 and a pair at 8 of one base: both are aligned (CUB's scans do this)."""
+    out = np.zeros(64, np.uint32)
+    run = launch(
+        "st.shared.u32 [box+4], 7; st.shared.v2.u32 [box+8], {8, 9}; mov.u32 %r9, box;"
+        "ld.shared.u32 %r2, [%r9+4]; ld.shared.v2.u32 {%r3, %r4}, [%r9+8];"
+        "add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, %r4; st.global.u32 [%rd2], %r2;",
+        out,
+        threads=1,
+    )
+    assert out[0] == 24 and not run.hazards
+
+
+@pytest.mark.parametrize("place", [4, 12])
+def test_a_misaligned_vector_beside_an_aligned_one_is_found(place: int) -> None:
+    with pytest.raises(Fault, match="misaligned: not a multiple of 8"):
+        launch(
+            f"mov.u32 %r9, box; st.shared.v2.u32 [%r9], {{8, 9}};"
+            f"st.shared.v2.u32 [%r9+{place}], {{8, 9}};",
+            np.zeros(1, np.uint32),
+            threads=1,
+        )
+
+
+def test_a_parameter_by_a_computed_address() -> None:
+    """``s.x[threadIdx.x]`` for a struct passed by value."""
+    out = np.zeros(4, np.uint32)
+    table = np.arange(5, 9, dtype=np.uint32).tobytes()
+    body = "mov.b64 %rd3, table; mul.wide.u32 %rd4, %r1, 4; add.s64 %rd3, %rd3, %rd4;"
+    body += "ld.param.u32 %r2, [%rd3{}]; st.global.u32 [%rd2], %r2;"
+    table_parameter = ", .param .align 8 .b8 table[16]"
+    launch(body.format(""), out, 4, table_parameter, [table])
+    assert out.tolist() == [5, 6, 7, 8]
+    with pytest.raises(Fault, match="invalid parameter access by thread 3"):
+        launch(body.format("+4"), out, 4, table_parameter, [table])
+    with pytest.raises(Fault, match="invalid parameter access by thread 0"):
+        launch(body.format("+2"), out, 4, table_parameter, [table])
+
+
+RELAY = """
+    mov.u32 %r9, box; and.b32 %r2, %r1, 31; shr.u32 %r3, %r1, 5;
+    setp.ne.u32 %p1, %r1, 0; @%p1 bra NOINIT; st.shared.u32 [%r9], 0;
+NOINIT: bar.sync 0;
+    setp.ne.u32 %p2, %r3, 0; @%p2 bra READER;
+    st.shared.u32 [%r9+16], 42;
+    bar.warp.sync -1;
+    setp.ne.u32 %p3, %r2, 0; @%p3 ret;
+    atom.release.cta.shared.or.b32 %r4, [%r9], 1; ret;
+READER:
+    mov.u32 %r5, 0; setp.ne.u32 %p3, %r2, 0; @%p3 bra TOLD;
+SPIN: ld.acquire.cta.shared.u32 %r5, [%r9]; setp.eq.u32 %p4, %r5, 0; @%p4 bra SPIN;
+TOLD: {tell}
+    ld.shared.u32 %r6, [%r9+16]; st.global.u32 [%rd2], %r6;
+"""
+
+
+def test_a_shuffle_passes_on_what_a_lane_has_acquired() -> None:
+    """Cooperative groups of several warps wait in one lane and shuffle the news."""
+    out = np.zeros(64, np.uint32)
+    told = RELAY.format(tell="shfl.sync.idx.b32 %r7|%p5, %r5, 0, 31, -1;")
+    assert not launch(told, out, 64).hazards
+    assert (out[32:] == 42).all()
+    untold = launch(RELAY.format(tell=""), out, 64).hazards
+    assert any(hazard.kind == "race" for hazard in untold)
+
+
+def test_a_shuffle_orders_nothing_inside_its_warp() -> None:
+    out = np.zeros(32, np.uint32)
+    run = launch(
+        "mul.lo.u32 %r3, %r1, 4; mov.u32 %r9, box; add.u32 %r9, %r9, %r3;"
+        "st.shared.u32 [%r9], %r1; shfl.sync.idx.b32 %r7|%p5, %r1, 0, 31, -1;"
+        "xor.b32 %r3, %r3, 4; mov.u32 %r9, box; add.u32 %r9, %r9, %r3;"
+        "ld.shared.u32 %r2, [%r9]; st.global.u32 [%rd2], %r2;",
+        out,
+    )
+    assert [hazard.kind for hazard in run.hazards] == ["race"]
+
+
+def test_the_systems_shared_memory_is_initialised() -> None:
+    """Cooperative groups keep their barriers there and never write them first."""
+    out = np.zeros(32, np.uint32)
+    text = "mov.u32 %r9, {}; atom.shared.or.b32 %r2, [%r9], 1; st.global.u32 [%rd2], %r2;"
+    assert not launch(text.format("%reserved_smem_offset_1"), out, 1).hazards
+    (hazard,) = launch(text.format("box"), out, 1).hazards
+    assert hazard.kind == "uninitialised"
