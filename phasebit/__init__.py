@@ -18,6 +18,10 @@ _HOME: dict[str, str] = {
     "Span": "phasebit.timeline",
     "Mark": "phasebit.timeline",
     "Picture": "phasebit.draw",
+    "Mbarrier": "phasebit.mbarrier",
+    "Ring": "phasebit.pipeline.ring",
+    "explore": "phasebit.pipeline.explore",
+    "walk": "phasebit.pipeline.interleaving",
 }
 """Public name -> the module that defines it."""
 

@@ -8,6 +8,7 @@ import platform
 import re
 import shutil
 import sys
+import tomllib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -105,17 +106,15 @@ def examine() -> Diagnosis:
 
 
 def _describe(gpu: machine.Gpu | None) -> str:
-    return f"{gpu.name}, compute capability {gpu.target[3:]}, tier {gpu.tier}" if gpu else ""
+    if gpu is None:
+        return ""
+    major, minor = gpu.capability
+    return f"{gpu.name}, compute capability {major}.{minor}, tier {gpu.tier}"
 
 
 def _packages() -> Iterable[Finding]:
-    """The packages that the distribution ``phasebit`` asks for, those of its notebooks too."""
-    try:
-        requirements = importlib.metadata.requires("phasebit") or []
-    except importlib.metadata.PackageNotFoundError:
-        yield Finding("phasebit", "", "install it: pip install '.[notebook]'", needed=True)
-        return
-    for requirement in requirements:
+    """The packages that ``phasebit`` and its notebooks ask for."""
+    for requirement in _requirements():
         match = re.match(r"[\w.-]+", requirement)
         name = match[0] if match else requirement
         try:
@@ -124,6 +123,15 @@ def _packages() -> Iterable[Finding]:
             found = ""
         wanted = requirement.partition(";")[0].strip()
         yield Finding(name, found, f"install it: pip install '{wanted}'", needed=True)
+
+
+def _requirements() -> list[str]:
+    """From the checkout, if this is one, else from the installed package."""
+    checkout = files.kernels().parent / "pyproject.toml"
+    if checkout.is_file():
+        project = tomllib.loads(checkout.read_text(encoding="utf-8"))["project"]
+        return [*project["dependencies"], *project["optional-dependencies"]["notebook"]]
+    return importlib.metadata.requires("phasebit") or []
 
 
 def _abilities(gpu: machine.Gpu | None, target: str | None) -> Iterable[Ability]:

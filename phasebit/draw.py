@@ -199,7 +199,7 @@ def spread(
     """
     from statistics import median, quantiles
 
-    figure, axes = _figure(6.2, 0.7 + 0.55 * len(times))
+    figure, axes = _figure(6.2, 0.7 + 0.65 * len(times))
     lines = []
     for row, (name, values) in enumerate(times.items()):
         if len(values) < 2:
@@ -208,12 +208,13 @@ def spread(
         low, middle, high = quantiles(numbers, n=4)
         # Dots one above the other in order of measurement, so that a drift would show.
         heights = [row + 0.28 - 0.56 * i / (len(numbers) - 1) for i in range(len(numbers))]
+        every = -(-len(numbers) // 120)  # enough dots to see the spread, few enough to load
         axes.plot(
-            numbers[:: max(1, len(numbers) // 250)], heights[:: max(1, len(numbers) // 250)],
+            numbers[::every], heights[::every],
             linestyle="none", marker=".", markersize=3, color=COLOURS["blue"],
         )
         axes.annotate(
-            f"{middle:.1f}", (high, row), (7, 0), textcoords="offset points", va="center",
+            f"{middle:.1f}", (middle, row), (0, 15), textcoords="offset points", ha="center",
             color=_TEXT, fontsize=9.5,
         )
         line = f"{name}: {times_are} {middle:.1f} (median), middle half {low:.1f} to {high:.1f}"
@@ -226,7 +227,7 @@ def spread(
             line += f"; {apart_are} {median(others):.1f} (median)"
         lines.append(line)
     axes.set_xlim(left=0)
-    axes.set_ylim(len(times) - 0.5, -0.5)
+    axes.set_ylim(len(times) - 0.6, -0.7)
     axes.set_yticks(range(len(times)), list(times))
     axes.tick_params(axis="y", length=0, labelcolor=_TEXT)
     axes.grid(axis="x", color=_FAINT, linewidth=0.7)

@@ -20,8 +20,9 @@ as long as nobody is more than one phase late (see :meth:`Mbarrier.in_reach`).
 
 The class executes the operations; it never blocks. ``mbarrier.try_wait`` is
 ``test_wait`` plus a scheduler that may suspend the thread for a while, so it
-has no method of its own. Memory ordering (``.release``, ``.acquire``,
-``.relaxed`` and their scopes) is likewise the caller's business.
+has no method of its own. Where the object lies and who may use it from afar
+(9.7.13.15.1, 9.7.13.15.8), and memory ordering (``.release``, ``.acquire``,
+``.relaxed`` and their scopes) are likewise the caller's business.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path
 
 from phasebit import files, machine, process, toolchain
@@ -54,12 +55,18 @@ class Row:
 
     kernel: str  # file name without .cu, or "cuBLAS"
     cold_us: tuple[float, ...]  # first launch of a process, one for each process
+    flushed_us: tuple[float, ...]  # launches after a flush of the caches
     warm_us: tuple[float, ...]  # launches back to back, after warm-up
 
     @property
     def cold(self) -> float:
         """Median of the cold launches, in µs."""
         return statistics.median(self.cold_us)
+
+    @property
+    def flushed(self) -> float:
+        """Median of the launches after a flush, in µs."""
+        return statistics.median(self.flushed_us)
 
     @property
     def warm(self) -> float:
@@ -111,7 +118,7 @@ def parse(text: str) -> Record:
     data = json.loads(text)
     try:
         data["rows"] = tuple(
-            Row(row.pop("kernel"), tuple(row.pop("cold_us")), tuple(row.pop("warm_us")), **row)
+            Row(row.pop("kernel"), **{field: tuple(times) for field, times in row.items()})
             for row in data["rows"]
         )
         data["shape"] = tuple(data["shape"])
@@ -121,7 +128,8 @@ def parse(text: str) -> Record:
     if len(record.shape) != 3 or not record.rows:
         raise ValueError(f"record {record.benchmark}: give shape M, N, K and at least one row")
     for row in record.rows:
-        if len(row.warm_us) < 2 or min(*row.warm_us, *row.cold_us) <= 0:
+        times = (*row.cold_us, *row.flushed_us, *row.warm_us)
+        if len(row.warm_us) < 2 or not row.flushed_us or min(times) <= 0:
             raise ValueError(f"record {record.benchmark}, {row.kernel}: times must be positive")
     datetime.date.fromisoformat(record.date)
     return record
@@ -164,22 +172,59 @@ def recorded_on() -> str:
     return max(records, key=lambda record: record.date).source
 
 
-def table(record: Record, names: dict[str, str] | None = None) -> str:
-    """A record as a Markdown table, the vendor's library first."""
-    lines = [
-        "| kernel | cold, µs | warm, µs | middle half | TFLOP/s | of cuBLAS |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a heading, shown by a notebook as a table and printed as text."""
+
+    heading: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    source: str  # where the numbers come from
+
+    def __str__(self) -> str:
+        wide = [max(map(len, column)) for column in zip(self.heading, *self.rows, strict=True)]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if column else cell.ljust(width)
+                for column, (cell, width) in enumerate(zip(row, wide, strict=True))
+            )
+            for row in (self.heading, *self.rows)
+        ]
+        return "\n".join([*lines, self.source])
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        def line(tag: str, cells: tuple[str, ...]) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        head, body = line("th", self.heading), "\n".join(line("td", row) for row in self.rows)
+        caption = f"<caption>{escape(self.source)}</caption>"
+        html = (
+            f'<table class="table">{caption}\n<thead>{head}</thead>\n<tbody>{body}</tbody></table>'
+        )
+        return {"text/html": html, "text/plain": str(self)}
+
+
+def table(record: Record, names: dict[str, str] | None = None) -> Table:
+    """A record as a table, the vendor's library first; ``names`` are those of the kernels."""
+    rows = []
     for row in sorted(record.rows, key=lambda row: row.kernel != VENDOR):
         low, high = row.middle_half
-        share = record[VENDOR].warm / row.warm
-        cold = f"{row.cold:.0f}" if row.cold_us else "–"
-        lines.append(
-            f"| {(names or {}).get(row.kernel, row.kernel)} | {cold} | {row.warm:.1f} "
-            f"| {low:.1f}–{high:.1f} | {record.rate(row.kernel):.3f} | {share:.2f} |"
+        rows.append(
+            (
+                (names or {}).get(row.kernel, row.kernel),
+                f"{row.cold:.0f}" if row.cold_us else "–",
+                f"{row.flushed:.1f}",
+                f"{row.warm:.1f}",
+                f"{low:.1f}–{high:.1f}",
+                f"{record.rate(row.kernel):.3f}",
+                f"{record[VENDOR].warm / row.warm:.2f}",
+            )
         )
-    lines.append(f"\n*{record.source}, driver {record.driver}, CUDA {record.cuda}.*")
-    return "\n".join(lines)
+    times = ("first launch, µs", "caches flushed, µs", "warm, µs", "middle half")
+    return Table(
+        ("kernel", *times, "TFLOP/s", "of cuBLAS"),
+        tuple(rows),
+        f"{record.source}, driver {record.driver}, CUDA {record.cuda}",
+    )
 
 
 # Measuring
@@ -210,13 +255,22 @@ def record(chapter: int, say: Callable[[str], None] = print) -> Path:
     rows = [
         Row(
             kernel,
-            tuple(time for lap in laps[kernel] for time in lap["cold_us"]),
-            tuple(time for lap in laps[kernel] for time in lap["warm_us"]),
+            *(
+                tuple(time for lap in laps[kernel] for time in lap[kind])
+                for kind in ("cold_us", "flushed_us", "warm_us")
+            ),
         )
         for kernel in kernels
     ]
     every = [lap for kernel in kernels for lap in laps[kernel]]
-    rows.append(Row(VENDOR, (), tuple(time for lap in every for time in lap["cublas_us"])))
+    rows.append(
+        Row(
+            VENDOR,
+            (),  # its first call loads a library of many kernels: no comparison
+            tuple(time for lap in every for time in lap["cublas_flushed_us"]),
+            tuple(time for lap in every for time in lap["cublas_us"]),
+        )
+    )
     m, n, k = every[0]["shape"]
     build = builds[kernels[0]]
     return save(
@@ -229,8 +283,9 @@ def record(chapter: int, say: Callable[[str], None] = print) -> Path:
             date=datetime.date.today().isoformat(),
             shape=(int(m), int(n), int(k)),
             protocol={
-                "clock": "CUDA events, one between each two launches",
+                "clock": "CUDA events before and after each launch, launches queued",
                 "cold": f"the first launch of a process, {_LAPS} processes",
+                "flushed": "20 launches a process, each after 256 MiB of other memory is read",
                 "warm": f"{_LAUNCHES} launches a process, after 50 that do not count",
                 "order": "kernels alternate by process; within it, 50 launches of the kernel "
                 "and 50 of cuBLAS by turns",

@@ -124,7 +124,8 @@ def failure(run: replay.Run) -> ProgramError | None:
 def verdict(source: str, timeout: float = DEFAULT_SECONDS) -> str:
     """Compile a program, run it or replay its record, and say in one line how it ended.
 
-    The first line that it printed without ``⏱``, if it ended well, else the cause of failure.
+    The first line that it printed without ``⏱``, if it ended well, else the cause of failure;
+    "compiled, not run" where it can neither run nor be replayed.
     Prints one ``⏱`` line, which says where the program ran. Raises
     :class:`toolchain.CompileError`.
     """

@@ -39,29 +39,37 @@ class Run:
 
 
 def normal_form(source: str) -> str:
-    """A source without comments, and with one space or line end for each stretch of spacing.
+    """A source without comments, and with one space for each stretch of spacing.
+
+    A line end counts before and after a directive (``#include …``) and is a space elsewhere.
 
     >>> normal_form("int  x;  // a count")
-    'int x; '
+    'int x;'
     """
-    pieces: list[str] = []
+    lines = [""]
     for match in _TOKENS.finditer(source):
         text = match[0]
         if text.startswith(("//", "/*")):
             text = " "
-        elif text.isspace():
-            text = "\n" if "\n" in text else " "  # a line end closes a directive
-        if not (text.isspace() and pieces and pieces[-1].isspace()):
-            pieces.append(text)
+        if not text.isspace():
+            lines[-1] += text
         elif "\n" in text:
-            pieces[-1] = "\n"
-    return "".join(pieces)
+            lines.append("")
+        elif not lines[-1].endswith(" "):
+            lines[-1] += " "
+    pieces: list[str] = []
+    after_directive = False
+    for line in filter(None, map(str.strip, lines)):
+        directive = line.startswith("#")
+        pieces += ["\n" if directive or after_directive else " ", line]
+        after_directive = directive
+    return "".join(pieces[1:])
 
 
 def key(source: str, options: Sequence[str] = (), args: Sequence[str] = ()) -> str:
     """The name under which a run of this program is recorded."""
     headers = {name: normal_form(text) for name, text in toolchain.headers(source).items()}
-    facts = [normal_form(source).strip(), headers, list(options), list(args)]
+    facts = [normal_form(source), headers, list(options), list(args)]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -266,7 +266,7 @@ def _boxes(style: Style, boxes: list[tuple[float, float, float, float, str]]) ->
     )
     if style.texture == "solid":
         out = [f'<path d="{edges}" style="fill:{hue}"/>']
-        ink = "#fff"
+        ink = "var(--pb-on-solid, #fff)"
     else:
         solid = {"tint": ".18", "hatch": ".22", "cross": "0"}[style.texture]
         dash = ";stroke-dasharray:2 2" if style.texture == "cross" else ""
@@ -334,13 +334,15 @@ def _whole(t: Timeline) -> bool:
     return all(float(time).is_integer() for time in times)
 
 
-def _text(t: Timeline, width: int = 80, most: int = 640) -> str:
-    """One character a unit, wrapped after ``width``; beyond ``most`` units, scaled to fit."""
+def _text(t: Timeline, width: int = 90, most: int = 720) -> str:
+    """One character a unit, in blocks of at most ``width``; beyond ``most`` units, scaled."""
     start, end = math.floor(t.start), math.ceil(t.end)
     length = end - start
     exact = _whole(t) and length <= most
     unit = 1.0 if exact else max(t.end - t.start, 1e-9) / width
     columns = length if exact else width
+    blocks = max(1, math.ceil(columns / width))
+    width = 5 * max(1, math.ceil(columns / blocks / 5))  # blocks of the same width
     styles = t.styles
     lines = {row: [" "] * columns for row in t.rows}
     for span in sorted(t.spans, key=lambda s: styles[s.kind].texture != "line"):
@@ -370,7 +372,7 @@ def _text(t: Timeline, width: int = 80, most: int = 640) -> str:
         counts = ", ".join(
             f"{t.legend.get(kind, kind)} {sum(s.kind == kind for s in t.spans)}" for kind in styles
         )
-        out.append(f"(one column is {number(unit)} {t.unit}; spans: {counts})")
+        out.append(f"(one column = {number(unit)} {t.unit}; spans: {counts})")
     return "\n".join(out)
 
 

@@ -28,7 +28,7 @@ DEFAULT_TARGET = "sm_90a"
 BUILD_SECONDS = 300.0
 _QUERY_SECONDS = 60.0
 _OPTIONS = (
-    *("-std=c++17", "-O3", "-Xptxas", "-v"),
+    *("-std=c++17", "-Xptxas", "-v"),
     *("-g", "-lineinfo"),  # lines of the source, in host and in GPU code
     "-Wno-deprecated-gpu-targets",
 )
@@ -113,7 +113,7 @@ class Build:
     program: Path
     target: str
     nvcc: str  # version
-    resources: tuple[Resources, ...]  # one for each kernel
+    resources: tuple[Resources, ...]  # one for each kernel of the source
     warnings: str
     cached: bool
 
@@ -230,7 +230,7 @@ def _compile(
         log = done.stdout + done.stderr
         if done.stopped:
             raise CompileError(
-                f"nvcc was stopped after {timeout:.0f} s without finishing {name}", name, None, log
+                f"nvcc was stopped after {timeout:g} s without finishing {name}", name, None, log
             )
         if not done.ok:
             raise explain(log, name)
@@ -326,14 +326,14 @@ def _is_report(line: str) -> bool:
 
 
 def parse_resources(log: str) -> tuple[Resources, ...]:
-    """Read the output of ``ptxas -v``: one entry for each kernel, in order."""
+    """Read the output of ``ptxas -v``: one entry for each kernel but the harness's, in order."""
     found = []
     for block in re.split(r"^(?=ptxas info\s*: Compiling entry)", log, flags=re.MULTILINE)[1:]:
         symbol = re.search(r"entry function '([^']+)'", block)
         frame = re.search(r"(\d+) bytes stack frame, (\d+) .*? stores, (\d+) .*? loads", block)
         used = re.search(r"Used (\d+) registers", block)
         shared = re.search(r"(\d+) bytes smem", block)
-        if symbol and used:
+        if symbol and used and not demangle(symbol[1]).startswith("harness::"):
             stack, stores, loads = map(int, frame.groups()) if frame else (0, 0, 0)
             smem = int(shared[1]) if shared else 0
             found.append(Resources(demangle(symbol[1]), int(used[1]), smem, stack, stores, loads))

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from phasebit.draw import curves, heatmap
+from phasebit.draw import Arrow, Node, curves, diagram, heatmap
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 
@@ -108,3 +108,36 @@ def test_one_value_everywhere_is_drawn() -> None:
 def test_what_cannot_be_drawn_is_refused(make, sentence) -> None:
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+def a_diagram(**change):
+    given = {
+        "nodes": {"a": Node("empty", 0, 0), "b": Node("full & seen", 160, 60, "blue")},
+        "arrows": [Arrow("a", "b", "fill"), Arrow("b", "a", "drain", 20), Arrow("a", "a", "wait")],
+        "title": "A slot",
+    }
+    return diagram(**{**given, **change})
+
+
+def test_a_diagram_says_its_arrows_and_is_well_formed() -> None:
+    assert str(a_diagram()) == (
+        "A slot.\nempty → full & seen: fill\nfull & seen → empty: drain\nempty → empty: wait"
+    )
+    root = ET.fromstring(a_diagram().svg)
+    assert root.get("role") == "img" and root[0].text == str(a_diagram())
+    assert {"empty", "full & seen", "fill", "drain", "wait"} == set(words(a_diagram()))
+    assert len(root.findall(".//{http://www.w3.org/2000/svg}polygon")) == 3
+    assert a_diagram() == a_diagram()
+
+
+def test_everything_in_a_diagram_is_inside_its_box() -> None:
+    root = ET.fromstring(a_diagram().svg)
+    left, top, width, height = map(float, root.get("viewBox").split())
+    for text in root.iter(TEXT):
+        assert left <= float(text.get("x")) <= left + width
+        assert top <= float(text.get("y")) <= top + height
+
+
+def test_an_arrow_to_nowhere_is_refused() -> None:
+    with pytest.raises(ValueError, match="names no node: give one of a, b"):
+        a_diagram(arrows=[Arrow("a", "c")])

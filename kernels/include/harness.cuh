@@ -9,7 +9,7 @@
 //    - normal random numbers: |error| ≤ γ·Σ|a·b| with γ = K·u / (1 − K·u), u = 2⁻²⁴, which
 //      holds for K products added in any order (Higham 2002, section 3.1).
 //    C is filled with NaN before each launch, so an element that nobody writes is wrong.
-// 3. Warm launches are timed back to back, with an event between each two.
+// 3. Launches are timed with the caches flushed, and then warm: back to back, after warm-up.
 //
 // A line that depends on the machine begins with ⏱. Arguments: --seed N, --repeats N,
 // --cublas LIBRARY (time it too, alternating), --json FILE (every time, in microseconds).
@@ -32,6 +32,8 @@ namespace harness {
 constexpr double LAUNCH_LIMIT_SECONDS = 10;  // far above any kernel of the book
 constexpr int WARM_UP = 50;                  // launches before the timed ones
 constexpr int ROUND = 50;                    // timed launches before the rival has its turn
+constexpr int FLUSHED = 20;                  // launches after a flush
+constexpr size_t FLUSH_BYTES = 256 << 20;    // read to flush: more than any L2 cache holds
 
 // Wait for everything launched so far; give up on a kernel that does not end.
 inline void wait() {
@@ -112,20 +114,22 @@ struct Problem {
     }
 };
 
-// Time `count` launches, one after the other without a pause: microseconds for each.
-inline std::vector<double> time_each(int count, const std::function<void()>& run) {
-    std::vector<cudaEvent_t> events(count + 1);
+// Time `count` launches in one queue: microseconds for each, what `before` does not counted.
+inline std::vector<double> time_each(int count, const std::function<void()>& run,
+                                     const std::function<void()>& before = [] {}) {
+    std::vector<cudaEvent_t> events(2 * count);
     for (auto& event : events) CHECK(cudaEventCreate(&event));
-    CHECK(cudaEventRecord(events[0]));
     for (int i = 0; i < count; ++i) {
+        before();
+        CHECK(cudaEventRecord(events[2 * i]));
         run();
-        CHECK(cudaEventRecord(events[i + 1]));
+        CHECK(cudaEventRecord(events[2 * i + 1]));
     }
     wait();
     std::vector<double> times(count);
     for (int i = 0; i < count; ++i) {
         float milliseconds;
-        CHECK(cudaEventElapsedTime(&milliseconds, events[i], events[i + 1]));
+        CHECK(cudaEventElapsedTime(&milliseconds, events[2 * i], events[2 * i + 1]));
         times[i] = milliseconds * 1e3;
     }
     for (auto& event : events) CHECK(cudaEventDestroy(event));
@@ -136,6 +140,26 @@ inline std::vector<double> time_each(int count, const std::function<void()>& run
 inline double quantile(std::vector<double> times, double q) {
     std::sort(times.begin(), times.end());
     return times[size_t(q * (times.size() - 1) + 0.5)];
+}
+
+// Fill the caches with other data. Reading leaves them nothing to write back later; writing would.
+__global__ void flush(const uint4* other, size_t count, unsigned* sink) {
+    unsigned sum = 0;
+    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+        sum |= other[i].x | other[i].y | other[i].z | other[i].w;
+    if (sum) *sink = sum;  // never: it is all zeros, but the compiler cannot know
+}
+
+// Time launches that find none of their data in the caches.
+inline std::vector<double> time_flushed(const std::function<void()>& run) {
+    uint4* other;
+    CHECK(cudaMalloc(&other, FLUSH_BYTES));
+    CHECK(cudaMemset(other, 0, FLUSH_BYTES));
+    std::vector<double> times = time_each(FLUSHED, run, [&] {
+        flush<<<1024, 256>>>(other, FLUSH_BYTES / sizeof(uint4), (unsigned*)other);
+    });
+    CHECK(cudaFree(other));
+    return times;
 }
 
 inline void print_times(const char* name, const std::vector<double>& times) {
@@ -197,6 +221,7 @@ int main(int argc, char** argv) {
         problem.verify("normal random numbers (cuBLAS)", gamma, seed);
         time_each(WARM_UP, rival);
     }
+    std::vector<double> flushed = time_flushed(run);
     time_each(WARM_UP, run);
     std::vector<double> warm, vendor;
     for (int round = 0; round < rounds; ++round) {
@@ -205,6 +230,7 @@ int main(int argc, char** argv) {
         for (double time : time_each(ROUND, rival)) vendor.push_back(time);
     }
     printf("⏱ cold, the first launch: %.1f µs\n", cold[0]);
+    print_times("caches flushed", flushed);
     print_times("warm", warm);
     if (cublas) print_times("cuBLAS", vendor);
 
@@ -214,7 +240,9 @@ int main(int argc, char** argv) {
         fprintf(file, "{\"shape\": [%d, %d, %d],\n \"seed\": %u,\n \"warm_up\": %d", M, N, K, seed,
                 WARM_UP);
         write_list(file, "cold_us", cold);
+        write_list(file, "flushed_us", flushed);
         write_list(file, "warm_us", warm);
+        if (cublas) write_list(file, "cublas_flushed_us", time_flushed(rival));
         if (cublas) write_list(file, "cublas_us", vendor);
         fprintf(file, "\n}\n");
         fclose(file);

@@ -47,16 +47,16 @@ class Exploration:
         return self.shortest.timeline
 
     def __str__(self) -> str:
+        states = _few(self.states, "state")
         if self.shortest is None:
-            runs = "1 interleaving" if self.interleavings == 1 else _few(self.interleavings)
-            return f"clean: {runs}, {self.states:,} states"
-        return f"{self.shortest}\n({self.states:,} states seen)"
+            return f"clean: {_few(self.interleavings, 'interleaving')}, {states}"
+        return f"{self.shortest}\n({states} seen)"
 
 
-def _few(interleavings: int) -> str:
-    """A count in words that stay short: 343,000 or 3.3e+24."""
-    big = interleavings >= 10**12
-    return (f"{interleavings:.1e}" if big else f"{interleavings:,}") + " interleavings"
+def _few(number: int, thing: str) -> str:
+    """A count in words that stay short: 1 state, 343,000 states, 3.3e+24 interleavings."""
+    count = f"{number:.1e}" if number >= 10**12 else f"{number:,}"
+    return f"{count} {thing}" + "s" * (number != 1)
 
 
 class StateLimitError(RuntimeError):

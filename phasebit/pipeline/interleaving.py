@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import textwrap
 from dataclasses import dataclass
 
 from phasebit.pipeline.moves import COPY_ENGINE, Broken, Event, Failure, Machine, State
@@ -34,7 +35,7 @@ class Interleaving:
             return self.headline
         lines = [f"{self.headline}: {self.failure.what}"]
         lines += [f"  {blocked.thread} {blocked.why}" for blocked in self.failure.waiting]
-        return "\n".join(lines)
+        return "\n".join(textwrap.fill(line, 80, subsequent_indent="    ") for line in lines)
 
     @property
     def states(self) -> list[State]:

@@ -210,7 +210,12 @@ def keeps_the_last(ring: Ring) -> Iterator[Step]:
 
 def stops_early(ring: Ring) -> Iterator[Step]:
     """A producer whose loop ends one item too soon."""
-    return right.producer(replace(ring, steps=ring.steps - 1))
+    stage, phase = 0, 0
+    for i in range(ring.steps - 1):
+        yield wait(ring.empty[stage], phase ^ 1)
+        yield from fill(stage, item=i)
+        yield arrive(ring.full[stage])
+        stage, phase = advance(stage, phase, ring.stages)
 
 
 def expects_bytes(per_slot: Callable[[Ring], int]) -> Program:
@@ -247,7 +252,7 @@ MISTAKES: tuple[Mistake, ...] = (
         consumer=never_arrives,
         smallest=Ring(stages=1, steps=2),
         fails=Kind.DEADLOCK,
-        hides="as long as there are no more steps than stages: no slot is used twice",
+        hides="in the first round of the ring: no slot is used twice",
     ),
     Mistake(
         name="wrong count: one too many",
@@ -255,7 +260,7 @@ MISTAKES: tuple[Mistake, ...] = (
         init=expects_one_more,
         smallest=Ring(stages=1, steps=2),
         fails=Kind.DEADLOCK,
-        hides="as long as there are no more steps than stages: nobody waits for empty in earnest",
+        hides="in the first round of the ring: nobody waits for empty in earnest",
     ),
     Mistake(
         name="wrong count: one for all consumers",
@@ -312,7 +317,7 @@ MISTAKES: tuple[Mistake, ...] = (
         consumer=arrives_early,
         smallest=Ring(stages=1, steps=2),
         fails=Kind.OVERWRITTEN,
-        hides="as long as there are no more steps than stages",
+        hides="in the first round of the ring",
     ),
     Mistake(
         name="waiting on the wrong barrier: full for empty",
@@ -328,7 +333,7 @@ MISTAKES: tuple[Mistake, ...] = (
         consumer=waits_for_neighbour,
         smallest=Ring(stages=2, steps=1),
         fails=Kind.DEADLOCK,
-        hides="with one slot, and with exactly as many steps as stages",
+        hides="with one slot, and with exactly as many items as slots",
     ),
     Mistake(
         name="one barrier for both directions",
@@ -345,7 +350,7 @@ MISTAKES: tuple[Mistake, ...] = (
         producer=never_waits,
         smallest=Ring(stages=1, steps=2),
         fails=Kind.OVERWRITTEN,
-        hides="as long as there are no more steps than stages",
+        hides="in the first round of the ring",
     ),
     Mistake(
         name="the last arrive dropped",
@@ -390,7 +395,7 @@ MISTAKES: tuple[Mistake, ...] = (
         repaired_producer=right.copying_producer,
         smallest=Ring(stages=1, steps=1),
         fails=Kind.READ_TOO_EARLY,
-        hides="nowhere; but only in runs in which the consumer looks at once",
+        hides="in no ring, but in every run in which the consumer looks a little later",
     ),
 )
 """The clinic, in the order of the book."""

@@ -48,7 +48,8 @@ class Ring:
     kinds of barrier expect: by default one from the producer, one from each
     consumer. A slot has ``parts`` that are filled separately (a tile of A and a
     tile of B). ``BK`` is how far ``k`` moves from one item to the next, so that
-    programs may count in ``range(0, ring.K, ring.BK)``.
+    programs may count in ``range(0, ring.K, ring.BK)``. Raises
+    :class:`ValueError` when one of these numbers is less than 1.
     """
 
     stages: int
@@ -58,6 +59,11 @@ class Ring:
     empty_count: int | None = None
     parts: int = 1
     BK: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("stages", "steps", "consumers", "parts", "BK"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"a ring needs {name} of at least 1, not {getattr(self, name)}")
 
     @property
     def K(self) -> int:
@@ -99,7 +105,7 @@ Program = Callable[[Ring], Iterator[Step]]
 
 
 def producer(ring: Ring) -> Iterator[Step]:
-    """Fill the slots in turn. The first wait on each slot passes at once: phase ^ 1."""
+    """Fill the slots in turn. The first wait on each passes at once: phase ^ 1."""
     stage, phase = 0, 0
     for i in range(ring.steps):
         yield wait(ring.empty[stage], phase ^ 1)
@@ -123,7 +129,7 @@ PART_BYTES = 64
 
 
 def copying_producer(ring: Ring) -> Iterator[Step]:
-    """Let the copy engine fill the slots: expect the bytes, start the copies, go on."""
+    """Let the copy engine fill them: expect the bytes, start the copies, go on."""
     stage, phase = 0, 0
     for i in range(ring.steps):
         yield wait(ring.empty[stage], phase ^ 1)

@@ -173,6 +173,11 @@ class System:
             if len(steps) > LONGEST:
                 raise ValueError(f"{name} has more than {LONGEST:,} steps: does its loop end?")
             for number, step in enumerate(steps):
+                if not isinstance(step, Step):
+                    raise ValueError(
+                        f"{name}, step {number}: {type(step).__name__} is no step; "
+                        "fill and read are two steps each: write 'yield from' before them"
+                    )
                 problem = self._problem(step)
                 if problem:
                     raise ValueError(f"{name}, step {number} ({step}): {problem}")

@@ -14,7 +14,7 @@ from .notebooks import ROOT
 
 def make(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["make", *words],
+        ["make", "--no-print-directory", *words],
         cwd=cwd,
         env={**os.environ, "MAKEFLAGS": "", **environment},
         capture_output=True,

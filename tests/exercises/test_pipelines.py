@@ -169,7 +169,10 @@ def test_best_split_rejects(wrong) -> None:
     ("produce", "consume", "why"),
     [
         ([5], [5], "1 of the law's 1/6"),
-        ([1, 9], [9, 1], "the rate is 1/6"),
+        ([1, 9], [9, 1], "every latency is 1 or 9"),
+        ([1, 9], [1, 9, 1, 9], "every latency is 1 or 9"),
+        ([2, 8], [8, 2], "the rate is 1/6"),
+        ([1] * 8 + [37], [1] * 8 + [37], "54/89 of the law's"),
         ([1, 9], [1, 10], "the mean of consume is 11/2, not 5"),
         ([50], [50], "the mean of produce is 50, not 5"),
         ([0, 10], [1, 9], "produce[0] is 0: give at least 1"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import cycle, product
 
 import pytest
 
@@ -165,6 +165,34 @@ class TestMistakes:
         }
 
 
+class TestOneBarrierForBoth:
+    """Even phases mean empty, odd ones full: a flag, and no better than one."""
+
+    @staticmethod
+    def system(consumers: int, items: int) -> System:
+        def fills() -> Iterator[Step]:
+            for i in range(items):
+                yield wait("slot", 1)
+                yield from fill(0, item=i)
+                yield arrive("slot", consumers)
+
+        def reads() -> Iterator[Step]:
+            for _ in range(items):
+                yield wait("slot", 0)
+                yield from read(0)
+                yield arrive("slot")
+
+        threads = {"producer": fills()} | {f"consumer {c}": reads() for c in range(consumers)}
+        return System(threads, 1, items, {"slot": consumers})
+
+    def test_is_right_for_one_consumer(self) -> None:
+        assert all(explore(self.system(1, items)).clean for items in range(1, 6))
+
+    def test_fails_with_two_as_the_counter_does(self) -> None:
+        failure = explore(self.system(2, 2)).failure
+        assert failure is not None and failure.kind is Kind.WRONG_ITEM
+
+
 def reachable(machine: Machine) -> set[State]:
     """All states, by depth-first search."""
     seen, stack = {machine.start}, [machine.start]
@@ -224,6 +252,13 @@ class TestCounting:
         found = explore(system)
         assert found.interleavings == runs(machine.start)
         assert found.states == len(reachable(machine))
+
+    def test_said_in_few_words(self) -> None:
+        assert str(explore(Ring(1, 1).system(producer, consumer))) == (
+            "clean: 1 interleaving, 9 states"
+        )
+        big = str(explore(Ring(4, 12).system(producer, consumer)))
+        assert big == "clean: 3.3e+24 interleavings, 577 states"
 
     def test_limit(self) -> None:
         with pytest.raises(StateLimitError, match="more than 10 states"):
@@ -292,10 +327,10 @@ class TestRules:
                                0, 0, {"x": 1, "y": 3}))  # fmt: skip
         assert str(found.shortest).splitlines() == [
             "deadlock, after 0 steps: a and b wait for ever",
-            "  a waits for parity 0 of x, which is in phase 0: 1 of 1 arrivals missing, "
-            "only b could still arrive, after a wait that never ends",
-            "  b waits for parity 0 of y, which is in phase 0: 3 of 3 arrivals missing, "
-            "only a could still arrive, after a wait that never ends",
+            "  a waits for parity 0 of x, which is in phase 0: 1 of 1 arrivals missing, only",
+            "    b could still arrive, after a wait that never ends",
+            "  b waits for parity 0 of y, which is in phase 0: 3 of 3 arrivals missing, only",
+            "    a could still arrive, after a wait that never ends",
         ]
 
     def test_a_deadlock_is_preferred_to_a_broken_step_of_the_same_level(self) -> None:
@@ -323,6 +358,19 @@ class TestSystem:
     def test_unknown_names_are_refused(self, program: list[Step], complaint: str) -> None:
         with pytest.raises(ValueError, match=complaint):
             System({"t": program}, 2, 0, {"full[0]": 1})
+
+    def test_a_forgotten_from_is_named(self) -> None:
+        with pytest.raises(ValueError, match=r"t, step 0: generator is no step; .* 'yield from'"):
+            System({"t": [fill(0, item=0)]}, 1, 0)  # type: ignore[list-item]
+
+    def test_endless_programs_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="t has more than 10,000 steps: does its loop end"):
+            System({"t": cycle([arrive("a")])}, 0, 0, {"a": 1})
+
+    @pytest.mark.parametrize("field", ["stages", "steps", "consumers", "parts", "BK"])
+    def test_rings_of_nothing_are_refused(self, field: str) -> None:
+        with pytest.raises(ValueError, match=f"a ring needs {field} of at least 1, not 0"):
+            replace(Ring(1, 1), **{field: 0})
 
     def test_unknown_relation(self) -> None:
         with pytest.raises(ValueError, match="use one of"):

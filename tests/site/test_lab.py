@@ -23,7 +23,7 @@ def test_part_one_has_labs() -> None:
 @pytest.fixture
 def lab(browser, site, request):
     """A started lab, with everything the page complained about."""
-    from .look import Watch
+    from .look import CONTRAST, LEAST_CONTRAST, OVERFLOW, THEMES, WIDTHS, Watch
 
     tab = browser.new_page()
     watch = Watch(site)
@@ -38,6 +38,11 @@ def lab(browser, site, request):
     box.locator("svg.phasebit-timeline").wait_for(timeout=LOAD)
     assert any("pyodide.asm.wasm" in url for url in asked)
     yield box
+    for theme in THEMES:
+        tab.emulate_media(color_scheme=theme)
+        for width in WIDTHS.values():
+            tab.set_viewport_size({"width": width, "height": 900})
+            assert tab.evaluate(OVERFLOW) + tab.evaluate(CONTRAST, LEAST_CONTRAST) == []
     assert watch.wrong == []
     tab.close()
 

@@ -31,10 +31,10 @@ HEADINGS = {
 
 
 def abilities(tier: str, has_lab: bool) -> dict[str, str]:
-    """Column -> what a chapter of this tier does there: one word or two.
+    """Column -> what a chapter of this tier does there: one word.
 
     >>> abilities("sm_75", False)["cpu"]
-    'compiles, recorded'
+    'recorded'
     """
     need = TIERS.index(tier)
     words = {"browser": "lab" if has_lab else "read"}
@@ -42,7 +42,7 @@ def abilities(tier: str, has_lab: bool) -> dict[str, str]:
         runs = TIERS.index(column) >= need
         if tier.endswith("a"):  # code for one generation runs on no other
             runs = column == tier
-        words[column] = "runs" if runs else "compiles, recorded"
+        words[column] = "runs" if runs else "recorded"
     return words
 
 

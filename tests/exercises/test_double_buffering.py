@@ -1,0 +1,99 @@
+"""The checks of chapter 11 accept what is right and refuse planted wrong answers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from phasebit import files, replay
+from phasebit.exercises import double_buffering as check
+
+from ..book.notebooks import ROOT, code, prose, source
+
+CHAPTER = ROOT / "book" / "part4_asynchrony" / "11_double_buffering.ipynb"
+
+
+def solutions() -> list[str]:
+    return re.findall(r"~~~python\n(.*?)~~~", prose(CHAPTER), re.DOTALL)
+
+
+def test_no_answer_yet() -> None:
+    for each in (check.end_of_run, check.floor):
+        assert each.verdict(lambda *a: ...).endswith("not answered yet")
+    assert check.missing_line.verdict(...).endswith("not answered yet")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda t, s, p, c: (t, t, p),  # every tile through slot 0
+        lambda t, s, p, c: (t // s, t // s, p),  # rounded down
+        lambda t, s, p, c: (-(-t // s), -(-t // s) + 1, p),  # the arrivals before the loop
+        lambda t, s, p, c: (-(-t // s), -(-t // s), c),  # who is still missing
+        lambda t, s, p, c: (-(-t // s), -(-t // s), 0),
+        lambda t, s, p, c: (64, 64, 256),  # only this kernel
+    ],
+)
+def test_end_of_run_refuses(wrong: object) -> None:
+    assert "not right yet" in check.end_of_run.verdict(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda m, n, k, lanes, ghz: 2 * m * n * k / lanes / ghz * 1e-3,  # operations, not pairs
+        lambda m, n, k, lanes, ghz: m * n * k / lanes / ghz,  # nanoseconds
+        lambda m, n, k, lanes, ghz: 16.5,
+        lambda m, n, k, lanes, ghz: True,
+        lambda m, n, k, lanes, ghz: "16.5",
+    ],
+)
+def test_floor_refuses(wrong: object) -> None:
+    assert "not right yet" in check.floor.verdict(wrong)
+
+
+@pytest.mark.parametrize("wrong", [-1, 5, "3", True, 2.0])
+def test_missing_line_refuses_what_is_no_line(wrong: object) -> None:
+    assert "give a number from 0 to 4" in check.missing_line.verdict(wrong)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(("line", "right"), list(enumerate([False, False, False, True, True])))
+def test_missing_line(line: int, right: bool) -> None:
+    said = check.missing_line.verdict(line)
+    assert said.startswith("missing_line: OK" if right else "missing_line: not right yet"), said
+
+
+def test_every_line_has_a_record() -> None:
+    for number in range(len(check.LINES)):
+        assert replay.find(replay.key(check.repaired(number))), check.LINES[number]
+
+
+@pytest.mark.nvcc
+def test_the_solutions_of_the_chapter() -> None:
+    names: dict[str, object] = {}
+    for text in solutions():
+        exec(text, names)
+    assert "OK" in check.end_of_run.verdict(names["end_of_run"])
+    assert "OK" in check.floor.verdict(names["floor"])
+    assert "OK" in check.missing_line.verdict(names["choice"])
+
+
+# The chapter and the files it shows
+
+
+@pytest.mark.parametrize("kernel", ["04_tiled", "05_barrier_double_buffer"])
+def test_a_cell_is_its_file(kernel: str) -> None:
+    cells = [source(cell) for cell in code(CHAPTER)]
+    assert "%%cuda\n" + files.kernel(kernel).rstrip("\n") in cells
+
+
+def test_no_record_is_left_over() -> None:
+    """Every recorded run is of a program that the book can show."""
+    programs = [source(cell).partition("\n")[2] for cell in code(CHAPTER)]
+    programs += [check.repaired(number) for number in range(len(check.LINES))]
+    wanted = {replay.key(program) for program in programs}
+    kept = {path.stem for path in (files.records() / "runs").glob("*.json")}
+    assert kept <= wanted
+    assert replay.key(files.kernel("04_tiled")) in kept

@@ -1,0 +1,80 @@
+"""ruff and mypy have nothing to say, and no module imports from a layer above its own."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# From the bottom up, as in CONTRIBUTING.md.
+LAYERS = (
+    {"palette", "mbarrier"},
+    {"timeline", "pipeline"},
+    {"files", "machine", "process"},
+    {"toolchain", "replay", "chapters"},
+    {"measure", "draw"},
+    {"exercises", "notebook", "doctor"},
+    {"__main__"},
+)
+PURE = LAYERS[0] | LAYERS[1]
+
+
+@pytest.mark.parametrize("tool", [["ruff", "check", "."], ["mypy"]], ids=lambda tool: tool[0])
+def test_the_code_is_clean(tool: list[str]) -> None:
+    answer = subprocess.run([sys.executable, "-m", *tool], cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def imports(path: Path) -> set[str]:
+    """The modules that a file imports, at its top or inside a function: dotted names."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def layer(name: str) -> int:
+    return next(i for i, names in enumerate(LAYERS) if name in names)
+
+
+def files() -> dict[Path, str]:
+    """Every module's file, with the name of its layer's member."""
+    package = ROOT / "phasebit"
+    found = {path: path.relative_to(package).parts[0] for path in package.rglob("*.py")}
+    return {path: name.removesuffix(".py") for path, name in found.items() if name != "__init__.py"}
+
+
+def breaches(own: str, names: set[str]) -> list[str]:
+    """The imports that a module of this name may not make."""
+    wrong = []
+    for name in sorted(names):
+        first, _, rest = name.partition(".")
+        module = rest.partition(".")[0]
+        if first != "phasebit":
+            if own in PURE and first not in sys.stdlib_module_names:
+                wrong.append(name)
+        elif any(module in names for names in LAYERS) and layer(module) > layer(own):
+            wrong.append(name)
+    return wrong
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_module_imports_from_its_own_layer_and_below(path: Path) -> None:
+    assert breaches(files()[path], imports(path)) == []
+
+
+def test_a_planted_import_is_found(tmp_path: Path) -> None:
+    planted = tmp_path / "planted.py"
+    planted.write_text(
+        "import json\nfrom phasebit import notebook\ndef f():\n    import numpy.fft\n"
+    )
+    assert breaches("timeline", imports(planted)) == ["numpy.fft", "phasebit.notebook"]
+    assert breaches("doctor", imports(planted)) == []

@@ -1,0 +1,123 @@
+"""The doctor says what is there, what each chapter does, and how to mend what is missing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from phasebit import __main__, chapters, doctor, files, machine, toolchain
+
+H200 = machine.Gpu("NVIDIA H200", (9, 0), "580.1")
+T4 = machine.Gpu("Tesla T4", (7, 5), "550.1")
+ALL = toolchain.Nvcc(Path("/bin/nvcc"), "13.0.88", ("sm_75", "sm_80", "sm_90", "sm_90a"))
+
+
+def write(folder: Path, name: str, tier: object, title: str = "# A title") -> Path:
+    path = folder / f"{name}.ipynb"
+    metadata = {} if tier is None else {"phasebit": {"tier": tier}}
+    cells = [{"cell_type": "markdown", "source": [title + "\n", "text"]}]
+    path.write_text(json.dumps({"metadata": metadata, "cells": cells}), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A book with a chapter of each kind, on a machine that has everything but a GPU."""
+    part = tmp_path / "book" / "part1_x"
+    part.mkdir(parents=True)
+    for number, tier in enumerate(machine.TIERS, start=1):
+        write(part, f"{number:02}_x", tier)
+    monkeypatch.setattr(files, "kernels", lambda: tmp_path / "kernels")
+    monkeypatch.setattr(machine, "gpu", lambda: None)
+    monkeypatch.setattr(toolchain, "nvcc", lambda: ALL)
+    monkeypatch.setattr(doctor, "_requirements", lambda: ["numpy>=1.26"])
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/bin/{name}")
+    return tmp_path
+
+
+def does() -> list[str]:
+    return [each.does.partition(" (")[0] for each in doctor.examine().abilities]
+
+
+def test_what_each_chapter_does(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = "compiles, and shows recorded results"
+    assert does() == ["runs here", recorded, recorded, recorded, recorded]
+    monkeypatch.setattr(machine, "gpu", lambda: H200)
+    on_gpu = "runs on your GPU"
+    assert does() == ["runs here", on_gpu, on_gpu, on_gpu, recorded]
+    monkeypatch.setattr(machine, "gpu", lambda: T4)
+    assert does() == ["runs here", on_gpu, recorded, recorded, recorded]
+
+
+def test_a_machine_without_a_gpu_executes_the_book(book: Path, capsys: Any) -> None:
+    assert __main__.main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert "GPU            none" in said and said.endswith("can be executed on this machine.\n")
+
+
+def test_json(book: Path, capsys: Any) -> None:
+    assert __main__.main(["doctor", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["executable"] is True and len(data["abilities"]) == 5
+    found = {each["what"]: each["found"] for each in data["findings"]}
+    assert found["nvcc"].startswith("13.0.88") and found["GPU"] == ""
+
+
+def test_without_a_compiler(book: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    def missing() -> toolchain.Nvcc:
+        raise toolchain.ToolMissing("no nvcc: install one with: pip install x")
+
+    monkeypatch.setattr(toolchain, "nvcc", missing)
+    assert __main__.main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert "MISSING  no nvcc: install one with: pip install x" in said
+    assert "can only be read" in said and said.endswith("cannot be executed on this machine.\n")
+
+
+def test_a_missing_package_has_a_remedy(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_requirements", lambda: ["no-such-thing>=3; extra == 'x'"])
+    (finding,) = (f for f in doctor.examine().findings if f.what == "no-such-thing")
+    assert not finding.ok and finding.remedy == "install it: pip install 'no-such-thing>=3'"
+    assert not doctor.examine().executable
+
+
+def test_requirements_come_from_the_package_where_there_is_no_checkout(
+    book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(files, "kernels", lambda: book / "kernels")
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: [f"{name}-needs-this"])
+    assert doctor._requirements() == ["phasebit-needs-this"]
+    (book / "pyproject.toml").write_text(
+        '[project]\ndependencies = ["a"]\noptional-dependencies = {notebook = ["b"]}\n'
+    )
+    assert doctor._requirements() == ["a", "b"]
+
+
+def test_record_without_a_gpu_fails_in_a_sentence(book: Path, capsys: Any) -> None:
+    assert __main__.main(["record", "11"]) == 1
+    assert capsys.readouterr().err == (
+        "phasebit: there is no NVIDIA GPU here: records are made on one\n"
+    )
+
+
+# Chapters
+
+
+def test_a_chapter_without_a_tier_is_refused(tmp_path: Path) -> None:
+    for tier in (None, "sm_99"):
+        with pytest.raises(ValueError, match=r"01_x\.ipynb names no tier"):
+            chapters.read(write(tmp_path, "01_x", tier))
+    with pytest.raises(ValueError, match="has no title"):
+        chapters.read(write(tmp_path, "01_x", "cpu", title="text"))
+
+
+def test_the_books_own_chapters() -> None:
+    book = files.kernels().parent / "book"
+    found = {chapter.number: chapter.tier for chapter in chapters.chapters(book)}
+    assert found[11] == "sm_75" and found[1] == found[2] == found[3] == "cpu"
+    assert list(found) == sorted(found)

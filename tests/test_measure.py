@@ -1,0 +1,124 @@
+"""Rates, records and the tables made from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from phasebit import files, machine, measure, toolchain
+from phasebit.measure import Record, Row
+
+ROWS = (
+    Row("04_tiled", (200.0, 220.0, 210.0), (150.0, 152.0), (100.0, 102.0, 98.0, 100.0)),
+    Row("cuBLAS", (), (12.0,), (10.0, 10.0, 10.0, 10.0)),
+)
+RECORD = Record(
+    "11_double_buffering", "NVIDIA H200", "580", "13.0.88", "sm_90a", "2026-11-21",
+    (32, 32, 4096), {"clock": "CUDA events"}, ROWS,
+)  # fmt: skip
+
+
+@pytest.fixture
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(files, "records", lambda: tmp_path)
+    return tmp_path
+
+
+def test_a_rate_is_made_from_seconds() -> None:
+    assert measure.matmul_flop(4096, 4096, 4096) == 137438953472
+    assert measure.tflops(1e12, 1) == 1 and measure.tflops(1e12, 1e-3) == 1000
+    assert RECORD.rate("04_tiled") == pytest.approx(8388608 / 100e-6 / 1e12)
+    for seconds in (0, -1):
+        with pytest.raises(ValueError, match="positive number of seconds"):
+            measure.tflops(1, seconds)
+
+
+def test_what_is_written_is_read(records: Path) -> None:
+    path = measure.save(RECORD)
+    assert path.name == "11_double_buffering.nvidia-h200.json"
+    assert measure.load("11_double_buffering") == RECORD
+    assert measure.recorded_on() == RECORD.source == "NVIDIA H200, 2026-11-21"
+
+
+def test_the_newest_record_counts(records: Path) -> None:
+    measure.save(dataclasses.replace(RECORD, gpu="Tesla T4", date="2026-11-22"))
+    measure.save(RECORD)
+    assert measure.load("11_double_buffering").gpu == "Tesla T4"
+
+
+def test_no_record(records: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nothing on 11_double_buffering"):
+        measure.load("11_double_buffering")
+    assert "no GPU yet" in measure.recorded_on()
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda data: data.pop("driver"),
+        lambda data: data.update(extra=1),
+        lambda data: data["rows"].clear(),
+        lambda data: data["rows"][0].pop("warm_us"),
+        lambda data: data["rows"][0].update(warm_us=[]),
+        lambda data: data["rows"][0].update(warm_us=[1.0, -1.0]),
+        lambda data: data["rows"][1].update(flushed_us=[]),
+        lambda data: data.update(date="yesterday"),
+        lambda data: data.update(shape=[32, 32]),
+    ],
+)
+def test_a_damaged_record_is_refused(harm: object) -> None:
+    data = json.loads(json.dumps(dataclasses.asdict(RECORD)))
+    assert measure.parse(json.dumps(data)) == RECORD
+    harm(data)  # type: ignore[operator]
+    with pytest.raises(ValueError):
+        measure.parse(json.dumps(data))
+
+
+def test_the_table_puts_the_vendor_first() -> None:
+    table = measure.table(RECORD, {"04_tiled": "<tiles>"})
+    assert table.rows == (
+        ("cuBLAS", "–", "12.0", "10.0", "10.0–10.0", "0.839", "1.00"),
+        ("<tiles>", "210", "151.0", "100.0", "98.5–101.5", "0.084", "0.10"),
+    )
+    heading, vendor, tiled, source = str(table).splitlines()
+    assert len(heading) == len(vendor) == len(tiled)
+    assert source == "NVIDIA H200, 2026-11-21, driver 580, CUDA 13.0.88"
+    shown = table._repr_mimebundle_()
+    assert shown["text/plain"] == str(table)
+    assert "<td>&lt;tiles&gt;</td><td>210</td>" in shown["text/html"]
+
+
+def test_a_kernel_that_was_not_measured() -> None:
+    with pytest.raises(KeyError, match="has no kernel 'other'"):
+        RECORD["other"]
+
+
+def test_recording_needs_a_chapter_and_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "gpu", lambda: None)
+    with pytest.raises(toolchain.CudaError, match="chapter 99 has nothing to measure"):
+        measure.record(99)
+    with pytest.raises(toolchain.CudaError, match="no NVIDIA GPU here"):
+        measure.record(11)
+
+
+@pytest.mark.nvcc
+def test_no_cublas_is_a_sentence() -> None:
+    with pytest.raises(toolchain.ToolMissing, match="no cuBLAS here"):
+        measure.find_cublas([])
+
+
+def test_the_committed_records_are_whole() -> None:
+    names = {name for name, _ in measure.BENCHMARKS.values()}
+    for path in files.records().glob("*.json"):
+        record = measure.parse(path.read_text(encoding="utf-8"))
+        assert record.benchmark in names and path.name.startswith(record.benchmark)
+        kernels = dict(measure.BENCHMARKS.values())[record.benchmark]
+        assert [row.kernel for row in record.rows] == [*kernels, measure.VENDOR]
+        assert {"clock", "cold", "flushed", "warm", "order", "inputs", "vendor"} <= set(
+            record.protocol
+        )
+        assert all(len(record[kernel].cold_us) >= 5 for kernel in kernels)
+        assert all(len(row.warm_us) >= 500 for row in record.rows)
