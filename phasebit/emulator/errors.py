@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 
 class EmulatorError(Exception):
-    """Base of every error that the emulator raises on purpose."""
+    """Base of every error that the emulator raises on purpose.
+
+    ``hazards``: what the checker had found before a kernel failed.
+    """
+
+    hazards: Sequence[Any] = ()
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if self.hazards:
+            more = f" (and {len(self.hazards) - 1} more)" if len(self.hazards) > 1 else ""
+            text += f"\nbefore that the checker had found{more}: {self.hazards[0]}"
+        return text
 
 
 class PtxError(EmulatorError):

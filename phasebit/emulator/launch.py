@@ -16,7 +16,7 @@ import numpy as np
 
 from phasebit.emulator import build
 from phasebit.emulator.counters import Counters
-from phasebit.emulator.errors import LaunchError, PtxError
+from phasebit.emulator.errors import EmulatorError, LaunchError, PtxError
 from phasebit.emulator.hazards import Checker, Hazard
 from phasebit.emulator.layout import FUNCTION_BASE, Layout, readable
 from phasebit.emulator.machine import Machine
@@ -258,6 +258,9 @@ class Kernel:
             machine.checker = Checker(machine, hazards)
         try:
             machine.run()
+        except EmulatorError as error:
+            error.hazards = hazards
+            raise
         finally:
             machine.counters.finish(program)
             memory.free(parameters)

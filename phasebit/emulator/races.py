@@ -260,7 +260,8 @@ class Races:
     def block_barrier(self, batch: Batch, slots: Array) -> None:
         """All threads of these blocks were here: everything so far is ordered before them."""
         s = self.shadows[batch]
-        if batch.machine.cluster_size > 1 or (batch.copies and batch.copies.copies):
+        gone = batch.live < batch.lanes  # leaving the kernel orders nothing
+        if gone or batch.machine.cluster_size > 1 or (batch.copies and batch.copies.copies):
             for slot in slots:
                 lanes = np.arange(slot * batch.threads, (slot + 1) * batch.threads)
                 lanes = lanes[batch.alive[lanes]]

@@ -33,7 +33,7 @@ def groups_of(batch: Batch) -> CopyGroups:
 
 @effect("cp.async.ca cp.async.cg", "a a u32 u32", None, section="9.7.9.25.3.1", optional=1)
 def cp_async(
-    g: Group, target: Value, source: Value, size: Value, count: Value | None = None, *,
+    g: Group, target: Value, address: Value, size: Value, count: Value | None = None, *,
     space: str = "shared",
 ) -> None:  # fmt: skip
     """cp.async: start copying 4, 8 or 16 bytes; bytes past ``src-size`` become zeros."""
@@ -46,7 +46,7 @@ def cp_async(
     reads = bool(np.any(np.asarray(given) > 0))
     if reads:
         span = width if count is None else int(np.min(given))
-        source_index = g.global_index(source, np.uint64(0), max(span, 1), 0, width, access)
+        source_index = g.global_index(address, np.uint64(0), max(span, 1), 0, width, access)
         origin = g.spread(source_index)
     else:
         origin = to
