@@ -53,7 +53,7 @@ class Group:
 
     __slots__ = (
         "batch", "frames", "lanes", "memory", "n", "parameters", "patient", "pc", "registers", "resume",
-        "since", "stack", "started", "state", "time", "whole", "window",
+        "since", "stack", "started", "state", "time", "warps", "whole", "window",
     )  # fmt: skip
 
     def __init__(
@@ -79,6 +79,8 @@ class Group:
         self.parameters: Parameters = batch.machine.parameters
         self.whole = batch.whole_warps(lanes)
         """Whether every warp with a thread in this group has all its live threads here."""
+        self.warps = batch.warps_in(lanes)
+        """Warps with a thread in this group: each executes the instruction once."""
         base = batch.shared_base
         if batch.count == 1:
             self.window: Any = np.int64(base)

@@ -111,6 +111,13 @@ class Batch:
         here = np.bincount(self.warp_of[lanes], minlength=len(self.live_in_warp))
         return bool(((here == 0) | (here == self.live_in_warp)).all())
 
+    def warps_in(self, lanes: Array) -> int:
+        """How many warps have a thread among these lanes."""
+        if len(lanes) == self.live == self.lanes:
+            return self.count * self.warps
+        warp = self.warp_of[lanes]
+        return 1 + int(np.count_nonzero(warp[1:] != warp[:-1]))
+
     def slots(self, lanes: Array) -> Array:
         """The place in this batch of each lane's block."""
         return lanes // self.threads
@@ -356,6 +363,13 @@ class Machine:
         g.pc = pc
         self.make_ready(g)
 
+    def catch_up(self, g: Group, time: int, what: str) -> None:
+        """A group that need not wait has seen what happens at ``time``: it is not earlier."""
+        if time > g.time:
+            self.trace.run(g, g.time)
+            self.trace.wait(g, g.time, time, what)
+            g.time = g.started = time
+
     def sleep(self, g: Group, duration: int) -> int:
         """``nanosleep``: others first; time passes when nobody else can run."""
         self.trace.run(g, g.time)
@@ -431,7 +445,7 @@ class Machine:
             g.time += sizes[pc]
             counts[pc] += 1
             threads[pc] += g.n
-            warps[pc] += (g.n + 31) >> 5
+            warps[pc] += g.warps
             try:
                 following = code[pc](g)
             except IndexError as error:

@@ -45,6 +45,9 @@ class BarrierSite:
         self.published: Any = None
         """What completed phases have published."""
         self.time = 0
+        """The latest moment of the emulator's clock at which somebody operated on it."""
+        self.completed = 0
+        """The moment at which the last phase that is over was completed."""
 
     def position(self) -> int:
         """Where the barrier lies in the buffer, in bytes."""
@@ -67,6 +70,7 @@ class BarrierSite:
     def complete(self) -> None:
         """The phase is over: publish what its arrivals published, wake who waited for it."""
         self.arrived = []
+        self.completed = self.time
         if self.frontier is not None:
             if self.published is None:
                 self.published = self.frontier
@@ -104,6 +108,7 @@ class BarrierSite:
         machine = self.batch.machine
         machine.counters.add("mbarrier.waits", 1)
         if self.test(g, key, parity):
+            machine.catch_up(g, self.completed, f"mbarrier {self.name}")
             self.grant(g, dest)
             return resume
         machine.counters.add("mbarrier.waits_that_blocked", 1)
