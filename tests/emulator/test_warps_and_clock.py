@@ -110,3 +110,13 @@ def test_a_wait_ends_when_the_other_side_has_arrived() -> None:
     block_after_wait, block_with_arrival = 1, 5
     turn = block_after_wait + block_with_arrival
     assert ring(5).cycles - ring(4).cycles == ring(9).cycles - ring(8).cycles == 2 * turn
+
+
+def test_an_instruction_counts_in_the_family_that_it_was_selected_from() -> None:
+    """``add`` is integer, floating and half; a branch is control."""
+    run = Module(HEAD + BRANCH)["branch"].launch(1, 32, [1])
+    counted = {name: n for name, n in run.counters.items() if name.startswith("inst.")}
+    assert counted == {
+        "inst.memory": 1, "inst.move": 1, "inst.logic": 1, "inst.compare": 1, "inst.control": 2,
+        "inst.integer": 4,
+    }  # fmt: skip
