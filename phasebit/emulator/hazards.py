@@ -17,7 +17,7 @@ import numpy as np
 from phasebit.emulator.bounds import Bounds
 from phasebit.emulator.races import Races
 from phasebit.emulator.syntax import Instruction
-from phasebit.emulator.traffic import Traffic
+from phasebit.emulator.traffic import Traffic, merged
 from phasebit.emulator.types import Array, Value
 
 if TYPE_CHECKING:
@@ -78,6 +78,27 @@ class Findings:
         self.hazards.append(Hazard(kind, message, line, source))
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """A segment's accesses: their words, and how often each kind of request occurs."""
+
+    offsets: Array
+    """Granules from the index, one row each."""
+    requests: list[tuple[int, int, int]]
+    """(first byte modulo a sector, bytes a thread, how many)."""
+    merged: list[tuple[int, int, int]]
+    """The same, with neighbouring loads joined."""
+    accesses: Any
+
+
+def _counted(requests: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    counts: dict[tuple[int, int], int] = {}
+    for start, size in requests:
+        key = (start % 32, size)
+        counts[key] = counts.get(key, 0) + 1
+    return [(start, size, n) for (start, size), n in counts.items()]
+
+
 class Checker:
     """What the machine calls when a launch has ``check=True``."""
 
@@ -91,23 +112,21 @@ class Checker:
         self.bounds_global = self.bounds.global_
         self.bounds_local = self.bounds.local
         self.offsets: dict[tuple[int, ...], Array] = {}
-        self.plans: dict[int, tuple[Array, list[tuple[int, int, int]], Any]] = {}
+        self.plans: dict[int, _Plan] = {}
 
     # -- accesses -------------------------------------------------------------
 
-    def _plan(self, accesses: Any) -> tuple[Array, list[tuple[int, int, int]], Any]:
-        """Granule offsets of a segment's accesses, and its different requests with their number."""
+    def _plan(self, accesses: Any) -> _Plan:
+        """What there is to know about a segment's accesses; worked out once."""
         plan = self.plans.get(id(accesses))
         if plan is None:
             unit = 1 << self.races.shift
             each = max(1, accesses.width // unit)
             words = [w * accesses.width // unit + k for w in accesses.words for k in range(each)]
-            requests: dict[tuple[int, int], int] = {}
-            for start, size in accesses.requests:
-                key = ((start * accesses.width) % 32, size)
-                requests[key] = requests.get(key, 0) + 1
-            listed = [(start, size, n) for (start, size), n in requests.items()]
-            plan = (np.array(words)[:, None], listed, accesses)
+            bytes_ = [(start * accesses.width, size) for start, size in accesses.requests]
+            plan = _Plan(
+                np.array(words)[:, None], _counted(bytes_), _counted(merged(bytes_)), accesses
+            )
             self.plans[id(accesses)] = plan
         return plan
 
@@ -120,13 +139,13 @@ class Checker:
         self._access(g, index, accesses, "store")
 
     def _access(self, g: Group, index: Value, accesses: Any, op: str) -> None:
-        offsets, requests, _ = self._plan(accesses)
+        plan = self._plan(accesses)
         position = index * accesses.width
         if accesses.space == "generic":
             for some, where, space in self._by_space(g, position):
-                self._one_space(some, where, accesses, offsets, requests, space, op)
+                self._one_space(some, where, accesses, plan, space, op)
             return
-        self._one_space(g, position, accesses, offsets, requests, accesses.space, op)
+        self._one_space(g, position, accesses, plan, accesses.space, op)
 
     def _by_space(self, g: Group, position: Value) -> list[tuple[Group, Value, str]]:
         """Divide generic accesses by the space in which they landed."""
@@ -144,11 +163,14 @@ class Checker:
         return parts
 
     def _one_space(
-        self, g: Group, position: Value, accesses: Any, offsets: Array,
-        requests: list[tuple[int, int, int]], space: str, op: str,
-    ) -> None:  # fmt: skip
+        self, g: Group, position: Value, accesses: Any, plan: _Plan, space: str, op: str
+    ) -> None:
+        requests = plan.requests
+        if space == "shared" and op == "load" and plan.merged != requests:
+            if not np.any(np.asarray(position) & 15):
+                requests = plan.merged
         self.traffic.count(g, position, requests, space, op)
-        x = (g.spread(position) >> self.races.shift)[None, :] + offsets
+        x = (g.spread(position) >> self.races.shift)[None, :] + plan.offsets
         strong = accesses.sem != "weak"
         races = self.races
         if strong and op == "load":
