@@ -320,7 +320,8 @@ def chart(
         + "".join(f" {(cell.text or '#') if cell else '.':>{wide}}" for cell in line)
         for row, line in zip(rows, cells, strict=True)
     )
-    alt = f"{title}. {row_label} downwards; {column_label} from {columns[0]} to {columns[-1]}.\n{grid}"
+    across_words = f"{column_label} from {columns[0]} to {columns[-1]}"
+    alt = f"{title}. {row_label} downwards; {across_words}.\n{grid}"
     return Picture(
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-chart" '
         f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" '

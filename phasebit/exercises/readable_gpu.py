@@ -78,7 +78,8 @@ def executed(answer: Callable[[int, int], int]) -> str:
         right = run.counters["smsp__inst_executed.sum"]
         got = ask(answer, n, block)
         if got != right:
-            raise Wrong(f"for n={n} and blocks of {block} it gives {got}, the machine counts {right}")
+            where = f"for n={n} and blocks of {block}"
+            raise Wrong(f"{where} it gives {got}, the machine counts {right}")
     return f"{len(cases)} launches"
 
 
@@ -114,7 +115,8 @@ def traffic(answer: Callable[[int, int], tuple[int, int]]) -> str:
     """``answer(first, stride)``: sectors and wavefronts of a warp's 4-byte loads."""
     kernel = Module(STRIDED)["strided"]
     x = np.zeros(2304, np.uint32)
-    cases = [(first, stride) for first in (0, 1, 5, 8, 31) for stride in (*range(13), 31, 32, 33, 64)]
+    strides = (*range(13), 31, 32, 33, 64)
+    cases = [(first, stride) for first in (0, 1, 5, 8, 31) for stride in strides]
     for case in cases:
         counters = kernel.launch(1, 32, [x, *case]).counters
         right = counters[SECTORS], counters[WAVEFRONTS]
@@ -180,9 +182,8 @@ def missing_barrier(answer: int) -> str:
     except EmulatorError as error:
         raise Wrong(f"with a barrier after line {answer}: {error}") from error
     if run.hazards:
-        raise Wrong(f"with a barrier after line {answer}, {len(run.hazards)} race is left"
-                    if len(run.hazards) == 1 else
-                    f"with a barrier after line {answer}, {len(run.hazards)} races are left")
+        left = "a race is" if len(run.hazards) == 1 else f"{len(run.hazards)} races are"
+        raise Wrong(f"with a barrier after line {answer}, {left} left")
     if not right:
         raise Wrong(f"with a barrier after line {answer} the numbers are wrong")
     return "no race, and the numbers are right"

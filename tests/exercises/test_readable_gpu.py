@@ -1,4 +1,4 @@
-"""The checks of the appendix: right answers pass, planted wrong ones are refused for their reason."""
+"""The checks of the appendix: right answers pass, planted wrong ones are refused."""
 
 from __future__ import annotations
 
