@@ -170,5 +170,5 @@ def test_everything_in_a_chart_is_inside_its_box() -> None:
 
 
 def test_a_chart_of_another_shape_is_refused() -> None:
-    with pytest.raises(ValueError, match="cells has the shape 2 by .*: give 2 rows of 2"):
+    with pytest.raises(ValueError, match=r"cells has the shape 2 by .*: give 2 rows of 2"):
         a_chart(columns=[0, 1])
