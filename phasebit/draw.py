@@ -399,6 +399,8 @@ def diagram(nodes: Mapping[str, Node], arrows: Sequence[Arrow], *, title: str) -
                 first[0] / 4 + middle[0] / 2 + last[0] / 4,
                 first[1] / 4 + middle[1] / 2 + last[1] / 4 + (16 if middle[1] > a.y else -7),
             )
+        if not arrow.bend and abs(b.y - a.y) > 2 * abs(b.x - a.x):  # steep: beside the line
+            at = (at[0] + len(arrow.label) * 3.2 + 8, (first[1] + last[1]) / 2 + 4)
         reach(*at, len(arrow.label) * 6.5 + 6, 24)
         out.append(
             f'<path d="{curve} {last[0]:g} {last[1]:g}" '
