@@ -11,6 +11,9 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+device = "auto"
+"""Where a launch with ``device="auto"`` runs: ``auto``, ``gpu`` or ``emulator``."""
+
 _HOME: dict[str, str] = {
     "Pipeline": "phasebit.pipeline",
     "simulate": "phasebit.pipeline",
@@ -22,6 +25,9 @@ _HOME: dict[str, str] = {
     "Ring": "phasebit.pipeline.ring",
     "explore": "phasebit.pipeline.explore",
     "walk": "phasebit.pipeline.interleaving",
+    "compile": "phasebit.emulator.launch",
+    "Module": "phasebit.emulator.launch",
+    "Hazard": "phasebit.emulator.hazards",
 }
 """Public name -> the module that defines it."""
 

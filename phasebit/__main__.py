@@ -21,6 +21,13 @@ def _record(args: argparse.Namespace) -> int:
     return 0
 
 
+def _ptx(args: argparse.Namespace) -> int:
+    from phasebit.emulator import listing
+
+    print(listing.describe(args.mnemonic) if args.mnemonic else listing.listing())
+    return 0
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     parser = argparse.ArgumentParser(prog="phasebit", description=__doc__)
@@ -33,6 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = commands.add_parser("record", help="measure a chapter's kernels on this GPU")
     command.add_argument("chapter", type=int, nargs="*", help="chapter numbers; all if none")
     command.set_defaults(run=_record)
+
+    command = commands.add_parser("ptx", help="the instructions the emulator knows")
+    command.add_argument("mnemonic", nargs="?", help="only this one, with its documentation")
+    command.set_defaults(run=_ptx)
 
     args = parser.parse_args(argv)
     try:

@@ -57,7 +57,9 @@ class Bounds:
         who = g.batch.describe(g.lanes[i : i + 1])
         name = self.machine.program.layout.shared_name(address)
         if address < size:
-            why = f"is not a multiple of {align}" if address % align else "reaches past the end"
+            why = "reaches past the end"
+            if address % align:
+                why = f"is misaligned: not a multiple of {align}"
         else:
             why = f"lies outside of the block's {size} bytes"
         raise Fault(
@@ -91,10 +93,13 @@ class Bounds:
             if start <= low and high + span <= start + known.size:
                 return
         allocation = self.machine.memory.find(low - GLOBAL_BASE)
-        if allocation is not None and not crooked:
-            if high + span <= allocation.address + allocation.size:
-                self.last[access] = allocation
-                return
+        if (
+            allocation is not None
+            and not crooked
+            and high + span <= allocation.address + allocation.size
+        ):
+            self.last[access] = allocation
+            return
         self._each(g, g.spread(first), span, align, access)
 
     def _each(self, g: Group, addresses: Array, span: int, align: int, access: int) -> None:
@@ -114,7 +119,7 @@ class Bounds:
                 continue
             who = g.batch.describe(g.lanes[i : i + 1])
             if inside:
-                why = f"is not a multiple of {align}"
+                why = f"is misaligned: not a multiple of {align}"
             elif owner is not None and owner.start <= offset < owner.start + owner.size:
                 why = f"reaches {offset + span - owner.start - owner.size} bytes past the end of " \
                       f"{owner.name or 'its array'} ({owner.size} bytes)"  # fmt: skip

@@ -15,7 +15,10 @@ _OPTIONS = ("-std=c++17", "-O3", "-lineinfo", "-Wno-deprecated-gpu-targets")
 
 
 def ptx(
-    source: str | Path, arch: str | None = None, options: Sequence[str] = (), name: str | None = None
+    source: str | Path,
+    arch: str | None = None,
+    options: Sequence[str] = (),
+    name: str | None = None,
 ) -> str:
     """The PTX of a CUDA source: a path to a ``.cu`` file, or its text.
 
@@ -49,7 +52,15 @@ def ptx(
     with tempfile.TemporaryDirectory(prefix="phasebit-") as scratch:
         Path(scratch, "source.cu").write_text(text, encoding="utf-8")
         include = f"-I{files.kernels() / 'include'}"
-        command: list[str | Path] = [compiler.path, *flags, include, "-ptx", "source.cu", "-o", "kernel.ptx"]
+        command: list[str | Path] = [
+            compiler.path,
+            *flags,
+            include,
+            "-ptx",
+            "source.cu",
+            "-o",
+            "kernel.ptx",
+        ]
         done = process.run(command, timeout=toolchain.BUILD_SECONDS, cwd=scratch)
         if not done.ok:
             raise toolchain.explain(done.stdout + done.stderr, name)

@@ -156,7 +156,12 @@ def _cut(
         if block.end or block.skip or block.collective:
             block = start(None, item.line)
         if item.mnemonic in CONTROL:
+            if item.guard is not None and item.mnemonic != "bra":
+                block.skip = item
+                block = start(None, item.line)
             block.end = item
+            if item.guard is not None and item.mnemonic != "bra":
+                block = start(None, item.line)
             continue
         kind = selected[item].entry.kind
         if item.guard is not None and kind != "value":
@@ -192,7 +197,7 @@ def _connect(graph: Graph) -> None:
         elif end.mnemonic == "brx":
             block.successors = [graph.labels[name] for name in branch_table(graph.function, end)]
         elif end.mnemonic in ("ret", "exit", "trap"):
-            block.successors = following if end.guard is not None else []
+            block.successors = []
         else:  # call
             block.successors = following
 

@@ -12,6 +12,7 @@ the batch is *lane* ``b * threads + t``.  ``lanes`` is sorted.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,8 +53,8 @@ class Group:
     """See the module's text."""
 
     __slots__ = (
-        "batch", "frames", "lanes", "memory", "n", "parameters", "patient", "pc", "registers", "resume",
-        "since", "stack", "started", "state", "time", "warps", "whole", "window",
+        "batch", "frames", "lanes", "memory", "n", "parameters", "patient", "pc", "registers",
+        "rejoin", "resume", "since", "stack", "started", "time", "warps", "whole", "window",
     )  # fmt: skip
 
     def __init__(
@@ -72,9 +73,10 @@ class Group:
         self.since = 0
         self.started = time
         """From when on the trace has not yet noted what this group did."""
+        self.rejoin: tuple[int, ...] = ()
+        """Blocks at which to wait for those from whom a branch divided this group."""
         self.patient = False
         """Whether it spins on memory, so that others should go first."""
-        self.state = ""
         self.memory: Memory = batch.machine.memory
         self.parameters: Parameters = batch.machine.parameters
         self.whole = batch.whole_warps(lanes)
@@ -126,6 +128,7 @@ class Group:
         ]
         new.stack = self.stack
         new.started = self.started
+        new.rejoin = self.rejoin
         return new
 
     # -- addresses ------------------------------------------------------------
@@ -278,7 +281,7 @@ def merge(groups: list[Group]) -> Group:
     machine = first.batch.machine
     lanes = np.concatenate([g.lanes for g in groups])
     order: Array | None = None
-    if any(int(a.lanes[-1]) > int(b.lanes[0]) for a, b in zip(groups, groups[1:], strict=False)):
+    if any(int(a.lanes[-1]) > int(b.lanes[0]) for a, b in itertools.pairwise(groups)):
         order = np.argsort(lanes)
         lanes = lanes[order]
     sizes = [g.n for g in groups]
@@ -286,6 +289,7 @@ def merge(groups: list[Group]) -> Group:
     registers = _join([g.registers for g in groups], live[first.pc], sizes, order)
     new = Group(first.batch, lanes, first.pc, registers, max(g.time for g in groups))
     new.stack = first.stack
+    new.rejoin = first.rejoin if all(g.rejoin == first.rejoin for g in groups) else ()
     for depth, frame in enumerate(first.frames):
         saved = [g.frames[depth].registers for g in groups]
         new.frames.append(

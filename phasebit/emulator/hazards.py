@@ -72,9 +72,7 @@ class Findings:
         self.seen.add(key)
         instruction = self.instruction(access)
         line = instruction.line if instruction else 0
-        source = (
-            str(instruction.location.outermost) if instruction and instruction.location else ""
-        )
+        source = str(instruction.location.outermost) if instruction and instruction.location else ""
         self.hazards.append(Hazard(kind, message, line, source))
 
 
@@ -166,9 +164,9 @@ class Checker:
         self, g: Group, position: Value, accesses: Any, plan: _Plan, space: str, op: str
     ) -> None:
         requests = plan.requests
-        if space == "shared" and op == "load" and plan.merged != requests:
-            if not np.any(np.asarray(position) & 15):
-                requests = plan.merged
+        joined = space == "shared" and op == "load" and plan.merged != requests
+        if joined and not np.any(np.asarray(position) & 15):
+            requests = plan.merged
         self.traffic.count(g, position, requests, space, op)
         x = (g.spread(position) >> self.races.shift)[None, :] + plan.offsets
         strong = accesses.sem != "weak"

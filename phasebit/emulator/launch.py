@@ -1,14 +1,15 @@
 """Modules, kernels, launches: what a program that uses the emulator touches.
 
-    mod = pb.Module(ptx_text)
-    run = mod["matmul"].launch(grid=(1,), block=(512,), args=[A, B, C, 4096])
-    run.counters, run.hazards, run.timeline
+mod = pb.Module(ptx_text)
+run = mod["matmul"].launch(grid=(1,), block=(512,), args=[A, B, C, 4096])
+run.counters, run.hazards, run.timeline
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,19 @@ MAX_SHARED = {75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 
 
 MAX_STEPS = 200_000_000
 SCHEDULES = ("eager", "late", "random")
+DEVICES = ("auto", "gpu", "emulator")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Where a kernel is spread: threads, blocks, clusters, and dynamic shared memory."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    explicit_cluster: bool
+    cooperative: bool
+    shared: int
 
 
 class Run:
@@ -48,18 +62,26 @@ class Run:
     ``hazards``       what the checker found, in order; empty for a correct kernel
     ``timeline``      a :class:`phasebit.timeline.Timeline` of the warps
     ``output``        what the kernel printed
-    ``device``        ``"emulator"``
-    ``milliseconds``  None: the emulator's clock is no time
+    ``device``        ``"emulator"``, or the name of the GPU
+    ``milliseconds``  on a GPU, between events around the launch; None on the emulator,
+                      whose clock is no time
+    ``cycles``        the emulator's clock at the end
+
+    A launch on a GPU has no counters, hazards, timeline or output: those come from
+    the emulator.
     """
 
-    def __init__(self, machine: Machine, hazards: list[Hazard]) -> None:
-        self.counters: Counters = machine.counters
+    def __init__(
+        self, device: str, counters: Counters, hazards: list[Hazard], output: str, trace: Trace,
+        *, cycles: int = 0, milliseconds: float | None = None,
+    ) -> None:  # fmt: skip
+        self.device = device
+        self.counters = counters
         self.hazards = hazards
-        self.output = "".join(machine.printed)
-        self.device = "emulator"
-        self.milliseconds: float | None = None
-        self.cycles = machine.clock
-        self._trace = machine.trace
+        self.output = output
+        self.cycles = cycles
+        self.milliseconds = milliseconds
+        self._trace = trace
 
     @property
     def timeline(self) -> Timeline:
@@ -148,7 +170,9 @@ class Module:
         names = list(self.syntax.functions)
         if symbol.name in names:
             return FUNCTION_BASE + 16 * names.index(symbol.name)
-        raise PtxError(f"{variable.name} is initialised with the unknown {symbol.name}", variable.line)
+        raise PtxError(
+            f"{variable.name} is initialised with the unknown {symbol.name}", variable.line
+        )
 
     def variable(self, name: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """The bytes of a global variable, as a view that may be written."""
@@ -213,33 +237,83 @@ class Kernel:
         parameter's type, ``bytes`` or structured scalars for structs, integers for
         addresses.  ``shared``: bytes of dynamic shared memory.  ``schedule``: when
         asynchronous copies finish.  ``exact=False`` rounds f32 multiply-adds twice.
+        ``device``: ``auto`` is the GPU if there is one that the target runs on,
+        unless ``phasebit.device`` says otherwise.
 
         Raises :class:`LaunchError` before anything runs; :class:`Fault`,
         :class:`Deadlock` or :class:`StepLimit` when the kernel fails.
         """
-        if device not in ("emulator", "auto"):
-            raise LaunchError(f"device {device!r}: this launch knows only 'emulator' and 'auto'")
         if schedule not in SCHEDULES:
             raise LaunchError(f"schedule {schedule!r}: choose one of {', '.join(SCHEDULES)}")
-        shape = _three(grid, "grid")
-        threads = _three(block, "block")
-        clusters = _three(cluster, "cluster") if cluster is not None else self._cluster()
-        self._check_shape(shape, threads, clusters, shared)
-        data, arrays = self._marshal(args)
+        shape = Shape(
+            _three(grid, "grid"), _three(block, "block"),
+            _three(cluster, "cluster") if cluster is not None else self._cluster(),
+            cluster is not None, cooperative, shared,
+        )  # fmt: skip
+        self._check_shape(shape)
+        if self._on_gpu(device):
+            return self._run_on_gpu(shape, args)
+        memory = self.module.memory
+        arrays: list[tuple[Any, Allocation]] = []
+
+        def place(array: Any, name: str) -> int:
+            allocation = memory.allocate(array.nbytes, name)
+            memory.bytes(allocation)[:] = np.frombuffer(array.tobytes(), np.uint8)
+            arrays.append((array, allocation))
+            return allocation.address
+
         try:
-            return self._run(
-                shape, threads, clusters, shared, data, schedule, seed, check, exact,
-                cooperative, max_steps, cluster is not None,
-            )  # fmt: skip
+            data = self._marshal(args, place)
+            return self._run(shape, data, schedule, seed, check, exact, max_steps)
         finally:
             for array, allocation in arrays:
-                _copy_back(self.module.memory, array, allocation)
-                self.module.memory.free(allocation)
+                _copy_back(memory, array, allocation)
+                memory.free(allocation)
+
+    def _on_gpu(self, device: str) -> bool:
+        """Where to run: ``auto`` follows ``phasebit.device``, then what this machine has."""
+        import phasebit
+        from phasebit import machine
+
+        if device == "auto":
+            device = phasebit.device
+        if device not in DEVICES:
+            raise LaunchError(f"device {device!r}: choose one of {', '.join(DEVICES)}")
+        if device == "auto":
+            found = machine.gpu()
+            target = self.module.target
+            return found is not None and (
+                found.target == target if target.endswith("a") else found.runs(target)
+            )
+        return device == "gpu"
+
+    def _run_on_gpu(self, shape: Shape, args: Sequence[Any]) -> Run:
+        """The same launch on this machine's GPU, through the driver."""
+        from phasebit.gpu import gpu
+
+        device = gpu()
+        arrays: list[tuple[Any, int]] = []
+
+        def place(array: Any, name: str) -> int:
+            arrays.append((array, device.allocate(array)))
+            return arrays[-1][1]
+
+        try:
+            data = self._marshal(args, place)
+            offsets = [self.layout.parameters[p.name] for p in self.function.parameters]
+            milliseconds = device.launch(
+                self.module.ptx, self.function.name, shape.grid, shape.block,
+                shape.cluster if shape.explicit_cluster else None, shape.cooperative,
+                shape.shared, data, offsets,
+            )  # fmt: skip
+        finally:
+            for array, address in arrays:
+                device.take_back(address, array)
+        return Run(device.name, Counters(0), [], "", Trace(False), milliseconds=milliseconds)
 
     def _run(
-        self, grid: tuple[int, int, int], block: tuple[int, int, int],
-        cluster: tuple[int, int, int], shared: int, data: bytes, schedule: str, seed: int,
-        check: bool, exact: bool, cooperative: bool, max_steps: int, explicit: bool,
+        self, shape: Shape, data: bytes, schedule: str, seed: int, check: bool, exact: bool,
+        max_steps: int,
     ) -> Run:  # fmt: skip
         program = self.program(check, exact)
         memory = self.module.memory
@@ -247,9 +321,10 @@ class Kernel:
         memory.bytes(parameters)[: len(data)] = np.frombuffer(data, np.uint8)
         machine = Machine(
             program=program, memory=memory, parameters=Parameters(data),
-            parameter_start=parameters.start, grid=grid, block=block, cluster=cluster,
-            explicit_cluster=explicit, cooperative=cooperative, dynamic_shared=shared,
-            shared_size=self.layout.static_shared + shared, schedule=schedule, seed=seed,
+            parameter_start=parameters.start, grid=shape.grid, block=shape.block,
+            cluster=shape.cluster, explicit_cluster=shape.explicit_cluster,
+            cooperative=shape.cooperative, dynamic_shared=shape.shared,
+            shared_size=self.layout.static_shared + shape.shared, schedule=schedule, seed=seed,
             steps=max_steps, exact=exact, checked=check,
             counters=Counters(len(program.blocks)), trace=Trace(check),
         )  # fmt: skip
@@ -264,7 +339,10 @@ class Kernel:
         finally:
             machine.counters.finish(program)
             memory.free(parameters)
-        return Run(machine, hazards)
+        return Run(
+            "emulator", machine.counters, hazards, "".join(machine.printed), machine.trace,
+            cycles=machine.clock,
+        )  # fmt: skip
 
     # -- checks before the launch ---------------------------------------------
 
@@ -272,10 +350,9 @@ class Kernel:
         given = self.function.directives.get("reqnctapercluster")
         return _three(given, "cluster") if given else (1, 1, 1)
 
-    def _check_shape(
-        self, grid: tuple[int, int, int], block: tuple[int, int, int],
-        cluster: tuple[int, int, int], shared: int,
-    ) -> None:  # fmt: skip
+    def _check_shape(self, shape: Shape) -> None:
+        """Refuse what no GPU of the target could run."""
+        grid, block, cluster, shared = shape.grid, shape.block, shape.cluster, shape.shared
         name = self.name
         threads = block[0] * block[1] * block[2]
         if threads > MAX_THREADS:
@@ -300,39 +377,36 @@ class Kernel:
         if total > room:
             raise LaunchError(
                 f"{name}: {total} bytes of shared memory ({self.layout.static_shared} static, "
-                f"{shared} dynamic) are more than the {room} that {self.module.target} gives a block"
+                f"{shared} dynamic) are more than the {room} of {self.module.target}"
             )
         for g, c, axis in zip(grid, cluster, "xyz", strict=True):
             if g % c:
-                raise LaunchError(f"{name}: the grid's {axis} extent {g} is no multiple of the cluster's {c}")
+                raise LaunchError(
+                    f"{name}: the grid's {axis} extent {g} is no multiple of the cluster's {c}"
+                )
         if cluster[0] * cluster[1] * cluster[2] > 16:
             raise LaunchError(f"{name}: a cluster has at most 16 blocks")
 
-    def _marshal(self, args: Sequence[Any]) -> tuple[bytes, list[tuple[Any, Allocation]]]:
-        """The parameter bytes, and the arrays that were copied to device memory."""
+    def _marshal(self, args: Sequence[Any], place: Callable[[Any, str], int]) -> bytes:
+        """The parameter bytes; ``place`` brings an array to device memory, for its address."""
         wanted = self.function.parameters
         if len(args) != len(wanted):
             raise LaunchError(f"{self.name} takes {len(wanted)} arguments, not {len(args)}")
         data = bytearray(self.layout.parameter_size)
-        arrays: list[tuple[Any, Allocation]] = []
-        known: dict[tuple[int, int], Allocation] = {}
+        known: dict[tuple[int, int], int] = {}
         for i, (arg, parameter) in enumerate(zip(args, wanted, strict=True)):
-            try:
-                raw = self._argument(arg, parameter, f"argument {i} of {self.name}", arrays, known)
-            except LaunchError:
-                for _, allocation in arrays:
-                    self.module.memory.free(allocation)
-                raise
+            raw = self._argument(arg, parameter, i, place, known)
             offset = self.layout.parameters[parameter.name]
             data[offset : offset + len(raw)] = raw
-        return bytes(data), arrays
+        return bytes(data)
 
     def _argument(
-        self, arg: Any, parameter: Variable, what: str, arrays: list[tuple[Any, Allocation]],
-        known: dict[tuple[int, int], Allocation],
+        self, arg: Any, parameter: Variable, number: int, place: Callable[[Any, str], int],
+        known: dict[tuple[int, int], int],
     ) -> bytes:  # fmt: skip
+        what = f"argument {number} of {self.name}"
         size = parameter.size
-        if isinstance(arg, np.ndarray) and arg.ndim >= 0 and not isinstance(arg, np.generic):
+        if isinstance(arg, np.ndarray):
             if size != 8:
                 raise LaunchError(f"{what} is a number of {size} bytes, but an array was given")
             if not arg.flags.c_contiguous:
@@ -341,11 +415,10 @@ class Kernel:
                 raise LaunchError(f"{what} is an array of Python objects; use a numeric dtype")
             key = (arg.__array_interface__["data"][0], arg.nbytes)
             if key not in known:
-                allocation = self.module.memory.allocate(arg.nbytes, f"argument {i_of(what)}")
-                self.module.memory.bytes(allocation)[:] = np.frombuffer(arg.tobytes(), np.uint8)
-                known[key] = allocation
-                arrays.append((arg, allocation))
-            return known[key].address.to_bytes(8, "little")
+                known[key] = place(arg, f"argument {number}")
+            return known[key].to_bytes(8, "little")
+        if hasattr(arg, "__cuda_array_interface__"):
+            raise LaunchError(f"{what} lies on a GPU; pass a NumPy array")
         if isinstance(arg, bytes | bytearray | np.void):
             raw = bytes(arg) if not isinstance(arg, np.void) else arg.tobytes()
             if len(raw) != size:
@@ -354,12 +427,8 @@ class Kernel:
         if isinstance(arg, bool | int | float | np.generic):
             return _number(arg, parameter, what)
         raise LaunchError(
-            f"{what}: a {type(arg).__name__} cannot be passed; give a NumPy array, a number or bytes"
+            f"{what}: a {type(arg).__name__} cannot be passed; give an array, a number or bytes"
         )
-
-
-def i_of(what: str) -> str:
-    return what.split()[1]
 
 
 def _number(arg: Any, parameter: Variable, what: str) -> bytes:
@@ -377,7 +446,9 @@ def _number(arg: Any, parameter: Variable, what: str) -> bytes:
             raise LaunchError(f"{what} is an integer, but a {arg.dtype} was given")
         return bytes(arg.tobytes())
     if size not in (1, 2, 4, 8) or parameter.elements is not None:
-        raise LaunchError(f"{what} is a struct of {size} bytes; pass bytes or a NumPy structured scalar")
+        raise LaunchError(
+            f"{what} is a struct of {size} bytes; pass bytes or a NumPy structured scalar"
+        )
     if isinstance(arg, float):
         if kind not in ("f16", "f32", "f64") and kind[0] != "b":
             raise LaunchError(f"{what} is an integer, but {arg!r} was given")

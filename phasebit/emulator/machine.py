@@ -1,14 +1,15 @@
 """The machine: blocks of threads made resident, groups of threads run one after another.
 
 The scheduler keeps a list of *ready* groups.  It runs the one that is furthest
-behind in the program (deepest call, lowest block), so that threads which took
-different ways meet again soon; after ``PATIENCE`` blocks it takes the one that
-has waited longest, so that no spinning loop can starve the rest.  A group that
-must wait is *parked* with the reason, and whoever makes the reason go away
-wakes it.  When nothing is ready the machine looks, in this order, for
-asynchronous work to finish, a sleeper to wake, a block to start, a test that
-may answer "not yet"; if there is none, that is a deadlock, and it says who
-waits for what.
+behind in the program (deepest call, lowest block); a group that reaches the
+block where the ways of a branch meet again lets the others go first, so that
+they arrive and become one group again.  After ``PATIENCE`` blocks it takes the
+one that has waited longest, so that no spinning loop can starve the rest.  A
+group that must wait is *parked* with the reason, and whoever makes the reason go
+away wakes it.  When nothing is ready the machine looks, in this order, for
+asynchronous work to finish, a sleeper to wake, a block to start, a test that may
+answer "not yet"; if there is none, that is a deadlock, and it says who waits for
+what.
 """
 
 from __future__ import annotations
@@ -231,10 +232,8 @@ class Machine:
         x, y, z = np.meshgrid(*(np.arange(n) for n in self.grid), indexing="ij")
         linear = (x + self.grid[0] * (y + self.grid[1] * z)).ravel()
         cx, cy, cz = (a.ravel() // c for a, c in zip((x, y, z), self.cluster, strict=True))
-        rank = (
-            x.ravel() % self.cluster[0]
-            + self.cluster[0]
-            * (y.ravel() % self.cluster[1] + self.cluster[1] * (z.ravel() % self.cluster[2]))
+        rank = x.ravel() % self.cluster[0] + self.cluster[0] * (
+            y.ravel() % self.cluster[1] + self.cluster[1] * (z.ravel() % self.cluster[2])
         )
         return linear[np.lexsort((rank, cx, cy, cz))]
 
@@ -460,6 +459,12 @@ class Machine:
             if following < 0:
                 return
             g.pc = following
+            if g.rejoin and g.rejoin[-1] == following:
+                g.rejoin = g.rejoin[:-1]
+                if self.ready:
+                    g.patient = True
+                    self.make_ready(g)
+                    return
             if following <= pc:
                 budget -= 1
                 self.steps -= 1

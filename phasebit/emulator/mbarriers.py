@@ -164,9 +164,7 @@ def sites(g: Group, address: Value, space: str) -> list[tuple[BarrierSite, Array
         values = np.unique(index)
         if len(values) == 1:
             return [(site_at(batch, int(values[0]) << 3), None)]
-        return [
-            (site_at(batch, int(one) << 3), np.flatnonzero(index == one)) for one in values
-        ]
+        return [(site_at(batch, int(one) << 3), np.flatnonzero(index == one)) for one in values]
     return [(site_at(batch, int(index) << 3), None)]
 
 

@@ -52,6 +52,13 @@ def flush(a: Value) -> Value:
     return where(small, bits & np.uint32(0x80000000), bits).view(np.float32)
 
 
+def flush16(a: Value) -> Value:
+    """``.ftz`` for f16: subnormal numbers become zeros of the same sign."""
+    bits = a.view(np.uint16)
+    small = (bits & np.uint16(0x7C00)) == 0
+    return where(small, bits & np.uint16(0x8000), bits).view(np.float16)
+
+
 def saturate(a: Value) -> Value:
     """``.sat``: clamped to [0, 1]; NaN becomes +0."""
     kind = a.dtype.type
@@ -149,7 +156,11 @@ def mul32(a: Value, b: Value, rounding: str) -> Value:
 
 
 def exactly(
-    function: Callable[..., Fraction | None], rounding: str, form: Any, native: Value, *operands: Value
+    function: Callable[..., Fraction | None],
+    rounding: str,
+    form: Any,
+    native: Value,
+    *operands: Value,
 ) -> Value:
     """Compute with fractions, thread by thread, and round once.
 
@@ -202,6 +213,8 @@ def round_fraction(x: Fraction, form: np.dtype[Any], rounding: str) -> Any:
 def fma64(a: Value, b: Value, c: Value, rounding: str = "rn") -> Value:
     """``a*b + c`` in f64 with one rounding."""
     native = a * b + c
+    finite = np.isfinite(a) & np.isfinite(b)
+    native = where(finite & np.isinf(c), c, native)  # the product may only look infinite
     if rounding != "rn":
         result = exactly(lambda x, y, z: x * y + z, rounding, "f8", native, a, b, c)
         product = a * b
@@ -220,9 +233,7 @@ def fma64(a: Value, b: Value, c: Value, rounding: str = "rn") -> Value:
         values = [float(x[i]) for x in (a, b, c)]
         if all(math.isfinite(v) for v in values):
             exact = Fraction(values[0]) * Fraction(values[1]) + Fraction(values[2])
-            result[i] = (
-                round_fraction(exact, np.dtype("f8"), "rn") if exact else a[i] * b[i] + c[i]
-            )
+            result[i] = round_fraction(exact, np.dtype("f8"), "rn") if exact else a[i] * b[i] + c[i]
         else:
             result[i] = np.atleast_1d(native)[i]
     return result[0] if scalar else result

@@ -112,9 +112,7 @@ class Races:
         self.machine = machine
         self.findings = findings
         self.shift = _granule_shift(machine)
-        self.copies = any(
-            i.mnemonic == "cp" for b in machine.program.blocks for i in b.body
-        )
+        self.copies = any(i.mnemonic == "cp" for b in machine.program.blocks for i in b.body)
         self.shadows: dict[Batch, SharedShadow] = {}
         self.world = GlobalShadow()
         self.cross: dict[int, dict[int, int]] = {}
@@ -175,8 +173,8 @@ class Races:
         if strong:
             bad &= ~s.write_strong[x]
         if bad.any():
-            self._report(s, g, x, bad, access, verb, int(writers[bad][0]), s.write_access[x][bad][0],
-                         "wrote")  # fmt: skip
+            other = s.write_access[x][bad][0]
+            self._report(s, g, x, bad, access, verb, int(writers[bad][0]), other, "wrote")
 
     def _against_readers(
         self, s: SharedShadow, g: Group, x: Array, floor: int, access: int
@@ -401,6 +399,7 @@ class Races:
         for position in np.unique(positions).tolist():
             lanes = g.lanes[positions == position]
             message = self.messages.setdefault(position, _Message())
+            message.version += 1
             for slot in np.unique(batch.slots(lanes)).tolist():
                 mine = lanes[batch.slots(lanes) == slot]
                 block = int(batch.blocks[slot])
@@ -423,6 +422,11 @@ class Races:
             for slot in np.unique(batch.slots(lanes)).tolist():
                 block = int(batch.blocks[slot])
                 mine = lanes[batch.slots(lanes) == slot]
+                news = message.seen.setdefault(block, np.zeros(batch.threads, np.int64))
+                threads = mine - slot * batch.threads
+                if int(news[threads].min()) == message.version:
+                    continue  # a spinning thread looks again at what it has seen
+                news[threads] = message.version
                 if block in message.clocks:
                     s.clock[mine] = np.maximum(s.clock[mine], message.clocks[block])
                 table = self.cross.setdefault(block, {})
@@ -439,6 +443,9 @@ class _Message:
         """Block -> clocks of its threads."""
         self.blocks: dict[int, int] = {}
         """Block -> up to which time it is published as a whole."""
+        self.version = 0
+        self.seen: dict[int, Array] = {}
+        """Block -> the version that each of its threads has received."""
 
     def learn(self, table: dict[int, int]) -> None:
         for block, time in table.items():

@@ -155,9 +155,9 @@ class _Reader:
                 while self.accept(","):
                     self.word()
             elif text == ".address_size":
-                self.next()
+                size = self.next()
                 if self.integer() != 64:
-                    raise self.fail("only 64-bit addresses are supported: compile with nvcc -m64")
+                    raise self.fail("only 64-bit addresses work: compile with nvcc -m64", size)
             elif text == ".file":
                 self.file()
             elif text == ".loc":
@@ -526,6 +526,10 @@ class _Reader:
                 self.expect(",")
         end = self.expect(";")
         text = " ".join(self.text[start.start : end.start].split())
+        if "cc" in modifiers and operands:
+            operands[0] = Pair(operands[0], self.carry())
+        if mnemonic in ("addc", "subc", "madc"):
+            operands.append(self.carry())
         instruction = Instruction(
             mnemonic, tuple(modifiers), tuple(operands), start.line, text,
             guard, negated, self.location,
@@ -533,6 +537,11 @@ class _Reader:
         if mnemonic in ("bra", "brx"):
             self.pending_labels.append((instruction, list(self.scopes)))
         self.function.body.append(instruction)
+
+    def carry(self) -> Register:
+        """The condition code's carry flag CC.CF (PTX ISA 9.7.2): one predicate register a function."""
+        scope = self.scopes[0]
+        return scope.registers.get("CC.CF") or self.new_register("CC.CF", "pred", scope)
 
     def operand(self) -> Operand:
         token = self.token

@@ -17,9 +17,16 @@ U4, U8, BOOL = np.dtype("u4"), np.dtype("u8"), np.dtype(bool)
 _VECTORS = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid",
             "cluster_nctaid")  # fmt: skip
 
+_NUMBERS = (
+    "laneid", "warpid", "nwarpid", "smid", "nsmid", "lanemask_eq", "lanemask_le", "lanemask_lt",
+    "lanemask_ge", "lanemask_gt", "clock", "clock_hi", "globaltimer_lo", "globaltimer_hi",
+    "cluster_ctarank", "cluster_nctarank", "total_smem_size", "dynamic_smem_size",
+    "aggr_smem_size",
+)  # fmt: skip
+
 FORMS: dict[str, np.dtype[Any]] = {
     **{f"{name}.{axis}": U4 for name in _VECTORS for axis in "xyz"},
-    **dict.fromkeys(("laneid", "warpid", "nwarpid", "smid", "nsmid", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt", "clock", "clock_hi", "globaltimer_lo", "globaltimer_hi", "cluster_ctarank", "cluster_nctarank", "total_smem_size", "dynamic_smem_size", "aggr_smem_size"), U4),
+    **dict.fromkeys(_NUMBERS, U4),
     **{f"reserved_smem_offset_{n}": U4 for n in ("begin", "end", "cap", "0", "1")},
     **{f"envreg{i}": U4 for i in range(32)},
     **dict.fromkeys(("clock64", "globaltimer", "gridid"), U8),
@@ -97,7 +104,7 @@ def _compute(batch: Batch, name: str) -> Value:
     if base == "warpid":
         return _each_thread(linear // 32, count, 32)
     if base == "nwarpid":
-        return np.uint32(-(-threads // 32))
+        return np.uint32(64)  # the warps that an SM can hold
     if base.startswith("lanemask"):
         one = np.uint64(1) << lane.astype(np.uint64)
         everything = np.uint64(0xFFFFFFFF)
@@ -108,11 +115,15 @@ def _compute(batch: Batch, name: str) -> Value:
         return _each_thread(mask, count, 32)
     if base == "smid":
         return _each_block(batch.blocks % 132, threads)
-    sizes = {"nsmid": 132, "dynamic_smem_size": machine.dynamic_shared,
-             "total_smem_size": machine.shared_size, "aggr_smem_size": machine.shared_size}  # fmt: skip
+    sizes = {
+        "nsmid": 132, "dynamic_smem_size": machine.dynamic_shared,
+        "total_smem_size": machine.shared_size, "aggr_smem_size": machine.shared_size,
+    }  # fmt: skip
     if base.startswith("envreg"):  # 1 and 2 hold the grid workspace of a cooperative launch
         workspace = machine.workspace
-        return np.uint32({"envreg1": workspace >> 32, "envreg2": workspace & 0xFFFFFFFF}.get(base, 0))
+        return np.uint32(
+            {"envreg1": workspace >> 32, "envreg2": workspace & 0xFFFFFFFF}.get(base, 0)
+        )
     if base.startswith("reserved"):
         start = machine.reserved
         offset = {"begin": 0, "0": 0, "1": 512}.get(base[21:], 1024)

@@ -17,7 +17,9 @@ from phasebit.emulator.layout import GLOBAL_BASE, LOCAL_BASE, WINDOW_SHIFT
 if TYPE_CHECKING:
     from phasebit.emulator.group import Group
 
-_SPEC = re.compile(r"%(%|([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp]))")
+_SPEC = re.compile(
+    r"%(%|([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp]))"
+)
 
 
 def _read(g: Group, lane: int, address: int, size: int) -> bytes:
@@ -47,7 +49,9 @@ def _local(g: Group, place: int, form: str) -> Any:
 def vprintf(g: Group, arguments: list[int], results: list[int]) -> None:
     """``printf``: each thread prints in the order of the lanes."""
     formats, buffers = _local(g, arguments[0], "u8"), _local(g, arguments[1], "u8")
-    for lane, where, buffer in zip(g.lanes.tolist(), formats.tolist(), buffers.tolist(), strict=True):
+    for lane, where, buffer in zip(
+        g.lanes.tolist(), formats.tolist(), buffers.tolist(), strict=True
+    ):
         text = _string(g, lane, where)
         data = _read(g, lane, buffer, 1024) if buffer else b""
         g.batch.machine.printed.append(_format(g, lane, text, data))

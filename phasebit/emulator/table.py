@@ -59,7 +59,9 @@ SPACES = {
 }  # fmt: skip
 """State-space modifiers -> the argument ``space`` of a function that has one."""
 
-SEMANTICS = frozenset({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
+SEMANTICS = frozenset(
+    {"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"}
+)
 """Memory-ordering modifiers -> the argument ``sem``."""
 
 SCOPES = frozenset({"cta", "cluster", "gpu", "sys"})
@@ -172,10 +174,19 @@ def _register(
             mnemonic, *needs = name.split(".")
             TABLE.setdefault(mnemonic, []).append(
                 Entry(
-                    mnemonic, tuple(needs), tuple(allowed), tuple(left.split()),
-                    tuple(right.split()), merged, optional, function, kind, section,
-                    function.__module__.rsplit(".", 1)[-1], releases,
-                )  # fmt: skip
+                    mnemonic,
+                    tuple(needs),
+                    tuple(allowed),
+                    tuple(left.split()),
+                    tuple(right.split()),
+                    merged,
+                    optional,
+                    function,
+                    kind,
+                    section,
+                    function.__module__.rsplit(".", 1)[-1],
+                    releases,
+                )
             )
         return function
 
@@ -193,9 +204,7 @@ def value(
     optional: int = 0,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function of values only."""
-    return _register(
-        "value", names, signature, types, second, section, options, optional, False
-    )
+    return _register("value", names, signature, types, second, section, options, optional, False)
 
 
 def effect(
@@ -224,7 +233,7 @@ def blocking(
     options: Sequence[dict[str, Option]] = (),
     optional: int = 0,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter an instruction that may wait: ``f(g, dest, operands…)`` returns the next block or -1."""
+    """Enter an instruction that may wait: ``f(g, dest, operands…)`` gives the next block or -1."""
     return _register("blocking", names, signature, types, None, section, options, optional, True)
 
 
@@ -274,11 +283,13 @@ def select(instruction: Instruction) -> Selected:
         raise unknown(instruction)
     options = dict(best.options[w] for w in words if w in best.options and w not in best.needs)
     rest = [w for w in words if w not in best.needs]
-    for name, values in (("sem", SEMANTICS), ("scope", SCOPES)):
-        if name in best.parameters:
-            options |= {name: w for w in rest if w in values}
-    if "space" in best.parameters:
-        options |= {"space": SPACES[w] for w in rest if w in SPACES}
+    for word in rest:
+        if word in SEMANTICS and "sem" in best.parameters:
+            options["sem"] = word
+        elif word in SCOPES and "scope" in best.parameters:
+            options["scope"] = word
+        elif word in SPACES and "space" in best.parameters:
+            options["space"] = SPACES[word]
     return Selected(best, types, options)
 
 

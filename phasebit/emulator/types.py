@@ -26,7 +26,7 @@ SIZE = {
     "s16x2": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8, "f32x2": 8, "b128": 16, "pred": 1,
     "b1024": 128, "e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2, "e2m1x2": 1,
     "e2m3x2": 2, "e3m2x2": 2, "ue8m0x2": 2, "e4m3x4": 4, "e5m2x4": 4, "e2m1x4": 2,
-    "e2m3x4": 4, "e3m2x4": 4, "u4": 1, "s4": 1, "b1": 1, "b4": 1,
+    "e2m3x4": 4, "e3m2x4": 4, "u4": 1, "s4": 1, "b1": 1, "b4": 1, "u2": 1, "s2": 1,
 }  # fmt: skip
 """Bytes a value of each type occupies in a register."""
 

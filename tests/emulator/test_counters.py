@@ -53,7 +53,10 @@ def test_wavefronts_and_conflicts_of_every_pattern(size: int) -> None:
             kernel = f"shared_{'load' if load else 'store'}_{size}"
             want = recorded(kernel, number)
             got = bank_passes(pattern * size, size, load)
-            assert got == (want[f"{WAVEFRONTS}{op}.sum"], want[f"{CONFLICTS}{op}.sum"]), (kernel, number)
+            assert got == (want[f"{WAVEFRONTS}{op}.sum"], want[f"{CONFLICTS}{op}.sum"]), (
+                kernel,
+                number,
+            )
 
 
 def test_neighbouring_loads_are_joined() -> None:
@@ -81,7 +84,10 @@ class TestWholeKernels:
 
     def test_counters_of_the_emulator(self, traffic: Module, access: str, size: int) -> None:
         kernel = f"{access}_{size}"
-        names = ["l1tex__t_requests_pipe_lsu_mem_global_op_", "l1tex__t_sectors_pipe_lsu_mem_global_op_"]
+        names = [
+            "l1tex__t_requests_pipe_lsu_mem_global_op_",
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_",
+        ]
         if access == "shared_load":
             names += [WAVEFRONTS, CONFLICTS]
         for number, pattern in enumerate(PATTERNS):

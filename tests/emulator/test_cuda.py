@@ -256,7 +256,7 @@ def test_cooperative_groups(features: Module, rng: np.random.Generator) -> None:
 def test_printf_and_assert(features: Module) -> None:
     run = features["speak"].launch(1, 32, [10])
     assert run.output == "thread 0 says  0.50 hi!\nthread 1 says  1.50 hi!\n"
-    with pytest.raises(Fault, match="thread 3 of block 0: Assertion `.*too small"):
+    with pytest.raises(Fault, match=r"thread 3 of block 0: Assertion `.*too small"):
         features["speak"].launch(1, 32, [2])
 
 

@@ -85,7 +85,9 @@ def test_a_word_nobody_wrote() -> None:
 
 
 def test_one_element_too_far_in_shared_memory() -> None:
-    with pytest.raises(Fault, match=r"thread 12[67] of block 0: address 512 .*outside.*mistakes.cu"):
+    with pytest.raises(
+        Fault, match=r"thread 12[67] of block 0: address 512 .*outside.*mistakes.cu"
+    ):
         neighbours(4)
 
 
@@ -146,7 +148,9 @@ def test_a_flag_without_order() -> None:
 
 
 def test_past_the_end_of_a_global_array() -> None:
-    with pytest.raises(Fault, match=r"thread 127 of block 1: .*past the end of argument 0|after the end"):
+    with pytest.raises(
+        Fault, match=r"thread 127 of block 1: .*past the end of argument 0|after the end"
+    ):
         blocks(33)
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from phasebit.emulator.numerics import flush, where
+from phasebit.emulator.numerics import canonical, flush, where
 from phasebit.emulator.ops import half
+from phasebit.emulator.ops.memory import isspacep
 from phasebit.emulator.table import effect
 from phasebit.emulator.types import Array, Value, dtype
 
@@ -57,7 +58,8 @@ def _update(
         lanes = order[start:end]
         place = ranked[start]
         if running is not None:
-            totals = running.accumulate(np.concatenate([view[place : place + 1], b[lanes]]))
+            both = np.concatenate([view[place : place + 1], b[lanes]])
+            totals = running.accumulate(both, dtype=form)
             old[lanes] = totals[:-1]
             view[place] = totals[-1]
             continue
@@ -69,6 +71,16 @@ def _update(
     return old
 
 
+def _add32(old: Value, x: Value, far: Value) -> Value:
+    """An f32 sum; in global memory with subnormals flushed."""
+    return canonical(where(far, flush(flush(old) + flush(x)), old + x))
+
+
+def _add64(old: Value, x: Value, _: Value) -> Value:
+    """An f64 sum in the L2: the NaN of the operand, else that of memory."""
+    return where(x != x, x, where(old != old, old, old + x))
+
+
 @effect("atom.add red.add", "a x -> x", SUMS, section="9.7.13.5", options=NOFTZ, releases=True)
 def add(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
         sem: str = "relaxed", scope: str = "gpu", noftz: bool = False) -> Value:  # fmt: skip
@@ -76,9 +88,13 @@ def add(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic"
     if kind in half.HALVES:
         return _update(g, address, b, space, kind, sem, scope,
                        lambda old, x, _: half.add(old, x, kind=kind))  # fmt: skip
-    if kind == "f32" and space != "shared":
-        return _update(g, address, b, space, kind, sem, scope,
-                       lambda old, x, _: flush(flush(old) + flush(x)))  # fmt: skip
+    if kind == "f32":  # the L2 does it for global memory, the SM for shared
+        far = np.bool_(space == "global")
+        if space == "generic":
+            far = isspacep(address, space="global")
+        return _update(g, address, b, space, kind, sem, scope, _add32, far)
+    if kind == "f64" and space == "global":
+        return _update(g, address, b, space, kind, sem, scope, _add64)
     return _update(g, address, b, space, kind, sem, scope, lambda old, x, _: old + x,
                    running=np.add)  # fmt: skip
 
@@ -111,8 +127,10 @@ def inc(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic"
 def dec(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
         sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
     """atom.dec: old - 1, or b when old is 0 or above b."""
-    return _update(g, address, b, space, kind, sem, scope,
-                   lambda old, x, _: where((old == 0) | (old > x), x, old - np.uint32(1)))  # fmt: skip
+    def step(old: Value, x: Value, _: Value) -> Value:
+        return where((old == 0) | (old > x), x, old - np.uint32(1))
+
+    return _update(g, address, b, space, kind, sem, scope, step)
 
 
 @effect("atom.and red.and", "a x -> x", BITS, section="9.7.13.5", releases=True)
@@ -155,4 +173,3 @@ def cas(g: Group, address: Value, b: Value, c: Value, *, kind: str, space: str =
 
 
 __all__: list[str] = ["add", "cas", "exch"]
-

@@ -131,11 +131,9 @@ def _passes(g: Group, number: Value, count: Value | None) -> bool:
     batch = g.batch
     if isinstance(number, np.ndarray) or g.n != batch.live or batch.named:
         return False
-    if count is not None and (
-        isinstance(count, np.ndarray) or int(count) * batch.count != g.n
-    ):
-        return False
-    return True
+    return not (
+        count is not None and (isinstance(count, np.ndarray) or int(count) * batch.count != g.n)
+    )
 
 
 @blocking("bar.sync barrier.sync", "u32 u32", section="9.7.13.1", optional=1)
@@ -170,9 +168,7 @@ def bar_arrive(g: Group, dest: Any, number: Value, count: Value) -> int:
     return -1
 
 
-def _reduce(
-    g: Group, dest: Any, number: Value, count: Value | None, p: Value, op: str
-) -> int:
+def _reduce(g: Group, dest: Any, number: Value, count: Value | None, p: Value, op: str) -> int:
     """Count the threads whose predicate holds, over all that take part."""
 
     def finish(group: Group, votes: Array) -> None:
@@ -217,6 +213,18 @@ def bar_red_or(g: Group, dest: Any, number: Value, p: Value) -> int:
     return _reduce(g, dest, number, None, p, "or")
 
 
+@blocking("bar.red.and barrier.red.and", "u32 u32 pred -> pred", PRED, section="9.7.13.1")
+def bar_red_and_count(g: Group, dest: Any, number: Value, count: Value, p: Value) -> int:
+    """bar.red.and with a number of threads."""
+    return _reduce(g, dest, number, count, p, "and")
+
+
+@blocking("bar.red.or barrier.red.or", "u32 u32 pred -> pred", PRED, section="9.7.13.1")
+def bar_red_or_count(g: Group, dest: Any, number: Value, count: Value, p: Value) -> int:
+    """bar.red.or with a number of threads."""
+    return _reduce(g, dest, number, count, p, "or")
+
+
 @collective("bar.warp.sync", "u32", section="9.7.13.2")
 def bar_warp_sync(g: Group, membermask: Value) -> None:
     """bar.warp.sync: the threads of a warp wait for each other; their writes are ordered."""
@@ -227,7 +235,7 @@ def bar_warp_sync(g: Group, membermask: Value) -> None:
 
 
 @effect("membar", "", section="9.7.13.4", releases=True,
-        options=[{"gl": ("scope", "gpu"), "cta": ("scope", "cta"), "sys": ("scope", "sys")}])  # fmt: skip
+        options=[{w: ("scope", s) for w, s in (("gl", "gpu"), ("cta", "cta"), ("sys", "sys"))}])
 def membar(g: Group, *, scope: str = "gpu") -> None:
     """membar: fence.sc of a scope."""
     fence(g, scope=scope)

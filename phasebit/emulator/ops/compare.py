@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.numerics import bf16_to_f32, flush, where
+from phasebit.emulator.numerics import bf16_to_f32, flush, flush16, where
 from phasebit.emulator.table import FTZ, value
-from phasebit.emulator.types import BITS, INTEGERS, Value
+from phasebit.emulator.types import BITS, INTEGERS, SIZE, Value, dtype
 
 NUMBERS = INTEGERS | BITS | {"f16", "bf16", "f32", "f64"}
 
@@ -18,8 +18,7 @@ ORDERED: dict[str, Any] = {
     "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
 }  # fmt: skip
 COMPARE = {
-    c: ("cmp", c)
-    for c in (*ORDERED, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
+    c: ("cmp", c) for c in (*ORDERED, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 }
 BOOLEAN = {b: ("op", b) for b in ("and", "or", "xor")}
 
@@ -49,9 +48,11 @@ def setp(
     a: Value, b: Value, c: Value = None, *, kind: str, cmp: str, op: str = "", ftz: bool = False,
     both: bool = False,
 ) -> Value:  # fmt: skip
-    """setp: a comparison, perhaps combined with a predicate; the second result is of the opposite."""
+    """setp: a comparison, perhaps combined with a predicate; the second result: the opposite."""
     if kind == "bf16":
         a, b = bf16_to_f32(a), bf16_to_f32(b)
+    elif ftz and kind == "f16":
+        a, b = flush16(a), flush16(b)
     elif ftz:
         a, b = flush(a), flush(b)
     p = compare(a, b, cmp)
@@ -72,14 +73,20 @@ def slct(a: Value, b: Value, c: Value, *, ftz: bool = False) -> Value:
     return where((flush(c) if ftz else c) >= 0, a, b)
 
 
-@value("set", "y y pred -> x", {"u32", "s32", "f32"}, NUMBERS, section="9.7.6.1", optional=1,
+SET = {"u32", "s32", "f32", "u16", "s16", "f16", "bf16"}
+
+
+@value("set", "y y pred -> x", SET, NUMBERS, section="9.7.6.1", optional=1,
        options=[COMPARE, BOOLEAN, FTZ])  # fmt: skip
 def set_(
     a: Value, b: Value, c: Value = None, *, kind: str, source: str, cmp: str, op: str = "",
     ftz: bool = False,
 ) -> Value:  # fmt: skip
-    """set: a comparison as a number: 1.0 for f32, all ones for integers."""
+    """set: a comparison as a number: 1.0 for floats, all ones for integers."""
     p = setp(a, b, c, kind=source, cmp=cmp, op=op, ftz=ftz)
     if kind == "f32":
         return p.astype(np.float32)
-    return where(p, np.uint32(0xFFFFFFFF), np.uint32(0)).view(np.dtype(f"{kind[0].replace('s', 'i')}4"))
+    if SIZE[kind] == 2:
+        one = {"f16": 0x3C00, "bf16": 0x3F80}.get(kind, 0xFFFF)
+        return where(p, np.uint16(one), np.uint16(0)).view(dtype(kind))
+    return where(p, np.uint32(0xFFFFFFFF), np.uint32(0)).view(dtype(kind))

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from phasebit.emulator.group import Group
 
 __all__ = [
-    "agreed", "branch", "branch_index", "call", "call_external", "call_indirect", "divide",
-    "first", "leave", "ret", "together", "trap",
+    "branch", "branch_index", "call", "call_external", "call_indirect", "leave", "ret",
+    "together", "trap",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -32,24 +32,6 @@ def select(p: Value, a: Value, b: Value) -> Value:
     if p.__class__ is ndarray:
         return np.where(p, a, b)
     return a if p else b
-
-
-def narrow(a: Value, form: Any) -> Value:
-    """The low bits of a value."""
-    return a.astype(form)
-
-
-def agreed(p: Value) -> bool:
-    """Whether a predicate is the same for all threads of the group."""
-    if p.__class__ is not ndarray:
-        return True
-    count = np.count_nonzero(p)
-    return bool(count == 0 or count == len(p))
-
-
-def first(p: Value) -> bool:
-    """The value of a predicate on which all threads agree."""
-    return bool(p[0]) if p.__class__ is ndarray else bool(p)
 
 
 def branch(g: Group, p: Value, taken: int, fall: int) -> int:
@@ -68,8 +50,15 @@ def divide(g: Group, p: Array, taken: int, fall: int) -> int:
     """Two groups from one: where ``p`` holds and where it does not."""
     machine = g.batch.machine
     machine.counters.divergent += 1
-    machine.make_ready(g.part(np.flatnonzero(p), taken))
-    machine.make_ready(g.part(np.flatnonzero(~p), fall))
+    join = machine.program.joins[g.pc]
+    if join >= 0 and g.rejoin[-1:] != (join,):
+        g.rejoin = (*g.rejoin, join)
+    for where, pc in ((p, taken), (~p, fall)):
+        some = g.part(np.flatnonzero(where), pc)
+        if pc == join:
+            some.rejoin = some.rejoin[:-1]
+            some.patient = True
+        machine.make_ready(some)
     return -1
 
 
@@ -77,7 +66,9 @@ def branch_index(g: Group, index: Value, targets: tuple[int, ...]) -> int:
     """``brx.idx`` (PTX ISA 9.7.12.4): a jump through a table."""
     values = np.unique(index)
     if int(values[-1]) >= len(targets):
-        raise Fault(f"brx.idx with index {int(values[-1])}, but its table has {len(targets)} labels")
+        raise Fault(
+            f"brx.idx with index {int(values[-1])}, but its table has {len(targets)} labels"
+        )
     if len(values) == 1:
         return targets[int(values[0])]
     machine = g.batch.machine

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from phasebit.emulator import numerics
+from phasebit.emulator import formats, numerics
 from phasebit.emulator.numerics import bf16_to_f32, canonical, flush, saturate, where
 from phasebit.emulator.ops.half import decode, encode
 from phasebit.emulator.table import FTZ, ROUNDING, SAT, value
-from phasebit.emulator.types import SIGNED, SIZE, UNSIGNED, Array, Value, dtype
+from phasebit.emulator.types import SIZE, UNSIGNED, Array, Value, dtype
 
 INTEGER = frozenset({"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"})
 FLOATING = frozenset({"f16", "bf16", "f32", "f64"})
@@ -42,7 +42,10 @@ def cvt_integer(a: Value, *, kind: str, source: str, sat: bool = False) -> Value
 def cvt_to_integer(
     a: Value, *, kind: str, source: str, rounding: str = "rzi", ftz: bool = False, sat: bool = False
 ) -> Value:
-    """cvt from float to integer: rounded as asked, clamped to the range; NaN gives 0."""
+    """cvt from float to integer: rounded as asked, clamped to the range.
+
+    NaN gives 0, but from f64, and to 64 bits, the number with the top bit alone.
+    """
     if source in ("f16", "bf16"):
         a = decode(a.view(np.uint16), source)
     elif ftz:
@@ -60,6 +63,8 @@ def cvt_to_integer(
     nan = form.type(np.iinfo(form).min) if bits == 64 and form.kind == "i" else form.type(0)
     if bits == 64 and form.kind == "u":
         nan = form.type(1 << 63)
+    if source == "f64":
+        nan = form.type(np.iinfo(form).min) if form.kind == "i" else form.type(1 << (bits - 1))
     return where(a != a, nan, r)
 
 
@@ -131,24 +136,29 @@ def cvt_float(
     a: Value, *, kind: str, source: str, rounding: str = "rn", ftz: bool = False,
     sat: bool = False, relu: bool = False, satfinite: bool = False,
 ) -> Value:  # fmt: skip
-    """cvt between floats: to a shorter one with rounding, to the same one as an integer (.rni …)."""
-    if ftz and source == "f32":
-        a = flush(a)
-    if source in ("f16", "bf16"):
-        wide = decode(a.view(np.uint16), source)
-    else:
-        wide = a.astype(np.float64)
+    """cvt between floats: rounded to a shorter one, or to an integral value (.rni …)."""
+    if ftz and source == "f32" and kind != "f16":  # seen on an H200: not for f16
+        a = canonical(flush(a))
+    if source == kind == "f32" and rounding == "rn" and not (ftz or sat):
+        return a
+    if (source, kind) == ("bf16", "f32"):
+        return bf16_to_f32(a)
+    wide = decode(a.view(np.uint16), source) if source in ("f16", "bf16") else a.astype(np.float64)
     if rounding in ROUND:
         wide = ROUND[rounding](wide)
         rounding = "rn"
     if kind == "f64":
-        return saturate(wide) if sat else wide
+        return saturate(wide) if sat else _quiet(wide)
     if kind == "f32":
         r = numerics.round32(wide, rounding)
         if ftz:
             r = flush(r)
-        return saturate(r) if sat else canonical(r)
+        if sat:
+            return saturate(r)
+        return _payload(wide, r, 4).view(np.float32) if source == "f64" else canonical(r)
     bits = _encode_rounded(wide, kind, rounding)
+    if source == "f64":
+        bits = _payload(wide, bits, 2, 10 if kind == "f16" else 7)
     if satfinite:
         top = np.uint16(0x7BFF if kind == "f16" else 0x7F7F)
         bits = where((bits & np.uint16(0x7FFF)) > top, (bits & np.uint16(0x8000)) | top, bits)
@@ -156,11 +166,28 @@ def cvt_float(
     if sat or relu:
         number = decode(bits, kind)
         if sat:
-            bits = where(number > 1, encode(np.float64(1) + 0 * wide, kind), bits)
+            bits = where(number > 1, encode(np.float64(1), kind), bits)
             bits = where(number > 0, bits, np.uint16(0))
         else:
             bits = where((number > 0) | (number != number), bits, np.uint16(0))
     return bits.view(np.float16) if kind == "f16" else bits
+
+
+def _quiet(a: Value) -> Value:
+    """f64 with every NaN made quiet."""
+    bits = a.view(np.uint64)
+    return where(a != a, bits | np.uint64(1 << 51), bits).view(np.float64)
+
+
+def _payload(wide: Value, r: Value, size: int, fraction: int = 23) -> Value:
+    """The bits of a shorter float; a NaN keeps the sign and the upper payload of the f64."""
+    form = UNSIGNED[size]
+    bits = _quiet(wide).view(np.uint64)
+    sign = (bits >> np.uint64(63)) << np.uint64(8 * size - 1)
+    exponent = ((1 << (8 * size - 1 - fraction)) - 1) << fraction
+    payload = (bits & np.uint64((1 << 52) - 1)) >> np.uint64(52 - fraction)
+    nan = (sign | np.uint64(exponent) | payload).astype(form)
+    return where(wide != wide, nan, r.view(form))
 
 
 @value("cvt", "f32 f32 -> x", {"f16x2", "bf16x2"}, {"f32"}, section="9.7.9.21",
@@ -179,7 +206,9 @@ def cvt_pack(
     return halves[0] | (halves[1] << np.uint32(16))
 
 
-@value("cvt", "f32 -> x", {"tf32"}, {"f32"}, section="9.7.9.21", options=[TO_INTEGER, ROUNDING, OTHER])
+@value(
+    "cvt", "f32 -> x", {"tf32"}, {"f32"}, section="9.7.9.21", options=[TO_INTEGER, ROUNDING, OTHER]
+)
 def cvt_tf32(
     a: Value, *, rounding: str = "rna", relu: bool = False, satfinite: bool = False
 ) -> Value:
@@ -193,7 +222,13 @@ def cvt_tf32(
         rounded = bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
     rounded = rounded & np.uint32(0xFFFFE000)
     special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
-    r = where(special, where(a != a, np.uint32(0x7FFFFFFF), bits), rounded)
+    if rounding == "rna":  # seen on an H200: a NaN is cut like a number
+        step = np.uint32(0x2000 if satfinite else 0)
+        special |= (rounded & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
+        cut = where((bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000), bits, rounded)
+        r = where(special, (cut & np.uint32(0xFFFFE000)) - step, rounded)
+    else:
+        r = where(special, where(a != a, np.uint32(0x7FFFE000), bits), rounded)
     if relu:
         r = where(r.view(np.int32) < 0, np.uint32(0), r)
     return r
@@ -201,64 +236,10 @@ def cvt_tf32(
 
 # -- 8-bit and shorter formats -------------------------------------------------
 
-FORMATS: dict[str, tuple[int, int, int, int | None, int | None]] = {
-    # exponent bits, mantissa bits, bias, largest finite pattern, NaN pattern
-    "e4m3": (4, 3, 7, 0x7E, 0x7F),
-    "e5m2": (5, 2, 15, 0x7B, 0x7F),
-    "e2m1": (2, 1, 1, 0x07, None),
-    "e2m3": (2, 3, 1, 0x1F, None),
-    "e3m2": (3, 2, 3, 0x1F, None),
-}
-"""OCP 8-bit floating point and microscaling formats (PTX ISA 5.2.3)."""
-
-
-def short_values(name: str) -> Array:
-    """The number that each bit pattern of a format stands for."""
-    if name not in _VALUES:
-        exponent_bits, mantissa_bits, bias, top, _ = FORMATS[name]
-        width = 1 + exponent_bits + mantissa_bits
-        numbers = np.zeros(1 << width)
-        for pattern in range(1 << width):
-            sign = -1.0 if pattern >> (width - 1) else 1.0
-            exponent = pattern >> mantissa_bits & ((1 << exponent_bits) - 1)
-            mantissa = pattern & ((1 << mantissa_bits) - 1)
-            if exponent == 0:
-                number = math.ldexp(mantissa, 1 - bias - mantissa_bits)
-            else:
-                number = math.ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits)
-            body = pattern & ((1 << (width - 1)) - 1)
-            if top is not None and body > top:
-                number = math.inf if name == "e5m2" and body == 0x7C else math.nan
-            numbers[pattern] = sign * number
-        _VALUES[name] = numbers
-    numbers_of: Array = _VALUES[name]
-    return numbers_of
-
-
-_VALUES: dict[str, Any] = {}
-
-
-def short_encode(x: Value, name: str, relu: bool = False) -> Value:
-    """A number as a bit pattern of a format: nearest even, finite at the ends (.satfinite)."""
-    _, _, _, top, nan = FORMATS[name]
-    assert top is not None
-    table = short_values(name)[: top + 1]
-    magnitude = np.minimum(np.abs(x), table[-1])
-    magnitude = where(x != x, 0.0, magnitude)
-    upper = np.searchsorted(table, magnitude)
-    upper = np.minimum(upper, top)
-    lower = np.maximum(upper - 1, 0)
-    to_upper, to_lower = table[upper] - magnitude, magnitude - table[lower]
-    choose_upper = (to_upper < to_lower) | ((to_upper == to_lower) & (upper % 2 == 0))
-    pattern = where(choose_upper, upper, lower).astype(np.uint8)
-    sign_bit = np.uint8(top + 1 if nan is None else 0x80)
-    if nan is None:
-        sign_bit = np.uint8({"e2m1": 8, "e2m3": 32, "e3m2": 32}[name])
-    pattern = where(np.signbit(x), pattern | sign_bit, pattern)
-    pattern = where(x != x, np.uint8(nan if nan is not None else top), pattern)
-    if relu:
-        pattern = where(np.signbit(x) & (x == x), np.uint8(0), pattern)
-    return pattern
+def _short(function: Callable[..., Array], name: str, a: Value, **options: Any) -> Value:
+    """A function of :mod:`phasebit.emulator.formats`, which wants arrays, for any value."""
+    result = function(name, np.atleast_1d(a), **options)
+    return result if isinstance(a, np.ndarray) else result[0]
 
 
 @value("cvt", "f32 f32 -> x", SHORT - {"ue8m0x2"}, {"f32"}, section="9.7.9.21",
@@ -269,8 +250,8 @@ def cvt_to_short(
 ) -> Value:  # fmt: skip
     """cvt.e4m3x2.f32: two f32 as a pair of short floats; the first goes to the upper part."""
     name = kind[:-2]
-    high = short_encode(a.astype(np.float64), name, relu)
-    low = short_encode(b.astype(np.float64), name, relu)
+    high = _short(formats.encode, name, a, satfinite=True, relu=relu).astype(np.uint8)
+    low = _short(formats.encode, name, b, satfinite=True, relu=relu).astype(np.uint8)
     if kind == "e2m1x2":
         return low | (high << np.uint8(4))
     return low.astype(np.uint16) | (high.astype(np.uint16) << np.uint16(8))
@@ -297,11 +278,11 @@ def cvt_from_short(
     """cvt.f16x2.e4m3x2: a pair of short floats as a pair of halves (exact)."""
     name = source[:-2]
     shift = 4 if source == "e2m1x2" else 8
-    mask = len(short_values(name)) - 1
+    mask = {"e2m1": 0xF, "e2m3": 0x3F, "e3m2": 0x3F}.get(name, 0xFF)
     result = np.uint32(0)
     for place in range(2):
         pattern = (a.astype(np.uint32) >> np.uint32(shift * place)) & np.uint32(mask)
-        number = short_values(name)[pattern]
+        number = _short(formats.decode, name, pattern.astype(np.uint8)).astype(np.float64)
         bits = encode(np.float64(1) * number, "f16").astype(np.uint32)
         if relu:
             bits = where((number > 0) | (number != number), bits, np.uint32(0))
@@ -309,21 +290,18 @@ def cvt_from_short(
     return result
 
 
-@value("cvt.pack", "y y x -> u32", {"u16", "s16", "u8", "s8"}, {"s32"}, section="9.7.9.21",
-       options=[SAT], optional=1)  # fmt: skip
+@value("cvt.pack", "y y u32 -> u32", {"u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"}, {"s32"},
+       section="9.7.9.21", options=[SAT], optional=1)  # fmt: skip
 def cvt_pack_sat(a: Value, b: Value, c: Value = None, *, kind: str, sat: bool = True) -> Value:
-    """cvt.pack.sat: two 32-bit integers clamped and packed."""
-    width = SIZE[kind] * 8
-    info = np.iinfo(dtype(kind))
-    halves = [
-        np.clip(v, info.min, info.max).astype(dtype(kind)).view(UNSIGNED[SIZE[kind]])
-        .astype(np.uint32)
-        for v in (b, a)
-    ]  # fmt: skip
+    """cvt.pack.sat: two 32-bit integers clamped and packed below what c held."""
+    width = int(kind[1:])
+    low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if kind[0] == "s" else (
+        0, (1 << width) - 1
+    )  # fmt: skip
+    ones = np.uint32((1 << width) - 1)
+    halves = [np.clip(v, low, high).view(np.uint32) & ones for v in (b, a)]
     packed = halves[0] | (halves[1] << np.uint32(width))
     if c is not None:
-        packed = packed | (c.astype(np.uint32) << np.uint32(2 * width))
+        packed = packed | (c << np.uint32(2 * width))
     return packed
 
-
-__all__ = ["FORMATS", "SIGNED", "bf16_to_f32", "short_encode", "short_values"]

@@ -8,6 +8,7 @@ import numpy as np
 
 from phasebit.emulator.agents import Agent, CopiesArrive, ThreadCopy, start
 from phasebit.emulator.mbarriers import sites
+from phasebit.emulator.numerics import where as where_
 from phasebit.emulator.table import effect
 from phasebit.emulator.types import Array, Value
 
@@ -31,14 +32,19 @@ def groups_of(batch: Batch) -> CopyGroups:
     return batch.copies
 
 
-@effect("cp.async.ca cp.async.cg", "a a u32 u32", None, section="9.7.9.25.3.1", optional=1)
+@effect("cp.async.ca cp.async.cg", "a a u32 u32|pred", None, section="9.7.9.25.3.1", optional=1)
 def cp_async(
     g: Group, target: Value, address: Value, size: Value, count: Value | None = None, *,
     space: str = "shared",
 ) -> None:  # fmt: skip
-    """cp.async: start copying 4, 8 or 16 bytes; bytes past ``src-size`` become zeros."""
+    """cp.async: start copying 4, 8 or 16 bytes; bytes past ``src-size`` become zeros.
+
+    In place of a size ``count`` may be a predicate, ``ignore-src``: where it holds, all zeros.
+    """
     batch, machine = g.batch, g.batch.machine
     width = int(size)
+    if count is not None and count.dtype == bool:
+        count = where_(count, np.uint32(0), np.uint32(width))
     where = machine.where(g)
     access = machine.program.atomic_access(g.pc, where) if machine.checked else -1
     to = g.spread(g.shared_index(target, target.dtype.type(0), width, 0, width, access))

@@ -26,7 +26,7 @@ from phasebit.emulator.types import Value
 F32 = frozenset({"f32"})
 BOTH = frozenset({"f32", "f64"})
 ARITHMETIC = [ROUNDING, FTZ, SAT]
-APPROX = {"approx": ("approx", True), "full": ("approx", True)}
+APPROX = {"approx": ("approx", True), "full": ("approx", False)}
 MINMAX = {"NaN": ("nan", True), "xorsign": ("xorsign", True), "abs": ("xorsign", True)}
 
 FAST: dict[Callable[..., Any], Callable[..., Any]] = {}
@@ -45,6 +45,21 @@ def _result(r: Value, ftz: bool = False, sat: bool = False) -> Value:
     return canonical(r) if r.dtype.itemsize == 4 else r
 
 
+def _flush_exact(r: Value, exact: Value) -> Value:
+    """``.ftz`` decides before rounding: what is exactly below the normal range becomes zero."""
+    return where(np.abs(exact) < 2.0**-126, np.copysign(np.float32(0), r), r)
+
+
+def _nan64(r: Value, *operands: Value) -> Value:
+    """f64 keeps a NaN's payload: the last operand that is one, made quiet; else 0xfff8…"""
+    if not np.count_nonzero(r != r):
+        return r
+    bits = where(r != r, numerics.NAN64, r).view(np.uint64)
+    for o in operands:
+        bits = where((r != r) & (o != o), o.view(np.uint64) | np.uint64(1 << 51), bits)
+    return bits.view(np.float64)
+
+
 @value("add", "x x -> x", BOTH, section="9.7.3.6", options=ARITHMETIC)
 def add(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
     """add: a + b."""
@@ -56,6 +71,8 @@ def add(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: boo
     else:
         r = exactly(lambda x, y: x + y, rounding, "f8", a + b, a, b)
         r = numerics._signed_zero(r, a, b, rounding)
+    if a.dtype.itemsize == 8:
+        r = _nan64(r, a, b)
     return _result(r, ftz, sat)
 
 
@@ -63,20 +80,27 @@ def add(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: boo
 def sub(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
     """sub: a - b."""
     if rounding == "rn" and not ftz:
-        return _result(a - b, ftz, sat)
-    return add(a, -b, rounding=rounding, ftz=ftz, sat=sat)
+        r = a - b
+        return _result(r, ftz, sat) if a.dtype.itemsize == 4 else _nan64(r, a, b)
+    r = add(a, -b, rounding=rounding, ftz=ftz, sat=sat)
+    return r if a.dtype.itemsize == 4 else _nan64(r, a, b)
 
 
 @value("mul", "x x -> x", BOTH, section="9.7.3.8", options=ARITHMETIC)
 def mul(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
     """mul: a * b."""
     a, b = _inputs(ftz, a, b)
+    if ftz:
+        return _result(_flush_exact(mul(a, b, rounding=rounding), a.astype(np.float64) * b),
+                       True, sat)  # fmt: skip
     if rounding == "rn":
         r = a * b
     elif a.dtype.itemsize == 4:
         r = numerics.mul32(a, b, rounding)
     else:
         r = exactly(lambda x, y: x * y, rounding, "f8", a * b, a, b)
+    if a.dtype.itemsize == 8:
+        r = _nan64(r, a, b)
     return _result(r, ftz, sat)
 
 
@@ -88,8 +112,10 @@ def fma(
     a, b, c = _inputs(ftz, a, b, c)
     if a.dtype.itemsize == 4:
         r = numerics.fma32(a, b, c, rounding)
+        if ftz:
+            r = _flush_exact(r, numerics.odd_sum(a.astype(np.float64) * b, np.float64(1) * c))
     else:
-        r = numerics.fma64(a, b, c, rounding)
+        r = _nan64(numerics.fma64(a, b, c, rounding), a, c, b)
     return _result(r, ftz, sat)
 
 
@@ -101,9 +127,38 @@ def div(
     """div: a / b; .approx and .full allow an error of 2 units in the last place."""
     a, b = _inputs(ftz, a, b)
     r = a / b
+    if approx and a.dtype.itemsize == 4:  # 1/b is subnormal there, and becomes zero
+        large = (np.abs(b) > np.float32(2.0**126)) & np.isfinite(b)
+        r = where(large, a * np.copysign(np.float32(0), b), r)
     if rounding != "rn":
         r = exactly(lambda x, y: x / y if y else None, rounding, a.dtype, r, a, b)
+    if ftz:
+        r = _flush_exact(r, a.astype(np.float64) / b)
     return _result(r, ftz, sat)
+
+
+def _upper(a: Value) -> Value:
+    """f64 as the approximations see it: the upper 32 bits; subnormal numbers are zeros."""
+    bits = a.view(np.uint64) & np.uint64(0xFFFFFFFF00000000)
+    small = (bits & np.uint64(0x7FF << 52)) == 0
+    return where(small, bits & np.uint64(1 << 63), bits).view(np.float64)
+
+
+def _upper_result(r: Value) -> Value:
+    bits = where(r != r, np.uint64(0x7FFFFFFF00000000), _upper(r).view(np.uint64))
+    return bits.view(np.float64)
+
+
+@value("rcp.approx.ftz", "x -> x", {"f64"}, section="9.7.3.16")
+def rcp_gross(a: Value) -> Value:
+    """rcp.approx.ftz.f64: 1 / a in 20 bits; the lower 32 bits are zero."""
+    return _upper_result(1.0 / _upper(a))
+
+
+@value("rsqrt.approx.ftz", "x -> x", {"f64"}, section="9.7.3.18")
+def rsqrt_gross(a: Value) -> Value:
+    """rsqrt.approx.ftz.f64: 1 / sqrt(a) in 20 bits; the lower 32 bits are zero."""
+    return _upper_result(1.0 / np.sqrt(_upper(a)))
 
 
 @value("rcp", "x -> x", BOTH, section="9.7.3.15", options=[ROUNDING, FTZ, APPROX])
@@ -181,18 +236,20 @@ def _bits(a: Value) -> tuple[Value, Any, Any]:
 
 @value("neg", "x -> x", BOTH, section="9.7.3.13", options=[FTZ])
 def neg(a: Value, *, ftz: bool = False) -> Value:
-    """neg: -a, also for NaN with .ftz flushed first."""
+    """neg: -a; a NaN of f64 keeps its sign."""
     (a,) = _inputs(ftz, a)
     bits, sign, _ = _bits(a)
-    return _result((bits ^ sign).view(a.dtype))
+    r = (bits ^ sign).view(a.dtype)
+    return _result(r) if a.dtype.itemsize == 4 else _nan64(r, a)
 
 
 @value("abs", "x -> x", BOTH, section="9.7.3.12", options=[FTZ])
 def abs_(a: Value, *, ftz: bool = False) -> Value:
-    """abs: |a|."""
+    """abs: |a|; a NaN of f64 keeps its sign."""
     (a,) = _inputs(ftz, a)
     bits, sign, _ = _bits(a)
-    return _result((bits & ~sign).view(a.dtype))
+    r = (bits & ~sign).view(a.dtype)
+    return _result(r) if a.dtype.itemsize == 4 else _nan64(r, a)
 
 
 @value("copysign", "x x -> x", BOTH, section="9.7.3.5")
@@ -203,9 +260,7 @@ def copysign(a: Value, b: Value) -> Value:
     return ((x & sign) | (y & ~sign)).view(a.dtype)
 
 
-def _extreme(
-    pick: Any, a: Value, b: Value, ftz: bool, nan: bool, xorsign: bool
-) -> Value:
+def _extreme(pick: Any, a: Value, b: Value, ftz: bool, nan: bool, xorsign: bool) -> Value:
     a, b = _inputs(ftz, a, b)
     if xorsign:
         sign = np.signbit(a) ^ np.signbit(b)
@@ -219,7 +274,7 @@ def _extreme(
         r = where(sign, -np.abs(r), r)
     if nan:
         r = where((a != a) | (b != b), _NAN[a.dtype.itemsize], r)
-    return _result(r)
+    return _result(r) if a.dtype.itemsize == 4 else _nan64(r, a, b)
 
 
 _NAN = {4: numerics.NAN32, 8: numerics.NAN64}
@@ -242,8 +297,7 @@ def max_(
 
 
 PROPERTIES = {
-    p: ("what", p)
-    for p in ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
+    p: ("what", p) for p in ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
 }
 
 

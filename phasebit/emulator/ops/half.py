@@ -64,9 +64,10 @@ def elementwise(
         numbers = [decode(p, kind) for p in pieces]
         if ftz:
             numbers = [where(np.abs(n) < 2.0**-14, np.copysign(0.0, n), n) for n in numbers]
-        bits = encode(function(*numbers), kind)
-        if ftz:
-            small = (bits & np.uint16(0x7C00)) == 0
+        exact = function(*numbers)
+        bits = encode(exact, kind)
+        if ftz:  # decided before rounding
+            small = np.abs(exact) < 2.0**-14
             bits = where(small, bits & np.uint16(0x8000), bits)
         if sat or relu:
             number = decode(bits, kind)
@@ -113,22 +114,30 @@ def _signs(a: Value, kind: str, change: Callable[[Value], Value]) -> Value:
 @value("neg", "x -> x", HALVES, section="9.7.4.5", options=[FTZ])
 def neg(a: Value, *, kind: str, ftz: bool = False) -> Value:
     """neg: -a."""
+    if ftz:
+        a = elementwise(lambda x: x, kind, (a,), ftz=True)
     return _signs(a, kind, lambda bits: bits ^ np.uint16(0x8000))
 
 
 @value("abs", "x -> x", HALVES, section="9.7.4.6", options=[FTZ])
 def abs_(a: Value, *, kind: str, ftz: bool = False) -> Value:
     """abs: |a|."""
+    if ftz:
+        a = elementwise(lambda x: x, kind, (a,), ftz=True)
     return _signs(a, kind, lambda bits: bits & np.uint16(0x7FFF))
 
 
-def _extreme(pick: Any, a: Value, b: Value, kind: str, ftz: bool, nan: bool, xorsign: bool) -> Value:
+def _extreme(
+    pick: Any, a: Value, b: Value, kind: str, ftz: bool, nan: bool, xorsign: bool
+) -> Value:
     def choose(x: Value, y: Value) -> Value:
         if xorsign:
             sign = np.signbit(x) ^ np.signbit(y)
             x, y = np.abs(x), np.abs(y)
         zeros = (x == 0) & (y == 0)
-        negative = np.signbit(x) | np.signbit(y) if pick is np.fmin else np.signbit(x) & np.signbit(y)
+        negative = (
+            np.signbit(x) | np.signbit(y) if pick is np.fmin else np.signbit(x) & np.signbit(y)
+        )
         r = where(zeros, where(negative, np.float64(-0.0), np.float64(0.0)), pick(x, y))
         if xorsign:
             r = where(sign, -np.abs(r), r)
@@ -176,8 +185,25 @@ def setp_x2(
     """setp.f16x2: one comparison for each half, with a predicate for each."""
     results = []
     for x, y in zip(parts(a, kind), parts(b, kind), strict=True):
+        if ftz:
+            x, y = (numerics.flush16(v).view(np.uint16) for v in (x, y))
         p = compare(decode(x, kind), decode(y, kind), cmp)
         if op:
             p = p & c if op == "and" else p | c if op == "or" else p ^ c
         results.append(p)
     return results[0], results[1]
+
+
+@value("set", "y y pred -> x", PACKED | {"u32", "s32"}, PACKED, section="9.7.7.1", optional=1,
+       options=[COMPARE, BOOLEAN, FTZ])  # fmt: skip
+def set_x2(
+    a: Value, b: Value, c: Value = None, *, kind: str, source: str, cmp: str, op: str = "",
+    ftz: bool = False,
+) -> Value:  # fmt: skip
+    """set.f16x2: each comparison as a number in its half: 1.0, or all ones."""
+    low, high = setp_x2(a, b, c, kind=source, cmp=cmp, op=op, ftz=ftz)
+    one = {"f16x2": 0x3C00, "bf16x2": 0x3F80}.get(kind, 0xFFFF)
+    bits = where(low, np.uint32(one), np.uint32(0)) | where(
+        high, np.uint32(one << 16), np.uint32(0)
+    )
+    return bits.view(np.int32) if kind == "s32" else bits

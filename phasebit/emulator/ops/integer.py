@@ -9,6 +9,7 @@ from phasebit.emulator.table import value
 from phasebit.emulator.types import INTEGERS, SIGNED, SIZE, UNSIGNED, Value, dtype, widen
 
 WORDS = frozenset({"u32", "s32"})
+CARRY = frozenset({"u32", "s32", "u64", "s64"})
 NARROW = frozenset({"u16", "s16", "u32", "s32"})
 RELU = {"relu": ("relu", True)}
 SAT = {"sat": ("sat", True)}
@@ -106,10 +107,14 @@ def mul24(a: Value, b: Value, *, kind: str, high: bool = False) -> Value:
     return (product >> (16 if high else 0)).astype(dtype(kind))
 
 
-@value("mad24.lo", "x x x -> x", WORDS, section="9.7.1.6")
-def mad24(a: Value, b: Value, c: Value, *, kind: str) -> Value:
-    """mad24.lo: mul24.lo plus c."""
-    return mul24(a, b, kind=kind) + c
+@value("mad24", "x x x -> x", WORDS, section="9.7.1.6",
+       options=[{"hi": ("high", True), "lo": ("high", False)}, SAT])  # fmt: skip
+def mad24(
+    a: Value, b: Value, c: Value, *, kind: str, high: bool = False, sat: bool = False
+) -> Value:
+    """mad24: mul24 plus c; .hi.sat clamps s32."""
+    product = mul24(a, b, kind=kind, high=high)
+    return _clamp32(product.astype(np.int64) + c) if sat else product + c
 
 
 @value("sad", "x x x -> x", INTEGERS, section="9.7.1.7")
@@ -222,7 +227,7 @@ NOTHING = np.uint32(0xFFFFFFFF)
 @value("bfind", "x -> u32", {"u32", "s32", "u64", "s64"}, section="9.7.1.16",
        options=[{"shiftamt": ("shiftamt", True)}])  # fmt: skip
 def bfind(a: Value, *, shiftamt: bool = False) -> Value:
-    """bfind: the position of the highest bit that is not the sign; 0xffffffff when there is none."""
+    """bfind: the position of the highest bit that is not the sign; all ones if there is none."""
     bits = 8 * a.dtype.itemsize
     if a.dtype.kind == "i":
         a = where(a < 0, ~a, a)
@@ -231,7 +236,7 @@ def bfind(a: Value, *, shiftamt: bool = False) -> Value:
     return where(zeros == bits, NOTHING, place)
 
 
-@value("fns.b32", "u32 u32 s32 -> u32", section="9.7.1.17")
+@value("fns", "u32 u32 s32 -> u32", {"b32"}, section="9.7.1.17")
 def fns(mask: Value, base: Value, offset: Value) -> Value:
     """fns: the n-th set bit of a mask from a position on, upwards or downwards."""
     arrays = np.broadcast_arrays(*[np.atleast_1d(v) for v in (mask, base, offset)])
@@ -273,7 +278,8 @@ def bfe(a: Value, start: Value, length: Value) -> Value:
     length = length & np.uint32(0xFF)
     shift = start.astype(form)
     field = where(start < bits, a.view(form) >> shift, form(0))
-    mask = where(length >= bits, ~form(0), (form(1) << length.astype(form)) - form(1))
+    held = np.minimum(length, np.uint32(bits) - np.minimum(start, np.uint32(bits)))
+    mask = where(held >= bits, ~form(0), (form(1) << held.astype(form)) - form(1))
     field = field & mask
     if a.dtype.kind == "u":
         return field
@@ -297,19 +303,111 @@ def bfi(a: Value, b: Value, start: Value, length: Value) -> Value:
     return (b & ~mask) | (moved & mask)
 
 
-@value("szext.clamp", "x u32 -> x", WORDS, section="9.7.1.21")
-def szext(a: Value, length: Value) -> Value:
-    """szext.clamp: the low bits, extended by sign or zeros to the full width."""
-    return bfe(a, np.uint32(0), np.minimum(length, np.uint32(32)))
+PAST = {"clamp": ("wrap", False), "wrap": ("wrap", True)}
+"""What a position past the width means: the width, or the position modulo 32."""
 
 
-@value("bmsk.clamp", "u32 u32 -> u32", None, section="9.7.1.22")
-def bmsk(start: Value, length: Value) -> Value:
-    """bmsk.clamp: a mask of ``length`` ones from bit ``start`` on."""
-    start = np.minimum(start, np.uint32(32))
-    length = np.minimum(length, np.uint32(32))
+def _within(n: Value, wrap: bool) -> Value:
+    return n & np.uint32(31) if wrap else np.minimum(n, np.uint32(32))
+
+
+@value("szext", "x u32 -> x", WORDS, section="9.7.1.21", options=[PAST])
+def szext(a: Value, length: Value, *, wrap: bool = False) -> Value:
+    """szext: the low bits, extended by sign or zeros to the full width."""
+    return bfe(a, np.uint32(0), _within(length, wrap))
+
+
+@value("bmsk", "u32 u32 -> u32", {"b32"}, section="9.7.1.22", options=[PAST])
+def bmsk(start: Value, length: Value, *, wrap: bool = False) -> Value:
+    """bmsk: a mask of ``length`` ones from bit ``start`` on."""
+    start, length = _within(start, wrap), _within(length, wrap)
     ones = where(length >= 32, NOTHING, (np.uint32(1) << length) - np.uint32(1))
     return where(start >= 32, np.uint32(0), ones << start)
+
+
+# -- with the carry flag (PTX ISA 9.7.2) ----------------------------------------
+
+
+def _sum(a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+    """``a + b + carry`` and the carry out of it."""
+    x, y = (v.view(UNSIGNED[a.dtype.itemsize]) for v in (a, b))
+    s = x + y
+    r = s + carry.astype(s.dtype)
+    return r.view(a.dtype), (s < x) | (r < s)
+
+
+def _difference(a: Value, b: Value, borrow: Value) -> tuple[Value, Value]:
+    """``a - b - borrow`` and the borrow out of it."""
+    x, y = (v.view(UNSIGNED[a.dtype.itemsize]) for v in (a, b))
+    d = x - y
+    r = d - borrow.astype(d.dtype)
+    return r.view(a.dtype), (x < y) | (d < borrow.astype(d.dtype))
+
+
+NO = np.bool_(False)
+HALF = {"lo": ("high", False), "hi": ("high", True)}
+
+
+@value("add.cc", "x x -> x pred", CARRY, section="9.7.2.1")
+def add_cc(a: Value, b: Value) -> tuple[Value, Value]:
+    """add.cc: a + b, and the carry into CC.CF."""
+    return _sum(a, b, NO)
+
+
+@value("addc", "x x pred -> x", CARRY, section="9.7.2.2")
+def addc(a: Value, b: Value, carry: Value) -> Value:
+    """addc: a + b + CC.CF."""
+    return _sum(a, b, carry)[0]
+
+
+@value("addc.cc", "x x pred -> x pred", CARRY, section="9.7.2.2")
+def addc_cc(a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+    """addc.cc: a + b + CC.CF, and the carry into CC.CF."""
+    return _sum(a, b, carry)
+
+
+@value("sub.cc", "x x -> x pred", CARRY, section="9.7.2.3")
+def sub_cc(a: Value, b: Value) -> tuple[Value, Value]:
+    """sub.cc: a - b, and the borrow into CC.CF."""
+    return _difference(a, b, NO)
+
+
+@value("subc", "x x pred -> x", CARRY, section="9.7.2.4")
+def subc(a: Value, b: Value, borrow: Value) -> Value:
+    """subc: a - (b + CC.CF)."""
+    return _difference(a, b, borrow)[0]
+
+
+@value("subc.cc", "x x pred -> x pred", CARRY, section="9.7.2.4")
+def subc_cc(a: Value, b: Value, borrow: Value) -> tuple[Value, Value]:
+    """subc.cc: a - (b + CC.CF), and the borrow into CC.CF."""
+    return _difference(a, b, borrow)
+
+
+def _product(a: Value, b: Value, kind: str, high: bool) -> Value:
+    return mul_hi(a, b, kind=kind) if high else a * b
+
+
+@value("mad.cc", "x x x -> x pred", CARRY, section="9.7.2.5", options=[HALF])
+def mad_cc(
+    a: Value, b: Value, c: Value, *, kind: str, high: bool = False
+) -> tuple[Value, Value]:
+    """mad.cc: half of a * b, plus c, and the carry into CC.CF."""
+    return _sum(_product(a, b, kind, high), c, NO)
+
+
+@value("madc", "x x x pred -> x", CARRY, section="9.7.2.6", options=[HALF])
+def madc(a: Value, b: Value, c: Value, carry: Value, *, kind: str, high: bool = False) -> Value:
+    """madc: half of a * b, plus c, plus CC.CF."""
+    return _sum(_product(a, b, kind, high), c, carry)[0]
+
+
+@value("madc.cc", "x x x pred -> x pred", CARRY, section="9.7.2.6", options=[HALF])
+def madc_cc(
+    a: Value, b: Value, c: Value, carry: Value, *, kind: str, high: bool = False
+) -> tuple[Value, Value]:
+    """madc.cc: half of a * b, plus c, plus CC.CF, and the carry into CC.CF."""
+    return _sum(_product(a, b, kind, high), c, carry)
 
 
 def _byte(a: Value, number: int, signed: bool) -> Value:

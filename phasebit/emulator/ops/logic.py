@@ -57,6 +57,24 @@ def lop3(a: Value, b: Value, c: Value, table: Value) -> Value:
     return result
 
 
+@value("lop3.and", "b32 b32 b32 u32 pred -> b32 pred", {"b32"}, section="9.7.8.6")
+def lop3_and(
+    a: Value, b: Value, c: Value, table: Value, q: Value
+) -> tuple[Value, Value]:
+    """lop3.and: also whether the result is not zero and a predicate holds."""
+    r = lop3(a, b, c, table)
+    return r, (r != 0) & q
+
+
+@value("lop3.or", "b32 b32 b32 u32 pred -> b32 pred", {"b32"}, section="9.7.8.6")
+def lop3_or(
+    a: Value, b: Value, c: Value, table: Value, q: Value
+) -> tuple[Value, Value]:
+    """lop3.or: also whether the result is not zero or a predicate holds."""
+    r = lop3(a, b, c, table)
+    return r, (r != 0) | q
+
+
 @value("shf", "b32 b32 u32 -> b32", {"b32"}, section="9.7.8.7",
        options=[{"l": ("left", True), "r": ("left", False),
                  "wrap": ("wrap", True), "clamp": ("wrap", False)}])  # fmt: skip
@@ -73,6 +91,8 @@ def shf(low: Value, high: Value, amount: Value, *, left: bool = True, wrap: bool
 @value("shl", "x u32 -> x", SHIFTS, section="9.7.8.8")
 def shl(a: Value, n: Value) -> Value:
     """shl: shift left; amounts past the width give 0."""
+    if a.dtype.itemsize == 2:
+        n = np.minimum(n, np.uint32(16))
     return a << n.astype(a.dtype) if a.dtype != n.dtype else a << n
 
 

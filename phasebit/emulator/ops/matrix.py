@@ -34,8 +34,8 @@ from phasebit.emulator.fragments import (
 from phasebit.emulator.group import Group
 from phasebit.emulator.numerics import canonical
 from phasebit.emulator.table import ROUNDING, Option, collective
-from phasebit.emulator.translate import Accesses
 from phasebit.emulator.types import Array, Value
+from phasebit.emulator.write_accesses import Accesses
 
 PER_REGISTER = {"f16": 2, "bf16": 2, "tf32": 1, "e4m3": 4, "e5m2": 4, "f64": 1,
                 "s8": 4, "u8": 4, "s4": 8, "u4": 8}  # fmt: skip

@@ -26,13 +26,8 @@ if TYPE_CHECKING:
 ANY_LOAD = {"v2": ("vector", 2), "v4": ("vector", 4), "v8": ("vector", 8)}
 
 
-def take(view: Array, index: Value) -> Value:
-    """Gather."""
-    return view.take(index)
-
-
 def store(view: Array, index: Value, value: Value) -> None:
-    """Scatter.  Threads that write one address leave the last thread's value, as some order may."""
+    """Scatter.  Of threads that write one address the last one wins, as some order may have it."""
     if index.__class__ is not np.ndarray and value.__class__ is np.ndarray:
         value = value[-1]
     view[index] = value
@@ -41,14 +36,14 @@ def store(view: Array, index: Value, value: Value) -> None:
 @effect("ld ldu", "a x -> x", None, section="9.7.9.8", options=[ANY_LOAD], optional=1)
 def ld(g: Group, *operands: Any, space: str = "generic", sem: str = "weak", scope: str = "cta",
        vector: int = 1) -> None:  # fmt: skip
-    """ld: load one, two, four or eight values from any state space (written out by the translator)."""
+    """ld: load 1, 2, 4 or 8 values from any state space (written out by the translator)."""
     raise NotImplementedError
 
 
 @effect("st", "a x", None, section="9.7.9.12", options=[ANY_LOAD], optional=1)
 def st(g: Group, *operands: Any, space: str = "generic", sem: str = "weak", scope: str = "cta",
        vector: int = 1) -> None:  # fmt: skip
-    """st: store one, two, four or eight values to any state space (written out by the translator)."""
+    """st: store 1, 2, 4 or 8 values to any state space (written out by the translator)."""
     raise NotImplementedError
 
 
@@ -84,9 +79,11 @@ def prefetch(g: Group, *operands: Value, space: str = "generic", level: int = 2)
     """prefetch: a hint to the caches; changes nothing here."""
 
 
-@value("createpolicy.fractional", "f32 -> b64", section="9.7.9.18", optional=1,
-       options=[{w: ("policy", w) for w in ("L2::evict_last", "L2::evict_first",
-                                            "L2::evict_normal", "L2::evict_unchanged")}])  # fmt: skip
+EVICT = ("evict_last", "evict_first", "evict_normal", "evict_unchanged")
+POLICIES = {f"L2::{word}": ("policy", word) for word in EVICT}
+
+
+@value("createpolicy.fractional", "f32 -> b64", section="9.7.9.18", optional=1, options=[POLICIES])
 def createpolicy(*fraction: Value, policy: str = "") -> Value:
     """createpolicy: a cache policy; an opaque number that nothing here reads."""
     return np.uint64(0)

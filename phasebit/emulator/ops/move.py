@@ -26,6 +26,8 @@ def mapa(g: Group, a: Value, rank: Value, *, space: str = "generic") -> Value:
 
     Bits 24 and up of a shared address hold 1 + the rank; 0 means one's own block.
     """
+    if g.batch.machine.cluster_size == 1:
+        return a
     offset = a & a.dtype.type(0xFFFFFF)
     mapped = offset | ((rank + np.uint32(1)).astype(a.dtype) << a.dtype.type(24))
     return mapped if space == "shared" else mapped | np.uint64(SHARED_BASE)
@@ -36,6 +38,8 @@ def getctarank(g: Group, a: Value, *, space: str = "generic") -> Value:
     """getctarank: the rank in the cluster of the block that a shared address belongs to."""
     rank = ((a & a.dtype.type(0xFFFFFFFF)) >> a.dtype.type(24)).astype(np.uint32)
     own = g.special("cluster_ctarank")
-    return np.where(rank > 0, rank - np.uint32(1), own) if isinstance(rank + own, np.ndarray) else (
-        rank - np.uint32(1) if rank > 0 else own
+    return (
+        np.where(rank > 0, rank - np.uint32(1), own)
+        if isinstance(rank + own, np.ndarray)
+        else (rank - np.uint32(1) if rank > 0 else own)
     )

@@ -43,7 +43,8 @@ class Table:
     def ballot(self, p: Value) -> Array:
         """For each warp a bit mask of the lanes where ``p`` holds."""
         bits = self.spread(p, False).astype(np.uint32) << np.arange(32, dtype=np.uint32)
-        return np.bitwise_or.reduce(bits, axis=1)
+        votes: Array = np.bitwise_or.reduce(bits, axis=1)
+        return votes
 
     def each(self, per_warp: Array) -> Array:
         """A value of each warp for each of its threads."""
@@ -121,7 +122,7 @@ def _same(g: Group, a: Value, membermask: Value) -> tuple[Array, Array]:
     table = t.spread(a)
     here = t.spread(np.bool_(True), False)
     equal = (table[t.row] == g.spread(a)[:, None]) & here[t.row]
-    bits = (equal.astype(np.uint32) << np.arange(32, dtype=np.uint32))
+    bits = equal.astype(np.uint32) << np.arange(32, dtype=np.uint32)
     mask = g.spread(membermask)
     return np.bitwise_or.reduce(bits, axis=1) & mask, t.each(t.ballot(np.bool_(True))) & mask
 

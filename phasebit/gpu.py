@@ -1,0 +1,143 @@
+"""Launch a kernel on an NVIDIA GPU: the CUDA driver through ctypes, nothing to install.
+
+The driver assembles the PTX that the emulator reads, so both run the same text.
+
+Source: CUDA Driver API, chapters Module Management, Memory Management,
+Execution Control and Event Management.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from phasebit.toolchain import CudaError
+
+_CLUSTER_DIMENSION, _COOPERATIVE, _MAX_DYNAMIC_SHARED = 4, 2, 8
+_JIT_ERROR_LOG, _JIT_ERROR_LOG_SIZE, _LOG_BYTES = 5, 6, 8192
+
+
+class _Attribute(ctypes.Structure):
+    """``CUlaunchAttribute``: a number, and a value of 64 bytes."""
+
+    _fields_ = (
+        ("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16),
+    )  # fmt: skip
+
+
+class _Config(ctypes.Structure):
+    """``CUlaunchConfig``."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", ctypes.c_uint),
+    )  # fmt: skip
+
+
+class Gpu:
+    """The first GPU, with its primary context.  Raises :class:`CudaError` where there is none."""
+
+    def __init__(self) -> None:
+        try:
+            self.driver = ctypes.CDLL("libcuda.so.1")
+        except OSError as error:
+            raise CudaError("there is no NVIDIA driver: launch with device='emulator'") from error
+        self.call("cuInit", 0)
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self.call("cuDeviceGet", ctypes.byref(device), 0)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self.call("cuCtxSetCurrent", context)
+        name = ctypes.create_string_buffer(100)
+        self.call("cuDeviceGetName", name, 100, device)
+        self.name = name.value.decode()
+        self.modules: dict[str, ctypes.c_void_p] = {}
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """One call of the driver; anything but success is an error with the driver's words."""
+        code = getattr(self.driver, name)(*arguments)
+        if code:
+            text = ctypes.c_char_p()
+            self.driver.cuGetErrorString(code, ctypes.byref(text))
+            said = (text.value or b"unknown error").decode()
+            raise CudaError(f"{name} on {getattr(self, 'name', 'the GPU')}: {said} ({code})")
+
+    def module(self, ptx: str) -> ctypes.c_void_p:
+        """Load PTX; the driver assembles it for this GPU."""
+        if ptx not in self.modules:
+            log = ctypes.create_string_buffer(_LOG_BYTES)
+            options = (ctypes.c_int * 2)(_JIT_ERROR_LOG, _JIT_ERROR_LOG_SIZE)
+            values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG_BYTES)
+            handle = ctypes.c_void_p()
+            try:
+                self.call("cuModuleLoadDataEx", ctypes.byref(handle), ptx.encode() + b"\0", 2,
+                          options, values)  # fmt: skip
+            except CudaError as error:
+                raise CudaError(f"{error} {log.value.decode(errors='replace')}".strip()) from error
+            self.modules[ptx] = handle
+        return self.modules[ptx]
+
+    def allocate(self, data: Any) -> int:
+        """Copy an array's bytes to device memory; the address."""
+        pointer = ctypes.c_uint64()
+        self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(max(1, data.nbytes)))
+        if data.nbytes:
+            self.call("cuMemcpyHtoD_v2", pointer, ctypes.c_void_p(data.ctypes.data),
+                      ctypes.c_size_t(data.nbytes))  # fmt: skip
+        return int(pointer.value)
+
+    def take_back(self, address: int, data: Any) -> None:
+        """Copy device memory into an array, and free it."""
+        if data.nbytes and data.flags.writeable:
+            self.call("cuMemcpyDtoH_v2", ctypes.c_void_p(data.ctypes.data),
+                      ctypes.c_uint64(address), ctypes.c_size_t(data.nbytes))  # fmt: skip
+        self.call("cuMemFree_v2", ctypes.c_uint64(address))
+
+    def launch(
+        self, ptx: str, kernel: str, grid: Sequence[int], block: Sequence[int],
+        cluster: Sequence[int] | None, cooperative: bool, shared: int, parameters: bytes,
+        offsets: Sequence[int],
+    ) -> float:  # fmt: skip
+        """Run a kernel and wait for its end; milliseconds between events around it.
+
+        ``parameters`` are the bytes of all parameters, ``offsets`` where each begins.
+        """
+        function = ctypes.c_void_p()
+        self.call("cuModuleGetFunction", ctypes.byref(function), self.module(ptx), kernel.encode())
+        if shared > 48 * 1024:
+            self.call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED, shared)
+        attributes = (_Attribute * 2)()
+        count = 0
+        if cluster is not None:
+            attributes[0].id = _CLUSTER_DIMENSION
+            attributes[0].value[0], attributes[0].value[1], attributes[0].value[2] = cluster
+            count = 1
+        if cooperative:
+            attributes[count].id = _COOPERATIVE
+            attributes[count].value[0] = 1
+            count += 1
+        three = ctypes.c_uint * 3
+        config = _Config(three(*grid), three(*block), shared, None, attributes, count)
+        buffer = ctypes.create_string_buffer(parameters, max(1, len(parameters)))
+        start = ctypes.addressof(buffer)
+        pointers = (ctypes.c_void_p * max(1, len(offsets)))(*[start + o for o in offsets])
+        before, after = ctypes.c_void_p(), ctypes.c_void_p()
+        for event in (before, after):
+            self.call("cuEventCreate", ctypes.byref(event), 0)
+        self.call("cuEventRecord", before, None)
+        self.call("cuLaunchKernelEx", ctypes.byref(config), function, pointers, None)
+        self.call("cuEventRecord", after, None)
+        self.call("cuEventSynchronize", after)
+        milliseconds = ctypes.c_float()
+        self.call("cuEventElapsedTime", ctypes.byref(milliseconds), before, after)
+        for event in (before, after):
+            self.call("cuEventDestroy_v2", event)
+        return float(milliseconds.value)
+
+
+@functools.cache
+def gpu() -> Gpu:
+    """This machine's GPU; opened once."""
+    return Gpu()

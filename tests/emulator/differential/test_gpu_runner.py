@@ -1,0 +1,59 @@
+"""The GPU runner against a driver that is a stand-in."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+from fake_driver import FakeDriver
+
+from phasebit.emulator.proof import gpu
+from phasebit.emulator.proof.batches import Batch
+from phasebit.emulator.proof.program import Program
+
+
+def _add(inputs, outputs, threads):
+    outputs[:threads] = inputs[:threads] + inputs[threads : 2 * threads]
+
+
+def test_inputs_go_in_and_answers_come_out():
+    small = Program("add", "", ("b32", "b32"), ("b64",), ("add.u64",), "integer", threads=32)
+    large = Program("add", "", ("b32", "b32"), ("b64",), ("add.u64",), "integer", threads=256)
+    driver = FakeDriver({"add": _add})
+    device = gpu.Gpu(driver)
+    assert repr(device) == "a fake"
+    for program in (small, large, small):
+        answers = device.run(device.load(b""), program)
+        assert answers.shape == (1, program.lanes)
+        assert (answers[0] == program.draw().sum(axis=0)).all()
+    assert len(driver.memory) == 2, "one block of memory for inputs, one for outputs, grown once"
+
+
+def test_the_drivers_refusal_is_an_error_with_its_name():
+    program = Program("add", "", ("b32", "b32"), ("b64",), ("add.u64",), "integer")
+    device = gpu.Gpu(FakeDriver({"add": _add}, fail="cuMemcpyDtoH_v2"))
+    with pytest.raises(gpu.GpuError, match="cuMemcpyDtoH_v2 answered CUDA_ERROR_MISALIGNED_ADDRESS"):
+        device.run(device.load(b""), program)
+
+
+@pytest.mark.nvcc
+@pytest.mark.skipif(not shutil.which("ptxas"), reason="needs ptxas")
+def test_batches_are_assembled_and_run_in_parallel():
+    batch = Batch("forms", 0, 3)
+    names = [p.name for p in batch.programs()]
+
+    def kernel(inputs, outputs, threads):
+        outputs[:threads] = np.uint64(7)
+
+    device = gpu.Gpu(FakeDriver(dict.fromkeys(names, kernel)))
+    done = list(gpu.run([batch], jobs=1, gpu=device))
+    assert [p.name for p, _ in done] == names
+    assert all((a[0] == 7).all() for _, a in done)
+
+
+def test_the_assemblers_complaint_is_kept():
+    if not shutil.which("ptxas"):
+        pytest.skip("needs ptxas")
+    with pytest.raises(gpu.GpuError, match="ptxas"):
+        gpu.assemble(".version 8.8\n.target sm_90a\n.address_size 64\n.entry k() { bogus.s32; }")
