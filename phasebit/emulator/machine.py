@@ -362,13 +362,6 @@ class Machine:
         g.pc = pc
         self.make_ready(g)
 
-    def catch_up(self, g: Group, time: int, what: str) -> None:
-        """A group that need not wait has seen what happens at ``time``: it is not earlier."""
-        if time > g.time:
-            self.trace.run(g, g.time)
-            self.trace.wait(g, g.time, time, what)
-            g.time = g.started = time
-
     def sleep(self, g: Group, duration: int) -> int:
         """``nanosleep``: others first; time passes when nobody else can run."""
         self.trace.run(g, g.time)

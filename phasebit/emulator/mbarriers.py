@@ -45,9 +45,8 @@ class BarrierSite:
         self.published: Any = None
         """What completed phases have published."""
         self.time = 0
-        """The latest moment of the emulator's clock at which somebody operated on it."""
-        self.completed = 0
-        """The moment at which the last phase that is over was completed."""
+        self.opened = 0
+        """When the last phase was complete, by the clocks of those who arrived."""
 
     def position(self) -> int:
         """Where the barrier lies in the buffer, in bytes."""
@@ -70,7 +69,7 @@ class BarrierSite:
     def complete(self) -> None:
         """The phase is over: publish what its arrivals published, wake who waited for it."""
         self.arrived = []
-        self.completed = self.time
+        self.opened = self.time
         if self.frontier is not None:
             if self.published is None:
                 self.published = self.frontier
@@ -107,8 +106,13 @@ class BarrierSite:
         """Go on at once, or park until the phase completes."""
         machine = self.batch.machine
         machine.counters.add("mbarrier.waits", 1)
+        phase = self.barrier.phase if parity else key >> 24
+        what = f"phase {phase} of mbarrier {self.name}"
         if self.test(g, key, parity):
-            machine.catch_up(g, self.completed, f"mbarrier {self.name}")
+            if self.opened > g.time:  # others ran ahead of this group's clock
+                machine.trace.run(g, g.time)
+                machine.trace.wait(g, g.time, self.opened, what)
+                g.time = self.opened
             self.grant(g, dest)
             return resume
         machine.counters.add("mbarrier.waits_that_blocked", 1)
@@ -120,11 +124,9 @@ class BarrierSite:
             group.write(dest, np.bool_(False))
             machine.wake(group, resume, group.time + 1)
 
-        phase = self.barrier.phase if parity else key >> 24
         return machine.park(
-            g, Waiting(f"phase {phase} of mbarrier {self.name}", machine.where(g), self.explain,
-                       give_up if may_fail else None),
-        )  # fmt: skip
+            g, Waiting(what, machine.where(g), self.explain, give_up if may_fail else None)
+        )
 
     def explain(self) -> str:
         """For a deadlock report: how far the phase is, who has arrived and who has not."""
