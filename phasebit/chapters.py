@@ -49,7 +49,12 @@ def read(path: Path) -> Chapter:
     raise ValueError(f"{path.name} has no title: begin a markdown cell with '# '")
 
 
+def notebooks(book: Path) -> list[Path]:
+    """The notebooks under the folder ``book/`` that are chapters, those of the appendix last."""
+    return [*sorted(book.glob("part*/*.ipynb")), *sorted(book.glob("appendix/*.ipynb"))]
+
+
 def chapters(book: Path) -> list[Chapter]:
-    """All numbered chapters under the folder ``book/``, in order."""
-    found = (read(path) for path in book.glob("part*/*.ipynb"))
-    return sorted(found, key=lambda chapter: (chapter.number is None, chapter.number, chapter.path))
+    """All chapters under the folder ``book/``, in order; those without a number come last."""
+    found = map(read, notebooks(book))
+    return sorted(found, key=lambda one: (one.number is None, one.number or 0, one.path))

@@ -240,6 +240,97 @@ def spread(
     return _picture(figure, f"{title}. {x_label}.\n" + "\n".join(lines))
 
 
+class Cell(NamedTuple):
+    """One cell of a chart: its text, a colour of the palette."""
+
+    text: str
+    hue: str = "grey"
+
+
+def chart(
+    cells: Sequence[Sequence[Cell | None]],
+    *,
+    rows: Sequence[object],
+    columns: Sequence[object],
+    row_label: str,
+    column_label: str,
+    title: str,
+    legend: Mapping[str, str] | None = None,
+) -> Picture:
+    """``cells[r][c]``: a small text in a coloured cell, or ``None`` for nothing.
+
+    For what happens lane by lane: lanes across and time down, banks across and wavefronts down.
+    ``legend`` says what a colour means. Raises ``ValueError`` when the shape of cells is not
+    rows by columns.
+    """
+    if [len(line) for line in cells] != [len(columns)] * len(rows):
+        raise ValueError(
+            f"cells has the shape {len(cells)} by {[len(line) for line in cells]}: "
+            f"give {len(rows)} rows of {len(columns)}"
+        )
+    texts = [cell.text for line in cells for cell in line if cell]
+    across = max(16.0, 6.2 * max(map(len, texts), default=1) + 4)
+    down, head = 16.0, 40.0
+    left = 6.2 * max(len(str(row)) for row in [*rows, row_label]) + 10
+    out = [
+        f'<text x="0" y="12" style="fill:{TEXT}">{escape(title.splitlines()[0])}</text>',
+        f'<text x="{left - 6:g}" y="{head - 6:g}" text-anchor="end" style="fill:{MUTED}">'
+        f"{escape(row_label)}</text>",
+    ]
+    for c, column in enumerate(columns):
+        if len(columns) <= 8 or c % 4 == 0:
+            place = f'x="{left + (c + 0.5) * across:g}" y="{head - 6:g}" text-anchor="middle"'
+            out.append(f'<text {place} style="fill:{MUTED}">{escape(str(column))}</text>')
+    for r, (row, line) in enumerate(zip(rows, cells, strict=True)):
+        y = head + r * down
+        out.append(
+            f'<text x="{left - 6:g}" y="{y + 12:g}" text-anchor="end" '
+            f'style="fill:{MUTED}">{escape(str(row))}</text>'
+        )
+        for c, cell in enumerate(line):
+            if cell is None:
+                continue
+            x, ink = left + c * across, colour(cell.hue)
+            out.append(
+                f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{across - 2:g}" height="{down - 2:g}" '
+                f'rx="2" style="fill:{ink};fill-opacity:.22;stroke:{ink};stroke-width:.8"/>'
+            )
+            if cell.text:
+                out.append(
+                    f'<text x="{x + across / 2:g}" y="{y + 11.5:g}" text-anchor="middle" '
+                    f'style="fill:{TEXT};font-size:10px">{escape(cell.text)}</text>'
+                )
+    foot = head + len(rows) * down
+    x = left
+    out.append(
+        f'<text x="{x:g}" y="{foot + 16:g}" style="fill:{MUTED}">{escape(column_label)}</text>'
+    )
+    x += 6.4 * len(column_label) + 18
+    for hue, means in (legend or {}).items():
+        out.append(
+            f'<rect x="{x:g}" y="{foot + 6:g}" width="12" height="12" rx="2" '
+            f'style="fill:{colour(hue)};fill-opacity:.22;stroke:{colour(hue)}"/>'
+            f'<text x="{x + 17:g}" y="{foot + 16:g}" style="fill:{MUTED}">{escape(means)}</text>'
+        )
+        x += 6.4 * len(means) + 34
+    width, height = max(left + len(columns) * across, x, 6.4 * len(title)), foot + 24
+    wide = max(map(len, texts), default=1)
+    grid = "\n".join(
+        f"{row!s:>{len(row_label)}} |"
+        + "".join(f" {(cell.text or '#') if cell else '.':>{wide}}" for cell in line)
+        for row, line in zip(rows, cells, strict=True)
+    )
+    across_words = f"{column_label} from {columns[0]} to {columns[-1]}"
+    alt = f"{title}. {row_label} downwards; {across_words}.\n{grid}"
+    return Picture(
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-chart" '
+        f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" '
+        f'style="font:11px {FONT};background:transparent">\n'
+        f"<title>{escape(alt)}</title>\n" + "\n".join(out) + "\n</svg>",
+        alt,
+    )
+
+
 class Node(NamedTuple):
     """A box of a diagram: its text, its centre in pixels, a colour of the palette."""
 
@@ -308,6 +399,8 @@ def diagram(nodes: Mapping[str, Node], arrows: Sequence[Arrow], *, title: str) -
                 first[0] / 4 + middle[0] / 2 + last[0] / 4,
                 first[1] / 4 + middle[1] / 2 + last[1] / 4 + (16 if middle[1] > a.y else -7),
             )
+        if not arrow.bend and abs(b.y - a.y) > 2 * abs(b.x - a.x):  # steep: beside the line
+            at = (at[0] + len(arrow.label) * 3.2 + 8, (first[1] + last[1]) / 2 + 4)
         reach(*at, len(arrow.label) * 6.5 + 6, 24)
         out.append(
             f'<path d="{curve} {last[0]:g} {last[1]:g}" '

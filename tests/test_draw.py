@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from phasebit.draw import Arrow, Node, curves, diagram, heatmap
+from phasebit.draw import Arrow, Cell, Node, chart, curves, diagram, heatmap
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 
@@ -141,3 +141,34 @@ def test_everything_in_a_diagram_is_inside_its_box() -> None:
 def test_an_arrow_to_nowhere_is_refused() -> None:
     with pytest.raises(ValueError, match="names no node: give one of a, b"):
         a_diagram(arrows=[Arrow("a", "c")])
+
+
+def a_chart(**change):
+    given = {
+        "cells": [[Cell("7"), None, Cell("", "blue")], [None, None, Cell("12", "orange")]],
+        "rows": ["first", 2], "columns": [0, 1, 2], "row_label": "wave", "column_label": "bank",
+        "title": "Who & where", "legend": {"orange": "late"},
+    }  # fmt: skip
+    return chart(**{**given, **change})
+
+
+def test_a_chart_says_its_cells_and_is_well_formed() -> None:
+    assert str(a_chart()) == (
+        "Who & where. wave downwards; bank from 0 to 2.\nfirst |  7  .  #\n   2 |  .  . 12"
+    )
+    root = ET.fromstring(a_chart().svg)
+    assert root.get("role") == "img" and root[0].text == str(a_chart())
+    assert {"Who & where", "first", "2", "7", "12", "bank", "late"} <= set(words(a_chart()))
+    assert len(root.findall(".//{http://www.w3.org/2000/svg}rect")) == 4  # one in the legend
+
+
+def test_everything_in_a_chart_is_inside_its_box() -> None:
+    root = ET.fromstring(a_chart().svg)
+    width, height = (float(root.get(side)) for side in ("width", "height"))
+    for text in root.iter(TEXT):
+        assert 0 <= float(text.get("x")) <= width and 0 <= float(text.get("y")) <= height
+
+
+def test_a_chart_of_another_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"cells has the shape 2 by .*: give 2 rows of 2"):
+        a_chart(columns=[0, 1])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from execute import execute
 
-from phasebit import machine
+from phasebit import chapters, machine
 from phasebit.__main__ import main as phasebit
 from phasebit.notebook import RECORDING
 
@@ -33,7 +33,7 @@ def main() -> None:
     os.environ[RECORDING] = "1"  # %%cuda cells keep what their programs print
     if status := phasebit(["record"]):
         raise SystemExit(status)
-    for path in sorted(ROOT.glob("book/part*/*.ipynb")):
+    for path in chapters.notebooks(ROOT / "book"):
         execute(path)
     subprocess.run(["git", "status", "--short", "records", "book"], cwd=ROOT, check=False)
 

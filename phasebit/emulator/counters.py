@@ -31,16 +31,18 @@ class Counters(Mapping[str, int]):
     def finish(self, program: Program) -> None:
         """Turn block counts into instruction counts."""
         totals = self.totals
-        for block, threads, warps in zip(
-            program.blocks, self.block_threads, self.block_warps, strict=True
+        for block, function, threads, warps in zip(
+            program.blocks, program.functions, self.block_threads, self.block_warps, strict=True
         ):
             if not threads:
                 continue
+            selected = program.graphs[function.name].selected
             instructions = [*block.body, *filter(None, [block.collective, block.end])]
             for instruction in instructions:
                 totals["smsp__inst_executed.sum"] += warps
                 totals["smsp__thread_inst_executed.sum"] += threads
-                totals[f"inst.{_class(instruction.mnemonic)}"] += warps
+                chosen = selected.get(instruction)  # branches and calls are in no table
+                totals[f"inst.{chosen.entry.family if chosen else 'control'}"] += warps
         totals["branch.divergent"] = self.divergent
 
     def __getitem__(self, name: str) -> int:
@@ -57,11 +59,3 @@ class Counters(Mapping[str, int]):
     def __str__(self) -> str:
         width = max((len(name) for name in self.totals), default=0)
         return "\n".join(f"{name:<{width}}  {self.totals[name]:>12,}" for name in self)
-
-
-def _class(mnemonic: str) -> str:
-    """The class of an instruction, from the family that defines it."""
-    from phasebit.emulator.table import TABLE
-
-    entries = TABLE.get(mnemonic)
-    return entries[0].family if entries else "control"

@@ -55,7 +55,7 @@ class Group:
 
     __slots__ = (
         "batch", "frames", "lanes", "memory", "n", "parameters", "patient", "pc", "registers",
-        "rejoin", "resume", "since", "stack", "started", "time", "whole", "window",
+        "rejoin", "resume", "since", "stack", "started", "time", "warps", "whole", "window",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +82,8 @@ class Group:
         self.parameters: Parameters = batch.machine.parameters
         self.whole = batch.whole_warps(lanes)
         """Whether every warp with a thread in this group has all its live threads here."""
+        self.warps = batch.warps_in(lanes)
+        """Warps with a thread in this group: each executes the instruction once."""
         base = batch.shared_base
         if batch.count == 1:
             self.window: Any = np.int64(base)

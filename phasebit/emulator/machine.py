@@ -113,6 +113,13 @@ class Batch:
         here = np.bincount(self.warp_of[lanes], minlength=len(self.live_in_warp))
         return bool(((here == 0) | (here == self.live_in_warp)).all())
 
+    def warps_in(self, lanes: Array) -> int:
+        """How many warps have a thread among these lanes."""
+        if len(lanes) == self.live == self.lanes:
+            return self.count * self.warps
+        warp = self.warp_of[lanes]
+        return 1 + int(np.count_nonzero(warp[1:] != warp[:-1]))
+
     def slots(self, lanes: Array) -> Array:
         """The place in this batch of each lane's block."""
         return lanes // self.threads
@@ -450,7 +457,7 @@ class Machine:
             g.time += sizes[pc]
             counts[pc] += 1
             threads[pc] += g.n
-            warps[pc] += (g.n + 31) >> 5
+            warps[pc] += g.warps
             try:
                 following = code[pc](g)
             except IndexError as error:

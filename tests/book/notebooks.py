@@ -9,8 +9,10 @@ from typing import Any
 
 import yaml
 
+from phasebit import chapters
+
 ROOT = Path(__file__).resolve().parents[2]
-CHAPTERS = sorted((ROOT / "book").glob("part*/*.ipynb"))
+CHAPTERS = chapters.notebooks(ROOT / "book")
 
 Cell = dict[str, Any]
 

@@ -17,8 +17,6 @@ from sphinx.util.docutils import SphinxDirective
 from phasebit.chapters import Chapter, chapters
 from phasebit.machine import TIERS
 
-from .numbers import chapter_number
-
 COLUMNS = ("browser", *TIERS)
 HEADINGS = {
     "browser": "browser",
@@ -75,7 +73,7 @@ class TierTable(SphinxDirective):
             docname = chapter.path.relative_to(self.env.srcdir).with_suffix("").as_posix()
             words = abilities(chapter.tier, has_lab(chapter))
             title = chapter.title
-            if not title[:1].isdigit():
+            if chapter.number is not None and not title[:1].isdigit():
                 title = f"{chapter.number}. {title}"
             link = addnodes.pending_xref(
                 "",
@@ -105,8 +103,6 @@ class TierLine(SphinxTransform):
     default_priority = 110
 
     def apply(self, **kwargs: object) -> None:
-        if chapter_number(self.env.docname) is None:
-            return
         path = Path(self.env.doc2path(self.env.docname))
         chapter = next(
             (one for one in chapters(Path(self.env.srcdir) / "book") if one.path == path), None
