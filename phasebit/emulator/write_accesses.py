@@ -35,7 +35,7 @@ class AccessWriter(ValueWriter):
     # -- loads and stores -----------------------------------------------------
 
     def access(self, instruction: Instruction, chosen: Selected) -> tuple[Any, ...]:
-        """What an access shares with others (base, its version and alignment, space, width); offset."""
+        """What an access shares with others (base, version, alignment, space, width); offset."""
         load = chosen.entry.mnemonic != "st"
         address = instruction.operands[1 if load else 0]
         if not isinstance(address, Address):

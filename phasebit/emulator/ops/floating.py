@@ -96,8 +96,8 @@ def mul(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: boo
     """mul: a * b."""
     a, b = _inputs(ftz, a, b)
     if ftz:
-        return _result(_flush_exact(mul(a, b, rounding=rounding), a.astype(np.float64) * b, rounding),
-                       True, sat)  # fmt: skip
+        product = mul(a, b, rounding=rounding)
+        return _result(_flush_exact(product, a.astype(np.float64) * b, rounding), True, sat)
     if rounding == "rn":
         r = a * b
     elif a.dtype.itemsize == 4:
