@@ -284,7 +284,7 @@ def record(chapter: int, say: Callable[[str], None] = print) -> Path:
             shape=(int(m), int(n), int(k)),
             protocol={
                 "clock": "CUDA events before and after each launch, launches queued",
-                "cold": f"the first launch of a process, {_LAPS} processes",
+                "cold": f"the first launch of a process, after the same flush, {_LAPS} processes",
                 "flushed": "20 launches a process, each after 256 MiB of other memory is read",
                 "warm": f"{_LAUNCHES} launches a process, after 50 that do not count",
                 "order": "kernels alternate by process; within it, 50 launches of the kernel "
@@ -301,7 +301,7 @@ def _lap(program: Path, cublas: Path) -> dict[str, list[float]]:
     """One process: every time that its harness writes, in microseconds."""
     with tempfile.TemporaryDirectory() as scratch:
         times = Path(scratch, "times.json")
-        command: list[str | Path] = [program, "--repeats", str(_LAUNCHES)]
+        command: list[str | Path] = [program, "warm", "--repeats", str(_LAUNCHES)]
         command += ["--json", times, "--cublas", cublas]
         done = process.run(command, timeout=_SECONDS)
         if not done.ok:

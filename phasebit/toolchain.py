@@ -230,9 +230,9 @@ def _compile(
         work = Path(scratch, "build")
         work.mkdir()
         (work / "source.cu").write_text(text, encoding="utf-8")
-        include = f"-I{files.kernels() / 'include'}"
+        include = [f"-I{folder}" for folder in include_folders()]
         inputs: list[str | Path] = ["source.cu", _WHEREABOUTS]
-        command = [compiler.path, *flags, include, *inputs, "-o", "program", "-ldl"]
+        command = [compiler.path, *flags, *include, *inputs, "-o", "program", "-ldl"]
         done = process.run(command, timeout=timeout, cwd=work)
         log = done.stdout + done.stderr
         if done.stopped:
@@ -258,14 +258,20 @@ def cache_folder() -> Path:
     return Path(home, "phasebit")
 
 
+def include_folders() -> tuple[Path, ...]:
+    """Where a program finds the book's headers, and the book's kernels as a whole."""
+    return files.kernels() / "include", files.kernels()
+
+
 def headers(source: str) -> dict[str, str]:
-    """The book's own headers that a source includes, directly or not: name -> text."""
+    """The book's own headers and kernels that a source includes, directly or not: name -> text."""
     found: dict[str, str] = {}
     waiting = [source]
     while waiting:
         for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', waiting.pop(), re.MULTILINE):
-            path = files.kernels() / "include" / name
-            if name not in found and path.is_file():
+            paths = [folder / name for folder in include_folders()]
+            path = next((path for path in paths if path.is_file()), None)
+            if name not in found and path:
                 found[name] = path.read_text(encoding="utf-8")
                 waiting.append(found[name])
     return found

@@ -2,26 +2,28 @@
 //     constexpr int M, N, K;          C (M, N) = A (M, K) · B (K, N), row-major f32
 //     void launch(const float* A, const float* B, float* C);      one launch of the kernel
 //
-// 1. One cold launch is timed. It is the first of the process, so its time includes loading
-//    the kernel onto the GPU.
+// 1. One cold launch is timed, with the caches flushed. It is the first of this kernel in the
+//    process, so its time includes loading the kernel onto the GPU.
 // 2. The result is checked for fresh inputs, against a reference in double:
 //    - small whole numbers, where f32 makes no rounding error: the result must be exact;
 //    - normal random numbers: |error| ≤ γ·Σ|a·b| with γ = K·u / (1 − K·u), u = 2⁻²⁴, which
 //      holds for K products added in any order (Higham 2002, section 3.1).
 //    C is filled with NaN before each launch, so an element that nobody writes is wrong.
-// 3. Launches are timed with the caches flushed, and then warm: back to back, after warm-up.
+// 3. With the argument `warm`: launches are timed with the caches flushed, and then warm, that
+//    is back to back and after warm-up.
 //
 // On the emulator, which checks every access of every launch, two launches are verified and none
 // is timed: its clock is no time.
 //
-// A line that depends on the machine begins with ⏱. Arguments: --seed N, --repeats N,
-// --cublas LIBRARY (time it too, alternating), --json FILE (every time, in microseconds).
+// A line that depends on the machine begins with ⏱. Arguments: warm, --seed N, --repeats N;
+// with warm also --cublas LIBRARY (time it too, alternating), --json FILE (every time, in µs).
 #pragma once
 #include "check.cuh"
 #include "cublas.cuh"
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <random>
@@ -156,16 +158,31 @@ __global__ void flush(const uint4* other, size_t count, unsigned* sink) {
     if (sum) *sink = sum;  // never: it is all zeros, but the compiler cannot know
 }
 
-// Time launches that find none of their data in the caches.
-inline std::vector<double> time_flushed(const std::function<void()>& run) {
+// Pushes everything else out of the caches: the data, and perhaps a kernel's instructions.
+struct Flush {
     uint4* other;
-    CHECK(cudaMalloc(&other, FLUSH_BYTES));
-    CHECK(cudaMemset(other, 0, FLUSH_BYTES));
-    std::vector<double> times = time_each(FLUSHED, run, [&] {
+
+    Flush() {
+        CHECK(cudaMalloc(&other, FLUSH_BYTES));
+        CHECK(cudaMemset(other, 0, FLUSH_BYTES));
+    }
+    ~Flush() { cudaFree(other); }
+    void operator()() const {
         flush<<<1024, 256>>>(other, FLUSH_BYTES / sizeof(uint4), (unsigned*)other);
-    });
-    CHECK(cudaFree(other));
-    return times;
+    }
+};
+
+// Time the first launch, with the caches flushed: the GPU stands idle while the kernel is loaded.
+inline std::vector<double> time_first(const std::function<void()>& run) {
+    Flush flush;
+    flush();
+    wait();
+    return time_each(1, run);
+}
+
+inline std::vector<double> time_flushed(const std::function<void()>& run) {
+    Flush flush;
+    return time_each(FLUSHED, run, [&] { flush(); });
 }
 
 inline void print_times(const char* name, const std::vector<double>& times) {
@@ -179,9 +196,13 @@ inline void write_list(FILE* file, const char* name, const std::vector<double>& 
     fprintf(file, "]");
 }
 
+inline bool has(int argc, char** argv, const char* word) {
+    return std::any_of(argv + 1, argv + argc, [&](char* given) { return !strcmp(given, word); });
+}
+
 inline const char* option(int argc, char** argv, const char* name) {
     for (int i = 1; i + 1 < argc; ++i)
-        if (!std::string(argv[i]).compare(name)) return argv[i + 1];
+        if (!strcmp(argv[i], name)) return argv[i + 1];
     return nullptr;
 }
 
@@ -204,7 +225,9 @@ int main(int argc, char** argv) {
     auto run = [&] { launch(problem.dA, problem.dB, problem.dC); };
 
     problem.fill([&] { return float(whole(random)); });
-    std::vector<double> cold = time_each(1, run);
+    std::vector<double> cold;
+    if (emulated()) run();
+    else cold = time_first(run);
     problem.verify("whole numbers", 0, seed);
     for (int set = 1; set < sets; ++set) {
         problem.fill([&] { return float(whole(random)); });
@@ -218,10 +241,13 @@ int main(int argc, char** argv) {
         problem.verify("normal random numbers", gamma, seed);
     }
     printf("matmul: OK on normal random numbers, within the rounding error of %d f32 terms\n", K);
+    const char* path = option(argc, argv, "--json");
     if (emulated()) {
-        if (!option(argc, argv, "--json")) return 0;
+        if (!path) return 0;
         return fprintf(stderr, "--json wants times, and the emulator has none: use a GPU\n"), 1;
     }
+    printf("⏱ the first launch: %.1f µs\n", cold[0]);
+    if (!has(argc, argv, "warm")) return 0;
 
     const char* library = option(argc, argv, "--cublas");
     std::unique_ptr<Cublas> cublas(library ? new Cublas(library) : nullptr);
@@ -240,12 +266,11 @@ int main(int argc, char** argv) {
         if (!cublas) continue;
         for (double time : time_each(ROUND, rival)) vendor.push_back(time);
     }
-    printf("⏱ cold, the first launch: %.1f µs\n", cold[0]);
     print_times("caches flushed", flushed);
     print_times("warm", warm);
     if (cublas) print_times("cuBLAS", vendor);
 
-    if (const char* path = option(argc, argv, "--json")) {
+    if (path) {
         FILE* file = fopen(path, "w");
         if (!file) return fprintf(stderr, "cannot write %s\n", path), 1;
         fprintf(file, "{\"shape\": [%d, %d, %d],\n \"seed\": %u,\n \"warm_up\": %d", M, N, K, seed,

@@ -51,11 +51,11 @@ def ptx(
         return cached.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="phasebit-") as scratch:
         Path(scratch, "source.cu").write_text(text, encoding="utf-8")
-        include = f"-I{files.kernels() / 'include'}"
+        include = [f"-I{folder}" for folder in toolchain.include_folders()]
         command: list[str | Path] = [
             compiler.path,
             *flags,
-            include,
+            *include,
             "-ptx",
             "source.cu",
             "-o",

@@ -76,7 +76,7 @@ def floor(answer: Callable[[int, int, int, int, float], float]) -> str:
         if not math.isclose(got, right, rel_tol=1e-6):
             raise Wrong(
                 f"for M={m}, N={n}, K={k}, {lanes} lanes at {ghz} GHz the floor is "
-                f"{right:.4g} µs, not {got:.4g}"
+                f"{right:.10g} µs, not {got:.10g}"
             )
     return f"{len(cases)} sizes"
 
