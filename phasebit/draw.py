@@ -431,7 +431,7 @@ def diagram(nodes: Mapping[str, Node], arrows: Sequence[Arrow], *, title: str) -
     return Picture(
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-diagram" '
         f'width="{width:g}" height="{height:g}" viewBox="{box}" '
-        f'style="font:12px {FONT};background:transparent">\n'
+        f'style="min-width:{math.ceil(0.92 * width)}px;font:12px {FONT};background:transparent">\n'
         f"<title>{escape(alt)}</title>\n{drawing}\n</svg>",
         alt,
     )
