@@ -144,6 +144,6 @@ def _abilities(gpu: machine.Gpu | None, target: str | None) -> Iterable[Ability]
         elif gpu and gpu.runs(chapter.tier):
             does = f"runs on your GPU ({gpu.name})"
         else:
-            does = f"runs on the emulator, with recorded times (a GPU of {chapter.tier} has its own)"
+            does = f"runs on the emulator, with recorded times (its own take {chapter.tier})"
         title = f"{chapter.number} {chapter.title}" if chapter.number else chapter.title
         yield Ability(title, chapter.tier, does)

@@ -47,7 +47,7 @@ class Hazard:
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """Lines of the CUDA source: of the access that noticed, and of the one it conflicts with."""
+        """Lines of the CUDA source: of the access that noticed, then of the one it met."""
         return tuple(int(n) for n in re.findall(r"at PTX line \d+ \([^()]*:(\d+)\)", self.message))
 
     def __str__(self) -> str:
