@@ -141,8 +141,11 @@ def run(
             fresh = replace(fresh, stopped="time")
         elif done.status > 128:
             fresh = replace(fresh, status=128 - done.status)  # a signal ended it
+    if not built.resources:
+        return fresh, "run here: it has no kernel"
+    if choice.gpu is None:
         return fresh, f"run on the {EMULATOR}: {choice.why}"
-    if os.environ.get(RECORDING) and built.resources:
+    if os.environ.get(RECORDING):
         replay.save(name, fresh)
     return fresh, f"run on {choice.gpu.name}"
 
@@ -167,12 +170,12 @@ def findings(run: replay.Run) -> list[str]:
     return texts
 
 
-def printed(run: replay.Run, name: str) -> str:
-    """What the program printed, with the recorded times where it ran on the emulator.
+def printed(run: replay.Run, name: str, built: toolchain.Build) -> str:
+    """What the program printed, with the recorded times where its kernels ran on the emulator.
 
     ``name`` is what the program's record is called.
     """
-    if run.gpu != EMULATOR:
+    if run.gpu != EMULATOR or not built.resources:
         return run.stdout
     record = replay.find(name)
     if record is None:
@@ -290,7 +293,7 @@ class CudaMagics(NVCCPlugin):  # type: ignore[misc]
         name = replay.key(cell, options, args)
         outcome, origin = run(built, choice, name, args, given.timeout)
         print(f"⏱ compiled by nvcc {built.nvcc} for {built.target}; {origin}")
-        for text in (report(built), built.warnings, shorten(printed(outcome, name))):
+        for text in (report(built), built.warnings, shorten(printed(outcome, name, built))):
             if text:
                 print(text, end="" if text.endswith("\n") else "\n")
         error = failure(outcome)

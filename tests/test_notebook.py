@@ -11,7 +11,8 @@ import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
-from phasebit import files, machine, measure, notebook, replay, toolchain
+import phasebit
+from phasebit import devices, files, machine, measure, notebook, replay, toolchain
 from phasebit.notebook import CudaMagics, ProgramError
 
 needs_gpu = pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
@@ -160,50 +161,149 @@ def test_a_program_without_kernels_runs_anywhere(magics: CudaMagics, capsys: Any
     assert rest == ["two three"]
 
 
+NO_TIME = "⏱ the emulator's clock is no time, and this very program has no record"
+RACE = """\
+#include "check.cuh"
+__global__ void mirror(int* out) {
+  __shared__ int a[64];
+  a[threadIdx.x] = threadIdx.x;
+  out[threadIdx.x] = a[63 - threadIdx.x];
+}
+int main() {
+  int* out;
+  CHECK(cudaMalloc(&out, 64 * sizeof(int)));
+  mirror<<<1, 64>>>(out);
+  CHECK(cudaDeviceSynchronize());
+  puts("mirror: OK");
+}
+"""
+
+
 @pytest.mark.nvcc
-def test_without_a_gpu_and_without_a_record(magics: CudaMagics, no_gpu: Path, capsys: Any) -> None:
-    magics.cuda("", KERNEL)
+def test_without_a_gpu_a_program_runs_on_the_emulator(
+    magics: CudaMagics, no_gpu: Path, capsys: Any
+) -> None:
+    program = KERNEL.replace("int main() {", 'int main() { puts("ran");')
+    magics.cuda("", "#include <cstdio>\n" + program)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].endswith("not run: no GPU here, and this very program has no record")
+    assert lines[0].endswith("run on the emulator: no GPU here")
     assert lines[1].startswith("⏱ ptxas: nothing uses ")
-    assert lines[2:] == ["nothing: 0 bytes of static shared memory, no register spills"]
-    assert notebook.verdict(KERNEL) == "compiled, not run"
+    assert lines[2:] == [
+        "nothing: 0 bytes of static shared memory, no register spills", "ran", NO_TIME
+    ]
 
 
 @pytest.mark.nvcc
-def test_a_record_is_shown_as_a_record(magics: CudaMagics, no_gpu: Path, capsys: Any) -> None:
-    said = "nothing: OK\n⏱ 3 µs\n"
+def test_times_are_the_record_s(magics: CudaMagics, no_gpu: Path, capsys: Any) -> None:
+    said = "nothing: recorded words\n⏱ 3 µs\n⏱ 4 µs\n"
     run = replay.Run("NVIDIA H200", "580", "13.0", "2026-01-02", said, "", 0, "", None, 60.0)
-    replay.save(replay.key(KERNEL), run)
-    magics.cuda("", KERNEL)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].endswith("not run: no GPU here; recorded on NVIDIA H200, 2026-01-02")
-    assert lines[-2:] == said.splitlines()
-    assert notebook.verdict(KERNEL) == "nothing: OK"
+    program = "#include <cstdio>\n" + KERNEL.replace(
+        "int main() {", 'int main() { puts("nothing: ran"); puts("⏱ 1 of the emulator\'s ms");'
+    )
+    replay.save(replay.key(program), run)
+    magics.cuda("", program)
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "nothing: ran",
+        "⏱ recorded on NVIDIA H200, 2026-01-02: 3 µs",
+        "⏱ recorded on NVIDIA H200, 2026-01-02: 4 µs",
+    ]
+    assert notebook.verdict(program) == "nothing: ran"
 
 
 @pytest.mark.nvcc
-def test_a_recorded_failure_fails_again(magics: CudaMagics, no_gpu: Path) -> None:
-    run = replay.Run("H200", "580", "13.0", "2026-01-02", "", "cell:2: bad\n", 1, "", None, 60.0)
-    replay.save(replay.key(KERNEL), run)
-    assert fails(magics, "", KERNEL).line == 2
-    assert notebook.verdict(KERNEL) == "cell:2: bad"
-
-
-@pytest.mark.nvcc
-def test_a_gpu_of_another_generation_replays(
+def test_a_gpu_of_another_generation_leaves_it_to_the_emulator(
     magics: CudaMagics, no_gpu: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     t4 = machine.Gpu("Tesla T4", (7, 5), "550")
     monkeypatch.setattr(machine, "gpu", lambda: t4)
     magics.cuda("--arch sm_90a", KERNEL)
-    assert "Tesla T4 does not run sm_90a" in capsys.readouterr().out
+    assert "run on the emulator: Tesla T4 does not run sm_90a" in capsys.readouterr().out
+
+
+# What the emulator finds
+
+
+@pytest.fixture
+def on_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phasebit, "device", "emulator")
+
+
+@pytest.mark.nvcc
+def test_a_race_raises_though_the_program_ends_well(
+    magics: CudaMagics, on_the_emulator: None, capsys: Any
+) -> None:
+    error = fails(magics, "", RACE)
+    assert error.line == 6 and error.status == 0
+    assert str(error).startswith("line 6 of the cell: the emulator found a mistake\n")
+    for part in ("kernel mirror: race: thread", "(cell:5)", " a["):
+        assert part in str(error)
+    assert "mirror: OK" in capsys.readouterr().out
+
+
+@pytest.mark.nvcc
+def test_the_same_program_with_a_barrier_is_clean(
+    magics: CudaMagics, on_the_emulator: None, capsys: Any
+) -> None:
+    magics.cuda("", RACE.replace("  out[", "  __syncthreads();\n  out["))
+    assert capsys.readouterr().out.splitlines()[-2:] == ["mirror: OK", NO_TIME]
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("  a[", "  if (threadIdx.x) a[", 7, "uninitialised: thread 63 of block 0 reads a["),
+        ("64 * sizeof", "50 * sizeof", 7, "thread 50 of block 0"),
+        ("a[63 -", "a[64 -", 7, "address 256"),
+    ],
+)
+def test_a_wrong_access_has_its_thread_array_and_line(
+    magics: CudaMagics, on_the_emulator: None, old: str, new: str, line: int, words: str
+) -> None:
+    cell = RACE.replace("  out[", "  __syncthreads();\n  out[").replace(old, new, 1)
+    error = fails(magics, "", cell)
+    assert error.line == line and words in str(error)
+
+
+@pytest.mark.nvcc
+def test_a_deadlock_says_who_waits_for_what(magics: CudaMagics, on_the_emulator: None) -> None:
+    right = "(void)ring.full[slot].arrive();"
+    text = files.kernel("05_barrier_double_buffer")
+    line = text.splitlines().index("        ring.empty[slot].arrive_and_wait();") + 2
+    error = fails(magics, "", text.replace(right, ""))
+    assert error.line == line
+    assert "the kernel did not end" in str(error)
+    assert "warps 0-7 of block 0 wait for phase 1 of mbarrier" in str(error)
+    assert "could still arrive: warps 8-15 of block 0" in str(error)
+
+
+@pytest.mark.nvcc
+def test_a_kernel_that_spins_is_stopped_at_its_line(
+    magics: CudaMagics, on_the_emulator: None
+) -> None:
+    cell = (
+        '#include "check.cuh"\n__global__ void spin(volatile int* on) {\n  while (*on == 0) {}\n}\n'
+        "int main() {\n  int* on;\n  CHECK(cudaMalloc(&on, 4));\n  CHECK(cudaMemset(on, 0, 4));\n"
+        "  spin<<<1, 1>>>(on);\n  CHECK(cudaDeviceSynchronize());\n}"
+    )
+    error = fails(magics, "--timeout 3", cell)
+    assert error.line == 4 and "did not end within 3 s" in str(error)
+    assert "kernel spin was running: all threads of block 0 stand at" in str(error)
+
+
+def test_a_device_that_is_none(magics: CudaMagics, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phasebit, "device", "toaster")
+    with pytest.raises(devices.DeviceError, match="'toaster': choose one of auto, gpu, emulator"):
+        devices.choose("sm_90a")
+    monkeypatch.setattr(machine, "gpu", lambda: None)
+    with pytest.raises(devices.DeviceError, match="no GPU here"):
+        devices.choose("sm_90a", "gpu")
 
 
 def test_loading_prints_one_line(no_gpu: Path, capsys: Any) -> None:
     notebook.load(InteractiveShell())
     (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith("⏱ no GPU here; ") and measure.recorded_on() in line
+    assert line.startswith("⏱ the emulator (no GPU here); ") and measure.recorded_on() in line
 
 
 def test_the_middle_of_long_output_is_left_out() -> None:

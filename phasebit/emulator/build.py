@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from phasebit import files, process, toolchain
+from phasebit import process, toolchain
 
 DEFAULT_ARCH = "sm_90a"
 _OPTIONS = ("-std=c++17", "-O3", "-lineinfo", "-Wno-deprecated-gpu-targets")

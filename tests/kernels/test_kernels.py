@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
 from phasebit import files, machine, process, toolchain
+from phasebit.runtime import library
 from tests.kernels.mistakes import MISTAKES, planted, source
 
 KERNELS = sorted(path.stem for path in files.kernels().glob("*.cu"))
@@ -52,10 +55,43 @@ def test_depth_must_be_whole_tiles() -> None:
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("depth", [32, 64, 96, 1024, 4096])  # 1, 2, 3, 32 and 128 tiles
 def test_right_at_every_depth(kernel: str, depth: int) -> None:
-    done = run(source(kernel).replace("K = 4096", f"K = {depth}"), "--repeats", "50")
+    done = run(source(kernel).replace("K = 4096", f"K = {depth}"), "warm", "--repeats", "50")
     assert done.ok, done.stdout + done.stderr
     plain = [line for line in done.stdout.splitlines() if not line.startswith("⏱")]
     assert len(plain) == 2 and all(line.startswith("matmul: OK") for line in plain)
+
+
+def emulate(text: str, *args: str) -> process.Finished:
+    program = toolchain.build(text, target="sm_90a", runtime=library.build()).program
+    command = [sys.executable, "-m", "phasebit", "run", "--schedule", "late", program, *args]
+    return process.run(command, timeout=120)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("depth", [32, 96, 1024])
+def test_right_on_the_emulator(kernel: str, depth: int) -> None:
+    done = emulate(source(kernel).replace("K = 4096", f"K = {depth}"), "warm")
+    assert done.ok and not done.stderr, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2 and all(line.startswith("matmul: OK") for line in lines)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_emulator_sees_the_mistake(name: str) -> None:
+    """By the harness's verdict, or, where the result is right by luck, by a finding."""
+    done = emulate(planted(name), "--seed", "1")
+    kinds = r"^phasebit: kernel matmul: (race|uninitialised|barrier|deadlock)"
+    found = re.search(kinds, done.stderr, re.MULTILINE)
+    assert not done.stopped
+    assert found or (not done.ok and re.search(MISTAKES[name][3], done.stderr)), done.stderr
+
+
+@pytest.mark.nvcc
+def test_the_emulator_has_no_times(tmp_path: Path) -> None:
+    done = emulate(source("04_tiled").replace("K = 4096", "K = 32"), "--json", f"{tmp_path}/t")
+    assert done.status == 1 and "the emulator has none" in done.stderr
 
 
 @pytest.mark.gpu
@@ -78,6 +114,6 @@ def test_clean_under_compute_sanitizer(kernel: str, tool: str) -> None:
         pytest.skip("compute-sanitizer is not installed")
     text = source(kernel).replace("K = 4096", "K = 128")
     program = toolchain.build(text).program
-    done = process.run([sanitizer, "--tool", tool, program, "--repeats", "50"], timeout=300)
+    done = process.run([sanitizer, "--tool", tool, program, "warm", "--repeats", "50"], timeout=300)
     assert done.ok, done.stdout + done.stderr
     assert re.search(r"(ERROR SUMMARY: 0 errors|0 hazards displayed \(0 errors)", done.stdout)
