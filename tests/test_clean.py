@@ -17,6 +17,7 @@ LAYERS = (
     {"timeline", "pipeline"},
     {"files", "machine", "process"},
     {"toolchain", "replay", "chapters"},
+    {"gpu", "emulator"},
     {"measure", "draw"},
     {"exercises", "notebook", "doctor"},
     {"__main__"},
