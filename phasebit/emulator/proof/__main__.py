@@ -28,6 +28,9 @@ from phasebit.emulator.reader import read
 from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.table import select
 
+WRITTEN_OUT = ("bra", "brx", "call", "ret", "exit")
+"""Control flow: the translator itself, not entries of the table."""
+
 FILE_LIMIT = 12_000_000
 """Bytes of answers in one file, before compression."""
 
@@ -74,30 +77,23 @@ def judge_batch(batch: Batch, folder: Path) -> list[Verdict]:
     return verdicts
 
 
-def entry_of(opcode: str) -> str | None:
-    """The name of the table's entry for an opcode, as the list of instructions shows it."""
-    mnemonic, *modifiers = opcode.partition(" ")[0].split(".")
-    try:
-        return select(Instruction(mnemonic, tuple(modifiers), (), 0, opcode)).entry.name
-    except Exception:
-        return None
-
-
 def agreed_by_entry(verdicts: list[Verdict]) -> dict[str, int]:
-    """How many programs with an instruction agreed in all cases."""
+    """How many programs with an instruction agreed in all cases, by the entry's name."""
     count: Counter[str] = Counter()
-    names = functools.cache(entry_of)
+    known: dict[tuple[str, int], str] = {}
     for verdict in verdicts:
-        if verdict.good:
-            used = read_opcodes(verdict.program)
-            count.update({name for name in map(names, used) if name})
+        if not verdict.good:
+            continue
+        names = set()
+        for function in read(module([verdict.program])).functions.values():
+            for item in function.body:
+                if isinstance(item, Instruction) and item.mnemonic not in WRITTEN_OUT:
+                    key = (item.opcode, len(item.operands))
+                    if key not in known:
+                        known[key] = select(item).entry.name
+                    names.add(known[key])
+        count.update(names)
     return dict(sorted(count.items()))
-
-
-def read_opcodes(program: Program) -> set[str]:
-    """All opcodes of a program, the frame's included."""
-    functions = read(module([program])).functions.values()
-    return {i.opcode for f in functions for i in f.body if isinstance(i, Instruction)}
 
 
 def report(verdicts: list[Verdict]) -> str:

@@ -35,13 +35,17 @@ last written by a float instruction shifts by 1 where it holds 1.0.
 _LONG = ("div", "rem", "sqrt", "rcp", "fns")
 """Instructions that the assembler expands into dozens: used sparingly."""
 
+_COMMUTES = ("add", "sub", "mul", "fma", "mad", "min", "max")
+"""Of two NaNs in f64 one is kept; which, depends on the order in which the assembler takes them."""
+
 _FLOAT = ("f16", "bf16", "f16x2", "bf16x2", "f32", "f64")
 _OPEN = tuple(
     f"{op}{ftz}.{kind}" for op in ("abs", "neg") for ftz in ("", ".ftz") for kind in _FLOAT
 )
 """Not in chains: the assembler folds two signs into none, and so a NaN keeps its payload.
 
-Nor is ``set`` with a float result, which ptxas 13.0 mixes up with integers.
+Nor is ``abs.s16``, whose overflow the assembler keeps in a wider register, nor
+``set`` with a float result, which ptxas 13.0 mixes up with integers.
 """
 
 
@@ -55,7 +59,8 @@ def _usable() -> dict[str, list[Form]]:
             fusible = words[0] in ("add", "sub", "mul") and "f" in words[-1] and words[1] not in (
                 "rn", "rz", "rm", "rp"
             )  # fmt: skip
-            if form.opcode in _OPEN or (words[0] == "set" and "f" in form.operands[1][0]):
+            float_set = words[0] == "set" and "f" in form.operands[1][0]
+            if form.opcode in (*_OPEN, "abs.s16") or float_set:
                 continue
             if not form.bound and "*" not in form.signature and not fusible:
                 usable.setdefault(words[0], []).append(form)
@@ -137,7 +142,8 @@ class Chain:
         for i, kind in enumerate(sources):
             name = self.operand(kind)
             # min(a, a) and the like are folded to a, whose NaN then keeps its payload
-            while kind in _FLOAT and name in names.values():
+            same = self.pool.get(self.w.kind_of_register(kind), []) if kind[:3] != "imm" else []
+            while name in names.values() and not set(same) <= set(names.values()):
                 name = self.pick(kind)
             names[f"s{i}"] = name
         targets: list[str] = []
@@ -154,6 +160,10 @@ class Chain:
             guard = f"@{self.dice.choice(['', '!'])}{self.pick('pred')} "
         operands = [*targets, *(names[f"s{i}"] for i in range(len(sources)))]
         self.w.put(f"{guard}{form.opcode} {', '.join(operands)};")
+        if form.opcode.endswith("f64") and mnemonic in _COMMUTES:
+            nan = self.w.reg("pred")
+            self.use("testp.notanumber.f64", f"{nan}, {targets[0]}")
+            self.w.put(f"@{nan} mov.f64 {targets[0]}, 0d7FF8000000000000;")
 
     def instructions(self, n: int) -> None:
         """Several statements, of which some are control flow or memory."""
