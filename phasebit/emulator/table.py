@@ -312,7 +312,8 @@ def _count_fits(instruction: Instruction, entry: Entry) -> bool:
 
 def _types_match(types: tuple[str, ...], entry: Entry) -> bool:
     """Whether the entry takes these types: one too many makes another instruction."""
-    if len(types) > max(1, len(entry.types)) and "types" not in entry.parameters:
+    most = max(1, len(entry.types)) + ("pack" in entry.needs)  # cvt.pack also types its c
+    if len(types) > most and "types" not in entry.parameters:
         return False
     return len(types) >= len(entry.types) and all(
         a is None or t in a for t, a in zip(types, entry.types, strict=False)

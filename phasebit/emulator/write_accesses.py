@@ -200,7 +200,10 @@ class AccessWriter(ValueWriter):
             self.segment_kind = kind
 
     def _watch_key(self, instruction: Instruction, chosen: Selected, kind: str) -> tuple[Any, ...]:
-        *key, _ = self.access(instruction, chosen)
+        what, base, version, space, width, offset = self.access(instruction, chosen)
+        # Wide and narrow accesses of one base are looked at together, whatever their alignment.
+        version = version[0] if what == "register" else 0
+        key = (what, base, version, space, width, offset % width)
         sem = chosen.options.get("sem", "weak")
         unit = instruction if sem != "weak" else None
         return (*key, kind, self.segment, unit)
