@@ -123,6 +123,9 @@ def report(verdicts: list[Verdict]) -> str:
         if not verdict.good and what not in shown:
             shown.add(what)
             lines.append(f"{what}: {verdict.agreed} of {verdict.cases}: {verdict.example}")
+    chains = [v.program.name for v in verdicts if not v.good and v.program.family == "chain"]
+    if chains:
+        lines.append(f"{len(chains)} chains: {' '.join(chains)}")
     good = sum(v.good for v in verdicts)
     lines.append(f"{good} of {len(verdicts)} programs agree")
     return "\n".join(lines)
