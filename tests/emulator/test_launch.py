@@ -94,7 +94,6 @@ def test_names(module: Module) -> None:
         ({"shared": -1}, "makes no sense"),
         ({"cluster": 3, "grid": 4}, "no multiple of the cluster"),
         ({"schedule": "soon"}, "choose one of eager, late, random"),
-        ({"device": "moon"}, "device is 'moon'"),
     ],
 )
 def test_what_cannot_run_is_refused_in_a_sentence(
