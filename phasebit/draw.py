@@ -241,12 +241,16 @@ def spread(
 
 
 class Node(NamedTuple):
-    """A box of a diagram: its text, its centre in pixels, a colour of the palette."""
+    """A box of a diagram: its text, its centre in pixels, a colour of the palette.
+
+    ``of`` says what it is a state of; the diagram writes that to the left of the boxes.
+    """
 
     text: str
     x: float
     y: float
     hue: str = "grey"
+    of: str = ""
 
 
 class Arrow(NamedTuple):
@@ -282,6 +286,14 @@ def diagram(nodes: Mapping[str, Node], arrows: Sequence[Arrow], *, title: str) -
             f'stroke-width:1.5"/><text x="{each.x:g}" y="{each.y + 4:g}" text-anchor="middle" '
             f'style="fill:{TEXT}">{escape(each.text)}</text>'
         )
+    left = edge[0] - 12
+    for name, x, y in {each.of: (each.of, left, each.y) for each in nodes.values()}.values():
+        if name:
+            reach(x - len(name) * 4, y, len(name) * 8, 24)
+            out.append(
+                f'<text x="{x:g}" y="{y + 4:g}" text-anchor="end" '
+                f'style="fill:{TEXT};font-weight:bold">{escape(name)}</text>'
+            )
     for arrow in arrows:
         for name in (arrow.start, arrow.end):
             if name not in nodes:
@@ -317,15 +329,16 @@ def diagram(nodes: Mapping[str, Node], arrows: Sequence[Arrow], *, title: str) -
         )
     width, height = edge[2] - edge[0], edge[3] - edge[1]
     names = {name: node.text for name, node in nodes.items()}
+    whose = {name: f"{node.of}: " if node.of else "" for name, node in nodes.items()}
     alt = f"{title}.\n" + "\n".join(
-        f"{names[a.start]} → {names[a.end]}: {a.label}" for a in arrows
+        f"{whose[a.start]}{names[a.start]} → {names[a.end]}: {a.label}" for a in arrows
     )
     box = f"{edge[0]:g} {edge[1]:g} {width:g} {height:g}"
     drawing = re.sub(r"-?\d+\.\d{3,}", lambda n: f"{float(n.group()):.2f}", "\n".join(out))
     return Picture(
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-diagram" '
         f'width="{width:g}" height="{height:g}" viewBox="{box}" '
-        f'style="font:12px {FONT};background:transparent">\n'
+        f'style="min-width:{math.ceil(0.92 * width)}px;font:12px {FONT};background:transparent">\n'
         f"<title>{escape(alt)}</title>\n{drawing}\n</svg>",
         alt,
     )

@@ -129,8 +129,9 @@ class Mbarrier:
         """``mbarrier.init`` (9.7.13.15.9): phase 0, ``count`` arrivals expected and pending.
 
         Raises :class:`MbarrierError` when the barrier is live or ``count`` is
-        outside 1 … 2^20 - 1.
+        outside 1 … 2^20 - 1, :class:`TypeError` when it is no whole number.
         """
+        _whole("init", count)
         if self.live:
             raise MbarrierError(self.name, f"init({count}) on a live barrier", Rule.INIT_ONCE)
         if not 1 <= count <= MAX_COUNT:
@@ -278,9 +279,9 @@ class Mbarrier:
         see :meth:`in_reach`.
         """
         if not self.live:
-            raise self._dead(f"test_wait.parity({parity})")
+            raise self._dead(f"test_wait.parity({parity!r})")
         if parity != 0 and parity != 1:
-            raise MbarrierError(self.name, f"test_wait.parity({parity})", Rule.PARITY_RANGE)
+            raise MbarrierError(self.name, f"test_wait.parity({parity!r})", Rule.PARITY_RANGE)
         return self._answer(self.phase & 1 != parity)
 
     def in_reach(self, phase: int) -> bool:
@@ -316,6 +317,7 @@ class Mbarrier:
 
     def _begin_arrival(self, what: str, count: int) -> int:
         """Check an arrive-on operation and return its token; changes nothing."""
+        _whole(what, count)
         if not self.live:
             raise self._dead(f"{what}({count})")
         if not 1 <= count <= MAX_COUNT:
@@ -336,6 +338,7 @@ class Mbarrier:
         return self.phase << _TOKEN_SHIFT | self.pending
 
     def _check_drop(self, what: str, count: int) -> None:
+        _whole(what, count)
         if self.live and count >= self.expected:
             raise MbarrierError(
                 self.name, f"{what}({count}) with {self.expected} expected", Rule.EXPECTED_RANGE
@@ -343,6 +346,7 @@ class Mbarrier:
 
     def _tx_after(self, what: str, nbytes: int, sign: int) -> int:
         """The transaction count after an expect (+1) or a complete (-1); changes nothing."""
+        _whole(what, nbytes)
         if not self.live:
             raise self._dead(f"{what}({nbytes})")
         if not 0 <= nbytes <= MAX_COUNT:
@@ -370,6 +374,11 @@ class Mbarrier:
         return MbarrierError(
             self.name, f"{what} on a barrier that is not initialised", Rule.INITIALISED
         )
+
+
+def _whole(what: str, value: object) -> None:
+    if not isinstance(value, int):
+        raise TypeError(f"{what}({value!r}): give a whole number")
 
 
 def pending_count(token: int) -> int:

@@ -60,21 +60,26 @@ STYLES: dict[str, Style] = {
     "copy": Style("cyan", "solid", "~"),
     "store": Style("green", "hatch", "%"),
     "bad": Style("red", "solid", "!"),
+    "hand-off": Style("green", "solid", "+"),
+    "parity 0": Style("pink", "tint", "*"),
+    "parity 1": Style("cyan", "tint", "&"),
 }
 """Kinds with a fixed look. Any other kind is given one of ``SPARE`` in order of appearance."""
 
 SPARE = (
-    Style("green", "solid", "+"),
-    Style("pink", "hatch", "*"),
-    Style("cyan", "tint", "&"),
     Style("pink", "solid", "@"),
     Style("green", "tint", "$"),
     Style("orange", "solid", "?"),
+    Style("cyan", "hatch", "/"),
+    Style("orange", "tint", "^"),
+    Style("pink", "hatch", "_"),
 )
 
 # Sizes in CSS pixels. A character of 12 pixels is taken to be 7 wide.
 _ROW, _GAP, _GROUP_GAP, _CHARACTER, _AXIS = 20, 4, 8, 7.0, 22
 _WIDTH = 760
+_LEAST = 0.92
+"""A page may make a drawing smaller down to this: letters of 12 pixels become 11."""
 
 
 @dataclass
@@ -172,7 +177,8 @@ def _open(title: str, width: float, height: float) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-timeline" '
         f'width="{w}" height="{h}" viewBox="0 0 {w} {h}" '
-        f'style="font:12px {FONT};background:transparent">\n<title>{escape(title)}</title>\n'
+        f'style="min-width:{number(math.ceil(width * _LEAST))}px;font:12px {FONT};'
+        f'background:transparent">\n<title>{escape(title)}</title>\n'
     )
 
 
@@ -424,6 +430,18 @@ def _down_text(t: Timeline) -> str:
     return "\n".join(out)
 
 
+def _gaps(taken: Sequence[bool], line: int) -> list[tuple[int, int]]:
+    """Top and bottom of the stretches of a column that no box covers, in pixels."""
+    gaps: list[tuple[int, int]] = []
+    for k, box in enumerate(taken):
+        top, end = _AXIS + k * line + (_ROW if box else 0), _AXIS + (k + 1) * line
+        if gaps and gaps[-1][1] == top:
+            gaps[-1] = gaps[-1][0], end
+        else:
+            gaps.append((top, end))
+    return gaps
+
+
 def _down_svg(t: Timeline) -> str:
     cells = _cells(t)
     styles = {  # a sentence reads better on a plain ground
@@ -453,7 +471,11 @@ def _down_svg(t: Timeline) -> str:
     ]
     out.append("</g>")
     bottom = _AXIS + len(steps) * line
-    rails = "".join(f"M{number(x + w / 2)} {_AXIS}V{bottom}" for x, w in column.values())
+    rails = "".join(  # in the gaps only: a box that lets the page through has no line in it
+        f"M{number(x + w / 2)} {top}V{end}"
+        for row, (x, w) in column.items()
+        for top, end in _gaps([(k, row) in cells for k in steps], line)
+    )
     out.append(f'<path d="{rails}" style="stroke:{FAINT};fill:none"/>')
     for kind, style in styles.items():
         out += _boxes(

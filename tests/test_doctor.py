@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +124,15 @@ def test_the_books_own_chapters() -> None:
     found = {chapter.number: chapter.tier for chapter in chapters.chapters(book)}
     assert found[11] == "sm_75" and found[1] == found[2] == found[3] == "cpu"
     assert list(found) == sorted(found)
+
+
+def test_a_reader_who_stops_early_ends_the_command_quietly() -> None:
+    """``python -m phasebit doctor --json | head -1``, with a reader that is gone at once."""
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [sys.executable, "-m", "phasebit", "doctor", "--json"],
+        stdout=write, stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (1, "")

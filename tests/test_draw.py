@@ -130,8 +130,20 @@ def test_a_diagram_says_its_arrows_and_is_well_formed() -> None:
     assert a_diagram() == a_diagram()
 
 
-def test_everything_in_a_diagram_is_inside_its_box() -> None:
-    root = ET.fromstring(a_diagram().svg)
+def test_a_diagram_says_whose_states_its_boxes_are() -> None:
+    nodes = {
+        "a": Node("free", 0, 0, of="producer"), "b": Node("busy", 90, 0, of="producer"),
+        "c": Node("free", 0, 80, of="consumer"),
+    }  # fmt: skip
+    drawn = diagram(nodes, [Arrow("a", "b", "take"), Arrow("c", "c", "wait")], title="Two")
+    assert sorted(words(drawn)) == ["busy", "consumer", "free", "free", "producer", "take", "wait"]
+    assert str(drawn) == "Two.\nproducer: free → busy: take\nconsumer: free → free: wait"
+
+
+@pytest.mark.parametrize("of", ["", "a long name of something"])
+def test_everything_in_a_diagram_is_inside_its_box(of) -> None:
+    nodes = {"a": Node("empty", 0, 0, of=of), "b": Node("full & seen", 160, 60, "blue", of)}
+    root = ET.fromstring(a_diagram(nodes=nodes).svg)
     left, top, width, height = map(float, root.get("viewBox").split())
     for text in root.iter(TEXT):
         assert left <= float(text.get("x")) <= left + width

@@ -465,3 +465,22 @@ class Naive(RuleBasedStateMachine):
 
 TestAgainstNaiveModel = Naive.TestCase
 TestAgainstNaiveModel.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        (lambda b: Mbarrier("3"), r"init\('3'\): give a whole number"),
+        (lambda b: b.arrive("1"), r"arrive\('1'\): give a whole number"),
+        (lambda b: b.arrive_drop(1.5), r"arrive_drop\(1.5\): give a whole number"),
+        (lambda b: b.expect_tx("64"), r"expect_tx\('64'\): give a whole number"),
+    ],
+)
+def test_a_count_that_is_no_number_is_named(use, said) -> None:
+    with pytest.raises(TypeError, match=said):
+        use(Mbarrier(2))
+
+
+def test_a_parity_that_is_no_number_is_shown_as_it_was_given() -> None:
+    with pytest.raises(MbarrierError, match=r"test_wait.parity\('0'\); a parity is 0 or 1"):
+        Mbarrier(1).test_wait_parity("0")

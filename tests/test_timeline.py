@@ -135,6 +135,34 @@ def test_any_kind_has_a_look_of_its_own() -> None:
     assert len(set(t.styles.values())) == len(kinds)
 
 
+def test_hand_offs_and_parities_look_the_same_in_every_picture() -> None:
+    """Not by order of appearance: a reader compares pictures."""
+    first, second = ["hand-off", "parity 0", "parity 1"], ["x", "parity 1", "parity 0", "hand-off"]
+    one, other = (
+        Timeline(["w"], [Span("w", n, n + 1, kind) for n, kind in enumerate(kinds)]).styles
+        for kinds in (first, second)
+    )
+    assert all(one[kind] == other[kind] == STYLES[kind] for kind in first)
+
+
+def test_a_wide_drawing_scrolls_before_its_letters_become_small() -> None:
+    root = ET.fromstring(RUN.svg())
+    least = re.search(r"min-width:(\d+)px;font:12px", root.get("style"))
+    assert int(least[1]) >= 11 / 12 * float(root.get("width"))
+
+
+def test_no_line_runs_through_a_box_or_its_words() -> None:
+    """Boxes let the page through, so the line of a column has gaps where they stand."""
+    rows, steps = ["a", "b"], [0, 1, 3]
+    t = Timeline(rows, [Span("a", k, k + 1, "produce", "words") for k in steps], down=True)
+    svg = t.svg()
+    rails = [tuple(map(float, at)) for at in re.findall(r"M([\d.]+) ([\d.]+)V([\d.]+)", svg)]
+    boxes = re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h", svg)[: len(steps)]
+    assert len(rails) == 4  # three gaps beside the boxes of a, and all of b
+    for x, y, w, h in (map(float, box) for box in boxes):
+        assert not [r for r in rails if x < r[0] < x + w and r[1] < y + h - 1 and r[2] > y + 1]
+
+
 def test_kinds_differ_without_colour() -> None:
     """In a text drawing by their sign; in the picture no two fixed kinds share hue and texture."""
     every = [*STYLES.values(), *SPARE]

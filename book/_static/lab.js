@@ -3,8 +3,9 @@
      <div class="phasebit-lab" data-lab="pipeline" data-producers="4" …>fallback</div>
 
    becomes a form. Its button loads Python (Pyodide, from this site) and the book's own
-   simulator; after that every change of a number draws the timeline anew. lab.py decides
-   what is shown; here are only the form and the loading. */
+   simulator; after that every change of a number draws the timeline anew. A box with
+   data-law also says what the law of chapter 2 predicts. lab.py decides what is shown;
+   here are only the form and the loading. */
 
 (() => {
   "use strict";
@@ -107,7 +108,7 @@
       }
       box.classList.toggle("pb-lab-refused", "error" in shown);
       if ("error" in shown) return; // the last good run stays, faded
-      numbers.textContent = shown.numbers;
+      numbers.textContent = "law" in box.dataset ? `${shown.numbers} ${shown.law}` : shown.numbers;
       picture.innerHTML = shown.svg;
     };
 

@@ -16,7 +16,7 @@ MOST = {"producers": 32, "consumers": 32, "slots": 32, "jobs": 200}
 def show(jobs: object, **parameters: object) -> dict[str, str]:
     """The timeline of one run and the numbers beside it, or the sentence of refusal.
 
-    The keys are ``svg``, ``text`` and ``numbers``, or only ``error``.
+    The keys are ``svg``, ``text``, ``numbers`` and ``law``, or only ``error``.
     """
     try:
         for name, value in {**parameters, "jobs": jobs}.items():
@@ -28,12 +28,13 @@ def show(jobs: object, **parameters: object) -> dict[str, str]:
         return {"error": str(refusal)}
     limit = bounds(pipeline)
     rate = Fraction(len(run.jobs), run.clocks)
-    law = "the rate settles to" if exact(pipeline) else "the rate stays below"
+    settles = "settles to" if exact(pipeline) else "stays below"
     return {
         "svg": run.timeline.svg(),
         "text": str(run.timeline),
-        "numbers": f"{run}: {fraction(rate)} jobs a clock. By the law {law} "
-        f"{fraction(limit.rate)}, set by the {' and the '.join(limit.limits)}.",
+        "numbers": f"{run}: {fraction(rate)} jobs a clock.",
+        "law": f"By the law the rate {settles} {fraction(limit.rate)}, "
+        f"set by the {' and the '.join(limit.limits)}.",
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from itertools import product
 from typing import Any
 
-from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged
+from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same
 from phasebit.pipeline.explore import explore
 from phasebit.pipeline.mistakes import MISTAKES
 from phasebit.pipeline.moves import Machine
@@ -22,7 +22,7 @@ def stage_and_phase(answer: Callable[[int, int], tuple[int, int]]) -> str:
         stage, phase = 0, 0
         for i in range(100):
             got = ask(answer, i, stages)
-            if got != (stage, phase):
+            if not same(got, (stage, phase)):
                 raise Wrong(
                     f"for item {i} in a ring of {stages} it gives {got}, "
                     f"walking there gives {(stage, phase)}"
@@ -51,6 +51,8 @@ def counts(answer: Callable[[int, int, int, int, int, int], tuple[int, int, int]
         warps, lanes, BM, BN, BK, itemsize = case
         right = (1, warps * lanes, (BM * BK + BK * BN) * itemsize)
         got = ask(answer, *case)
+        if not isinstance(got, (tuple, list)) or len(got) != 3:
+            raise Wrong(f"give three numbers, (full, empty, bytes), not {got!r}")
         for name, mine, theirs in zip(("full", "empty", "bytes"), right, got, strict=True):
             if mine != theirs:
                 raise Wrong(
@@ -64,11 +66,11 @@ def counts(answer: Callable[[int, int, int, int, int, int], tuple[int, int, int]
 def one_test(answer: Ring) -> str:
     """One ring in which every mistake of the clinic without copies fails."""
     if not isinstance(answer, Ring):
-        raise Wrong("give a Ring(stages=…, steps=…, consumers=…, BK=…)")
-    if answer.steps > 12 or answer.stages > 4 or answer.consumers > 2:
-        raise Wrong("at most 4 stages, 12 steps and 2 consumers, so that the search stays short")
-    if answer != Ring(answer.stages, answer.steps, answer.consumers, BK=answer.BK):
-        raise Wrong("choose only stages, steps, consumers and BK")
+        raise Wrong("give a Ring(stages=…, items=…, consumers=…, BK=…)")
+    if answer.items > 12 or answer.stages > 4 or answer.consumers > 2:
+        raise Wrong("at most 4 stages, 12 items and 2 consumers, so that the search stays short")
+    if answer != Ring(answer.stages, answer.items, answer.consumers, BK=answer.BK):
+        raise Wrong("choose only stages, items, consumers and BK")
     caught = [m for m in MISTAKES if "bytes" not in m.name]
     for mistake in caught:
         if explore(mistake.broken(answer)).clean:
@@ -80,14 +82,14 @@ def one_test(answer: Ring) -> str:
 def repair(producer: Program, consumer: Program) -> str:
     """A producer and a consumer: clean in every small ring, and all slots in use."""
     checked = 0
-    for stages, consumers, steps in product((1, 2, 3), (1, 2), range(1, 8)):
-        ring = Ring(stages, steps, consumers)
+    for stages, consumers, items in product((1, 2, 3), (1, 2), range(1, 8)):
+        ring = Ring(stages, items, consumers)
         system = ask(_system, ring, producer, consumer)
         found = explore(system)
-        where = f"stages={stages}, steps={steps}, consumers={consumers}"
+        where = f"stages={stages}, items={items}, consumers={consumers}"
         if not found.clean:
             raise Wrong(f"with {where}: {found.shortest}")
-        if _most_full(system) < min(stages, steps):
+        if _most_full(system) < min(stages, items):
             raise Wrong(f"with {where} it is clean, but never are all slots full at once")
         checked += 1
     return f"{checked} rings, every interleaving"
@@ -130,23 +132,23 @@ def meeting(answer: Meeting) -> str:
     Tried with 2 to 5 threads that meet 1 to 4 times, under 100 random schedules each.
     """
     runs = 0
-    for threads, rounds in product((2, 3, 4, 5), (1, 2, 3, 4)):
+    for threads, meetings in product((2, 3, 4, 5), (1, 2, 3, 4)):
         for seed in range(100):
-            _meet_at_random(answer, threads, rounds, seed)
+            _meet_at_random(answer, threads, meetings, seed)
             runs += 1
     return f"{runs:,} random schedules"
 
 
-def _meet_at_random(answer: Meeting, threads: int, rounds: int, seed: int) -> None:
-    """Run ``threads`` threads through ``rounds`` meetings; raises :class:`Wrong`."""
+def _meet_at_random(answer: Meeting, threads: int, meetings: int, seed: int) -> None:
+    """Run ``threads`` threads through so many meetings; raises :class:`Wrong`."""
     draw = random.Random(seed)
     cells = {"count": 0, "phase": 0}
     arrived = [0] * threads
     left = [0] * threads
-    where = f"{threads} threads, {rounds} rounds, seed {seed}"
+    where = f"{threads} threads, {meetings} meeting{'s'[: meetings != 1]}, seed {seed}"
 
     def program(me: int) -> Iterator[Step]:
-        for _ in range(rounds):
+        for _ in range(meetings):
             yield load("count")  # so that others may come first
             arrived[me] += 1
             meeting = ask(answer, threads)
@@ -157,7 +159,7 @@ def _meet_at_random(answer: Meeting, threads: int, rounds: int, seed: int) -> No
             if min(arrived) < left[me]:
                 late = arrived.index(min(arrived))
                 raise Wrong(
-                    f"{where}: thread {me} leaves round {left[me] - 1} "
+                    f"{where}: thread {me} leaves meeting {left[me] - 1} "
                     f"before thread {late} has come"
                 )
 
@@ -173,7 +175,7 @@ def _meet_at_random(answer: Meeting, threads: int, rounds: int, seed: int) -> No
 
     for me in range(threads):
         go_on(me, None)
-    for _ in range(2_000 * threads * rounds):
+    for _ in range(2_000 * threads * meetings):
         ready = [me for me, step in waiting.items() if _can_go_on(step, cells)]
         if not waiting:
             return
@@ -182,7 +184,7 @@ def _meet_at_random(answer: Meeting, threads: int, rounds: int, seed: int) -> No
             raise Wrong(f"{where}: deadlock, {stuck}")
         me = ready[int(draw.random() * len(ready))]
         go_on(me, _take(waiting[me], cells))
-    raise Wrong(f"{where}: no end after {2_000 * threads * rounds} steps")
+    raise Wrong(f"{where}: no end after {2_000 * threads * meetings} steps")
 
 
 def _can_go_on(step: Step, cells: dict[str, int]) -> bool:

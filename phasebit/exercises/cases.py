@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from phasebit.exercises.judge import NotAnswered, Wrong
+from phasebit.exercises.judge import NotAnswered, Wrong, same
 
 Case = tuple[tuple[Any, ...], Any]
 """The arguments of an answer and what it should give."""
@@ -17,7 +17,7 @@ def agree(
     """Try every case; the first that differs, or raises, is :class:`Wrong`.
 
     ``words(*arguments)`` describes a case in that sentence, ``things`` is what the cases are.
-    An answer that gives None (or ...) is not an answer yet.
+    An answer that gives None (or ...) is not an answer yet; a list is as good as a tuple.
     """
     tried = 0
     for arguments, expected in cases:
@@ -29,7 +29,7 @@ def agree(
         if given is None or given is ...:
             raise NotAnswered
         stray_boolean = isinstance(given, bool) and not isinstance(expected, bool)
-        if stray_boolean or given != expected:
+        if stray_boolean or not same(given, expected):
             raise Wrong(f"for {words(*arguments)} it gives {given!r}, expected is {expected!r}")
         tried += 1
     return f"{tried} {things}"

@@ -58,3 +58,10 @@ def ask(answer: Callable[..., Any], *arguments: Any) -> Any:
     if value is None or value is ...:
         raise NotAnswered
     return value
+
+
+def same(given: Any, expected: Any) -> bool:
+    """Whether two values are equal; a list and a tuple of equal values are."""
+    if isinstance(given, (list, tuple)) and isinstance(expected, (list, tuple)):
+        return list(given) == list(expected)
+    return bool(given == expected)

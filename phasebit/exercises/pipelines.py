@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from phasebit.exercises.cases import Case, agree
@@ -98,6 +99,58 @@ def _words(state: State) -> str:
         f"started {state.started}, consumed {state.consumed}, slots {slots}, "
         f"waiting producers' tickets {tickets}"
     )
+
+
+@judged
+def handed_over(answer: Callable[[State], bool]) -> str:
+    """``answer(state)``: nobody works in a slot before it could see that slot's state."""
+
+    def cases() -> Iterator[Case]:
+        for state in _states():
+            yield (state,), True
+        for state in _hasty():
+            yield (state,), all(since >= seen for *_, since, seen in _work(state))
+
+    def words(state: State) -> str:
+        work = [
+            f"{who} in slot {slot} since clock {since}, seen from {seen}"
+            for who, slot, since, seen in _work(state)
+        ]
+        return f"clock {state.clock}: {'; '.join(work)}"
+
+    return agree(answer, cases(), words, "states")
+
+
+def _work(state: State) -> Iterator[tuple[str, int, int, int]]:
+    """Who works: in which slot, since when, and from when its state could be seen."""
+    for role, workers, clocks in (
+        ("producer", state.producers, state.pipeline.produce_of),
+        ("consumer", state.consumers, state.pipeline.consume_of),
+    ):
+        for w in workers:
+            if w.job is not None and w.slot is not None:
+                yield (
+                    f"{role} {w.number}", w.slot, w.until - clocks(w.job),
+                    state.slots[w.slot].seen_at,
+                )  # fmt: skip
+
+
+def _hasty() -> Iterator[State]:
+    """States of runs in which nobody waits for a hand-off."""
+    for pipeline, jobs in [(Pipeline(4, 6, 6, 5, 3), 20), *systems(30, seed=7)]:
+        state = State(replace(pipeline, see_full=0, see_empty=0), jobs)
+        while not state.done:
+            for _ in step(state):
+                pass
+            shown = copy.deepcopy(state)
+            shown.pipeline = pipeline
+            for slot in shown.slots:
+                if slot.state in (Slot.FULL, Slot.DRAINING):
+                    slot.seen_at += pipeline.see_full
+                elif slot.seen_at:  # it has been used before
+                    slot.seen_at += pipeline.see_empty
+            yield shown
+            state.clock += 1
 
 
 @judged

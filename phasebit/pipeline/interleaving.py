@@ -115,11 +115,11 @@ class _Drawing:
         failure = self.run.failure
         marks = []
         if failure is not None:
-            last = max(len(self.run.events) - 1, 0)
+            at, who = len(self.run.events), failure.who
             if failure.waiting:
-                at, who = len(self.run.events), failure.waiting[0].thread
-            else:
-                at, who = last, self.run.events[-1].thread if self.run.events else names[0]
+                who = failure.waiting[0].thread
+            elif not who:  # the last step broke a rule
+                at, who = at - 1, self.run.events[-1].thread
             marks.append(Mark(who, at, failure.what, "bad"))
         return Timeline(
             [*names, *slots, *barriers],
@@ -140,9 +140,9 @@ class _Drawing:
         """What each thread does at each step; between its steps, whether it could go on."""
         busy: dict[str, str] = {}  # thread -> the kind of span that it is in the middle of
         blocked: set[str] = set()
-        failed_at = (
-            len(self.run.events) - 1 if self.run.failure and not self.run.failure.waiting else -1
-        )
+        failure = self.run.failure
+        broke_a_rule = failure is not None and not failure.waiting and not failure.who
+        failed_at = len(self.run.events) - 1 if broke_a_rule else -1
         for at, event in enumerate(self.run.events):
             kind, label = _KINDS[event.step.do]
             text = label.format(on=event.step.on, value=event.step.value, item=event.step.item)
@@ -165,10 +165,12 @@ class _Drawing:
                     first = "" if name in blocked else self.next_step(self.states[at], thread)
                     self.spans.append(Span(name, at, at + 1, "wait", first))
                     blocked.add(name)
-        if self.run.failure is not None:
-            for each in self.run.failure.waiting:
-                n = len(self.run.events)
-                self.spans.append(Span(each.thread, n, n + 1, "bad", str(each.step)))
+        end = len(self.run.events)
+        if failure is not None:
+            for each in failure.waiting:
+                self.spans.append(Span(each.thread, end, end + 1, "bad", str(each.step)))
+            if failure.who:
+                self.spans.append(Span(failure.who, end, end + 1, "bad", "ends"))
 
     def is_blocked(self, state: State, thread: int) -> bool:
         at = state.at[thread]

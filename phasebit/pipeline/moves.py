@@ -48,11 +48,15 @@ class Blocked(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """How a run fails: the kind, in words what happened, and for a deadlock who waits for what."""
+    """How a run fails: the kind, in words what happened, and for a deadlock who waits for what.
+
+    ``who`` is the thread that ended without a read that it owed.
+    """
 
     kind: Kind
     what: str
     waiting: tuple[Blocked, ...] = ()
+    who: str = ""
 
 
 class Broken(Exception):
@@ -96,9 +100,7 @@ class Machine:
         self.programs = tuple(tuple(program) for program in system.threads.values())
         self.barrier_index = {name: i for i, name in enumerate(system.barriers)}
         self.cell_index = {name: i for i, name in enumerate(system.cells)}
-        self.readers = [
-            t for t, steps in enumerate(self.programs) if any(s.do == "read" for s in steps)
-        ]
+        self.readers = [self.names.index(name) for name in system.readers or ()]
         self.everyone = sum(1 << t for t in self.readers)
         self.due = tuple(_items_due(steps) for steps in self.programs)
         self.signals: dict[tuple[Snapshot, Step], Snapshot | None] = {}
@@ -160,21 +162,32 @@ class Machine:
                 Kind.OVERWRITTEN, f"slot {step.on} is being filled already, with item {part.item}"
             )
         if part.unread:
-            raise Broken(Kind.OVERWRITTEN, self.why_unread(state, step, part))
+            raise self.over_unread(state, step, part)
         parts = _put(state.parts, index, Part(step.item, False, 0))
         if step.do == "copy":
             flight = tuple(sorted((*state.flight, step)))
             return state._replace(parts=parts, flight=flight)
         return state._replace(parts=parts)
 
-    def why_unread(self, state: State, step: Step, part: Part) -> str:
+    def over_unread(self, state: State, step: Step, part: Part) -> Broken:
+        """An item that somebody has yet to read is filled over: too early, or they never would."""
         late = [t for t in self.readers if part.unread >> t & 1]
         reading = [t for t in late if self.is_reading(state, t, step.on)]
-        who = " and ".join(self.names[t] for t in reading or late)
-        verb = ("are" if len(reading) > 1 else "is") + " reading it"
-        if not reading:
-            verb = "have not read it" if len(late) > 1 else "has not read it"
-        return f"item {step.item} goes into slot {step.on} over item {part.item}, and {who} {verb}"
+        never = [t for t in late if t not in reading and not self.will_read(state, t)]
+        names = [self.names[t] for t in never or reading or late]
+        many = len(names) > 1
+        if never:
+            kind, verb = Kind.LOST, "never read it" if many else "never reads it"
+        elif reading:
+            kind, verb = Kind.OVERWRITTEN, "are reading it" if many else "is reading it"
+        else:
+            kind, verb = Kind.OVERWRITTEN, "have not read it" if many else "has not read it"
+        filled = f"item {step.item} goes into slot {step.on} over item {part.item}"
+        return Broken(kind, f"{filled}, and {' and '.join(names)} {verb}")
+
+    def will_read(self, state: State, thread: int) -> bool:
+        """Whether ``thread`` has a read left to begin."""
+        return any(step.do == "read" for step in self.programs[thread][state.at[thread] :])
 
     def is_reading(self, state: State, thread: int, slot: str | int) -> bool:
         """Whether ``thread`` is between the begin and the end of a read of ``slot``."""
@@ -269,7 +282,8 @@ class Machine:
         for t in self.readers:
             reads = sum(step.do == "read" for step in self.programs[t])
             if reads < self.system.items:
-                return Failure(Kind.LOST, f"{self.names[t]} never reads item {reads}")
+                name = self.names[t]
+                return Failure(Kind.LOST, f"{name} never reads item {reads}", who=name)
         return None
 
     def why_blocked(self, state: State, thread: int) -> str:

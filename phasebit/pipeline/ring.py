@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from phasebit.pipeline.steps import (
     Step,
@@ -39,9 +40,25 @@ def advance(stage: int, phase: int, stages: int) -> tuple[int, int]:
     return stage, phase
 
 
+class Names(tuple[str, ...]):
+    """The names of a ring's full or empty barriers, by slot."""
+
+    __slots__ = ()
+
+    def __getitem__(self, slot: Any) -> Any:
+        """Raises :class:`IndexError` with the slots that there are."""
+        try:
+            return super().__getitem__(slot)
+        except IndexError:
+            kind = self[0].partition("[")[0]
+            raise IndexError(
+                f"{kind}[{slot}]: the ring has slots 0 to {len(self) - 1}"
+            ) from None
+
+
 @dataclass(frozen=True)
 class Ring:
-    """A ring of ``stages`` slots through which ``steps`` items pass.
+    """A ring of ``stages`` slots through which ``items`` items pass.
 
     Every consumer reads every item, as the warps of a matrix product all read
     every tile. ``full_count`` and ``empty_count`` are the arrivals that the two
@@ -49,11 +66,12 @@ class Ring:
     consumer. A slot has ``parts`` that are filled separately (a tile of A and a
     tile of B). ``BK`` is how far ``k`` moves from one item to the next, so that
     programs may count in ``range(0, ring.K, ring.BK)``. Raises
-    :class:`ValueError` when one of these numbers is less than 1.
+    :class:`TypeError` when one of these is no whole number, and
+    :class:`ValueError` when it is less than 1.
     """
 
     stages: int
-    steps: int
+    items: int
     consumers: int = 1
     full_count: int = 1
     empty_count: int | None = None
@@ -61,24 +79,27 @@ class Ring:
     BK: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("stages", "steps", "consumers", "parts", "BK"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"a ring needs {name} of at least 1, not {getattr(self, name)}")
+        for name in ("stages", "items", "consumers", "parts", "BK"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"a ring needs {name} as a whole number, not {value!r}")
+            if value < 1:
+                raise ValueError(f"a ring needs {name} of at least 1, not {value}")
 
     @property
     def K(self) -> int:
         """The end of the loop over ``k``."""
-        return self.steps * self.BK
+        return self.items * self.BK
 
     @property
-    def full(self) -> list[str]:
+    def full(self) -> Names:
         """The names of the full barriers, by slot."""
-        return [f"full[{s}]" for s in range(self.stages)]
+        return Names(f"full[{s}]" for s in range(self.stages))
 
     @property
-    def empty(self) -> list[str]:
+    def empty(self) -> Names:
         """The names of the empty barriers, by slot."""
-        return [f"empty[{s}]" for s in range(self.stages)]
+        return Names(f"empty[{s}]" for s in range(self.stages))
 
     def system(self, producer: Program, consumer: Program) -> System:
         """One thread that runs ``producer`` and ``consumers`` threads that run ``consumer``."""
@@ -91,12 +112,13 @@ class Ring:
         return System(
             threads={"producer": producer(self), **consumers},
             slots=self.stages,
-            items=self.steps,
+            items=self.items,
             barriers={
                 **dict.fromkeys(self.full, self.full_count),
                 **dict.fromkeys(self.empty, empty_count),
             },
             parts=self.parts,
+            readers=tuple(consumers),
         )
 
 
@@ -107,7 +129,7 @@ Program = Callable[[Ring], Iterator[Step]]
 def producer(ring: Ring) -> Iterator[Step]:
     """Fill the slots in turn. The first wait on each passes at once: phase ^ 1."""
     stage, phase = 0, 0
-    for i in range(ring.steps):
+    for i in range(ring.items):
         yield wait(ring.empty[stage], phase ^ 1)
         yield from fill(stage, item=i)
         yield arrive(ring.full[stage])
@@ -117,7 +139,7 @@ def producer(ring: Ring) -> Iterator[Step]:
 def consumer(ring: Ring) -> Iterator[Step]:
     """Read the slots in turn."""
     stage, phase = 0, 0
-    for _ in range(ring.steps):
+    for _ in range(ring.items):
         yield wait(ring.full[stage], phase)
         yield from read(stage)
         yield arrive(ring.empty[stage])
@@ -131,7 +153,7 @@ PART_BYTES = 64
 def copying_producer(ring: Ring) -> Iterator[Step]:
     """Let the copy engine fill them: expect the bytes, start the copies, go on."""
     stage, phase = 0, 0
-    for i in range(ring.steps):
+    for i in range(ring.items):
         yield wait(ring.empty[stage], phase ^ 1)
         yield arrive_expect_tx(ring.full[stage], ring.parts * PART_BYTES)
         for part in range(ring.parts):

@@ -5,7 +5,7 @@ will become:
 
     def producer(ring):
         stage, phase = 0, 0
-        for i in range(ring.steps):
+        for i in range(ring.items):
             yield wait(ring.empty[stage], phase ^ 1)
             yield from fill(stage, item=i)
             yield arrive(ring.full[stage])
@@ -21,7 +21,7 @@ spinning loop need not be told apart.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -130,6 +130,10 @@ def add(cell: str, value: int) -> Step:
     return Step("add", cell, value)
 
 
+def _is_read(step: object) -> bool:
+    return isinstance(step, Step) and step.do == "read"
+
+
 RELATIONS: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -151,12 +155,13 @@ class System:
 
     ``threads``: name -> program. ``barriers``: name -> count, initialised
     before any thread starts. ``slots`` are numbered from 0; each consists of
-    ``parts`` that are filled separately. Every thread that reads must read
-    items 0 … ``items`` - 1, each once, in order. ``cells``: plain shared
-    variables and their first values.
+    ``parts`` that are filled separately. ``cells``: plain shared variables and
+    their first values. ``readers``: the threads that must read items 0 …
+    ``items`` - 1, each once, in order. Without it they are the threads that
+    read something, so name them where one might forget to.
 
     Raises :class:`ValueError` when a program names something that does not exist,
-    or does not end.
+    or does not end, and :class:`TypeError` when it is no generator of steps.
     """
 
     threads: Mapping[str, Iterable[Step]]
@@ -165,10 +170,24 @@ class System:
     barriers: Mapping[str, int] = field(default_factory=dict)
     parts: int = 1
     cells: Mapping[str, int] = field(default_factory=dict)
+    readers: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
+        for name, program in self.threads.items():
+            if not isinstance(program, Iterable):
+                raise TypeError(
+                    f"{name}: a program is a generator of steps, not {type(program).__name__}; "
+                    "write 'yield' before its steps"
+                )
         unrolled = {n: tuple(islice(p, LONGEST + 1)) for n, p in self.threads.items()}
         object.__setattr__(self, "threads", unrolled)
+        readers = self.readers
+        if readers is None:
+            readers = [n for n, steps in unrolled.items() if any(_is_read(s) for s in steps)]
+        object.__setattr__(self, "readers", tuple(readers))
+        for name in readers:
+            if name not in unrolled:
+                raise ValueError(f"no thread {name!r} to read; there are {', '.join(unrolled)}")
         for name, steps in unrolled.items():
             if len(steps) > LONGEST:
                 raise ValueError(f"{name} has more than {LONGEST:,} steps: does its loop end?")

@@ -59,6 +59,9 @@ class TestStageAndPhase:
     def test_wrong(self, wrong: object) -> None:
         assert "not right yet" in verdict(barriers.stage_and_phase, wrong)
 
+    def test_a_list_is_as_good_as_a_tuple(self) -> None:
+        assert "OK" in verdict(barriers.stage_and_phase, lambda i, s: [i % s, i // s % 2])
+
     def test_an_exception_is_told(self) -> None:
         assert "raises ZeroDivisionError" in verdict(barriers.stage_and_phase, lambda i, s: 1 // 0)
 
@@ -85,6 +88,12 @@ class TestCounts:
         assert "not right yet" in verdict(barriers.counts, wrong)
 
 
+    @pytest.mark.parametrize("shape", [7, (1, 2), "abc!"])
+    def test_another_shape_is_told(self, shape: object) -> None:
+        said = verdict(barriers.counts, lambda *case: shape)
+        assert said.endswith(f"give three numbers, (full, empty, bytes), not {shape!r}")
+
+
 class TestOneTest:
     @pytest.mark.parametrize("answer", [Ring(2, 5, 2, BK=16), Ring(3, 7, 2, BK=16)])
     def test_right(self, answer: Ring) -> None:
@@ -109,14 +118,14 @@ class TestOneTest:
 
 def serial_producer(r: Ring) -> Iterator[Step]:
     """Right, but through one slot."""
-    for i in range(r.steps):
+    for i in range(r.items):
         yield wait(r.empty[0], (i & 1) ^ 1)
         yield from fill(0, item=i)
         yield arrive(r.full[0])
 
 
 def serial_consumer(r: Ring) -> Iterator[Step]:
-    for i in range(r.steps):
+    for i in range(r.items):
         yield wait(r.full[0], i & 1)
         yield from read(0)
         yield arrive(r.empty[0])
@@ -147,6 +156,15 @@ class TestRepair:
     def test_one_slot_for_all_is_refused(self) -> None:
         said = verdict(barriers.repair, serial_producer, serial_consumer)
         assert "never are all slots full at once" in said
+
+    def test_a_consumer_that_reads_nothing_is_refused_for_that(self) -> None:
+        said = verdict(barriers.repair, ring.producer, mistakes.never_reads)
+        assert "an item is never read" in said, said
+
+    def test_a_program_without_steps_is_told(self) -> None:
+        assert "a program is a generator of steps, not int" in verdict(
+            barriers.repair, lambda r: 7, ring.consumer
+        )
 
     def test_endless_programs_and_wrong_slots_are_told(self) -> None:
         assert "does its loop end?" in verdict(barriers.repair, endless, ring.consumer)
@@ -238,12 +256,12 @@ class TestMeeting:
     @pytest.mark.parametrize(
         ("wrong", "why"),
         [
-            (counter_only, "leaves round 1 before"),
+            (counter_only, "leaves meeting 1 before"),
             (back_to_zero, "deadlock"),
             (lost_update, ""),
             (signals_before_reset, "deadlock"),
             (looks_too_late, "deadlock"),
-            (never_waits, "leaves round 0 before"),
+            (never_waits, "2 threads, 1 meeting, seed 0: thread 1 leaves meeting 0 before"),
             (spins_for_ever, "no end after"),
             (lambda n: [add("count", 1)], "meet is a generator"),
             (lambda n: (yield add("counter", 1)), "yield load, store, add or until"),

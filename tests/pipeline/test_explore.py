@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import cycle, product
 
@@ -12,7 +13,7 @@ import pytest
 from phasebit.mbarrier import Mbarrier
 from phasebit.pipeline.explore import StateLimitError, explore
 from phasebit.pipeline.interleaving import walk
-from phasebit.pipeline.mistakes import MISTAKES, Mistake
+from phasebit.pipeline.mistakes import MISTAKES, Mistake, expects_each, never_reads
 from phasebit.pipeline.moves import Broken, Kind, Machine, State
 from phasebit.pipeline.ring import Ring, advance, consumer, copying_producer, producer
 from phasebit.pipeline.steps import (
@@ -33,12 +34,12 @@ by_name = pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.name)
 
 
 def size(ring: Ring) -> tuple[int, int, int]:
-    """What "smallest" means: fewest stages, then consumers, then steps."""
-    return ring.stages, ring.consumers, ring.steps
+    """What "smallest" means: fewest stages, then consumers, then items."""
+    return ring.stages, ring.consumers, ring.items
 
 
 SMALL = [
-    replace(Ring(1, 1), stages=s, consumers=c, steps=n)
+    replace(Ring(1, 1), stages=s, consumers=c, items=n)
     for s, c, n in product(range(1, 4), range(1, 3), range(1, 6))
 ]
 
@@ -55,9 +56,9 @@ class TestAdvance:
 class TestRightRings:
     @pytest.mark.parametrize("consumers", [1, 2])
     @pytest.mark.parametrize("stages", [1, 2, 3, 4])
-    def test_clean_for_1_to_12_steps(self, stages: int, consumers: int) -> None:
-        for steps in range(1, 13):
-            found = explore(Ring(stages, steps, consumers).system(producer, consumer))
+    def test_clean_for_1_to_12_items(self, stages: int, consumers: int) -> None:
+        for items in range(1, 13):
+            found = explore(Ring(stages, items, consumers).system(producer, consumer))
             assert found.clean, found
 
     @pytest.mark.parametrize("stages", [1, 2, 3])
@@ -67,8 +68,8 @@ class TestRightRings:
     @pytest.mark.parametrize(("parts", "consumers"), [(1, 1), (2, 1), (2, 2)])
     @pytest.mark.parametrize("stages", [1, 2, 3])
     def test_asynchronous_copies(self, stages: int, parts: int, consumers: int) -> None:
-        for steps in range(1, 6):
-            ring = Ring(stages, steps, consumers, parts=parts)
+        for items in range(1, 6):
+            ring = Ring(stages, items, consumers, parts=parts)
             found = explore(ring.system(copying_producer, consumer))
             assert found.clean, found
 
@@ -107,9 +108,32 @@ class TestRightRings:
 
 
 class TestMistakes:
-    def test_there_are_enough_and_all_kinds_but_lost_occur(self) -> None:
+    def test_there_are_enough_and_all_kinds_occur(self) -> None:
         assert len(MISTAKES) >= 8
-        assert {m.fails for m in MISTAKES} == set(Kind) - {Kind.LOST}
+        assert {m.fails for m in MISTAKES} == set(Kind)
+
+    @by_name
+    def test_the_diff_is_taken_from_the_sources(self, mistake: Mistake) -> None:
+        def lines(*functions: Callable[..., object]) -> set[str]:
+            return {line.strip() for f in functions for line in inspect.getsource(f).splitlines()}
+
+        right = lines(expects_each, mistake.repaired_producer, mistake.repaired_consumer)
+        wrong = lines(mistake.init, mistake.producer, mistake.consumer)
+        shown = mistake.diff.splitlines()
+        assert {line[1:].strip() for line in shown if line[0] == "-"} <= right
+        assert {line[1:].strip() for line in shown if line[0] == "+"} <= wrong
+        assert {line[0] for line in shown} >= {" "} or "init" in mistake.diff
+        assert any(line[0] in "+-" for line in shown)
+
+    def test_a_diff_is_short_and_names_the_program(self) -> None:
+        mistake = next(m for m in MISTAKES if m.name == "wrong initial phase: the producer's")
+        assert mistake.diff == (
+            "producer:\n"
+            "     for i in range(ring.items):\n"
+            "-        yield wait(ring.empty[stage], phase ^ 1)\n"
+            "+        yield wait(ring.empty[stage], phase)\n"
+            "         yield from fill(stage, item=i)"
+        )
 
     @by_name
     def test_fails_so_in_its_smallest_ring(self, mistake: Mistake) -> None:
@@ -119,15 +143,15 @@ class TestMistakes:
 
     @by_name
     def test_repaired_it_is_clean_everywhere(self, mistake: Mistake) -> None:
-        for stages, consumers, steps in map(size, SMALL):
-            ring = replace(mistake.smallest, stages=stages, consumers=consumers, steps=steps)
+        for stages, consumers, items in map(size, SMALL):
+            ring = replace(mistake.smallest, stages=stages, consumers=consumers, items=items)
             found = explore(mistake.repaired(ring))
             assert found.clean, (ring, found)
 
     @by_name
     def test_nothing_smaller_fails(self, mistake: Mistake) -> None:
-        for stages, consumers, steps in map(size, SMALL):
-            ring = replace(mistake.smallest, stages=stages, consumers=consumers, steps=steps)
+        for stages, consumers, items in map(size, SMALL):
+            ring = replace(mistake.smallest, stages=stages, consumers=consumers, items=items)
             if size(ring) < size(mistake.smallest):
                 assert explore(mistake.broken(ring)).clean, ring
 
@@ -144,7 +168,7 @@ class TestMistakes:
     def test_the_run_can_be_replayed_and_drawn(self, mistake: Mistake) -> None:
         run = explore(mistake.broken()).shortest
         assert run is not None and run.failure is not None
-        broke_a_rule = not run.failure.waiting
+        broke_a_rule = not run.failure.waiting and not run.failure.who
         assert len(run.states) == len(run.events) + (0 if broke_a_rule else 1)
         text = str(run.timeline)
         assert run.failure.what in text
@@ -163,6 +187,56 @@ class TestMistakes:
         assert {s.on for program in system.threads.values() for s in program if s.do == "fill"} == {
             0
         }
+
+
+class TestEveryConsumerReadsEveryItem:
+    """A ring whose consumers do not read is never clean, in whatever way they fail to."""
+
+    @pytest.mark.parametrize("ring", SMALL, ids=str)
+    def test_one_that_never_reads(self, ring: Ring) -> None:
+        failure = explore(ring.system(producer, never_reads)).failure
+        assert failure is not None and failure.kind is Kind.LOST
+
+    def test_its_waits_and_arrivals_are_right(self) -> None:
+        """Nobody but the rule about reading notices: without it the ring is clean."""
+        system = Ring(2, 6, 2).system(producer, never_reads)
+        assert explore(replace(system, readers=())).clean
+
+    def test_the_picture_blames_who_did_not_read(self) -> None:
+        drawn = explore(Ring(1, 1).system(producer, never_reads)).timeline
+        lines = str(drawn).splitlines()
+        assert "step 6, consumer: consumer never reads item 0" in lines
+        assert [line.split() for line in lines if line.startswith("6")] == [["6", "!", "ends"]]
+
+    def test_one_of_two_that_never_reads(self) -> None:
+        ring = Ring(2, 3, 2)
+        system = ring.system(producer, consumer)
+        threads = {**system.threads, "consumer 1": never_reads(ring)}
+        failure = explore(replace(system, threads=threads)).failure
+        assert failure is not None and failure.kind is Kind.LOST
+        assert failure.what == "item 2 goes into slot 0 over item 0, and consumer 1 never reads it"
+
+    @pytest.mark.parametrize("ring", SMALL, ids=str)
+    def test_one_that_skips_the_last_item(self, ring: Ring) -> None:
+        def skips_the_last(ring: Ring) -> Iterator[Step]:
+            for step in consumer(ring):
+                if seen[0] < 2 * (ring.items - 1) or step.do not in ("read", "done"):
+                    yield step
+                seen[0] += step.do in ("read", "done")
+
+        seen = [0]
+        failure = explore(replace(ring, consumers=1).system(producer, skips_the_last)).failure
+        assert failure is not None and failure.kind is Kind.LOST
+        assert failure.what == f"consumer never reads item {ring.items - 1}"
+
+    def test_empty_programs(self) -> None:
+        found = explore(Ring(1, 1, 2).system(lambda ring: iter(()), lambda ring: iter(())))
+        assert found.failure is not None and found.failure.kind is Kind.LOST
+        assert found.failure.what == "consumer 0 never reads item 0"
+
+    def test_a_reader_must_be_a_thread(self) -> None:
+        with pytest.raises(ValueError, match="no thread 'c' to read; there are t"):
+            System({"t": [*read(0)]}, 1, 0, readers=["c"])
 
 
 class TestOneBarrierForBoth:
@@ -367,10 +441,27 @@ class TestSystem:
         with pytest.raises(ValueError, match="t has more than 10,000 steps: does its loop end"):
             System({"t": cycle([arrive("a")])}, 0, 0, {"a": 1})
 
-    @pytest.mark.parametrize("field", ["stages", "steps", "consumers", "parts", "BK"])
+    @pytest.mark.parametrize("field", ["stages", "items", "consumers", "parts", "BK"])
     def test_rings_of_nothing_are_refused(self, field: str) -> None:
         with pytest.raises(ValueError, match=f"a ring needs {field} of at least 1, not 0"):
             replace(Ring(1, 1), **{field: 0})
+
+    @pytest.mark.parametrize("wrong", ["2", 2.0, None, True])
+    def test_rings_of_something_else_are_refused(self, wrong: object) -> None:
+        with pytest.raises(TypeError, match="a ring needs stages as a whole number, not"):
+            Ring(wrong, 3)  # type: ignore[arg-type]
+
+    def test_a_slot_that_is_not_there_is_named(self) -> None:
+        ring = Ring(2, 3)
+        with pytest.raises(IndexError, match=r"full\[7\]: the ring has slots 0 to 1"):
+            ring.full[7]
+        with pytest.raises(IndexError, match=r"empty\[2\]: the ring has slots 0 to 1"):
+            ring.empty[2]
+        assert (ring.full[-1], ring.empty[:1]) == ("full[1]", ("empty[0]",))
+
+    def test_a_program_that_is_no_generator_is_refused(self) -> None:
+        with pytest.raises(TypeError, match="consumer: a program is a generator of steps, not int"):
+            Ring(1, 1).system(producer, lambda ring: 7)  # type: ignore[arg-type, return-value]
 
     def test_unknown_relation(self) -> None:
         with pytest.raises(ValueError, match="use one of"):
