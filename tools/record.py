@@ -18,7 +18,7 @@ from pathlib import Path
 
 from execute import execute
 
-from phasebit import chapters, machine
+from phasebit import chapters, files, machine
 from phasebit.__main__ import main as phasebit
 from phasebit.notebook import RECORDING
 

@@ -45,6 +45,11 @@ def canonical(r: Value) -> Value:
     return NAN32 if bad else r
 
 
+def prefer_number(pick: Any, a: Value, b: Value) -> Value:
+    """``np.fmin`` or ``np.fmax``; theirs gives a NaN where one operand is a signalling NaN."""
+    return where(a != a, b, where(b != b, a, pick(a, b)))
+
+
 def flush(a: Value) -> Value:
     """``.ftz``: subnormal f32 numbers become zeros of the same sign."""
     bits = a.view(np.uint32)
@@ -218,7 +223,7 @@ def fma64(a: Value, b: Value, c: Value, rounding: str = "rn") -> Value:
     if rounding != "rn":
         result = exactly(lambda x, y, z: x * y + z, rounding, "f8", native, a, b, c)
         product = a * b
-        exact = (a == 0) | (b == 0) | (c != 0)  # else a product too small to see
+        exact = (a == 0) | (b == 0) | (np.abs(product) > 1e-290)  # else it may have been cut off
         return where(exact, _signed_zero(result, product, c, rounding), result)
     scalar = not isinstance(native, ndarray)
     a, b, c = np.broadcast_arrays(*[np.atleast_1d(v) for v in (a, b, c)])

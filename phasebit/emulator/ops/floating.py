@@ -96,8 +96,8 @@ def mul(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: boo
     """mul: a * b."""
     a, b = _inputs(ftz, a, b)
     if ftz:
-        product = mul(a, b, rounding=rounding)
-        return _result(_flush_exact(product, a.astype(np.float64) * b, rounding), True, sat)
+        exact = a.astype(np.float64) * b
+        return _result(_flush_exact(mul(a, b, rounding=rounding), exact, rounding), True, sat)
     if rounding == "rn":
         r = a * b
     elif a.dtype.itemsize == 4:
@@ -275,7 +275,7 @@ def _extreme(pick: Any, a: Value, b: Value, ftz: bool, nan: bool, xorsign: bool)
     x, _, _ = _bits(a)
     y, _, _ = _bits(b)
     tie = (x | y) if pick is np.fmin else (x & y)
-    r = where(a == b, tie.view(a.dtype), pick(a, b))
+    r = where(a == b, tie.view(a.dtype), numerics.prefer_number(pick, a, b))
     if xorsign:
         r = where(sign, -np.abs(r), r)
     if nan:

@@ -155,7 +155,8 @@ def _extreme(
         negative = (
             np.signbit(x) | np.signbit(y) if pick is np.fmin else np.signbit(x) & np.signbit(y)
         )
-        r = where(zeros, where(negative, np.float64(-0.0), np.float64(0.0)), pick(x, y))
+        r = where(zeros, where(negative, np.float64(-0.0), np.float64(0.0)),
+                  numerics.prefer_number(pick, x, y))
         if xorsign:
             r = where(sign, -np.abs(r), r)
         return where((x != x) | (y != y), np.float64(np.nan), r) if nan else r

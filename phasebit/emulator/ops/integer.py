@@ -274,8 +274,8 @@ def bfe(a: Value, start: Value, length: Value) -> Value:
     """bfe: a field of bits, extended by its sign (.s) or by zeros (.u)."""
     bits = 8 * a.dtype.itemsize
     form = UNSIGNED[a.dtype.itemsize].type
-    start = start & np.uint32(0xFF)
-    length = length & np.uint32(0xFF)
+    if bits == 32:  # the 64-bit forms look at all 32 bits (seen on an H200)
+        start, length = start & np.uint32(0xFF), length & np.uint32(0xFF)
     shift = start.astype(form)
     field = where(start < bits, a.view(form) >> shift, form(0))
     held = np.minimum(length, np.uint32(bits) - np.minimum(start, np.uint32(bits)))
@@ -294,8 +294,8 @@ def bfi(a: Value, b: Value, start: Value, length: Value) -> Value:
     """bfi: b with the low bits of a put in as a field."""
     bits = 8 * a.dtype.itemsize
     form = a.dtype.type
-    start = start & np.uint32(0xFF)
-    length = length & np.uint32(0xFF)
+    if bits == 32:  # the 64-bit forms look at all 32 bits (seen on an H200)
+        start, length = start & np.uint32(0xFF), length & np.uint32(0xFF)
     mask = where(length >= bits, ~form(0), (form(1) << length.astype(form)) - form(1))
     shift = start.astype(form)
     mask = where(start < bits, mask << shift, form(0))

@@ -222,9 +222,7 @@ def one_cell(name: str, opcode: str, op: str, kind: str, space: str, red: bool) 
     if not space:
         w.put(f"cvta.shared.u64 {address}, {address};")
     first = w.reg("pred")
-    w.put(
-        f"mov.{bits} {zero}, {start};"
-    )
+    w.put(f"mov.{bits} {zero}, {start};")
     w.put(f"setp.eq.u32 {first}, %i, 0;", f"@{first} st{dot}.{bits} [{address}], {zero};")
     w.put("bar.sync 0;")
     w.put(f"{opcode} {'' if red else old + ', '}[{address}], {value};", "bar.sync 0;")
