@@ -45,5 +45,9 @@ class Deadlock(EmulatorError):
     """Every thread waits and nothing is left that could wake one."""
 
 
+class Defect(EmulatorError):
+    """The emulator itself failed: at instructions that ptxas refuses too, or by a mistake in it."""
+
+
 class StepLimit(EmulatorError):
     """The kernel ran longer than the launch allowed."""

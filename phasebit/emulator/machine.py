@@ -198,6 +198,7 @@ class Machine:
         self.now = 1
         """The checker's time: it advances wherever a thread publishes its writes."""
         self.polls = 0
+        self.last_block = 0
         self.answers = 0
         self.progress = 0
         """Counts what other threads could notice: stores by atomics, arrivals, exits."""
@@ -395,6 +396,14 @@ class Machine:
         instruction = block.collective or block.end or (block.body[-1] if block.body else None)
         return f"{instruction.text} at {instruction.where}" if instruction else "?"
 
+    def position(self) -> str:
+        """The block that ran last: its first and its last instruction."""
+        body = self.program.blocks[self.last_block]
+        items = [*body.body, *filter(None, [body.collective, body.skip, body.end])]
+        if not items:
+            return "an empty block"
+        return f"PTX lines {items[0].line} to {items[-1].line} (the last: {items[-1].text})"
+
     # -- running --------------------------------------------------------------
 
     def run(self) -> None:
@@ -426,7 +435,7 @@ class Machine:
         polls = self.polls
         g.patient = False
         while True:
-            pc = g.pc
+            pc = self.last_block = g.pc
             g.time += sizes[pc]
             counts[pc] += 1
             threads[pc] += g.n

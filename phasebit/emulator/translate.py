@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from phasebit.emulator import operands
 from phasebit.emulator.cfg import Block, Graph, build
 from phasebit.emulator.layout import Layout
 from phasebit.emulator.memory import VIEWS
@@ -131,7 +132,13 @@ def translate(
     for function in layout.functions:
         graph = program.graphs[function.name]
         for block in graph.blocks:
-            text += BlockWriter(program, graph, block, names).write()
+            writer = BlockWriter(program, graph, block, names)
+            try:
+                text += writer.write()
+            except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+                raise operands.misfit(
+                    writer.at, f"these operands do not fit the instruction ({error!r})"
+                ) from error
             text.append("")
     program.source = "\n".join(text)
     exec(compile(program.source, f"<{kernel.name}>", "exec"), names)
