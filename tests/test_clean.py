@@ -17,7 +17,7 @@ LAYERS = (
     {"timeline", "pipeline"},
     {"files", "machine", "process"},
     {"toolchain", "replay", "chapters"},
-    {"emulator"},
+    {"gpu", "emulator"},
     {"runtime"},
     {"measure", "draw"},
     {"exercises", "notebook", "doctor"},

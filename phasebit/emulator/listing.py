@@ -31,7 +31,7 @@ def listing(proof: Mapping[str, int] | None = None) -> str:
     """Every instruction: name, types, section of the PTX ISA, what it does, how it was proved.
 
     >>> print(listing({}).splitlines()[0])
-    instruction                 PTX ISA         proof  what it does
+    instruction                 PTX ISA        proof  what it does
     """
     proof = agreed() if proof is None else proof
     lines = [f"{'instruction':<26}  {'PTX ISA':<13} {'proof':>6}  what it does"]

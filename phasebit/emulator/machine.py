@@ -298,6 +298,10 @@ class Machine:
         """Put a group on the ready list, merged with one that stands at the same place."""
         key = (id(g.batch), g.stack, g.pc)
         other = self.index.get(key)
+        if other is not None and not self._may_join(other, g):
+            g.since = self.picks
+            self.ready.append(g)
+            return
         if other is not None:
             self.trace.run(other, other.time)
             self.trace.run(g, g.time)
@@ -309,6 +313,14 @@ class Machine:
             g.since = self.picks
         self.index[key] = g
         self.ready.append(g)
+
+    def _may_join(self, a: Group, b: Group) -> bool:
+        """Whether two groups at one place may become one.
+
+        Where a trace is kept, whole warps that stand there at different times stay
+        apart until a barrier makes their times equal, so that it shows who waited.
+        """
+        return not self.trace.enabled or a.time == b.time or not (a.whole and b.whole)
 
     def _pick(self) -> Group:
         ready = self.ready
@@ -323,7 +335,9 @@ class Machine:
             else:
                 g = min(ready, key=_place)
             ready.remove(g)
-        del self.index[id(g.batch), g.stack, g.pc]
+        key = (id(g.batch), g.stack, g.pc)
+        if self.index.get(key) is g:
+            del self.index[key]
         return g
 
     def stack_number(self, below: int, resume: int) -> int:

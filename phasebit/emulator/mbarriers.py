@@ -45,6 +45,9 @@ class BarrierSite:
         self.published: Any = None
         """What completed phases have published."""
         self.time = 0
+        """The latest moment of an arrival in the current phase."""
+        self.opened = 0
+        """The moment at which the last phase completed."""
 
     def position(self) -> int:
         """Where the barrier lies in the buffer, in bytes."""
@@ -67,6 +70,7 @@ class BarrierSite:
     def complete(self) -> None:
         """The phase is over: publish what its arrivals published, wake who waited for it."""
         self.arrived = []
+        self.opened = self.time
         if self.frontier is not None:
             if self.published is None:
                 self.published = self.frontier
@@ -78,7 +82,7 @@ class BarrierSite:
             g, key, parity, dest, resume = waiter
             if self.test(g, key, parity):
                 self.grant(g, dest)
-                self.batch.machine.wake(g, resume, self.time)
+                self.batch.machine.wake(g, resume, self.opened)
             else:
                 self.waiters.append(waiter)
 
@@ -105,6 +109,7 @@ class BarrierSite:
         machine.counters.add("mbarrier.waits", 1)
         if self.test(g, key, parity):
             self.grant(g, dest)
+            machine.trace.catch_up(g, self.opened, f"mbarrier {self.name}")
             return resume
         machine.counters.add("mbarrier.waits_that_blocked", 1)
         waiter = (g, key, parity, dest, resume)

@@ -218,7 +218,8 @@ def fma64(a: Value, b: Value, c: Value, rounding: str = "rn") -> Value:
     if rounding != "rn":
         result = exactly(lambda x, y, z: x * y + z, rounding, "f8", native, a, b, c)
         product = a * b
-        return _signed_zero(result, product, c, rounding)
+        exact = (a == 0) | (b == 0) | (c != 0)  # else a product too small to see
+        return where(exact, _signed_zero(result, product, c, rounding), result)
     scalar = not isinstance(native, ndarray)
     a, b, c = np.broadcast_arrays(*[np.atleast_1d(v) for v in (a, b, c)])
     high, low = _two_product(a, b)

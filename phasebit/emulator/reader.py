@@ -562,7 +562,7 @@ class _Reader:
         self.function.body.append(instruction)
 
     def carry(self) -> Register:
-        """The condition code's carry flag CC.CF (PTX ISA 9.7.2): one predicate register a function."""
+        """The carry flag CC.CF (PTX ISA 9.7.2): one predicate register a function."""
         scope = self.scopes[0]
         return scope.registers.get("CC.CF") or self.new_register("CC.CF", "pred", scope)
 

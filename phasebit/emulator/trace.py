@@ -47,6 +47,17 @@ class Trace:
             self._add(g, g.started, end, "run", "")
             g.started = end
 
+    def catch_up(self, g: Group, moment: int, what: str) -> None:
+        """What the group waited for happened later than the group's own time: it waited.
+
+        The machine runs groups one after another, so the event may be over before
+        the group comes to look.
+        """
+        if moment > g.time:
+            self.run(g, g.time)
+            self.wait(g, g.time, moment, what)
+            g.time = moment
+
     def wait(self, g: Group, start: int, end: int, what: str) -> None:
         """The group waited."""
         if self.enabled:

@@ -45,9 +45,14 @@ def _result(r: Value, ftz: bool = False, sat: bool = False) -> Value:
     return canonical(r) if r.dtype.itemsize == 4 else r
 
 
-def _flush_exact(r: Value, exact: Value) -> Value:
-    """``.ftz`` decides before rounding: what is exactly below the normal range becomes zero."""
-    return where(np.abs(exact) < 2.0**-126, np.copysign(np.float32(0), r), r)
+def _flush_exact(r: Value, exact: Value, rounding: str) -> Value:
+    """``.ftz``: a result is tiny when it would be so with an exponent without limits.
+
+    So the exact value is rounded 64 powers of two higher up: just below the least
+    normal number it may round up to it, and then is not flushed.
+    """
+    scaled = numerics.round32(exact * 2.0**64, rounding)
+    return where(np.abs(scaled) < np.float32(2.0**-62), np.copysign(np.float32(0), r), r)
 
 
 def _nan64(r: Value, *operands: Value) -> Value:
@@ -91,7 +96,7 @@ def mul(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: boo
     """mul: a * b."""
     a, b = _inputs(ftz, a, b)
     if ftz:
-        return _result(_flush_exact(mul(a, b, rounding=rounding), a.astype(np.float64) * b),
+        return _result(_flush_exact(mul(a, b, rounding=rounding), a.astype(np.float64) * b, rounding),
                        True, sat)  # fmt: skip
     if rounding == "rn":
         r = a * b
@@ -113,7 +118,8 @@ def fma(
     if a.dtype.itemsize == 4:
         r = numerics.fma32(a, b, c, rounding)
         if ftz:
-            r = _flush_exact(r, numerics.odd_sum(a.astype(np.float64) * b, np.float64(1) * c))
+            exact = numerics.odd_sum(a.astype(np.float64) * b, np.float64(1) * c)
+            r = _flush_exact(r, exact, rounding)
     else:
         r = _nan64(numerics.fma64(a, b, c, rounding), a, c, b)
     return _result(r, ftz, sat)
@@ -133,7 +139,7 @@ def div(
     if rounding != "rn":
         r = exactly(lambda x, y: x / y if y else None, rounding, a.dtype, r, a, b)
     if ftz:
-        r = _flush_exact(r, a.astype(np.float64) / b)
+        r = _flush_exact(r, a.astype(np.float64) / b, rounding)
     return _result(r, ftz, sat)
 
 
@@ -303,14 +309,14 @@ PROPERTIES = {
 
 @value("testp", "x -> pred", BOTH, section="9.7.3.4", options=[PROPERTIES])
 def testp(a: Value, *, what: str) -> Value:
-    """testp: whether a number is finite, infinite, a number, NaN, normal, subnormal."""
+    """testp: whether a number is finite, infinite, a number, NaN, normal (zeros too), subnormal."""
     smallest = np.finfo(a.dtype).tiny
     return {
         "finite": lambda: np.isfinite(a),
         "infinite": lambda: np.isinf(a),
         "number": lambda: a == a,
         "notanumber": lambda: a != a,
-        "normal": lambda: np.isfinite(a) & (np.abs(a) >= smallest),
+        "normal": lambda: np.isfinite(a) & ((a == 0) | (np.abs(a) >= smallest)),
         "subnormal": lambda: (a != 0) & (np.abs(a) < smallest),
     }[what]()
 

@@ -21,6 +21,7 @@ from phasebit.emulator.types import Value
 HALVES = frozenset({"f16", "bf16", "f16x2", "bf16x2"})
 PACKED = frozenset({"f16x2", "bf16x2"})
 RELU = {"relu": ("relu", True)}
+OOB = {"oob": ("oob", True)}
 ARITHMETIC = [ROUNDING, FTZ, SAT, RELU]
 MINMAX = {"NaN": ("nan", True), "xorsign": ("xorsign", True), "abs": ("xorsign", True)}
 
@@ -67,8 +68,8 @@ def elementwise(
             numbers = [where(np.abs(n) < 2.0**-14, np.copysign(0.0, n), n) for n in numbers]
         exact = function(*numbers)
         bits = encode(exact, kind)
-        if ftz:  # decided before rounding
-            small = np.abs(exact) < 2.0**-14
+        if ftz:  # tiny as if the exponent had no limits: rounded where it has room
+            small = np.abs(decode(encode(exact * 2.0**8, kind), kind)) < 2.0**-6
             bits = where(small, bits & np.uint16(0x8000), bits)
         if sat or relu:
             number = decode(bits, kind)
@@ -98,8 +99,11 @@ def mul(a: Value, b: Value, *, kind: str, rounding: str = "rn", **options: Any) 
     return elementwise(lambda x, y: x * y, kind, (a, b), **options)
 
 
-@value("fma", "x x x -> x", HALVES, section="9.7.4.4", options=ARITHMETIC)
-def fma(a: Value, b: Value, c: Value, *, kind: str, rounding: str = "rn", **options: Any) -> Value:
+@value("fma", "x x x -> x", HALVES, section="9.7.4.4", options=[*ARITHMETIC, OOB])
+def fma(
+    a: Value, b: Value, c: Value, *, kind: str, rounding: str = "rn", oob: bool = False,
+    **options: Any,
+) -> Value:  # fmt: skip
     """fma: a * b + c, rounded once."""
     return elementwise(lambda x, y, z: numerics.odd_sum(x * y, z), kind, (a, b, c), **options)
 

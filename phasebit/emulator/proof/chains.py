@@ -102,7 +102,10 @@ class Chain:
             return domain.partition("..")[0]
         if ".." in domain:
             low, high = (int(x) for x in domain.split(".."))
-            return self.small(32) if self.dice.chance(30) else str(self.dice.between(low, high))
+            if self.dice.chance(30):
+                return self.small(32)
+            # past the width, ptxas treats two constants of bfe otherwise than two registers
+            return str(self.dice.between(low, min(high, 31)))
         if domain == "nonzero":
             r = self.w.reg(plain)
             self.use(f"or.{register(plain)}", f"{r}, {self.pick(plain)}, 1")

@@ -476,8 +476,21 @@ def _all_16_bits(lanes: int, dice: Dice) -> list[Words]:
     return [np.arange(lanes, dtype=np.uint64)]
 
 
+def _first_operand_16_bits(lanes: int, dice: Dice) -> list[Words]:
+    rest = [np.full(lanes, 0x3C00, np.uint64), np.full(lanes, 0x4200, np.uint64)]
+    return [*_all_16_bits(lanes, dice), *rest]
+
+
 def programs() -> Iterator[Program]:
     """Every form in every style, one program each; and the exhaustive ones."""
+    for kind in ("f16", "bf16"):  # one NaN of 65,536 patterns marks what is out of bounds
+        name, opcode = f"fma_oob_{kind}_all", f"fma.rn.oob.{kind}"
+        w = Writer()
+        instruction(Form(opcode, f"{kind} {kind} {kind} -> {kind}"), w, Dice(name), "plain")
+        yield Program(
+            name, w.entry(name, 1 << 16), tuple(w.inputs), tuple(w.outputs), (opcode,), "half",
+            blocks=256, fill=_first_operand_16_bits,
+        )  # fmt: skip
     for family, form in exhaustive():
         name = form.opcode.replace(".", "_") + "_all"
         w = Writer()
