@@ -155,6 +155,8 @@ class Module:
                 self._initialise(variable)
 
     def _initialise(self, variable: Variable) -> None:
+        if variable.type == "b128":
+            raise PtxError(f"{readable(variable.name)}: .b128 takes no values", variable.line)
         form = dtype(variable.type)
         numbers = []
         for value in variable.initial or []:
