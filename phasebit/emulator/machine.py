@@ -253,12 +253,8 @@ class Machine:
         function = self.program.kernel
         group = Group(
             batch, np.arange(batch.lanes), self.program.entry(function.name),
-            [None] * len(function.registers), self.trace.start_time(self.clock),
+            self.program.fresh_registers(function), self.trace.start_time(self.clock),
         )  # fmt: skip
-        zero: dict[Any, Any] = {}
-        for index in self.program.live[group.pc]:  # a register read before it is written
-            form = self.program.forms[function.name][index]
-            group.registers[index] = zero.setdefault(form, form.type(0))
         self.make_ready(group)
         return True
 

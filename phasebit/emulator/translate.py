@@ -79,6 +79,13 @@ class Program:
     sizes: list[int] = field(default_factory=list)
     """Instructions in each block."""
 
+    def fresh_registers(self, function: Function) -> list[Any]:
+        """A function's registers on entry: those read before they are written hold zero."""
+        registers: list[Any] = [None] * len(function.registers)
+        for index in self.live[self.entry(function.name)]:
+            registers[index] = self.forms[function.name][index].type(0)
+        return registers
+
     def entry(self, name: str) -> int:
         return self.first_block[name]
 
