@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command.add_argument("chapter", type=int, nargs="*", help="chapter numbers; all if none")
     command.set_defaults(run=_record)
 
-    command = commands.add_parser("ptx", help="the instructions the emulator knows")
+    command = commands.add_parser("ptx", help="the emulator's instructions, with their proof")
     command.add_argument("mnemonic", nargs="?", help="only this one, with its documentation")
     command.set_defaults(run=_ptx)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from phasebit.emulator import operands
 from phasebit.emulator.errors import PtxError
 from phasebit.emulator.syntax import (
     Address,
@@ -120,6 +121,7 @@ def build(function: Function) -> Graph:
     for item in function.body:
         if isinstance(item, Instruction) and item.mnemonic not in CONTROL:
             selected[item] = select(item)
+            operands.check(item, selected[item])
     blocks, labels = _cut(function, selected)
     graph = Graph(function, blocks, selected, labels)
     _connect(graph)
@@ -184,12 +186,14 @@ def _connect(graph: Graph) -> None:
     for block in graph.blocks:
         following = [block.index + 1] if block.index < last else []
         end = block.end
+        if end is not None and end.mnemonic in CONTROL:
+            operands.check_control(end, graph.labels)
         if block.skip is not None:
             block.successors = [block.index + 1, block.index + 2]
         elif end is None or end.mnemonic not in CONTROL:
             block.successors = following
         elif end.mnemonic == "bra":
-            target = end.operands[0]
+            (target,) = end.operands
             assert isinstance(target, Symbol)
             block.successors = [graph.labels[target.name]]
             if end.guard is not None:
@@ -207,7 +211,11 @@ def branch_table(function: Function, instruction: Instruction) -> tuple[str, ...
     table = instruction.operands[1] if len(instruction.operands) == 2 else None
     if not isinstance(table, Symbol) or table.name not in function.branch_tables:
         raise PtxError("brx.idx needs the name of a .branchtargets list", instruction.line)
-    return function.branch_tables[table.name]
+    targets = function.branch_tables[table.name]
+    known = {item.name for item in function.body if isinstance(item, Label)}
+    if not targets or not known.issuperset(targets):
+        raise PtxError(f"{table.name} names a label that is not there", instruction.line)
+    return targets
 
 
 def block_registers(graph: Graph, block: Block) -> tuple[set[int], set[int]]:

@@ -53,5 +53,9 @@ class Deadlock(EmulatorError):
         self.waits = tuple(waits)
 
 
+class Defect(EmulatorError):
+    """The emulator itself failed: at instructions that ptxas refuses too, or by a mistake in it."""
+
+
 class StepLimit(EmulatorError):
     """The kernel ran longer than the launch allowed."""

@@ -18,7 +18,7 @@ import numpy as np
 from phasebit import devices
 from phasebit.emulator import build
 from phasebit.emulator.counters import Counters
-from phasebit.emulator.errors import EmulatorError, LaunchError, PtxError
+from phasebit.emulator.errors import Defect, EmulatorError, LaunchError, PtxError
 from phasebit.emulator.hazards import Checker, Hazard
 from phasebit.emulator.layout import FUNCTION_BASE, Layout, readable
 from phasebit.emulator.machine import Machine
@@ -35,9 +35,13 @@ if TYPE_CHECKING:
     from phasebit.timeline import Timeline
 
 MAX_THREADS = 1024
+MAX_GRID = (2_147_483_647, 65_535, 65_535)
 MAX_SHARED = {75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 227,
               120: 99, 121: 99}  # fmt: skip
 """KiB of shared memory that a block may have, by compute capability."""
+
+MAX_VARIABLE = 1 << 30
+"""Bytes of one global or constant variable."""
 
 MAX_STEPS = 200_000_000
 SCHEDULES = ("eager", "late", "random")
@@ -101,6 +105,8 @@ class Module:
 
     def __init__(self, ptx: str, memory: Memory | None = None) -> None:
         load_families()
+        if not isinstance(ptx, str):
+            raise PtxError(f"Module takes PTX text, not {type(ptx).__name__}; for a file, its text")
         self.ptx = ptx
         self.syntax = read(ptx)
         self.memory = memory or Memory()
@@ -134,6 +140,11 @@ class Module:
         """Allocate and initialise the module's global and constant variables."""
         variables = [v for v in self.syntax.variables.values() if v.space in ("global", "const")]
         for variable in variables:
+            if variable.size > MAX_VARIABLE:
+                raise PtxError(
+                    f"{readable(variable.name)} has {variable.size} bytes; the emulator has room "
+                    f"for {MAX_VARIABLE} in one variable", variable.line,
+                )  # fmt: skip
             allocation = self.memory.allocate(
                 variable.size, readable(variable.name),
                 "const" if variable.space == "const" else "global",
@@ -145,6 +156,8 @@ class Module:
                 self._initialise(variable)
 
     def _initialise(self, variable: Variable) -> None:
+        if variable.type == "b128":
+            raise PtxError(f"{readable(variable.name)}: .b128 takes no values", variable.line)
         form = dtype(variable.type)
         numbers = []
         for value in variable.initial or []:
@@ -157,13 +170,22 @@ class Module:
                 raw = bits.to_bytes(8, "little")[: form.itemsize]
             elif form.kind == "f":
                 raw = bytes(form.type(value).tobytes())
+            elif not isinstance(value, int):
+                raise PtxError(
+                    f"{readable(variable.name)} holds integers, and {value} is none", variable.line
+                )
             else:
-                number = int(value) & ((1 << 8 * form.itemsize) - 1)  # type: ignore[arg-type]
+                number = int(value) & ((1 << 8 * form.itemsize) - 1)
                 raw = number.to_bytes(form.itemsize, "little")
             numbers.append(np.frombuffer(raw, np.uint8))
         data = np.concatenate(numbers)
         start = self.allocations[variable.name].start
-        self.memory.u1[start : start + len(data)] = data[: variable.size]
+        if len(data) > variable.size:
+            raise PtxError(
+                f"{readable(variable.name)} has {variable.size} bytes, its values {len(data)}",
+                variable.line,
+            )
+        self.memory.u1[start : start + len(data)] = data
 
     def _symbol(self, symbol: Symbol, variable: Variable) -> int:
         if symbol.name in self.symbols:
@@ -247,6 +269,13 @@ class Kernel:
         """
         if schedule not in SCHEDULES:
             raise LaunchError(f"schedule {schedule!r}: choose one of {', '.join(SCHEDULES)}")
+        for number, what in ((shared, "shared"), (seed, "seed"), (max_steps, "max_steps")):
+            if not isinstance(number, int | np.integer):
+                raise LaunchError(f"{what} is an integer, not {number!r}")
+        if max_steps < 1:
+            raise LaunchError(f"max_steps={max_steps}: a kernel needs at least one step")
+        if not isinstance(args, list | tuple):
+            raise LaunchError(f"args is a list of arguments, not {type(args).__name__}")
         shape = Shape(
             _three(grid, "grid"), _three(block, "block"),
             _three(cluster, "cluster") if cluster is not None else self._cluster(),
@@ -321,6 +350,11 @@ class Kernel:
         except EmulatorError as error:
             error.hazards = hazards
             raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise Defect(
+                f"the emulator failed in {machine.position()}: {error!r}; if ptxas accepts this "
+                "kernel, that is a defect of phasebit: please report it"
+            ) from error
         finally:
             machine.counters.finish(program)
             memory.free(parameters)
@@ -339,6 +373,11 @@ class Kernel:
         """Refuse what no GPU of the target could run."""
         grid, block, cluster, shared = shape.grid, shape.block, shape.cluster, shape.shared
         name = self.name
+        for extent, most, axis in zip(grid, MAX_GRID, "xyz", strict=True):
+            if extent > most:
+                raise LaunchError(
+                    f"{name}: the {axis} extent of a grid is at most {most}, not {extent}"
+                )
         threads = block[0] * block[1] * block[2]
         if threads > MAX_THREADS:
             raise LaunchError(
@@ -447,10 +486,12 @@ def _number(arg: Any, parameter: Variable, what: str) -> bytes:
 
 
 def _three(value: int | Sequence[int] | None, what: str) -> tuple[int, int, int]:
-    numbers = [value] if isinstance(value, int | np.integer) else list(value or [])
-    if not 1 <= len(numbers) <= 3 or any(int(n) != n or n < 1 for n in numbers):
+    numbers: list[Any] = list(value) if isinstance(value, Sequence | np.ndarray) else [value]
+    if not 1 <= len(numbers) <= 3 or not all(
+        isinstance(n, int | np.integer) and n >= 1 for n in numbers
+    ):
         raise LaunchError(f"{what} is one to three positive numbers, not {value!r}")
-    x, y, z = (*map(int, numbers), *[1] * (3 - len(numbers)))
+    x, y, z = (*(int(n) for n in numbers), *[1] * (3 - len(numbers)))
     return x, y, z
 
 

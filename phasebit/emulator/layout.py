@@ -33,6 +33,9 @@ SHARED_BASE = 0x7800_0000_0000
 LOCAL_BASE = 0x7900_0000_0000
 PARAM_BASE = 0x7A00_0000_0000
 FUNCTION_BASE = 0x7B00_0000_0000
+MAX_FRAME = 512 << 10
+"""Bytes of local memory that a thread may have (CUDA C++ Programming Guide, table of limits)."""
+
 WINDOW_SHIFT = 40
 """``address >> WINDOW_SHIFT`` tells the window of a generic address."""
 
@@ -186,6 +189,11 @@ class Layout:
                     self.frames[function.name, variable.name] = at
                     at += variable.size
             size[function.name] = align_up(at, 16)
+            if at > MAX_FRAME:
+                raise PtxError(
+                    f"{readable(function.name)} needs {at} bytes of local memory a thread; "
+                    f"a GPU gives at most {MAX_FRAME}", function.line,
+                )  # fmt: skip
         for _ in range(len(names) + 1):
             moved = False
             for name in names:

@@ -206,6 +206,7 @@ class Machine:
         self.now = 1
         """The checker's time: it advances wherever a thread publishes its writes."""
         self.polls = 0
+        self.last_block = 0
         self.answers = 0
         self.progress = 0
         """Counts what other threads could notice: stores by atomics, arrivals, exits."""
@@ -262,12 +263,8 @@ class Machine:
         function = self.program.kernel
         group = Group(
             batch, np.arange(batch.lanes), self.program.entry(function.name),
-            [None] * len(function.registers), self.trace.start_time(self.clock),
+            self.program.fresh_registers(function), self.trace.start_time(self.clock),
         )  # fmt: skip
-        zero: dict[Any, Any] = {}
-        for index in self.program.live[group.pc]:  # a register read before it is written
-            form = self.program.forms[function.name][index]
-            group.registers[index] = zero.setdefault(form, form.type(0))
         self.make_ready(group)
         return True
 
@@ -421,6 +418,14 @@ class Machine:
             instruction = block.collective or block.end or (block.body[-1] if block.body else None)
         return f"{instruction.text} at {instruction.where}" if instruction else "?"
 
+    def position(self) -> str:
+        """The block that ran last: its first and its last instruction."""
+        body = self.program.blocks[self.last_block]
+        items = [*body.body, *filter(None, [body.collective, body.skip, body.end])]
+        if not items:
+            return "an empty block"
+        return f"PTX lines {items[0].line} to {items[-1].line} (the last: {items[-1].text})"
+
     # -- running --------------------------------------------------------------
 
     def run(self) -> None:
@@ -453,7 +458,7 @@ class Machine:
         self.running = g
         g.patient = False
         while True:
-            pc = g.pc
+            pc = self.last_block = g.pc
             g.time += sizes[pc]
             counts[pc] += 1
             threads[pc] += g.n

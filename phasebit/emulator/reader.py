@@ -51,6 +51,9 @@ SPECIAL_WORDS = {
     *(f"%envreg{i}" for i in range(32)),
     *(f"%reserved_smem_offset_{i}" for i in range(2)),
 }  # fmt: skip
+ALIGNMENTS = frozenset(1 << n for n in range(17))
+OLDEST_TARGET = 75
+MOST_ELEMENTS = 1 << 32
 PERFORMANCE = {
     ".maxnreg", ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".noreturn",
     ".reqnctapercluster", ".explicitcluster", ".maxclusterrank", ".blocksareclusters",
@@ -151,7 +154,7 @@ class _Reader:
             text = self.token.text
             if text == ".target":
                 self.next()
-                module.target = self.word()
+                module.target = self.target()
                 while self.accept(","):
                     self.word()
             elif text == ".address_size":
@@ -175,6 +178,20 @@ class _Reader:
         if not module.target:
             raise self.fail("the module has no .target directive")
         return module
+
+    def target(self) -> str:
+        """``sm_90a``: the architecture, with its letter."""
+        token = self.token
+        name = self.word()
+        number = name.removeprefix("sm_").rstrip("af")
+        if not number.isdecimal() or not name.startswith("sm_"):
+            raise self.fail(f"{name!r} is not a target: compile with nvcc -arch=sm_90a", token)
+        if int(number) < OLDEST_TARGET:
+            raise self.fail(
+                f"the emulator knows sm_{OLDEST_TARGET} and later: compile with "
+                f"-arch=sm_{OLDEST_TARGET} or newer instead of {name}", token,
+            )  # fmt: skip
+        return name
 
     def file(self) -> None:
         self.expect(".file")
@@ -246,6 +263,8 @@ class _Reader:
             name = dot.text[1:]
             if name == "align":
                 alignment = self.integer()
+                if alignment not in ALIGNMENTS:
+                    raise self.fail(f"an alignment is a power of two, and {alignment} is none", dot)
                 if not pointer:  # after .ptr it is that of what the pointer points to
                     align = alignment
             elif name in ("v2", "v4"):
@@ -274,6 +293,8 @@ class _Reader:
                 count = 0 if self.token.text == "]" else self.integer()
                 elements = count if elements is None else elements * count
                 self.expect("]")
+            if kind == "pred" or not 0 <= (elements or 0) <= MOST_ELEMENTS:
+                raise PtxError(f"no memory holds {elements or 'a'} .{kind}: {name}", line)
             unit = SIZE[kind] * vector
             variable = Variable(
                 name, space, kind, unit * (1 if elements is None else elements),

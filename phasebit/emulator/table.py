@@ -103,6 +103,16 @@ class Entry:
         """The names of the function's parameters."""
         return frozenset(inspect.signature(self.function).parameters)
 
+    @functools.cached_property
+    def required(self) -> frozenset[str]:
+        """The parameters that only a modifier can fill, and that have no default."""
+        options = {name for name, _ in self.options.values()}
+        return frozenset(
+            p.name
+            for p in inspect.signature(self.function).parameters.values()
+            if p.kind is p.KEYWORD_ONLY and p.default is p.empty and p.name in options
+        )
+
     @property
     def summary(self) -> str:
         """The first line of the function's docstring."""
@@ -276,6 +286,8 @@ def select(instruction: Instruction) -> Selected:
         if not all(_accepted(w, entry) for w in rest):
             continue
         if not _types_match(types, entry) or not _count_fits(instruction, entry):
+            continue
+        if not entry.required <= {entry.options[w][0] for w in rest if w in entry.options}:
             continue
         if best is None or len(entry.needs) > len(best.needs):
             best = entry

@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 
+from phasebit.emulator import operands
 from phasebit.emulator.cfg import Block, Graph, build
 from phasebit.emulator.layout import Layout
 from phasebit.emulator.memory import VIEWS
@@ -80,6 +81,13 @@ class Program:
     """For each block the one where the ways of its branch meet again, or -1."""
     sizes: list[int] = field(default_factory=list)
     """Instructions in each block."""
+
+    def fresh_registers(self, function: Function) -> list[Any]:
+        """A function's registers on entry: those read before they are written hold zero."""
+        registers: list[Any] = [None] * len(function.registers)
+        for index in self.live[self.entry(function.name)]:
+            registers[index] = self.forms[function.name][index].type(0)
+        return registers
 
     def entry(self, name: str) -> int:
         return self.first_block[name]
@@ -155,7 +163,13 @@ def translate(
     for function in layout.functions:
         graph = program.graphs[function.name]
         for block in graph.blocks:
-            text += BlockWriter(program, graph, block, names).write()
+            writer = BlockWriter(program, graph, block, names)
+            try:
+                text += writer.write()
+            except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+                raise operands.misfit(
+                    writer.at, f"these operands do not fit the instruction ({error!r})"
+                ) from error
             text.append("")
     program.source = "\n".join(text)
     exec(compile(program.source, f"<{kernel.name}>", "exec"), names)

@@ -35,7 +35,7 @@ class AccessWriter(ValueWriter):
     # -- loads and stores -----------------------------------------------------
 
     def access(self, instruction: Instruction, chosen: Selected) -> tuple[Any, ...]:
-        """What an access shares with others (base, version, alignment, space, width); offset."""
+        """What an access shares with others (base, its version, space, width), and its offset."""
         load = chosen.entry.mnemonic != "st"
         address = instruction.operands[1 if load else 0]
         if not isinstance(address, Address):
@@ -44,18 +44,16 @@ class AccessWriter(ValueWriter):
             )
         space = chosen.options.get("space", "generic")
         base = address.base
-        size = SIZE[chosen.types[0]] * self.vector_length(instruction)
-        aligned = (size, address.offset % size)  # one check of alignment holds for all of these
         if isinstance(base, Symbol):
             space, where = self.program.layout.place(base, self.function, instruction, space)
-            return ("symbol", where, aligned, space, SIZE[chosen.types[0]], address.offset)
+            return ("symbol", where, 0, space, SIZE[chosen.types[0]], address.offset)
         if isinstance(base, Immediate):
             where = int(base.value)
-            return ("symbol", where, aligned, space, SIZE[chosen.types[0]], address.offset)
+            return ("symbol", where, 0, space, SIZE[chosen.types[0]], address.offset)
         assert isinstance(base, Register)
         if space == "param" and not self.function.is_entry:
             space = "local"  # a function's parameters lie in its stack frame
-        version = (self.versions[base.index], *aligned)
+        version = self.versions[base.index]
         return ("register", base.index, version, space, SIZE[chosen.types[0]], address.offset)
 
     @staticmethod
@@ -68,24 +66,38 @@ class AccessWriter(ValueWriter):
     def _plan_spans(self, instructions: list[Instruction]) -> None:
         """Find, for each base, the range of offsets that this block uses."""
         self.versions.clear()
+        accesses: list[tuple[tuple[Any, ...], int, int]] = []
         for instruction in instructions:
             chosen = self.graph.selected[instruction]
             if chosen.entry.mnemonic in ("ld", "ldu", "st"):
-                *key, offset = self.access(instruction, chosen)
-                span = self.spans.setdefault(tuple(key), Span())
+                *parts, offset = self.access(instruction, chosen)
                 size = SIZE[chosen.types[0]] * self.vector_length(instruction)
-                span.low = min(span.low, offset)
-                span.high = max(span.high, offset + size)
-                span.align = max(span.align, size)
+                accesses.append((tuple(parts), offset, size))
             for register in _written(instruction, chosen):
                 self.versions[register.index] += 1
         self.versions.clear()
+        for key, offset, size in accesses:
+            if size > self.anchors.get(key, (0, 0))[1]:
+                self.anchors[key] = (offset, size)
+        for key, offset, size in accesses:
+            span = self.spans.setdefault(self.together(key, offset, size), Span())
+            span.low = min(span.low, offset)
+            span.high = max(span.high, offset + size)
+            span.align = max(span.align, size)
+        for key, span in self.spans.items():
+            if key in self.anchors:  # begin where the widest access says that it is aligned
+                span.low -= (span.low - self.anchors[key][0]) % span.align
+
+    def together(self, key: tuple[Any, ...], offset: int, size: int) -> tuple[Any, ...]:
+        """Whose span this access belongs to: one check of alignment must hold for all in it."""
+        return key if (offset - self.anchors[key][0]) % size == 0 else (*key, offset, size)
 
     def index(self, instruction: Instruction, chosen: Selected) -> tuple[str, int, tuple[Any, ...]]:
         """The index array of an access, and where its view begins."""
         *parts, offset = self.access(instruction, chosen)
         key = tuple(parts)
         what, base, _, space, width = key
+        key = self.together(key, offset, width * self.vector_length(instruction))
         span = self.spans[key]
         shift = width.bit_length() - 1
         if key not in self.indices:

@@ -41,6 +41,7 @@ class BlockWriter(AccessWriter):
             self.note = f"  # {instruction.line}: {instruction.text}"
             self.instruction(instruction, block.collective is instruction)
             self.note = ""
+        self.at = block.end or self.at
         self.end()
         label = f"  # {block.label}" if block.label else ""
         return [f"def block_{number}(g):{label}", "    R = g.registers", *self.head, *self.lines]
@@ -48,6 +49,7 @@ class BlockWriter(AccessWriter):
     # -- instructions ---------------------------------------------------------
 
     def instruction(self, instruction: Instruction, collective: bool) -> None:
+        self.at = instruction
         chosen = self.graph.selected[instruction]
         mnemonic = chosen.entry.mnemonic
         if mnemonic == "mov":

@@ -59,12 +59,17 @@ class ValueWriter:
         self.head: list[str] = []
         self.lines: list[str] = []
         self.note = ""
+        items = [*block.body, *filter(None, [block.collective, block.skip, block.end])]
+        self.at = items[0] if items else None
+        """The instruction being written."""
         self.values: dict[int, tuple[str, Form]] = {}
         """Register -> the variable that holds it now, and its form."""
         self.views: dict[tuple[str, str], str] = {}
         self.versions: Counter[int] = Counter()
         self.defined: set[int] = set()
         self.spans: dict[tuple[Any, ...], Span] = {}
+        self.anchors: dict[tuple[Any, ...], tuple[int, int]] = {}
+        """For each base the offset and the bytes of the widest access."""
         self.indices: dict[tuple[Any, ...], str] = {}
         self.heads_seen: set[str] = set()
         self.used: set[str] = {"g", "R"}

@@ -157,3 +157,24 @@ def test_the_systems_shared_memory_is_initialised() -> None:
     assert not launch(text.format("%reserved_smem_offset_1"), out, 1).hazards
     (hazard,) = launch(text.format("box"), out, 1).hazards
     assert hazard.kind == "uninitialised"
+
+
+def test_a_function_may_read_a_register_that_nobody_wrote() -> None:
+    """nvcc -G passes empty structs so."""
+    ptx = """
+.version 9.0
+.target sm_90a
+.address_size 64
+.func (.param .b32 back) f(.param .b32 x)
+{ .reg .b32 %r<3>; ld.param.b32 %r1, [x]; add.u32 %r1, %r1, %r2; st.param.b32 [back], %r1; ret; }
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<3>; .reg .b64 %rd<3>;
+    { .param .b32 x; .param .b32 back; st.param.b32 [x], 7;
+      call (back), f, (x); ld.param.b32 %r1, [back]; }
+    ld.param.u64 %rd1, [out]; cvta.to.global.u64 %rd1, %rd1; st.global.u32 [%rd1], %r1; ret;
+}
+"""
+    out = np.zeros(1, np.uint32)
+    Module(ptx)["k"].launch(1, 1, [out])
+    assert out[0] == 7

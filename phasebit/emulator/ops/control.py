@@ -96,7 +96,7 @@ def call(
         for (to, size), formal in zip(results, function.results, strict=True)
     )
     g.frames.append(Frame(g.registers, resume, back))
-    g.registers = [None] * len(function.registers)
+    g.registers = program.fresh_registers(function)
     g.stack = machine.stack_number(g.stack, resume)
     return program.entry(name)
 

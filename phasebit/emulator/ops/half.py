@@ -238,17 +238,13 @@ def _f32(bits: Value, kind: str) -> Value:
 
 
 @value("add", "y x -> x", {"f32"}, SHORT, section="9.7.5.1", options=MIXED)
-def mixed_add(
-    a: Value, c: Value, *, source: str, rounding: str = "rn", sat: bool = False
-) -> Value:
+def mixed_add(a: Value, c: Value, *, source: str, rounding: str = "rn", sat: bool = False) -> Value:
     """add.f32.{f16,bf16}: a + c, where a is short and c is f32."""
     return floating.add(_f32(a, source), c, rounding=rounding, sat=sat)
 
 
 @value("sub", "y x -> x", {"f32"}, SHORT, section="9.7.5.2", options=MIXED)
-def mixed_sub(
-    a: Value, c: Value, *, source: str, rounding: str = "rn", sat: bool = False
-) -> Value:
+def mixed_sub(a: Value, c: Value, *, source: str, rounding: str = "rn", sat: bool = False) -> Value:
     """sub.f32.{f16,bf16}: a - c, where a is short and c is f32."""
     return floating.sub(_f32(a, source), c, rounding=rounding, sat=sat)
 
