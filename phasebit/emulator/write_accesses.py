@@ -213,8 +213,7 @@ class AccessWriter(ValueWriter):
 
     def _watch_key(self, instruction: Instruction, chosen: Selected, kind: str) -> tuple[Any, ...]:
         what, base, version, space, width, offset = self.access(instruction, chosen)
-        # Wide and narrow accesses of one base are looked at together, whatever their alignment.
-        version = version[0] if what == "register" else 0
+        # Wide and narrow accesses of one base are looked at together.
         key = (what, base, version, space, width, offset % width)
         sem = chosen.options.get("sem", "weak")
         unit = instruction if sem != "weak" else None

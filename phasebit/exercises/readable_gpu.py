@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.errors import Deadlock, EmulatorError
+from phasebit.emulator.errors import Deadlock, Defect, EmulatorError
 from phasebit.emulator.launch import Module, Run
 from phasebit.emulator.table import TABLE, load_families, value
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged
@@ -247,6 +247,8 @@ def new_instruction(answer: Callable[[Any, Any], Any]) -> str:
         value("avg", "x x -> x", {"u32", "s32"}, section="none")(answer)
         for kind in ("u32", "s32"):
             cases += _average(kind)
+    except Defect as defect:  # the answer's own error, raised while the emulator ran it
+        raise defect.__cause__ or defect from None
     except EmulatorError as error:
         raise Wrong(str(error)) from error
     finally:
