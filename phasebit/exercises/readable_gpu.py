@@ -247,8 +247,6 @@ def new_instruction(answer: Callable[[Any, Any], Any]) -> str:
         value("avg", "x x -> x", {"u32", "s32"}, section="none")(answer)
         for kind in ("u32", "s32"):
             cases += _average(kind)
-    except Defect as defect:  # the answer's own error, raised while the emulator ran it
-        raise defect.__cause__ or defect from None
     except EmulatorError as error:
         raise Wrong(str(error)) from error
     finally:
@@ -274,13 +272,10 @@ def _average(kind: str) -> int:
         wanted = [(a + b) // 2 for a, b in part]
         try:
             kernel.launch(1, len(part), [x, y])
-        except EmulatorError:
-            raise
-        except NotAnswered:
-            raise
-        except Exception as error:
+        except Defect as defect:  # the answer's own error, raised while the emulator ran it
             if _blank(x, y, kernel):
-                raise NotAnswered from error
+                raise NotAnswered from defect
+            error = defect.__cause__
             raise Wrong(f"for avg.{kind} it raises {type(error).__name__}: {error}") from error
         for (a, b), got, right in zip(part, x.tolist(), wanted, strict=True):
             if got != right:
