@@ -269,3 +269,24 @@ def test_votes_at_a_barrier(features: Module, rng: np.random.Generator) -> None:
 
 def arguments(run: Any) -> Any:
     return run
+
+
+@pytest.mark.parametrize("options", [[], ["-G"], ["-Xcicc", "-O0"]], ids=" ".join)
+def test_recursion(options: list[str]) -> None:
+    """Each call has a frame of its own, whose address may go down; also through pointers."""
+    module = compile(CUDA / "recursion.cu", "sm_90a", options)
+    out = np.full((64, 5), -1, np.int32)
+    clean(module["recursion"].launch(1, 64, [out]))
+    fibonacci = [0, 1]
+    while len(fibonacci) < 10:
+        fibonacci.append(sum(fibonacci[-2:]))
+    for t in range(64):
+        n = t % 5
+        area = sum(i * i for i in range(n + 1)) if t % 2 else n * n
+        assert out[t].tolist() == [fibonacci[t % 10], 0, 1, t % 2 == 0, area]
+
+
+def test_endless_recursion_is_a_stack_overflow() -> None:
+    module = compile(CUDA / "recursion.cu", "sm_90a")
+    with pytest.raises(Fault, match=r"stack overflow: thread 0 of block 0 is \d+ calls deep"):
+        module["endless"].launch(1, 32, [np.zeros(2, np.int32)])
