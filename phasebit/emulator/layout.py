@@ -96,6 +96,9 @@ class Layout:
             if function in order:
                 continue
             order.append(function)
+            if any(_through_pointer(item) for item in function.body):
+                # whose address another kernel has left in memory, as it does with objects
+                wanted += [self.module.functions[name] for name in sorted(self._address_taken())]
             for name in self._mentioned(function):
                 other = self.module.functions.get(name)
                 if other is not None and not other.is_entry and name not in self.externals:
@@ -215,21 +218,23 @@ class Layout:
     def _calls(self) -> dict[str, set[str]]:
         """Whom each function may call; through a pointer, whoever has its address taken."""
         names = {f.name for f in self.functions}
-        taken = self._address_taken()
+        taken = self._address_taken() & names
         calls: dict[str, set[str]] = {}
         for function in self.functions:
             targets: set[str] = set()
             for item in function.body:
                 if isinstance(item, Instruction) and item.mnemonic == "call":
-                    symbols = [o.name for o in item.operands if isinstance(o, Symbol)]
-                    targets |= {s for s in symbols if s in names} if symbols else taken
+                    target = _called(item)
+                    targets |= {target} & names if target else taken
             calls[function.name] = targets
         return calls
 
     def _address_taken(self) -> set[str]:
+        """Functions whose address is used for more than a call, anywhere in the module."""
         taken: set[str] = set()
-        names = {f.name for f in self.functions}
-        for function in self.functions:
+        functions = self.module.functions.values()
+        names = {f.name for f in functions if f.has_body and not f.is_entry}
+        for function in functions:
             for item in function.body:
                 if isinstance(item, Instruction) and item.mnemonic != "call":
                     taken |= {
@@ -288,6 +293,17 @@ class Layout:
             if start <= offset:
                 best = f"{readable(name)}+{offset - start}"
         return best or f"shared+{offset}"
+
+
+def _called(call: Instruction) -> str | None:
+    """The function that a call names; None where it is in a register."""
+    target = next((o for o in call.operands if not isinstance(o, Tuple)), None)
+    return target.name if isinstance(target, Symbol) else None
+
+
+def _through_pointer(item: object) -> bool:
+    """Whether this is a call of a function that only the run knows."""
+    return isinstance(item, Instruction) and item.mnemonic == "call" and _called(item) is None
 
 
 def _callers_first(

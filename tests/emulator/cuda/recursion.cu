@@ -62,3 +62,22 @@ __device__ __noinline__ int forever(int n) {
 }
 
 extern "C" __global__ void endless(int* out) { out[0] = forever(out[1]); }
+
+// A callee that only a pointer names has a frame of its own too.
+typedef int (*Function)(int);
+__device__ __noinline__ int scribble(int n) {
+    volatile int frame[16];
+    for (int i = 0; i < 16; i++) frame[i] = -n;
+    return frame[n & 15];
+}
+__device__ __noinline__ int twice(int n) { return 2 * n; }
+__device__ Function table[2] = {scribble, twice};
+
+extern "C" __global__ void through_pointer(int* out) {
+    volatile int mine[16];
+    const int t = threadIdx.x;
+    for (int i = 0; i < 16; i++) mine[i] = 100 * t + i;
+    int sum = table[t & 1](t);
+    for (int i = 0; i < 16; i++) sum += mine[i] != 100 * t + i;
+    out[t] = sum;
+}
