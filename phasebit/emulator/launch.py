@@ -256,10 +256,11 @@ class Kernel:
     ) -> Run:
         """Run the kernel and wait for its end.
 
-        ``args``: NumPy arrays for pointers (changed in place), numbers by the
-        parameter's type, ``bytes`` or structured scalars for structs, integers for
-        addresses.  ``shared``: bytes of dynamic shared memory.  ``schedule``: when
-        asynchronous copies finish.  ``exact=False`` rounds f32 multiply-adds twice.
+        ``args``: NumPy arrays for pointers (changed in place; on a GPU also CuPy's, or any
+        with ``__cuda_array_interface__``), numbers by the parameter's type, ``bytes`` or
+        structured scalars for structs, integers for addresses.  ``shared``: bytes of dynamic
+        shared memory.  ``schedule``: when asynchronous copies finish.  ``exact=False`` rounds
+        f32 multiply-adds twice.
         ``device``: ``auto`` is the GPU if there is one that the target runs on,
         unless ``phasebit.device`` says otherwise.
 
@@ -313,7 +314,7 @@ class Kernel:
             return arrays[-1][1]
 
         try:
-            data = self._marshal(args, place)
+            data = self._marshal(args, place, device.adopt)
             offsets = [self.layout.parameters[p.name] for p in self.function.parameters]
             milliseconds = device.launch(
                 self.module.ptx, self.function.name, shape.grid, shape.block,
@@ -411,22 +412,28 @@ class Kernel:
         if cluster[0] * cluster[1] * cluster[2] > 16:
             raise LaunchError(f"{name}: a cluster has at most 16 blocks")
 
-    def _marshal(self, args: Sequence[Any], place: Callable[[Any, str], int]) -> bytes:
-        """The parameter bytes; ``place`` brings an array to device memory, for its address."""
+    def _marshal(
+        self, args: Sequence[Any], place: Callable[[Any, str], int],
+        adopt: Callable[[Any], int] | None = None,
+    ) -> bytes:  # fmt: skip
+        """The parameter bytes; ``place`` brings an array to device memory, for its address.
+
+        ``adopt`` gives the address of an array that is there already, on a GPU.
+        """
         wanted = self.function.parameters
         if len(args) != len(wanted):
             raise LaunchError(f"{self.name} takes {len(wanted)} arguments, not {len(args)}")
         data = bytearray(self.layout.parameter_size)
         known: dict[tuple[int, int], int] = {}
         for i, (arg, parameter) in enumerate(zip(args, wanted, strict=True)):
-            raw = self._argument(arg, parameter, i, place, known)
+            raw = self._argument(arg, parameter, i, place, known, adopt)
             offset = self.layout.parameters[parameter.name]
             data[offset : offset + len(raw)] = raw
         return bytes(data)
 
     def _argument(
         self, arg: Any, parameter: Variable, number: int, place: Callable[[Any, str], int],
-        known: dict[tuple[int, int], int],
+        known: dict[tuple[int, int], int], adopt: Callable[[Any], int] | None,
     ) -> bytes:  # fmt: skip
         what = f"argument {number} of {self.name}"
         size = parameter.size
@@ -442,7 +449,16 @@ class Kernel:
                 known[key] = place(arg, f"argument {number}")
             return known[key].to_bytes(8, "little")
         if hasattr(arg, "__cuda_array_interface__"):
-            raise LaunchError(f"{what} lies on a GPU; pass a NumPy array")
+            if adopt is None:
+                raise LaunchError(
+                    f"{what} lies on a GPU, where the emulator cannot look: launch with "
+                    "device='gpu', or pass a NumPy array (cupy.asnumpy)"
+                )
+            if size != 8:
+                raise LaunchError(f"{what} is a number of {size} bytes, but an array was given")
+            if not _contiguous(arg.__cuda_array_interface__):
+                raise LaunchError(f"{what} is not contiguous; pass cupy.ascontiguousarray(...)")
+            return adopt(arg).to_bytes(8, "little")
         if isinstance(arg, bytes | bytearray | np.void):
             raw = bytes(arg) if not isinstance(arg, np.void) else arg.tobytes()
             if len(raw) != size:
@@ -453,6 +469,17 @@ class Kernel:
         raise LaunchError(
             f"{what}: a {type(arg).__name__} cannot be passed; give an array, a number or bytes"
         )
+
+
+def _contiguous(array: dict[str, Any]) -> bool:
+    """Whether a ``__cuda_array_interface__`` describes rows without gaps, last axis fastest."""
+    step = np.dtype(array["typestr"]).itemsize
+    for extent, stride in zip(reversed(array["shape"]), reversed(array.get("strides") or ()),
+                              strict=False):  # fmt: skip
+        if extent > 1 and stride != step:
+            return False
+        step *= extent
+    return True
 
 
 def _number(arg: Any, parameter: Variable, what: str) -> bytes:

@@ -59,6 +59,7 @@ class Memory:
     f2: Array
     f4: Array
     f8: Array
+    c16: Array
     owners: Array
     """For each granule whether something is allocated there."""
 
@@ -70,7 +71,7 @@ class Memory:
         self._adopt(np.zeros(capacity, np.uint8))
 
     def _adopt(self, buffer: Array) -> None:
-        for name in VIEWS:
+        for name in (*VIEWS, "c16"):
             setattr(self, name, buffer.view(name))
         owners = np.zeros(len(buffer) // GRANULE + 1, np.int32)
         if hasattr(self, "owners"):
