@@ -29,6 +29,7 @@ from phasebit.emulator.layout import (
 from phasebit.emulator.types import Array, Value
 
 if TYPE_CHECKING:
+    from phasebit.emulator.convergence import Cut
     from phasebit.emulator.machine import Batch
     from phasebit.emulator.memory import Memory, Parameters
 
@@ -54,7 +55,7 @@ class Group:
     """See the module's text."""
 
     __slots__ = (
-        "batch", "frames", "lanes", "memory", "n", "parameters", "patient", "pc", "registers",
+        "batch", "cuts", "frames", "lanes", "memory", "n", "parameters", "patient", "pc", "registers",
         "rejoin", "resume", "since", "stack", "started", "time", "warps", "whole", "window",
     )  # fmt: skip
 
@@ -76,6 +77,8 @@ class Group:
         """From when on the trace has not yet noted what this group did."""
         self.rejoin: tuple[int, ...] = ()
         """Blocks at which to wait for those from whom a branch divided this group."""
+        self.cuts: tuple[Cut, ...] = ()
+        """Branches that divided its warps; those where ``rejoin`` no longer waits are past."""
         self.patient = False
         """Whether it spins on memory, so that others should go first."""
         self.memory: Memory = batch.machine.memory
@@ -130,6 +133,7 @@ class Group:
         new.stack = self.stack
         new.started = self.started
         new.rejoin = self.rejoin
+        new.cuts = self.cuts
         return new
 
     # -- addresses ------------------------------------------------------------
@@ -298,6 +302,7 @@ def merge(groups: list[Group]) -> Group:
     new = Group(first.batch, lanes, first.pc, registers, max(g.time for g in groups))
     new.stack = first.stack
     new.rejoin = first.rejoin if all(g.rejoin == first.rejoin for g in groups) else ()
+    new.cuts = first.cuts if all(g.cuts is first.cuts for g in groups) else ()
     for depth, frame in enumerate(first.frames):
         saved = [g.frames[depth].registers for g in groups]
         new.frames.append(

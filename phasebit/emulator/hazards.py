@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phasebit.emulator.bounds import Bounds
+from phasebit.emulator.convergence import Convergence
 from phasebit.emulator.races import Races
 from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.traffic import Traffic
@@ -73,15 +74,18 @@ class Findings:
         instruction = self.instruction(access)
         return f"`{instruction.text}` at {instruction.where}" if instruction else "?"
 
-    def report(self, kind: str, message: str, access: int, key: Any) -> None:
+    def report(
+        self, kind: str, message: str, access: int, key: Any, by: Instruction | None = None
+    ) -> None:
         """Keep a finding, unless one with this key is known already.
 
-        ``access``: the checker's number for the instruction; -1 for the one being executed.
+        ``access``: the checker's number for the instruction; -1 for ``by``, or without it for
+        the one being executed.
         """
         if key in self.seen or len(self.hazards) >= LIMIT:
             return
         self.seen.add(key)
-        instruction = self.instruction(access) or self.machine.program.executing()
+        instruction = self.instruction(access) or by or self.machine.program.executing()
         line = instruction.line if instruction else 0
         source = str(instruction.location) if instruction and instruction.location else ""
         self.hazards.append(Hazard(kind, message, line, source))
@@ -96,6 +100,8 @@ class Checker:
         self.bounds = Bounds(machine, self.findings)
         self.races = Races(machine, self.findings)
         self.traffic = Traffic(machine)
+        self.convergence = Convergence(machine, self.findings)
+        self.members = self.convergence.members
         self.bounds_shared = self.bounds.shared
         self.bounds_global = self.bounds.global_
         self.bounds_local = self.bounds.local
