@@ -55,8 +55,8 @@ class Group:
     """See the module's text."""
 
     __slots__ = (
-        "batch", "cuts", "frames", "lanes", "memory", "n", "parameters", "patient", "pc", "registers",
-        "rejoin", "resume", "since", "stack", "started", "time", "warps", "whole", "window",
+        "batch", "cuts", "frames", "lanes", "memory", "n", "parameters", "patient", "pc",
+        "registers", "rejoin", "resume", "since", "stack", "started", "time", "warps", "whole", "window",
     )  # fmt: skip
 
     def __init__(

@@ -253,12 +253,16 @@ class Checker:
     def fence(self, g: Group) -> None:
         """Strong accesses are taken to synchronise by themselves, so a fence adds nothing."""
 
-    def release(self, g: Group, lanes: Array, site: BarrierSite) -> None:
-        """An arrival at an mbarrier publishes; the barrier's own memory must have been written."""
+    def touch(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """Threads use an mbarrier: its initialisation must be ordered before."""
         some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
         words = np.broadcast_to(self._words(site)[:, None], (8 >> self.races.shift, some.n))
         access = self.machine.program.atomic_access(g.pc, "")
         self.races.shared_load(some, words, access, True)
+
+    def release(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """An arrival at an mbarrier publishes; the barrier's own memory must have been written."""
+        self.touch(g, lanes, site)
         known = self.races.frontier(g.batch, lanes)
         site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
 
