@@ -27,7 +27,9 @@ def test_the_list_names_every_instruction_and_its_proof() -> None:
     for family in FAMILIES:
         assert f"-- {family}" in text or not any(e.family == family for e in entries())
     last = text.splitlines()[-1]
-    assert last.startswith(f"{len({e.name for e in entries()})} instructions; 1 compared with a GPU")
+    assert last.startswith(
+        f"{len({e.name for e in entries()})} instructions; 1 compared with a GPU"
+    )
 
 
 def test_one_instruction_in_full() -> None:
