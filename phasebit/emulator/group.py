@@ -39,24 +39,26 @@ I8 = np.dtype("i8")
 class Frame:
     """A caller that waits for a callee to return."""
 
-    __slots__ = ("registers", "results", "resume")
+    __slots__ = ("base", "registers", "results", "resume")
 
     def __init__(
-        self, registers: Registers, resume: int, results: tuple[tuple[int, int, int], ...]
-    ) -> None:
+        self, registers: Registers, resume: int, results: tuple[tuple[int, int, int], ...],
+        base: int,
+    ) -> None:  # fmt: skip
         self.registers = registers
         self.resume = resume
         self.results = results
         """(from, to, bytes) for each result, copied between frames on return."""
+        self.base = base
 
 
 class Group:
     """See the module's text."""
 
     __slots__ = (
-        "batch", "frames", "known", "lanes", "memory", "n", "parameters", "patient", "pc",
-        "registers", "rejoin", "resume", "since", "stack", "started", "time", "warps", "whole",
-        "window",
+        "base", "batch", "frames", "known", "lanes", "memory", "n", "parameters", "patient",
+        "pc", "registers", "rejoin", "resume", "since", "stack", "started", "time", "warps",
+        "whole", "window",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +72,8 @@ class Group:
         self.frames: list[Frame] = []
         self.stack = 0
         """Number of the call stack: groups merge only when it is the same."""
+        self.base = 0
+        """Bytes by which recursion has moved the frames of the function that runs."""
         self.time = time
         self.resume = 0
         self.since = 0
@@ -127,10 +131,12 @@ class Group:
             _pick(self.registers, machine.program.live[pc], where), self.time,
         )  # fmt: skip
         new.frames = [
-            Frame(_pick(f.registers, machine.program.live[f.resume], where), f.resume, f.results)
+            Frame(_pick(f.registers, machine.program.live[f.resume], where), f.resume, f.results,
+                  f.base)
             for f in self.frames
         ]
         new.stack = self.stack
+        new.base = self.base
         new.started = self.started
         new.rejoin = self.rejoin
         return new
@@ -300,11 +306,13 @@ def merge(groups: list[Group]) -> Group:
     registers = _join([g.registers for g in groups], live[first.pc], sizes, order)
     new = Group(first.batch, lanes, first.pc, registers, max(g.time for g in groups))
     new.stack = first.stack
+    new.base = first.base
     new.rejoin = first.rejoin if all(g.rejoin == first.rejoin for g in groups) else ()
     for depth, frame in enumerate(first.frames):
         saved = [g.frames[depth].registers for g in groups]
         new.frames.append(
-            Frame(_join(saved, live[frame.resume], sizes, order), frame.resume, frame.results)
+            Frame(_join(saved, live[frame.resume], sizes, order), frame.resume, frame.results,
+                  frame.base)
         )
     return new
 

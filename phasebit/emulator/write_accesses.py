@@ -46,7 +46,8 @@ class AccessWriter(ValueWriter):
         base = address.base
         if isinstance(base, Symbol):
             space, where = self.program.layout.place(base, self.function, instruction, space)
-            return ("symbol", where, 0, space, SIZE[chosen.types[0]], address.offset)
+            what = "frame" if self.program.layout.moves(base, self.function) else "symbol"
+            return (what, where, 0, space, SIZE[chosen.types[0]], address.offset)
         if isinstance(base, Immediate):
             where = int(base.value)
             return ("symbol", where, 0, space, SIZE[chosen.types[0]], address.offset)
@@ -108,6 +109,8 @@ class AccessWriter(ValueWriter):
             else:
                 form = np.dtype("u4" if space == "shared" else "u8")
                 text = self.constant(base, form)
+                if what == "frame":
+                    text = f"({text} + {self.prologue('B_u8', 'u8.type(g.base)')})"
             name = self.fresh("i")
             low = self.constant(span.low, form)
             identity = self.program.access_id(instruction)

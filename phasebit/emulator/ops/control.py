@@ -89,13 +89,18 @@ def call(
     program = machine.program
     function = next(f for f in program.layout.functions if f.name == name)
     frames = program.layout.frames
+    caller, base = program.functions[g.pc].name, g.base
+    new = base + program.layout.step(caller, name)
+    if new > base:
+        g.batch.need_stack(new + program.layout.local_size, g)
     for (start, size), formal in zip(arguments, function.parameters, strict=True):
-        copy_local(g, start, frames[name, formal.name], size)
+        copy_local(g, base + start, new + frames[name, formal.name], size)
     back = tuple(
-        (frames[name, formal.name], to, size)
+        (new + frames[name, formal.name], base + to, size)
         for (to, size), formal in zip(results, function.results, strict=True)
     )
-    g.frames.append(Frame(g.registers, resume, back))
+    g.frames.append(Frame(g.registers, resume, back, base))
+    g.base = new
     g.registers = program.fresh_registers(function)
     g.stack = machine.stack_number(g.stack, resume)
     return program.entry(name)
@@ -137,7 +142,8 @@ def call_external(
     resume: int,
 ) -> int:
     """``call`` of a function that the system provides, such as ``vprintf``."""
-    function(g, [start for start, _ in arguments], [start for start, _ in results])
+    frame = g.base
+    function(g, [frame + start for start, _ in arguments], [frame + start for start, _ in results])
     return resume
 
 
@@ -160,6 +166,7 @@ def ret(g: Group) -> int:
     for source, target, size in frame.results:
         copy_local(g, source, target, size)
     g.registers = frame.registers
+    g.base = frame.base
     g.stack = g.batch.machine.stack_parent(g.stack)
     return frame.resume
 
