@@ -57,9 +57,9 @@ class Group:
     """See the module's text."""
 
     __slots__ = (
-        "base", "batch", "cuts", "frames", "lanes", "memory", "n", "parameters", "patient", "pc",
-        "registers", "rejoin", "resume", "since", "stack", "started", "time", "warps", "whole",
-        "window",
+        "base", "batch", "cuts", "frames", "known", "lanes", "memory", "n", "parameters",
+        "patient", "pc", "registers", "rejoin", "resume", "since", "stack", "started", "time",
+        "warps", "whole", "window",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +86,8 @@ class Group:
         """Branches that divided its warps; those where ``rejoin`` no longer waits are past."""
         self.patient = False
         """Whether it spins on memory, so that others should go first."""
+        self.known: Any = None
+        """What all these threads know of others: see :meth:`races.SharedShadow.ordered`."""
         self.memory: Memory = batch.machine.memory
         self.parameters: Parameters = batch.machine.parameters
         self.whole = batch.whole_warps(lanes)
@@ -266,12 +268,12 @@ class Group:
     def watch_load(self, index: Value, accesses: Any) -> None:
         self.batch.machine.checker.load(self, index, accesses)
 
-    def watch_store(self, index: Value, accesses: Any) -> None:
-        self.batch.machine.checker.store(self, index, accesses)
+    def watch_store(self, index: Value, accesses: Any) -> bool:
+        """Whether two of these threads may write one place: then ``verify_store`` looks."""
+        return self.batch.machine.checker.store(self, index, accesses)
 
     def verify_store(self, view: Array, index: Value, value: Value, access: int) -> None:
-        if self.n > 1:
-            self.batch.machine.checker.verify_store(self, view, index, value, access)
+        self.batch.machine.checker.verify_store(self, view, index, value, access)
 
     def poll(self) -> None:
         """This thread looks at memory that others change; if it loops, let others go first."""
