@@ -29,6 +29,7 @@ from phasebit.emulator.layout import (
 from phasebit.emulator.types import Array, Value
 
 if TYPE_CHECKING:
+    from phasebit.emulator.convergence import Cut
     from phasebit.emulator.machine import Batch
     from phasebit.emulator.memory import Memory, Parameters
 
@@ -56,9 +57,9 @@ class Group:
     """See the module's text."""
 
     __slots__ = (
-        "base", "batch", "frames", "lanes", "memory", "n", "parameters", "patient", "pc",
-        "registers", "rejoin", "resume", "since", "stack", "started", "time", "warps", "whole",
-        "window",
+        "base", "batch", "cuts", "frames", "known", "lanes", "memory", "n", "parameters",
+        "patient", "pc", "registers", "rejoin", "resume", "since", "stack", "started", "time",
+        "warps", "whole", "window",
     )  # fmt: skip
 
     def __init__(
@@ -81,8 +82,12 @@ class Group:
         """From when on the trace has not yet noted what this group did."""
         self.rejoin: tuple[int, ...] = ()
         """Blocks at which to wait for those from whom a branch divided this group."""
+        self.cuts: tuple[Cut, ...] = ()
+        """Branches that divided its warps; those where ``rejoin`` no longer waits are past."""
         self.patient = False
         """Whether it spins on memory, so that others should go first."""
+        self.known: Any = None
+        """What all these threads know of others: see :meth:`races.SharedShadow.ordered`."""
         self.memory: Memory = batch.machine.memory
         self.parameters: Parameters = batch.machine.parameters
         self.whole = batch.whole_warps(lanes)
@@ -137,6 +142,7 @@ class Group:
         new.base = self.base
         new.started = self.started
         new.rejoin = self.rejoin
+        new.cuts = self.cuts
         return new
 
     # -- addresses ------------------------------------------------------------
@@ -262,12 +268,12 @@ class Group:
     def watch_load(self, index: Value, accesses: Any) -> None:
         self.batch.machine.checker.load(self, index, accesses)
 
-    def watch_store(self, index: Value, accesses: Any) -> None:
-        self.batch.machine.checker.store(self, index, accesses)
+    def watch_store(self, index: Value, accesses: Any) -> bool:
+        """Whether two of these threads may write one place: then ``verify_store`` looks."""
+        return self.batch.machine.checker.store(self, index, accesses)
 
     def verify_store(self, view: Array, index: Value, value: Value, access: int) -> None:
-        if self.n > 1:
-            self.batch.machine.checker.verify_store(self, view, index, value, access)
+        self.batch.machine.checker.verify_store(self, view, index, value, access)
 
     def poll(self) -> None:
         """This thread looks at memory that others change; if it loops, let others go first."""
@@ -306,6 +312,7 @@ def merge(groups: list[Group]) -> Group:
     new.stack = first.stack
     new.base = first.base
     new.rejoin = first.rejoin if all(g.rejoin == first.rejoin for g in groups) else ()
+    new.cuts = first.cuts if all(g.cuts is first.cuts for g in groups) else ()
     for depth, frame in enumerate(first.frames):
         saved = [g.frames[depth].registers for g in groups]
         new.frames.append(

@@ -180,7 +180,8 @@ class AccessWriter(ValueWriter):
             self.emit(f"store({view}, {index}, {text})")
             if self.program.checked and chosen.options.get("space") not in ("local", "param"):
                 identity = self.program.access_id(instruction)
-                self.emit(f"g.verify_store({view}, {index}, {text}, {identity})")
+                meet = self.meetings[self._watch_key(instruction, chosen, "store")]
+                self.emit(f"if {meet}: g.verify_store({view}, {index}, {text}, {identity})")
 
     # -- checks ---------------------------------------------------------------
 
@@ -251,7 +252,11 @@ class AccessWriter(ValueWriter):
                              self.program.access_id(instruction))
         )  # fmt: skip
         saved, self.note = self.note, ""
-        self.emit(f"g.watch_{kind}({index}, {shape})")
+        result = ""
+        if kind == "store":
+            self.meetings[key] = self.fresh("meet")
+            result = f"{self.meetings[key]} = "
+        self.emit(f"{result}g.watch_{kind}({index}, {shape})")
         self.note = saved
 
 

@@ -78,6 +78,8 @@ class ValueWriter:
         self.segment = 0
         self.segment_kind = ""
         self.watched: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+        self.meetings: dict[tuple[Any, ...], str] = {}
+        """For stores that are watched together: the variable that says whether threads meet."""
 
     # -- text -----------------------------------------------------------------
 
