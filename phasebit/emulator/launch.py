@@ -21,9 +21,9 @@ from phasebit.emulator.counters import Counters
 from phasebit.emulator.errors import Defect, EmulatorError, LaunchError, PtxError
 from phasebit.emulator.hazards import Checker, Hazard
 from phasebit.emulator.layout import FUNCTION_BASE, Layout, readable
+from phasebit.emulator.link import link
 from phasebit.emulator.machine import Machine
 from phasebit.emulator.memory import Allocation, Memory, Parameters
-from phasebit.emulator.reader import read
 from phasebit.emulator.syntax import Function, Immediate, Symbol, Variable
 from phasebit.emulator.system import EXTERNALS
 from phasebit.emulator.table import load_families
@@ -108,7 +108,7 @@ class Module:
         if not isinstance(ptx, str):
             raise PtxError(f"Module takes PTX text, not {type(ptx).__name__}; for a file, its text")
         self.ptx = ptx
-        self.syntax = read(ptx)
+        self.syntax = link(ptx)
         self.memory = memory or Memory()
         self.symbols: dict[str, int] = {}
         self.allocations: dict[str, Allocation] = {}

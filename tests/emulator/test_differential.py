@@ -13,7 +13,7 @@ import os
 import numpy as np
 import pytest
 
-from phasebit.emulator.proof import batches, chains, compare, forms, machine
+from phasebit.emulator.proof import batches, chains, compare, machine
 from phasebit.emulator.proof.__main__ import KEPT, judge_batch
 from phasebit.emulator.proof.dice import Dice, mix
 from phasebit.emulator.proof.program import Program
@@ -40,14 +40,14 @@ def sample(programs: tuple[Program, ...]) -> list[Program]:
 
 
 def by_mnemonic(collection: str) -> dict[str, list[Program]]:
-    module = {"forms": forms, "machine": machine}[collection]
+    module = batches.FIXED[collection]
     groups: dict[str, list[Program]] = {}
     for program in sample(tuple(module.programs())):
         groups.setdefault(program.opcodes[0].split(".")[0], []).append(program)
     return groups
 
 
-GROUPS = {(c, m): p for c in ("forms", "machine") for m, p in by_mnemonic(c).items()}
+GROUPS = {(c, m): p for c in batches.FIXED for m, p in by_mnemonic(c).items()}
 
 
 @pytest.mark.parametrize("group", GROUPS, ids="-".join)

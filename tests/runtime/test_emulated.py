@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -126,5 +127,32 @@ def test_bad_options_of_nvcc():
     assert done.returncode == 2 and "write -arch=sm_90a" in done.stderr
     done = phasebit("nvcc", "-gencode", "arch=compute_90,code=sm_90", "x.cu")
     assert done.returncode == 2 and "-arch=sm_NN" in done.stderr
-    done = phasebit("nvcc", "-rdc=true", "x.cu")
-    assert done.returncode == 2 and "put the device code into one file" in done.stderr
+    done = phasebit("nvcc", "-rdc=true", "-dlto", "x.cu")
+    assert done.returncode == 2 and "this leaves no PTX" in done.stderr
+
+
+UNITS = Path(__file__).with_name("units")
+
+
+@pytest.mark.parametrize("option", ["-O3", "-G"])
+def test_two_units_at_once(option, tmp_path):
+    program = tmp_path / "program"
+    sources = [UNITS / "main.cu", UNITS / "library.cu"]
+    assert not phasebit("nvcc", "-rdc=true", option, *sources, "-o", program).returncode
+    assert phasebit("run", program).stdout == "0 wrong, no error\n"
+
+
+def test_two_units_one_by_one(tmp_path):
+    objects = []
+    for name in ("main", "library"):
+        objects.append(tmp_path / f"{name}.o")
+        assert not phasebit("nvcc", "-dc", UNITS / f"{name}.cu", "-o", objects[-1]).returncode
+    assert not phasebit("nvcc", *objects, "-o", tmp_path / "program").returncode
+    assert phasebit("run", tmp_path / "program").stdout == "0 wrong, no error\n"
+
+
+def test_a_kernel_that_launches_a_kernel(tmp_path):
+    program = tmp_path / "program"
+    assert not phasebit("nvcc", "-rdc=true", UNITS / "nested.cu", "-o", program).returncode
+    done = phasebit("run", program)
+    assert "outer launches a kernel; the emulator runs kernels that the host" in done.stderr
