@@ -29,6 +29,7 @@ from phasebit.emulator.layout import (
 from phasebit.emulator.types import Array, Value
 
 if TYPE_CHECKING:
+    from phasebit.emulator.convergence import Cut
     from phasebit.emulator.machine import Batch
     from phasebit.emulator.memory import Memory, Parameters
 
@@ -56,9 +57,9 @@ class Group:
     """See the module's text."""
 
     __slots__ = (
-        "base", "batch", "frames", "known", "lanes", "memory", "n", "parameters", "patient",
-        "pc", "registers", "rejoin", "resume", "since", "stack", "started", "time", "warps",
-        "whole", "window",
+        "base", "batch", "cuts", "frames", "known", "lanes", "memory", "n", "parameters",
+        "patient", "pc", "registers", "rejoin", "resume", "since", "stack", "started", "time",
+        "warps", "whole", "window",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +82,8 @@ class Group:
         """From when on the trace has not yet noted what this group did."""
         self.rejoin: tuple[int, ...] = ()
         """Blocks at which to wait for those from whom a branch divided this group."""
+        self.cuts: tuple[Cut, ...] = ()
+        """Branches that divided its warps; those where ``rejoin`` no longer waits are past."""
         self.patient = False
         """Whether it spins on memory, so that others should go first."""
         self.known: Any = None
@@ -139,6 +142,7 @@ class Group:
         new.base = self.base
         new.started = self.started
         new.rejoin = self.rejoin
+        new.cuts = self.cuts
         return new
 
     # -- addresses ------------------------------------------------------------
@@ -308,6 +312,7 @@ def merge(groups: list[Group]) -> Group:
     new.stack = first.stack
     new.base = first.base
     new.rejoin = first.rejoin if all(g.rejoin == first.rejoin for g in groups) else ()
+    new.cuts = first.cuts if all(g.cuts is first.cuts for g in groups) else ()
     for depth, frame in enumerate(first.frames):
         saved = [g.frames[depth].registers for g in groups]
         new.frames.append(

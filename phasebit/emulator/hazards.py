@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phasebit.emulator.bounds import Bounds
+from phasebit.emulator.convergence import Convergence
 from phasebit.emulator.footprint import Footprint, Footprints
 from phasebit.emulator.races import Races
 from phasebit.emulator.syntax import Instruction
@@ -74,15 +75,18 @@ class Findings:
         instruction = self.instruction(access)
         return f"`{instruction.text}` at {instruction.where}" if instruction else "?"
 
-    def report(self, kind: str, message: str, access: int, key: Any) -> None:
+    def report(
+        self, kind: str, message: str, access: int, key: Any, by: Instruction | None = None
+    ) -> None:
         """Keep a finding, unless one with this key is known already.
 
-        ``access``: the checker's number for the instruction; -1 for the one being executed.
+        ``access``: the checker's number for the instruction; -1 for ``by``, or without it for
+        the one being executed.
         """
         if key in self.seen or len(self.hazards) >= LIMIT:
             return
         self.seen.add(key)
-        instruction = self.instruction(access) or self.machine.program.executing()
+        instruction = self.instruction(access) or by or self.machine.program.executing()
         line = instruction.line if instruction else 0
         source = str(instruction.location) if instruction and instruction.location else ""
         self.hazards.append(Hazard(kind, message, line, source))
@@ -97,6 +101,8 @@ class Checker:
         self.bounds = Bounds(machine, self.findings)
         self.races = Races(machine, self.findings)
         self.traffic = Traffic(machine)
+        self.convergence = Convergence(machine, self.findings)
+        self.members = self.convergence.members
         self.bounds_shared = self.bounds.shared
         self.bounds_global = self.bounds.global_
         self.bounds_local = self.bounds.local
@@ -230,8 +236,8 @@ class Checker:
     def fence(self, g: Group) -> None:
         """Strong accesses are taken to synchronise by themselves, so a fence adds nothing."""
 
-    def release(self, g: Group, lanes: Array, site: BarrierSite) -> None:
-        """An arrival at an mbarrier publishes; the barrier's own memory must have been written."""
+    def touch(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """Threads use an mbarrier: its initialisation must be ordered before."""
         some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
         once = self._words(site)
         words = Footprint(
@@ -239,6 +245,10 @@ class Checker:
         )
         access = self.machine.program.atomic_access(g.pc, "")
         self.races.shared_load(some, words, 0, access, True)
+
+    def release(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """An arrival at an mbarrier publishes; the barrier's own memory must have been written."""
+        self.touch(g, lanes, site)
         known = self.races.frontier(g.batch, lanes)
         site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
 

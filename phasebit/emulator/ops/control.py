@@ -53,8 +53,10 @@ def divide(g: Group, p: Array, taken: int, fall: int) -> int:
     join = machine.program.joins[g.pc]
     if join >= 0 and g.rejoin[-1:] != (join,):
         g.rejoin = (*g.rejoin, join)
-    for where, pc in ((p, taken), (~p, fall)):
-        some = g.part(np.flatnonzero(where), pc)
+    parts = [(g.part(np.flatnonzero(where), pc), pc) for where, pc in ((p, taken), (~p, fall))]
+    if machine.checked and join >= 0 and not (parts[0][0].whole and parts[1][0].whole):
+        parts[0][0].cuts = parts[1][0].cuts = (*g.cuts, (join, g.lanes))
+    for some, pc in parts:
         if pc == join:
             some.rejoin = some.rejoin[:-1]
             some.patient = True
@@ -184,9 +186,13 @@ def trap(g: Group, where: str) -> int:
 
 def together(g: Group, membermask: Value | None) -> bool:
     """Gather the threads of a ``.sync`` instruction's member mask; False parks the group."""
-    if g.whole and (membermask is None or _is_full(membermask)):
-        return True
-    return g.batch.machine.gather(g, membermask)
+    machine = g.batch.machine
+    all_here = g.whole and (membermask is None or _is_full(membermask))
+    if not all_here and not machine.gather(g, membermask):
+        return False
+    if machine.checked and (g.cuts or not all_here):
+        machine.checker.members(g, membermask)
+    return True
 
 
 def _is_full(mask: Value) -> bool:
