@@ -49,11 +49,10 @@ def cp_async(
     access = machine.program.atomic_access(g.pc, where) if machine.checked else -1
     to = g.spread(g.shared_index(target, target.dtype.type(0), width, 0, width, access))
     given = width if count is None else g.spread(count).astype(np.int64)
-    reads = bool(np.any(np.asarray(given) > 0))
-    if reads:
-        span = width if count is None else int(np.min(given))
-        source_index = g.global_index(address, np.uint64(0), max(span, 1), 0, width, access)
-        origin = g.spread(source_index)
+    if count is None or np.all(given == width):
+        origin = g.spread(g.global_index(address, np.uint64(0), width, 0, width, access))
+    elif np.any(given > 0):
+        origin = _partial(g, address, given, width, access)
     else:
         origin = to
     state = groups_of(batch)
@@ -65,6 +64,21 @@ def cp_async(
     if machine.checked:
         machine.checker.copy_started(g, copy)
     start(machine, copy)
+
+
+def _partial(g: Group, address: Value, given: Array, width: int, access: int) -> Array:
+    """Where threads read that read less than the width: each is held to the bytes it reads.
+
+    A thread that reads nothing may give any address; it gets that of one that reads.
+    """
+    addresses = g.spread(address)
+    origin = np.zeros(g.n, np.int64)
+    for size in np.unique(given[given > 0])[::-1]:
+        reads = given == size
+        own = np.where(reads, addresses, addresses[np.argmax(reads)])
+        found = g.spread(g.global_index(own, np.uint64(0), int(size), 0, width, access))
+        origin = np.where(reads | (given == 0), found, origin)
+    return origin
 
 
 @effect("cp.async.commit_group", "", section="9.7.9.25.3.2")
