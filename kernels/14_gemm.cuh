@@ -33,14 +33,16 @@ __global__ void __launch_bounds__(T::THREADS) gemm(Gemm<In, Out> g, int super) {
 
     auto a_slot = [&](int slot) { return ring + slot * (T::A_BYTES + T::B_BYTES); };
     auto b_slot = [&](int slot) { return a_slot(slot) + T::A_BYTES; };
-    auto fill = [&](int slot, int tile) {  // and close the group, empty after the last tile
-        if (tile < tiles) {
-            copy_tile<T::BM, T::BK, T::THREADS, ALIGN, CP_ASYNC, true>(
-                a_slot(slot), g.A, g.M, g.K, g.lda, m0, tile * T::BK);
-            copy_tile<T::BK, T::BN, T::THREADS, ALIGN, CP_ASYNC, true>(
-                b_slot(slot), g.B, g.K, g.N, g.ldb, tile * T::BK, n0);
-        }
-        if constexpr (CP_ASYNC) ptx::cp_async_commit_group();
+    // Copy part `part` of PARTS of a tile. After the last tile come zeros: no branch, so that the
+    // compiler can spread the copies between the multiplications.
+    constexpr int PARTS = STEPS - 1;
+    auto fill = [&](int slot, int tile, int part) {
+        copy_tile<T::BM, T::BK, T::THREADS, ALIGN, CP_ASYNC, true, PARTS>(
+            a_slot(slot), g.A, g.M, g.K, g.lda, m0, tile * T::BK, part);
+        copy_tile<T::BK, T::BN, T::THREADS, ALIGN, CP_ASYNC, true, PARTS>(
+            b_slot(slot), g.B, g.K, g.N, g.ldb, tile * T::BK, n0, part);
+        if constexpr (CP_ASYNC)
+            if (part == PARTS - 1) ptx::cp_async_commit_group();
     };
     auto wait = [&] {  // until the next tile is there: this thread's copies, then everybody's
         if constexpr (CP_ASYNC) ptx::cp_async_wait_group<SLOTS - 2>();
@@ -55,23 +57,22 @@ __global__ void __launch_bounds__(T::THREADS) gemm(Gemm<In, Out> g, int super) {
     };
     static_assert(STEPS % 2 == 0, "step 0 of each tile goes into f[0]");
 
-    for (int tile = 0; tile < SLOTS - 1; ++tile) fill(tile, tile);
+    for (int tile = 0; tile < SLOTS - 1; ++tile)
+        for (int part = 0; part < PARTS; ++part) fill(tile, tile, part);
     wait();
-    if (tiles > 0) load(0, 0);
+    load(0, 0);
     int full = 0, empty = SLOTS - 1;  // the slot being multiplied, the slot to fill next
     for (int tile = 0; tile < tiles; ++tile) {
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
             if (step + 1 < STEPS) {
                 load(full, step + 1);
-            } else if (tile + 1 < tiles) {
+                fill(empty, tile + SLOTS - 1, step);
+            } else {
                 wait();  // and nobody reads slot `full` any more
+                empty = full;
                 full = advance(full);
                 load(full, 0);
-            }
-            if (step == 0) {
-                fill(empty, tile + SLOTS - 1);
-                empty = advance(empty);
             }
             sum.multiply(f[step % 2]);
         }

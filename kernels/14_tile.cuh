@@ -38,7 +38,9 @@ template <int COLS, bool SWIZZLE> __device__ int place(int row, int chunk) {
 // the global address is a multiple of, in bytes: 16, 4 or 2.
 template <int ALIGN, bool ASYNC, class In>
 __device__ void copy_chunk(char* shared, const In* global, int inside) {
-    if constexpr (ASYNC && ALIGN >= 4) {
+    if constexpr (ASYNC && ALIGN == 16) {
+        ptx::cp_async<16>(shared, global, inside * 2);
+    } else if constexpr (ASYNC && ALIGN == 4) {
         for (int at = 0; at < 16; at += ALIGN)
             ptx::cp_async<ALIGN>(shared + at, global + at / 2, max(0, min(ALIGN, inside * 2 - at)));
     } else if (ALIGN == 16 && inside == 8) {
@@ -50,18 +52,22 @@ __device__ void copy_chunk(char* shared, const In* global, int inside) {
 }
 
 // All threads of the block copy a tile of ROWS × COLS that begins at (row0, col0) of a matrix of
-// rows × cols. What lies outside the matrix becomes zero, and adds nothing to a product.
-template <int ROWS, int COLS, int THREADS, int ALIGN, bool ASYNC, bool SWIZZLE, class In>
+// rows × cols, or part `part` of PARTS of it. What lies outside the matrix becomes zero, and adds
+// nothing to a product.
+template <int ROWS, int COLS, int THREADS, int ALIGN, bool ASYNC, bool SWIZZLE, int PARTS = 1,
+          class In>
 __device__ void copy_tile(char* tile, const In* matrix, int rows, int cols, int stride, int row0,
-                          int col0) {
-    constexpr int CHUNKS = COLS / 8;         // in a row
-    constexpr int STEP = THREADS / CHUNKS;   // rows that all threads cover at once
+                          int col0, int part = 0) {
+    constexpr int CHUNKS = COLS / 8;        // in a row
+    constexpr int STEP = THREADS / CHUNKS;  // rows that all threads cover at once
+    constexpr int COUNT = ROWS / STEP;      // chunks of a thread
     static_assert(THREADS % CHUNKS == 0 && ROWS % STEP == 0, "every thread copies as much");
     const int chunk = threadIdx.x % CHUNKS, first = threadIdx.x / CHUNKS;
     const int inside = max(0, min(8, cols - (col0 + chunk * 8)));
     const In* from = matrix + size_t(row0 + first) * stride + (col0 + chunk * 8);
 #pragma unroll
-    for (int i = 0; i < ROWS / STEP; ++i) {
+    for (int i = 0; i < COUNT; ++i) {
+        if (i * PARTS / COUNT != part) continue;
         const int row = first + i * STEP;
         copy_chunk<ALIGN, ASYNC>(tile + place<COLS, SWIZZLE>(row, chunk),
                                  from + size_t(i * STEP) * stride,
