@@ -33,16 +33,17 @@ __global__ void __launch_bounds__(T::THREADS) gemm(Gemm<In, Out> g, int super) {
 
     auto a_slot = [&](int slot) { return ring + slot * (T::A_BYTES + T::B_BYTES); };
     auto b_slot = [&](int slot) { return a_slot(slot) + T::A_BYTES; };
-    // Copy part `part` of PARTS of a tile. After the last tile come zeros: no branch, so that the
-    // compiler can spread the copies between the multiplications.
+    TileCopy<T::BM, T::BK, T::THREADS, ALIGN, CP_ASYNC, true, In> a_copy(g.A, g.M, g.K, g.lda, m0, 0);
+    TileCopy<T::BK, T::BN, T::THREADS, ALIGN, CP_ASYNC, true, In> b_copy(g.B, g.K, g.N, g.ldb, 0, n0);
+    // Copy part `part` of PARTS of the next tile. After the last tile come zeros: no branch, so
+    // that the compiler can spread the copies between the multiplications.
     constexpr int PARTS = STEPS - 1;
-    auto fill = [&](int slot, int tile, int part) {
-        copy_tile<T::BM, T::BK, T::THREADS, ALIGN, CP_ASYNC, true, PARTS>(
-            a_slot(slot), g.A, g.M, g.K, g.lda, m0, tile * T::BK, part);
-        copy_tile<T::BK, T::BN, T::THREADS, ALIGN, CP_ASYNC, true, PARTS>(
-            b_slot(slot), g.B, g.K, g.N, g.ldb, tile * T::BK, n0, part);
-        if constexpr (CP_ASYNC)
-            if (part == PARTS - 1) ptx::cp_async_commit_group();
+    auto fill = [&](int slot, int part) {
+        a_copy(a_slot(slot), part, PARTS);
+        b_copy(b_slot(slot), part, PARTS);
+        if (part < PARTS - 1) return;
+        a_copy.right(), b_copy.down();
+        if constexpr (CP_ASYNC) ptx::cp_async_commit_group();
     };
     auto wait = [&] {  // until the next tile is there: this thread's copies, then everybody's
         if constexpr (CP_ASYNC) ptx::cp_async_wait_group<SLOTS - 2>();
@@ -50,15 +51,16 @@ __global__ void __launch_bounds__(T::THREADS) gemm(Gemm<In, Out> g, int super) {
     };
     auto advance = [](int slot) { return slot + 1 == SLOTS ? 0 : slot + 1; };
 
+    const int a_lane = lane_a<T::BK, true>(wm), b_lane = lane_b<T::BN, true>(wn);
     Accumulator<T::WM, T::WN> sum;
     Fragments<In, T::WM, T::WN> f[2];  // of this step and of the next
     auto load = [&](int slot, int step) {
-        f[step % 2].template load<T::BK, T::BN, true>(a_slot(slot), b_slot(slot), wm, wn, step);
+        f[step % 2].template load<T::BK, T::BN>(a_slot(slot), b_slot(slot), a_lane, b_lane, step);
     };
     static_assert(STEPS % 2 == 0, "step 0 of each tile goes into f[0]");
 
     for (int tile = 0; tile < SLOTS - 1; ++tile)
-        for (int part = 0; part < PARTS; ++part) fill(tile, tile, part);
+        for (int part = 0; part < PARTS; ++part) fill(tile, part);
     wait();
     load(0, 0);
     int full = 0, empty = SLOTS - 1;  // the slot being multiplied, the slot to fill next
@@ -67,7 +69,7 @@ __global__ void __launch_bounds__(T::THREADS) gemm(Gemm<In, Out> g, int super) {
         for (int step = 0; step < STEPS; ++step) {
             if (step + 1 < STEPS) {
                 load(full, step + 1);
-                fill(empty, tile + SLOTS - 1, step);
+                fill(empty, step);
             } else {
                 wait();  // and nobody reads slot `full` any more
                 empty = full;
@@ -80,9 +82,9 @@ __global__ void __launch_bounds__(T::THREADS) gemm(Gemm<In, Out> g, int super) {
     sum.store(g, m0 + wm, n0 + wn);
 }
 
-// What both matrices' addresses are multiples of, row by row: 16, 4 or 2 bytes.
+// What the address, length and distance of all rows of A and B are multiples of: 16, 4 or 2 bytes.
 template <class In, class Out> int alignment(const Gemm<In, Out>& g) {
-    const size_t all = size_t(g.A) | size_t(g.B) | size_t(g.lda) * 2 | size_t(g.ldb) * 2;
+    const size_t all = size_t(g.A) | size_t(g.B) | size_t(g.K | g.N | g.lda | g.ldb) * 2;
     return all % 16 == 0 ? 16 : all % 4 == 0 ? 4 : 2;
 }
 

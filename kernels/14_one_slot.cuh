@@ -19,14 +19,17 @@ __global__ void __launch_bounds__(T::THREADS) one_slot(Gemm<In, Out> g) {
     const int m0 = blockIdx.y * T::BM, n0 = blockIdx.x * T::BN;
     const int warp = threadIdx.x / 32;
     const int wm = warp / (T::BN / T::WN) * T::WM, wn = warp % (T::BN / T::WN) * T::WN;
+    const int a_lane = lane_a<T::BK, SWIZZLE>(wm), b_lane = lane_b<T::BN, SWIZZLE>(wn);
+    TileCopy<T::BM, T::BK, T::THREADS, ALIGN, false, SWIZZLE, In> a_copy(g.A, g.M, g.K, g.lda, m0, 0);
+    TileCopy<T::BK, T::BN, T::THREADS, ALIGN, false, SWIZZLE, In> b_copy(g.B, g.K, g.N, g.ldb, 0, n0);
     Accumulator<T::WM, T::WN> sum;
     for (int k0 = 0; k0 < g.K; k0 += T::BK) {
-        copy_tile<T::BM, T::BK, T::THREADS, ALIGN, false, SWIZZLE>(a, g.A, g.M, g.K, g.lda, m0, k0);
-        copy_tile<T::BK, T::BN, T::THREADS, ALIGN, false, SWIZZLE>(b, g.B, g.K, g.N, g.ldb, k0, n0);
+        a_copy(a), a_copy.right();
+        b_copy(b), b_copy.down();
         __syncthreads();  // the tiles are full
         for (int step = 0; step < T::BK / 16; ++step) {
             Fragments<In, T::WM, T::WN> f;
-            f.template load<T::BK, T::BN, SWIZZLE>(a, b, wm, wn, step);
+            f.template load<T::BK, T::BN>(a, b, a_lane, b_lane, step);
             sum.multiply(f);
         }
         __syncthreads();  // the tiles are empty again

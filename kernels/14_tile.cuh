@@ -34,67 +34,91 @@ template <int COLS, bool SWIZZLE> __device__ int place(int row, int chunk) {
     return (row * CHUNKS + chunk) * 16;
 }
 
-// Copy one chunk to shared memory; past its first `inside` elements it becomes zero. ALIGN is what
-// the global address is a multiple of, in bytes: 16, 4 or 2.
+// Copy one chunk to shared memory; elements from number `inside` on become zero. ALIGN (16, 4 or
+// 2 bytes) divides the global address and 2 · inside, so that each copy of ALIGN bytes is whole.
 template <int ALIGN, bool ASYNC, class In>
 __device__ void copy_chunk(char* shared, const In* global, int inside) {
-    if constexpr (ASYNC && ALIGN == 16) {
-        ptx::cp_async<16>(shared, global, inside * 2);
-    } else if constexpr (ASYNC && ALIGN == 4) {
-        for (int at = 0; at < 16; at += ALIGN)
-            ptx::cp_async<ALIGN>(shared + at, global + at / 2, max(0, min(ALIGN, inside * 2 - at)));
-    } else if (ALIGN == 16 && inside == 8) {
-        *reinterpret_cast<uint4*>(shared) = *reinterpret_cast<const uint4*>(global);
+    constexpr int COUNT = ALIGN / 2;  // elements in a copy
+    if constexpr (ASYNC && ALIGN >= 4) {
+        for (int i = 0; i < 8; i += COUNT)
+            ptx::cp_async<ALIGN>(shared + i * 2, global + i, i >= inside);
     } else {  // cp.async copies no 2 bytes
-        for (int i = 0; i < 8; ++i)
-            reinterpret_cast<In*>(shared)[i] = i < inside ? global[i] : In(0.0f);
+        struct alignas(ALIGN) Some { In elements[COUNT]; };
+        for (int i = 0; i < 8; i += COUNT) {
+            Some some = {};
+            if (i < inside) some = *reinterpret_cast<const Some*>(global + i);
+            *reinterpret_cast<Some*>(shared + i * 2) = some;
+        }
     }
 }
 
-// All threads of the block copy a tile of ROWS × COLS that begins at (row0, col0) of a matrix of
-// rows × cols, or part `part` of PARTS of it. What lies outside the matrix becomes zero, and adds
-// nothing to a product.
-template <int ROWS, int COLS, int THREADS, int ALIGN, bool ASYNC, bool SWIZZLE, int PARTS = 1,
-          class In>
-__device__ void copy_tile(char* tile, const In* matrix, int rows, int cols, int stride, int row0,
-                          int col0, int part = 0) {
-    constexpr int CHUNKS = COLS / 8;        // in a row
-    constexpr int STEP = THREADS / CHUNKS;  // rows that all threads cover at once
-    constexpr int COUNT = ROWS / STEP;      // chunks of a thread
+// A thread's part in copying tiles of ROWS × COLS out of a row-major matrix. What lies outside the
+// matrix becomes zero, and adds nothing to a product.
+template <int ROWS, int COLS, int THREADS, int ALIGN, bool ASYNC, bool SWIZZLE, class In>
+struct TileCopy {
+    static constexpr int CHUNKS = COLS / 8;        // in a row
+    static constexpr int STEP = THREADS / CHUNKS;  // rows that all threads cover at once
+    static constexpr int COUNT = ROWS / STEP;      // chunks of a thread
     static_assert(THREADS % CHUNKS == 0 && ROWS % STEP == 0, "every thread copies as much");
-    const int chunk = threadIdx.x % CHUNKS, first = threadIdx.x / CHUNKS;
-    const int inside = max(0, min(8, cols - (col0 + chunk * 8)));
-    const In* from = matrix + size_t(row0 + first) * stride + (col0 + chunk * 8);
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) {
-        if (i * PARTS / COUNT != part) continue;
-        const int row = first + i * STEP;
-        copy_chunk<ALIGN, ASYNC>(tile + place<COLS, SWIZZLE>(row, chunk),
-                                 from + size_t(i * STEP) * stride,
-                                 row0 + row < rows ? inside : 0);
+    const In* from;  // this thread's first chunk
+    int rows, cols;  // of the matrix, from there on
+    int stride;
+    int to;          // where the chunk goes: bytes from the beginning of the tile
+
+    // The first tile begins at (row0, col0) of a matrix of rows × cols.
+    __device__ TileCopy(const In* matrix, int rows, int cols, int stride, int row0, int col0)
+        : stride(stride) {
+        const int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
+        from = matrix + size_t(row0 + row) * stride + (col0 + chunk * 8);
+        this->rows = rows - (row0 + row);
+        this->cols = cols - (col0 + chunk * 8);
+        to = place<COLS, SWIZZLE>(row, chunk);
     }
-}
+
+    // Copy this tile, or part `part` of `parts` of it.
+    __device__ void operator()(char* tile, int part = 0, int parts = 1) const {
+        static_assert(!SWIZZLE || STEP % 8 == 0 || CHUNKS < 8, "rows of one swizzle");
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            if (i * parts / COUNT == part)
+                copy_chunk<ALIGN, ASYNC>(tile + to + i * STEP * CHUNKS * 16,
+                                         from + size_t(i) * (STEP * stride),
+                                         i * STEP < rows ? cols : 0);
+    }
+
+    // The next tile is the one below, or the one to the right.
+    __device__ void down() { from += size_t(ROWS) * stride, rows -= ROWS; }
+    __device__ void right() { from += COLS, cols -= COLS; }
+};
 
 // What one warp multiplies in a step of 16 along K: WM × 16 of A, 16 × WN of B.
 template <class In, int WM, int WN> struct Fragments {
     unsigned a[WM / 16][4];
     unsigned b[WN / 8][2];
 
-    // Load step `step` of a tile of A (…, BK) and of B (BK, BN); the warp's part begins at row wm
-    // of A and column wn of B. Lane l names row l % 16 and chunk l / 16 of each 16 × 16 piece.
-    template <int BK, int BN, bool SWIZZLE>
-    __device__ void load(const char* a_tile, const char* b_tile, int wm, int wn, int step) {
-        const int row = threadIdx.x % 16, chunk = threadIdx.x / 16 % 2;
+    // Load step `step` of a tile of A (…, BK) and one of B (BK, BN). `a_lane` and `b_lane` are
+    // where this lane's row of the first piece lies: see lane_a and lane_b. Other pieces of the
+    // same rows lie 2, 4, … chunks further, whose numbers the swizzle has exclusive-ored.
+    template <int BK, int BN>
+    __device__ void load(const char* a_tile, const char* b_tile, int a_lane, int b_lane, int step) {
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i)
             ptx::ldmatrix_x4(a[i][0], a[i][1], a[i][2], a[i][3],
-                             a_tile + place<BK, SWIZZLE>(wm + i * 16 + row, step * 2 + chunk));
+                             a_tile + (a_lane ^ step * 32) + i * 16 * BK * 2);
 #pragma unroll
-        for (int j = 0; j < WN / 8; j += 2)
-            ptx::ldmatrix_x4_trans(b[j][0], b[j][1], b[j + 1][0], b[j + 1][1],
-                                   b_tile + place<BN, SWIZZLE>(step * 16 + row, wn / 8 + j + chunk));
+        for (int j = 0; j < WN / 16; ++j)
+            ptx::ldmatrix_x4_trans(b[2 * j][0], b[2 * j][1], b[2 * j + 1][0], b[2 * j + 1][1],
+                                   b_tile + (b_lane ^ j * 32) + step * 16 * BN * 2);
     }
 };
+
+// Lane l names row l % 16 and chunk l / 16 of a 16 × 16 piece: of A at row wm, of B at column wn.
+template <int BK, bool SWIZZLE> __device__ int lane_a(int wm) {
+    return place<BK, SWIZZLE>(wm + threadIdx.x % 16, threadIdx.x / 16 % 2);
+}
+template <int BN, bool SWIZZLE> __device__ int lane_b(int wn) {
+    return place<BN, SWIZZLE>(threadIdx.x % 16, wn / 8 + threadIdx.x / 16 % 2);
+}
 
 // The warp's part of C, WM × WN, as it lies in registers: for each 16 × 8 piece, lane l has two
 // neighbours of row l / 4, from column 2(l % 4) on, and two of row l / 4 + 8.

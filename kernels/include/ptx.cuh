@@ -59,16 +59,18 @@ __device__ inline void mma_16x8x16(float (&d)[4], const unsigned (&a)[4], const 
 }
 
 // cp.async, 9.7.9.25.3.1: start copying BYTES (4, 8 or 16) from global to shared memory, both
-// aligned to BYTES. Only the first `given` bytes are read; the rest becomes zero. sm_80.
+// aligned to BYTES. With `ignore` nothing is read, and zeros are written. sm_80.
 template <int BYTES>
-__device__ inline void cp_async(void* shared, const void* global, int given = BYTES) {
+__device__ inline void cp_async(void* shared, const void* global, bool ignore = false) {
     static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "cp.async copies 4, 8 or 16 bytes");
     if constexpr (BYTES == 16)  // .cg leaves out the L1 cache, and takes 16 bytes only
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                     :: "r"(shared_address(shared)), "l"(global), "r"(given) : "memory");
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0;\n"
+                     "cp.async.cg.shared.global [%0], [%1], 16, p; }"
+                     :: "r"(shared_address(shared)), "l"(global), "r"(int(ignore)) : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-                     :: "r"(shared_address(shared)), "l"(global), "n"(BYTES), "r"(given)
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %3, 0;\n"
+                     "cp.async.ca.shared.global [%0], [%1], %2, p; }"
+                     :: "r"(shared_address(shared)), "l"(global), "n"(BYTES), "r"(int(ignore))
                      : "memory");
 }
 
