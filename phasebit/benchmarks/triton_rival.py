@@ -12,15 +12,15 @@ from typing import Any
 
 os.environ["DISABLE_MMA_V3"] = "1"
 
-import triton  # type: ignore[import-not-found, unused-ignore] # noqa: E402
-import triton.language as tl  # type: ignore[import-not-found, unused-ignore] # noqa: E402
+import triton  # type: ignore[import-not-found, unused-ignore]
+import triton.language as tl  # type: ignore[import-not-found, unused-ignore]
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def product(
+def product(  # type: ignore[no-untyped-def]
     A, B, C, M, N, K, lda, ldb, ldc,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SUPER: tl.constexpr,
-):  # type: ignore[no-untyped-def] # fmt: skip
+):  # fmt: skip
     """C (M, N) = A (M, K) · B (K, N), row-major, for K a multiple of BK."""
     number = tl.program_id(0)
     rows, cols = tl.cdiv(M, BM), tl.cdiv(N, BN)
