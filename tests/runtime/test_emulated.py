@@ -104,6 +104,43 @@ def test_failing_kernel_gives_a_gpus_error_and_the_finding(name, tmp_path, compi
     assert words in done.stderr and "kernel failing" in done.stderr
 
 
+WRITERS = {
+    "nobody": "",
+    "cudaMemset": "cudaMemset(p, 0, 256);",
+    "half a cudaMemset": "cudaMemset(p, 0, 128);",
+    "cudaMemcpy": "int host[64] = {}; cudaMemcpy(p, host, 256, cudaMemcpyDefault);",
+    "a kernel": "fill<<<1, 64>>>(p);",
+    "half a kernel": "fill<<<1, 32>>>(p);",
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_kernel_may_read_only_what_somebody_has_written(name, tmp_path, compiled):
+    source = tmp_path / "reading.cu"
+    source.write_text(
+        "__global__ void fill(int *p) { p[threadIdx.x] = threadIdx.x; }\n"
+        "__global__ void twice(int *p) { p[threadIdx.x] *= 2; }\n"
+        "int main() {\n"
+        "    int *p;\n"
+        "    cudaMalloc(&p, 256);\n"
+        f"    {WRITERS[name]}\n"
+        "    twice<<<1, 64>>>(p);\n"
+        "    twice<<<1, 64>>>(p);\n"
+        "    cudaDeviceSynchronize();\n"
+        "}\n"
+    )
+    program = tmp_path / "reading"
+    assert phasebit("nvcc", "-lineinfo", source, "-o", program).returncode == 0
+    done = phasebit("run", program)
+    assert done.returncode == 0
+    if name.startswith(("nobody", "half")):
+        byte = 128 if "half" in name else 0
+        assert f"reads cudaMalloc #1[{byte} bytes in], which nobody has written" in done.stderr
+        assert "reading.cu:2" in done.stderr and done.stderr.count("\n") == 1
+    else:
+        assert done.stderr == ""
+
+
 def test_status_and_arguments_pass_through(built):
     program = built(PROGRAMS / "printing.out")
     done = phasebit("run", program, "--fast", "-x")

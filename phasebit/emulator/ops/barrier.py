@@ -276,7 +276,7 @@ def fence(g: Group, *, sem: str = "sc", scope: str = "gpu") -> None:
     """fence: this thread's earlier accesses come before its later ones, for others that look."""
     machine = g.batch.machine
     if machine.checked:
-        machine.checker.fence(g)
+        machine.checker.fence(g, scope)
         machine.now += 1
 
 
