@@ -294,7 +294,8 @@ class Checker:
         if copy.source is not copy.target:
             read = Footprint.plain((copy.source >> unit)[None, :] + words)
             self.races.global_load(g, read, 0, copy.access, False)
-            self.traffic.copy(g, copy.source, copy.width)
+            if not copy.signals:  # the copy engine's reads are no loads
+                self.traffic.copy(g, copy.source, copy.width)
         written = Footprint.plain((copy.target >> unit)[None, :] + words)
         self.races.shared_store(g, written, 0, copy.access, False, copies=True)
         self.machine.now += 1  # the next copy is another one, though nothing lies between them
