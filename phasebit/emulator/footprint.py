@@ -30,10 +30,11 @@ KEPT = 1 << 22
 class Footprint:
     """The words of an access, numbered from a start that each use adds."""
 
-    __slots__ = ("_every", "apart", "dense", "once", "owner")
+    __slots__ = ("_every", "_first", "apart", "dense", "once", "owner")
 
     def __init__(self, every: Array | None, once: Array, owner: Array, apart: bool) -> None:
         self._every = every
+        self._first: Array | None = None
         self.once = once
         """Every word at least once."""
         self.owner = owner
@@ -55,6 +56,15 @@ class Footprint:
         """Word numbers, one row for each word of a thread, one column a thread."""
         assert self._every is not None
         return self._every
+
+    @property
+    def first(self) -> Array:
+        """Like ``owner``, but where several threads touch a word the first of them."""
+        if self._first is None:
+            every = self.every
+            values, index = np.unique(every, return_index=True)
+            self._first = (index % every.shape[1])[np.searchsorted(values, self.once)]
+        return self._first
 
     @staticmethod
     def plain(every: Array) -> Footprint:
