@@ -20,7 +20,7 @@ LAYERS = (
     {"devices", "gpu"},
     {"emulator"},
     {"runtime"},
-    {"measure", "draw"},
+    {"measure", "rounding", "draw"},
     {"benchmarks"},
     {"exercises", "notebook", "doctor"},
     {"__main__"},
