@@ -293,9 +293,7 @@ def roofline(
     lines += [f"{name}: {rate:.0f} TFLOP/s, from {rate / bandwidth:.1f} FLOP/B on"
               for name, rate in rates.items()]  # fmt: skip
     for name, (intensity, reached) in points.items():
-        share = reached / min(top, bandwidth * intensity)
-        lines.append(f"{name}: {intensity:.3g} FLOP/B, {reached:.3g} TFLOP/s ({share:.0%} of "
-                     "the highest roof above it)")  # fmt: skip
+        lines.append(f"{name}: {intensity:.3g} FLOP/B, {reached:.3g} TFLOP/s")
     return _picture(figure, f"{title}.\n" + "\n".join(lines))
 
 

@@ -30,9 +30,10 @@ Lists = dict[str, list[float]]
 def record() -> dict[str, Any]:
     """Measure on this machine's GPU.
 
-    The record holds ``ways`` and ``caches`` (microseconds, by the name of the way), ``shape``
-    (of A, f32), ``rates`` (TB/s of ``copy``, TFLOP/s of the others) and ``data`` (for each kind:
-    ``times_us`` of products, and every ``watt`` and ``mhz`` that was read meanwhile).
+    The record holds ``ways`` and ``caches`` (microseconds, by the name of the way), ``shape`` (of
+    A, f32), ``l2_mib`` (the size of the L2 cache), ``power_limit_w``, ``rates`` (TB/s of
+    ``copy``, TFLOP/s of the others) and ``data`` (for each kind: ``times_us`` of products, and
+    every ``watt`` and ``mhz`` that was read meanwhile).
     """
     facts, cublas = measure.facts(), measure.find_cublas()
     names = ("05_clocks", "05_caches", "05_roofline", "05_zeros")
@@ -60,6 +61,8 @@ def record() -> dict[str, Any]:
         "benchmark": NAME,
         **facts,
         "shape": [4096, 2048],
+        "l2_mib": rates.pop("L2 cache, MiB")[0],
+        "power_limit_w": _smi("power.limit"),
         "protocol": {
             "ways": f"05_clocks.cu, {_CLOCKS} processes: the first launch of each, then 200 "
             "times each other way; ways 5 and 6 are times of 200 launches over 200",
@@ -98,6 +101,11 @@ def _run(program: Path, *arguments: str) -> Lists:
             raise toolchain.CudaError(f"the benchmark failed, {why}: {done.stdout}{done.stderr}")
         result: Lists = json.loads(kept.read_text(encoding="utf-8"))
         return result
+
+
+def _smi(field: str) -> float:
+    command = ["nvidia-smi", "-i", "0", f"--query-gpu={field}", "--format=csv,noheader,nounits"]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 class _Sensors:
