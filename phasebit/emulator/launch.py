@@ -17,6 +17,7 @@ import numpy as np
 
 from phasebit import devices
 from phasebit.emulator import build
+from phasebit.emulator.accesses import Access
 from phasebit.emulator.counters import Counters
 from phasebit.emulator.errors import Defect, EmulatorError, LaunchError, PtxError
 from phasebit.emulator.hazards import Checker, Hazard
@@ -66,6 +67,7 @@ class Run:
     ``hazards``       what the checker found, in order; empty for a correct kernel
     ``timeline``      a :class:`phasebit.timeline.Timeline` of the warps
     ``trace``         what it is drawn from: :class:`phasebit.emulator.trace.Trace`
+    ``accesses``      who touched which bytes: :class:`phasebit.emulator.accesses.Access`
     ``output``        what the kernel printed
     ``device``        ``"emulator"``, or the name of the GPU
     ``milliseconds``  on a GPU, between events around the launch; None on the emulator,
@@ -87,6 +89,11 @@ class Run:
         self.cycles = cycles
         self.milliseconds = milliseconds
         self.trace = trace
+
+    @property
+    def accesses(self) -> list[Access]:
+        """Loads and stores, warp by warp; empty unless launched with ``accesses=True``."""
+        return self.trace.accesses or []
 
     @property
     def timeline(self) -> Timeline:
@@ -253,6 +260,7 @@ class Kernel:
         exact: bool = True,
         cooperative: bool = False,
         max_steps: int = MAX_STEPS,
+        accesses: bool = False,
     ) -> Run:
         """Run the kernel and wait for its end.
 
@@ -260,6 +268,7 @@ class Kernel:
         parameter's type, ``bytes`` or structured scalars for structs, integers for
         addresses.  ``shared``: bytes of dynamic shared memory.  ``schedule``: when
         asynchronous copies finish.  ``exact=False`` rounds f32 multiply-adds twice.
+        ``accesses=True`` keeps each load and store in ``run.accesses`` (it needs ``check``).
         ``device``: ``auto`` is the GPU if there is one that the target runs on,
         unless ``phasebit.device`` says otherwise.
 
@@ -272,6 +281,8 @@ class Kernel:
         for number, what in ((shared, "shared"), (seed, "seed"), (max_steps, "max_steps")):
             if not isinstance(number, int | np.integer):
                 raise LaunchError(f"{what} is an integer, not {number!r}")
+        if accesses and not check:
+            raise LaunchError("accesses=True needs check=True: the checker sees the addresses")
         if max_steps < 1:
             raise LaunchError(f"max_steps={max_steps}: a kernel needs at least one step")
         if not isinstance(args, list | tuple):
@@ -295,7 +306,8 @@ class Kernel:
 
         try:
             data = self._marshal(args, place)
-            return self._run(shape, data, schedule, seed, check, exact, max_steps)
+            trace = Trace(check, accesses=[] if accesses else None)
+            return self._run(shape, data, schedule, seed, check, exact, max_steps, trace)
         finally:
             for array, allocation in arrays:
                 _copy_back(memory, array, allocation)
@@ -327,7 +339,7 @@ class Kernel:
 
     def _run(
         self, shape: Shape, data: bytes, schedule: str, seed: int, check: bool, exact: bool,
-        max_steps: int,
+        max_steps: int, trace: Trace,
     ) -> Run:  # fmt: skip
         program = self.program(check, exact)
         memory = self.module.memory
@@ -340,7 +352,7 @@ class Kernel:
             cooperative=shape.cooperative, dynamic_shared=shape.shared,
             shared_size=self.layout.static_shared + shape.shared, schedule=schedule, seed=seed,
             steps=max_steps, exact=exact, checked=check,
-            counters=Counters(len(program.blocks)), trace=Trace(check),
+            counters=Counters(len(program.blocks)), trace=trace,
         )  # fmt: skip
         hazards: list[Hazard] = []
         if check:

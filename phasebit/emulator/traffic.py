@@ -33,6 +33,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from phasebit.emulator.accesses import ABSENT
+from phasebit.emulator.accesses import requests as made_of
 from phasebit.emulator.cfg import reads_and_writes, registers_in
 from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.types import Array, Value
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
 
 SECTOR = 32
 BANKS = 32
-ABSENT = -1
 SHORT = {"load": "ld", "store": "st"}
 
 
@@ -53,6 +54,7 @@ class Traffic:
     def __init__(self, machine: Machine) -> None:
         self.counters = machine.counters
         self.program = machine.program
+        self.trace = machine.trace
         self.known: dict[tuple[Any, ...], tuple[int, int]] = {}
         self.plans: dict[tuple[int, int, int], tuple[Any, dict[tuple[int, int], int]]] = {}
 
@@ -79,11 +81,13 @@ class Traffic:
         """
         table = self.warps(g, position)
         if space != "shared":
+            self._keep(g, table, accesses, space, op, 0, 0)
             for (start, size), times in self._plan(accesses, 0, 0).items():
                 self.global_(g, table, start, size, op, times)
             return
         joined = not matrix and accesses.sem == "weak"
         base, unit = _alignment(g.spread(position)) if joined else (0, 0)
+        self._keep(g, table, accesses, space, op, base, unit)
         short = SHORT[op]
         name = {"ld": "ldsm", "st": "stsm"}[short] if matrix else f"shared_{short}"
         for (_, size), times in self._plan(accesses, base, unit).items():
@@ -167,15 +171,24 @@ class Traffic:
         """The different requests of a segment, (start modulo a sector, bytes), and their number."""
         key = (id(accesses), base, unit)
         if key not in self.plans:
-            requests = [(start * accesses.width, size) for start, size in accesses.requests]
-            if unit and len(requests) > 1:
-                requests = merged(requests, base, unit)
+            requests = _requests(accesses, base, unit)
             plan: dict[tuple[int, int], int] = {}
             for start, size in requests:
                 one = (0 if unit else start % SECTOR, size)
                 plan[one] = plan.get(one, 0) + 1
             self.plans[key] = (accesses, plan)
         return self.plans[key][1]
+
+    def _keep(
+        self, g: Group, table: Array, accesses: Any, space: str, op: str, base: int, unit: int
+    ) -> None:
+        """Note who touches what, where the launch asked for it."""
+        if self.trace.accesses is None:
+            return
+        by = self.program.accesses[accesses.identity]
+        line = by.location.own.line if by.location else None
+        parts = _requests(accesses, base, unit)
+        self.trace.accesses += made_of(g, table, space, op, parts, line)
 
     def _pattern(self, table: Array, period: int) -> Array:
         """The table moved down by a multiple of ``period`` so that equal patterns are equal."""
@@ -202,6 +215,12 @@ class Traffic:
             passes = [bank_passes(row, size, op == "load") for row in pattern]
             self.known[key] = (sum(p for p, _ in passes), sum(c for _, c in passes))
         return self.known[key]
+
+
+def _requests(accesses: Any, base: int, unit: int) -> list[tuple[int, int]]:
+    """The requests of a segment: (first byte, bytes a lane), joined where ``unit`` allows."""
+    requests = [(start * accesses.width, size) for start, size in accesses.requests]
+    return merged(requests, base, unit) if unit and len(requests) > 1 else requests
 
 
 def _alignment(position: Array) -> tuple[int, int]:
@@ -257,17 +276,9 @@ def bank_passes(addresses: Array, size: int, load: bool = True) -> tuple[int, in
     >>> [bank_passes(0 * lane, 16), bank_passes(0 * lane, 16, load=False)]
     [(2, 0), (4, 0)]
     """
-    lanes = 32 * 4 // max(size, 4)
-    parts = [addresses[start : start + lanes] for start in range(0, 32, lanes)]
-    if load and len(parts) > 1:
-        pairs = [np.concatenate(pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
-        parts = [
-            part
-            for pair in pairs
-            for part in ([pair] if merges(pair) else [pair[:lanes], pair[lanes:]])
-        ]
     total = served = 0
-    for part in parts:
+    for first, last in parts_of(addresses, size, load):
+        part = addresses[first:last]
         here = part[part != ABSENT]
         if not len(here):
             continue
@@ -275,6 +286,19 @@ def bank_passes(addresses: Array, size: int, load: bool = True) -> tuple[int, in
         total += int(np.bincount(words % BANKS).max())
         served += 1
     return total, total - served
+
+
+def parts_of(addresses: Array, size: int, load: bool = True) -> list[tuple[int, int]]:
+    """The parts of a warp that are served one after the other: first lane, last lane + 1."""
+    lanes = 32 * 4 // max(size, 4)
+    parts = [(start, start + lanes) for start in range(0, 32, lanes)]
+    if not load or len(parts) == 1:
+        return parts
+    joined: list[tuple[int, int]] = []
+    for (first, middle), (_, last) in zip(parts[::2], parts[1::2], strict=True):
+        whole = merges(addresses[first:last])
+        joined += [(first, last)] if whole else [(first, middle), (middle, last)]
+    return joined
 
 
 def merges(lanes: Array) -> bool:
