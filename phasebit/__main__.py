@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from phasebit import doctor, measure, toolchain
+from phasebit import benchmarks, doctor, toolchain
 from phasebit.runtime import command as runtime
 
 
@@ -18,8 +18,8 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _record(args: argparse.Namespace) -> int:
-    for chapter in args.chapter or sorted(measure.BENCHMARKS):
-        print(f"wrote {measure.record(chapter)}")
+    for chapter in args.chapter or sorted(benchmarks.MODULES):
+        print(f"wrote {benchmarks.record(chapter)}")
     return 0
 
 

@@ -1,7 +1,9 @@
 """Measurements and their records: what was timed, where, how, and every single time.
 
-A record is one JSON file under ``records/``, for one benchmark on one GPU. Tables and pictures
-are drawn from records; no number in the book is typed by hand.
+A record is one JSON file under ``records/``, for one benchmark on one GPU, with at least the
+fields :data:`FIELDS`. What else it holds is the benchmark's own; a :class:`Record` is the kind
+that times kernels for one matrix product. Tables and pictures are drawn from records; no number
+in the book is typed by hand. The benchmarks themselves are in :mod:`phasebit.benchmarks`.
 """
 
 from __future__ import annotations
@@ -11,23 +13,18 @@ import json
 import re
 import statistics
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
 
-from phasebit import files, machine, process, toolchain
-
-BENCHMARKS: dict[int, tuple[str, tuple[str, ...]]] = {
-    11: ("11_double_buffering", ("04_tiled", "05_barrier_double_buffer")),
-}
-"""Chapter -> the name of its record, and the kernels that it times side by side."""
+from phasebit import files, machine, toolchain
 
 VENDOR = "cuBLAS"
-_LAPS = 5  # processes of each kernel: five cold launches, in five separate processes
-_LAUNCHES = 500  # warm launches in each process
-_SECONDS = 120.0
+
+FIELDS = ("benchmark", "gpu", "driver", "cuda", "target", "date", "protocol")
+"""What every record says: its name, where and when it was measured, and how."""
 
 
 def matmul_flop(m: int, n: int, k: int) -> int:
@@ -111,11 +108,11 @@ class Record:
 
 
 def parse(text: str) -> Record:
-    """Read a record.
+    """Read a record of kernels for one matrix product.
 
     Raises ``ValueError`` when a field is missing, unknown or empty, or a time is not positive.
     """
-    data = json.loads(text)
+    data = check(json.loads(text))
     try:
         data["rows"] = tuple(
             Row(row.pop("kernel"), **{field: tuple(times) for field, times in row.items()})
@@ -131,32 +128,56 @@ def parse(text: str) -> Record:
         times = (*row.cold_us, *row.flushed_us, *row.warm_us)
         if len(row.warm_us) < 2 or not row.flushed_us or min(times) <= 0:
             raise ValueError(f"record {record.benchmark}, {row.kernel}: times must be positive")
-    datetime.date.fromisoformat(record.date)
     return record
 
 
-def load(benchmark: str) -> Record:
-    """The newest record of a benchmark, of whichever GPU.
+def check(data: Any) -> dict[str, Any]:
+    """The record itself, when it says all that every record must (:data:`FIELDS`).
 
-    Raises ``FileNotFoundError`` when there is none.
+    Raises ``ValueError`` when a field is missing or empty, or the date is none.
     """
-    found = [parse(path.read_text(encoding="utf-8")) for path in _paths(benchmark)]
+    missing = [field for field in FIELDS if not (isinstance(data, dict) and data.get(field))]
+    if missing:
+        raise ValueError(f"not a record of measurements: it lacks {', '.join(missing)}")
+    datetime.date.fromisoformat(data["date"])
+    result: dict[str, Any] = data
+    return result
+
+
+def read(benchmark: str) -> dict[str, Any]:
+    """The newest record of a benchmark, of whichever GPU, as its JSON says it.
+
+    Raises ``FileNotFoundError`` when there is none, ``ValueError`` for one that is damaged.
+    """
+    found = [check(json.loads(path.read_text(encoding="utf-8"))) for path in _paths(benchmark)]
     if not found:
         raise FileNotFoundError(
             f"records/ has nothing on {benchmark}: measure it with 'python -m phasebit record'"
         )
-    return max(found, key=lambda record: record.date)
+    return max(found, key=lambda data: str(data["date"]))
+
+
+def load(benchmark: str) -> Record:
+    """The newest record of a benchmark that times kernels for one matrix product.
+
+    Raises as :func:`read` and :func:`parse` do.
+    """
+    return parse(json.dumps(read(benchmark)))
 
 
 def _paths(benchmark: str = "*") -> list[Path]:
     return sorted(files.records().glob(f"{benchmark}.*.json"))
 
 
-def save(record: Record) -> Path:
-    """Write a record to ``records/BENCHMARK.GPU.json``; returns the file."""
-    gpu = re.sub(r"[^a-z0-9]+", "-", record.gpu.lower()).strip("-")
-    path = files.records() / f"{record.benchmark}.{gpu}.json"
-    text = json.dumps(asdict(record), indent=1, ensure_ascii=False)
+def save(record: Record | dict[str, Any]) -> Path:
+    """Write a record to ``records/BENCHMARK.GPU.json``; returns the file.
+
+    Raises ``ValueError`` when it does not say what every record must.
+    """
+    data = check(asdict(record) if isinstance(record, Record) else record)
+    gpu = re.sub(r"[^a-z0-9]+", "-", data["gpu"].lower()).strip("-")
+    path = files.records() / f"{data['benchmark']}.{gpu}.json"
+    text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
     # Lists of times on one line each: a record is read by people too.
     text = re.sub(r"\[[^][{}]*\]", lambda found: " ".join(found[0].split()), text)
     path.parent.mkdir(exist_ok=True)
@@ -164,12 +185,17 @@ def save(record: Record) -> Path:
     return path
 
 
+def source(data: dict[str, Any]) -> str:
+    """Where and when a record was measured: ``"NVIDIA H200, 2026-11-21"``."""
+    return f"{data['gpu']}, {data['date']}"
+
+
 def recorded_on() -> str:
     """GPU and date of the newest record."""
-    records = [parse(path.read_text(encoding="utf-8")) for path in _paths()]
+    records = [check(json.loads(path.read_text(encoding="utf-8"))) for path in _paths()]
     if not records:
         return "no GPU yet (records/ is empty)"
-    return max(records, key=lambda record: record.date).source
+    return source(max(records, key=lambda data: str(data["date"])))
 
 
 @dataclass(frozen=True)
@@ -230,85 +256,27 @@ def table(record: Record, names: dict[str, str] | None = None) -> Table:
 # Measuring
 
 
-def record(chapter: int, say: Callable[[str], None] = print) -> Path:
-    """Measure a chapter's kernels on this machine's GPU and write the record.
-
-    The kernels take turns, process by process, each beside cuBLAS. Raises
-    :class:`toolchain.CudaError` when there is no GPU, no cuBLAS, or a kernel fails.
-    """
-    if chapter not in BENCHMARKS:
-        known = ", ".join(map(str, BENCHMARKS))
-        raise toolchain.CudaError(f"chapter {chapter} has nothing to measure: choose from {known}")
-    gpu = machine.gpu()
-    if gpu is None:
+def gpu() -> machine.Gpu:
+    """The GPU that a record is made on; raises :class:`toolchain.CudaError` without one."""
+    found = machine.gpu()
+    if found is None:
         raise toolchain.CudaError("there is no NVIDIA GPU here: records are made on one")
-    name, kernels = BENCHMARKS[chapter]
-    cublas = find_cublas()
-    builds = {kernel: toolchain.build(files.kernels() / f"{kernel}.cu") for kernel in kernels}
-    laps: dict[str, list[dict[str, list[float]]]] = {kernel: [] for kernel in kernels}
-    for lap in range(_LAPS):
-        for kernel in kernels:
-            laps[kernel].append(_lap(builds[kernel].program, cublas))
-            say(f"⏱ {kernel}, process {lap + 1} of {_LAPS}: cold "
-                f"{laps[kernel][-1]['cold_us'][0]:.1f} µs, "
-                f"warm {statistics.median(laps[kernel][-1]['warm_us']):.1f} µs")  # fmt: skip
-    rows = [
-        Row(
-            kernel,
-            *(
-                tuple(time for lap in laps[kernel] for time in lap[kind])
-                for kind in ("cold_us", "flushed_us", "warm_us")
-            ),
-        )
-        for kernel in kernels
-    ]
-    every = [lap for kernel in kernels for lap in laps[kernel]]
-    rows.append(
-        Row(
-            VENDOR,
-            (),  # its first call loads a library of many kernels: no comparison
-            tuple(time for lap in every for time in lap["cublas_flushed_us"]),
-            tuple(time for lap in every for time in lap["cublas_us"]),
-        )
-    )
-    m, n, k = every[0]["shape"]
-    build = builds[kernels[0]]
-    return save(
-        Record(
-            benchmark=name,
-            gpu=gpu.name,
-            driver=gpu.driver,
-            cuda=build.nvcc,
-            target=build.target,
-            date=datetime.date.today().isoformat(),
-            shape=(int(m), int(n), int(k)),
-            protocol={
-                "clock": "CUDA events before and after each launch, launches queued",
-                "cold": f"the first launch of a process, after the same flush, {_LAPS} processes",
-                "flushed": "20 launches a process, each after 256 MiB of other memory is read",
-                "warm": f"{_LAUNCHES} launches a process, after 50 that do not count",
-                "order": "kernels alternate by process; within it, 50 launches of the kernel "
-                "and 50 of cuBLAS by turns",
-                "inputs": "normal random numbers, one set a process; they stay in the L2 cache",
-                "vendor": f"cublasSgemm from {cublas.name}, pedantic f32, no TF32",
-            },
-            rows=tuple(rows),
-        )
-    )
+    return found
 
 
-def _lap(program: Path, cublas: Path) -> dict[str, list[float]]:
-    """One process: every time that its harness writes, in microseconds."""
-    with tempfile.TemporaryDirectory() as scratch:
-        times = Path(scratch, "times.json")
-        command: list[str | Path] = [program, "warm", "--repeats", str(_LAUNCHES)]
-        command += ["--json", times, "--cublas", cublas]
-        done = process.run(command, timeout=_SECONDS)
-        if not done.ok:
-            why = "did not end in time" if done.stopped else f"status {done.status}"
-            raise toolchain.CudaError(f"the benchmark failed, {why}: {done.stdout}{done.stderr}")
-        result: dict[str, list[float]] = json.loads(times.read_text(encoding="utf-8"))
-        return result
+def facts() -> dict[str, str]:
+    """What every record says about the machine and the day: the fields but name and protocol.
+
+    Raises :class:`toolchain.CudaError` without a GPU or without nvcc.
+    """
+    here, compiler = gpu(), toolchain.nvcc()
+    return {
+        "gpu": here.name,
+        "driver": here.driver,
+        "cuda": compiler.version,
+        "target": compiler.target_for(here),
+        "date": datetime.date.today().isoformat(),
+    }
 
 
 def find_cublas(folders: Sequence[str] | None = None) -> Path:

@@ -199,7 +199,7 @@ def failure(run: replay.Run) -> ProgramError | None:
     reported = re.search(rf"^{CELL}:(\d+): ", own, re.MULTILINE)
     line = int(reported[1]) if reported else run.line
     if found:
-        place = re.search(rf"\({CELL}:(\d+)\)", found[0])
+        place = re.search(rf"\({CELL}:(?:[^()]* )?(\d+)\)", found[0])
         line = int(place[1]) if place else line
     if run.stopped == "time":
         what = (

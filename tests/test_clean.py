@@ -21,6 +21,7 @@ LAYERS = (
     {"emulator"},
     {"runtime"},
     {"measure", "draw"},
+    {"benchmarks"},
     {"exercises", "notebook", "doctor"},
     {"__main__"},
 )

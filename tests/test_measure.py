@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from phasebit import files, machine, measure, toolchain
+from phasebit import benchmarks, files, machine, measure, toolchain
+from phasebit.benchmarks import double_buffering
 from phasebit.measure import Record, Row
 
 ROWS = (
@@ -99,9 +100,9 @@ def test_a_kernel_that_was_not_measured() -> None:
 def test_recording_needs_a_chapter_and_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "gpu", lambda: None)
     with pytest.raises(toolchain.CudaError, match="chapter 99 has nothing to measure"):
-        measure.record(99)
+        benchmarks.record(99)
     with pytest.raises(toolchain.CudaError, match="no NVIDIA GPU here"):
-        measure.record(11)
+        benchmarks.record(11)
 
 
 @pytest.mark.nvcc
@@ -110,17 +111,30 @@ def test_no_cublas_is_a_sentence() -> None:
         measure.find_cublas([])
 
 
-def test_the_committed_records_are_whole() -> None:
-    names = {name for name, _ in measure.BENCHMARKS.values()}
+def test_every_benchmark_has_its_record_and_no_record_is_left_over() -> None:
+    """Red for a new benchmark until ``python -m phasebit record`` has run on a GPU."""
+    names = {benchmarks.benchmark(chapter).NAME for chapter in benchmarks.MODULES}
     paths = sorted(files.records().glob("[0-9]*.json"))  # those of chapters, by their number
-    assert paths
+    for chapter in benchmarks.MODULES:
+        assert benchmarks.benchmark(chapter).NAME.startswith(f"{chapter:02}_")
+    assert {path.name.partition(".")[0] for path in paths} == names
     for path in paths:
-        record = measure.parse(path.read_text(encoding="utf-8"))
-        assert record.benchmark in names and path.name.startswith(record.benchmark)
-        kernels = dict(measure.BENCHMARKS.values())[record.benchmark]
-        assert [row.kernel for row in record.rows] == [*kernels, measure.VENDOR]
-        assert {"clock", "cold", "flushed", "warm", "order", "inputs", "vendor"} <= set(
-            record.protocol
-        )
-        assert all(len(record[kernel].cold_us) >= 5 for kernel in kernels)
-        assert all(len(row.warm_us) >= 500 for row in record.rows)
+        data = measure.check(json.loads(path.read_text(encoding="utf-8")))
+        assert path.name.startswith(data["benchmark"] + ".")
+        assert all(isinstance(words, str) and words for words in data["protocol"].values())
+
+
+def test_a_record_without_protocol_is_not_saved(records: Path) -> None:
+    data = dataclasses.asdict(RECORD) | {"protocol": {}}
+    with pytest.raises(ValueError, match="lacks protocol"):
+        measure.save(data)
+    assert not list(records.iterdir())
+
+
+def test_the_record_of_chapter_11_is_whole() -> None:
+    record = measure.load(double_buffering.NAME)
+    kernels = double_buffering.KERNELS
+    assert [row.kernel for row in record.rows] == [*kernels, measure.VENDOR]
+    assert {"clock", "cold", "flushed", "warm", "order", "inputs", "vendor"} <= set(record.protocol)
+    assert all(len(record[kernel].cold_us) >= 5 for kernel in kernels)
+    assert all(len(row.warm_us) >= 500 for row in record.rows)

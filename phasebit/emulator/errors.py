@@ -45,7 +45,7 @@ class Deadlock(EmulatorError):
     """Every thread waits and nothing is left that could wake one.
 
     ``waits``: for each group of threads that wait: who, for what, the line of the CUDA source
-    (0 if unknown), and what is known of the thing they wait for.
+    (the innermost in the kernel's file; 0 if unknown), what is known of the thing they wait for.
     """
 
     def __init__(self, message: str, waits: Sequence[tuple[str, str, int, str]] = ()) -> None:

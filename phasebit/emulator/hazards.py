@@ -37,7 +37,8 @@ class Hazard:
     """One finding.
 
     ``kind``: ``race``, ``uninitialised``, ``barrier`` or ``async``.  ``line`` is the
-    PTX line of the access that noticed it, ``source`` the place in the CUDA source.
+    PTX line of the access that noticed it, ``source`` the place in the CUDA source:
+    ``kernel.cu:41``, or ``kernel.cu:41, in wait at line 12`` within an inlined function.
     """
 
     kind: str
@@ -47,8 +48,9 @@ class Hazard:
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """CUDA source lines: of the access that noticed, and of the one it conflicts with."""
-        return tuple(int(n) for n in re.findall(r"at PTX line \d+ \([^()]*:(\d+)\)", self.message))
+        """Innermost source lines: of the access that noticed, and of the one it conflicts with."""
+        found = re.findall(r"at PTX line \d+ \([^():]*:[^()]*?(\d+)\)", self.message)
+        return tuple(map(int, found))
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}"
@@ -81,7 +83,7 @@ class Findings:
         self.seen.add(key)
         instruction = self.instruction(access) or self.machine.program.executing()
         line = instruction.line if instruction else 0
-        source = str(instruction.location.own) if instruction and instruction.location else ""
+        source = str(instruction.location) if instruction and instruction.location else ""
         self.hazards.append(Hazard(kind, message, line, source))
 
 

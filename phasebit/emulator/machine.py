@@ -556,7 +556,7 @@ class Machine:
             lines.append(f"  {who} wait for {waiting.what}: {waiting.where}")
             if why:
                 lines.append(f"    {why}")
-            place = re.search(r":(\d+)\)$", waiting.where)
+            place = re.search(r"[: ](\d+)\)$", waiting.where)
             waits.append((who, waiting.what, int(place[1]) if place else 0, why))
         return Deadlock("\n".join(lines), waits)
 

@@ -32,7 +32,7 @@ def misfit(instruction: Instruction | None, why: str) -> PtxError:
     """The error for operands that an instruction cannot take."""
     if instruction is None:
         return PtxError(why)
-    source = str(instruction.location.own) if instruction.location else None
+    source = str(instruction.location) if instruction.location else None
     return PtxError(f"{why}: {instruction.text}", instruction.line, source)
 
 

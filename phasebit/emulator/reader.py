@@ -12,6 +12,7 @@ Source: PTX ISA, chapters 4 (syntax), 5 (state spaces, types, variables),
 from __future__ import annotations
 
 import os
+import re
 import struct
 from dataclasses import dataclass, field
 
@@ -37,6 +38,7 @@ from phasebit.emulator.syntax import (
     Vector,
 )
 from phasebit.emulator.types import SIZE
+from phasebit.toolchain import demangle
 
 LINKAGE = {".visible", ".extern", ".weak", ".common"}
 SPACES = {".global", ".const", ".shared", ".local", ".param"}
@@ -80,12 +82,25 @@ def read(text: str) -> Module:
     return _Reader(text).module()
 
 
+def _debug_strings(text: str) -> tuple[bytes, dict[str, int]]:
+    """What ``.section .debug_str`` holds: its bytes, and where each label stands."""
+    found = re.search(r"\.section\s+\.debug_str\s*\{([^}]*)\}", text)
+    pieces = re.split(r"^(\$\w+):", found[1], flags=re.MULTILINE)[1:] if found else []
+    strings = bytearray()
+    labels = {}
+    for label, rows in zip(pieces[::2], pieces[1::2], strict=True):
+        labels[label] = len(strings)
+        strings += bytes(int(n) & 0xFF for n in re.findall(r"\b\d+", rows.replace(".b8", " ")))
+    return bytes(strings), labels
+
+
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokens(text)
         self.at = 0
         self.files = self._file_names()
+        self.strings, self.labels = _debug_strings(text)
         self.location: Location | None = None
         self.inlined_at: dict[tuple[int, int, int], Location] = {}
         self.function: Function | None = None
@@ -207,17 +222,28 @@ class _Reader:
         self.expect(".loc")
         place = (self.integer(), self.integer(), self.integer())
         caller: Location | None = None
+        name = ""
         while self.accept(","):
             what = self.word()
             if what == "inlined_at":
                 key = (self.integer(), self.integer(), self.integer())
                 caller = self.inlined_at.get(key) or Location(self.files.get(key[0], "?"), key[1])
             else:  # function_name $L__info_string3 [+ 4]
-                self.word()
-                if self.accept("+"):
-                    self.integer()
-        self.location = Location(self.files.get(place[0], "?"), place[1], caller)
+                label = self.word()
+                offset = self.integer() if self.accept("+") else 0
+                name = self.debug_name(label, offset)
+        self.location = Location(self.files.get(place[0], "?"), place[1], caller, name)
         self.inlined_at[place] = self.location
+
+    def debug_name(self, label: str, offset: int) -> str:
+        """The last part of the function name at a label of ``.debug_str``; "" if unknown."""
+        if label not in self.labels:
+            return ""
+        start = self.labels[label] + offset
+        end = self.strings.find(b"\0", start)
+        mangled = self.strings[start : end if end >= 0 else None]
+        name = demangle(mangled.decode("utf-8", "replace")).split("::")[-1]
+        return "" if name.startswith("_Z") else name
 
     def section(self) -> None:
         """``.section .debug_str { … }``: debugging information, which nothing here reads."""

@@ -97,22 +97,37 @@ Operand: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in the CUDA source, from ``.loc``; ``inlined`` is the caller's place, if any."""
+    """A place in the CUDA source, from ``.loc``; ``inlined`` is the caller's place, if any.
+
+    ``function`` is the inlined function that the place is in.
+    """
 
     file: str
     line: int
     inlined: Location | None = None
+    function: str = ""
+
+    @property
+    def ways(self) -> list[Location]:
+        """From the kernel's own line inwards: the places in its file, through inlined calls.
+
+        What headers contribute is left out: the last place is where the kernel's file uses them.
+        """
+        places = [self]
+        while places[-1].inlined:
+            places.append(places[-1].inlined)
+        return [place for place in reversed(places) if place.file == places[-1].file]
 
     @property
     def own(self) -> Location:
-        """The innermost line in the kernel's own file: not in the header of an inlined function."""
-        callers = [self]
-        while callers[-1].inlined:
-            callers.append(callers[-1].inlined)
-        return next(place for place in callers if place.file == callers[-1].file)
+        """The innermost line in the kernel's own file."""
+        return self.ways[-1]
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        """``kernel.cu:41``; within inlined functions ``kernel.cu:41, in wait at line 12``."""
+        first, *inner = self.ways
+        steps = [f", in {p.function or 'an inlined function'} at line {p.line}" for p in inner]
+        return f"{first.file}:{first.line}" + "".join(steps)
 
 
 @dataclass(eq=False, slots=True)
@@ -134,8 +149,8 @@ class Instruction:
 
     @property
     def where(self) -> str:
-        """``PTX line 12 (kernel.cu:7)``."""
-        source = f" ({self.location.own})" if self.location else ""
+        """``PTX line 12 (kernel.cu:7)``, ``PTX line 12 (kernel.cu:41, in wait at line 7)``."""
+        source = f" ({self.location})" if self.location else ""
         return f"PTX line {self.line}{source}"
 
 

@@ -347,7 +347,7 @@ def unknown(instruction: Instruction) -> PtxError:
         hint = "run `python -m phasebit ptx` for the list of those it knows"
     if instruction.opcode.startswith(NEWER):
         hint += "; compiled with -arch=sm_80, libraries do without it"
-    source = str(instruction.location.own) if instruction.location else None
+    source = str(instruction.location) if instruction.location else None
     return PtxError(f"the emulator does not know {opcode!r}; {hint}", instruction.line, source)
 
 

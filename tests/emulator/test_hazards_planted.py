@@ -29,15 +29,6 @@ NOT_FOUND = {
 PLANTED = {case.name: case for case in cases.planted()}
 REPAIRED = {case.name: case for case in cases.planted(repaired=True)}
 
-AT_THE_WAIT = {
-    f"mbarriers/{mistake}"
-    for mistake in (
-        "one_arrival_too_many_expected", "one_arrival_too_few_expected",
-        "wrong_parity", "same_parity_again",
-    )
-}  # fmt: skip
-"""Found, but at the line of a helper in the same file that the kernel calls."""
-
 needs_nvcc = [
     pytest.mark.nvcc,
     pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
@@ -49,12 +40,7 @@ class TestPlanted:
     pytestmark = needs_nvcc
 
     @pytest.mark.parametrize("name", PLANTED)
-    def test_found(
-        self, name: str, schedule: tuple[str, int], request: pytest.FixtureRequest
-    ) -> None:
-        if name in AT_THE_WAIT:
-            reason = "the report names the line of the inlined wait, not that of its call"
-            request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+    def test_found(self, name: str, schedule: tuple[str, int]) -> None:
         findings = replay.findings(PLANTED[name], *schedule)
         assert bool(findings) == (name not in NOT_FOUND), findings
         if findings:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from phasebit.devices import DeviceError
 from phasebit.emulator.errors import LaunchError
 from phasebit.emulator.launch import Module
 
@@ -106,6 +107,12 @@ def test_what_cannot_run_is_refused_in_a_sentence(
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(module.memory.allocations) == before, "nothing stays allocated"
+
+
+def test_a_device_that_there_is_not_is_refused_in_a_sentence(module: Module) -> None:
+    with pytest.raises(DeviceError) as caught:
+        module["fill"].launch(2, 32, args(), device="moon")
+    assert str(caught.value) == "device is 'moon': choose one of auto, gpu, emulator"
 
 
 def test_read_only_arrays_stay_as_they_are(module: Module) -> None:

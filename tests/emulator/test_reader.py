@@ -115,9 +115,42 @@ def test_source_locations_follow_inlining() -> None:
     )
     instruction = module.functions["k"].body[0]
     assert isinstance(instruction, Instruction) and instruction.location
-    assert str(instruction.location) == "header.h:77"
-    assert str(instruction.location.own) == "kernel.cu:10"
+    location = instruction.location
+    assert (location.file, location.line) == ("header.h", 77)
+    assert str(location) == "kernel.cu:10"
     assert instruction.where == "PTX line 9 (kernel.cu:10)"
+
+
+DEBUG_NAMES = """.section .debug_str
+{
+$L__info_string0:
+.b8 95,90,52,119,97,105,116,105,0
+$L__info_string1:
+.b8 116,114,121
+.b8 95,111,110,99,101,0
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("$L__info_string0", "kernel.cu:41, in wait at line 12"),
+        ("$L__info_string0 + 9", "kernel.cu:41, in try_once at line 12"),
+        ("$L__info_string1", "kernel.cu:41, in try_once at line 12"),
+        ("$L__info_string7", "kernel.cu:41, in an inlined function at line 12"),
+    ],
+)
+def test_an_inlined_place_is_named_from_the_kernel_inwards(name: str, place: str) -> None:
+    module = read(
+        HEAD + ".visible .entry k()\n{\n.reg .b32 %r<4>;\n.loc 1 41 3\n"
+        f".loc 1 12 5, function_name {name}, inlined_at 1 41 3\n"
+        ".loc 2 77 5, function_name $L__info_string1, inlined_at 1 12 5\nmov.u32 %r1, 5;\nret;\n}\n"
+        '.file 1 "/home/me/kernel.cu"\n.file 2 "/usr/include/header.h"\n' + DEBUG_NAMES
+    )
+    instruction = module.functions["k"].body[0]
+    assert isinstance(instruction, Instruction)
+    assert instruction.where == f"PTX line 10 ({place})"
 
 
 def test_branch_tables_and_prototypes() -> None:

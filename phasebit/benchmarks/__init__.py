@@ -1,0 +1,50 @@
+"""What ``python -m phasebit record`` measures: one module a chapter.
+
+A benchmark is a module with two names. ``NAME`` is what its record is called
+(``"11_double_buffering"``, so the file is ``records/11_double_buffering.nvidia-h200.json``).
+``record()`` measures on this machine's GPU and returns the record, the whole JSON:
+:func:`phasebit.measure.facts`, ``"benchmark"``, ``"protocol"`` and whatever was measured. It
+may print lines that begin with ``⏱``. A new benchmark is one module and one line of
+:data:`MODULES`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from phasebit import measure, toolchain
+
+MODULES: dict[int, str] = {
+    11: "double_buffering",
+}
+"""Chapter -> the module that measures its kernels; imported when it is asked for."""
+
+
+class Benchmark(Protocol):
+    """What a benchmark's module holds."""
+
+    NAME: str
+
+    def record(self) -> dict[str, Any]:
+        """Measure, and return the record."""
+
+
+def benchmark(chapter: int) -> Benchmark:
+    """The benchmark of a chapter; raises :class:`toolchain.CudaError` when it has none."""
+    if chapter not in MODULES:
+        known = ", ".join(map(str, sorted(MODULES)))
+        raise toolchain.CudaError(f"chapter {chapter} has nothing to measure: choose from {known}")
+    return cast(Benchmark, importlib.import_module(f"phasebit.benchmarks.{MODULES[chapter]}"))
+
+
+def record(chapter: int) -> Path:
+    """Measure a chapter's kernels on this machine's GPU and write the record; returns its file.
+
+    Raises :class:`toolchain.CudaError` when the chapter has none, when there is no GPU, or when
+    a kernel fails.
+    """
+    module = benchmark(chapter)
+    measure.gpu()
+    return measure.save(module.record())
