@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from phasebit.draw import Cell, Picture, chart
 from phasebit.emulator.accesses import Access
 from phasebit.emulator.traffic import BANKS, SECTOR, parts_of
+from phasebit.measure import Table
 
 WORD = 4  # bytes
 HUES = ("blue", "orange", "green", "pink", "cyan", "red")
@@ -77,6 +78,29 @@ def banks(access: Access, title: str) -> Picture:
     )  # fmt: skip
 
 
+def beside(
+    runs: Mapping[str, Mapping[str, int]],
+    counted: Mapping[str, Mapping[str, int]],
+    metrics: Mapping[str, str],
+    source: str,
+) -> Table:
+    """The emulator's counters beside those that a profiler recorded, kernel by kernel.
+
+    ``runs`` and ``counted``: kernel -> metric -> value; ``metrics``: heading -> metric;
+    ``source`` says where the profiler counted.
+    """
+    rows = []
+    for kernel, mine in runs.items():
+        row = [kernel]
+        for metric in metrics.values():
+            row += [f"{mine.get(metric, 0):,}", f"{counted[kernel][metric]:,}"]
+        rows.append(tuple(row))
+    heading = ["kernel"]
+    for name in metrics:
+        heading += [name, "profiler"]
+    return Table(tuple(heading), tuple(rows), source)
+
+
 def wavefronts(access: Access) -> list[dict[int, tuple[int, list[int]]]]:
     """What each bank delivers in each wavefront of a shared access: bank -> (word, lanes)."""
     served: list[dict[int, tuple[int, list[int]]]] = []
@@ -119,4 +143,4 @@ def _span(found: Sequence[int]) -> str:
     return f"{found[0]},{found[1]}" + ("…" if len(found) > 2 else "")
 
 
-__all__ = ["banks", "lanes", "sectors", "wavefronts"]
+__all__ = ["banks", "beside", "lanes", "sectors", "wavefronts"]

@@ -42,6 +42,12 @@ METRICS = (
 )
 """What is counted: requests and sectors of global memory, wavefronts and conflicts of shared."""
 
+DRAM = ("lts__t_sectors_op_read.sum", "dram__bytes_read.sum")
+"""Sectors that the L2 cache was asked for, and bytes that came from DRAM."""
+
+LOGS = range(6)
+"""Strides of the copy: 2 to the power of these."""
+
 PROGRAMS = ("04_sectors", "04_banks", "04_transpose")
 SHAPE = (64, 96)
 """Rows and columns of the matrix whose transposes are counted: six whole tiles."""
@@ -69,6 +75,15 @@ def _launch(module: Module, kernel: str, program: str, device: str) -> Run:
     return module[kernel].launch(1, 32, [x, y], device=device)
 
 
+def launch_strided() -> None:
+    """One strided copy of 256 MiB for each of :data:`LOGS`, on the GPU."""
+    kernel = compile_ptx(files.kernel("04_bandwidth"), "sm_75")["strided"]
+    x = np.random.default_rng().random(1 << 26, np.float32)
+    for log in LOGS:
+        y = np.empty_like(x)
+        kernel.launch(len(x) // 1024, 256, [x, y, log], device="gpu")
+
+
 def record() -> dict[str, Any]:
     """Measure on this machine's GPU.
 
@@ -82,7 +97,8 @@ def record() -> dict[str, Any]:
         print(f"⏱ {name}: {statistics.median(times):.0f} µs")
     configurations, registers = _occupancy()
     print(f"⏱ {len(configurations)} configurations")
-    counted = _counters()
+    counted = dict(_profile("kernels", METRICS))
+    strided = [counts for _, counts in _profile("strided", DRAM)]
     print(f"⏱ {len(counted)} kernels counted")
     return {
         "benchmark": NAME,
@@ -101,10 +117,13 @@ def record() -> dict[str, Any]:
             "occupancy": "cudaOccupancyMaxActiveBlocksPerMultiprocessor; a configuration is "
             "kernel, static and dynamic shared bytes, threads a block, blocks",
         },
+        "multiprocessors": bandwidth["multiprocessors"],
+        "most_mhz": _most_mhz(),
         "registers": registers,
         "occupancy": configurations,
         "counters": counted,
-        "bandwidth": bandwidth,
+        "strided": {str(1 << log): c for log, c in zip(LOGS, strided, strict=True)},
+        "bandwidth": bandwidth["rows"],
         "bandwidth_bytes": 2 << 28,
         "transpose_us": transpose,
         "transpose_bytes": 2 << 28,
@@ -140,31 +159,36 @@ def _occupancy() -> tuple[list[list[Any]], dict[str, int]]:
     return [[kernel, *map(int, rest)] for kernel, _, *rest in lines], registers
 
 
-def _counters() -> dict[str, dict[str, int]]:
-    """What Nsight Compute counts: kernel -> metric -> value."""
-    profiler = _profiler()
-    command = [profiler, "--clock-control", "none", "--csv", "--page", "raw"]
-    command += ["--metrics", ",".join(METRICS), sys.executable, "-m", __name__]
-    done = process.run(command, timeout=_SECONDS)
+def _profile(what: str, metrics: Sequence[str]) -> list[tuple[str, dict[str, int]]]:
+    """What Nsight Compute counts, launch by launch: kernel, and metric -> value.
+
+    ``what`` is one of the words that this module takes as a program.
+    """
+    command = [_profiler(), "--clock-control", "none", "--csv", "--page", "raw"]
+    command += ["--print-units", "base", "--metrics", ",".join(metrics)]
+    done = process.run([*command, sys.executable, "-m", __name__, what], timeout=_SECONDS)
     if not done.ok:
         raise toolchain.CudaError(f"Nsight Compute failed: {done.stdout[-800:]}{done.stderr}")
-    return parse_counters(done.stdout)
+    return parse_counters(done.stdout, metrics)
 
 
-def parse_counters(text: str) -> dict[str, dict[str, int]]:
+def parse_counters(text: str, metrics: Sequence[str]) -> list[tuple[str, dict[str, int]]]:
     """Read ncu's raw page as CSV: one row a launch, one column a metric.
 
-    Raises :class:`toolchain.CudaError` when a kernel or a metric is missing.
+    Raises :class:`toolchain.CudaError` when there is no launch or a metric is missing.
     """
     begin = text.find('"ID"')
     rows = list(csv.DictReader(io.StringIO(text[begin:]))) if begin >= 0 else []
-    found = {
-        row["Kernel Name"].partition("(")[0]: {
-            metric: round(float(row[metric].replace(",", ""))) for metric in METRICS
-        }
-        for row in rows
-        if re.fullmatch(r"\d+", row["ID"] or "")
-    }
+    found = []
+    for row in rows:
+        if not re.fullmatch(r"\d+", row["ID"] or ""):
+            continue  # the line of units
+        values = {metric: row.get(metric) or "" for metric in metrics}
+        missing = [metric for metric, value in values.items() if not value]
+        if missing:
+            raise toolchain.CudaError(f"Nsight Compute did not count {', '.join(missing)}")
+        counted = {metric: round(float(value.replace(",", ""))) for metric, value in values.items()}
+        found.append((row["Kernel Name"].partition("(")[0], counted))
     if not found:
         raise toolchain.CudaError(f"Nsight Compute counted nothing: {text[-400:]}")
     return found
@@ -177,6 +201,15 @@ def _profiler() -> str:
             "no ncu on PATH to count with: install Nsight Compute, or put its folder on PATH"
         )
     return found
+
+
+def _most_mhz() -> int:
+    """The highest clock of the multiprocessors, as the driver says it."""
+    command = ["nvidia-smi", "--query-gpu=clocks.max.sm", "--format=csv,noheader,nounits"]
+    said = process.run(command, timeout=_SECONDS)
+    if not said.ok:
+        raise toolchain.CudaError(f"nvidia-smi does not say the highest clock: {said.stderr}")
+    return int(said.stdout.split()[0])
 
 
 def _version() -> str:
@@ -232,4 +265,4 @@ def _rate(size: int, times_us: Sequence[float]) -> float:
 
 
 if __name__ == "__main__":  # what Nsight Compute looks at
-    launch_all("gpu")
+    launch_strided() if sys.argv[1:] == ["strided"] else launch_all("gpu")
