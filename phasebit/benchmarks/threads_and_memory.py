@@ -42,8 +42,8 @@ METRICS = (
 )
 """What is counted: requests and sectors of global memory, wavefronts and conflicts of shared."""
 
-DRAM = ("lts__t_sectors_op_read.sum", "dram__bytes_read.sum")
-"""Sectors that the L2 cache was asked for, and bytes that came from DRAM."""
+DRAM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+"""Bytes that came from DRAM, and bytes that went there."""
 
 LOGS = range(6)
 """Strides of the copy: 2 to the power of these."""

@@ -29,12 +29,12 @@ which ``tests/emulator/test_counters.py`` compares with these, kernel by kernel.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from phasebit.emulator.accesses import ABSENT
-from phasebit.emulator.accesses import requests as made_of
+from phasebit.emulator.accesses import ABSENT, Access, requests
 from phasebit.emulator.cfg import reads_and_writes, registers_in
 from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.types import Array, Value
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 SECTOR = 32
 BANKS = 32
+Cost = tuple[tuple[str, int], ...]
+"""Names of counters, and what to add to each."""
+
 SHORT = {"load": "ld", "store": "st"}
 
 
@@ -54,7 +57,6 @@ class Traffic:
     def __init__(self, machine: Machine) -> None:
         self.counters = machine.counters
         self.program = machine.program
-        self.trace = machine.trace
         self.known: dict[tuple[Any, ...], tuple[int, int]] = {}
         self.plans: dict[tuple[int, int, int], tuple[Any, dict[tuple[int, int], int]]] = {}
 
@@ -72,39 +74,39 @@ class Traffic:
 
     # -- loads and stores -----------------------------------------------------
 
-    def count(
-        self, g: Group, position: Value, accesses: Any, space: str, op: str, matrix: bool
-    ) -> None:
-        """Count a segment's requests; ``position`` is where the first begins, in bytes.
+    def cost(self, g: Group, position: Array, accesses: Any, space: str, op: str) -> Cost:
+        """What a segment's requests add to the counters, by name.
 
-        ``matrix``: by ldmatrix or stmatrix.
+        ``position`` is where each thread's first one begins, in bytes.
         """
+        cost: Counter[str] = Counter()
         table = self.warps(g, position)
         if space != "shared":
-            self._keep(g, table, accesses, space, op, 0, 0)
             for (start, size), times in self._plan(accesses, 0, 0).items():
-                self.global_(g, table, start, size, op, times)
-            return
-        joined = not matrix and accesses.sem == "weak"
-        base, unit = _alignment(g.spread(position)) if joined else (0, 0)
-        self._keep(g, table, accesses, space, op, base, unit)
+                self._global(cost, g, table, start, size, op, times)
+            return tuple(cost.items())
+        by = self._instruction(accesses)
+        matrix = by is not None and "matrix" in by.mnemonic  # ldmatrix, stmatrix
+        base, unit = self._aligned(position, accesses, space)
         short = SHORT[op]
         name = {"ld": "ldsm", "st": "stsm"}[short] if matrix else f"shared_{short}"
         for (_, size), times in self._plan(accesses, base, unit).items():
             units, lost = self._wavefronts(table, size, "matrix" if matrix else op)
-            self._shared(name, short, times * len(table), times * units, times * lost)
-            self.counters.add(f"bytes.shared.{op}", times * size * g.n)
+            _shared(cost, name, short, times * len(table), times * units, times * lost)
+            cost[f"bytes.shared.{op}"] += times * size * g.n
+        return tuple(cost.items())
 
-    def global_(
-        self, g: Group, table: Array, start: int, size: int, op: str, times: int = 1
-    ) -> None:
+    def _global(
+        self, cost: Counter[str], g: Group, table: Array, start: int, size: int, op: str,
+        times: int,
+    ) -> None:  # fmt: skip
         """Count requests of ``size`` bytes a thread that begin ``start`` after the table's."""
-        add, short = self.counters.add, SHORT[op]
+        short = SHORT[op]
         sectors = self._sectors(np.where(table == ABSENT, ABSENT, table + start), size)
-        add(f"smsp__sass_inst_executed_op_global_{short}.sum", times * len(table))
-        add(f"l1tex__t_requests_pipe_lsu_mem_global_op_{short}.sum", times * len(table))
-        add(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{short}.sum", times * sectors)
-        add(f"bytes.global.{op}", times * size * g.n)
+        cost[f"smsp__sass_inst_executed_op_global_{short}.sum"] += times * len(table)
+        cost[f"l1tex__t_requests_pipe_lsu_mem_global_op_{short}.sum"] += times * len(table)
+        cost[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{short}.sum"] += times * sectors
+        cost[f"bytes.global.{op}"] += times * size * g.n
 
     def copy(self, g: Group, position: Array, size: int) -> None:
         """cp.async: its reads of global memory count as loads there; the instruction is its own."""
@@ -143,18 +145,15 @@ class Traffic:
             total += int(most.sum())
         requests = len(table)
         if space == "shared":
-            self._shared("shared_atom", "atom", requests, total, total - (requests << swap))
+            _shared(
+                self.counters.totals, "shared_atom", "atom", requests, total,
+                total - (requests << swap),
+            )  # fmt: skip
             return
         add = self.counters.add
         add(f"smsp__sass_inst_executed_op_global_{name}.sum", requests)
         add(f"l1tex__t_requests_pipe_lsu_mem_global_op_{name}.sum", requests)
         add(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{name}.sum", total)
-
-    def _shared(self, name: str, short: str, requests: int, units: int, lost: int) -> None:
-        add = self.counters.add
-        add(f"smsp__sass_inst_executed_op_{name}.sum", requests)
-        add(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum", units)
-        add(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}.sum", lost)
 
     @functools.cached_property
     def read(self) -> set[int]:
@@ -165,30 +164,37 @@ class Traffic:
                 found.update(r.index for r in reads_and_writes(instruction, chosen)[0])
         return found
 
+    def accesses(
+        self, g: Group, position: Array, accesses: Any, space: str, op: str
+    ) -> list[Access]:
+        """The same requests one by one, with their addresses."""
+        by = self._instruction(accesses)
+        line = by.location.own.line if by and by.location else None
+        parts = _requests(accesses, *self._aligned(position, accesses, space))
+        return requests(g, self.warps(g, position), space, op, parts, line)
+
+    def _instruction(self, accesses: Any) -> Instruction | None:
+        return self.program.accesses[accesses.identity] if accesses.identity >= 0 else None
+
+    def _aligned(self, position: Array, accesses: Any, space: str) -> tuple[int, int]:
+        """What the assembler may use to join neighbouring accesses; (0, 0): it joins none."""
+        by = self._instruction(accesses)
+        if space != "shared" or accesses.sem != "weak" or (by and "matrix" in by.mnemonic):
+            return 0, 0
+        return _alignment(position)
+
     # -- patterns -------------------------------------------------------------
 
     def _plan(self, accesses: Any, base: int, unit: int) -> dict[tuple[int, int], int]:
         """The different requests of a segment, (start modulo a sector, bytes), and their number."""
         key = (id(accesses), base, unit)
         if key not in self.plans:
-            requests = _requests(accesses, base, unit)
             plan: dict[tuple[int, int], int] = {}
-            for start, size in requests:
+            for start, size in _requests(accesses, base, unit):
                 one = (0 if unit else start % SECTOR, size)
                 plan[one] = plan.get(one, 0) + 1
             self.plans[key] = (accesses, plan)
         return self.plans[key][1]
-
-    def _keep(
-        self, g: Group, table: Array, accesses: Any, space: str, op: str, base: int, unit: int
-    ) -> None:
-        """Note who touches what, where the launch asked for it."""
-        if self.trace.accesses is None:
-            return
-        by = self.program.accesses[accesses.identity]
-        line = by.location.own.line if by.location else None
-        parts = _requests(accesses, base, unit)
-        self.trace.accesses += made_of(g, table, space, op, parts, line)
 
     def _pattern(self, table: Array, period: int) -> Array:
         """The table moved down by a multiple of ``period`` so that equal patterns are equal."""
@@ -217,10 +223,18 @@ class Traffic:
         return self.known[key]
 
 
+def _shared(
+    cost: Counter[str], name: str, short: str, requests: int, units: int, lost: int
+) -> None:
+    cost[f"smsp__sass_inst_executed_op_{name}.sum"] += requests
+    cost[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum"] += units
+    cost[f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}.sum"] += lost
+
+
 def _requests(accesses: Any, base: int, unit: int) -> list[tuple[int, int]]:
     """The requests of a segment: (first byte, bytes a lane), joined where ``unit`` allows."""
-    requests = [(start * accesses.width, size) for start, size in accesses.requests]
-    return merged(requests, base, unit) if unit and len(requests) > 1 else requests
+    parts = [(start * accesses.width, size) for start, size in accesses.requests]
+    return merged(parts, base, unit) if unit and len(parts) > 1 else parts
 
 
 def _alignment(position: Array) -> tuple[int, int]:
