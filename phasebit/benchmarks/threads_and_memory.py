@@ -236,6 +236,46 @@ def memcpy_bandwidth(record: dict[str, Any]) -> float:
     return _rate(record["bandwidth_bytes"], times)
 
 
+def strided_times(record: dict[str, Any]) -> dict[int, float]:
+    """Median time of the strided copies, in µs: stride -> time."""
+    rows = (row for row in record["bandwidth"] if row["what"] == "stride")
+    return {row["number"]: statistics.median(row["us"]) for row in rows}
+
+
+def stride_table(record: dict[str, Any]) -> measure.Table:
+    """The strided copies: the time that their sectors predict, and the measured one."""
+    times = strided_times(record)
+    rows = []
+    for stride, time in times.items():
+        sectors = min(32, 4 * stride)
+        predicted = times[1] * sectors / 4
+        line = (str(stride), str(sectors), f"{predicted:.0f}", f"{time:.0f}")
+        rows.append((*line, f"{time / predicted:.2f}"))
+    return measure.Table(
+        ("stride", "sectors a load", "predicted, µs", "measured, µs", "measured / predicted"),
+        tuple(rows),
+        f"a copy of 256 MiB, predicted from stride 1; {measure.source(record)}",
+    )
+
+
+def dram_table(record: dict[str, Any]) -> measure.Table:
+    """The strided copies: what DRAM delivered and took, and how long cudaMemcpy needs for that."""
+    array, vendor = record["bandwidth_bytes"] / 2, memcpy_bandwidth(record)
+    rows = []
+    for stride, time in strided_times(record).items():
+        read, written = (record["strided"][str(stride)][metric] for metric in DRAM)
+        needed = (read + written) / vendor / 1e3
+        line = (str(stride), f"{read / array:.1f}", f"{written / array:.1f}", f"{needed:.0f}")
+        rows.append((*line, f"{time:.0f}", f"{time / needed:.2f}"))
+    return measure.Table(
+        ("stride", "read, arrays", "written, arrays", "needed, µs", "measured, µs",
+         "measured / needed"),
+        tuple(rows),
+        f"bytes of DRAM in units of the array, 256 MiB; needed: at cudaMemcpy's {vendor:.0f} GB/s; "
+        f"{measure.source(record)}",
+    )  # fmt: skip
+
+
 def transpose_table(record: dict[str, Any]) -> measure.Table:
     """The transposes and the copies of the record, as a table."""
     vendor = statistics.median(record["transpose_us"]["cudaMemcpy"])

@@ -151,12 +151,14 @@ class Checker:
             kept += self.traffic.accesses(g, position, accesses, space, op)
         strong = accesses.sem != "weak"
         races = self.races
+        if strong:
+            place = position + accesses.words[0] * accesses.width
         if strong and op == "load":
-            races.receive(g, position)
+            races.messages.receive(g, place, accesses.sem)
         look = getattr(races, f"{space}_{op}")
         look(g, words, start, accesses.identity, strong)
         if strong and op == "store":
-            races.send(g, position)
+            races.messages.send(g, place, accesses.sem, accesses.scope)
         return not words.apart
 
     def verify_store(self, g: Group, view: Array, index: Value, value: Value, access: int) -> None:
@@ -189,10 +191,10 @@ class Checker:
                 self.races.shared_load(some, words, 0, access, True)
                 self.races.shared_store(some, words, 0, access, True)
             else:
-                self.races.global_store(some, words, 0, access, True)
+                self.races.global_store(some, words, 0, access, True, reads=True)
             # atomics of one group at one address follow each other: each sees those before it
-            self.races.send(some, places)
-            self.races.receive(some, places)
+            self.races.messages.send(some, places, sem, scope)
+            self.races.messages.receive(some, places, sem)
             self.traffic.atomic(some, places, space, self.findings.instruction(access))
             self.machine.counters.add(f"atomics.{space}", some.n)
 
@@ -236,8 +238,9 @@ class Checker:
     def shuffle(self, g: Group) -> None:
         self.races.shuffle(g)
 
-    def fence(self, g: Group) -> None:
-        """Strong accesses are taken to synchronise by themselves, so a fence adds nothing."""
+    def fence(self, g: Group, scope: str) -> None:
+        """What the threads did so far, they may publish from now on."""
+        self.races.messages.fence(g, scope)
 
     def touch(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """Threads use an mbarrier: its initialisation must be ordered before."""

@@ -22,9 +22,9 @@ from phasebit.emulator.counters import Counters
 from phasebit.emulator.errors import Defect, EmulatorError, LaunchError, PtxError
 from phasebit.emulator.hazards import Checker, Hazard
 from phasebit.emulator.layout import FUNCTION_BASE, Layout, readable
+from phasebit.emulator.link import link
 from phasebit.emulator.machine import Machine
 from phasebit.emulator.memory import Allocation, Memory, Parameters
-from phasebit.emulator.reader import read
 from phasebit.emulator.syntax import Function, Immediate, Symbol, Variable
 from phasebit.emulator.system import EXTERNALS
 from phasebit.emulator.table import load_families
@@ -115,7 +115,7 @@ class Module:
         if not isinstance(ptx, str):
             raise PtxError(f"Module takes PTX text, not {type(ptx).__name__}; for a file, its text")
         self.ptx = ptx
-        self.syntax = read(ptx)
+        self.syntax = link(ptx)
         self.memory = memory or Memory()
         self.symbols: dict[str, int] = {}
         self.allocations: dict[str, Allocation] = {}
@@ -264,11 +264,13 @@ class Kernel:
     ) -> Run:
         """Run the kernel and wait for its end.
 
-        ``args``: NumPy arrays for pointers (changed in place), numbers by the
-        parameter's type, ``bytes`` or structured scalars for structs, integers for
-        addresses.  ``shared``: bytes of dynamic shared memory.  ``schedule``: when
-        asynchronous copies finish.  ``exact=False`` rounds f32 multiply-adds twice.
-        ``accesses=True`` keeps each load and store in ``run.accesses`` (it needs ``check``).
+        ``args``: NumPy arrays for pointers (changed in place; on a GPU also CuPy's, or any
+        with ``__cuda_array_interface__``), numbers by the parameter's type, ``bytes`` or
+        structured scalars for structs, integers for addresses.  ``shared``: bytes of dynamic
+        shared memory.  ``schedule``: when asynchronous copies finish.  ``check`` and
+        ``exact`` choose a mode: see the text of :mod:`phasebit.emulator`, which says what
+        each does and costs.
+        ``accesses=True`` keeps each load and store in ``run.accesses``; it needs ``check``.
         ``device``: ``auto`` is the GPU if there is one that the target runs on,
         unless ``phasebit.device`` says otherwise.
 
@@ -325,7 +327,7 @@ class Kernel:
             return arrays[-1][1]
 
         try:
-            data = self._marshal(args, place)
+            data = self._marshal(args, place, device.adopt)
             offsets = [self.layout.parameters[p.name] for p in self.function.parameters]
             milliseconds = device.launch(
                 self.module.ptx, self.function.name, shape.grid, shape.block,
@@ -423,22 +425,28 @@ class Kernel:
         if cluster[0] * cluster[1] * cluster[2] > 16:
             raise LaunchError(f"{name}: a cluster has at most 16 blocks")
 
-    def _marshal(self, args: Sequence[Any], place: Callable[[Any, str], int]) -> bytes:
-        """The parameter bytes; ``place`` brings an array to device memory, for its address."""
+    def _marshal(
+        self, args: Sequence[Any], place: Callable[[Any, str], int],
+        adopt: Callable[[Any], int] | None = None,
+    ) -> bytes:  # fmt: skip
+        """The parameter bytes; ``place`` brings an array to device memory, for its address.
+
+        ``adopt`` gives the address of an array that is there already, on a GPU.
+        """
         wanted = self.function.parameters
         if len(args) != len(wanted):
             raise LaunchError(f"{self.name} takes {len(wanted)} arguments, not {len(args)}")
         data = bytearray(self.layout.parameter_size)
         known: dict[tuple[int, int], int] = {}
         for i, (arg, parameter) in enumerate(zip(args, wanted, strict=True)):
-            raw = self._argument(arg, parameter, i, place, known)
+            raw = self._argument(arg, parameter, i, place, known, adopt)
             offset = self.layout.parameters[parameter.name]
             data[offset : offset + len(raw)] = raw
         return bytes(data)
 
     def _argument(
         self, arg: Any, parameter: Variable, number: int, place: Callable[[Any, str], int],
-        known: dict[tuple[int, int], int],
+        known: dict[tuple[int, int], int], adopt: Callable[[Any], int] | None,
     ) -> bytes:  # fmt: skip
         what = f"argument {number} of {self.name}"
         size = parameter.size
@@ -454,7 +462,16 @@ class Kernel:
                 known[key] = place(arg, f"argument {number}")
             return known[key].to_bytes(8, "little")
         if hasattr(arg, "__cuda_array_interface__"):
-            raise LaunchError(f"{what} lies on a GPU; pass a NumPy array")
+            if adopt is None:
+                raise LaunchError(
+                    f"{what} lies on a GPU, where the emulator cannot look: launch with "
+                    "device='gpu', or pass a NumPy array (cupy.asnumpy)"
+                )
+            if size != 8:
+                raise LaunchError(f"{what} is a number of {size} bytes, but an array was given")
+            if not _contiguous(arg.__cuda_array_interface__):
+                raise LaunchError(f"{what} is not contiguous; pass cupy.ascontiguousarray(...)")
+            return adopt(arg).to_bytes(8, "little")
         if isinstance(arg, bytes | bytearray | np.void):
             raw = bytes(arg) if not isinstance(arg, np.void) else arg.tobytes()
             if len(raw) != size:
@@ -465,6 +482,17 @@ class Kernel:
         raise LaunchError(
             f"{what}: a {type(arg).__name__} cannot be passed; give an array, a number or bytes"
         )
+
+
+def _contiguous(array: dict[str, Any]) -> bool:
+    """Whether a ``__cuda_array_interface__`` describes rows without gaps, last axis fastest."""
+    step = np.dtype(array["typestr"]).itemsize
+    for extent, stride in zip(reversed(array["shape"]), reversed(array.get("strides") or ()),
+                              strict=False):  # fmt: skip
+        if extent > 1 and stride != step:
+            return False
+        step *= extent
+    return True
 
 
 def _number(arg: Any, parameter: Variable, what: str) -> bytes:

@@ -393,6 +393,6 @@ def defect(error: Exception) -> str:
 
 def _images(blob: bytes) -> list[fatbin.Image]:
     try:
-        return fatbin.images(blob)
+        return [image for unit in fatbin.units(blob) for image in fatbin.images(unit)]
     except fatbin.FatBinaryError:
         return []  # said when something of the module is used

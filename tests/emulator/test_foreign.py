@@ -111,6 +111,39 @@ def test_a_parameter_by_a_computed_address() -> None:
         launch(body.format("+2"), out, 4, table_parameter, [table])
 
 
+def test_a_breakpoint_ends_the_kernel_where_no_debugger_listens() -> None:
+    """An H200 says cudaErrorLaunchFailure."""
+    with pytest.raises(Fault, match=r"brkpt, a breakpoint, executed by thread 0 .* like a trap"):
+        launch("brkpt;", np.zeros(32, np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("red.global.add.v2.f32 [%rd1], {%f1, %f2, %f3};", "red needs 2 registers"),
+        ("ld.global.b128 %q1, [%rd1];", "128-bit loads and stores are not supported"),
+        ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8},"
+         "{%r1,%r2}, {%r3,%r4}, {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8};", "Volta's m8n8k4"),
+        ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2},"
+         "{%r3,%r4}, {%f1,%f2,%f3,%f4}, %r5, 0;", "does not know 'mma.sp"),
+        ("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r1], {%r2};", "does not know 'stmatri"),
+        ("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r2];",
+         "compiled with -arch=sm_80, libraries do without it"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_refused_in_one_sentence(text: str, message: str) -> None:
+    with pytest.raises(PtxError, match=message):
+        launch(".reg .b128 %q<2>; " + text, np.zeros(32, np.uint32))
+
+
+def test_a_vector_atomic_must_be_aligned() -> None:
+    out = np.zeros(64, np.float32)
+    launch("mov.f32 %f1, 0f3F800000; red.global.add.v2.f32 [%rd1+8], {%f1, %f1};", out)
+    assert out[2:4].tolist() == [32, 32] and out.sum() == 64
+    with pytest.raises(Fault, match="not a multiple of 8"):
+        launch("red.global.add.v2.f32 [%rd1+4], {%f1, %f1};", out)
+
+
 RELAY = """
     mov.u32 %r9, box; and.b32 %r2, %r1, 31; shr.u32 %r3, %r1, 5;
     setp.ne.u32 %p1, %r1, 0; @%p1 bra NOINIT; st.shared.u32 [%r9], 0;
