@@ -73,6 +73,21 @@ class Footprint:
         return Footprint(every, every.ravel(), owner.ravel(), False)
 
 
+class Common(Footprint):
+    """Words side by side that all threads of a group touch alike: those of a barrier."""
+
+    __slots__ = ("threads",)
+
+    def __init__(self, words: Array, threads: int) -> None:
+        super().__init__(None, words, np.zeros_like(words), False)
+        self.dense = True
+        self.threads = threads
+
+    @property
+    def every(self) -> Array:
+        return np.broadcast_to(self.once[:, None], (len(self.once), self.threads))
+
+
 class Pattern(Footprint):
     """A footprint that is kept."""
 

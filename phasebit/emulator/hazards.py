@@ -17,7 +17,7 @@ import numpy as np
 
 from phasebit.emulator.bounds import Bounds
 from phasebit.emulator.convergence import Convergence
-from phasebit.emulator.footprint import Footprint, Footprints
+from phasebit.emulator.footprint import Common, Footprint, Footprints
 from phasebit.emulator.races import Races
 from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.traffic import Traffic
@@ -245,12 +245,8 @@ class Checker:
     def touch(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """Threads use an mbarrier: its initialisation must be ordered before."""
         some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
-        once = self._words(site)
-        words = Footprint(
-            np.broadcast_to(once[:, None], (len(once), some.n)), once, np.zeros_like(once), False
-        )
         access = self.machine.program.atomic_access(g.pc, "")
-        self.races.shared_load(some, words, 0, access, True)
+        self.races.shared_load(some, Common(self._words(site), some.n), 0, access, True)
 
     def release(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """An arrival at an mbarrier publishes; the barrier's own memory must have been written."""
@@ -297,7 +293,8 @@ class Checker:
         if copy.source is not copy.target:
             read = Footprint.plain((copy.source >> unit)[None, :] + words)
             self.races.global_load(g, read, 0, copy.access, False)
-            self.traffic.copy(g, copy.source, copy.width)
+            if not copy.signals:  # the copy engine's reads are no loads
+                self.traffic.copy(g, copy.source, copy.width)
         written = Footprint.plain((copy.target >> unit)[None, :] + words)
         self.races.shared_store(g, written, 0, copy.access, False, copies=True)
         self.machine.now += 1  # the next copy is another one, though nothing lies between them

@@ -74,7 +74,7 @@ class SharedShadow:
         agents = self.team * (2 if copies else 1)
         self.clock = np.zeros((batch.lanes, agents), I4)
         """Columns past ``team`` belong to the asynchronous copies of each thread."""
-        self.floor = np.zeros(batch.count, np.int64)
+        self.floor = np.zeros(batch.count, I4)
         self.lowest = 0
         """The least of the floors."""
         self.version = 0
