@@ -146,6 +146,9 @@ class Checker:
     ) -> bool:
         words, start = self.footprints.find(g, position, accesses, space, op)
         self.machine.counters.add_all(words.cost)
+        kept = self.machine.trace.accesses
+        if kept is not None:
+            kept += self.traffic.accesses(g, position, accesses, space, op)
         strong = accesses.sem != "weak"
         races = self.races
         if strong:
