@@ -18,6 +18,7 @@ from phasebit import measure, toolchain
 
 MODULES: dict[int, str] = {
     11: "double_buffering",
+    12: "async_copies",
 }
 """Chapter -> the module that measures its kernels; imported when it is asked for."""
 
