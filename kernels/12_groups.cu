@@ -7,13 +7,13 @@ constexpr int TILE = 4 * THREADS;         // outputs of a tile: four a thread
 constexpr int CHUNKS = TILE / 4 + 2;      // a tile and its neighbours, in pieces of 16 bytes
 constexpr int STAGES = 4;                 // slots of the ring; 2 KiB and 32 bytes each
 
-// Start this thread's copies of a tile; the pieces at the ends of x go through registers.
+// Start this thread's copies of a tile; a tile at an end of x goes through registers.
 __device__ void fetch(float4* slot, const float* x, int n, int tile) {
-    for (int chunk = threadIdx.x; chunk < CHUNKS; chunk += THREADS) {
-        const int first = tile * TILE - RADIUS + 4 * chunk;
-        if (inside(first, n) == 4) __pipeline_memcpy_async(&slot[chunk], x + first, 16);
-        else slot[chunk] = read_chunk(x, n, first);
-    }
+    const int first = tile * TILE - RADIUS;
+    const bool whole = first >= 0 && first + 4 * CHUNKS <= n;
+    for (int chunk = threadIdx.x; chunk < CHUNKS; chunk += THREADS)
+        if (whole) __pipeline_memcpy_async(&slot[chunk], x + first + 4 * chunk, 16);
+        else slot[chunk] = read_chunk(x, n, first + 4 * chunk);
 }
 
 __global__ void __launch_bounds__(THREADS)

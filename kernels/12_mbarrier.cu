@@ -23,12 +23,13 @@ __device__ void wait(__mbarrier_t& barrier, bool parity) {
 __device__ void produce(Ring& ring, const float* x, int n, int tiles) {
     int slot = 0, phase = 0;
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        const int first = tile * TILE - RADIUS;
+        const bool whole = first >= 0 && first + 4 * CHUNKS <= n;
         wait(ring.empty[slot], phase ^ 1);
         for (int chunk = threadIdx.x - CONSUMERS; chunk < CHUNKS; chunk += PRODUCERS) {
-            const int first = tile * TILE - RADIUS + 4 * chunk;
             float4* there = &ring.slot[slot][chunk];
-            if (inside(first, n) == 4) __pipeline_memcpy_async(there, x + first, 16);
-            else *there = read_chunk(x, n, first);
+            if (whole) __pipeline_memcpy_async(there, x + first + 4 * chunk, 16);
+            else *there = read_chunk(x, n, first + 4 * chunk);
         }
         __pipeline_arrive_on(&ring.full[slot]);  // one arrival more, when my copies are done
         __mbarrier_arrive(&ring.full[slot]);     // I have started them all

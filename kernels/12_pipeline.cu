@@ -9,15 +9,15 @@ constexpr int CHUNKS = TILE / 4 + 2;      // a tile and its neighbours, in piece
 constexpr int STAGES = 4;                 // slots of the ring; 2 KiB and 32 bytes each
 constexpr auto BLOCK = cuda::thread_scope_block;
 
-// Start this thread's copies of a tile; the pieces at the ends of x go through registers.
+// Start this thread's copies of a tile; a tile at an end of x goes through registers.
 __device__ void fetch(cuda::pipeline<BLOCK>& pipe, float4* slot, const float* x, int n, int tile) {
-    for (int chunk = threadIdx.x; chunk < CHUNKS; chunk += THREADS) {
-        const int first = tile * TILE - RADIUS + 4 * chunk;
-        if (inside(first, n) == 4)
-            cuda::memcpy_async(&slot[chunk], reinterpret_cast<const float4*>(x + first),
+    const int first = tile * TILE - RADIUS;
+    const bool whole = first >= 0 && first + 4 * CHUNKS <= n;
+    for (int chunk = threadIdx.x; chunk < CHUNKS; chunk += THREADS)
+        if (whole)
+            cuda::memcpy_async(&slot[chunk], reinterpret_cast<const float4*>(x + first) + chunk,
                                cuda::aligned_size_t<16>(16), pipe);
-        else slot[chunk] = read_chunk(x, n, first);
-    }
+        else slot[chunk] = read_chunk(x, n, first + 4 * chunk);
 }
 
 __global__ void __launch_bounds__(THREADS)

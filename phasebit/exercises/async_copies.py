@@ -26,8 +26,7 @@ def enough_slots(answer: Callable[[int, int], int]) -> str:
         got, right = ask(answer, latency, tile), _enough(latency, tile)
         if isinstance(got, bool) or got != right:
             raise Wrong(
-                f"with a latency of {latency} and {tile} a tile it takes {right} slots, "
-                f"not {got!r}"
+                f"with a latency of {latency} and {tile} a tile it takes {right} slots, not {got!r}"
             )
     return f"{len(cases)} pairs"
 
@@ -47,7 +46,7 @@ def _enough(latency: int, tile: int) -> int:
 
 @judged
 def bytes_under_way(answer: Callable[[float, float], float]) -> str:
-    """``answer(rate, latency)``: bytes under way at ``rate`` GB/s when each takes ``latency`` ns."""
+    """``answer(rate, latency)``: bytes under way at ``rate`` GB/s and ``latency`` ns."""
     draw = random.Random(121)
     cases = [(4800.0, 600.0)] + [
         (round(draw.uniform(10, 9000), 1), round(draw.uniform(50, 900), 1)) for _ in range(40)
