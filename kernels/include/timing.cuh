@@ -98,7 +98,8 @@ inline const char* option(int argc, char** argv, const char* name) {
     return nullptr;
 }
 
-// Prints the median and the spread of some times, and with --json FILE keeps every one of them.
+// Says the median and the spread of some times, and with --json FILE keeps every one of them.
+// It speaks when main ends: what depends on the machine comes after what does not.
 class Report {
   public:
     Report(int argc, char** argv) {
@@ -109,6 +110,7 @@ class Report {
         if (!file) stop("the file of --json cannot be written");
     }
     ~Report() {
+        if (!emulated()) fputs(words.c_str(), stdout);
         if (!file) return;
         fprintf(file, "%s\n}\n", *separator == ',' ? "" : separator);
         fclose(file);
@@ -116,11 +118,17 @@ class Report {
     Report(const Report&) = delete;
 
     void operator()(const char* name, const Times& times) {
-        if (!emulated() && times.size() > 1)
-            printf("⏱ %-34s median %8.2f µs, middle half %.2f to %.2f\n", name,
-                   quantile(times, 0.5), quantile(times, 0.25), quantile(times, 0.75));
-        else if (!emulated()) printf("⏱ %-34s %15.2f µs\n", name, times[0]);
+        if (times.size() > 1)
+            say("%-34s median %8.2f µs, middle half %.2f to %.2f", name, quantile(times, 0.5),
+                quantile(times, 0.25), quantile(times, 0.75));
+        else say("%-34s %15.2f µs", name, times[0]);
         keep(name, times);
+    }
+
+    template <class... Values> void say(const char* format, Values... values) {
+        char line[200];
+        snprintf(line, sizeof line, format, values...);
+        words += std::string("⏱ ") + line + "\n";
     }
 
     // Only keeps them: times, or other numbers that belong to the launches.
@@ -136,6 +144,7 @@ class Report {
   private:
     FILE* file = nullptr;
     const char* separator = "{";
+    std::string words;
     [[noreturn]] static void stop(const char* why) {
         fprintf(stderr, "%s\n", why);
         exit(1);

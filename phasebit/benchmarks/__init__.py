@@ -17,8 +17,11 @@ from typing import Any, Protocol, cast
 from phasebit import measure, toolchain
 
 MODULES: dict[int, str] = {
+    4: "threads_and_memory",
+    5: "measuring",
     11: "double_buffering",
     12: "async_copies",
+    14: "tensor_cores",
 }
 """Chapter -> the module that measures its kernels; imported when it is asked for."""
 
