@@ -1,0 +1,235 @@
+"""The clinic of chapter 13: kernels with one mistake each, and their repaired twins.
+
+A patient is a file ``kernels/clinic/NN_name.cu``, a whole program like every kernel of the book:
+C = A · B, checked by the harness. What differs between the broken text and the repaired one
+stands between ``#ifndef REPAIRED``, ``#else`` and ``#endif``; a comment ``// <- race`` marks a
+line at which the emulator must find the mistake, and as what. Readers see neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from typing import Any
+
+import numpy as np
+
+from phasebit import files, toolchain
+from phasebit.emulator import build
+from phasebit.emulator.errors import Deadlock, EmulatorError, Fault, PtxError, StepLimit
+from phasebit.emulator.launch import Module
+
+SCHEDULES = (("eager", 0), ("late", 0), ("random", 1), ("random", 2))
+"""When asynchronous work finishes, and the seed: a right kernel is right under all of these."""
+
+STEPS = 20_000
+"""Backward jumps that a patient may take; the repaired ones take far fewer."""
+
+KINDS = ("race", "async", "uninitialised", "barrier", "fault", "deadlock", "steps", "compile")
+"""What a finding can be; ``compile``: the compiler refuses the program."""
+
+DELAYED = {
+    "15_early_release": (
+        "arrive(empty[at.slot]);  // nearly done: let the producer begin",
+        "{ arrive(empty[at.slot]); __nanosleep(20000); }",
+    ),
+}
+"""Patients whose race is won by luck -> words of the text, and words that make luck run out."""
+
+_MARK = re.compile(r" *// <- ([\w ]+)$")
+_PLACE = re.compile(r"\(patient\.cu:(\d+)\)")
+
+
+# Texts
+
+
+def names() -> list[str]:
+    """The patients, by number: ``"01_one_warp_loads"``, …"""
+    found = sorted(path.stem for path in _folder().glob("*.cu"))
+    return [name for name in found if not name.startswith("00")]
+
+
+def _folder() -> Any:
+    return files.kernels() / "clinic"
+
+
+def _choose(text: str, repaired: bool) -> list[str]:
+    """The lines that the preprocessor would leave of one of the two twins."""
+    lines: list[str] = []
+    kept = True
+    inside = False
+    for line in text.splitlines():
+        if line in ("#ifndef REPAIRED", "#ifdef REPAIRED"):
+            inside, kept = True, repaired == (line == "#ifdef REPAIRED")
+        elif inside and line == "#else":
+            kept = not kept
+        elif inside and line == "#endif":
+            inside, kept = False, True
+        elif kept:
+            lines.append(line)
+    return lines
+
+
+def source(name: str, repaired: bool = False) -> str:
+    """The text of a patient, broken or repaired, as somebody would have written it."""
+    text = (_folder() / f"{name}.cu").read_text(encoding="utf-8")
+    return "\n".join(_MARK.sub("", line) for line in _choose(text, repaired)) + "\n"
+
+
+def marks(name: str) -> dict[int, frozenset[str]]:
+    """Lines of the broken text at which the emulator must find the mistake -> as what."""
+    text = (_folder() / f"{name}.cu").read_text(encoding="utf-8")
+    return {
+        number: frozenset(mark[1].split())
+        for number, line in enumerate(_choose(text, False), 1)
+        if (mark := _MARK.search(line))
+    }
+
+
+def title(name: str) -> str:
+    """The first line of a patient, without the slashes."""
+    return source(name).splitlines()[0].removeprefix("// ")
+
+
+def fix(name: str) -> str:
+    """What the repair changes: the lines that go (−) and those that come (+)."""
+    broken, repaired = source(name).splitlines(), source(name, repaired=True).splitlines()
+    lines = list(unified_diff(broken, repaired, lineterm="", n=0))[2:]
+    return "\n".join(line for line in lines if not line.startswith("@@"))
+
+
+# Examination
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was found.
+
+    ``lines``: of the source, those of the access that noticed and of the one it conflicts with;
+    for a deadlock those of all waits.
+    """
+
+    kind: str
+    lines: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Examination:
+    """One run of a patient on the emulator.
+
+    ``verdict`` begins with ``right``, ``wrong``, ``ended early``, ``never ends``,
+    ``not compiled`` or ``not run``.
+    """
+
+    source: str
+    verdict: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the product is right and nothing was found."""
+        return self.verdict == "right" and not self.findings
+
+    def __str__(self) -> str:
+        text = self.source.splitlines()
+        said = [f"result: {self.verdict}"]
+        seen: list[object] = []
+        for finding in self.findings:
+            lines = sorted(set(finding.lines))
+            if (finding.kind, lines) in seen:
+                continue
+            seen.append((finding.kind, lines))
+            said.append(f"{finding.kind}:")
+            said += [f"  {number:3}  {text[number - 1].strip()}" for number in lines]
+            if finding.kind == "deadlock":
+                said += [f"       {line}" for line in finding.text.splitlines()]
+        if not self.findings:
+            said.append("no finding")
+        return "\n".join(said)
+
+
+def _constants(text: str) -> dict[str, int]:
+    """The value of each ``constexpr int`` and of each macro that is a number."""
+    known: dict[str, int] = {}
+    for name, value in re.findall(r"^#define (\w+) (\d+)$", text, re.M):
+        known[name] = int(value)
+    for line in re.findall(r"^constexpr int ([^;]+);", text, re.M):
+        for name, value in re.findall(r"(\w+) = ([^,]+)", line):
+            known[name] = _number(value, known)
+    return known
+
+
+def _number(expression: str, known: dict[str, int]) -> int:
+    """A C expression in whole numbers; its ``/`` rounds down, as it does for what is positive."""
+    if not re.fullmatch(r"[\w\s+*/()%-]+", expression) or "**" in expression:
+        raise ValueError(f"{expression!r} is no expression of whole numbers and constants")
+    return int(eval(expression.replace("/", "//"), {"__builtins__": {}}, dict(known)))
+
+
+def examine(
+    text: str, schedule: str = "late", seed: int = 0, data: int = 13, arch: str = "sm_90a"
+) -> Examination:
+    """Compile a patient's text, run it on the emulator, compare with the product.
+
+    ``data`` is the seed of the whole numbers in A and B; a right product of these is exact.
+    Launch configuration and shape are read from the text. Raises ``ValueError`` for a text
+    that launches no ``matmul<<<…>>>``, and :class:`toolchain.ToolMissing` without an nvcc.
+    """
+    program = text.replace('#include "harness.cuh"', "")
+    try:
+        module = Module(build.ptx(program, arch, name="patient.cu"))
+    except toolchain.CompileError as error:
+        where = (error.line,) if error.line else ()
+        what = str(error).splitlines()[0].partition(": ")[2]
+        return Examination(text, "not compiled", (Finding("compile", where, what),))
+    known = _constants(text)
+    call = re.search(r"matmul<<<(.+?)>>>", text)
+    if call is None or not {"M", "N", "K"} <= known.keys():
+        raise ValueError("give the constants M, N, K and a launch of matmul<<<…>>>")
+    grid, block, *shared = (_number(part, known) for part in call[1].split(","))
+    m, n, k = known["M"], known["N"], known["K"]
+    draw = np.random.default_rng(data)
+    a = draw.integers(-4, 5, (m, k)).astype(np.float32)
+    b = draw.integers(-4, 5, (k, n)).astype(np.float32)
+    c = np.full((m, n), np.nan, np.float32)
+    try:
+        run = module["matmul"].launch(
+            grid, block, [a, b, c], shared=shared[0] if shared else 0,
+            schedule=schedule, seed=seed, max_steps=STEPS,
+        )  # fmt: skip
+        hazards: Sequence[Any] = run.hazards
+        verdict, last = _compare(c, a @ b), list[Finding]()
+    except PtxError as error:
+        return Examination(text, f"not run: {error}", ())
+    except EmulatorError as error:
+        hazards, error.hazards = error.hazards, ()
+        verdict, last = _ended(error)
+    found = [Finding(hazard.kind, tuple(hazard.lines), hazard.message) for hazard in hazards]
+    return Examination(text, verdict, (*found, *last))
+
+
+def _compare(c: Any, product: Any) -> str:
+    wrong = int((c != product).sum())
+    unwritten = int(np.isnan(c).sum())
+    if not wrong:
+        return "right"
+    return f"wrong: {wrong} of {c.size} elements" + (f", {unwritten} NaN" if unwritten else "")
+
+
+def _ended(error: EmulatorError) -> tuple[str, list[Finding]]:
+    """The verdict and the finding that a kernel ended with."""
+    places = tuple(int(line) for line in _PLACE.findall(str(error)))
+    if isinstance(error, Deadlock):
+        waits = "\n".join(
+            f"{who.removesuffix(' of block 0')} wait for {what}" for who, what, _, _ in error.waits
+        )
+        lines = tuple(number for _, _, number, _ in error.waits if number)
+        return "never ends", [Finding("deadlock", lines, waits)]
+    if isinstance(error, StepLimit):
+        return "never ends", [Finding("steps", places, str(error))]
+    if isinstance(error, Fault):
+        return "ended early", [Finding("fault", places, str(error))]
+    raise error
