@@ -30,16 +30,24 @@ STEPS = 20_000
 KINDS = ("race", "async", "uninitialised", "barrier", "fault", "deadlock", "steps", "compile")
 """What a finding can be; ``compile``: the compiler refuses the program."""
 
-DELAYED = {
-    "15_early_release": (
+VARIANTS = {
+    ("15_early_release", "delayed"): (
         "arrive(empty[at.slot]);  // nearly done: let the producer begin",
         "{ arrive(empty[at.slot]); __nanosleep(20000); }",
     ),
+    ("18_unaided", "syncwarp"): (
+        "if (x == 0) arrive(empty[at.slot]);  // once for the warp",
+        "__syncwarp(); if (x == 0) arrive(empty[at.slot]);",
+    ),
 }
-"""Patients whose race is won by luck -> words of the text, and words that make luck run out."""
+"""Further texts that run on the GPU: a patient and a name -> words of its text, and others.
+
+In the first the consumers sleep between the release of a slot and the last reads from it; in the
+second the warp waits for all its lanes before the one arrival, which is right, too.
+"""
 
 _MARK = re.compile(r" *// <- ([\w ]+)$")
-_PLACE = re.compile(r"\(patient\.cu:(\d+)\)")
+_PLACE = re.compile(r"\(patient\.cu:[^()]*?(\d+)\)")
 
 
 # Texts
@@ -86,6 +94,15 @@ def marks(name: str) -> dict[int, frozenset[str]]:
         for number, line in enumerate(_choose(text, False), 1)
         if (mark := _MARK.search(line))
     }
+
+
+def variant(name: str, which: str) -> str:
+    """One of :data:`VARIANTS`, as text."""
+    old, new = VARIANTS[name, which]
+    text = source(name)
+    if text.count(old) != 1:
+        raise ValueError(f"{old!r} must stand in {name} exactly once")
+    return text.replace(old, new)
 
 
 def title(name: str) -> str:
@@ -145,7 +162,7 @@ class Examination:
             said.append(f"{finding.kind}:")
             said += [f"  {number:3}  {text[number - 1].strip()}" for number in lines]
             if finding.kind == "deadlock":
-                said += [f"       {line}" for line in finding.text.splitlines()]
+                said += [f"  {line}" for line in finding.text.splitlines()]
         if not self.findings:
             said.append("no finding")
         return "\n".join(said)
@@ -211,6 +228,14 @@ def examine(
     return Examination(text, verdict, (*found, *last))
 
 
+def _named(text: str) -> str:
+    """A report, with ``full[1]`` for the barrier 8 bytes behind ``full``, in the one block."""
+    text = text.replace(" of block 0", "").replace("mbarrier ", "")
+    return re.sub(
+        r"\b(full|empty)(?:\+(\d+))?\b", lambda it: f"{it[1]}[{int(it[2] or 0) // 8}]", text
+    )
+
+
 def _compare(c: Any, product: Any) -> str:
     wrong = int((c != product).sum())
     unwritten = int(np.isnan(c).sum())
@@ -223,11 +248,11 @@ def _ended(error: EmulatorError) -> tuple[str, list[Finding]]:
     """The verdict and the finding that a kernel ended with."""
     places = tuple(int(line) for line in _PLACE.findall(str(error)))
     if isinstance(error, Deadlock):
-        waits = "\n".join(
-            f"{who.removesuffix(' of block 0')} wait for {what}" for who, what, _, _ in error.waits
-        )
+        waits = []
+        for who, what, _, why in error.waits:
+            waits += [f"{who} wait for {what}:", *(f"  {part}" for part in why.split("; "))]
         lines = tuple(number for _, _, number, _ in error.waits if number)
-        return "never ends", [Finding("deadlock", lines, waits)]
+        return "never ends", [Finding("deadlock", lines, _named("\n".join(waits)))]
     if isinstance(error, StepLimit):
         return "never ends", [Finding("steps", places, str(error))]
     if isinstance(error, Fault):

@@ -50,8 +50,9 @@ def cubin(source: str, target: str = toolchain.DEFAULT_TARGET) -> tuple[bytes, A
         folder = Path(scratch)
         text = f'#line 1 "kernel.cu"\n{source}\n'.replace('#include "harness.cuh"', "")
         (folder / "source.cu").write_text(text, encoding="utf-8")
-        command = [toolchain.nvcc().path, *_OPTIONS, arch, *include, "-cubin", "source.cu"]
-        done = process.run([*command, "-o", "kernel.cubin"], timeout=_SECONDS, cwd=folder)
+        command: list[str | Path] = [toolchain.nvcc().path, *_OPTIONS, arch, *include]
+        command += ["-cubin", "source.cu", "-o", "kernel.cubin"]
+        done = process.run(command, timeout=_SECONDS, cwd=folder)
         if not done.ok:
             raise toolchain.explain(done.stdout + done.stderr, "kernel.cu")
         return (folder / "kernel.cubin").read_bytes(), _allocation(done.stdout + done.stderr)

@@ -9,6 +9,7 @@ constexpr int PRODUCERS = 128, CONSUMERS = 128, THREADS = PRODUCERS + CONSUMERS;
 
 __shared__ float a[SLOTS][M][BK];              // tiles of A
 __shared__ float b[SLOTS][BK][N];              // tiles of B
+__shared__ float turned[BK][M + 1];             // the consumers' copy of a tile of A
 __shared__ Barrier full[SLOTS], empty[SLOTS];  // "may be read", "may be written"
 
 __device__ void produce(const float* A, const float* B) {
@@ -30,15 +31,21 @@ __device__ void consume(float* C) {
     Place at;
     for (int tile = 0; tile < TILES; ++tile, at = advance(at, SLOTS)) {
         wait(full[at.slot], at.phase);
+        for (int row = y; row < 32; row += 4) turned[x][row] = a[at.slot][row][x];
+#ifndef REPAIRED
+        __syncthreads();  // all columns are there  // <- deadlock
+#else
+        sync(1, CONSUMERS);  // all columns are there
+#endif
         for (int k = 0; k < BK; ++k)
             for (int i = 0; i < 8; ++i)
-                c[i] += a[at.slot][y + 4 * i][k] * b[at.slot][k][x];
+                c[i] += turned[k][y + 4 * i] * b[at.slot][k][x];
+        arrive(empty[at.slot]);
 #ifndef REPAIRED
-        __syncthreads();  // all consumers have read  // <- deadlock
+        __syncthreads();  // nobody needs them any more
 #else
-        sync(1, CONSUMERS);  // all consumers have read
+        sync(1, CONSUMERS);  // nobody needs them any more
 #endif
-        if (threadIdx.x == PRODUCERS) arrive(empty[at.slot]);
     }
     for (int i = 0; i < 8; ++i) C[(y + 4 * i) * N + x] = c[i];
 }
@@ -50,7 +57,7 @@ matmul(const float* A,  // (M, K)
 {
     if (threadIdx.x < SLOTS) {
         init(full[threadIdx.x], PRODUCERS);
-        init(empty[threadIdx.x], 1);
+        init(empty[threadIdx.x], CONSUMERS);
     }
     __syncthreads();  // nobody arrives before the barriers exist
     if (threadIdx.x < PRODUCERS) produce(A, B);

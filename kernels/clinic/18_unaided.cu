@@ -33,10 +33,11 @@ __device__ void consume(float* C) {
         for (int k = 0; k < BK; ++k)
             for (int i = 0; i < 8; ++i)
                 c[i] += a[at.slot][y + 4 * i][k] * b[at.slot][k][x];  // <- race
-#ifdef REPAIRED
-        __syncwarp();
-#endif
+#ifndef REPAIRED
         if (x == 0) arrive(empty[at.slot]);  // once for the warp
+#else
+        arrive(empty[at.slot]);
+#endif
     }
     for (int i = 0; i < 8; ++i) C[(y + 4 * i) * N + x] = c[i];
 }
@@ -48,7 +49,11 @@ matmul(const float* A,  // (M, K)
 {
     if (threadIdx.x < SLOTS) {
         init(full[threadIdx.x], PRODUCERS);
+#ifndef REPAIRED
         init(empty[threadIdx.x], CONSUMERS / 32);
+#else
+        init(empty[threadIdx.x], CONSUMERS);
+#endif
     }
     __syncthreads();  // nobody arrives before the barriers exist
     if (threadIdx.x < PRODUCERS) produce(A, B);

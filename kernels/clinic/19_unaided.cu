@@ -27,23 +27,22 @@ __device__ void produce(const float* A, const float* B) {
 __device__ void consume(float* C) {
     const int group = (threadIdx.x - PRODUCERS) / GROUP;
     const int x = threadIdx.x % 32, y = threadIdx.x / 32 % 2;
-    float c[16] = {};  // column x of rows y, y + 2, …
+    float c[16] = {};  // column x of rows y, y + 2, …: the sum over half of each tile
     Place at;
     for (int tile = 0; tile < TILES; ++tile, at = advance(at, SLOTS)) {
         wait(full[at.slot], at.phase);
         for (int k = group * BK / 2; k < (group + 1) * BK / 2; ++k)
             for (int i = 0; i < 16; ++i)
                 c[i] += a[at.slot][y + 2 * i][k] * b[at.slot][k][x];  // <- race
-        sync(1 + group, GROUP);  // the group has read
-        if (threadIdx.x % GROUP == 0) arrive(empty[at.slot]);
+        arrive(empty[at.slot]);
     }
     float (&part)[M][N] = a[0];  // all tiles are multiplied: a slot is free for the sums
 #ifdef REPAIRED
-    sync(3, 2 * GROUP);
+    sync(2, 2 * GROUP);
 #endif
     if (group == 1)
         for (int i = 0; i < 16; ++i) part[y + 2 * i][x] = c[i];  // <- race
-    sync(3, 2 * GROUP);
+    sync(1, 2 * GROUP);
     if (group == 0)
         for (int i = 0; i < 16; ++i) C[(y + 2 * i) * N + x] = c[i] + part[y + 2 * i][x];
 }
@@ -55,7 +54,7 @@ matmul(const float* A,  // (M, K)
 {
     if (threadIdx.x < SLOTS) {
         init(full[threadIdx.x], PRODUCERS);
-        init(empty[threadIdx.x], 2);
+        init(empty[threadIdx.x], 2 * GROUP);
     }
     __syncthreads();  // nobody arrives before the barriers exist
     if (threadIdx.x < PRODUCERS) produce(A, B);

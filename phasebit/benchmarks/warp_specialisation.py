@@ -38,6 +38,7 @@ _SEEDS = 5  # processes of each patient: one for each seed of its inputs
 _SECONDS = 30.0  # a process that has not ended after this time hangs
 _JOBS = 12  # processes at a time
 _ERROR = re.compile(r"hazard|Invalid|Uninitialized|rror detected|instruction|exception")
+_CALLER = re.compile(r"Host Frame|Device Frame|Saved host")
 _SUMMARY = re.compile(r"SUMMARY|hazards? displayed|returned")
 
 
@@ -122,9 +123,8 @@ def _clinic(sanitizer: str) -> dict[str, Any]:
         for name in clinic.names()
         for twin in ("broken", "repaired")
     }
-    for name, (old, new) in clinic.DELAYED.items():
-        text = clinic.source(name)
-        texts[f"{name} delayed"] = text.replace(old, new)
+    for name, which in clinic.VARIANTS:
+        texts[f"{name} {which}"] = clinic.variant(name, which)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         programs = dict(zip(texts, pool.map(_build, texts.items()), strict=True))
     result: dict[str, Any] = {name: {} for name in texts}
@@ -196,7 +196,8 @@ def judge(text: str, stopped: bool, file: str) -> dict[str, Any]:
              if line.startswith("=========")]  # fmt: skip
     errors = [line for line in lines if _ERROR.search(line) and not _SUMMARY.search(line)]
     place = re.compile(rf"{re.escape(file)}:(\d+)")
-    named = sorted({int(number) for line in lines for number in place.findall(line)})
+    frames = [line for line in lines if not _CALLER.search(line)]
+    named = sorted({int(number) for line in frames for number in place.findall(line)})
     hangs = stopped or "did not end" in text
     said = [re.sub(r" (at|by|in) .*", "", line) for line in errors]
     kind = "found" if errors and named else "said" if errors else "hangs" if hangs else "nothing"
