@@ -3,7 +3,8 @@
 A patient is a file ``kernels/clinic/NN_name.cu``, a whole program like every kernel of the book:
 C = A · B, checked by the harness. What differs between the broken text and the repaired one
 stands between ``#ifndef REPAIRED``, ``#else`` and ``#endif``; a comment ``// <- race`` marks a
-line at which the emulator must find the mistake, and as what. Readers see neither.
+line at which the emulator must find the mistake, and as what; ``// <- see`` one that belongs
+to an excerpt. Readers see none of these.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from phasebit import files, toolchain
+from phasebit import files, measure, toolchain
 from phasebit.emulator import build
 from phasebit.emulator.errors import Deadlock, EmulatorError, Fault, PtxError, StepLimit
 from phasebit.emulator.launch import Module
@@ -88,6 +90,10 @@ def source(name: str, repaired: bool = False) -> str:
 
 def marks(name: str) -> dict[int, frozenset[str]]:
     """Lines of the broken text at which the emulator must find the mistake -> as what."""
+    return {line: kinds for line, kinds in _marked(name).items() if kinds != {"see"}}
+
+
+def _marked(name: str) -> dict[int, frozenset[str]]:
     text = (_folder() / f"{name}.cu").read_text(encoding="utf-8")
     return {
         number: frozenset(mark[1].split())
@@ -115,6 +121,25 @@ def fix(name: str) -> str:
     broken, repaired = source(name).splitlines(), source(name, repaired=True).splitlines()
     lines = list(unified_diff(broken, repaired, lineterm="", n=0))[2:]
     return "\n".join(line for line in lines if not line.startswith("@@"))
+
+
+def excerpt(name: str) -> str:
+    """The functions of the broken text that the mistake or its finding is in, with line numbers."""
+    lines, other = source(name).splitlines(), source(name, repaired=True).splitlines()
+    wanted = set(_marked(name))
+    for line in unified_diff(lines, other, lineterm="", n=0):
+        if match := re.match(r"@@ -(\d+)(?:,(\d+))? ", line):
+            wanted |= set(range(int(match[1]), int(match[1]) + max(1, int(match[2] or 1))))
+    shown: list[str] = []
+    block: list[int] = []
+    for number, line in enumerate([*lines, ""], 1):
+        if line:
+            block.append(number)
+            continue
+        if wanted & set(block):
+            shown += [*([""] if shown else []), *(f"{n:3}  {lines[n - 1]}" for n in block)]
+        block = []
+    return "\n".join(shown)
 
 
 # Examination
@@ -150,6 +175,11 @@ class Examination:
         """Whether the product is right and nothing was found."""
         return self.verdict == "right" and not self.findings
 
+    @property
+    def kinds(self) -> str:
+        """The kinds of the findings, each once."""
+        return ", ".join(dict.fromkeys(finding.kind for finding in self.findings))
+
     def __str__(self) -> str:
         text = self.source.splitlines()
         said = [f"result: {self.verdict}"]
@@ -168,7 +198,7 @@ class Examination:
         return "\n".join(said)
 
 
-def _constants(text: str) -> dict[str, int]:
+def constants(text: str) -> dict[str, int]:
     """The value of each ``constexpr int`` and of each macro that is a number."""
     known: dict[str, int] = {}
     for name, value in re.findall(r"^#define (\w+) (\d+)$", text, re.M):
@@ -177,6 +207,18 @@ def _constants(text: str) -> dict[str, int]:
         for name, value in re.findall(r"(\w+) = ([^,]+)", line):
             known[name] = _number(value, known)
     return known
+
+
+def launch_of(text: str) -> tuple[dict[str, int], list[int]]:
+    """A text's constants, and the numbers of its launch: blocks, threads, bytes if it says so.
+
+    Raises ``ValueError`` when M, N or K or the launch of ``matmul`` is missing.
+    """
+    known = constants(text)
+    call = re.search(r"matmul<<<(.+?)>>>", text)
+    if call is None or not {"M", "N", "K"} <= known.keys():
+        raise ValueError("give the constants M, N and K and a launch of matmul<<<…>>>")
+    return known, [_number(part, known) for part in call[1].split(",")]
 
 
 def _number(expression: str, known: dict[str, int]) -> int:
@@ -202,11 +244,7 @@ def examine(
         where = (error.line,) if error.line else ()
         what = str(error).splitlines()[0].partition(": ")[2]
         return Examination(text, "not compiled", (Finding("compile", where, what),))
-    known = _constants(text)
-    call = re.search(r"matmul<<<(.+?)>>>", text)
-    if call is None or not {"M", "N", "K"} <= known.keys():
-        raise ValueError("give the constants M, N, K and a launch of matmul<<<…>>>")
-    grid, block, *shared = (_number(part, known) for part in call[1].split(","))
+    known, (grid, block, *shared) = launch_of(text)
     m, n, k = known["M"], known["N"], known["K"]
     draw = np.random.default_rng(data)
     a = draw.integers(-4, 5, (m, k)).astype(np.float32)
@@ -220,7 +258,8 @@ def examine(
         hazards: Sequence[Any] = run.hazards
         verdict, last = _compare(c, a @ b), list[Finding]()
     except PtxError as error:
-        return Examination(text, f"not run: {error}", ())
+        what = str(error).partition(": ")[2].partition(";")[0]
+        return Examination(text, f"not run: {what}", ())
     except EmulatorError as error:
         hazards, error.hazards = error.hazards, ()
         verdict, last = _ended(error)
@@ -258,3 +297,107 @@ def _ended(error: EmulatorError) -> tuple[str, list[Finding]]:
     if isinstance(error, Fault):
         return "ended early", [Finding("fault", places, str(error))]
     raise error
+
+
+# The ward: what the chapter prints
+
+
+class Ward:
+    """The patients beside their record; a table at the end of the visit.
+
+    ``record``: that of chapter 13's benchmark.
+    """
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        self.record = record
+        self.found: dict[str, str] = {}
+        """Patient -> as what the emulator found it."""
+
+    def admit(self, number: int) -> Patient:
+        """Show a patient, and what its program does on the recorded GPU."""
+        name = next(name for name in names() if int(name[:2]) == number)
+        patient = Patient(self, name)
+        print(f"{excerpt(name)}\n\n{self.record['gpu']}, recorded: {patient.symptom}")
+        return patient
+
+    def table(self) -> measure.Table:
+        """Who found which mistake: the emulator just now, the tools when they were recorded."""
+        rows = []
+        for name in self.found:
+            said = self.record["clinic"][f"{name} broken"]
+            cells = [_cell(said["tools"].get(tool)) for tool in _TOOLS]
+            rows.append((name.replace("_", " "), Patient(self, name).symptom,
+                         self.found[name] or "–", *cells))  # fmt: skip
+        heading = ("patient", self.record["gpu"], "emulator", *_TOOLS)
+        version = self.record["compute-sanitizer"]
+        return measure.Table(
+            heading, tuple(rows), f"{measure.source(self.record)}; compute-sanitizer {version}"
+        )
+
+
+_TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+
+
+def _cell(said: dict[str, Any] | None) -> str:
+    if said is None:
+        return "·"
+    return {"found": "found", "hangs": "hangs", "said": "reports", "nothing": "–"}[said["verdict"]]
+
+
+@dataclass(frozen=True)
+class Patient:
+    """One patient in a ward."""
+
+    ward: Ward
+    name: str
+
+    @cached_property
+    def source(self) -> str:
+        """The broken text."""
+        return source(self.name)
+
+    @property
+    def symptom(self) -> str:
+        """How its processes ended on the recorded GPU: ``"wrong in 5 of 5"``."""
+        runs = self.ward.record["clinic"][f"{self.name} broken"]["runs"]
+        if len(runs) == 1 and next(iter(runs)).startswith("not compiled"):
+            return "not compiled"
+        total = sum(runs.values())
+        return ", ".join(f"{how} in {count} of {total}" for how, count in runs.items())
+
+    def change(self, *pairs: tuple[str, str], schedule: str = "late") -> None:
+        """An experiment: run the broken text with some words exchanged; print how it ends.
+
+        Raises ``ValueError`` when the text does not have these words.
+        """
+        text = self.source
+        for old, new in pairs:
+            if old not in text:
+                raise ValueError(f"{self.name} has no {old!r}")
+            text = text.replace(old, new)
+        seen = examine(text, schedule)
+        what = ", ".join(f"{old} -> {new}" for old, new in pairs) or f"schedule {schedule}"
+        print(f"{what}\n    result: {seen.verdict}; findings: {seen.kinds or 'none'}")
+
+    def find(self) -> None:
+        """Print what the emulator and compute-sanitizer find, and the fix."""
+        seen = examine(self.source)
+        self.ward.found[self.name] = seen.kinds
+        print(f"emulator\n{_indent(seen)}\ncompute-sanitizer")
+        tools = self.ward.record["clinic"][f"{self.name} broken"]["tools"]
+        spoke = {tool: said for tool, said in tools.items() if said["verdict"] != "nothing"}
+        for tool, said in spoke.items():
+            lines = ", ".join(map(str, said["lines"]))
+            where = f", line{'s' if len(said['lines']) > 1 else ''} {lines}" if lines else ""
+            print(f"    {tool}: {said['verdict']}{where}{_first(said['said'])}")
+        if not spoke:
+            print("    " + ("nothing" if tools else "there is no program to run"))
+        print(f"fix\n{_indent(fix(self.name))}")
+
+
+def _first(said: list[str]) -> str:
+    return f": {said[0].removeprefix('Error: ')}" if said else ""
+
+
+def _indent(text: object) -> str:
+    return "\n".join(f"    {line}".rstrip() for line in str(text).splitlines())

@@ -12,7 +12,7 @@ __shared__ float b[SLOTS][BK][N];              // tiles of B
 __shared__ Barrier full[SLOTS], empty[SLOTS];  // "may be read", "may be written"
 
 // A tile from global memory, by the four warps of a role: each brings every fourth row.
-__device__ void load(float (&to)[32][32], const float* from, int stride) {
+__device__ void load(float (&to)[32][32], const float* from, int stride) {  // <- see
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;  // lane, warp of the role
     for (int row = y; row < 32; row += 4) to[row][x] = from[row * stride + x];
 }

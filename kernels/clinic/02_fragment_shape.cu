@@ -36,7 +36,8 @@ matmul(const float* A,  // (M, K)
 #endif
     for (int row = 0; row < 16; ++row)
         for (int n = 0; n < N; ++n) {
-            float c = fragment.part[2 * row] * b[lane][n] + fragment.part[2 * row + 1] * b[lane + 32][n];
+            const float* part = &fragment.part[2 * row];  // columns lane and lane + 32
+            float c = part[0] * b[lane][n] + part[1] * b[lane + 32][n];
             for (int apart = 16; apart; apart /= 2) c += __shfl_xor_sync(~0u, c, apart);
             if (lane == 0) C[(16 * warp + row) * N + n] = c;
         }

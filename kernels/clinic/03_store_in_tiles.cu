@@ -8,7 +8,7 @@ constexpr int THREADS = 128;
 __shared__ float a[T][T], b[T][T];
 
 // Where a tile of C begins.
-__device__ float* corner(float* C, int row, int col) { return C + row * N + col; }
+__device__ float* corner(float* C, int row, int col) { return C + row * N + col; }  // <- see
 
 __global__ void __launch_bounds__(THREADS)
 matmul(const float* A,  // (M, K)

@@ -10,7 +10,7 @@ constexpr int THREADS = 256;
 __shared__ alignas(16) float a[SLOTS][M][BK], b[SLOTS][BK][N];
 
 // Start the copies of a tile, 16 bytes of A and of B a thread, as one group.
-__device__ void fetch(const float* A, const float* B, int tile) {
+__device__ void fetch(const float* A, const float* B, int tile) {  // <- see
     const int row = threadIdx.x / 8, x = threadIdx.x % 8 * 4, slot = tile % SLOTS;
     copy16(&a[slot][row][x], A + row * K + tile * BK + x);
     copy16(&b[slot][row][x], B + (tile * BK + row) * N + x);

@@ -15,7 +15,7 @@ __device__ void produce(const float* A, const float* B) {
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;  // lane, warp of the role
     Place at;
     for (int tile = 0; tile < TILES; ++tile, at = advance(at, SLOTS)) {
-        wait(empty[at.slot], at.phase ^ 1);
+        wait(empty[at.slot], at.phase ^ 1);  // <- see
         for (int row = y; row < 32; row += 4) {
             a[at.slot][row][x] = A[row * K + tile * BK + x];
             b[at.slot][row][x] = B[(tile * BK + row) * N + x];

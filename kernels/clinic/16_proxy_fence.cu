@@ -10,7 +10,7 @@ __shared__ alignas(128) float out[M][N];  // the product, before it leaves
 
 // Copy shared memory to global memory by the copy engine, and wait until it has read it
 // (PTX ISA 9.7.9.25.5). It reads through the async proxy.
-__device__ void bulk_store(float* to, const float* from, int bytes) {
+__device__ void bulk_store(float* to, const float* from, int bytes) {  // <- see
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n\t"
                  "cp.async.bulk.commit_group;\n\t"
                  "cp.async.bulk.wait_group 0;"

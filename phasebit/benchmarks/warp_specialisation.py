@@ -7,6 +7,7 @@ compute-sanitizer.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -18,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from phasebit import clinic, files, measure, process, registers, toolchain
+from phasebit import clinic, files, measure, process, registers, replay, toolchain
 
 NAME = "13_warp_specialisation"
 
@@ -118,6 +119,43 @@ def _times(program: Path, cublas: Path) -> dict[str, list[float]]:
 
 
 def _clinic(sanitizer: str) -> dict[str, Any]:
+    texts = programs()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        built = dict(zip(texts, pool.map(_build, texts.items()), strict=True))
+    result: dict[str, Any] = {name: {} for name in texts}
+    with ThreadPoolExecutor(_JOBS) as pool:
+        plain = {
+            name: [pool.submit(_run, program, seed) for seed in range(1, _SEEDS + 1)]
+            for name, program in built.items()
+            if isinstance(program, Path)
+        }
+        said = {
+            (name, tool): pool.submit(_under, sanitizer, tool, program, _file(name))
+            for tool in TOOLS
+            for name, program in built.items()
+            if isinstance(program, Path)
+        }
+        for name, program in built.items():
+            if not isinstance(program, Path):
+                result[name] = {"runs": {f"not compiled: {program}": 1}, "tools": {}}
+                result[name]["text"] = fingerprint(texts[name])
+                continue
+            runs = [run.result() for run in plain[name]]
+            result[name] = {
+                "runs": dict(Counter(runs)),
+                "tools": {tool: said[name, tool].result() for tool in TOOLS},
+                "text": fingerprint(texts[name]),
+            }
+    return result
+
+
+def fingerprint(text: str) -> str:
+    """What a record knows a program by: its text without comments and spacing."""
+    return hashlib.sha256(replay.normal_form(text).encode()).hexdigest()[:16]
+
+
+def programs() -> dict[str, str]:
+    """Every text that runs: ``"01_one_warp_loads broken"`` -> the text."""
     texts = {
         f"{name} {twin}": clinic.source(name, twin == "repaired")
         for name in clinic.names()
@@ -125,31 +163,7 @@ def _clinic(sanitizer: str) -> dict[str, Any]:
     }
     for name, which in clinic.VARIANTS:
         texts[f"{name} {which}"] = clinic.variant(name, which)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        programs = dict(zip(texts, pool.map(_build, texts.items()), strict=True))
-    result: dict[str, Any] = {name: {} for name in texts}
-    with ThreadPoolExecutor(_JOBS) as pool:
-        plain = {
-            name: [pool.submit(_run, program, seed) for seed in range(1, _SEEDS + 1)]
-            for name, program in programs.items()
-            if isinstance(program, Path)
-        }
-        said = {
-            (name, tool): pool.submit(_under, sanitizer, tool, program, _file(name))
-            for tool in TOOLS
-            for name, program in programs.items()
-            if isinstance(program, Path)
-        }
-        for name, program in programs.items():
-            if not isinstance(program, Path):
-                result[name] = {"runs": {f"not compiled: {program}": 1}, "tools": {}}
-                continue
-            runs = [run.result() for run in plain[name]]
-            result[name] = {
-                "runs": dict(Counter(runs)),
-                "tools": {tool: said[name, tool].result() for tool in TOOLS},
-            }
-    return result
+    return texts
 
 
 def _file(name: str) -> str:
