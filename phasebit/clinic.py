@@ -376,7 +376,8 @@ class Patient:
                 raise ValueError(f"{self.name} has no {old!r}")
             text = text.replace(old, new)
         seen = examine(text, schedule)
-        what = ", ".join(f"{old} -> {new}" for old, new in pairs) or f"schedule {schedule}"
+        words = (" -> ".join(" ".join(part.split()) for part in pair) for pair in pairs)
+        what = ", ".join(words) or f"schedule {schedule}"
         print(f"{what}\n    result: {seen.verdict}; findings: {seen.kinds or 'none'}")
 
     def find(self) -> None:

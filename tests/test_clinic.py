@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import shutil
+import statistics
 
 import pytest
 
@@ -147,7 +148,13 @@ class TestRecord:
         for name, row in rows.items():
             assert (row["spill_stores"] == 0) == (name == "setmaxnreg")
             assert bool(row["notes"]) == (name == "ignored")
-            assert row["roles"]["produce"]["highest"] < row["roles"]["consume"]["highest"]
+            roles = row["roles"]
+            assert 3 * roles["produce"]["highest"] < roles["consume"]["highest"]
+            assert roles["produce"]["local"] == 0
+        assert rows["setmaxnreg"]["roles"]["produce"]["highest"] < 24
+        assert rows["setmaxnreg"]["roles"]["consume"]["highest"] > rows["inside"]["registers"]
+        times = {name: statistics.median(rows[name]["warm_us"]) for name in benchmark.VARIANTS}
+        assert 1.8 < times["inside"] / times["setmaxnreg"] < 2.2, "half of the time"
 
 
 class TestJudge:

@@ -7,7 +7,7 @@ constexpr int THREADS = 128;          // four warps, 16 rows of C each
 __shared__ float a[M][K], b[K][N];  // all of A, all of B
 
 // Elements of a matrix in the registers of a warp: lane l has elements l, l + 32, …
-template <int ROWS, int COLS> struct Fragment {
+template <int ROWS, int COLS> struct Fragment {  // <- see
     float part[ROWS * COLS / 32];
 };
 

@@ -19,6 +19,7 @@ from phasebit import measure, toolchain
 MODULES: dict[int, str] = {
     11: "double_buffering",
     13: "warp_specialisation",
+    14: "tensor_cores",
 }
 """Chapter -> the module that measures its kernels; imported when it is asked for."""
 

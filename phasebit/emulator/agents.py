@@ -66,7 +66,7 @@ class ThreadCopy(Agent):
         memory = self.batch.machine.memory.u1
         for k in range(self.width):
             inside = k < self.bytes
-            memory[self.target + k] = memory[self.source + k] * inside
+            memory[self.target + k] = memory[self.source + k * inside] * inside
 
 
 class CopiesArrive(Agent):

@@ -259,7 +259,8 @@ class Kernel:
         ``args``: NumPy arrays for pointers (changed in place), numbers by the
         parameter's type, ``bytes`` or structured scalars for structs, integers for
         addresses.  ``shared``: bytes of dynamic shared memory.  ``schedule``: when
-        asynchronous copies finish.  ``exact=False`` rounds f32 multiply-adds twice.
+        asynchronous copies finish.  ``check`` and ``exact`` choose a mode: see the text of
+        :mod:`phasebit.emulator`, which says what each does and costs.
         ``device``: ``auto`` is the GPU if there is one that the target runs on,
         unless ``phasebit.device`` says otherwise.
 

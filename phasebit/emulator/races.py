@@ -87,7 +87,10 @@ class SharedShadow:
     def learn(self, lanes: Array, known: Array) -> None:
         """What is ``known`` (a row for all, or one for each) is ordered before these threads."""
         rows = run(lanes)
-        self.clock[rows] = np.maximum(self.clock[rows], known)
+        if isinstance(rows, slice):  # in place: making a new table takes longer than the maximum
+            np.maximum(self.clock[rows], known, out=self.clock[rows])
+        else:
+            self.clock[rows] = np.maximum(self.clock[rows], known)
         self.version += 1
 
     def barrier(self, slots: Array, now: int) -> None:
@@ -200,7 +203,7 @@ class Races:
     ) -> None:
         s = self.shadows[g.batch]
         start -= s.base
-        once = words.once + start
+        once = words.at(start)
         times = s.write_time[once]
         if times.min() == 0:
             self._uninitialised(g, words.every + start, access)
@@ -218,13 +221,15 @@ class Races:
         """Like ``shared_load``; ``copies``: asynchronous copies of the threads write."""
         s = self.shadows[g.batch]
         start -= s.base
-        once = words.once + start
+        once = words.at(start)
         times = s.write_time[once]
         if times.max() > s.lowest and not s.ordered(g, s.writer[once], times):
             self._against_writer(s, g, words.every + start, access, strong, "writes")
+        latest = s.read_time[once].max()
         # A thread read these words neither after anybody did, nor after it read its last word.
-        latest = np.minimum(s.last_read, s.read_time[once].max())
-        if latest.max() > s.lowest and not s.ordered(g, slice(s.team), latest):
+        if latest > s.lowest and not s.ordered(
+            g, slice(s.team), np.minimum(s.last_read, latest)
+        ):  # fmt: skip
             s.enter_reads()
             self._against_readers(s, g, words.every + start, s.floor_of(g), access)
         writers = s.threads(g.lanes) + (s.team if copies else 0)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from phasebit.emulator.types import Array
 
 if TYPE_CHECKING:
@@ -95,9 +97,10 @@ class Trace:
 
 
 def warps_of(warps_in_block: int, warp_numbers: Array) -> dict[int, tuple[int, ...]]:
-    """Warp numbers of a batch by block."""
+    """Warp numbers of a batch by block; ``warp_numbers``: of each thread, in order."""
     result: dict[int, tuple[int, ...]] = {}
-    for number in sorted(set(warp_numbers.tolist())):
+    first = np.flatnonzero(warp_numbers[1:] != warp_numbers[:-1]) + 1
+    for number in [int(warp_numbers[0]), *warp_numbers[first].tolist()]:
         slot, warp = divmod(number, warps_in_block)
         result[slot] = (*result.get(slot, ()), warp)
     return result

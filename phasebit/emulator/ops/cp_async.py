@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phasebit.emulator.agents import Agent, CopiesArrive, ThreadCopy, start
+from phasebit.emulator.group import Group
 from phasebit.emulator.mbarriers import sites
 from phasebit.emulator.numerics import where as where_
 from phasebit.emulator.table import effect
 from phasebit.emulator.types import Array, Value
 
 if TYPE_CHECKING:
-    from phasebit.emulator.group import Group
     from phasebit.emulator.machine import Batch
 
 
@@ -48,12 +48,11 @@ def cp_async(
     where = machine.where(g)
     access = machine.program.atomic_access(g.pc, where) if machine.checked else -1
     to = g.spread(g.shared_index(target, target.dtype.type(0), width, 0, width, access))
-    given = width if count is None else g.spread(count).astype(np.int64)
-    reads = bool(np.any(np.asarray(given) > 0))
-    if reads:
-        span = width if count is None else int(np.min(given))
-        source_index = g.global_index(address, np.uint64(0), max(span, 1), 0, width, access)
-        origin = g.spread(source_index)
+    given = np.full(g.n, width) if count is None else g.spread(count).astype(np.int64)
+    if np.all(given == width):
+        origin = g.spread(g.global_index(address, np.uint64(0), width, 0, width, access))
+    elif np.any(given > 0):
+        origin = _partial(g, address, given, width, access)
     else:
         origin = to
     state = groups_of(batch)
@@ -65,6 +64,22 @@ def cp_async(
     if machine.checked:
         machine.checker.copy_started(g, copy)
     start(machine, copy)
+
+
+def _partial(g: Group, address: Value, given: Array, width: int, access: int) -> Array:
+    """Where threads read that read less than the width: each is held to the bytes it reads.
+
+    A thread that reads nothing may give any address; it gets that of one that reads.
+    """
+    addresses = g.spread(address)
+    origin = np.zeros(g.n, np.int64)
+    for size in np.unique(given[given > 0]):
+        (who,) = np.nonzero(given == size)
+        readers = Group(g.batch, g.lanes[who], g.pc, [], g.time)
+        origin[who] = readers.global_index(
+            addresses[who], np.uint64(0), int(size), 0, width, access
+        )
+    return np.where(given > 0, origin, origin[np.argmax(given > 0)])
 
 
 @effect("cp.async.commit_group", "", section="9.7.9.25.3.2")
