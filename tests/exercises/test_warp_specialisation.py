@@ -92,7 +92,7 @@ def test_one_arrival_takes_both_repairs() -> None:
         ("    sync(1, 2 * GROUP);", "    sync(1, 2 * GROUP);\n    sync(2, 2 * GROUP);"),  # after it
         ("    if (group == 1)", "    sync(2, GROUP);\n    if (group == 1)"),  # each group alone
         ("    if (group == 1)", "    __syncwarp();\n    if (group == 1)"),
-        ("part[M][N] = a[0]", "part[M][N] = a[1]"),  # the other slot
+        ("= a[0];", "= a[1];"),  # the other slot
         ("    sync(1, 2 * GROUP);", ""),
         ("C[(y + 2 * i) * N + x] = c[i] + part", "C[(y + 2 * i) * N + x] = part"),
     ],
@@ -105,7 +105,7 @@ def test_two_groups_refuses(change: tuple[str, str]) -> None:
 
 @pytest.mark.nvcc
 def test_the_solutions_of_the_chapter() -> None:
-    names: dict[str, object] = {"clinic": clinic}
+    names: dict[str, object] = {"clinic": clinic, "check": check}
     for text in solutions():
         exec(text, names)
     for exercise, answer in (
