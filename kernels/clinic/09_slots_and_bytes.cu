@@ -23,7 +23,7 @@ __device__ void produce(const float* A, const float* B) {
     for (int tile = 0; tile < TILES; ++tile, at = advance(at, SLOTS)) {
         wait(empty[at.slot], at.phase ^ 1);
         for (int row = y; row < 32; row += 4) {
-            a(at.slot, row, x) = A[row * K + tile * BK + x];  // <- fault
+            a(at.slot, row, x) = A[row * K + tile * BK + x];
             b(at.slot, row, x) = B[(tile * BK + row) * N + x];  // <- fault
         }
         arrive(full[at.slot]);
