@@ -17,6 +17,8 @@ from typing import Any, Protocol, cast
 from phasebit import measure, toolchain
 
 MODULES: dict[int, str] = {
+    4: "threads_and_memory",
+    5: "measuring",
     11: "double_buffering",
     13: "warp_specialisation",
     14: "tensor_cores",
