@@ -119,7 +119,7 @@ def test_as_the_toolkits_own_calculator() -> None:
         (capability, registers, shared, threads)
         for capability in CAPABILITIES
         for registers in (16, 32, 33, 40, 64, 96, 128, 168, 255)
-        for shared in (0, 1, 1000, 5000, 20000, 48 << 10, occupancy.limits(capability).block_shared)
+        for shared in (0, 1, 1000, 9300, 20000, 48 << 10, occupancy.limits(capability).block_shared)
         for threads in (1, 32, 33, 64, 128, 160, 256, 384, 512, 768, 1000, 1024)
     ]
     lines = []
