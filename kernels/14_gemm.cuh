@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(T::THREADS) gemm(Gemm<In, Out> g, int super) {
     const Block block = rasterise(blockIdx.x, (g.M + T::BM - 1) / T::BM,
                                   (g.N + T::BN - 1) / T::BN, super);
     const int m0 = block.row * T::BM, n0 = block.col * T::BN;
-    const int warp = threadIdx.x / 32;
+    const int warp = threadIdx.x / WARP;
     const int wm = warp / (T::BN / T::WN) * T::WM, wn = warp % (T::BN / T::WN) * T::WN;
     const int tiles = (g.K + T::BK - 1) / T::BK;
 
@@ -55,7 +55,8 @@ __global__ void __launch_bounds__(T::THREADS) gemm(Gemm<In, Out> g, int super) {
     Accumulator<T::WM, T::WN> sum;
     Fragments<In, T::WM, T::WN> f[2];  // of this step and of the next
     auto load = [&](int slot, int step) {
-        f[step % 2].template load<T::BK, T::BN>(a_slot(slot), b_slot(slot), a_lane, b_lane, step);
+        f[step % 2].template load<T::BK, T::BN, true>(a_slot(slot), b_slot(slot), a_lane, b_lane,
+                                                    step);
     };
     static_assert(STEPS % 2 == 0, "step 0 of each tile goes into f[0]");
 
