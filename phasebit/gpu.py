@@ -88,6 +88,18 @@ class Gpu:
                       ctypes.c_size_t(data.nbytes))  # fmt: skip
         return int(pointer.value)
 
+    def adopt(self, array: Any) -> int:
+        """The address of an array that is on this GPU already (CuPy's, PyTorch's).
+
+        Work that its owner has sent to a stream is waited for, as the CUDA Array Interface
+        (version 3) asks.
+        """
+        described = array.__cuda_array_interface__
+        stream = described.get("stream")
+        if stream is not None:
+            self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
+        return int(described["data"][0])
+
     def take_back(self, address: int, data: Any) -> None:
         """Copy device memory into an array, and free it."""
         if data.nbytes and data.flags.writeable:

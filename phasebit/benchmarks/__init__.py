@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 from phasebit import measure, toolchain
 
 MODULES: dict[int, str] = {
+    4: "threads_and_memory",
     11: "double_buffering",
     14: "tensor_cores",
 }

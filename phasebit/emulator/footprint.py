@@ -30,10 +30,11 @@ KEPT = 1 << 22
 class Footprint:
     """The words of an access, numbered from a start that each use adds."""
 
-    __slots__ = ("_every", "apart", "dense", "once", "owner")
+    __slots__ = ("_every", "_first", "apart", "dense", "once", "owner")
 
     def __init__(self, every: Array | None, once: Array, owner: Array, apart: bool) -> None:
         self._every = every
+        self._first: Array | None = None
         self.once = once
         """Every word at least once."""
         self.owner = owner
@@ -56,11 +57,35 @@ class Footprint:
         assert self._every is not None
         return self._every
 
+    @property
+    def first(self) -> Array:
+        """Like ``owner``, but where several threads touch a word the first of them."""
+        if self._first is None:
+            every = self.every
+            values, index = np.unique(every, return_index=True)
+            self._first = (index % every.shape[1])[np.searchsorted(values, self.once)]
+        return self._first
+
     @staticmethod
     def plain(every: Array) -> Footprint:
         """For an access that is looked at only once: sorting would cost more than it saves."""
         owner = np.broadcast_to(np.arange(every.shape[1]), every.shape)
         return Footprint(every, every.ravel(), owner.ravel(), False)
+
+
+class Common(Footprint):
+    """Words side by side that all threads of a group touch alike: those of a barrier."""
+
+    __slots__ = ("threads",)
+
+    def __init__(self, words: Array, threads: int) -> None:
+        super().__init__(None, words, np.zeros_like(words), False)
+        self.dense = True
+        self.threads = threads
+
+    @property
+    def every(self) -> Array:
+        return np.broadcast_to(self.once[:, None], (len(self.once), self.threads))
 
 
 class Pattern(Footprint):

@@ -17,13 +17,14 @@ import numpy as np
 
 from phasebit import devices
 from phasebit.emulator import build
+from phasebit.emulator.accesses import Access
 from phasebit.emulator.counters import Counters
 from phasebit.emulator.errors import Defect, EmulatorError, LaunchError, PtxError
 from phasebit.emulator.hazards import Checker, Hazard
 from phasebit.emulator.layout import FUNCTION_BASE, Layout, readable
+from phasebit.emulator.link import link
 from phasebit.emulator.machine import Machine
 from phasebit.emulator.memory import Allocation, Memory, Parameters
-from phasebit.emulator.reader import read
 from phasebit.emulator.syntax import Function, Immediate, Symbol, Variable
 from phasebit.emulator.system import EXTERNALS
 from phasebit.emulator.table import load_families
@@ -66,6 +67,7 @@ class Run:
     ``hazards``       what the checker found, in order; empty for a correct kernel
     ``timeline``      a :class:`phasebit.timeline.Timeline` of the warps
     ``trace``         what it is drawn from: :class:`phasebit.emulator.trace.Trace`
+    ``accesses``      who touched which bytes: :class:`phasebit.emulator.accesses.Access`
     ``output``        what the kernel printed
     ``device``        ``"emulator"``, or the name of the GPU
     ``milliseconds``  on a GPU, between events around the launch; None on the emulator,
@@ -89,6 +91,11 @@ class Run:
         self.trace = trace
 
     @property
+    def accesses(self) -> list[Access]:
+        """Loads and stores, warp by warp; empty unless launched with ``accesses=True``."""
+        return self.trace.accesses or []
+
+    @property
     def timeline(self) -> Timeline:
         """The warps of block 0 against the emulator's clock; see ``Trace.timeline``."""
         return self.trace.timeline()
@@ -108,7 +115,7 @@ class Module:
         if not isinstance(ptx, str):
             raise PtxError(f"Module takes PTX text, not {type(ptx).__name__}; for a file, its text")
         self.ptx = ptx
-        self.syntax = read(ptx)
+        self.syntax = link(ptx)
         self.memory = memory or Memory()
         self.symbols: dict[str, int] = {}
         self.allocations: dict[str, Allocation] = {}
@@ -253,14 +260,17 @@ class Kernel:
         exact: bool = True,
         cooperative: bool = False,
         max_steps: int = MAX_STEPS,
+        accesses: bool = False,
     ) -> Run:
         """Run the kernel and wait for its end.
 
-        ``args``: NumPy arrays for pointers (changed in place), numbers by the
-        parameter's type, ``bytes`` or structured scalars for structs, integers for
-        addresses.  ``shared``: bytes of dynamic shared memory.  ``schedule``: when
-        asynchronous copies finish.  ``check`` and ``exact`` choose a mode: see the text of
-        :mod:`phasebit.emulator`, which says what each does and costs.
+        ``args``: NumPy arrays for pointers (changed in place; on a GPU also CuPy's, or any
+        with ``__cuda_array_interface__``), numbers by the parameter's type, ``bytes`` or
+        structured scalars for structs, integers for addresses.  ``shared``: bytes of dynamic
+        shared memory.  ``schedule``: when asynchronous copies finish.  ``check`` and
+        ``exact`` choose a mode: see the text of :mod:`phasebit.emulator`, which says what
+        each does and costs.
+        ``accesses=True`` keeps each load and store in ``run.accesses``; it needs ``check``.
         ``device``: ``auto`` is the GPU if there is one that the target runs on,
         unless ``phasebit.device`` says otherwise.
 
@@ -273,6 +283,8 @@ class Kernel:
         for number, what in ((shared, "shared"), (seed, "seed"), (max_steps, "max_steps")):
             if not isinstance(number, int | np.integer):
                 raise LaunchError(f"{what} is an integer, not {number!r}")
+        if accesses and not check:
+            raise LaunchError("accesses=True needs check=True: the checker sees the addresses")
         if max_steps < 1:
             raise LaunchError(f"max_steps={max_steps}: a kernel needs at least one step")
         if not isinstance(args, list | tuple):
@@ -296,7 +308,8 @@ class Kernel:
 
         try:
             data = self._marshal(args, place)
-            return self._run(shape, data, schedule, seed, check, exact, max_steps)
+            trace = Trace(check, accesses=[] if accesses else None)
+            return self._run(shape, data, schedule, seed, check, exact, max_steps, trace)
         finally:
             for array, allocation in arrays:
                 _copy_back(memory, array, allocation)
@@ -314,7 +327,7 @@ class Kernel:
             return arrays[-1][1]
 
         try:
-            data = self._marshal(args, place)
+            data = self._marshal(args, place, device.adopt)
             offsets = [self.layout.parameters[p.name] for p in self.function.parameters]
             milliseconds = device.launch(
                 self.module.ptx, self.function.name, shape.grid, shape.block,
@@ -328,7 +341,7 @@ class Kernel:
 
     def _run(
         self, shape: Shape, data: bytes, schedule: str, seed: int, check: bool, exact: bool,
-        max_steps: int,
+        max_steps: int, trace: Trace,
     ) -> Run:  # fmt: skip
         program = self.program(check, exact)
         memory = self.module.memory
@@ -341,7 +354,7 @@ class Kernel:
             cooperative=shape.cooperative, dynamic_shared=shape.shared,
             shared_size=self.layout.static_shared + shape.shared, schedule=schedule, seed=seed,
             steps=max_steps, exact=exact, checked=check,
-            counters=Counters(len(program.blocks)), trace=Trace(check),
+            counters=Counters(len(program.blocks)), trace=trace,
         )  # fmt: skip
         hazards: list[Hazard] = []
         if check:
@@ -412,22 +425,28 @@ class Kernel:
         if cluster[0] * cluster[1] * cluster[2] > 16:
             raise LaunchError(f"{name}: a cluster has at most 16 blocks")
 
-    def _marshal(self, args: Sequence[Any], place: Callable[[Any, str], int]) -> bytes:
-        """The parameter bytes; ``place`` brings an array to device memory, for its address."""
+    def _marshal(
+        self, args: Sequence[Any], place: Callable[[Any, str], int],
+        adopt: Callable[[Any], int] | None = None,
+    ) -> bytes:  # fmt: skip
+        """The parameter bytes; ``place`` brings an array to device memory, for its address.
+
+        ``adopt`` gives the address of an array that is there already, on a GPU.
+        """
         wanted = self.function.parameters
         if len(args) != len(wanted):
             raise LaunchError(f"{self.name} takes {len(wanted)} arguments, not {len(args)}")
         data = bytearray(self.layout.parameter_size)
         known: dict[tuple[int, int], int] = {}
         for i, (arg, parameter) in enumerate(zip(args, wanted, strict=True)):
-            raw = self._argument(arg, parameter, i, place, known)
+            raw = self._argument(arg, parameter, i, place, known, adopt)
             offset = self.layout.parameters[parameter.name]
             data[offset : offset + len(raw)] = raw
         return bytes(data)
 
     def _argument(
         self, arg: Any, parameter: Variable, number: int, place: Callable[[Any, str], int],
-        known: dict[tuple[int, int], int],
+        known: dict[tuple[int, int], int], adopt: Callable[[Any], int] | None,
     ) -> bytes:  # fmt: skip
         what = f"argument {number} of {self.name}"
         size = parameter.size
@@ -443,7 +462,16 @@ class Kernel:
                 known[key] = place(arg, f"argument {number}")
             return known[key].to_bytes(8, "little")
         if hasattr(arg, "__cuda_array_interface__"):
-            raise LaunchError(f"{what} lies on a GPU; pass a NumPy array")
+            if adopt is None:
+                raise LaunchError(
+                    f"{what} lies on a GPU, where the emulator cannot look: launch with "
+                    "device='gpu', or pass a NumPy array (cupy.asnumpy)"
+                )
+            if size != 8:
+                raise LaunchError(f"{what} is a number of {size} bytes, but an array was given")
+            if not _contiguous(arg.__cuda_array_interface__):
+                raise LaunchError(f"{what} is not contiguous; pass cupy.ascontiguousarray(...)")
+            return adopt(arg).to_bytes(8, "little")
         if isinstance(arg, bytes | bytearray | np.void):
             raw = bytes(arg) if not isinstance(arg, np.void) else arg.tobytes()
             if len(raw) != size:
@@ -454,6 +482,17 @@ class Kernel:
         raise LaunchError(
             f"{what}: a {type(arg).__name__} cannot be passed; give an array, a number or bytes"
         )
+
+
+def _contiguous(array: dict[str, Any]) -> bool:
+    """Whether a ``__cuda_array_interface__`` describes rows without gaps, last axis fastest."""
+    step = np.dtype(array["typestr"]).itemsize
+    for extent, stride in zip(reversed(array["shape"]), reversed(array.get("strides") or ()),
+                              strict=False):  # fmt: skip
+        if extent > 1 and stride != step:
+            return False
+        step *= extent
+    return True
 
 
 def _number(arg: Any, parameter: Variable, what: str) -> bytes:

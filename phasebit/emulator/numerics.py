@@ -27,9 +27,7 @@ NAN32 = np.frombuffer(b"\xff\xff\xff\x7f", "f4")[0]
 
 NAN64 = np.frombuffer(b"\x00\x00\x00\x00\x00\x00\xf8\xff", "f8")[0]
 
-EXPONENT = np.uint32(0x7F800000)
-LEAST_NORMAL = np.uint32(0x00800000)
-"""The bits of an f32 number: its exponent; the exponent of the least normal number."""
+LEAST_NORMAL = np.float32(2.0**-126)
 
 LAST_29_BITS, MIDDLE = np.int64(0x1FFFFFFF), np.int64(0x10000000)
 """What of an f64 number has no room in f32; and that in the middle between two f32 numbers."""
@@ -135,11 +133,9 @@ def fma32(a: Value, b: Value, c: Value, rounding: str = "rn") -> Value:
     if r.__class__ is not ndarray:
         return canonical(odd_sum(np.float64(product), np.float64(c)).astype(np.float32))
     doubtful = (wide.view(np.int64) & LAST_29_BITS) == MIDDLE
-    # One test for all that is rare: the exponent is all zeros (0 - 1 is large) or all ones.
-    rare = (r.view(np.uint32) & EXPONENT) - LEAST_NORMAL >= EXPONENT - LEAST_NORMAL
-    if np.count_nonzero(rare):
+    if not np.minimum.reduce(abs(r), None) >= LEAST_NORMAL:  # also where there is a NaN
         r = canonical(r)
-        doubtful |= (np.abs(r) < np.float32(2.0**-126)) & (wide != 0)
+        doubtful |= (abs(r) < LEAST_NORMAL) & (wide != 0)
     if np.count_nonzero(doubtful):
         where_ = np.flatnonzero(doubtful)
         addend = c.take(where_) if c.__class__ is ndarray else np.full(len(where_), c)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from phasebit.emulator.accesses import Access
 from phasebit.emulator.types import Array
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Trace:
     limit: int = 200_000
     events: list[Event] = field(default_factory=list)
     signals: list[Signal] = field(default_factory=list)
+    accesses: list[Access] | None = None
+    """Loads and stores, or None when nobody asked for them."""
 
     def start_time(self, clock: int) -> int:
         return 0 if not self.events else clock
