@@ -24,8 +24,10 @@ __global__ void __launch_bounds__(T::THREADS) one_slot(Gemm<In, Out> g) {
     const int warp = threadIdx.x / WARP;
     const int wm = warp / (T::BN / T::WN) * T::WM, wn = warp % (T::BN / T::WN) * T::WN;
     const int a_lane = lane_a<T::BK, SWIZZLE>(wm), b_lane = lane_b<T::BN, SWIZZLE>(wn);
-    TileCopy<T::BM, T::BK, T::THREADS, ALIGN, false, SWIZZLE, In> a_copy(g.A, g.M, g.K, g.lda, m0, 0);
-    TileCopy<T::BK, T::BN, T::THREADS, ALIGN, false, SWIZZLE, In> b_copy(g.B, g.K, g.N, g.ldb, 0, n0);
+    TileCopy<T::BM, T::BK, T::THREADS, ALIGN, false, SWIZZLE, In> a_copy(
+        g.A, g.M, g.K, g.lda, m0, 0);
+    TileCopy<T::BK, T::BN, T::THREADS, ALIGN, false, SWIZZLE, In> b_copy(
+        g.B, g.K, g.N, g.ldb, 0, n0);
     Accumulator<T::WM, T::WN> sum;
     for (int k0 = 0; k0 < g.K; k0 += T::BK) {
         a_copy(a), a_copy.right();

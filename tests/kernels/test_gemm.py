@@ -83,7 +83,7 @@ MISTAKES = {
         "wait_group<SLOTS - 2>", "wait_group<SLOTS - 1>", "race|uninitialised|wrong result",
     ),
     "a slot is filled while it is read": (
-        "empty = full;", "empty = advance(full);", "race|wrong result",
+        "empty = full;\n", "empty = advance(full);\n", "race|wrong result",
     ),
     "the last tile is left out": ("tile < tiles; ++tile", "tile < tiles - 1; ++tile", "wrong"),
     "super-rows of the wrong height": (
