@@ -20,7 +20,7 @@ LAYERS = (
     {"devices", "gpu"},
     {"emulator"},
     {"runtime"},
-    {"measure", "draw", "patterns"},
+    {"measure", "rounding", "draw", "patterns"},
     {"benchmarks"},
     {"exercises", "notebook", "doctor"},
     {"__main__"},

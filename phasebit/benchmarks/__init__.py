@@ -18,6 +18,7 @@ from phasebit import measure, toolchain
 
 MODULES: dict[int, str] = {
     4: "threads_and_memory",
+    5: "measuring",
     11: "double_buffering",
     14: "tensor_cores",
 }

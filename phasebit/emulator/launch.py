@@ -7,6 +7,7 @@ run.counters, run.hazards, run.timeline
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from phasebit.emulator.translate import Program, translate
 from phasebit.emulator.types import dtype
 
 if TYPE_CHECKING:
+    from phasebit.gpu import Gpu
     from phasebit.timeline import Timeline
 
 MAX_THREADS = 1024
@@ -45,6 +47,9 @@ MAX_VARIABLE = 1 << 30
 """Bytes of one global or constant variable."""
 
 MAX_STEPS = 200_000_000
+_ROUND, _WARM_UP, _STALL = 40, 10, 40
+"""Launches timed at a time, launches before them, and reads of 256 MiB before those."""
+
 SCHEDULES = ("eager", "late", "random")
 
 
@@ -317,6 +322,18 @@ class Kernel:
 
     def _run_on_gpu(self, shape: Shape, args: Sequence[Any]) -> Run:
         """The same launch on this machine's GPU, through the driver."""
+        device, launches, arrays = self._on_gpu(shape, [args])
+        try:
+            (milliseconds,) = device.events_around(launches)
+        finally:
+            for array, address in arrays:
+                device.take_back(address, array)
+        return Run(device.name, Counters(0), [], "", Trace(False), milliseconds=milliseconds)
+
+    def _on_gpu(
+        self, shape: Shape, sets: Sequence[Sequence[Any]]
+    ) -> tuple[Gpu, list[Callable[[], None]], list[tuple[Any, int]]]:
+        """The GPU, a launch for each set of arguments, and the arrays with their addresses."""
         from phasebit.gpu import gpu
 
         device = gpu()
@@ -326,18 +343,73 @@ class Kernel:
             arrays.append((array, device.allocate(array)))
             return arrays[-1][1]
 
+        offsets = [self.layout.parameters[p.name] for p in self.function.parameters]
         try:
-            data = self._marshal(args, place, device.adopt)
-            offsets = [self.layout.parameters[p.name] for p in self.function.parameters]
-            milliseconds = device.launch(
-                self.module.ptx, self.function.name, shape.grid, shape.block,
-                shape.cluster if shape.explicit_cluster else None, shape.cooperative,
-                shape.shared, data, offsets,
-            )  # fmt: skip
+            launches = [
+                device.prepare(
+                    self.module.ptx, self.function.name, shape.grid, shape.block,
+                    shape.cluster if shape.explicit_cluster else None, shape.cooperative,
+                    shape.shared, self._marshal(args, place, device.adopt), offsets,
+                )
+                for args in sets
+            ]  # fmt: skip
+        except BaseException:
+            for array, address in arrays:
+                device.take_back(address, array)
+            raise
+        return device, launches, arrays
+
+    def times(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        sets: Sequence[Sequence[Any]],
+        *,
+        count: int = 200,
+        flush: bool = False,
+        shared: int = 0,
+        cluster: int | Sequence[int] | None = None,
+        cooperative: bool = False,
+    ) -> list[float]:
+        """Microseconds of ``count`` launches on this machine's GPU, between events around each.
+
+        ``sets`` are argument lists as of :meth:`launch`, taken in turn. Launches that do not
+        count come first. They are queued behind reads of other memory that keep the GPU busy
+        meanwhile, or the time would be that of Python, which queues slowly; with ``flush`` such
+        a read comes before each launch, and no data is in the caches. The arrays hold the
+        results of the last launches afterwards. The kernel must bear being launched again and
+        again. See :func:`phasebit.measure.summary` for what to do with the times.
+
+        Raises :class:`phasebit.devices.DeviceError` where no GPU runs the target, and
+        :class:`LaunchError` for arguments that do not fit.
+        """
+        if count < 1 or not sets:
+            raise LaunchError(f"times of {count} launches of {len(sets)} sets: give one at least")
+        shape = Shape(
+            _three(grid, "grid"), _three(block, "block"),
+            _three(cluster, "cluster") if cluster is not None else self._cluster(),
+            cluster is not None, cooperative, shared,
+        )  # fmt: skip
+        self._check_shape(shape)
+        devices.choose(self.module.target, "gpu", ptx=True)
+        device, launches, arrays = self._on_gpu(shape, sets)
+        try:
+            flusher = device.flusher()
+            turns = itertools.cycle(launches)
+            result: list[float] = []
+            while len(result) < count:
+                part = min(_ROUND, count - len(result))
+                for _ in range(0 if flush else _STALL):
+                    flusher()
+                for launch in itertools.islice(turns, max(_WARM_UP, len(launches))):
+                    launch()
+                result += device.events_around(
+                    itertools.islice(turns, part), flusher if flush else lambda: None
+                )
         finally:
             for array, address in arrays:
                 device.take_back(address, array)
-        return Run(device.name, Counters(0), [], "", Trace(False), milliseconds=milliseconds)
+        return [milliseconds * 1e3 for milliseconds in result]
 
     def _run(
         self, shape: Shape, data: bytes, schedule: str, seed: int, check: bool, exact: bool,
