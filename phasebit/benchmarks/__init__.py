@@ -21,6 +21,7 @@ MODULES: dict[int, str] = {
     5: "measuring",
     11: "double_buffering",
     12: "async_copies",
+    13: "warp_specialisation",
     14: "tensor_cores",
 }
 """Chapter -> the module that measures its kernels; imported when it is asked for."""
