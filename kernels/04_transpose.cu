@@ -1,6 +1,8 @@
-// A copy, and a transpose three times: straight, through a tile of shared memory, the tile padded.
+// A copy, and three transposes: straight, through a tile of shared memory, and
+// with the tile padded.
 #include "moves.cuh"
-using moves::TILE, moves::THREADS_Y;  // a block: 32 × 8 threads, for a tile of 32 × 32
+// A block: 32 × 8 threads, for a tile of 32 × 32.
+using moves::TILE, moves::THREADS_Y;
 
 __global__ void copy(const float* __restrict__ in,  // (rows, cols), row-major
                      float* __restrict__ out,       // (rows, cols)
@@ -24,16 +26,18 @@ __global__ void naive(const float* __restrict__ in,  // (rows, cols), row-major
 
 // WIDTH: floats from one row of the tile to the next.
 template <int WIDTH>
-__device__ void through_tile(const float* __restrict__ in, float* __restrict__ out,
-                             int rows, int cols) {
+__device__ void through_tile(const float* __restrict__ in,
+                             float* __restrict__ out, int rows, int cols) {
     __shared__ float tile[TILE][WIDTH];
     for (int j = threadIdx.y; j < TILE; j += THREADS_Y) {
-        const int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * TILE + j;
+        const int x = blockIdx.x * TILE + threadIdx.x,
+                  y = blockIdx.y * TILE + j;  // of the input
         if (x < cols && y < rows) tile[j][threadIdx.x] = in[y * cols + x];
     }
     __syncthreads();  // the tile is full
     for (int j = threadIdx.y; j < TILE; j += THREADS_Y) {
-        const int x = blockIdx.y * TILE + threadIdx.x, y = blockIdx.x * TILE + j;  // of the output
+        const int x = blockIdx.y * TILE + threadIdx.x,
+                  y = blockIdx.x * TILE + j;  // of the output
         if (x < rows && y < cols) out[y * rows + x] = tile[threadIdx.x][j];
     }
 }

@@ -96,9 +96,10 @@ def _up(value: int, unit: int) -> int:
 def occupancy(own: Limits, registers: int, shared: int, threads: int) -> Occupancy:
     """The occupancy of a kernel.
 
-    ``registers`` a thread, ``shared`` bytes a block (static and dynamic), ``threads`` a block.
-    No block fits when the block itself is impossible: no thread, more than 1024, or more shared
-    memory than a block may have. Barriers are not counted: one ``__syncthreads`` never limits.
+    ``registers`` a thread, ``shared`` bytes a block (static and dynamic),
+    ``threads`` a block. No block fits when the block itself is impossible: no
+    thread, more than 1024, or more shared memory than a block may have. Barriers
+    are not counted: ``__syncthreads`` alone never limits.
 
     >>> occupancy(limits(90), registers=32, shared=0, threads=256).blocks
     8

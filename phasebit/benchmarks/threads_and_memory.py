@@ -221,6 +221,11 @@ def _version() -> str:
 # What the chapter shows of the record
 
 
+def counted_by(record: dict[str, Any]) -> str:
+    """Who counted, where and when: ``"Nsight Compute 2025.3.1.0 on NVIDIA H200, 2026-11-21"``."""
+    return f"{record['protocol']['counters'].partition(',')[0]} on {measure.source(record)}"
+
+
 def bandwidth(record: dict[str, Any], what: str) -> dict[int, float]:
     """Median bandwidth of one kind of copy, read and written, in GB/s: number -> rate."""
     return {

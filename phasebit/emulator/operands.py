@@ -95,7 +95,8 @@ def _access(instruction: Instruction, chosen: Selected) -> None:
         raise misfit(instruction, "128-bit loads and stores are not supported")
     length = next((int(m[1:]) for m in instruction.modifiers if m in ("v2", "v4", "v8")), 1)
     items = _items(value)
-    if len(items) != length or (length > 1) != isinstance(value, Vector):
+    # Triton puts braces around a single register too, and ptxas takes them
+    if len(items) != length or (length > 1 and not isinstance(value, Vector)):
         raise misfit(instruction, f"{opcode} of {length} needs as many registers")
     if any(isinstance(item, Vector | Address | Tuple) for item in items):
         raise misfit(instruction, f"{opcode} needs registers or numbers")

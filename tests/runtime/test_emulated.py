@@ -193,3 +193,9 @@ def test_a_kernel_that_launches_a_kernel(tmp_path):
     assert not phasebit("nvcc", "-rdc=true", UNITS / "nested.cu", "-o", program).returncode
     done = phasebit("run", program)
     assert "outer launches a kernel; the emulator runs kernels that the host" in done.stderr
+
+
+def test_copies_in_a_graph(tmp_path):
+    program = tmp_path / "program"
+    assert not phasebit("nvcc", UNITS / "graph_copies.cu", "-o", program).returncode
+    assert phasebit("run", program).stdout == "0 wrong, no error\n"
