@@ -67,8 +67,8 @@ def test_right_on_the_gpu(rung: str, read: str, write: str) -> None:
 
 @pytest.mark.gpu
 @needs_gpu
-@pytest.mark.parametrize("rung", RUNGS)
-@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck"])
+@pytest.mark.parametrize("rung", ["swizzled tiles", "a ring", "super-rows"])
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck"])
 def test_clean_under_compute_sanitizer(rung: str, tool: str) -> None:
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
