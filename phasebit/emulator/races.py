@@ -217,10 +217,9 @@ class SharedShadow:
             self.readers[words.every + start, columns] = time
         self.pending.clear()
 
-    def floor_of(self, g: Group) -> int:
-        if self.batch.count == 1:
-            return int(self.floor[0])
-        return int(self.floor[self.batch.slots(g.lanes)].min())
+    def floor_of(self, g: Group) -> Array:
+        """The floor of each thread's block."""
+        return self.floor[self.batch.slots(g.lanes)]
 
 
 class GlobalShadow:
@@ -407,7 +406,7 @@ class Races:
             self._report(s, g, x, bad, access, verb, int(writers[bad][0]), other, "wrote")
 
     def _against_readers(
-        self, s: SharedShadow, g: Group, x: Array, floor: int, access: int
+        self, s: SharedShadow, g: Group, x: Array, floor: Array, access: int
     ) -> None:
         """Is every thread's last read ordered before this write?"""
         own = s.threads(g.lanes)
@@ -415,7 +414,7 @@ class Races:
         every = np.arange(g.n)
         for row in np.atleast_2d(x):
             late = s.readers[row] > s.clock[g.lanes, :team]
-            late &= s.readers[row] > floor
+            late &= s.readers[row] > floor[:, None]
             late[every, own] = False
             if late.any():
                 i, reader = (int(v[0]) for v in np.nonzero(late))
