@@ -128,7 +128,7 @@ def test_a_breakpoint_ends_the_kernel_where_no_debugger_listens() -> None:
         ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2},"
          "{%r3,%r4}, {%f1,%f2,%f3,%f4}, %r5, 0;", "does not know 'mma.sp"),
         ("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r1], {%r2};", "does not know 'stmatri"),
-        ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 16;",
+        ("tcgen05.wait::ld.sync.aligned;",
          "compiled with -arch=sm_80, libraries do without it"),
     ],
 )  # fmt: skip
@@ -238,14 +238,14 @@ def test_a_bulk_copy_tells_its_barrier(schedule: str) -> None:
 def test_a_bulk_copy_that_nobody_waits_for_is_found() -> None:
     out = np.arange(128, dtype=np.uint32)
     run = launch(BULK.format(expected=256, size=256, wait=""), out, 64)
-    assert any("nobody has waited" in str(hazard) for hazard in run.hazards)
+    assert any("has not waited for mbarrier box+1024" in str(hazard) for hazard in run.hazards)
 
 
 @pytest.mark.parametrize(
     ("expected", "size", "error", "message"),
     [
-        (256, 24, Fault, "cp.async.bulk of 24 bytes by thread 0 .* multiple of 16"),
-        (512, 256, Deadlock, "256 bytes of copies outstanding"),
+        (256, 24, Fault, "cp.async.bulk by thread 0 .* 24 bytes, is no multiple of 16"),
+        (512, 256, Deadlock, "512 bytes announced and 256 come: 256 too many announced"),
         (256, 1024, Fault, "invalid global access"),
     ],
 )
