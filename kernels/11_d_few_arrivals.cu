@@ -1,9 +1,8 @@
 // Only those who signal arrive, and a warp signals once: the waiters name the phase by its
 // parity, as in chapter 3, and the empty barrier counts warps. Few threads suffice to start copies.
 #include "check.cuh"
-#include <cuda/barrier>
+#include "mbarrier.cuh"
 #include <cuda_pipeline.h>
-using barrier = cuda::barrier<cuda::thread_scope_block>;
 
 constexpr int M = 32, N = 32, K = 4096;  // C = A · B, row-major f32
 constexpr int BK = 64;                   // depth of a tile
@@ -27,7 +26,7 @@ struct Ring {
         Slot slot[SLOTS];
         float sums[CONSUMERS / 32][M][N];  // of each warp, once all tiles are done
     };
-    barrier full[SLOTS];   // "the consumers may read the slot": counts producer warps
+    barrier full[SLOTS];   // "the consumers may read the slot": counts producer threads
     barrier empty[SLOTS];  // "the producers may write the slot": counts consumer warps
     barrier done;          // among the consumers
 };
@@ -43,29 +42,19 @@ __device__ const float4& four(const float& first) {
     return reinterpret_cast<const float4&>(first);
 }
 
-// Makes the barrier's phase wait for the copies that this thread has started. Older GPUs have no
-// such copies: there the thread has made them itself, and there is nothing to wait for.
-__device__ void wait_for_copies(barrier& full) {
-#if __CUDA_ARCH__ >= 800
-    __pipeline_arrive_on(cuda::device::barrier_native_handle(full));
-#endif
-}
-
 __device__ void produce(Ring& ring, const float* __restrict__ A,
                         const float* __restrict__ B) {
     int s = 0;
     bool phase = false;
     for (int tile = 0; tile < TILES; ++tile, advance(s, phase)) {
-        ring.empty[s].wait_parity(!phase);  // the phase before the first counts as complete
+        wait(ring.empty[s], !phase);  // the phase before the first counts as complete
         Slot& slot = ring.slot[s];
         const int k0 = tile * BK;
         for (int n = threadIdx.x * 4; n < M * BK; n += PRODUCERS * 4)
             __pipeline_memcpy_async(&slot.a[n / BK][n % BK], &A[n / BK * K + k0 + n % BK], 16);
         for (int n = threadIdx.x * 4; n < BK * N; n += PRODUCERS * 4)
             __pipeline_memcpy_async(&slot.b[n / N][n % N], &B[k0 * N + n], 16);
-        wait_for_copies(ring.full[s]);
-        __syncwarp();  // all of the warp have started theirs
-        if (threadIdx.x % 32 == 0) (void)ring.full[s].arrive();
+        arrive_when_copied(ring.full[s]);
     }
 }
 
@@ -93,14 +82,15 @@ __device__ void consume(Ring& ring, float* __restrict__ C) {
     int s = 0;
     bool phase = false;
     for (int tile = 0; tile < TILES; ++tile, advance(s, phase)) {
-        ring.full[s].wait_parity(phase);
+        wait(ring.full[s], phase);
         multiply(ring.slot[s], t / 16 * DEPTH, x, y, c);
         __syncwarp();  // all of the warp have read the slot
         if (lane == 0) (void)ring.empty[s].arrive();
     }
     // The two groups of a warp add their sums; each keeps four of the eight rows.
     const bool upper = lane >= 16;
-    ring.done.arrive_and_wait();  // nobody reads the slots any more
+    (void)ring.done.arrive();
+    wait(ring.done, 0);  // nobody reads the slots any more
     for (int i = 0; i < 4; ++i) {
         float sum[8];
         for (int j = 0; j < 8; ++j) {
@@ -111,7 +101,8 @@ __device__ void consume(Ring& ring, float* __restrict__ C) {
         four(row[x]) = four(sum[0]);
         four(row[x + 16]) = four(sum[4]);
     }
-    ring.done.arrive_and_wait();  // the sums are written
+    (void)ring.done.arrive();
+    wait(ring.done, 1);  // the sums are written
     for (int i = t; i < M * N; i += CONSUMERS) {
         float sum = 0;
         for (int w = 0; w < CONSUMERS / 32; ++w) sum += ring.sums[w][i / N][i % N];
@@ -127,7 +118,7 @@ matmul(const float* A,  // (M, K)
     extern __shared__ float4 memory[];  // as much as the launch asks for
     Ring& ring = *reinterpret_cast<Ring*>(memory);
     if (threadIdx.x < SLOTS) {
-        init(&ring.full[threadIdx.x], PRODUCERS / 32);
+        init(&ring.full[threadIdx.x], PRODUCERS);
         init(&ring.empty[threadIdx.x], CONSUMERS / 32);
     }
     if (threadIdx.x == 0) init(&ring.done, CONSUMERS);

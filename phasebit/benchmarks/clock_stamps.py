@@ -12,17 +12,19 @@ PLACES = ("asks", "may write", "has written", "asks", "may read", "has read", "i
 """What a thread has come to: the producer three times a tile, the consumer three times, and one
 that only looks (where copies are asynchronous, no producer knows when a slot is full)."""
 
+_LANE_0 = "threadIdx.x / 32 * 32"  # of each warp
+
 _Edits = tuple[tuple[str, str], ...]
 
 
 def _around(wait: str, first: int, thread: str) -> tuple[str, str]:
     """A line that waits, with a stamp before and after it."""
     before, after = (f"stamp({thread}, {place}, tile);" for place in (first, first + 1))
-    return f"{wait}\n", f"{before} {wait} {after}\n"
+    return wait, f"{before} {wait} {after}"
 
 
 def _before(line: str, place: int, thread: str) -> tuple[str, str]:
-    return f"{line}\n", f"stamp({thread}, {place}, tile); {line}\n"
+    return line, f"stamp({thread}, {place}, tile); {line}"
 
 
 _TWO_CLOCKS: _Edits = (
@@ -88,15 +90,27 @@ STAMPED: dict[str, _Edits] = {
     "11_a_wide_loads": _token_ring("slot"),
     "11_b_register_tiles": _token_ring("s"),
     "11_d_few_arrivals": (
-        (
-            "        ring.empty[s].wait_parity(!phase);",
-            "        stamp(0, 0, tile); ring.empty[s].wait_parity(!phase); stamp(0, 1, tile);",
-        ),
-        _before("        wait_for_copies(ring.full[s]);", 2, "0"),
-        _around("        ring.full[s].wait_parity(phase);", 3, "PRODUCERS"),
+        _around("        wait(ring.empty[s], !phase);", 0, "0"),
+        _before("        arrive_when_copied(ring.full[s]);", 2, "0"),
+        _around("        wait(ring.full[s], phase);", 3, "PRODUCERS"),
         _before("        __syncwarp();  // all of the warp have read the slot", 5, "PRODUCERS"),
         *_TWO_CLOCKS,
         *_WATCHED,
+    ),
+    "11_e_warp_workers": (
+        _around("        wait(ring.empty[s], ~(tile / SLOTS) & 1);", 0, _LANE_0),
+        _before("        arrive_when_copied(ring.full[s]);", 2, _LANE_0),
+        _around("        wait(ring.full[s], tile / SLOTS & 1);", 3, _LANE_0),
+        _before("        __syncwarp();  // all of the warp have read the slot", 5, _LANE_0),
+        (
+            "    if (threadIdx.x < PRODUCERS * 32) produce(ring, A, B);\n",
+            "    if (threadIdx.x == 0) stamp_both(0);\n"
+            "    if (threadIdx.x < PRODUCERS * 32) produce(ring, A, B);\n",
+        ),
+        (
+            "    else consume(ring, C);\n",
+            "    else consume(ring, C);\n    if (threadIdx.x == PRODUCERS * 32) stamp_both(1);\n",
+        ),
     ),
 }
 """Kernel -> what stands in its file, and what stands there in the copy with stamps."""
