@@ -8,7 +8,7 @@ exist only when the launch was made with ``check=True``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ class Counters(Mapping[str, int]):
 
     def add(self, name: str, amount: int) -> None:
         self.totals[name] += amount
+
+    def add_all(self, cost: Iterable[tuple[str, int]]) -> None:
+        totals = self.totals
+        for name, amount in cost:
+            totals[name] += amount
 
     def finish(self, program: Program) -> None:
         """Turn block counts into instruction counts."""

@@ -29,6 +29,7 @@ from phasebit.emulator.layout import (
 from phasebit.emulator.types import Array, Value
 
 if TYPE_CHECKING:
+    from phasebit.emulator.convergence import Cut
     from phasebit.emulator.machine import Batch
     from phasebit.emulator.memory import Memory, Parameters
 
@@ -39,23 +40,26 @@ I8 = np.dtype("i8")
 class Frame:
     """A caller that waits for a callee to return."""
 
-    __slots__ = ("registers", "results", "resume")
+    __slots__ = ("base", "registers", "results", "resume")
 
     def __init__(
-        self, registers: Registers, resume: int, results: tuple[tuple[int, int, int], ...]
-    ) -> None:
+        self, registers: Registers, resume: int, results: tuple[tuple[int, int, int], ...],
+        base: int,
+    ) -> None:  # fmt: skip
         self.registers = registers
         self.resume = resume
         self.results = results
         """(from, to, bytes) for each result, copied between frames on return."""
+        self.base = base
 
 
 class Group:
     """See the module's text."""
 
     __slots__ = (
-        "batch", "frames", "lanes", "memory", "n", "parameters", "patient", "pc", "registers",
-        "rejoin", "resume", "since", "stack", "started", "time", "warps", "whole", "window",
+        "base", "batch", "cuts", "frames", "known", "lanes", "memory", "n", "parameters",
+        "patient", "pc", "registers", "rejoin", "resume", "since", "stack", "started", "time",
+        "warps", "whole", "window",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +73,8 @@ class Group:
         self.frames: list[Frame] = []
         self.stack = 0
         """Number of the call stack: groups merge only when it is the same."""
+        self.base = 0
+        """Bytes by which recursion has moved the frames of the function that runs."""
         self.time = time
         self.resume = 0
         self.since = 0
@@ -76,8 +82,12 @@ class Group:
         """From when on the trace has not yet noted what this group did."""
         self.rejoin: tuple[int, ...] = ()
         """Blocks at which to wait for those from whom a branch divided this group."""
+        self.cuts: tuple[Cut, ...] = ()
+        """Branches that divided its warps; those where ``rejoin`` no longer waits are past."""
         self.patient = False
         """Whether it spins on memory, so that others should go first."""
+        self.known: Any = None
+        """What all these threads know of others: see :meth:`races.SharedShadow.ordered`."""
         self.memory: Memory = batch.machine.memory
         self.parameters: Parameters = batch.machine.parameters
         self.whole = batch.whole_warps(lanes)
@@ -124,12 +134,15 @@ class Group:
             _pick(self.registers, machine.program.live[pc], where), self.time,
         )  # fmt: skip
         new.frames = [
-            Frame(_pick(f.registers, machine.program.live[f.resume], where), f.resume, f.results)
+            Frame(_pick(f.registers, machine.program.live[f.resume], where), f.resume, f.results,
+                  f.base)
             for f in self.frames
         ]
         new.stack = self.stack
+        new.base = self.base
         new.started = self.started
         new.rejoin = self.rejoin
+        new.cuts = self.cuts
         return new
 
     # -- addresses ------------------------------------------------------------
@@ -255,12 +268,12 @@ class Group:
     def watch_load(self, index: Value, accesses: Any) -> None:
         self.batch.machine.checker.load(self, index, accesses)
 
-    def watch_store(self, index: Value, accesses: Any) -> None:
-        self.batch.machine.checker.store(self, index, accesses)
+    def watch_store(self, index: Value, accesses: Any) -> bool:
+        """Whether two of these threads may write one place: then ``verify_store`` looks."""
+        return self.batch.machine.checker.store(self, index, accesses)
 
     def verify_store(self, view: Array, index: Value, value: Value, access: int) -> None:
-        if self.n > 1:
-            self.batch.machine.checker.verify_store(self, view, index, value, access)
+        self.batch.machine.checker.verify_store(self, view, index, value, access)
 
     def poll(self) -> None:
         """This thread looks at memory that others change; if it loops, let others go first."""
@@ -297,11 +310,14 @@ def merge(groups: list[Group]) -> Group:
     registers = _join([g.registers for g in groups], live[first.pc], sizes, order)
     new = Group(first.batch, lanes, first.pc, registers, max(g.time for g in groups))
     new.stack = first.stack
+    new.base = first.base
     new.rejoin = first.rejoin if all(g.rejoin == first.rejoin for g in groups) else ()
+    new.cuts = first.cuts if all(g.cuts is first.cuts for g in groups) else ()
     for depth, frame in enumerate(first.frames):
         saved = [g.frames[depth].registers for g in groups]
         new.frames.append(
-            Frame(_join(saved, live[frame.resume], sizes, order), frame.resume, frame.results)
+            Frame(_join(saved, live[frame.resume], sizes, order), frame.resume, frame.results,
+                  frame.base)
         )
     return new
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phasebit.emulator.bounds import Bounds
+from phasebit.emulator.convergence import Convergence
+from phasebit.emulator.footprint import Footprint, Footprints
 from phasebit.emulator.races import Races
 from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.traffic import Traffic
@@ -73,15 +75,18 @@ class Findings:
         instruction = self.instruction(access)
         return f"`{instruction.text}` at {instruction.where}" if instruction else "?"
 
-    def report(self, kind: str, message: str, access: int, key: Any) -> None:
+    def report(
+        self, kind: str, message: str, access: int, key: Any, by: Instruction | None = None
+    ) -> None:
         """Keep a finding, unless one with this key is known already.
 
-        ``access``: the checker's number for the instruction; -1 for the one being executed.
+        ``access``: the checker's number for the instruction; -1 for ``by``, or without it for
+        the one being executed.
         """
         if key in self.seen or len(self.hazards) >= LIMIT:
             return
         self.seen.add(key)
-        instruction = self.instruction(access) or self.machine.program.executing()
+        instruction = self.instruction(access) or by or self.machine.program.executing()
         line = instruction.line if instruction else 0
         source = str(instruction.location) if instruction and instruction.location else ""
         self.hazards.append(Hazard(kind, message, line, source))
@@ -96,78 +101,60 @@ class Checker:
         self.bounds = Bounds(machine, self.findings)
         self.races = Races(machine, self.findings)
         self.traffic = Traffic(machine)
+        self.convergence = Convergence(machine, self.findings)
+        self.members = self.convergence.members
         self.bounds_shared = self.bounds.shared
         self.bounds_global = self.bounds.global_
         self.bounds_local = self.bounds.local
-        self.offsets: dict[tuple[int, ...], Array] = {}
-        self.plans: dict[int, tuple[Array, Any]] = {}
+        self.footprints = Footprints(self.races.shift, self.traffic)
 
     # -- accesses -------------------------------------------------------------
-
-    def _plan(self, accesses: Any) -> Array:
-        """Granule offsets of a segment's accesses; worked out once."""
-        plan = self.plans.get(id(accesses))
-        if plan is None:
-            unit = 1 << self.races.shift
-            each = max(1, accesses.width // unit)
-            words = [w * accesses.width // unit + k for w in accesses.words for k in range(each)]
-            plan = (np.array(words)[:, None], accesses)
-            self.plans[id(accesses)] = plan
-        return plan[0]
 
     def load(self, g: Group, index: Value, accesses: Any) -> None:
         """Loads through one base register: races, uninitialised words, traffic."""
         self._access(g, index, accesses, "load")
 
-    def store(self, g: Group, index: Value, accesses: Any) -> None:
-        """Stores through one base register."""
-        self._access(g, index, accesses, "store")
+    def store(self, g: Group, index: Value, accesses: Any) -> bool:
+        """Stores through one base register; whether two threads may write one place."""
+        return self._access(g, index, accesses, "store")
 
-    def _access(self, g: Group, index: Value, accesses: Any, op: str) -> None:
-        offsets = self._plan(accesses)
-        position = index * accesses.width
+    def _access(self, g: Group, index: Value, accesses: Any, op: str) -> bool:
+        position = g.spread(index * accesses.width)
         if accesses.space == "generic":
-            for some, where, space in self._by_space(g, position):
-                self._one_space(some, where, accesses, offsets, space, op)
-            return
-        self._one_space(g, position, accesses, offsets, accesses.space, op)
+            parts = self._by_space(g, position)
+            meet = [self._one_space(*part[:2], accesses, part[2], op) for part in parts]
+            return len(parts) > 1 or any(meet)
+        return self._one_space(g, position, accesses, accesses.space, op)
 
-    def _by_space(self, g: Group, position: Value) -> list[tuple[Group, Value, str]]:
+    def _by_space(self, g: Group, position: Value) -> list[tuple[Group, Array, str]]:
         """Divide generic accesses by the space in which they landed."""
         batch = g.batch
         places = g.spread(position)
         shared = (places >= batch.shared.start) & (places < batch.shared.start + batch.shared.size)
         local = (places >= batch.local.start) & (places < batch.local.start + batch.local.size)
-        parts: list[tuple[Group, Value, str]] = []
+        parts: list[tuple[Group, Array, str]] = []
         for mask, space in ((shared, "shared"), (~(shared | local), "global")):
             if mask.all():
-                return [(g, position, space)]
+                return [(g, places, space)]
             if mask.any():
                 where = np.flatnonzero(mask)
                 parts.append((g.part(where, g.pc), places[where], space))
         return parts
 
     def _one_space(
-        self, g: Group, position: Value, accesses: Any, offsets: Array, space: str, op: str
-    ) -> None:
-        by = self.findings.instruction(accesses.identity)
-        matrix = by is not None and "matrix" in by.mnemonic
-        self.traffic.count(g, position, accesses, space, op, matrix)
-        x = (g.spread(position) >> self.races.shift)[None, :] + offsets
+        self, g: Group, position: Array, accesses: Any, space: str, op: str
+    ) -> bool:
+        words, start = self.footprints.find(g, position, accesses, space, op)
+        self.machine.counters.add_all(words.cost)
         strong = accesses.sem != "weak"
         races = self.races
         if strong and op == "load":
-            races.receive(g, g.spread(position))
-        if space == "shared":
-            (races.shared_load if op == "load" else races.shared_store)(
-                g, x, accesses.identity, strong
-            )
-        else:
-            (races.global_load if op == "load" else races.global_store)(
-                g, x, accesses.identity, strong
-            )
+            races.receive(g, position)
+        look = getattr(races, f"{space}_{op}")
+        look(g, words, start, accesses.identity, strong)
         if strong and op == "store":
-            races.send(g, g.spread(position))
+            races.send(g, position)
+        return not words.apart
 
     def verify_store(self, g: Group, view: Array, index: Value, value: Value, access: int) -> None:
         """After a store: did two threads of the group write different things to one place?"""
@@ -192,12 +179,14 @@ class Checker:
         for some, position, space in self._by_space(g, index * width):
             places = some.spread(position)
             unit = 1 << self.races.shift
-            x = (places >> self.races.shift)[None, :] + np.arange(max(1, width // unit))[:, None]
+            words = Footprint.plain(
+                (places >> self.races.shift)[None, :] + np.arange(max(1, width // unit))[:, None]
+            )
             if space == "shared":
-                self.races.shared_load(some, x, access, True)
-                self.races.shared_store(some, x, access, True)
+                self.races.shared_load(some, words, 0, access, True)
+                self.races.shared_store(some, words, 0, access, True)
             else:
-                self.races.global_store(some, x, access, True)
+                self.races.global_store(some, words, 0, access, True)
             # atomics of one group at one address follow each other: each sees those before it
             self.races.send(some, places)
             self.races.receive(some, places)
@@ -247,12 +236,19 @@ class Checker:
     def fence(self, g: Group) -> None:
         """Strong accesses are taken to synchronise by themselves, so a fence adds nothing."""
 
+    def touch(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """Threads use an mbarrier: its initialisation must be ordered before."""
+        some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
+        once = self._words(site)
+        words = Footprint(
+            np.broadcast_to(once[:, None], (len(once), some.n)), once, np.zeros_like(once), False
+        )
+        access = self.machine.program.atomic_access(g.pc, "")
+        self.races.shared_load(some, words, 0, access, True)
+
     def release(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """An arrival at an mbarrier publishes; the barrier's own memory must have been written."""
-        some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
-        words = np.broadcast_to(self._words(site)[:, None], (8 >> self.races.shift, some.n))
-        access = self.machine.program.atomic_access(g.pc, "")
-        self.races.shared_load(some, words, access, True)
+        self.touch(g, lanes, site)
         known = self.races.frontier(g.batch, lanes)
         site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
 
@@ -293,11 +289,11 @@ class Checker:
         unit = self.races.shift
         words = np.arange(max(1, copy.width >> unit))[:, None]
         if copy.source is not copy.target:
-            self.races.global_load(g, (copy.source >> unit)[None, :] + words, copy.access, False)
+            read = Footprint.plain((copy.source >> unit)[None, :] + words)
+            self.races.global_load(g, read, 0, copy.access, False)
             self.traffic.copy(g, copy.source, copy.width)
-        self.races.shared_store(
-            g, (copy.target >> unit)[None, :] + words, copy.access, False, copies=True
-        )
+        written = Footprint.plain((copy.target >> unit)[None, :] + words)
+        self.races.shared_store(g, written, 0, copy.access, False, copies=True)
         self.machine.now += 1  # the next copy is another one, though nothing lies between them
 
     def copy_observed(self, g: Group, copy: ThreadCopy, lanes: Array) -> None:

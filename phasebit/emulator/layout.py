@@ -2,9 +2,11 @@
 
 Shared memory of a block: the static variables of the kernel and of all it
 calls, then the dynamic part (``extern .shared``).  Local memory of a thread:
-one fixed frame for each function, below those of its callers, so every local
-address is known in advance; recursion is refused.  The address windows make a
-generic 64-bit address say which space it means.
+one fixed frame for each function, after those of its callers, so every local
+address is known in advance.  A call that may be recursive moves the callee's
+frame, and all after it, on by a *step*: there addresses are relative to a base
+that the group keeps.  The address windows make a generic 64-bit address say
+which space it means.
 
 Source: PTX ISA 5.1 (state spaces), 7 (calls), 6.4.1.1 (generic addressing).
 """
@@ -94,6 +96,9 @@ class Layout:
             if function in order:
                 continue
             order.append(function)
+            if any(_through_pointer(item) for item in function.body):
+                # whose address another kernel has left in memory, as it does with objects
+                wanted += [self.module.functions[name] for name in sorted(self._address_taken())]
             for name in self._mentioned(function):
                 other = self.module.functions.get(name)
                 if other is not None and not other.is_entry and name not in self.externals:
@@ -164,19 +169,10 @@ class Layout:
     # -- stack frames ---------------------------------------------------------
 
     def _place_frames(self) -> None:
-        """Callers first: a frame begins below the deepest frame of its callers."""
+        """Callers first: a frame begins after the deepest frame of its callers."""
         self.frames: dict[tuple[str, str], int] = {}
-        names = {f.name for f in self.functions}
-        taken = self._address_taken()
-        calls: dict[str, set[str]] = {}
-        for function in self.functions:
-            targets: set[str] = set()
-            for item in function.body:
-                if isinstance(item, Instruction) and item.mnemonic == "call":
-                    symbols = [o.name for o in item.operands if isinstance(o, Symbol)]
-                    targets |= {s for s in symbols if s in names} if symbols else taken
-            calls[function.name] = targets
-        start = dict.fromkeys(names, 0)
+        calls = self._calls()
+        start = dict.fromkeys(calls, 0)
         size: dict[str, int] = {}
         for function in self.functions:
             at = 0
@@ -188,37 +184,57 @@ class Layout:
                     at = align_up(at, max(8, variable.align))
                     self.frames[function.name, variable.name] = at
                     at += variable.size
-            size[function.name] = align_up(at, 16)
+            size[function.name] = align_up(max(at, 1), 16)  # so that each call takes some
             if at > MAX_FRAME:
                 raise PtxError(
                     f"{readable(function.name)} needs {at} bytes of local memory a thread; "
                     f"a GPU gives at most {MAX_FRAME}", function.line,
                 )  # fmt: skip
-        for _ in range(len(names) + 1):
-            moved = False
-            for name in names:
-                for target in calls[name]:
-                    if start[target] < start[name] + size[name]:
-                        start[target] = start[name] + size[name]
-                        moved = True
-                    elif target == name or name in calls[target]:
-                        moved = True  # an empty frame does not make recursion legal
-            if not moved:
-                break
-        else:
-            raise PtxError(
-                f"{self.kernel.name} calls itself through its functions; recursion is not "
-                "supported, write it as a loop",
-                self.kernel.line,
-            )
+        order, again = _callers_first(self.kernel.name, calls)
+        for name in order:
+            for target in calls[name] - again.get(name, set()):
+                start[target] = max(start[target], start[name] + size[name])
         for key in self.frames:
             self.frames[key] += start[key[0]]
-        self.local_size = max(start[name] + size[name] for name in names)
+        self.frame_start = start
+        self.frame_end = {name: start[name] + size[name] for name in calls}
+        self.local_size = max(self.frame_end.values())
+        self.recursive = bool(again)
+        self.moving: set[str] = set()
+        """Functions whose frames may be elsewhere than ``frames`` says, by the group's base."""
+        wanted = [target for targets in again.values() for target in targets]
+        while wanted:
+            name = wanted.pop()
+            if name not in self.moving:
+                self.moving.add(name)
+                wanted += calls[name]
+
+    def step(self, caller: str, callee: str) -> int:
+        """How far a call moves the base, so that the callee's frame is after the caller's."""
+        if callee not in self.moving:
+            return 0
+        return max(0, self.frame_end[caller] - self.frame_start[callee])
+
+    def _calls(self) -> dict[str, set[str]]:
+        """Whom each function may call; through a pointer, whoever has its address taken."""
+        names = {f.name for f in self.functions}
+        taken = self._address_taken() & names
+        calls: dict[str, set[str]] = {}
+        for function in self.functions:
+            targets: set[str] = set()
+            for item in function.body:
+                if isinstance(item, Instruction) and item.mnemonic == "call":
+                    target = _called(item)
+                    targets |= {target} & names if target else taken
+            calls[function.name] = targets
+        return calls
 
     def _address_taken(self) -> set[str]:
+        """Functions whose address is used for more than a call, anywhere in the module."""
         taken: set[str] = set()
-        names = {f.name for f in self.functions}
-        for function in self.functions:
+        functions = self.module.functions.values()
+        names = {f.name for f in functions if f.has_body and not f.is_entry}
+        for function in functions:
             for item in function.body:
                 if isinstance(item, Instruction) and item.mnemonic != "call":
                     taken |= {
@@ -244,6 +260,10 @@ class Layout:
         if name in self.parameters and function.is_entry:
             return "param", self.parameters[name]
         raise PtxError(f"there is no variable {name!r}: {instruction.text}", instruction.line)
+
+    def moves(self, symbol: Symbol, function: Function) -> bool:
+        """Whether a symbol's address is relative to the group's base."""
+        return function.name in self.moving and (function.name, symbol.name) in self.frames
 
     def address(self, symbol: Symbol, function: Function, instruction: Instruction) -> int:
         """The address of a symbol as a number, in its own space."""
@@ -273,6 +293,45 @@ class Layout:
             if start <= offset:
                 best = f"{readable(name)}+{offset - start}"
         return best or f"shared+{offset}"
+
+
+def _called(call: Instruction) -> str | None:
+    """The function that a call names; None where it is in a register."""
+    target = next((o for o in call.operands if not isinstance(o, Tuple)), None)
+    return target.name if isinstance(target, Symbol) else None
+
+
+def _through_pointer(item: object) -> bool:
+    """Whether this is a call of a function that only the run knows."""
+    return isinstance(item, Instruction) and item.mnemonic == "call" and _called(item) is None
+
+
+def _callers_first(
+    root: str, calls: dict[str, set[str]]
+) -> tuple[list[str], dict[str, set[str]]]:
+    """All functions with callers before callees, and the calls for which that cannot be.
+
+    Depth first: a call back to a function that is being visited closes a cycle.
+    """
+    order: list[str] = []
+    again: dict[str, set[str]] = {}
+    seen, open_ = {root}, {root}
+    stack = [(root, iter(sorted(calls[root])))]
+    while stack:
+        name, rest = stack[-1]
+        target = next(rest, None)
+        if target is None:
+            stack.pop()
+            open_.discard(name)
+            order.append(name)
+        elif target in open_:
+            again.setdefault(name, set()).add(target)
+        elif target not in seen:
+            seen.add(target)
+            open_.add(target)
+            stack.append((target, iter(sorted(calls[target]))))
+    order.reverse()
+    return order + sorted(set(calls) - seen), again
 
 
 def readable(name: str) -> str:

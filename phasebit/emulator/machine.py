@@ -52,6 +52,9 @@ STACKED = 4096
 
 STACKED_CHECKED = 1024
 
+MAX_STACK = 64 << 10
+"""Bytes of stack that recursion may use, for each thread."""
+
 RESERVED = 1024
 """Bytes of shared memory that the system keeps for itself (%reserved_smem_offset)."""
 
@@ -98,6 +101,24 @@ class Batch:
             self.lanes * self.local_stride, "local memory", "local"
         )
         self.local_base = self.local.start
+
+    def need_stack(self, size: int, g: Group) -> None:
+        """Make room for ``size`` bytes of frames a thread: recursion went deeper."""
+        old, stride = self.local, self.local_stride
+        if size <= stride:
+            return
+        if size > MAX_STACK:
+            raise Fault(
+                f"stack overflow: {self.describe(g.lanes[:1])} is {len(g.frames) + 1} calls deep "
+                f"and needs {size} bytes of stack, more than {MAX_STACK}; does the recursion end?"
+            )
+        memory = self.machine.memory
+        wide = min(MAX_STACK, align_up(2 * size, 16))
+        new = memory.allocate(self.lanes * wide, "local memory", "local")
+        before = memory.bytes(old).reshape(self.lanes, stride)
+        memory.bytes(new).reshape(self.lanes, wide)[:, :stride] = before
+        memory.free(old)
+        self.local, self.local_stride, self.local_base = new, wide, new.start
 
     def release(self) -> None:
         """Give the memory back."""

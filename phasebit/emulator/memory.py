@@ -21,6 +21,9 @@ from phasebit.emulator.types import Array
 GRANULE = 256
 """Allocations start at multiples of this many bytes."""
 
+MAX_HEAP = 1 << 32
+"""Bytes that one ``malloc`` in a kernel may ask for."""
+
 POISON = 0x7FFF7FFF
 """What unwritten memory holds: a NaN as f16, bf16, f32 and f64, an absurd number as an integer."""
 
@@ -61,6 +64,7 @@ class Memory:
 
     def __init__(self, capacity: int = 1 << 20) -> None:
         self.allocations: list[Allocation] = []
+        self.heap: dict[int, Allocation] = {}
         self.free_lists: dict[int, list[int]] = {}
         self.top = GRANULE
         self._adopt(np.zeros(capacity, np.uint8))
@@ -103,6 +107,26 @@ class Memory:
         start = allocation.start
         self.owners[start // GRANULE : (start + room) // GRANULE] = 0
         self.free_lists.setdefault(room, []).append(start)
+
+    def malloc(self, size: int) -> int:
+        """Memory that a kernel asks for: its generic address, or 0 where there is none left."""
+        if size > MAX_HEAP:
+            return 0
+        made = self.allocate(size, "memory from malloc")
+        self.heap[made.address] = made
+        return made.address
+
+    def release(self, address: int) -> bool:
+        """Free what :meth:`malloc` gave; False if it did not, or that was freed already.
+
+        The addresses are not used again, so that whoever still has one is found out.
+        """
+        made = self.heap.pop(address, None)
+        if made is not None:
+            self.allocations.remove(made)
+            end = made.start + max(made.size, 1)
+            self.owners[made.start // GRANULE : (end - 1) // GRANULE + 1] = 0
+        return made is not None
 
     def find(self, offset: int, kinds: tuple[str, ...] = ("global", "const")) -> Allocation | None:
         """The allocation that a byte of the buffer belongs to."""

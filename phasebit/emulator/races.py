@@ -35,11 +35,15 @@ from phasebit.emulator.layout import readable
 from phasebit.emulator.types import SIZE, Array
 
 if TYPE_CHECKING:
+    from phasebit.emulator.footprint import Footprint
     from phasebit.emulator.group import Group
     from phasebit.emulator.hazards import Findings
     from phasebit.emulator.machine import Batch, Machine
 
 I4 = np.int32
+
+PENDING = 256
+"""Reads of shared memory that are noted before they are entered word by word."""
 
 
 class SharedShadow:
@@ -58,17 +62,75 @@ class SharedShadow:
         self.read_time = np.zeros(words, I4)
         self.read_access = np.zeros(words, I4)
         self.readers = np.zeros((words, self.team), I4)
-        """When each thread last read each word."""
+        """When each thread last read each word, but for the reads that are ``pending``."""
+        self.pending: list[tuple[Footprint, int, Array, int]] = []
+        """Reads not yet entered there: words, their start, columns of the threads, the time.
+        Most are ordered before everything that follows, at the latest by the next barrier, before
+        anybody needs to know who it was; then they need not be entered at all."""
+        self.last_read = np.zeros(self.team, I4)
+        """When each thread last read any word."""
         agents = self.team * (2 if copies else 1)
         self.clock = np.zeros((batch.lanes, agents), I4)
         """Columns past ``team`` belong to the asynchronous copies of each thread."""
         self.floor = np.zeros(batch.count, np.int64)
+        self.lowest = 0
+        """The least of the floors."""
+        self.version = 0
+        """How often a floor or a clock has moved."""
         self.news = np.zeros(batch.lanes, bool)
         """Threads that have acquired something since their warp last shuffled."""
 
     def threads(self, lanes: Array) -> Array:
         """The columns of these threads."""
-        return lanes % self.team
+        return lanes if self.team == self.batch.lanes else lanes % self.team
+
+    def learn(self, lanes: Array, known: Array) -> None:
+        """What is ``known`` (a row for all, or one for each) is ordered before these threads."""
+        rows = run(lanes)
+        self.clock[rows] = np.maximum(self.clock[rows], known)
+        self.version += 1
+
+    def barrier(self, slots: Array, now: int) -> None:
+        """Everything up to now is ordered before what these blocks do."""
+        self.floor[slots] = now
+        self.lowest = int(self.floor.min())
+        self.version += 1
+        if self.lowest == now:
+            self.pending.clear()
+
+    def ordered(self, g: Group, agents: Array | slice, times: Array) -> bool:
+        """Is what these agents did at these times ordered before every thread of the group?
+
+        True is certain; False may also mean: before some of them.  It compares with what all of
+        the group know, one row instead of one for each thread.  That row is kept with the group:
+        clocks and floors never go back, so an old one errs on the safe side.
+        """
+        version, known = g.known or (-1, None)
+        if known is not None and not np.count_nonzero(times > known[agents]):
+            return True
+        if version == self.version:
+            return False
+        known = np.maximum(self.clock[run(g.lanes)].min(axis=0), self.lowest)
+        g.known = (self.version, known)
+        return not np.count_nonzero(times > known[agents])
+
+    def note_read(self, g: Group, words: Footprint, start: int, now: int) -> None:
+        """These threads read these words."""
+        columns = self.threads(g.lanes)
+        self.last_read[columns] = now
+        self.pending.append((words, start, columns, now))
+        if len(self.pending) > PENDING:
+            alive = self.clock[self.batch.alive, : self.team].min(axis=0)
+            known = np.maximum(alive, self.lowest)
+            self.pending = [p for p in self.pending if np.count_nonzero(p[3] > known[p[2]])]
+            if len(self.pending) > PENDING // 2:
+                self.enter_reads()
+
+    def enter_reads(self) -> None:
+        """Enter the reads that are pending."""
+        for words, start, columns, time in self.pending:
+            self.readers[words.every + start, columns] = time
+        self.pending.clear()
 
     def floor_of(self, g: Group) -> int:
         if self.batch.count == 1:
@@ -130,45 +192,52 @@ class Races:
         del self.shadows[batch]
 
     # -- shared memory --------------------------------------------------------
+    # Each looks first at every word once, and whether the whole group is ordered after the latest
+    # of what was done to it.  Only where that is not certain, threads are looked at one by one.
 
-    def shared_load(self, g: Group, x: Array, access: int, strong: bool) -> None:
-        """``x``: word numbers, one column a thread."""
+    def shared_load(
+        self, g: Group, words: Footprint, start: int, access: int, strong: bool
+    ) -> None:
         s = self.shadows[g.batch]
-        x = x - s.base
-        times = s.write_time[x]
+        start -= s.base
+        once = words.once + start
+        times = s.write_time[once]
         if times.min() == 0:
-            self._uninitialised(g, x, times, access)
-        if times.max() > s.floor_of(g):
-            self._against_writer(s, g, x, times, access, strong, "reads")
+            self._uninitialised(g, words.every + start, access)
+        if times.max() > s.lowest and not s.ordered(g, s.writer[once], times):
+            self._against_writer(s, g, words.every + start, access, strong, "reads")
         if not strong:
-            s.readers[x, s.threads(g.lanes)] = self.machine.now
-            s.read_time[x] = self.machine.now
-            s.read_access[x] = access
+            s.note_read(g, words, start, self.machine.now)
+            s.read_time[once] = self.machine.now
+            s.read_access[once] = access
 
     def shared_store(
-        self, g: Group, x: Array, access: int, strong: bool, copies: bool = False
-    ) -> None:
+        self, g: Group, words: Footprint, start: int, access: int, strong: bool,
+        copies: bool = False,
+    ) -> None:  # fmt: skip
         """Like ``shared_load``; ``copies``: asynchronous copies of the threads write."""
         s = self.shadows[g.batch]
-        x = x - s.base
-        floor = s.floor_of(g)
-        times = s.write_time[x]
-        if times.max() > floor:
-            self._against_writer(s, g, x, times, access, strong, "writes")
-        if s.read_time[x].max() > floor:
-            self._against_readers(s, g, x, floor, access)
+        start -= s.base
+        once = words.once + start
+        times = s.write_time[once]
+        if times.max() > s.lowest and not s.ordered(g, s.writer[once], times):
+            self._against_writer(s, g, words.every + start, access, strong, "writes")
+        # A thread read these words neither after anybody did, nor after it read its last word.
+        latest = np.minimum(s.last_read, s.read_time[once].max())
+        if latest.max() > s.lowest and not s.ordered(g, slice(s.team), latest):
+            s.enter_reads()
+            self._against_readers(s, g, words.every + start, s.floor_of(g), access)
         writers = s.threads(g.lanes) + (s.team if copies else 0)
-        s.write_time[x] = self.machine.now
-        s.writer[x] = writers
-        s.write_access[x] = access
-        s.write_strong[x] = strong
+        s.write_time[once] = self.machine.now
+        s.writer[once] = writers[words.owner]
+        s.write_access[once] = access
+        s.write_strong[once] = strong
 
     def _against_writer(
-        self, s: SharedShadow, g: Group, x: Array, times: Array, access: int, strong: bool,
-        verb: str,
-    ) -> None:  # fmt: skip
-        """Is every last write ordered before this access?"""
-        writers = s.writer[x]
+        self, s: SharedShadow, g: Group, x: Array, access: int, strong: bool, verb: str
+    ) -> None:
+        """Is every last write ordered before this access?  ``x``: words, one column a thread."""
+        times, writers = s.write_time[x], s.writer[x]
         lanes = np.broadcast_to(g.lanes, x.shape)
         bad = (times > s.clock[lanes, writers]) & (writers != s.threads(g.lanes))
         bad &= times > s.floor_of(g)
@@ -197,9 +266,10 @@ class Races:
                              s.read_access[row[i]], "read")  # fmt: skip
                 return
 
-    def _uninitialised(self, g: Group, x: Array, times: Array, access: int) -> None:
+    def _uninitialised(self, g: Group, x: Array, access: int) -> None:
         s = self.shadows[g.batch]
-        bad = (times == 0) & ((x << self.shift) % s.batch.shared_stride < self.machine.reserved)
+        bad = s.write_time[x] == 0
+        bad &= (x << self.shift) % s.batch.shared_stride < self.machine.reserved
         if not bad.any():  # what the system keeps for itself, it has also initialised
             return
         lanes = np.broadcast_to(g.lanes, x.shape)[bad]
@@ -248,7 +318,7 @@ class Races:
     def frontier(self, batch: Batch, lanes: Array) -> Array:
         """What these threads publish: all they know, and all they did until now."""
         s = self.shadows[batch]
-        known: Array = s.clock[lanes].max(axis=0)
+        known: Array = s.clock[run(lanes)].max(axis=0)
         known[s.threads(lanes)] = self.machine.now
         if self.machine.cluster_size == 1:
             floor = s.floor[batch.slots(lanes[:1])[0]]
@@ -256,8 +326,7 @@ class Races:
         return known
 
     def acquire(self, g: Group, published: Array) -> None:
-        s = self.shadows[g.batch]
-        s.clock[g.lanes] = np.maximum(s.clock[g.lanes], published)
+        self.shadows[g.batch].learn(g.lanes, published)
 
     def block_barrier(self, batch: Batch, slots: Array) -> None:
         """All threads of these blocks were here: everything so far is ordered before them."""
@@ -267,9 +336,9 @@ class Races:
             for slot in slots:
                 lanes = np.arange(slot * batch.threads, (slot + 1) * batch.threads)
                 lanes = lanes[batch.alive[lanes]]
-                s.clock[lanes] = np.maximum(s.clock[lanes], self.frontier(batch, lanes))
+                s.learn(lanes, self.frontier(batch, lanes))
         else:
-            s.floor[slots] = self.machine.now
+            s.barrier(slots, self.machine.now)
         self.machine.now += 1
 
     def warp_barrier(self, g: Group) -> None:
@@ -277,10 +346,10 @@ class Races:
         s = self.shadows[g.batch]
         warp = g.batch.warp_of[g.lanes]
         starts = np.flatnonzero(np.concatenate([[True], warp[1:] != warp[:-1]]))
-        known = np.maximum.reduceat(s.clock[g.lanes], starts, axis=0)
+        known = np.maximum.reduceat(s.clock[run(g.lanes)], starts, axis=0)
         number = np.cumsum(np.concatenate([[0], warp[1:] != warp[:-1]]))
         known[number, s.threads(g.lanes)] = self.machine.now
-        s.clock[g.lanes] = np.maximum(s.clock[g.lanes], known[number])
+        s.learn(g.lanes, known[number])
         self.machine.now += 1
 
     def shuffle(self, g: Group) -> None:
@@ -297,7 +366,7 @@ class Races:
             known = s.clock[lanes].max(axis=0)
             own = s.threads(np.flatnonzero(g.batch.warp_of == warp))
             known[own] = 0
-            s.clock[lanes] = np.maximum(s.clock[lanes], known)
+            s.learn(lanes, known)
             s.news[lanes] = False
 
     # -- asynchronous copies --------------------------------------------------
@@ -307,6 +376,7 @@ class Races:
         s = self.shadows[batch]
         column = s.team + s.threads(lanes)
         s.clock[lanes, column] = np.maximum(s.clock[lanes, column], started)
+        s.version += 1
 
     def copies_frontier(self, batch: Batch, lanes: Array) -> Array:
         """What an arrival by the threads' copies publishes: the copies."""
@@ -320,8 +390,12 @@ class Races:
     def _thread_numbers(self, g: Group) -> Array:
         """Numbers of threads through the whole grid."""
         batch = g.batch
+        numbers: Array
+        if batch.count == 1:
+            numbers = g.lanes + batch.blocks[0] * batch.threads
+            return numbers
         slot = batch.slots(g.lanes)
-        numbers: Array = batch.blocks[slot] * batch.threads + (g.lanes - slot * batch.threads)
+        numbers = batch.blocks[slot] * batch.threads + (g.lanes - slot * batch.threads)
         return numbers
 
     def _unordered(self, g: Group, times: Array, who: Array, me: Array) -> Array:
@@ -348,51 +422,56 @@ class Races:
                 bad &= ~((mine == a) & (their == b) & (times <= until))
         return bad
 
-    def global_load(self, g: Group, x: Array, access: int, strong: bool) -> None:
+    def global_load(
+        self, g: Group, words: Footprint, start: int, access: int, strong: bool
+    ) -> None:
         w = self.world
         w.fit(len(self.machine.memory.u1) >> self.shift)
-        me = self._thread_numbers(g)
-        times = w.write_time[x]
-        if times.max() > 0:
-            bad = self._unordered(g, times, w.writer[x], me)
-            if strong:
-                bad &= ~w.write_strong[x]
-            if bad.any():
-                self._report_global(g, x, bad, access, "reads", w.writer[x][bad][0],
-                                    w.write_access[x][bad][0], "wrote")  # fmt: skip
+        once = words.once + start
+        if w.write_time[once].max() > 0:
+            self._against_last(g, words.every + start, access, strong, "reads")
         if not strong:
-            fresh = w.reader[0][x] != me
-            if fresh.any():
-                moved = x[fresh]
-                w.reader[1][moved] = w.reader[0][moved]
+            me = self._thread_numbers(g)[words.owner]
+            before = w.reader[0][once]
+            fresh = before != me
+            if np.count_nonzero(fresh):
+                moved = once[fresh]
+                w.reader[1][moved] = before[fresh]
                 w.read_time[1][moved] = w.read_time[0][moved]
-                w.reader[0][x] = me
-            w.read_time[0][x] = self.machine.now
-            w.read_access[x] = access
+                w.reader[0][once] = me
+            w.read_time[0][once] = self.machine.now
+            w.read_access[once] = access
 
-    def global_store(self, g: Group, x: Array, access: int, strong: bool) -> None:
+    def global_store(
+        self, g: Group, words: Footprint, start: int, access: int, strong: bool
+    ) -> None:
         w = self.world
         w.fit(len(self.machine.memory.u1) >> self.shift)
+        once = words.once + start
         me = self._thread_numbers(g)
-        times = w.write_time[x]
-        if times.max() > 0:
-            bad = self._unordered(g, times, w.writer[x], me)
-            if strong:
-                bad &= ~w.write_strong[x]
-            if bad.any():
-                self._report_global(g, x, bad, access, "writes", w.writer[x][bad][0],
-                                    w.write_access[x][bad][0], "wrote")  # fmt: skip
+        if w.write_time[once].max() > 0:
+            self._against_last(g, words.every + start, access, strong, "writes")
         for reader, read_time in zip(w.reader, w.read_time, strict=True):
-            times = read_time[x]
-            if times.max() > 0:
-                bad = self._unordered(g, times, reader[x], me)
+            if read_time[once].max() > 0:
+                x = words.every + start
+                bad = self._unordered(g, read_time[x], reader[x], me)
                 if bad.any():
                     self._report_global(g, x, bad, access, "writes", reader[x][bad][0],
                                         w.read_access[x][bad][0], "read")  # fmt: skip
-        w.write_time[x] = self.machine.now
-        w.writer[x] = me
-        w.write_access[x] = access
-        w.write_strong[x] = strong
+        w.write_time[once] = self.machine.now
+        w.writer[once] = me[words.owner]
+        w.write_access[once] = access
+        w.write_strong[once] = strong
+
+    def _against_last(self, g: Group, x: Array, access: int, strong: bool, verb: str) -> None:
+        """Is every last write ordered before this access?  ``x``: words, one column a thread."""
+        w = self.world
+        bad = self._unordered(g, w.write_time[x], w.writer[x], self._thread_numbers(g))
+        if strong:
+            bad &= ~w.write_strong[x]
+        if bad.any():
+            self._report_global(g, x, bad, access, verb, w.writer[x][bad][0],
+                                w.write_access[x][bad][0], "wrote")  # fmt: skip
 
     def _report_global(
         self, g: Group, x: Array, bad: Array, access: int, verb: str, other: int,
@@ -449,7 +528,7 @@ class Races:
                     continue  # a spinning thread looks again at what it has seen
                 news[threads] = message.version
                 if block in message.clocks:
-                    s.clock[mine] = np.maximum(s.clock[mine], message.clocks[block])
+                    s.learn(mine, message.clocks[block])
                     s.news[mine] = True
                 table = self.cross.setdefault(block, {})
                 for other, time in message.blocks.items():
@@ -473,6 +552,12 @@ class _Message:
         for block, time in table.items():
             if time > self.blocks.get(block, 0):
                 self.blocks[block] = time
+
+
+def run(lanes: Array) -> Array | slice:
+    """These rows of a table; lanes without a gap as a slice, which copies nothing."""
+    first, last = int(lanes[0]), int(lanes[-1])
+    return slice(first, last + 1) if last - first == len(lanes) - 1 else lanes
 
 
 def _granule_shift(machine: Machine) -> int:

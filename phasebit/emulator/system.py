@@ -1,6 +1,6 @@
-"""Functions that device code calls and the system provides: printf, assert, malloc's refusal.
+"""Functions that device code calls and the system provides: printf, assert, malloc and free.
 
-Source: CUDA C++ Programming Guide, formatted output and assertion.
+Source: CUDA C++ Programming Guide, formatted output, assertion, dynamic global memory allocation.
 """
 
 from __future__ import annotations
@@ -111,12 +111,28 @@ def assert_fail(g: Group, arguments: list[int], results: list[int]) -> None:
     )
 
 
-def no_malloc(g: Group, arguments: list[int], results: list[int]) -> None:
-    """``malloc`` and ``free`` in a kernel."""
-    raise Fault("malloc and free inside a kernel are not supported: allocate before the launch")
+def malloc(g: Group, arguments: list[int], results: list[int]) -> None:
+    """``malloc``, which ``new`` calls: memory that lives until some kernel frees it.
+
+    Each thread gets its own; a null pointer where the device's memory is full.
+    """
+    sizes = _local(g, arguments[0], "u8").tolist()
+    addresses = [g.memory.malloc(size) for size in sizes]
+    base = (g.lanes * g.batch.local_stride + g.batch.local_base + results[0]) // 8
+    g.memory.u8[base] = addresses
+
+
+def free(g: Group, arguments: list[int], results: list[int]) -> None:
+    """``free``, which ``delete`` calls: only what ``malloc`` gave, and once."""
+    for lane, address in zip(g.lanes, _local(g, arguments[0], "u8").tolist(), strict=True):
+        if address and not g.memory.release(address):
+            raise Fault(
+                f"{g.batch.describe(np.array([lane]))} frees {address:#x}, which no malloc of a "
+                "kernel gave, or which was freed already"
+            )
 
 
 EXTERNALS: dict[str, Callable[..., None]] = {
-    "vprintf": vprintf, "__assertfail": assert_fail, "malloc": no_malloc, "free": no_malloc,
+    "vprintf": vprintf, "__assertfail": assert_fail, "malloc": malloc, "free": free,
 }  # fmt: skip
 """The functions by the names that nvcc calls them by."""

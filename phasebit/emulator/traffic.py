@@ -29,6 +29,7 @@ which ``tests/emulator/test_counters.py`` compares with these, kernel by kernel.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 SECTOR = 32
 BANKS = 32
 ABSENT = -1
+Cost = tuple[tuple[str, int], ...]
+"""Names of counters, and what to add to each."""
+
 SHORT = {"load": "ld", "store": "st"}
 
 
@@ -70,37 +74,40 @@ class Traffic:
 
     # -- loads and stores -----------------------------------------------------
 
-    def count(
-        self, g: Group, position: Value, accesses: Any, space: str, op: str, matrix: bool
-    ) -> None:
-        """Count a segment's requests; ``position`` is where the first begins, in bytes.
+    def cost(self, g: Group, position: Array, accesses: Any, space: str, op: str) -> Cost:
+        """What a segment's requests add to the counters, by name.
 
-        ``matrix``: by ldmatrix or stmatrix.
+        ``position`` is where each thread's first one begins, in bytes.
         """
+        cost: Counter[str] = Counter()
         table = self.warps(g, position)
         if space != "shared":
             for (start, size), times in self._plan(accesses, 0, 0).items():
-                self.global_(g, table, start, size, op, times)
-            return
+                self._global(cost, g, table, start, size, op, times)
+            return tuple(cost.items())
+        by = self.program.accesses[accesses.identity] if accesses.identity >= 0 else None
+        matrix = by is not None and "matrix" in by.mnemonic  # ldmatrix, stmatrix
         joined = not matrix and accesses.sem == "weak"
-        base, unit = _alignment(g.spread(position)) if joined else (0, 0)
+        base, unit = _alignment(position) if joined else (0, 0)
         short = SHORT[op]
         name = {"ld": "ldsm", "st": "stsm"}[short] if matrix else f"shared_{short}"
         for (_, size), times in self._plan(accesses, base, unit).items():
             units, lost = self._wavefronts(table, size, "matrix" if matrix else op)
-            self._shared(name, short, times * len(table), times * units, times * lost)
-            self.counters.add(f"bytes.shared.{op}", times * size * g.n)
+            _shared(cost, name, short, times * len(table), times * units, times * lost)
+            cost[f"bytes.shared.{op}"] += times * size * g.n
+        return tuple(cost.items())
 
-    def global_(
-        self, g: Group, table: Array, start: int, size: int, op: str, times: int = 1
-    ) -> None:
+    def _global(
+        self, cost: Counter[str], g: Group, table: Array, start: int, size: int, op: str,
+        times: int,
+    ) -> None:  # fmt: skip
         """Count requests of ``size`` bytes a thread that begin ``start`` after the table's."""
-        add, short = self.counters.add, SHORT[op]
+        short = SHORT[op]
         sectors = self._sectors(np.where(table == ABSENT, ABSENT, table + start), size)
-        add(f"smsp__sass_inst_executed_op_global_{short}.sum", times * len(table))
-        add(f"l1tex__t_requests_pipe_lsu_mem_global_op_{short}.sum", times * len(table))
-        add(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{short}.sum", times * sectors)
-        add(f"bytes.global.{op}", times * size * g.n)
+        cost[f"smsp__sass_inst_executed_op_global_{short}.sum"] += times * len(table)
+        cost[f"l1tex__t_requests_pipe_lsu_mem_global_op_{short}.sum"] += times * len(table)
+        cost[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{short}.sum"] += times * sectors
+        cost[f"bytes.global.{op}"] += times * size * g.n
 
     def copy(self, g: Group, position: Array, size: int) -> None:
         """cp.async: its reads of global memory count as loads there; the instruction is its own."""
@@ -139,18 +146,15 @@ class Traffic:
             total += int(most.sum())
         requests = len(table)
         if space == "shared":
-            self._shared("shared_atom", "atom", requests, total, total - (requests << swap))
+            _shared(
+                self.counters.totals, "shared_atom", "atom", requests, total,
+                total - (requests << swap),
+            )  # fmt: skip
             return
         add = self.counters.add
         add(f"smsp__sass_inst_executed_op_global_{name}.sum", requests)
         add(f"l1tex__t_requests_pipe_lsu_mem_global_op_{name}.sum", requests)
         add(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{name}.sum", total)
-
-    def _shared(self, name: str, short: str, requests: int, units: int, lost: int) -> None:
-        add = self.counters.add
-        add(f"smsp__sass_inst_executed_op_{name}.sum", requests)
-        add(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum", units)
-        add(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}.sum", lost)
 
     @functools.cached_property
     def read(self) -> set[int]:
@@ -202,6 +206,14 @@ class Traffic:
             passes = [bank_passes(row, size, op == "load") for row in pattern]
             self.known[key] = (sum(p for p, _ in passes), sum(c for _, c in passes))
         return self.known[key]
+
+
+def _shared(
+    cost: Counter[str], name: str, short: str, requests: int, units: int, lost: int
+) -> None:
+    cost[f"smsp__sass_inst_executed_op_{name}.sum"] += requests
+    cost[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum"] += units
+    cost[f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}.sum"] += lost
 
 
 def _alignment(position: Array) -> tuple[int, int]:

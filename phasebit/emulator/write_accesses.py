@@ -46,7 +46,8 @@ class AccessWriter(ValueWriter):
         base = address.base
         if isinstance(base, Symbol):
             space, where = self.program.layout.place(base, self.function, instruction, space)
-            return ("symbol", where, 0, space, SIZE[chosen.types[0]], address.offset)
+            what = "frame" if self.program.layout.moves(base, self.function) else "symbol"
+            return (what, where, 0, space, SIZE[chosen.types[0]], address.offset)
         if isinstance(base, Immediate):
             where = int(base.value)
             return ("symbol", where, 0, space, SIZE[chosen.types[0]], address.offset)
@@ -108,6 +109,8 @@ class AccessWriter(ValueWriter):
             else:
                 form = np.dtype("u4" if space == "shared" else "u8")
                 text = self.constant(base, form)
+                if what == "frame":
+                    text = f"({text} + {self.prologue('B_u8', 'u8.type(g.base)')})"
             name = self.fresh("i")
             low = self.constant(span.low, form)
             identity = self.program.access_id(instruction)
@@ -177,7 +180,8 @@ class AccessWriter(ValueWriter):
             self.emit(f"store({view}, {index}, {text})")
             if self.program.checked and chosen.options.get("space") not in ("local", "param"):
                 identity = self.program.access_id(instruction)
-                self.emit(f"g.verify_store({view}, {index}, {text}, {identity})")
+                meet = self.meetings[self._watch_key(instruction, chosen, "store")]
+                self.emit(f"if {meet}: g.verify_store({view}, {index}, {text}, {identity})")
 
     # -- checks ---------------------------------------------------------------
 
@@ -248,7 +252,11 @@ class AccessWriter(ValueWriter):
                              self.program.access_id(instruction))
         )  # fmt: skip
         saved, self.note = self.note, ""
-        self.emit(f"g.watch_{kind}({index}, {shape})")
+        result = ""
+        if kind == "store":
+            self.meetings[key] = self.fresh("meet")
+            result = f"{self.meetings[key]} = "
+        self.emit(f"{result}g.watch_{kind}({index}, {shape})")
         self.note = saved
 
 

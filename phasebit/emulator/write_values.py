@@ -77,6 +77,8 @@ class ValueWriter:
         self.segment = 0
         self.segment_kind = ""
         self.watched: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+        self.meetings: dict[tuple[Any, ...], str] = {}
+        """For stores that are watched together: the variable that says whether threads meet."""
 
     # -- text -----------------------------------------------------------------
 
@@ -184,12 +186,18 @@ class ValueWriter:
         if isinstance(operand, Special):
             return self.special(operand, form, instruction)
         if isinstance(operand, Symbol):
-            return self.constant(
-                self.program.layout.address(operand, self.function, instruction), form
-            )
+            where = self.program.layout.address(operand, self.function, instruction)
+            return self.based(operand, self.constant(where, form), form)
         if isinstance(operand, Vector):
             return self.pack(operand, form, instruction)
         raise PtxError(f"operand {operand} does not fit here: {instruction.text}", instruction.line)
+
+    def based(self, symbol: Symbol, text: str, form: Form) -> str:
+        """The address of a symbol: in a function that recursion moves, from the group's base."""
+        if not self.program.layout.moves(symbol, self.function):
+            return text
+        base = self.prologue(f"B_{form.str[1:]}", f"{form.str[1:]}.type(g.base)")
+        return f"({text} + {base})"
 
     def special(self, operand: Special, form: Form, instruction: Instruction) -> str:
         from phasebit.emulator.special import FORMS
@@ -211,7 +219,8 @@ class ValueWriter:
         if isinstance(operand.base, Symbol):
             symbol = Symbol(operand.base.name, operand.offset)
             where = self.program.layout.address(symbol, self.function, instruction)
-            return self.constant(where, np.dtype("u8" if where >= 1 << 32 else "u4"))
+            form = np.dtype("u8" if where >= 1 << 32 else "u4")
+            return self.based(symbol, self.constant(where, form), form)
         if isinstance(operand.base, Immediate):
             return self.constant(int(operand.base.value) + operand.offset, np.dtype("u8"))
         assert isinstance(operand.base, Register)

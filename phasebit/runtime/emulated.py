@@ -32,7 +32,7 @@ from phasebit.runtime.backend import (
     Parameter,
     Symbol,
 )
-from phasebit.runtime.memory import BASE, Allocation, DeviceMemory
+from phasebit.runtime.memory import BASE, Allocation, DeviceMemory, OutOfMemory
 from phasebit.runtime.protocol import Space, Status
 
 #: Bytes that the emulator sees at first.
@@ -56,6 +56,7 @@ class ArenaMemory(Memory):
         self.device = device
         self.managed: set[str] = set()
         self.allocations = []
+        self.heap = {}
         self.free_lists = {}
         self._mirrored: dict[int, EmulatorAllocation] = {}
         self._adopt(device.bytes[:SMALLEST])
@@ -78,6 +79,22 @@ class ArenaMemory(Memory):
         made = EmulatorAllocation(start, size, name, kind)
         self._note(made)
         return made
+
+    def malloc(self, size: int) -> int:
+        """A kernel asks for memory, which the host cannot free."""
+        try:
+            address = self.device.allocate(max(size, 1), Space.SYMBOL, "memory from malloc")
+        except OutOfMemory:
+            return 0
+        self.heap[address] = self._mirrored[address]
+        return address
+
+    def release(self, address: int) -> bool:
+        """A kernel frees what it was given."""
+        if self.heap.pop(address, None) is None:
+            return False
+        self.device.free(address)
+        return True
 
     def _note(self, made: EmulatorAllocation) -> None:
         end = made.start + max(made.size, 1)

@@ -269,3 +269,62 @@ def test_votes_at_a_barrier(features: Module, rng: np.random.Generator) -> None:
 
 def arguments(run: Any) -> Any:
     return run
+
+
+@pytest.mark.parametrize("options", [[], ["-G"], ["-Xcicc", "-O0"]], ids=" ".join)
+def test_recursion(options: list[str]) -> None:
+    """Each call has a frame of its own, whose address may go down; also through pointers."""
+    module = compile(CUDA / "recursion.cu", "sm_90a", options)
+    out = np.full((64, 5), -1, np.int32)
+    clean(module["recursion"].launch(1, 64, [out]))
+    fibonacci = [0, 1]
+    while len(fibonacci) < 10:
+        fibonacci.append(sum(fibonacci[-2:]))
+    for t in range(64):
+        n = t % 5
+        area = sum(i * i for i in range(n + 1)) if t % 2 else n * n
+        assert out[t].tolist() == [fibonacci[t % 10], 0, 1, t % 2 == 0, area]
+
+
+def test_endless_recursion_is_a_stack_overflow() -> None:
+    module = compile(CUDA / "recursion.cu", "sm_90a")
+    with pytest.raises(Fault, match=r"stack overflow: thread 0 of block 0 is \d+ calls deep"):
+        module["endless"].launch(1, 32, [np.zeros(2, np.int32)])
+
+
+def test_new_and_delete() -> None:
+    """The heap belongs to the module: one kernel builds, the next reads and frees."""
+    module = compile(CUDA / "heap.cu", "sm_90a")
+    heads, sums = np.zeros(64, np.uint64), np.zeros(64, np.int32)
+    clean(module["build"].launch(1, 64, [heads, 5]))
+    assert len(np.unique(heads)) == 64
+    clean(module["sum_and_free"].launch(1, 64, [heads, sums]))
+    assert sums.tolist() == [10, 15] * 32
+    assert not module.memory.heap
+    out = np.zeros(1, np.int32)
+    module["too_much"].launch(1, 1, [out])
+    assert out[0] == 1
+
+
+@pytest.mark.parametrize("twice", [0, 1])
+def test_freed_memory_is_gone(twice: int) -> None:
+    module = compile(CUDA / "heap.cu", "sm_90a")
+    with pytest.raises(Fault, match=r"frees 0x\w+, which" if twice else "invalid global access"):
+        module["free_twice"].launch(1, 1, [np.array([twice], np.int32)])
+
+
+def test_an_object_of_another_kernel() -> None:
+    """The table of virtual functions is all that leads to them."""
+    module = compile(CUDA / "heap.cu", "sm_90a")
+    counter, out = np.zeros(1, np.uint64), np.zeros(2, np.int32)
+    module["make"].launch(1, 1, [counter])
+    clean(module["use"].launch(1, 1, [counter, out]))
+    assert out.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("options", [[], ["-G"]], ids=" ".join)
+def test_a_call_through_a_pointer_has_its_own_frame(options: list[str]) -> None:
+    out = np.full(32, 7, np.int32)
+    module = compile(CUDA / "recursion.cu", "sm_90a", options)
+    clean(module["through_pointer"].launch(1, 32, [out]))
+    assert out.tolist() == [2 * t if t % 2 else -t for t in range(32)]

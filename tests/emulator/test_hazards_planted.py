@@ -18,9 +18,6 @@ from tests.emulator import cases, replay
 SCHEDULES = [("eager", 0), ("late", 0), ("random", 1), ("random", 2)]
 
 NOT_FOUND = {
-    "barriers/half_a_warp_at_the_barrier": "looks like an early return: legal",
-    "barriers/warp_barrier_names_absent_lanes": "the absent lanes leave: nobody waits",
-    "barriers/shuffle_names_absent_lanes": "the absent lanes leave: nobody waits",
     "races/flag_without_fence": "every atomic is taken to release and to acquire",
     "uninitialised/global_never_written": "a NumPy array has been written",
 }

@@ -14,6 +14,7 @@ from phasebit.emulator.types import Array, Value
 if TYPE_CHECKING:
     from phasebit.emulator.group import Group
     from phasebit.emulator.machine import Batch
+    from phasebit.emulator.syntax import Instruction
 
 PRED = frozenset({"pred"})
 
@@ -33,6 +34,8 @@ class NamedBarrier:
         self.lanes: list[Array] = []
         self.waiting: list[tuple[Group, int, Any]] = []
         """Group, where to go on, what to do with it then."""
+        self.instructions: list[Instruction | None] = []
+        """At which each of them waits."""
         self.votes: list[Array] = []
         self.kind = ""
         self.frontier: Any = None
@@ -68,6 +71,7 @@ class NamedBarrier:
         self.lanes.append(g.lanes)
         if resume is not None:
             self.waiting.append((g, resume, finish))
+            self.instructions.append(machine.program.executing())
             machine.park(g, Waiting(self.name, machine.where(g), self.explain))
         self.check()
 
@@ -93,6 +97,8 @@ class NamedBarrier:
         frontier = self.frontier
         if machine.checked:
             self._together()
+            for (g, _, _), instruction in zip(waiting, self.instructions, strict=True):
+                machine.checker.convergence.barrier(g, lanes, instruction)
         self.reset()
         machine.progress += 1
         if machine.checked:
@@ -164,6 +170,8 @@ def bar_sync(g: Group, dest: Any, number: Value, count: Value | None = None) -> 
     machine.counters.add("barrier.syncs", g.n)
     if _passes(g, number, count):
         if machine.checked:
+            if g.cuts:
+                machine.checker.convergence.barrier(g, g.lanes, machine.program.executing())
             machine.checker.pass_whole(g)
         return g.resume
     resume = g.resume
@@ -252,9 +260,6 @@ def bar_warp_sync(g: Group, membermask: Value) -> None:
     machine = g.batch.machine
     machine.counters.add("barrier.warp_syncs", g.n)
     if machine.checked:
-        mask = g.spread(membermask).astype(np.int64)
-        if not (mask >> (g.lanes % g.batch.threads % 32) & 1).all():
-            machine.checker.misuse(g, "a thread waits for a mask of lanes that leaves itself out")
         machine.checker.pass_warp(g)
 
 

@@ -53,8 +53,10 @@ def divide(g: Group, p: Array, taken: int, fall: int) -> int:
     join = machine.program.joins[g.pc]
     if join >= 0 and g.rejoin[-1:] != (join,):
         g.rejoin = (*g.rejoin, join)
-    for where, pc in ((p, taken), (~p, fall)):
-        some = g.part(np.flatnonzero(where), pc)
+    parts = [(g.part(np.flatnonzero(where), pc), pc) for where, pc in ((p, taken), (~p, fall))]
+    if machine.checked and join >= 0 and not (parts[0][0].whole and parts[1][0].whole):
+        parts[0][0].cuts = parts[1][0].cuts = (*g.cuts, (join, g.lanes))
+    for some, pc in parts:
         if pc == join:
             some.rejoin = some.rejoin[:-1]
             some.patient = True
@@ -89,13 +91,18 @@ def call(
     program = machine.program
     function = next(f for f in program.layout.functions if f.name == name)
     frames = program.layout.frames
+    caller, base = program.functions[g.pc].name, g.base
+    new = base + program.layout.step(caller, name)
+    if new > base:
+        g.batch.need_stack(new + program.layout.local_size, g)
     for (start, size), formal in zip(arguments, function.parameters, strict=True):
-        copy_local(g, start, frames[name, formal.name], size)
+        copy_local(g, base + start, new + frames[name, formal.name], size)
     back = tuple(
-        (frames[name, formal.name], to, size)
+        (new + frames[name, formal.name], base + to, size)
         for (to, size), formal in zip(results, function.results, strict=True)
     )
-    g.frames.append(Frame(g.registers, resume, back))
+    g.frames.append(Frame(g.registers, resume, back, base))
+    g.base = new
     g.registers = program.fresh_registers(function)
     g.stack = machine.stack_number(g.stack, resume)
     return program.entry(name)
@@ -137,7 +144,8 @@ def call_external(
     resume: int,
 ) -> int:
     """``call`` of a function that the system provides, such as ``vprintf``."""
-    function(g, [start for start, _ in arguments], [start for start, _ in results])
+    frame = g.base
+    function(g, [frame + start for start, _ in arguments], [frame + start for start, _ in results])
     return resume
 
 
@@ -160,6 +168,7 @@ def ret(g: Group) -> int:
     for source, target, size in frame.results:
         copy_local(g, source, target, size)
     g.registers = frame.registers
+    g.base = frame.base
     g.stack = g.batch.machine.stack_parent(g.stack)
     return frame.resume
 
@@ -177,9 +186,13 @@ def trap(g: Group, where: str) -> int:
 
 def together(g: Group, membermask: Value | None) -> bool:
     """Gather the threads of a ``.sync`` instruction's member mask; False parks the group."""
-    if g.whole and (membermask is None or _is_full(membermask)):
-        return True
-    return g.batch.machine.gather(g, membermask)
+    machine = g.batch.machine
+    all_here = g.whole and (membermask is None or _is_full(membermask))
+    if not all_here and not machine.gather(g, membermask):
+        return False
+    if machine.checked and (g.cuts or not all_here):
+        machine.checker.members(g, membermask)
+    return True
 
 
 def _is_full(mask: Value) -> bool:

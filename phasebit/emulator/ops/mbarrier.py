@@ -161,6 +161,9 @@ def _wait(
     """Wait with every thread; groups part where barriers or phases differ."""
     resume = g.resume
     found = sites(g, address, space)
+    if g.batch.machine.checked:
+        for site, where in found:
+            g.batch.machine.checker.touch(g, g.lanes if where is None else g.lanes[where], site)
     if len(found) == 1 and not isinstance(key, np.ndarray):
         return found[0][0].wait(g, int(key), parity, dest, resume, may_fail)
     machine = g.batch.machine

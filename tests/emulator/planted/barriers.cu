@@ -57,10 +57,12 @@ KERNEL two_counts_for_one_barrier ARGUMENTS {
 }
 
 KERNEL warp_barrier_names_absent_lanes ARGUMENTS {
+    int value = in[me()];
     if (lane() < 16) {
-        __syncwarp(PLANT(0xffffffff, 0xffff));  // <- barrier deadlock
-        out[me()] = in[me()];
+        __syncwarp(PLANT(0xffffffff, 0xffff));  // <- barrier
+        value += 1;
     }
+    out[me()] = value;
 }
 
 KERNEL warp_barrier_without_oneself ARGUMENTS {
@@ -70,7 +72,7 @@ KERNEL warp_barrier_without_oneself ARGUMENTS {
 
 KERNEL shuffle_names_absent_lanes ARGUMENTS {
     int other = 0;
-    if (lane() < 16) other = __shfl_xor_sync(PLANT(0xffffffff, 0xffff), in[me()], 1);  // <- barrier deadlock
+    if (lane() < 16) other = __shfl_xor_sync(PLANT(0xffffffff, 0xffff), in[me()], 1);  // <- barrier
     out[me()] = other;
 }
 
