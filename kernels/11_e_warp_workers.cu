@@ -14,7 +14,6 @@ constexpr int CONSUMERS = 8;             // warps
 constexpr int THREADS = 32 * (PRODUCERS + CONSUMERS);
 constexpr int PAD = 4;                   // floats between the rows of a: no bank conflicts
 static_assert(K % BK == 0, "K must be whole tiles");
-static_assert(BK == 32, "a row of a tile is eight times sixteen bytes, for eight lanes");
 static_assert(SLOTS % PRODUCERS == 0 && SLOTS % CONSUMERS == 0,
               "a slot must have one producer and one consumer: see the chapter");
 
@@ -42,34 +41,44 @@ __device__ const float4& four(const float& first) {
 __device__ void produce(Ring& ring, const float* __restrict__ A,
                         const float* __restrict__ B) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int x = lane % 8 * 4, y = lane / 8;  // its place in a tile: four floats of every fourth row
+    // Its sixteen bytes of the first rows of each tile; then so many rows further, and again.
+    const int x = lane % (BK / 4) * 4, y = lane / (BK / 4);  // in A
+    const int u = lane % (N / 4) * 4, v = lane / (N / 4);    // in B
+    constexpr int A_ROWS = 32 / (BK / 4), B_ROWS = 32 / (N / 4);
     for (int tile = warp; tile < TILES; tile += PRODUCERS) {
         const int s = tile % SLOTS;
         wait(ring.empty[s], ~(tile / SLOTS) & 1);  // the phase before the first is complete
         const float* a = &A[y * K + tile * BK + x];
-        const float* b = &B[(tile * BK + y) * N + x];
+        const float* b = &B[(tile * BK + v) * N + u];
 #pragma unroll
-        for (int i = 0; i < M; i += 4)
+        for (int i = 0; i < M; i += A_ROWS)
             __pipeline_memcpy_async(&ring.slot[s].a[y + i][x], a + i * K, 16);
 #pragma unroll
-        for (int i = 0; i < BK; i += 4)
-            __pipeline_memcpy_async(&ring.slot[s].b[y + i][x], b + i * N, 16);
+        for (int i = 0; i < BK; i += B_ROWS)
+            __pipeline_memcpy_async(&ring.slot[s].b[v + i][u], b + i * N, 16);
         arrive_when_copied(ring.full[s]);
     }
 }
 
 // Adds half of a tile's products to a thread's c: rows y, y + 4, … and columns
-// x … x + 3, x + 16 … x + 19 of C.
+// x … x + 3, x + 16 … x + 19 of C. What the next step multiplies is on its way from shared
+// memory while this step multiplies: two buffers again, of registers.
 __device__ void multiply(const Slot& slot, int k0, int x, int y, float (&c)[8][8]) {
-    for (int k = k0; k < k0 + BK / 2; k += 4) {
-        float a[8][4], b[8];
-        for (int i = 0; i < 8; ++i) four(a[i][0]) = four(slot.a[y + 4 * i][k]);
-        for (int d = 0; d < 4; ++d) {
-            four(b[0]) = four(slot.b[k + d][x]);
-            four(b[4]) = four(slot.b[k + d][x + 16]);
-            for (int i = 0; i < 8; ++i)
-                for (int j = 0; j < 8; ++j) c[i][j] += a[i][d] * b[j];
-        }
+    constexpr int DEPTH = BK / 2;
+    float a[2][8][4], b[2][8];
+    for (int i = 0; i < 8; ++i) four(a[0][i][0]) = four(slot.a[y + 4 * i][k0]);
+    for (int j = 0; j < 2; ++j) four(b[0][4 * j]) = four(slot.b[k0][x + 16 * j]);
+#pragma unroll
+    for (int k = 0; k < DEPTH; ++k) {
+        const int now = k / 4 % 2, d = k % 4;
+        if (k + 1 < DEPTH)
+            for (int j = 0; j < 2; ++j)
+                four(b[(k + 1) % 2][4 * j]) = four(slot.b[k0 + k + 1][x + 16 * j]);
+        if (k - d + 4 < DEPTH)
+            for (int i = 2 * d; i < 2 * d + 2; ++i)
+                four(a[1 - now][i][0]) = four(slot.a[y + 4 * i][k0 + k - d + 4]);
+        for (int i = 0; i < 8; ++i)
+            for (int j = 0; j < 8; ++j) c[i][j] += a[now][i][d] * b[k % 2][j];
     }
 }
 
