@@ -2,15 +2,20 @@
 
     python bench/bench_emulator.py [TARGET …]
 
-Each line is the best of several runs on this machine: ``fast`` rounds f32
-multiply-adds twice, ``exact`` gives the bits of hardware, ``checked`` also looks
-for races, checks every address and counts sectors and wavefronts.  Numba's CUDA
-simulator runs the tiled kernel beside them where Numba is installed, with an
-eighth of K, because it is slow.
+Two CUDA emulators for Python run the tiled kernel beside it, where they are installed
+(``pip install numba vgre``): Numba's CUDA simulator and vgre.
+
+Each time is the least of several, of the processor's time in this process and all its threads:
+other work on the machine disturbs it less than it would the clock on the wall. It is taken the
+same way for all, after one launch that compiles. Everyone is credited with the thread-instructions
+of the PTX that nvcc makes of the kernel, so a ratio of rates is one of times.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib.metadata
+import io
 import os
 import sys
 import time
@@ -22,50 +27,68 @@ import numpy as np
 from phasebit import files
 from phasebit.emulator.launch import compile
 
-K, REPEATS = 4096, 3
+K, REPEATS = 4096, 5
+KERNELS = ("04_tiled", "05_barrier_double_buffer")
 MODES: dict[str, dict[str, Any]] = {
     "fast": {"check": False, "exact": False},
     "exact": {"check": False},
-    "checked": {"check": True},
+    "checked": {"check": True},  # and exact: the default
 }
+BLOCKS = 8
+"""Blocks of a larger launch; NumPy works on them at once, so it has less to call."""
+
+LESS = 8
+"""Numba's simulator gets this fraction of K, because it is slow."""
 
 
 def best(work: Callable[[], object], repeats: int = REPEATS) -> float:
-    """The least of several wall-clock times, in seconds."""
+    """The least of several times that the processor spent, in seconds."""
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         work()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times)
 
 
-def emulator(target: str) -> None:
-    """The two kernels at full size: A (32, K), B (K, 32)."""
+def matrices(depth: int) -> tuple[Any, Any, Any]:
+    """A (32, depth), B (depth, 32) and C (32, 32) of zeros."""
     rng = np.random.default_rng(0)
-    a = rng.standard_normal((32, K), np.float32)
-    b = rng.standard_normal((K, 32), np.float32)
-    c = np.zeros((32, 32), np.float32)
-    for name in ("04_tiled", "05_barrier_double_buffer"):
-        kernel = compile(files.kernels() / f"{name}.cu", target)["matmul"]
-        for mode, options in MODES.items():
-            run = kernel.launch(1, 512, [a, b, c], **options)  # translates
-            count = run.counters["smsp__thread_inst_executed.sum"]
-            seconds = best(lambda k=kernel, o=options: k.launch(1, 512, [a, b, c], **o))
-            assert np.allclose(c, a @ b, atol=1e-3)
-            rate = count / seconds / 1e6
-            print(f"{name:<26} {target:<8} {mode:<8} {seconds:7.3f} s {rate:8.1f} M/s")
+    a, b = rng.standard_normal((32, depth), "f4"), rng.standard_normal((depth, 32), "f4")
+    return a, b, np.zeros((32, 32), "f4")
 
 
-def numba_simulator() -> None:
-    """The tiled kernel in Numba's CUDA simulator; counts the same thread-instructions."""
+def report(what: str, target: str, mode: str, seconds: float, instructions: float) -> float:
+    rate = instructions / seconds
+    print(f"{what:<28} {target:<8} {mode:<8} {seconds:7.3f} s {rate / 1e6:8.1f} M/s", flush=True)
+    return rate
+
+
+def emulator(name: str, target: str, blocks: int = 1) -> tuple[int, dict[str, float]]:
+    """One kernel in all modes: its instructions, and the rate of each mode.
+
+    Several blocks all compute the same C: a race, so only the modes without checks run them.
+    """
+    kernel = compile(files.kernels() / f"{name}.cu", target)["matmul"]
+    a, b, c = matrices(K)
+    rates = {}
+    for mode, options in MODES.items():
+        if blocks > 1 and mode == "checked":
+            continue
+        run = kernel.launch(blocks, 512, [a, b, c], **options)  # translates
+        count = run.counters["smsp__thread_inst_executed.sum"]
+        seconds = best(lambda o=options: kernel.launch(blocks, 512, [a, b, c], **o))
+        assert np.allclose(c, a @ b, atol=1e-3)
+        what = name if blocks == 1 else f"{name}, {blocks} blocks"
+        rates[mode] = report(what, target, mode, seconds, count)
+    return count, rates
+
+
+def numba_simulator() -> tuple[float, int]:
+    """The tiled kernel in Numba's CUDA simulator: seconds, and the K it had."""
     os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
     global cuda  # the simulator puts its own in place of the kernel's global
-    try:
-        from numba import cuda, float32
-    except ImportError:
-        print("numba is not installed: its simulator was not measured")
-        return
+    from numba import cuda, float32
 
     @cuda.jit
     def tiled(a: Any, b: Any, c: Any) -> None:
@@ -83,19 +106,82 @@ def numba_simulator() -> None:
             cuda.syncthreads()
         c[y, x], c[y + 16, x] = first, second
 
-    depth = K // 8
-    a, b, c = np.ones((32, depth), "f4"), np.ones((depth, 32), "f4"), np.zeros((32, 32), "f4")
-    module = compile(files.kernels() / "04_tiled.cu", "sm_90a")
-    run = module["matmul"].launch(1, 512, [np.ones((32, K), "f4"), np.ones((K, 32), "f4"), c],
-                                  check=False)  # fmt: skip
-    count = run.counters["smsp__thread_inst_executed.sum"] * depth / K
-    seconds = best(lambda: tiled[1, 512](a, b, c), 1)
-    assert (c == depth).all()
-    rate = count / seconds / 1e6
-    print(f"numba simulator, tiled, K={depth:<5} {seconds:14.3f} s {rate:8.1f} M/s")
+    a, b, c = matrices(K // LESS)
+    seconds = best(lambda: tiled[1, 512](a, b, c), 3)
+    assert np.allclose(c, a @ b, atol=1e-3)
+    return seconds, K // LESS
+
+
+VGRE_SOURCE = """
+extern "C" __global__ void tiled(float* A, float* B, float* C, int K) {
+    __shared__ float a[1024];
+    __shared__ float b[1024];
+    int x = threadIdx.x % 32;
+    int y = threadIdx.x / 32;
+    float first = 0.0f;
+    float second = 0.0f;
+    for (int k0 = 0; k0 < K; k0 += 32) {
+        a[y * 32 + x] = A[y * K + k0 + x];
+        a[(y + 16) * 32 + x] = A[(y + 16) * K + k0 + x];
+        b[y * 32 + x] = B[(k0 + y) * 32 + x];
+        b[(y + 16) * 32 + x] = B[(k0 + y + 16) * 32 + x];
+        __syncthreads();
+        for (int k = 0; k < 32; k++) {
+            first += a[y * 32 + k] * b[k * 32 + x];
+            second += a[(y + 16) * 32 + k] * b[k * 32 + x];
+        }
+        __syncthreads();
+    }
+    C[y * 32 + x] = first;
+    C[(y + 16) * 32 + x] = second;
+}
+"""
+
+
+def vgre() -> tuple[float, int]:
+    """The tiled kernel in vgre, in the part of CUDA that it compiles: seconds, and its K."""
+    from vgre import Kernel, Runtime
+    from vgre.kernel import Dim3
+
+    a, b, c = matrices(K)
+    with contextlib.redirect_stdout(io.StringIO()):  # it introduces itself
+        runtime = Runtime()
+        runtime.init()
+        kernel = Kernel("tiled", VGRE_SOURCE)
+
+        def launch() -> None:
+            runtime.launch(kernel, Dim3(1), Dim3(512), [a, b, c, K])
+            runtime.synchronize()
+
+        launch()  # compiles
+        seconds = best(launch, 3)
+    assert np.allclose(c, a @ b, atol=1e-3)
+    return seconds, K
+
+
+def main(targets: list[str]) -> None:
+    print(f"C (32, 32) = A · B with K = {K}, 512 threads, one block; checked is the default mode.")
+    print(f"Thread-instructions a second of processor time, the best of {REPEATS} launches.")
+    print("The rivals run one block; Numba's simulator takes blocks one after another.")
+    print()
+    for target in targets:
+        count, rates = emulator(KERNELS[0], target)
+        _, wide = emulator(KERNELS[0], target, BLOCKS)
+        rates |= {f"{mode} with {BLOCKS} blocks": rate for mode, rate in wide.items()}
+        for name in KERNELS[1:]:
+            emulator(name, target)
+    print()
+    for name, run in (("numba", numba_simulator), ("vgre", vgre)):
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            print(f"{name} is not installed: not measured in this run")
+            continue
+        seconds, depth = run()
+        rate = report(f"{name} {version}, K = {depth}", "", "", seconds, count * depth / K)
+        for mode, ours in rates.items():
+            print(f"    the emulator on {KERNELS[0]}, {mode:<20} {ours / rate:6.0f}× as fast")
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1:] or ["sm_90a"]:
-        emulator(each)
-    numba_simulator()
+    main(sys.argv[1:] or ["sm_90a"])

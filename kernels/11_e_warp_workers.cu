@@ -1,5 +1,5 @@
 // A worker is a warp: one producer warp fills a tile, one consumer warp drains it, and tiles go
-// round among the warps of a role. So a barrier expects one arrival, a warp never waits for
+// round among the warps of a role. So a barrier hears from one warp, a warp never waits for
 // another of its role, and a lane has the same place in every tile: its addresses are constants.
 #include "check.cuh"
 #include "mbarrier.cuh"

@@ -240,6 +240,67 @@ def spread(
     return _picture(figure, f"{title}. {x_label}.\n" + "\n".join(lines))
 
 
+def roofline(
+    bandwidth: float,
+    rates: Mapping[str, float],
+    points: Mapping[str, tuple[float, float]],
+    *,
+    title: str,
+) -> Picture:
+    """Roofs and kernels under them, both axes logarithmic.
+
+    ``bandwidth`` in TB/s, ``rates`` in TFLOP/s, ``points`` name -> (FLOP a byte, TFLOP/s).
+    Raises ``ValueError`` for a number that is not positive, or without rates.
+    """
+    numbers = [bandwidth, *rates.values(), *(each for point in points.values() for each in point)]
+    if not rates or min(numbers) <= 0:
+        raise ValueError("a roofline needs rates, and every number of it must be positive")
+    figure, axes = _figure(6.2, 4.4)
+    left = min([0.1, *(intensity / 2 for intensity, _ in points.values())])
+    right = max(4 * max(rates.values()) / bandwidth, *(4 * x for x, _ in points.values()), 1.0)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    slope = [left, max(rates.values()) / bandwidth]
+    axes.plot(slope, [bandwidth * x for x in slope], color=COLOURS["grey"], linewidth=1.8)
+    middle = math.sqrt(slope[0] * slope[1])
+    axes.annotate(
+        f"memory: {bandwidth:.2f} TB/s", (middle, bandwidth * middle), (-8, 4),
+        textcoords="offset points", ha="right", color=_MUTED, fontsize=9.5,
+    )
+    at = 0.0
+    for name, rate in sorted(rates.items(), key=lambda item: item[1]):
+        hue, dash, _ = _SERIES[list(rates).index(name) % len(_SERIES)]
+        axes.plot([rate / bandwidth, right], [rate, rate], color=COLOURS[hue], linestyle=dash,
+                  linewidth=1.8)  # fmt: skip
+        at = max(rate, 1.7 * at)  # names one above the other, however close the roofs
+        axes.annotate(
+            f"{name}: {rate:.0f}", (right, at), (6, 0), textcoords="offset points",
+            va="center", color=COLOURS[hue], fontsize=9.5, annotation_clip=False,
+        )
+    for name, (intensity, reached) in points.items():
+        axes.plot([intensity], [reached], marker="o", markersize=6, color=COLOURS["pink"])
+        far = intensity > math.sqrt(left * right)  # on the right half, the name stands below
+        axes.annotate(
+            name, (intensity, reached), (0, -14) if far else (8, -3), color=_TEXT, fontsize=9,
+            textcoords="offset points", ha="center" if far else "left",
+        )
+    axes.set_xlim(left, right)
+    axes.grid(color=_FAINT, linewidth=0.7)
+    axes.set_axisbelow(True)
+    for where, side in axes.spines.items():
+        side.set_visible(where in ("left", "bottom"))
+        side.set_color(_MUTED)
+    axes.set_xlabel("operations for each byte moved, FLOP/B")
+    axes.set_ylabel("TFLOP/s")
+    axes.set_title(title, fontsize=10, color=_TEXT, loc="left")
+    lines = [f"memory: {bandwidth:.2f} TB/s"]
+    lines += [f"{name}: {rate:.0f} TFLOP/s, from {rate / bandwidth:.1f} FLOP/B on"
+              for name, rate in rates.items()]  # fmt: skip
+    for name, (intensity, reached) in points.items():
+        lines.append(f"{name}: {intensity:.3g} FLOP/B, {reached:.3g} TFLOP/s")
+    return _picture(figure, f"{title}.\n" + "\n".join(lines))
+
+
 class Cell(NamedTuple):
     """One cell of a chart: its text, a colour of the palette."""
 

@@ -10,13 +10,54 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from phasebit.toolchain import CudaError
 
 _CLUSTER_DIMENSION, _COOPERATIVE, _MAX_DYNAMIC_SHARED = 4, 2, 8
 _JIT_ERROR_LOG, _JIT_ERROR_LOG_SIZE, _LOG_BYTES = 5, 6, 8192
+_FLUSH_BYTES = 256 << 20
+
+# Each thread reads 16 times 16 bytes, a grid apart. The store never happens, since all is zero;
+# the loads happen because of it.
+_FLUSH = """
+.version 6.4
+.target sm_70
+.address_size 64
+.visible .entry flush(.param .u64 memory)
+{
+    .reg .pred %p;
+    .reg .u32 %i, %n, %t, %a, %b, %c, %d, %sum;
+    .reg .u64 %at, %start, %step;
+    ld.param.u64 %start, [memory];
+    mov.u32 %i, %ctaid.x;
+    mov.u32 %n, %ntid.x;
+    mov.u32 %t, %tid.x;
+    mad.lo.u32 %i, %i, %n, %t;
+    mul.wide.u32 %at, %i, 16;
+    add.u64 %at, %at, %start;
+    mov.u32 %t, %nctaid.x;
+    mul.lo.u32 %n, %n, %t;
+    mul.wide.u32 %step, %n, 16;
+    mov.u32 %sum, 0;
+    mov.u32 %i, 0;
+again:
+    ld.global.v4.u32 {%a, %b, %c, %d}, [%at];
+    or.b32 %sum, %sum, %a;
+    or.b32 %sum, %sum, %b;
+    or.b32 %sum, %sum, %c;
+    or.b32 %sum, %sum, %d;
+    add.u64 %at, %at, %step;
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 16;
+    @%p bra again;
+    setp.eq.u32 %p, %sum, 0;
+    @%p ret;
+    st.global.u32 [%start], %sum;
+    ret;
+}
+"""
 
 
 class _Attribute(ctypes.Structure):
@@ -54,6 +95,7 @@ class Gpu:
         self.call("cuDeviceGetName", name, 100, device)
         self.name = name.value.decode()
         self.modules: dict[str, ctypes.c_void_p] = {}
+        self._flush: Callable[[], None] | None = None
 
     def call(self, name: str, *arguments: Any) -> None:
         """One call of the driver; anything but success is an error with the driver's words."""
@@ -88,6 +130,18 @@ class Gpu:
                       ctypes.c_size_t(data.nbytes))  # fmt: skip
         return int(pointer.value)
 
+    def adopt(self, array: Any) -> int:
+        """The address of an array that is on this GPU already (CuPy's, PyTorch's).
+
+        Work that its owner has sent to a stream is waited for, as the CUDA Array Interface
+        (version 3) asks.
+        """
+        described = array.__cuda_array_interface__
+        stream = described.get("stream")
+        if stream is not None:
+            self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
+        return int(described["data"][0])
+
     def take_back(self, address: int, data: Any) -> None:
         """Copy device memory into an array, and free it."""
         if data.nbytes and data.flags.writeable:
@@ -95,12 +149,12 @@ class Gpu:
                       ctypes.c_uint64(address), ctypes.c_size_t(data.nbytes))  # fmt: skip
         self.call("cuMemFree_v2", ctypes.c_uint64(address))
 
-    def launch(
+    def prepare(
         self, ptx: str, kernel: str, grid: Sequence[int], block: Sequence[int],
         cluster: Sequence[int] | None, cooperative: bool, shared: int, parameters: bytes,
         offsets: Sequence[int],
-    ) -> float:  # fmt: skip
-        """Run a kernel and wait for its end; milliseconds between events around it.
+    ) -> Callable[[], None]:  # fmt: skip
+        """A function that launches a kernel once and does not wait for it.
 
         ``parameters`` are the bytes of all parameters, ``offsets`` where each begins.
         """
@@ -123,18 +177,56 @@ class Gpu:
         buffer = ctypes.create_string_buffer(parameters, max(1, len(parameters)))
         start = ctypes.addressof(buffer)
         pointers = (ctypes.c_void_p * max(1, len(offsets)))(*[start + o for o in offsets])
-        before, after = ctypes.c_void_p(), ctypes.c_void_p()
-        for event in (before, after):
-            self.call("cuEventCreate", ctypes.byref(event), 0)
-        self.call("cuEventRecord", before, None)
-        self.call("cuLaunchKernelEx", ctypes.byref(config), function, pointers, None)
-        self.call("cuEventRecord", after, None)
-        self.call("cuEventSynchronize", after)
-        milliseconds = ctypes.c_float()
-        self.call("cuEventElapsedTime", ctypes.byref(milliseconds), before, after)
-        for event in (before, after):
-            self.call("cuEventDestroy_v2", event)
-        return float(milliseconds.value)
+
+        def launch() -> None:
+            _ = buffer, attributes  # what config and pointers point to must live on
+            self.call("cuLaunchKernelEx", ctypes.byref(config), function, pointers, None)
+
+        return launch
+
+    def events_around(
+        self, launches: Iterable[Callable[[], None]], before: Callable[[], None] = lambda: None
+    ) -> list[float]:
+        """Launch, wait for the end, and give milliseconds between events around each launch.
+
+        What ``before`` puts into the queue in front of each is not counted.
+        """
+        pairs = []
+        for launch in launches:
+            pair = ctypes.c_void_p(), ctypes.c_void_p()
+            pairs.append(pair)
+            for event in pair:
+                self.call("cuEventCreate", ctypes.byref(event), 0)
+            before()
+            self.call("cuEventRecord", pair[0], None)
+            launch()
+            self.call("cuEventRecord", pair[1], None)
+        times = []
+        for first, last in pairs:
+            self.call("cuEventSynchronize", last)
+            milliseconds = ctypes.c_float()
+            self.call("cuEventElapsedTime", ctypes.byref(milliseconds), first, last)
+            times.append(float(milliseconds.value))
+            for event in (first, last):
+                self.call("cuEventDestroy_v2", event)
+        return times
+
+    def flusher(self) -> Callable[[], None]:
+        """A function that launches a kernel which fills the caches with other data.
+
+        It reads 256 MiB, more than any L2 cache holds. Writing them would leave work behind: what
+        is in the cache and was changed must go to memory while the next kernel runs.
+        """
+        if self._flush is None:
+            pointer = ctypes.c_uint64()
+            self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(_FLUSH_BYTES))
+            self.call("cuMemsetD8_v2", pointer, 0, ctypes.c_size_t(_FLUSH_BYTES))
+            grid = (_FLUSH_BYTES // 16 // 256 // 16, 1, 1)
+            parameters = pointer.value.to_bytes(8, "little")
+            self._flush = self.prepare(
+                _FLUSH, "flush", grid, (256, 1, 1), None, False, 0, parameters, [0]
+            )
+        return self._flush
 
 
 @functools.cache

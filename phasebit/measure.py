@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import re
 import statistics
 import sys
@@ -44,6 +45,86 @@ def tflops(flop: float, seconds: float) -> float:
     if seconds <= 0:
         raise ValueError(f"a time of {seconds} s has no rate: give a positive number of seconds")
     return flop / seconds / 1e12
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What many times say, in their own unit."""
+
+    count: int
+    least: float
+    low: float  # a quarter is below
+    median: float
+    high: float  # a quarter is above
+    most: float
+    mean: float
+
+    @property
+    def spread(self) -> float:
+        """Width of the middle half, as a share of the median."""
+        return (self.high - self.low) / self.median
+
+
+def summary(times: Sequence[float]) -> Summary:
+    """Median, quartiles, extremes and mean of some times.
+
+    Raises ``ValueError`` for fewer than two, and for one that is not positive.
+    """
+    if len(times) < 2 or not all(0 < time < math.inf for time in times):
+        raise ValueError("give at least two times, each a positive number")
+    low, middle, high = statistics.quantiles(times, n=4)
+    mean = statistics.fmean(times)
+    return Summary(len(times), min(times), low, middle, high, max(times), mean)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A kernel on a roofline."""
+
+    name: str
+    intensity: float  # floating-point operations for each byte that must be moved
+    tflops: float  # reached
+
+
+def place(name: str, flop: float, moved: float, seconds: float) -> Point:
+    """Where a kernel stands: ``flop`` operations, ``moved`` bytes that it cannot avoid moving.
+
+    Raises ``ValueError`` for bytes or seconds that are not positive.
+    """
+    if moved <= 0:
+        raise ValueError(f"{name} moves {moved} bytes: give a positive number")
+    return Point(name, flop / moved, tflops(flop, seconds))
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """What a GPU reached when it did one thing only, each rate measured.
+
+    Source: Williams, Waterman, Patterson, "Roofline", 2009.
+    """
+
+    bandwidth: float  # TB/s of a copy: 10¹² bytes read and written
+    rates: dict[str, float]  # of arithmetic, TFLOP/s
+    source: str
+
+    def attainable(self, intensity: float, rate: str) -> float:
+        """TFLOP/s that the slower of the two allows, at ``intensity`` operations a byte."""
+        return min(self.rates[rate], self.bandwidth * intensity)
+
+    def ridge(self, rate: str) -> float:
+        """Operations a byte at which memory and arithmetic take the same time."""
+        return self.rates[rate] / self.bandwidth
+
+    def floor(self, flop: float, moved: float, rate: str) -> float:
+        """Seconds below which no kernel can be that does and moves so much."""
+        return max(flop / self.rates[rate], moved / self.bandwidth) / 1e12
+
+
+def roofline(benchmark: str = "05_measuring") -> Roofline:
+    """The recorded roofline: the medians of its rates. Raises as :func:`read` does."""
+    data = read(benchmark)
+    rates = {name: statistics.median(values) for name, values in data["rates"].items()}
+    return Roofline(rates.pop("copy"), rates, source(data))
 
 
 @dataclass(frozen=True)

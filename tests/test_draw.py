@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from phasebit.draw import Arrow, Cell, Node, chart, curves, diagram, heatmap
+from phasebit.draw import Arrow, Cell, Node, chart, curves, diagram, heatmap, roofline
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 
@@ -184,3 +184,26 @@ def test_everything_in_a_chart_is_inside_its_box() -> None:
 def test_a_chart_of_another_shape_is_refused() -> None:
     with pytest.raises(ValueError, match=r"cells has the shape 2 by .*: give 2 rows of 2"):
         a_chart(columns=[0, 1])
+
+
+def test_a_roofline_says_its_roofs_and_points() -> None:
+    picture = roofline(
+        4.0, {"f32": 64.0, "bf16": 800.0}, {"<ours>": (0.5, 1.5), "theirs": (2000.0, 700.0)},
+        title="A GPU",
+    )  # fmt: skip
+    assert picture.alt.splitlines() == [
+        "A GPU.",
+        "memory: 4.00 TB/s",
+        "f32: 64 TFLOP/s, from 16.0 FLOP/B on",
+        "bf16: 800 TFLOP/s, from 200.0 FLOP/B on",
+        "<ours>: 0.5 FLOP/B, 1.5 TFLOP/s",
+        "theirs: 2e+03 FLOP/B, 700 TFLOP/s",
+    ]
+    ET.fromstring(picture.svg)
+    for text in ("FLOP/B", "TFLOP/s", "4.00 TB/s", "f32: 64", "&lt;ours&gt;"):
+        assert text in picture.svg
+    for bandwidth, rates, points in (
+        (0, {"f32": 1.0}, {}), (1, {}, {}), (1, {"f32": 1.0}, {"x": (0.0, 1.0)}),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="must be positive"):
+            roofline(bandwidth, rates, points, title="none")

@@ -17,7 +17,10 @@ from typing import Any, Protocol, cast
 from phasebit import measure, toolchain
 
 MODULES: dict[int, str] = {
+    4: "threads_and_memory",
+    5: "measuring",
     11: "double_buffering",
+    14: "tensor_cores",
 }
 """Chapter -> the module that measures its kernels; imported when it is asked for."""
 

@@ -15,7 +15,29 @@ Read the modules in this order; each uses only those above it.
 ``group``           threads that execute together: registers and addresses
 ``agents``          asynchronous work and its schedules
 ``machine``         blocks become resident, groups take turns, nobody starves
-``hazards``         the checker: ``bounds``, ``races``, ``traffic``
+``hazards``         the checker: ``bounds``, ``races``, ``traffic``, and
+                    ``footprint``, which makes the last two cheap
 ``launch``          Module, Kernel, Run: what a program uses
 ==================  ============================================================
+
+How a kernel is run, two choices of ``Kernel.launch`` that do not depend on each other:
+
+=================  =============================================================
+``check=True``     the default: every address within its array and aligned, races,
+                   use before initialisation, misused barriers; counters of memory
+                   traffic; a timeline
+``check=False``    none of these: only what the kernel computes, and counters of
+                   instructions.  Most of the difference in time is a few NumPy calls
+                   for each access and each barrier, so it is large where a kernel
+                   synchronises often and small where it computes
+``exact=True``     the default: the bits that hardware gives
+``exact=False``    f32 ``add``, ``sub``, ``mul`` and ``fma`` to nearest as NumPy has
+                   them: a multiply-add rounds twice, a NaN keeps its own bits.  An
+                   exact ``fma`` takes several times as long as this one
+=================  =============================================================
+
+The cost of a NumPy call hardly depends on the number of threads up to some thousands, so
+wide groups are cheap: large blocks, many blocks, warps that stay together.  Blocks are
+run several at a time, fewer when checked (``machine.STACKED``).  ``make bench`` prints
+the speed of each mode on your machine.
 """

@@ -41,8 +41,9 @@ class Bounds:
         if self.machine.cluster_size > 1:
             offset = offset & first.dtype.type(0xFFFFFF)
         if isinstance(offset, np.ndarray):
-            bad = int(offset.max()) + span > size
-            crooked = align > 1 and int(np.bitwise_or.reduce(offset)) & (align - 1)
+            bits = int(np.bitwise_or.reduce(offset))  # no offset is larger: one pass does mostly
+            bad = bits + span > size and int(offset.max()) + span > size
+            crooked = align > 1 and bits & (align - 1)
         else:
             bad = int(offset) + span > size
             crooked = align > 1 and int(offset) & (align - 1)

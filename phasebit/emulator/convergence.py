@@ -39,6 +39,12 @@ class Convergence:
         self.machine = machine
         self.findings = findings
 
+    def divided(self, g: Group, p: Array, join: int) -> None:
+        """A branch divides a group by a predicate; its parts inherit what is noted here."""
+        warp = g.batch.warp_of[g.lanes]
+        if join >= 0 and ((p[1:] != p[:-1]) & (warp[1:] == warp[:-1])).any():
+            g.cuts = (*(cut for cut in g.cuts if cut[0] in g.rejoin), (join, g.lanes))
+
     def barrier(self, g: Group, present: Array, instruction: Instruction | None) -> None:
         """A barrier opens for a group that waited at this instruction, with those present."""
         if instruction is None or not g.cuts:

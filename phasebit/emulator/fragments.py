@@ -151,9 +151,11 @@ def unpack(registers: Array, per_register: int) -> Array:
     """The elements in 32-bit registers, lowest bits first.
 
     ``registers`` is uint32 [..., r]; the result is uint8, uint16 or uint32
-    [..., r * per_register].  Of 4-bit elements each comes in a byte of its own.
+    [..., r * per_register].  Of elements of 4 bits or 1 each comes in a byte of its own.
     """
     registers = np.ascontiguousarray(registers)
+    if per_register == 32:
+        return np.unpackbits(registers.view(np.uint8), axis=-1, bitorder="little")
     if per_register == 8:
         nibbles = registers.view(np.uint8)
         both = np.stack([nibbles & 15, nibbles >> 4], axis=-1)

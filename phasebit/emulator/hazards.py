@@ -17,7 +17,7 @@ import numpy as np
 
 from phasebit.emulator.bounds import Bounds
 from phasebit.emulator.convergence import Convergence
-from phasebit.emulator.footprint import Footprint, Footprints
+from phasebit.emulator.footprint import Common, Footprint, Footprints
 from phasebit.emulator.races import Races
 from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.traffic import Traffic
@@ -146,14 +146,19 @@ class Checker:
     ) -> bool:
         words, start = self.footprints.find(g, position, accesses, space, op)
         self.machine.counters.add_all(words.cost)
+        kept = self.machine.trace.accesses
+        if kept is not None:
+            kept += self.traffic.accesses(g, position, accesses, space, op)
         strong = accesses.sem != "weak"
         races = self.races
+        if strong:
+            place = position + accesses.words[0] * accesses.width
         if strong and op == "load":
-            races.receive(g, position)
+            races.messages.receive(g, place, accesses.sem)
         look = getattr(races, f"{space}_{op}")
         look(g, words, start, accesses.identity, strong)
         if strong and op == "store":
-            races.send(g, position)
+            races.messages.send(g, place, accesses.sem, accesses.scope)
         return not words.apart
 
     def verify_store(self, g: Group, view: Array, index: Value, value: Value, access: int) -> None:
@@ -186,10 +191,10 @@ class Checker:
                 self.races.shared_load(some, words, 0, access, True)
                 self.races.shared_store(some, words, 0, access, True)
             else:
-                self.races.global_store(some, words, 0, access, True)
+                self.races.global_store(some, words, 0, access, True, reads=True)
             # atomics of one group at one address follow each other: each sees those before it
-            self.races.send(some, places)
-            self.races.receive(some, places)
+            self.races.messages.send(some, places, sem, scope)
+            self.races.messages.receive(some, places, sem)
             self.traffic.atomic(some, places, space, self.findings.instruction(access))
             self.machine.counters.add(f"atomics.{space}", some.n)
 
@@ -233,18 +238,15 @@ class Checker:
     def shuffle(self, g: Group) -> None:
         self.races.shuffle(g)
 
-    def fence(self, g: Group) -> None:
-        """Strong accesses are taken to synchronise by themselves, so a fence adds nothing."""
+    def fence(self, g: Group, scope: str) -> None:
+        """What the threads did so far, they may publish from now on."""
+        self.races.messages.fence(g, scope)
 
     def touch(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """Threads use an mbarrier: its initialisation must be ordered before."""
         some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
-        once = self._words(site)
-        words = Footprint(
-            np.broadcast_to(once[:, None], (len(once), some.n)), once, np.zeros_like(once), False
-        )
         access = self.machine.program.atomic_access(g.pc, "")
-        self.races.shared_load(some, words, 0, access, True)
+        self.races.shared_load(some, Common(self._words(site), some.n), 0, access, True)
 
     def release(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """An arrival at an mbarrier publishes; the barrier's own memory must have been written."""
@@ -291,7 +293,8 @@ class Checker:
         if copy.source is not copy.target:
             read = Footprint.plain((copy.source >> unit)[None, :] + words)
             self.races.global_load(g, read, 0, copy.access, False)
-            self.traffic.copy(g, copy.source, copy.width)
+            if not copy.signals:  # the copy engine's reads are no loads
+                self.traffic.copy(g, copy.source, copy.width)
         written = Footprint.plain((copy.target >> unit)[None, :] + words)
         self.races.shared_store(g, written, 0, copy.access, False, copies=True)
         self.machine.now += 1  # the next copy is another one, though nothing lies between them

@@ -7,6 +7,7 @@ run.counters, run.hazards, run.timeline
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,13 +18,14 @@ import numpy as np
 
 from phasebit import devices
 from phasebit.emulator import build
+from phasebit.emulator.accesses import Access
 from phasebit.emulator.counters import Counters
 from phasebit.emulator.errors import Defect, EmulatorError, LaunchError, PtxError
 from phasebit.emulator.hazards import Checker, Hazard
 from phasebit.emulator.layout import FUNCTION_BASE, Layout, readable
+from phasebit.emulator.link import link
 from phasebit.emulator.machine import Machine
 from phasebit.emulator.memory import Allocation, Memory, Parameters
-from phasebit.emulator.reader import read
 from phasebit.emulator.syntax import Function, Immediate, Symbol, Variable
 from phasebit.emulator.system import EXTERNALS
 from phasebit.emulator.table import load_families
@@ -32,6 +34,7 @@ from phasebit.emulator.translate import Program, translate
 from phasebit.emulator.types import dtype
 
 if TYPE_CHECKING:
+    from phasebit.gpu import Gpu
     from phasebit.timeline import Timeline
 
 MAX_THREADS = 1024
@@ -44,6 +47,9 @@ MAX_VARIABLE = 1 << 30
 """Bytes of one global or constant variable."""
 
 MAX_STEPS = 200_000_000
+_ROUND, _WARM_UP, _STALL = 40, 10, 40
+"""Launches timed at a time, launches before them, and reads of 256 MiB before those."""
+
 SCHEDULES = ("eager", "late", "random")
 
 
@@ -66,6 +72,7 @@ class Run:
     ``hazards``       what the checker found, in order; empty for a correct kernel
     ``timeline``      a :class:`phasebit.timeline.Timeline` of the warps
     ``trace``         what it is drawn from: :class:`phasebit.emulator.trace.Trace`
+    ``accesses``      who touched which bytes: :class:`phasebit.emulator.accesses.Access`
     ``output``        what the kernel printed
     ``device``        ``"emulator"``, or the name of the GPU
     ``milliseconds``  on a GPU, between events around the launch; None on the emulator,
@@ -89,6 +96,11 @@ class Run:
         self.trace = trace
 
     @property
+    def accesses(self) -> list[Access]:
+        """Loads and stores, warp by warp; empty unless launched with ``accesses=True``."""
+        return self.trace.accesses or []
+
+    @property
     def timeline(self) -> Timeline:
         """The warps of block 0 against the emulator's clock; see ``Trace.timeline``."""
         return self.trace.timeline()
@@ -108,7 +120,7 @@ class Module:
         if not isinstance(ptx, str):
             raise PtxError(f"Module takes PTX text, not {type(ptx).__name__}; for a file, its text")
         self.ptx = ptx
-        self.syntax = read(ptx)
+        self.syntax = link(ptx)
         self.memory = memory or Memory()
         self.symbols: dict[str, int] = {}
         self.allocations: dict[str, Allocation] = {}
@@ -253,13 +265,17 @@ class Kernel:
         exact: bool = True,
         cooperative: bool = False,
         max_steps: int = MAX_STEPS,
+        accesses: bool = False,
     ) -> Run:
         """Run the kernel and wait for its end.
 
-        ``args``: NumPy arrays for pointers (changed in place), numbers by the
-        parameter's type, ``bytes`` or structured scalars for structs, integers for
-        addresses.  ``shared``: bytes of dynamic shared memory.  ``schedule``: when
-        asynchronous copies finish.  ``exact=False`` rounds f32 multiply-adds twice.
+        ``args``: NumPy arrays for pointers (changed in place; on a GPU also CuPy's, or any
+        with ``__cuda_array_interface__``), numbers by the parameter's type, ``bytes`` or
+        structured scalars for structs, integers for addresses.  ``shared``: bytes of dynamic
+        shared memory.  ``schedule``: when asynchronous copies finish.  ``check`` and
+        ``exact`` choose a mode: see the text of :mod:`phasebit.emulator`, which says what
+        each does and costs.
+        ``accesses=True`` keeps each load and store in ``run.accesses``; it needs ``check``.
         ``device``: ``auto`` is the GPU if there is one that the target runs on,
         unless ``phasebit.device`` says otherwise.
 
@@ -272,6 +288,8 @@ class Kernel:
         for number, what in ((shared, "shared"), (seed, "seed"), (max_steps, "max_steps")):
             if not isinstance(number, int | np.integer):
                 raise LaunchError(f"{what} is an integer, not {number!r}")
+        if accesses and not check:
+            raise LaunchError("accesses=True needs check=True: the checker sees the addresses")
         if max_steps < 1:
             raise LaunchError(f"max_steps={max_steps}: a kernel needs at least one step")
         if not isinstance(args, list | tuple):
@@ -295,7 +313,8 @@ class Kernel:
 
         try:
             data = self._marshal(args, place)
-            return self._run(shape, data, schedule, seed, check, exact, max_steps)
+            trace = Trace(check, accesses=[] if accesses else None)
+            return self._run(shape, data, schedule, seed, check, exact, max_steps, trace)
         finally:
             for array, allocation in arrays:
                 _copy_back(memory, array, allocation)
@@ -303,6 +322,18 @@ class Kernel:
 
     def _run_on_gpu(self, shape: Shape, args: Sequence[Any]) -> Run:
         """The same launch on this machine's GPU, through the driver."""
+        device, launches, arrays = self._on_gpu(shape, [args])
+        try:
+            (milliseconds,) = device.events_around(launches)
+        finally:
+            for array, address in arrays:
+                device.take_back(address, array)
+        return Run(device.name, Counters(0), [], "", Trace(False), milliseconds=milliseconds)
+
+    def _on_gpu(
+        self, shape: Shape, sets: Sequence[Sequence[Any]]
+    ) -> tuple[Gpu, list[Callable[[], None]], list[tuple[Any, int]]]:
+        """The GPU, a launch for each set of arguments, and the arrays with their addresses."""
         from phasebit.gpu import gpu
 
         device = gpu()
@@ -312,22 +343,77 @@ class Kernel:
             arrays.append((array, device.allocate(array)))
             return arrays[-1][1]
 
+        offsets = [self.layout.parameters[p.name] for p in self.function.parameters]
         try:
-            data = self._marshal(args, place)
-            offsets = [self.layout.parameters[p.name] for p in self.function.parameters]
-            milliseconds = device.launch(
-                self.module.ptx, self.function.name, shape.grid, shape.block,
-                shape.cluster if shape.explicit_cluster else None, shape.cooperative,
-                shape.shared, data, offsets,
-            )  # fmt: skip
+            launches = [
+                device.prepare(
+                    self.module.ptx, self.function.name, shape.grid, shape.block,
+                    shape.cluster if shape.explicit_cluster else None, shape.cooperative,
+                    shape.shared, self._marshal(args, place, device.adopt), offsets,
+                )
+                for args in sets
+            ]  # fmt: skip
+        except BaseException:
+            for array, address in arrays:
+                device.take_back(address, array)
+            raise
+        return device, launches, arrays
+
+    def times(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        sets: Sequence[Sequence[Any]],
+        *,
+        count: int = 200,
+        flush: bool = False,
+        shared: int = 0,
+        cluster: int | Sequence[int] | None = None,
+        cooperative: bool = False,
+    ) -> list[float]:
+        """Microseconds of ``count`` launches on this machine's GPU, between events around each.
+
+        ``sets`` are argument lists as of :meth:`launch`, taken in turn. Launches that do not
+        count come first. They are queued behind reads of other memory that keep the GPU busy
+        meanwhile, or the time would be that of Python, which queues slowly; with ``flush`` such
+        a read comes before each launch, and no data is in the caches. The arrays hold the
+        results of the last launches afterwards. The kernel must bear being launched again and
+        again. See :func:`phasebit.measure.summary` for what to do with the times.
+
+        Raises :class:`phasebit.devices.DeviceError` where no GPU runs the target, and
+        :class:`LaunchError` for arguments that do not fit.
+        """
+        if count < 1 or not sets:
+            raise LaunchError(f"times of {count} launches of {len(sets)} sets: give one at least")
+        shape = Shape(
+            _three(grid, "grid"), _three(block, "block"),
+            _three(cluster, "cluster") if cluster is not None else self._cluster(),
+            cluster is not None, cooperative, shared,
+        )  # fmt: skip
+        self._check_shape(shape)
+        devices.choose(self.module.target, "gpu", ptx=True)
+        device, launches, arrays = self._on_gpu(shape, sets)
+        try:
+            flusher = device.flusher()
+            turns = itertools.cycle(launches)
+            result: list[float] = []
+            while len(result) < count:
+                part = min(_ROUND, count - len(result))
+                for _ in range(0 if flush else _STALL):
+                    flusher()
+                for launch in itertools.islice(turns, max(_WARM_UP, len(launches))):
+                    launch()
+                result += device.events_around(
+                    itertools.islice(turns, part), flusher if flush else lambda: None
+                )
         finally:
             for array, address in arrays:
                 device.take_back(address, array)
-        return Run(device.name, Counters(0), [], "", Trace(False), milliseconds=milliseconds)
+        return [milliseconds * 1e3 for milliseconds in result]
 
     def _run(
         self, shape: Shape, data: bytes, schedule: str, seed: int, check: bool, exact: bool,
-        max_steps: int,
+        max_steps: int, trace: Trace,
     ) -> Run:  # fmt: skip
         program = self.program(check, exact)
         memory = self.module.memory
@@ -340,7 +426,7 @@ class Kernel:
             cooperative=shape.cooperative, dynamic_shared=shape.shared,
             shared_size=self.layout.static_shared + shape.shared, schedule=schedule, seed=seed,
             steps=max_steps, exact=exact, checked=check,
-            counters=Counters(len(program.blocks)), trace=Trace(check),
+            counters=Counters(len(program.blocks)), trace=trace,
         )  # fmt: skip
         hazards: list[Hazard] = []
         if check:
@@ -411,22 +497,28 @@ class Kernel:
         if cluster[0] * cluster[1] * cluster[2] > 16:
             raise LaunchError(f"{name}: a cluster has at most 16 blocks")
 
-    def _marshal(self, args: Sequence[Any], place: Callable[[Any, str], int]) -> bytes:
-        """The parameter bytes; ``place`` brings an array to device memory, for its address."""
+    def _marshal(
+        self, args: Sequence[Any], place: Callable[[Any, str], int],
+        adopt: Callable[[Any], int] | None = None,
+    ) -> bytes:  # fmt: skip
+        """The parameter bytes; ``place`` brings an array to device memory, for its address.
+
+        ``adopt`` gives the address of an array that is there already, on a GPU.
+        """
         wanted = self.function.parameters
         if len(args) != len(wanted):
             raise LaunchError(f"{self.name} takes {len(wanted)} arguments, not {len(args)}")
         data = bytearray(self.layout.parameter_size)
         known: dict[tuple[int, int], int] = {}
         for i, (arg, parameter) in enumerate(zip(args, wanted, strict=True)):
-            raw = self._argument(arg, parameter, i, place, known)
+            raw = self._argument(arg, parameter, i, place, known, adopt)
             offset = self.layout.parameters[parameter.name]
             data[offset : offset + len(raw)] = raw
         return bytes(data)
 
     def _argument(
         self, arg: Any, parameter: Variable, number: int, place: Callable[[Any, str], int],
-        known: dict[tuple[int, int], int],
+        known: dict[tuple[int, int], int], adopt: Callable[[Any], int] | None,
     ) -> bytes:  # fmt: skip
         what = f"argument {number} of {self.name}"
         size = parameter.size
@@ -442,7 +534,16 @@ class Kernel:
                 known[key] = place(arg, f"argument {number}")
             return known[key].to_bytes(8, "little")
         if hasattr(arg, "__cuda_array_interface__"):
-            raise LaunchError(f"{what} lies on a GPU; pass a NumPy array")
+            if adopt is None:
+                raise LaunchError(
+                    f"{what} lies on a GPU, where the emulator cannot look: launch with "
+                    "device='gpu', or pass a NumPy array (cupy.asnumpy)"
+                )
+            if size != 8:
+                raise LaunchError(f"{what} is a number of {size} bytes, but an array was given")
+            if not _contiguous(arg.__cuda_array_interface__):
+                raise LaunchError(f"{what} is not contiguous; pass cupy.ascontiguousarray(...)")
+            return adopt(arg).to_bytes(8, "little")
         if isinstance(arg, bytes | bytearray | np.void):
             raw = bytes(arg) if not isinstance(arg, np.void) else arg.tobytes()
             if len(raw) != size:
@@ -453,6 +554,17 @@ class Kernel:
         raise LaunchError(
             f"{what}: a {type(arg).__name__} cannot be passed; give an array, a number or bytes"
         )
+
+
+def _contiguous(array: dict[str, Any]) -> bool:
+    """Whether a ``__cuda_array_interface__`` describes rows without gaps, last axis fastest."""
+    step = np.dtype(array["typestr"]).itemsize
+    for extent, stride in zip(reversed(array["shape"]), reversed(array.get("strides") or ()),
+                              strict=False):  # fmt: skip
+        if extent > 1 and stride != step:
+            return False
+        step *= extent
+    return True
 
 
 def _number(arg: Any, parameter: Variable, what: str) -> bytes:

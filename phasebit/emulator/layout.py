@@ -102,6 +102,12 @@ class Layout:
             for name in self._mentioned(function):
                 other = self.module.functions.get(name)
                 if other is not None and not other.is_entry and name not in self.externals:
+                    if "GetParameterBuffer" in name or "LaunchDevice" in name:
+                        raise PtxError(
+                            f"{readable(function.name)} launches a kernel; the emulator runs "
+                            "kernels that the host launches (no dynamic parallelism)",
+                            function.line,
+                        )
                     if not other.has_body:
                         raise PtxError(
                             f"{function.name} calls {name}, which has no body here: link it in, "

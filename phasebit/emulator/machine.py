@@ -220,6 +220,8 @@ class Machine:
     def __post_init__(self) -> None:
         self.reserved = align_up(self.shared_size, 128)
         """Where the system's own part of a block's shared memory begins."""
+        if not self.checked:  # then nobody notes what the kernel writes
+            self.memory.unwritten.clear()
         self.threads = self.block[0] * self.block[1] * self.block[2]
         self.cluster_size = self.cluster[0] * self.cluster[1] * self.cluster[2]
         self.random = random.Random(self.seed)

@@ -21,6 +21,9 @@ from phasebit.emulator.types import Array
 GRANULE = 256
 """Allocations start at multiples of this many bytes."""
 
+WATCHED = 64 << 20
+"""Bytes of the largest allocation of which is known what has been written."""
+
 MAX_HEAP = 1 << 32
 """Bytes that one ``malloc`` in a kernel may ask for."""
 
@@ -59,18 +62,21 @@ class Memory:
     f2: Array
     f4: Array
     f8: Array
+    c16: Array
     owners: Array
     """For each granule whether something is allocated there."""
 
     def __init__(self, capacity: int = 1 << 20) -> None:
         self.allocations: list[Allocation] = []
         self.heap: dict[int, Allocation] = {}
+        self.unwritten: dict[int, Array] = {}
+        """Start of an allocation -> for each byte whether anybody has written it."""
         self.free_lists: dict[int, list[int]] = {}
         self.top = GRANULE
         self._adopt(np.zeros(capacity, np.uint8))
 
     def _adopt(self, buffer: Array) -> None:
-        for name in VIEWS:
+        for name in (*VIEWS, "c16"):
             setattr(self, name, buffer.view(name))
         owners = np.zeros(len(buffer) // GRANULE + 1, np.int32)
         if hasattr(self, "owners"):
@@ -98,8 +104,30 @@ class Memory:
         self.owners[start // GRANULE : (start + max(size, 1) - 1) // GRANULE + 1] = 1
         return allocation
 
+    def watch(self, allocation: Allocation) -> None:
+        """Nobody has written this yet, as after cudaMalloc: a checked kernel must not read it."""
+        if 0 < allocation.size <= WATCHED:
+            self.unwritten[allocation.start] = np.zeros(allocation.size, bool)
+
+    def wrote(self, start: int, size: int) -> None:
+        """Bytes of the buffer have been written."""
+        for first, written in list(self.unwritten.items()):
+            low, high = max(start, first), min(start + size, first + len(written))
+            if low < high:
+                written[low - first : high - first] = True
+                if high - low == len(written):
+                    del self.unwritten[first]
+
+    def settle(self, first: int, written: Array) -> None:
+        """After a kernel: which bytes of an allocation have been written now."""
+        if first in self.unwritten:
+            self.unwritten[first][: len(written)] |= written
+            if self.unwritten[first].all():
+                del self.unwritten[first]
+
     def free(self, allocation: Allocation) -> None:
         """Give an allocation back; its addresses become invalid."""
+        self.unwritten.pop(allocation.start, None)
         if allocation not in self.allocations:
             raise EmulatorError(f"{allocation.name or 'this memory'} was freed already")
         self.allocations.remove(allocation)

@@ -27,6 +27,11 @@ NAN32 = np.frombuffer(b"\xff\xff\xff\x7f", "f4")[0]
 
 NAN64 = np.frombuffer(b"\x00\x00\x00\x00\x00\x00\xf8\xff", "f8")[0]
 
+LEAST_NORMAL = np.float32(2.0**-126)
+
+LAST_29_BITS, MIDDLE = np.int64(0x1FFFFFFF), np.int64(0x10000000)
+"""What of an f64 number has no room in f32; and that in the middle between two f32 numbers."""
+
 ndarray = np.ndarray
 
 
@@ -113,25 +118,24 @@ def round32(x: Value, rounding: str) -> Value:
 
 
 def fma32(a: Value, b: Value, c: Value, rounding: str = "rn") -> Value:
-    """``a*b + c`` with one rounding.
+    """``a*b + c`` with one rounding; NaNs have the one pattern that hardware gives.
 
     The product of two f32 numbers is exact in f64.  For rounding to nearest the
     f64 sum is good unless it lies in the middle between two f32 numbers, or below
     the normal range; only then is the sum made odd.
     """
     product = a.astype(np.float64) * b
-    wide = product + c
     if rounding != "rn":
         return _signed_zero(round32(odd_sum(product, np.float64(1) * c), rounding), product, c,
                             rounding)  # fmt: skip
+    wide = product + c
     r = wide.astype(np.float32)
     if r.__class__ is not ndarray:
-        return odd_sum(np.float64(product), np.float64(c)).astype(np.float32)
-    low = wide.view(np.int64) & 0x1FFFFFFF
-    doubtful = low == 0x10000000
-    tiny = (r.view(np.uint32) & np.uint32(0x7F800000)) == 0
-    if np.count_nonzero(tiny):
-        doubtful |= tiny & (wide != 0)
+        return canonical(odd_sum(np.float64(product), np.float64(c)).astype(np.float32))
+    doubtful = (wide.view(np.int64) & LAST_29_BITS) == MIDDLE
+    if not np.minimum.reduce(abs(r), None) >= LEAST_NORMAL:  # also where there is a NaN
+        r = canonical(r)
+        doubtful |= (abs(r) < LEAST_NORMAL) & (wide != 0)
     if np.count_nonzero(doubtful):
         where_ = np.flatnonzero(doubtful)
         addend = c.take(where_) if c.__class__ is ndarray else np.full(len(where_), c)

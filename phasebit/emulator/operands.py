@@ -48,6 +48,14 @@ def check(instruction: Instruction, chosen: Selected) -> None:
         raise misfit(instruction, "mov needs a result and a source")
     elif mnemonic == "mma" and len(chosen.types) not in (4, 5):
         raise misfit(instruction, "mma names the types of D, A, B and C")
+    elif mnemonic == "mma" and "m8n8k4" in instruction.modifiers and "f16" in chosen.types:
+        raise misfit(
+            instruction, "Volta's m8n8k4 of f16 is not supported; use m16n8k8"
+        )
+    elif "vector" in chosen.options and mnemonic in ("atom", "red"):
+        vectors = [o for o in operands if isinstance(o, Vector)]
+        if any(len(vector.items) != chosen.options["vector"] for vector in vectors):
+            raise misfit(instruction, f"{mnemonic} needs {chosen.options['vector']} registers")
     elif mnemonic in ("ldmatrix", "stmatrix"):
         tiles = next((int(m[1:]) for m in instruction.modifiers if m in ("x1", "x2", "x4")), 1)
         tiles *= 2 if "m16n16" in instruction.modifiers else 1
@@ -87,7 +95,8 @@ def _access(instruction: Instruction, chosen: Selected) -> None:
         raise misfit(instruction, "128-bit loads and stores are not supported")
     length = next((int(m[1:]) for m in instruction.modifiers if m in ("v2", "v4", "v8")), 1)
     items = _items(value)
-    if len(items) != length or (length > 1) != isinstance(value, Vector):
+    # Triton puts braces around a single register too, and ptxas takes them
+    if len(items) != length or (length > 1 and not isinstance(value, Vector)):
         raise misfit(instruction, f"{opcode} of {length} needs as many registers")
     if any(isinstance(item, Vector | Address | Tuple) for item in items):
         raise misfit(instruction, f"{opcode} needs registers or numbers")

@@ -16,10 +16,11 @@ after an earlier one by thread ``u`` at time ``s`` exactly when ``clock[t, u] >=
 A barrier of the whole block moves a *floor*: whatever is older is ordered before
 all threads of the block, and need not be looked up.
 
-In shared memory this is exact, thread by thread, except that every strong write
-is taken to release and every strong read to acquire.  In global memory the last
-two readers of a word are remembered, and blocks order each other as wholes: a
-race can be missed there, but no order that exists is overlooked.
+In shared memory this is exact, thread by thread.  For each word of global memory it
+remembers three readers: the last one, another of the same block, and one of another
+block; that finds every race but those with readers of which some are ordered before
+the write and some are not.  Order that comes through memory is in
+:mod:`~phasebit.emulator.messages`.
 
 Source: Flanagan and Freund, "FastTrack: efficient and precise dynamic race
 detection", PLDI 2009, for epochs and clocks.
@@ -32,6 +33,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phasebit.emulator.layout import readable
+from phasebit.emulator.messages import Clocks, Fenced, Messages
 from phasebit.emulator.types import SIZE, Array
 
 if TYPE_CHECKING:
@@ -72,13 +74,23 @@ class SharedShadow:
         agents = self.team * (2 if copies else 1)
         self.clock = np.zeros((batch.lanes, agents), I4)
         """Columns past ``team`` belong to the asynchronous copies of each thread."""
-        self.floor = np.zeros(batch.count, np.int64)
+        self.floor = np.zeros(batch.count, I4)
         self.lowest = 0
         """The least of the floors."""
         self.version = 0
         """How often a floor or a clock has moved."""
+        self.first = (batch.machine.next_block - batch.count) * batch.threads
+        """The number of its first thread, through the whole grid."""
+        self.fenced: dict[str, Fenced] = {}
+        """``near`` and ``far``: fences for the same unit, and for others."""
+        self.unsettled: dict[tuple[int, int], tuple[Array, Clocks, Clocks]] = {}
+        """What relaxed reads have seen: address, unit -> by whom, and what was published there."""
         self.news = np.zeros(batch.lanes, bool)
         """Threads that have acquired something since their warp last shuffled."""
+
+    def unit(self, lane: int) -> int:
+        """The number of a thread's unit, a block or a cluster, through the whole grid."""
+        return int(self.first + lane) // self.team
 
     def threads(self, lanes: Array) -> Array:
         """The columns of these threads."""
@@ -87,7 +99,10 @@ class SharedShadow:
     def learn(self, lanes: Array, known: Array) -> None:
         """What is ``known`` (a row for all, or one for each) is ordered before these threads."""
         rows = run(lanes)
-        self.clock[rows] = np.maximum(self.clock[rows], known)
+        if isinstance(rows, slice):  # in place: making a new table takes longer than the maximum
+            np.maximum(self.clock[rows], known, out=self.clock[rows])
+        else:
+            self.clock[rows] = np.maximum(self.clock[rows], known)
         self.version += 1
 
     def barrier(self, slots: Array, now: int) -> None:
@@ -139,7 +154,11 @@ class SharedShadow:
 
 
 class GlobalShadow:
-    """Last writer and last two readers of each word of global memory."""
+    """Last writer and three readers of each word of global memory.
+
+    A reader is kept as ``2 * thread + strong + 1``; 0 is nobody.  ``write_time`` is 0 for
+    what was written before the launch, and negative for what nobody has written.
+    """
 
     def __init__(self) -> None:
         self.size = 0
@@ -147,26 +166,66 @@ class GlobalShadow:
         self.writer = np.zeros(0, np.int64)
         self.write_access = np.zeros(0, I4)
         self.write_strong = np.zeros(0, bool)
-        self.read_time = [np.zeros(0, I4), np.zeros(0, I4)]
-        self.reader = [np.zeros(0, np.int64), np.zeros(0, np.int64)]
-        self.read_access = np.zeros(0, I4)
+        self.readers = [Readers(), Readers(), Readers()]
+        """The last reader; before it, another of the same unit; one of another unit."""
 
     def fit(self, size: int) -> None:
         """Cover ``size`` words; new ones were never touched."""
         if size <= self.size:
             return
-
-        def grown(array: Array) -> Array:
-            new = np.zeros(size, array.dtype)
-            new[: self.size] = array
-            return new
-
-        self.write_time, self.writer = grown(self.write_time), grown(self.writer)
-        self.write_access, self.write_strong = grown(self.write_access), grown(self.write_strong)
-        self.read_time = [grown(a) for a in self.read_time]
-        self.reader = [grown(a) for a in self.reader]
-        self.read_access = grown(self.read_access)
+        self.write_time, self.writer = _grown(self.write_time, size), _grown(self.writer, size)
+        self.write_access = _grown(self.write_access, size)
+        self.write_strong = _grown(self.write_strong, size)
+        for readers in self.readers:
+            readers.fit(size)
         self.size = size
+
+    def read(
+        self, once: Array, last: Array, first: Array | None, team: int, access: int, now: int
+    ) -> None:
+        """These words are read by ``last``; where several threads do, also by ``first``."""
+        newest, same, foreign = self.readers
+        before = newest.code[once]
+        moved = (before != last) & (before > 0)
+        if np.count_nonzero(moved):
+            words, old = once[moved], before[moved]
+            apart = (old - 1) // (2 * team) != (last[moved] - 1) // (2 * team)
+            for slot, which in ((same, ~apart), (foreign, apart)):
+                if np.count_nonzero(which):
+                    some = words[which]
+                    slot.note(some, old[which], newest.time[some], newest.access[some])
+        newest.note(once, last, now, access)
+        if first is not None:
+            apart = (first - 1) // (2 * team) != (last - 1) // (2 * team)
+            for slot, which in ((same, ~apart & (first != last)), (foreign, apart)):
+                if np.count_nonzero(which):
+                    slot.note(once[which], first[which], now, access)
+
+
+class Readers:
+    """One reader of each word, when it read, and at which access."""
+
+    def __init__(self) -> None:
+        self.code = np.zeros(0, np.int64)
+        self.time = np.zeros(0, I4)
+        self.access = np.zeros(0, I4)
+        self.used = False
+
+    def fit(self, size: int) -> None:
+        self.code, self.time = _grown(self.code, size), _grown(self.time, size)
+        self.access = _grown(self.access, size)
+
+    def note(self, words: Array, code: Array, time: Array | int, access: Array | int) -> None:
+        self.used = True
+        self.code[words] = code
+        self.time[words] = time
+        self.access[words] = access
+
+
+def _grown(array: Array, size: int) -> Array:
+    new = np.zeros(size, array.dtype)
+    new[: len(array)] = array
+    return new
 
 
 class Races:
@@ -179,10 +238,8 @@ class Races:
         self.copies = any(i.mnemonic == "cp" for b in machine.program.blocks for i in b.body)
         self.shadows: dict[Batch, SharedShadow] = {}
         self.world = GlobalShadow()
-        self.cross: dict[int, dict[int, int]] = {}
-        """Block -> other block -> the time up to which the other is ordered before it."""
-        self.messages: dict[int, _Message] = {}
-        """Address of a strong write -> what it published."""
+        self.messages = Messages(machine, self)
+        self.unwritten = self._find_unwritten()
 
     def start(self, batch: Batch) -> None:
         self.shadows[batch] = SharedShadow(batch, self.shift, self.copies)
@@ -190,6 +247,22 @@ class Races:
 
     def finish(self, batch: Batch) -> None:
         del self.shadows[batch]
+        if not self.shadows and self.machine.next_block >= self.machine.blocks:
+            for start, words in self.unwritten.items():
+                written = np.repeat(self.world.write_time[words] >= 0, 1 << self.shift)
+                self.machine.memory.settle(start, written)
+
+    def _find_unwritten(self) -> dict[int, slice]:
+        """Enter what nobody has written; the words of each such allocation, by its start."""
+        found = {}
+        for start, written in self.machine.memory.unwritten.items():
+            self.world.fit(len(self.machine.memory.u1) >> self.shift)
+            unit = 1 << self.shift
+            words = slice(start // unit, (start + len(written)) // unit)
+            whole = written[: len(written) // unit * unit].reshape(-1, unit)
+            self.world.write_time[words] = np.where(whole.all(axis=1), 0, -1)
+            found[start] = words
+        return found
 
     # -- shared memory --------------------------------------------------------
     # Each looks first at every word once, and whether the whole group is ordered after the latest
@@ -200,7 +273,7 @@ class Races:
     ) -> None:
         s = self.shadows[g.batch]
         start -= s.base
-        once = words.once + start
+        once = words.at(start)
         times = s.write_time[once]
         if times.min() == 0:
             self._uninitialised(g, words.every + start, access)
@@ -218,13 +291,15 @@ class Races:
         """Like ``shared_load``; ``copies``: asynchronous copies of the threads write."""
         s = self.shadows[g.batch]
         start -= s.base
-        once = words.once + start
+        once = words.at(start)
         times = s.write_time[once]
         if times.max() > s.lowest and not s.ordered(g, s.writer[once], times):
             self._against_writer(s, g, words.every + start, access, strong, "writes")
+        latest = s.read_time[once].max()
         # A thread read these words neither after anybody did, nor after it read its last word.
-        latest = np.minimum(s.last_read, s.read_time[once].max())
-        if latest.max() > s.lowest and not s.ordered(g, slice(s.team), latest):
+        if latest > s.lowest and not s.ordered(
+            g, slice(s.team), np.minimum(s.last_read, latest)
+        ):  # fmt: skip
             s.enter_reads()
             self._against_readers(s, g, words.every + start, s.floor_of(g), access)
         writers = s.threads(g.lanes) + (s.team if copies else 0)
@@ -318,6 +393,8 @@ class Races:
     def frontier(self, batch: Batch, lanes: Array) -> Array:
         """What these threads publish: all they know, and all they did until now."""
         s = self.shadows[batch]
+        if s.unsettled:
+            self.messages.settle(s, lanes)
         known: Array = s.clock[run(lanes)].max(axis=0)
         known[s.threads(lanes)] = self.machine.now
         if self.machine.cluster_size == 1:
@@ -338,12 +415,15 @@ class Races:
                 lanes = lanes[batch.alive[lanes]]
                 s.learn(lanes, self.frontier(batch, lanes))
         else:
+            self.messages.barrier(batch, slots)
             s.barrier(slots, self.machine.now)
         self.machine.now += 1
 
     def warp_barrier(self, g: Group) -> None:
         """The threads of each warp here wait for each other."""
         s = self.shadows[g.batch]
+        if s.unsettled:
+            self.messages.settle(s, g.lanes)
         warp = g.batch.warp_of[g.lanes]
         starts = np.flatnonzero(np.concatenate([[True], warp[1:] != warp[:-1]]))
         known = np.maximum.reduceat(s.clock[run(g.lanes)], starts, axis=0)
@@ -358,6 +438,8 @@ class Races:
         A shuffle is no barrier: it orders nothing that the warp's own lanes did.
         """
         s = self.shadows[g.batch]
+        if s.unsettled:
+            self.messages.settle(s, g.lanes)
         if not s.news[g.lanes].any():
             return
         warps = g.batch.warp_of[g.lanes]
@@ -367,6 +449,7 @@ class Races:
             own = s.threads(np.flatnonzero(g.batch.warp_of == warp))
             known[own] = 0
             s.learn(lanes, known)
+            self.messages.tell(s, lanes)
             s.news[lanes] = False
 
     # -- asynchronous copies --------------------------------------------------
@@ -387,39 +470,24 @@ class Races:
 
     # -- global memory --------------------------------------------------------
 
-    def _thread_numbers(self, g: Group) -> Array:
-        """Numbers of threads through the whole grid."""
-        batch = g.batch
-        numbers: Array
-        if batch.count == 1:
-            numbers = g.lanes + batch.blocks[0] * batch.threads
-            return numbers
-        slot = batch.slots(g.lanes)
-        numbers = batch.blocks[slot] * batch.threads + (g.lanes - slot * batch.threads)
-        return numbers
-
     def _unordered(self, g: Group, times: Array, who: Array, me: Array) -> Array:
         """Where an access at ``times`` by threads ``who`` is not ordered before this group."""
-        threads = g.batch.threads
         s = self.shadows[g.batch]
-        suspects: Array = (times > 0) & (who != me)
-        if not suspects.any():
-            return suspects
-        their, mine = who // threads, me // threads
-        same = their == mine
+        bad: Array = (times > 0) & (who != me)
+        if not bad.any():
+            return bad
         lanes = np.broadcast_to(g.lanes, times.shape)
-        slot_thread = who % threads
-        column = s.threads(lanes - lanes % threads + slot_thread)
-        floors = s.floor[lanes // threads]
-        ordered = same & ((times <= s.clock[lanes, column]) | (times <= floors))
-        bad: Array = suspects & ~ordered
-        foreign = bad & ~same
-        if foreign.any():
-            mine = np.broadcast_to(mine, times.shape)
-            pairs = {(int(a), int(b)) for a, b in zip(mine[foreign], their[foreign], strict=True)}
-            for a, b in pairs:
-                until = self.cross.get(a, {}).get(b, 0)
-                bad &= ~((mine == a) & (their == b) & (times <= until))
+        same = who // s.team == me // s.team
+        near = bad & same
+        if near.any():
+            some, when = lanes[near], times[near]
+            late = (when > s.clock[some, who[near] % s.team]) & (
+                when > s.floor[some // g.batch.threads]
+            )
+            bad[near] = late
+        far = bad & ~same
+        if far.any():
+            bad[far] = self.messages.unordered(s, lanes[far], times[far], who[far])
         return bad
 
     def global_load(
@@ -428,36 +496,40 @@ class Races:
         w = self.world
         w.fit(len(self.machine.memory.u1) >> self.shift)
         once = words.once + start
-        if w.write_time[once].max() > 0:
+        times = w.write_time[once]
+        if times.max() > 0:
             self._against_last(g, words.every + start, access, strong, "reads")
-        if not strong:
-            me = self._thread_numbers(g)[words.owner]
-            before = w.reader[0][once]
-            fresh = before != me
-            if np.count_nonzero(fresh):
-                moved = once[fresh]
-                w.reader[1][moved] = before[fresh]
-                w.read_time[1][moved] = w.read_time[0][moved]
-                w.reader[0][once] = me
-            w.read_time[0][once] = self.machine.now
-            w.read_access[once] = access
+        if times.min() < 0:
+            self._unwritten_global(g, words.every + start, access)
+        s = self.shadows[g.batch]
+        code = 2 * (g.lanes + s.first) + (2 if strong else 1)
+        first = None if words.apart else code[words.first]
+        w.read(once, code[words.owner], first, s.team, access, self.machine.now)
 
     def global_store(
-        self, g: Group, words: Footprint, start: int, access: int, strong: bool
-    ) -> None:
+        self, g: Group, words: Footprint, start: int, access: int, strong: bool,
+        reads: bool = False,
+    ) -> None:  # fmt: skip
+        """``reads``: the access is an atomic."""
         w = self.world
         w.fit(len(self.machine.memory.u1) >> self.shift)
         once = words.once + start
-        me = self._thread_numbers(g)
-        if w.write_time[once].max() > 0:
+        me = g.lanes + self.shadows[g.batch].first
+        times = w.write_time[once]
+        if times.max() > 0:
             self._against_last(g, words.every + start, access, strong, "writes")
-        for reader, read_time in zip(w.reader, w.read_time, strict=True):
-            if read_time[once].max() > 0:
+        if reads and times.min() < 0:
+            self._unwritten_global(g, words.every + start, access)
+        for readers in w.readers:
+            if readers.used and readers.time[once].max() > 0:
                 x = words.every + start
-                bad = self._unordered(g, read_time[x], reader[x], me)
+                code = readers.code[x]
+                bad = self._unordered(g, readers.time[x], (code - 1) >> 1, me)
+                if strong:
+                    bad &= code % 2 == 1
                 if bad.any():
-                    self._report_global(g, x, bad, access, "writes", reader[x][bad][0],
-                                        w.read_access[x][bad][0], "read")  # fmt: skip
+                    self._report_global(g, x, bad, access, "writes", (code[bad][0] - 1) >> 1,
+                                        readers.access[x][bad][0], "read")  # fmt: skip
         w.write_time[once] = self.machine.now
         w.writer[once] = me[words.owner]
         w.write_access[once] = access
@@ -466,23 +538,39 @@ class Races:
     def _against_last(self, g: Group, x: Array, access: int, strong: bool, verb: str) -> None:
         """Is every last write ordered before this access?  ``x``: words, one column a thread."""
         w = self.world
-        bad = self._unordered(g, w.write_time[x], w.writer[x], self._thread_numbers(g))
+        me = g.lanes + self.shadows[g.batch].first
+        bad = self._unordered(g, w.write_time[x], w.writer[x], me)
         if strong:
             bad &= ~w.write_strong[x]
         if bad.any():
             self._report_global(g, x, bad, access, verb, w.writer[x][bad][0],
                                 w.write_access[x][bad][0], "wrote")  # fmt: skip
 
+    def _unwritten_global(self, g: Group, x: Array, access: int) -> None:
+        bad = self.world.write_time[x] < 0
+        lanes = np.broadcast_to(g.lanes, x.shape)[bad]
+        self.findings.report(
+            "uninitialised",
+            f"{g.batch.describe(lanes[:1])} reads {self._global_name(int(x[bad][0]))}, which "
+            f"nobody has written; {self.findings.place(access)}",
+            access, ("uninitialised", access),
+        )  # fmt: skip
+
+    def _global_name(self, word: int) -> str:
+        offset = word << self.shift
+        allocation = self.machine.memory.find(offset)
+        if allocation is None:
+            return "?"
+        return f"{allocation.name or 'an array'}[{offset - allocation.start} bytes in]"
+
     def _report_global(
         self, g: Group, x: Array, bad: Array, access: int, verb: str, other: int,
         other_access: int, other_verb: str,
     ) -> None:  # fmt: skip
         lane = np.broadcast_to(g.lanes, x.shape)[bad][:1]
-        offset = int(x[bad][0]) << self.shift
-        allocation = self.machine.memory.find(offset)
-        name = f"{allocation.name}[{offset - allocation.start} bytes in]" if allocation else "?"
-        threads = g.batch.threads
-        who = f"thread {int(other) % threads} of block {int(other) // threads}"
+        name = self._global_name(int(x[bad][0]))
+        block, thread = divmod(int(other), g.batch.threads)
+        who = f"thread {thread} of block {int(self.machine.order[block])}"
         self.findings.report(
             "race",
             f"{g.batch.describe(lane)} {verb} {name}: {self.findings.place(access)}; {who} "
@@ -490,68 +578,6 @@ class Races:
             f"{self.findings.place(int(other_access))}",
             access, (access, int(other_access), verb, "global"),
         )  # fmt: skip
-
-    # -- messages through memory ----------------------------------------------
-
-    def send(self, g: Group, positions: Array) -> None:
-        """Strong writes publish what their threads know, at their addresses."""
-        batch = g.batch
-        for position in np.unique(positions).tolist():
-            lanes = g.lanes[positions == position]
-            message = self.messages.setdefault(position, _Message())
-            message.version += 1
-            for slot in np.unique(batch.slots(lanes)).tolist():
-                mine = lanes[batch.slots(lanes) == slot]
-                block = int(batch.blocks[slot])
-                known = self.frontier(batch, mine)
-                before = message.clocks.get(block)
-                message.clocks[block] = known if before is None else np.maximum(before, known)
-                message.learn(self.cross.get(block, {}))
-                message.learn({block: self.machine.now})
-        self.machine.now += 1
-
-    def receive(self, g: Group, positions: Array) -> None:
-        """Strong reads learn what was published at their addresses."""
-        batch = g.batch
-        s = self.shadows[batch]
-        for position in np.unique(positions).tolist():
-            message = self.messages.get(position)
-            if message is None:
-                continue
-            lanes = g.lanes[positions == position]
-            for slot in np.unique(batch.slots(lanes)).tolist():
-                block = int(batch.blocks[slot])
-                mine = lanes[batch.slots(lanes) == slot]
-                news = message.seen.setdefault(block, np.zeros(batch.threads, np.int64))
-                threads = mine - slot * batch.threads
-                if int(news[threads].min()) == message.version:
-                    continue  # a spinning thread looks again at what it has seen
-                news[threads] = message.version
-                if block in message.clocks:
-                    s.learn(mine, message.clocks[block])
-                    s.news[mine] = True
-                table = self.cross.setdefault(block, {})
-                for other, time in message.blocks.items():
-                    if other != block and time > table.get(other, 0):
-                        table[other] = time
-
-
-class _Message:
-    """What strong writes to one address have published."""
-
-    def __init__(self) -> None:
-        self.clocks: dict[int, Array] = {}
-        """Block -> clocks of its threads."""
-        self.blocks: dict[int, int] = {}
-        """Block -> up to which time it is published as a whole."""
-        self.version = 0
-        self.seen: dict[int, Array] = {}
-        """Block -> the version that each of its threads has received."""
-
-    def learn(self, table: dict[int, int]) -> None:
-        for block, time in table.items():
-            if time > self.blocks.get(block, 0):
-                self.blocks[block] = time
 
 
 def run(lanes: Array) -> Array | slice:

@@ -266,6 +266,7 @@ class _Reader:
             linkage.add(self.next().text)
         if self.token.text in (".entry", ".func"):
             function = self.read_function()
+            function.weak = ".weak" in linkage
             known = module.functions.get(function.name)
             if known is None or function.has_body:
                 if known is not None and known.has_body:
@@ -275,7 +276,10 @@ class _Reader:
         if self.token.text not in SPACES:
             raise self.fail(f"expected a declaration but found {self.token.text!r}")
         for variable in self.variables():
-            module.variables[variable.name] = variable
+            variable.extern = ".extern" in linkage
+            variable.weak = not linkage.isdisjoint({".weak", ".common"})
+            if not variable.extern or variable.name not in module.variables:
+                module.variables[variable.name] = variable
         self.expect(";")
 
     # -- variables ------------------------------------------------------------

@@ -177,6 +177,10 @@ class Variable:
     initial: list[int | float | Symbol | Immediate] | None = None
     pointer: bool = False
     """A parameter declared with ``.ptr``."""
+    extern: bool = False
+    """Declared here, defined in another unit."""
+    weak: bool = False
+    """Another definition may take this one's place."""
 
 
 @dataclass(eq=False, slots=True)
@@ -195,6 +199,8 @@ class Function:
     prototypes: dict[str, int] = field(default_factory=dict)
     directives: dict[str, tuple[int, ...]] = field(default_factory=dict)
     has_body: bool = False
+    weak: bool = False
+    """Another definition may take this one's place."""
 
 
 @dataclass(eq=False, slots=True)

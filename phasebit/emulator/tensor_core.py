@@ -198,3 +198,14 @@ def accumulate_s32(a: Array, b: Array, c: Array, satfinite: bool = False) -> Arr
         total = np.clip(total, -(1 << 31), (1 << 31) - 1)
     wrapped: Array = total.astype(np.int32)
     return wrapped
+
+
+def count_different(a: Array, b: Array, c: Array) -> Array:
+    """D = C + the number of places in which a row of A and a column of B differ (``.xor.popc``).
+
+    ``a`` and ``b`` hold zeros and ones.  As signs 1 and -1, equal places add 1 to their product
+    and different ones take 1 away.
+    """
+    signs = accumulate_s32(1 - 2 * a.astype(np.int8), 1 - 2 * b.astype(np.int8), np.zeros_like(c))
+    total: Array = c + (a.shape[2] - signs) // 2
+    return total

@@ -11,6 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from phasebit.emulator.accesses import Access
 from phasebit.emulator.types import Array
 
 if TYPE_CHECKING:
@@ -48,6 +51,8 @@ class Trace:
     limit: int = 200_000
     events: list[Event] = field(default_factory=list)
     signals: list[Signal] = field(default_factory=list)
+    accesses: list[Access] | None = None
+    """Loads and stores, or None when nobody asked for them."""
 
     def start_time(self, clock: int) -> int:
         return 0 if not self.events else clock
@@ -95,9 +100,10 @@ class Trace:
 
 
 def warps_of(warps_in_block: int, warp_numbers: Array) -> dict[int, tuple[int, ...]]:
-    """Warp numbers of a batch by block."""
+    """Warp numbers of a batch by block; ``warp_numbers``: of each thread, in order."""
     result: dict[int, tuple[int, ...]] = {}
-    for number in sorted(set(warp_numbers.tolist())):
+    first = np.flatnonzero(warp_numbers[1:] != warp_numbers[:-1]) + 1
+    for number in [int(warp_numbers[0]), *warp_numbers[first].tolist()]:
         slot, warp = divmod(number, warps_in_block)
         result[slot] = (*result.get(slot, ()), warp)
     return result

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from phasebit.emulator.accesses import ABSENT, Access, requests
 from phasebit.emulator.cfg import reads_and_writes, registers_in
 from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.types import Array, Value
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 SECTOR = 32
 BANKS = 32
-ABSENT = -1
 Cost = tuple[tuple[str, int], ...]
 """Names of counters, and what to add to each."""
 
@@ -85,10 +85,9 @@ class Traffic:
             for (start, size), times in self._plan(accesses, 0, 0).items():
                 self._global(cost, g, table, start, size, op, times)
             return tuple(cost.items())
-        by = self.program.accesses[accesses.identity] if accesses.identity >= 0 else None
+        by = self._instruction(accesses)
         matrix = by is not None and "matrix" in by.mnemonic  # ldmatrix, stmatrix
-        joined = not matrix and accesses.sem == "weak"
-        base, unit = _alignment(position) if joined else (0, 0)
+        base, unit = self._aligned(position, accesses, space)
         short = SHORT[op]
         name = {"ld": "ldsm", "st": "stsm"}[short] if matrix else f"shared_{short}"
         for (_, size), times in self._plan(accesses, base, unit).items():
@@ -165,17 +164,33 @@ class Traffic:
                 found.update(r.index for r in reads_and_writes(instruction, chosen)[0])
         return found
 
+    def accesses(
+        self, g: Group, position: Array, accesses: Any, space: str, op: str
+    ) -> list[Access]:
+        """The same requests one by one, with their addresses."""
+        by = self._instruction(accesses)
+        line = by.location.own.line if by and by.location else None
+        parts = _requests(accesses, *self._aligned(position, accesses, space))
+        return requests(g, self.warps(g, position), space, op, parts, line)
+
+    def _instruction(self, accesses: Any) -> Instruction | None:
+        return self.program.accesses[accesses.identity] if accesses.identity >= 0 else None
+
+    def _aligned(self, position: Array, accesses: Any, space: str) -> tuple[int, int]:
+        """What the assembler may use to join neighbouring accesses; (0, 0): it joins none."""
+        by = self._instruction(accesses)
+        if space != "shared" or accesses.sem != "weak" or (by and "matrix" in by.mnemonic):
+            return 0, 0
+        return _alignment(position)
+
     # -- patterns -------------------------------------------------------------
 
     def _plan(self, accesses: Any, base: int, unit: int) -> dict[tuple[int, int], int]:
         """The different requests of a segment, (start modulo a sector, bytes), and their number."""
         key = (id(accesses), base, unit)
         if key not in self.plans:
-            requests = [(start * accesses.width, size) for start, size in accesses.requests]
-            if unit and len(requests) > 1:
-                requests = merged(requests, base, unit)
             plan: dict[tuple[int, int], int] = {}
-            for start, size in requests:
+            for start, size in _requests(accesses, base, unit):
                 one = (0 if unit else start % SECTOR, size)
                 plan[one] = plan.get(one, 0) + 1
             self.plans[key] = (accesses, plan)
@@ -214,6 +229,12 @@ def _shared(
     cost[f"smsp__sass_inst_executed_op_{name}.sum"] += requests
     cost[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum"] += units
     cost[f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}.sum"] += lost
+
+
+def _requests(accesses: Any, base: int, unit: int) -> list[tuple[int, int]]:
+    """The requests of a segment: (first byte, bytes a lane), joined where ``unit`` allows."""
+    parts = [(start * accesses.width, size) for start, size in accesses.requests]
+    return merged(parts, base, unit) if unit and len(parts) > 1 else parts
 
 
 def _alignment(position: Array) -> tuple[int, int]:
@@ -269,17 +290,9 @@ def bank_passes(addresses: Array, size: int, load: bool = True) -> tuple[int, in
     >>> [bank_passes(0 * lane, 16), bank_passes(0 * lane, 16, load=False)]
     [(2, 0), (4, 0)]
     """
-    lanes = 32 * 4 // max(size, 4)
-    parts = [addresses[start : start + lanes] for start in range(0, 32, lanes)]
-    if load and len(parts) > 1:
-        pairs = [np.concatenate(pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
-        parts = [
-            part
-            for pair in pairs
-            for part in ([pair] if merges(pair) else [pair[:lanes], pair[lanes:]])
-        ]
     total = served = 0
-    for part in parts:
+    for first, last in parts_of(addresses, size, load):
+        part = addresses[first:last]
         here = part[part != ABSENT]
         if not len(here):
             continue
@@ -287,6 +300,19 @@ def bank_passes(addresses: Array, size: int, load: bool = True) -> tuple[int, in
         total += int(np.bincount(words % BANKS).max())
         served += 1
     return total, total - served
+
+
+def parts_of(addresses: Array, size: int, load: bool = True) -> list[tuple[int, int]]:
+    """The parts of a warp that are served one after the other: first lane, last lane + 1."""
+    lanes = 32 * 4 // max(size, 4)
+    parts = [(start, start + lanes) for start in range(0, 32, lanes)]
+    if not load or len(parts) == 1:
+        return parts
+    joined: list[tuple[int, int]] = []
+    for (first, middle), (_, last) in zip(parts[::2], parts[1::2], strict=True):
+        whole = merges(addresses[first:last])
+        joined += [(first, last)] if whole else [(first, middle), (middle, last)]
+    return joined
 
 
 def merges(lanes: Array) -> bool:

@@ -45,7 +45,7 @@ from phasebit.emulator.syntax import (
     Module,
     Register,
 )
-from phasebit.emulator.types import SIZE, dtype
+from phasebit.emulator.types import SIZE, WIDE, dtype
 from phasebit.emulator.write_block import BlockWriter
 from phasebit.emulator.write_values import Form
 
@@ -194,7 +194,7 @@ def _storage_forms(graph: Graph) -> list[Form]:
     for register, vote in zip(graph.function.registers, votes, strict=True):
         size = SIZE[register.type]
         if register.type == "b128":
-            forms.append(np.dtype("u8"))
+            forms.append(WIDE)
             continue
         declared = dtype(register.type)
         floats = sum(n for kind, n in vote.items() if kind == f"f{8 * size}")

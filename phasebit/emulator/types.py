@@ -34,6 +34,10 @@ UNSIGNED: dict[int, np.dtype[Any]] = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)
 SIGNED: dict[int, np.dtype[Any]] = {n: np.dtype(f"i{n}") for n in (1, 2, 4, 8)}
 FLOAT: dict[str, np.dtype[Any]] = {f"f{8 * n}": np.dtype(f"f{n}") for n in (2, 4, 8)}
 
+WIDE = np.dtype("c16")
+"""128 bits. NumPy has no such integer; nothing computes with them, and a complex number is moved
+about without a change of its bits."""
+
 U16 = frozenset({"u16"})
 INTEGERS = frozenset({"u16", "s16", "u32", "s32", "u64", "s64"})
 BITS = frozenset({"b16", "b32", "b64"})
@@ -50,6 +54,8 @@ def dtype(kind: str) -> np.dtype[Any]:
         return np.dtype(bool)
     if kind in FLOAT:
         return FLOAT[kind]
+    if kind == "b128":
+        return WIDE
     if kind[0] == "s" and kind in ("s8", "s16", "s32", "s64"):
         return SIGNED[SIZE[kind]]
     return UNSIGNED[SIZE[kind]]

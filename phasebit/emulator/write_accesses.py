@@ -144,7 +144,7 @@ class AccessWriter(ValueWriter):
             if isinstance(target, Sink):
                 continue
             name = self.result_name(target)
-            self.emit(f"{name} = {self.view(form, start + place)}.take({index})")
+            self.emit(f"{name} = {self.view(form, start + place)}[{index}]")
             self.assign_any(target, name, form, instruction)
 
     def parameter(

@@ -7,8 +7,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from phasebit.emulator.cfg import branch_table, has_result
 from phasebit.emulator.errors import PtxError
 from phasebit.emulator.ops.floating import FAST
@@ -145,7 +143,7 @@ class BlockWriter(AccessWriter):
     def move(self, instruction: Instruction, chosen: Selected) -> None:
         """``mov`` costs nothing: the register gets another name for the value."""
         result, source = instruction.operands
-        form = dtype(chosen.types[0]) if chosen.types[0] != "b128" else np.dtype("u8")
+        form = dtype(chosen.types[0])
         if isinstance(result, Vector):
             self.unpack(result, source, form, instruction)
             return

@@ -15,6 +15,7 @@ import numpy as np
 
 from phasebit.emulator.cfg import Block, Graph
 from phasebit.emulator.errors import PtxError
+from phasebit.emulator.ops import move
 from phasebit.emulator.syntax import (
     Address,
     Immediate,
@@ -27,7 +28,7 @@ from phasebit.emulator.syntax import (
     Symbol,
     Vector,
 )
-from phasebit.emulator.types import SIZE, dtype
+from phasebit.emulator.types import SIZE, WIDE, dtype
 
 if TYPE_CHECKING:
     from phasebit.emulator.translate import Program
@@ -270,6 +271,12 @@ class ValueWriter:
     def pack(self, operand: Vector, form: Form, instruction: Instruction) -> str:
         """``mov.b64 %rd, {%r1, %r2}``: the first item is the lowest part."""
         part = np.dtype(f"u{form.itemsize // len(operand.items)}")
+        if form == WIDE:
+            halves = [self.operand(item, f"b{8 * part.itemsize}", instruction)
+                      for item in operand.items]  # fmt: skip
+            name = self.fresh()
+            self.emit(f"{name} = {self.bind('wide', move.wide)}({', '.join(halves)})")
+            return name
         whole = np.dtype(f"u{form.itemsize}")
         texts = []
         for place, item in enumerate(operand.items):
@@ -284,8 +291,14 @@ class ValueWriter:
     def unpack(self, result: Vector, source: Operand, form: Form, instruction: Instruction) -> None:
         """``mov.b64 {%r1, %r2}, %rd``."""
         part = np.dtype(f"u{form.itemsize // len(result.items)}")
-        whole = np.dtype(f"u{form.itemsize}")
         text = self.operand(source, f"b{8 * form.itemsize}", instruction)
+        if form == WIDE:
+            for place, item in enumerate(result.items):
+                name = self.fresh()
+                self.emit(f"{name} = {self.bind('half_of', move.half_of)}({text}, {place})")
+                self.assign_any(item, name, part, instruction)
+            return
+        whole = np.dtype(f"u{form.itemsize}")
         for place, item in enumerate(result.items):
             if isinstance(item, Sink):
                 continue

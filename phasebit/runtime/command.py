@@ -18,8 +18,7 @@ from phasebit.runtime import elf, library
 from phasebit.runtime.program import ProgramError, run_program
 
 DEFAULT_LIMIT = 600.0
-_SEPARATE = ("-dc", "--device-c", "-dlink", "--device-link", "-dlto")
-_RELOCATABLE = ("-rdc", "--relocatable-device-code")
+_AT_LINK_TIME = ("-dlto", "--dlink-time-opt")
 _TARGET = re.compile(r"(?:sm_|compute_)(\d+[af]?)")
 
 
@@ -38,10 +37,10 @@ def nvcc_command(options: Sequence[str]) -> list[str]:
         name, equals, value = word.partition("=")
         if name in ("-arch", "--gpu-architecture"):
             target = value if equals else next(words, "")
-        elif name in _SEPARATE or (name in _RELOCATABLE and value != "false"):
+        elif name in _AT_LINK_TIME:
             raise ValueError(
-                f"{word}: separately compiled device code is linked as machine code, which the "
-                "emulator does not read; put the device code into one file"
+                f"{word}: this leaves no PTX, which is what the emulator reads; "
+                "-rdc=true without it does"
             )
         elif name in ("-gencode", "--generate-code"):
             raise ValueError("one program, one target here: give -arch=sm_NN and no -gencode")
@@ -59,6 +58,8 @@ def nvcc_command(options: Sequence[str]) -> list[str]:
         "-lineinfo",
         "-cudart",
         "shared",
+        "-cudadevrt",
+        "none",
         f"-L{library.build()}",
         *rest,
     ]

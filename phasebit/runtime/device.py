@@ -9,46 +9,13 @@ size their grid by it stay quick. Fields that mean nothing here are 0.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+
+from phasebit.occupancy import limits
 
 MULTIPROCESSORS = 8
 CLOCK_KHZ = 1_000_000  # a clock of the emulator counts as one nanosecond
 RUNTIME_VERSION = 13000
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one multiprocessor holds at a time. Bytes, threads, registers."""
-
-    threads: int = 2048
-    blocks: int = 32
-    shared: int = 233472
-    block_shared: int = 232448  # with the opt-in; 49152 without
-    reserved_shared: int = 1024  # taken by the system from every block
-    registers: int = 65536
-
-
 _KIB = 1024
-_LIMITS: dict[int, Limits] = {
-    75: Limits(1024, 16, 64 * _KIB, 64 * _KIB, 0),
-    80: Limits(2048, 32, 164 * _KIB, 163 * _KIB),
-    86: Limits(1536, 16, 100 * _KIB, 99 * _KIB),
-    87: Limits(1536, 16, 164 * _KIB, 163 * _KIB),
-    89: Limits(1536, 24, 100 * _KIB, 99 * _KIB),
-    90: Limits(),
-    100: Limits(),
-    103: Limits(),
-    110: Limits(1536, 24),
-    120: Limits(1536, 24, 100 * _KIB, 99 * _KIB),
-    121: Limits(1536, 24, 100 * _KIB, 99 * _KIB),
-}
-
-
-def limits(capability: int) -> Limits:
-    """The limits of sm_`capability`, or of the nearest older one that is in the table."""
-    known = [item for item in _LIMITS if item <= capability]
-    return _LIMITS[max(known, default=75)]
-
 
 # cudaDeviceProp of CUDA 13, field by field: name and struct code (N is size_t). A test compares
 # the offsets with the compiler's.

@@ -57,11 +57,15 @@ class ArenaMemory(Memory):
         self.managed: set[str] = set()
         self.allocations = []
         self.heap = {}
+        self.unwritten = {}
         self.free_lists = {}
         self._mirrored: dict[int, EmulatorAllocation] = {}
         self._adopt(device.bytes[:SMALLEST])
         for item in device.allocations:
             self.added(item)
+        for address, size in device.early:
+            self.written(address, size)
+        device.early.clear()
         device.listener = self
 
     def allocate(self, size: int, name: str = "", kind: str = "global") -> EmulatorAllocation:
@@ -108,15 +112,19 @@ class ArenaMemory(Memory):
         made = EmulatorAllocation(item.address - BASE, item.size, item.name, "global")
         self._mirrored[item.address] = made
         self._note(made)
+        if item.space == Space.DEVICE:
+            self.watch(made)
 
     def removed(self, item: Allocation) -> None:
         """The runtime freed something."""
         made = self._mirrored.pop(item.address)
+        self.unwritten.pop(made.start, None)
         self.allocations.remove(made)
         self.owners[made.start // GRANULE : -(-(made.start + made.size) // GRANULE)] = 0
 
     def written(self, address: int, size: int) -> None:
         """The host wrote."""
+        self.wrote(address - BASE, size)
 
 
 def error_of(error: EmulatorError) -> Status:

@@ -64,6 +64,17 @@ def images(blob: bytes) -> list[Image]:
     return found
 
 
+def units(blob: bytes) -> list[bytes]:
+    """The fat binaries that stand one after another: one for each unit compiled apart."""
+    found: list[bytes] = []
+    while len(blob) >= 16 or not found:
+        images(blob)
+        _, _, header, size = struct.unpack_from("<IHHQ", blob)
+        found.append(blob[: header + size])
+        blob = blob[header + size :]
+    return found
+
+
 def text_of(image: Image) -> str:
     """The PTX of one entry, unpacked where this Python can."""
     payload = image.payload
@@ -78,9 +89,13 @@ def text_of(image: Image) -> str:
 def newest_ptx(blob: bytes, limit: int | None = None) -> str:
     """The PTX for the newest target (at most `limit`, as 90 for sm_90) in a fat binary.
 
-    Raises FatBinaryError.
+    Of several units one text after another. Raises FatBinaryError.
     """
-    found = images(blob)
+    return "\n".join(_newest(unit, limit) for unit in units(blob))
+
+
+def _newest(unit: bytes, limit: int | None) -> str:
+    found = images(unit)
     ptx = [item for item in found if item.kind == PTX]
     if not ptx:
         kinds = "only machine code" if found else "no code"

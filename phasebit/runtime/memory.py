@@ -91,6 +91,8 @@ class DeviceMemory:
         self._live: list[Allocation] = []
         self._reserved: list[Allocation] = []
         self.listener: Listener | None = None
+        self.early: list[tuple[int, int]] = []
+        """What the host wrote while nobody listened: address, size."""
         self._next = PAGE  # the first page stays free: an offset of 0 is nobody's
         self.used = 0
 
@@ -182,6 +184,8 @@ class DeviceMemory:
         """Host code wrote here."""
         if self.listener:
             self.listener.written(address, size)
+        else:
+            self.early.append((address, size))
 
     def close(self) -> None:
         """Let the file go. Views handed out keep their pages."""

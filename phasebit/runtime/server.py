@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from phasebit.runtime import device, fatbin, occupancy
+from phasebit import occupancy
+from phasebit.runtime import device, fatbin
 from phasebit.runtime.backend import Backend, KernelFacts, Launch, Module, ModuleError, Outcome
 from phasebit.runtime.clock import Clock
 from phasebit.runtime.memory import DeviceMemory, OutOfMemory
@@ -192,7 +193,7 @@ class Device:
         if facts is None:
             return Reply(Status.INVALID_DEVICE_FUNCTION)
         self._kernels.append(_Kernel(loaded.module, facts))
-        own = device.limits(self._known_capability())
+        own = occupancy.limits(self._known_capability())
         words = [
             len(self._kernels) - 1,
             facts.shared,
@@ -349,11 +350,9 @@ class Device:
         """
         number, threads, shared, blocks = call.words
         facts = self._kernels[number].facts
-        own = device.limits(self._known_capability())
-        fits = occupancy.blocks_per_multiprocessor(
-            own, facts.registers, facts.shared + shared, threads
-        )
-        return Reply(words=(fits, occupancy.shared_for_blocks(own, blocks, facts.shared)))
+        own = occupancy.limits(self._known_capability())
+        fits = occupancy.occupancy(own, facts.registers, facts.shared + shared, threads)
+        return Reply(words=(fits.blocks, occupancy.shared_for_blocks(own, blocks, facts.shared)))
 
     # Streams and events
 
@@ -394,6 +393,6 @@ def defect(error: Exception) -> str:
 
 def _images(blob: bytes) -> list[fatbin.Image]:
     try:
-        return fatbin.images(blob)
+        return [image for unit in fatbin.units(blob) for image in fatbin.images(unit)]
     except fatbin.FatBinaryError:
         return []  # said when something of the module is used

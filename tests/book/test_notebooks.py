@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from phasebit import files, replay
 from phasebit.machine import TIERS
 
 from .notebooks import CHAPTERS, address, code, prose, read, source, texts
@@ -109,3 +110,14 @@ def test_prose_names_no_path_and_loads_nothing(path: Path) -> None:
     text = prose(path)
     assert not MACHINE_PATH.search(text), MACHINE_PATH.search(text)
     assert not re.search(r"<(script|iframe|img|link)\b|src=[\"']https?:", text)
+
+
+def test_every_cuda_cell_has_its_record_and_no_record_is_left_over() -> None:
+    """Red after a change of a kernel or a header, until `make record` has run on a GPU."""
+    wanted = set()
+    for cell in (source(cell) for path in CHAPTERS for cell in code(path)):
+        if cell.startswith("%%cuda"):
+            magic, _, program = cell.partition("\n")
+            wanted.add(replay.key(program, args=magic.partition("--args ")[2].split()))
+    kept = {path.stem for path in (files.records() / "runs").glob("*.json")}
+    assert kept == wanted

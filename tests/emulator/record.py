@@ -281,7 +281,8 @@ def sanitizer(folder: Path, target: Path, pattern: str = "") -> None:
             results[which].setdefault(name, {})[tool] = verdict
     record = {
         "what": "compute-sanitizer over planted mistakes and their repaired twins",
-        "protocol": f"one process a kernel and tool, at most {SECONDS} s; sm_90a, -O3 -lineinfo",
+        "protocol": f"one process a kernel and tool, at most {SECONDS} s; sm_90a, -O3 -lineinfo; "
+        + "; ".join(f"{tool} {' '.join(options)}" for tool, options in OPTIONS.items()),
         **machine(), "compute-sanitizer": version("compute-sanitizer"), **results,
     }  # fmt: skip
     target.write_text(merged(target, record, ("planted", "repaired")), encoding="utf-8")

@@ -13,18 +13,13 @@ import os
 import numpy as np
 import pytest
 
-from phasebit.emulator.proof import batches, chains, compare, forms, machine
+from phasebit.emulator.proof import batches, chains, compare, machine
 from phasebit.emulator.proof.__main__ import KEPT, judge_batch
 from phasebit.emulator.proof.dice import Dice, mix
 from phasebit.emulator.proof.program import Program
 from phasebit.emulator.proof.records import Answers, pack, save, unpack
 
 EVERYTHING = os.environ.get("PHASEBIT_PROOF") == "all"
-
-UNKNOWN = ("mov.b128", "atom.global", "mma.sync.aligned.m8n8k128", "mma.sync.aligned.m16n8k128",
-           "mma.sync.aligned.m16n8k256")  # fmt: skip
-"""What the emulator does not know yet: 16-byte registers, vector atomics, one-bit matrices."""
-
 
 @functools.cache
 def answers(collection: str) -> Answers:
@@ -44,22 +39,15 @@ def sample(programs: tuple[Program, ...]) -> list[Program]:
     return chosen
 
 
-def unknown(program: Program) -> bool:
-    opcode = program.opcodes[0]
-    vector = ".v" in opcode or "b128" in opcode
-    return opcode.startswith(UNKNOWN) and (vector or not opcode.startswith("atom"))
-
-
 def by_mnemonic(collection: str) -> dict[str, list[Program]]:
-    module = {"forms": forms, "machine": machine}[collection]
+    module = batches.FIXED[collection]
     groups: dict[str, list[Program]] = {}
     for program in sample(tuple(module.programs())):
-        if not unknown(program):
-            groups.setdefault(program.opcodes[0].split(".")[0], []).append(program)
+        groups.setdefault(program.opcodes[0].split(".")[0], []).append(program)
     return groups
 
 
-GROUPS = {(c, m): p for c in ("forms", "machine") for m, p in by_mnemonic(c).items()}
+GROUPS = {(c, m): p for c in batches.FIXED for m, p in by_mnemonic(c).items()}
 
 
 @pytest.mark.parametrize("group", GROUPS, ids="-".join)

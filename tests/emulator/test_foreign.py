@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit.emulator.errors import Fault, PtxError
+from phasebit.emulator.errors import Deadlock, Fault, PtxError
 from phasebit.emulator.launch import Module, Run
 
 REGISTERS = (
@@ -16,8 +16,9 @@ REGISTERS = (
 
 
 def launch(
-    body: str, out: Any, threads: int = 32, parameters: str = "", more: Any = (), shared: int = 0
-) -> Run:
+    body: str, out: Any, threads: int = 32, parameters: str = "", more: Any = (), shared: int = 0,
+    schedule: str = "late",
+) -> Run:  # fmt: skip
     """Run a kernel whose ``%rd1`` is the output array and ``%r1`` the thread's number."""
     ptx = f"""
 .version 8.6
@@ -33,7 +34,7 @@ def launch(
     ret;
 }}
 """
-    return Module(ptx)["k"].launch(1, threads, [out, *more], shared=shared)
+    return Module(ptx)["k"].launch(1, threads, [out, *more], shared=shared, schedule=schedule)
 
 
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
@@ -111,6 +112,39 @@ def test_a_parameter_by_a_computed_address() -> None:
         launch(body.format("+2"), out, 4, table_parameter, [table])
 
 
+def test_a_breakpoint_ends_the_kernel_where_no_debugger_listens() -> None:
+    """An H200 says cudaErrorLaunchFailure."""
+    with pytest.raises(Fault, match=r"brkpt, a breakpoint, executed by thread 0 .* like a trap"):
+        launch("brkpt;", np.zeros(32, np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("red.global.add.v2.f32 [%rd1], {%f1, %f2, %f3};", "red needs 2 registers"),
+        ("ld.global.b128 %q1, [%rd1];", "128-bit loads and stores are not supported"),
+        ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8},"
+         "{%r1,%r2}, {%r3,%r4}, {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8};", "Volta's m8n8k4"),
+        ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2},"
+         "{%r3,%r4}, {%f1,%f2,%f3,%f4}, %r5, 0;", "does not know 'mma.sp"),
+        ("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r1], {%r2};", "does not know 'stmatri"),
+        ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 16;",
+         "compiled with -arch=sm_80, libraries do without it"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_refused_in_one_sentence(text: str, message: str) -> None:
+    with pytest.raises(PtxError, match=message):
+        launch(".reg .b128 %q<2>; " + text, np.zeros(32, np.uint32))
+
+
+def test_a_vector_atomic_must_be_aligned() -> None:
+    out = np.zeros(64, np.float32)
+    launch("mov.f32 %f1, 0f3F800000; red.global.add.v2.f32 [%rd1+8], {%f1, %f1};", out)
+    assert out[2:4].tolist() == [32, 32] and out.sum() == 64
+    with pytest.raises(Fault, match="not a multiple of 8"):
+        launch("red.global.add.v2.f32 [%rd1+4], {%f1, %f1};", out)
+
+
 RELAY = """
     mov.u32 %r9, box; and.b32 %r2, %r1, 31; shr.u32 %r3, %r1, 5;
     setp.ne.u32 %p1, %r1, 0; @%p1 bra NOINIT; st.shared.u32 [%r9], 0;
@@ -178,3 +212,46 @@ def test_a_function_may_read_a_register_that_nobody_wrote() -> None:
     out = np.zeros(1, np.uint32)
     Module(ptx)["k"].launch(1, 1, [out])
     assert out[0] == 7
+
+
+BULK = """
+    mov.u32 %r9, box; add.u32 %r8, %r9, 1024; setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra READY; mbarrier.init.shared.b64 [%r8], 1;
+READY: bar.sync 0; @%p1 bra WAIT;
+    mbarrier.arrive.expect_tx.shared.b64 %rd4, [%r8], {expected};
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r9], [%rd1], {size}, [%r8];
+WAIT: {wait}
+    mul.lo.u32 %r3, %r1, 4; add.u32 %r3, %r9, %r3; ld.shared.u32 %r4, [%r3];
+    add.u32 %r4, %r4, 1; st.global.u32 [%rd2+256], %r4;
+"""
+WAIT = "mbarrier.try_wait.parity.shared.b64 %p2, [%r8], 0; @!%p2 bra WAIT;"
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_a_bulk_copy_tells_its_barrier(schedule: str) -> None:
+    """``memcpy_async`` with a barrier, and CUB's transforms, use it from sm_90 on."""
+    out = np.arange(128, dtype=np.uint32)
+    run = launch(BULK.format(expected=256, size=256, wait=WAIT), out, 64, schedule=schedule)
+    assert out[64:].tolist() == list(range(1, 65)) and not run.hazards
+
+
+def test_a_bulk_copy_that_nobody_waits_for_is_found() -> None:
+    out = np.arange(128, dtype=np.uint32)
+    run = launch(BULK.format(expected=256, size=256, wait=""), out, 64)
+    assert any("nobody has waited" in str(hazard) for hazard in run.hazards)
+
+
+@pytest.mark.parametrize(
+    ("expected", "size", "error", "message"),
+    [
+        (256, 24, Fault, "cp.async.bulk of 24 bytes by thread 0 .* multiple of 16"),
+        (512, 256, Deadlock, "256 bytes of copies outstanding"),
+        (256, 1024, Fault, "invalid global access"),
+    ],
+)
+def test_a_wrong_bulk_copy(
+    expected: int, size: int, error: type[Exception], message: str
+) -> None:
+    out = np.arange(128, dtype=np.uint32)
+    with pytest.raises(error, match=message):
+        launch(BULK.format(expected=expected, size=size, wait=WAIT), out, 64)

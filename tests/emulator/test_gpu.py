@@ -11,6 +11,7 @@ import pytest
 import phasebit
 from phasebit import machine
 from phasebit.devices import DeviceError
+from phasebit.emulator.errors import LaunchError
 from phasebit.emulator.launch import Module, compile
 
 CUDA = Path(__file__).with_name("cuda")
@@ -56,6 +57,67 @@ def test_a_gpu_gives_the_same_bits(kernel: str) -> None:
     _, ours = launch(module, kernel, "emulator")
     for a, b in zip(theirs, ours, strict=True):
         assert a.tobytes() == b.tobytes()
+
+
+COPY = """
+.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry copy(.param .u64 from, .param .u64 to)
+{
+    .reg .b32 %r<3>; .reg .b64 %rd<5>;
+    ld.param.u64 %rd1, [from]; cvta.to.global.u64 %rd1, %rd1; mov.u32 %r1, %tid.x;
+    ld.param.u64 %rd2, [to]; cvta.to.global.u64 %rd2, %rd2; mul.wide.u32 %rd3, %r1, 4;
+    add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;
+    ld.global.u32 %r2, [%rd1]; add.u32 %r2, %r2, 1; st.global.u32 [%rd2], %r2; ret;
+}
+"""
+
+
+class OnGpu:
+    """What CuPy's and PyTorch's arrays say of themselves."""
+
+    def __init__(self, strides: tuple[int, ...] | None = None) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (4, 8), "typestr": "<i4", "data": (4096, False), "version": 3,
+            "strides": strides, "stream": 1,
+        }  # fmt: skip
+
+
+def test_the_emulator_cannot_look_into_a_gpu() -> None:
+    message = r"argument 0 of copy lies on a GPU, .* launch with device='gpu', or pass a NumPy"
+    with pytest.raises(LaunchError, match=message):
+        Module(COPY)["copy"].launch(args=[OnGpu(), np.zeros(32, np.int32)])
+
+
+@pytest.mark.parametrize("strides", [None, (32, 4), (64, 4), (4, 16)])
+def test_an_array_on_a_gpu_is_passed_as_it_lies(strides: tuple[int, ...] | None) -> None:
+    kernel, asked = Module(COPY)["copy"], []
+
+    def adopt(array: Any) -> int:
+        asked.append(array)
+        return int(array.__cuda_array_interface__["data"][0])
+
+    array, place = OnGpu(strides), lambda array, name: 0
+    if strides in (None, (32, 4)):
+        assert kernel._marshal([array, 7], place, adopt)[:8] == (4096).to_bytes(8, "little")
+        assert asked == [array]
+    else:
+        with pytest.raises(LaunchError, match="argument 0 of copy is not contiguous"):
+            kernel._marshal([array, 7], place, adopt)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU")
+def test_cupy_arrays_on_the_gpu() -> None:
+    cupy = pytest.importorskip("cupy")
+    here, there = cupy.arange(32, dtype=np.int32), cupy.zeros(32, np.int32)
+    back = np.zeros(32, np.int32)
+    kernel = Module(COPY)["copy"]
+    kernel.launch(1, 32, [here, there], device="gpu")
+    kernel.launch(1, 32, [there, back], device="gpu")
+    assert cupy.asnumpy(there).tolist() == list(range(1, 33))
+    assert back.tolist() == list(range(2, 34))
 
 
 def test_auto_follows_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,13 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module", params=["sm_75", "sm_80", "sm_90a", "sm_100a"])
+BUILDS = [("sm_75",), ("sm_80",), ("sm_90a",), ("sm_100a",), ("sm_90a", "-G")]
+
+
+@pytest.fixture(scope="module", params=BUILDS, ids="".join)
 def module(request: pytest.FixtureRequest) -> Module:
-    return compile(CUDA / "pipelines.cu", request.param)
+    target, *options = request.param
+    return compile(CUDA / "pipelines.cu", target, options)
 
 
 def launch(module: Module, kernel: str, out: Any, args: list[Any], **options: Any) -> None:

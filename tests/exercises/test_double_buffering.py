@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from phasebit import files, replay
+from phasebit import files
 from phasebit.exercises import double_buffering as check
 
 from ..book.notebooks import ROOT, code, prose, source
@@ -82,14 +82,3 @@ def test_the_solutions_of_the_chapter() -> None:
 def test_a_cell_is_its_file(kernel: str) -> None:
     cells = [source(cell) for cell in code(CHAPTER)]
     assert "%%cuda\n" + files.kernel(kernel).rstrip("\n") in cells
-
-
-def test_every_timed_cell_has_its_record_and_no_record_is_left_over() -> None:
-    """Red after a change of a kernel or a header, until `make record` has run on a GPU."""
-    wanted = set()
-    for cell in map(source, code(CHAPTER)):
-        if cell.startswith("%%cuda"):
-            magic, _, program = cell.partition("\n")
-            wanted.add(replay.key(program, args=magic.partition("--args ")[2].split()))
-    kept = {path.stem for path in (files.records() / "runs").glob("*.json")}
-    assert kept == wanted

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from phasebit import toolchain
-from phasebit.runtime import device, occupancy
+from phasebit.runtime import device
 from phasebit.runtime.library import SOURCES
 
 CAPABILITIES = (75, 80, 86, 89, 90, 100, 120)
@@ -26,60 +26,6 @@ def test_no_attribute_past_the_last():
         with pytest.raises(KeyError):
             device.attribute(number, 90, 1)
     assert device.attribute(10, 90, 1) == 32
-
-
-def test_unknown_capability_has_the_limits_of_an_older_one():
-    assert device.limits(95) == device.limits(90)
-    assert device.limits(60) == device.limits(75)
-
-
-@pytest.mark.parametrize("capability", CAPABILITIES)
-def test_occupancy_against_counting(capability):
-    """Blocks are added one by one until one no longer fits."""
-    own = device.limits(capability)
-    for threads in (1, 31, 32, 33, 96, 128, 250, 256, 384, 512, 768, 1000, 1024):
-        for registers in (16, 32, 40, 63, 64, 128):
-            for shared in (0, 1, 1000, 16384, 49152, own.block_shared):
-                warps = -(-threads // 32)
-                a_warp = -(-registers * 32 // 256) * 256
-                files = [own.registers // 4] * 4
-                blocks = 0
-                taken = -(-(shared + own.reserved_shared) // 128) * 128
-                while True:
-                    placed = 0
-                    trial = list(files)
-                    while placed < warps and max(trial) >= a_warp:
-                        trial[trial.index(max(trial))] -= a_warp
-                        placed += 1
-                    if (
-                        placed < warps
-                        or blocks == own.blocks
-                        or (blocks + 1) * warps > own.threads // 32
-                        or (blocks + 1) * taken > own.shared
-                    ):
-                        break
-                    files = trial
-                    blocks += 1
-                got = occupancy.blocks_per_multiprocessor(own, registers, shared, threads)
-                assert got == blocks, (threads, registers, shared)
-
-
-def test_nothing_fits():
-    own = device.limits(90)
-    assert occupancy.blocks_per_multiprocessor(own, 32, 0, 0) == 0
-    assert occupancy.blocks_per_multiprocessor(own, 32, 0, 1025) == 0
-    assert occupancy.blocks_per_multiprocessor(own, 32, own.block_shared + 1, 32) == 0
-
-
-@pytest.mark.parametrize("blocks", range(1, 33))
-def test_shared_memory_left_is_as_much_as_fits(blocks):
-    own = device.limits(90)
-    static = 512
-    left = occupancy.shared_for_blocks(own, blocks, static)
-    fits = occupancy.blocks_per_multiprocessor
-    assert fits(own, 16, static + left, 32) >= blocks
-    if left + static < own.block_shared:
-        assert fits(own, 16, static + left + 128, 32) < blocks
 
 
 @pytest.mark.nvcc

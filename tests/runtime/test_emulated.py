@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -103,6 +104,43 @@ def test_failing_kernel_gives_a_gpus_error_and_the_finding(name, tmp_path, compi
     assert words in done.stderr and "kernel failing" in done.stderr
 
 
+WRITERS = {
+    "nobody": "",
+    "cudaMemset": "cudaMemset(p, 0, 256);",
+    "half a cudaMemset": "cudaMemset(p, 0, 128);",
+    "cudaMemcpy": "int host[64] = {}; cudaMemcpy(p, host, 256, cudaMemcpyDefault);",
+    "a kernel": "fill<<<1, 64>>>(p);",
+    "half a kernel": "fill<<<1, 32>>>(p);",
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_kernel_may_read_only_what_somebody_has_written(name, tmp_path, compiled):
+    source = tmp_path / "reading.cu"
+    source.write_text(
+        "__global__ void fill(int *p) { p[threadIdx.x] = threadIdx.x; }\n"
+        "__global__ void twice(int *p) { p[threadIdx.x] *= 2; }\n"
+        "int main() {\n"
+        "    int *p;\n"
+        "    cudaMalloc(&p, 256);\n"
+        f"    {WRITERS[name]}\n"
+        "    twice<<<1, 64>>>(p);\n"
+        "    twice<<<1, 64>>>(p);\n"
+        "    cudaDeviceSynchronize();\n"
+        "}\n"
+    )
+    program = tmp_path / "reading"
+    assert phasebit("nvcc", "-lineinfo", source, "-o", program).returncode == 0
+    done = phasebit("run", program)
+    assert done.returncode == 0
+    if name.startswith(("nobody", "half")):
+        byte = 128 if "half" in name else 0
+        assert f"reads cudaMalloc #1[{byte} bytes in], which nobody has written" in done.stderr
+        assert "reading.cu:2" in done.stderr and done.stderr.count("\n") == 1
+    else:
+        assert done.stderr == ""
+
+
 def test_status_and_arguments_pass_through(built):
     program = built(PROGRAMS / "printing.out")
     done = phasebit("run", program, "--fast", "-x")
@@ -126,5 +164,38 @@ def test_bad_options_of_nvcc():
     assert done.returncode == 2 and "write -arch=sm_90a" in done.stderr
     done = phasebit("nvcc", "-gencode", "arch=compute_90,code=sm_90", "x.cu")
     assert done.returncode == 2 and "-arch=sm_NN" in done.stderr
-    done = phasebit("nvcc", "-rdc=true", "x.cu")
-    assert done.returncode == 2 and "put the device code into one file" in done.stderr
+    done = phasebit("nvcc", "-rdc=true", "-dlto", "x.cu")
+    assert done.returncode == 2 and "this leaves no PTX" in done.stderr
+
+
+UNITS = Path(__file__).with_name("units")
+
+
+@pytest.mark.parametrize("option", ["-O3", "-G"])
+def test_two_units_at_once(option, tmp_path):
+    program = tmp_path / "program"
+    sources = [UNITS / "main.cu", UNITS / "library.cu"]
+    assert not phasebit("nvcc", "-rdc=true", option, *sources, "-o", program).returncode
+    assert phasebit("run", program).stdout == "0 wrong, no error\n"
+
+
+def test_two_units_one_by_one(tmp_path):
+    objects = []
+    for name in ("main", "library"):
+        objects.append(tmp_path / f"{name}.o")
+        assert not phasebit("nvcc", "-dc", UNITS / f"{name}.cu", "-o", objects[-1]).returncode
+    assert not phasebit("nvcc", *objects, "-o", tmp_path / "program").returncode
+    assert phasebit("run", tmp_path / "program").stdout == "0 wrong, no error\n"
+
+
+def test_a_kernel_that_launches_a_kernel(tmp_path):
+    program = tmp_path / "program"
+    assert not phasebit("nvcc", "-rdc=true", UNITS / "nested.cu", "-o", program).returncode
+    done = phasebit("run", program)
+    assert "outer launches a kernel; the emulator runs kernels that the host" in done.stderr
+
+
+def test_copies_in_a_graph(tmp_path):
+    program = tmp_path / "program"
+    assert not phasebit("nvcc", UNITS / "graph_copies.cu", "-o", program).returncode
+    assert phasebit("run", program).stdout == "0 wrong, no error\n"

@@ -69,8 +69,9 @@ def test_launch_blocking_makes_errors_appear_at_once(compiled, run):
 def test_missing_call_fails_with_its_name(compiled, run):
     ran = run(compiled("missing"))
     assert ran.status == 1
-    assert ran.output == "cudaErrorNotSupported\ncudaErrorNotSupported\n"
+    assert ran.output == "cudaErrorNotSupported\ncudaErrorNotSupported\n1 1\n"
     assert "the program called cudaMallocArray, which the stand-in" in ran.said
+    assert "the program called cuTensorMapEncodeTiled, which the stand-in" in ran.said
 
 
 class TestTrouble:

@@ -6,25 +6,28 @@ lanes.  For most operations a running total over each address does that at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from phasebit.emulator.numerics import canonical, flush, where
 from phasebit.emulator.ops import half
 from phasebit.emulator.ops.memory import isspacep
-from phasebit.emulator.table import effect
-from phasebit.emulator.types import Array, Value, dtype
+from phasebit.emulator.ops.move import half_of
+from phasebit.emulator.table import Option, effect
+from phasebit.emulator.types import SIZE, WIDE, Array, Value, dtype
 
 if TYPE_CHECKING:
     from phasebit.emulator.group import Group
 
 Step = Callable[[Value, Value, Value], Value]
-NOFTZ = [{"noftz": ("noftz", True)}]
+NOFTZ: list[dict[str, Option]] = [{"noftz": ("noftz", True)}]
 SUMS = {"u32", "s32", "u64", "s64", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2"}
+VECTORS: list[dict[str, Option]] = [*NOFTZ, {f"v{n}": ("vector", n) for n in (2, 4, 8)}]
 ORDERED = {"u32", "s32", "u64", "s64"}
 BITS = {"b32", "b64"}
+SHORT = half.HALVES
 
 
 def _update(
@@ -157,19 +160,81 @@ def xor(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic"
                    running=np.bitwise_xor)  # fmt: skip
 
 
-@effect("atom.exch", "a x -> x", BITS, section="9.7.13.5", releases=True)
+@effect("atom.exch", "a x -> x", BITS | {"b128"}, section="9.7.13.5", releases=True)
 def exch(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
          sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
     """atom.exch: b."""
     return _update(g, address, b, space, kind, sem, scope, lambda old, x, _: x)
 
 
-@effect("atom.cas", "a x x -> x", {"b16", "b32", "b64"}, section="9.7.13.5", releases=True)
+@effect("atom.cas", "a x x -> x", {"b16", "b32", "b64", "b128"}, section="9.7.13.5", releases=True)
 def cas(g: Group, address: Value, b: Value, c: Value, *, kind: str, space: str = "generic",
         sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
     """atom.cas: c where old equals b, else old."""
     return _update(g, address, b, space, kind, sem, scope,
-                   lambda old, x, y: where(old == x, y, old), c)  # fmt: skip
+                   lambda old, x, y: where(_same(old, x), y, old), c)  # fmt: skip
+
+
+def _same(a: Value, b: Value) -> Value:
+    """Whether the bits are equal; of 128-bit values both halves."""
+    if a.dtype != WIDE:
+        return a == b
+    return (half_of(a, 0) == half_of(b, 0)) & (half_of(a, 1) == half_of(b, 1))
+
+
+# -- vectors: each element is an atomic of its own (PTX ISA 9.7.13.5) ------------------
+
+
+def _vector(
+    g: Group, one: Callable[..., Value], address: Value, values: Sequence[Value], kind: str,
+    space: str, **options: Any,
+) -> tuple[Value, ...]:  # fmt: skip
+    """The atomic ``one`` on neighbouring elements, whose vector must be aligned."""
+    size = SIZE[kind]
+    machine = g.batch.machine
+    access = machine.program.atomic_access(g.pc, machine.where(g)) if machine.checked else -1
+    g.index(address, space, size * len(values), 0, access)
+    return tuple(
+        one(g, address + address.dtype.type(i * size), value, kind=kind, space=space, **options)
+        for i, value in enumerate(values)
+    )
+
+
+@effect("atom.add red.add", "a *x -> *x", SHORT | {"f32"}, section="9.7.13.5", options=VECTORS,
+        releases=True)  # fmt: skip
+def add_vector(g: Group, address: Value, b: Sequence[Value], *, kind: str, vector: int,
+               space: str = "generic", sem: str = "relaxed", scope: str = "gpu",
+               noftz: bool = False) -> tuple[Value, ...]:  # fmt: skip
+    """atom.add of 2, 4 or 8 neighbours in global memory; each is atomic, the vector is not."""
+    return _vector(g, add, address, b, kind, space, sem=sem, scope=scope)
+
+
+@effect("atom.min red.min", "a *x -> *x", SHORT, section="9.7.13.5", options=VECTORS, releases=True)
+def min_vector(g: Group, address: Value, b: Sequence[Value], *, kind: str, vector: int,
+               space: str = "generic", sem: str = "relaxed", scope: str = "gpu",
+               noftz: bool = False) -> tuple[Value, ...]:  # fmt: skip
+    """atom.min of 2, 4 or 8 neighbouring halves in global memory."""
+    return _vector(g, _least, address, b, kind, space, sem=sem, scope=scope)
+
+
+@effect("atom.max red.max", "a *x -> *x", SHORT, section="9.7.13.5", options=VECTORS, releases=True)
+def max_vector(g: Group, address: Value, b: Sequence[Value], *, kind: str, vector: int,
+               space: str = "generic", sem: str = "relaxed", scope: str = "gpu",
+               noftz: bool = False) -> tuple[Value, ...]:  # fmt: skip
+    """atom.max of 2, 4 or 8 neighbouring halves in global memory."""
+    return _vector(g, _most, address, b, kind, space, sem=sem, scope=scope)
+
+
+def _least(g: Group, address: Value, b: Value, *, kind: str, space: str, sem: str,
+           scope: str) -> Value:  # fmt: skip
+    return _update(g, address, b, space, kind, sem, scope,
+                   lambda old, x, _: half.min_(old, x, kind=kind))  # fmt: skip
+
+
+def _most(g: Group, address: Value, b: Value, *, kind: str, space: str, sem: str,
+          scope: str) -> Value:  # fmt: skip
+    return _update(g, address, b, space, kind, sem, scope,
+                   lambda old, x, _: half.max_(old, x, kind=kind))  # fmt: skip
 
 
 __all__: list[str] = ["add", "cas", "exch"]

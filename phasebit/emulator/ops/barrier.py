@@ -276,7 +276,7 @@ def fence(g: Group, *, sem: str = "sc", scope: str = "gpu") -> None:
     """fence: this thread's earlier accesses come before its later ones, for others that look."""
     machine = g.batch.machine
     if machine.checked:
-        machine.checker.fence(g)
+        machine.checker.fence(g, scope)
         machine.now += 1
 
 
@@ -314,7 +314,15 @@ def pmevent(g: Group, event: Value) -> None:
 
 @effect("brkpt", "", section="9.7.19.2")
 def brkpt(g: Group) -> None:
-    """brkpt: a breakpoint; nothing here stops at it."""
+    """brkpt: a breakpoint; where no debugger listens the kernel ends with an error.
+
+    [seen on the H200: cudaErrorLaunchFailure]
+    """
+    machine = g.batch.machine
+    raise Fault(
+        f"brkpt, a breakpoint, executed by {g.batch.describe(g.lanes[:1])} at {machine.where(g)}: "
+        "no debugger listens, so it ends the kernel like a trap"
+    )
 
 
 @effect("setmaxnreg.inc setmaxnreg.dec", "u32", section="9.7.19.5",

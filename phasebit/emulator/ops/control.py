@@ -53,10 +53,10 @@ def divide(g: Group, p: Array, taken: int, fall: int) -> int:
     join = machine.program.joins[g.pc]
     if join >= 0 and g.rejoin[-1:] != (join,):
         g.rejoin = (*g.rejoin, join)
-    parts = [(g.part(np.flatnonzero(where), pc), pc) for where, pc in ((p, taken), (~p, fall))]
-    if machine.checked and join >= 0 and not (parts[0][0].whole and parts[1][0].whole):
-        parts[0][0].cuts = parts[1][0].cuts = (*g.cuts, (join, g.lanes))
-    for some, pc in parts:
+    if machine.checked:
+        machine.checker.convergence.divided(g, p, join)
+    for where, pc in ((p, taken), (~p, fall)):
+        some = g.part(np.flatnonzero(where), pc)
         if pc == join:
             some.rejoin = some.rejoin[:-1]
             some.patient = True

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from phasebit.emulator.agents import Agent, CopiesArrive, ThreadCopy, start
+from phasebit.emulator.agents import Agent, BulkCopy, CopiesArrive, ThreadCopy, start
+from phasebit.emulator.errors import Fault
+from phasebit.emulator.group import Group
 from phasebit.emulator.mbarriers import sites
 from phasebit.emulator.numerics import where as where_
 from phasebit.emulator.table import effect
 from phasebit.emulator.types import Array, Value
 
 if TYPE_CHECKING:
-    from phasebit.emulator.group import Group
     from phasebit.emulator.machine import Batch
 
 
@@ -48,12 +49,11 @@ def cp_async(
     where = machine.where(g)
     access = machine.program.atomic_access(g.pc, where) if machine.checked else -1
     to = g.spread(g.shared_index(target, target.dtype.type(0), width, 0, width, access))
-    given = width if count is None else g.spread(count).astype(np.int64)
-    reads = bool(np.any(np.asarray(given) > 0))
-    if reads:
-        span = width if count is None else int(np.min(given))
-        source_index = g.global_index(address, np.uint64(0), max(span, 1), 0, width, access)
-        origin = g.spread(source_index)
+    given = np.full(g.n, width) if count is None else g.spread(count).astype(np.int64)
+    if np.all(given == width):
+        origin = g.spread(g.global_index(address, np.uint64(0), width, 0, width, access))
+    elif np.any(given > 0):
+        origin = _partial(g, address, given, width, access)
     else:
         origin = to
     state = groups_of(batch)
@@ -65,6 +65,22 @@ def cp_async(
     if machine.checked:
         machine.checker.copy_started(g, copy)
     start(machine, copy)
+
+
+def _partial(g: Group, address: Value, given: Array, width: int, access: int) -> Array:
+    """Where threads read that read less than the width: each is held to the bytes it reads.
+
+    A thread that reads nothing may give any address; it gets that of one that reads.
+    """
+    addresses = g.spread(address)
+    origin = np.zeros(g.n, np.int64)
+    for size in np.unique(given[given > 0]):
+        (who,) = np.nonzero(given == size)
+        readers = Group(g.batch, g.lanes[who], g.pc, [], g.time)
+        origin[who] = readers.global_index(
+            addresses[who], np.uint64(0), int(size), 0, width, access
+        )
+    return np.where(given > 0, origin, origin[np.argmax(given > 0)])
 
 
 @effect("cp.async.commit_group", "", section="9.7.9.25.3.2")
@@ -137,3 +153,51 @@ def mbarrier_arrive(
         start(machine, CopiesArrive(g.batch, mine, arrive))
     if machine.checked:
         machine.now += 1
+
+
+BULK = "cp.async.bulk.shared::{}.global.mbarrier::complete_tx::bytes"
+
+
+@effect(f"{BULK.format('cta')} {BULK.format('cluster')}", "a a u32 a u64", section="9.7.9.25.4.1",
+        optional=1)  # fmt: skip
+def bulk(
+    g: Group, target: Value, address: Value, size: Value, barrier: Value, policy: Value = None
+) -> None:
+    """cp.async.bulk from global to shared memory; a barrier counts its bytes.
+
+    Each thread's copy is one piece of work.  Addresses and size are multiples of 16.
+    """
+    machine = g.batch.machine
+    access = machine.program.atomic_access(g.pc, machine.where(g)) if machine.checked else -1
+    targets, sources, sizes, barriers = (
+        g.spread(x) for x in (target, address, size, barrier)
+    )  # fmt: skip
+    for i in range(g.n):
+        width = int(sizes[i])
+        if width % 16:
+            raise Fault(
+                f"cp.async.bulk of {width} bytes by {g.batch.describe(g.lanes[i : i + 1])} at "
+                f"{machine.where(g)}: the size is a multiple of 16"
+            )
+        one = g.part(np.array([i]), g.pc)
+        zero = target.dtype.type(0)
+        to = one.spread(_aligned(one, "shared", targets[i : i + 1], zero, width, access))
+        origin = one.spread(
+            _aligned(one, "global", sources[i : i + 1], np.uint64(0), width, access)
+        )
+        ((site, _),) = sites(one, barriers[i : i + 1], "shared")
+
+        def tell(site: Any = site, one: Group = one, width: int = width) -> None:
+            site.operate(one, "complete_tx", width)
+
+        copy = BulkCopy(g.batch, one.lanes, to, origin, width, access, tell)
+        machine.counters.add("cp_async_bulk.bytes", width)
+        if machine.checked:
+            machine.checker.copy_started(one, copy)
+            machine.checker.release_copies(one, one.lanes, site, [copy])
+        start(machine, copy)
+
+
+def _aligned(g: Group, space: str, address: Value, zero: Value, width: int, access: int) -> Value:
+    """Where ``width`` bytes at a multiple of 16 lie in the buffer."""
+    return getattr(g, f"{space}_index")(address, zero, width, 0, 16, access)

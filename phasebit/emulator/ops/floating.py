@@ -34,7 +34,7 @@ FAST: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def _inputs(ftz: bool, *operands: Value) -> tuple[Value, ...]:
-    return tuple(flush(o) if ftz else o for o in operands)
+    return tuple(flush(o) for o in operands) if ftz else operands
 
 
 def _result(r: Value, ftz: bool = False, sat: bool = False) -> Value:
@@ -114,6 +114,8 @@ def fma(
     a: Value, b: Value, c: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False
 ) -> Value:
     """fma: a * b + c, rounded once."""
+    if rounding == "rn" and not (ftz or sat) and a.dtype.itemsize == 4:
+        return numerics.fma32(a, b, c)  # the commonest, and the heart of many a kernel
     a, b, c = _inputs(ftz, a, b, c)
     if a.dtype.itemsize == 4:
         r = numerics.fma32(a, b, c, rounding)

@@ -38,7 +38,7 @@ from phasebit.emulator.types import Array, Value
 from phasebit.emulator.write_accesses import Accesses
 
 PER_REGISTER = {"f16": 2, "bf16": 2, "tf32": 1, "e4m3": 4, "e5m2": 4, "f64": 1,
-                "s8": 4, "u8": 4, "s4": 8, "u4": 8}  # fmt: skip
+                "s8": 4, "u8": 4, "s4": 8, "u4": 8, "b1": 32}  # fmt: skip
 """Elements of A and B in one register: of 32 bits, of 64 for f64."""
 
 BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8, "s8": 1, "u8": 1, "s32": 4}
@@ -56,7 +56,11 @@ MMA_SHAPES: dict[str, Option] = {
     word: ("shape", word)
     for word in (
         "m8n8k4", "m8n8k16", "m8n8k32", "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m16n8k64",
+        "m8n8k128", "m16n8k128", "m16n8k256",
     )
+}  # fmt: skip
+ONE_BIT: dict[str, Option] = {
+    "xor": ("bits", "xor"), "and": ("bits", "and"), "popc": ("count_ones", True),
 }  # fmt: skip
 WMMA_SHAPES: dict[str, Option] = {
     word: ("shape", word) for word in ("m16n16k16", "m32n8k16", "m8n32k16", "m16n16k8", "m8n8k4")
@@ -128,7 +132,7 @@ def numbers(registers: Array, kind: str) -> Array:
     if kind == "s32":
         return registers.view(np.int32)
     elements = unpack(registers, PER_REGISTER[kind])
-    if kind in ("u8", "u4"):
+    if kind in ("u8", "u4", "b1"):
         return elements
     if kind == "s8":
         return elements.view(np.int8)
@@ -159,6 +163,7 @@ def multiply(
     satfinite: bool = False,
     rounding: str = "rn",
     step: int | None = None,
+    bits: str = "",
 ) -> Array:
     """The registers of D = A·B + C; the operands A, B, C and D are [warps, 32, registers].
 
@@ -177,6 +182,8 @@ def multiply(
     c = matrix(operands[2], part_c, of_c)
     if of_d == "f64":
         result = tensor_core.accumulate_f64(a, b, c, rounding)
+    elif bits == "xor":
+        result = tensor_core.count_different(a, b, c)
     elif of_d == "s32":
         result = tensor_core.accumulate_s32(a, b, c, satfinite)
     else:
@@ -189,7 +196,7 @@ def multiply(
 
 @collective(
     "mma.sync.row.col", "*b32 *b32 *b32 -> *b32", {"f32", "f16", "s32"}, MULTIPLICANDS,
-    section="9.7.14.5.14", options=[MMA_SHAPES, SATFINITE],
+    section="9.7.14.5.14", options=[MMA_SHAPES, SATFINITE, ONE_BIT],
 )  # fmt: skip
 @collective(
     "mma.sync.row.col", "*f64 *f64 *f64 -> *f64", {"f64"},
@@ -205,14 +212,19 @@ def mma(
     types: tuple[str, ...],
     satfinite: bool = False,
     rounding: str = "rn",
+    bits: str = "",
+    count_ones: bool = False,
 ) -> tuple[Array, ...]:
     """mma: D = A·B + C.
 
-    Integers are exact in s32 and wrap around, or with .satfinite are clamped.
+    Integers are exact in s32 and wrap around, or with .satfinite are clamped.  Of single bits
+    the product is .and or .xor.
     """
     name = f"mma.{shape}"
     operands = [gathered(g, x, name) for x in (a, b, c)]
-    return scattered(multiply(operands, shape, types, satfinite=satfinite, rounding=rounding))
+    return scattered(
+        multiply(operands, shape, types, satfinite=satfinite, rounding=rounding, bits=bits)
+    )
 
 
 # -- ldmatrix, stmatrix, movmatrix -----------------------------------------------

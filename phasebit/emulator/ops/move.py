@@ -8,7 +8,7 @@ import numpy as np
 
 from phasebit.emulator.layout import SHARED_BASE
 from phasebit.emulator.table import effect, value
-from phasebit.emulator.types import Value
+from phasebit.emulator.types import WIDE, Value
 
 if TYPE_CHECKING:
     from phasebit.emulator.group import Group
@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 def mov(a: Value) -> Value:
     """mov: a register, a constant, an address, a special register; packs and unpacks vectors."""
     return a
+
+
+def wide(low: Value, high: Value) -> Value:
+    """128 bits from two halves: ``mov.b128 %q, {%low, %high}``."""
+    both = np.stack(np.broadcast_arrays(low, high), axis=-1).astype(np.uint64)
+    return both.view(WIDE)[..., 0][()]
+
+
+def half_of(a: Value, place: int) -> Value:
+    """One half of 128 bits: ``mov.b128 {%low, %high}, %q``."""
+    halves = np.ascontiguousarray(a).reshape(-1, 1).view(np.uint64)[:, place]
+    return np.ascontiguousarray(halves) if isinstance(a, np.ndarray) else halves[0]
 
 
 @effect("mapa", "x u32 -> x", {"u32", "u64"}, section="9.7.9.22")

@@ -10,16 +10,22 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from phasebit.emulator.proof import chains, forms, machine
+from phasebit.emulator.proof import additions, chains, forms, machine
 from phasebit.emulator.proof.program import Program
 
 CHAINS = 16_000
 """Random chains in the whole proof."""
 
 
+FIXED = {"forms": forms, "machine": machine, "additions": additions}
+"""Collections that are the same each time; the chains are drawn."""
+
+COLLECTIONS = (*FIXED, "chains")
+
+
 @functools.cache
 def _fixed(collection: str) -> tuple[Program, ...]:
-    return tuple({"forms": forms, "machine": machine}[collection].programs())
+    return tuple(FIXED[collection].programs())
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class Batch:
 
 
 def batches(
-    collections: tuple[str, ...] = ("forms", "machine", "chains"),
+    collections: tuple[str, ...] = COLLECTIONS,
     chain_count: int = CHAINS,
     size: int = 200,
 ) -> Iterator[Batch]:

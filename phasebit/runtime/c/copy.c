@@ -103,13 +103,20 @@ static struct block corner(struct cudaPitchedPtr pitched, struct cudaPos at) {
                           pitched.pitch, slice};
 }
 
-static cudaError_t copy_3d(const struct cudaMemcpy3DParms *p, cudaStream_t stream, bool wait) {
+cudaError_t ends_3d(const struct cudaMemcpy3DParms *p, struct block *to, struct block *from) {
     if (!p)
         return cudaErrorInvalidValue;
     if (p->srcArray || p->dstArray)
         return missing("cudaMemcpy3D with a CUDA array");
-    return copy(corner(p->dstPtr, p->dstPos), corner(p->srcPtr, p->srcPos), p->extent, p->kind,
-                stream, wait);
+    *to = corner(p->dstPtr, p->dstPos);
+    *from = corner(p->srcPtr, p->srcPos);
+    return cudaSuccess;
+}
+
+static cudaError_t copy_3d(const struct cudaMemcpy3DParms *p, cudaStream_t stream, bool wait) {
+    struct block to, from;
+    cudaError_t error = ends_3d(p, &to, &from);
+    return error ? error : copy(to, from, p->extent, p->kind, stream, wait);
 }
 
 API cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *parameters) {

@@ -221,6 +221,20 @@ API cudaError_t cudaGraphAddMemcpyNode1D(struct node **answer, struct graph *gra
     return fail(added(answer, graph, node));
 }
 
+API cudaError_t cudaGraphAddMemcpyNode(struct node **answer, struct graph *graph,
+                                       struct node *const *after, size_t count,
+                                       const struct cudaMemcpy3DParms *p) {
+    ENTER();
+    (void)after, (void)count;
+    struct node node = {.kind = NODE_COPY};
+    cudaError_t error = ends_3d(p, &node.to, &node.from);
+    if (error)
+        return fail(error);
+    node.extent = p->extent;
+    node.copy_kind = p->kind;
+    return fail(added(answer, graph, node));
+}
+
 API cudaError_t cudaGraphAddMemsetNode(struct node **answer, struct graph *graph,
                                        struct node *const *after, size_t count,
                                        const struct cudaMemsetParams *p) {

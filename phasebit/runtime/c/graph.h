@@ -29,3 +29,5 @@ void graph_free(struct graph *graph);
 struct node *graph_add(struct graph *graph, struct node node);
 cudaError_t graph_set_launch(struct node *node, const void *function, struct shape shape,
                              void **arguments);
+/* Where a three-dimensional copy begins at either end. */
+cudaError_t ends_3d(const struct cudaMemcpy3DParms *p, struct block *to, struct block *from);

@@ -29,13 +29,35 @@ struct fat_header {
     uint64_t size;
 };
 
+static size_t size_of(const struct fat_header *header) {
+    return header->magic == 0xBA55ED50 ? header->header + header->size : 0;
+}
+
+/* Device code that was compiled apart: one fat binary for each unit, in a list that ends with
+ * NULL. The stand-in links them; here they only become one blob. */
+static void gather(struct module *module, const struct fat_header *const *units) {
+    for (int i = 0; units[i]; i++)
+        module->size += size_of(units[i]);
+    char *at = allocate(module->size + 1);
+    module->blob = at;
+    for (int i = 0; units[i]; i++) {
+        memcpy(at, units[i], size_of(units[i]));
+        at += size_of(units[i]);
+    }
+}
+
+enum { LINKED = 2 }; /* the wrapper's version after a device link: `rest` is the list */
+
 API void **__cudaRegisterFatBinary(void *fat) {
     const struct wrapper *wrapper = fat;
-    const struct fat_header *header = wrapper->data;
     struct module *module = allocate(sizeof *module);
     module->number = next_module++;
-    module->blob = header;
-    module->size = header->magic == 0xBA55ED50 ? header->header + header->size : 0;
+    if (wrapper->version == LINKED && wrapper->rest) {
+        gather(module, wrapper->rest);
+    } else {
+        module->blob = wrapper->data;
+        module->size = size_of(wrapper->data);
+    }
     module->next = modules;
     modules = module;
     unsent = true;

@@ -44,6 +44,15 @@ KERNEL arrival_before_init ARGUMENTS {
     out[me()] = in[me()];
 }
 
+KERNEL wait_before_init ARGUMENTS {
+    __shared__ long long bar;
+    if (threadIdx.x == 0) init(at(&bar), 1);
+    PLANT(, __syncthreads());
+    if (threadIdx.x == 0) arrive(at(&bar));
+    else wait(at(&bar), 0);  // <- race fault
+    out[me()] = in[me()];
+}
+
 KERNEL one_arrival_too_many_expected ARGUMENTS {
     __shared__ long long bar;
     if (threadIdx.x == 0) init(at(&bar), PLANT(65, 64));

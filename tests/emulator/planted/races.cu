@@ -119,13 +119,82 @@ KERNEL flag_without_atomic ARGUMENTS {
 KERNEL flag_without_fence ARGUMENTS {
     if (blockIdx.x == 0) {
         if (threadIdx.x == 0) {
-            out[1] = 42;  // <- race
+            out[1] = 42;
             PLANT(, __threadfence());
             atomicExch(out, 1);
         }
     } else if (threadIdx.x == 0) {
-        const int ready = atomicAdd(out, 0);
-        PLANT(, __threadfence());
-        if (ready) out[2] = out[1];  // <- race
+        while (atomicAdd(out, 0) == 0) {}
+        __threadfence();
+        out[2] = out[1];  // <- race
     }
+}
+
+KERNEL flag_read_without_fence ARGUMENTS {
+    if (blockIdx.x == 0) {
+        if (threadIdx.x == 0) {
+            out[1] = 42;
+            __threadfence();
+            atomicExch(out, 1);
+        }
+    } else if (threadIdx.x == 0) {
+        while (atomicAdd(out, 0) == 0) {}
+        PLANT(, __threadfence());
+        out[2] = out[1];  // <- race
+    }
+}
+
+KERNEL fence_that_ends_at_the_block ARGUMENTS {
+    if (blockIdx.x == 0) {
+        if (threadIdx.x == 0) {
+            out[1] = 42;
+            PLANT(__threadfence_block(), __threadfence());
+            atomicExch(out, 1);
+        }
+    } else if (threadIdx.x == 0) {
+        while (atomicAdd(out, 0) == 0) {}
+        __threadfence();
+        out[2] = out[1];  // <- race
+    }
+}
+
+KERNEL fence_on_the_wrong_side_of_the_barrier ARGUMENTS {
+    if (threadIdx.x == 0) PLANT(__threadfence(), );
+    if (blockIdx.x == 0) scratch[threadIdx.x] = in[me()];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        PLANT(, __threadfence());
+        if (blockIdx.x == 0) atomicExch(out, 1);
+        else while (atomicAdd(out, 0) == 0) {}
+        __threadfence();
+    }
+    __syncthreads();
+    if (blockIdx.x == 1) out[me()] = scratch[threadIdx.x];  // <- race
+}
+
+KERNEL blocks_meet_without_fences ARGUMENTS {
+    scratch[me()] = in[me()];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        PLANT(, __threadfence());
+        atomicAdd(out, 1);
+        while (atomicAdd(out, 0) < 2) {}
+        PLANT(, __threadfence());
+    }
+    __syncthreads();
+    if (me()) out[me()] = scratch[127 - me()];  // <- race
+}
+
+KERNEL neighbours_in_place ARGUMENTS {
+    int sum = out[me()];
+    if (me()) sum += out[me() - 1];  // <- race
+    for (int i = 0; i < 3; ++i) sum += out[blockIdx.x * 64 + (threadIdx.x + i) % 64];  // <- race
+    __syncthreads();
+    PLANT(out, scratch)[me()] = sum;  // <- race
+}
+
+KERNEL one_reader_writes ARGUMENTS {
+    const int first = out[0];  // <- race
+    scratch[me()] = first;
+    if (me() == 127) PLANT(out[0], scratch[127]) = first + 1;  // <- race
 }

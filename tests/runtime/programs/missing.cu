@@ -1,4 +1,4 @@
-// A call that the stand-in lacks.
+// A call that the stand-in lacks, and a function of the driver.
 #include <cstdio>
 #include <cuda_runtime.h>
 
@@ -8,5 +8,10 @@ int main() {
     cudaError_t error = cudaMallocArray(&array, &description, 16, 16);
     printf("%s\n", cudaGetErrorName(error));
     printf("%s\n", cudaGetErrorName(cudaGetLastError()));
+    void* function = &array;
+    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSuccess;
+    cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
+                                     cudaEnableDefault, &found);
+    printf("%d %d\n", function == nullptr, found == cudaDriverEntryPointSymbolNotFound);
     return error != cudaSuccess;
 }

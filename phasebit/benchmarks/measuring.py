@@ -1,0 +1,141 @@
+"""Chapter 5: one kernel timed in many ways, what the GPU can do at most, and what data costs.
+
+Each program runs in several processes; the parts take turns, so that the GPU's temperature is
+nobody's advantage.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from phasebit import files, measure, process, toolchain
+
+NAME = "05_measuring"
+
+_CLOCKS, _CACHES, _ROOFLINE = 5, 3, 3  # processes of each program
+_ROUNDS, _SUSTAINED = 2, 2.0  # of each kind of data, and seconds of products without a pause
+_SETTLE = 0.4  # seconds of those that do not count, at the beginning and at the end
+DATA = ("zeros", "whole", "normal")
+_SECONDS = 120.0
+
+Lists = dict[str, list[float]]
+
+
+def record() -> dict[str, Any]:
+    """Measure on this machine's GPU.
+
+    The record holds ``ways`` and ``caches`` (microseconds, by the name of the way), ``shape`` (of
+    A, f32), ``l2_mib`` (the size of the L2 cache), ``power_limit_w``, ``rates`` (TB/s of
+    ``copy``, TFLOP/s of the others) and ``data`` (for each kind: ``times_us`` of products, and
+    every ``watt`` and ``mhz`` that was read meanwhile).
+    """
+    facts, cublas = measure.facts(), measure.find_cublas()
+    names = ("05_clocks", "05_caches", "05_roofline", "05_zeros")
+    programs = {name: toolchain.build(files.kernels() / f"{name}.cu").program for name in names}
+    ways: Lists = {}
+    caches: Lists = {}
+    rates: Lists = {}
+    for lap in range(_CLOCKS):
+        _join(ways, _run(programs["05_clocks"]))
+        if lap < _CACHES:
+            _join(caches, _run(programs["05_caches"]))
+        if lap < _ROOFLINE:
+            _join(rates, _run(programs["05_roofline"]))
+        print(f"⏱ process {lap + 1} of {_CLOCKS}", flush=True)
+    data: dict[str, Lists] = {kind: {} for kind in DATA}
+    for _ in range(_ROUNDS):
+        for kind in DATA:
+            arguments = ("--cublas", str(cublas), "--data", kind, "--seconds", f"{_SUSTAINED:g}")
+            with _Sensors() as sensors:
+                times = _run(programs["05_zeros"], *arguments)[kind]
+                watt, mhz = sensors.last(_SUSTAINED)
+            _join(data[kind], {"times_us": times, "watt": watt, "mhz": mhz})
+            print(f"⏱ {kind}: {measure.summary(times).median:.0f} µs", flush=True)
+    return {
+        "benchmark": NAME,
+        **facts,
+        "shape": [4096, 2048],
+        "l2_mib": rates.pop("L2 cache, MiB")[0],
+        "power_limit_w": _smi("power.limit"),
+        "protocol": {
+            "ways": f"05_clocks.cu, {_CLOCKS} processes: the first launch of each, then 200 "
+            "times each other way; ways 5 and 6 are times of 200 launches over 200",
+            "caches": f"05_caches.cu, {_CACHES} processes, 200 launches a way after 200 that do "
+            "not count; events around each launch; flushed: 256 MiB of other memory are read "
+            "before each",
+            "rates": f"05_roofline.cu, {_ROOFLINE} processes, 50 launches each after 50 that do "
+            "not count; copy: 512 MiB read and 512 MiB written",
+            "data": f"05_zeros.cu, cublasGemmEx of {cublas.name}, 8192 × 8192 × 8192, bf16, sums "
+            f"in f32, {_SUSTAINED:g} s without a pause, {_ROUNDS} rounds in turn; whole: -4 to "
+            "4; power and clock as nvidia-smi reads them, without the first and last "
+            f"{_SETTLE:g} s",
+            "inputs": "normal random numbers where nothing else is said, drawn anew in each "
+            "process",
+            "clock": "CUDA events, except where the way says otherwise",
+        },
+        "ways": ways,
+        "caches": caches,
+        "rates": rates,
+        "data": data,
+    }
+
+
+def _join(all_of_them: Lists, more: Lists) -> None:
+    for name, values in more.items():
+        all_of_them.setdefault(name, []).extend(values)
+
+
+def _run(program: Path, *arguments: str) -> Lists:
+    """One process: everything that it kept."""
+    with tempfile.TemporaryDirectory() as scratch:
+        kept = Path(scratch, "kept.json")
+        done = process.run([program, *arguments, "--json", kept], timeout=_SECONDS)
+        if not done.ok:
+            why = "did not end in time" if done.stopped else f"status {done.status}"
+            raise toolchain.CudaError(f"the benchmark failed, {why}: {done.stdout}{done.stderr}")
+        result: Lists = json.loads(kept.read_text(encoding="utf-8"))
+        return result
+
+
+def _smi(field: str) -> float:
+    command = ["nvidia-smi", "-i", "0", f"--query-gpu={field}", "--format=csv,noheader,nounits"]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+class _Sensors:
+    """Power and clock of the GPU while something runs, from nvidia-smi, twenty times a second."""
+
+    def __enter__(self) -> _Sensors:
+        self._read: list[tuple[float, float, float]] = []  # when, watt, mhz
+        query = "--query-gpu=power.draw.instant,clocks.sm"
+        command = ["nvidia-smi", "-i", "0", query, "--format=csv,noheader,nounits", "-lms", "50"]
+        self._smi = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+        return self
+
+    def _listen(self) -> None:
+        for line in self._smi.stdout or ():
+            try:
+                watt, mhz = map(float, line.split(","))
+            except ValueError:  # "[N/A]": this GPU has no such sensor
+                continue
+            self._read.append((time.monotonic(), watt, mhz))
+
+    def last(self, seconds: float) -> tuple[list[float], list[float]]:
+        """What was read in the last seconds, without their beginning and end: watts, MHz."""
+        now = time.monotonic()
+        first, end = now - seconds + _SETTLE, now - _SETTLE
+        kept = [(watt, mhz) for when, watt, mhz in self._read if first <= when <= end]
+        return [watt for watt, _ in kept], [mhz for _, mhz in kept]
+
+    def __exit__(self, *_: object) -> None:
+        self._smi.terminate()
+        self._smi.wait()
+        self._thread.join()

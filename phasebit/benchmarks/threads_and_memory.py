@@ -1,0 +1,313 @@
+"""Chapter 4: occupancy, sectors and banks as a GPU has them, and the bandwidth they leave.
+
+Four measurements in one record: what the runtime's occupancy calculator says of many
+configurations; what Nsight Compute counts of the chapter's small kernels; how fast a large array
+is copied, by stride and by resident warps; how long three transposes take. The times stand beside
+those of cudaMemcpy from device to device in the same run.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from phasebit import files, measure, process, toolchain
+from phasebit.emulator.launch import Module, Run
+from phasebit.emulator.launch import compile as compile_ptx
+
+NAME = "04_threads_and_memory"
+
+METRICS = (
+    *(
+        f"l1tex__t_{what}_pipe_lsu_mem_global_op_{op}.sum"
+        for what in ("requests", "sectors")
+        for op in ("ld", "st")
+    ),
+    *(
+        f"l1tex__data_{what}_mem_shared_op_{op}.sum"
+        for what in ("pipe_lsu_wavefronts", "bank_conflicts_pipe_lsu")
+        for op in ("ld", "st")
+    ),
+)
+"""What is counted: requests and sectors of global memory, wavefronts and conflicts of shared."""
+
+DRAM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+"""Bytes that came from DRAM, and bytes that went there."""
+
+LOGS = range(6)
+"""Strides of the copy: 2 to the power of these."""
+
+PROGRAMS = ("04_sectors", "04_banks", "04_transpose")
+SHAPE = (64, 96)
+"""Rows and columns of the matrix whose transposes are counted: six whole tiles."""
+
+_SECONDS = 120.0
+
+
+def launch_all(device: str) -> dict[str, Run]:
+    """One launch of each kernel that is counted, on ``"gpu"`` or ``"emulator"``: name -> run."""
+    runs: dict[str, Run] = {}
+    for program in PROGRAMS:
+        module = compile_ptx(files.kernel(program), "sm_75")
+        for kernel in (module[name].name for name in module.kernels):
+            runs[kernel] = _launch(module, kernel, program, device)
+    return runs
+
+
+def _launch(module: Module, kernel: str, program: str, device: str) -> Run:
+    if program == "04_transpose":
+        rows, cols = SHAPE
+        matrix = np.arange(rows * cols, dtype=np.float32)
+        args: list[Any] = [matrix, np.zeros_like(matrix), rows, cols]
+        return module[kernel].launch((cols // 32, rows // 32), (32, 8), args, device=device)
+    x, y = np.arange(4096, dtype=np.float32), np.zeros(32, np.float32)
+    return module[kernel].launch(1, 32, [x, y], device=device)
+
+
+def launch_strided() -> None:
+    """One strided copy of 256 MiB for each of :data:`LOGS`, on the GPU."""
+    kernel = compile_ptx(files.kernel("04_bandwidth"), "sm_75")["strided"]
+    x = np.random.default_rng().random(1 << 26, np.float32)
+    for log in LOGS:
+        y = np.empty_like(x)
+        kernel.launch(len(x) // 1024, 256, [x, y, log], device="gpu")
+
+
+def record() -> dict[str, Any]:
+    """Measure on this machine's GPU.
+
+    Raises :class:`toolchain.CudaError` when there is no GPU, no Nsight Compute, or a program
+    fails.
+    """
+    facts = measure.facts()
+    bandwidth = json.loads(_run("04_bandwidth", "times.json"))
+    transpose = json.loads(_run("04_transpose", "--json", "times.json"))
+    for name, times in transpose.items():
+        print(f"⏱ {name}: {statistics.median(times):.0f} µs")
+    configurations, registers = _occupancy()
+    print(f"⏱ {len(configurations)} configurations")
+    counted = dict(_profile("kernels", METRICS))
+    strided = [counts for _, counts in _profile("strided", DRAM)]
+    print(f"⏱ {len(counted)} kernels counted")
+    return {
+        "benchmark": NAME,
+        **facts,
+        "protocol": {
+            "clock": "CUDA events before and after each launch, one launch at a time",
+            "warm-up": "5 launches that do not count",
+            "repeats": "bandwidth: 20 launches of each configuration, then 3 of cudaMemcpy; "
+            "transpose: 40 rounds, in each cudaMemcpy and every kernel once, by turns; medians",
+            "caches": "not flushed: each array has 256 MiB, more than the L2 cache holds",
+            "inputs": "random whole numbers below 2²⁴ (bandwidth), random bits (transpose)",
+            "checked": "every copy and transpose was compared with its input, bit by bit",
+            "vendor": "cudaMemcpyAsync from device to device, the same bytes, in the same process",
+            "counters": f"{_version()}, --clock-control none, one launch of each kernel, PTX for "
+            f"sm_75 assembled by the driver; transposes of {SHAPE[0]} × {SHAPE[1]}",
+            "occupancy": "cudaOccupancyMaxActiveBlocksPerMultiprocessor; a configuration is "
+            "kernel, static and dynamic shared bytes, threads a block, blocks",
+        },
+        "multiprocessors": bandwidth["multiprocessors"],
+        "most_mhz": _most_mhz(),
+        "registers": registers,
+        "occupancy": configurations,
+        "counters": counted,
+        "strided": {str(1 << log): c for log, c in zip(LOGS, strided, strict=True)},
+        "bandwidth": bandwidth["rows"],
+        "bandwidth_bytes": 2 << 28,
+        "transpose_us": transpose,
+        "transpose_bytes": 2 << 28,
+    }
+
+
+def _run(program: str, *args: str) -> str:
+    """Run a program of the book on the GPU; the file that it writes, else what it prints.
+
+    The last argument, if there is one, is the name of that file.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        command: list[str | Path] = [toolchain.build(files.kernels() / f"{program}.cu").program]
+        done = process.run([*command, *args], timeout=_SECONDS, cwd=scratch)
+        if not done.ok:
+            why = "did not end in time" if done.stopped else f"status {done.status}"
+            raise toolchain.CudaError(f"{program} failed, {why}: {done.stdout}{done.stderr}")
+        return Path(scratch, args[-1]).read_text(encoding="utf-8") if args else done.stdout
+
+
+def _occupancy() -> tuple[list[list[Any]], dict[str, int]]:
+    """The runtime's answers, and the registers of each kernel as ptxas reports them."""
+    registers: dict[str, int] = {}
+    for program in ("04_occupancy", "04_transpose"):
+        build = toolchain.build(files.kernels() / f"{program}.cu")
+        registers |= {use.kernel: use.registers for use in build.resources}
+    lines = [line.split() for line in _run("04_occupancy").splitlines()]
+    for kernel, said, *_ in lines:
+        if int(said) != registers[kernel]:
+            raise toolchain.CudaError(
+                f"{kernel}: ptxas reports {registers[kernel]} registers, the runtime {said}"
+            )
+    return [[kernel, *map(int, rest)] for kernel, _, *rest in lines], registers
+
+
+def _profile(what: str, metrics: Sequence[str]) -> list[tuple[str, dict[str, int]]]:
+    """What Nsight Compute counts, launch by launch: kernel, and metric -> value.
+
+    ``what`` is one of the words that this module takes as a program.
+    """
+    command = [_profiler(), "--clock-control", "none", "--csv", "--page", "raw"]
+    command += ["--print-units", "base", "--metrics", ",".join(metrics)]
+    done = process.run([*command, sys.executable, "-m", __name__, what], timeout=_SECONDS)
+    if not done.ok:
+        raise toolchain.CudaError(f"Nsight Compute failed: {done.stdout[-800:]}{done.stderr}")
+    return parse_counters(done.stdout, metrics)
+
+
+def parse_counters(text: str, metrics: Sequence[str]) -> list[tuple[str, dict[str, int]]]:
+    """Read ncu's raw page as CSV: one row a launch, one column a metric.
+
+    Raises :class:`toolchain.CudaError` when there is no launch or a metric is missing.
+    """
+    begin = text.find('"ID"')
+    rows = list(csv.DictReader(io.StringIO(text[begin:]))) if begin >= 0 else []
+    found = []
+    for row in rows:
+        if not re.fullmatch(r"\d+", row["ID"] or ""):
+            continue  # the line of units
+        values = {metric: row.get(metric) or "" for metric in metrics}
+        missing = [metric for metric, value in values.items() if not value]
+        if missing:
+            raise toolchain.CudaError(f"Nsight Compute did not count {', '.join(missing)}")
+        counted = {metric: round(float(value.replace(",", ""))) for metric, value in values.items()}
+        found.append((row["Kernel Name"].partition("(")[0], counted))
+    if not found:
+        raise toolchain.CudaError(f"Nsight Compute counted nothing: {text[-400:]}")
+    return found
+
+
+def _profiler() -> str:
+    found = shutil.which("ncu")
+    if found is None:
+        raise toolchain.ToolMissing(
+            "no ncu on PATH to count with: install Nsight Compute, or put its folder on PATH"
+        )
+    return found
+
+
+def _most_mhz() -> int:
+    """The highest clock of the multiprocessors, as the driver says it."""
+    command = ["nvidia-smi", "--query-gpu=clocks.max.sm", "--format=csv,noheader,nounits"]
+    said = process.run(command, timeout=_SECONDS)
+    if not said.ok:
+        raise toolchain.CudaError(f"nvidia-smi does not say the highest clock: {said.stderr}")
+    return int(said.stdout.split()[0])
+
+
+def _version() -> str:
+    said = process.run([_profiler(), "--version"], timeout=_SECONDS).stdout
+    match = re.search(r"Version ([\d.]+)", said)
+    return f"Nsight Compute {match[1]}" if match else "Nsight Compute"
+
+
+# What the chapter shows of the record
+
+
+def counted_by(record: dict[str, Any]) -> str:
+    """Who counted, where and when: ``"Nsight Compute 2025.3.1.0 on NVIDIA H200, 2026-11-21"``."""
+    return f"{record['protocol']['counters'].partition(',')[0]} on {measure.source(record)}"
+
+
+def bandwidth(record: dict[str, Any], what: str) -> dict[int, float]:
+    """Median bandwidth of one kind of copy, read and written, in GB/s: number -> rate."""
+    return {
+        row["number"]: _rate(record["bandwidth_bytes"], row["us"])
+        for row in record["bandwidth"]
+        if row["what"] == what
+    }
+
+
+def memcpy_bandwidth(record: dict[str, Any]) -> float:
+    """Median bandwidth of cudaMemcpy from device to device in the same run, in GB/s."""
+    times = [time for row in record["bandwidth"] for time in row["memcpy_us"]]
+    return _rate(record["bandwidth_bytes"], times)
+
+
+def strided_times(record: dict[str, Any]) -> dict[int, float]:
+    """Median time of the strided copies, in µs: stride -> time."""
+    rows = (row for row in record["bandwidth"] if row["what"] == "stride")
+    return {row["number"]: statistics.median(row["us"]) for row in rows}
+
+
+def stride_table(record: dict[str, Any]) -> measure.Table:
+    """The strided copies: the time that their sectors predict, and the measured one."""
+    times = strided_times(record)
+    rows = []
+    for stride, time in times.items():
+        sectors = min(32, 4 * stride)
+        predicted = times[1] * sectors / 4
+        line = (str(stride), str(sectors), f"{predicted:.0f}", f"{time:.0f}")
+        rows.append((*line, f"{time / predicted:.2f}"))
+    return measure.Table(
+        ("stride", "sectors a load", "predicted, µs", "measured, µs", "measured / predicted"),
+        tuple(rows),
+        f"a copy of 256 MiB, predicted from stride 1; {measure.source(record)}",
+    )
+
+
+def dram_table(record: dict[str, Any]) -> measure.Table:
+    """The strided copies: what DRAM delivered and took, and how long cudaMemcpy needs for that."""
+    array, vendor = record["bandwidth_bytes"] / 2, memcpy_bandwidth(record)
+    rows = []
+    for stride, time in strided_times(record).items():
+        read, written = (record["strided"][str(stride)][metric] for metric in DRAM)
+        needed = (read + written) / vendor / 1e3
+        line = (str(stride), f"{read / array:.1f}", f"{written / array:.1f}", f"{needed:.0f}")
+        rows.append((*line, f"{time:.0f}", f"{time / needed:.2f}"))
+    return measure.Table(
+        ("stride", "read, arrays", "written, arrays", "needed, µs", "measured, µs",
+         "measured / needed"),
+        tuple(rows),
+        f"bytes of DRAM in units of the array, 256 MiB; needed: at cudaMemcpy's {vendor:.0f} GB/s; "
+        f"{measure.source(record)}",
+    )  # fmt: skip
+
+
+def transpose_table(record: dict[str, Any]) -> measure.Table:
+    """The transposes and the copies of the record, as a table."""
+    vendor = statistics.median(record["transpose_us"]["cudaMemcpy"])
+    rows = []
+    for name, times in record["transpose_us"].items():
+        low, middle, high = statistics.quantiles(times, n=4)
+        rows.append(
+            (
+                name,
+                f"{middle:.0f}",
+                f"{low:.0f}–{high:.0f}",
+                f"{_rate(record['transpose_bytes'], times):.0f}",
+                f"{middle / vendor:.2f}",
+            )
+        )
+    return measure.Table(
+        ("kernel", "µs, median", "middle half", "GB/s", "times cudaMemcpy"),
+        tuple(rows),
+        f"8192 × 8192 floats, read once and written once. {measure.source(record)}, "
+        f"driver {record['driver']}, CUDA {record['cuda']}",
+    )
+
+
+def _rate(size: int, times_us: Sequence[float]) -> float:
+    """GB/s of the median time: bytes over seconds, over 10⁹."""
+    return size / (statistics.median(times_us) * 1e-6) / 1e9
+
+
+if __name__ == "__main__":  # what Nsight Compute looks at
+    launch_strided() if sys.argv[1:] == ["strided"] else launch_all("gpu")

@@ -1,0 +1,56 @@
+"""``Kernel.times``: launches timed on a GPU, and refused where there is none."""
+
+from __future__ import annotations
+
+import statistics
+
+import numpy as np
+import pytest
+
+import phasebit as pb
+from phasebit import devices, files, machine
+from phasebit.emulator.errors import LaunchError
+from phasebit.emulator.launch import Kernel
+
+needs_gpu = pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
+pytestmark = pytest.mark.nvcc
+
+
+def matvec() -> Kernel:
+    instance = "template __global__ void matvec(int, int, const float*, const float*, float*);"
+    module = pb.compile("#define OWN_MAIN\n" + files.kernel("05_matvec") + instance)
+    return module[module.kernels[0]]
+
+
+def arguments(M: int, K: int) -> list[object]:
+    draw = np.random.default_rng()
+    A, x = (draw.integers(-4, 5, shape).astype(np.float32) for shape in ((M, K), (K,)))
+    return [M, K, A, x, np.full(M, np.nan, np.float32)]
+
+
+def test_the_emulator_has_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "gpu", lambda: None)
+    kernel = matvec()
+    with pytest.raises(devices.DeviceError, match="no GPU here"):
+        kernel.times(1, 256, [arguments(8, 64)])
+    with pytest.raises(LaunchError, match="give one at least"):
+        kernel.times(1, 256, [])
+    with pytest.raises(LaunchError, match="give one at least"):
+        kernel.times(1, 256, [arguments(8, 64)], count=0)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_times_on_a_gpu() -> None:
+    """Every set is computed; a flush makes it slower; twice the rows take about twice as long."""
+    kernel = matvec()
+    sets = [arguments(4096, 2048) for _ in range(3)]
+    warm = kernel.times(512, 256, sets[:1], count=100)
+    flushed = kernel.times(512, 256, sets, count=100, flush=True)
+    assert len(warm) == len(flushed) == 100 and min(warm) > 0
+    for _, _, A, x, y in sets:
+        assert np.array_equal(y, A @ x)
+    assert statistics.median(flushed) > 1.2 * statistics.median(warm)
+    half = kernel.times(256, 256, [arguments(2048, 2048)], count=100, flush=True)
+    assert 1.2 < statistics.median(flushed) / statistics.median(half) < 2.2
+    print("⏱ python:", statistics.median(warm), statistics.median(flushed))

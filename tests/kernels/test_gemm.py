@@ -1,0 +1,137 @@
+"""Chapter 14's kernels: right on ragged shapes, without conflicts or spills, and well watched."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+
+from phasebit import process, toolchain
+from phasebit.runtime import library
+
+HEAD = '#include "14_gemm.cuh"\n#include "14_naive.cuh"\n'
+RUNGS = {
+    "naive": "launch_naive(g);",
+    "plain tiles": "launch_one_slot<Tiling<64, 64, 64, 32, 32>, false, 2>(g);",
+    "swizzled tiles": "launch_one_slot<Tiling<64, 64, 64, 32, 32>, true, 2>(g);",
+    "a ring": "launch_gemm<Tiling<64, 64, 64, 32, 32>, 4>(g, 1);",
+    "large warp tiles": "launch_gemm<Tiling<128, 256, 64, 64, 64>, 3>(g, 1);",
+    "super-rows": "launch_gemm<Tiling<64, 64, 32, 32, 32>, 2>(g, 2);",
+}
+TYPES = {"f16": "__half", "bf16": "__nv_bfloat16", "f32": "float"}
+
+
+def program(launch: str, read: str = "bf16", write: str = "f32") -> str:
+    """A program that checks one kernel."""
+    return (
+        f"{HEAD}using In = {TYPES[read]};\nusing Out = {TYPES[write]};\n"
+        f"void launch(const Gemm<In, Out>& g) {{ {launch} }}\n"
+        '#include "gemm.cuh"\n'
+    )
+
+
+def emulate(
+    text: str, *args: str, target: str = "sm_90a", schedule: str = "late"
+) -> process.Finished:
+    built = toolchain.build(text, target=target, runtime=library.build())
+    command = [sys.executable, "-m", "phasebit", "run", "--schedule", schedule]
+    return process.run([*command, built.program, *args], timeout=120)
+
+
+def assert_right(done: process.Finished) -> None:
+    assert done.ok and not done.stderr, done.stdout + done.stderr
+    assert len(re.findall("^matmul: OK", done.stdout, re.MULTILINE)) == 2
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("schedule", ["late", "eager", "random"])
+@pytest.mark.parametrize("rung", RUNGS)
+def test_right_under_every_schedule(rung: str, schedule: str) -> None:
+    assert_right(emulate(program(RUNGS[rung]), schedule=schedule))
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("write", ["f16", "f32"])
+@pytest.mark.parametrize("rung", ["naive", "swizzled tiles", "super-rows"])
+def test_right_on_a_chip_without_asynchronous_copies(rung: str, write: str) -> None:
+    assert_right(emulate(program(RUNGS[rung], "f16", write), target="sm_75"))
+
+
+@pytest.mark.nvcc
+def test_right_with_bf16_results() -> None:
+    assert_right(emulate(program(RUNGS["super-rows"], write="bf16"), target="sm_80"))
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("target", "read"), [("sm_75", "f16"), ("sm_80", "bf16"), ("sm_90a", "bf16")]
+)
+def test_the_large_tiles_compile_without_spills_or_warnings(target: str, read: str) -> None:
+    slots = 2 if target == "sm_75" else 3
+    launch = f"launch_aligned<Tiling<128, 256, 64, 64, 64>, {slots}, 16>(g, 8);"
+    if target == "sm_75":  # whose blocks have 64 KiB of shared memory
+        launch = "launch_aligned<Tiling<128, 128, 32, 64, 64>, 2, 16>(g, 8);"
+    built = toolchain.build(program(launch, read), target=target)
+    assert built.warnings == ""
+    assert not any(use.spills for use in built.resources)
+
+
+# One mistake each, and what must be said about it.
+MISTAKES = {
+    "a tile is multiplied before it is there": (
+        "wait_group<SLOTS - 2>", "wait_group<SLOTS - 1>", "race|uninitialised|wrong result",
+    ),
+    "a slot is filled while it is read": (
+        "empty = full;", "empty = advance(full);", "race|wrong result",
+    ),
+    "the last tile is left out": ("tile < tiles; ++tile", "tile < tiles - 1; ++tile", "wrong"),
+    "super-rows of the wrong height": (
+        "const int height = rows - first < super ? rows - first : super;",
+        "const int height = super;", "wrong result|invalid",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_the_ring_is_found(mistake: str) -> None:
+    right, wrong, verdict = MISTAKES[mistake]
+    done = emulate(with_mistake("14_gemm.cuh", right, wrong), "--seed", "1")
+    assert re.search(verdict, done.stderr), done.stdout + done.stderr
+
+
+TILE_MISTAKES = {
+    "the swizzle of a row twice as tall": ("chunk ^= CHUNKS == 4 ? row / 2 % 4 : row % 8;",
+                                           "chunk = CHUNKS == 4 ? row / 2 % 4 : row % 8;"),
+    "fragments of B not transposed": ("ptx::ldmatrix_x4_trans(", "ptx::ldmatrix_x4("),
+    "no zeros beyond the last row": ("i * STEP < rows ? cols : 0", "cols"),
+    "no zeros beyond the last column": ("i >= inside", "false"),
+    "rows of C exchanged": ("lane / 4 + half * 8;", "lane / 4 + (1 - half) * 8;"),
+    "a pair stored where only one belongs": ("if (pairs && col + 1 < g.N)", "if (pairs)"),
+    "beta forgotten": ("g.alpha * sum + g.beta * float(old)", "g.alpha * sum"),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("mistake", TILE_MISTAKES)
+def test_a_mistake_in_the_tiles_is_found(mistake: str) -> None:
+    text = with_mistake("14_tile.cuh", *TILE_MISTAKES[mistake])
+    for seed in range(6):  # what is drawn decides which shapes are tried
+        done = emulate(text, "--seed", str(seed))
+        if re.search("wrong result|invalid|uninitialised|race", done.stderr):
+            return
+    raise AssertionError(done.stdout + done.stderr)
+
+
+def with_mistake(header: str, right: str, wrong: str) -> str:
+    """A program with a header's text in place of its inclusion, and one mistake in that."""
+    text = program("launch_gemm<Tiling<64, 64, 32, 32, 32>, 3>(g, 2);")
+    waiting = ["14_gemm.cuh", "14_one_slot.cuh", "14_tile.cuh"]
+    for name in waiting[: waiting.index(header) + 1]:
+        own = toolchain.headers(f'#include "{name}"')[name].replace("#pragma once", "")
+        text = text.replace(f'#include "{name}"\n', own)
+    # 14_naive.cuh includes the tiles once more.
+    text = text.replace('#include "14_naive.cuh"\n', "")
+    assert text.count(right) >= 1, right
+    return text.replace(right, wrong)

@@ -1,0 +1,93 @@
+"""The programs of chapter 5: they compile everywhere, and no planted mistake passes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from phasebit import files, process, toolchain
+from phasebit.runtime import library
+
+pytestmark = pytest.mark.nvcc
+
+PROGRAMS = {
+    "05_matvec": 2,
+    "05_clocks": 1,
+    "05_caches": 1,
+    "05_roofline": 3,
+}
+"""Programs that run on the emulator, and the lines that each prints there."""
+
+
+def emulate(text: str, *args: str) -> process.Finished:
+    program = toolchain.build(text, target="sm_90a", runtime=library.build()).program
+    command = [sys.executable, "-m", "phasebit", "run", "--schedule", "late", program, *args]
+    return process.run(command, timeout=120)
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_100a"])
+@pytest.mark.parametrize("name", [*PROGRAMS, "05_zeros"])
+def test_compiles_without_spills_or_warnings(name: str, target: str) -> None:
+    build = toolchain.build(files.kernels() / f"{name}.cu", target=target)
+    assert build.warnings == ""
+    assert not any(use.spills or use.shared for use in build.resources)
+
+
+def test_the_hopper_part_does_not_spill() -> None:
+    build = toolchain.build(files.kernels() / "05_roofline.cu", target="sm_90a")
+    assert build.warnings == "" and not any(use.spills for use in build.resources)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_runs_on_the_emulator_and_prints_no_time(name: str) -> None:
+    done = emulate(files.kernel(name))
+    assert done.ok and not done.stderr, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == PROGRAMS[name] and all(": OK" in line for line in lines), lines
+
+
+@pytest.mark.parametrize("name", ["05_clocks", "05_caches", "05_roofline"])
+def test_the_emulator_has_no_times_to_keep(name: str, tmp_path: Path) -> None:
+    done = emulate(files.kernel(name), "--json", f"{tmp_path}/t")
+    assert done.status == 1 and "the emulator has none" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+MISTAKES = {
+    "a column is left out": ("05_matvec", "k < K;", "k < K - 1;"),
+    "only whole groups of lanes": ("05_matvec", "k < K;", "k < K / 32 * 32;"),
+    "the last row is not written": ("05_matvec", "row >= M", "row >= M - 1"),
+    "a lane's sum is lost": ("05_matvec", "step > 0", "step > 1"),
+    "sums in bf16": (
+        "05_matvec",
+        "    for (int step",
+        "    sum = float(__nv_bfloat16(sum));\n    for (int step",
+    ),
+    "a row is not a number": ("05_matvec", "= sum;", "= sum / row * row;"),
+    "a quarter is not copied": ("05_roofline", "j < 4; ++j)\n        if (first + j * THREADS < "
+                                "count) to[", "j < 3; ++j)\n        if (first + j * THREADS < "
+                                "count) to["),
+    "the rest is not copied": ("05_roofline", "+ THREADS * 4 - 1)", ")"),
+    "a multiply-add is left out": (
+        "05_roofline",
+        "int i = 0; i < steps; ++i)\n        for (int j = 0; j < CHAINS",
+        "int i = 1; i < steps; ++i)\n        for (int j = 0; j < CHAINS",
+    ),
+    "a tile is multiplied once too often": (
+        "05_roofline",
+        "i < steps; ++i)\n        for (auto",
+        "i <= steps; ++i)\n        for (auto",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_seen(name: str) -> None:
+    kernel, right, wrong = MISTAKES[name]
+    text = files.kernel(kernel)
+    assert text.count(right) == 1, right
+    done = emulate(text.replace(right, wrong))
+    assert not done.ok and re.search("wrong result", done.stderr), done.stdout + done.stderr

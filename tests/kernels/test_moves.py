@@ -1,0 +1,70 @@
+"""The transposes of chapter 4, and their harness: it sees every planted mistake."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasebit import files, machine, process, toolchain
+
+from .test_kernels import emulate, run
+
+needs_gpu = pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
+SOURCE = files.kernel("04_transpose")
+BOUNDS = "if (x < cols && y < rows) out[x * rows + y]"
+
+# what the file says, what the mistake says, a pattern of the verdict
+MISTAKES: dict[str, tuple[str, str, str]] = {
+    "rows and columns exchanged": ("out[x * rows + y]", "out[x * cols + y]", "naive"),
+    "it copies": ("out[x * rows + y]", "out[y * cols + x]", "wrong result: naive"),
+    "no bound below": (BOUNDS, "if (x < cols) out[x * rows + y]", "naive"),
+    "no bound at the right": (BOUNDS, "if (y < rows) out[x * rows + y]", "naive"),
+    "a row is left out": (BOUNDS, BOUNDS.replace("y < rows", "y < rows && y != 31"), "not written"),
+    "nobody waits for the tile": ("__syncthreads();  // the tile is full", "", "tiled|race"),
+    "the tile is not turned": ("tile[threadIdx.x][j];", "tile[j][threadIdx.x];", "tiled"),
+}  # fmt: skip
+
+
+def planted(name: str) -> str:
+    right, wrong, _ = MISTAKES[name]
+    return SOURCE.replace(right, wrong)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_every_mistake_fits_the_file(name: str) -> None:
+    assert planted(name) != SOURCE
+
+
+@pytest.mark.nvcc
+def test_right_on_the_emulator() -> None:
+    done = emulate(SOURCE)
+    assert done.ok and not done.stderr, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4 and all("OK, every bit" in line for line in lines)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", MISTAKES)
+def test_every_mistake_is_seen_on_the_emulator(name: str) -> None:
+    done = emulate(planted(name))
+    pattern = MISTAKES[name][2].split("|")
+    assert not done.ok or "race" in done.stderr
+    assert any(word in done.stdout + done.stderr for word in pattern), done.stderr
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_right_and_timed() -> None:
+    done: process.Finished = run(SOURCE)
+    assert done.ok, done.stdout + done.stderr
+    assert done.stdout.count("OK, every bit") == 4 and done.stdout.count("⏱") == 5
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [("04_transpose", target) for target in ("sm_75", "sm_80", "sm_90a", "sm_100a")]
+    + [("04_bandwidth", "sm_75"), ("04_occupancy", "sm_75")],
+)
+def test_compiles_without_spills_or_warnings(name: str, target: str) -> None:
+    build = toolchain.build(files.kernels() / f"{name}.cu", target=target)
+    assert build.warnings == "" and not any(use.spills for use in build.resources)

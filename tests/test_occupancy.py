@@ -1,0 +1,70 @@
+"""Occupancy against counting blocks one by one, and against the runtime's own calculator."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasebit import occupancy
+
+CAPABILITIES = (75, 80, 86, 89, 90, 100, 120)
+
+
+def test_unknown_capability_has_the_limits_of_an_older_one() -> None:
+    assert occupancy.limits(95) == occupancy.limits(90)
+    assert occupancy.limits(60) == occupancy.limits(75)
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_occupancy_against_counting(capability: int) -> None:
+    """Blocks are added one by one until one no longer fits."""
+    own = occupancy.limits(capability)
+    for threads in (1, 31, 32, 33, 96, 128, 250, 256, 384, 512, 768, 1000, 1024):
+        for registers in (16, 32, 40, 63, 64, 128):
+            for shared in (0, 1, 1000, 16384, 49152, own.block_shared):
+                warps = -(-threads // 32)
+                a_warp = -(-registers * 32 // 256) * 256
+                files = [own.registers // 4] * 4
+                blocks = 0
+                taken = -(-(shared + own.reserved_shared) // own.shared_unit) * own.shared_unit
+                while True:
+                    placed = 0
+                    trial = list(files)
+                    while placed < warps and max(trial) >= a_warp:
+                        trial[trial.index(max(trial))] -= a_warp
+                        placed += 1
+                    if (
+                        placed < warps
+                        or blocks == own.blocks
+                        or (blocks + 1) * warps > own.threads // 32
+                        or (blocks + 1) * taken > own.shared
+                    ):
+                        break
+                    files = trial
+                    blocks += 1
+                got = occupancy.occupancy(own, registers, shared, threads).blocks
+                assert got == blocks, (threads, registers, shared)
+
+
+def test_nothing_fits() -> None:
+    own = occupancy.limits(90)
+    assert occupancy.occupancy(own, 32, 0, 0).blocks == 0
+    assert occupancy.occupancy(own, 32, 0, 1025).blocks == 0
+    assert occupancy.occupancy(own, 32, own.block_shared + 1, 32).blocks == 0
+
+
+@pytest.mark.parametrize("blocks", range(1, 33))
+def test_shared_memory_left_is_as_much_as_fits(blocks: int) -> None:
+    own = occupancy.limits(90)
+    static = 512
+    left = occupancy.shared_for_blocks(own, blocks, static)
+    assert occupancy.occupancy(own, 16, static + left, 32).blocks >= blocks
+    if left + static < own.block_shared:
+        assert occupancy.occupancy(own, 16, static + left + 128, 32).blocks < blocks
+
+
+def test_what_limits_is_named() -> None:
+    own = occupancy.limits(90)
+    assert occupancy.occupancy(own, 32, 0, 256).limited_by == ("threads", "registers")
+    assert occupancy.occupancy(own, 16, 100_000, 64).limited_by == ("shared memory",)
+    assert occupancy.occupancy(own, 16, 0, 32).limited_by == ("blocks",)
+    assert occupancy.occupancy(own, 16, 0, 32).share == 0.5

@@ -1,0 +1,87 @@
+"""The record of chapter 4: what the book computes and counts is what an H200 said.
+
+Nothing here needs a GPU: ``python -m phasebit record 4`` wrote the record on one.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+
+from phasebit import measure, toolchain
+from phasebit.benchmarks import threads_and_memory as benchmark
+from phasebit.occupancy import limits, occupancy
+
+RECORD: dict[str, Any] = measure.read(benchmark.NAME)
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
+
+
+def disagreements(**changed: int) -> int:
+    """Configurations in which our occupancy is not the runtime's, with some limits changed."""
+    own = type(limits(90))(**(vars(limits(90)) | changed))
+    return sum(
+        occupancy(own, RECORD["registers"][kernel], static + dynamic, threads).blocks != blocks
+        for kernel, static, dynamic, threads, blocks in RECORD["occupancy"]
+    )
+
+
+def test_occupancy_is_that_of_the_runtime() -> None:
+    assert len(RECORD["occupancy"]) >= 300
+    assert len({row[-1] for row in RECORD["occupancy"]}) >= 15
+    assert disagreements() == 0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"threads": 1536}, {"blocks": 24}, {"registers": 32768}, {"reserved_shared": 0},
+        {"shared": 200 * 1024}, {"shared_unit": 1024}, {"block_shared": 100 * 1024},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)  # fmt: skip
+def test_each_limit_matters(changed: dict[str, int]) -> None:
+    assert disagreements(**changed) > 0
+
+
+@pytest.mark.nvcc
+@needs_nvcc
+def test_counters_are_those_of_the_profiler() -> None:
+    runs = benchmark.launch_all("emulator")
+    assert set(runs) == set(RECORD["counters"])
+    for kernel, run in runs.items():
+        assert run.hazards == []
+        mine = {metric: run.counters.get(metric, 0) for metric in benchmark.METRICS}
+        assert mine == RECORD["counters"][kernel], kernel
+
+
+def test_the_record_supports_what_the_chapter_says() -> None:
+    """Orders of magnitude that the prose relies on; a new record must keep them."""
+    vendor = benchmark.memcpy_bandwidth(RECORD)
+    times = {row[0]: float(row[4]) for row in benchmark.transpose_table(RECORD).rows}
+    assert times["cudaMemcpy"] == 1 and times["copy"] < 1.1
+    assert times["naive"] > 2 * times["tiled"] > 3 * times["padded"]
+    wide, narrow = (benchmark.bandwidth(RECORD, kind) for kind in ("wide", "resident"))
+    assert wide[12] > 0.95 * max(wide.values())
+    assert narrow[48] < 0.95 * narrow[64] and narrow[64] < 0.8 * vendor
+    strided = benchmark.strided_times(RECORD)
+    assert strided[2] > 2.5 * strided[1] and strided[32] > 1.4 * strided[16] > 1.8 * strided[8]
+    needed = {row[0]: float(row[5]) for row in benchmark.dram_table(RECORD).rows}
+    assert all(0.9 < needed[stride] < 1.1 for stride in ("1", "2", "4", "8", "16"))
+    assert needed["32"] > 1.4
+    for rates in (wide, narrow):  # the law is a bound
+        assert all(rate <= 1.01 * min(vendor, rates[2] * n / 2) for n, rate in rates.items())
+
+
+def test_parsing_the_profilers_table() -> None:
+    head = 'ncu says\n"ID","Kernel Name","a.sum","b.sum"\n"","","byte","sector"\n'
+    text = head + '"0","f(const float *)","1,024","7"\n"1","f(const float *)","2","8"\n'
+    assert benchmark.parse_counters(text, ["a.sum", "b.sum"]) == [
+        ("f", {"a.sum": 1024, "b.sum": 7}),
+        ("f", {"a.sum": 2, "b.sum": 8}),
+    ]
+    with pytest.raises(toolchain.CudaError, match=r"did not count c\.sum"):
+        benchmark.parse_counters(text, ["a.sum", "c.sum"])
+    with pytest.raises(toolchain.CudaError, match="counted nothing"):
+        benchmark.parse_counters("==ERROR== no permission", ["a.sum"])
