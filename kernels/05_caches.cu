@@ -1,4 +1,5 @@
-// The same kernel, timed with events; what differs is where its data is, and what it is.
+// The same kernel, timed with events. What differs is where its data is, and
+// what it is.
 #define OWN_MAIN
 #include "05_matvec.cu"
 #include "timing.cuh"
@@ -7,9 +8,9 @@
 int main(int argc, char** argv) {
     timing::Report report(argc, argv);
     const bool emulated = timing::emulated();
-    const int count = emulated ? 2 : 200;                         // launches each way
-    const int M = emulated ? 8 : 4096, K = emulated ? 64 : 2048;  // A is 32 MiB
-    const int sets = emulated ? 2 : 8;                            // together 256 MiB
+    const int count = emulated ? 2 : 200;  // launches each way
+    const int M = emulated ? 8 : 4096, K = emulated ? 64 : 2048;  // A: 32 MiB
+    const int sets = emulated ? 2 : 8;     // together 256 MiB
     std::mt19937 random(std::random_device{}());
     std::normal_distribution<float> normal;
     std::deque<Problem<float>> inputs;
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
     timing::each(count, same);
     inputs[0].verify("zeros", true);
     report("same buffers, zeros", timing::each(count, same));
-    report("caches flushed, zeros", timing::each(count, same, [&] { flush(); }));
+    report("caches flushed, zeros",
+           timing::each(count, same, [&] { flush(); }));
     printf("matvec: OK on all inputs\n");
 }

@@ -5,7 +5,8 @@
 using Clock = std::chrono::steady_clock;
 
 double microseconds_since(Clock::time_point start) {
-    return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+    return std::chrono::duration<double, std::micro>(Clock::now() -
+                                                     start).count();
 }
 
 void wait() { CHECK(cudaDeviceSynchronize()); }
@@ -13,8 +14,8 @@ void wait() { CHECK(cudaDeviceSynchronize()); }
 int main(int argc, char** argv) {
     timing::Report report(argc, argv);
     const bool emulated = timing::emulated();
-    const int count = emulated ? 2 : 200;                     // launches each way
-    const int M = emulated ? 8 : 4096, K = emulated ? 64 : 2048;  // A is 32 MiB
+    const int count = emulated ? 2 : 200;  // launches each way
+    const int M = emulated ? 8 : 4096, K = emulated ? 64 : 2048;  // A: 32 MiB
     std::mt19937 random(std::random_device{}());
     std::normal_distribution<float> normal;
     Problem<float> problem(M, K);
@@ -56,15 +57,15 @@ int main(int argc, char** argv) {
     }
     report("5 events around 200 launches", times);
 
-    // A graph is a queue written down once; replaying it costs the host one call.
+    // A graph is a queue written down once; to replay it is one call.
     cudaStream_t stream;
     cudaGraph_t graph;
     cudaGraphExec_t ready;
     CHECK(cudaStreamCreate(&stream));
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
     for (int i = 0; i < count; ++i)
-        matvec<<<(M + ROWS - 1) / ROWS, THREADS, 0, stream>>>(M, K, problem.A, problem.x,
-                                                              problem.y);
+        matvec<<<(M + ROWS - 1) / ROWS, THREADS, 0,
+                 stream>>>(M, K, problem.A, problem.x, problem.y);
     CHECK(cudaStreamEndCapture(stream, &graph));
     CHECK(cudaGraphInstantiate(&ready, graph, 0));
     problem.poison();

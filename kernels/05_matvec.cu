@@ -14,7 +14,7 @@ matvec(int M, int K,
     const int lane = threadIdx.x % 32;
     if (row >= M) return;  // the last block may have rows to spare
     float sum = 0;
-    #pragma unroll 8       // eight loads on their way before the first is needed
+    #pragma unroll 8  // eight loads on their way before the first is needed
     for (int k = lane; k < K; k += 32)
         sum += float(A[size_t(row) * K + k]) * float(x[k]);
     for (int step = 16; step > 0; step /= 2)  // 32 sums to 1

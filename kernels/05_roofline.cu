@@ -94,7 +94,8 @@ int main(int argc, char** argv) {
     {   // Far more than the caches hold; a copy reads and writes each byte.
         const size_t floats = emulated ? 4100 : size_t(1) << 27;
         std::vector<float> host(floats);
-        for (size_t i = 0; i < floats; ++i) host[i] = i < 4096 ? normal(random) : host[i % 4096] + i;
+        for (size_t i = 0; i < floats; ++i)
+            host[i] = i < 4096 ? normal(random) : host[i % 4096] + i;
         Array<float> from(host), to(floats);
         const unsigned grid = (floats / 4 + THREADS * 4 - 1) / (THREADS * 4);
         auto run = [&] {
@@ -123,7 +124,10 @@ int main(int argc, char** argv) {
     {
         const int warps = blocks * THREADS / 32, size = TILE * TILE;
         std::vector<half> A(size), B(size);
-        auto load = [&](auto draw) { for (auto* each : {&A, &B}) for (half& e : *each) e = draw(); };
+        auto load = [&](auto draw) {
+            for (auto* each : {&A, &B})
+                for (half& e : *each) e = draw();
+        };
         load([&] { return half(float(int(random() % 9) - 4)); });  // sums of whole numbers: exact
         Array<half> dA(A), dB(B);
         Array<float> C(size_t(warps) * 4 * size);

@@ -26,7 +26,8 @@ class Product {
     void operator()(const Number* A, const Number* B, Number* C) const {
         const float one = 1, zero = 0;
         const int bf16 = 14, f32 = 68;  // CUDA_R_16BF, CUBLAS_COMPUTE_32F
-        if (multiply(handle, 0, 0, N, N, N, &one, A, bf16, N, B, bf16, N, &zero, C, bf16, N, f32, -1))
+        if (multiply(handle, 0, 0, N, N, N, &one, A, bf16, N, B, bf16, N, &zero, C, bf16, N, f32,
+                     -1))
             fail("cublasGemmEx failed");
     }
 

@@ -27,14 +27,16 @@ __global__ void __launch_bounds__(T::THREADS) gemm(Gemm<In, Out> g, int super) {
     const Block block = rasterise(blockIdx.x, (g.M + T::BM - 1) / T::BM,
                                   (g.N + T::BN - 1) / T::BN, super);
     const int m0 = block.row * T::BM, n0 = block.col * T::BN;
-    const int warp = threadIdx.x / 32;
+    const int warp = threadIdx.x / WARP;
     const int wm = warp / (T::BN / T::WN) * T::WM, wn = warp % (T::BN / T::WN) * T::WN;
     const int tiles = (g.K + T::BK - 1) / T::BK;
 
     auto a_slot = [&](int slot) { return ring + slot * (T::A_BYTES + T::B_BYTES); };
     auto b_slot = [&](int slot) { return a_slot(slot) + T::A_BYTES; };
-    TileCopy<T::BM, T::BK, T::THREADS, ALIGN, CP_ASYNC, true, In> a_copy(g.A, g.M, g.K, g.lda, m0, 0);
-    TileCopy<T::BK, T::BN, T::THREADS, ALIGN, CP_ASYNC, true, In> b_copy(g.B, g.K, g.N, g.ldb, 0, n0);
+    TileCopy<T::BM, T::BK, T::THREADS, ALIGN, CP_ASYNC, true, In> a_copy(
+        g.A, g.M, g.K, g.lda, m0, 0);
+    TileCopy<T::BK, T::BN, T::THREADS, ALIGN, CP_ASYNC, true, In> b_copy(
+        g.B, g.K, g.N, g.ldb, 0, n0);
     // Copy part `part` of PARTS of the next tile. After the last tile come zeros: no branch, so
     // that the compiler can spread the copies between the multiplications.
     constexpr int PARTS = STEPS - 1;
@@ -55,7 +57,8 @@ __global__ void __launch_bounds__(T::THREADS) gemm(Gemm<In, Out> g, int super) {
     Accumulator<T::WM, T::WN> sum;
     Fragments<In, T::WM, T::WN> f[2];  // of this step and of the next
     auto load = [&](int slot, int step) {
-        f[step % 2].template load<T::BK, T::BN>(a_slot(slot), b_slot(slot), a_lane, b_lane, step);
+        f[step % 2].template load<T::BK, T::BN, true>(a_slot(slot), b_slot(slot), a_lane,
+                                                          b_lane, step);
     };
     static_assert(STEPS % 2 == 0, "step 0 of each tile goes into f[0]");
 
@@ -79,6 +82,8 @@ __global__ void __launch_bounds__(T::THREADS) gemm(Gemm<In, Out> g, int super) {
             sum.multiply(f[step % 2]);
         }
     }
+    // The last copies, of zeros, must have ended before the block does.
+    if constexpr (CP_ASYNC) ptx::cp_async_wait_group<0>();
     sum.store(g, m0 + wm, n0 + wn);
 }
 

@@ -1,7 +1,7 @@
 // Tensor cores fed straight from global memory: each warp makes 16 × 8 elements of C, and each
 // lane fetches the elements of its fragments one by one.
 #pragma once
-#include "14_tile.cuh"
+#include "14_warp.cuh"
 
 template <class In>
 __device__ unsigned two(const In* matrix, int rows, int cols, int stride, int row, int col,

@@ -23,7 +23,7 @@ _FLUSH_BYTES = 256 << 20
 # the loads happen because of it.
 _FLUSH = """
 .version 6.4
-.target sm_70
+.target sm_75
 .address_size 64
 .visible .entry flush(.param .u64 memory)
 {

@@ -1,10 +1,16 @@
-"""Occupancy against counting blocks one by one, and against the runtime's own calculator."""
+"""Occupancy against counting blocks one by one, and against the toolkit's ``cuda_occupancy.h``.
+
+What the runtime says on a GPU is compared in ``test_threads_and_memory.py``.
+"""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+
 import pytest
 
-from phasebit import occupancy
+from phasebit import occupancy, toolchain
 
 CAPABILITIES = (75, 80, 86, 89, 90, 100, 120)
 
@@ -68,3 +74,63 @@ def test_what_limits_is_named() -> None:
     assert occupancy.occupancy(own, 16, 100_000, 64).limited_by == ("shared memory",)
     assert occupancy.occupancy(own, 16, 0, 32).limited_by == ("blocks",)
     assert occupancy.occupancy(own, 16, 0, 32).share == 0.5
+
+
+# NVIDIA's calculator is a header that needs no GPU. It knows the units and the numbers of blocks
+# by itself; what a multiprocessor holds it is told.
+CALCULATOR = """
+#include <cstddef>
+#include <cstdio>
+#include "cuda_occupancy.h"
+int main() {
+    int major, minor, threads_most, registers_most, reserved, registers, threads;
+    long shared_most, shared_block, shared;
+    while (scanf("%d %d %d %d %ld %ld %d %d %ld %d", &major, &minor, &threads_most,
+                 &registers_most, &shared_most, &shared_block, &reserved, &registers, &shared,
+                 &threads) == 10) {
+        cudaOccDeviceProp device;
+        device.computeMajor = major, device.computeMinor = minor;
+        device.maxThreadsPerBlock = 1024, device.maxThreadsPerMultiprocessor = threads_most;
+        device.regsPerBlock = device.regsPerMultiprocessor = registers_most;
+        device.warpSize = 32, device.numSms = 1;
+        device.sharedMemPerBlock = 48 << 10, device.sharedMemPerBlockOptin = shared_block;
+        device.sharedMemPerMultiprocessor = shared_most;
+        device.reservedSharedMemPerBlock = reserved;
+        cudaOccFuncAttributes kernel;
+        kernel.maxThreadsPerBlock = 1024, kernel.numRegs = registers;
+        kernel.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
+        kernel.maxDynamicSharedSizeBytes = shared_block, kernel.numBlockBarriers = 1;
+        cudaOccDeviceState state;
+        cudaOccResult result;
+        if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &kernel, &state, threads,
+                                                    shared))
+            return 1;
+        printf("%d\\n", result.activeBlocksPerMultiprocessor);
+    }
+}
+"""
+
+
+@pytest.mark.nvcc
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
+def test_as_the_toolkits_own_calculator() -> None:
+    program = toolchain.build(CALCULATOR).program
+    cases = [
+        (capability, registers, shared, threads)
+        for capability in CAPABILITIES
+        for registers in (16, 32, 33, 40, 64, 96, 128, 168, 255)
+        for shared in (0, 1, 1000, 9300, 20000, 48 << 10, occupancy.limits(capability).block_shared)
+        for threads in (1, 32, 33, 64, 128, 160, 256, 384, 512, 768, 1000, 1024)
+    ]
+    lines = []
+    for capability, *case in cases:
+        own = occupancy.limits(capability)
+        told = (own.threads, own.registers, own.shared, own.block_shared, own.reserved_shared)
+        lines.append(" ".join(map(str, (*divmod(capability, 10), *told, *case))))
+    answer = subprocess.run(
+        [program], input="\n".join(lines), capture_output=True, text=True, check=True
+    )
+    theirs = [int(line) for line in answer.stdout.split()]
+    ours = [occupancy.occupancy(occupancy.limits(c), *case).blocks for c, *case in cases]
+    different = [(*case, a, b) for case, a, b in zip(cases, ours, theirs, strict=True) if a != b]
+    assert len(cases) > 5000 and different == []

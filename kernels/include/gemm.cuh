@@ -134,7 +134,8 @@ inline void time_one(int M, int N, int K, std::mt19937& random) {
     auto draw = [&] { return pool[next++ % pool.size()]; };
     A.fill(draw, 0), B.fill(draw, 0);
     A.upload(), B.upload();
-    const Gemm<In, Out> g{A.memory, B.memory, C.memory, M, N, K, A.stride, B.stride, C.stride, 1, 0};
+    const Gemm<In, Out> g{A.memory, B.memory, C.memory, M, N, K,
+                          A.stride, B.stride, C.stride, 1, 0};
     cudaEvent_t from, to;
     CHECK(cudaEventCreate(&from));
     CHECK(cudaEventCreate(&to));

@@ -20,6 +20,8 @@ MODULES: dict[int, str] = {
     4: "threads_and_memory",
     5: "measuring",
     11: "double_buffering",
+    12: "async_copies",
+    13: "warp_specialisation",
     14: "tensor_cores",
 }
 """Chapter -> the module that measures its kernels; imported when it is asked for."""

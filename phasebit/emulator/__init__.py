@@ -4,7 +4,7 @@ Read the modules in this order; each uses only those above it.
 
 ==================  ============================================================
 ``syntax``          what a PTX module consists of
-``lexer, reader``   from text to that
+``lexer, reader``   from text to that; ``link``, from several texts
 ``types``           PTX types, and the NumPy types that hold them
 ``table``           one entry an instruction; ``ops`` holds the functions
 ``cfg``             basic blocks, live registers, post-dominators

@@ -5,7 +5,7 @@ An invalid access ends the kernel, as it does on a GPU, but says where it went.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from phasebit.emulator.group import Group
     from phasebit.emulator.hazards import Findings
     from phasebit.emulator.machine import Machine
+
+
+class Part(NamedTuple):
+    """One access of those that a check covers."""
+
+    place: str
+    start: int  # bytes from the first address that was checked
+    width: int  # bytes
+    align: int
 
 
 class Bounds:
@@ -53,11 +62,23 @@ class Bounds:
             system = (addresses >= reserved) & (addresses < reserved + 1024)
             if self.reserved and not crooked and system.all():
                 return
-            wrong = addresses + span > size if bad else addresses % align != 0
-            self._shared_fault(g, addresses, wrong, size, align, access)
+            for part in self._parts(access, span, align):
+                theirs = addresses + part.start
+                wrong = theirs + part.width > size if bad else theirs % part.align != 0
+                if wrong.any():
+                    self._shared_fault(g, theirs, wrong, size, part)
+
+    def _parts(self, access: int, span: int, align: int) -> list[Part]:
+        """The accesses that one check covers, in order, and at last their span as a whole."""
+        covered = self.machine.program.covered.get(access, [])
+        parts = [
+            Part(f"`{each.text}` at {each.where}", start, width, width)
+            for each, start, width in covered
+        ]
+        return [*parts, Part(self.findings.place(access), 0, span, align)]
 
     def _shared_fault(
-        self, g: Group, addresses: Array, wrong: Array, size: int, align: int, access: int
+        self, g: Group, addresses: Array, wrong: Array, size: int, part: Part
     ) -> None:
         i = int(np.flatnonzero(wrong)[0])
         address = int(addresses[i])
@@ -65,13 +86,12 @@ class Bounds:
         name = self.machine.program.layout.shared_name(address)
         if address < size:
             why = "reaches past the end"
-            if address % align:
-                why = f"is misaligned: not a multiple of {align}"
+            if address % part.align:
+                why = f"is misaligned: not a multiple of {part.align}"
         else:
             why = f"lies outside of the block's {size} bytes"
         raise Fault(
-            f"invalid shared access by {who}: address {address} ({name}) {why}; "
-            f"{self.findings.place(access)}"
+            f"invalid shared access by {who}: address {address} ({name}) {why}; {part.place}"
         )
 
     def local(self, g: Group, first: Value, span: int, align: int, access: int) -> None:
@@ -79,12 +99,17 @@ class Bounds:
         size = g.batch.local_stride
         offset = g.spread(first).astype(np.int64) & 0xFFFFFFFF
         wrong = (offset + span > size) | (offset % align != 0)
-        if wrong.any():
-            i = int(np.flatnonzero(wrong)[0])
-            raise Fault(
-                f"invalid local access by {g.batch.describe(g.lanes[i : i + 1])}: address "
-                f"{int(offset[i])} of a stack of {size} bytes; {self.findings.place(access)}"
-            )
+        if not wrong.any():
+            return
+        for part in self._parts(access, span, align):
+            theirs = offset + part.start
+            wrong = (theirs + part.width > size) | (theirs % part.align != 0)
+            if wrong.any():
+                i = int(np.flatnonzero(wrong)[0])
+                raise Fault(
+                    f"invalid local access by {g.batch.describe(g.lanes[i : i + 1])}: address "
+                    f"{int(theirs[i])} of a stack of {size} bytes; {part.place}"
+                )
 
     def global_(self, g: Group, first: Value, span: int, align: int, access: int) -> None:
         """Global addresses: within one allocation."""
@@ -107,10 +132,28 @@ class Bounds:
         ):
             self.last[access] = allocation
             return
-        self._each(g, g.spread(first), span, align, access)
+        addresses = g.spread(first)
+        if not self._all_inside(addresses, span, align):
+            for part in self._parts(access, span, align):
+                self._each(g, addresses + addresses.dtype.type(part.start), part)
 
-    def _each(self, g: Group, addresses: Array, span: int, align: int, access: int) -> None:
-        """Thread by thread: several allocations, or something is wrong."""
+    def _all_inside(self, addresses: Array, span: int, align: int) -> bool:
+        """Thread by thread, since they may name several allocations."""
+        find = self.machine.memory.find
+        owners: dict[int, Allocation | None] = {}
+        for address in addresses.tolist():
+            offset = address - GLOBAL_BASE
+            if offset // GRANULE not in owners:
+                owners[offset // GRANULE] = find(offset)
+            owner = owners[offset // GRANULE] or find(offset)
+            if owner is None or address % align:
+                return False
+            if not owner.start <= offset <= owner.start + owner.size - span:
+                return False
+        return True
+
+    def _each(self, g: Group, addresses: Array, part: Part) -> None:
+        """What is wrong with the first address that is."""
         memory = self.machine.memory
         owners: dict[int, Allocation | None] = {}
         for i, address in enumerate(addresses.tolist()):
@@ -120,19 +163,19 @@ class Bounds:
                 owners[granule] = memory.find(offset)
             owner = owners[granule] or memory.find(offset)
             inside = owner is not None and owner.start <= offset and (
-                offset + span <= owner.start + owner.size
+                offset + part.width <= owner.start + owner.size
             )  # fmt: skip
-            if inside and address % align == 0:
+            if inside and address % part.align == 0:
                 continue
             who = g.batch.describe(g.lanes[i : i + 1])
             if inside:
-                why = f"is misaligned: not a multiple of {align}"
+                why = f"is misaligned: not a multiple of {part.align}"
             elif owner is not None and owner.start <= offset < owner.start + owner.size:
-                why = f"reaches {offset + span - owner.start - owner.size} bytes past the end of " \
-                      f"{owner.name or 'its array'} ({owner.size} bytes)"  # fmt: skip
+                past = offset + part.width - owner.start - owner.size
+                why = f"reaches {past} bytes past the end of {owner.name or 'its array'} " \
+                      f"({owner.size} bytes)"  # fmt: skip
             else:
                 why = f"is {memory.near(offset)}" if offset >= 0 else "is no address of an array"
             raise Fault(
-                f"invalid global access by {who}: address {address:#x} {why}; "
-                f"{self.findings.place(access)}"
+                f"invalid global access by {who}: address {address:#x} {why}; {part.place}"
             )

@@ -28,18 +28,25 @@ class Job:
 
 
 def jobs(trace: Trace, warp: int, waits: Sequence[str], signals: Sequence[str]) -> Iterator[Job]:
-    """What a warp of block 0 did in a ring: it waits at ``waits[slot]``, then signals."""
+    """What a warp of block 0 did in a ring: it waits at ``waits[slot]``, then signals.
+
+    With tokens whoever waits arrives first, and an arrival that nobody asked for is none of a
+    job's: it says before the loop that a slot is empty. With parity only the signal arrives.
+    """
     mine = [s for s in trace.signals if s.block == 0 and warp in s.warps]
     ends = {e.start: e.end for e in trace.events
             if e.block == 0 and e.kind == "wait" and warp in e.warps}  # fmt: skip
+    tokens = any(signal.barrier in waits for signal in mine)
     asked: dict[int, int] = {}
     last = 0
     for signal in mine:
         if signal.barrier in waits:
             asked[waits.index(signal.barrier)] = signal.at
-        elif signal.barrier in signals and signals.index(signal.barrier) in asked:
+        elif signal.barrier in signals:
             slot = signals.index(signal.barrier)
-            start = asked.pop(slot)
+            if tokens and slot not in asked:
+                continue
+            start = asked.pop(slot, last)
             waited = [end for at, end in ends.items() if start <= at < signal.at]
             yield Job(slot, max(waited, default=last), signal.at)
             last = signal.at

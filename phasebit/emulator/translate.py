@@ -75,6 +75,9 @@ class Program:
     """The generated Python text."""
     accesses: list[Instruction] = field(default_factory=list)
     """Memory instructions by the number under which the checker knows them."""
+    covered: dict[int, list[tuple[Instruction, int, int]]] = field(default_factory=dict)
+    """Access whose check of addresses covers others -> each of them, the bytes from the first
+    address checked to its own, and its width in bytes."""
     _atomics: dict[Instruction, int] = field(default_factory=dict)
     _running: dict[int, Instruction | None] = field(default_factory=dict)
     joins: list[int] = field(default_factory=list)

@@ -98,7 +98,8 @@ class AccessWriter(ValueWriter):
         *parts, offset = self.access(instruction, chosen)
         key = tuple(parts)
         what, base, _, space, width = key
-        key = self.together(key, offset, width * self.vector_length(instruction))
+        size = width * self.vector_length(instruction)
+        key = self.together(key, offset, size)
         span = self.spans[key]
         shift = width.bit_length() - 1
         if key not in self.indices:
@@ -121,6 +122,9 @@ class AccessWriter(ValueWriter):
             )
             self.note = saved
             self.indices[key] = name
+            self.checks[name] = identity
+        covered = self.program.covered.setdefault(self.checks[self.indices[key]], [])
+        covered.append((instruction, offset - span.low, size))
         return self.indices[key], (offset - span.low) >> shift, key
 
     def view(self, form: Form, start: int) -> str:

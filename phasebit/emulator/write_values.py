@@ -72,6 +72,8 @@ class ValueWriter:
         self.anchors: dict[tuple[Any, ...], tuple[int, int]] = {}
         """For each base the offset and the bytes of the widest access."""
         self.indices: dict[tuple[Any, ...], str] = {}
+        self.checks: dict[str, int] = {}
+        """Index array -> the access under which its addresses were checked."""
         self.heads_seen: set[str] = set()
         self.used: set[str] = {"g", "R"}
         self.temporaries = 0

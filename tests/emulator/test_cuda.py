@@ -328,3 +328,15 @@ def test_a_call_through_a_pointer_has_its_own_frame(options: list[str]) -> None:
     module = compile(CUDA / "recursion.cu", "sm_90a", options)
     clean(module["through_pointer"].launch(1, 32, [out]))
     assert out.tolist() == [2 * t if t % 2 else -t for t in range(32)]
+
+
+@pytest.mark.parametrize("options", [[], ["-G"]], ids=" ".join)
+def test_printf_in_a_recursion_prints_its_own_call(options: list[str]) -> None:
+    out = np.zeros(2, np.int32)
+    module = compile(CUDA / "recursion.cu", "sm_90a", options)
+    run = clean(module["talk"].launch(1, 2, [out]))
+    lines = run.output.splitlines()
+    for t in range(2):
+        mine = [line for line in lines if line.endswith(f"thread {t}")]
+        assert mine == [f"{n} of thread {t}" for n in range(3 + t)]
+    assert out.tolist() == [2, 3]

@@ -43,3 +43,12 @@ def test_the_drawing() -> None:
 def test_warps_that_hand_nothing_over() -> None:
     with pytest.raises(ValueError, match="arrivals at empty0, empty1, full0, full1"):
         timeline(trace(), 0, 9, FULL, EMPTY)
+
+
+def test_jobs_with_parity_need_no_arrival_of_the_waiter() -> None:
+    signals = [(4, 10, "full0"), (4, 20, "full1"), (0, 30, "empty0"), (4, 45, "full0")]
+    waits = [Event(0, (0,), 2, 12, "wait", ""), Event(0, (4,), 21, 30, "wait", "")]
+    parity = Trace(True, events=waits, signals=[Signal(0, (w,), at, b) for w, at, b in signals])
+    filled = [(j.slot, j.begin, j.end) for j in jobs(parity, 4, EMPTY, FULL)]
+    assert filled == [(0, 0, 10), (1, 10, 20), (0, 30, 45)]
+    assert [(j.slot, j.begin, j.end) for j in jobs(parity, 0, FULL, EMPTY)] == [(0, 12, 30)]

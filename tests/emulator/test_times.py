@@ -11,6 +11,7 @@ import phasebit as pb
 from phasebit import devices, files, machine
 from phasebit.emulator.errors import LaunchError
 from phasebit.emulator.launch import Kernel
+from phasebit.gpu import _FLUSH
 
 needs_gpu = pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
 pytestmark = pytest.mark.nvcc
@@ -37,6 +38,18 @@ def test_the_emulator_has_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
         kernel.times(1, 256, [])
     with pytest.raises(LaunchError, match="give one at least"):
         kernel.times(1, 256, [arguments(8, 64)], count=0)
+
+
+def test_the_flush_reads_every_byte_once_and_writes_none() -> None:
+    memory = np.zeros(2 * 256 * 16 * 4, np.uint32)  # two blocks, 16 times 16 bytes a thread
+    module = pb.Module(_FLUSH)
+    run = module["flush"].launch(grid=2, block=256, args=[memory])
+    loaded = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+    assert run.counters[loaded] == memory.nbytes // 32
+    assert not memory.any() and not run.hazards
+    memory[-1] = 7  # so that the loads cannot have been left out
+    module["flush"].launch(grid=2, block=256, args=[memory])
+    assert memory[0] == 7
 
 
 @pytest.mark.gpu

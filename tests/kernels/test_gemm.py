@@ -83,7 +83,7 @@ MISTAKES = {
         "wait_group<SLOTS - 2>", "wait_group<SLOTS - 1>", "race|uninitialised|wrong result",
     ),
     "a slot is filled while it is read": (
-        "empty = full;", "empty = advance(full);", "race|wrong result",
+        "empty = full;\n", "empty = advance(full);\n", "race|wrong result",
     ),
     "the last tile is left out": ("tile < tiles; ++tile", "tile < tiles - 1; ++tile", "wrong"),
     "super-rows of the wrong height": (
@@ -127,7 +127,7 @@ def test_a_mistake_in_the_tiles_is_found(mistake: str) -> None:
 def with_mistake(header: str, right: str, wrong: str) -> str:
     """A program with a header's text in place of its inclusion, and one mistake in that."""
     text = program("launch_gemm<Tiling<64, 64, 32, 32, 32>, 3>(g, 2);")
-    waiting = ["14_gemm.cuh", "14_one_slot.cuh", "14_tile.cuh"]
+    waiting = ["14_gemm.cuh", "14_one_slot.cuh", "14_warp.cuh", "14_tile.cuh"]
     for name in waiting[: waiting.index(header) + 1]:
         own = toolchain.headers(f'#include "{name}"')[name].replace("#pragma once", "")
         text = text.replace(f'#include "{name}"\n', own)

@@ -153,6 +153,14 @@ def _by_barrier(g: Group, number: Value) -> list[tuple[Group, int, int]]:
     ]
 
 
+def _as_they_come(g: Group, barrier: NamedBarrier, expected: int | None) -> list[Group]:
+    """Warp by warp where there are more threads than the barrier lacks: the first ones open it."""
+    if expected is None or g.n <= expected - barrier.arrived:
+        return [g]
+    warps = g.batch.warp_of[g.lanes]
+    return [g.part(np.flatnonzero(warps == warp), g.resume) for warp in np.unique(warps)]
+
+
 def _passes(g: Group, number: Value, count: Value | None) -> bool:
     """Whether this group is all the barrier waits for, so that nobody need park."""
     batch = g.batch
@@ -177,7 +185,8 @@ def bar_sync(g: Group, dest: Any, number: Value, count: Value | None = None) -> 
     resume = g.resume
     for some, slot, one in _by_barrier(g, number):
         expected = None if count is None else int(some.spread(count)[0])
-        barrier_of(g.batch, slot, one).arrive(some, expected, "sync", resume)
+        for part in _as_they_come(some, barrier_of(g.batch, slot, one), expected):
+            barrier_of(g.batch, slot, one).arrive(part, expected, "sync", resume)
     return -1
 
 

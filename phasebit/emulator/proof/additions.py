@@ -1,6 +1,6 @@
 """Programs that came after the first recording; their answers have a file of their own.
 
-``red`` of vectors, ``ldu``, a load with a cache policy, ``setmaxnreg.dec``.
+``red`` of vectors, ``ldu``, a load with a cache policy, a bulk copy, ``setmaxnreg.dec``.
 
 PTX ISA 9.7.9.8 (ld, ldu), 9.7.9.18 (createpolicy), 9.7.13.7 (red), 9.7.19.5 (setmaxnreg).
 """
@@ -48,6 +48,28 @@ def hinted_load(name: str, opcode: str, kind: str, before: str = "", after: str 
     return finish(w, name, "memory", [opcode], 64)
 
 
+def bulk_copy(space: str) -> Program:
+    """One thread has all inputs copied; each reads another thread's."""
+    opcode = f"cp.async.bulk.{space}.global.mbarrier::complete_tx::bytes"
+    w = Writer()
+    w.input("b64")
+    got = w.reg("b64")
+    w.put(
+        ".shared .align 128 .b8 stage[512]; .shared .align 8 .b8 full[8];",
+        ".reg .b32 %stage, %full, %mine; .reg .b64 %token; .reg .pred %first, %done;",
+        "mov.u32 %stage, stage; mov.u32 %full, full; setp.eq.u32 %first, %i, 0;",
+        "@%first mbarrier.init.shared.b64 [%full], 1;",
+        "bar.sync 0;",
+        "@%first mbarrier.arrive.expect_tx.shared.b64 %token, [%full], 512;",
+        f"@%first {opcode} [%stage], [%in], 512, [%full];",
+        "AGAIN: mbarrier.try_wait.parity.shared.b64 %done, [%full], 0; @!%done bra AGAIN;",
+        "xor.b32 %mine, %i, 37; shl.b32 %mine, %mine, 3; add.u32 %mine, %stage, %mine;",
+        f"ld.shared.b64 {got}, [%mine];",
+    )
+    w.output("b64", got)
+    return finish(w, f"bulk_{space.partition('::')[2]}", "memory", [opcode], 64)
+
+
 def fewer_registers() -> Program:
     """A warpgroup gives registers back, and goes on computing."""
     w = Writer()
@@ -73,4 +95,6 @@ def programs() -> Iterator[Program]:
             f".reg .b64 %policy; createpolicy.fractional.L2::{policy}.b64 %policy, 0.5; ",
             ", %policy",
         )  # fmt: skip
+    for space in ("shared::cta", "shared::cluster"):
+        yield bulk_copy(space)
     yield fewer_registers()

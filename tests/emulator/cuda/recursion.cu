@@ -1,4 +1,5 @@
 // Functions that call themselves, each other, and through pointers.
+#include <cstdio>
 
 __device__ __noinline__ int fibonacci(int n) {
     return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
@@ -81,3 +82,11 @@ extern "C" __global__ void through_pointer(int* out) {
     for (int i = 0; i < 16; i++) sum += mine[i] != 100 * t + i;
     out[t] = sum;
 }
+
+__device__ __noinline__ int countdown(int n) {
+    if (n > 0) countdown(n - 1);
+    printf("%d of thread %d\n", n, threadIdx.x);
+    return n;
+}
+
+extern "C" __global__ void talk(int* out) { out[threadIdx.x] = countdown(2 + threadIdx.x); }

@@ -1,0 +1,159 @@
+"""The checks of chapter 14 refuse planted wrong answers; its numbers agree with each other."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from phasebit import draw, files, measure, process, toolchain
+from phasebit.exercises import tensor_cores as check
+
+from ..book.notebooks import ROOT, code, prose, source
+
+CHAPTER = ROOT / "book" / "part4_asynchrony" / "14_tensor_cores.ipynb"
+
+
+def solutions() -> dict[str, object]:
+    names: dict[str, object] = {"check": check}
+    for text in re.findall(r"~~~python\n(.*?)~~~", prose(CHAPTER), re.DOTALL):
+        exec(text, names)
+    return names
+
+
+def test_the_solutions_of_the_chapter() -> None:
+    names = solutions()
+    assert "OK" in check.lane_of.verdict(names["lane_of"])
+    assert "OK" in check.slots.verdict(names["slots"])
+    assert "OK" in check.short_rows.verdict(names["place"])
+    assert "OK" in check.best_height.verdict(names["best_height"])
+
+
+def test_no_answer_yet() -> None:
+    for each in (check.lane_of, check.slots, check.short_rows, check.best_height):
+        assert each.verdict(lambda *a: ...).endswith("not answered yet")
+
+
+@pytest.mark.parametrize(
+    ("exercise", "wrong"),
+    [
+        ("lane_of", lambda row, col: (row % 8 * 4 + col // 2, col % 2)),  # the lower half
+        ("lane_of", lambda row, col: (row % 8 * 4 + col % 4, row // 8 * 2 + col // 4)),
+        ("lane_of", lambda row, col: (row // 2 * 4 + col // 2, row % 2 * 2 + col % 2)),
+        ("slots", lambda bm, bn, bk, kib: kib * 1024 // (bk * (bm + bn))),  # bytes for elements
+        ("slots", lambda bm, bn, bk, kib: kib * 1000 // (2 * bk * (bm + bn))),
+        ("slots", lambda bm, bn, bk, kib: -(-kib * 1024 // (2 * bk * (bm + bn)))),
+        ("slots", lambda bm, bn, bk, kib: kib * 1024 / (2 * bk * (bm + bn))),
+        ("slots", lambda bm, bn, bk, kib: 3),
+        ("short_rows", lambda row, chunk: chunk),
+        ("short_rows", lambda row, chunk: chunk ^ row % 4),
+        ("short_rows", lambda row, chunk: row // 2 % 4),  # two chunks in one place
+        ("short_rows", lambda row, chunk: chunk ^ row // 2 % 2),
+        ("short_rows", lambda row, chunk: chunk ^ row % 8),
+        ("best_height", lambda n, rows, cols, bm, bn: 1),
+        ("best_height", lambda n, rows, cols, bm, bn: min(rows, round((n * bn / bm) ** 0.5))),
+        ("best_height", lambda n, rows, cols, bm, bn: rows),
+        ("best_height", lambda n, rows, cols, bm, bn: 1 // 0),
+    ],
+)
+def test_a_wrong_answer_is_refused(exercise: str, wrong: object) -> None:
+    assert "not right yet" in getattr(check, exercise).verdict(wrong)
+
+
+@pytest.mark.parametrize("swizzle", [lambda r, c: (c + r // 2) % 4, lambda r, c: (c - r // 2) % 4])
+def test_another_swizzle_without_conflicts_is_accepted(swizzle: object) -> None:
+    assert "OK" in check.short_rows.verdict(swizzle)
+
+
+@pytest.mark.nvcc
+def test_the_order_of_blocks_is_that_of_the_kernel() -> None:
+    grids = [(1, 1, 1), (3, 2, 2), (8, 12, 4), (7, 5, 16), (5, 9, 3)]
+    calls = "".join(
+        f"for (int n = 0; n < {rows * cols}; ++n) "
+        f'{{ Block b = rasterise(n, {rows}, {cols}, {height}); printf("%d %d\\n", b.row, b.col); }}'
+        for rows, cols, height in grids
+    )
+    program = toolchain.build(f'#include "14_gemm.cuh"\nint main() {{ {calls} }}\n').program
+    said = [
+        tuple(map(int, line.split()))
+        for line in process.run([program], timeout=30).stdout.splitlines()
+    ]
+    mine = [check.rasterise(n, r, c, h) for r, c, h in grids for n in range(r * c)]
+    assert said == mine
+    for rows, cols, height in grids:
+        blocks = {check.rasterise(n, rows, cols, height) for n in range(rows * cols)}
+        assert len(blocks) == rows * cols
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(("rung", "swizzle"), [("shared tiles", "false"), ("swizzle", "true")])
+def test_conflicts_are_those_that_nsight_compute_counted(rung: str, swizzle: str) -> None:
+    run, right = check.emulate(
+        f"one_slot<Tiling<64, 64, 64, 32, 32>, {swizzle}, 16, In, Out>",
+        (128, 128, 128),
+        (2, 2),
+        128,
+    )
+    assert right and not run.hazards
+    counted = measure.read("14_tensor_cores")["conflicts"][rung]
+    times = (counted.pop("size") // 128) ** 3
+    assert {name: value / times for name, value in counted.items()} == {
+        name: run.counters[name] for name in counted
+    }
+
+
+def test_the_record_reaches_what_the_chapter_promises() -> None:
+    record = measure.read("14_tensor_cores")
+    for result in record["best"]:
+        times = {name: sorted(each)[len(each) // 2] for name, each in result["times_us"].items()}
+        assert times["super-rows"] <= times["Triton, mma.sync"] / 0.95
+    hits = [
+        row["lts__t_sectors_srcunit_tex_lookup_hit.sum"] / row["lts__t_sectors_srcunit_tex.sum"]
+        for row in record["heights"]["rows"]
+    ]
+    assert hits[3] > hits[0] + 0.05  # super-rows of 8 against rows
+
+
+@pytest.mark.parametrize(
+    ("kernel", "launch"),
+    [("14_naive.cuh", "launch_naive(g);"),
+     ("14_gemm.cuh", "launch_gemm<Tiling<128, 256, 64, 64, 64>, 3>(g);")],
+)  # fmt: skip
+def test_a_cell_is_its_file(kernel: str, launch: str) -> None:
+    text = (files.kernels() / kernel).read_text(encoding="utf-8").replace("#pragma once\n", "")
+    driver = (
+        "\n\nusing In = __nv_bfloat16;\nusing Out = float;\n"
+        f'void launch(const Gemm<In, Out>& g) {{ {launch} }}\n#include "gemm.cuh"'
+    )
+    assert "%%cuda\n" + text.rstrip("\n") + driver in [source(cell) for cell in code(CHAPTER)]
+
+
+def test_bars() -> None:
+    picture = draw.bars({"one": 1.0, "ten": 10.0}, x_label="things", title="Bars")
+    assert str(picture) == "Bars. things.\none: 1\nten: 10"
+    with pytest.raises(ValueError, match="below zero"):
+        draw.bars({"less": -1.0}, x_label="things", title="Bars")
+
+
+@pytest.mark.skipif(shutil.which("hipcc") is None, reason="no hipcc here: apt-get install hipcc")
+def test_the_same_kernel_compiles_for_cdna(tmp_path: Path) -> None:
+    text = tmp_path / "one_slot.cpp"
+    text.write_text(
+        '#include <hip/hip_runtime.h>\n#include "14_one_slot.cuh"\n'
+        "template void launch_one_slot<Tiling<64, 64, 64, 32, 32>, true, 16>"
+        "(const Gemm<__half, float>&);\n"
+    )
+    command = ["hipcc", "--offload-arch=gfx90a", "-O3", "-std=c++17", "-S", "--cuda-device-only"]
+    done = subprocess.run(
+        [*command, f"-I{files.kernels()}", str(text), "-o", str(tmp_path / "one_slot.s")],
+        env={"HIP_PLATFORM": "amd", "PATH": "/usr/local/bin:/usr/bin:/bin"},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assembly = (tmp_path / "one_slot.s").read_text(encoding="utf-8")
+    assert "v_mfma_f32_16x16x16f16" in assembly
+    assert re.search(r"\.vgpr_spill_count: 0\b", assembly)
+    assert re.search(r"\.wavefront_size: 64\b", assembly)
