@@ -34,7 +34,7 @@ KINDS = ("race", "async", "uninitialised", "barrier", "fault", "deadlock", "step
 
 VARIANTS = {
     ("15_early_release", "delayed"): (
-        "arrive(empty[at.slot]);  // nearly done: let the producer begin",
+        "arrive(empty[at.slot]);  // nearly done",
         "{ arrive(empty[at.slot]); __nanosleep(20000); }",
     ),
     ("18_unaided", "syncwarp"): (

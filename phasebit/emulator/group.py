@@ -23,6 +23,7 @@ from phasebit.emulator.layout import (
     GLOBAL_BASE,
     LOCAL_BASE,
     PARAM_BASE,
+    RANK_SHIFT,
     SHARED_BASE,
     WINDOW_SHIFT,
 )
@@ -170,15 +171,30 @@ class Group:
         return index
 
     def _cluster_index(self, first: Value, shift: int) -> Value:
-        """In a cluster bits 24 and up of a shared address name the block (PTX ISA 5.1.7)."""
+        """In a cluster bits 24 and up of a shared address are a block's rank (PTX ISA 5.1.7).
+
+        Every shared address has them, also those of one's own block [the SASS of sm_90 adds
+        ``%cluster_ctarank << 24``].
+        """
         batch = self.batch
+        size = batch.machine.cluster_size
         index = self.spread(first).astype(I8) & 0xFFFFFFFF
-        slot = self.lanes // batch.threads
-        leader = slot - slot % batch.machine.cluster_size
-        rank = index >> 24
-        own = slot % batch.machine.cluster_size
-        target = leader + np.where(rank > 0, rank - 1, own)
-        return ((index & 0xFFFFFF) + target * batch.shared_stride + batch.shared_base) >> shift
+        own = self.lanes // batch.threads
+        target = own - own % size + (index >> RANK_SHIFT)
+        if (index >> RANK_SHIFT).max() >= size:
+            raise Fault(
+                f"{batch.describe(self.lanes[:1])} uses the shared address "
+                f"{int(index[np.argmax(index)]):#x}: the cluster has no block of rank "
+                f"{int(index.max()) >> RANK_SHIFT}; {batch.machine.where(self)}"
+            )
+        if batch.machine.checked and np.count_nonzero(target != own):
+            batch.machine.checker.reaches(self, target, own)
+        offset = index & ((1 << RANK_SHIFT) - 1)
+        return (offset + target * batch.shared_stride + batch.shared_base) >> shift
+
+    def own_window(self) -> Value:
+        """In a cluster: what the addresses of one's own shared variables begin with."""
+        return self.special("cluster_ctarank") << np.uint32(RANK_SHIFT)
 
     def global_index(
         self, base: Value, low: Value, span: int, shift: int, align: int, access: int

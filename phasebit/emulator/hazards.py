@@ -207,7 +207,12 @@ class Checker:
         self.races.finish(batch)
 
     def leave(self, g: Group) -> None:
-        """Threads leave the kernel: their copies must have been waited for."""
+        """Threads leave the kernel; with the last of a block its shared memory goes."""
+        batch = g.batch
+        if self.races.outsiders:
+            slots, counts = np.unique(batch.slots(g.lanes), return_counts=True)
+            for slot in slots[batch.live_in_block[slots] == counts].tolist():
+                self.races.block_ends(batch, slot)
 
     def pass_whole(self, g: Group) -> None:
         """bar.sync by all threads of all blocks of the batch."""
@@ -246,7 +251,10 @@ class Checker:
         """Threads use an mbarrier: its initialisation must be ordered before."""
         some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
         access = self.machine.program.atomic_access(g.pc, "")
-        self.races.shared_load(some, Common(self._words(site), some.n), 0, access, True)
+        words = Common(self._words(site), some.n)
+        self.races.shared_load(some, words, 0, access, True)
+        if self.machine.cluster_size > 1 and site.slot != int(lanes[0]) // g.batch.threads:
+            self.races.shadows[g.batch].note_remote(some, words, access, self.machine.now)
 
     def release(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """An arrival at an mbarrier publishes; the barrier's own memory must have been written."""
@@ -263,7 +271,7 @@ class Checker:
         s = self.races.shadows[g.batch]
         x = self._words(site) - s.base
         s.write_time[x] = self.machine.now
-        s.writer[x] = int(g.lanes[0]) % s.team
+        s.writer[x] = s.initialiser(int(g.lanes[0]))
         s.write_access[x] = self.machine.program.atomic_access(g.pc, "")
         s.write_strong[x] = False
 
@@ -306,15 +314,23 @@ class Checker:
         known = self.races.copies_frontier(g.batch, lanes)
         site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
 
-    def cluster_arrive(self, g: Group) -> None:
-        cluster = g.batch.cluster
-        assert cluster is not None
-        known = self.races.frontier(g.batch, g.lanes)
-        before = cluster.frontier
-        cluster.frontier = known if before is None else np.maximum(before, known)
-        self.machine.now += 1
+    # -- clusters -------------------------------------------------------------
 
-    def cluster_wait(self, g: Group) -> None:
-        cluster = g.batch.cluster
-        if cluster is not None and cluster.frontier is not None:
-            self.races.acquire(g, cluster.frontier)
+    def cluster_arrival(self, g: Group, lanes: Array, sem: str) -> Array:
+        """What these threads of one cluster publish by arriving at its barrier."""
+        if sem == "relaxed":
+            return self.races.initialised(g.batch, lanes)
+        return self.races.frontier(g.batch, lanes)
+
+    def reaches(self, g: Group, target: Array, own: Array) -> None:
+        """Threads reach into the shared memory of other blocks: are those still there?"""
+        gone = (g.batch.live_in_block[target] == 0) & (target != own)
+        if gone.any():
+            i = int(np.argmax(gone))
+            self.findings.report(
+                "cluster",
+                f"{g.batch.describe(g.lanes[i : i + 1])} reaches into the shared memory of block "
+                f"{int(g.batch.blocks[target[i]])}, which has left the kernel: "
+                f"{self.machine.where(g)}; let the cluster wait for all before a block ends",
+                -1, ("reaches", self.machine.where(g)),
+            )  # fmt: skip

@@ -235,14 +235,16 @@ class Kernel:
         self.function = function
         self.name = readable_kernel(function.name)
         self.layout = Layout(module.syntax, function, module.symbols, dict(EXTERNALS))
-        self._programs: dict[tuple[bool, bool], Program] = {}
+        self._programs: dict[tuple[bool, bool, bool], Program] = {}
 
-    def program(self, check: bool = False, exact: bool = True) -> Program:
+    def program(
+        self, check: bool = False, exact: bool = True, clustered: bool = False
+    ) -> Program:
         """The translated kernel; raises :class:`PtxError` for an unknown instruction."""
-        key = (check, exact)
+        key = (check, exact, clustered)
         if key not in self._programs:
             self._programs[key] = translate(
-                self.module.syntax, self.function, self.layout, check, exact
+                self.module.syntax, self.function, self.layout, check, exact, clustered
             )
         return self._programs[key]
 
@@ -415,7 +417,7 @@ class Kernel:
         self, shape: Shape, data: bytes, schedule: str, seed: int, check: bool, exact: bool,
         max_steps: int, trace: Trace,
     ) -> Run:  # fmt: skip
-        program = self.program(check, exact)
+        program = self.program(check, exact, shape.cluster != (1, 1, 1))
         memory = self.module.memory
         parameters = memory.allocate(max(1, len(data)), "parameters", "param")
         memory.bytes(parameters)[: len(data)] = np.frombuffer(data, np.uint8)

@@ -38,6 +38,9 @@ FUNCTION_BASE = 0x7B00_0000_0000
 MAX_FRAME = 512 << 10
 """Bytes of local memory that a thread may have (CUDA C++ Programming Guide, table of limits)."""
 
+RANK_SHIFT = 24
+"""``address >> RANK_SHIFT`` of a 32-bit shared address is the rank of its block in the cluster."""
+
 WINDOW_SHIFT = 40
 """``address >> WINDOW_SHIFT`` tells the window of a generic address."""
 

@@ -32,9 +32,10 @@ from phasebit.emulator.types import Array
 
 if TYPE_CHECKING:
     from phasebit.emulator.agents import Agent
+    from phasebit.emulator.cluster import ClusterBarrier
     from phasebit.emulator.hazards import Checker
     from phasebit.emulator.mbarriers import BarrierSite
-    from phasebit.emulator.ops.barrier import ClusterBarrier, NamedBarrier
+    from phasebit.emulator.ops.barrier import NamedBarrier
     from phasebit.emulator.ops.cp_async import CopyGroups
     from phasebit.emulator.translate import Program
 
@@ -313,6 +314,9 @@ class Machine:
         np.bitwise_and.at(batch.alive_mask, batch.warp_of[g.lanes], ~batch.lane_bit[g.lanes])
         for barrier in list(batch.named.values()):
             barrier.check()
+        if batch.cluster is not None:
+            for one in np.unique(g.lanes // batch.cluster.size).tolist():
+                batch.cluster.check(one)
         for key in [k for k, w in self.gathering.items() if w.batch is batch]:
             waiting = self.gathering.pop(key)
             self.wake(waiting, waiting.pc)

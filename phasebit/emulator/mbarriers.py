@@ -35,6 +35,8 @@ class BarrierSite:
         name = batch.machine.program.layout.shared_name(offset)
         name = readable(name.split("+")[0]) + ("+" + name.split("+")[1] if "+" in name else "")
         self.name = name.removesuffix("+0")
+        if batch.machine.cluster_size > 1:
+            self.name += f" of block {int(batch.blocks[slot])}"
         self.barrier = Mbarrier(name=self.name, check_observed=False)
         self.waiters: list[tuple[Group, int, bool, Any, int]] = []
         """Group, token or parity, whether parity, destination, where to go on."""
@@ -136,7 +138,9 @@ class BarrierSite:
         if b.tx:
             text += f" and {b.tx} bytes of copies outstanding"
         batch = self.batch
-        mine = np.arange(self.slot * batch.threads, (self.slot + 1) * batch.threads)
+        team = batch.threads * batch.machine.cluster_size
+        first = self.slot * batch.threads // team * team
+        mine = np.arange(first, first + team)
         if self.arrived:
             arrived = np.unique(np.concatenate(self.arrived))
             text += f"; arrived in this phase: {batch.describe(arrived)}"

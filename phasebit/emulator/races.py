@@ -71,9 +71,16 @@ class SharedShadow:
         anybody needs to know who it was; then they need not be entered at all."""
         self.last_read = np.zeros(self.team, I4)
         """When each thread last read any word."""
-        agents = self.team * (2 if copies else 1)
-        self.clock = np.zeros((batch.lanes, agents), I4)
+        columns = self.team * (2 if copies else 1)
+        self.inits = columns
+        """Columns from here on belong to what each thread did by ``mbarrier.init``, which
+        ``fence.mbarrier_init`` publishes and nothing else it did; only in a cluster."""
+        if batch.machine.cluster_size > 1:
+            columns += self.team
+        self.clock = np.zeros((batch.lanes, columns), I4)
         """Columns past ``team`` belong to the asynchronous copies of each thread."""
+        self.init_fenced = np.zeros(batch.lanes, I4)
+        """When each thread last executed ``fence.mbarrier_init``."""
         self.floor = np.zeros(batch.count, I4)
         self.lowest = 0
         """The least of the floors."""
@@ -91,6 +98,21 @@ class SharedShadow:
     def unit(self, lane: int) -> int:
         """The number of a thread's unit, a block or a cluster, through the whole grid."""
         return int(self.first + lane) // self.team
+
+    def initialiser(self, lane: int) -> int:
+        """The column of what a thread writes by ``mbarrier.init``, now."""
+        if self.inits == self.clock.shape[1]:
+            return lane % self.team
+        column = self.inits + lane % self.team
+        self.clock[lane, column] = self.batch.machine.now
+        self.version += 1
+        return column
+
+    def note_remote(self, g: Group, words: Footprint, access: int, now: int) -> None:
+        """These threads use a barrier of another block, which must not end before."""
+        x = words.at(-self.base)
+        self.readers[words.every - self.base, self.threads(g.lanes)] = now
+        self.read_access[x] = access
 
     def threads(self, lanes: Array) -> Array:
         """The columns of these threads."""
@@ -147,10 +169,9 @@ class SharedShadow:
             self.readers[words.every + start, columns] = time
         self.pending.clear()
 
-    def floor_of(self, g: Group) -> int:
-        if self.batch.count == 1:
-            return int(self.floor[0])
-        return int(self.floor[self.batch.slots(g.lanes)].min())
+    def floor_of(self, g: Group) -> Array:
+        """The floor of each thread's block."""
+        return self.floor[self.batch.slots(g.lanes)]
 
 
 class GlobalShadow:
@@ -240,6 +261,8 @@ class Races:
         self.world = GlobalShadow()
         self.messages = Messages(machine, self)
         self.unwritten = self._find_unwritten()
+        self.outsiders = machine.cluster_size > 1
+        """Whether others than its own threads can reach the shared memory of a block."""
 
     def start(self, batch: Batch) -> None:
         self.shadows[batch] = SharedShadow(batch, self.shift, self.copies)
@@ -323,7 +346,7 @@ class Races:
             self._report(s, g, x, bad, access, verb, int(writers[bad][0]), other, "wrote")
 
     def _against_readers(
-        self, s: SharedShadow, g: Group, x: Array, floor: int, access: int
+        self, s: SharedShadow, g: Group, x: Array, floor: Array, access: int
     ) -> None:
         """Is every thread's last read ordered before this write?"""
         own = s.threads(g.lanes)
@@ -331,7 +354,7 @@ class Races:
         every = np.arange(g.n)
         for row in np.atleast_2d(x):
             late = s.readers[row] > s.clock[g.lanes, :team]
-            late &= s.readers[row] > floor
+            late &= s.readers[row] > floor[:, None]
             late[every, own] = False
             if late.any():
                 i, reader = (int(v[0]) for v in np.nonzero(late))
@@ -369,7 +392,7 @@ class Races:
         lane = int(lanes[0])
         where = self._shared_name(s, int(x[bad][0]))
         team = lane - lane % s.team
-        copy = other >= s.team
+        copy = s.team <= other < s.inits
         other_lane = np.array([team + other % s.team])
         who = g.batch.describe(other_lane)
         message = (
@@ -451,6 +474,55 @@ class Races:
             s.learn(lanes, known)
             self.messages.tell(s, lanes)
             s.news[lanes] = False
+
+    # -- clusters -------------------------------------------------------------
+
+    def fence_initialised(self, g: Group) -> None:
+        """``fence.mbarrier_init``: the barriers that these threads initialised may be published."""
+        self.shadows[g.batch].init_fenced[g.lanes] = self.machine.now
+
+    def initialised(self, batch: Batch, lanes: Array) -> Array:
+        """What a relaxed arrival publishes: fenced initialisations of barriers."""
+        s = self.shadows[batch]
+        known = np.zeros(s.clock.shape[1], I4)
+        known[s.inits + s.threads(lanes)] = s.init_fenced[lanes]
+        return known
+
+    def block_ends(self, batch: Batch, slot: int) -> None:
+        """All threads of a block have left: was all that others do to its memory done before?
+
+        Before means: before the exit of one of its threads, for the memory stays until the last.
+        """
+        s = self.shadows[batch]
+        s.enter_reads()
+        own = np.arange(slot * batch.threads, (slot + 1) * batch.threads)
+        known = np.maximum(s.clock[own].max(axis=0), s.floor[slot])
+        known[s.threads(own)] = np.iinfo(I4).max
+        start = slot * batch.shared_stride >> self.shift
+        words = slice(start, start + (self.machine.shared_size >> self.shift))
+        late = np.flatnonzero(s.write_time[words] > known[s.writer[words]])
+        if len(late):
+            word = start + int(late[0])
+            self._outlives(s, slot, word, int(s.writer[word]), int(s.write_access[word]), "writes")
+        late = np.flatnonzero((s.readers[words] > known[: s.team]).any(axis=1))
+        if len(late):
+            word = start + int(late[0])
+            who = int(np.argmax(s.readers[word] > known[: s.team]))
+            self._outlives(s, slot, word, who, int(s.read_access[word]), "uses")
+
+    def _outlives(
+        self, s: SharedShadow, slot: int, word: int, who: int, access: int, verb: str
+    ) -> None:
+        batch = s.batch
+        team = slot * batch.threads // s.team * s.team
+        other = batch.describe(np.array([team + who % s.team]))
+        self.findings.report(
+            "cluster",
+            f"block {int(batch.blocks[slot])} may leave the kernel before {other} {verb} its "
+            f"{self._shared_name(s, word)}: {self.findings.place(access)}; nothing orders the "
+            "two: let the cluster wait for all before a block ends",
+            access, ("outlives", access),
+        )  # fmt: skip
 
     # -- asynchronous copies --------------------------------------------------
 

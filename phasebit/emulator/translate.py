@@ -62,6 +62,8 @@ class Program:
     layout: Layout
     checked: bool
     exact: bool = True
+    clustered: bool = False
+    """Whether blocks run in clusters: then shared addresses begin with the block's rank."""
     graphs: dict[str, Graph] = field(default_factory=dict)
     first_block: dict[str, int] = field(default_factory=dict)
     code: list[Callable[[Any], int]] = field(default_factory=list)
@@ -136,13 +138,14 @@ class Program:
 
 
 def translate(
-    module: Module, kernel: Function, layout: Layout, checked: bool, exact: bool = True
-) -> Program:
+    module: Module, kernel: Function, layout: Layout, checked: bool, exact: bool = True,
+    clustered: bool = False,
+) -> Program:  # fmt: skip
     """Translate a kernel and every function it can reach.
 
     Raises :class:`PtxError` for an instruction or an operand that is not supported.
     """
-    program = Program(module, kernel, layout, checked, exact)
+    program = Program(module, kernel, layout, checked, exact, clustered)
     for function in layout.functions:
         graph = build(function)
         program.graphs[function.name] = graph

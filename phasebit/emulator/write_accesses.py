@@ -47,6 +47,8 @@ class AccessWriter(ValueWriter):
         if isinstance(base, Symbol):
             space, where = self.program.layout.place(base, self.function, instruction, space)
             what = "frame" if self.program.layout.moves(base, self.function) else "symbol"
+            if space == "shared" and self.program.clustered:
+                what = "own"
             return (what, where, 0, space, SIZE[chosen.types[0]], address.offset)
         if isinstance(base, Immediate):
             where = int(base.value)
@@ -110,6 +112,8 @@ class AccessWriter(ValueWriter):
             else:
                 form = np.dtype("u4" if space == "shared" else "u8")
                 text = self.constant(base, form)
+                if what == "own":
+                    text = f"({text} + {self.own_window(form)})"
                 if what == "frame":
                     text = f"({text} + {self.prologue('B_u8', 'u8.type(g.base)')})"
             name = self.fresh("i")

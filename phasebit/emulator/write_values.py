@@ -196,11 +196,22 @@ class ValueWriter:
         raise PtxError(f"operand {operand} does not fit here: {instruction.text}", instruction.line)
 
     def based(self, symbol: Symbol, text: str, form: Form) -> str:
-        """The address of a symbol: in a function that recursion moves, from the group's base."""
+        """The address of a symbol, which may depend on who asks.
+
+        In a function that recursion moves it is relative to the group's base; in a cluster the
+        address of a shared variable begins with the block's rank.
+        """
+        if self.program.clustered and symbol.name in self.program.layout.shared:
+            return f"({text} + {self.own_window(form)})"
         if not self.program.layout.moves(symbol, self.function):
             return text
         base = self.prologue(f"B_{form.str[1:]}", f"{form.str[1:]}.type(g.base)")
         return f"({text} + {base})"
+
+    def own_window(self, form: Form) -> str:
+        """Where the shared memory of each thread's own block begins, in a cluster."""
+        name = form.str[1:]
+        return self.prologue(f"W_{name}", f"g.own_window().astype({name})")
 
     def special(self, operand: Special, form: Form, instruction: Instruction) -> str:
         from phasebit.emulator.special import FORMS

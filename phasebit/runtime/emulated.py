@@ -184,7 +184,7 @@ class _Module:
 
     def _machine(self, kernel: EmulatorKernel, launch: Launch) -> tuple[Machine, list[Hazard]]:
         check = self.options.check
-        program = kernel.program(check, True)
+        program = kernel.program(check, True, launch.cluster != (1, 1, 1))
         memory = self.module.memory
         data = launch.parameters
         self._parameters = memory.allocate(max(1, len(data)), "parameters", "param")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from phasebit.emulator.cluster import cluster_barrier
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.machine import Waiting
 from phasebit.emulator.table import blocking, collective, effect
@@ -302,7 +303,11 @@ def fence_proxy(
 @effect("fence.mbarrier_init", "", section="9.7.13.4", releases=True,
         options=[{"release": ("sem", "release")}])  # fmt: skip
 def fence_mbarrier_init(g: Group, *, sem: str = "release") -> None:
-    """fence.mbarrier_init: other blocks of the cluster may see initialised barriers."""
+    """fence.mbarrier_init: a relaxed arrival at the cluster barrier publishes them from now on."""
+    machine = g.batch.machine
+    if machine.checked:
+        machine.checker.races.fence_initialised(g)
+        machine.now += 1
 
 
 @effect("griddepcontrol.wait griddepcontrol.launch_dependents", "", section="9.7.13.14")
@@ -347,85 +352,13 @@ def setmaxnreg(g: Group, count: Value, *, sync: bool = True) -> None:
           options=[{"release": ("sem", "release"), "relaxed": ("sem", "relaxed")}])  # fmt: skip
 def cluster_arrive(g: Group, dest: Any, *, sem: str = "release") -> int:
     """barrier.cluster.arrive: be counted at the barrier of the cluster, and go on."""
-    cluster_barrier(g).arrive(g)
-    return g.resume
+    resume = g.resume
+    cluster_barrier(g.batch).arrive(g, sem)
+    return resume
 
 
 @blocking("barrier.cluster.wait", "", section="9.7.13.3",
           options=[{"acquire": ("sem", "acquire")}])  # fmt: skip
 def cluster_wait(g: Group, dest: Any, *, sem: str = "acquire") -> int:
     """barrier.cluster.wait: wait until all threads of the cluster have arrived."""
-    return cluster_barrier(g).wait(g)
-
-
-class ClusterBarrier:
-    """The barrier of a cluster: arrive and wait are separate, generations are counted."""
-
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch
-        clusters = batch.count // batch.machine.cluster_size
-        self.arrived = np.zeros(clusters, np.int64)
-        self.opened = np.zeros(clusters, np.int64)
-        self.mine = np.zeros(batch.lanes, np.int64)
-        """How often each thread has arrived."""
-        self.waiting: list[tuple[Group, int]] = []
-        self.frontier: Any = None
-
-    def cluster_of(self, lanes: Array) -> Array:
-        return lanes // (self.batch.threads * self.batch.machine.cluster_size)
-
-    def arrive(self, g: Group) -> None:
-        machine = self.batch.machine
-        clusters = self.cluster_of(g.lanes)
-        self.mine[g.lanes] += 1
-        self.arrived += np.bincount(clusters, minlength=len(self.arrived))
-        machine.progress += 1
-        if machine.checked:
-            machine.checker.cluster_arrive(g)
-        size = machine.cluster_size
-        needed = self.batch.live_in_block.reshape(-1, size).sum(axis=1)
-        full = (self.arrived >= needed) & (self.arrived > 0)
-        if full.any():
-            self.opened[full] += 1
-            self.arrived[full] = 0
-            waiting, self.waiting = self.waiting, []
-            for group, resume in waiting:
-                group.resume = resume
-                if self._ready(group):
-                    if machine.checked:
-                        machine.checker.cluster_wait(group)
-                    machine.wake(group, resume, g.time)
-                else:
-                    self.waiting.append((group, resume))
-
-    def _ready(self, g: Group) -> bool:
-        return bool((self.opened[self.cluster_of(g.lanes)] >= self.mine[g.lanes]).all())
-
-    def wait(self, g: Group) -> int:
-        machine = self.batch.machine
-        if self._ready(g):
-            if machine.checked:
-                machine.checker.cluster_wait(g)
-            return g.resume
-        clusters = self.cluster_of(g.lanes)
-        for one in np.unique(clusters):
-            where = np.flatnonzero(clusters == one)
-            some = g if len(where) == g.n else g.part(where, g.resume)
-            if self._ready(some):
-                machine.make_ready(some)
-                some.pc = g.resume
-                continue
-            self.waiting.append((some, g.resume))
-            machine.park(some, Waiting("the cluster barrier", machine.where(g), self.explain))
-        return -1
-
-    def explain(self) -> str:
-        return f"{int(self.arrived.sum())} threads of the cluster have arrived"
-
-
-def cluster_barrier(g: Group) -> ClusterBarrier:
-    """The cluster barrier of a batch; made on first use."""
-    batch = g.batch
-    if batch.cluster is None:
-        batch.cluster = ClusterBarrier(batch)
-    return batch.cluster
+    return cluster_barrier(g.batch).wait(g)

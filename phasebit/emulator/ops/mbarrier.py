@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from phasebit.emulator.errors import Fault
 from phasebit.emulator.mbarriers import IMAGE, BarrierSite, sites
 from phasebit.emulator.table import blocking, effect, value
 from phasebit.emulator.types import Array, Value
@@ -161,6 +162,14 @@ def _wait(
     """Wait with every thread; groups part where barriers or phases differ."""
     resume = g.resume
     found = sites(g, address, space)
+    if g.batch.machine.cluster_size > 1:
+        slots = g.batch.slots(g.lanes)
+        for site, where in found:
+            if ((slots if where is None else slots[where]) != site.slot).any():
+                raise Fault(
+                    f"{g.batch.describe(g.lanes[:1])} waits at mbarrier {site.name}: a block can "
+                    f"wait at its own barriers only; {g.batch.machine.where(g)}"
+                )
     if g.batch.machine.checked:
         for site, where in found:
             g.batch.machine.checker.touch(g, g.lanes if where is None else g.lanes[where], site)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from phasebit.emulator.layout import SHARED_BASE
+from phasebit.emulator.layout import RANK_SHIFT, SHARED_BASE
 from phasebit.emulator.table import effect, value
 from phasebit.emulator.types import WIDE, Value
 
@@ -36,22 +36,14 @@ def half_of(a: Value, place: int) -> Value:
 def mapa(g: Group, a: Value, rank: Value, *, space: str = "generic") -> Value:
     """mapa: the address of the same variable in another block of the cluster.
 
-    Bits 24 and up of a shared address hold 1 + the rank; 0 means one's own block.
+    Bits 24 and up of a shared address are the rank of its block.
     """
-    if g.batch.machine.cluster_size == 1:
-        return a
-    offset = a & a.dtype.type(0xFFFFFF)
-    mapped = offset | ((rank + np.uint32(1)).astype(a.dtype) << a.dtype.type(24))
+    offset = a & a.dtype.type((1 << RANK_SHIFT) - 1)
+    mapped = offset | (rank.astype(a.dtype) << a.dtype.type(RANK_SHIFT))
     return mapped if space == "shared" else mapped | np.uint64(SHARED_BASE)
 
 
 @effect("getctarank", "x -> u32", {"u32", "u64"}, section="9.7.9.23")
 def getctarank(g: Group, a: Value, *, space: str = "generic") -> Value:
     """getctarank: the rank in the cluster of the block that a shared address belongs to."""
-    rank = ((a & a.dtype.type(0xFFFFFFFF)) >> a.dtype.type(24)).astype(np.uint32)
-    own = g.special("cluster_ctarank")
-    return (
-        np.where(rank > 0, rank - np.uint32(1), own)
-        if isinstance(rank + own, np.ndarray)
-        else (rank - np.uint32(1) if rank > 0 else own)
-    )
+    return ((a & a.dtype.type(0xFFFFFFFF)) >> a.dtype.type(RANK_SHIFT)).astype(np.uint32)
