@@ -193,7 +193,7 @@ class Stamps:
 
 
 def load(inside: dict[str, Any], kernel: str, kind: str) -> Stamps:
-    """The stamps of a kernel in the record ``11_inside``; ``kind`` is "warm" or "flushed"."""
+    """The stamps of a kernel in the record ``clock_stamps``; ``kind`` is "warm" or "flushed"."""
     data = inside["stamps"][kernel][kind]
     places = tuple(tuple(place) for place in data["places"])
     return Stamps(kernel, places, data["cycles"], data["ns"], *WORKERS[kernel])

@@ -1,7 +1,7 @@
 """Chapter 11: kernels for C (32, 32) = A (32, 4096) · B (4096, 32), f32.
 
 Two records. ``11_double_buffering``: the kernels take turns, process by process, each beside
-cuBLAS. ``11_inside``: clock stamps of some kernels, one launch each, and times of the kernels with
+cuBLAS. ``clock_stamps``: clock stamps of some kernels, one launch each, and times of the kernels with
 other numbers of slots and workers.
 """
 
@@ -20,7 +20,7 @@ from phasebit.benchmarks import clock_stamps
 
 NAME = "11_double_buffering"
 
-INSIDE = "11_inside"
+INSIDE = "clock_stamps"
 """The name of the second record."""
 
 KERNELS = (
