@@ -1,8 +1,8 @@
 """Chapter 11: kernels for C (32, 32) = A (32, 4096) · B (4096, 32), f32.
 
 Two records. ``11_double_buffering``: the kernels take turns, process by process, each beside
-cuBLAS. ``clock_stamps``: clock stamps of some kernels, one launch each, and times of the kernels with
-other numbers of slots and workers.
+cuBLAS. ``clock_stamps``: clock stamps of some kernels, one launch each, and times of the kernels
+with other numbers of slots and workers.
 """
 
 from __future__ import annotations
