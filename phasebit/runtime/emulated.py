@@ -19,7 +19,7 @@ from phasebit.emulator.launch import MAX_STEPS
 from phasebit.emulator.launch import Kernel as EmulatorKernel
 from phasebit.emulator.launch import Module as EmulatorModule
 from phasebit.emulator.layout import GLOBAL_BASE, align_up, readable
-from phasebit.emulator.machine import Machine
+from phasebit.emulator.machine import MAX_STACK, Machine
 from phasebit.emulator.memory import GRANULE, Memory, Parameters
 from phasebit.emulator.memory import Allocation as EmulatorAllocation
 from phasebit.emulator.trace import Trace
@@ -211,6 +211,8 @@ class _Module:
             trace=Trace(False),
         )
         machine.workspace = launch.workspace
+        # A frame here has another size than on a GPU, so a small limit must not be too small.
+        machine.stack = max(MAX_STACK, launch.stack)
         if check:
             machine.checker = Checker(machine, hazards)
         return machine, hazards
