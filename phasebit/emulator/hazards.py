@@ -18,6 +18,7 @@ import numpy as np
 from phasebit.emulator.bounds import Bounds
 from phasebit.emulator.convergence import Convergence
 from phasebit.emulator.footprint import Common, Footprint, Footprints
+from phasebit.emulator.proxies import Engine
 from phasebit.emulator.races import Races
 from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.traffic import Traffic
@@ -100,6 +101,7 @@ class Checker:
         self.findings = Findings(machine, hazards)
         self.bounds = Bounds(machine, self.findings)
         self.races = Races(machine, self.findings)
+        self.engine = Engine(self)
         self.traffic = Traffic(machine)
         self.convergence = Convergence(machine, self.findings)
         self.members = self.convergence.members
@@ -266,12 +268,12 @@ class Checker:
         """A wait at an mbarrier learns."""
         self.races.acquire(g, published)
 
-    def initialise(self, g: Group, site: BarrierSite) -> None:
+    def initialise(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """The memory of a barrier counts as written."""
         s = self.races.shadows[g.batch]
         x = self._words(site) - s.base
         s.write_time[x] = self.machine.now
-        s.writer[x] = s.initialiser(int(g.lanes[0]))
+        s.writer[x] = s.initialiser(int(lanes[0]))
         s.write_access[x] = self.machine.program.atomic_access(g.pc, "")
         s.write_strong[x] = False
 
@@ -301,8 +303,7 @@ class Checker:
         if copy.source is not copy.target:
             read = Footprint.plain((copy.source >> unit)[None, :] + words)
             self.races.global_load(g, read, 0, copy.access, False)
-            if not copy.signals:  # the copy engine's reads are no loads
-                self.traffic.copy(g, copy.source, copy.width)
+            self.traffic.copy(g, copy.source, copy.width)
         written = Footprint.plain((copy.target >> unit)[None, :] + words)
         self.races.shared_store(g, written, 0, copy.access, False, copies=True)
         self.machine.now += 1  # the next copy is another one, though nothing lies between them

@@ -32,6 +32,7 @@ from phasebit.emulator.types import Array
 
 if TYPE_CHECKING:
     from phasebit.emulator.agents import Agent
+    from phasebit.emulator.bulk import BulkGroups
     from phasebit.emulator.cluster import ClusterBarrier
     from phasebit.emulator.hazards import Checker
     from phasebit.emulator.mbarriers import BarrierSite
@@ -77,6 +78,7 @@ class Batch:
         self.mbarriers: dict[tuple[int, int], BarrierSite] = {}
         self.cluster: ClusterBarrier | None = None
         self.copies: CopyGroups | None = None
+        self.bulk: BulkGroups | None = None
         warps = -(-self.threads // 32)
         thread = np.arange(self.lanes) % self.threads
         self.warps = warps

@@ -38,7 +38,7 @@ Option = tuple[str, Any]
 
 FAMILIES = (
     "integer", "logic", "floating", "half", "compare", "convert", "move", "memory", "atomic",
-    "control", "barrier", "mbarrier", "cp_async", "warp", "matrix",
+    "control", "barrier", "mbarrier", "cp_async", "bulk", "warp", "matrix",
 )  # fmt: skip
 """The modules of ``phasebit.emulator.ops``, in the order of the PTX ISA's chapter 9."""
 
