@@ -14,7 +14,7 @@ import numpy as np
 
 from phasebit.emulator.layout import GLOBAL_BASE
 from phasebit.emulator.numerics import flush
-from phasebit.emulator.swizzle import MODES, places
+from phasebit.emulator.swizzle import MODES
 from phasebit.emulator.tensormap import Descriptor
 from phasebit.emulator.types import Array
 
@@ -23,6 +23,17 @@ NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f64": 0x7FFFFFFFFFFFFFFF}
 
 LINE = 128
 """Bytes within which a swizzle moves chunks."""
+
+
+@functools.lru_cache(maxsize=256)
+def places(mode: str, phase: int, size: int) -> tuple[Array, int]:
+    """Where a tile's bytes go that begins at ``phase`` of the pattern, relative to its begin.
+
+    In units of 16 bytes (8 for the mode that flips halves): the places, and the unit.
+    """
+    unit = 8 if MODES[mode].flip else 16
+    inside = np.arange(phase, phase + size, unit)
+    return (MODES[mode](inside) - phase) // unit, unit
 
 
 class Box:
