@@ -34,7 +34,11 @@ def _update(
     g: Group, address: Value, b: Value, space: str, kind: str, sem: str, scope: str, step: Step,
     c: Value = None, running: np.ufunc | None = None, result: bool = True,
 ) -> Value:  # fmt: skip
-    """Replace the number at each address by ``step(old, b, c)``; the old numbers."""
+    """Replace the number at each address by ``step(old, b, c)``; the old numbers.
+
+    With ``sys`` scope that holds against whoever else may write to the memory: a thread whose
+    number changed meanwhile takes its turn again.
+    """
     form = dtype(kind)
     width = form.itemsize
     machine = g.batch.machine
@@ -48,30 +52,49 @@ def _update(
     index = g.spread(index)
     b = g.spread(b)
     c = None if c is None else g.spread(c)
+    old, places, before, after = _turns(view, index, b, c, step, running)
+    if scope != "sys":
+        view[places] = after
+        return old
+    lost = g.memory.exchange(view, places, before, after)
+    while lost.any():
+        again = np.flatnonzero(np.isin(index, places[lost]))
+        old[again], places, before, after = _turns(
+            view, index[again], b[again], None if c is None else c[again], step, running
+        )
+        lost = g.memory.exchange(view, places, before, after)
+    return old
+
+
+def _turns(
+    view: Array, index: Array, b: Array, c: Value, step: Step, running: np.ufunc | None
+) -> tuple[Array, Array, Array, Array]:
+    """What each thread finds; the different places; what stands there and what shall stand."""
     order = np.argsort(index, kind="stable")
     ranked = index[order]
     fresh = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
-    old = np.empty(g.n, form)
-    if len(fresh) == g.n:  # every address once
+    if len(fresh) == len(index):  # every address once
         before = view[index]
-        view[index] = step(before, b, c)
-        return before
-    ends = np.append(fresh[1:], g.n)
-    for start, end in zip(fresh.tolist(), ends.tolist(), strict=True):
+        return before, index, before, np.asarray(step(before, b, c)).astype(view.dtype)
+    places = ranked[fresh]
+    before = view[places]
+    after = before.copy()
+    old = np.empty(len(index), view.dtype)
+    ends = np.append(fresh[1:], len(index))
+    for k, (start, end) in enumerate(zip(fresh.tolist(), ends.tolist(), strict=True)):
         lanes = order[start:end]
-        place = ranked[start]
         if running is not None:
-            both = np.concatenate([view[place : place + 1], b[lanes]])
-            totals = running.accumulate(both, dtype=form)
+            both = np.concatenate([before[k : k + 1], b[lanes]])
+            totals = running.accumulate(both, dtype=view.dtype)
             old[lanes] = totals[:-1]
-            view[place] = totals[-1]
+            after[k] = totals[-1]
             continue
-        current = view[place]
+        current = before[k]
         for lane in lanes.tolist():
             old[lane] = current
             current = step(current, b[lane], None if c is None else c[lane])
-        view[place] = current
-    return old
+        after[k] = current
+    return old, places, before, after
 
 
 def _add32(old: Value, x: Value, far: Value) -> Value:
