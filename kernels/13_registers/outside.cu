@@ -6,9 +6,9 @@ constexpr int BK = 8;                      // depth of a tile
 constexpr int TILES = K / BK, SLOTS = 2;
 constexpr int GROUP = 128;                 // threads of a warp group
 constexpr int THREADS = 3 * GROUP;         // one group loads, two multiply
-constexpr int ROWS = 16, COLS = 12;        // of C, computed by each consumer: 192 sums
+constexpr int ROWS = 16, COLS = 12;        // of C, for each consumer
 
-__shared__ float a[SLOTS][BK][M + 4];  // tiles of A, transposed, with a pad of four columns
+__shared__ float a[SLOTS][BK][M + 4];  // tiles of A, transposed, padded
 __shared__ float b[SLOTS][BK][N];      // tiles of B
 __shared__ Barrier full[SLOTS], empty[SLOTS];
 
@@ -33,14 +33,16 @@ __device__ inline void consume(float* C, float (&c)[ROWS][COLS]) {
         for (int k = 0; k < BK; ++k) {
             float x[ROWS], y[COLS];
             for (int i = 0; i < ROWS; ++i) x[i] = a[at.slot][k][row + i];
-            for (int j = 0; j < COLS; ++j) y[j] = b[at.slot][k][j / 4 * 64 + col + j % 4];
+            for (int j = 0; j < COLS; ++j)
+                y[j] = b[at.slot][k][j / 4 * 64 + col + j % 4];
             for (int i = 0; i < ROWS; ++i)
                 for (int j = 0; j < COLS; ++j) c[i][j] += x[i] * y[j];
         }
         arrive(empty[at.slot]);
     }
     for (int i = 0; i < ROWS; ++i)
-        for (int j = 0; j < COLS; ++j) C[(row + i) * N + j / 4 * 64 + col + j % 4] = c[i][j];
+        for (int j = 0; j < COLS; ++j)
+            C[(row + i) * N + j / 4 * 64 + col + j % 4] = c[i][j];
 }
 
 __global__ void __launch_bounds__(THREADS, 1)
@@ -58,6 +60,8 @@ matmul(const float* A,  // (M, K)
     else consume(C, c);
 }
 
-void launch(const float* A, const float* B, float* C) { matmul<<<1, THREADS>>>(A, B, C); }
+void launch(const float* A, const float* B, float* C) {
+    matmul<<<1, THREADS>>>(A, B, C);
+}
 
 #include "harness.cuh"

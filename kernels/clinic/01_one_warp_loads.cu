@@ -9,11 +9,11 @@ constexpr int PRODUCERS = 128, CONSUMERS = 128, THREADS = PRODUCERS + CONSUMERS;
 
 __shared__ float a[SLOTS][M][BK];              // tiles of A
 __shared__ float b[SLOTS][BK][N];              // tiles of B
-__shared__ Barrier full[SLOTS], empty[SLOTS];  // "may be read", "may be written"
+__shared__ Barrier full[SLOTS], empty[SLOTS];  // may be read, may be written
 
-// A tile from global memory, by the four warps of a role: each brings every fourth row.
+// A tile, by the four warps of a role: each brings every fourth row.
 __device__ void load(float (&to)[32][32], const float* from, int stride) {  // <- see
-    const int x = threadIdx.x % 32, y = threadIdx.x / 32;  // lane, warp of the role
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32;  // lane, warp
     for (int row = y; row < 32; row += 4) to[row][x] = from[row * stride + x];
 }
 
@@ -62,6 +62,8 @@ matmul(const float* A,  // (M, K)
     else consume(C);
 }
 
-void launch(const float* A, const float* B, float* C) { matmul<<<1, THREADS>>>(A, B, C); }
+void launch(const float* A, const float* B, float* C) {
+    matmul<<<1, THREADS>>>(A, B, C);
+}
 
 #include "harness.cuh"

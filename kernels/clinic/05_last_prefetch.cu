@@ -27,7 +27,7 @@ matmul(const float* A,  // (M, K)
         }
         __syncthreads();
 #ifndef REPAIRED
-        for (int i = 0; i < 8; ++i) {  // fetch the next tile while this one is multiplied
+        for (int i = 0; i < 8; ++i) {  // the next tile, while this one is used
 #else
         for (int i = 0; i < 8 && tile + 1 < TILES; ++i) {  // fetch the next, if there is one
 #endif
@@ -41,6 +41,8 @@ matmul(const float* A,  // (M, K)
     for (int i = 0; i < 8; ++i) C[(y + 4 * i) * N + x] = c[i];
 }
 
-void launch(const float* A, const float* B, float* C) { matmul<<<1, THREADS>>>(A, B, C); }
+void launch(const float* A, const float* B, float* C) {
+    matmul<<<1, THREADS>>>(A, B, C);
+}
 
 #include "harness.cuh"

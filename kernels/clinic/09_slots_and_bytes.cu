@@ -8,17 +8,17 @@ constexpr int SLOTS = 3;                // tiles that fit in the ring
 constexpr int PRODUCERS = 128, CONSUMERS = 128, THREADS = PRODUCERS + CONSUMERS;
 
 #ifndef REPAIRED
-constexpr int BYTES = 2 * (M * BK + BK * N) * 4;       // of shared memory, for the tiles
+constexpr int BYTES = 2 * (M * BK + BK * N) * 4;  // of shared memory
 #else
-constexpr int BYTES = SLOTS * (M * BK + BK * N) * 4;   // of shared memory, for the tiles
+constexpr int BYTES = SLOTS * (M * BK + BK * N) * 4;  // of shared memory
 #endif
-extern __shared__ float tiles[];               // SLOTS tiles of A, then SLOTS tiles of B
+extern __shared__ float tiles[];  // SLOTS tiles of A, then of B
 __device__ float& a(int slot, int row, int k) { return tiles[(slot * M + row) * BK + k]; }
 __device__ float& b(int slot, int k, int x) { return tiles[((SLOTS + slot) * BK + k) * N + x]; }
-__shared__ Barrier full[SLOTS], empty[SLOTS];  // "may be read", "may be written"
+__shared__ Barrier full[SLOTS], empty[SLOTS];  // may be read, may be written
 
 __device__ void produce(const float* A, const float* B) {
-    const int x = threadIdx.x % 32, y = threadIdx.x / 32;  // lane, warp of the role
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32;  // lane, warp
     Place at;
     for (int tile = 0; tile < TILES; ++tile, at = advance(at, SLOTS)) {
         wait(empty[at.slot], at.phase ^ 1);
@@ -58,6 +58,8 @@ matmul(const float* A,  // (M, K)
     else consume(C);
 }
 
-void launch(const float* A, const float* B, float* C) { matmul<<<1, THREADS, BYTES>>>(A, B, C); }
+void launch(const float* A, const float* B, float* C) {
+    matmul<<<1, THREADS, BYTES>>>(A, B, C);
+}
 
 #include "harness.cuh"

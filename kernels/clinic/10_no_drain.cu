@@ -28,7 +28,7 @@ matmul(const float* A,  // (M, K)
     for (int tile = 0; tile < TILES; ++tile) {
         if (tile + 1 < TILES) fetch(A, B, tile + 1);
 #ifndef REPAIRED
-        wait_copies<1>();  // the newest group may be under way: it is the next tile's
+        wait_copies<1>();  // all but the newest: the next tile's
 #else
         if (tile + 1 < TILES) wait_copies<1>();  // the newest group is the next tile's
         else wait_copies<0>();                   // there is no next tile
@@ -42,6 +42,8 @@ matmul(const float* A,  // (M, K)
     for (int i = 0; i < 4; ++i) C[(y + 8 * i) * N + x] = c[i];
 }
 
-void launch(const float* A, const float* B, float* C) { matmul<<<1, THREADS>>>(A, B, C); }
+void launch(const float* A, const float* B, float* C) {
+    matmul<<<1, THREADS>>>(A, B, C);
+}
 
 #include "harness.cuh"

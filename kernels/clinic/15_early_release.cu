@@ -9,10 +9,10 @@ constexpr int PRODUCERS = 128, CONSUMERS = 128, THREADS = PRODUCERS + CONSUMERS;
 
 __shared__ float a[SLOTS][M][BK];              // tiles of A
 __shared__ float b[SLOTS][BK][N];              // tiles of B
-__shared__ Barrier full[SLOTS], empty[SLOTS];  // "may be read", "may be written"
+__shared__ Barrier full[SLOTS], empty[SLOTS];  // may be read, may be written
 
 __device__ void produce(const float* A, const float* B) {
-    const int x = threadIdx.x % 32, y = threadIdx.x / 32;  // lane, warp of the role
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32;  // lane, warp
     Place at;
     for (int tile = 0; tile < TILES; ++tile, at = advance(at, SLOTS)) {
         wait(empty[at.slot], at.phase ^ 1);  // <- see
@@ -34,7 +34,7 @@ __device__ void consume(float* C) {
             for (int i = 0; i < 8; ++i)
                 c[i] += a[at.slot][y + 4 * i][k] * b[at.slot][k][x];  // <- race
 #ifndef REPAIRED
-            if (k == BK - 4) arrive(empty[at.slot]);  // nearly done: let the producer begin
+            if (k == BK - 4) arrive(empty[at.slot]);  // nearly done
         }
 #else
         }
@@ -58,6 +58,8 @@ matmul(const float* A,  // (M, K)
     else consume(C);
 }
 
-void launch(const float* A, const float* B, float* C) { matmul<<<1, THREADS>>>(A, B, C); }
+void launch(const float* A, const float* B, float* C) {
+    matmul<<<1, THREADS>>>(A, B, C);
+}
 
 #include "harness.cuh"

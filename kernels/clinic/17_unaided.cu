@@ -9,7 +9,7 @@ constexpr int PRODUCERS = 128, CONSUMERS = 128, THREADS = PRODUCERS + CONSUMERS;
 
 __shared__ alignas(16) float a[SLOTS][M][BK];  // tiles of A
 __shared__ alignas(16) float b[SLOTS][BK][N];  // tiles of B
-__shared__ Barrier full[SLOTS], empty[SLOTS];  // "may be read", "may be written"
+__shared__ Barrier full[SLOTS], empty[SLOTS];  // may be read, may be written
 
 __device__ void produce(const float* A, const float* B) {
     const int x = threadIdx.x % 8 * 4, y = threadIdx.x / 8;  // four columns, first row
@@ -56,6 +56,8 @@ matmul(const float* A,  // (M, K)
     else consume(C);
 }
 
-void launch(const float* A, const float* B, float* C) { matmul<<<1, THREADS>>>(A, B, C); }
+void launch(const float* A, const float* B, float* C) {
+    matmul<<<1, THREADS>>>(A, B, C);
+}
 
 #include "harness.cuh"

@@ -9,10 +9,10 @@ constexpr int PRODUCERS = 128, GROUP = 64, THREADS = PRODUCERS + 2 * GROUP;
 
 __shared__ float a[SLOTS][M][BK];              // tiles of A
 __shared__ float b[SLOTS][BK][N];              // tiles of B
-__shared__ Barrier full[SLOTS], empty[SLOTS];  // "may be read", "may be written"
+__shared__ Barrier full[SLOTS], empty[SLOTS];  // may be read, may be written
 
 __device__ void produce(const float* A, const float* B) {
-    const int x = threadIdx.x % 32, y = threadIdx.x / 32;  // lane, warp of the role
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32;  // lane, warp
     Place at;
     for (int tile = 0; tile < TILES; ++tile, at = advance(at, SLOTS)) {
         wait(empty[at.slot], at.phase ^ 1);
@@ -27,7 +27,7 @@ __device__ void produce(const float* A, const float* B) {
 __device__ void consume(float* C) {
     const int group = (threadIdx.x - PRODUCERS) / GROUP;
     const int x = threadIdx.x % 32, y = threadIdx.x / 32 % 2;
-    float c[16] = {};  // column x of rows y, y + 2, …: the sum over half of each tile
+    float c[16] = {};  // column x of rows y, y + 2, …
     Place at;
     for (int tile = 0; tile < TILES; ++tile, at = advance(at, SLOTS)) {
         wait(full[at.slot], at.phase);
@@ -36,7 +36,7 @@ __device__ void consume(float* C) {
                 c[i] += a[at.slot][y + 2 * i][k] * b[at.slot][k][x];  // <- race
         arrive(empty[at.slot]);
     }
-    float (&part)[M][N] = a[0];  // all tiles are multiplied: a slot is free for the sums
+    float (&part)[M][N] = a[0];  // all tiles are multiplied: a slot is free
 #ifdef REPAIRED
     sync(2, 2 * GROUP);
 #endif
@@ -61,6 +61,8 @@ matmul(const float* A,  // (M, K)
     else consume(C);
 }
 
-void launch(const float* A, const float* B, float* C) { matmul<<<1, THREADS>>>(A, B, C); }
+void launch(const float* A, const float* B, float* C) {
+    matmul<<<1, THREADS>>>(A, B, C);
+}
 
 #include "harness.cuh"

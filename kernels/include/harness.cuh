@@ -16,7 +16,8 @@
 // is timed: its clock is no time.
 //
 // A line that depends on the machine begins with ⏱. Arguments: warm, --seed N, --repeats N;
-// with warm also --cublas LIBRARY (time it too, alternating), --json FILE (every time, in µs).
+// with warm also --cublas LIBRARY (time it too, alternating), --json FILE (every time, in µs, and
+// with stamps.cuh the clock stamps).
 #pragma once
 #include "check.cuh"
 #include "cublas.cuh"
@@ -185,6 +186,15 @@ inline std::vector<double> time_flushed(const std::function<void()>& run) {
     return time_each(FLUSHED, run, [&] { flush(); });
 }
 
+// Launches with nothing between them: microseconds for each, from their joint time.
+inline std::vector<double> time_queued(int rounds, const std::function<void()>& run) {
+    return time_each(rounds, [&] {
+        for (int i = 0; i < ROUND; ++i) run();
+    });
+}
+
+__global__ void nothing() {}
+
 inline void print_times(const char* name, const std::vector<double>& times) {
     printf("⏱ %s: median %.1f µs of %zu launches, middle half %.1f to %.1f µs\n", name,
            quantile(times, 0.5), times.size(), quantile(times, 0.25), quantile(times, 0.75));
@@ -195,6 +205,21 @@ inline void write_list(FILE* file, const char* name, const std::vector<double>& 
     for (size_t i = 0; i < times.size(); ++i) fprintf(file, i ? ", %.3f" : "%.3f", times[i]);
     fprintf(file, "]");
 }
+
+#ifdef STAMPS
+inline void write_stamps(FILE* file, const char* name) {
+    static long long host[PLACES][PASSES], span[2][2];
+    CHECK(cudaMemcpyFromSymbol(host, stamps, sizeof host));
+    CHECK(cudaMemcpyFromSymbol(span, stamp_span, sizeof span));
+    fprintf(file, ",\n \"%s\": {\"cycles\": %lld, \"ns\": %lld, \"places\": [", name,
+            span[1][0] - span[0][0], span[1][1] - span[0][1]);
+    for (int place = 0; place < PLACES; ++place)
+        for (int pass = 0; pass < PASSES; ++pass)
+            fprintf(file, "%s%lld", pass ? ", " : place ? "], [" : "[",
+                    host[place][pass] ? host[place][pass] - span[0][0] : -1);
+    fprintf(file, "]]}");
+}
+#endif
 
 inline bool has(int argc, char** argv, const char* word) {
     return std::any_of(argv + 1, argv + argc, [&](char* given) { return !strcmp(given, word); });
@@ -280,6 +305,24 @@ int main(int argc, char** argv) {
         write_list(file, "warm_us", warm);
         if (cublas) write_list(file, "cublas_flushed_us", time_flushed(rival));
         if (cublas) write_list(file, "cublas_us", vendor);
+        auto queued = [&](const char* name, const std::function<void()>& launches) {
+            std::vector<double> times = time_queued(rounds, launches);
+            for (double& time : times) time /= ROUND;
+            write_list(file, name, times);
+        };
+        queued("queued_us", run);
+        if (cublas) queued("cublas_queued_us", rival);
+        auto empty = [] { nothing<<<1, 32>>>(); };
+        time_each(WARM_UP, empty);
+        write_list(file, "empty_us", time_each(ROUND, empty));
+        queued("empty_queued_us", empty);
+#ifdef STAMPS
+        for (int i = 0; i < WARM_UP; ++i) run();
+        wait();
+        write_stamps(file, "stamps_warm");
+        time_flushed(run);
+        write_stamps(file, "stamps_flushed");
+#endif
         fprintf(file, "\n}\n");
         fclose(file);
     }

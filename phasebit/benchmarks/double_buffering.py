@@ -1,26 +1,57 @@
-"""Chapter 11: kernels of one block for C (32, 32) = A (32, 4096) · B (4096, 32), f32.
+"""Chapter 11: kernels for C (32, 32) = A (32, 4096) · B (4096, 32), f32.
 
-The kernels take turns, process by process, each beside cuBLAS.
+Two records. ``11_double_buffering``: the kernels take turns, process by process, each beside
+cuBLAS. ``clock_stamps``: clock stamps of some kernels, one launch each, and times of the kernels
+with other numbers of slots and workers.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from phasebit import files, measure, process, toolchain
+from phasebit.benchmarks import clock_stamps
 
 NAME = "11_double_buffering"
 
-KERNELS = ("04_tiled", "05_barrier_double_buffer")
+INSIDE = "clock_stamps"
+"""The name of the second record."""
+
+KERNELS = (
+    "04_tiled",
+    "05_barrier_double_buffer",
+    "11_a_wide_loads",
+    "11_b_register_tiles",
+    "11_c_async_copies",
+    "11_d_few_arrivals",
+    "11_e_warp_workers",
+    "11_f_whole_gpu",
+)
 """The kernels that are timed side by side, by their file names without ``.cu``."""
+
+SWEEP: tuple[tuple[str, dict[str, int]], ...] = (
+    *(("11_a_wide_loads", {"SLOTS": slots}) for slots in (1, 2, 3, 4)),
+    *(("11_c_async_copies", {"SLOTS": slots}) for slots in (1, 2, 3, 4, 6, 8)),
+    *(
+        ("11_e_warp_workers", {"PRODUCERS": producers, "CONSUMERS": consumers, "SLOTS": slots})
+        for producers, consumers, slots in (
+            (1, 8, 16), (2, 8, 16), (4, 8, 8), (4, 8, 16), (4, 8, 24), (8, 8, 16),
+            (1, 4, 16), (2, 4, 16), (4, 4, 16), (1, 12, 24), (2, 12, 24), (3, 12, 24), (4, 12, 24),
+        )
+    ),
+)  # fmt: skip
+"""Kernels and the constants of their files that are set to other values."""
 
 _LAPS = 5  # processes of each kernel: five cold launches, in five separate processes
 _LAUNCHES = 500  # warm launches in each process
 _SECONDS = 120.0
+_BUILDERS = 8  # compilers at a time
 
 
 def record() -> dict[str, Any]:
@@ -30,7 +61,7 @@ def record() -> dict[str, Any]:
     Raises :class:`toolchain.CudaError` when there is no GPU, no cuBLAS, or a kernel fails.
     """
     facts, cublas = measure.facts(), measure.find_cublas()
-    builds = {kernel: toolchain.build(files.kernels() / f"{kernel}.cu") for kernel in KERNELS}
+    builds = _built({kernel: files.kernel(kernel) for kernel in KERNELS})
     laps: dict[str, list[dict[str, list[float]]]] = {kernel: [] for kernel in KERNELS}
     for lap in range(_LAPS):
         for kernel in KERNELS:
@@ -52,6 +83,13 @@ def record() -> dict[str, Any]:
             "warm_us": _joined(every, "cublas_us"),
         }
     )
+    queued = {kernel: statistics.median(_joined(laps[kernel], "queued_us")) for kernel in KERNELS}
+    queued[measure.VENDOR] = statistics.median(_joined(every, "cublas_queued_us"))
+    nothing = {
+        "queued_us": statistics.median(_joined(every, "empty_queued_us")),
+        "warm_us": statistics.median(_joined(every, "empty_us")),
+    }
+    measure.save(_inside(facts, cublas) | {"queued_us": queued, "nothing": nothing})
     return {
         "benchmark": NAME,
         **facts,
@@ -70,11 +108,79 @@ def record() -> dict[str, Any]:
     }
 
 
+def with_constants(source: str, constants: dict[str, int]) -> str:
+    """The source with ``constexpr int NAME = …;`` set to other values.
+
+    Raises ``ValueError`` for a name that it does not define once.
+    """
+    for name, value in constants.items():
+        line = f"constexpr int {name} = {value};"
+        source, count = re.subn(rf"\bconstexpr int {name} = \d+;", line, source)
+        if count != 1:
+            raise ValueError(f"the kernel defines constexpr int {name} {count} times, not once")
+    return source
+
+
+def _built(sources: dict[str, str]) -> dict[str, toolchain.Build]:
+    with ThreadPoolExecutor(_BUILDERS) as pool:
+        return dict(zip(sources, pool.map(toolchain.build, sources.values()), strict=True))
+
+
+def _inside(facts: dict[str, Any], cublas: Path) -> dict[str, Any]:
+    """The second record."""
+    stamped = _built({kernel: clock_stamps.stamped(kernel) for kernel in clock_stamps.STAMPED})
+    swept = [
+        toolchain.build(source)
+        for source in (with_constants(files.kernel(kernel), change) for kernel, change in SWEEP)
+    ]
+    stamps: dict[str, Any] = {}
+    sweep: list[dict[str, Any]] = []
+    for kernel, build in stamped.items():
+        lap = _lap(build.program, cublas)
+        stamps[kernel] = {
+            **{kind: _trimmed(lap[f"stamps_{kind}"]) for kind in ("warm", "flushed")},
+            "warm_us": statistics.median(lap["warm_us"]),
+            "flushed_us": statistics.median(lap["flushed_us"]),
+        }
+    for (kernel, constants), build in zip(SWEEP, swept, strict=True):
+        lap = _lap(build.program, cublas)
+        sweep.append(
+            {
+                "kernel": kernel,
+                "constants": constants,
+                **{kind: statistics.median(lap[kind]) for kind in ("warm_us", "flushed_us")},
+            }
+        )
+    return {
+        "benchmark": INSIDE,
+        **facts,
+        "protocol": {
+            "stamps": "the multiprocessor's clock, read by one thread of each role or worker; "
+            "cycles since the first stamp of the launch; one launch of each kind",
+            "warm": "the last of 50 launches back to back",
+            "flushed": "the last of 20 launches, each after 256 MiB of other memory is read",
+            "clock": "cycles over the nanoseconds of the GPU's timer, for the same launch",
+            "sweep": f"medians of {_LAUNCHES} warm and 20 flushed launches, one process each",
+            "queued": "medians of rounds of 50 launches with nothing between them, by their joint "
+            'time; "nothing" is an empty kernel, timed in both ways',
+            "inputs": "normal random numbers",
+        },
+        "stamps": stamps,
+        "sweep": sweep,
+    }
+
+
+def _trimmed(stamps: dict[str, Any]) -> dict[str, Any]:
+    """Without the passes that the loop did not make."""
+    passes = sum(at >= 0 for at in stamps["places"][5])
+    return stamps | {"places": [place[:passes] for place in stamps["places"]]}
+
+
 def _joined(laps: list[dict[str, list[float]]], kind: str) -> list[float]:
     return [time for lap in laps for time in lap[kind]]
 
 
-def _lap(program: Path, cublas: Path) -> dict[str, list[float]]:
+def _lap(program: Path, cublas: Path) -> dict[str, Any]:
     """One process: every time that its harness writes, in microseconds."""
     with tempfile.TemporaryDirectory() as scratch:
         times = Path(scratch, "times.json")
@@ -84,5 +190,5 @@ def _lap(program: Path, cublas: Path) -> dict[str, list[float]]:
         if not done.ok:
             why = "did not end in time" if done.stopped else f"status {done.status}"
             raise toolchain.CudaError(f"the benchmark failed, {why}: {done.stdout}{done.stderr}")
-        result: dict[str, list[float]] = json.loads(times.read_text(encoding="utf-8"))
+        result: dict[str, Any] = json.loads(times.read_text(encoding="utf-8"))
         return result

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from phasebit.emulator.types import Array
 
 if TYPE_CHECKING:
@@ -71,24 +69,6 @@ class ThreadCopy(Agent):
             memory[self.target + k] = memory[self.source + k * inside] * inside
 
 
-class BulkCopy(ThreadCopy):
-    """``cp.async.bulk``: one thread's copy of many bytes, which tells a barrier when it is done."""
-
-    def __init__(
-        self, batch: Batch, lanes: Array, target: Array, source: Array, width: int, access: int,
-        done: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(batch, lanes, target, source, width, width, np.zeros(1, np.int64), access)
-        self.signals = True
-        self.tell = done
-
-    def work(self) -> None:
-        memory = self.batch.machine.memory.u1
-        to, origin = int(self.target[0]), int(self.source[0])
-        memory[to : to + self.width] = memory[origin : origin + self.width]
-        self.tell()
-
-
 class CopiesArrive(Agent):
     """``cp.async.mbarrier.arrive``: an arrival once the thread's earlier copies are done."""
 
@@ -112,4 +92,4 @@ def start(machine: Machine, agent: Agent) -> None:
         agent.finish()
 
 
-__all__ = ["Agent", "BulkCopy", "CopiesArrive", "ThreadCopy", "start"]
+__all__ = ["Agent", "CopiesArrive", "ThreadCopy", "start"]

@@ -18,6 +18,7 @@ import numpy as np
 from phasebit.emulator.bounds import Bounds
 from phasebit.emulator.convergence import Convergence
 from phasebit.emulator.footprint import Common, Footprint, Footprints
+from phasebit.emulator.proxies import Engine
 from phasebit.emulator.races import Races
 from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.traffic import Traffic
@@ -100,6 +101,7 @@ class Checker:
         self.findings = Findings(machine, hazards)
         self.bounds = Bounds(machine, self.findings)
         self.races = Races(machine, self.findings)
+        self.engine = Engine(self)
         self.traffic = Traffic(machine)
         self.convergence = Convergence(machine, self.findings)
         self.members = self.convergence.members
@@ -178,15 +180,14 @@ class Checker:
                 )  # fmt: skip
 
     def atomic(
-        self, g: Group, index: Value, width: int, sem: str, scope: str, access: int, kind: str
+        self, g: Group, index: Value, width: int, sem: str, scope: str, access: int, count: int
     ) -> None:
-        """An atomic: strong, reads and writes."""
+        """An atomic on ``count`` neighbours a thread: strong, reads and writes."""
         for some, position, space in self._by_space(g, index * width):
             places = some.spread(position)
             unit = 1 << self.races.shift
-            words = Footprint.plain(
-                (places >> self.races.shift)[None, :] + np.arange(max(1, width // unit))[:, None]
-            )
+            spread = np.arange(max(1, count * width // unit))[:, None]
+            words = Footprint.plain((places >> self.races.shift)[None, :] + spread)
             if space == "shared":
                 self.races.shared_load(some, words, 0, access, True)
                 self.races.shared_store(some, words, 0, access, True)
@@ -195,8 +196,9 @@ class Checker:
             # atomics of one group at one address follow each other: each sees those before it
             self.races.messages.send(some, places, sem, scope)
             self.races.messages.receive(some, places, sem)
-            self.traffic.atomic(some, places, space, self.findings.instruction(access))
-            self.machine.counters.add(f"atomics.{space}", some.n)
+            by = self.findings.instruction(access)
+            self.traffic.atomic(some, places, space, by, width, count)
+            self.machine.counters.add(f"atomics.{space}", count * some.n)
 
     # -- synchronisation ------------------------------------------------------
 
@@ -266,12 +268,12 @@ class Checker:
         """A wait at an mbarrier learns."""
         self.races.acquire(g, published)
 
-    def initialise(self, g: Group, site: BarrierSite) -> None:
+    def initialise(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """The memory of a barrier counts as written."""
         s = self.races.shadows[g.batch]
         x = self._words(site) - s.base
         s.write_time[x] = self.machine.now
-        s.writer[x] = s.initialiser(int(g.lanes[0]))
+        s.writer[x] = s.initialiser(int(lanes[0]))
         s.write_access[x] = self.machine.program.atomic_access(g.pc, "")
         s.write_strong[x] = False
 
@@ -301,8 +303,7 @@ class Checker:
         if copy.source is not copy.target:
             read = Footprint.plain((copy.source >> unit)[None, :] + words)
             self.races.global_load(g, read, 0, copy.access, False)
-            if not copy.signals:  # the copy engine's reads are no loads
-                self.traffic.copy(g, copy.source, copy.width)
+            self.traffic.copy(g, copy.source, copy.width)
         written = Footprint.plain((copy.target >> unit)[None, :] + words)
         self.races.shared_store(g, written, 0, copy.access, False, copies=True)
         self.machine.now += 1  # the next copy is another one, though nothing lies between them

@@ -32,6 +32,7 @@ from phasebit.emulator.types import Array
 
 if TYPE_CHECKING:
     from phasebit.emulator.agents import Agent
+    from phasebit.emulator.bulk import BulkGroups
     from phasebit.emulator.cluster import ClusterBarrier
     from phasebit.emulator.hazards import Checker
     from phasebit.emulator.mbarriers import BarrierSite
@@ -58,7 +59,7 @@ WARP_GROUP = "warp group"
 """In place of a member mask: all four warps of the warp group."""
 
 MAX_STACK = 64 << 10
-"""Bytes of stack that recursion may use, for each thread."""
+"""Bytes of stack that recursion may use, for each thread, unless the launch says otherwise."""
 
 RESERVED = 1024
 """Bytes of shared memory that the system keeps for itself (%reserved_smem_offset)."""
@@ -82,6 +83,7 @@ class Batch:
         self.cluster: ClusterBarrier | None = None
         self.copies: CopyGroups | None = None
         self.multiplications: Queue | None = None
+        self.bulk: BulkGroups | None = None
         warps = -(-self.threads // 32)
         thread = np.arange(self.lanes) % self.threads
         self.warps = warps
@@ -113,13 +115,15 @@ class Batch:
         old, stride = self.local, self.local_stride
         if size <= stride:
             return
-        if size > MAX_STACK:
+        most = self.machine.stack
+        if size > most:
             raise Fault(
                 f"stack overflow: {self.describe(g.lanes[:1])} is {len(g.frames) + 1} calls deep "
-                f"and needs {size} bytes of stack, more than {MAX_STACK}; does the recursion end?"
+                f"and needs {size} bytes of stack, more than {most}; if the recursion ends, allow "
+                "more with cudaDeviceSetLimit(cudaLimitStackSize, bytes)"
             )
         memory = self.machine.memory
-        wide = min(MAX_STACK, align_up(2 * size, 16))
+        wide = min(most, align_up(2 * size, 16))
         new = memory.allocate(self.lanes * wide, "local memory", "local")
         before = memory.bytes(old).reshape(self.lanes, stride)
         memory.bytes(new).reshape(self.lanes, wide)[:, :stride] = before
@@ -240,6 +244,7 @@ class Machine:
         self.progress = 0
         """Counts what other threads could notice: stores by atomics, arrivals, exits."""
         self.workspace = 0
+        self.stack = MAX_STACK
         self.ready: list[Group] = []
         self.index: dict[tuple[int, int, int], Group] = {}
         self.parked: dict[Group, Waiting] = {}

@@ -50,6 +50,8 @@ class BarrierSite:
         """The latest moment of an arrival in the current phase."""
         self.opened = 0
         """The moment at which the last phase completed."""
+        self.announced = 0
+        """Bytes of copies that ``expect_tx`` has announced in the current phase."""
 
     def position(self) -> int:
         """Where the barrier lies in the buffer, in bytes."""
@@ -58,6 +60,8 @@ class BarrierSite:
     def operate(self, g: Group, what: str, *arguments: int) -> int:
         """One operation of the state machine; wakes waiters when it completes the phase."""
         before = self.barrier.phase
+        if what.endswith("expect_tx"):
+            self.announced += arguments[0]
         try:
             result = getattr(self.barrier, what)(*arguments)
         except MbarrierError as error:
@@ -72,6 +76,7 @@ class BarrierSite:
     def complete(self) -> None:
         """The phase is over: publish what its arrivals published, wake who waited for it."""
         self.arrived = []
+        self.announced = 0
         self.opened = self.time
         if self.frontier is not None:
             if self.published is None:
@@ -128,6 +133,15 @@ class BarrierSite:
                        give_up if may_fail else None),
         )  # fmt: skip
 
+    def bytes_text(self) -> str:
+        """How the bytes that were announced and those that came differ."""
+        missing = self.barrier.tx
+        came = f"{self.announced} bytes announced and {self.announced - missing} come"
+        if not missing:
+            return came
+        what = f"{missing} too many announced" if missing > 0 else f"{-missing} not announced"
+        return f"{came}: {what}"
+
     def explain(self) -> str:
         """For a deadlock report: how far the phase is, who has arrived and who has not."""
         b = self.barrier
@@ -135,8 +149,8 @@ class BarrierSite:
             f"{self.name} is in phase {b.phase} (parity {b.phase & 1}) with {b.pending} of "
             f"{b.expected} arrivals pending"
         )
-        if b.tx:
-            text += f" and {b.tx} bytes of copies outstanding"
+        if b.tx or self.announced:
+            text += f", {self.bytes_text()}"
         batch = self.batch
         team = batch.threads * batch.machine.cluster_size
         first = self.slot * batch.threads // team * team

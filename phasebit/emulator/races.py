@@ -34,6 +34,7 @@ import numpy as np
 
 from phasebit.emulator.layout import readable
 from phasebit.emulator.messages import Clocks, Fenced, Messages
+from phasebit.emulator.proxies import SITES
 from phasebit.emulator.types import SIZE, Array
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from phasebit.emulator.group import Group
     from phasebit.emulator.hazards import Findings
     from phasebit.emulator.machine import Batch, Machine
+    from phasebit.emulator.mbarriers import BarrierSite
+    from phasebit.emulator.proxies import Engine
+    from phasebit.emulator.syntax import Instruction
 
 I4 = np.int32
 
@@ -51,7 +55,7 @@ PENDING = 256
 class SharedShadow:
     """What the checker knows about the shared memory of a batch, and its threads' clocks."""
 
-    def __init__(self, batch: Batch, shift: int, copies: bool) -> None:
+    def __init__(self, batch: Batch, shift: int, copies: bool, bulk: bool) -> None:
         self.batch = batch
         self.team = batch.threads * batch.machine.cluster_size
         """Threads that can reach one shared memory: those of the cluster."""
@@ -72,10 +76,23 @@ class SharedShadow:
         self.last_read = np.zeros(self.team, I4)
         """When each thread last read any word."""
         columns = self.team * (2 if copies else 1)
+        self.bulk = columns
+        """Columns from here on belong to the mbarriers that count bulk copies."""
+        if bulk:
+            columns += SITES
+        self.sites: dict[tuple[int, int], int] = {}
+        """Rank and place of an mbarrier -> its column."""
+        self.site_time = np.zeros((batch.count, SITES), I4)
+        """When the last copy began that each of them counts."""
         self.inits = columns
         """Columns from here on belong to what each thread did by ``mbarrier.init``, which
         ``fence.mbarrier_init`` publishes and nothing else it did; only in a cluster."""
         if batch.machine.cluster_size > 1:
+            columns += self.team
+        self.proxy = columns
+        """Columns from here on: what of each thread's doings ``fence.proxy.async`` has made
+        visible to the copy engine."""
+        if bulk:
             columns += self.team
         self.clock = np.zeros((batch.lanes, columns), I4)
         """Columns past ``team`` belong to the asynchronous copies of each thread."""
@@ -101,12 +118,37 @@ class SharedShadow:
 
     def initialiser(self, lane: int) -> int:
         """The column of what a thread writes by ``mbarrier.init``, now."""
-        if self.inits == self.clock.shape[1]:
+        if self.inits == self.proxy:
             return lane % self.team
         column = self.inits + lane % self.team
         self.clock[lane, column] = self.batch.machine.now
         self.version += 1
         return column
+
+    def site(self, site: BarrierSite) -> int:
+        """The column of an mbarrier that counts bulk copies."""
+        key = (site.slot % self.batch.machine.cluster_size, site.offset)
+        return self.bulk + self.sites.setdefault(key, len(self.sites) % SITES)
+
+    def site_name(self, column: int) -> str:
+        """What the mbarrier is called that a column belongs to."""
+        rank, offset = next(k for k, v in self.sites.items() if v == column - self.bulk)
+        layout = self.batch.machine.program.layout
+        return readable(layout.shared_name(offset)).removesuffix("+0") + (
+            f" of rank {rank}" if self.batch.machine.cluster_size > 1 else ""
+        )
+
+    def site_started(self, site: BarrierSite, now: int) -> None:
+        """A copy begins that this barrier counts."""
+        self.site_time[site.slot, self.site(site) - self.bulk] = now
+
+    def unobserved(self, slot: int) -> bool:
+        """Whether a bulk copy to this block has begun that none of its threads has waited for."""
+        if not self.sites:
+            return False
+        lanes = slice(slot * self.batch.threads, (slot + 1) * self.batch.threads)
+        known = self.clock[lanes, self.bulk : self.bulk + SITES].max(axis=0)
+        return bool((self.site_time[slot] > known).any())
 
     def note_remote(self, g: Group, words: Footprint, access: int, now: int) -> None:
         """These threads use a barrier of another block, which must not end before."""
@@ -134,6 +176,12 @@ class SharedShadow:
         self.version += 1
         if self.lowest == now:
             self.pending.clear()
+
+    def share_fences(self, slots: Array) -> None:
+        """A barrier of whole blocks: what one thread has fenced counts for all."""
+        for slot in slots.tolist():
+            lanes = slice(slot * self.batch.threads, (slot + 1) * self.batch.threads)
+            self.clock[lanes, self.proxy :] = self.clock[lanes, self.proxy :].max(axis=0)
 
     def ordered(self, g: Group, agents: Array | slice, times: Array) -> bool:
         """Is what these agents did at these times ordered before every thread of the group?
@@ -169,10 +217,9 @@ class SharedShadow:
             self.readers[words.every + start, columns] = time
         self.pending.clear()
 
-    def floor_of(self, g: Group) -> int:
-        if self.batch.count == 1:
-            return int(self.floor[0])
-        return int(self.floor[self.batch.slots(g.lanes)].min())
+    def floor_of(self, g: Group) -> Array:
+        """The floor of each thread's block."""
+        return self.floor[self.batch.slots(g.lanes)]
 
 
 class GlobalShadow:
@@ -257,20 +304,26 @@ class Races:
         self.machine = machine
         self.findings = findings
         self.shift = _granule_shift(machine)
-        self.copies = any(i.mnemonic == "cp" for b in machine.program.blocks for i in b.body)
+        engines = {_engine(i) for b in machine.program.blocks for i in b.body}
+        self.bulk = "bulk" in engines
+        """Whether the program has bulk copies."""
+        self.copies = self.bulk or "threads" in engines
+        self.engine: Engine
         self.shadows: dict[Batch, SharedShadow] = {}
         self.world = GlobalShadow()
         self.messages = Messages(machine, self)
         self.unwritten = self._find_unwritten()
-        self.outsiders = machine.cluster_size > 1
+        self.outsiders = machine.cluster_size > 1 or self.bulk
         """Whether others than its own threads can reach the shared memory of a block."""
 
     def start(self, batch: Batch) -> None:
-        self.shadows[batch] = SharedShadow(batch, self.shift, self.copies)
+        self.shadows[batch] = SharedShadow(batch, self.shift, self.copies, self.bulk)
         self.world.fit(len(self.machine.memory.u1) >> self.shift)
 
     def finish(self, batch: Batch) -> None:
         del self.shadows[batch]
+        if self.bulk:
+            self.engine.finish(batch)
         if not self.shadows and self.machine.next_block >= self.machine.blocks:
             for start, words in self.unwritten.items():
                 written = np.repeat(self.world.write_time[words] >= 0, 1 << self.shift)
@@ -293,8 +346,9 @@ class Races:
     # of what was done to it.  Only where that is not certain, threads are looked at one by one.
 
     def shared_load(
-        self, g: Group, words: Footprint, start: int, access: int, strong: bool
-    ) -> None:
+        self, g: Group, words: Footprint, start: int, access: int, strong: bool,
+        note: bool = True,
+    ) -> None:  # fmt: skip
         s = self.shadows[g.batch]
         start -= s.base
         once = words.at(start)
@@ -303,17 +357,22 @@ class Races:
             self._uninitialised(g, words.every + start, access)
         if times.max() > s.lowest and not s.ordered(g, s.writer[once], times):
             self._against_writer(s, g, words.every + start, access, strong, "reads")
-        if not strong:
+        if note and not strong:
             s.note_read(g, words, start, self.machine.now)
             s.read_time[once] = self.machine.now
             s.read_access[once] = access
 
     def shared_store(
         self, g: Group, words: Footprint, start: int, access: int, strong: bool,
-        copies: bool = False,
+        copies: bool = False, agent: int = -1,
     ) -> None:  # fmt: skip
-        """Like ``shared_load``; ``copies``: asynchronous copies of the threads write."""
+        """Like ``shared_load``; ``copies``: asynchronous copies of the threads write.
+
+        ``agent``: the column of who writes, where it is no thread.
+        """
         s = self.shadows[g.batch]
+        if self.bulk and self.engine.reading.get(g.batch):
+            self.engine.against_readers(s, g, words.once + start, access)
         start -= s.base
         once = words.at(start)
         times = s.write_time[once]
@@ -328,7 +387,7 @@ class Races:
             self._against_readers(s, g, words.every + start, s.floor_of(g), access)
         writers = s.threads(g.lanes) + (s.team if copies else 0)
         s.write_time[once] = self.machine.now
-        s.writer[once] = writers[words.owner]
+        s.writer[once] = writers[words.owner] if agent < 0 else agent
         s.write_access[once] = access
         s.write_strong[once] = strong
 
@@ -347,7 +406,7 @@ class Races:
             self._report(s, g, x, bad, access, verb, int(writers[bad][0]), other, "wrote")
 
     def _against_readers(
-        self, s: SharedShadow, g: Group, x: Array, floor: int, access: int
+        self, s: SharedShadow, g: Group, x: Array, floor: Array, access: int
     ) -> None:
         """Is every thread's last read ordered before this write?"""
         own = s.threads(g.lanes)
@@ -355,7 +414,7 @@ class Races:
         every = np.arange(g.n)
         for row in np.atleast_2d(x):
             late = s.readers[row] > s.clock[g.lanes, :team]
-            late &= s.readers[row] > floor
+            late &= s.readers[row] > floor[:, None]
             late[every, own] = False
             if late.any():
                 i, reader = (int(v[0]) for v in np.nonzero(late))
@@ -401,6 +460,8 @@ class Races:
         )
         if copy:
             message += (
+                f"a bulk copy writes it, and this thread has not waited for mbarrier "
+                f"{s.site_name(other)}: " if other >= s.bulk else
                 f"an asynchronous copy of {who} writes it and nobody has waited for it: "
                 f"{self.findings.place(int(other_access))}"
             )
@@ -433,7 +494,9 @@ class Races:
         """All threads of these blocks were here: everything so far is ordered before them."""
         s = self.shadows[batch]
         gone = batch.live < batch.lanes  # leaving the kernel orders nothing
-        if gone or batch.machine.cluster_size > 1 or (batch.copies and batch.copies.copies):
+        if gone or batch.machine.cluster_size > 1 or (batch.copies and batch.copies.copies) or (
+            self.bulk and any(map(s.unobserved, slots.tolist()))
+        ):  # fmt: skip
             for slot in slots:
                 lanes = np.arange(slot * batch.threads, (slot + 1) * batch.threads)
                 lanes = lanes[batch.alive[lanes]]
@@ -441,6 +504,8 @@ class Races:
         else:
             self.messages.barrier(batch, slots)
             s.barrier(slots, self.machine.now)
+            if self.bulk:
+                s.share_fences(slots)
         self.machine.now += 1
 
     def warp_barrier(self, g: Group) -> None:
@@ -497,8 +562,11 @@ class Races:
         s = self.shadows[batch]
         s.enter_reads()
         own = np.arange(slot * batch.threads, (slot + 1) * batch.threads)
-        known = np.maximum(s.clock[own].max(axis=0), s.floor[slot])
-        known[s.threads(own)] = np.iinfo(I4).max
+        known = s.clock[own].max(axis=0)
+        known[: s.team] = np.maximum(known[: s.team], s.floor[slot])
+        known[s.threads(own)] = known[s.team : s.bulk] = np.iinfo(I4).max
+        if self.bulk:
+            self.engine.block_ends(batch, slot, known)
         start = slot * batch.shared_stride >> self.shift
         words = slice(start, start + (self.machine.shared_size >> self.shift))
         late = np.flatnonzero(s.write_time[words] > known[s.writer[words]])
@@ -517,6 +585,8 @@ class Races:
         batch = s.batch
         team = slot * batch.threads // s.team * s.team
         other = batch.describe(np.array([team + who % s.team]))
+        if s.bulk <= who < s.inits:
+            other = f"a bulk copy that mbarrier {s.site_name(who)} counts"
         self.findings.report(
             "cluster",
             f"block {int(batch.blocks[slot])} may leave the kernel before {other} {verb} its "
@@ -567,6 +637,8 @@ class Races:
         self, g: Group, words: Footprint, start: int, access: int, strong: bool
     ) -> None:
         w = self.world
+        if self.bulk and self.engine.writing:
+            self.engine.against_writers(g, words.once + start, access, "reads")
         w.fit(len(self.machine.memory.u1) >> self.shift)
         once = words.once + start
         times = w.write_time[once]
@@ -585,6 +657,8 @@ class Races:
     ) -> None:  # fmt: skip
         """``reads``: the access is an atomic."""
         w = self.world
+        if self.bulk and self.engine.writing:
+            self.engine.against_writers(g, words.once + start, access, "writes")
         w.fit(len(self.machine.memory.u1) >> self.shift)
         once = words.once + start
         me = g.lanes + self.shadows[g.batch].first
@@ -657,6 +731,13 @@ def run(lanes: Array) -> Array | slice:
     """These rows of a table; lanes without a gap as a slice, which copies nothing."""
     first, last = int(lanes[0]), int(lanes[-1])
     return slice(first, last + 1) if last - first == len(lanes) - 1 else lanes
+
+
+def _engine(instruction: Instruction) -> str:
+    """Which engine an instruction starts: ``threads`` (cp.async), ``bulk``, or none."""
+    if instruction.mnemonic != "cp":
+        return ""
+    return "bulk" if "bulk" in instruction.modifiers else "threads"
 
 
 def _granule_shift(machine: Machine) -> int:

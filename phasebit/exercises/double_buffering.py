@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from fractions import Fraction
 
 from phasebit import files
+from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, ask, judged
 from phasebit.mbarrier import Mbarrier
 
@@ -104,3 +106,79 @@ def missing_line(answer: int) -> str:
     if not said.startswith("matmul: OK"):
         raise Wrong(said)
     return said
+
+
+_ROW = 68  # floats from one row of the padded tile of A to the next
+
+
+@judged
+def sixteen_lanes(answer: Callable[[int], tuple[int, int]]) -> str:
+    """``answer(lane)``: row and column, 0 to 3 each, of lanes 0 to 15; all places once.
+
+    Half a warp's loads of 16 bytes, from ``a[y][…]`` and ``b[…][4x]``, must take one wavefront.
+    """
+    import numpy as np
+
+    from phasebit.emulator.traffic import bank_passes
+
+    places = []
+    for lane in range(16):
+        place = ask(answer, lane)
+        if not (isinstance(place, (tuple, list)) and len(place) == 2
+                and all(type(each) is int and 0 <= each < 4 for each in place)):  # fmt: skip
+            raise Wrong(f"lane {lane} is at {place!r}: give (y, x), each from 0 to 3")
+        places.append(tuple(place))
+    if len(set(places)) < 16:
+        twice = next(place for place in places if places.count(place) > 1)
+        raise Wrong(f"two lanes are at {twice}: C has 16 places, one for each lane")
+    for name, position in (
+        ("a", [4 * _ROW * y for y, _ in places]),
+        ("b", [16 * x for _, x in places]),
+    ):
+        warp = np.array(position + [at + 16 * 4 * _ROW for at in position])
+        passes, _ = bank_passes(warp, 16)
+        if passes != 2:
+            raise Wrong(f"the load from {name} takes {passes} wavefronts a warp, not 2")
+    return "2 loads, one wavefront for each half of a warp"
+
+
+@judged
+def choose_team(answer: Callable[[int, int, int, int, int], tuple[int, int, int]]) -> str:
+    """``answer(p, c, h, warps, room)``: the fastest (producers, consumers, slots), by the law.
+
+    At most ``warps`` workers and ``room`` slots, a multiple of both numbers of workers; of equally
+    fast teams the one with the fewest workers, then slots, then producers.
+    """
+
+    def cases() -> Iterator[Case]:
+        draw = random.Random(13)
+        for _ in range(60):
+            system = (draw.randint(1, 400), draw.randint(1, 1200), draw.randint(0, 200),
+                      draw.randint(2, 14), draw.randint(14, 24))  # fmt: skip
+            yield system, best_team(*system)
+
+    names = ("p", "c", "h", "warps", "room")
+    return agree(
+        answer,
+        cases(),
+        lambda *system: ", ".join(f"{n} {v}" for n, v in zip(names, system, strict=True)),
+        "systems",
+    )
+
+
+def best_team(p: int, c: int, h: int, warps: int, room: int) -> tuple[int, int, int]:
+    """The answer to :func:`choose_team`; there is one whenever ``room`` is at least ``warps``."""
+    teams = [
+        (producers, consumers, slots)
+        for producers in range(1, warps)
+        for consumers in range(1, warps - producers + 1)
+        for slots in range(1, room + 1)
+        if slots % producers == 0 and slots % consumers == 0
+    ]
+
+    def order(team: tuple[int, int, int]) -> tuple[Fraction, int, int, int]:
+        producers, consumers, slots = team
+        rate = min(Fraction(producers, p), Fraction(consumers, c), Fraction(slots, p + c + h))
+        return -rate, producers + consumers, slots, producers
+
+    return min(teams, key=order)

@@ -59,7 +59,8 @@ class Launch:
     """One launch: `parameters` is the parameter buffer as the program filled it.
 
     A cooperative launch has a `workspace`: the address of zeroed device memory in which
-    `grid.sync()` counts (the code reads it from %envreg1, upper half, and %envreg2).
+    `grid.sync()` counts (the code reads it from %envreg1, upper half, and %envreg2). `stack`: the
+    bytes a thread that the program asks for with cudaLimitStackSize.
     """
 
     kernel: str
@@ -70,6 +71,7 @@ class Launch:
     cluster: Dim3 = (1, 1, 1)
     cooperative: bool = False
     workspace: int = 0
+    stack: int = 0
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,12 @@ from phasebit.emulator.launch import MAX_STEPS
 from phasebit.emulator.launch import Kernel as EmulatorKernel
 from phasebit.emulator.launch import Module as EmulatorModule
 from phasebit.emulator.layout import GLOBAL_BASE, align_up, readable
-from phasebit.emulator.machine import Machine
+from phasebit.emulator.machine import MAX_STACK, Machine
 from phasebit.emulator.memory import GRANULE, Memory, Parameters
 from phasebit.emulator.memory import Allocation as EmulatorAllocation
 from phasebit.emulator.trace import Trace
+from phasebit.emulator.types import Array
+from phasebit.runtime import library
 from phasebit.runtime.backend import (
     Dim3,
     KernelFacts,
@@ -83,6 +85,19 @@ class ArenaMemory(Memory):
         made = EmulatorAllocation(start, size, name, kind)
         self._note(made)
         return made
+
+    def exchange(self, view: Array, places: Array, before: Array, after: Array) -> Array:
+        """The program's own threads may write here in the same moment."""
+        if view.itemsize > 8:
+            return super().exchange(view, places, before, after)
+        places = places.astype(np.int64)
+        lost = np.zeros(len(places), bool)
+        seen, wanted = before.copy(), np.ascontiguousarray(after)
+        library.exchange()(
+            view.itemsize, view.ctypes.data, places.ctypes.data, len(places),
+            seen.ctypes.data, wanted.ctypes.data, lost.ctypes.data,
+        )  # fmt: skip
+        return lost
 
     def malloc(self, size: int) -> int:
         """A kernel asks for memory, which the host cannot free."""
@@ -211,6 +226,8 @@ class _Module:
             trace=Trace(False),
         )
         machine.workspace = launch.workspace
+        # A frame here has another size than on a GPU, so a small limit must not be too small.
+        machine.stack = max(MAX_STACK, launch.stack)
         if check:
             machine.checker = Checker(machine, hazards)
         return machine, hazards

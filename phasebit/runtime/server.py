@@ -309,8 +309,9 @@ class Device:
     # Launches
 
     def _launch(self, call: _Call) -> None:
-        """words: kernel, stream, grid (3), block (3), shared, cluster (3), cooperative."""
-        number, stream, gx, gy, gz, bx, by, bz, shared, cx, cy, cz, cooperative = call.words
+        """words: kernel, stream, grid (3), block (3), shared, cluster (3), cooperative,
+        bytes of stack."""
+        number, stream, gx, gy, gz, bx, by, bz, shared, cx, cy, cz, cooperative, stack = call.words
         kernel = self._kernels[number]
         launch = Launch(
             kernel.facts.name,
@@ -321,6 +322,7 @@ class Device:
             (cx, cy, cz),
             bool(cooperative),
             self._clean_workspace() if cooperative else 0,
+            stack,
         )
         try:
             outcome = kernel.module.launch(launch)

@@ -19,7 +19,7 @@ def solutions() -> list[str]:
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.end_of_run, check.floor):
+    for each in (check.end_of_run, check.floor, check.sixteen_lanes, check.choose_team):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.missing_line.verdict(...).endswith("not answered yet")
 
@@ -58,6 +58,34 @@ def test_missing_line_refuses_what_is_no_line(wrong: object) -> None:
     assert "give a number from 0 to 4" in check.missing_line.verdict(wrong)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda lane: (lane // 4, lane % 4),  # b's lanes have no partner
+        lambda lane: (lane % 4, lane // 4),  # likewise a's
+        lambda lane: (lane >> 2, lane >> 1 & 1),  # two lanes in one place
+        lambda lane: (lane, 0),
+        lambda lane: lane,
+    ],
+)
+def test_sixteen_lanes_refuses(wrong: object) -> None:
+    assert "not right yet" in check.sixteen_lanes.verdict(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda p, c, h, warps, room: (4, 8, 16),  # the kernel's
+        lambda p, c, h, warps, room: (1, warps - 1, warps - 1),  # consumers only
+        lambda p, c, h, warps, room: check.best_team(p, c, 0, warps, room),  # no hand-off
+        lambda p, c, h, warps, room: check.best_team(p, c, h, warps, room)[::-1],
+        lambda p, c, h, warps, room: None,
+    ],
+)
+def test_choose_team_refuses(wrong: object) -> None:
+    assert "choose_team: OK" not in check.choose_team.verdict(wrong)
+
+
 @pytest.mark.nvcc
 @pytest.mark.parametrize(("line", "right"), list(enumerate([False, False, False, True, True])))
 def test_missing_line(line: int, right: bool) -> None:
@@ -73,6 +101,8 @@ def test_the_solutions_of_the_chapter() -> None:
     assert "OK" in check.end_of_run.verdict(names["end_of_run"])
     assert "OK" in check.floor.verdict(names["floor"])
     assert "OK" in check.missing_line.verdict(names["choice"])
+    assert "OK" in check.sixteen_lanes.verdict(names["place"])
+    assert "OK" in check.choose_team.verdict(names["team"])
 
 
 # The chapter and the files it shows

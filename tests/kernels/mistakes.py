@@ -8,6 +8,8 @@ from __future__ import annotations
 from phasebit import files
 
 TILED, RING = "04_tiled", "05_barrier_double_buffer"
+WIDE, TILES, ASYNC = "11_a_wide_loads", "11_b_register_tiles", "11_c_async_copies"
+FEW, WARPS, GPU = "11_d_few_arrivals", "11_e_warp_workers", "11_f_whole_gpu"
 WRONG, HANGS = "wrong result", "did not end"
 EITHER = f"{WRONG}|{HANGS}"  # which of the two depends on who wins the race
 
@@ -59,6 +61,41 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
         "init(&ring.full[threadIdx.x], THREADS + 1);",
         HANGS,
     ),
+    "A's floats are stored as B's": (
+        WIDE,
+        "four(ring.b[slot][y][x]) = b;",
+        "four(ring.b[slot][y][x]) = a;",
+        WRONG,
+    ),
+    "every group takes the same slice": (TILES, "t / 16 * DEPTH, x, y, c", "0, x, y, c", WRONG),
+    "the sums of half the warps are left out": (
+        TILES,
+        "w < CONSUMERS / 32; ++w) sum",
+        "w < CONSUMERS / 64; ++w) sum",
+        WRONG,
+    ),
+    "nobody waits for the copies": (ASYNC, "        wait_for_copies(ring.full[s]);\n", "", WRONG),
+    "threads are counted where warps arrive": (
+        FEW,
+        "init(&ring.empty[threadIdx.x], CONSUMERS / 32);",
+        "init(&ring.empty[threadIdx.x], CONSUMERS);",
+        HANGS,
+    ),
+    "the phase bit never flips": (FEW, ", phase = !phase;", ";", EITHER),
+    "both halves of a warp take the first half of a tile": (
+        WARPS,
+        "lane / 16 * (BK / 2), x, y, c",
+        "0, x, y, c",
+        WRONG,
+    ),
+    "the warp that arrives is the wrong one": (
+        WARPS,
+        "        if (lane == 0) (void)ring.empty[s].arrive();\n",
+        "        if (threadIdx.x == 0) (void)ring.empty[s].arrive();\n",
+        HANGS,
+    ),
+    "nobody clears C": (GPU, "four(C[t * 4]) = float4{};", "", WRONG),
+    "the flag is never set": (GPU, "store(1, cuda::memory", "store(0, cuda::memory", HANGS),
 }
 
 

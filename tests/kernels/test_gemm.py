@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 
 import pytest
 
-from phasebit import process, toolchain
+from phasebit import machine, process, toolchain
 from phasebit.runtime import library
 
 HEAD = '#include "14_gemm.cuh"\n#include "14_naive.cuh"\n'
@@ -49,6 +50,33 @@ def assert_right(done: process.Finished) -> None:
 @pytest.mark.parametrize("rung", RUNGS)
 def test_right_under_every_schedule(rung: str, schedule: str) -> None:
     assert_right(emulate(program(RUNGS[rung]), schedule=schedule))
+
+
+needs_gpu = pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize(("read", "write"), [("bf16", "f32"), ("f16", "f16")])
+@pytest.mark.parametrize("rung", RUNGS)
+def test_right_on_the_gpu(rung: str, read: str, write: str) -> None:
+    built = toolchain.build(program(RUNGS[rung], read, write))
+    for _ in range(3):  # what is tried is drawn anew
+        assert_right(process.run([built.program], timeout=60))
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("rung", ["swizzled tiles", "a ring", "super-rows"])
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck"])
+def test_clean_under_compute_sanitizer(rung: str, tool: str) -> None:
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        pytest.skip("compute-sanitizer is not installed")
+    built = toolchain.build(program(RUNGS[rung]))
+    done = process.run([sanitizer, "--tool", tool, built.program, "--seed", "14"], timeout=300)
+    assert done.ok, done.stdout + done.stderr
+    assert re.search(r"(ERROR SUMMARY: 0 errors|0 hazards displayed \(0 errors)", done.stdout)
 
 
 @pytest.mark.nvcc

@@ -57,7 +57,7 @@ def test_depth_must_be_whole_tiles() -> None:
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("depth", [32, 64, 96, 1024, 4096])  # 1, 2, 3, 32 and 128 tiles
+@pytest.mark.parametrize("depth", [64, 128, 192, 1024, 4096])  # from one tile or two to 128
 def test_right_at_every_depth(kernel: str, depth: int) -> None:
     done = run(source(kernel).replace("K = 4096", f"K = {depth}"), "warm", "--repeats", "50")
     assert done.ok, done.stdout + done.stderr
@@ -73,7 +73,7 @@ def emulate(text: str, *args: str) -> process.Finished:
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("depth", [32, 96, 1024])
+@pytest.mark.parametrize("depth", [64, 192, 1024])
 def test_right_on_the_emulator(kernel: str, depth: int) -> None:
     done = emulate(source(kernel).replace("K = 4096", f"K = {depth}"), "warm")
     assert done.ok and not done.stderr, done.stdout + done.stderr
@@ -85,7 +85,7 @@ def test_right_on_the_emulator(kernel: str, depth: int) -> None:
 @pytest.mark.parametrize("name", MISTAKES)
 def test_the_emulator_sees_the_mistake(name: str) -> None:
     """By the harness's verdict, or, where the result is right by luck, by a finding."""
-    done = emulate(planted(name), "--seed", "1")
+    done = emulate(planted(name).replace("K = 4096", "K = 512"), "--seed", "1")
     kinds = r"^phasebit: kernel matmul: (race|uninitialised|barrier|deadlock)"
     found = re.search(kinds, done.stderr, re.MULTILINE)
     assert not done.stopped

@@ -297,7 +297,10 @@ def fence(g: Group, *, sem: str = "sc", scope: str = "gpu") -> None:
 def fence_proxy(
     g: Group, *operands: Value, proxy: str = "async", space: str = "", sem: str = ""
 ) -> None:
-    """fence.proxy: orders accesses through different proxies (one proxy exists so far)."""
+    """fence.proxy: orders a thread's accesses through the generic proxy and through another."""
+    if g.batch.machine.checked and proxy.startswith("async"):
+        g.batch.machine.checker.engine.fence(g, space)
+        g.batch.machine.now += 1
 
 
 @effect("fence.mbarrier_init", "", section="9.7.13.4", releases=True,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from phasebit.emulator.agents import Agent, BulkCopy, CopiesArrive, ThreadCopy, start
-from phasebit.emulator.errors import Fault
+from phasebit.emulator.agents import Agent, CopiesArrive, ThreadCopy, start
 from phasebit.emulator.group import Group
 from phasebit.emulator.mbarriers import sites
 from phasebit.emulator.numerics import where as where_
@@ -153,51 +152,3 @@ def mbarrier_arrive(
         start(machine, CopiesArrive(g.batch, mine, arrive))
     if machine.checked:
         machine.now += 1
-
-
-BULK = "cp.async.bulk.shared::{}.global.mbarrier::complete_tx::bytes"
-
-
-@effect(f"{BULK.format('cta')} {BULK.format('cluster')}", "a a u32 a u64", section="9.7.9.25.4.1",
-        optional=1)  # fmt: skip
-def bulk(
-    g: Group, target: Value, address: Value, size: Value, barrier: Value, policy: Value = None
-) -> None:
-    """cp.async.bulk from global to shared memory; a barrier counts its bytes.
-
-    Each thread's copy is one piece of work.  Addresses and size are multiples of 16.
-    """
-    machine = g.batch.machine
-    access = machine.program.atomic_access(g.pc, machine.where(g)) if machine.checked else -1
-    targets, sources, sizes, barriers = (
-        g.spread(x) for x in (target, address, size, barrier)
-    )  # fmt: skip
-    for i in range(g.n):
-        width = int(sizes[i])
-        if width % 16:
-            raise Fault(
-                f"cp.async.bulk of {width} bytes by {g.batch.describe(g.lanes[i : i + 1])} at "
-                f"{machine.where(g)}: the size is a multiple of 16"
-            )
-        one = g.part(np.array([i]), g.pc)
-        zero = target.dtype.type(0)
-        to = one.spread(_aligned(one, "shared", targets[i : i + 1], zero, width, access))
-        origin = one.spread(
-            _aligned(one, "global", sources[i : i + 1], np.uint64(0), width, access)
-        )
-        ((site, _),) = sites(one, barriers[i : i + 1], "shared")
-
-        def tell(site: Any = site, one: Group = one, width: int = width) -> None:
-            site.operate(one, "complete_tx", width)
-
-        copy = BulkCopy(g.batch, one.lanes, to, origin, width, access, tell)
-        machine.counters.add("cp_async_bulk.bytes", width)
-        if machine.checked:
-            machine.checker.copy_started(one, copy)
-            machine.checker.release_copies(one, one.lanes, site, [copy])
-        start(machine, copy)
-
-
-def _aligned(g: Group, space: str, address: Value, zero: Value, width: int, access: int) -> Value:
-    """Where ``width`` bytes at a multiple of 16 lie in the buffer."""
-    return getattr(g, f"{space}_index")(address, zero, width, 0, 16, access)

@@ -32,7 +32,8 @@ def init(g: Group, address: Value, count: Value, *, space: str = "generic") -> N
         position = site.position() >> 3
         g.memory.u8[position] = IMAGE
         if g.batch.machine.checked:
-            g.batch.machine.checker.initialise(g, site)
+            lanes = g.lanes if where is None else g.lanes[where]
+            g.batch.machine.checker.initialise(g, lanes, site)
 
 
 @effect("mbarrier.inval", "a", B64, section="9.7.13.15.10", releases=True)

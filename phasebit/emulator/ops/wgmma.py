@@ -138,7 +138,8 @@ def mma_async(
 def multiply(a: Array, b: Array, c: Array, kind: str, result: str, satfinite: bool) -> Array:
     """D = A·B + C of one warp group: [64, k], [k, n], [64, n]."""
     if result == "s32":
-        return tensor_core.accumulate_s32(a[None], b[None], c[None], satfinite)[0]
+        whole: Array = tensor_core.accumulate_s32(a[None], b[None], c[None], satfinite)[0]
+        return whole
     model = tensor_core.WGMMA[kind]
     parts = [slice(i, i + COLUMNS) for i in range(0, c.shape[1], COLUMNS)]
     done = [

@@ -109,7 +109,7 @@ cudaError_t launch(const void *function, struct shape shape, void **arguments) {
     post_device(OP_LAUNCH,
                 WORDS(facts->number, stream->number, shape.grid.x, shape.grid.y, shape.grid.z,
                       shape.block.x, shape.block.y, shape.block.z, shape.shared, shape.cluster.x,
-                      shape.cluster.y, shape.cluster.z, shape.cooperative),
+                      shape.cluster.y, shape.cluster.z, shape.cooperative, stack_limit()),
                 buffer, facts->parameter_bytes);
     stream->last_launch = launches_sent();
     return cudaSuccess;

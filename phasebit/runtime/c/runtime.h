@@ -111,6 +111,9 @@ struct variable *find_variable(const void *symbol, cudaError_t *error);
 void send_modules(void);
 void forget_device_answers(void);
 
+/* device.c */
+uint64_t stack_limit(void); /* cudaLimitStackSize, bytes a thread */
+
 /* function.c */
 uint64_t dynamic_shared_allowed(const struct kernel *kernel);
 

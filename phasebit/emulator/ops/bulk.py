@@ -1,0 +1,249 @@
+"""cp.async.bulk (PTX ISA 9.7.9.25.4) and its groups (9.7.9.27.2): copies by the copy engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phasebit.emulator.agents import start
+from phasebit.emulator.bulk import BulkCopy, Reduced, Side, Stretch, bulk_groups
+from phasebit.emulator.errors import Fault
+from phasebit.emulator.layout import RANK_SHIFT
+from phasebit.emulator.mbarriers import BarrierSite, sites
+from phasebit.emulator.table import effect
+from phasebit.emulator.types import Value
+
+if TYPE_CHECKING:
+    from phasebit.emulator.group import Group
+
+LOAD = "cp.async.bulk.shared::{}.global.mbarrier::complete_tx::bytes"
+STORE = "cp.async.bulk.global.shared::cta.bulk_group"
+OPERATIONS = [{op: ("op", op) for op in ("add", "min", "max", "inc", "dec", "and", "or", "xor")}]
+NUMBERS = frozenset({"f16", "bf16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64"})
+
+
+# -- what all bulk copies share -------------------------------------------------------
+
+
+def each(g: Group, *operands: Value | None) -> list[tuple[Group, list[int]]]:
+    """For each thread a group of its own, and its operands."""
+    columns = [g.spread(x) for x in operands if x is not None]
+    return [
+        (g if g.n == 1 else g.part(np.array([i]), g.pc), [int(c[i]) for c in columns])
+        for i in range(g.n)
+    ]
+
+
+def fault(g: Group, why: str) -> Fault:
+    """The error for a copy that one thread asks for."""
+    where = g.batch.machine.where(g)
+    return Fault(f"cp.async.bulk by {g.batch.describe(g.lanes)}: {why}; {where}")
+
+
+def access_of(g: Group) -> int:
+    """The checker's number for the instruction."""
+    machine = g.batch.machine
+    return machine.program.atomic_access(g.pc, "") if machine.checked else -1
+
+
+def stretch(g: Group, space: str, address: int, size: int, access: int) -> Stretch:
+    """``size`` bytes at an address of one thread; both must be multiples of 16."""
+    if address % 16:
+        raise fault(g, f"the {space} address {address:#x} is no multiple of 16 bytes")
+    kind = np.uint32 if space == "shared" and address < 1 << 32 else np.uint64
+    position = g.spread(getattr(g, f"{space}_index")(kind(address), kind(0), size, 0, 16, access))
+    return Stretch(g.memory, int(position[0]), size, space)
+
+
+def check_size(g: Group, size: int) -> None:
+    if size % 16:
+        raise fault(g, f"the size, {size} bytes, is no multiple of 16")
+
+
+def site_of(g: Group, address: int) -> BarrierSite:
+    """The mbarrier at a thread's operand."""
+    kind = np.uint32 if address < 1 << 32 else np.uint64
+    return sites(g, kind(address), "shared")[0][0]
+
+
+def begin(
+    g: Group, source: Side, target: Side, size: int, access: int, site: BarrierSite | None
+) -> None:
+    """Put one thread's copy under way."""
+    machine = g.batch.machine
+
+    def tell() -> None:
+        if site is not None:
+            if machine.checked:
+                machine.checker.engine.landed(copy)
+            site.operate(g, "complete_tx", size)
+
+    copy = BulkCopy(g.batch, g.lanes, source, target, size, access, site, tell)
+    machine.counters.add("cp_async_bulk.bytes", size)
+    if site is None:
+        state = bulk_groups(g.batch)
+        state.copies.append((int(state.closed[g.lanes[0]]), copy))
+    if machine.checked:
+        machine.checker.engine.started(g, copy)
+    start(machine, copy)
+
+
+def ranks(g: Group, mask: int) -> list[int]:
+    """The ranks in a multicast's mask, each a block of the cluster."""
+    size = g.batch.machine.cluster_size
+    if mask >> size or not mask:
+        raise fault(g, f"the mask {mask:#b} must name blocks of a cluster of {size}")
+    return [rank for rank in range(size) if mask >> rank & 1]
+
+
+def at_rank(address: int, rank: int) -> int:
+    """The same shared address in another block of the cluster."""
+    return rank << RANK_SHIFT | address & ((1 << RANK_SHIFT) - 1)
+
+
+def same_block(g: Group, target: Side, site: BarrierSite) -> None:
+    """A copy's mbarrier lies in the block that it copies to."""
+    batch = g.batch
+    start = getattr(target, "start", 0)
+    if (start - batch.shared_base) // batch.shared_stride != site.slot:
+        raise fault(g, f"mbarrier {site.name} is not in the block that is copied to")
+
+
+# -- the instructions -----------------------------------------------------------------
+
+
+@effect(f"{LOAD.format('cta')} {LOAD.format('cluster')}", "a a u32 a u64", section="9.7.9.25.4.1",
+        optional=1)  # fmt: skip
+def bulk_load(
+    g: Group, target: Value, address: Value, size: Value, barrier: Value, policy: Value = None
+) -> None:
+    """cp.async.bulk from global to shared memory; a barrier counts the bytes that have come.
+
+    Addresses and size are multiples of 16; size and barrier as for each thread that asks.
+    """
+    access = access_of(g)
+    for one, (to, origin, count, bar) in each(g, target, address, size, barrier):
+        check_size(one, count)
+        source = stretch(one, "global", origin, count, access)
+        there, site = stretch(one, "shared", to, count, access), site_of(one, bar)
+        same_block(one, there, site)
+        begin(one, source, there, count, access, site)
+
+
+@effect(f"{LOAD.format('cluster')}.multicast::cluster", "a a u32 a u16 u64",
+        section="9.7.9.25.4.1", optional=1)  # fmt: skip
+def bulk_multicast(
+    g: Group, target: Value, address: Value, size: Value, barrier: Value, mask: Value,
+    policy: Value = None,
+) -> None:  # fmt: skip
+    """cp.async.bulk.multicast: to the same place in each block of a mask; all barriers count."""
+    access = access_of(g)
+    for one, (to, origin, count, bar, bits) in each(g, target, address, size, barrier, mask):
+        check_size(one, count)
+        source = stretch(one, "global", origin, count, access)
+        for rank in ranks(one, bits):
+            there = stretch(one, "shared", at_rank(to, rank), count, access)
+            begin(one, source, there, count, access, site_of(one, at_rank(bar, rank)))
+
+
+@effect("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes", "a a u32 a",
+        section="9.7.9.25.4.1")  # fmt: skip
+def bulk_to_peer(g: Group, target: Value, address: Value, size: Value, barrier: Value) -> None:
+    """cp.async.bulk from the block's own shared memory to that of another one of the cluster."""
+    access = access_of(g)
+    for one, (to, origin, count, bar) in each(g, target, address, size, barrier):
+        check_size(one, count)
+        source = stretch(one, "shared", origin, count, access)
+        there, site = stretch(one, "shared", to, count, access), site_of(one, bar)
+        same_block(one, there, site)
+        begin(one, source, there, count, access, site)
+
+
+@effect(STORE, "a a u32 u64", section="9.7.9.25.4.1", optional=1)
+def bulk_store(g: Group, target: Value, address: Value, size: Value, policy: Value = None) -> None:
+    """cp.async.bulk from shared to global memory, as part of the thread's bulk group."""
+    access = access_of(g)
+    for one, (to, origin, count) in each(g, target, address, size):
+        check_size(one, count)
+        source = stretch(one, "shared", origin, count, access)
+        begin(one, source, stretch(one, "global", to, count, access), count, access, None)
+
+
+@effect("cp.reduce.async.bulk.global.shared::cta.bulk_group", "a a u32 u64", NUMBERS,
+        section="9.7.9.25.4.2", optional=1,
+        options=[*OPERATIONS, {"noftz": ("noftz", True)}])  # fmt: skip
+def bulk_reduce(
+    g: Group, target: Value, address: Value, size: Value, policy: Value = None, *, op: str,
+    kind: str, noftz: bool = False,
+) -> None:  # fmt: skip
+    """cp.reduce.async.bulk: combine shared memory into global memory, element by element."""
+    access = access_of(g)
+    for one, (to, origin, count) in each(g, target, address, size):
+        check_size(one, count)
+        source = stretch(one, "shared", origin, count, access)
+        into = Reduced(stretch(one, "global", to, count, access), op, kind)
+        begin(one, source, into, count, access, None)
+
+
+@effect("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes",
+        "a a u32 a", {"b32", "u32", "s32", "b64", "u64"}, section="9.7.9.25.4.2",
+        options=OPERATIONS)  # fmt: skip
+def bulk_reduce_to_peer(
+    g: Group, target: Value, address: Value, size: Value, barrier: Value, *, op: str, kind: str
+) -> None:
+    """cp.reduce.async.bulk into the shared memory of another block of the cluster."""
+    access = access_of(g)
+    for one, (to, origin, count, bar) in each(g, target, address, size, barrier):
+        check_size(one, count)
+        source = stretch(one, "shared", origin, count, access)
+        there, site = stretch(one, "shared", to, count, access), site_of(one, bar)
+        same_block(one, there, site)
+        begin(one, source, Reduced(there, op, kind), count, access, site)
+
+
+@effect("cp.async.bulk.prefetch.L2.global", "a u32 u64", section="9.7.9.25.4.3", optional=1)
+def bulk_prefetch(g: Group, address: Value, size: Value, policy: Value = None) -> None:
+    """cp.async.bulk.prefetch: a hint to the L2 cache; address and size are checked."""
+    access = access_of(g)
+    for one, (origin, count) in each(g, address, size):
+        check_size(one, count)
+        stretch(one, "global", origin, count, access)
+
+
+# -- bulk groups ----------------------------------------------------------------------
+
+
+@effect("cp.async.bulk.commit_group", "", section="9.7.9.27.2.1")
+def bulk_commit_group(g: Group) -> None:
+    """cp.async.bulk.commit_group: close the group of bulk copies since the last one."""
+    bulk_groups(g.batch).closed[g.lanes] += 1
+
+
+@effect("cp.async.bulk.wait_group", "u32", section="9.7.9.27.2.2", releases=True,
+        options=[{"read": ("read", True)}])  # fmt: skip
+def bulk_wait_group(g: Group, pending: Value, *, read: bool = False) -> None:
+    """cp.async.bulk.wait_group N: all but the newest N groups of the thread are done.
+
+    With ``.read``: they have read their sources, and may not have written yet.
+    """
+    state, machine = bulk_groups(g.batch), g.batch.machine
+    limit = np.full(g.batch.lanes, -1, np.int64)
+    limit[g.lanes] = state.closed[g.lanes] - int(np.max(pending))
+    kept = []
+    for number, copy in state.copies:
+        if number >= limit[copy.lanes[0]]:
+            kept.append((number, copy))
+            continue
+        copy.fetch()
+        if machine.checked:
+            machine.checker.engine.source_is_free(copy)
+        if read:
+            kept.append((number, copy))
+            continue
+        copy.finish()
+        if machine.checked:
+            machine.checker.engine.target_is_written(copy)
+    state.copies = kept
+    if machine.checked:
+        machine.now += 1

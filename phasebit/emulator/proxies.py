@@ -1,0 +1,248 @@
+"""The copy engine in the checker: what it reads and writes, through the async proxy.
+
+Three things are not as with a thread's own accesses (PTX ISA 8.6, 9.7.9.25.4):
+
+*It works later.*  What it writes to shared memory is ordered before those who have waited
+for the mbarrier that counts it: a column of the clocks belongs to each mbarrier.  What it
+reads, or writes to global memory, is under way until its thread has waited for the bulk
+group (or somebody for the mbarrier).
+
+*It looks through another proxy.*  It sees what threads have stored in shared memory only if
+a ``fence.proxy.async`` lies between, on the way from the store to the copy.  So each thread
+has, beside the clocks of what it knows, a second row: what of that has been fenced.  It
+spreads by the same barriers.
+
+*Nobody may leave before it is done* with a block's shared memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phasebit.emulator.footprint import Footprint
+from phasebit.emulator.types import Array
+
+if TYPE_CHECKING:
+    from phasebit.emulator.bulk import BulkCopy
+    from phasebit.emulator.group import Group
+    from phasebit.emulator.hazards import Checker
+    from phasebit.emulator.machine import Batch
+    from phasebit.emulator.mbarriers import BarrierSite
+    from phasebit.emulator.races import SharedShadow
+
+SITES = 64
+"""Columns for mbarriers that count copies; where there are more, two share one."""
+
+MANY = 64
+"""Copies between shared memories that are kept before those done are dropped."""
+
+
+class Engine:
+    """What the checker does about bulk copies."""
+
+    def __init__(self, checker: Checker) -> None:
+        self.machine = checker.machine
+        self.findings = checker.findings
+        self.races = checker.races
+        self.reading: dict[Batch, list[BulkCopy]] = {}
+        """Copies that may still read shared memory."""
+        self.writing: list[tuple[Array, BulkCopy]] = []
+        """Words of global memory that copies may still write."""
+        self.races.engine = self
+
+    # -- a copy begins --------------------------------------------------------
+
+    def started(self, g: Group, copy: BulkCopy) -> None:
+        """A thread asks for a copy: its source must be ready, its target free."""
+        shift = self.races.shift
+        s = self.races.shadows[g.batch]
+        words = copy.source.words(shift)
+        if len(words):
+            if copy.source.space == "shared":
+                self._read_shared(s, g, words, copy)
+            else:
+                self.races.global_load(g, Footprint.plain(words[:, None]), 0, copy.access, False)
+        words = copy.target.words(shift)
+        if len(words) and copy.target.space == "shared":
+            assert copy.site is not None
+            column = s.site(copy.site)
+            self.races.shared_store(
+                g, Footprint.plain(words[:, None]), 0, copy.access, False, agent=column
+            )
+            s.site_started(copy.site, self.machine.now)
+        elif len(words):
+            self.races.global_store(
+                g, Footprint.plain(words[:, None]), 0, copy.access, copy.reduces
+            )
+            self.writing.append((words, copy))
+        copy.started = self.machine.now
+        self.machine.now += 1
+
+    def _read_shared(self, s: SharedShadow, g: Group, words: Array, copy: BulkCopy) -> None:
+        self.races.shared_load(
+            g, Footprint.plain(words[:, None]), 0, copy.access, False, note=False
+        )
+        x = words - s.base
+        times, writers = s.write_time[x], s.writer[x]
+        mine = writers < s.team
+        fenced = s.clock[g.lanes[0], s.proxy + np.where(mine, writers, 0)]
+        late = mine & (times > fenced)
+        if late.any():
+            i = int(np.argmax(late))
+            team = int(g.lanes[0]) // s.team * s.team
+            who = g.batch.describe(np.array([team + int(writers[i])]))
+            access = int(s.write_access[x[i]])
+            self.findings.report(
+                "proxy",
+                f"a bulk copy of {g.batch.describe(g.lanes)} reads "
+                f"{self.races._shared_name(s, int(x[i]))} through the async proxy: "
+                f"{self.findings.place(copy.access)}; {who} wrote it through the generic proxy, "
+                f"and no fence.proxy.async lies between: {self.findings.place(access)}",
+                copy.access, ("proxy", copy.access, access),
+            )  # fmt: skip
+        copy.reads = (int(words[0]), int(words[-1]) + 1)
+        self.reading.setdefault(g.batch, []).append(copy)
+
+    def fence(self, g: Group, space: str) -> None:
+        """``fence.proxy.async``: what these threads know, copies that they start may see."""
+        if space == "global" or not self.races.bulk:
+            return
+        s = self.races.shadows[g.batch]
+        known = np.maximum(s.clock[g.lanes, : s.team], s.floor[g.batch.slots(g.lanes)][:, None])
+        known[np.arange(g.n), s.threads(g.lanes)] = self.machine.now
+        fenced = s.clock[g.lanes, s.proxy : s.proxy + s.team]
+        s.clock[g.lanes, s.proxy : s.proxy + s.team] = np.maximum(fenced, known)
+        s.version += 1
+
+    # -- while it is under way ------------------------------------------------
+
+    def against_readers(self, s: SharedShadow, g: Group, words: Array, access: int) -> None:
+        """Threads write to shared memory: does a copy still read there?"""
+        copies = self.reading[g.batch]
+        if len(copies) > MANY:
+            known = s.clock[g.batch.alive].min(axis=0)
+            copies[:] = [
+                c for c in copies if c.site is None or known[s.site(c.site)] < c.started
+            ]
+        low, high = int(words.min()), int(words.max())
+        for copy in list(copies):
+            assert copy.reads is not None
+            first, end = copy.reads
+            if high < first or low >= end:
+                continue
+            if copy.site is not None:
+                known = s.clock[g.lanes, s.site(copy.site)]
+                if (known >= copy.started).all():
+                    continue
+            both = words[(words >= first) & (words < end)]
+            if not len(both):
+                continue
+            name = self.races._shared_name(s, int(both[0]) - s.base)
+            wait = (
+                f"nobody has waited for mbarrier {copy.site.name}" if copy.site is not None
+                else "it has not waited (cp.async.bulk.wait_group.read)"
+            )  # fmt: skip
+            self.findings.report(
+                "async",
+                f"{g.batch.describe(g.lanes[:1])} writes {name}: "
+                f"{self.findings.place(access)}; a bulk copy of {g.batch.describe(copy.lanes)} may "
+                f"still read it, and {wait}: {self.findings.place(copy.access)}",
+                access, ("reading", access, copy.access),
+            )  # fmt: skip
+
+    def against_writers(self, g: Group, words: Array, access: int, verb: str) -> None:
+        """Threads touch global memory: does a copy still write there?"""
+        for mine, copy in self.writing:
+            if words.max() < mine[0] or words.min() > mine[-1] or access == copy.access:
+                continue
+            both = np.isin(words, mine)
+            if both.any():
+                name = self.races._global_name(int(words[both][0]))
+                self.findings.report(
+                    "async",
+                    f"{g.batch.describe(g.lanes[:1])} {verb} {name}: "
+                    f"{self.findings.place(access)}; a bulk copy of "
+                    f"{copy.batch.describe(copy.lanes)} may not have written it yet: it has not "
+                    f"waited (cp.async.bulk.wait_group): {self.findings.place(copy.access)}",
+                    access, ("writing", access, copy.access),
+                )  # fmt: skip
+
+    # -- it is over -----------------------------------------------------------
+
+    def landed(self, copy: BulkCopy) -> None:
+        """A copy's bytes have come: its barrier publishes that copy, and nothing else."""
+        assert copy.site is not None
+        s = self.races.shadows.get(copy.batch)
+        if s is None:
+            return
+        known = np.zeros(s.clock.shape[1], np.int32)
+        known[s.site(copy.site)] = copy.started
+        before = copy.site.frontier
+        copy.site.frontier = known if before is None else np.maximum(before, known)
+
+    def source_is_free(self, copy: BulkCopy) -> None:
+        """The thread has waited until its copy has read: from now on as if it had read itself."""
+        if copy.reads is None:
+            return
+        s = self.races.shadows[copy.batch]
+        self.reading[copy.batch].remove(copy)
+        first, end = copy.reads[0] - s.base, copy.reads[1] - s.base
+        copy.reads = None
+        column = int(s.threads(copy.lanes)[0])
+        s.readers[first:end, column] = self.machine.now
+        s.read_time[first:end] = self.machine.now
+        s.read_access[first:end] = copy.access
+        s.last_read[column] = self.machine.now
+
+    def target_is_written(self, copy: BulkCopy) -> None:
+        """The thread has waited until its copy has written: as if it had written itself, now."""
+        for item in self.writing:
+            if item[1] is copy:
+                self.writing.remove(item)
+                self.races.world.write_time[item[0]] = self.machine.now
+                return
+
+    def finish(self, batch: Batch) -> None:
+        """A batch has left the kernel."""
+        self.reading.pop(batch, None)
+
+    def block_ends(self, batch: Batch, slot: int, known: Array) -> None:
+        """All threads of a block have left; ``known``: what they knew."""
+        s = self.races.shadows[batch]
+        for copy in self.reading.get(batch, []):
+            assert copy.reads is not None
+            at = (copy.reads[0] - s.base << self.races.shift) // batch.shared_stride
+            if at == slot and (
+                copy.site is None or known[s.site(copy.site)] < copy.started
+            ):  # fmt: skip
+                self.findings.report(
+                    "async",
+                    f"block {int(batch.blocks[slot])} leaves the kernel while a bulk copy of "
+                    f"{batch.describe(copy.lanes)} may still read its shared memory: "
+                    f"{self.findings.place(copy.access)}; wait for it "
+                    "(cp.async.bulk.wait_group.read 0)",
+                    copy.access, ("left", copy.access),
+                )  # fmt: skip
+        for site in batch.mbarriers.values():
+            if site.slot == slot and site.barrier.live:
+                self._bytes_left(batch, site)
+
+    def _bytes_left(self, batch: Batch, site: BarrierSite) -> None:
+        from phasebit.emulator.bulk import BulkCopy
+
+        left = site.barrier.tx - sum(
+            agent.size for agent in self.machine.agents
+            if isinstance(agent, BulkCopy) and agent.site is site
+        )  # fmt: skip
+        if left:
+            self.findings.report(
+                "barrier",
+                f"mbarrier {site.name} ends in phase {site.barrier.phase} with "
+                f"{site.bytes_text()}; each expect_tx must announce the bytes of its copies",
+                -1, ("bytes", site.name),
+            )  # fmt: skip
+
+
+__all__ = ["SITES", "Engine"]

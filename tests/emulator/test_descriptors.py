@@ -1,0 +1,112 @@
+"""Swizzles and matrix descriptors, each rule named after its section of the PTX ISA."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phasebit.emulator import swizzle
+from phasebit.emulator.matrix_descriptors import (
+    DescriptorError,
+    decode,
+    encode,
+    explain,
+    places,
+)
+
+ALL = [swizzle.NONE, swizzle.B32, swizzle.B64, swizzle.B128, swizzle.B128_ATOM_32B,
+       swizzle.B128_ATOM_32B_FLIP_8B, swizzle.B128_ATOM_64B]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", ALL, ids=lambda p: p.name)
+def test_5_5_7_a_swizzle_is_its_own_inverse_and_stays_in_its_pattern(
+    pattern: swizzle.Swizzle,
+) -> None:
+    address = np.arange(4096)
+    moved = pattern(address)
+    assert np.array_equal(pattern(moved), address)
+    assert np.array_equal(moved // pattern.span, address // pattern.span)
+    if pattern.bits:
+        assert np.array_equal(moved[: pattern.repeat] + pattern.repeat,
+                              moved[pattern.repeat : 2 * pattern.repeat])  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", [swizzle.B32, swizzle.B64, swizzle.B128])
+def test_5_5_7_a_column_of_sixteen_bytes_touches_every_bank_group_evenly(
+    pattern: swizzle.Swizzle,
+) -> None:
+    """Eight rows of a K-major matrix: what one phase of a matrix load reads."""
+    column = pattern(np.arange(8) * pattern.span)
+    assert len(np.unique(column % 128 // 16)) == 8
+
+
+def test_5_5_7_the_rows_of_the_128_byte_pattern() -> None:
+    """Row r holds its piece p at place p ^ r."""
+    row, piece = np.divmod(np.arange(64), 8)
+    assert np.array_equal(swizzle.B128(16 * np.arange(64)) // 16, 8 * row + (piece ^ row))
+
+
+@pytest.mark.parametrize("span", [0, 32, 64, 128])
+def test_5_5_7_the_function_of_a_row_length_is_the_same_swizzle(span: int) -> None:
+    address = np.arange(4096)
+    assert np.array_equal(swizzle.swizzled(address, span), swizzle.SPANS[span](address))
+
+
+@pytest.mark.parametrize("family", ["wgmma", "tcgen05"])
+def test_9_7_16_4_1_what_is_encoded_is_decoded(family: str) -> None:
+    for pattern in ALL[:4]:
+        found = decode(encode(0x12340, 0x500, 0x3FFF0, pattern, family, 5), family)
+        assert (found.start, found.leading, found.stride) == (0x12340, 0x500, 0x3FFF0)
+        assert (found.base_offset, found.swizzle) == (5, pattern)
+
+
+def test_9_7_16_4_1_a_descriptor_of_the_other_generation_is_explained() -> None:
+    hopper = encode(0x400, 16, 1024, swizzle.B128, "wgmma")
+    with pytest.raises(DescriptorError, match="version 0: this is a Hopper descriptor"):
+        decode(hopper, "tcgen05")
+    assert "Hopper" in explain(hopper, "tcgen05")
+    with pytest.raises(DescriptorError, match="this is a Blackwell descriptor"):
+        decode(encode(0x400, 16, 1024, swizzle.B128, "tcgen05"), "wgmma")
+
+
+@pytest.mark.parametrize("bits", [1 << 46 | 3 << 61, 2 << 46, 1 << 46 | 1 << 52, 1 << 46 | 1 << 53])
+def test_9_7_16_4_1_fields_that_must_not_be_so(bits: int) -> None:
+    with pytest.raises(DescriptorError):
+        decode(bits, "tcgen05")
+
+
+@pytest.mark.parametrize("mn_major", [False, True], ids=["K-major", "MN-major"])
+@pytest.mark.parametrize("pattern", ALL[:4], ids=lambda p: p.name)
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_9_7_16_3_3_a_tile_fills_its_bytes(
+    width: int, pattern: swizzle.Swizzle, mn_major: bool
+) -> None:
+    """Every element has a place of its own, and together they fill a stretch without a hole."""
+    rows, depth = 64, 32 // width
+    if mn_major and pattern.span > rows * width:
+        rows = pattern.span // width
+    if not mn_major and pattern.bits:
+        depth = pattern.span // width
+    groups = depth // 8 if mn_major else rows // 8
+    if mn_major:
+        span, pieces = pattern.span, rows * width // pattern.span
+        distances = (span * 8 * max(groups, 1), span * 8)
+        if depth % 8:
+            depth, distances = 8, (span * 8, span * 8)
+        leading, stride = distances if pattern.bits else distances[::-1]
+        assert pieces
+    else:
+        leading, stride = rows * 16, 8 * (pattern.span if pattern.bits else 16)
+    bits = encode(2048, leading, stride, pattern, "tcgen05")
+    found = places(decode(bits, "tcgen05"), rows, depth, width, mn_major)
+    assert np.array_equal(np.sort(found.ravel()), 2048 + np.arange(rows * depth) * width)
+
+
+def test_9_7_16_3_3_a_step_along_k_is_an_addition_to_the_start() -> None:
+    """Within a swizzled row, 32 bytes further the same descriptor reads the next slice."""
+    whole = places(decode(encode(1024, 16, 1024, swizzle.B128, "tcgen05"), "tcgen05"),
+                   64, 64, 2, False)  # fmt: skip
+    for step in range(4):
+        bits = encode(1024 + 32 * step, 16, 1024, swizzle.B128, "tcgen05")
+        part = places(decode(bits, "tcgen05"), 64, 16, 2, False)
+        assert np.array_equal(part, whole[:, 16 * step : 16 * step + 16])
