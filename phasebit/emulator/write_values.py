@@ -177,6 +177,9 @@ class ValueWriter:
             return f"({inner},)"
         if kind == "a":
             return self.address(operand, instruction)
+        if kind == "u64|*b32":
+            kind = "*b32" if isinstance(operand, Vector) else "u64"
+            return self.operand(operand, kind, instruction)
         if kind == "t":
             return self.tensor(operand, instruction)
         if kind == "u32|pred":
