@@ -29,6 +29,7 @@ _HOME: dict[str, str] = {
     "compile": "phasebit.emulator.launch",
     "Module": "phasebit.emulator.launch",
     "Hazard": "phasebit.emulator.hazards",
+    "TensorMap": "phasebit.emulator.tensormap",
 }
 """Public name -> the module that defines it."""
 

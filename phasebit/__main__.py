@@ -1,4 +1,4 @@
-"""The command line: ``python -m phasebit doctor``, ``record``, ``ptx``, ``nvcc`` and ``run``."""
+"""The command line: ``python -m phasebit doctor``, ``record``, ``ptx``, ``descriptor`` …"""
 
 from __future__ import annotations
 
@@ -30,6 +30,21 @@ def _ptx(args: argparse.Namespace) -> int:
     return 0
 
 
+def _descriptor(args: argparse.Namespace) -> int:
+    from phasebit.emulator.descriptors import Descriptor
+
+    for value in args.value:
+        print(f"{value:#018x}: {Descriptor.decode(value).explain()}")
+    return 0
+
+
+def _bits(text: str) -> int:
+    value = int(text, 0)
+    if not 0 <= value < 1 << 64:
+        raise argparse.ArgumentTypeError(f"{text} has more than 64 bits")
+    return value
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     parser = argparse.ArgumentParser(prog="phasebit", description=__doc__)
@@ -46,6 +61,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = commands.add_parser("ptx", help="the emulator's instructions, with their proof")
     command.add_argument("mnemonic", nargs="?", help="only this one, with its documentation")
     command.set_defaults(run=_ptx)
+
+    command = commands.add_parser("descriptor", help="what a tensor core's matrix descriptor says")
+    command.add_argument("value", type=_bits, nargs="+", help="64 bits, as 0x4000004000010040")
+    command.set_defaults(run=_descriptor)
 
     runtime.add_commands(commands)
 

@@ -29,7 +29,9 @@ SCHEDULES = (("eager", 0), ("late", 0), ("random", 1), ("random", 2))
 STEPS = 20_000
 """Backward jumps that a patient may take; the repaired ones take far fewer."""
 
-KINDS = ("race", "async", "uninitialised", "barrier", "fault", "deadlock", "steps", "compile")
+KINDS = (
+    "race", "async", "proxy", "uninitialised", "barrier", "fault", "deadlock", "steps", "compile",
+)  # fmt: skip
 """What a finding can be; ``compile``: the compiler refuses the program."""
 
 VARIANTS = {
@@ -221,6 +223,17 @@ def launch_of(text: str) -> tuple[dict[str, int], list[int]]:
     return known, [_number(part, known) for part in call[1].split(",")]
 
 
+def shared_bytes(text: str, arch: str = "sm_90a") -> int:
+    """The shared memory of a block: what the text declares, and what its launch asks for."""
+    module = Module(build.ptx(_program(text), arch, name="patient.cu"))
+    _, (_, _, *dynamic) = launch_of(text)
+    return module["matmul"].layout.static_shared + sum(dynamic)
+
+
+def _program(text: str) -> str:
+    return text.replace('#include "harness.cuh"', "")
+
+
 def _number(expression: str, known: dict[str, int]) -> int:
     """A C expression in whole numbers; its ``/`` rounds down, as it does for what is positive."""
     if not re.fullmatch(r"[\w\s+*/()%-]+", expression) or "**" in expression:
@@ -237,9 +250,8 @@ def examine(
     Launch configuration and shape are read from the text. Raises ``ValueError`` for a text
     that launches no ``matmul<<<…>>>``, and :class:`toolchain.ToolMissing` without an nvcc.
     """
-    program = text.replace('#include "harness.cuh"', "")
     try:
-        module = Module(build.ptx(program, arch, name="patient.cu"))
+        module = Module(build.ptx(_program(text), arch, name="patient.cu"))
     except toolchain.CompileError as error:
         where = (error.line,) if error.line else ()
         what = str(error).splitlines()[0].partition(": ")[2]

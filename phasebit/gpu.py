@@ -142,6 +142,23 @@ class Gpu:
             self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
         return int(described["data"][0])
 
+    def tensor_map(self, numbers: Sequence[Any]) -> bytes:
+        """The 128 bytes of ``cuTensorMapEncodeTiled`` for its arguments, in the driver's order.
+
+        Numbers are passed as they are, tuples as arrays: 64-bit extents and strides, 32-bit
+        boxes and element strides.
+        """
+        kind, rank, address, dims, strides, box, steps, *modes = numbers
+        room = ctypes.create_string_buffer(256)
+        start = -(-ctypes.addressof(room) // 128) * 128
+        wide, narrow = ctypes.c_uint64, ctypes.c_uint32
+        self.call(
+            "cuTensorMapEncodeTiled", ctypes.c_void_p(start), kind, rank, ctypes.c_void_p(address),
+            (wide * 5)(*dims), (wide * 5)(*strides), (narrow * 5)(*box), (narrow * 5)(*steps),
+            *modes,
+        )  # fmt: skip
+        return ctypes.string_at(start, 128)
+
     def take_back(self, address: int, data: Any) -> None:
         """Copy device memory into an array, and free it."""
         if data.nbytes and data.flags.writeable:

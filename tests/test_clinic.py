@@ -18,11 +18,8 @@ from phasebit.benchmarks import warp_specialisation as benchmark
 REFUSED = "06_define_m"
 """Not for the emulator: the compiler refuses it."""
 
-UNKNOWN = "16_proxy_fence"
-"""Its bulk copy is an instruction that the emulator does not know yet."""
-
 NAMES = clinic.names()
-RUN = [name for name in NAMES if name not in (REFUSED, UNKNOWN)]
+RUN = [name for name in NAMES if name != REFUSED]
 
 needs_nvcc = [
     pytest.mark.nvcc,
@@ -54,7 +51,7 @@ class TestTexts:
     @pytest.mark.parametrize("name", NAMES)
     def test_kinds_are_known(self, name: str) -> None:
         marks = clinic.marks(name)
-        assert bool(marks) == (name != UNKNOWN)
+        assert marks
         assert {kind for kinds in marks.values() for kind in kinds} <= set(clinic.KINDS)
 
     def test_a_fix_is_what_differs(self) -> None:
@@ -90,7 +87,7 @@ class TestEmulator:
         found = {(each.kind, line) for each in seen.findings for line in each.lines}
         assert any(kind in marks.get(line, ()) for kind, line in found), seen
 
-    @pytest.mark.parametrize("name", [name for name in NAMES if name != UNKNOWN])
+    @pytest.mark.parametrize("name", NAMES)
     def test_the_repaired_twin_is_healthy(self, name: str, schedule: tuple[str, int]) -> None:
         seen = clinic.examine(clinic.source(name, repaired=True), *schedule)
         assert seen.healthy, seen
@@ -104,17 +101,6 @@ class TestOthers:
         (finding,) = seen.findings
         assert seen.verdict == "not compiled" and finding.kind == "compile"
         assert set(finding.lines) == set(clinic.marks(REFUSED))
-
-    def test_the_bulk_copy(self) -> None:
-        """Not run so far; once the emulator knows bulk copies, it must find the missing fence.
-
-        Then the patient belongs among the others, and the chapter's section about it is old.
-        """
-        broken, repaired = (clinic.examine(clinic.source(UNKNOWN, twin)) for twin in (False, True))
-        if broken.verdict.startswith("not run: "):
-            assert "cp.async.bulk" in broken.verdict and broken.verdict == repaired.verdict
-        else:
-            assert not broken.healthy and repaired.healthy, (broken, repaired)
 
     @pytest.mark.parametrize("case", clinic.VARIANTS, ids=" ".join)
     def test_variants(self, case: tuple[str, str]) -> None:
@@ -141,7 +127,7 @@ class TestRecord:
 
     def test_what_the_chapter_says_about_luck(self) -> None:
         runs = {name: set(said["runs"]) for name, said in record()["clinic"].items()}
-        for name in ("05_last_prefetch", "10_no_drain", "15_early_release", UNKNOWN):
+        for name in ("05_last_prefetch", "10_no_drain", "15_early_release", "16_proxy_fence"):
             assert runs[f"{name} broken"] == {"right"}
         assert runs["15_early_release delayed"] == {"wrong"}
         tools = record()["clinic"]["18_unaided syncwarp"]["tools"]

@@ -14,7 +14,7 @@ __device__ void bulk_store(float* to, const float* from, int bytes) {  // <- see
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n\t"
                  "cp.async.bulk.commit_group;\n\t"
                  "cp.async.bulk.wait_group 0;"
-                 :: "l"(to), "r"(shared(from)), "r"(bytes) : "memory");
+                 :: "l"(to), "r"(shared(from)), "r"(bytes) : "memory");  // <- proxy
 }
 
 __global__ void __launch_bounds__(THREADS)
@@ -34,7 +34,7 @@ matmul(const float* A,  // (M, K)
             for (int i = 0; i < 8; ++i) c[i] += a[y + 4 * i][k] * b[k][x];
         __syncthreads();
     }
-    for (int i = 0; i < 8; ++i) out[y + 4 * i][x] = c[i];
+    for (int i = 0; i < 8; ++i) out[y + 4 * i][x] = c[i];  // <- proxy
 #ifdef REPAIRED
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif

@@ -106,6 +106,9 @@ def reads_and_writes(
     operands = list(instruction.operands)
     if has_result(instruction, selected):
         writes = registers_in(operands.pop(0))
+        assert selected is not None
+        if selected.entry.updates:
+            reads += writes
     for operand in operands:
         reads += registers_in(operand)
     if instruction.guard is not None:

@@ -144,6 +144,12 @@ class Group:
         new.started = self.started
         new.rejoin = self.rejoin
         new.cuts = self.cuts
+        queue = self.batch.multiplications
+        if queue is not None and queue.owners:
+            queue.divide(self.registers, new.registers, machine.program.live[pc], where)
+            for mine, frame in zip(self.frames, new.frames, strict=True):
+                live = machine.program.live[mine.resume]
+                queue.divide(mine.registers, frame.registers, live, where)
         return new
 
     # -- addresses ------------------------------------------------------------
@@ -335,6 +341,12 @@ def merge(groups: list[Group]) -> Group:
             Frame(_join(saved, live[frame.resume], sizes, order), frame.resume, frame.results,
                   frame.base)
         )
+    queue = first.batch.multiplications
+    if queue is not None and queue.owners:
+        queue.join([g.registers for g in groups], registers, live[first.pc], sizes, order)
+        for depth, frame in enumerate(first.frames):
+            saved = [g.frames[depth].registers for g in groups]
+            queue.join(saved, new.frames[depth].registers, live[frame.resume], sizes, order)
     return new
 
 

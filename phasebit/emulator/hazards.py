@@ -182,15 +182,14 @@ class Checker:
                 )  # fmt: skip
 
     def atomic(
-        self, g: Group, index: Value, width: int, sem: str, scope: str, access: int, kind: str
+        self, g: Group, index: Value, width: int, sem: str, scope: str, access: int, count: int
     ) -> None:
-        """An atomic: strong, reads and writes."""
+        """An atomic on ``count`` neighbours a thread: strong, reads and writes."""
         for some, position, space in self._by_space(g, index * width):
             places = some.spread(position)
             unit = 1 << self.races.shift
-            words = Footprint.plain(
-                (places >> self.races.shift)[None, :] + np.arange(max(1, width // unit))[:, None]
-            )
+            spread = np.arange(max(1, count * width // unit))[:, None]
+            words = Footprint.plain((places >> self.races.shift)[None, :] + spread)
             if space == "shared":
                 self.races.shared_load(some, words, 0, access, True)
                 self.races.shared_store(some, words, 0, access, True)
@@ -199,8 +198,9 @@ class Checker:
             # atomics of one group at one address follow each other: each sees those before it
             self.races.messages.send(some, places, sem, scope)
             self.races.messages.receive(some, places, sem)
-            self.traffic.atomic(some, places, space, self.findings.instruction(access))
-            self.machine.counters.add(f"atomics.{space}", some.n)
+            by = self.findings.instruction(access)
+            self.traffic.atomic(some, places, space, by, width, count)
+            self.machine.counters.add(f"atomics.{space}", count * some.n)
 
     # -- synchronisation ------------------------------------------------------
 

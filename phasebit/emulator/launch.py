@@ -29,6 +29,8 @@ from phasebit.emulator.memory import Allocation, Memory, Parameters
 from phasebit.emulator.syntax import Function, Immediate, Symbol, Variable
 from phasebit.emulator.system import EXTERNALS
 from phasebit.emulator.table import load_families
+from phasebit.emulator.tensormap import SIZE as MAP_SIZE
+from phasebit.emulator.tensormap import TensorMap
 from phasebit.emulator.trace import Trace
 from phasebit.emulator.translate import Program, translate
 from phasebit.emulator.types import dtype
@@ -524,6 +526,8 @@ class Kernel:
     ) -> bytes:  # fmt: skip
         what = f"argument {number} of {self.name}"
         size = parameter.size
+        if isinstance(arg, TensorMap):
+            return self._tensor_map(arg, parameter, number, place, known, adopt)
         if isinstance(arg, np.ndarray):
             if size != 8:
                 raise LaunchError(f"{what} is a number of {size} bytes, but an array was given")
@@ -556,6 +560,28 @@ class Kernel:
         raise LaunchError(
             f"{what}: a {type(arg).__name__} cannot be passed; give an array, a number or bytes"
         )
+
+    def _tensor_map(
+        self, arg: TensorMap, parameter: Variable, number: int, place: Callable[[Any, str], int],
+        known: dict[tuple[int, int], int], adopt: Callable[[Any], int] | None,
+    ) -> bytes:  # fmt: skip
+        """The 128 bytes of a tensor map, for the place that its array gets."""
+        if parameter.size != MAP_SIZE:
+            raise LaunchError(
+                f"argument {number} of {self.name} has {parameter.size} bytes, but a tensor map "
+                f"of {MAP_SIZE} was given: declare it const __grid_constant__ CUtensorMap"
+            )
+        address = arg.tensor
+        if not isinstance(address, int):
+            pointer = Variable(parameter.name, "param", "u64", 8, 8, parameter.line)
+            raw = self._argument(address, pointer, number, place, known, adopt)
+            address = int.from_bytes(raw, "little")
+        made = arg.at(address)
+        if adopt is None:
+            return made.encode()
+        from phasebit.gpu import gpu
+
+        return gpu().tensor_map(made.numbers())
 
 
 def _contiguous(array: dict[str, Any]) -> bool:

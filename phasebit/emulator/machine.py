@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from phasebit.emulator.ops.cp_async import CopyGroups
     from phasebit.emulator.tensor_memory import TensorMemory
     from phasebit.emulator.translate import Program
+    from phasebit.emulator.warpgroups import Queue
 
 PATIENCE = 64
 """Blocks a group may run while others are ready, and picks between two oldest-first picks."""
@@ -54,6 +55,9 @@ STACKED = 4096
 """Threads that one NumPy call should work on: so many blocks are stacked in a batch."""
 
 STACKED_CHECKED = 1024
+
+WARP_GROUP = "warp group"
+"""In place of a member mask: all four warps of the warp group."""
 
 MAX_STACK = 64 << 10
 """Bytes of stack that recursion may use, for each thread, unless the launch says otherwise."""
@@ -79,6 +83,7 @@ class Batch:
         self.mbarriers: dict[tuple[int, int], BarrierSite] = {}
         self.cluster: ClusterBarrier | None = None
         self.copies: CopyGroups | None = None
+        self.multiplications: Queue | None = None
         self.bulk: BulkGroups | None = None
         self.tensor: TensorMemory | None = None
         warps = -(-self.threads // 32)
@@ -431,9 +436,17 @@ class Machine:
         here = np.zeros(len(batch.alive_mask), np.uint32)
         np.bitwise_or.at(here, warp, batch.lane_bit[g.lanes])
         need = batch.alive_mask[warp]
-        if membermask is not None:
-            need = need & membermask
-        complete = (need & ~here[warp]) == 0
+        unit = "warp"
+        if membermask is WARP_GROUP:
+            unit = "warp group"
+            four = np.arange(len(here)) // batch.warps, np.arange(len(here)) % batch.warps // 4
+            number = four[0] * -(-batch.warps // 4) + four[1]
+            missing = np.bincount(number, (batch.alive_mask & ~here) != 0)
+            complete = missing[number[warp]] == 0
+        else:
+            if membermask is not None:
+                need = need & membermask
+            complete = (need & ~here[warp]) == 0
         if complete.all():
             return True
         where = self.where(g)
@@ -441,7 +454,7 @@ class Machine:
             self.make_ready(g.part(np.flatnonzero(complete), g.pc))
             g = g.part(np.flatnonzero(~complete), g.pc)
         self.gathering[key] = g
-        self.park(g, Waiting("the other threads of the warp", where))
+        self.park(g, Waiting(f"the other threads of the {unit}", where))
         return False
 
     def where(self, g: Group) -> str:

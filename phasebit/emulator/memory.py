@@ -156,6 +156,14 @@ class Memory:
             self.owners[made.start // GRANULE : (end - 1) // GRANULE + 1] = 0
         return made is not None
 
+    def exchange(self, view: Array, places: Array, before: Array, after: Array) -> Array:
+        """Store ``after`` where ``before`` stands; for each place whether it no longer did.
+
+        Nobody but the kernel writes here. See :class:`phasebit.runtime.emulated.ArenaMemory`.
+        """
+        view[places] = after
+        return np.zeros(len(places), bool)
+
     def find(self, offset: int, kinds: tuple[str, ...] = ("global", "const")) -> Allocation | None:
         """The allocation that a byte of the buffer belongs to."""
         for allocation in self.allocations:

@@ -48,14 +48,12 @@ def check(instruction: Instruction, chosen: Selected) -> None:
         raise misfit(instruction, "mov needs a result and a source")
     elif mnemonic == "mma" and len(chosen.types) not in (4, 5):
         raise misfit(instruction, "mma names the types of D, A, B and C")
-    elif mnemonic == "mma" and "m8n8k4" in instruction.modifiers and "f16" in chosen.types:
-        raise misfit(
-            instruction, "Volta's m8n8k4 of f16 is not supported; use m16n8k8"
-        )
     elif "vector" in chosen.options and mnemonic in ("atom", "red"):
         vectors = [o for o in operands if isinstance(o, Vector)]
         if any(len(vector.items) != chosen.options["vector"] for vector in vectors):
             raise misfit(instruction, f"{mnemonic} needs {chosen.options['vector']} registers")
+    elif mnemonic == "wgmma" and "mma_async" in instruction.modifiers:
+        _warp_group(instruction, chosen)
     elif mnemonic in ("ldmatrix", "stmatrix"):
         tiles = next((int(m[1:]) for m in instruction.modifiers if m in ("x1", "x2", "x4")), 1)
         tiles *= 2 if "m16n16" in instruction.modifiers else 1
@@ -100,6 +98,39 @@ def _access(instruction: Instruction, chosen: Selected) -> None:
         raise misfit(instruction, f"{opcode} of {length} needs as many registers")
     if any(isinstance(item, Vector | Address | Tuple) for item in items):
         raise misfit(instruction, f"{opcode} needs registers or numbers")
+
+
+def _warp_group(instruction: Instruction, chosen: Selected) -> None:
+    """``wgmma.mma_async`` (PTX ISA 9.7.15.2, 9.7.15.3, 9.7.15.5.2)."""
+    if len(chosen.types) != 3 or "shape" not in chosen.options:
+        raise misfit(instruction, "wgmma.mma_async names a shape and the types of D, A and B")
+    of_d, of_a, of_b = chosen.types
+    n, k = chosen.options["shape"]
+    if k * SIZE[of_a] != 32:
+        raise misfit(instruction, f"wgmma of {of_a} has a k of {32 // SIZE[of_a]}, not {k}")
+    if of_d == "s32" and n > 32 and n % 16:
+        raise misfit(instruction, "wgmma of integers has an n of 8, 24 or a multiple of 16")
+    if of_a != of_b and {of_a, of_b} not in ({"e4m3", "e5m2"}, {"s8", "u8"}):
+        raise misfit(instruction, f"wgmma cannot multiply {of_a} by {of_b}")
+    if of_d == "f16" and of_a in ("bf16", "tf32"):
+        raise misfit(instruction, f"wgmma of {of_a} has a D of f32")
+    d, a = instruction.operands[:2]
+    count = n // (4 if of_d == "f16" else 2)
+    if len(_items(d)) != count:
+        raise misfit(instruction, f"D of {of_d} with n = {n} is {count} registers")
+    if isinstance(a, Vector) and len(a.items) != 4:
+        raise misfit(instruction, "A in registers is 4 of them")
+    numbers = 0 if of_d == "s32" else 2
+    if SIZE[of_a] == 2 and of_d != "s32":
+        numbers += 1 if isinstance(a, Vector) else 2
+    if len(instruction.operands) != 4 + numbers:
+        raise misfit(
+            instruction, f"this wgmma takes {numbers} numbers (signs, transposes) after scale-d"
+        )
+    for place, operand in enumerate(instruction.operands[4:]):
+        allowed = (1, -1) if place < 2 else (0, 1)
+        if not isinstance(operand, Immediate) or operand.value not in allowed:
+            raise misfit(instruction, f"operand {5 + place} of wgmma is one of {allowed}")
 
 
 def _address_base(instruction: Instruction, operand: Operand) -> None:

@@ -54,6 +54,12 @@ B128_ATOM_32B = Swizzle("128B, atoms of 32B", 128, 2, 5, 2)
 B128_ATOM_32B_FLIP_8B = Swizzle("128B, atoms of 32B, 8B flipped", 128, 2, 5, 2, True)
 B128_ATOM_64B = Swizzle("128B, atoms of 64B", 128, 1, 6, 1)
 
+MODES = {
+    "none": NONE, "32B": B32, "64B": B64, "128B": B128, "128B_ATOM_32B": B128_ATOM_32B,
+    "128B_ATOM_32B_FLIP_8B": B128_ATOM_32B_FLIP_8B, "128B_ATOM_64B": B128_ATOM_64B,
+}  # fmt: skip
+"""The swizzles of tensor maps, by the names of the driver's enumeration and in its order."""
+
 SPANS = {0: NONE, 32: B32, 64: B64, 128: B128}
 """Bytes of a row -> the swizzle that wgmma, tcgen05 and tensor copies have in common."""
 
@@ -81,6 +87,7 @@ __all__ = [
     "B128_ATOM_32B_FLIP_8B",
     "B128_ATOM_64B",
     "MASK",
+    "MODES",
     "NONE",
     "PATTERN",
     "SPANS",

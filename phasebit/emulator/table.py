@@ -13,8 +13,9 @@ each with one of four decorators, which say how the machine must treat it:
 ``g`` is the :class:`~phasebit.emulator.group.Group` that executes.  The
 signature says how each operand is looked at: ``x`` is the instruction's first
 type, ``y`` its second, ``w`` twice as wide as ``x``, anything else is a type by
-name.  ``"x x u32 -> x"`` thus reads: two operands of the type, a 32-bit number,
-a result of the type.
+name; ``*`` stands for several registers, ``+`` for a result that is read, too.
+``"x x u32 -> x"`` thus reads: two operands of the type, a 32-bit number, a result of
+the type.
 
 The same table drives the translation, ``python -m phasebit ptx`` and the
 coverage tests; an opcode that is not in it is an error that names it.
@@ -38,7 +39,8 @@ Option = tuple[str, Any]
 
 FAMILIES = (
     "integer", "logic", "floating", "half", "compare", "convert", "move", "memory", "atomic",
-    "control", "barrier", "mbarrier", "cp_async", "bulk", "warp", "matrix", "tcgen05",
+    "control", "barrier", "mbarrier", "cp_async", "bulk", "bulk_tensor", "tensormap", "warp",
+    "matrix", "wgmma", "tcgen05",
 )  # fmt: skip
 """The modules of ``phasebit.emulator.ops``, in the order of the PTX ISA's chapter 9."""
 
@@ -96,6 +98,11 @@ class Entry:
     whole: bool = False
     """Of a blocking instruction: whether it begins a block, so that its warp can come together
     there (:meth:`phasebit.emulator.machine.Machine.gather`)."""
+
+    @property
+    def updates(self) -> bool:
+        """Whether the result is read, too; it is then also the function's first operand."""
+        return self.results[:1] != () and self.results[0].startswith("+")
 
     @property
     def name(self) -> str:

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phasebit.emulator.formats import FORMATS
-from phasebit.emulator.numerics import fma64, round32
+from phasebit.emulator.numerics import fma32, fma64, round32
 from phasebit.emulator.types import Array
 
 
@@ -54,6 +54,8 @@ class Model:
     """Bytes of a row of A that are summed at once: 32 bytes are 16 products of f16."""
     fp8_as_f16: bool = False
     """Whether ``mma.sync`` has fp8 in name only: see :func:`_accumulate_fp8`."""
+    result_bits: int = 23
+    """Bits of the mantissa of an f32 result that are kept; the rest are zero."""
 
 
 MODELS = {
@@ -63,6 +65,15 @@ MODELS = {
     "blackwell": Model(fraction_bits=25, block_bytes=32),
 }
 """From arXiv:2511.10909; Hopper's confirmed here, bit by bit, against an H200's answers."""
+
+WGMMA = {
+    "f16": Model(fraction_bits=25, block_bytes=32),
+    "bf16": Model(fraction_bits=25, block_bytes=32),
+    "tf32": Model(fraction_bits=25, block_bytes=32),
+    "e4m3": Model(fraction_bits=13, block_bytes=32, result_bits=13),
+    "e5m2": Model(fraction_bits=13, block_bytes=32, result_bits=13),
+}
+"""Hopper's ``wgmma``, by the type of A: its unit for fp8 keeps 13 bits, in sums and in results."""
 
 DEVICE = "hopper"
 """The generation that the emulator speaks for: the records of the book come from an H200."""
@@ -103,7 +114,7 @@ def accumulate(
     block = step or model.block_bytes // BYTES[kind]
     for start in range(0, a.shape[2], block):
         part = slice(start, start + block)
-        c = _block(a[:, :, part], b[:, part, :], c, kind, result, model.fraction_bits)
+        c = _block(a[:, :, part], b[:, part, :], c, kind, result, model)
     return c
 
 
@@ -125,18 +136,18 @@ def _accumulate_fp8(a: Array, b: Array, c: Array, result: str, model: Model) -> 
     return added
 
 
-def _block(a: Array, b: Array, c: Array, kind: str, result: str, fraction_bits: int) -> Array:
+def _block(a: Array, b: Array, c: Array, kind: str, result: str, model: Model) -> Array:
     """One block; infinities and NaNs as IEEE 754 has them: ∞·0 and ∞-∞ are NaN."""
     if np.isfinite(a).all() and np.isfinite(b).all() and np.isfinite(c).all():
-        return _fused_sum(a, b, c, kind, result, fraction_bits)
+        return _fused_sum(a, b, c, kind, result, model)
     with np.errstate(invalid="ignore"):  # finite terms cannot reach the end of float64
         plain: Array = c + (a[:, :, :, None] * b[:, None, :, :]).sum(axis=2)
     a, b, c = (np.where(np.isfinite(x), x, 0.0) for x in (a, b, c))
-    finite = _fused_sum(a, b, c, kind, result, fraction_bits)
+    finite = _fused_sum(a, b, c, kind, result, model)
     return np.where(np.isfinite(plain), finite, plain)
 
 
-def _fused_sum(a: Array, b: Array, c: Array, kind: str, result: str, fraction_bits: int) -> Array:
+def _fused_sum(a: Array, b: Array, c: Array, kind: str, result: str, model: Model) -> Array:
     """Products and accumulator aligned, truncated, added, rounded once; all finite."""
     # [warps, k, n, m]: the longest extent last, where NumPy's inner loop runs
     left = np.ascontiguousarray(a.swapaxes(1, 2))[:, :, None, :]
@@ -146,12 +157,12 @@ def _fused_sum(a: Array, b: Array, c: Array, kind: str, result: str, fraction_bi
     largest = np.maximum(_exponent(addend, result), exponents.max(axis=1))
     np.maximum(largest, LEAST, out=largest)
     # in units of the last bit kept every term is an integer below 2**28, so the sum is exact
-    unit = np.ldexp(1.0, fraction_bits - largest)
+    unit = np.ldexp(1.0, model.fraction_bits - largest)
     products = left * right  # exact: at most 22 bits
     products *= unit[:, None]
     np.trunc(products, out=products)
     total = products.sum(axis=1) + np.trunc(addend * unit)
-    return _round_sum((total / unit).swapaxes(1, 2), result)
+    return _round_sum((total / unit).swapaxes(1, 2), result, model.result_bits)
 
 
 def _exponent(x: Array, kind: str) -> Array:
@@ -162,15 +173,46 @@ def _exponent(x: Array, kind: str) -> Array:
     return exponent
 
 
-def _round_sum(total: Array, result: str) -> Array:
+def _round_sum(total: Array, result: str, bits: int) -> Array:
     """f16 to nearest even, f32 towards zero; but what is too large for it becomes infinite."""
     with np.errstate(over="ignore"):
         if result == "f16":
             rounded = total.astype(np.float16).astype(np.float64)
         else:
-            rounded = round32(total, "rz").astype(np.float64)
+            single = round32(total, "rz")
+            if bits < 23:
+                single = (single.view(np.uint32) & np.uint32(-1 << (23 - bits) & 0xFFFFFFFF)).view(
+                    np.float32
+                )
+            rounded = single.astype(np.float64)
     too_large = np.abs(total) >= 2.0 ** (FORMATS[result].bias + 1)
     return np.where(too_large, np.copysign(np.inf, total), rounded + 0.0)  # no -0
+
+
+def accumulate_m8n8k4(a: Array, b: Array, c: Array, result: str) -> Array:
+    """D = A·B + C for m8n8k4 of f16, which no tensor core since Turing's has.
+
+    Same shapes as :func:`accumulate`.  The assembler writes f32 arithmetic in its place, each
+    step rounded to nearest: for an f32 result a chain of multiply-adds from zero, then C is
+    added; for an f16 result the pairs k = 0, 1 and k = 2, 3 are added to C one after the other.
+    [read from the machine code for sm_90; not compared with hardware]
+    """
+    m, n = c.shape[1:]
+    left = np.repeat(a[:, :, None, :], n, axis=2).reshape(-1, 4).astype(np.float32)
+    right = np.repeat(b.swapaxes(1, 2)[:, None], m, axis=1).reshape(-1, 4).astype(np.float32)
+    total = c.ravel().astype(np.float32)
+
+    def chain(ks: range) -> Array:
+        s: Array = np.zeros(total.shape, np.float32)
+        for k in ks:
+            s = fma32(left[:, k], right[:, k], s)
+        return s
+
+    with np.errstate(all="ignore"):
+        for ks in (range(4),) if result == "f32" else (range(2), range(2, 4)):
+            total = total + chain(ks)
+        rounded = total if result == "f32" else total.astype(np.float16)
+    return rounded.astype(np.float64).reshape(c.shape)
 
 
 def accumulate_f64(a: Array, b: Array, c: Array, rounding: str = "rn") -> Array:

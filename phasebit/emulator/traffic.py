@@ -2,7 +2,8 @@
 
 *Global*: a request is one instruction of one warp; it touches so many 32-byte
 sectors.  An atomic visits a sector once more for each further thread that names
-the same word.
+the same word; one on a vector is one request too, as it is one machine instruction
+(its sectors are counted by the same rule, which for vectors is not measured).
 
 *Shared*: 32 banks of 4 bytes; in one wavefront each bank delivers one word, to any
 number of lanes.  A request takes as many wavefronts as the fullest bank has
@@ -118,9 +119,10 @@ class Traffic:
         add("bytes.global.load", size * g.n)
 
     def atomic(
-        self, g: Group, position: Array, space: str, instruction: Instruction | None
-    ) -> None:
-        """Count the requests of one atomic instruction.
+        self, g: Group, position: Array, space: str, instruction: Instruction | None, width: int,
+        count: int,
+    ) -> None:  # fmt: skip
+        """Count the requests of one atomic instruction on ``count`` neighbours a thread.
 
         An ``atom`` whose result nobody reads becomes a ``red``, except an exchange.
         """
@@ -138,7 +140,8 @@ class Traffic:
             if space == "shared":
                 total += int(np.bincount(here // 4 % BANKS).max()) << swap
                 continue
-            words, threads = np.unique(here, return_counts=True)
+            every = here[:, None] + width * np.arange(count)
+            words, threads = np.unique(every, return_counts=True)
             sectors, where = np.unique(words // SECTOR, return_inverse=True)
             most = np.zeros(len(sectors), np.int64)
             np.maximum.at(most, where, threads)

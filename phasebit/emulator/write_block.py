@@ -95,14 +95,18 @@ class BlockWriter(AccessWriter):
             if "membermask" in entry.parameters:
                 names = [p for p in _positional(entry.function) if p != "g"]
                 mask = texts[names.index("membermask")]
+            elif entry.mnemonic == "wgmma":
+                mask = "WARP_GROUP"
             self.emit(f"if not together(g, {mask}): return -1")
         if entry.kind != "value":
             texts.insert(0, "g")
+        if entry.updates and result is not None:
+            texts.insert(1, self.operand(result, entry.results[0][1:], instruction))
         call = f"{function}({', '.join(texts)})"
         if result is None:
             self.emit(call)
             return
-        kinds = entry.results
+        kinds = tuple(kind.removeprefix("+") for kind in entry.results)
         if kinds[0].startswith("*"):
             items = result.items if isinstance(result, Vector) else (result,)
             form = dtype(chosen.type_of(kinds[0][1:]))

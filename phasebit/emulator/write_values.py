@@ -179,6 +179,11 @@ class ValueWriter:
             return self.anything(operand, instruction)
         if kind == "a":
             return self.address(operand, instruction)
+        if kind == "u64|*b32":
+            kind = "*b32" if isinstance(operand, Vector) else "u64"
+            return self.operand(operand, kind, instruction)
+        if kind == "t":
+            return self.tensor(operand, instruction)
         if kind == "u32|pred":
             kind = "pred" if isinstance(operand, Register) and operand.type == "pred" else "u32"
         form = dtype(kind)
@@ -262,6 +267,16 @@ class ValueWriter:
         if operand.offset:
             return f"({base} + {self.constant(operand.offset, form)})"
         return base
+
+    def tensor(self, operand: Operand, instruction: Instruction) -> str:
+        """``[map, {c0, c1}]``: the map's address and the coordinates."""
+        if not isinstance(operand, Address) or len(operand.rest) != 1:
+            raise PtxError(
+                f"a tensor is a map and coordinates in braces: {instruction.text}",
+                instruction.line,
+            )
+        base = self.address(Address(operand.base, operand.offset), instruction)
+        return f"({base}, {self.operand(operand.rest[0], '*s32', instruction)})"
 
     # -- results --------------------------------------------------------------
 

@@ -75,8 +75,12 @@ def one_arrival(answer: str) -> str:
 
 @judged
 def two_groups(answer: str) -> str:
-    """The third unaided patient, repaired: its text runs under every schedule and depth."""
-    return _healthy(TWO_GROUPS, answer)
+    """The third unaided patient, repaired: as the second, and without more shared memory."""
+    verdict = _healthy(TWO_GROUPS, answer)
+    before, after = (clinic.shared_bytes(text) for text in (clinic.source(TWO_GROUPS), answer))
+    if after > before:
+        raise Wrong(f"it needs {after:,} bytes of shared memory; do with the {before:,} there are")
+    return verdict
 
 
 def _healthy(name: str, answer: str) -> str:

@@ -24,6 +24,8 @@ that would not load the stand-in, `backend.py` is what the runtime needs of an e
 `server.py`: the two ends of a launch.
 
 What differs from a GPU: there is one device; times are the emulator's clock; work runs in the order
-in which it was issued, so kernels that wait for later kernels do not end; arrays, textures and
-whatever else `symbols.txt` names and the C sources do not define fail with their name.
+in which it was issued, so kernels that wait for later kernels do not end; a kernel's atomics hold
+against the host's only with system scope (`atomicAdd_system`), and such a one waits for as long as
+the host changes the same word without a pause; arrays, textures and whatever else `symbols.txt`
+names and the C sources do not define fail with their name.
 """

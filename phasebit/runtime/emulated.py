@@ -23,6 +23,8 @@ from phasebit.emulator.machine import MAX_STACK, Machine
 from phasebit.emulator.memory import GRANULE, Memory, Parameters
 from phasebit.emulator.memory import Allocation as EmulatorAllocation
 from phasebit.emulator.trace import Trace
+from phasebit.emulator.types import Array
+from phasebit.runtime import library
 from phasebit.runtime.backend import (
     Dim3,
     KernelFacts,
@@ -83,6 +85,19 @@ class ArenaMemory(Memory):
         made = EmulatorAllocation(start, size, name, kind)
         self._note(made)
         return made
+
+    def exchange(self, view: Array, places: Array, before: Array, after: Array) -> Array:
+        """The program's own threads may write here in the same moment."""
+        if view.itemsize > 8:
+            return super().exchange(view, places, before, after)
+        places = places.astype(np.int64)
+        lost = np.zeros(len(places), bool)
+        seen, wanted = before.copy(), np.ascontiguousarray(after)
+        library.exchange()(
+            view.itemsize, view.ctypes.data, places.ctypes.data, len(places),
+            seen.ctypes.data, wanted.ctypes.data, lost.ctypes.data,
+        )  # fmt: skip
+        return lost
 
     def malloc(self, size: int) -> int:
         """A kernel asks for memory, which the host cannot free."""

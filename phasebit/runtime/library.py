@@ -8,6 +8,7 @@ names itself and fails, so that every program links, loads, and says what it lac
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import re
@@ -15,6 +16,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from phasebit.runtime import protocol
 
 HERE = Path(__file__).parent
 SOURCES = HERE / "c"
+EXCHANGE = HERE / "exchange.c"
 SONAME = "libcudart.so.13"
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden")
 
@@ -98,7 +101,7 @@ def build() -> Path:
         "version.map": _version_script(),
     }
     digest = hashlib.sha256(version.stdout.encode() + repr((FLAGS, generated)).encode())
-    for path in sorted(SOURCES.iterdir()):
+    for path in [*sorted(SOURCES.iterdir()), EXCHANGE]:
         digest.update(path.name.encode() + path.read_bytes())
     folder = toolchain.cache_folder() / "runtime" / digest.hexdigest()[:16]
     if not (folder / SONAME).exists():
@@ -109,34 +112,47 @@ def build() -> Path:
     return folder
 
 
+@cache
+def exchange() -> Callable[..., None]:
+    """`exchange` of `exchange.c`: compare-and-swap on memory that the program has too."""
+    function = ctypes.CDLL(str(build() / "libexchange.so")).exchange
+    number, pointer = ctypes.c_size_t, ctypes.c_void_p
+    function.argtypes = [number, pointer, pointer, number, pointer, pointer, pointer]
+    function.restype = None
+    return function
+
+
 def _compile(command: list[str], scratch: Path, generated: dict[str, str]) -> None:
     for name, text in generated.items():
         (scratch / name).write_text(text)
     built = scratch / "built"
     built.mkdir()
     built.chmod(0o755)
-    line = [
-        *command,
-        *FLAGS,
+    _link(command, EXCHANGE, "-fvisibility=default", "-o", built / "libexchange.so")
+    _link(
+        command,
         f"-I{scratch}",
         f"-I{SOURCES}",
-        *map(str, sorted(SOURCES.glob("*.c"))),
-        str(scratch / "stubs.c"),
-        "-shared",
+        *sorted(SOURCES.glob("*.c")),
+        scratch / "stubs.c",
         "-pthread",
         f"-Wl,-soname,{SONAME}",
         f"-Wl,--version-script={scratch / 'version.map'}",
         *(f"-Wl,--defsym={name}={base}" for name, base in sorted(aliases().items())),
         "-o",
-        str(built / SONAME),
-    ]
+        built / SONAME,
+    )
+    (built / "libcudart.so").symlink_to(SONAME)
+
+
+def _link(command: list[str], *words: str | Path) -> None:
+    line = [*command, *FLAGS, "-shared", *map(str, words)]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BuildError(
             f"the stand-in runtime does not compile with {command[0]}: "
             f"{(done.stderr or done.stdout).strip()[-2000:]}"
         )
-    (built / "libcudart.so").symlink_to(SONAME)
 
 
 def _publish(built: Path, folder: Path) -> None:

@@ -123,12 +123,11 @@ def test_a_breakpoint_ends_the_kernel_where_no_debugger_listens() -> None:
     [
         ("red.global.add.v2.f32 [%rd1], {%f1, %f2, %f3};", "red needs 2 registers"),
         ("ld.global.b128 %q1, [%rd1];", "128-bit loads and stores are not supported"),
-        ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8},"
-         "{%r1,%r2}, {%r3,%r4}, {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8};", "Volta's m8n8k4"),
         ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2},"
          "{%r3,%r4}, {%f1,%f2,%f3,%f4}, %r5, 0;", "does not know 'mma.sp"),
         ("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r1], {%r2};", "does not know 'stmatri"),
-        ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 16;",
+        ("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16"
+         "{%f1,%f2,%f3,%f4}, %rd1, %rd2, %r1, 0;",
          "compiled with -arch=sm_80, libraries do without it"),
     ],
 )  # fmt: skip
@@ -143,6 +142,29 @@ def test_a_vector_atomic_must_be_aligned() -> None:
     assert out[2:4].tolist() == [32, 32] and out.sum() == 64
     with pytest.raises(Fault, match="not a multiple of 8"):
         launch("red.global.add.v2.f32 [%rd1+4], {%f1, %f1};", out)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "sectors"),
+    [
+        ("v2.f32", "%f1, %f1", 8),
+        ("v4.f32", "%f1, %f1, %f1, %f1", 16),
+        ("noftz.v8.f16", "%h1, %h1, %h1, %h1, %h1, %h1, %h1, %h1", 16),
+    ],
+)
+def test_a_vector_atomic_is_one_request(kind: str, values: str, sectors: int) -> None:
+    """It is one machine instruction of the warp (REDG.E.ADD.F32x4), so one request to the L1."""
+    size = 16 if "v2" not in kind else 8
+    launched = launch(
+        "mov.f32 %f1, 0f3F800000; cvt.rn.f16.f32 %h1, %f1;"
+        f"mul.wide.u32 %rd3, %r1, {size}; add.s64 %rd3, %rd1, %rd3;"
+        f"red.global.add.{kind} [%rd3], {{{values}}};",
+        np.zeros(128, np.float32),
+    )
+    counters = launched.counters
+    assert counters["smsp__sass_inst_executed_op_global_red.sum"] == 1
+    assert counters["l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"] == 1
+    assert counters["l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"] == sectors
 
 
 RELAY = """
@@ -238,14 +260,14 @@ def test_a_bulk_copy_tells_its_barrier(schedule: str) -> None:
 def test_a_bulk_copy_that_nobody_waits_for_is_found() -> None:
     out = np.arange(128, dtype=np.uint32)
     run = launch(BULK.format(expected=256, size=256, wait=""), out, 64)
-    assert any("nobody has waited" in str(hazard) for hazard in run.hazards)
+    assert any("has not waited for mbarrier" in str(hazard) for hazard in run.hazards)
 
 
 @pytest.mark.parametrize(
     ("expected", "size", "error", "message"),
     [
-        (256, 24, Fault, "cp.async.bulk of 24 bytes by thread 0 .* multiple of 16"),
-        (512, 256, Deadlock, "256 bytes of copies outstanding"),
+        (256, 24, Fault, "the size, 24 bytes, is no multiple of 16"),
+        (512, 256, Deadlock, "512 bytes announced and 256 come"),
         (256, 1024, Fault, "invalid global access"),
     ],
 )

@@ -172,6 +172,7 @@ def too_early(gpu: ToyGpu) -> float:
         lambda gpu: statistics.fmean(timed(gpu)),  # disturbed, and with the first launch
         lambda gpu: statistics.fmean(timed(gpu)[1:]),
         lambda gpu: timed(gpu, count=1)[0],  # the first launch
+        lambda gpu: timed(gpu, count=2)[1],  # a single one, which may be disturbed
         lambda gpu: statistics.median(timed(gpu, wait=True)),  # an empty queue: the host's pace
         lambda gpu: max(timed(gpu)),
         around,

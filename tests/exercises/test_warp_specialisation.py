@@ -94,6 +94,7 @@ def test_one_arrival_takes_both_repairs() -> None:
         ("    if (group == 1)", "    __syncwarp();\n    if (group == 1)"),
         ("= a[0];", "= a[1];"),  # the other slot
         ("    sync(1, 2 * GROUP);", ""),
+        ("    float (&part)[M][N] = a[0];", "    __shared__ float part[M][N];"),  # larger
         ("C[(y + 2 * i) * N + x] = c[i] + part", "C[(y + 2 * i) * N + x] = part"),
     ],
 )

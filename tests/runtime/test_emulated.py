@@ -211,3 +211,10 @@ def test_the_stack_is_as_large_as_the_program_asked_for(tmp_path):
     assert (done.stdout, done.stderr) == ("cudaSuccess\ncudaSuccess, 0 wrong\n", "")
     done = phasebit("run", program, 1 << 20)
     assert done.stdout == "cudaErrorInvalidValue\ncudaErrorIllegalAddress, 0 wrong\n"
+
+
+def test_system_atomics_hold_against_the_host(tmp_path):
+    program = tmp_path / "program"
+    assert not phasebit("nvcc", UNITS / "both_sides.cu", "-o", program).returncode
+    done = phasebit("run", program)
+    assert done.stdout == "cudaSuccess: 0 lost, largest 199, bits 0, host counted\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 
+import numpy as np
 import pytest
 
 from phasebit.runtime import library
@@ -89,3 +90,16 @@ def test_in_c(path, built, tmp_path):
     assert done.returncode == 0, done.stderr
     done = subprocess.run([program], capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("width", [2, 4, 8])
+def test_exchange_leaves_what_changed_meanwhile(built, width):
+    memory = np.arange(10, dtype=f"u{width}")
+    places = np.array([7, 2, 5])
+    before, after = memory[places], memory[places] + 100
+    memory[2] = 77
+    lost = np.zeros(3, bool)
+    pointers = [item.ctypes.data for item in (memory, places, before, after, lost)]
+    library.exchange()(width, pointers[0], pointers[1], 3, *pointers[2:])
+    assert lost.tolist() == [False, True, False]
+    assert memory.tolist() == [0, 1, 77, 3, 4, 105, 6, 107, 8, 9]

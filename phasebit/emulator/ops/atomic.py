@@ -7,7 +7,7 @@ lanes.  For most operations a running total over each address does that at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from phasebit.emulator.ops import half
 from phasebit.emulator.ops.memory import isspacep
 from phasebit.emulator.ops.move import half_of
 from phasebit.emulator.table import Option, effect
-from phasebit.emulator.types import SIZE, WIDE, Array, Value, dtype
+from phasebit.emulator.types import WIDE, Array, Value, dtype
 
 if TYPE_CHECKING:
     from phasebit.emulator.group import Group
@@ -34,44 +34,80 @@ def _update(
     g: Group, address: Value, b: Value, space: str, kind: str, sem: str, scope: str, step: Step,
     c: Value = None, running: np.ufunc | None = None, result: bool = True,
 ) -> Value:  # fmt: skip
-    """Replace the number at each address by ``step(old, b, c)``; the old numbers."""
-    form = dtype(kind)
-    width = form.itemsize
+    """Replace the number at each address by ``step(old, b, c)``; the old numbers.
+
+    With ``sys`` scope that holds against whoever else may write to the memory: a thread whose
+    number changed meanwhile takes its turn again.
+    """
+    index = _places(g, address, space, kind, sem, scope)
+    return _replace(g, index, b, kind, scope, step, c, running)
+
+
+def _places(
+    g: Group, address: Value, space: str, kind: str, sem: str, scope: str, count: int = 1
+) -> Array:
+    """Where each thread's number lies, or the first of ``count``; the instruction is checked."""
+    width = dtype(kind).itemsize
     machine = g.batch.machine
     access = machine.program.atomic_access(g.pc, machine.where(g)) if machine.checked else -1
-    index = g.index(address, space, width, width.bit_length() - 1, access)
+    index = g.index(address, space, count * width, width.bit_length() - 1, access)
     if machine.checked:
-        machine.checker.atomic(g, index, width, sem, scope, access, kind)
-    view: Array = getattr(g.memory, form.str[1:])
+        machine.checker.atomic(g, index, width, sem, scope, access, count)
     machine.progress += 1
     machine.polls += 1
-    index = g.spread(index)
+    return g.spread(index)
+
+
+def _replace(
+    g: Group, index: Array, b: Value, kind: str, scope: str, step: Step, c: Value = None,
+    running: np.ufunc | None = None,
+) -> Value:  # fmt: skip
+    view: Array = getattr(g.memory, dtype(kind).str[1:])
     b = g.spread(b)
     c = None if c is None else g.spread(c)
+    old, places, before, after = _turns(view, index, b, c, step, running)
+    if scope != "sys":
+        view[places] = after
+        return old
+    lost = g.memory.exchange(view, places, before, after)
+    while lost.any():
+        again = np.flatnonzero(np.isin(index, places[lost]))
+        old[again], places, before, after = _turns(
+            view, index[again], b[again], None if c is None else c[again], step, running
+        )
+        lost = g.memory.exchange(view, places, before, after)
+    return old
+
+
+def _turns(
+    view: Array, index: Array, b: Array, c: Value, step: Step, running: np.ufunc | None
+) -> tuple[Array, Array, Array, Array]:
+    """What each thread finds; the different places; what stands there and what shall stand."""
     order = np.argsort(index, kind="stable")
     ranked = index[order]
     fresh = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
-    old = np.empty(g.n, form)
-    if len(fresh) == g.n:  # every address once
+    if len(fresh) == len(index):  # every address once
         before = view[index]
-        view[index] = step(before, b, c)
-        return before
-    ends = np.append(fresh[1:], g.n)
-    for start, end in zip(fresh.tolist(), ends.tolist(), strict=True):
+        return before, index, before, np.asarray(step(before, b, c)).astype(view.dtype)
+    places = ranked[fresh]
+    before = view[places]
+    after = before.copy()
+    old = np.empty(len(index), view.dtype)
+    ends = np.append(fresh[1:], len(index))
+    for k, (start, end) in enumerate(zip(fresh.tolist(), ends.tolist(), strict=True)):
         lanes = order[start:end]
-        place = ranked[start]
         if running is not None:
-            both = np.concatenate([view[place : place + 1], b[lanes]])
-            totals = running.accumulate(both, dtype=form)
+            both = np.concatenate([before[k : k + 1], b[lanes]])
+            totals = running.accumulate(both, dtype=view.dtype)
             old[lanes] = totals[:-1]
-            view[place] = totals[-1]
+            after[k] = totals[-1]
             continue
-        current = view[place]
+        current = before[k]
         for lane in lanes.tolist():
             old[lane] = current
             current = step(current, b[lane], None if c is None else c[lane])
-        view[place] = current
-    return old
+        after[k] = current
+    return old, places, before, after
 
 
 def _add32(old: Value, x: Value, far: Value) -> Value:
@@ -182,21 +218,17 @@ def _same(a: Value, b: Value) -> Value:
     return (half_of(a, 0) == half_of(b, 0)) & (half_of(a, 1) == half_of(b, 1))
 
 
-# -- vectors: each element is an atomic of its own (PTX ISA 9.7.13.5) ------------------
+# -- vectors: one instruction, each element an atomic of its own (PTX ISA 9.7.13.5) ----
 
 
 def _vector(
-    g: Group, one: Callable[..., Value], address: Value, values: Sequence[Value], kind: str,
-    space: str, **options: Any,
+    g: Group, address: Value, values: Sequence[Value], kind: str, space: str, sem: str, scope: str,
+    step: Step, c: Value = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The atomic ``one`` on neighbouring elements, whose vector must be aligned."""
-    size = SIZE[kind]
-    machine = g.batch.machine
-    access = machine.program.atomic_access(g.pc, machine.where(g)) if machine.checked else -1
-    g.index(address, space, size * len(values), 0, access)
+    """``step`` on neighbouring elements, whose vector must be aligned."""
+    first = _places(g, address, space, kind, sem, scope, len(values))
     return tuple(
-        one(g, address + address.dtype.type(i * size), value, kind=kind, space=space, **options)
-        for i, value in enumerate(values)
+        _replace(g, first + i, value, kind, scope, step, c) for i, value in enumerate(values)
     )
 
 
@@ -206,7 +238,10 @@ def add_vector(g: Group, address: Value, b: Sequence[Value], *, kind: str, vecto
                space: str = "generic", sem: str = "relaxed", scope: str = "gpu",
                noftz: bool = False) -> tuple[Value, ...]:  # fmt: skip
     """atom.add of 2, 4 or 8 neighbours in global memory; each is atomic, the vector is not."""
-    return _vector(g, add, address, b, kind, space, sem=sem, scope=scope)
+    if kind == "f32":
+        return _vector(g, address, b, kind, space, sem, scope, _add32, np.bool_(True))
+    return _vector(g, address, b, kind, space, sem, scope,
+                   lambda old, x, _: half.add(old, x, kind=kind))  # fmt: skip
 
 
 @effect("atom.min red.min", "a *x -> *x", SHORT, section="9.7.13.5", options=VECTORS, releases=True)
@@ -214,7 +249,8 @@ def min_vector(g: Group, address: Value, b: Sequence[Value], *, kind: str, vecto
                space: str = "generic", sem: str = "relaxed", scope: str = "gpu",
                noftz: bool = False) -> tuple[Value, ...]:  # fmt: skip
     """atom.min of 2, 4 or 8 neighbouring halves in global memory."""
-    return _vector(g, _least, address, b, kind, space, sem=sem, scope=scope)
+    return _vector(g, address, b, kind, space, sem, scope,
+                   lambda old, x, _: half.min_(old, x, kind=kind))  # fmt: skip
 
 
 @effect("atom.max red.max", "a *x -> *x", SHORT, section="9.7.13.5", options=VECTORS, releases=True)
@@ -222,18 +258,7 @@ def max_vector(g: Group, address: Value, b: Sequence[Value], *, kind: str, vecto
                space: str = "generic", sem: str = "relaxed", scope: str = "gpu",
                noftz: bool = False) -> tuple[Value, ...]:  # fmt: skip
     """atom.max of 2, 4 or 8 neighbouring halves in global memory."""
-    return _vector(g, _most, address, b, kind, space, sem=sem, scope=scope)
-
-
-def _least(g: Group, address: Value, b: Value, *, kind: str, space: str, sem: str,
-           scope: str) -> Value:  # fmt: skip
-    return _update(g, address, b, space, kind, sem, scope,
-                   lambda old, x, _: half.min_(old, x, kind=kind))  # fmt: skip
-
-
-def _most(g: Group, address: Value, b: Value, *, kind: str, space: str, sem: str,
-          scope: str) -> Value:  # fmt: skip
-    return _update(g, address, b, space, kind, sem, scope,
+    return _vector(g, address, b, kind, space, sem, scope,
                    lambda old, x, _: half.max_(old, x, kind=kind))  # fmt: skip
 
 

@@ -35,10 +35,10 @@ def each(g: Group, *operands: Value | None) -> list[tuple[Group, list[int]]]:
     ]
 
 
-def name_of(g: Group) -> str:
-    """``cp.async.bulk by thread 0 of block 0 at …``, for an error."""
+def fault(g: Group, why: str) -> Fault:
+    """The error for a copy that one thread asks for."""
     where = g.batch.machine.where(g)
-    return f"{where.split(' ')[0]} by {g.batch.describe(g.lanes)}: {{}}; {where}"
+    return Fault(f"cp.async.bulk by {g.batch.describe(g.lanes)}: {why}; {where}")
 
 
 def access_of(g: Group) -> int:
@@ -50,9 +50,7 @@ def access_of(g: Group) -> int:
 def stretch(g: Group, space: str, address: int, size: int, access: int) -> Stretch:
     """``size`` bytes at an address of one thread; both must be multiples of 16."""
     if address % 16:
-        raise Fault(
-            name_of(g).format(f"the {space} address {address:#x} is no multiple of 16 bytes")
-        )
+        raise fault(g, f"the {space} address {address:#x} is no multiple of 16 bytes")
     kind = np.uint32 if space == "shared" and address < 1 << 32 else np.uint64
     position = g.spread(getattr(g, f"{space}_index")(kind(address), kind(0), size, 0, 16, access))
     return Stretch(g.memory, int(position[0]), size, space)
@@ -60,7 +58,7 @@ def stretch(g: Group, space: str, address: int, size: int, access: int) -> Stret
 
 def check_size(g: Group, size: int) -> None:
     if size % 16:
-        raise Fault(name_of(g).format(f"the size, {size} bytes, is no multiple of 16"))
+        raise fault(g, f"the size, {size} bytes, is no multiple of 16")
 
 
 def site_of(g: Group, address: int) -> BarrierSite:
@@ -95,9 +93,7 @@ def ranks(g: Group, mask: int) -> list[int]:
     """The ranks in a multicast's mask, each a block of the cluster."""
     size = g.batch.machine.cluster_size
     if mask >> size or not mask:
-        raise Fault(
-            name_of(g).format(f"the mask {mask:#b} must name blocks of a cluster of {size}")
-        )
+        raise fault(g, f"the mask {mask:#b} must name blocks of a cluster of {size}")
     return [rank for rank in range(size) if mask >> rank & 1]
 
 
@@ -111,9 +107,7 @@ def same_block(g: Group, target: Side, site: BarrierSite) -> None:
     batch = g.batch
     start = getattr(target, "start", 0)
     if (start - batch.shared_base) // batch.shared_stride != site.slot:
-        raise Fault(
-            name_of(g).format(f"mbarrier {site.name} is not in the block that is copied to")
-        )
+        raise fault(g, f"mbarrier {site.name} is not in the block that is copied to")
 
 
 # -- the instructions -----------------------------------------------------------------
@@ -167,9 +161,7 @@ def bulk_to_peer(g: Group, target: Value, address: Value, size: Value, barrier: 
 
 
 @effect(STORE, "a a u32 u64", section="9.7.9.25.4.1", optional=1)
-def bulk_store(
-    g: Group, target: Value, address: Value, size: Value, policy: Value = None
-) -> None:
+def bulk_store(g: Group, target: Value, address: Value, size: Value, policy: Value = None) -> None:
     """cp.async.bulk from shared to global memory, as part of the thread's bulk group."""
     access = access_of(g)
     for one, (to, origin, count) in each(g, target, address, size):

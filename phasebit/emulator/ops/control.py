@@ -14,14 +14,15 @@ import numpy as np
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.group import Frame
 from phasebit.emulator.layout import FUNCTION_BASE
+from phasebit.emulator.machine import WARP_GROUP
 from phasebit.emulator.types import Array, Value
 
 if TYPE_CHECKING:
     from phasebit.emulator.group import Group
 
 __all__ = [
-    "branch", "branch_index", "call", "call_external", "call_indirect", "leave", "ret",
-    "together", "trap",
+    "WARP_GROUP", "branch", "branch_index", "call", "call_external", "call_indirect", "leave",
+    "ret", "together", "trap",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -187,11 +188,14 @@ def trap(g: Group, where: str) -> int:
 def together(g: Group, membermask: Value | None) -> bool:
     """Gather the threads of a ``.sync`` instruction's member mask; False parks the group."""
     machine = g.batch.machine
-    all_here = g.whole and (membermask is None or _is_full(membermask))
+    if membermask is WARP_GROUP:
+        all_here = g.n == g.batch.lanes
+    else:
+        all_here = g.whole and (membermask is None or _is_full(membermask))
     if not all_here and not machine.gather(g, membermask):
         return False
     if machine.checked and (g.cuts or not all_here):
-        machine.checker.members(g, membermask)
+        machine.checker.members(g, None if membermask is WARP_GROUP else membermask)
     return True
 
 

@@ -1,0 +1,178 @@
+"""cp.async.bulk.tensor (PTX ISA 9.7.9.27.1): boxes of tensors, copied by the copy engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phasebit.emulator.bulk import Reduced
+from phasebit.emulator.layout import SHARED_BASE, WINDOW_SHIFT, align_up
+from phasebit.emulator.ops.bulk import (
+    OPERATIONS,
+    access_of,
+    at_rank,
+    begin,
+    each,
+    fault,
+    ranks,
+    same_block,
+    site_of,
+)
+from phasebit.emulator.table import effect
+from phasebit.emulator.tensor_copy import LINE, Box, Tile
+from phasebit.emulator.tensormap import PACKED, SIZE, Descriptor, decode, problem
+from phasebit.emulator.types import Value
+
+if TYPE_CHECKING:
+    from phasebit.emulator.group import Group
+
+ALIGNMENT = 128
+"""Of a box in shared memory, in bytes (CUDA C++ Programming Guide, tensor memory access)."""
+
+FORM: list[dict[str, tuple[str, Any]]] = [
+    {f"{n}d": ("rank", n) for n in range(1, 6)},
+    {"tile": ("mode", "tile")},
+    {"cta_group::1": ("group", 1)},
+]
+LOAD = "cp.async.bulk.tensor.shared::{}.global.mbarrier::complete_tx::bytes"
+Tensor = tuple[Value, tuple[Value, ...]]
+"""An operand ``[map, {c0, c1 …}]``."""
+
+
+def _flat(tensor: Tensor, *more: Value | None) -> list[Value | None]:
+    """The map's address and the coordinates as operands like others."""
+    return [tensor[0], *tensor[1], *more]
+
+
+def descriptor(g: Group, address: int, rank: int, access: int) -> Descriptor:
+    """The tensor map at a generic address, which must be of that rank."""
+    if address >> WINDOW_SHIFT == SHARED_BASE >> WINDOW_SHIFT:
+        raise fault(
+            g,
+            "the tensor map lies in shared memory; it must be a parameter, or "
+            "in global or constant memory",
+        )
+    if address % 64:
+        raise fault(g, f"the tensor map at {address:#x} is no multiple of 64")
+    kind = np.uint64
+    where = int(g.spread(g.generic_index(kind(address), kind(0), SIZE, 0, 64, access))[0])
+    d = decode(g.memory.u1[where : where + SIZE].tobytes())
+    if d is None:
+        raise fault(
+            g,
+            f"there is no tensor map at {address:#x}: pass a pb.TensorMap, or the result of "
+            "cuTensorMapEncodeTiled, as a const __grid_constant__ parameter",
+        )
+    if why := problem(d):
+        raise fault(g, why)
+    if g.batch.machine.checked:
+        g.batch.machine.checker.engine.reads_map(g, where, access)
+    if d.rank != rank:
+        raise fault(g, f"the tensor map has {d.rank} dimensions, not {rank}")
+    if d.interleave != "none" or d.data_type in PACKED:
+        what = f"interleave {d.interleave}" if d.interleave != "none" else d.data_type
+        raise fault(g, f"tensor maps with {what} are not supported")
+    return d
+
+
+def tile(g: Group, d: Descriptor, at: list[int]) -> Tile:
+    """A box of a tensor, whose inside must lie in one allocation."""
+    made = Tile(g.memory, d, tuple(at))
+    if len(made.begins):
+        low, high = int(made.begins.min()), int(made.begins.max()) + made.length
+        owner = g.memory.find(low)
+        if owner is None or high > owner.start + owner.size:
+            raise fault(
+                g,
+                f"the box at {tuple(at)} reaches outside of the tensor's memory: do dims "
+                f"{d.dims} and strides {d.strides} of the tensor map fit the allocation? It "
+                f"is {g.memory.near(low if owner is None else high - 1)}"
+                if owner is None
+                else f"the box at {tuple(at)} reaches {high - owner.start - owner.size} bytes past "
+                f"the end of {owner.name or 'its array'} ({owner.size} bytes): do dims "
+                f"{d.dims} and strides {d.strides} of the tensor map fit?",
+            )
+    return made
+
+
+def box(g: Group, address: int, d: Descriptor, access: int) -> Box:
+    """The tile in shared memory."""
+    if address % ALIGNMENT:
+        raise fault(g, f"the shared address {address:#x} is no multiple of {ALIGNMENT} bytes")
+    kind = np.uint32 if address < 1 << 32 else np.uint64
+    room = d.nbytes if d.swizzle == "none" else align_up(d.nbytes, LINE)
+    where = g.shared_index(kind(address), kind(0), room, 0, ALIGNMENT, access)
+    return Box(g.memory, int(g.spread(where)[0]), d.nbytes, d.swizzle)
+
+
+@effect(f"{LOAD.format('cta')} {LOAD.format('cluster')}", "a t a u64", section="9.7.9.27.1.2",
+        optional=1, options=FORM)  # fmt: skip
+def tensor_load(
+    g: Group, target: Value, tensor: Tensor, barrier: Value, policy: Value = None, *, rank: int,
+    mode: str = "tile", group: int = 1,
+) -> None:  # fmt: skip
+    """cp.async.bulk.tensor from global to shared memory; what lies outside becomes zero or NaN.
+
+    The barrier counts the bytes of the whole box.
+    """
+    access = access_of(g)
+    for one, (where, *at, to, bar) in each(g, *_flat(tensor, target, barrier)):
+        d = descriptor(one, where, rank, access)
+        there, site = box(one, to, d, access), site_of(one, bar)
+        same_block(one, there, site)
+        begin(one, tile(one, d, at), there, d.nbytes, access, site)
+
+
+@effect(f"{LOAD.format('cluster')}.multicast::cluster", "a t a u16 u64",
+        section="9.7.9.27.1.2", optional=1, options=FORM)  # fmt: skip
+def tensor_multicast(
+    g: Group, target: Value, tensor: Tensor, barrier: Value, mask: Value, policy: Value = None,
+    *, rank: int, mode: str = "tile", group: int = 1,
+) -> None:  # fmt: skip
+    """cp.async.bulk.tensor.multicast: to the same place in each block of a mask."""
+    access = access_of(g)
+    for one, (where, *at, to, bar, bits) in each(g, *_flat(tensor, target, barrier, mask)):
+        d = descriptor(one, where, rank, access)
+        source = tile(one, d, at)
+        for block in ranks(one, bits):
+            there = box(one, at_rank(to, block), d, access)
+            begin(one, source, there, d.nbytes, access, site_of(one, at_rank(bar, block)))
+
+
+@effect("cp.async.bulk.tensor.global.shared::cta.bulk_group", "t a u64", section="9.7.9.27.1.2",
+        optional=1, options=FORM[:2])  # fmt: skip
+def tensor_store(
+    g: Group, tensor: Tensor, address: Value, policy: Value = None, *, rank: int,
+    mode: str = "tile",
+) -> None:  # fmt: skip
+    """cp.async.bulk.tensor from shared to global memory; nothing is written outside."""
+    access = access_of(g)
+    for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
+        d = descriptor(one, where, rank, access)
+        begin(one, box(one, origin, d, access), tile(one, d, at), d.nbytes, access, None)
+
+
+@effect("cp.reduce.async.bulk.tensor.global.shared::cta.bulk_group", "t a u64",
+        section="9.7.9.27.1.3", optional=1, options=[*FORM[:2], *OPERATIONS])  # fmt: skip
+def tensor_reduce(
+    g: Group, tensor: Tensor, address: Value, policy: Value = None, *, rank: int, op: str,
+    mode: str = "tile",
+) -> None:  # fmt: skip
+    """cp.reduce.async.bulk.tensor: combine a tile into the tensor, by the type of its map."""
+    access = access_of(g)
+    for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
+        d = descriptor(one, where, rank, access)
+        into = Reduced(tile(one, d, at), op, d.data_type.removesuffix(".ftz"))
+        begin(one, box(one, origin, d, access), into, d.nbytes, access, None)
+
+
+@effect("cp.async.bulk.prefetch.tensor.L2.global", "t u64", section="9.7.9.27.1.4", optional=1,
+        options=FORM[:2])  # fmt: skip
+def tensor_prefetch(
+    g: Group, tensor: Tensor, policy: Value = None, *, rank: int, mode: str = "tile"
+) -> None:
+    """cp.async.bulk.prefetch.tensor: a hint to the L2 cache; the map is checked."""
+    access = access_of(g)
+    for one, (where, *at) in each(g, *_flat(tensor)):
+        tile(one, descriptor(one, where, rank, access), at)

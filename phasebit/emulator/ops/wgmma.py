@@ -1,0 +1,221 @@
+"""Matrix multiplication by a warp group (PTX ISA 9.7.15): wgmma.
+
+Four warps multiply 64 rows of A by 8 to 256 columns of B.  B, and mostly A, lie in shared memory
+as a descriptor says (:mod:`phasebit.emulator.descriptors`); the accumulators are registers.  The
+instruction only begins the work (:mod:`phasebit.emulator.warpgroups`): operands in shared memory
+are read, and accumulators written, some time before ``wgmma.wait_group`` lets the threads go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from phasebit.emulator import tensor_core
+from phasebit.emulator.agents import start
+from phasebit.emulator.descriptors import ADDRESSES, Descriptor, pieces
+from phasebit.emulator.errors import Fault
+from phasebit.emulator.formats import decode
+from phasebit.emulator.fragments import accumulator, operand_a
+from phasebit.emulator.group import Group
+from phasebit.emulator.ops.matrix import PER_REGISTER, SATFINITE, fragments, matrix
+from phasebit.emulator.table import Option, collective
+from phasebit.emulator.types import Array, Value
+from phasebit.emulator.warpgroups import SIZE, Multiplication, queue_of
+
+KINDS = frozenset({"f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8"})
+BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
+
+SHAPES: dict[str, Option] = {
+    f"m64n{n}k{k}": ("shape", (n, k)) for k in (8, 16, 32) for n in range(8, 257, 8)
+}
+
+COLUMNS = 64
+"""Columns of B multiplied at once: their products, 65,536 of f16, should stay in cache."""
+
+
+@collective("wgmma.fence.sync", "", section="9.7.15.7.1")
+def fence(g: Group) -> None:
+    """wgmma.fence: what the warp group did to its registers comes before its multiplications."""
+    queue = queue_of(g)
+    queue.moment += 1
+    queue.fenced[g.lanes] = queue.moment
+
+
+@collective("wgmma.commit_group.sync", "", section="9.7.15.7.2")
+def commit_group(g: Group) -> None:
+    """wgmma.commit_group: close the group of multiplications begun since the last one."""
+    queue_of(g).closed[g.lanes] += 1
+
+
+@collective("wgmma.wait_group.sync", "u32", section="9.7.15.7.3")
+def wait_group(g: Group, pending: Value) -> None:
+    """wgmma.wait_group N: all but the newest N groups of this warp group are done."""
+    queue = queue_of(g)
+    queue.settle(g.lanes, queue.closed[g.lanes] - int(pending), g.batch.lanes)
+
+
+@collective(
+    "wgmma.mma_async.sync", "u64|*b32 u64 pred s32 s32 s32 s32 -> +*b32",
+    {"f32", "f16"}, {"f16", "bf16", "tf32", "e4m3", "e5m2"},
+    section="9.7.15.5.2", options=[SHAPES], optional=2,
+)  # fmt: skip
+@collective(
+    "wgmma.mma_async.sync", "u64|*b32 u64 pred -> +*b32", {"s32"}, {"s8", "u8"},
+    section="9.7.15.5.2", options=[SHAPES, SATFINITE],
+)  # fmt: skip
+def mma_async(
+    g: Group,
+    d: Sequence[Value],
+    a: Value | Sequence[Value],
+    b: Value,
+    keep: Value,
+    negate_a: Value = 1,
+    negate_b: Value = 1,
+    *trans: Value,
+    shape: tuple[int, int],
+    types: tuple[str, ...],
+    satfinite: bool = False,
+) -> tuple[Array, ...]:
+    """wgmma.mma_async: begin D = A·B + D, or D = A·B where the predicate is false.
+
+    A is 64 × k, B k × n, D 64 × n.  In B, and in A from shared memory, elements of 16 bits may
+    lie along M and N instead of K (the last two numbers).  -1 negates A or B.
+    """
+    of_d, of_a, of_b = types
+    n, k = shape
+    groups = whole_groups(g)
+    machine, queue = g.batch.machine, queue_of(g)
+    from_registers = isinstance(a, tuple)
+    flags = [bool(int(t)) for t in trans]
+    a_along_m = flags[0] if flags and not from_registers else False
+    b_along_n = flags[-1] if flags else False
+    tiles_b = [Tile(g, i, b, n, k, of_b, b_along_n, "B") for i in range(groups)]
+    tiles_a = (
+        [] if from_registers
+        else [Tile(g, i, a, 64, k, of_a, a_along_m, "A") for i in range(groups)]
+    )  # fmt: skip
+    kept = g.spread(keep)[::SIZE]
+    sign_a, sign_b = int(negate_a), int(negate_b)
+
+    def compute(buffer: Array) -> None:
+        part = accumulator(16, n)
+        registers = buffer.T.reshape(4 * groups, 32, -1)
+        c = matrix(registers, part, of_d).reshape(groups, 64, n)
+        memory = machine.memory.c16
+        if from_registers:
+            held = np.stack([g.spread(r) for r in a], axis=1).reshape(4 * groups, 32, -1)
+            rows = matrix(held, operand_a(16, k, PER_REGISTER[of_a]), of_a).reshape(groups, 64, k)
+        result = np.empty_like(c)
+        for i in range(groups):
+            left = rows[i] if from_registers else tiles_a[i].read(memory)
+            right = tiles_b[i].read(memory).T
+            addend = c[i] if kept[i] else np.zeros_like(c[i])
+            result[i] = multiply(
+                sign_a * left, sign_b * right, addend, of_a, of_d, satfinite
+            )  # fmt: skip
+        done = fragments(result.reshape(4 * groups, 16, n), part, of_d)
+        buffer[:] = done.reshape(len(g.lanes), -1).T
+
+    buffer = queue.reusable(d, g.lanes)
+    before: Sequence[Value] | None = None
+    if buffer is None:
+        before = d
+        buffer = np.empty((len(d), g.n), np.uint32)
+        for row, value in zip(buffer, d, strict=True):
+            row[:] = value
+    instruction = machine.program.blocks[g.pc].collective
+    mma = Multiplication(
+        g.batch, g.lanes, buffer, before, compute, queue.closed[g.lanes].copy(), instruction
+    )
+    queue.add(mma, a if isinstance(a, tuple) else ())
+    machine.counters.add("wgmma.multiplications", groups)
+    start(machine, mma)
+    return tuple(buffer)
+
+
+def multiply(a: Array, b: Array, c: Array, kind: str, result: str, satfinite: bool) -> Array:
+    """D = A·B + C of one warp group: [64, k], [k, n], [64, n]."""
+    if result == "s32":
+        whole: Array = tensor_core.accumulate_s32(a[None], b[None], c[None], satfinite)[0]
+        return whole
+    model = tensor_core.WGMMA[kind]
+    parts = [slice(i, i + COLUMNS) for i in range(0, c.shape[1], COLUMNS)]
+    done = [
+        tensor_core.accumulate(a[None], b[None, :, p], c[None, :, p], kind, result, model)[0]
+        for p in parts
+    ]
+    return np.concatenate(done, axis=1)
+
+
+class Tile:
+    """An operand in shared memory: of one warp group, ``rows`` along M or N, ``k`` along K."""
+
+    def __init__(
+        self, g: Group, number: int, descriptors: Value, rows: int, k: int, kind: str,
+        along_rows: bool, role: str,
+    ) -> None:  # fmt: skip
+        batch = g.batch
+        lanes = g.lanes[number * SIZE : (number + 1) * SIZE]
+        if isinstance(descriptors, np.ndarray):
+            mine = descriptors[number * SIZE : (number + 1) * SIZE]
+            if (mine != mine[0]).any():
+                raise Fault(
+                    f"the threads of a warp group must give one descriptor of {role}, but "
+                    f"{batch.describe(lanes)} give several: {batch.machine.where(g)}"
+                )
+            value = int(mine[0])
+        else:
+            value = int(descriptors)
+        self.kind, self.rows, self.k = kind, rows, k
+        self.k_major = not along_rows
+        if along_rows and BYTES[kind] != 2:
+            raise Fault(
+                f"a tile of {kind} lies along K, only elements of 16 bits may lie along M or N: "
+                f"set the transpose of {role} to 0; {batch.machine.where(g)}"
+            )
+        self.descriptor = d = Descriptor.decode(value)
+        if d.version or d.reserved:
+            raise Fault(
+                f"the descriptor {value:#x} of {role} is wrong: {d.explain()}; "
+                f"{batch.machine.where(g)}"
+            )
+        phase = d.start % 1024
+        self.pieces = pieces(phase, d.layout, rows, k * BYTES[kind], self.k_major)
+        size = batch.machine.shared_size
+        first = d.start - phase
+        low, high = int(self.pieces.min()) * 16 + first, int(self.pieces.max()) * 16 + first + 16
+        if low < 0 or high > size or high > ADDRESSES:
+            raise Fault(
+                f"the tile of {role}, {rows} × {k} of {kind}, reaches to byte {high} of the "
+                f"block's {size} in shared memory: {d.explain()}; {batch.machine.where(g)}"
+            )
+        slot = int(lanes[0]) // batch.threads
+        window = batch.shared_base + slot * batch.shared_stride
+        self.start = (window + first) >> 4
+
+    def read(self, memory: Array) -> Array:
+        """The numbers, [rows, k]; float64, or integers."""
+        found = memory.take(self.pieces + self.start)
+        numbers = found.view(f"u{BYTES[self.kind]}").reshape(len(found), -1)
+        if not self.k_major:
+            numbers = numbers.T
+        if self.kind in ("s8", "u8"):
+            return numbers.view(np.int8) if self.kind == "s8" else numbers
+        values: Array = decode(self.kind, numbers).astype(np.float64)
+        return values
+
+
+def whole_groups(g: Group) -> int:
+    """How many warp groups there are.  Raises :class:`Fault` when one is not complete."""
+    first = g.lanes[::SIZE] % g.batch.threads
+    together = g.n % SIZE == 0 and (g.lanes[::SIZE] + SIZE - 1 == g.lanes[SIZE - 1 :: SIZE]).all()
+    if not together or (first % SIZE).any():
+        raise Fault(
+            f"wgmma needs all 128 threads of the warp group, but here are "
+            f"{g.batch.describe(g.lanes)}: {g.batch.machine.where(g)}; make the roles of a block "
+            "multiples of 128 threads and let none of them return before"
+        )
+    return g.n // SIZE
+

@@ -1,0 +1,168 @@
+"""The two sides of a tensor copy in tile mode (PTX ISA 5.5.3, 5.5.5, 9.7.9.27.1.2).
+
+In global memory a box is rows of the innermost dimension, each in one piece; elements
+outside of the tensor are not touched.  In shared memory it is dense, innermost dimension
+first, then swizzled.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from phasebit.emulator.layout import GLOBAL_BASE
+from phasebit.emulator.numerics import flush
+from phasebit.emulator.swizzle import MODES
+from phasebit.emulator.tensormap import Descriptor
+from phasebit.emulator.types import Array
+
+NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f64": 0x7FFFFFFFFFFFFFFF}
+"""The special NaN for elements outside of the tensor; 0x7FFFFFFF for f32 and tf32 [assumed]."""
+
+LINE = 128
+"""Bytes within which a swizzle moves chunks."""
+
+
+@functools.lru_cache(maxsize=256)
+def places(mode: str, phase: int, size: int) -> tuple[Array, int]:
+    """Where a tile's bytes go that begins at ``phase`` of the pattern, relative to its begin.
+
+    In units of 16 bytes (8 for the mode that flips halves): the places, and the unit.
+    """
+    unit = 8 if MODES[mode].flip else 16
+    inside = np.arange(phase, phase + size, unit)
+    return (MODES[mode](inside) - phase) // unit, unit
+
+
+class Box:
+    """A tile in shared memory, read and written without its swizzle."""
+
+    space = "shared"
+
+    def __init__(self, memory: Any, start: int, size: int, mode: str) -> None:
+        self.memory = memory
+        self.start = start
+        """The byte of the buffer at which it begins; a multiple of 128."""
+        self.size = size
+        self.mode = mode
+
+    def _view(self) -> tuple[Array, Array]:
+        """The buffer in units that stay together, and where each unit of the tile is."""
+        where, unit = places(self.mode, self.start % MODES[self.mode].repeat, self.size)
+        view = self.memory.c16 if unit == 16 else self.memory.u8
+        return view, where + self.start // unit
+
+    def read(self) -> Array:
+        if self.mode == "none":
+            found: Array = self.memory.u1[self.start : self.start + self.size].copy()
+            return found
+        view, where = self._view()
+        bytes_: Array = view[where].view(np.uint8)
+        return bytes_
+
+    def write(self, data: Array) -> None:
+        if self.mode == "none":
+            self.memory.u1[self.start : self.start + self.size] = data
+            return
+        view, where = self._view()
+        view[where] = data.view(view.dtype)
+
+    def words(self, shift: int) -> Array:
+        if self.mode == "none" or self.size % LINE == 0:
+            return np.arange(self.start >> shift, (self.start + self.size) >> shift)
+        where, unit = places(self.mode, self.start % MODES[self.mode].repeat, self.size)
+        begins = np.sort(where) * unit + self.start >> shift
+        return (begins[:, None] + np.arange(unit >> shift)).ravel()
+
+
+@functools.lru_cache(maxsize=256)
+def _rows(strides: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...]) -> Array:
+    """Where each row of a box begins, in bytes from the first; dimension 1 is the fastest."""
+    offsets = np.zeros(1, np.int64)
+    for stride, extent, step in zip(strides, box[1:], steps[1:], strict=True):
+        along = np.arange(0, extent, step) * stride
+        offsets = (along[:, None] + offsets[None, :]).ravel()
+    return offsets
+
+
+class Tile:
+    """A box of a tensor in global memory, at coordinates."""
+
+    space = "global"
+
+    def __init__(self, memory: Any, d: Descriptor, at: tuple[int, ...]) -> None:
+        self.memory = memory
+        self.d = d
+        self.size = d.bits // 8
+        self.rows = d.nbytes // (d.box[0] * self.size)
+        """How many rows the box has."""
+        low, high = max(at[0], 0), min(at[0] + d.box[0], d.dims[0])
+        self.skip = (low - at[0]) * self.size
+        """Bytes at the beginning of each row that are outside of the tensor."""
+        self.length = max(0, high - low) * self.size
+        """Bytes of each row that are inside."""
+        begin = d.address - GLOBAL_BASE + low * self.size
+        begin += sum(c * s for c, s in zip(at[1:], d.strides, strict=True))
+        self.begins = begin + _rows(d.strides, d.box, d.element_strides)
+        """The byte of the buffer at which the inside of each row begins."""
+        self.inside: Array | None = None
+        """Which rows are inside of the tensor; None: all."""
+        if any(
+            c < 0 or c + b > n for c, b, n in zip(at[1:], d.box[1:], d.dims[1:], strict=True)
+        ):  # fmt: skip
+            inside = np.ones(1, bool)
+            for c, b, e, n in zip(
+                at[1:], d.box[1:], d.element_strides[1:], d.dims[1:], strict=True
+            ):
+                index = np.arange(c, c + b, e)
+                inside = ((index >= 0) & (index < n))[:, None] & inside[None, :]
+                inside = inside.ravel()
+            self.inside = inside
+            self.begins = self.begins[inside]
+        if not self.length:
+            self.begins = self.begins[:0]
+
+    def _view(self) -> tuple[Array, Array, int]:
+        """The buffer in the widest units that fit, where each unit of a row is, the unit."""
+        crooked = int(self.begins[0]) | self.length | self.skip | 8
+        unit = crooked & -crooked
+        index = (self.begins // unit)[:, None] + np.arange(self.length // unit)
+        return getattr(self.memory, f"u{unit}"), index, unit
+
+    def _inner(self, table: Array, unit: int) -> Array:
+        """Of a table with one row of the box in each row: the part inside of the tensor."""
+        return table.view(f"u{unit}")[:, self.skip // unit : (self.skip + self.length) // unit]
+
+    def read(self) -> Array:
+        table = np.zeros((self.rows, self.d.box[0] * self.size), np.uint8)
+        if self.d.oob_fill == "nan":
+            table.view(f"u{self.size}")[:] = NAN.get(self.d.data_type, 0x7FFFFFFF)
+        if len(self.begins):
+            view, index, unit = self._view()
+            inner = self._inner(table, unit)
+            data = view[index]
+            if self.d.data_type.endswith("ftz"):
+                data = flush(data.view("f4")).view(data.dtype)
+            if self.inside is None:
+                inner[:] = data
+            else:
+                inner[self.inside] = data
+        return table.reshape(-1)
+
+    def write(self, data: Array) -> None:
+        if len(self.begins):
+            view, index, unit = self._view()
+            inner = self._inner(data.reshape(self.rows, -1), unit)
+            view[index] = inner if self.inside is None else inner[self.inside]
+
+    def words(self, shift: int) -> Array:
+        if not len(self.begins):
+            return np.zeros(0, np.int64)
+        first = self.begins >> shift
+        last = (self.begins + self.length - 1) >> shift
+        return (first[:, None] + np.arange(int(last[0] - first[0]) + 1)).ravel()
+
+
+__all__ = ["Box", "Tile"]

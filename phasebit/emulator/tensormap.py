@@ -1,0 +1,349 @@
+"""Tensor maps: what the copy engine must know of a tensor to copy boxes of it (PTX ISA 5.5.8).
+
+On a GPU the driver's ``cuTensorMapEncodeTiled`` makes 128 bytes whose layout is not
+public.  The emulator has 128 bytes of its own, which only the emulator reads; arguments,
+their order and the checks are the driver's.
+
+    tile = pb.TensorMap(array, box=(64, 8), swizzle="128B")
+    kernel.launch(grid, block, [tile, out])         // const __grid_constant__ CUtensorMap
+
+Everything is given from the innermost dimension outwards: an array of shape (rows, columns)
+has the dimensions (columns, rows).
+
+Source: CUDA Driver API, Tensor Map Object Management, cuTensorMapEncodeTiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from phasebit.emulator.errors import LaunchError
+from phasebit.emulator.swizzle import MODES
+
+SIZE = 128
+_MAGIC = b"phasebit"
+_IMAGE = struct.Struct("<8s6B2xQ5Q4Q5H5B")
+
+TYPES = (
+    "u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32.ftz", "tf32",
+    "tf32.ftz", "b4x16", "b4x16_p64", "b6x16_p32",
+)  # fmt: skip
+"""Element types, in the order of the driver's ``CUtensorMapDataType``."""
+
+BITS = {
+    "u8": 8, "u16": 16, "f16": 16, "bf16": 16, "u64": 64, "s64": 64, "f64": 64, "b4x16": 4,
+    "b4x16_p64": 4, "b6x16_p32": 6,
+}  # fmt: skip
+"""Bits of an element; 32 for the others."""
+
+PACKED = frozenset({"b4x16", "b4x16_p64", "b6x16_p32"})
+WIDE = frozenset({"b4x16_p64", "b6x16_p32"})
+"""Types that need an alignment of 32 bytes, and boxes of 128 elements."""
+
+FLOATS = frozenset({"f16", "f32", "f64", "bf16", "f32.ftz", "tf32", "tf32.ftz"})
+INTERLEAVES = ("none", "16B", "32B")
+SWIZZLES = tuple(MODES)
+L2_PROMOTIONS = ("none", "64B", "128B", "256B")
+FILLS = ("zeros", "nan")
+
+_FROM_NUMPY = {"u1": "u8", "i1": "u8", "u2": "u16", "i2": "u16", "u4": "u32", "i4": "s32",
+               "u8": "u64", "i8": "s64", "f2": "f16", "f4": "f32", "f8": "f64"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """What a tensor map says; tuples begin with the innermost dimension."""
+
+    data_type: str
+    address: int
+    dims: tuple[int, ...]
+    """Elements along each dimension."""
+    strides: tuple[int, ...]
+    """Bytes from one index to the next, of each dimension but the innermost."""
+    box: tuple[int, ...]
+    """How far a copy reaches along each dimension, in elements."""
+    element_strides: tuple[int, ...]
+    """It takes every so-manieth element."""
+    interleave: str = "none"
+    swizzle: str = "none"
+    l2_promotion: str = "none"
+    oob_fill: str = "zeros"
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @property
+    def bits(self) -> int:
+        return BITS.get(self.data_type, 32)
+
+    @functools.cached_property
+    def counts(self) -> tuple[int, ...]:
+        """Elements of the box that are copied, along each dimension."""
+        steps = (1, *self.element_strides[1:])
+        return tuple(-(-b // e) for b, e in zip(self.box, steps, strict=True))
+
+    @functools.cached_property
+    def nbytes(self) -> int:
+        """Bytes of a box in shared memory: what the mbarrier counts, at the edges too."""
+        elements = 1
+        for count in self.counts:
+            elements *= count
+        return elements * self.bits // 8
+
+    def encode(self) -> bytes:
+        """The emulator's 128 bytes."""
+        def five(values: Sequence[int], fill: int = 0, most: int = 5) -> list[int]:
+            return [*values, *[fill] * (most - len(values))]
+
+        return _IMAGE.pack(
+            _MAGIC, TYPES.index(self.data_type), self.rank, INTERLEAVES.index(self.interleave),
+            SWIZZLES.index(self.swizzle), L2_PROMOTIONS.index(self.l2_promotion),
+            FILLS.index(self.oob_fill), self.address, *five(self.dims), *five(self.strides, 0, 4),
+            *five(self.box), *five(self.element_strides),
+        ).ljust(SIZE, b"\0")  # fmt: skip
+
+    def numbers(self) -> tuple[Any, ...]:
+        """The driver's arguments: type, rank, address, dims, strides, box, element strides,
+        interleave, swizzle, L2 promotion, fill."""
+        return (
+            TYPES.index(self.data_type), self.rank, self.address, self.dims, self.strides,
+            self.box, self.element_strides, INTERLEAVES.index(self.interleave),
+            SWIZZLES.index(self.swizzle), L2_PROMOTIONS.index(self.l2_promotion),
+            FILLS.index(self.oob_fill),
+        )  # fmt: skip
+
+    def check(self) -> None:
+        """The driver's rules.  Raises :class:`LaunchError` with the one that is broken."""
+        rank, bits = self.rank, self.bits
+        wide = 32 if self.interleave == "32B" or self.data_type in WIDE else 16
+        _rule(1 <= rank <= 5, f"a tensor has 1 to 5 dimensions, not {rank}")
+        _rule(
+            self.interleave == "none" or rank >= 3,
+            f"an interleaved tensor has at least 3 dimensions, not {rank}",
+        )
+        for what, values, wanted in (
+            ("strides", self.strides, rank - 1), ("box", self.box, rank),
+            ("element_strides", self.element_strides, rank),
+        ):  # fmt: skip
+            _rule(
+                len(values) == wanted,
+                f"{what} needs {wanted} numbers for {rank} dimensions, not {len(values)}",
+            )
+        _rule(
+            self.address % wide == 0,
+            f"the tensor begins at {self.address:#x}, which is no multiple of {wide} bytes",
+        )
+        for i, n in enumerate(self.dims):
+            _rule(1 <= n <= 1 << 32, f"dimension {i} has {n} elements; allowed are 1 to 2^32")
+        for i, n in enumerate(self.strides):
+            _rule(
+                n % wide == 0 and 0 <= n < 1 << 40,
+                f"the stride of dimension {i + 1} is {n} bytes; it must be a multiple of {wide} "
+                "below 2^40",
+            )
+        for i, n in enumerate(self.box):
+            _rule(1 <= n <= 256, f"the box has {n} elements in dimension {i}; allowed are 1 to 256")
+        for i, n in enumerate(self.element_strides):
+            _rule(1 <= n <= 8, f"the element stride of dimension {i} is {n}; allowed are 1 to 8")
+        inner = self.box[0] * bits // 8
+        if self.data_type in WIDE:
+            _rule(self.dims[0] % 128 == 0, f"{self.data_type} needs rows of 128 elements or more")
+            _rule(self.box[0] == 128, f"a box of {self.data_type} has 128 elements in dimension 0")
+        elif self.interleave == "none":
+            _rule(
+                inner % 16 == 0,
+                f"the box has {inner} bytes in dimension 0, which is no multiple of 16",
+            )
+        if self.data_type == "b4x16":
+            _rule(self.dims[0] % 2 == 0, "4-bit elements come in pairs")
+        if self.interleave == "none" and self.swizzle != "none":
+            span = MODES[self.swizzle].span
+            _rule(
+                inner <= span,
+                f"the box has {inner} bytes in dimension 0; swizzle {self.swizzle} allows {span}",
+            )
+        _rule(
+            self.interleave != "32B" or self.swizzle == "32B", "interleave 32B needs swizzle 32B"
+        )
+        _rule(
+            self.oob_fill == "zeros" or self.data_type in FLOATS,
+            f"only floating-point elements can be filled with NaN, and {self.data_type} is none",
+        )
+
+
+def _rule(holds: bool, text: str) -> None:
+    if not holds:
+        raise LaunchError(f"this is no tensor map: {text}")
+
+
+@functools.lru_cache(maxsize=1024)
+def decode(image: bytes) -> Descriptor | None:
+    """What 128 bytes say; None if they are no tensor map of the emulator."""
+    if image[: len(_MAGIC)] != _MAGIC:
+        return None
+    _, kind, rank, interleave, mode, l2, fill, address, *rest = _IMAGE.unpack_from(image)
+    return Descriptor(
+        TYPES[kind], address, tuple(rest[:rank]), tuple(rest[5 : 4 + rank]),
+        tuple(rest[9 : 9 + rank]), tuple(rest[14 : 14 + rank]), INTERLEAVES[interleave],
+        SWIZZLES[mode], L2_PROMOTIONS[l2], FILLS[fill],
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=1024)
+def problem(d: Descriptor) -> str:
+    """Which rule a descriptor breaks that a kernel has changed; empty if none."""
+    try:
+        d.check()
+    except LaunchError as error:
+        return str(error)
+    return ""
+
+
+ELEMENT_TYPES = (
+    "u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32",
+    "tf32.ftz", "b4x16", "b4x16_p64", "b6x16_p32",
+)  # fmt: skip
+"""Element types as ``tensormap.replace`` numbers them (PTX ISA 9.7.9.28, table 33)."""
+
+_PLACES = {"global_dim": (8, 5), "global_stride": (13, 4), "box_dim": (17, 5),
+           "element_stride": (22, 5)}  # fmt: skip
+"""Where the numbers of a field are in the image, and how many."""
+
+
+def replaced(image: bytes, field: str, ordinal: int, value: int) -> bytes:
+    """An image with one field changed (PTX ISA 9.7.9.28).  Raises :class:`LaunchError`."""
+    parts = list(_IMAGE.unpack_from(image))
+    if field in _PLACES:
+        first, count = _PLACES[field]
+        _rule(ordinal < count, f"{field} has {count} ordinals, and {ordinal} is none")
+        _rule(field not in ("box_dim", "element_stride") or value <= 256, f"{field} of {value}")
+        parts[first + ordinal] = value
+    elif field == "global_address":
+        parts[7] = value
+    elif field == "rank":
+        _rule(value < 5, f"rank {value} + 1 is more than 5")
+        parts[2] = value + 1
+    elif field == "elemtype":
+        _rule(value < len(ELEMENT_TYPES), f"there is no element type {value}")
+        parts[1] = TYPES.index(ELEMENT_TYPES[value])
+    elif field == "swizzle_atomicity":
+        _rule(value <= 3 <= parts[4] or not value, "atoms other than 16B need swizzle_mode 3")
+        parts[4] = 3 + value if value else min(parts[4], 3)
+    else:
+        places = {"interleave_layout": (3, 3), "swizzle_mode": (4, 4), "fill_mode": (6, 2)}
+        place, most = places[field]
+        _rule(value < most, f"there is no {field} {value}")
+        parts[place] = value
+    return _IMAGE.pack(*parts).ljust(SIZE, b"\0")
+
+
+def described(words: Sequence[int]) -> Descriptor:
+    """From the driver's numbers: type, rank, address, dims (5), strides (4), box (5), element
+    strides (5), interleave, swizzle, L2 promotion, fill.  Raises :class:`LaunchError`."""
+    kind, rank, address, *rest = words
+    _rule(1 <= rank <= 5, f"a tensor has 1 to 5 dimensions, not {rank}")
+    names = []
+    for what, number, values in zip(
+        ("data type", "interleave", "swizzle", "L2 promotion", "fill"),
+        (kind, *rest[19:23]), (TYPES, INTERLEAVES, SWIZZLES, L2_PROMOTIONS, FILLS), strict=True,
+    ):  # fmt: skip
+        _rule(0 <= number < len(values), f"there is no {what} number {number}")
+        names.append(values[number])
+    made = Descriptor(
+        names[0], address, tuple(rest[:rank]), tuple(rest[5 : 4 + rank]),
+        tuple(rest[9 : 9 + rank]), tuple(rest[14 : 14 + rank]), *names[1:],
+    )  # fmt: skip
+    made.check()
+    return made
+
+
+class TensorMap:
+    """A kernel's argument of type ``CUtensorMap``: boxes of an array.
+
+    ``tensor``: a NumPy array, row by row (on a GPU also one with
+    ``__cuda_array_interface__``), or an address, with ``data_type`` and ``dims``.
+    ``box``: elements along each dimension, **innermost first**, as all that follows.
+    ``data_type``: a PTX name such as ``"bf16"`` where NumPy has no type of that kind.
+    ``dims``, ``strides``: the extents in elements, and the bytes between indices of the
+    outer dimensions, where they are not those of the array.
+    ``element_strides``: take every so-manieth element of the outer dimensions.
+    ``interleave`` none, 16B, 32B; ``swizzle`` none, 32B, 64B, 128B, 128B_ATOM_32B,
+    128B_ATOM_32B_FLIP_8B, 128B_ATOM_64B; ``l2_promotion`` none, 64B, 128B, 256B;
+    ``oob_fill`` zeros, nan: what elements outside of the tensor become.
+
+    Raises :class:`LaunchError` where the driver would return CUDA_ERROR_INVALID_VALUE.
+    """
+
+    def __init__(
+        self, tensor: Any, box: Sequence[int], *, data_type: str | None = None,
+        dims: Sequence[int] | None = None, strides: Sequence[int] | None = None,
+        element_strides: Sequence[int] | None = None, interleave: str = "none",
+        swizzle: str = "none", l2_promotion: str = "none", oob_fill: str = "zeros",
+    ) -> None:  # fmt: skip
+        self.tensor = tensor
+        if not isinstance(tensor, int):
+            form, shape = _form_of(tensor)
+            data_type = data_type or _FROM_NUMPY.get(form.str[1:])
+            dims = tuple(reversed(shape)) if dims is None else dims
+        for what, name, values in (
+            ("data_type", data_type, TYPES), ("interleave", interleave, INTERLEAVES),
+            ("swizzle", swizzle, SWIZZLES), ("l2_promotion", l2_promotion, L2_PROMOTIONS),
+            ("oob_fill", oob_fill, FILLS),
+        ):  # fmt: skip
+            _rule(name in values, f"{what} is one of {', '.join(values)}; {name!r} is none")
+        assert data_type is not None
+        _rule(dims is not None, "an address needs dims")
+        assert dims is not None
+        if strides is None:
+            size = dims[0] * BITS.get(data_type, 32) // 8
+            strides = [size := size * (dims[i] if i else 1) for i in range(len(dims) - 1)]
+        self.descriptor = Descriptor(
+            data_type, tensor if isinstance(tensor, int) else 0, _numbers(dims), _numbers(strides),
+            _numbers(box), _numbers(element_strides or [1] * len(dims)), interleave, swizzle,
+            l2_promotion, oob_fill,
+        )  # fmt: skip
+        self.descriptor.check()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one box in shared memory: what to expect at the mbarrier."""
+        return self.descriptor.nbytes
+
+    def at(self, address: int) -> Descriptor:
+        """The descriptor for the array at its address."""
+        d = self.descriptor
+        made = Descriptor(
+            d.data_type, address, d.dims, d.strides, d.box, d.element_strides, d.interleave,
+            d.swizzle, d.l2_promotion, d.oob_fill,
+        )  # fmt: skip
+        made.check()
+        return made
+
+    def __repr__(self) -> str:
+        d = self.descriptor
+        return f"<TensorMap of {d.data_type} {d.dims}, box {d.box}, swizzle {d.swizzle}>"
+
+
+def _form_of(tensor: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    if isinstance(tensor, np.ndarray):
+        return tensor.dtype, tensor.shape
+    interface = getattr(tensor, "__cuda_array_interface__", None)
+    if interface is None:
+        raise LaunchError(
+            f"a tensor map is made of an array or an address, not of a {type(tensor).__name__}"
+        )
+    return np.dtype(interface["typestr"]), tuple(interface["shape"])
+
+
+def _numbers(values: Sequence[int]) -> tuple[int, ...]:
+    return tuple(int(v) for v in values)
+
+
+__all__ = ["Descriptor", "TensorMap", "decode", "described", "problem", "replaced"]
