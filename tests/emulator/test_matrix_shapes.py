@@ -124,3 +124,25 @@ def test_m8n8k4_of_each_quad(layouts: tuple[str, str], of_d: str, of_c: str) -> 
         row, column = c_of_quads(lane, i, of_d)
         x, y = a[q, row].astype(np.float32), b[q, :, column].astype(np.float32)
         assert numbers[lane, i] == in_order(x, y, c[q, row, column], of_d)
+
+
+# -- stmatrix of bytes ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_stmatrix_of_bytes(count: int) -> None:
+    """9.7.14.5.16: m16n8.trans.b8 writes columns of the 16 × 8 matrix as rows of 16 bytes."""
+    random = np.random.default_rng(count)
+    given = random.integers(0, 2**32, (32, count), np.uint32)
+    got = execute(
+        ".shared .align 16 .b8 tile[512]; .reg .b32 %row; .reg .pred %p;"
+        "mov.u32 %row, tile; mad.lo.u32 %row, %lane, 16, %row;"
+        f"stmatrix.sync.aligned.m16n8.x{count}.trans.shared.b8 [%row], {registers(0, count)};"
+        f"bar.warp.sync -1; setp.lt.u32 %p, %lane, {8 * count};"
+        f"@%p ld.shared.v4.b32 {registers(count, 4)}, [%row];",
+        given, 4, "sm_100a",
+    )  # fmt: skip
+    rows = got.view(np.uint8)
+    for lane, j, byte in np.ndindex(32, count, 4):
+        row, column = lane // 4 + 8 * (byte // 2), 2 * (lane % 4) + byte % 2
+        assert rows[8 * j + column, row] == given[lane].view(np.uint8)[4 * j + byte]

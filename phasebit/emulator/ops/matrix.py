@@ -362,6 +362,24 @@ def stmatrix(
     g.memory.u4[words] = rows.reshape(words.shape)
 
 
+@collective(
+    "stmatrix.sync.m16n8.trans", "a *b32", {"b8"}, section="9.7.14.5.16", options=[COUNT]
+)
+def stmatrix_b8(
+    g: Group, address: Value, registers: Sequence[Value], *, space: str = "generic", count: int = 1
+) -> None:
+    """stmatrix: one, two or four 16×8 matrices of bytes, transposed: 8 rows of 16 (sm_100a).
+
+    A register holds two neighbours of row l // 4 and two of row l // 4 + 8, as an accumulator
+    does.  [read from the ISA's figure and from CuTe's layout; not compared with hardware]
+    """
+    words = row_words(g, address, space, 8 * count, "stmatrix")
+    held = np.ascontiguousarray(gathered(g, registers, "stmatrix")).view(np.uint8)
+    held = held.reshape(-1, 8, 4, count, 2, 2)  # warp, lane // 4, lane % 4, matrix, half, neighbour
+    rows = np.ascontiguousarray(held.transpose(0, 3, 2, 5, 4, 1)).view(np.uint32)
+    g.memory.u4[words] = rows.reshape(words.shape)
+
+
 @collective("movmatrix.sync.m8n8.trans", "b32 -> b32", {"b16"}, section="9.7.14.5.17")
 def movmatrix(g: Group, a: Value) -> Array:
     """movmatrix: an 8×8 matrix of 16-bit elements, transposed across the warp."""
