@@ -39,8 +39,8 @@ Option = tuple[str, Any]
 
 FAMILIES = (
     "integer", "logic", "floating", "half", "compare", "convert", "move", "memory", "atomic",
-    "control", "barrier", "mbarrier", "cp_async", "bulk", "bulk_tensor", "warp", "matrix",
-    "wgmma",
+    "control", "barrier", "mbarrier", "cp_async", "bulk", "bulk_tensor", "tensormap", "warp",
+    "matrix", "wgmma",
 )  # fmt: skip
 """The modules of ``phasebit.emulator.ops``, in the order of the PTX ISA's chapter 9."""
 
