@@ -735,6 +735,8 @@ def run(lanes: Array) -> Array | slice:
 
 def _engine(instruction: Instruction) -> str:
     """Which engine an instruction starts: ``threads`` (cp.async), ``bulk``, or none."""
+    if instruction.mnemonic in ("st", "red") and "async" in instruction.modifiers:
+        return "bulk"
     if instruction.mnemonic != "cp":
         return ""
     return "bulk" if "bulk" in instruction.modifiers else "threads"
