@@ -40,7 +40,8 @@ LIMIT = 1000
 class Hazard:
     """One finding.
 
-    ``kind``: ``race``, ``uninitialised``, ``barrier`` or ``async``.  ``line`` is the
+    ``kind``: ``race``, ``uninitialised``, ``barrier``, ``async``, ``proxy`` (a fence between
+    proxies is missing) or ``cluster`` (a block's shared memory goes too early).  ``line`` is the
     PTX line of the access that noticed it, ``source`` the place in the CUDA source:
     ``kernel.cu:41``, or ``kernel.cu:41, in wait at line 12`` within an inlined function.
     """

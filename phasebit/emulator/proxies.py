@@ -71,7 +71,7 @@ class Engine:
             assert copy.site is not None
             column = s.site(copy.site)
             self.races.shared_store(
-                g, Footprint.plain(words[:, None]), 0, copy.access, False, agent=column
+                g, Footprint.plain(words[:, None]), 0, copy.access, copy.reduces, agent=column
             )
             s.site_started(copy.site, self.machine.now)
         elif len(words):

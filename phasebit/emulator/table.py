@@ -39,8 +39,8 @@ Option = tuple[str, Any]
 
 FAMILIES = (
     "integer", "logic", "floating", "half", "compare", "convert", "move", "memory", "atomic",
-    "control", "barrier", "mbarrier", "cp_async", "bulk", "bulk_tensor", "tensormap", "warp",
-    "matrix", "wgmma", "tcgen05",
+    "control", "barrier", "mbarrier", "cp_async", "bulk", "bulk_tensor", "tensormap",
+    "remote", "warp", "matrix", "wgmma", "tcgen05",
 )  # fmt: skip
 """The modules of ``phasebit.emulator.ops``, in the order of the PTX ISA's chapter 9."""
 
@@ -107,6 +107,11 @@ class Entry:
     @property
     def name(self) -> str:
         return ".".join((self.mnemonic, *self.needs))
+
+    @property
+    def accesses(self) -> bool:
+        """Whether it is a load or store that the translator writes out."""
+        return self.mnemonic in ("ld", "ldu", "st") and "async" not in self.needs
 
     @functools.cached_property
     def parameters(self) -> frozenset[str]:

@@ -54,7 +54,7 @@ class BlockWriter(AccessWriter):
             self.move(instruction, chosen)
         elif mnemonic in ("ld", "ldu"):
             self.load(instruction, chosen)
-        elif mnemonic == "st":
+        elif mnemonic == "st" and chosen.entry.accesses:
             self.store(instruction, chosen)
         else:
             self.call_function(instruction, chosen, collective)
