@@ -743,16 +743,13 @@ def run(lanes: Array) -> Array | slice:
 
 
 def _engine(instruction: Instruction) -> str:
-<<<<<<< HEAD
     """Which engine an instruction starts: ``threads`` (cp.async), ``bulk``, or none.
 
     The tensor core reads shared memory as bulk copies do.
     """
     if instruction.mnemonic == "tcgen05":
-=======
-    """Which engine an instruction starts: ``threads`` (cp.async), ``bulk``, or none."""
+        return "bulk"
     if instruction.mnemonic in ("st", "red") and "async" in instruction.modifiers:
->>>>>>> main
         return "bulk"
     if instruction.mnemonic != "cp":
         return ""
