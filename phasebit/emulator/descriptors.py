@@ -111,6 +111,14 @@ class Descriptor:
             )
         return found
 
+    def misplaced(self, rows: int, k_bytes: int, k_major: bool) -> list[str]:
+        """What is wrong for a tile of this size."""
+        if overlaps(self.start % 1024, self.layout, rows, k_bytes, k_major):
+            return [
+                f"two parts of the tile of {rows} rows lie at one place: an offset is too small"
+            ]
+        return []
+
     @property
     def layout(self) -> tuple[int, int, int, int]:
         """All but where it begins."""

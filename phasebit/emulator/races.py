@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from phasebit.emulator.mbarriers import BarrierSite
     from phasebit.emulator.proxies import Engine
     from phasebit.emulator.syntax import Instruction
+    from phasebit.emulator.tensor_checks import TensorChecks
 
 I4 = np.int32
 
@@ -94,6 +95,10 @@ class SharedShadow:
         visible to the copy engine."""
         if bulk:
             columns += self.team
+        self.tensor = columns
+        """Columns from here on: what each warp group's multiplications are known to have read."""
+        if bulk:
+            columns += -(-self.team // 128)
         self.clock = np.zeros((batch.lanes, columns), I4)
         """Columns past ``team`` belong to the asynchronous copies of each thread."""
         self.init_fenced = np.zeros(batch.lanes, I4)
@@ -305,10 +310,14 @@ class Races:
         self.findings = findings
         self.shift = _granule_shift(machine)
         engines = {_engine(i) for b in machine.program.blocks for i in b.body}
-        self.bulk = "bulk" in engines
-        """Whether the program has bulk copies."""
+        self.bulk = "bulk" in engines or any(
+            b.collective is not None and b.collective.mnemonic == "wgmma"
+            for b in machine.program.blocks
+        )
+        """Whether the program has bulk copies, or tensor cores that read as they do."""
         self.copies = self.bulk or "threads" in engines
         self.engine: Engine
+        self.tensor: TensorChecks
         self.shadows: dict[Batch, SharedShadow] = {}
         self.world = GlobalShadow()
         self.messages = Messages(machine, self)
@@ -324,6 +333,7 @@ class Races:
         del self.shadows[batch]
         if self.bulk:
             self.engine.finish(batch)
+            self.tensor.finish(batch)
         if not self.shadows and self.machine.next_block >= self.machine.blocks:
             for start, words in self.unwritten.items():
                 written = np.repeat(self.world.write_time[words] >= 0, 1 << self.shift)
@@ -373,6 +383,8 @@ class Races:
         s = self.shadows[g.batch]
         if self.bulk and self.engine.reading.get(g.batch):
             self.engine.against_readers(s, g, words.once + start, access)
+        if self.bulk and self.tensor.reads.get(g.batch):
+            self.tensor.against(g, words.once + start, access)
         start -= s.base
         once = words.at(start)
         times = s.write_time[once]

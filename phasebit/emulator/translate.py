@@ -45,6 +45,7 @@ from phasebit.emulator.syntax import (
     Module,
     Register,
 )
+from phasebit.emulator.tensor_checks import classes
 from phasebit.emulator.types import SIZE, WIDE, dtype
 from phasebit.emulator.write_block import BlockWriter
 from phasebit.emulator.write_values import Form
@@ -148,6 +149,8 @@ def translate(
     program = Program(module, kernel, layout, checked, exact, clustered)
     for function in layout.functions:
         graph = build(function)
+        if checked:
+            graph.classes = classes(graph)
         program.graphs[function.name] = graph
         program.first_block[function.name] = len(program.blocks)
         program.blocks += graph.blocks

@@ -129,6 +129,9 @@ def mma_async(
     mma = Multiplication(
         g.batch, g.lanes, buffer, before, compute, queue.closed[g.lanes].copy(), instruction
     )
+    if machine.checked:
+        access = machine.program.atomic_access(g.pc, "")
+        machine.checker.tensor.started(g, mma, tiles_a + tiles_b, access)
     queue.add(mma, a if isinstance(a, tuple) else ())
     machine.counters.add("wgmma.multiplications", groups)
     start(machine, mma)
@@ -181,7 +184,11 @@ class Tile:
                 f"the descriptor {value:#x} of {role} is wrong: {d.explain()}; "
                 f"{batch.machine.where(g)}"
             )
+        self.role = role
         phase = d.start % 1024
+        self.crooked = "; ".join([d.explain(), *d.misplaced(rows, k * BYTES[kind], self.k_major)])
+        if self.crooked == d.explain() and not d.faults():
+            self.crooked = ""
         self.pieces = pieces(phase, d.layout, rows, k * BYTES[kind], self.k_major)
         size = batch.machine.shared_size
         first = d.start - phase
