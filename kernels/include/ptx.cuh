@@ -2,6 +2,7 @@
 // The sections are those of the PTX ISA 9; `python -m phasebit ptx NAME` tells how the emulator
 // executes each of them.
 #pragma once
+#include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -84,6 +85,137 @@ __device__ inline void cp_async_commit_group() {
 // newest, are under way. sm_80.
 template <int PENDING> __device__ inline void cp_async_wait_group() {
     asm volatile("cp.async.wait_group %0;" :: "n"(PENDING) : "memory");
+}
+
+// mbarrier.init, 9.7.13.15.9: a barrier in shared memory, whose phases each take COUNT arrivals.
+// sm_80.
+__device__ inline void mbarrier_init(unsigned long long* barrier, unsigned count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                 :: "r"(shared_address(barrier)), "r"(count) : "memory");
+}
+
+// mbarrier.inval, 9.7.13.15.10: the barrier's memory is free for other uses. sm_80.
+__device__ inline void mbarrier_inval(unsigned long long* barrier) {
+    asm volatile("mbarrier.inval.shared::cta.b64 [%0];"
+                 :: "r"(shared_address(barrier)) : "memory");
+}
+
+// mbarrier.arrive, 9.7.13.15.13: one arrival. sm_80.
+__device__ inline void mbarrier_arrive(unsigned long long* barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
+                 :: "r"(shared_address(barrier)) : "memory");
+}
+
+// mbarrier.arrive.shared::cluster, 9.7.13.15.13: one arrival at the same barrier of the block of
+// this rank in the cluster. sm_90.
+__device__ inline void mbarrier_arrive_at(unsigned long long* barrier, unsigned rank) {
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }"
+                 :: "r"(shared_address(barrier)), "r"(rank) : "memory");
+}
+
+// mbarrier.arrive.expect_tx, 9.7.13.15.13: one arrival; the phase also waits for these bytes.
+// sm_90.
+__device__ inline void mbarrier_arrive_expect_tx(unsigned long long* barrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :: "r"(shared_address(barrier)), "r"(bytes) : "memory");
+}
+
+// mbarrier.try_wait.parity, 9.7.13.15.16: wait until the phase of this parity has completed. sm_90.
+__device__ inline void mbarrier_wait(unsigned long long* barrier, unsigned parity) {
+    asm volatile("{ .reg .pred done;\n"
+                 "AGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra AGAIN; }"
+                 :: "r"(shared_address(barrier)), "r"(parity) : "memory");
+}
+
+// fence.mbarrier_init, 9.7.13.4: the copy engine and other blocks see initialised barriers. sm_90.
+__device__ inline void fence_mbarrier_init() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// fence.proxy.async, 9.7.13.4: what threads have stored in shared memory, the copy engine and the
+// tensor cores see from now on. sm_90.
+__device__ inline void fence_proxy_async_shared() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// barrier.cluster.arrive, 9.7.13.3: be counted at the barrier of the cluster. sm_90.
+__device__ inline void cluster_arrive() {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+// barrier.cluster.wait, 9.7.13.3: wait until all threads of the cluster have arrived. sm_90.
+__device__ inline void cluster_wait() {
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// cp.async.bulk, 9.7.9.25.4.1: BYTES bytes from global to shared memory, all multiples of 16;
+// the barrier counts them. sm_90.
+__device__ inline void cp_async_bulk_load(void* shared, const void* global, unsigned bytes,
+                                          unsigned long long* barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 " [%0], [%1], %2, [%3];"
+                 :: "r"(shared_address(shared)), "l"(global), "r"(bytes),
+                    "r"(shared_address(barrier)) : "memory");
+}
+
+// cp.async.bulk, 9.7.9.25.4.1: bytes from shared to global memory, in this thread's bulk group.
+// sm_90.
+__device__ inline void cp_async_bulk_store(void* global, const void* shared, unsigned bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+                 :: "l"(global), "r"(shared_address(shared)), "r"(bytes) : "memory");
+}
+
+// cp.async.bulk.tensor.2d, 9.7.9.27.1.2: the box of a tensor at column x and row y to shared
+// memory (128-byte aligned); the barrier counts the bytes of the whole box. sm_90.
+__device__ inline void cp_async_bulk_tensor_load(void* shared, const CUtensorMap& map, int x, int y,
+                                                 unsigned long long* barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%0], [%1, {%2, %3}], [%4];"
+                 :: "r"(shared_address(shared)), "l"(&map), "r"(x), "r"(y),
+                    "r"(shared_address(barrier)) : "memory");
+}
+
+// The same with .multicast::cluster: to the same place in each block of the cluster whose bit is
+// set in the mask, and counted by each block's own barrier. sm_90.
+__device__ inline void cp_async_bulk_tensor_multicast(void* shared, const CUtensorMap& map, int x,
+                                                      int y, unsigned long long* barrier,
+                                                      unsigned short mask) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;"
+                 :: "r"(shared_address(shared)), "l"(&map), "r"(x), "r"(y),
+                    "r"(shared_address(barrier)), "h"(mask) : "memory");
+}
+
+// cp.async.bulk.tensor.2d, 9.7.9.27.1.2: from shared memory to the box of a tensor at column x and
+// row y, in this thread's bulk group; what lies outside of the tensor is not written. sm_90.
+__device__ inline void cp_async_bulk_tensor_store(const CUtensorMap& map, int x, int y,
+                                                  const void* shared) {
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];"
+                 :: "l"(&map), "r"(x), "r"(y), "r"(shared_address(shared)) : "memory");
+}
+
+// cp.async.bulk.commit_group, 9.7.9.27.2.1: this thread's bulk copies since the last one become a
+// group. sm_90.
+__device__ inline void cp_async_bulk_commit_group() {
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// cp.async.bulk.wait_group, 9.7.9.27.2.2: wait until at most PENDING groups are under way. sm_90.
+template <int PENDING> __device__ inline void cp_async_bulk_wait_group() {
+    asm volatile("cp.async.bulk.wait_group %0;" :: "n"(PENDING) : "memory");
+}
+
+// cp.async.bulk.wait_group.read, 9.7.9.27.2.2: wait until all but PENDING groups have read their
+// sources, which may then be overwritten. sm_90.
+template <int PENDING> __device__ inline void cp_async_bulk_wait_group_read() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(PENDING) : "memory");
+}
+
+// prefetch.tensormap, 9.7.9.15: fetch the description of a tensor before the first copy. sm_90.
+__device__ inline void prefetch_tensormap(const CUtensorMap& map) {
+    asm volatile("prefetch.tensormap [%0];" :: "l"(&map) : "memory");
 }
 
 }  // namespace ptx

@@ -28,11 +28,14 @@ from phasebit.emulator.fragments import (
     operand_a,
     operand_b,
     pack,
+    quads_accumulator,
+    quads_operand,
     repeated,
     unpack,
 )
 from phasebit.emulator.group import Group
 from phasebit.emulator.numerics import canonical
+from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.table import ROUNDING, Option, collective
 from phasebit.emulator.types import Array, Value
 from phasebit.emulator.write_accesses import Accesses
@@ -227,6 +230,29 @@ def mma(
     )
 
 
+@collective(
+    "mma.sync.m8n8k4.row.col mma.sync.m8n8k4.row mma.sync.m8n8k4.col", "*b32 *b32 *b32 -> *b32",
+    {"f32", "f16"}, {"f16"}, section="9.7.14.5.14",
+)  # fmt: skip
+def mma_quads(
+    g: Group, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], *, types: tuple[str, ...]
+) -> tuple[Array, ...]:
+    """mma.m8n8k4: D = A·B + C by each of the four quads of a warp, as Volta had it."""
+    name = "mma.m8n8k4"
+    instruction = executed(g)
+    first, second = (word for word in instruction.modifiers if word in ("row", "col"))
+    of_d, _, _, of_c = types
+    left, right = quads_operand(first == "row"), quads_operand(second == "col")
+    parts = left, right, quads_accumulator(of_c)
+    whole = [
+        matrix(gathered(g, x, name), part, kind)
+        for x, part, kind in zip((a, b, c), parts, ("f16", "f16", of_c), strict=True)
+    ]
+    quads = [x.reshape(-1, 8, x.shape[2]) for x in whole]
+    result = tensor_core.accumulate_m8n8k4(quads[0], quads[1].swapaxes(1, 2), quads[2], of_d)
+    return scattered(fragments(result.reshape(-1, 32, 8), quads_accumulator(of_d), of_d))
+
+
 # -- ldmatrix, stmatrix, movmatrix -----------------------------------------------
 
 
@@ -239,11 +265,17 @@ def transposed(rows: Array, width: int) -> Array:
     return np.ascontiguousarray(np.swapaxes(elements, -1, -2)).view(np.uint32)
 
 
+def executed(g: Group) -> Instruction:
+    """The instruction that a group executes."""
+    instruction = g.batch.machine.program.blocks[g.pc].collective
+    assert instruction is not None
+    return instruction
+
+
 def access_number(g: Group) -> int:
     """The checker's number for the memory instruction that a group executes."""
     program = g.batch.machine.program
-    instruction = program.blocks[g.pc].collective
-    assert instruction is not None
+    instruction = executed(g)
     if instruction in program.accesses:
         return program.accesses.index(instruction)
     return program.access_id(instruction)
