@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from phasebit.emulator.cfg import Graph
     from phasebit.emulator.hazards import Checker
     from phasebit.emulator.machine import Batch
-    from phasebit.emulator.ops.wgmma import Tile
+    from phasebit.emulator.wgmma_tiles import Tile
 
 
 def is_multiplication(instruction: Instruction) -> bool:
@@ -178,10 +178,10 @@ class TensorChecks:
             every = np.broadcast_to(words[:, None], (len(words), leaders.n))
             self.races.shared_load(leaders, Footprint.plain(every), 0, access, False, note=False)
             self._fenced(leaders, words, access, tile)
-            if tile.crooked:
+            if tile.wrong:
                 self.findings.report(
                     "descriptor",
-                    f"the descriptor of {tile.role} is wrong: {tile.crooked}; "
+                    f"the descriptor of {tile.role} is wrong: {tile.wrong}; "
                     f"{self.findings.place(access)}",
                     access, ("descriptor", access, tile.role),
                 )  # fmt: skip

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit.emulator.descriptors import Descriptor
 from phasebit.emulator.launch import Module
+from phasebit.emulator.matrix_descriptors import encode
+from phasebit.emulator.swizzle import B32, NONE
 from tests.emulator.wgmma_cases import HEAD
 
 SCHEDULES = [("eager", 0), ("late", 0), ("random", 1), ("random", 2)]
@@ -65,7 +66,7 @@ class Mistake:
     """The place of the other instruction that the message names."""
     repair: dict[str, str] = field(default_factory=dict)
     """What the twin without the mistake has instead; nothing: the plain program."""
-    a: int = Descriptor(0, 128, 256, 0).encode()
+    a: int = encode(0, 128, 256, NONE, "wgmma")
 
 
 MISTAKES = [
@@ -116,10 +117,10 @@ MISTAKES = [
         }, "async", "may still read it", "overwrite", "commit",
         {"commit": f"{LINES['commit']} {SHARED} {LINES['commit']}"}),
     Mistake("swizzled tile that begins in the middle of the pattern", {}, "descriptor",
-            "begins in row 1 of the 32-byte", "mma", "",
-            a=Descriptor(256 + 128, 16, 256, 32).encode()),
+            "begins in row 1 of the 32B", "mma", "",
+            a=encode(256 + 128, 16, 256, B32, "wgmma")),
     Mistake("rows that lie on each other", {}, "descriptor", "lie at one place", "mma", "",
-            a=Descriptor(0, 128, 128, 0).encode()),
+            a=encode(0, 128, 128, NONE, "wgmma")),
 ]  # fmt: skip
 
 
@@ -131,7 +132,7 @@ def text(edits: dict[str, str], a: int) -> tuple[str, dict[str, int]]:
         lines.append("    " + line)
         places[name] = len(lines)
     source = "\n".join([*lines, "ret; }"])
-    b = Descriptor(1024, 128, 256, 0).encode()
+    b = encode(1024, 128, 256, NONE, "wgmma")
     return source.replace("DA", str(a)).replace("DB", str(b)), places
 
 
@@ -158,5 +159,5 @@ def test_found(mistake: Mistake, schedule: tuple[str, int]) -> None:
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda s: f"{s[0]}{s[1]}")
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.name.replace(" ", "-"))
 def test_repaired(mistake: Mistake, schedule: tuple[str, int]) -> None:
-    source, _ = text(mistake.repair, Descriptor(0, 128, 256, 0).encode())
+    source, _ = text(mistake.repair, encode(0, 128, 256, NONE, "wgmma"))
     assert run(source, *schedule) == []
