@@ -42,7 +42,7 @@ def check(instruction: Instruction, chosen: Selected) -> None:
     for operand in operands:
         _address_base(instruction, operand)
     mnemonic = instruction.mnemonic
-    if mnemonic in ("ld", "ldu", "st"):
+    if chosen.entry.accesses:
         _access(instruction, chosen)
     elif mnemonic == "mov" and len(operands) != 2:
         raise misfit(instruction, "mov needs a result and a source")

@@ -1,260 +1,355 @@
-"""The tensor cores in the checker: what ``wgmma`` reads and writes while threads go on.
+"""Tensor memory in the checker: who may touch which cells when (PTX ISA 9.7.16.6, 9.7.16.11).
 
-*Registers.*  From ``wgmma.mma_async`` until the wait its accumulators, and the registers that
-hold A, belong to the tensor core: nobody may look at the former, or change either.  Before, a
-``wgmma.fence`` must follow what threads computed there.  Which registers these are is known when
-the program is translated: those that the instruction names, and those that a ``mov`` connects
-with them (:func:`classes`).  The writer of blocks puts a question before each use of one.
+Everything that touches tensor memory is asynchronous, and each has its own way to be waited for:
 
-*Shared memory.*  Tiles are read through the async proxy, as the copy engine reads
-(:mod:`~phasebit.emulator.proxies`).  Until the wait they may not be overwritten: each warp group
-has a column in the clocks, for the multiplications that are known to be over; a wait sets it, and
-barriers spread it.
+``tcgen05.mma``      an mbarrier at which ``tcgen05.commit`` arrives; between two of one thread
+                     no wait is needed, they run in the order of issue
+``tcgen05.st``       ``tcgen05.wait::st`` by the same warp
+``tcgen05.ld``       ``tcgen05.wait::ld`` by the same warp
 
-Source: PTX ISA 9.7.15.4 (async proxy), 9.7.15.5.2, 9.7.15.7.1 (``wgmma.fence``), 9.7.15.7.3.
+After that the order among threads is the usual one, by barriers.  The shadow has an entry for
+each half quarter, 16 lanes, of each column.  The clocks are those of
+:mod:`~phasebit.emulator.races`: what a thread's tensor operations did has a column of its own,
+which its commits publish.
+
+``tcgen05.fence`` is not asked for: hardware and compilers get along without it where an
+mbarrier stands between, and so do kernels that everybody uses.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from phasebit.emulator.footprint import Footprint
-from phasebit.emulator.group import Group
-from phasebit.emulator.syntax import Instruction, Register, Vector
-from phasebit.emulator.types import SIZE as BYTES
-from phasebit.emulator.types import Array, Value
-from phasebit.emulator.warpgroups import SIZE, Multiplication, owner
+from phasebit.emulator.tensor_memory import COLUMNS
+from phasebit.emulator.types import Array
 
 if TYPE_CHECKING:
-    from phasebit.emulator.cfg import Graph
+    from phasebit.emulator.group import Group
     from phasebit.emulator.hazards import Checker
     from phasebit.emulator.machine import Batch
-    from phasebit.emulator.wgmma_tiles import Tile
+    from phasebit.emulator.mbarriers import BarrierSite
+    from phasebit.emulator.races import SharedShadow
+
+I4 = np.int32
+HALVES = 8
+"""Stretches of 16 lanes."""
+
+MANY = 256
+"""Operations whose reads of shared memory are remembered."""
 
 
-def is_multiplication(instruction: Instruction) -> bool:
-    return instruction.mnemonic == "wgmma" and "mma_async" in instruction.modifiers
+@dataclass(frozen=True)
+class Region:
+    """Cells of one block's tensor memory: stretches of 16 lanes, columns."""
+
+    slot: int
+    halves: slice
+    columns: slice
+
+    @property
+    def key(self) -> tuple[int, slice, slice]:
+        """The index of its entries in the shadow."""
+        return self.slot, self.halves, self.columns
+
+    def __str__(self) -> str:
+        stretches = range(*self.halves.indices(HALVES))
+        lanes = f"{16 * stretches[0]}-{16 * stretches[-1] + 15}"
+        return f"lanes {lanes}, columns {self.columns.start}-{self.columns.stop - 1}"
 
 
-def is_copy(instruction: Instruction) -> bool:
-    """Whether it only gives a register another name, or a constant."""
-    return instruction.mnemonic == "mov" and instruction.guard is None and not any(
-        isinstance(operand, Vector) for operand in instruction.operands
-    )  # fmt: skip
+class Last:
+    """Who did something last to each cell, when, and at which access."""
+
+    def __init__(self, count: int) -> None:
+        shape = (count, HALVES, COLUMNS)
+        self.who = np.zeros(shape, I4)
+        """A column of the clocks."""
+        self.time = np.zeros(shape, I4)
+        """0: never."""
+        self.access = np.zeros(shape, I4)
+
+    def note(self, region: Region, who: int, time: int, access: int) -> None:
+        self.who[region.key] = who
+        self.time[region.key] = time
+        self.access[region.key] = access
+
+    def late(self, region: Region, known: Array) -> tuple[int, int] | None:
+        """Who did it, and at which access, where that is not ``known``; None where all is."""
+        times = self.time[region.key]
+        bad = times > known[self.who[region.key]]
+        if not bad.any():
+            return None
+        at = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        return int(self.who[region.key][at]), int(self.access[region.key][at])
 
 
-def classes(graph: Graph) -> dict[int, int]:
-    """Registers that hold accumulators or A, by number; those that ``mov`` connects are one."""
-    parent: dict[int, int] = {}
+class Reading:
+    """An operation under way that reads shared memory."""
 
-    def root(index: int) -> int:
-        while parent.get(index, index) != index:
-            index = parent[index]
-        return index
-
-    seeds: set[int] = set()
-    for instruction in graph.selected:
-        if is_multiplication(instruction):
-            for operand in instruction.operands[:2]:
-                if isinstance(operand, Vector):
-                    seeds |= {r.index for r in operand.items if isinstance(r, Register)}
-    if not seeds:
-        return {}
-    for instruction in graph.selected:
-        if is_copy(instruction):
-            to, source = instruction.operands
-            if isinstance(to, Register) and isinstance(source, Register) and (
-                BYTES[to.type] == BYTES[source.type]
-            ):  # fmt: skip
-                parent[root(to.index)] = root(source.index)
-    hot = {root(index) for index in seeds}
-    every = {r for r in range(len(graph.function.registers)) if root(r) in hot}
-    return {index: root(index) for index in every}
-
-
-class Reads:
-    """Words that the multiplications of one warp group read, from one descriptor."""
-
-    def __init__(self, words: Array, access: int, lanes: Array) -> None:
+    def __init__(self, words: Array, lane: int, column: int, time: int, access: int) -> None:
         self.words = words
+        self.low, self.high = int(words[0]), int(words[-1])
+        self.lane = lane
+        self.column = column
+        self.time = time
         self.access = access
-        self.lanes = lanes
-        self.started = 0
+
+
+class TensorShadow:
+    """What the checker knows about the tensor memory of a batch."""
+
+    def __init__(self, count: int) -> None:
+        self.written = Last(count)
+        self.read = Last(count)
+        """By threads."""
+        self.consumed = Last(count)
+        """By the tensor core, which reads A there."""
+        self.storing: list[tuple[int, Region, int]] = []
+        """What warps have stored and not waited for: first lane of the warp, region, access."""
+        self.loading: list[tuple[int, Region, int]] = []
+        self.reading: list[Reading] = []
+        """Operations that may still read shared memory."""
 
 
 class TensorChecks:
-    """What the checker does about ``wgmma``."""
+    """What the checker does about tensor memory."""
 
     def __init__(self, checker: Checker) -> None:
+        self.checker = checker
         self.machine = checker.machine
         self.findings = checker.findings
         self.races = checker.races
-        self.reads: dict[Batch, dict[tuple[int, ...], Reads]] = {}
+        self.engine = checker.engine
+        self.shadows: dict[Batch, TensorShadow] = {}
         self.races.tensor = self
 
-    # -- registers ------------------------------------------------------------
+    def shadow(self, batch: Batch) -> TensorShadow:
+        """That of a batch; made on first use."""
+        if batch not in self.shadows:
+            self.shadows[batch] = TensorShadow(batch.count)
+        return self.shadows[batch]
 
-    def looks_at(self, g: Group, values: tuple[Value, ...], access: int) -> None:
-        """Threads read registers: is one of them an accumulator that is not ready?"""
-        queue = g.batch.multiplications
-        if queue is None or not queue.owners:
-            return
-        for value in values:
-            known = _of(queue.owners, value)
-            if known is not None and known.pending_in(g.lanes):
-                self._report_register(g, known, access, "look at an accumulator")
-                return
+    # -- what is known --------------------------------------------------------
 
-    def changes(
-        self, g: Group, before: tuple[Value, ...], registers: tuple[int, ...], access: int
+    def _known(self, s: SharedShadow, lanes: Array, *own: int) -> Array:
+        """Up to when each agent's doings are ordered before what these threads do now.
+
+        ``own``: columns that need no order.
+        """
+        known: Array = s.clock[lanes].min(axis=0)
+        floor = s.floor[int(lanes[0]) // s.batch.threads]
+        known[: s.team] = np.maximum(known[: s.team], floor)
+        known[list(own)] = np.iinfo(I4).max
+        return known
+
+    def _who(self, s: SharedShadow, lane: int, column: int) -> str:
+        """The agent of a column, in words."""
+        other = lane // s.team * s.team + column % s.team
+        name = s.batch.describe(np.array([other]))
+        if column >= s.team:
+            return f"a tensor operation of {name}"
+        warp = other // s.batch.threads * s.batch.threads + other % s.batch.threads // 32 * 32
+        end = min(warp + 32, (other // s.batch.threads + 1) * s.batch.threads)
+        return s.batch.describe(np.arange(warp, end))
+
+    # -- rules ----------------------------------------------------------------
+
+    def touch(
+        self, batch: Batch, lanes: Array, region: Region, access: int, verb: str, *,
+        writes: bool, tensor_core: bool = False,
+    ) -> None:  # fmt: skip
+        """Threads, or the tensor core for one of them, read or write cells."""
+        t = self.shadow(batch)
+        s = self.races.shadows[batch]
+        first = int(lanes[0])
+        warp = first - first % batch.threads % 32  # a warp's ld and st are noted by its first lane
+        own = [int(c) for c in s.threads(np.union1d(lanes, [warp]))]
+        if tensor_core:
+            own.append(s.team + int(s.threads(lanes)[0]))
+        known = self._known(s, lanes, *own)
+        who = batch.describe(lanes)
+        what = f"{who} {verb} tensor memory, {region}: {self.findings.place(access)}"
+        if (
+            not writes
+            and not t.written.time[region.key].all()
+            and not any(_overlap(region, other) for _, other, _ in t.storing)
+        ):
+            self.findings.report(
+                "uninitialised", f"{what}; nobody has written all of it", access,
+                ("tensor uninitialised", access),
+            )  # fmt: skip
+        for waiting, word, matters in (
+            (t.storing, "st", True), (t.loading, "ld", writes),
+        ):  # fmt: skip
+            for lane, other, there in waiting if matters else ():
+                if _overlap(region, other):
+                    other_warp = self._who(s, first, int(s.threads(np.array([lane]))[0]))
+                    done = "written it" if word == "st" else "read it"
+                    self.findings.report(
+                        "async",
+                        f"{what}; {other_warp} may not have {done} yet, for it has not executed "
+                        f"tcgen05.wait::{word}: {self.findings.place(there)}",
+                        access, ("tensor", access, there),
+                    )  # fmt: skip
+        late = t.written.late(region, known)
+        if late:
+            self._unordered(s, first, what, access, late, "writes")
+        if writes:
+            for last in (t.read, t.consumed):
+                late = last.late(region, known)
+                if late:
+                    self._unordered(s, first, what, access, late, "reads")
+
+    def _unordered(
+        self, s: SharedShadow, lane: int, what: str, access: int, other: tuple[int, int], did: str
     ) -> None:
-        """Threads compute registers of these classes, which held ``before``."""
-        queue = g.batch.multiplications
-        if queue is None:
-            return
-        for number in registers:
-            times = queue.changed.setdefault(number, np.zeros(g.batch.lanes, np.int64))
-            times[g.lanes] = queue.moment
-            queue.changer[number] = access
-        if not queue.under_way:
-            return
-        for value in before:
-            for table, what in ((queue.owners, "an accumulator"), (queue.inputs, "part of A")):
-                known = _of(table, value)
-                if known is not None and known.pending_in(g.lanes):
-                    self._report_register(g, known, access, f"change {what}")
-                    return
-
-    def _report_register(self, g: Group, mma: Multiplication, access: int, what: str) -> None:
+        column, there = other
+        tensor_core = column >= s.team
+        why = (
+            "and this thread has not waited for an mbarrier at which a tcgen05.commit after it "
+            "arrives" if tensor_core else "and nothing orders the two"
+        )  # fmt: skip
         self.findings.report(
-            "async",
-            f"{g.batch.describe(g.lanes)} {what} of a multiplication that is under way: "
-            f"{self.findings.place(access)}; no wgmma.wait_group since: {_place(mma)}",
-            access, ("register", access, mma.instruction),
+            "async" if tensor_core else "race",
+            f"{what}; {self._who(s, lane, column)} {did} it, {why}: {self.findings.place(there)}",
+            access, ("tensor", access, there),
         )  # fmt: skip
 
-    def begins(self, g: Group, registers: tuple[int, ...], access: int) -> None:
-        """A multiplication takes these registers: are they fenced?"""
-        queue = g.batch.multiplications
-        fenced = np.zeros(g.n, np.int64) if queue is None else queue.fenced[g.lanes]
-        if queue is None or (fenced == 0).any():
-            self.findings.report(
-                "async",
-                f"the first multiplication of {g.batch.describe(g.lanes[fenced == 0])} has no "
-                f"wgmma.fence before it: {self.findings.place(access)}",
-                access, ("first", access),
-            )  # fmt: skip
-            return
-        for number in registers:
-            changed = queue.changed.get(number)
-            if changed is not None and (changed[g.lanes] >= fenced).any():
-                late = g.lanes[changed[g.lanes] >= fenced]
-                self.findings.report(
-                    "async",
-                    f"{g.batch.describe(late)} changed a register of a multiplication after the "
-                    f"last wgmma.fence: {self.findings.place(queue.changer[number])}; "
-                    f"the multiplication may take the old value: {self.findings.place(access)}",
-                    access, ("fence", access, queue.changer[number]),
-                )  # fmt: skip
-                return
+    # -- the instructions -----------------------------------------------------
 
-    # -- shared memory --------------------------------------------------------
+    def allocated(self, batch: Batch, region: Region) -> None:
+        """New columns: nobody has written them."""
+        t = self.shadow(batch)
+        for last in (t.written, t.read, t.consumed):
+            last.note(region, 0, 0, 0)
 
-    def started(self, g: Group, mma: Multiplication, tiles: list[Tile], access: int) -> None:
-        """Warp groups begin to read tiles, a whole number of tiles for each."""
-        mma.started = self.machine.now
-        shift = self.races.shift
-        each = 16 >> shift
-        s = self.races.shadows[g.batch]
-        kept = self.reads.setdefault(g.batch, {})
-        groups = g.n // SIZE
-        for number, tile in enumerate(tiles):
-            i = number % groups
-            lanes = g.lanes[i * SIZE : (i + 1) * SIZE]
-            words = ((tile.pieces + tile.start).reshape(-1, 1) * each + np.arange(each)).ravel()
-            leaders = Group(g.batch, lanes[::32], g.pc, [], g.time)
-            every = np.broadcast_to(words[:, None], (len(words), leaders.n))
-            self.races.shared_load(leaders, Footprint.plain(every), 0, access, False, note=False)
-            self._fenced(leaders, words, access, tile)
-            if tile.wrong:
-                self.findings.report(
-                    "descriptor",
-                    f"the descriptor of {tile.role} is wrong: {tile.wrong}; "
-                    f"{self.findings.place(access)}",
-                    access, ("descriptor", access, tile.role),
-                )  # fmt: skip
-            column = s.tensor + int(lanes[0]) % s.team // SIZE
-            key = (column, int(lanes[0]), int(words[0]), int(words[-1]), len(words), tile.start)
-            reads = kept.setdefault(key, Reads(np.sort(words), access, lanes))
-            reads.access, reads.started = access, mma.started
+    def wrote_address(self, warp: Group) -> None:
+        """``tcgen05.alloc`` has written to shared memory: all of the warp executed it."""
+        s = self.races.shadows[warp.batch]
+        known = np.zeros(s.clock.shape[1], I4)
+        known[s.threads(warp.lanes)[0]] = self.machine.now
+        s.learn(warp.lanes, known)
         self.machine.now += 1
 
-    def _fenced(self, leaders: Group, words: Array, access: int, tile: Tile) -> None:
-        s = self.races.shadows[leaders.batch]
-        x = words - s.base
-        times, writers = s.write_time[x], s.writer[x]
-        mine = writers < s.team
-        known = s.clock[leaders.lanes[:, None], s.proxy + np.where(mine, writers, 0)]
-        late = mine & (times > known.min(axis=0))
-        if late.any():
-            i = int(np.argmax(late))
-            team = int(leaders.lanes[0]) // s.team * s.team
-            who = leaders.batch.describe(np.array([team + int(writers[i])]))
-            other = int(s.write_access[x[i]])
-            self.findings.report(
-                "proxy",
-                f"a multiplication reads {self.races._shared_name(s, int(x[i]))} as part of "
-                f"{tile.role} through the async proxy: {self.findings.place(access)}; {who} wrote "
-                "it through the generic proxy, and no fence.proxy.async lies between: "
-                f"{self.findings.place(other)}",
-                access, ("proxy", access, other),
-            )  # fmt: skip
+    def load(self, g: Group, lanes: Array, region: Region, access: int) -> None:
+        """A warp's ``tcgen05.ld``."""
+        self.touch(g.batch, lanes, region, access, "reads", writes=False)
+        self.shadow(g.batch).loading.append((int(lanes[0]), region, access))
 
-    def against(self, g: Group, words: Array, access: int) -> None:
-        """Threads write to shared memory: does a multiplication still read there?"""
+    def store(self, g: Group, lanes: Array, region: Region, access: int) -> None:
+        """A warp's ``tcgen05.st``."""
+        t = self.shadow(g.batch)
+        mine = int(lanes[0])
+        others = [x for x in t.storing if x[0] != mine]
+        kept, t.storing = t.storing, others  # one warp's stores come in their order
+        self.touch(g.batch, lanes, region, access, "writes", writes=True)
+        t.storing = [*kept, (mine, region, access)]
+
+    def waited(self, g: Group, lanes: Array, word: str) -> None:
+        """A warp's ``tcgen05.wait``."""
+        t = self.shadow(g.batch)
         s = self.races.shadows[g.batch]
+        mine = int(lanes[0])
+        waiting, last = (t.storing, t.written) if word == "st" else (t.loading, t.read)
+        for item in [x for x in waiting if x[0] == mine]:
+            waiting.remove(item)
+            last.note(item[1], int(s.threads(lanes)[0]), self.machine.now, item[2])
+
+    def multiply(
+        self, g: Group, access: int, target: Region, source: Region | None, words: Array,
+        accumulates: bool,
+    ) -> None:  # fmt: skip
+        """One thread's ``tcgen05.mma``: ``words`` are those of shared memory that it reads."""
+        batch, lane = g.batch, g.lanes
+        t = self.shadow(batch)
+        s = self.races.shadows[batch]
+        column = s.team + int(s.threads(lane)[0])
+        self.engine.look(s, g, words, access, "a tcgen05.mma")
+        reading = Reading(words, int(lane[0]), column, self.machine.now, access)
+        t.reading.append(reading)
+        if len(t.reading) > MANY:
+            known = s.clock[batch.alive].min(axis=0)
+            t.reading = [r for r in t.reading if r.time > known[r.column]][-MANY:]
+        if source is not None:
+            self.touch(batch, lane, source, access, "multiplies A in", writes=False,
+                       tensor_core=True)  # fmt: skip
+            t.consumed.note(source, column, self.machine.now, access)
+        if accumulates:
+            self.touch(batch, lane, target, access, "accumulates into", writes=False,
+                       tensor_core=True)  # fmt: skip
+        self.touch(batch, lane, target, access, "writes", writes=True, tensor_core=True)
+        t.written.note(target, column, self.machine.now, access)
+
+    def commit(self, g: Group, site: BarrierSite) -> None:
+        """One thread's ``tcgen05.commit``: the arrival publishes its operations so far."""
+        self.checker.touch(g, g.lanes, site)
+        known = self.races.copies_frontier(g.batch, g.lanes)
+        site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
+
+    def deallocated(self, g: Group, lanes: Array, region: Region, access: int) -> None:
+        """A warp gives columns back: nobody may be at work there."""
+        self.touch(g.batch, lanes, region, access, "deallocates", writes=True)
+
+    def against_readers(self, s: SharedShadow, g: Group, words: Array, access: int) -> None:
+        """Threads write to shared memory: does an operation still read there?"""
+        t = self.shadows.get(g.batch)
+        if t is None or not t.reading:
+            return
         low, high = int(words.min()), int(words.max())
-        for key, reads in self.reads[g.batch].items():
-            if high < reads.words[0] or low > reads.words[-1]:
+        for one in t.reading:
+            if one.high < low or one.low > high:
                 continue
-            if (s.clock[g.lanes, key[0]] >= reads.started).all():
+            mine = g.lanes // s.team == one.lane // s.team
+            if (s.clock[g.lanes[mine], one.column] >= one.time).all():
                 continue
-            both = words[np.isin(words, reads.words)]
+            both = words[np.isin(words, one.words)]
             if len(both):
-                name = self.races._shared_name(s, int(both[0]) - s.base)
                 self.findings.report(
                     "async",
-                    f"{g.batch.describe(g.lanes[:1])} writes {name}: "
-                    f"{self.findings.place(access)}; a multiplication of "
-                    f"{g.batch.describe(reads.lanes)} may still read it, and no "
-                    f"wgmma.wait_group lies between: {self.findings.place(reads.access)}",
-                    access, ("reading", access, reads.access),
+                    f"{g.batch.describe(g.lanes[:1])} writes "
+                    f"{self.races._shared_name(s, int(both.flat[0]) - s.base)}: "
+                    f"{self.findings.place(access)}; a tcgen05.mma of "
+                    f"{g.batch.describe(np.array([one.lane]))} may still read it, and this thread "
+                    "has not waited for an mbarrier at which a tcgen05.commit after it arrives: "
+                    f"{self.findings.place(one.access)}",
+                    access, ("reading", access, one.access),
                 )  # fmt: skip
 
-    def waited(self, batch: Batch, lanes: Array, started: int) -> None:
-        """These threads know that what they began up to a time is over."""
-        s = self.races.shadows[batch]
-        column = s.tensor + lanes % s.team // SIZE
-        s.clock[lanes, column] = np.maximum(s.clock[lanes, column], started)
-        s.version += 1
+    def block_ends(self, batch: Batch, slot: int) -> None:
+        """All threads of a block have left: has it given back its tensor memory?"""
+        if batch.tensor is None:
+            return
+        for columns in batch.tensor.leaked(slot):
+            self.findings.report(
+                "tensor",
+                f"block {int(batch.blocks[slot])} leaves the kernel with {columns.count} columns "
+                f"of tensor memory allocated: {columns.where}; a warp must execute "
+                "tcgen05.dealloc before the block ends",
+                -1, ("leaked", columns.where),
+            )  # fmt: skip
+
+    def issued_by_many(self, g: Group, word: str, access: int) -> None:
+        """Several threads of a warp issue what one is meant to."""
+        self.findings.report(
+            "tensor",
+            f"{g.batch.describe(g.lanes)} issue {word}, each of them once more: "
+            f"{self.findings.place(access)}; let one thread do it (elect.sync)",
+            access, ("many", access),
+        )  # fmt: skip
 
     def finish(self, batch: Batch) -> None:
         """A batch has left the kernel."""
-        self.reads.pop(batch, None)
+        self.shadows.pop(batch, None)
 
 
-def _of(table: dict[int, tuple[Array, Multiplication]], value: Value) -> Multiplication | None:
-    if not isinstance(value, np.ndarray):
-        return None
-    known = table.get(id(owner(value)))
-    return known[1] if known is not None else None
+def _overlap(a: Region, b: Region) -> bool:
+    if a.slot != b.slot or a.columns.start >= b.columns.stop or b.columns.start >= a.columns.stop:
+        return False
+    mine, theirs = (set(range(*r.halves.indices(HALVES))) for r in (a, b))
+    return bool(mine & theirs)
 
 
-def _place(mma: Multiplication) -> str:
-    i: Any = mma.instruction
-    return f"`{i.text}` at {i.where}" if i else "?"
-
-
-__all__ = ["TensorChecks", "classes", "is_copy", "is_multiplication"]
+__all__ = ["HALVES", "Region", "TensorChecks"]

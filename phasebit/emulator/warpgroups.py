@@ -168,7 +168,7 @@ class Queue:
                 mma.pending &= ~due
                 if mma.batch.machine.checked:
                     checker = mma.batch.machine.checker
-                    checker.tensor.waited(mma.batch, mma.lanes[due], mma.started)
+                    checker.wgmma.waited(mma.batch, mma.lanes[due], mma.started)
             if mma.pending.any():
                 kept.append(mma)
         self.under_way = kept

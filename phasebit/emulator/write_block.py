@@ -20,8 +20,8 @@ from phasebit.emulator.syntax import (
     Vector,
 )
 from phasebit.emulator.table import Selected
-from phasebit.emulator.tensor_checks import is_copy, is_multiplication
 from phasebit.emulator.types import SIZE, dtype
+from phasebit.emulator.wgmma_checks import is_copy, is_multiplication
 from phasebit.emulator.write_accesses import AccessWriter
 from phasebit.emulator.write_values import BOOL
 
@@ -50,21 +50,21 @@ class BlockWriter(AccessWriter):
     def instruction(self, instruction: Instruction, collective: bool) -> None:
         self.at = instruction
         if self.graph.classes:
-            self.tensor_checks(instruction)
+            self.wgmma_checks(instruction)
         chosen = self.graph.selected[instruction]
         mnemonic = chosen.entry.mnemonic
         if mnemonic == "mov":
             self.move(instruction, chosen)
         elif mnemonic in ("ld", "ldu"):
             self.load(instruction, chosen)
-        elif mnemonic == "st":
+        elif mnemonic == "st" and chosen.entry.accesses:
             self.store(instruction, chosen)
         else:
             self.call_function(instruction, chosen, collective)
             if chosen.entry.kind != "value":
                 self.segment += 1
 
-    def tensor_checks(self, instruction: Instruction) -> None:
+    def wgmma_checks(self, instruction: Instruction) -> None:
         """Questions about registers that an asynchronous multiplication may have."""
         if is_copy(instruction):
             return
@@ -75,7 +75,7 @@ class BlockWriter(AccessWriter):
         if not wanted and not computed:
             return
         number = self.program.access_id(instruction)
-        checks = "g.batch.machine.checker.tensor"
+        checks = "g.batch.machine.checker.wgmma"
         saved, self.note = self.note, ""
         if is_multiplication(instruction):
             d = {w.index for w in writes}
@@ -306,6 +306,9 @@ class BlockWriter(AccessWriter):
         self.live_out()
         self.emit(f"g.resume = {following}")
         self.note = note
+        if chosen.entry.whole:
+            self.emit("if not together(g, None): return -1")
+            self.note = note
         self.emit(f"return {function}({', '.join(['g', name, *texts])})")
 
 

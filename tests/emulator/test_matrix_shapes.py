@@ -11,6 +11,7 @@ import itertools
 import numpy as np
 import pytest
 
+from phasebit.emulator.errors import Fault
 from phasebit.emulator.launch import Module
 
 
@@ -124,3 +125,155 @@ def test_m8n8k4_of_each_quad(layouts: tuple[str, str], of_d: str, of_c: str) -> 
         row, column = c_of_quads(lane, i, of_d)
         x, y = a[q, row].astype(np.float32), b[q, :, column].astype(np.float32)
         assert numbers[lane, i] == in_order(x, y, c[q, row, column], of_d)
+
+
+# -- stmatrix of bytes ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_stmatrix_of_bytes(count: int) -> None:
+    """9.7.14.5.16: m16n8.trans.b8 writes columns of the 16 × 8 matrix as rows of 16 bytes."""
+    random = np.random.default_rng(count)
+    given = random.integers(0, 2**32, (32, count), np.uint32)
+    got = execute(
+        ".shared .align 16 .b8 tile[512]; .reg .b32 %row; .reg .pred %p;"
+        "mov.u32 %row, tile; mad.lo.u32 %row, %lane, 16, %row;"
+        f"stmatrix.sync.aligned.m16n8.x{count}.trans.shared.b8 [%row], {registers(0, count)};"
+        f"bar.warp.sync -1; setp.lt.u32 %p, %lane, {8 * count};"
+        f"@%p ld.shared.v4.b32 {registers(count, 4)}, [%row];",
+        given, 4, "sm_100a",
+    )  # fmt: skip
+    rows = got.view(np.uint8)
+    for lane, j, byte in np.ndindex(32, count, 4):
+        row, column = lane // 4 + 8 * (byte // 2), 2 * (lane % 4) + byte % 2
+        assert rows[8 * j + column, row] == given[lane].view(np.uint8)[4 * j + byte]
+
+
+# -- mma.sp -----------------------------------------------------------------------------
+
+SPARSE = [
+    ("9.7.14.6.2.1", 16, "f16"), ("9.7.14.6.2.1", 16, "bf16"), ("9.7.14.6.2.2", 32, "f16"),
+    ("9.7.14.6.2.2", 32, "bf16"), ("9.7.14.6.2.3", 16, "tf32"), ("9.7.14.6.2.4", 8, "tf32"),
+    ("9.7.14.6.2.5", 32, "s8"), ("9.7.14.6.2.5", 32, "u8"), ("9.7.14.6.2.6", 64, "s8"),
+    ("9.7.14.6.2.6", 64, "e4m3"), ("9.7.14.6.2.7", 64, "s4"), ("9.7.14.6.2.8", 128, "s4"),
+    ("9.7.14.6.2.8", 128, "u4"),
+]  # fmt: skip
+"""Section, k and type of A and B."""
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "s4": 4, "u4": 4}
+
+
+def encoded(value: int, kind: str) -> int:
+    """The bits of a small whole number."""
+    if kind == "f16":
+        return int(np.float16(value).view(np.uint16))
+    if kind in ("bf16", "tf32"):
+        return int(np.float32(value).view(np.uint32)) >> (16 if kind == "bf16" else 0)
+    if kind == "e4m3":
+        return {0: 0, 1: 0x38, 2: 0x40, 3: 0x44}[abs(value)] | (0x80 if value < 0 else 0)
+    return value & ((1 << BITS[kind]) - 1)
+
+
+def holder(row: int, chunk: int, k: int, kind: str, selector: int) -> tuple[int, int]:
+    """Lane and lowest bit of the metadata of a chunk of A: the figures of 9.7.14.6.2."""
+    first = 4 * (row % 8)
+    if kind in ("f16", "bf16", "tf32"):
+        if k == {"tf32": 8}.get(kind, 16):  # T(4 g + selector): row g low, row g + 8 high
+            return first + selector, 4 * chunk + 16 * (row // 8)
+        return first + 2 * selector + chunk // 4, 4 * (chunk % 4) + 16 * (row // 8)
+    if k == 128 or (k == 64 and kind in ("s8", "u8", "e4m3")):
+        return first + 2 * (chunk // 8) + row // 8, 4 * (chunk % 8)
+    return first + 2 * selector + row // 8, 4 * chunk
+
+
+def sparse_case(
+    k: int, kind: str, selector: int, ordered: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Registers of A, B, C and metadata for random matrices; and the product."""
+    random = np.random.default_rng([k, selector, *kind.encode()])
+    span = {"tf32": 2, "s4": 8, "u4": 8}.get(kind, 4)
+    low = 0 if kind[0] == "u" else -3
+    per = 32 // BITS[kind]
+    whole = np.zeros((16, k), np.int64)
+    stored = np.zeros((16, k // 2), np.int64)
+    e = random.integers(0, 2**32, 32, np.uint32)  # lanes not selected may hold anything
+    taken: set[tuple[int, int]] = set()
+    for row, chunk in np.ndindex(16, k // span):
+        values = random.integers(low, 4, span // 2)
+        stored[row, chunk * span // 2 :][: span // 2] = values
+        at = whole[row, chunk * span :][:span]
+        if span == 2:
+            place = int(random.integers(2))
+            at[place], bits = values[0], (0b0100, 0b1110)[place]
+        else:
+            one, two = random.permutation(4)[:2].tolist()
+            if ordered:
+                one, two = sorted((one, two))
+            width = span // 4
+            at[one * width :][:width], at[two * width :][:width] = values.reshape(2, width)
+            bits = one | two << 2
+        lane, shift = holder(row, chunk, k, kind, selector)
+        assert (lane, shift) not in taken
+        taken.add((lane, shift))
+        e[lane] = int(e[lane]) & ~(15 << shift) | bits << shift
+    b = random.integers(low, 4, (k, 8))
+    c = random.integers(-50, 50, (16, 8))
+    given = np.zeros((32, 0), np.uint32)
+    a_registers, b_registers = k // 2 * 16 // 32 // per, k * 8 // 32 // per
+    for lane in range(32):
+        g, t = lane // 4, lane % 4
+        words = []
+        for j in range(a_registers):  # as a dense A of half the columns: 9.7.14.5
+            row, column = g + 8 * (j % 2), (t + 4 * (j // 2)) * per
+            words.append([encoded(int(v), kind) for v in stored[row, column : column + per]])
+        for j in range(b_registers):
+            row = (t + 4 * j) * per
+            words.append([encoded(int(v), kind) for v in b[row : row + per, g]])
+        packed = [sum(v << BITS[kind] * i for i, v in enumerate(word)) for word in words]
+        mine = [int(c[g + 8 * (i // 2), 2 * t + i % 2]) for i in range(4)]
+        form = np.int32 if kind[0] in "su" else np.float32
+        packed += np.array(mine, form).view(np.uint32).tolist()
+        if lane == 0:
+            given = np.zeros((32, len(packed) + 1), np.uint32)
+        given[lane] = [*packed, int(e[lane])]
+    return given, whole @ b + c, np.array([a_registers, b_registers]), e
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["sp", "ordered"])
+@pytest.mark.parametrize("section, k, kind", SPARSE)
+def test_mma_sp(section: str, k: int, kind: str, ordered: bool) -> None:
+    """Whole numbers through every shape, for every lane or pair of lanes that may have metadata."""
+    span = {"tf32": 2, "s4": 8, "u4": 8}.get(kind, 4)
+    lanes = k // span // 4
+    for selector in range(4 // lanes):
+        given, wanted, (na, nb), _ = sparse_case(k, kind, selector, ordered)
+        result = "s32" if kind[0] in "su" else "f32"
+        name = "sp::ordered_metadata" if ordered else "sp"
+        last = given.shape[1] - 1
+        got = execute(
+            f"mma.{name}.sync.aligned.m16n8k{k}.row.col.{result}.{kind}.{kind}.{result} "
+            f"{registers(last + 1, 4)}, {registers(0, na)}, {registers(na, nb)}, "
+            f"{registers(na + nb, 4)}, %r{last}, {selector};",
+            given, 4,
+        )  # fmt: skip
+        numbers = got.view(np.int32 if result == "s32" else np.float32)
+        for lane, i in np.ndindex(32, 4):
+            assert numbers[lane, i] == wanted[lane // 4 + 8 * (i // 2), 2 * (lane % 4) + i % 2]
+
+
+@pytest.mark.parametrize(
+    ("bits", "selector", "message"),
+    [
+        (0x44444444, 1, "selector is 1; here it is below 1"),
+        (0x44445444, 0, "the metadata of row 0 has 0101 for a chunk, which is invalid"),
+    ],
+)
+def test_metadata_that_the_isa_calls_invalid(bits: int, selector: int, message: str) -> None:
+    """9.7.14.6.1 and 9.7.14.6.3."""
+    given = np.full((32, 13), bits, np.uint32)
+    with pytest.raises(Fault, match=message):
+        execute(
+            "mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32 "
+            f"{registers(13, 4)}, {registers(0, 4)}, {registers(4, 4)}, {registers(8, 4)}, "
+            f"%r12, {selector};",
+            given, 4,
+        )  # fmt: skip

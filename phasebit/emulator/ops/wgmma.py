@@ -127,7 +127,7 @@ def mma_async(
     )
     if machine.checked:
         access = machine.program.atomic_access(g.pc, "")
-        machine.checker.tensor.started(g, mma, tiles_a + tiles_b, access)
+        machine.checker.wgmma.started(g, mma, tiles_a + tiles_b, access)
     queue.add(mma, a if isinstance(a, tuple) else ())
     machine.counters.add("wgmma.multiplications", groups)
     start(machine, mma)
