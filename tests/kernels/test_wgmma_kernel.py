@@ -24,13 +24,14 @@ MISTAKES = {
     "no wait": ("        ptx::wgmma_wait_group<0>();\n", "", "no wgmma.wait_group"),
     "a wait for too few": ("wgmma_wait_group<0>", "wgmma_wait_group<1>", "no wgmma.wait_group"),
     "no commit": ("        ptx::wgmma_commit_group();\n", "", "no wgmma.wait_group"),
-    "the tiles are free too early": (
-        "        ptx::wgmma_wait_group<0>();\n        __syncthreads();",
-        "        __syncthreads();\n        ptx::wgmma_wait_group<0>();", "may still read it"),
-    "the tile is not aligned": ("alignas(1024) uint4 b[COLS * PIECES]",
-                                "alignas(16) uint4 gap[16]; __shared__ uint4 b[COLS * PIECES]; "
-                                "gap[threadIdx.x % 16] = make_uint4(0, 0, 0, 0)",
-                                "begins in row 2 of the 128B"),
+    "the tile is overwritten before the wait": (
+        "        ptx::wgmma_wait_group<0>();",
+        "        if (k + DEPTH < K) fetch<ROWS>(a, A, M, K, row, k + DEPTH);\n"
+        "        ptx::wgmma_wait_group<0>();", "may still read it"),
+    "the tile is not aligned": (
+        "uint4 b[COLS * PIECES];",
+        "uint4 room[COLS * PIECES + 16];\n    uint4* const b = room + 16;",
+        "begins in row 2 of the 128B"),
     "no swizzle": ("(p ^ r % 8)", "p", "WRONG"),
     "the swizzle of another row": ("(p ^ r % 8)", "(p ^ r % 4)", "WRONG"),
     "a step of 16 bytes": ("descriptor_128B(a) + 2 * step", "descriptor_128B(a) + step", "WRONG"),
