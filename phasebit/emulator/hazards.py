@@ -21,6 +21,7 @@ from phasebit.emulator.footprint import Common, Footprint, Footprints
 from phasebit.emulator.proxies import Engine
 from phasebit.emulator.races import Races
 from phasebit.emulator.syntax import Instruction
+from phasebit.emulator.tensor_checks import TensorChecks
 from phasebit.emulator.traffic import Traffic
 from phasebit.emulator.types import Array, Value
 
@@ -103,6 +104,7 @@ class Checker:
         self.bounds = Bounds(machine, self.findings)
         self.races = Races(machine, self.findings)
         self.engine = Engine(self)
+        self.tensor = TensorChecks(self)
         self.traffic = Traffic(machine)
         self.convergence = Convergence(machine, self.findings)
         self.members = self.convergence.members

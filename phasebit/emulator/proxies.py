@@ -83,9 +83,13 @@ class Engine:
         self.machine.now += 1
 
     def _read_shared(self, s: SharedShadow, g: Group, words: Array, copy: BulkCopy) -> None:
-        self.races.shared_load(
-            g, Footprint.plain(words[:, None]), 0, copy.access, False, note=False
-        )
+        self.look(s, g, words, copy.access, "a bulk copy")
+        copy.reads = (int(words[0]), int(words[-1]) + 1)
+        self.reading.setdefault(g.batch, []).append(copy)
+
+    def look(self, s: SharedShadow, g: Group, words: Array, access: int, what: str) -> None:
+        """Something that a thread has started reads shared memory through the async proxy."""
+        self.races.shared_load(g, Footprint.plain(words[:, None]), 0, access, False, note=False)
         x = words - s.base
         times, writers = s.write_time[x], s.writer[x]
         mine = writers < s.team
@@ -95,17 +99,15 @@ class Engine:
             i = int(np.argmax(late))
             team = int(g.lanes[0]) // s.team * s.team
             who = g.batch.describe(np.array([team + int(writers[i])]))
-            access = int(s.write_access[x[i]])
+            there = int(s.write_access[x[i]])
             self.findings.report(
                 "proxy",
-                f"a bulk copy of {g.batch.describe(g.lanes)} reads "
+                f"{what} of {g.batch.describe(g.lanes)} reads "
                 f"{self.races._shared_name(s, int(x[i]))} through the async proxy: "
-                f"{self.findings.place(copy.access)}; {who} wrote it through the generic proxy, "
-                f"and no fence.proxy.async lies between: {self.findings.place(access)}",
-                copy.access, ("proxy", copy.access, access),
+                f"{self.findings.place(access)}; {who} wrote it through the generic proxy, "
+                f"and no fence.proxy.async lies between: {self.findings.place(there)}",
+                access, ("proxy", access, there),
             )  # fmt: skip
-        copy.reads = (int(words[0]), int(words[-1]) + 1)
-        self.reading.setdefault(g.batch, []).append(copy)
 
     def fence(self, g: Group, space: str) -> None:
         """``fence.proxy.async``: what these threads know, copies that they start may see."""

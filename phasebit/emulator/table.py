@@ -40,8 +40,7 @@ Option = tuple[str, Any]
 FAMILIES = (
     "integer", "logic", "floating", "half", "compare", "convert", "move", "memory", "atomic",
     "control", "barrier", "mbarrier", "cp_async", "bulk", "bulk_tensor", "tensormap",
-    "remote", "warp",
-    "matrix", "wgmma",
+    "remote", "warp", "matrix", "wgmma", "tcgen05",
 )  # fmt: skip
 """The modules of ``phasebit.emulator.ops``, in the order of the PTX ISA's chapter 9."""
 
@@ -96,6 +95,9 @@ class Entry:
     family: str
     releases: bool
     """Whether the instruction may order memory (the checker starts a new moment after it)."""
+    whole: bool = False
+    """Of a blocking instruction: whether it begins a block, so that its warp can come together
+    there (:meth:`phasebit.emulator.machine.Machine.gather`)."""
 
     @property
     def updates(self) -> bool:
@@ -181,6 +183,7 @@ def _register(
     options: Sequence[dict[str, Option]],
     optional: int,
     releases: bool,
+    whole: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     left, _, right = signature.partition("->")
     allowed: list[frozenset[str] | None] = []
@@ -209,6 +212,7 @@ def _register(
                     section,
                     function.__module__.rsplit(".", 1)[-1],
                     releases,
+                    whole,
                 )
             )
         return function
@@ -255,9 +259,15 @@ def blocking(
     section: str,
     options: Sequence[dict[str, Option]] = (),
     optional: int = 0,
+    whole: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter an instruction that may wait: ``f(g, dest, operands…)`` gives the next block or -1."""
-    return _register("blocking", names, signature, types, None, section, options, optional, True)
+    """Enter an instruction that may wait: ``f(g, dest, operands…)`` gives the next block or -1.
+
+    ``whole``: all threads of the warp execute it together.
+    """
+    return _register(
+        "blocking", names, signature, types, None, section, options, optional, True, whole
+    )
 
 
 def collective(

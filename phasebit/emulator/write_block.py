@@ -270,6 +270,9 @@ class BlockWriter(AccessWriter):
         self.live_out()
         self.emit(f"g.resume = {following}")
         self.note = note
+        if chosen.entry.whole:
+            self.emit("if not together(g, None): return -1")
+            self.note = note
         self.emit(f"return {function}({', '.join(['g', name, *texts])})")
 
 
