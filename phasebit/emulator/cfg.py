@@ -176,6 +176,8 @@ def _cut(
             block = fresh(item.line)
             block.collective = item
         elif kind == "blocking":
+            if selected[item].entry.whole:
+                block = fresh(item.line)
             block.end = item
         else:
             block.body.append(item)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from phasebit.emulator.mbarriers import BarrierSite
     from phasebit.emulator.proxies import Engine
     from phasebit.emulator.syntax import Instruction
+    from phasebit.emulator.tensor_checks import TensorChecks
 
 I4 = np.int32
 
@@ -304,11 +305,15 @@ class Races:
         self.machine = machine
         self.findings = findings
         self.shift = _granule_shift(machine)
-        engines = {_engine(i) for b in machine.program.blocks for i in b.body}
+        engines = {
+            _engine(i) for b in machine.program.blocks
+            for i in (*b.body, *filter(None, [b.collective, b.end]))
+        }  # fmt: skip
         self.bulk = "bulk" in engines
         """Whether the program has bulk copies."""
         self.copies = self.bulk or "threads" in engines
         self.engine: Engine
+        self.tensor: TensorChecks
         self.shadows: dict[Batch, SharedShadow] = {}
         self.world = GlobalShadow()
         self.messages = Messages(machine, self)
@@ -322,6 +327,7 @@ class Races:
 
     def finish(self, batch: Batch) -> None:
         del self.shadows[batch]
+        self.tensor.finish(batch)
         if self.bulk:
             self.engine.finish(batch)
         if not self.shadows and self.machine.next_block >= self.machine.blocks:
@@ -373,6 +379,8 @@ class Races:
         s = self.shadows[g.batch]
         if self.bulk and self.engine.reading.get(g.batch):
             self.engine.against_readers(s, g, words.once + start, access)
+        if self.tensor.shadows:
+            self.tensor.against_readers(s, g, words.once + start, access)
         start -= s.base
         once = words.at(start)
         times = s.write_time[once]
@@ -496,7 +504,7 @@ class Races:
         gone = batch.live < batch.lanes  # leaving the kernel orders nothing
         if gone or batch.machine.cluster_size > 1 or (batch.copies and batch.copies.copies) or (
             self.bulk and any(map(s.unobserved, slots.tolist()))
-        ):  # fmt: skip
+        ) or batch in self.tensor.shadows:  # fmt: skip
             for slot in slots:
                 lanes = np.arange(slot * batch.threads, (slot + 1) * batch.threads)
                 lanes = lanes[batch.alive[lanes]]
@@ -565,6 +573,7 @@ class Races:
         known = s.clock[own].max(axis=0)
         known[: s.team] = np.maximum(known[: s.team], s.floor[slot])
         known[s.threads(own)] = known[s.team : s.bulk] = np.iinfo(I4).max
+        self.tensor.block_ends(batch, slot)
         if self.bulk:
             self.engine.block_ends(batch, slot, known)
         start = slot * batch.shared_stride >> self.shift
@@ -734,7 +743,14 @@ def run(lanes: Array) -> Array | slice:
 
 
 def _engine(instruction: Instruction) -> str:
-    """Which engine an instruction starts: ``threads`` (cp.async), ``bulk``, or none."""
+    """Which engine an instruction starts: ``threads`` (cp.async), ``bulk``, or none.
+
+    The tensor core reads shared memory as bulk copies do.
+    """
+    if instruction.mnemonic == "tcgen05":
+        return "bulk"
+    if instruction.mnemonic in ("st", "red") and "async" in instruction.modifiers:
+        return "bulk"
     if instruction.mnemonic != "cp":
         return ""
     return "bulk" if "bulk" in instruction.modifiers else "threads"

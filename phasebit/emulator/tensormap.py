@@ -196,6 +196,54 @@ def decode(image: bytes) -> Descriptor | None:
     )  # fmt: skip
 
 
+@functools.lru_cache(maxsize=1024)
+def problem(d: Descriptor) -> str:
+    """Which rule a descriptor breaks that a kernel has changed; empty if none."""
+    try:
+        d.check()
+    except LaunchError as error:
+        return str(error)
+    return ""
+
+
+ELEMENT_TYPES = (
+    "u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32",
+    "tf32.ftz", "b4x16", "b4x16_p64", "b6x16_p32",
+)  # fmt: skip
+"""Element types as ``tensormap.replace`` numbers them (PTX ISA 9.7.9.28, table 33)."""
+
+_PLACES = {"global_dim": (8, 5), "global_stride": (13, 4), "box_dim": (17, 5),
+           "element_stride": (22, 5)}  # fmt: skip
+"""Where the numbers of a field are in the image, and how many."""
+
+
+def replaced(image: bytes, field: str, ordinal: int, value: int) -> bytes:
+    """An image with one field changed (PTX ISA 9.7.9.28).  Raises :class:`LaunchError`."""
+    parts = list(_IMAGE.unpack_from(image))
+    if field in _PLACES:
+        first, count = _PLACES[field]
+        _rule(ordinal < count, f"{field} has {count} ordinals, and {ordinal} is none")
+        _rule(field not in ("box_dim", "element_stride") or value <= 256, f"{field} of {value}")
+        parts[first + ordinal] = value
+    elif field == "global_address":
+        parts[7] = value
+    elif field == "rank":
+        _rule(value < 5, f"rank {value} + 1 is more than 5")
+        parts[2] = value + 1
+    elif field == "elemtype":
+        _rule(value < len(ELEMENT_TYPES), f"there is no element type {value}")
+        parts[1] = TYPES.index(ELEMENT_TYPES[value])
+    elif field == "swizzle_atomicity":
+        _rule(value <= 3 <= parts[4] or not value, "atoms other than 16B need swizzle_mode 3")
+        parts[4] = 3 + value if value else min(parts[4], 3)
+    else:
+        places = {"interleave_layout": (3, 3), "swizzle_mode": (4, 4), "fill_mode": (6, 2)}
+        place, most = places[field]
+        _rule(value < most, f"there is no {field} {value}")
+        parts[place] = value
+    return _IMAGE.pack(*parts).ljust(SIZE, b"\0")
+
+
 def described(words: Sequence[int]) -> Descriptor:
     """From the driver's numbers: type, rank, address, dims (5), strides (4), box (5), element
     strides (5), interleave, swizzle, L2 promotion, fill.  Raises :class:`LaunchError`."""
@@ -298,4 +346,4 @@ def _numbers(values: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(v) for v in values)
 
 
-__all__ = ["Descriptor", "TensorMap", "decode", "described"]
+__all__ = ["Descriptor", "TensorMap", "decode", "described", "problem", "replaced"]

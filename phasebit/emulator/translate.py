@@ -86,6 +86,10 @@ class Program:
     """For each block the one where the ways of its branch meet again, or -1."""
     sizes: list[int] = field(default_factory=list)
     """Instructions in each block."""
+    early: dict[tuple[Instruction, str], tuple[Instruction, str] | None] = field(
+        default_factory=dict
+    )
+    """Load and wait -> what uses its registers before: see ``register_waits``."""
 
     def fresh_registers(self, function: Function) -> list[Any]:
         """A function's registers on entry: those read before they are written hold zero."""

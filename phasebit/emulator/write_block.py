@@ -54,7 +54,7 @@ class BlockWriter(AccessWriter):
             self.move(instruction, chosen)
         elif mnemonic in ("ld", "ldu"):
             self.load(instruction, chosen)
-        elif mnemonic == "st":
+        elif mnemonic == "st" and chosen.entry.accesses:
             self.store(instruction, chosen)
         else:
             self.call_function(instruction, chosen, collective)
@@ -270,6 +270,9 @@ class BlockWriter(AccessWriter):
         self.live_out()
         self.emit(f"g.resume = {following}")
         self.note = note
+        if chosen.entry.whole:
+            self.emit("if not together(g, None): return -1")
+            self.note = note
         self.emit(f"return {function}({', '.join(['g', name, *texts])})")
 
 

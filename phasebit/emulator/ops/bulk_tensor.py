@@ -21,7 +21,7 @@ from phasebit.emulator.ops.bulk import (
 )
 from phasebit.emulator.table import effect
 from phasebit.emulator.tensor_copy import LINE, Box, Tile
-from phasebit.emulator.tensormap import PACKED, SIZE, Descriptor, decode
+from phasebit.emulator.tensormap import PACKED, SIZE, Descriptor, decode, problem
 from phasebit.emulator.types import Value
 
 if TYPE_CHECKING:
@@ -64,6 +64,10 @@ def descriptor(g: Group, address: int, rank: int, access: int) -> Descriptor:
             f"there is no tensor map at {address:#x}: pass a pb.TensorMap, or the result of "
             "cuTensorMapEncodeTiled, as a const __grid_constant__ parameter",
         )
+    if why := problem(d):
+        raise fault(g, why)
+    if g.batch.machine.checked:
+        g.batch.machine.checker.engine.reads_map(g, where, access)
     if d.rank != rank:
         raise fault(g, f"the tensor map has {d.rank} dimensions, not {rank}")
     if d.interleave != "none" or d.data_type in PACKED:
