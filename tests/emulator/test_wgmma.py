@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from phasebit import machine
 from phasebit.__main__ import main
 from phasebit.emulator.errors import Fault, PtxError
 from phasebit.emulator.formats import decode
@@ -17,7 +18,7 @@ from phasebit.emulator.matrix_descriptors import decode as decode_descriptor
 from phasebit.emulator.swizzle import B128, NONE
 from phasebit.emulator.wgmma_tiles import overlaps
 from tests.emulator import wgmma_cases
-from tests.emulator.wgmma_cases import BYTES, HEAD, Case
+from tests.emulator.wgmma_cases import BYTES, DATA, HEAD, Case
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -147,6 +148,24 @@ def test_tiles_that_lie_on_each_other() -> None:
     assert not overlaps(MatrixDescriptor(0, 128, 256, 0, NONE), 64, 2, True)
     assert overlaps(MatrixDescriptor(0, 128, 128, 0, NONE), 64, 2, True)
     assert not overlaps(MatrixDescriptor(0, 128, 0, 0, NONE), 8, 2, True)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU")
+class TestOnTheGpu:
+    """The same programs on Hopper: whole numbers must agree, and so must all the others."""
+
+    @pytest.mark.parametrize("case", wgmma_cases.unique(), ids=lambda c: c.name)
+    def test_agrees(self, case: Case) -> None:
+        data = case.data(12)
+        real = {name: array.copy() for name, array in data.items()}
+        kernel = Module(HEAD + case.source())[case.name]
+        kernel.launch(12, 128, list(data.values()), check=False)
+        kernel.launch(12, 128, list(real.values()), device="gpu")
+        width = np.uint16 if case.types[0] == "f16" else np.uint32
+        wrong = data["after"].view(width) != real["after"].view(width)
+        different = {what: np.count_nonzero(wrong[i::4]) for i, what in enumerate(DATA)}
+        assert not any(different.values()), f"{different} of {wrong[::4].size} each"
 
 
 PROGRAM = HEAD + """

@@ -35,11 +35,10 @@ MISTAKES = {
     "no swizzle": ("(p ^ r % 8)", "p", "WRONG"),
     "the swizzle of another row": ("(p ^ r % 8)", "(p ^ r % 4)", "WRONG"),
     "a step of 16 bytes": ("descriptor_128B(a) + 2 * step", "descriptor_128B(a) + step", "WRONG"),
-    "never a fresh sum": ("k + step > 0", "true", "WRONG|uninitialised"),
     "always a fresh sum": ("k + step > 0", "false", "WRONG"),
     "rows of C exchanged": ("8 * (i / 2 % 2)", "8 * (i % 2)", "WRONG"),
     "no zeros at the edge": ("row + r < rows && k + 8 * p < K", "row + r < rows",
-                             "WRONG|past the end"),
+                             "WRONG|invalid global access"),
 }  # fmt: skip
 """What is replaced by what, and what must be said."""
 
