@@ -67,6 +67,8 @@ class Graph:
     blocks: list[Block]
     selected: dict[Instruction, Selected]
     labels: dict[str, int]
+    classes: dict[int, int] = field(default_factory=dict)
+    """Registers of asynchronous multiplications: see :func:`wgmma_checks.classes`."""
 
 
 def registers_in(operand: Operand) -> list[Register]:

@@ -24,6 +24,7 @@ from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.tensor_checks import TensorChecks
 from phasebit.emulator.traffic import Traffic
 from phasebit.emulator.types import Array, Value
+from phasebit.emulator.wgmma_checks import WarpGroupChecks
 
 if TYPE_CHECKING:
     from phasebit.emulator.agents import ThreadCopy
@@ -105,6 +106,7 @@ class Checker:
         self.races = Races(machine, self.findings)
         self.engine = Engine(self)
         self.tensor = TensorChecks(self)
+        self.wgmma = WarpGroupChecks(self)
         self.traffic = Traffic(machine)
         self.convergence = Convergence(machine, self.findings)
         self.members = self.convergence.members

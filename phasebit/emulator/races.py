@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from phasebit.emulator.proxies import Engine
     from phasebit.emulator.syntax import Instruction
     from phasebit.emulator.tensor_checks import TensorChecks
+    from phasebit.emulator.wgmma_checks import WarpGroupChecks
 
 I4 = np.int32
 
@@ -56,7 +57,7 @@ PENDING = 256
 class SharedShadow:
     """What the checker knows about the shared memory of a batch, and its threads' clocks."""
 
-    def __init__(self, batch: Batch, shift: int, copies: bool, bulk: bool) -> None:
+    def __init__(self, batch: Batch, shift: int, copies: bool, bulk: bool = False) -> None:
         self.batch = batch
         self.team = batch.threads * batch.machine.cluster_size
         """Threads that can reach one shared memory: those of the cluster."""
@@ -95,6 +96,10 @@ class SharedShadow:
         visible to the copy engine."""
         if bulk:
             columns += self.team
+        self.warp_groups = columns
+        """Columns from here on: what each warp group's multiplications are known to have read."""
+        if bulk:
+            columns += -(-self.team // 128)
         self.clock = np.zeros((batch.lanes, columns), I4)
         """Columns past ``team`` belong to the asynchronous copies of each thread."""
         self.init_fenced = np.zeros(batch.lanes, I4)
@@ -310,10 +315,11 @@ class Races:
             for i in (*b.body, *filter(None, [b.collective, b.end]))
         }  # fmt: skip
         self.bulk = "bulk" in engines
-        """Whether the program has bulk copies."""
+        """Whether the program has bulk copies, or tensor cores that read as they do."""
         self.copies = self.bulk or "threads" in engines
         self.engine: Engine
         self.tensor: TensorChecks
+        self.wgmma: WarpGroupChecks
         self.shadows: dict[Batch, SharedShadow] = {}
         self.world = GlobalShadow()
         self.messages = Messages(machine, self)
@@ -330,6 +336,7 @@ class Races:
         self.tensor.finish(batch)
         if self.bulk:
             self.engine.finish(batch)
+            self.wgmma.finish(batch)
         if not self.shadows and self.machine.next_block >= self.machine.blocks:
             for start, words in self.unwritten.items():
                 written = np.repeat(self.world.write_time[words] >= 0, 1 << self.shift)
@@ -379,6 +386,8 @@ class Races:
         s = self.shadows[g.batch]
         if self.bulk and self.engine.reading.get(g.batch):
             self.engine.against_readers(s, g, words.once + start, access)
+        if self.bulk and self.wgmma.reads.get(g.batch):
+            self.wgmma.against(g, words.once + start, access)
         if self.tensor.shadows:
             self.tensor.against_readers(s, g, words.once + start, access)
         start -= s.base
@@ -745,9 +754,9 @@ def run(lanes: Array) -> Array | slice:
 def _engine(instruction: Instruction) -> str:
     """Which engine an instruction starts: ``threads`` (cp.async), ``bulk``, or none.
 
-    The tensor core reads shared memory as bulk copies do.
+    Tensor cores read shared memory as bulk copies do.
     """
-    if instruction.mnemonic == "tcgen05":
+    if instruction.mnemonic in ("wgmma", "tcgen05"):
         return "bulk"
     if instruction.mnemonic in ("st", "red") and "async" in instruction.modifiers:
         return "bulk"

@@ -73,7 +73,11 @@ WGMMA = {
     "e4m3": Model(fraction_bits=13, block_bytes=32, result_bits=13),
     "e5m2": Model(fraction_bits=13, block_bytes=32, result_bits=13),
 }
-"""Hopper's ``wgmma``, by the type of A: its unit for fp8 keeps 13 bits, in sums and in results."""
+"""Hopper's ``wgmma``, by the type of A: its unit for fp8 keeps 13 bits, in sums and in results.
+
+From arXiv:2511.10909; not yet compared with an H200 here.  The programs for that are in
+``tests/emulator/wgmma_cases.py``.
+"""
 
 DEVICE = "hopper"
 """The generation that the emulator speaks for: the records of the book come from an H200."""

@@ -46,6 +46,7 @@ from phasebit.emulator.syntax import (
     Register,
 )
 from phasebit.emulator.types import SIZE, WIDE, dtype
+from phasebit.emulator.wgmma_checks import classes
 from phasebit.emulator.write_block import BlockWriter
 from phasebit.emulator.write_values import Form
 
@@ -152,6 +153,8 @@ def translate(
     program = Program(module, kernel, layout, checked, exact, clustered)
     for function in layout.functions:
         graph = build(function)
+        if checked:
+            graph.classes = classes(graph)
         program.graphs[function.name] = graph
         program.first_block[function.name] = len(program.blocks)
         program.blocks += graph.blocks
