@@ -108,22 +108,23 @@ class WarpGroupChecks:
                 return
 
     def changes(
-        self, g: Group, before: tuple[Value, ...], registers: tuple[int, ...], access: int
+        self, g: Group, before: dict[int, Value], classes: tuple[int, ...], access: int
     ) -> None:
-        """Threads compute registers of these classes, which held ``before``."""
+        """Threads compute registers, by number with what they held ``before``."""
         queue = g.batch.multiplications
         if queue is None:
             return
-        for number in registers:
+        for number in classes:
             times = queue.changed.setdefault(number, np.zeros(g.batch.lanes, np.int64))
             times[g.lanes] = queue.moment
             queue.changer[number] = access
         if not queue.under_way:
             return
-        for value in before:
+        for index, value in before.items():
             for table, what in ((queue.owners, "an accumulator"), (queue.inputs, "part of A")):
                 known = _of(table, value)
-                if known is not None and known.pending_in(g.lanes):
+                # its value may also have come to the multiplication under another name
+                if known is not None and index in _registers(known) and known.pending_in(g.lanes):
                     self._report_register(g, known, access, f"change {what}")
                     return
 
@@ -250,6 +251,14 @@ def _of(table: dict[int, tuple[Array, Multiplication]], value: Value) -> Multipl
         return None
     known = table.get(id(owner(value)))
     return known[1] if known is not None else None
+
+
+def _registers(mma: Multiplication) -> set[int]:
+    """The registers that a multiplication names."""
+    if mma.instruction is None:
+        return set()
+    operands = [o for o in mma.instruction.operands[:2] if isinstance(o, Vector)]
+    return {r.index for o in operands for r in o.items if isinstance(r, Register)}
 
 
 def _place(mma: Multiplication) -> str:

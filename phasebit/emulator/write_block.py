@@ -86,9 +86,9 @@ class BlockWriter(AccessWriter):
             texts = ", ".join(self.current(index) for index in wanted)
             self.emit(f"{checks}.looks_at(g, ({texts},), {number})")
         if computed:
-            texts = ", ".join(self.current(index) for index in computed)
+            texts = ", ".join(f"{index}: {self.current(index)}" for index in computed)
             numbers = tuple(sorted({hot[index] for index in computed}))
-            self.emit(f"{checks}.changes(g, ({texts},), {numbers}, {number})")
+            self.emit(f"{checks}.changes(g, {{{texts}}}, {numbers}, {number})")
         self.note = saved
 
     def current(self, index: int) -> str:
