@@ -284,9 +284,14 @@ class TensorChecks:
         t.written.note(target, column, self.machine.now, access)
 
     def commit(self, g: Group, site: BarrierSite) -> Array:
-        """One thread's ``tcgen05.commit``: what its arrival will publish, its operations so far."""
+        """One thread's ``tcgen05.commit``: what its arrival will publish.
+
+        That is its operations so far, and what they came after: all that the thread had learnt
+        from others, the arrival of the operands above all.  What it wrote itself is not in it.
+        """
         self.checker.touch(g, g.lanes, site)
-        return self.races.copies_frontier(g.batch, g.lanes)
+        learnt = self.races.shadows[g.batch].clock[int(g.lanes[0])]
+        return np.maximum(learnt, self.races.copies_frontier(g.batch, g.lanes))
 
     def committed(self, site: BarrierSite, known: Array) -> None:
         """A commit arrives."""
