@@ -291,7 +291,8 @@ class TensorChecks:
         """
         self.checker.touch(g, g.lanes, site)
         learnt = self.races.shadows[g.batch].clock[int(g.lanes[0])]
-        return np.maximum(learnt, self.races.copies_frontier(g.batch, g.lanes))
+        known: Array = np.maximum(learnt, self.races.copies_frontier(g.batch, g.lanes))
+        return known
 
     def committed(self, site: BarrierSite, known: Array) -> None:
         """A commit arrives."""
