@@ -283,10 +283,13 @@ class TensorChecks:
         self.touch(batch, lane, target, access, "writes", writes=True, tensor_core=True)
         t.written.note(target, column, self.machine.now, access)
 
-    def commit(self, g: Group, site: BarrierSite) -> None:
-        """One thread's ``tcgen05.commit``: the arrival publishes its operations so far."""
+    def commit(self, g: Group, site: BarrierSite) -> Array:
+        """One thread's ``tcgen05.commit``: what its arrival will publish, its operations so far."""
         self.checker.touch(g, g.lanes, site)
-        known = self.races.copies_frontier(g.batch, g.lanes)
+        return self.races.copies_frontier(g.batch, g.lanes)
+
+    def committed(self, site: BarrierSite, known: Array) -> None:
+        """A commit arrives."""
         site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
 
     def deallocated(self, g: Group, lanes: Array, region: Region, access: int) -> None:

@@ -263,6 +263,16 @@ def test_9_7_16_7_1_deallocated_while_a_product_is_under_way(schedule: str) -> N
     assert any("deallocates" in h.message for h in caught.value.hazards)
 
 
+def test_9_7_16_12_1_a_commit_publishes_what_came_before_it() -> None:
+    """Two commits, one before the products and one after: the first phase says nothing of them."""
+    early = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];\nSTEP:\n"
+    gemm = Gemm("f16", 128, 16, "f16", "f16", "f32", width=2, changes={"STEP:\n": early})
+    one = np.full((128, 16), 0x3C00, np.uint16)
+    _, found = gemm.run(one, one[:16])
+    assert found.hazards
+    assert all("tcgen05.commit after it" in h.message for h in found.hazards)
+
+
 def test_the_late_schedule_reads_operands_late() -> None:
     """What was overwritten too early is multiplied, as it might be on a GPU."""
     changes = {"WAIT:\n": "st.shared.u32 [tile], %r40;\nWAIT:\n"}

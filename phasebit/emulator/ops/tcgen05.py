@@ -513,10 +513,11 @@ def commit(
             where_to = np.array([offset | r << RANK_SHIFT for r in ranks], where_to.dtype)
         for to in where_to:
             ((site, _),) = sites(thread, np.array([to]), space)
-            if machine.checked:
-                machine.checker.tensor.commit(thread, site)
+            known = machine.checker.tensor.commit(thread, site) if machine.checked else None
 
-            def arrive(site: Any = site, thread: Group = thread) -> None:
+            def arrive(site: Any = site, thread: Group = thread, known: Any = known) -> None:
+                if known is not None:
+                    machine.checker.tensor.committed(site, known)
                 site.operate(thread, "arrive", 1)
 
             issue(g.batch, int(thread.lanes[0]), arrive, signals=True)
