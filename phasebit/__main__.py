@@ -31,10 +31,10 @@ def _ptx(args: argparse.Namespace) -> int:
 
 
 def _descriptor(args: argparse.Namespace) -> int:
-    from phasebit.emulator.descriptors import Descriptor
+    from phasebit.emulator.matrix_descriptors import explain
 
     for value in args.value:
-        print(f"{value:#018x}: {Descriptor.decode(value).explain()}")
+        print(explain(value, args.of or ("tcgen05" if value >> 46 & 7 else "wgmma")))
     return 0
 
 
@@ -64,6 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     command = commands.add_parser("descriptor", help="what a tensor core's matrix descriptor says")
     command.add_argument("value", type=_bits, nargs="+", help="64 bits, as 0x4000004000010040")
+    command.add_argument(
+        "--of", choices=("wgmma", "tcgen05"), help="the instruction; by its version if not given"
+    )
     command.set_defaults(run=_descriptor)
 
     runtime.add_commands(commands)

@@ -142,21 +142,22 @@ class Gpu:
             self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
         return int(described["data"][0])
 
-    def tensor_map(self, numbers: Sequence[Any]) -> bytes:
-        """The 128 bytes of ``cuTensorMapEncodeTiled`` for its arguments, in the driver's order.
+    def tensor_map(self, function: str, arguments: Sequence[tuple[str, Any]]) -> bytes:
+        """The 128 bytes that a function of the driver makes, such as ``cuTensorMapEncodeTiled``.
 
-        Numbers are passed as they are, tuples as arrays: 64-bit extents and strides, 32-bit
-        boxes and element strides.
+        ``arguments``: each with the C type of a number, or of the items of a tuple.
         """
-        kind, rank, address, dims, strides, box, steps, *modes = numbers
+        types: dict[str, Any] = {
+            "int": ctypes.c_int, "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
+        }  # fmt: skip
         room = ctypes.create_string_buffer(256)
         start = -(-ctypes.addressof(room) // 128) * 128
-        wide, narrow = ctypes.c_uint64, ctypes.c_uint32
-        self.call(
-            "cuTensorMapEncodeTiled", ctypes.c_void_p(start), kind, rank, ctypes.c_void_p(address),
-            (wide * 5)(*dims), (wide * 5)(*strides), (narrow * 5)(*box), (narrow * 5)(*steps),
-            *modes,
-        )  # fmt: skip
+        given = [
+            (types[kind] * max(1, len(value)))(*value) if isinstance(value, tuple)
+            else types[kind](value)
+            for kind, value in arguments
+        ]  # fmt: skip
+        self.call(function, ctypes.c_void_p(start), *given)
         return ctypes.string_at(start, 128)
 
     def take_back(self, address: int, data: Any) -> None:

@@ -14,9 +14,12 @@ Read the modules in this order; each uses only those above it.
 ``memory``          one buffer for all of device memory
 ``group``           threads that execute together: registers and addresses
 ``agents``          asynchronous work and its schedules
+``cluster``         the barrier of blocks that start together
+``bulk``            copies by the copy engine; ``tensormap``, ``tensor_copy`` and
+                    ``swizzle``: boxes of tensors
 ``machine``         blocks become resident, groups take turns, nobody starves
-``hazards``         the checker: ``bounds``, ``races``, ``traffic``, and
-                    ``footprint``, which makes the last two cheap
+``hazards``         the checker: ``bounds``, ``races``, ``traffic``, ``proxies``
+                    (the copy engine), and ``footprint``, which makes checks cheap
 ``launch``          Module, Kernel, Run: what a program uses
 ==================  ============================================================
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from phasebit.emulator.agents import Agent
+from phasebit.emulator.numerics import canonical, flush
 from phasebit.emulator.ops import half
 from phasebit.emulator.types import Array, dtype
 
@@ -88,6 +89,8 @@ def combine(op: str, kind: str, old: Array, new: Array) -> Array:
     a, b = old.view(form), new.view(form)
     if kind in half.HALVES and op in ("add", "min", "max"):
         result = {"add": half.add, "min": half.min_, "max": half.max_}[op](a, b, kind=kind)
+    elif (op, kind) == ("add", "f32"):  # in the L2 cache, as an atomic's [assumed]
+        result = canonical(flush(flush(a) + flush(b)))
     elif op == "inc":
         result = np.where(a >= b, 0, a + form.type(1))
     elif op == "dec":

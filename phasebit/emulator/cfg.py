@@ -67,6 +67,8 @@ class Graph:
     blocks: list[Block]
     selected: dict[Instruction, Selected]
     labels: dict[str, int]
+    classes: dict[int, int] = field(default_factory=dict)
+    """Registers of asynchronous multiplications: see :func:`wgmma_checks.classes`."""
 
 
 def registers_in(operand: Operand) -> list[Register]:
@@ -176,6 +178,8 @@ def _cut(
             block = fresh(item.line)
             block.collective = item
         elif kind == "blocking":
+            if selected[item].entry.whole:
+                block = fresh(item.line)
             block.end = item
         else:
             block.body.append(item)

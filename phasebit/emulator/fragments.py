@@ -134,6 +134,37 @@ def accumulator(m: int, n: int) -> Fragment:
     return Fragment((m, n), np.stack(row, axis=1), np.stack(column, axis=1))
 
 
+@functools.cache
+def quads_operand(whole_rows: bool) -> Fragment:
+    """A of m8n8k4 for the four quads of a warp, one 8 × 4 matrix under the other.
+
+    Quad ``q`` is lanes 4 q to 4 q + 3 and 16 more.  Each lane holds a row, or else (``col``)
+    half a column.  B is the same picture turned on its side.  PTX ISA 9.7.14.5.1.
+    """
+    quad, half, mine = LANES % 16 // 4, LANES // 16, LANES % 4
+    i = np.arange(4)
+    row = mine + 4 * half
+    if whole_rows:
+        return Fragment((32, 4), np.tile((8 * quad + row)[:, None], 4), np.tile(i, (32, 1)))
+    row = (8 * quad + 4 * half)[:, None] + i
+    return Fragment((32, 4), row, np.tile(mine[:, None], 4))
+
+
+@functools.cache
+def quads_accumulator(kind: str) -> Fragment:
+    """C and D of m8n8k4, 8 × 8 for each quad: a row a lane of f16, 2 by 2 of f32.
+
+    PTX ISA 9.7.14.5.1.
+    """
+    quad, half, i = LANES % 16 // 4, LANES // 16, np.arange(8)
+    row = np.tile((LANES % 4)[:, None], 8)
+    column = np.tile(i, (32, 1))
+    if kind == "f32":
+        row = (LANES % 2)[:, None] + (i & 2)
+        column = (LANES & 2)[:, None] + (i & 5)
+    return Fragment((32, 8), row + (8 * quad + 4 * half)[:, None], column)
+
+
 def repeated(fragment: Fragment, elements: int) -> Fragment:
     """A fragment whose lanes hold their elements several times over, ``elements`` in all.
 

@@ -21,8 +21,10 @@ from phasebit.emulator.footprint import Common, Footprint, Footprints
 from phasebit.emulator.proxies import Engine
 from phasebit.emulator.races import Races
 from phasebit.emulator.syntax import Instruction
+from phasebit.emulator.tensor_checks import TensorChecks
 from phasebit.emulator.traffic import Traffic
 from phasebit.emulator.types import Array, Value
+from phasebit.emulator.wgmma_checks import WarpGroupChecks
 
 if TYPE_CHECKING:
     from phasebit.emulator.agents import ThreadCopy
@@ -39,7 +41,8 @@ LIMIT = 1000
 class Hazard:
     """One finding.
 
-    ``kind``: ``race``, ``uninitialised``, ``barrier`` or ``async``.  ``line`` is the
+    ``kind``: ``race``, ``uninitialised``, ``barrier``, ``async``, ``proxy`` (a fence between
+    proxies is missing) or ``cluster`` (a block's shared memory goes too early).  ``line`` is the
     PTX line of the access that noticed it, ``source`` the place in the CUDA source:
     ``kernel.cu:41``, or ``kernel.cu:41, in wait at line 12`` within an inlined function.
     """
@@ -102,6 +105,8 @@ class Checker:
         self.bounds = Bounds(machine, self.findings)
         self.races = Races(machine, self.findings)
         self.engine = Engine(self)
+        self.tensor = TensorChecks(self)
+        self.wgmma = WarpGroupChecks(self)
         self.traffic = Traffic(machine)
         self.convergence = Convergence(machine, self.findings)
         self.members = self.convergence.members

@@ -581,7 +581,7 @@ class Kernel:
             return made.encode()
         from phasebit.gpu import gpu
 
-        return gpu().tensor_map(made.numbers())
+        return gpu().tensor_map(*made.call())
 
 
 def _contiguous(array: dict[str, Any]) -> bool:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from phasebit.emulator.mbarriers import BarrierSite
     from phasebit.emulator.ops.barrier import NamedBarrier
     from phasebit.emulator.ops.cp_async import CopyGroups
+    from phasebit.emulator.tensor_memory import TensorMemory
     from phasebit.emulator.translate import Program
     from phasebit.emulator.warpgroups import Queue
 
@@ -84,6 +85,7 @@ class Batch:
         self.copies: CopyGroups | None = None
         self.multiplications: Queue | None = None
         self.bulk: BulkGroups | None = None
+        self.tensor: TensorMemory | None = None
         warps = -(-self.threads // 32)
         thread = np.arange(self.lanes) % self.threads
         self.warps = warps

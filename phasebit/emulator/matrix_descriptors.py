@@ -72,6 +72,12 @@ def decode(bits: int, family: str) -> MatrixDescriptor:
                 f"matrix descriptor {bits:#018x}: bits 46-47 are 1: this is a Blackwell descriptor "
                 "(tcgen05); wgmma wants zeros there, and its swizzle in bits 62-63"
             )
+        for low, width in ((14, 2), (30, 2), (46, 3), (52, 10)):
+            if field(bits, low, width):
+                raise DescriptorError(
+                    f"matrix descriptor {bits:#018x}: bits {low}-{low + width - 1} must be 0; "
+                    "addresses and offsets are written divided by 16"
+                )
     else:
         mode = field(bits, 61, 3)
         version = field(bits, 46, 3)
@@ -115,6 +121,20 @@ def encode(
     return bits | (mode << 62 if family == "wgmma" else mode << 61 | 1 << 46)
 
 
+def crooked(found: MatrixDescriptor) -> str:
+    """What is wrong with where the swizzle's pattern begins; nothing mostly (9.7.15.5.1.2.2).
+
+    A start within the pattern's first line is right: so one goes along k.
+    """
+    row = found.start % found.swizzle.repeat >> 7
+    if not found.swizzle.bits or row == found.base_offset:
+        return ""
+    return (
+        f"the matrix begins in row {row} of the {found.swizzle.name} swizzle's pattern, but the "
+        f"base offset is {found.base_offset}: align it to {found.swizzle.repeat} bytes"
+    )
+
+
 def explain(bits: int, family: str) -> str:
     """All fields in words, and what is wrong with them."""
     mode = field(bits, *((62, 2) if family == "wgmma" else (61, 3)))
@@ -131,11 +151,8 @@ def explain(bits: int, family: str) -> str:
     ]
     try:
         found = decode(bits, family)
-        if found.swizzle.bits and found.start % found.swizzle.repeat and not found.base_offset:
-            lines.append(
-                f"  the swizzle's pattern begins at a multiple of {found.swizzle.repeat} bytes: "
-                f"this start is {found.start % found.swizzle.repeat} bytes into it"
-            )
+        if crooked(found):
+            lines.append(f"  {crooked(found)}")
     except DescriptorError as error:
         lines.append(f"  wrong: {str(error).partition(': ')[2]}")
     return "\n".join(lines)

@@ -42,16 +42,12 @@ def check(instruction: Instruction, chosen: Selected) -> None:
     for operand in operands:
         _address_base(instruction, operand)
     mnemonic = instruction.mnemonic
-    if mnemonic in ("ld", "ldu", "st"):
+    if chosen.entry.accesses:
         _access(instruction, chosen)
     elif mnemonic == "mov" and len(operands) != 2:
         raise misfit(instruction, "mov needs a result and a source")
     elif mnemonic == "mma" and len(chosen.types) not in (4, 5):
         raise misfit(instruction, "mma names the types of D, A, B and C")
-    elif mnemonic == "mma" and "m8n8k4" in instruction.modifiers and "f16" in chosen.types:
-        raise misfit(
-            instruction, "Volta's m8n8k4 of f16 is not supported; use m16n8k8"
-        )
     elif "vector" in chosen.options and mnemonic in ("atom", "red"):
         vectors = [o for o in operands if isinstance(o, Vector)]
         if any(len(vector.items) != chosen.options["vector"] for vector in vectors):

@@ -50,6 +50,8 @@ class Engine:
         """Copies that may still read shared memory."""
         self.writing: list[tuple[Array, BulkCopy]] = []
         """Words of global memory that copies may still write."""
+        self.map_fenced: dict[tuple[Batch, int], int] = {}
+        """When a block last fenced the tensormap proxy."""
         self.races.engine = self
 
     # -- a copy begins --------------------------------------------------------
@@ -69,7 +71,7 @@ class Engine:
             assert copy.site is not None
             column = s.site(copy.site)
             self.races.shared_store(
-                g, Footprint.plain(words[:, None]), 0, copy.access, False, agent=column
+                g, Footprint.plain(words[:, None]), 0, copy.access, copy.reduces, agent=column
             )
             s.site_started(copy.site, self.machine.now)
         elif len(words):
@@ -81,9 +83,13 @@ class Engine:
         self.machine.now += 1
 
     def _read_shared(self, s: SharedShadow, g: Group, words: Array, copy: BulkCopy) -> None:
-        self.races.shared_load(
-            g, Footprint.plain(words[:, None]), 0, copy.access, False, note=False
-        )
+        self.look(s, g, words, copy.access, "a bulk copy")
+        copy.reads = (int(words[0]), int(words[-1]) + 1)
+        self.reading.setdefault(g.batch, []).append(copy)
+
+    def look(self, s: SharedShadow, g: Group, words: Array, access: int, what: str) -> None:
+        """Something that a thread has started reads shared memory through the async proxy."""
+        self.races.shared_load(g, Footprint.plain(words[:, None]), 0, access, False, note=False)
         x = words - s.base
         times, writers = s.write_time[x], s.writer[x]
         mine = writers < s.team
@@ -93,17 +99,15 @@ class Engine:
             i = int(np.argmax(late))
             team = int(g.lanes[0]) // s.team * s.team
             who = g.batch.describe(np.array([team + int(writers[i])]))
-            access = int(s.write_access[x[i]])
+            there = int(s.write_access[x[i]])
             self.findings.report(
                 "proxy",
-                f"a bulk copy of {g.batch.describe(g.lanes)} reads "
+                f"{what} of {g.batch.describe(g.lanes)} reads "
                 f"{self.races._shared_name(s, int(x[i]))} through the async proxy: "
-                f"{self.findings.place(copy.access)}; {who} wrote it through the generic proxy, "
-                f"and no fence.proxy.async lies between: {self.findings.place(access)}",
-                copy.access, ("proxy", copy.access, access),
+                f"{self.findings.place(access)}; {who} wrote it through the generic proxy, "
+                f"and no fence.proxy.async lies between: {self.findings.place(there)}",
+                access, ("proxy", access, there),
             )  # fmt: skip
-        copy.reads = (int(words[0]), int(words[-1]) + 1)
-        self.reading.setdefault(g.batch, []).append(copy)
 
     def fence(self, g: Group, space: str) -> None:
         """``fence.proxy.async``: what these threads know, copies that they start may see."""
@@ -115,6 +119,41 @@ class Engine:
         fenced = s.clock[g.lanes, s.proxy : s.proxy + s.team]
         s.clock[g.lanes, s.proxy : s.proxy + s.team] = np.maximum(fenced, known)
         s.version += 1
+
+    # -- tensor maps ----------------------------------------------------------
+
+    def touches_map(self, g: Group, where: int, access: int, writes: bool) -> None:
+        """A thread reads or changes the tensor map at this byte of the buffer."""
+        words = Footprint.plain(self._map_words(where)[:, None])
+        shared = g.batch.shared
+        space = "shared" if shared.start <= where < shared.start + shared.size else "global"
+        look = getattr(self.races, f"{space}_{'store' if writes else 'load'}")
+        look(g, words, 0, access, False)
+
+    def reads_map(self, g: Group, where: int, access: int) -> None:
+        """The copy engine reads a tensor map, through the tensormap proxy."""
+        if self.machine.memory.find(where, ("global",)) is None:
+            return
+        words = self._map_words(where)
+        self.races.global_load(g, Footprint.plain(words[:, None]), 0, access, False)
+        written = int(self.races.world.write_time[words].max())
+        unit = (g.batch, int(g.lanes[0]) // g.batch.threads)
+        if written > self.map_fenced.get(unit, 0):
+            self.findings.report(
+                "proxy",
+                f"a bulk copy of {g.batch.describe(g.lanes)} uses a tensor map that the kernel "
+                f"has changed: {self.findings.place(access)}; between the change and the copy its "
+                "block needs a fence.proxy.tensormap::generic.acquire",
+                access, ("map", access),
+            )  # fmt: skip
+
+    def map_fence(self, g: Group) -> None:
+        """``fence.proxy.tensormap::generic.acquire``."""
+        for slot in np.unique(g.batch.slots(g.lanes)).tolist():
+            self.map_fenced[g.batch, slot] = self.machine.now
+
+    def _map_words(self, where: int) -> Array:
+        return np.arange(where >> self.races.shift, where + 128 >> self.races.shift)
 
     # -- while it is under way ------------------------------------------------
 

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from phasebit.emulator.mbarriers import BarrierSite
     from phasebit.emulator.proxies import Engine
     from phasebit.emulator.syntax import Instruction
+    from phasebit.emulator.tensor_checks import TensorChecks
+    from phasebit.emulator.wgmma_checks import WarpGroupChecks
 
 I4 = np.int32
 
@@ -55,7 +57,7 @@ PENDING = 256
 class SharedShadow:
     """What the checker knows about the shared memory of a batch, and its threads' clocks."""
 
-    def __init__(self, batch: Batch, shift: int, copies: bool, bulk: bool) -> None:
+    def __init__(self, batch: Batch, shift: int, copies: bool, bulk: bool = False) -> None:
         self.batch = batch
         self.team = batch.threads * batch.machine.cluster_size
         """Threads that can reach one shared memory: those of the cluster."""
@@ -94,6 +96,10 @@ class SharedShadow:
         visible to the copy engine."""
         if bulk:
             columns += self.team
+        self.warp_groups = columns
+        """Columns from here on: what each warp group's multiplications are known to have read."""
+        if bulk:
+            columns += -(-self.team // 128)
         self.clock = np.zeros((batch.lanes, columns), I4)
         """Columns past ``team`` belong to the asynchronous copies of each thread."""
         self.init_fenced = np.zeros(batch.lanes, I4)
@@ -304,11 +310,16 @@ class Races:
         self.machine = machine
         self.findings = findings
         self.shift = _granule_shift(machine)
-        engines = {_engine(i) for b in machine.program.blocks for i in b.body}
+        engines = {
+            _engine(i) for b in machine.program.blocks
+            for i in (*b.body, *filter(None, [b.collective, b.end]))
+        }  # fmt: skip
         self.bulk = "bulk" in engines
-        """Whether the program has bulk copies."""
+        """Whether the program has bulk copies, or tensor cores that read as they do."""
         self.copies = self.bulk or "threads" in engines
         self.engine: Engine
+        self.tensor: TensorChecks
+        self.wgmma: WarpGroupChecks
         self.shadows: dict[Batch, SharedShadow] = {}
         self.world = GlobalShadow()
         self.messages = Messages(machine, self)
@@ -322,8 +333,10 @@ class Races:
 
     def finish(self, batch: Batch) -> None:
         del self.shadows[batch]
+        self.tensor.finish(batch)
         if self.bulk:
             self.engine.finish(batch)
+            self.wgmma.finish(batch)
         if not self.shadows and self.machine.next_block >= self.machine.blocks:
             for start, words in self.unwritten.items():
                 written = np.repeat(self.world.write_time[words] >= 0, 1 << self.shift)
@@ -373,6 +386,10 @@ class Races:
         s = self.shadows[g.batch]
         if self.bulk and self.engine.reading.get(g.batch):
             self.engine.against_readers(s, g, words.once + start, access)
+        if self.bulk and self.wgmma.reads.get(g.batch):
+            self.wgmma.against(g, words.once + start, access)
+        if self.tensor.shadows:
+            self.tensor.against_readers(s, g, words.once + start, access)
         start -= s.base
         once = words.at(start)
         times = s.write_time[once]
@@ -496,7 +513,7 @@ class Races:
         gone = batch.live < batch.lanes  # leaving the kernel orders nothing
         if gone or batch.machine.cluster_size > 1 or (batch.copies and batch.copies.copies) or (
             self.bulk and any(map(s.unobserved, slots.tolist()))
-        ):  # fmt: skip
+        ) or batch in self.tensor.shadows:  # fmt: skip
             for slot in slots:
                 lanes = np.arange(slot * batch.threads, (slot + 1) * batch.threads)
                 lanes = lanes[batch.alive[lanes]]
@@ -565,6 +582,7 @@ class Races:
         known = s.clock[own].max(axis=0)
         known[: s.team] = np.maximum(known[: s.team], s.floor[slot])
         known[s.threads(own)] = known[s.team : s.bulk] = np.iinfo(I4).max
+        self.tensor.block_ends(batch, slot)
         if self.bulk:
             self.engine.block_ends(batch, slot, known)
         start = slot * batch.shared_stride >> self.shift
@@ -734,7 +752,14 @@ def run(lanes: Array) -> Array | slice:
 
 
 def _engine(instruction: Instruction) -> str:
-    """Which engine an instruction starts: ``threads`` (cp.async), ``bulk``, or none."""
+    """Which engine an instruction starts: ``threads`` (cp.async), ``bulk``, or none.
+
+    Tensor cores read shared memory as bulk copies do.
+    """
+    if instruction.mnemonic in ("wgmma", "tcgen05"):
+        return "bulk"
+    if instruction.mnemonic in ("st", "red") and "async" in instruction.modifiers:
+        return "bulk"
     if instruction.mnemonic != "cp":
         return ""
     return "bulk" if "bulk" in instruction.modifiers else "threads"

@@ -39,8 +39,8 @@ Option = tuple[str, Any]
 
 FAMILIES = (
     "integer", "logic", "floating", "half", "compare", "convert", "move", "memory", "atomic",
-    "control", "barrier", "mbarrier", "cp_async", "bulk", "bulk_tensor", "warp", "matrix",
-    "wgmma",
+    "control", "barrier", "mbarrier", "cp_async", "bulk", "bulk_tensor", "tensormap",
+    "remote", "warp", "matrix", "wgmma", "tcgen05",
 )  # fmt: skip
 """The modules of ``phasebit.emulator.ops``, in the order of the PTX ISA's chapter 9."""
 
@@ -95,6 +95,9 @@ class Entry:
     family: str
     releases: bool
     """Whether the instruction may order memory (the checker starts a new moment after it)."""
+    whole: bool = False
+    """Of a blocking instruction: whether it begins a block, so that its warp can come together
+    there (:meth:`phasebit.emulator.machine.Machine.gather`)."""
 
     @property
     def updates(self) -> bool:
@@ -104,6 +107,11 @@ class Entry:
     @property
     def name(self) -> str:
         return ".".join((self.mnemonic, *self.needs))
+
+    @property
+    def accesses(self) -> bool:
+        """Whether it is a load or store that the translator writes out."""
+        return self.mnemonic in ("ld", "ldu", "st") and "async" not in self.needs
 
     @functools.cached_property
     def parameters(self) -> frozenset[str]:
@@ -175,6 +183,7 @@ def _register(
     options: Sequence[dict[str, Option]],
     optional: int,
     releases: bool,
+    whole: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     left, _, right = signature.partition("->")
     allowed: list[frozenset[str] | None] = []
@@ -203,6 +212,7 @@ def _register(
                     section,
                     function.__module__.rsplit(".", 1)[-1],
                     releases,
+                    whole,
                 )
             )
         return function
@@ -249,9 +259,15 @@ def blocking(
     section: str,
     options: Sequence[dict[str, Option]] = (),
     optional: int = 0,
+    whole: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter an instruction that may wait: ``f(g, dest, operands…)`` gives the next block or -1."""
-    return _register("blocking", names, signature, types, None, section, options, optional, True)
+    """Enter an instruction that may wait: ``f(g, dest, operands…)`` gives the next block or -1.
+
+    ``whole``: all threads of the warp execute it together.
+    """
+    return _register(
+        "blocking", names, signature, types, None, section, options, optional, True, whole
+    )
 
 
 def collective(

@@ -1,4 +1,4 @@
-"""The two sides of a tensor copy in tile mode (PTX ISA 5.5.3, 5.5.5, 9.7.9.27.1.2).
+"""The two sides of a tensor copy (PTX ISA 5.5.3 to 5.5.5, 9.7.9.27.1.2).
 
 In global memory a box is rows of the innermost dimension, each in one piece; elements
 outside of the tensor are not touched.  In shared memory it is dense, innermost dimension
@@ -87,39 +87,29 @@ def _rows(strides: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...]
     return offsets
 
 
-class Tile:
-    """A box of a tensor in global memory, at coordinates."""
+class Rows:
+    """Rows of a tensor in global memory, of which some bytes may lie outside."""
 
     space = "global"
 
-    def __init__(self, memory: Any, d: Descriptor, at: tuple[int, ...]) -> None:
+    def __init__(
+        self, memory: Any, d: Descriptor, column: int, begins: Array, inside: Array | None
+    ) -> None:
         self.memory = memory
         self.d = d
         self.size = d.bits // 8
         self.rows = d.nbytes // (d.box[0] * self.size)
         """How many rows the box has."""
-        low, high = max(at[0], 0), min(at[0] + d.box[0], d.dims[0])
-        self.skip = (low - at[0]) * self.size
+        low, high = max(column, 0), min(column + d.box[0], d.dims[0])
+        self.skip = (low - column) * self.size
         """Bytes at the beginning of each row that are outside of the tensor."""
         self.length = max(0, high - low) * self.size
         """Bytes of each row that are inside."""
-        begin = d.address - GLOBAL_BASE + low * self.size
-        begin += sum(c * s for c, s in zip(at[1:], d.strides, strict=True))
-        self.begins = begin + _rows(d.strides, d.box, d.element_strides)
+        self.begins = begins + (d.address - GLOBAL_BASE + low * self.size)
         """The byte of the buffer at which the inside of each row begins."""
-        self.inside: Array | None = None
+        self.inside = inside
         """Which rows are inside of the tensor; None: all."""
-        if any(
-            c < 0 or c + b > n for c, b, n in zip(at[1:], d.box[1:], d.dims[1:], strict=True)
-        ):  # fmt: skip
-            inside = np.ones(1, bool)
-            for c, b, e, n in zip(
-                at[1:], d.box[1:], d.element_strides[1:], d.dims[1:], strict=True
-            ):
-                index = np.arange(c, c + b, e)
-                inside = ((index >= 0) & (index < n))[:, None] & inside[None, :]
-                inside = inside.ravel()
-            self.inside = inside
+        if inside is not None:
             self.begins = self.begins[inside]
         if not self.length:
             self.begins = self.begins[:0]
@@ -165,4 +155,44 @@ class Tile:
         return (first[:, None] + np.arange(int(last[0] - first[0]) + 1)).ravel()
 
 
-__all__ = ["Box", "Tile"]
+def tile(memory: Any, d: Descriptor, at: tuple[int, ...]) -> Rows:
+    """The box of a tensor at coordinates."""
+    begins = _rows(d.strides, d.box, d.element_strides)
+    begins = begins + sum(c * s for c, s in zip(at[1:], d.strides, strict=True))
+    inside: Array | None = None
+    if any(c < 0 or c + b > n for c, b, n in zip(at[1:], d.box[1:], d.dims[1:], strict=True)):
+        inside = np.ones(1, bool)
+        for c, b, e, n in zip(at[1:], d.box[1:], d.element_strides[1:], d.dims[1:], strict=True):
+            index = np.arange(c, c + b, e)
+            inside = ((index >= 0) & (index < n))[:, None] & inside[None, :]
+            inside = inside.ravel()
+    return Rows(memory, d, at[0], begins, inside)
+
+
+def column(memory: Any, d: Descriptor, at: tuple[int, ...], offsets: tuple[int, ...]) -> Rows:
+    """The pixels of an im2col copy (PTX ISA 5.5.4), walked through the window from coordinates.
+
+    ``offsets``: how far from its place in the window each pixel is taken, along width, height
+    and depth: the place in the filter.
+    """
+    spatial = list(zip(d.dims[1:-1], d.lower, d.upper, d.element_strides[1:-1], strict=True))
+    counts = [-(-(n + high - low) // step) for n, low, high, step in spatial]
+    number, per_image = 0, 1
+    for c, count, (_, low, _, step) in zip(at[1:-1], counts, spatial, strict=True):
+        number += (c - low) // step * per_image
+        per_image *= count
+    walk = number + np.arange(d.box[1])
+    image, left = at[-1] + walk // per_image, walk % per_image
+    begins = image * d.strides[-1]
+    inside: Array = (image >= 0) & (image < d.dims[-1])
+    for count, (n, low, _, step), offset, stride in zip(
+        counts, spatial, offsets, d.strides, strict=False
+    ):
+        place = low + left % count * step + offset
+        left = left // count
+        begins = begins + place * stride
+        inside &= (place >= 0) & (place < n)
+    return Rows(memory, d, at[0], begins, None if inside.all() else inside)
+
+
+__all__ = ["Box", "Rows", "column", "tile"]

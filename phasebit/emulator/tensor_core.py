@@ -40,7 +40,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phasebit.emulator.formats import FORMATS
-from phasebit.emulator.numerics import fma64, round32
+from phasebit.emulator.numerics import fma32, fma64, round32
 from phasebit.emulator.types import Array
 
 
@@ -73,7 +73,11 @@ WGMMA = {
     "e4m3": Model(fraction_bits=13, block_bytes=32, result_bits=13),
     "e5m2": Model(fraction_bits=13, block_bytes=32, result_bits=13),
 }
-"""Hopper's ``wgmma``, by the type of A: its unit for fp8 keeps 13 bits, in sums and in results."""
+"""Hopper's ``wgmma``, by the type of A: its unit for fp8 keeps 13 bits, in sums and in results.
+
+From arXiv:2511.10909; not yet compared with an H200 here.  The programs for that are in
+``tests/emulator/wgmma_cases.py``.
+"""
 
 DEVICE = "hopper"
 """The generation that the emulator speaks for: the records of the book come from an H200."""
@@ -187,6 +191,32 @@ def _round_sum(total: Array, result: str, bits: int) -> Array:
             rounded = single.astype(np.float64)
     too_large = np.abs(total) >= 2.0 ** (FORMATS[result].bias + 1)
     return np.where(too_large, np.copysign(np.inf, total), rounded + 0.0)  # no -0
+
+
+def accumulate_m8n8k4(a: Array, b: Array, c: Array, result: str) -> Array:
+    """D = A·B + C for m8n8k4 of f16, which no tensor core since Turing's has.
+
+    Same shapes as :func:`accumulate`.  The assembler writes f32 arithmetic in its place, each
+    step rounded to nearest: for an f32 result a chain of multiply-adds from zero, then C is
+    added; for an f16 result the pairs k = 0, 1 and k = 2, 3 are added to C one after the other.
+    [read from the machine code for sm_90; not compared with hardware]
+    """
+    m, n = c.shape[1:]
+    left = np.repeat(a[:, :, None, :], n, axis=2).reshape(-1, 4).astype(np.float32)
+    right = np.repeat(b.swapaxes(1, 2)[:, None], m, axis=1).reshape(-1, 4).astype(np.float32)
+    total = c.ravel().astype(np.float32)
+
+    def chain(ks: range) -> Array:
+        s: Array = np.zeros(total.shape, np.float32)
+        for k in ks:
+            s = fma32(left[:, k], right[:, k], s)
+        return s
+
+    with np.errstate(all="ignore"):
+        for ks in (range(4),) if result == "f32" else (range(2), range(2, 4)):
+            total = total + chain(ks)
+        rounded = total if result == "f32" else total.astype(np.float16)
+    return rounded.astype(np.float64).reshape(c.shape)
 
 
 def accumulate_f64(a: Array, b: Array, c: Array, rounding: str = "rn") -> Array:

@@ -15,6 +15,7 @@ Source: CUDA Driver API, Tensor Map Object Management, cuTensorMapEncodeTiled.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import struct
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from phasebit.emulator.swizzle import MODES
 
 SIZE = 128
 _MAGIC = b"phasebit"
-_IMAGE = struct.Struct("<8s6B2xQ5Q4Q5H5B")
+_IMAGE = struct.Struct("<8s7BxQ5Q4Q5H5B6h")
 
 TYPES = (
     "u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32.ftz", "tf32",
@@ -51,6 +52,7 @@ INTERLEAVES = ("none", "16B", "32B")
 SWIZZLES = tuple(MODES)
 L2_PROMOTIONS = ("none", "64B", "128B", "256B")
 FILLS = ("zeros", "nan")
+MODES_OF_COPY = ("tile", "im2col")
 
 _FROM_NUMPY = {"u1": "u8", "i1": "u8", "u2": "u16", "i2": "u16", "u4": "u32", "i4": "s32",
                "u8": "u64", "i8": "s64", "f2": "f16", "f4": "f32", "f8": "f64"}  # fmt: skip
@@ -74,6 +76,12 @@ class Descriptor:
     swizzle: str = "none"
     l2_promotion: str = "none"
     oob_fill: str = "zeros"
+    mode: str = "tile"
+    """``im2col``: the box is channels and pixels, walked through the window between corners."""
+    lower: tuple[int, ...] = ()
+    """im2col: the window's corner, from that of the tensor, of width, height and depth."""
+    upper: tuple[int, ...] = ()
+    """im2col: the opposite corner, from that of the tensor."""
 
     @property
     def rank(self) -> int:
@@ -86,6 +94,8 @@ class Descriptor:
     @functools.cached_property
     def counts(self) -> tuple[int, ...]:
         """Elements of the box that are copied, along each dimension."""
+        if self.mode == "im2col":
+            return self.box
         steps = (1, *self.element_strides[1:])
         return tuple(-(-b // e) for b, e in zip(self.box, steps, strict=True))
 
@@ -105,19 +115,25 @@ class Descriptor:
         return _IMAGE.pack(
             _MAGIC, TYPES.index(self.data_type), self.rank, INTERLEAVES.index(self.interleave),
             SWIZZLES.index(self.swizzle), L2_PROMOTIONS.index(self.l2_promotion),
-            FILLS.index(self.oob_fill), self.address, *five(self.dims), *five(self.strides, 0, 4),
-            *five(self.box), *five(self.element_strides),
+            FILLS.index(self.oob_fill), MODES_OF_COPY.index(self.mode), self.address,
+            *five(self.dims), *five(self.strides, 0, 4), *five(self.box),
+            *five(self.element_strides), *five(self.lower, 0, 3), *five(self.upper, 0, 3),
         ).ljust(SIZE, b"\0")  # fmt: skip
 
-    def numbers(self) -> tuple[Any, ...]:
-        """The driver's arguments: type, rank, address, dims, strides, box, element strides,
-        interleave, swizzle, L2 promotion, fill."""
-        return (
-            TYPES.index(self.data_type), self.rank, self.address, self.dims, self.strides,
-            self.box, self.element_strides, INTERLEAVES.index(self.interleave),
-            SWIZZLES.index(self.swizzle), L2_PROMOTIONS.index(self.l2_promotion),
-            FILLS.index(self.oob_fill),
-        )  # fmt: skip
+    def call(self) -> tuple[str, list[tuple[str, Any]]]:
+        """The driver's function that makes this tensor map, and its arguments with their types."""
+        function = "cuTensorMapEncodeTiled"
+        box: list[tuple[str, Any]] = [("uint32", self.box)]
+        if self.mode == "im2col":
+            function = "cuTensorMapEncodeIm2col"
+            box = [("int", self.lower), ("int", self.upper), *(("uint32", n) for n in self.box)]
+        return function, [
+            ("int", TYPES.index(self.data_type)), ("uint32", self.rank), ("uint64", self.address),
+            ("uint64", self.dims), ("uint64", self.strides), *box,
+            ("uint32", self.element_strides), ("int", INTERLEAVES.index(self.interleave)),
+            ("int", SWIZZLES.index(self.swizzle)), ("int", L2_PROMOTIONS.index(self.l2_promotion)),
+            ("int", FILLS.index(self.oob_fill)),
+        ]  # fmt: skip
 
     def check(self) -> None:
         """The driver's rules.  Raises :class:`LaunchError` with the one that is broken."""
@@ -129,7 +145,8 @@ class Descriptor:
             f"an interleaved tensor has at least 3 dimensions, not {rank}",
         )
         for what, values, wanted in (
-            ("strides", self.strides, rank - 1), ("box", self.box, rank),
+            ("strides", self.strides, rank - 1),
+            ("box", self.box, 2 if self.mode == "im2col" else rank),
             ("element_strides", self.element_strides, rank),
         ):  # fmt: skip
             _rule(
@@ -148,8 +165,14 @@ class Descriptor:
                 f"the stride of dimension {i + 1} is {n} bytes; it must be a multiple of {wide} "
                 "below 2^40",
             )
+        if self.mode == "im2col":
+            self._check_window()
         for i, n in enumerate(self.box):
-            _rule(1 <= n <= 256, f"the box has {n} elements in dimension {i}; allowed are 1 to 256")
+            most = 1024 if i and self.mode == "im2col" else 256
+            _rule(
+                1 <= n <= most,
+                f"the box has {n} elements in dimension {i}; allowed are 1 to {most}",
+            )
         for i, n in enumerate(self.element_strides):
             _rule(1 <= n <= 8, f"the element stride of dimension {i} is {n}; allowed are 1 to 8")
         inner = self.box[0] * bits // 8
@@ -177,6 +200,18 @@ class Descriptor:
             f"only floating-point elements can be filled with NaN, and {self.data_type} is none",
         )
 
+    def _check_window(self) -> None:
+        """The rules of im2col."""
+        _rule(3 <= self.rank <= 5, f"im2col needs 3 to 5 dimensions, not {self.rank}")
+        most = {3: 1 << 15, 4: 1 << 7, 5: 1 << 4}[self.rank]
+        for what, corner in (("lower", self.lower), ("upper", self.upper)):
+            _rule(
+                len(corner) == self.rank - 2 and all(-most <= c < most for c in corner),
+                f"the {what} corner needs {self.rank - 2} numbers from {-most} to {most - 1}",
+            )
+        for n, low, high in zip(self.dims[1:-1], self.lower, self.upper, strict=True):
+            _rule(n + high > low, "the window between the corners is empty")
+
 
 def _rule(holds: bool, text: str) -> None:
     if not holds:
@@ -188,12 +223,63 @@ def decode(image: bytes) -> Descriptor | None:
     """What 128 bytes say; None if they are no tensor map of the emulator."""
     if image[: len(_MAGIC)] != _MAGIC:
         return None
-    _, kind, rank, interleave, mode, l2, fill, address, *rest = _IMAGE.unpack_from(image)
+    _, kind, rank, interleave, mode, l2, fill, copy, address, *rest = _IMAGE.unpack_from(image)
+    window = copy == MODES_OF_COPY.index("im2col")
     return Descriptor(
         TYPES[kind], address, tuple(rest[:rank]), tuple(rest[5 : 4 + rank]),
-        tuple(rest[9 : 9 + rank]), tuple(rest[14 : 14 + rank]), INTERLEAVES[interleave],
-        SWIZZLES[mode], L2_PROMOTIONS[l2], FILLS[fill],
+        tuple(rest[9 : 11 if window else 9 + rank]), tuple(rest[14 : 14 + rank]),
+        INTERLEAVES[interleave], SWIZZLES[mode], L2_PROMOTIONS[l2], FILLS[fill],
+        MODES_OF_COPY[copy], tuple(rest[19 : 17 + rank]) if window else (),
+        tuple(rest[22 : 20 + rank]) if window else (),
     )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=1024)
+def problem(d: Descriptor) -> str:
+    """Which rule a descriptor breaks that a kernel has changed; empty if none."""
+    try:
+        d.check()
+    except LaunchError as error:
+        return str(error)
+    return ""
+
+
+ELEMENT_TYPES = (
+    "u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32",
+    "tf32.ftz", "b4x16", "b4x16_p64", "b6x16_p32",
+)  # fmt: skip
+"""Element types as ``tensormap.replace`` numbers them (PTX ISA 9.7.9.28, table 33)."""
+
+_PLACES = {"global_dim": (9, 5), "global_stride": (14, 4), "box_dim": (18, 5),
+           "element_stride": (23, 5)}  # fmt: skip
+"""Where the numbers of a field are in the image, and how many."""
+
+
+def replaced(image: bytes, field: str, ordinal: int, value: int) -> bytes:
+    """An image with one field changed (PTX ISA 9.7.9.28).  Raises :class:`LaunchError`."""
+    parts = list(_IMAGE.unpack_from(image))
+    if field in _PLACES:
+        first, count = _PLACES[field]
+        _rule(ordinal < count, f"{field} has {count} ordinals, and {ordinal} is none")
+        _rule(field not in ("box_dim", "element_stride") or value <= 256, f"{field} of {value}")
+        parts[first + ordinal] = value
+    elif field == "global_address":
+        parts[8] = value
+    elif field == "rank":
+        _rule(value < 5, f"rank {value} + 1 is more than 5")
+        parts[2] = value + 1
+    elif field == "elemtype":
+        _rule(value < len(ELEMENT_TYPES), f"there is no element type {value}")
+        parts[1] = TYPES.index(ELEMENT_TYPES[value])
+    elif field == "swizzle_atomicity":
+        _rule(value <= 3 <= parts[4] or not value, "atoms other than 16B need swizzle_mode 3")
+        parts[4] = 3 + value if value else min(parts[4], 3)
+    else:
+        places = {"interleave_layout": (3, 3), "swizzle_mode": (4, 4), "fill_mode": (6, 2)}
+        place, most = places[field]
+        _rule(value < most, f"there is no {field} {value}")
+        parts[place] = value
+    return _IMAGE.pack(*parts).ljust(SIZE, b"\0")
 
 
 def described(words: Sequence[int]) -> Descriptor:
@@ -210,7 +296,8 @@ def described(words: Sequence[int]) -> Descriptor:
         names.append(values[number])
     made = Descriptor(
         names[0], address, tuple(rest[:rank]), tuple(rest[5 : 4 + rank]),
-        tuple(rest[9 : 9 + rank]), tuple(rest[14 : 14 + rank]), *names[1:],
+        tuple(rest[9 : 9 + rank]), tuple(rest[14 : 14 + rank]), names[1], names[2], names[3],
+        names[4],
     )  # fmt: skip
     made.check()
     return made
@@ -270,12 +357,29 @@ class TensorMap:
 
     def at(self, address: int) -> Descriptor:
         """The descriptor for the array at its address."""
-        d = self.descriptor
-        made = Descriptor(
-            d.data_type, address, d.dims, d.strides, d.box, d.element_strides, d.interleave,
-            d.swizzle, d.l2_promotion, d.oob_fill,
-        )  # fmt: skip
+        made = dataclasses.replace(self.descriptor, address=address)
         made.check()
+        return made
+
+    @classmethod
+    def im2col(
+        cls, tensor: Any, channels: int, pixels: int, lower: Sequence[int], upper: Sequence[int],
+        **more: Any,
+    ) -> TensorMap:  # fmt: skip
+        """For convolutions: the tensor is (images, …, height, width, channels).
+
+        A copy takes ``channels`` of each of ``pixels``, which are walked, width fastest, through
+        the window from ``lower`` to the tensor's extent plus ``upper`` (both of width, height,
+        depth), and on through the next image; ``more`` as for tiles.  The driver's
+        cuTensorMapEncodeIm2col.
+        """
+        rank = len(more.get("dims") or _form_of(tensor)[1])
+        made = cls(tensor, (channels, *[1] * (rank - 1)), **more)
+        made.descriptor = dataclasses.replace(
+            made.descriptor, box=(channels, pixels), mode="im2col", lower=_numbers(lower),
+            upper=_numbers(upper),
+        )  # fmt: skip
+        made.descriptor.check()
         return made
 
     def __repr__(self) -> str:
@@ -298,4 +402,4 @@ def _numbers(values: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(v) for v in values)
 
 
-__all__ = ["Descriptor", "TensorMap", "decode", "described"]
+__all__ = ["Descriptor", "TensorMap", "decode", "described", "problem", "replaced"]

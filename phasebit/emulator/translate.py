@@ -46,6 +46,7 @@ from phasebit.emulator.syntax import (
     Register,
 )
 from phasebit.emulator.types import SIZE, WIDE, dtype
+from phasebit.emulator.wgmma_checks import classes
 from phasebit.emulator.write_block import BlockWriter
 from phasebit.emulator.write_values import Form
 
@@ -86,6 +87,10 @@ class Program:
     """For each block the one where the ways of its branch meet again, or -1."""
     sizes: list[int] = field(default_factory=list)
     """Instructions in each block."""
+    early: dict[tuple[Instruction, str], tuple[Instruction, str] | None] = field(
+        default_factory=dict
+    )
+    """Load and wait -> what uses its registers before: see ``register_waits``."""
 
     def fresh_registers(self, function: Function) -> list[Any]:
         """A function's registers on entry: those read before they are written hold zero."""
@@ -148,6 +153,8 @@ def translate(
     program = Program(module, kernel, layout, checked, exact, clustered)
     for function in layout.functions:
         graph = build(function)
+        if checked:
+            graph.classes = classes(graph)
         program.graphs[function.name] = graph
         program.first_block[function.name] = len(program.blocks)
         program.blocks += graph.blocks

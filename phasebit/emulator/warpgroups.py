@@ -55,6 +55,8 @@ class Multiplication(Agent):
         self.pending = np.ones(len(lanes), bool)
         """Threads that have not waited yet."""
         self.instruction = instruction
+        self.started = 0
+        """The checker's time when it began."""
 
     def work(self) -> None:
         queue = self.batch.multiplications
@@ -94,6 +96,8 @@ class Queue:
         """When each thread last executed ``wgmma.fence``."""
         self.changed: dict[int, Array] = {}
         """Class of registers -> when each thread last computed one of them."""
+        self.changer: dict[int, int] = {}
+        """Class of registers -> the checker's number for the instruction that did so last."""
 
     # -- results --------------------------------------------------------------
 
@@ -162,6 +166,9 @@ class Queue:
             if due.any():
                 mma.finish()
                 mma.pending &= ~due
+                if mma.batch.machine.checked:
+                    checker = mma.batch.machine.checker
+                    checker.wgmma.waited(mma.batch, mma.lanes[due], mma.started)
             if mma.pending.any():
                 kept.append(mma)
         self.under_way = kept

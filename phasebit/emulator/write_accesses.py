@@ -72,7 +72,7 @@ class AccessWriter(ValueWriter):
         accesses: list[tuple[tuple[Any, ...], int, int]] = []
         for instruction in instructions:
             chosen = self.graph.selected[instruction]
-            if chosen.entry.mnemonic in ("ld", "ldu", "st"):
+            if chosen.entry.accesses:
                 *parts, offset = self.access(instruction, chosen)
                 size = SIZE[chosen.types[0]] * self.vector_length(instruction)
                 accesses.append((tuple(parts), offset, size))
@@ -208,7 +208,7 @@ class AccessWriter(ValueWriter):
     ) -> None:
         for instruction in instructions:
             chosen = self.graph.selected[instruction]
-            if chosen.entry.mnemonic in ("ld", "ldu", "st"):
+            if chosen.entry.accesses:
                 if chosen.options.get("space") not in ("param", "local", "const"):
                     kind = "store" if chosen.entry.mnemonic == "st" else "load"
                     self._advance(kind)

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from phasebit.emulator.cfg import branch_table, has_result
+from phasebit.emulator.cfg import branch_table, has_result, reads_and_writes
 from phasebit.emulator.errors import PtxError
 from phasebit.emulator.ops.floating import FAST
 from phasebit.emulator.syntax import (
@@ -21,6 +21,7 @@ from phasebit.emulator.syntax import (
 )
 from phasebit.emulator.table import Selected
 from phasebit.emulator.types import SIZE, dtype
+from phasebit.emulator.wgmma_checks import is_copy, is_multiplication
 from phasebit.emulator.write_accesses import AccessWriter
 from phasebit.emulator.write_values import BOOL
 
@@ -48,18 +49,51 @@ class BlockWriter(AccessWriter):
 
     def instruction(self, instruction: Instruction, collective: bool) -> None:
         self.at = instruction
+        if self.graph.classes:
+            self.wgmma_checks(instruction)
         chosen = self.graph.selected[instruction]
         mnemonic = chosen.entry.mnemonic
         if mnemonic == "mov":
             self.move(instruction, chosen)
         elif mnemonic in ("ld", "ldu"):
             self.load(instruction, chosen)
-        elif mnemonic == "st":
+        elif mnemonic == "st" and chosen.entry.accesses:
             self.store(instruction, chosen)
         else:
             self.call_function(instruction, chosen, collective)
             if chosen.entry.kind != "value":
                 self.segment += 1
+
+    def wgmma_checks(self, instruction: Instruction) -> None:
+        """Questions about registers that an asynchronous multiplication may have."""
+        if is_copy(instruction):
+            return
+        hot = self.graph.classes
+        reads, writes = reads_and_writes(instruction, self.graph.selected.get(instruction))
+        wanted = tuple(dict.fromkeys(r.index for r in reads if r.index in hot))
+        computed = tuple(dict.fromkeys(w.index for w in writes if w.index in hot))
+        if not wanted and not computed:
+            return
+        number = self.program.access_id(instruction)
+        checks = "g.batch.machine.checker.wgmma"
+        saved, self.note = self.note, ""
+        if is_multiplication(instruction):
+            d = {w.index for w in writes}
+            taken = tuple(sorted({hot[index] for index in wanted}))
+            self.emit(f"{checks}.begins(g, {taken}, {number})")
+            wanted, computed = tuple(i for i in wanted if i not in d), ()
+        if wanted:
+            texts = ", ".join(self.current(index) for index in wanted)
+            self.emit(f"{checks}.looks_at(g, ({texts},), {number})")
+        if computed:
+            texts = ", ".join(f"{index}: {self.current(index)}" for index in computed)
+            numbers = tuple(sorted({hot[index] for index in computed}))
+            self.emit(f"{checks}.changes(g, {{{texts}}}, {numbers}, {number})")
+        self.note = saved
+
+    def current(self, index: int) -> str:
+        """What a register holds now, in whatever form, perhaps nothing."""
+        return self.values[index][0] if index in self.values else f"R[{index}]"
 
     def arguments(
         self, instruction: Instruction, chosen: Selected
@@ -173,6 +207,8 @@ class BlockWriter(AccessWriter):
         wanted: set[int] = set()
         for successor in self.block.successors:
             wanted |= self.graph.blocks[successor].live_in
+        if self.graph.classes:  # the checker asks what they held, also where they are dead
+            wanted |= self.graph.classes.keys()
         self.note = ""
         for index in sorted(self.defined & wanted):
             name, form = self.values[index]
@@ -270,6 +306,9 @@ class BlockWriter(AccessWriter):
         self.live_out()
         self.emit(f"g.resume = {following}")
         self.note = note
+        if chosen.entry.whole:
+            self.emit("if not together(g, None): return -1")
+            self.note = note
         self.emit(f"return {function}({', '.join(['g', name, *texts])})")
 
 

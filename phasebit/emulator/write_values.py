@@ -175,6 +175,8 @@ class ValueWriter:
             items = operand.items if isinstance(operand, Vector) else (operand,)
             inner = ", ".join(self.operand(item, kind[1:], instruction) for item in items)
             return f"({inner},)"
+        if kind == "any":
+            return self.anything(operand, instruction)
         if kind == "a":
             return self.address(operand, instruction)
         if kind == "u64|*b32":
@@ -199,6 +201,23 @@ class ValueWriter:
         if isinstance(operand, Vector):
             return self.pack(operand, form, instruction)
         raise PtxError(f"operand {operand} does not fit here: {instruction.text}", instruction.line)
+
+    def anything(self, operand: Operand, instruction: Instruction) -> str:
+        """An operand of which there are several kinds: a pair of a word and a value.
+
+        ``("a", address)``, ``("*b32", values)``, ``("pred", …)`` or by size, ``("b64", …)``.
+        """
+        if isinstance(operand, Address):
+            kind = "a"
+        elif isinstance(operand, Vector):
+            kind = "*b32"
+        elif isinstance(operand, Not):
+            kind = "pred"
+        elif isinstance(operand, Register):
+            kind = "pred" if operand.type == "pred" else f"b{8 * SIZE[operand.type]}"
+        else:
+            kind = "b32"
+        return f"({kind!r}, {self.operand(operand, kind, instruction)})"
 
     def based(self, symbol: Symbol, text: str, form: Form) -> str:
         """The address of a symbol, which may depend on who asks.

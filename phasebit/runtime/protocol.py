@@ -55,6 +55,7 @@ class Op(IntEnum):
     ATTRIBUTE = 12
     OCCUPANCY = 13
     MEMORY_INFO = 14
+    TENSOR_MAP = 15
     CALLS = 64
     # Posted.
     MODULE = 65

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from phasebit import occupancy
+from phasebit.emulator import tensormap
+from phasebit.emulator.errors import LaunchError
 from phasebit.runtime import device, fatbin
 from phasebit.runtime.backend import Backend, KernelFacts, Launch, Module, ModuleError, Outcome
 from phasebit.runtime.clock import Clock
@@ -355,6 +357,15 @@ class Device:
         own = occupancy.limits(self._known_capability())
         fits = occupancy.occupancy(own, facts.registers, facts.shared + shared, threads)
         return Reply(words=(fits.blocks, occupancy.shared_for_blocks(own, blocks, facts.shared)))
+
+    def _tensor_map(self, call: _Call) -> Reply:
+        """words: the arguments of cuTensorMapEncodeTiled, its arrays filled up to five (strides:
+        four) numbers. Answer: the 128 bytes."""
+        try:
+            return Reply(data=tensormap.described(call.words).encode())
+        except LaunchError as error:
+            self.say(f"cuTensorMapEncodeTiled: {error}")
+            return Reply(Status.INVALID_VALUE)
 
     # Streams and events
 

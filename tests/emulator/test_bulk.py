@@ -350,3 +350,61 @@ class TestCluster:
         assert np.array_equal(out.reshape(4, 64)[[0, 1, 3]], np.tile(given[:64], (3, 1)))
         assert (out.reshape(4, 64)[2] == 5).all()
         assert not run.hazards
+
+
+SEND = """
+    __shared__ alignas(16) int x[256];
+    __shared__ unsigned long long full;
+    unsigned bar = address(&full), rank = cluster_rank();
+    x[threadIdx.x] = 100;
+    if (threadIdx.x == 0) { init(bar, 1); fence_init(); expect(bar, BYTES); }
+    arrive(); cluster_wait();
+    int a = rank * 1000 + threadIdx.x;
+    asm volatile("INSTRUCTION"
+                 :: "r"(mapa(address(&x[threadIdx.x * WORDS]), 1 - rank)), "r"(a),
+                    "r"(mapa(bar, 1 - rank)) : "memory");
+    WAIT
+    for (int i = 0; i < WORDS; ++i)
+        out[rank * 64 * WORDS + i * 64 + threadIdx.x] = x[i * 64 + threadIdx.x];
+    arrive(); cluster_wait();
+"""
+
+
+def sending(instruction: str, words: int = 1, wait: str = "wait(bar, 0);") -> str:
+    return (
+        SEND.replace("INSTRUCTION", instruction).replace("WORDS", str(words))
+        .replace("BYTES", str(256 * words)).replace("WAIT", wait)
+    )  # fmt: skip
+
+
+class TestAsyncStores:
+    """9.7.9.12 (st.async), 9.7.13.7 (red.async): values sent to another block."""
+
+    STORE = "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes{} [%0], {}, [%2];"
+    MINE = np.arange(64) + np.array([[1000], [0]])
+
+    @pytest.mark.parametrize("schedule", SCHEDULES)
+    def test_st_async(self, schedule: str) -> None:
+        run, _, out = launch(sending(self.STORE.format(".s32", "%1")), size=2, schedule=schedule)
+        assert np.array_equal(out[:128].reshape(2, 64), self.MINE)
+        assert not run.hazards
+
+    def test_st_async_of_vectors(self) -> None:
+        text = self.STORE.format(".v4.b32", "{%1, %1, %1, %1}")
+        run, _, out = launch(sending(text, 4), n=512, size=2)
+        assert np.array_equal(out.reshape(2, 256), np.repeat(self.MINE, 4, axis=1))
+        assert not run.hazards
+
+    def test_without_the_wait_it_is_found(self) -> None:
+        text = sending(self.STORE.format(".s32", "%1"), wait="__syncthreads();")
+        run, _, _ = launch(text, size=2, schedule="late")
+        assert "async" in kinds(run)
+
+    @pytest.mark.parametrize(
+        ("op", "apply"), [("add.u32", np.add), ("max.s32", np.maximum), ("and.b32", np.bitwise_and)]
+    )
+    def test_red_async(self, op: str, apply: Any) -> None:
+        text = f"red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{op}"
+        run, _, out = launch(sending(text + " [%0], %1, [%2];"), size=2)
+        assert np.array_equal(out[:128].reshape(2, 64), apply(self.MINE, 100))
+        assert not run.hazards

@@ -194,3 +194,72 @@ class TestGpu:
             _, gpu_data, gpu_shown = tensors.run(case, kind, tile, device="gpu")
             assert np.array_equal(data, gpu_data), case
             assert np.array_equal(shown, gpu_shown), case
+
+
+CHANGED = r"""
+#include "ptx.cuh"
+// Makes the map of the other half of the tensor from that of the first, and copies a box by it.
+extern "C" __global__ void k(const __grid_constant__ CUtensorMap map, int* half, int rows,
+                             CUtensorMap* room, int* out) {
+    __shared__ alignas(128) CUtensorMap mine;
+    __shared__ alignas(1024) int tile[8 * 32];
+    __shared__ unsigned long long full;
+    ((unsigned*)&mine)[threadIdx.x] = ((const unsigned*)&map)[threadIdx.x];
+    __syncwarp();
+    const unsigned at = ptx::shared_address(&mine);
+    if (threadIdx.x == 0) {
+        asm volatile("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;"
+                     :: "r"(at), "l"(half) : "memory");
+        asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 1, %1;"
+                     :: "r"(at), "r"(rows) : "memory");
+        asm volatile("tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%0], 0, %1;"
+                     :: "r"(at), "l"(256ll) : "memory");
+        asm volatile("tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%0], 3;"
+                     :: "r"(at) : "memory");
+        asm volatile("tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%0], 3;"
+                     :: "r"(at) : "memory");
+        ptx::mbarrier_init(&full, 1);
+    }
+    __syncwarp();
+    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync"
+                 ".aligned [%0], [%1], 128;" :: "l"(room), "r"(at) : "memory");
+    FENCE
+    if (threadIdx.x == 0) {
+        ptx::mbarrier_arrive_expect_tx(&full, sizeof tile);
+        ptx::cp_async_bulk_tensor_load(tile, *room, 0, 0, &full);
+    }
+    __syncwarp();
+    ptx::mbarrier_wait(&full, 0);
+    for (int row = 0; row < 8; ++row)
+        out[row * 32 + threadIdx.x] = tile[row * 32 + (threadIdx.x ^ (row * 4))];
+}
+"""
+FENCE = (
+    'asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" :: "l"(room) : "memory");'
+)
+
+
+class TestReplace:
+    """9.7.9.28, 9.7.13.16, 9.7.13.4 (fence.proxy.tensormap)."""
+
+    pytestmark = needs_nvcc
+
+    def run(self, fence: str) -> tuple[Any, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        data = np.arange(2 * 32 * 64, dtype=np.int32).reshape(2, 32, 64)
+        out = np.full((8, 32), -1, np.int32)
+        room = np.zeros(32, np.uint32)
+        made = pb.TensorMap(data[0], (32, 8), data_type="f32", dims=(32, 4), strides=(128,))
+        k = pb.compile(CHANGED.replace("FENCE", fence), "sm_90a")["k"]
+        run = k.launch(1, 32, [made, data[1], 5, room, out])
+        wanted = np.where(np.arange(8)[:, None] < 5, data[1, :8, :32], 0)
+        return run, out, wanted
+
+    def test_a_map_can_be_changed_field_by_field(self) -> None:
+        run, out, wanted = self.run(FENCE)
+        assert np.array_equal(out, wanted)
+        assert not run.hazards
+
+    def test_without_the_fence_of_the_tensormap_proxy_it_is_found(self) -> None:
+        run, _, _ = self.run("")
+        assert [h.kind for h in run.hazards] == ["proxy"]
+        assert "fence.proxy.tensormap::generic.acquire" in run.hazards[0].message

@@ -8,40 +8,46 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit.emulator.descriptors import Descriptor, pieces
+from phasebit import machine
+from phasebit.__main__ import main
 from phasebit.emulator.errors import Fault, PtxError
 from phasebit.emulator.formats import decode
 from phasebit.emulator.launch import Module
+from phasebit.emulator.matrix_descriptors import MatrixDescriptor, encode
+from phasebit.emulator.matrix_descriptors import decode as decode_descriptor
+from phasebit.emulator.swizzle import B128, NONE
+from phasebit.emulator.wgmma_tiles import overlaps
 from tests.emulator import wgmma_cases
-from tests.emulator.wgmma_cases import BYTES, HEAD, Case
+from tests.emulator.wgmma_cases import BYTES, DATA, HEAD, Case
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 SCHEDULES = [("eager", 0), ("late", 0), ("random", 1)]
 
 
-def byte_of(d: Descriptor, row: int, k: int, size: int, k_major: bool) -> int:
+def byte_of(d: MatrixDescriptor, row: int, k: int, size: int, k_major: bool) -> int:
     """Where an element lies, by the formulas of PTX ISA 9.7.15.5.1, one element at a time."""
+    span = d.swizzle.span if d.swizzle.bits else 0
     if k_major:
         k *= size
-        if d.span:
-            place = row % 8 * d.span + row // 8 * d.stride + k
+        if span:
+            place = row % 8 * span + row // 8 * d.stride + k
         else:
             place = row % 8 * 16 + row // 8 * d.stride + k // 16 * d.leading + k % 16
     else:
         row *= size
-        if d.span:
-            place = row % d.span + row // d.span * d.leading + k % 8 * d.span + k // 8 * d.stride
+        if span:
+            place = row % span + row // span * d.leading + k % 8 * span + k // 8 * d.stride
         else:
             place = row % 16 + row // 16 * d.stride + k % 8 * 16 + k // 8 * d.leading
     address = d.start + place
-    chunk = (address - d.base * 128) // 128 % {0: 1, 32: 2, 64: 4, 128: 8}[d.span]
+    chunk = (address - d.base_offset * 128) // 128 % {0: 1, 32: 2, 64: 4, 128: 8}[span]
     return address ^ chunk * 16
 
 
 def tile(image: Array, descriptor: int, rows: int, k: int, kind: str, k_major: bool) -> Array:
     """The matrix [rows, k] that a descriptor finds in an image of bytes."""
-    d, size = Descriptor.decode(descriptor), BYTES[kind]
+    d, size = decode_descriptor(descriptor, "wgmma"), BYTES[kind]
     bits = np.zeros((rows, k), f"u{size}")
     for row in range(rows):
         for column in range(k):
@@ -138,18 +144,28 @@ def test_random_numbers_are_close(name: str) -> None:
     assert 0 < error < (2e-5 if "f16" in name else 2e-2)
 
 
-def test_every_piece_of_a_tile_is_found_where_the_formula_says() -> None:
-    random = np.random.default_rng(1)
-    for _ in range(40):
-        span = int(random.choice([0, 32, 64, 128]))
-        k_major = bool(random.integers(2))
-        d = Descriptor(int(random.integers(64)) * 16, int(random.integers(1, 64)) * 16,
-                       int(random.integers(1, 64)) * 16, span, int(random.integers(8)))  # fmt: skip
-        assert Descriptor.decode(d.encode()) == d
-        found = pieces(d.start % 1024, d.layout, 64, 32, k_major)
-        for i, j in random.integers(found.shape, size=(20, 2)).tolist():
-            row, k = (i, j * 8) if k_major else (j * 8, i)
-            assert found[i, j] * 16 == byte_of(d, row, k, 2, k_major)
+def test_tiles_that_lie_on_each_other() -> None:
+    assert not overlaps(MatrixDescriptor(0, 128, 256, 0, NONE), 64, 2, True)
+    assert overlaps(MatrixDescriptor(0, 128, 128, 0, NONE), 64, 2, True)
+    assert not overlaps(MatrixDescriptor(0, 128, 0, 0, NONE), 8, 2, True)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU")
+class TestOnTheGpu:
+    """The same programs on Hopper: whole numbers must agree, and so must all the others."""
+
+    @pytest.mark.parametrize("case", wgmma_cases.unique(), ids=lambda c: c.name)
+    def test_agrees(self, case: Case) -> None:
+        data = case.data(12)
+        real = {name: array.copy() for name, array in data.items()}
+        kernel = Module(HEAD + case.source())[case.name]
+        kernel.launch(12, 128, list(data.values()), check=False)
+        kernel.launch(12, 128, list(real.values()), device="gpu")
+        width = np.uint16 if case.types[0] == "f16" else np.uint32
+        wrong = data["after"].view(width) != real["after"].view(width)
+        different = {what: np.count_nonzero(wrong[i::4]) for i, what in enumerate(DATA)}
+        assert not any(different.values()), f"{different} of {wrong[::4].size} each"
 
 
 PROGRAM = HEAD + """
@@ -187,8 +203,8 @@ PROGRAM = HEAD + """
 }}
 """
 
-A = Descriptor(0, 128, 256, 0).encode()
-B = Descriptor(2048, 128, 256, 0).encode()
+A = encode(0, 128, 256, NONE, "wgmma")
+B = encode(2048, 128, 256, NONE, "wgmma")
 
 
 def twice(
@@ -234,10 +250,10 @@ def test_late_changes_the_accumulators_only_when_somebody_waits() -> None:
 @pytest.mark.parametrize(
     ("descriptor", "words"),
     [
-        (A | 1 << 46, "version 1: this is a Blackwell descriptor"),
-        (A | 1 << 14, "bits 14 to 15 must be zero"),
-        (Descriptor(4080, 128, 256, 0).encode(), "reaches to byte .* of the block's 4096"),
-        (Descriptor(0, 128, 1024, 0).encode(), "reaches to byte"),
+        (A | 1 << 46, "this is a Blackwell descriptor"),
+        (A | 1 << 14, "bits 14-15 must be 0"),
+        (encode(4080, 128, 256, NONE, "wgmma"), "reaches to byte .* of the block's 4096"),
+        (encode(0, 128, 1024, NONE, "wgmma"), "reaches to byte"),
     ],
 )
 def test_wrong_descriptors_are_explained(descriptor: int, words: str) -> None:
@@ -277,10 +293,11 @@ def test_wrong_operands_are_refused(opcode: str, d: int, rest: str, words: str) 
         Module(text)["k"].launch(1, 128)
 
 
-def test_the_decoder_explains() -> None:
-    assert Descriptor.decode(B).explain() == (
-        "start address 0x800, leading byte offset 128, stride byte offset 256, no swizzle"
-    )
-    crooked = Descriptor(1024 + 256, 16, 1024, 128)
-    assert "begins in row 2" in crooked.explain() and "1024 bytes" in crooked.explain()
-    assert Descriptor(1024 + 256, 16, 1024, 128, 2).faults() == []
+def test_the_command_explains(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["descriptor", hex(encode(1024 + 256, 16, 1024, B128, "wgmma"))]) == 0
+    text = capsys.readouterr().out
+    assert "stride offset    1024 bytes" in text and "begins in row 2" in text
+    assert main(["descriptor", hex(encode(1024, 16, 1024, B128, "tcgen05"))]) == 0
+    assert "tcgen05" in capsys.readouterr().out
+    assert main(["descriptor", "--of", "tcgen05", hex(A)]) == 0
+    assert "version 0: this is a Hopper descriptor" in capsys.readouterr().out

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.descriptors import Descriptor, pieces
 from phasebit.emulator.formats import encode
-from phasebit.emulator.swizzle import PATTERN
+from phasebit.emulator.matrix_descriptors import MatrixDescriptor, places
+from phasebit.emulator.matrix_descriptors import encode as descriptor
+from phasebit.emulator.swizzle import PATTERN, SPANS
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -197,10 +198,11 @@ def place(
             row = int(random.integers(PATTERN[span] // 128))
             start += 128 * row
             base = row if crooked == "base" else 0
-        found = Descriptor(first + start, leading, stride, span, base)
-        where = pieces(start % 1024, found.layout, rows, 32, k_major)
-        if int(where.max()) * 16 + 16 + start - start % 1024 <= half:
-            return found.encode()
+        pattern = SPANS[span]
+        found = MatrixDescriptor(start, leading, stride, base, pattern)
+        width = 1 if k_major else 2
+        if int(places(found, rows, 32 // width, width, not k_major).max()) < half:
+            return descriptor(first + start, leading, stride, pattern, "wgmma", base)
 
 
 def cases() -> Iterator[Case]:

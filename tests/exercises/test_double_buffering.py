@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
+from fractions import Fraction
 
 import pytest
 
@@ -53,6 +56,13 @@ def test_floor_refuses(wrong: object) -> None:
     assert "not right yet" in check.floor.verdict(wrong)
 
 
+def test_any_number_and_any_sequence_will_do() -> None:
+    ended = lambda t, s, p, c: [-(-t // s), -(-t // s), p]  # noqa: E731
+    assert "end_of_run: OK" in check.end_of_run.verdict(ended)
+    exact = lambda m, n, k, lanes, ghz: Fraction(m * n * k, lanes) / Fraction(ghz) / 1000  # noqa: E731
+    assert "floor: OK" in check.floor.verdict(exact)
+
+
 @pytest.mark.parametrize("wrong", [-1, 5, "3", True, 2.0])
 def test_missing_line_refuses_what_is_no_line(wrong: object) -> None:
     assert "give a number from 0 to 4" in check.missing_line.verdict(wrong)
@@ -72,6 +82,25 @@ def test_sixteen_lanes_refuses(wrong: object) -> None:
     assert "not right yet" in check.sixteen_lanes.verdict(wrong)
 
 
+def team(
+    p: int, c: int, h: int, warps: int, room: int, order: Callable[[int, int, int], tuple[int, ...]]
+) -> tuple[int, int, int]:
+    """The fastest team by the law; of equally fast ones the least in that order."""
+    teams = [
+        (P, C, B)
+        for P in range(1, warps)
+        for C in range(1, warps - P + 1)
+        for B in range(math.lcm(P, C), room + 1, math.lcm(P, C))
+    ]
+    return min(teams, key=lambda t: (-min(t[0] / p, t[1] / c, t[2] / (p + c + h)), *order(*t)))
+
+
+def test_equally_fast_teams() -> None:
+    """Fewest warps, then fewest slots, leave one team: whose producers are fewest is no matter."""
+    right = lambda *system: team(*system, order=lambda P, C, B: (P + C, B, -P))  # noqa: E731
+    assert "choose_team: OK" in check.choose_team.verdict(right)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -79,6 +108,9 @@ def test_sixteen_lanes_refuses(wrong: object) -> None:
         lambda p, c, h, warps, room: (1, warps - 1, warps - 1),  # consumers only
         lambda p, c, h, warps, room: check.best_team(p, c, 0, warps, room),  # no hand-off
         lambda p, c, h, warps, room: check.best_team(p, c, h, warps, room)[::-1],
+        lambda *system: team(*system, order=lambda P, C, B: (B, P + C)),  # slots before warps
+        lambda *system: team(*system, order=lambda P, C, B: (P + C, P)),  # slots do not count
+        lambda *system: team(*system, order=lambda P, C, B: ()),  # the first that is as fast
         lambda p, c, h, warps, room: None,
     ],
 )

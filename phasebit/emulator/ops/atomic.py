@@ -93,20 +93,21 @@ def _turns(
     before = view[places]
     after = before.copy()
     old = np.empty(len(index), view.dtype)
-    ends = np.append(fresh[1:], len(index))
-    for k, (start, end) in enumerate(zip(fresh.tolist(), ends.tolist(), strict=True)):
-        lanes = order[start:end]
-        if running is not None:
+    counts = np.diff(fresh, append=len(index))
+    if running is not None and len(fresh) < counts.max():  # few places: one after the other
+        for k, (start, count) in enumerate(zip(fresh.tolist(), counts.tolist(), strict=True)):
+            lanes = order[start : start + count]
             both = np.concatenate([before[k : k + 1], b[lanes]])
             totals = running.accumulate(both, dtype=view.dtype)
             old[lanes] = totals[:-1]
             after[k] = totals[-1]
-            continue
-        current = before[k]
-        for lane in lanes.tolist():
-            old[lane] = current
-            current = step(current, b[lane], None if c is None else c[lane])
-        after[k] = current
+        return old, places, before, after
+    for turn in range(counts.max()):  # the first thread of each place, the second of each, …
+        here = np.flatnonzero(counts > turn)
+        lanes = order[fresh[here] + turn]
+        current = after[here]
+        old[lanes] = current
+        after[here] = step(current, b[lanes], None if c is None else c[lanes])
     return old, places, before, after
 
 

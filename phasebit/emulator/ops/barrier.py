@@ -290,7 +290,7 @@ def fence(g: Group, *, sem: str = "sc", scope: str = "gpu") -> None:
         machine.now += 1
 
 
-@effect("fence.proxy", "", section="9.7.13.4", releases=True,
+@effect("fence.proxy", "a u32", section="9.7.13.4", releases=True, optional=2,
         options=[{w: ("proxy", w) for w in ("alias", "async", "async.global", "async.shared",
                                             "tensormap::generic")},
                  {"acquire": ("sem", "acquire"), "release": ("sem", "release")}])  # fmt: skip
@@ -298,9 +298,16 @@ def fence_proxy(
     g: Group, *operands: Value, proxy: str = "async", space: str = "", sem: str = ""
 ) -> None:
     """fence.proxy: orders a thread's accesses through the generic proxy and through another."""
-    if g.batch.machine.checked and proxy.startswith("async"):
-        g.batch.machine.checker.engine.fence(g, space)
-        g.batch.machine.now += 1
+    machine = g.batch.machine
+    if not machine.checked:
+        return
+    if proxy.startswith("async"):
+        machine.checker.engine.fence(g, space)
+    elif proxy.startswith("tensormap"):
+        machine.checker.fence(g, "gpu")
+        if sem == "acquire":
+            machine.checker.engine.map_fence(g)
+    machine.now += 1
 
 
 @effect("fence.mbarrier_init", "", section="9.7.13.4", releases=True,

@@ -20,8 +20,9 @@ from phasebit.emulator.ops.bulk import (
     site_of,
 )
 from phasebit.emulator.table import effect
-from phasebit.emulator.tensor_copy import LINE, Box, Tile
-from phasebit.emulator.tensormap import PACKED, SIZE, Descriptor, decode
+from phasebit.emulator.tensor_copy import LINE, Box, Rows, column
+from phasebit.emulator.tensor_copy import tile as tile_of
+from phasebit.emulator.tensormap import PACKED, SIZE, Descriptor, decode, problem
 from phasebit.emulator.types import Value
 
 if TYPE_CHECKING:
@@ -64,6 +65,10 @@ def descriptor(g: Group, address: int, rank: int, access: int) -> Descriptor:
             f"there is no tensor map at {address:#x}: pass a pb.TensorMap, or the result of "
             "cuTensorMapEncodeTiled, as a const __grid_constant__ parameter",
         )
+    if why := problem(d):
+        raise fault(g, why)
+    if g.batch.machine.checked:
+        g.batch.machine.checker.engine.reads_map(g, where, access)
     if d.rank != rank:
         raise fault(g, f"the tensor map has {d.rank} dimensions, not {rank}")
     if d.interleave != "none" or d.data_type in PACKED:
@@ -72,9 +77,15 @@ def descriptor(g: Group, address: int, rank: int, access: int) -> Descriptor:
     return d
 
 
-def tile(g: Group, d: Descriptor, at: list[int]) -> Tile:
-    """A box of a tensor, whose inside must lie in one allocation."""
-    made = Tile(g.memory, d, tuple(at))
+def tile(g: Group, d: Descriptor, at: list[int], offsets: tuple[int, ...] | None = None) -> Rows:
+    """A box of a tensor, whose inside must lie in one allocation; with offsets: of im2col."""
+    wanted = "tile" if offsets is None else "im2col"
+    if d.mode != wanted:
+        raise fault(g, f"the tensor map was made for {d.mode}, the instruction is {wanted}")
+    if offsets is None:
+        made = tile_of(g.memory, d, tuple(at))
+    else:
+        made = column(g.memory, d, tuple(at), offsets)
     if len(made.begins):
         low, high = int(made.begins.min()), int(made.begins.max()) + made.length
         owner = g.memory.find(low)
@@ -172,3 +183,52 @@ def tensor_prefetch(
     access = access_of(g)
     for one, (where, *at) in each(g, *_flat(tensor)):
         tile(one, descriptor(one, where, rank, access), at)
+
+
+# -- im2col ---------------------------------------------------------------------------
+
+
+@effect(f"{LOAD.format('cta')}.im2col {LOAD.format('cluster')}.im2col", "a t a *u16 u64",
+        section="9.7.9.27.1.2", optional=1, options=[FORM[0], FORM[2]])  # fmt: skip
+def im2col_load(
+    g: Group, target: Value, tensor: Tensor, barrier: Value, offsets: tuple[Value, ...],
+    policy: Value = None, *, rank: int, group: int = 1,
+) -> None:  # fmt: skip
+    """cp.async.bulk.tensor.im2col: the pixels under one place of a filter, to shared memory."""
+    access = access_of(g)
+    for one, (where, *rest) in each(g, *_flat(tensor, target, barrier, *offsets)):
+        at, (to, bar), away = rest[:rank], rest[rank : rank + 2], tuple(rest[rank + 2 :])
+        d = descriptor(one, where, rank, access)
+        there, site = box(one, to, d, access), site_of(one, bar)
+        same_block(one, there, site)
+        begin(one, tile(one, d, at, away), there, d.nbytes, access, site)
+
+
+@effect(f"{LOAD.format('cluster')}.im2col.multicast::cluster", "a t a *u16 u16 u64",
+        section="9.7.9.27.1.2", optional=1, options=[FORM[0], FORM[2]])  # fmt: skip
+def im2col_multicast(
+    g: Group, target: Value, tensor: Tensor, barrier: Value, offsets: tuple[Value, ...],
+    mask: Value, policy: Value = None, *, rank: int, group: int = 1,
+) -> None:  # fmt: skip
+    """cp.async.bulk.tensor.im2col.multicast: to the same place in each block of a mask."""
+    access = access_of(g)
+    for one, (where, *rest) in each(g, *_flat(tensor, target, barrier, mask, *offsets)):
+        at, (to, bar, bits), away = rest[:rank], rest[rank : rank + 3], tuple(rest[rank + 3 :])
+        d = descriptor(one, where, rank, access)
+        source = tile(one, d, at, away)
+        for block in ranks(one, bits):
+            there = box(one, at_rank(to, block), d, access)
+            begin(one, source, there, d.nbytes, access, site_of(one, at_rank(bar, block)))
+
+
+@effect("cp.async.bulk.tensor.global.shared::cta.bulk_group.im2col_no_offs", "t a u64",
+        section="9.7.9.27.1.2", optional=1, options=FORM[:1])  # fmt: skip
+def im2col_store(
+    g: Group, tensor: Tensor, address: Value, policy: Value = None, *, rank: int
+) -> None:
+    """cp.async.bulk.tensor.im2col_no_offs: pixels from shared memory to the tensor."""
+    access = access_of(g)
+    for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
+        d = descriptor(one, where, rank, access)
+        there = tile(one, d, at, (0,) * (rank - 2))
+        begin(one, box(one, origin, d, access), there, d.nbytes, access, None)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from phasebit.emulator import tensor_core
+from phasebit.emulator import sparse, tensor_core
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.formats import decode, encode
 from phasebit.emulator.fragments import (
@@ -28,11 +28,14 @@ from phasebit.emulator.fragments import (
     operand_a,
     operand_b,
     pack,
+    quads_accumulator,
+    quads_operand,
     repeated,
     unpack,
 )
 from phasebit.emulator.group import Group
 from phasebit.emulator.numerics import canonical
+from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.table import ROUNDING, Option, collective
 from phasebit.emulator.types import Array, Value
 from phasebit.emulator.write_accesses import Accesses
@@ -184,11 +187,18 @@ def multiply(
         result = tensor_core.accumulate_f64(a, b, c, rounding)
     elif bits == "xor":
         result = tensor_core.count_different(a, b, c)
-    elif of_d == "s32":
-        result = tensor_core.accumulate_s32(a, b, c, satfinite)
     else:
-        result = tensor_core.accumulate(a, b, c, of_a, of_d, step=step)
+        result = product(a, b, c, of_a, of_d, satfinite, step)
     return fragments(result, part_c, of_d)
+
+
+def product(
+    a: Array, b: Array, c: Array, of_a: str, of_d: str, satfinite: bool, step: int | None
+) -> Array:
+    """D = A·B + C of matrices [warps, rows, columns], for a D of s32, f32 or f16."""
+    if of_d == "s32":
+        return tensor_core.accumulate_s32(a, b, c, satfinite)
+    return tensor_core.accumulate(a, b, c, of_a, of_d, step=step)
 
 
 # -- mma ------------------------------------------------------------------------
@@ -227,6 +237,71 @@ def mma(
     )
 
 
+@collective(
+    "mma.sync.m8n8k4.row.col mma.sync.m8n8k4.row mma.sync.m8n8k4.col", "*b32 *b32 *b32 -> *b32",
+    {"f32", "f16"}, {"f16"}, section="9.7.14.5.14",
+)  # fmt: skip
+def mma_quads(
+    g: Group, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], *, types: tuple[str, ...]
+) -> tuple[Array, ...]:
+    """mma.m8n8k4: D = A·B + C by each of the four quads of a warp, as Volta had it."""
+    name = "mma.m8n8k4"
+    instruction = executed(g)
+    first, second = (word for word in instruction.modifiers if word in ("row", "col"))
+    of_d, _, _, of_c = types
+    left, right = quads_operand(first == "row"), quads_operand(second == "col")
+    parts = left, right, quads_accumulator(of_c)
+    whole = [
+        matrix(gathered(g, x, name), part, kind)
+        for x, part, kind in zip((a, b, c), parts, ("f16", "f16", of_c), strict=True)
+    ]
+    quads = [x.reshape(-1, 8, x.shape[2]) for x in whole]
+    result = tensor_core.accumulate_m8n8k4(quads[0], quads[1].swapaxes(1, 2), quads[2], of_d)
+    return scattered(fragments(result.reshape(-1, 32, 8), quads_accumulator(of_d), of_d))
+
+
+@collective(
+    "mma.sp.sync.row.col mma.sp::ordered_metadata.sync.row.col", "*b32 *b32 *b32 b32 u32 -> *b32",
+    {"f32", "f16", "s32"}, MULTIPLICANDS - {"b1"},
+    section="9.7.14.6.3", options=[MMA_SHAPES, SATFINITE],
+)  # fmt: skip
+def mma_sparse(
+    g: Group,
+    a: Sequence[Value],
+    b: Sequence[Value],
+    c: Sequence[Value],
+    metadata: Value,
+    selector: Value,
+    *,
+    shape: str,
+    types: tuple[str, ...],
+    satfinite: bool = False,
+) -> tuple[Array, ...]:
+    """mma.sp: D = A·B + C, where half of A is zero and left out.
+
+    Twice the products of the dense shape are summed at once.  [a guess; not compared with
+    hardware, and without effect where the sums are exact]
+    """
+    name = f"mma.sp.{shape}"
+    of_d, of_a, of_b, of_c = types
+    m, n, k = sizes(shape)
+    chunk, wide = sparse.CHUNK[of_a], of_a in sparse.WIDE
+    if m != 16 or k // chunk not in ((4, 8) if wide else (8, 16)):
+        raise Fault(f"mma.sp has no {shape} of {of_a}")
+    part_c = accumulator(m, n)
+    stored = matrix(gathered(g, a, name), operand_a(m, k // 2, PER_REGISTER[of_a]), of_a)
+    bits = sparse.places(
+        gathered(g, [metadata], name), int(g.spread(selector)[0]), k // chunk, wide
+    )
+    result = product(
+        sparse.expand(stored, bits, chunk),
+        matrix(gathered(g, b, name), operand_b(n, k, PER_REGISTER[of_b]), of_b),
+        matrix(gathered(g, c, name), part_c, of_c),
+        of_a, of_d, satfinite, 64 // tensor_core.BYTES[of_a] if of_d != "s32" else None,
+    )  # fmt: skip
+    return scattered(fragments(result, part_c, of_d))
+
+
 # -- ldmatrix, stmatrix, movmatrix -----------------------------------------------
 
 
@@ -239,11 +314,17 @@ def transposed(rows: Array, width: int) -> Array:
     return np.ascontiguousarray(np.swapaxes(elements, -1, -2)).view(np.uint32)
 
 
+def executed(g: Group) -> Instruction:
+    """The instruction that a group executes."""
+    instruction = g.batch.machine.program.blocks[g.pc].collective
+    assert instruction is not None
+    return instruction
+
+
 def access_number(g: Group) -> int:
     """The checker's number for the memory instruction that a group executes."""
     program = g.batch.machine.program
-    instruction = program.blocks[g.pc].collective
-    assert instruction is not None
+    instruction = executed(g)
     if instruction in program.accesses:
         return program.accesses.index(instruction)
     return program.access_id(instruction)
@@ -327,6 +408,24 @@ def stmatrix(
     rows = gathered(g, registers, "stmatrix").swapaxes(1, 2).reshape(-1, count, 8, 4)
     if trans:
         rows = transposed(rows, 2)
+    g.memory.u4[words] = rows.reshape(words.shape)
+
+
+@collective(
+    "stmatrix.sync.m16n8.trans", "a *b32", {"b8"}, section="9.7.14.5.16", options=[COUNT]
+)
+def stmatrix_b8(
+    g: Group, address: Value, registers: Sequence[Value], *, space: str = "generic", count: int = 1
+) -> None:
+    """stmatrix: one, two or four 16×8 matrices of bytes, transposed: 8 rows of 16 (sm_100a).
+
+    A register holds two neighbours of row l // 4 and two of row l // 4 + 8, as an accumulator
+    does.  [read from the ISA's figure and from CuTe's layout; not compared with hardware]
+    """
+    words = row_words(g, address, space, 8 * count, "stmatrix")
+    held = np.ascontiguousarray(gathered(g, registers, "stmatrix")).view(np.uint8)
+    held = held.reshape(-1, 8, 4, count, 2, 2)  # warp, lane // 4, lane % 4, matrix, half, neighbour
+    rows = np.ascontiguousarray(held.transpose(0, 3, 2, 5, 4, 1)).view(np.uint32)
     g.memory.u4[words] = rows.reshape(words.shape)
 
 

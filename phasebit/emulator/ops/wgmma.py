@@ -1,7 +1,7 @@
 """Matrix multiplication by a warp group (PTX ISA 9.7.15): wgmma.
 
 Four warps multiply 64 rows of A by 8 to 256 columns of B.  B, and mostly A, lie in shared memory
-as a descriptor says (:mod:`phasebit.emulator.descriptors`); the accumulators are registers.  The
+as a descriptor says (:mod:`phasebit.emulator.wgmma_tiles`); the accumulators are registers.  The
 instruction only begins the work (:mod:`phasebit.emulator.warpgroups`): operands in shared memory
 are read, and accumulators written, some time before ``wgmma.wait_group`` lets the threads go on.
 """
@@ -14,18 +14,14 @@ import numpy as np
 
 from phasebit.emulator import tensor_core
 from phasebit.emulator.agents import start
-from phasebit.emulator.descriptors import ADDRESSES, Descriptor, pieces
 from phasebit.emulator.errors import Fault
-from phasebit.emulator.formats import decode
 from phasebit.emulator.fragments import accumulator, operand_a
 from phasebit.emulator.group import Group
 from phasebit.emulator.ops.matrix import PER_REGISTER, SATFINITE, fragments, matrix
 from phasebit.emulator.table import Option, collective
 from phasebit.emulator.types import Array, Value
 from phasebit.emulator.warpgroups import SIZE, Multiplication, queue_of
-
-KINDS = frozenset({"f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8"})
-BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
+from phasebit.emulator.wgmma_tiles import Tile
 
 SHAPES: dict[str, Option] = {
     f"m64n{n}k{k}": ("shape", (n, k)) for k in (8, 16, 32) for n in range(8, 257, 8)
@@ -91,10 +87,10 @@ def mma_async(
     flags = [bool(int(t)) for t in trans]
     a_along_m = flags[0] if flags and not from_registers else False
     b_along_n = flags[-1] if flags else False
-    tiles_b = [Tile(g, i, b, n, k, of_b, b_along_n, "B") for i in range(groups)]
+    tiles_b = [Tile(g, i, b, n, of_b, not b_along_n, "B") for i in range(groups)]
     tiles_a = (
         [] if from_registers
-        else [Tile(g, i, a, 64, k, of_a, a_along_m, "A") for i in range(groups)]
+        else [Tile(g, i, a, 64, of_a, not a_along_m, "A") for i in range(groups)]
     )  # fmt: skip
     kept = g.spread(keep)[::SIZE]
     sign_a, sign_b = int(negate_a), int(negate_b)
@@ -129,6 +125,9 @@ def mma_async(
     mma = Multiplication(
         g.batch, g.lanes, buffer, before, compute, queue.closed[g.lanes].copy(), instruction
     )
+    if machine.checked:
+        access = machine.program.atomic_access(g.pc, "")
+        machine.checker.wgmma.started(g, mma, tiles_a + tiles_b, access)
     queue.add(mma, a if isinstance(a, tuple) else ())
     machine.counters.add("wgmma.multiplications", groups)
     start(machine, mma)
@@ -147,64 +146,6 @@ def multiply(a: Array, b: Array, c: Array, kind: str, result: str, satfinite: bo
         for p in parts
     ]
     return np.concatenate(done, axis=1)
-
-
-class Tile:
-    """An operand in shared memory: of one warp group, ``rows`` along M or N, ``k`` along K."""
-
-    def __init__(
-        self, g: Group, number: int, descriptors: Value, rows: int, k: int, kind: str,
-        along_rows: bool, role: str,
-    ) -> None:  # fmt: skip
-        batch = g.batch
-        lanes = g.lanes[number * SIZE : (number + 1) * SIZE]
-        if isinstance(descriptors, np.ndarray):
-            mine = descriptors[number * SIZE : (number + 1) * SIZE]
-            if (mine != mine[0]).any():
-                raise Fault(
-                    f"the threads of a warp group must give one descriptor of {role}, but "
-                    f"{batch.describe(lanes)} give several: {batch.machine.where(g)}"
-                )
-            value = int(mine[0])
-        else:
-            value = int(descriptors)
-        self.kind, self.rows, self.k = kind, rows, k
-        self.k_major = not along_rows
-        if along_rows and BYTES[kind] != 2:
-            raise Fault(
-                f"a tile of {kind} lies along K, only elements of 16 bits may lie along M or N: "
-                f"set the transpose of {role} to 0; {batch.machine.where(g)}"
-            )
-        self.descriptor = d = Descriptor.decode(value)
-        if d.version or d.reserved:
-            raise Fault(
-                f"the descriptor {value:#x} of {role} is wrong: {d.explain()}; "
-                f"{batch.machine.where(g)}"
-            )
-        phase = d.start % 1024
-        self.pieces = pieces(phase, d.layout, rows, k * BYTES[kind], self.k_major)
-        size = batch.machine.shared_size
-        first = d.start - phase
-        low, high = int(self.pieces.min()) * 16 + first, int(self.pieces.max()) * 16 + first + 16
-        if low < 0 or high > size or high > ADDRESSES:
-            raise Fault(
-                f"the tile of {role}, {rows} × {k} of {kind}, reaches to byte {high} of the "
-                f"block's {size} in shared memory: {d.explain()}; {batch.machine.where(g)}"
-            )
-        slot = int(lanes[0]) // batch.threads
-        window = batch.shared_base + slot * batch.shared_stride
-        self.start = (window + first) >> 4
-
-    def read(self, memory: Array) -> Array:
-        """The numbers, [rows, k]; float64, or integers."""
-        found = memory.take(self.pieces + self.start)
-        numbers = found.view(f"u{BYTES[self.kind]}").reshape(len(found), -1)
-        if not self.k_major:
-            numbers = numbers.T
-        if self.kind in ("s8", "u8"):
-            return numbers.view(np.int8) if self.kind == "s8" else numbers
-        values: Array = decode(self.kind, numbers).astype(np.float64)
-        return values
 
 
 def whole_groups(g: Group) -> int:

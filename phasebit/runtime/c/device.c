@@ -221,7 +221,29 @@ API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
 API cudaError_t cudaProfilerStart(void) { return cudaSuccess; }
 API cudaError_t cudaProfilerStop(void) { return cudaSuccess; }
 
-/* Functions of the driver library, which is not stood in for. */
+/* cuTensorMapEncodeTiled of the driver library: the emulator checks the arguments and gives the
+ * 128 bytes that its copies read. A CUresult is no cudaError_t, but 0 and 1 mean the same. */
+static cudaError_t encode_tiled(void *map, unsigned type, unsigned rank, void *address,
+                                const uint64_t *dims, const uint64_t *strides,
+                                const unsigned *box, const unsigned *steps, unsigned interleave,
+                                unsigned swizzle, unsigned promotion, unsigned fill) {
+    ENTER();
+    enum { MOST = 5, DIMS = 3, STRIDES = 8, BOX = 12, STEPS = 17 };
+    uint64_t words[26] = {type, rank, (uint64_t)address};
+    if (!map || !dims || !box || !steps || (rank > 1 && !strides))
+        return cudaErrorInvalidValue;
+    for (unsigned i = 0; i < rank && i < MOST; i++) {
+        words[DIMS + i] = dims[i];
+        words[BOX + i] = box[i];
+        words[STEPS + i] = steps[i];
+        if (i + 1 < rank && i + 1 < MOST)
+            words[STRIDES + i] = strides[i];
+    }
+    words[22] = interleave, words[23] = swizzle, words[24] = promotion, words[25] = fill;
+    return call_device(OP_TENSOR_MAP, words, COUNT(words), NULL, 0, map, 128);
+}
+
+/* Functions of the driver library: only those that no program of the runtime can do without. */
 API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function,
                                                  unsigned version, unsigned long long flags,
                                                  int *status) {
@@ -229,6 +251,12 @@ API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **func
     (void)version, (void)flags;
     if (!symbol || !function)
         return fail(cudaErrorInvalidValue);
+    if (!strcmp(symbol, "cuTensorMapEncodeTiled")) {
+        *function = (void *)encode_tiled;
+        if (status)
+            *status = 0; /* cudaDriverEntryPointSuccess */
+        return cudaSuccess;
+    }
     *function = NULL;
     if (status)
         *status = 1; /* cudaDriverEntryPointSymbolNotFound */

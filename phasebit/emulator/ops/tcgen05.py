@@ -1,0 +1,534 @@
+"""The fifth generation of tensor cores (PTX ISA 9.7.16): tensor memory and ``tcgen05.mma``.
+
+A warp allocates tensor memory, loads and stores its quarter of it; one thread issues matrix
+products, which run beside the threads, and commits them to an mbarrier.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from phasebit.emulator.errors import Fault
+from phasebit.emulator.group import Group
+from phasebit.emulator.instruction_descriptors import (
+    InstructionDescriptor,
+    InstructionDescriptorError,
+)
+from phasebit.emulator.instruction_descriptors import decode as decode_instruction
+from phasebit.emulator.layout import RANK_SHIFT
+from phasebit.emulator.matrix_descriptors import DescriptorError, MatrixDescriptor, places
+from phasebit.emulator.matrix_descriptors import decode as decode_matrix
+from phasebit.emulator.mbarriers import sites
+from phasebit.emulator.ops.matrix import accesses, scattered, whole_warps
+from phasebit.emulator.register_waits import touched_before
+from phasebit.emulator.table import Option, blocking, collective, effect
+from phasebit.emulator.tensor_checks import Region
+from phasebit.emulator.tensor_memory import Request, one, split, tensor_memory
+from phasebit.emulator.tensor_mma import (
+    BITS,
+    BYTES,
+    Form,
+    elements,
+    from_tensor_memory,
+    multiply,
+    rows,
+    unpadded,
+)
+from phasebit.emulator.tensor_work import issue
+from phasebit.emulator.types import Array, Value
+
+ONE_BLOCK: dict[str, Option] = {"cta_group::1": ("group", 1)}
+B32 = frozenset({"b32"})
+B64 = frozenset({"b64"})
+
+
+def executing(g: Group) -> tuple[str, int]:
+    """The instruction that a group executes, in words, and the checker's number for it."""
+    machine = g.batch.machine
+    return machine.where(g), machine.program.atomic_access(g.pc, "") if machine.checked else -1
+
+
+# -- allocating -------------------------------------------------------------------
+
+
+@blocking("tcgen05.alloc.sync", "a u32", B32, section="9.7.16.7.1", options=[ONE_BLOCK],
+          whole=True)  # fmt: skip
+def alloc(
+    g: Group, dest: Any, address: Value, count: Value, *, space: str = "generic", group: int = 1
+) -> int:
+    """tcgen05.alloc: a warp takes columns of tensor memory; their address goes to shared memory.
+
+    It waits while there are not enough neighbouring ones.
+    """
+    resume = g.resume
+    batch, machine = g.batch, g.batch.machine
+    warps = whole_warps(g, "tcgen05.alloc")
+    where, access = executing(g)
+    counts, targets = one(g, count, "numbers of columns", where), g.spread(address)
+    parts = [g] if warps == 1 else [
+        g.part(np.arange(32 * w, 32 * w + 32), resume) for w in range(warps)
+    ]
+    free = []
+    for w, warp in enumerate(parts):
+        slot = int(batch.slots(warp.lanes[:1])[0])
+
+        def grant(
+            first: int, warp: Group = warp, slot: int = slot,
+            target: Array = targets[32 * w : 32 * w + 1], columns: int = int(counts[w]),
+        ) -> None:
+            writer = Group(batch, warp.lanes[:1], warp.pc, [None] * len(warp.registers), warp.time)
+            index = writer.index(target, space, 4, 2, access)
+            if machine.checked:
+                machine.checker.tensor.allocated(
+                    batch, Region(slot, slice(0, 8), slice(first, first + columns))
+                )
+                writer.watch_store(writer.spread(index), accesses((0,), 4, 4, access, space))
+                machine.checker.tensor.wrote_address(warp)
+            machine.memory.u4[index] = first
+
+        request = Request(slot, int(counts[w]), warp, where, grant)
+        if tensor_memory(batch).allocate(request, resume):
+            free.append(warp)
+    machine.counters.add("tcgen05.allocations", warps)
+    if warps == 1:
+        return resume if free else -1
+    for warp in free:
+        warp.pc = resume
+        machine.make_ready(warp)
+    return -1
+
+
+@collective("tcgen05.dealloc.sync", "u32 u32", B32, section="9.7.16.7.1", options=[ONE_BLOCK])
+def dealloc(g: Group, address: Value, count: Value, *, group: int = 1) -> None:
+    """tcgen05.dealloc: a warp gives columns back, as many as were allocated at that address."""
+    batch = g.batch
+    whole_warps(g, "tcgen05.dealloc")
+    where, access = executing(g)
+    memory = tensor_memory(batch)
+    counts = one(g, count, "numbers of columns", where)
+    for w, start in enumerate(one(g, address, "addresses", where)):
+        lanes = g.lanes[32 * w : 32 * w + 32]
+        slot = int(batch.slots(lanes[:1])[0])
+        if batch.machine.checked:
+            first = split(start)[1]
+            region = Region(slot, slice(0, 8), slice(first, min(first + int(counts[w]), 512)))
+            if first < 512:
+                batch.machine.checker.tensor.deallocated(g, lanes, region, access)
+        memory.free(g, slot, int(start), int(counts[w]), where)
+
+
+@collective("tcgen05.relinquish_alloc_permit.sync", "", section="9.7.16.7.1", options=[ONE_BLOCK])
+def relinquish_alloc_permit(g: Group, *, group: int = 1) -> None:
+    """tcgen05.relinquish_alloc_permit: the block will allocate no more."""
+    whole_warps(g, "tcgen05.relinquish_alloc_permit")
+    for slot in np.unique(g.batch.slots(g.lanes)).tolist():
+        tensor_memory(g.batch).relinquished[slot] = g.batch.machine.where(g)
+
+
+# -- loading and storing ------------------------------------------------------------
+
+SHAPES: dict[str, Option] = {
+    word: ("shape", word) for word in ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
+}
+TIMES: dict[str, Option] = {f"x{n}": ("times", n) for n in (1, 2, 4, 8, 16, 32, 64, 128)}
+REGISTERS = {"32x32b": 1, "16x64b": 1, "16x32bx2": 1, "16x128b": 2, "16x256b": 4}
+"""Registers of a thread for .x1."""
+
+
+@functools.cache
+def cells(shape: str, registers: int, apart: int) -> tuple[Array, Array]:
+    """Row and column that register j of lane t holds, counted from the address: [32, registers].
+
+    ``apart``: how many columns further the second half of 16x32bx2 begins.
+    """
+    t, j = np.arange(32)[:, None], np.arange(registers)[None, :]
+    zero = 0 * (t + j)
+    if shape == "32x32b":
+        return t + zero, j + zero
+    if shape == "16x64b":
+        return (t >> 2) + 8 * (t & 1) + zero, (t >> 1 & 1) + 2 * j
+    if shape == "16x128b":
+        return (t >> 2) + 8 * (j & 1), (t & 3) + 4 * (j >> 1)
+    if shape == "16x256b":
+        return (t >> 2) + 8 * (j >> 1 & 1), 2 * (t & 3) + (j & 1) + 8 * (j >> 2)
+    return (t & 15) + zero, j + apart * (t >> 4)
+
+
+class Access:
+    """Where the warps of a group reach in tensor memory: checked for each, one index for all."""
+
+    def __init__(
+        self, g: Group, address: Value, shape: str, times: int, registers: int, apart: int,
+        halved: bool, name: str,
+    ) -> None:  # fmt: skip
+        warps = whole_warps(g, name)
+        self.where, self.access = executing(g)
+        needed = REGISTERS[shape] * times
+        if needed != registers or registers > 128:
+            raise Fault(
+                f"{name}.{shape}.x{times} has {needed} registers a thread (at most 128), not "
+                f"{registers}: {self.where}"
+            )
+        row, column = cells(shape, registers, apart)
+        self.regions: list[tuple[Array, Region]] = []
+        memory = tensor_memory(g.batch)
+        first_lane, first_column, slots = [], [], []
+        height = 32 if shape == "32x32b" else 16
+        wide = 2 if halved else 1
+        spans = [(0, wide * (int(column.max()) + 1))]
+        if shape == "16x32bx2":
+            spans = [(0, wide * registers), (wide * apart, wide * (apart + registers))]
+        for w, start in enumerate(one(g, address, "addresses", self.where)):
+            lanes = g.lanes[32 * w : 32 * w + 32]
+            who = g.batch.describe(lanes)
+            lane, at = split(start)
+            warp = int(lanes[0]) % g.batch.threads // 32
+            quarter = 32 * (warp % 4)
+            if not quarter <= lane <= quarter + 31:
+                raise Fault(
+                    f"{who} reaches lanes {lane}-{lane + height - 1} of tensor memory: "
+                    f"{self.where}; warp w reaches only lanes 32 (w % 4) to 32 (w % 4) + 31, here "
+                    f"{quarter}-{quarter + 31}: add (w % 4) << 21 to the address"
+                )
+            if (lane - quarter) % height:
+                raise Fault(
+                    f"{who} begins at lane {lane} of tensor memory: {self.where}; the shape "
+                    f"{shape} begins at a multiple of {height}"
+                )
+            slot = int(g.batch.slots(lanes[:1])[0])
+            halves = slice(lane // 16, (lane + height) // 16)
+            for low, high in spans:
+                memory.reach(slot, (lane, lane + height), (at + low, at + high), who, self.where)
+                self.regions.append((lanes, Region(slot, halves, slice(at + low, at + high))))
+            first_lane.append(lane)
+            first_column.append(at)
+            slots.append(slot)
+        self.memory = memory.cells
+        self.slots = np.array(slots)[:, None, None]
+        self.rows = np.array(first_lane)[:, None, None] + row
+        self.columns = np.array(first_column)[:, None, None] + wide * column
+        self.warps = warps
+
+
+PACK: dict[str, Option] = {"pack::16b": ("halved", True)}
+UNPACK: dict[str, Option] = {"unpack::16b": ("halved", True)}
+TWICE = {"16x32bx2": SHAPES["16x32bx2"]}
+ONCE = {word: option for word, option in SHAPES.items() if word not in TWICE}
+
+
+@collective("tcgen05.ld.sync", "a -> *b32", B32, section="9.7.16.8.3",
+            options=[ONCE, TIMES, PACK])  # fmt: skip
+@collective("tcgen05.ld.sync", "a u32 -> *b32", B32, section="9.7.16.8.3",
+            options=[TWICE, TIMES, PACK])  # fmt: skip
+def ld(
+    g: Group, address: Value, apart: Value = None, *, shape: str, times: int,
+    halved: bool = False,
+) -> tuple[Array, ...]:  # fmt: skip
+    """tcgen05.ld: a warp loads from its quarter of tensor memory into registers.
+
+    They may be used after tcgen05.wait::ld.  With .pack::16b a register takes the low halves of
+    two neighbouring columns.
+    """
+    machine = g.batch.machine
+    registers = REGISTERS[shape] * times
+    found = Access(g, address, shape, times, registers, int(apart or 0), halved, "tcgen05.ld")
+    values = found.memory[found.slots, found.rows, found.columns]
+    if halved:
+        high = found.memory[found.slots, found.rows, found.columns + 1]
+        values = (values & np.uint32(0xFFFF)) | high << np.uint32(16)
+    machine.counters.add("tcgen05.ld.registers", g.n * registers)
+    if machine.checked:
+        for lanes, region in found.regions:
+            machine.checker.tensor.load(g, lanes, region, found.access)
+        _watch_registers(g)
+    return scattered(values)
+
+
+def _watch_registers(g: Group) -> None:
+    """Report what uses the registers of a load before it is waited for."""
+    machine = g.batch.machine
+    instruction = machine.program.executing()
+    assert instruction is not None
+    early = touched_before(machine.program, instruction, "wait::ld")
+    if early is not None:
+        user, register = early
+        machine.checker.findings.report(
+            "async",
+            f"`{user.text}` at {user.where} uses {register} before tcgen05.wait::ld: the load may "
+            f"still be under way: `{instruction.text}` at {instruction.where}",
+            -1, ("register", instruction, user), user,
+        )  # fmt: skip
+
+
+@collective("tcgen05.st.sync", "a *b32", B32, section="9.7.16.8.4",
+            options=[ONCE, TIMES, UNPACK])  # fmt: skip
+def st(
+    g: Group, address: Value, registers: Sequence[Value], *, shape: str, times: int,
+    halved: bool = False, apart: int = 0,
+) -> None:  # fmt: skip
+    """tcgen05.st: a warp stores registers into its quarter of tensor memory.
+
+    Others may look after tcgen05.wait::st.  With .unpack::16b the halves of a register go to the
+    low halves of two neighbouring columns.
+    """
+    machine = g.batch.machine
+    count = len(registers)
+    found = Access(g, address, shape, times, count, apart, halved, "tcgen05.st")
+    values = np.stack([g.spread(r) for r in registers], axis=1).reshape(found.warps, 32, count)
+    if machine.checked:
+        for lanes, region in found.regions:
+            machine.checker.tensor.store(g, lanes, region, found.access)
+    if halved:
+        found.memory[found.slots, found.rows, found.columns + 1] = values >> np.uint32(16)
+        values = values & np.uint32(0xFFFF)
+    found.memory[found.slots, found.rows, found.columns] = values
+    machine.counters.add("tcgen05.st.registers", g.n * count)
+
+
+@collective("tcgen05.st.sync", "a u32 *b32", B32, section="9.7.16.8.4",
+            options=[TWICE, TIMES, UNPACK])  # fmt: skip
+def st_apart(
+    g: Group, address: Value, apart: Value, registers: Sequence[Value], *, shape: str, times: int,
+    halved: bool = False,
+) -> None:  # fmt: skip
+    """tcgen05.st.16x32bx2: two blocks of 16 lanes, the second some columns further."""
+    st(g, address, registers, shape=shape, times=times, halved=halved, apart=int(apart))
+
+
+@collective("tcgen05.wait::ld.sync", "", section="9.7.16.8.5")
+def wait_ld(g: Group) -> None:
+    """tcgen05.wait::ld: the warp's loads have come; their registers may be used."""
+    _waited(g, "ld")
+
+
+@collective("tcgen05.wait::st.sync", "", section="9.7.16.8.5")
+def wait_st(g: Group) -> None:
+    """tcgen05.wait::st: the warp's stores are done."""
+    _waited(g, "st")
+
+
+def _waited(g: Group, word: str) -> None:
+    machine = g.batch.machine
+    warps = whole_warps(g, f"tcgen05.wait::{word}")
+    if machine.checked:
+        for w in range(warps):
+            machine.checker.tensor.waited(g, g.lanes[32 * w : 32 * w + 32], word)
+        machine.now += 1
+
+
+# -- multiplying --------------------------------------------------------------------
+
+KINDS: dict[str, Option] = {
+    f"kind::{word}": ("form", word) for word in ("f16", "tf32", "f8f6f4", "i8")
+}
+COLLECTOR: dict[str, Option] = {
+    f"collector::a::{word}": ("collector", word)
+    for word in ("fill", "use", "lastuse", "discard")
+}  # fmt: skip
+
+
+class SharedOperand:
+    """A or B in the shared memory of a block: where its elements lie."""
+
+    def __init__(
+        self, g: Group, bits: int, count: int, of: InstructionDescriptor, which: str, where: str
+    ) -> None:
+        self.kind = of.a if which == "A" else of.b
+        mn_major = of.mn_major_a if which == "A" else of.mn_major_b
+        self.width = BYTES.get(self.kind, 1)
+        who = g.batch.describe(g.lanes)
+        try:
+            self.descriptor: MatrixDescriptor = decode_matrix(bits, "tcgen05")
+        except DescriptorError as error:
+            raise Fault(f"tcgen05.mma of {who}: {which}'s {error}; {where}") from error
+        self.places = places(self.descriptor, count, of.k, self.width, mn_major)
+        machine = g.batch.machine
+        room = machine.reserved
+        if int(self.places.max()) + self.width > room:
+            raise Fault(
+                f"tcgen05.mma of {who} reads {which} up to byte {int(self.places.max())} of shared "
+                f"memory, and the block has {room}: {where}"
+            )
+        slot = int(g.batch.slots(g.lanes)[0])
+        self.base = g.batch.shared_base + slot * g.batch.shared_stride
+        self.memory = machine.memory
+
+    def read(self) -> Array:
+        """The elements, f32 [rows, k]."""
+        view = getattr(self.memory, f"u{self.width}")
+        shift = self.width.bit_length() - 1
+        raw = view[(self.places + self.base) >> shift]
+        return elements(unpadded(raw, self.kind) if self.kind in BITS else raw, self.kind)
+
+    def words(self, shift: int) -> Array:
+        """The words of ``1 << shift`` bytes that it lies in."""
+        return np.unique((self.places + self.base) >> shift)
+
+
+@effect("tcgen05.mma", "a any b64 u32 any any any", None, section="9.7.16.10.9.1",
+        options=[ONE_BLOCK, KINDS, COLLECTOR], optional=2)  # fmt: skip
+def mma(
+    g: Group, target: Value, a: tuple[str, Value], b: Value, descriptor: Value, *rest: Any,
+    form: str, group: int = 1, collector: str = "",
+) -> None:  # fmt: skip
+    """tcgen05.mma: D = A·B + D, or A·B, for a whole block; D lies in tensor memory.
+
+    One thread issues it, and it runs beside the threads until a tcgen05.commit's mbarrier tells
+    that it is done.  How it rounds is an assumption: that of the tensor core's model for Blackwell.
+    """
+    machine = g.batch.machine
+    where, access = executing(g)
+    masks, accumulate, scale = _rest(rest, where)
+    if g.n > 1 and machine.checked and len(np.unique(g.batch.warp_of[g.lanes])) < g.n:
+        machine.checker.tensor.issued_by_many(g, "tcgen05.mma", access)
+    values = [g.spread(x) for x in (target, a[1], b, descriptor, accumulate)]
+    masked = [g.spread(x) for x in masks]
+    for i in range(g.n):
+        thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
+        d_at, a_at, b_bits, bits, adds = (x[i] for x in values)
+        _one_mma(
+            thread, int(d_at), a[0] == "a", int(a_at), int(b_bits), int(bits), bool(adds), scale,
+            [int(x[i]) for x in masked], form, where, access,
+        )  # fmt: skip
+    machine.counters.add("tcgen05.mma", g.n)
+
+
+def _rest(rest: Sequence[tuple[str, Any]], where: str) -> tuple[tuple[Value, ...], Value, int]:
+    """The operands after the instruction descriptor: lane mask, whether D is added, its scale."""
+    left = list(rest)
+    masks: tuple[Value, ...] = ()
+    if left and left[0][0] == "*b32":
+        masks = left.pop(0)[1]
+        if len(masks) != 4:
+            raise Fault(f"tcgen05.mma takes a mask of four words, not {len(masks)}: {where}")
+    if not left or left[0][0] != "pred" or len(left) > 2:
+        raise Fault(f"tcgen05.mma wants a predicate that says whether D is added: {where}")
+    scale = int(np.max(left[1][1])) if len(left) > 1 else 0
+    if not 0 <= scale <= 15:
+        raise Fault(f"tcgen05.mma scales D by 2 to the power of -{scale}; 0 to 15: {where}")
+    return masks, left[0][1], scale
+
+
+def _one_mma(
+    g: Group, target: int, a_in_tensor: bool, a: int, b: int, bits: int, adds: bool, scale: int,
+    masks: Sequence[int], kind: str, where: str, access: int,
+) -> None:  # fmt: skip
+    """What one thread issues."""
+    batch, machine = g.batch, g.batch.machine
+    who = batch.describe(g.lanes)
+    try:
+        of = decode_instruction(bits, kind)
+    except InstructionDescriptorError as error:
+        raise Fault(f"tcgen05.mma of {who}: {error}; {where}") from error
+    if scale and kind not in ("f16", "tf32"):
+        raise Fault(f"tcgen05.mma of {who}: kind::{kind} does not scale D; {where}")
+    memory = tensor_memory(batch)
+    slot = int(batch.slots(g.lanes)[0])
+    d_lanes, d_column, d_region = _tensor_rows(g, memory, target, of.m, of.n, slot, "D", where)
+    second = SharedOperand(g, b, of.n, of, "B", where)
+    source: Region | None = None
+    read_a: Callable[[], Array]
+    shared = [second]
+    if a_in_tensor:
+        if of.mn_major_a:
+            raise Fault(f"tcgen05.mma of {who}: A in tensor memory is K-major; {where}")
+        a_lanes, a_column, source = _tensor_rows(g, memory, a, of.m, 8, slot, "A", where)
+        if of.m == 64 and a_lanes[0] != d_lanes[0]:
+            raise Fault(
+                f"tcgen05.mma of {who}: A and D begin at different lanes, {a_lanes[0]} and "
+                f"{d_lanes[0]}; {where}"
+            )
+
+        def read_a() -> Array:
+            return from_tensor_memory(memory.cells[slot, a_lanes, a_column : a_column + 8], of.a)
+    else:
+        first = SharedOperand(g, a, of.m, of, "A", where)
+        read_a = first.read
+        shared.append(first)
+    if machine.checked:
+        words = np.unique(np.concatenate([x.words(machine.checker.races.shift) for x in shared]))
+        machine.checker.tensor.multiply(g, access, d_region, source, words, adds)
+        machine.now += 1
+    kept = np.ones(128, bool)
+    if masks:
+        kept = np.unpackbits(np.array(masks, "<u4").view(np.uint8), bitorder="little") == 0
+    columns = slice(d_column, d_column + of.n)
+
+    def work() -> None:
+        old = memory.cells[slot, d_lanes, columns] if adds else None
+        result = multiply(read_a(), second.read(), old, Form(of, scale))
+        if masks:
+            some = kept[d_lanes]
+            memory.cells[slot, d_lanes[some], columns] = result[some]
+        else:
+            memory.cells[slot, d_lanes, columns] = result
+
+    issue(batch, int(g.lanes[0]), work)
+
+
+def _tensor_rows(
+    g: Group, memory: Any, address: int, m: int, columns: int, slot: int, name: str, where: str
+) -> tuple[Array, int, Region]:
+    """The lanes of a matrix with M rows, its first column, and what it covers."""
+    who = f"tcgen05.mma of {g.batch.describe(g.lanes)}"
+    lane, column = split(address)
+    if lane not in ((0, 16) if m == 64 else (0,)):
+        raise Fault(
+            f"{who}: {name} begins at lane {lane}; with M = {m} it begins at lane "
+            f"{'0 or 16' if m == 64 else '0'}; {where}"
+        )
+    memory.reach(slot, (0, 128), (column, column + columns), f"{name} of {who}", where)
+    halves = slice(lane // 16, 8, 2) if m == 64 else slice(0, 8)
+    return rows(m, lane == 16), column, Region(slot, halves, slice(column, column + columns))
+
+
+@effect("tcgen05.commit.mbarrier::arrive::one", "a", B64, section="9.7.16.12.1",
+        options=[ONE_BLOCK], releases=True)  # fmt: skip
+@effect("tcgen05.commit.mbarrier::arrive::one.multicast::cluster", "a b16", B64,
+        section="9.7.16.12.1", options=[ONE_BLOCK], releases=True)  # fmt: skip
+def commit(
+    g: Group, address: Value, mask: Value = None, *, space: str = "generic", group: int = 1
+) -> None:
+    """tcgen05.commit: an mbarrier gets an arrival when this thread's operations so far are done.
+
+    With .multicast::cluster so do those at the same place in the blocks of the mask.
+    """
+    machine = g.batch.machine
+    where, access = executing(g)
+    if g.n > 1 and machine.checked and len(np.unique(g.batch.warp_of[g.lanes])) < g.n:
+        machine.checker.tensor.issued_by_many(g, "tcgen05.commit", access)
+    addresses = g.spread(address)
+    for i in range(g.n):
+        thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
+        where_to = addresses[i : i + 1]
+        if mask is not None:
+            ranks = [r for r in range(16) if int(g.spread(mask)[i]) >> r & 1]
+            if not ranks:
+                raise Fault(f"tcgen05.commit to no block, for its mask is 0: {where}")
+            offset = int(where_to[0]) & ((1 << RANK_SHIFT) - 1)
+            where_to = np.array([offset | r << RANK_SHIFT for r in ranks], where_to.dtype)
+        for to in where_to:
+            ((site, _),) = sites(thread, np.array([to]), space)
+            known = machine.checker.tensor.commit(thread, site) if machine.checked else None
+
+            def arrive(site: Any = site, thread: Group = thread, known: Any = known) -> None:
+                if known is not None:
+                    machine.checker.tensor.committed(site, known)
+                site.operate(thread, "arrive", 1)
+
+            issue(g.batch, int(thread.lanes[0]), arrive, signals=True)
+    if machine.checked:
+        machine.now += 1
+
+
+@effect("tcgen05.fence::before_thread_sync tcgen05.fence::after_thread_sync", "",
+        section="9.7.16.11.1", releases=True)  # fmt: skip
+def fence(g: Group) -> None:
+    """tcgen05.fence: orders a thread's tensor operations and its meetings with other threads.
+
+    Nothing here runs ahead of a fence, so there is nothing to do.
+    """

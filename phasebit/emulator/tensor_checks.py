@@ -1,0 +1,364 @@
+"""Tensor memory in the checker: who may touch which cells when (PTX ISA 9.7.16.6, 9.7.16.11).
+
+Everything that touches tensor memory is asynchronous, and each has its own way to be waited for:
+
+``tcgen05.mma``      an mbarrier at which ``tcgen05.commit`` arrives; between two of one thread
+                     no wait is needed, they run in the order of issue
+``tcgen05.st``       ``tcgen05.wait::st`` by the same warp
+``tcgen05.ld``       ``tcgen05.wait::ld`` by the same warp
+
+After that the order among threads is the usual one, by barriers.  The shadow has an entry for
+each half quarter, 16 lanes, of each column.  The clocks are those of
+:mod:`~phasebit.emulator.races`: what a thread's tensor operations did has a column of its own,
+which its commits publish.
+
+``tcgen05.fence`` is not asked for: hardware and compilers get along without it where an
+mbarrier stands between, and so do kernels that everybody uses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phasebit.emulator.tensor_memory import COLUMNS
+from phasebit.emulator.types import Array
+
+if TYPE_CHECKING:
+    from phasebit.emulator.group import Group
+    from phasebit.emulator.hazards import Checker
+    from phasebit.emulator.machine import Batch
+    from phasebit.emulator.mbarriers import BarrierSite
+    from phasebit.emulator.races import SharedShadow
+
+I4 = np.int32
+HALVES = 8
+"""Stretches of 16 lanes."""
+
+MANY = 256
+"""Operations whose reads of shared memory are remembered."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """Cells of one block's tensor memory: stretches of 16 lanes, columns."""
+
+    slot: int
+    halves: slice
+    columns: slice
+
+    @property
+    def key(self) -> tuple[int, slice, slice]:
+        """The index of its entries in the shadow."""
+        return self.slot, self.halves, self.columns
+
+    def __str__(self) -> str:
+        stretches = range(*self.halves.indices(HALVES))
+        lanes = f"{16 * stretches[0]}-{16 * stretches[-1] + 15}"
+        return f"lanes {lanes}, columns {self.columns.start}-{self.columns.stop - 1}"
+
+
+class Last:
+    """Who did something last to each cell, when, and at which access."""
+
+    def __init__(self, count: int) -> None:
+        shape = (count, HALVES, COLUMNS)
+        self.who = np.zeros(shape, I4)
+        """A column of the clocks."""
+        self.time = np.zeros(shape, I4)
+        """0: never."""
+        self.access = np.zeros(shape, I4)
+
+    def note(self, region: Region, who: int, time: int, access: int) -> None:
+        self.who[region.key] = who
+        self.time[region.key] = time
+        self.access[region.key] = access
+
+    def late(self, region: Region, known: Array) -> tuple[int, int] | None:
+        """Who did it, and at which access, where that is not ``known``; None where all is."""
+        times = self.time[region.key]
+        bad = times > known[self.who[region.key]]
+        if not bad.any():
+            return None
+        at = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        return int(self.who[region.key][at]), int(self.access[region.key][at])
+
+
+class Reading:
+    """An operation under way that reads shared memory."""
+
+    def __init__(self, words: Array, lane: int, column: int, time: int, access: int) -> None:
+        self.words = words
+        self.low, self.high = int(words[0]), int(words[-1])
+        self.lane = lane
+        self.column = column
+        self.time = time
+        self.access = access
+
+
+class TensorShadow:
+    """What the checker knows about the tensor memory of a batch."""
+
+    def __init__(self, count: int) -> None:
+        self.written = Last(count)
+        self.read = Last(count)
+        """By threads."""
+        self.consumed = Last(count)
+        """By the tensor core, which reads A there."""
+        self.storing: list[tuple[int, Region, int]] = []
+        """What warps have stored and not waited for: first lane of the warp, region, access."""
+        self.loading: list[tuple[int, Region, int]] = []
+        self.reading: list[Reading] = []
+        """Operations that may still read shared memory."""
+
+
+class TensorChecks:
+    """What the checker does about tensor memory."""
+
+    def __init__(self, checker: Checker) -> None:
+        self.checker = checker
+        self.machine = checker.machine
+        self.findings = checker.findings
+        self.races = checker.races
+        self.engine = checker.engine
+        self.shadows: dict[Batch, TensorShadow] = {}
+        self.races.tensor = self
+
+    def shadow(self, batch: Batch) -> TensorShadow:
+        """That of a batch; made on first use."""
+        if batch not in self.shadows:
+            self.shadows[batch] = TensorShadow(batch.count)
+        return self.shadows[batch]
+
+    # -- what is known --------------------------------------------------------
+
+    def _known(self, s: SharedShadow, lanes: Array, *own: int) -> Array:
+        """Up to when each agent's doings are ordered before what these threads do now.
+
+        ``own``: columns that need no order.
+        """
+        known: Array = s.clock[lanes].min(axis=0)
+        floor = s.floor[int(lanes[0]) // s.batch.threads]
+        known[: s.team] = np.maximum(known[: s.team], floor)
+        known[list(own)] = np.iinfo(I4).max
+        return known
+
+    def _who(self, s: SharedShadow, lane: int, column: int) -> str:
+        """The agent of a column, in words."""
+        other = lane // s.team * s.team + column % s.team
+        name = s.batch.describe(np.array([other]))
+        if column >= s.team:
+            return f"a tensor operation of {name}"
+        warp = other // s.batch.threads * s.batch.threads + other % s.batch.threads // 32 * 32
+        end = min(warp + 32, (other // s.batch.threads + 1) * s.batch.threads)
+        return s.batch.describe(np.arange(warp, end))
+
+    # -- rules ----------------------------------------------------------------
+
+    def touch(
+        self, batch: Batch, lanes: Array, region: Region, access: int, verb: str, *,
+        writes: bool, tensor_core: bool = False,
+    ) -> None:  # fmt: skip
+        """Threads, or the tensor core for one of them, read or write cells."""
+        t = self.shadow(batch)
+        s = self.races.shadows[batch]
+        first = int(lanes[0])
+        warp = first - first % batch.threads % 32  # a warp's ld and st are noted by its first lane
+        own = [int(c) for c in s.threads(np.union1d(lanes, [warp]))]
+        if tensor_core:
+            own.append(s.team + int(s.threads(lanes)[0]))
+        known = self._known(s, lanes, *own)
+        who = batch.describe(lanes)
+        what = f"{who} {verb} tensor memory, {region}: {self.findings.place(access)}"
+        if (
+            not writes
+            and not t.written.time[region.key].all()
+            and not any(_overlap(region, other) for _, other, _ in t.storing)
+        ):
+            self.findings.report(
+                "uninitialised", f"{what}; nobody has written all of it", access,
+                ("tensor uninitialised", access),
+            )  # fmt: skip
+        for waiting, word, matters in (
+            (t.storing, "st", True), (t.loading, "ld", writes),
+        ):  # fmt: skip
+            for lane, other, there in waiting if matters else ():
+                if _overlap(region, other):
+                    other_warp = self._who(s, first, int(s.threads(np.array([lane]))[0]))
+                    done = "written it" if word == "st" else "read it"
+                    self.findings.report(
+                        "async",
+                        f"{what}; {other_warp} may not have {done} yet, for it has not executed "
+                        f"tcgen05.wait::{word}: {self.findings.place(there)}",
+                        access, ("tensor", access, there),
+                    )  # fmt: skip
+        late = t.written.late(region, known)
+        if late:
+            self._unordered(s, first, what, access, late, "writes")
+        if writes:
+            for last in (t.read, t.consumed):
+                late = last.late(region, known)
+                if late:
+                    self._unordered(s, first, what, access, late, "reads")
+
+    def _unordered(
+        self, s: SharedShadow, lane: int, what: str, access: int, other: tuple[int, int], did: str
+    ) -> None:
+        column, there = other
+        tensor_core = column >= s.team
+        why = (
+            "and this thread has not waited for an mbarrier at which a tcgen05.commit after it "
+            "arrives" if tensor_core else "and nothing orders the two"
+        )  # fmt: skip
+        self.findings.report(
+            "async" if tensor_core else "race",
+            f"{what}; {self._who(s, lane, column)} {did} it, {why}: {self.findings.place(there)}",
+            access, ("tensor", access, there),
+        )  # fmt: skip
+
+    # -- the instructions -----------------------------------------------------
+
+    def allocated(self, batch: Batch, region: Region) -> None:
+        """New columns: nobody has written them."""
+        t = self.shadow(batch)
+        for last in (t.written, t.read, t.consumed):
+            last.note(region, 0, 0, 0)
+
+    def wrote_address(self, warp: Group) -> None:
+        """``tcgen05.alloc`` has written to shared memory: all of the warp executed it."""
+        s = self.races.shadows[warp.batch]
+        known = np.zeros(s.clock.shape[1], I4)
+        known[s.threads(warp.lanes)[0]] = self.machine.now
+        s.learn(warp.lanes, known)
+        self.machine.now += 1
+
+    def load(self, g: Group, lanes: Array, region: Region, access: int) -> None:
+        """A warp's ``tcgen05.ld``."""
+        self.touch(g.batch, lanes, region, access, "reads", writes=False)
+        self.shadow(g.batch).loading.append((int(lanes[0]), region, access))
+
+    def store(self, g: Group, lanes: Array, region: Region, access: int) -> None:
+        """A warp's ``tcgen05.st``."""
+        t = self.shadow(g.batch)
+        mine = int(lanes[0])
+        others = [x for x in t.storing if x[0] != mine]
+        kept, t.storing = t.storing, others  # one warp's stores come in their order
+        self.touch(g.batch, lanes, region, access, "writes", writes=True)
+        t.storing = [*kept, (mine, region, access)]
+
+    def waited(self, g: Group, lanes: Array, word: str) -> None:
+        """A warp's ``tcgen05.wait``."""
+        t = self.shadow(g.batch)
+        s = self.races.shadows[g.batch]
+        mine = int(lanes[0])
+        waiting, last = (t.storing, t.written) if word == "st" else (t.loading, t.read)
+        for item in [x for x in waiting if x[0] == mine]:
+            waiting.remove(item)
+            last.note(item[1], int(s.threads(lanes)[0]), self.machine.now, item[2])
+
+    def multiply(
+        self, g: Group, access: int, target: Region, source: Region | None, words: Array,
+        accumulates: bool,
+    ) -> None:  # fmt: skip
+        """One thread's ``tcgen05.mma``: ``words`` are those of shared memory that it reads."""
+        batch, lane = g.batch, g.lanes
+        t = self.shadow(batch)
+        s = self.races.shadows[batch]
+        column = s.team + int(s.threads(lane)[0])
+        self.engine.look(s, g, words, access, "a tcgen05.mma")
+        reading = Reading(words, int(lane[0]), column, self.machine.now, access)
+        t.reading.append(reading)
+        if len(t.reading) > MANY:
+            known = s.clock[batch.alive].min(axis=0)
+            t.reading = [r for r in t.reading if r.time > known[r.column]][-MANY:]
+        if source is not None:
+            self.touch(batch, lane, source, access, "multiplies A in", writes=False,
+                       tensor_core=True)  # fmt: skip
+            t.consumed.note(source, column, self.machine.now, access)
+        if accumulates:
+            self.touch(batch, lane, target, access, "accumulates into", writes=False,
+                       tensor_core=True)  # fmt: skip
+        self.touch(batch, lane, target, access, "writes", writes=True, tensor_core=True)
+        t.written.note(target, column, self.machine.now, access)
+
+    def commit(self, g: Group, site: BarrierSite) -> Array:
+        """One thread's ``tcgen05.commit``: what its arrival will publish.
+
+        That is its operations so far, and what they came after: all that the thread had learnt
+        from others, the arrival of the operands above all.  What it wrote itself is not in it.
+        """
+        self.checker.touch(g, g.lanes, site)
+        learnt = self.races.shadows[g.batch].clock[int(g.lanes[0])]
+        known: Array = np.maximum(learnt, self.races.copies_frontier(g.batch, g.lanes))
+        return known
+
+    def committed(self, site: BarrierSite, known: Array) -> None:
+        """A commit arrives."""
+        site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
+
+    def deallocated(self, g: Group, lanes: Array, region: Region, access: int) -> None:
+        """A warp gives columns back: nobody may be at work there."""
+        self.touch(g.batch, lanes, region, access, "deallocates", writes=True)
+
+    def against_readers(self, s: SharedShadow, g: Group, words: Array, access: int) -> None:
+        """Threads write to shared memory: does an operation still read there?"""
+        t = self.shadows.get(g.batch)
+        if t is None or not t.reading:
+            return
+        low, high = int(words.min()), int(words.max())
+        for one in t.reading:
+            if one.high < low or one.low > high:
+                continue
+            mine = g.lanes // s.team == one.lane // s.team
+            if (s.clock[g.lanes[mine], one.column] >= one.time).all():
+                continue
+            both = words[np.isin(words, one.words)]
+            if len(both):
+                self.findings.report(
+                    "async",
+                    f"{g.batch.describe(g.lanes[:1])} writes "
+                    f"{self.races._shared_name(s, int(both.flat[0]) - s.base)}: "
+                    f"{self.findings.place(access)}; a tcgen05.mma of "
+                    f"{g.batch.describe(np.array([one.lane]))} may still read it, and this thread "
+                    "has not waited for an mbarrier at which a tcgen05.commit after it arrives: "
+                    f"{self.findings.place(one.access)}",
+                    access, ("reading", access, one.access),
+                )  # fmt: skip
+
+    def block_ends(self, batch: Batch, slot: int) -> None:
+        """All threads of a block have left: has it given back its tensor memory?"""
+        if batch.tensor is None:
+            return
+        for columns in batch.tensor.leaked(slot):
+            self.findings.report(
+                "tensor",
+                f"block {int(batch.blocks[slot])} leaves the kernel with {columns.count} columns "
+                f"of tensor memory allocated: {columns.where}; a warp must execute "
+                "tcgen05.dealloc before the block ends",
+                -1, ("leaked", columns.where),
+            )  # fmt: skip
+
+    def issued_by_many(self, g: Group, word: str, access: int) -> None:
+        """Several threads of a warp issue what one is meant to."""
+        self.findings.report(
+            "tensor",
+            f"{g.batch.describe(g.lanes)} issue {word}, each of them once more: "
+            f"{self.findings.place(access)}; let one thread do it (elect.sync)",
+            access, ("many", access),
+        )  # fmt: skip
+
+    def finish(self, batch: Batch) -> None:
+        """A batch has left the kernel."""
+        self.shadows.pop(batch, None)
+
+
+def _overlap(a: Region, b: Region) -> bool:
+    if a.slot != b.slot or a.columns.start >= b.columns.stop or b.columns.start >= a.columns.stop:
+        return False
+    mine, theirs = (set(range(*r.halves.indices(HALVES))) for r in (a, b))
+    return bool(mine & theirs)
+
+
+__all__ = ["HALVES", "Region", "TensorChecks"]

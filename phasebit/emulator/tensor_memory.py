@@ -1,0 +1,237 @@
+"""Tensor memory: 128 lanes × 512 columns of 32 bits for each block (PTX ISA 9.7.16.1, 9.7.16.7).
+
+An address is ``lane << 16 | column``.  A warp allocates columns, all lanes of them, a power of
+two from 32 to 512; while not enough neighbouring columns are free it waits.  It learns the
+address by a word in shared memory.  A warp reaches 32 of the lanes, its *quarter*: warp w those
+from 32 (w % 4) on.
+
+    >>> split(0x0020_0040)
+    (32, 64)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phasebit.emulator.errors import Fault
+from phasebit.emulator.machine import Waiting
+from phasebit.emulator.memory import POISON
+from phasebit.emulator.types import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from phasebit.emulator.group import Group
+    from phasebit.emulator.machine import Batch
+    from phasebit.emulator.tensor_work import TensorWork
+
+LANES, COLUMNS = 128, 512
+SIZES = (32, 64, 128, 256, 512)
+
+
+def split(address: int) -> tuple[int, int]:
+    """Lane and column of an address."""
+    return int(address) >> 16, int(address) & 0xFFFF
+
+
+def name(lane: int, column: int) -> str:
+    """An address in words."""
+    return f"tensor memory lane {lane}, column {column}"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns that a block has allocated."""
+
+    first: int
+    count: int
+    where: str
+    """The instruction that allocated them."""
+
+
+@dataclass(eq=False)
+class Request:
+    """An allocation that waits for columns."""
+
+    slot: int
+    count: int
+    group: Group
+    where: str
+    grant: Callable[[int], None]
+    """What to do with the address, once there is one."""
+
+
+class TensorMemory:
+    """The tensor memory of the blocks of a batch."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.cells = np.full((batch.count, LANES, COLUMNS), POISON, np.uint32)
+        """What it holds, by the block's place in the batch."""
+        self.owned = np.zeros((batch.count, COLUMNS), bool)
+        """Which columns are allocated."""
+        self.allocations: list[dict[int, Columns]] = [{} for _ in range(batch.count)]
+        """For each block: first column -> the allocation."""
+        self.former: list[list[tuple[Columns, str]]] = [[] for _ in range(batch.count)]
+        """What a block has given back, and where."""
+        self.relinquished = [""] * batch.count
+        """For each block the instruction by which it gave up its right to allocate."""
+        self.requests: list[Request] = []
+        self.queues: dict[int, list[TensorWork]] = {}
+        """Thread -> its tensor operations under way, in the order of issue."""
+
+    # -- allocating -----------------------------------------------------------
+
+    def allocate(self, request: Request, resume: int) -> bool:
+        """Give a warp columns, or park it until there are; whether it has them.
+
+        Raises :class:`Fault` for a number of columns that cannot be asked for.
+        """
+        batch, slot = self.batch, request.slot
+        if request.count not in SIZES:
+            raise Fault(
+                f"{batch.describe(request.group.lanes)} asks for {request.count} columns of tensor "
+                f"memory: the number is a power of two from 32 to 512; {request.where}"
+            )
+        if self.relinquished[slot]:
+            raise Fault(
+                f"{batch.describe(request.group.lanes)} allocates tensor memory after its block "
+                f"gave up the right to: {request.where}; {self.relinquished[slot]}"
+            )
+        if self._serve(request):
+            return True
+        self.requests.append(request)
+        batch.machine.park(
+            request.group,
+            Waiting(f"{request.count} free columns of tensor memory", request.where,
+                    lambda: self._explain(request)),
+        )  # fmt: skip
+        request.group.pc = resume
+        return False
+
+    def _serve(self, request: Request) -> bool:
+        first = self._room(request.slot, request.count)
+        if first is None:
+            return False
+        end = first + request.count
+        self.owned[request.slot, first:end] = True
+        self.cells[request.slot, :, first:end] = POISON
+        self.allocations[request.slot][first] = Columns(first, request.count, request.where)
+        self.batch.machine.progress += 1
+        request.grant(first)
+        return True
+
+    def _room(self, slot: int, count: int) -> int | None:
+        """Where ``count`` free columns lie, at a multiple of their number.
+
+        Under the schedule ``random`` anywhere, for no program may count on the address 0.
+        """
+        starts = np.arange(0, COLUMNS, count)
+        free = starts[~self.owned[slot].reshape(-1, count).any(axis=1)]
+        if not len(free):
+            return None
+        machine = self.batch.machine
+        return int(machine.random.choice(free) if machine.schedule == "random" else free[0])
+
+    def _explain(self, request: Request) -> str:
+        held = self.allocations[request.slot].values()
+        parts = [f"columns {c.first}-{c.first + c.count - 1} by {c.where}" for c in held]
+        return "allocated are " + "; ".join(parts)
+
+    def free(self, g: Group, slot: int, address: int, count: int, where: str) -> Columns:
+        """Give columns back; raises :class:`Fault` for any that were not allocated so."""
+        lane, first = split(address)
+        found = self.allocations[slot].get(first)
+        who = self.batch.describe(g.lanes)
+        if found is None or lane:
+            for columns, there in self.former[slot]:
+                if columns.first == first:
+                    raise Fault(
+                        f"{who} deallocates tensor memory at {address:#x} for the second time: "
+                        f"{where}; the first: {there}"
+                    )
+            raise Fault(
+                f"{who} deallocates tensor memory at {address:#x}, which no tcgen05.alloc of this "
+                f"block returned: {where}"
+            )
+        if found.count != count:
+            raise Fault(
+                f"{who} deallocates {count} columns of tensor memory, but {found.count} were "
+                f"allocated there by {found.where}: {where}"
+            )
+        del self.allocations[slot][first]
+        self.former[slot].append((found, where))
+        self.owned[slot, first : first + count] = False
+        self.batch.machine.progress += 1
+        waiting, self.requests = self.requests, []
+        for request in waiting:
+            if request.slot == slot and self._serve(request):
+                self.batch.machine.wake(request.group, request.group.pc)
+            else:
+                self.requests.append(request)
+        return found
+
+    # -- reaching -------------------------------------------------------------
+
+    def reach(
+        self, slot: int, lanes: tuple[int, int], columns: tuple[int, int], who: str, where: str
+    ) -> None:
+        """Are these lanes and columns (first, and one past the last) there and allocated?
+
+        Raises :class:`Fault` when they are not.
+        """
+        first, end = columns
+        if lanes[1] > LANES or end > COLUMNS:
+            raise Fault(
+                f"{who} reaches beyond tensor memory, lanes {lanes[0]}-{lanes[1] - 1} and columns "
+                f"{first}-{end - 1} of {LANES} × {COLUMNS}: {where}"
+            )
+        owned = self.owned[slot, first:end]
+        if owned.all():
+            return
+        column = first + int(np.argmin(owned))
+        for given_back, there in reversed(self.former[slot]):
+            if given_back.first <= column < given_back.first + given_back.count:
+                raise Fault(
+                    f"{who} uses column {column} of tensor memory after it was deallocated: "
+                    f"{where}; deallocated by {there}"
+                )
+        held = ", ".join(
+            f"{c.first}-{c.first + c.count - 1}" for c in self.allocations[slot].values()
+        )
+        raise Fault(
+            f"{who} uses column {column} of tensor memory, which is not allocated: {where}; "
+            f"allocated are {f'columns {held}' if held else 'none'}: take the address that "
+            "tcgen05.alloc wrote to shared memory"
+        )
+
+    def leaked(self, slot: int) -> list[Columns]:
+        """What a block has not given back."""
+        return list(self.allocations[slot].values())
+
+
+def tensor_memory(batch: Batch) -> TensorMemory:
+    """The tensor memory of a batch; made on first use."""
+    if batch.tensor is None:
+        batch.tensor = TensorMemory(batch)
+    return batch.tensor
+
+
+def one(g: Group, value: Any, what: str, where: str) -> Array:
+    """An operand that must be the same in all threads of a warp: one number a warp."""
+    rows: Array = g.spread(value).reshape(-1, 32)
+    if (rows != rows[:, :1]).any():
+        warp = int(np.argmax((rows != rows[:, :1]).any(axis=1)))
+        raise Fault(
+            f"{g.batch.describe(g.lanes[32 * warp : 32 * warp + 32])} has different {what} in its "
+            f"threads: {where}; all of them must give the same"
+        )
+    found: Array = rows[:, 0]
+    return found
+
+
+__all__ = ["COLUMNS", "LANES", "Columns", "Request", "TensorMemory", "name", "one", "split",
+           "tensor_memory"]  # fmt: skip

@@ -1,0 +1,235 @@
+"""Tensor memory: allocation, loads and stores, each rule named after its section of the PTX ISA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from phasebit.emulator.errors import Deadlock, EmulatorError
+from phasebit.emulator.memory import POISON
+from phasebit.emulator.ops.tcgen05 import REGISTERS, cells
+from tests.emulator.tensor_kernels import HEAD, frame, run
+
+Array = NDArray[Any]
+SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
+SCHEDULES = ("eager", "late", "random")
+
+
+def registers(first: int, count: int) -> str:
+    return "{" + ", ".join(f"%r{first + i}" for i in range(count)) + "}"
+
+
+def load_store(count: int) -> str:
+    """Each thread stores its ``count`` words as 32x32b, and waits."""
+    lines = [f"mul.wide.u32 %rd3, %r1, {4 * count}; add.u64 %rd1, %rd1, %rd3;"]
+    lines += [f"ld.global.u32 %r{20 + i}, [%rd1+{4 * i}];" for i in range(count)]
+    for i in range(0, count, 32):
+        lines.append(f"add.u32 %r6, %r5, {i};")
+        lines.append(
+            f"tcgen05.st.sync.aligned.32x32b.x32.b32 [%r6], {registers(20 + i, 32)};"
+        )
+    return "\n".join([*lines, "tcgen05.wait::st.sync.aligned;"])
+
+
+def store_out(first: int, count: int) -> str:
+    """Each thread writes its registers to ``out``."""
+    lines = [f"mul.wide.u32 %rd4, %r1, {4 * count}; add.u64 %rd2, %rd2, %rd4;"]
+    lines += [f"st.global.u32 [%rd2+{4 * i}], %r{first + i};" for i in range(count)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("times", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_9_7_16_8_3_every_shape_loads_the_cells_of_its_layout(shape: str, times: int) -> None:
+    count = REGISTERS[shape] * times
+    row, column = cells(shape, count, 64 if shape == "16x32bx2" else 0)
+    if column.max() >= 128:
+        pytest.skip("more columns than this test fills")
+    more = ", 64" if shape == "16x32bx2" else ""
+    body = load_store(128) + (
+        f"\ntcgen05.ld.sync.aligned.{shape}.x{times}.b32 {registers(20, count)}, [%r5]{more};"
+        "\ntcgen05.wait::ld.sync.aligned;\n"
+    ) + store_out(20, count)  # fmt: skip
+    data = np.random.default_rng(times).integers(0, 1 << 32, (128, 128), np.uint32)
+    out = np.zeros((4, 32, count), np.uint32)
+    found = run(frame(body, 128), data, out)
+    assert not found.hazards, found.hazards[0]
+    for warp in range(4):
+        assert np.array_equal(out[warp], data[32 * warp + row, column])
+
+
+@pytest.mark.parametrize("upper", [0, 16])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_9_7_16_8_4_a_store_is_the_reverse_of_a_load(shape: str, upper: int) -> None:
+    if shape == "32x32b":
+        upper = 0
+    count = REGISTERS[shape] * 4
+    more = ", 16" if shape == "16x32bx2" else ""
+    body = "\n".join(
+        [f"mul.wide.u32 %rd3, %r1, {4 * count}; add.u64 %rd1, %rd1, %rd3;"]
+        + [f"ld.global.u32 %r{20 + i}, [%rd1+{4 * i}];" for i in range(count)]
+        + [f"add.u32 %r6, %r5, {upper << 16};",
+           f"tcgen05.st.sync.aligned.{shape}.x4.b32 [%r6]{more}, {registers(20, count)};",
+           "tcgen05.wait::st.sync.aligned;",
+           f"tcgen05.ld.sync.aligned.{shape}.x4.b32 {registers(60, count)}, [%r6]{more};",
+           "tcgen05.wait::ld.sync.aligned;"]
+    ) + store_out(60, count)  # fmt: skip
+    data = np.random.default_rng(5).integers(0, 1 << 32, (128, count), np.uint32)
+    out = np.zeros_like(data)
+    found = run(frame(body, 32), data, out)
+    assert not found.hazards, found.hazards[0]
+    assert np.array_equal(out, data)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_9_7_16_2_3_a_layout_names_every_cell_once(shape: str) -> None:
+    """Together the threads hold a rectangle: 16 or 32 rows, no cell twice."""
+    for times in (1, 4, 16):
+        count = REGISTERS[shape] * times
+        row, column = cells(shape, count, count)
+        pairs = set(zip(row.ravel().tolist(), column.ravel().tolist(), strict=True))
+        height = 32 if shape == "32x32b" else 16
+        assert len(pairs) == 32 * count == height * (column.max() + 1)
+        assert row.max() == height - 1
+
+
+def test_9_7_16_8_2_pack_and_unpack() -> None:
+    """A register is two neighbouring columns, 16 bits of each."""
+    body = "\n".join(
+        ["mul.wide.u32 %rd3, %r1, 16; add.u64 %rd1, %rd1, %rd3;",
+         *(f"ld.global.u32 %r{20 + i}, [%rd1+{4 * i}];" for i in range(4)),
+         f"tcgen05.st.sync.aligned.32x32b.x4.unpack::16b.b32 [%r5], {registers(20, 4)};",
+         "tcgen05.wait::st.sync.aligned;",
+         f"tcgen05.ld.sync.aligned.32x32b.x8.b32 {registers(30, 8)}, [%r5];",
+         f"tcgen05.ld.sync.aligned.32x32b.x4.pack::16b.b32 {registers(38, 4)}, [%r5];",
+         "tcgen05.wait::ld.sync.aligned;", store_out(30, 12)]
+    )  # fmt: skip
+    data = np.random.default_rng(6).integers(0, 1 << 32, (128, 4), np.uint32)
+    out = np.zeros((128, 12), np.uint32)
+    found = run(frame(body), data, out)
+    assert not found.hazards, found.hazards[0]
+    assert np.array_equal(out[:, :8], data.view(np.uint16)) and np.array_equal(out[:, 8:], data)
+
+
+def test_9_7_16_1_nobody_has_written_it() -> None:
+    body = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r5];\n"
+    body += "tcgen05.wait::ld.sync.aligned;" + store_out(20, 1)
+    out = np.zeros(128, np.uint32)
+    found = run(frame(body), out, out)
+    assert [h.kind for h in found.hazards] == ["uninitialised"]
+    assert (out == POISON).all()
+
+
+@pytest.mark.parametrize("lane", [0, 32, 64])
+def test_9_7_16_8_1_the_wrong_quarter_is_an_error_that_says_so(lane: int) -> None:
+    body = f"add.u32 %r6, %r4, {lane << 16};"
+    body += "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r6]; tcgen05.wait::ld.sync.aligned;"
+    with pytest.raises(EmulatorError, match=r"warp w reaches only lanes 32 \(w % 4\)"):
+        run(frame(body), np.zeros(4), np.zeros(4))
+
+
+WRONG = [
+    ("add.u32 %r6, %r5, 31;", "x2", "uses column 32 of tensor memory, which is not allocated"),
+    ("add.u32 %r6, %r5, 511;", "x2", "reaches beyond tensor memory"),
+    ("add.u32 %r6, %r5, 0x100000;", "x2", "begins at a multiple of 32"),
+    ("add.u32 %r6, %r5, %r1;", "x2", "different addresses"),
+]
+
+
+@pytest.mark.parametrize(("line", "times", "says"), WRONG, ids=[w[2][:24] for w in WRONG])
+def test_9_7_16_8_1_wrong_addresses(line: str, times: str, says: str) -> None:
+    body = f"{line} tcgen05.ld.sync.aligned.32x32b.{times}.b32 {{%r20, %r21}}, [%r6];"
+    body += "tcgen05.wait::ld.sync.aligned;"
+    with pytest.raises(EmulatorError, match=says):
+        run(frame(body), np.zeros(4), np.zeros(4))
+
+
+ALLOCATION = HEAD + """
+.visible .entry kernel(.param .u64 out)
+{
+    .reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>; .shared .align 4 .b32 slot[8];
+    ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5;
+    mov.u32 %r5, slot; shl.b32 %r6, %r2, 2; add.u32 %r5, %r5, %r6;
+    BODY
+    ret;
+}
+"""
+TAKE = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r5], {};\n"
+READ = "ld.shared.u32 %r4, [%r5];\n"
+GIVE = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 {}, {};\n"
+
+
+def allocate(body: str, warps: int = 1, **more: Any) -> Any:
+    out = np.zeros(32, np.uint32)
+    found = run(ALLOCATION.replace("BODY", body), out, threads=32 * warps, **more)
+    assert not found.hazards, found.hazards[0]
+    return out
+
+
+@pytest.mark.parametrize("count", [0, 16, 33, 48, 96, 1024])
+def test_9_7_16_7_1_the_number_of_columns_is_a_power_of_two(count: int) -> None:
+    with pytest.raises(EmulatorError, match="a power of two from 32 to 512"):
+        allocate(TAKE.format(count))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_16_7_1_several_allocations_do_not_overlap(schedule: str) -> None:
+    """Four warps take 128 columns each, all there are."""
+    body = TAKE.format(128) + READ + "shl.b32 %r6, %r2, 2; cvt.u64.u32 %rd2, %r6;"
+    body += "add.u64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r4; bar.warp.sync -1;"
+    body += GIVE.format("%r4", 128)
+    found = allocate(body, warps=4, schedule=schedule)
+    assert len(found) and set(found[:4].tolist()) <= {0, 128, 256, 384}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_16_7_1_an_allocation_waits_for_columns(schedule: str) -> None:
+    """Three warps take all 512 columns, one after another, and give them back."""
+    allocate(TAKE.format(512) + READ + GIVE.format("%r4", 512), warps=3, schedule=schedule)
+
+
+def test_9_7_16_7_1_columns_that_never_come_are_a_deadlock_that_says_who_has_them() -> None:
+    body = TAKE.format(256) + TAKE.format(256) + TAKE.format(32)
+    with pytest.raises(Deadlock, match="32 free columns of tensor memory") as caught:
+        allocate(body)
+    assert "allocated are columns 0-255 by tcgen05.alloc" in str(caught.value)
+
+
+FAULTS = [
+    (TAKE.format(32) + READ + 2 * GIVE.format("%r4", 32), "for the second time"),
+    (TAKE.format(32) + READ + GIVE.format("%r4", 64), "deallocates 64 columns"),
+    (TAKE.format(32) + GIVE.format("96", 32), "which no tcgen05.alloc of this block returned"),
+    ("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" + TAKE.format(32),
+     "gave up the right to"),
+    ("setp.lt.u32 %p1, %r1, 9; @%p1 ret;" + TAKE.format(32), "needs all 32 threads of the warp"),
+    ("mov.u32 %r4, 0; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r7}, [%r4];",
+     "allocated are none: take the address that tcgen05.alloc wrote"),
+    (TAKE.format(32) + READ + GIVE.format("%r4", 32)
+     + "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r7}, [%r4];", "after it was deallocated"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "says"), FAULTS, ids=[f[1][:24] for f in FAULTS])
+def test_9_7_16_7_1_misuse_is_an_error(body: str, says: str) -> None:
+    with pytest.raises(EmulatorError, match=says):
+        allocate(body)
+
+
+def test_9_7_16_7_1_every_block_has_its_own() -> None:
+    body = TAKE.format(512) + READ + GIVE.format("%r4", 512)
+    allocate(body, warps=2, blocks=5)
+
+
+def test_9_7_16_8_5_a_register_may_be_handed_on_before_the_wait() -> None:
+    """Compilers do so; but nothing may compute with it."""
+    start = load_store(32) + "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r5];"
+    wait = "tcgen05.wait::ld.sync.aligned;"
+    data, out = np.ones((128, 32), np.uint32), np.zeros(128, np.uint32)
+    moved = start + "mov.b32 %r21, %r20;" + wait + store_out(21, 1)
+    assert not run(frame(moved), data, out).hazards
+    used = start + "mov.b32 %r21, %r20; add.u32 %r21, %r21, 1;" + wait + store_out(21, 1)
+    (hazard,) = run(frame(used), data, out).hazards
+    assert hazard.kind == "async" and "add.u32 %r21, %r21, 1" in hazard.message
