@@ -57,7 +57,8 @@ DOUBLE_IDS = """() => {
 }"""
 
 # The contrast of each letter in a picture with what is painted right behind it: the
-# last filled shape before it that covers the middle of the text, else the page.
+# last filled shape before it that covers the middle of the text, else the page. And that
+# of each cell of a table with its ground.
 CONTRAST = """(least) => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const rgb = (css) => {
@@ -102,6 +103,15 @@ CONTRAST = """(least) => {
       if (contrast < least)
         wrong.push(`contrast ${contrast.toFixed(2)} of "${text.textContent.trim().slice(0, 30)}"`);
     }
+  }
+  for (const cell of document.querySelectorAll('.bd-article :is(td, th, caption)')) {
+    const behind = page(cell), style = getComputedStyle(cell);
+    if (!cell.textContent.trim() || !cell.getClientRects().length) continue;
+    const ink = over(rgb(style.color), behind, style.opacity);
+    const [a, b] = [light(ink), light(behind.slice(0, 3))].sort((x, y) => y - x);
+    const contrast = (a + 0.05) / (b + 0.05);
+    if (contrast < least)
+      wrong.push(`contrast ${contrast.toFixed(2)} of "${cell.textContent.trim().slice(0, 30)}"`);
   }
   return [...new Set(wrong)].slice(0, 8);
 }"""

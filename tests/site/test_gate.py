@@ -29,6 +29,7 @@ PLANTED = {
         SVG % '<rect width="90" height="30" fill="#222"/><text y="20" x="9">dark</text>',
         'of "dark"',
     ),
+    "a pale table": ('<table><tr><td style="color:#ddd">cell</td></tr></table>', 'of "cell"'),
     "svg without a title": ('<svg role="img" width="90" height="30"></svg>', "without a title"),
     "an id twice": ('<i id="a">x</i><i id="a">y</i>', "the id a stands twice"),
 }
