@@ -1,7 +1,7 @@
 // The copy engine (TMA): one thread asks for a whole box of a matrix and waits at an mbarrier. The
 // threads double what has come, and the engine brings it back. Nobody computes an address, and at
 // the ragged edge nobody tests one: what lies outside comes as zeros and is not written.
-#include "ptx.cuh"
+#include "ptx_sm90.cuh"
 #include "tensor_map.cuh"
 #include <random>
 #include <vector>

@@ -2,7 +2,7 @@
 // A block makes a tile of C, 64 × 128. In turn: the threads store tiles of A and B in shared
 // memory, swizzled; the tensor cores multiply them; everybody waits.
 #include "check.cuh"
-#include "ptx.cuh"
+#include "ptx_sm90.cuh"
 #include <cmath>
 #include <cstring>
 #include <random>

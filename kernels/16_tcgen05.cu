@@ -3,7 +3,7 @@
 // sum stays in tensor memory, 128 lanes × 128 columns, until a warp fetches each quarter of it.
 // Nothing overlaps here: while the tensor core works the threads wait, and the reverse.
 #include "check.cuh"
-#include "ptx.cuh"
+#include "ptx_sm100.cuh"
 #include <array>
 #include <cmath>
 #include <cstdio>

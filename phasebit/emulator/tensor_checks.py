@@ -260,14 +260,14 @@ class TensorChecks:
 
     def multiply(
         self, g: Group, access: int, target: Region, source: Region | None, words: Array,
-        accumulates: bool,
+        accumulates: bool, what: str = "a tcgen05.mma",
     ) -> None:  # fmt: skip
-        """One thread's ``tcgen05.mma``: ``words`` are those of shared memory that it reads."""
+        """One thread's ``tcgen05.mma`` or ``cp``: ``words`` of shared memory are what it reads."""
         batch, lane = g.batch, g.lanes
         t = self.shadow(batch)
         s = self.races.shadows[batch]
         column = s.team + int(s.threads(lane)[0])
-        self.engine.look(s, g, words, access, "a tcgen05.mma")
+        self.engine.look(s, g, words, access, what)
         reading = Reading(words, int(lane[0]), column, self.machine.now, access)
         t.reading.append(reading)
         if len(t.reading) > MANY:
@@ -284,9 +284,15 @@ class TensorChecks:
         t.written.note(target, column, self.machine.now, access)
 
     def commit(self, g: Group, site: BarrierSite) -> Array:
-        """One thread's ``tcgen05.commit``: what its arrival will publish, its operations so far."""
+        """One thread's ``tcgen05.commit``: what its arrival will publish.
+
+        That is its operations so far, and what they came after: all that the thread had learnt
+        from others, the arrival of the operands above all.  What it wrote itself is not in it.
+        """
         self.checker.touch(g, g.lanes, site)
-        return self.races.copies_frontier(g.batch, g.lanes)
+        learnt = self.races.shadows[g.batch].clock[int(g.lanes[0])]
+        known: Array = np.maximum(learnt, self.races.copies_frontier(g.batch, g.lanes))
+        return known
 
     def committed(self, site: BarrierSite, known: Array) -> None:
         """A commit arrives."""
@@ -314,7 +320,7 @@ class TensorChecks:
                     "async",
                     f"{g.batch.describe(g.lanes[:1])} writes "
                     f"{self.races._shared_name(s, int(both.flat[0]) - s.base)}: "
-                    f"{self.findings.place(access)}; a tcgen05.mma of "
+                    f"{self.findings.place(access)}; a tensor operation of "
                     f"{g.batch.describe(np.array([one.lane]))} may still read it, and this thread "
                     "has not waited for an mbarrier at which a tcgen05.commit after it arrives: "
                     f"{self.findings.place(one.access)}",

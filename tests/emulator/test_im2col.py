@@ -16,7 +16,7 @@ import phasebit as pb
 from phasebit.emulator.errors import Fault, LaunchError
 
 SOURCE = r"""
-#include "ptx.cuh"
+#include "ptx_sm90.cuh"
 extern "C" __global__ void k(const __grid_constant__ CUtensorMap map, int c, int w, int h, int n,
                              unsigned short dw, unsigned short dh, int bytes, int* out) {
     extern __shared__ __align__(1024) int tile[];

@@ -197,7 +197,7 @@ class TestGpu:
 
 
 CHANGED = r"""
-#include "ptx.cuh"
+#include "ptx_sm90.cuh"
 // Makes the map of the other half of the tensor from that of the first, and copies a box by it.
 extern "C" __global__ void k(const __grid_constant__ CUtensorMap map, int* half, int rows,
                              CUtensorMap* room, int* out) {

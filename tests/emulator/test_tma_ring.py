@@ -19,7 +19,7 @@ from phasebit.emulator.errors import Deadlock, Fault, StepLimit
 from phasebit.emulator.launch import Run, compile
 
 SOURCE = """
-#include "ptx.cuh"
+#include "ptx_sm90.cuh"
 constexpr int STAGES = 3, ROWS = 32, COLS = 32;  // a tile of ints: rows of 128 bytes
 #ifndef CLUSTER
 #define CLUSTER 2

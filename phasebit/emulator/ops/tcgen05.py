@@ -436,6 +436,11 @@ def _one_mma(
     if a_in_tensor:
         if of.mn_major_a:
             raise Fault(f"tcgen05.mma of {who}: A in tensor memory is K-major; {where}")
+        if of.a in BITS:
+            raise Fault(
+                f"tcgen05.mma of {who}: the emulator does not know where {of.a} lies in its byte "
+                f"of tensor memory; put A into shared memory; {where}"
+            )
         a_lanes, a_column, source = _tensor_rows(g, memory, a, of.m, 8, slot, "A", where)
         if of.m == 64 and a_lanes[0] != d_lanes[0]:
             raise Fault(
@@ -484,6 +489,76 @@ def _tensor_rows(
     memory.reach(slot, (0, 128), (column, column + columns), f"{name} of {who}", where)
     halves = slice(lane // 16, 8, 2) if m == 64 else slice(0, 8)
     return rows(m, lane == 16), column, Region(slot, halves, slice(column, column + columns))
+
+
+SPREADS = {
+    "128x256b": (128, 32, ((0, 0, 128),)),
+    "128x128b": (128, 16, ((0, 0, 128),)),
+    "64x128b.warpx2::02_13": (64, 16, ((0, 0, 64), (64, 0, 64))),
+    "64x128b.warpx2::01_23": (64, 16, ((0, 0, 32), (32, 0, 32), (64, 32, 64), (96, 32, 64))),
+    "32x128b.warpx4": (32, 16, tuple((lane, 0, 32) for lane in (0, 32, 64, 96))),
+}
+"""Of each shape of ``tcgen05.cp``: rows, bytes of a row, and which rows go where: first lane,
+first row, one past the last row."""
+
+
+CP_SHAPES: dict[str, Option] = {
+    word: ("shape", word) for word in ("128x256b", "128x128b", "64x128b", "32x128b")
+}
+MULTICASTS: dict[str, Option] = {
+    word: ("multicast", "." + word) for word in ("warpx2::02_13", "warpx2::01_23", "warpx4")
+}
+
+
+@effect("tcgen05.cp", "a b64", None, section="9.7.16.9.2",
+        options=[ONE_BLOCK, CP_SHAPES, MULTICASTS])  # fmt: skip
+def cp(
+    g: Group, target: Value, descriptor: Value, *, shape: str, multicast: str = "", group: int = 1
+) -> None:
+    """tcgen05.cp: rows of bytes from shared to tensor memory, in the queue with the products.
+
+    A product that the same thread issues later finds them there.
+    """
+    batch, machine = g.batch, g.batch.machine
+    where, access = executing(g)
+    if shape + multicast not in SPREADS:
+        known = ", ".join(SPREADS)
+        raise Fault(f"there is no tcgen05.cp.{shape}{multicast}: {where}; there are {known}")
+    count, width, parts = SPREADS[shape + multicast]
+    memory = tensor_memory(batch)
+    for i, (to, bits) in enumerate(zip(g.spread(target), g.spread(descriptor), strict=True)):
+        thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
+        who = f"tcgen05.cp of {batch.describe(thread.lanes)}"
+        lane, column = split(to)
+        if lane:
+            raise Fault(f"{who} begins at lane {lane}; it begins at lane 0; {where}")
+        slot = int(batch.slots(thread.lanes)[0])
+        columns = slice(column, column + width // 4)
+        memory.reach(slot, (0, 128), (columns.start, columns.stop), who, where)
+        try:
+            at = places(decode_matrix(int(bits), "tcgen05"), count, width, 1, False)
+        except DescriptorError as error:
+            raise Fault(f"{who}: {error}; {where}") from error
+        if int(at.max()) >= machine.reserved:
+            raise Fault(
+                f"{who} reads up to byte {int(at.max())} of shared memory, and the block has "
+                f"{machine.reserved}: {where}"
+            )
+        at = at + batch.shared_base + slot * batch.shared_stride
+        if machine.checked:
+            words = np.unique(at >> machine.checker.races.shift)
+            region = Region(slot, slice(0, 8), columns)
+            machine.checker.tensor.multiply(
+                thread, access, region, None, words, False, "a tcgen05.cp"
+            )
+            machine.now += 1
+
+        def work(at: Array = at, slot: int = slot, columns: slice = columns) -> None:
+            found = np.ascontiguousarray(machine.memory.u1[at]).view(np.uint32)
+            for first, low, high in parts:
+                memory.cells[slot, first : first + high - low, columns] = found[low:high]
+
+        issue(batch, int(thread.lanes[0]), work)
 
 
 @effect("tcgen05.commit.mbarrier::arrive::one", "a", B64, section="9.7.16.12.1",
