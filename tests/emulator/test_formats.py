@@ -52,14 +52,20 @@ def numbers(name: str) -> list[Fraction]:
     return result
 
 
-def rounded(values: list[Fraction], x: Fraction, rounding: str) -> int | None:
+@functools.cache
+def scale_of(name: str) -> list[Fraction]:
+    """The numbers of a format, and what the next one would be."""
+    values = numbers(name)
+    return [*values, values[-1] + (values[-1] - values[-2])]
+
+
+def rounded(name: str, x: Fraction, rounding: str) -> int | None:
     """The code that a positive ``x`` rounds to; None when it overflows."""
-    step = values[-1] - values[-2]
-    beyond = values[-1] + step  # what the next number would be
-    scale = [*values, beyond]
+    scale = scale_of(name)
+    largest = len(scale) - 2
     below = bisect.bisect_right(scale, x) - 1
-    if below == len(values):
-        return None if rounding != "down" else len(values) - 1
+    if below > largest:
+        return None if rounding != "down" else largest
     if scale[below] == x or rounding == "down":
         return below
     middle = (scale[below] + scale[below + 1]) / 2
@@ -67,7 +73,7 @@ def rounded(values: list[Fraction], x: Fraction, rounding: str) -> int | None:
     if x == middle and rounding != "up":
         up = rounding == "away" or below % 2 == 1
     code = below + up
-    return code if code < len(values) else None
+    return code if code <= largest else None
 
 
 def samples(name: str) -> np.ndarray:
@@ -114,13 +120,12 @@ def test_every_code_has_the_value_of_the_definition(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_rounding_against_the_ordered_list_of_numbers(name: str, rounding: str) -> None:
     form = FORMATS[name]
-    values = numbers(name)
     points = samples(name)
     got = encode(name, points, rounding)
     kept = encode(name, points, rounding, satfinite=True)
     for x, code, saturated in zip(points, got, kept, strict=True):
         sign = form.sign_bit if np.signbit(x) else 0
-        want = rounded(values, abs(Fraction(float(x))), MODES[rounding][int(x < 0)])
+        want = rounded(name, abs(Fraction(float(x))), MODES[rounding][int(x < 0)])
         finite = want if want is not None else form.largest
         assert saturated >> form.low_bits == finite | sign, (x, rounding)
         if want is None:

@@ -10,6 +10,7 @@ from phasebit import files, machine, process, toolchain
 from phasebit.benchmarks import async_copies as benchmark
 from phasebit.exercises import async_copies as check
 from phasebit.runtime import library
+from tests.kernels import targets
 
 FILTERS = ("12_loads", "12_groups", "12_pipeline", "12_mbarrier")
 TARGETS = ("sm_75", "sm_100a")  # sm_90a is what the tests below run
@@ -51,10 +52,9 @@ def emulate(text: str) -> process.Finished:
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kernel", [*FILTERS, "12_latency"])
-def test_compiles_without_spills_or_warnings(kernel: str, target: str) -> None:
-    build = toolchain.build(files.kernels() / f"{kernel}.cu", target=target)
+def test_compiles_without_spills_or_warnings(kernel: str) -> None:
+    build = targets.build(kernel, *TARGETS)
     assert build.warnings == ""
     assert not any(use.spills for use in build.resources)
 

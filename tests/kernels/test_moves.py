@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from phasebit import files, machine, process, toolchain
+from phasebit import files, machine, process
 
+from . import targets
 from .test_kernels import emulate, run
 
 needs_gpu = pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
@@ -61,10 +64,9 @@ def test_right_and_timed() -> None:
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize(
-    ("name", "target"),
-    [("04_transpose", target) for target in ("sm_75", "sm_80", "sm_90a", "sm_100a")]
-    + [("04_bandwidth", "sm_75"), ("04_occupancy", "sm_75")],
+    ("name", "chips"),
+    [("04_transpose", targets.ALL), ("04_bandwidth", ["sm_75"]), ("04_occupancy", ["sm_75"])],
 )
-def test_compiles_without_spills_or_warnings(name: str, target: str) -> None:
-    build = toolchain.build(files.kernels() / f"{name}.cu", target=target)
+def test_compiles_without_spills_or_warnings(name: str, chips: Sequence[str]) -> None:
+    build = targets.build(name, *chips)
     assert build.warnings == "" and not any(use.spills for use in build.resources)
