@@ -17,9 +17,13 @@ Read the modules in this order; each uses only those above it.
 ``cluster``         the barrier of blocks that start together
 ``bulk``            copies by the copy engine; ``tensormap``, ``tensor_copy`` and
                     ``swizzle``: boxes of tensors
+``tensor_memory``   columns that blocks allocate; ``tensor_work`` and ``tensor_mma``: the
+                    products of ``tcgen05``, told by ``matrix_descriptors`` and
+                    ``instruction_descriptors``
 ``machine``         blocks become resident, groups take turns, nobody starves
 ``hazards``         the checker: ``bounds``, ``races``, ``traffic``, ``proxies``
-                    (the copy engine), and ``footprint``, which makes checks cheap
+                    (the copy engine), ``tensor_checks``, and ``footprint``, which makes
+                    checks cheap
 ``launch``          Module, Kernel, Run: what a program uses
 ==================  ============================================================
 

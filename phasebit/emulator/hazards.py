@@ -42,8 +42,9 @@ class Hazard:
     """One finding.
 
     ``kind``: ``race``, ``uninitialised``, ``barrier``, ``async``, ``proxy`` (a fence between
-    proxies is missing) or ``cluster`` (a block's shared memory goes too early).  ``line`` is the
-    PTX line of the access that noticed it, ``source`` the place in the CUDA source:
+    proxies is missing), ``cluster`` (a block's shared memory goes too early) or ``tensor``
+    (tensor memory that is not given back, a product issued too often).  ``line`` is the PTX
+    line of the access that noticed it, ``source`` the place in the CUDA source:
     ``kernel.cu:41``, or ``kernel.cu:41, in wait at line 12`` within an inlined function.
     """
 

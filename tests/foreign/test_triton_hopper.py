@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
 """Triton's code for Hopper: pipelines of wgmma, with cp.async and with the copy engine.
 
 Written with Triton's documented API and compiled without a GPU.  Triton is not among the book's
@@ -17,13 +18,14 @@ from phasebit.emulator.tensormap import TensorMap
 
 triton: Any = pytest.importorskip("triton", reason="triton is not installed: NOT asked")
 tl: Any = pytest.importorskip("triton.language")
+backends: Any = pytest.importorskip("triton.backends.compiler")
 
 SCHEDULES = [("eager", 0), ("late", 0), ("random", 1)]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @triton.jit
-def product(a, b, c, K, sam, scm, sbk, sbn,  # type: ignore[no-untyped-def]
+def product(a, b, c, K, sam, scm, sbk, sbn,
             BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WIDEN: tl.constexpr,
             WHOLE: tl.constexpr):  # fmt: skip
     """A tile of C = A·B; B's strides say which way it lies.  WIDEN: A is bytes, made bf16."""
@@ -47,7 +49,7 @@ def product(a, b, c, K, sam, scm, sbk, sbn,  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def boxes(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr,  # type: ignore[no-untyped-def]
+def boxes(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr,
           BK: tl.constexpr):  # fmt: skip
     """The same through tensor maps; B is (N, K)."""
     row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
@@ -58,7 +60,7 @@ def boxes(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr,  # type: ignore[no-unt
 
 
 @triton.jit
-def attention(q, k, v, o, n,  # type: ignore[no-untyped-def]
+def attention(q, k, v, o, n,
               BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):  # fmt: skip
     """Softmax(Q·Kᵀ)·V in powers of two: the second multiplication takes A from registers."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -84,16 +86,14 @@ def built(
     function: Any, types: dict[str, str], constants: dict[str, int], warps: int, stages: int = 3
 ) -> tuple[Any, int]:
     """The kernel in the emulator, and the bytes of dynamic shared memory that it wants."""
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
     signature = types | dict.fromkeys(constants, "constexpr")
     divisible = {(i,): [["tt.divisibility", 16]] for i, t in enumerate(types.values())
                  if not t.startswith("tensordesc")}  # fmt: skip
-    made = triton.compile(
-        ASTSource(function, signature=signature, constexprs=constants, attrs=divisible),
-        target=GPUTarget("cuda", 90, 32), options={"num_warps": warps, "num_stages": stages},
-    )  # fmt: skip
+    source = triton.compiler.ASTSource(
+        function, signature=signature, constexprs=constants, attrs=divisible
+    )
+    options = {"num_warps": warps, "num_stages": stages}
+    made = triton.compile(source, target=backends.GPUTarget("cuda", 90, 32), options=options)
     text = made.asm["ptx"]
     assert "wgmma.mma_async" in text
     module = Module(text)

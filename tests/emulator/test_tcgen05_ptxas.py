@@ -1,0 +1,58 @@
+"""The tests' own PTX of tcgen05 is PTX: ptxas assembles it for sm_100a."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from phasebit import process, toolchain
+from tests.emulator import test_tcgen05_cp, test_tcgen05_ring, test_tensor_memory
+from tests.emulator.tensor_kernels import Gemm, frame
+
+
+def loads_and_stores() -> str:
+    """Every shape, there and back."""
+    lines = []
+    for shape in test_tensor_memory.SHAPES:
+        registers = test_tensor_memory.registers(20, 2 * test_tensor_memory.REGISTERS[shape])
+        more = ", 16" if shape == "16x32bx2" else ""
+        lines.append(f"tcgen05.st.sync.aligned.{shape}.x2.b32 [%r5]{more}, {registers};")
+        lines.append(f"tcgen05.ld.sync.aligned.{shape}.x2.b32 {registers}, [%r5]{more};")
+    four = test_tensor_memory.registers(20, 4)
+    lines.append(f"tcgen05.st.sync.aligned.32x32b.x4.unpack::16b.b32 [%r5], {four};")
+    lines.append(f"tcgen05.ld.sync.aligned.32x32b.x4.pack::16b.b32 {four}, [%r5];")
+    return frame("\n".join([*lines, "tcgen05.wait::ld.sync.aligned;"]))
+
+
+def copy(shape: str) -> str:
+    text = test_tcgen05_cp.COPY.replace("SHAPE", shape).replace("WIDE", "4")
+    return text.replace("REGISTERS", test_tensor_memory.registers(20, 4)).replace("STORES", "")
+
+
+def gemm(kind: str, a: str, b: str, d: str, width: int, **changes: str) -> str:
+    return Gemm(kind, 128, 16, a, b, d, width=width, changes=changes).text
+
+
+TEXTS = {
+    "loads and stores": loads_and_stores(),
+    "ring": test_tcgen05_ring.RING,
+    "f16": gemm("f16", "f16", "f16", "f32", 2, MASKS="{%r1, %r1, %r1, %r1},", SCALE=", 3"),
+    "f16, A in tensor memory": gemm("f16", "f16", "f16", "f32", 2, A_OPERAND="[%r4]"),
+    "tf32": gemm("tf32", "tf32", "tf32", "f32", 4),
+    "f8f6f4": gemm("f8f6f4", "e4m3", "e5m2", "f32", 1),
+    "i8": gemm("i8", "s8", "u8", "s32", 1),
+    **{f"cp {shape}": copy(shape) for shape in test_tcgen05_cp.ROWS},
+}
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", TEXTS)
+def test_ptxas_takes_it(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.ptx"
+    path.write_text(TEXTS[name])
+    done = process.run(
+        [toolchain.nvcc().path, "-arch=sm_100a", "-cubin", "-o", tmp_path / "kernel.cubin", path],
+        timeout=60,
+    )
+    assert done.ok and not done.stderr, done.stderr
