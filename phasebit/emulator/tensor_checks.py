@@ -12,8 +12,8 @@ each half quarter, 16 lanes, of each column.  The clocks are those of
 :mod:`~phasebit.emulator.races`: what a thread's tensor operations did has a column of its own,
 which its commits publish.
 
-``tcgen05.fence`` is not asked for: hardware and compilers get along without it where an
-mbarrier stands between, and so do kernels that everybody uses.
+``tcgen05.fence`` is not asked for, so a missing one is not found: a limit of this checker, not
+a statement about hardware.  The PTX ISA asks for it (9.7.16.11.1).
 """
 
 from __future__ import annotations
