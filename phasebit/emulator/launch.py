@@ -48,7 +48,10 @@ MAX_SHARED = {75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 
 MAX_VARIABLE = 1 << 30
 """Bytes of one global or constant variable."""
 
-MAX_STEPS = 200_000_000
+MAX_STEPS = 2_000_000
+"""Turns of loops that a launch may take unless it says more: threads that wait for a flag which
+nobody sets are given up after ten seconds to two minutes, not after hours."""
+
 _ROUND, _WARM_UP, _STALL = 40, 10, 40
 """Launches timed at a time, launches before them, and reads of 256 MiB before those."""
 

@@ -15,7 +15,6 @@ import numpy as np
 from phasebit.emulator.counters import Counters
 from phasebit.emulator.errors import Deadlock, EmulatorError, Fault, LaunchError, StepLimit
 from phasebit.emulator.hazards import Checker, Hazard
-from phasebit.emulator.launch import MAX_STEPS
 from phasebit.emulator.launch import Kernel as EmulatorKernel
 from phasebit.emulator.launch import Module as EmulatorModule
 from phasebit.emulator.layout import GLOBAL_BASE, align_up, readable
@@ -276,6 +275,10 @@ class _Facts(Mapping[str, KernelFacts]):
 def _three(extents: Sequence[int]) -> Dim3:
     x, y, z = [*extents, 1, 1][:3]
     return x, y, z
+
+
+MAX_STEPS = 200_000_000
+"""Turns of loops that a launch of a program may take: a program is ended by who started it."""
 
 
 class EmulatorBackend:
