@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from phasebit.emulator.agents import Agent
-from phasebit.emulator.numerics import canonical, flush
+from phasebit.emulator.numerics import canonical
 from phasebit.emulator.ops import half
 from phasebit.emulator.types import Array, dtype
 
@@ -84,13 +84,17 @@ class Reduced:
 
 
 def combine(op: str, kind: str, old: Array, new: Array) -> Array:
-    """Bytes of ``old op new``, element by element (PTX ISA 9.7.9.25.4.2, 9.7.13.5)."""
+    """Bytes of ``old op new``, element by element (PTX ISA 9.7.9.25.4.2, 9.7.13.5).
+
+    f32 keeps subnormals, where ``atom.add`` flushes them, and has one NaN; f64 passes a NaN on as
+    it is, signalling or not, that of ``new`` before that of ``old``.  [seen on an H200]
+    """
     form = dtype(kind)
     a, b = old.view(form), new.view(form)
     if kind in half.HALVES and op in ("add", "min", "max"):
         result = {"add": half.add, "min": half.min_, "max": half.max_}[op](a, b, kind=kind)
-    elif (op, kind) == ("add", "f32"):  # in the L2 cache, as an atomic's [assumed]
-        result = canonical(flush(flush(a) + flush(b)))
+    elif op == "add" and kind in ("f32", "f64"):
+        result = added(a, b)
     elif op == "inc":
         result = np.where(a >= b, 0, a + form.type(1))
     elif op == "dec":
@@ -102,6 +106,18 @@ def combine(op: str, kind: str, old: Array, new: Array) -> Array:
         }[op](a, b)  # fmt: skip
     bytes_: Array = np.ascontiguousarray(result.astype(form)).view(np.uint8)
     return bytes_
+
+
+def added(a: Array, b: Array) -> Array:
+    """Sums of f32 or f64 as a bulk reduction forms them: see :func:`combine`."""
+    with np.errstate(all="ignore"):
+        total: Array = a + b
+    if a.dtype.itemsize == 4:
+        return canonical(total)
+    wide = np.uint64
+    for x in (a, b):  # of two NaNs that of the addend
+        total = np.where(np.isnan(x), x.view(wide), total.view(wide)).view(np.float64)
+    return total
 
 
 class BulkCopy(Agent):

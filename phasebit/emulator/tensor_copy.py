@@ -2,7 +2,9 @@
 
 In global memory a box is rows of the innermost dimension, each in one piece; elements
 outside of the tensor are not touched.  In shared memory it is dense, innermost dimension
-first, then swizzled.
+first.  With a swizzle each row takes the whole span of the swizzle, also where the box is
+narrower, and the address is swizzled; the bytes between a narrow row's end and the next are left
+as they were, and the mbarrier does not count them.  [seen on an H200: proof/boxes.py]
 """
 
 from __future__ import annotations
@@ -18,21 +20,26 @@ from phasebit.emulator.swizzle import MODES
 from phasebit.emulator.tensormap import Descriptor
 from phasebit.emulator.types import Array
 
-NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f64": 0x7FFFFFFFFFFFFFFF}
-"""The special NaN for elements outside of the tensor; 0x7FFFFFFF for f32 and tf32 [assumed]."""
+NAN = 0x7FF7
+"""The special NaN for elements outside of the tensor: 16 bits, repeated in wider types.
+
+[seen on an H200; the PTX ISA does not say which NaN]
+"""
 
 LINE = 128
 """Bytes within which a swizzle moves chunks."""
 
 
 @functools.lru_cache(maxsize=256)
-def places(mode: str, phase: int, size: int) -> tuple[Array, int]:
+def places(mode: str, phase: int, size: int, row: int) -> tuple[Array, int]:
     """Where a tile's bytes go that begins at ``phase`` of the pattern, relative to its begin.
 
-    In units of 16 bytes (8 for the mode that flips halves): the places, and the unit.
+    ``size`` bytes in all, ``row`` in a row.  In units of 16 bytes (8 for the mode that flips
+    halves): the places, and the unit.
     """
     unit = 8 if MODES[mode].flip else 16
-    inside = np.arange(phase, phase + size, unit)
+    begins = np.arange(size // row) * MODES[mode].span + phase
+    inside = (begins[:, None] + np.arange(0, row, unit)).ravel()
     return (MODES[mode](inside) - phase) // unit, unit
 
 
@@ -41,16 +48,19 @@ class Box:
 
     space = "shared"
 
-    def __init__(self, memory: Any, start: int, size: int, mode: str) -> None:
+    def __init__(self, memory: Any, start: int, d: Descriptor) -> None:
         self.memory = memory
         self.start = start
         """The byte of the buffer at which it begins; a multiple of 128."""
-        self.size = size
-        self.mode = mode
+        self.size = d.nbytes
+        self.row = d.box[0] * d.bits // 8
+        self.mode = d.swizzle
 
     def _view(self) -> tuple[Array, Array]:
         """The buffer in units that stay together, and where each unit of the tile is."""
-        where, unit = places(self.mode, self.start % MODES[self.mode].repeat, self.size)
+        where, unit = places(
+            self.mode, self.start % MODES[self.mode].repeat, self.size, self.row
+        )
         view = self.memory.c16 if unit == 16 else self.memory.u8
         return view, where + self.start // unit
 
@@ -70,9 +80,12 @@ class Box:
         view[where] = data.view(view.dtype)
 
     def words(self, shift: int) -> Array:
-        if self.mode == "none" or self.size % LINE == 0:
+        full = self.row == MODES[self.mode].span and self.size % LINE == 0
+        if self.mode == "none" or full:
             return np.arange(self.start >> shift, (self.start + self.size) >> shift)
-        where, unit = places(self.mode, self.start % MODES[self.mode].repeat, self.size)
+        where, unit = places(
+            self.mode, self.start % MODES[self.mode].repeat, self.size, self.row
+        )
         begins = np.sort(where) * unit + self.start >> shift
         return (begins[:, None] + np.arange(unit >> shift)).ravel()
 
@@ -85,6 +98,19 @@ def _rows(strides: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...]
         along = np.arange(0, extent, step) * stride
         offsets = (along[:, None] + offsets[None, :]).ravel()
     return offsets
+
+
+def converted(kind: str, data: Array) -> Array:
+    """What a copy makes of the elements: ``.ftz`` flushes subnormals, tf32 rounds to 10 bits."""
+    if kind.endswith("ftz"):
+        data = flush(data.view("f4")).view(data.dtype)
+    if kind.startswith("tf32"):
+        bits = data.view(np.uint32)
+        odd = bits >> np.uint32(13) & np.uint32(1)
+        near = bits + np.uint32(0xFFF) + odd & np.uint32(0xFFFFE000)
+        finite = bits & np.uint32(0x7F800000) != np.uint32(0x7F800000)
+        data = np.where(finite, near, bits).view(data.dtype)
+    return data
 
 
 class Rows:
@@ -128,13 +154,11 @@ class Rows:
     def read(self) -> Array:
         table = np.zeros((self.rows, self.d.box[0] * self.size), np.uint8)
         if self.d.oob_fill == "nan":
-            table.view(f"u{self.size}")[:] = NAN.get(self.d.data_type, 0x7FFFFFFF)
+            table.view(np.uint16)[:] = NAN
         if len(self.begins):
             view, index, unit = self._view()
             inner = self._inner(table, unit)
-            data = view[index]
-            if self.d.data_type.endswith("ftz"):
-                data = flush(data.view("f4")).view(data.dtype)
+            data = converted(self.d.data_type, view[index])
             if self.inside is None:
                 inner[:] = data
             else:

@@ -107,6 +107,17 @@ class Descriptor:
             elements *= count
         return elements * self.bits // 8
 
+    @property
+    def footprint(self) -> int:
+        """Bytes of shared memory from a box's first byte to its last, before the swizzle.
+
+        More than :attr:`nbytes` where rows are narrower than the swizzle's span.
+        """
+        row = self.box[0] * self.bits // 8
+        if self.swizzle == "none":
+            return self.nbytes
+        return (self.nbytes // row - 1) * MODES[self.swizzle].span + row
+
     def encode(self) -> bytes:
         """The emulator's 128 bytes."""
         def five(values: Sequence[int], fill: int = 0, most: int = 5) -> list[int]:

@@ -108,9 +108,9 @@ def box(g: Group, address: int, d: Descriptor, access: int) -> Box:
     if address % ALIGNMENT:
         raise fault(g, f"the shared address {address:#x} is no multiple of {ALIGNMENT} bytes")
     kind = np.uint32 if address < 1 << 32 else np.uint64
-    room = d.nbytes if d.swizzle == "none" else align_up(d.nbytes, LINE)
+    room = d.nbytes if d.swizzle == "none" else align_up(d.footprint, LINE)
     where = g.shared_index(kind(address), kind(0), room, 0, ALIGNMENT, access)
-    return Box(g.memory, int(g.spread(where)[0]), d.nbytes, d.swizzle)
+    return Box(g.memory, int(g.spread(where)[0]), d)
 
 
 @effect(f"{LOAD.format('cta')} {LOAD.format('cluster')}", "a t a u64", section="9.7.9.27.1.2",

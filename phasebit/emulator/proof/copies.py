@@ -76,7 +76,7 @@ def wait(w: Writer, parity: int = 0, label: str = "AGAIN") -> str:
     w.put(
         "mov.u32 %tries, 0;",
         f"{label}: mbarrier.try_wait.parity{scope}.shared::cta.b64 %done, [%full], {parity};",
-        f"@%done bra {label}_DONE; add.u32 %tries, %tries, 1; setp.lt.u32 %more, %tries, 3000;",
+        f"@%done bra {label}_DONE; add.u32 %tries, %tries, 1; setp.lt.u32 %more, %tries, 20;",
         f"@%more bra {label}; {label}_DONE:",
     )
     kept = w.reg("pred")
