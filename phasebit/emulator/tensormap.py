@@ -83,13 +83,29 @@ class Descriptor:
     upper: tuple[int, ...] = ()
     """im2col: the opposite corner, from that of the tensor."""
 
+    unit: int = 0
+    """Bytes that count as one element, where not those of the type: see :meth:`plain`."""
+
+    @property
+    def bits(self) -> int:
+        return 8 * self.unit or BITS.get(self.data_type, 32)
+
     @property
     def rank(self) -> int:
         return len(self.dims)
 
-    @property
-    def bits(self) -> int:
-        return BITS.get(self.data_type, 32)
+    def plain(self) -> Descriptor:
+        """The same tensor without interleave (PTX ISA 5.5.6).
+
+        Interleaved channels lie in slices of 16 or 32 bytes, pixel after pixel.  So a pixel's
+        slice is like an element, the innermost dimension is the width, and the last but one
+        counts slices, of which a box has one, whatever it says.  [seen on an H200]
+        """
+        if self.interleave == "none":
+            return self
+        box = (*self.box[:-2], 1, self.box[-1])
+        unit = int(self.interleave[:-1])
+        return dataclasses.replace(self, box=box, interleave="none", unit=unit)
 
     @functools.cached_property
     def counts(self) -> tuple[int, ...]:
@@ -102,6 +118,8 @@ class Descriptor:
     @functools.cached_property
     def nbytes(self) -> int:
         """Bytes of a box in shared memory: what the mbarrier counts, at the edges too."""
+        if self.interleave != "none":
+            return self.plain().nbytes
         elements = 1
         for count in self.counts:
             elements *= count
@@ -114,9 +132,13 @@ class Descriptor:
         More than :attr:`nbytes` where rows are narrower than the swizzle's span.
         """
         row = self.box[0] * self.bits // 8
-        if self.swizzle == "none":
-            return self.nbytes
-        return (self.nbytes // row - 1) * MODES[self.swizzle].span + row
+        return (self.nbytes // row - 1) * self.pitch + row
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from one row of a box to the next in shared memory."""
+        row, span = self.box[0] * self.bits // 8, MODES[self.swizzle].span
+        return row if self.swizzle == "none" or self.unit else -(-row // span) * span
 
     def encode(self) -> bytes:
         """The emulator's 128 bytes."""
@@ -190,7 +212,7 @@ class Descriptor:
         if self.data_type in WIDE:
             _rule(self.dims[0] % 128 == 0, f"{self.data_type} needs rows of 128 elements or more")
             _rule(self.box[0] == 128, f"a box of {self.data_type} has 128 elements in dimension 0")
-        elif self.interleave == "none":
+        else:
             _rule(
                 inner % 16 == 0,
                 f"the box has {inner} bytes in dimension 0, which is no multiple of 16",
@@ -203,9 +225,6 @@ class Descriptor:
                 inner <= span,
                 f"the box has {inner} bytes in dimension 0; swizzle {self.swizzle} allows {span}",
             )
-        _rule(
-            self.interleave != "32B" or self.swizzle == "32B", "interleave 32B needs swizzle 32B"
-        )
         _rule(
             self.oob_fill == "zeros" or self.data_type in FLOATS,
             f"only floating-point elements can be filled with NaN, and {self.data_type} is none",
@@ -221,7 +240,8 @@ class Descriptor:
                 f"the {what} corner needs {self.rank - 2} numbers from {-most} to {most - 1}",
             )
         for n, low, high in zip(self.dims[1:-1], self.lower, self.upper, strict=True):
-            _rule(n + high > low, "the window between the corners is empty")
+            end = (n + high + (1 << 31)) % (1 << 32) - (1 << 31)  # the driver has 32 bits for it
+            _rule(end > low, "the window between the corners is empty")
 
 
 def _rule(holds: bool, text: str) -> None:

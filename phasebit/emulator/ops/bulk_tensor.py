@@ -20,13 +20,21 @@ from phasebit.emulator.ops.bulk import (
     site_of,
 )
 from phasebit.emulator.table import effect
-from phasebit.emulator.tensor_copy import LINE, Box, Rows, column
+from phasebit.emulator.tensor_copy import LINE, PIECE, Box, Rows, column
 from phasebit.emulator.tensor_copy import tile as tile_of
 from phasebit.emulator.tensormap import PACKED, SIZE, Descriptor, decode, problem
 from phasebit.emulator.types import Value
 
 if TYPE_CHECKING:
     from phasebit.emulator.group import Group
+
+REDUCED = {
+    "add": {"u32", "s32", "u64", "f16", "bf16", "f32", "f32.ftz", "f64", "tf32", "tf32.ftz"},
+    **dict.fromkeys(("min", "max"), {"u32", "s32", "u64", "s64", "f16", "bf16"}),
+    **dict.fromkeys(("and", "or", "xor"), {"u32", "s32", "u64"}),
+    **dict.fromkeys(("inc", "dec"), {"u32"}),
+}
+"""Element types that an H200 reduces; with others the kernel ends with an illegal instruction."""
 
 ALIGNMENT = 128
 """Of a box in shared memory, in bytes (CUDA C++ Programming Guide, tensor memory access)."""
@@ -71,21 +79,41 @@ def descriptor(g: Group, address: int, rank: int, access: int) -> Descriptor:
         g.batch.machine.checker.engine.reads_map(g, where, access)
     if d.rank != rank:
         raise fault(g, f"the tensor map has {d.rank} dimensions, not {rank}")
-    if d.interleave != "none" or d.data_type in PACKED:
-        what = f"interleave {d.interleave}" if d.interleave != "none" else d.data_type
+    if d.data_type in PACKED or (d.interleave != "none" and d.mode == "im2col"):
+        what = d.data_type if d.data_type in PACKED else "interleave and im2col"
         raise fault(g, f"tensor maps with {what} are not supported")
-    return d
+    return d.plain()
 
 
-def tile(g: Group, d: Descriptor, at: list[int], offsets: tuple[int, ...] | None = None) -> Rows:
-    """A box of a tensor, whose inside must lie in one allocation; with offsets: of im2col."""
+def tile(
+    g: Group, d: Descriptor, at: list[int], offsets: tuple[int, ...] | None = None,
+    writes: bool = False,
+) -> Rows:  # fmt: skip
+    """A box of a tensor, whose inside must lie in one allocation; with offsets: of im2col.
+
+    An H200 ends the kernel with an illegal instruction where rows of the box begin in the middle
+    of 16 bytes, and where a store begins at a negative coordinate (so the CUDA C++ Programming
+    Guide too, tensor memory access).
+    """
     wanted = "tile" if offsets is None else "im2col"
     if d.mode != wanted:
         raise fault(g, f"the tensor map was made for {d.mode}, the instruction is {wanted}")
+    if at[0] * d.bits // 8 % PIECE:
+        raise fault(
+            g,
+            f"the box begins at element {at[0]} of the innermost dimension, byte "
+            f"{at[0] * d.bits // 8}; this must be a multiple of {PIECE} bytes",
+        )
+    if writes and min(at) < 0:
+        raise fault(
+            g,
+            f"a store's box may reach over the end of the tensor, but it begins at {tuple(at)}: "
+            "no coordinate may be negative",
+        )
     if offsets is None:
-        made = tile_of(g.memory, d, tuple(at))
+        made = tile_of(g.memory, d, tuple(at), writes)
     else:
-        made = column(g.memory, d, tuple(at), offsets)
+        made = column(g.memory, d, tuple(at), offsets, writes)
     if len(made.begins):
         low, high = int(made.begins.min()), int(made.begins.max()) + made.length
         owner = g.memory.find(low)
@@ -157,7 +185,7 @@ def tensor_store(
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
-        begin(one, box(one, origin, d, access), tile(one, d, at), d.nbytes, access, None)
+        begin(one, box(one, origin, d, access), tile(one, d, at, writes=True), d.nbytes, access, None)
 
 
 @effect("cp.reduce.async.bulk.tensor.global.shared::cta.bulk_group", "t a u64",
@@ -170,7 +198,9 @@ def tensor_reduce(
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
-        into = Reduced(tile(one, d, at), op, d.data_type.removesuffix(".ftz"))
+        if d.data_type not in REDUCED[op]:
+            raise fault(one, f"the copy engine has no .{op} of {d.data_type}")
+        into = Reduced(tile(one, d, at, writes=True), op, d.data_type.removesuffix(".ftz"))
         begin(one, box(one, origin, d, access), into, d.nbytes, access, None)
 
 
@@ -230,5 +260,5 @@ def im2col_store(
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
-        there = tile(one, d, at, (0,) * (rank - 2))
+        there = tile(one, d, at, (0,) * (rank - 2), writes=True)
         begin(one, box(one, origin, d, access), there, d.nbytes, access, None)

@@ -38,11 +38,11 @@ PLAIN = TYPES[:13]
 """Element types of sm_90; the others are packed, and came with sm_100."""
 SWIZZLES = {"none": 256, "32B": 32, "64B": 64, "128B": 128}
 
-ADDED = ("u32", "s32", "u64", "f16", "bf16", "f32")
+ADDED = ("u32", "s32", "u64", "f16", "bf16", "f32", "f32.ftz", "f64", "tf32", "tf32.ftz")
 ORDERED = ("u32", "s32", "u64", "s64", "f16", "bf16")
 REDUCTIONS = [
     *(("add", t) for t in ADDED), *((op, t) for op in ("min", "max") for t in ORDERED),
-    *((op, t) for op in ("and", "or", "xor") for t in ("u32", "s32", "u64", "s64")),
+    *((op, t) for op in ("and", "or", "xor") for t in ("u32", "s32", "u64")),
     ("inc", "u32"), ("dec", "u32"),
 ]  # fmt: skip
 
@@ -52,8 +52,13 @@ def size_of(kind: str) -> int:
     return BITS.get(kind, 32) // 8
 
 
-def draw(dice: Dice, kind: str, rank: int, swizzle: str) -> tuple[Descriptor, tuple[int, ...]]:
-    """A tensor with a box of at most 4 KiB, and coordinates in or around it."""
+def draw(
+    dice: Dice, kind: str, rank: int, swizzle: str, inside: bool = False
+) -> tuple[Descriptor, tuple[int, ...]]:
+    """A tensor with a box of at most 4 KiB, and coordinates in or around it.
+
+    The innermost coordinate is a multiple of 16 bytes; with ``inside`` none is negative.
+    """
     size = size_of(kind)
     while True:
         unit = 16 // size
@@ -75,8 +80,9 @@ def draw(dice: Dice, kind: str, rank: int, swizzle: str) -> tuple[Descriptor, tu
         if below <= MOST:
             break
     at = [dice.between(-b, n + 1) for b, n in zip(box, dims, strict=True)]
-    if dice.chance(30):
+    if inside or dice.chance(30):
         at = [dice.below(n) for n in dims]
+    at[0] -= at[0] % unit
     fill = "nan" if kind in FLOATS and dice.chance(50) else "zeros"
     promotion = dice.choice(("none", "64B", "128B", "256B"))
     made = Descriptor(kind, 0, tuple(dims), tuple(strides), tuple(box), tuple(steps), "none",
@@ -85,10 +91,13 @@ def draw(dice: Dice, kind: str, rank: int, swizzle: str) -> tuple[Descriptor, tu
     return made, tuple(at)
 
 
-def window(dice: Dice, kind: str, rank: int, swizzle: str) -> tuple[
+def window(dice: Dice, kind: str, rank: int, swizzle: str, inside: bool = False) -> tuple[
     Descriptor, tuple[int, ...], tuple[int, ...]
 ]:  # fmt: skip
-    """A tensor of images, coordinates of a pixel in its window, and a place in the filter."""
+    """A tensor of images, coordinates of a pixel in its window, and a place in the filter.
+
+    With ``inside`` the window does not reach over the images' first row and column.
+    """
     size, space = size_of(kind), rank - 2
     while True:
         unit = 16 // size
@@ -96,7 +105,7 @@ def window(dice: Dice, kind: str, rank: int, swizzle: str) -> tuple[
         channels, pixels = unit * dice.between(1, most // 16), dice.between(1, 24)
         dims = [dice.between(1, 2 * channels)]
         dims += [dice.between(2, 7) for _ in range(space)] + [dice.between(1, 3)]
-        lower = tuple(dice.between(-2, 1) for _ in range(space))
+        lower = tuple(dice.between(0 if inside else -2, 1) for _ in range(space))
         upper = tuple(dice.between(-2, 1) for _ in range(space))
         steps = (1, *(dice.choice((1, 1, 2)) for _ in range(space)), 1)
         strides = []
@@ -109,7 +118,7 @@ def window(dice: Dice, kind: str, rank: int, swizzle: str) -> tuple[
         if below <= MOST and min(extents) > 0:
             break
     spatial = zip(extents, lower, steps[1:], strict=False)
-    at = [dice.between(-unit, dims[0])]
+    at = [unit * dice.between(0 if inside else -1, (dims[0] - 1) // unit)]
     at += [low + step * dice.below(-(-n // step)) for n, low, step in spatial]
     at.append(dice.below(dims[-1]))
     fill = "nan" if kind in FLOATS and dice.chance(50) else "zeros"
@@ -117,6 +126,37 @@ def window(dice: Dice, kind: str, rank: int, swizzle: str) -> tuple[
                       swizzle, "none", fill, "im2col", lower, upper)  # fmt: skip
     made.check()
     return made, tuple(at), tuple(dice.below(4) for _ in range(space))
+
+
+def interleaved(dice: Dice, kind: str, rank: int) -> tuple[Descriptor, tuple[int, ...]]:
+    """A tensor whose channels lie in slices of 16 or 32 bytes: width first, channels last but one.
+    """
+    size, slice_ = size_of(kind), dice.choice((16, 32))
+    while True:
+        unit = 16 // size
+        box = [unit * dice.between(1, max(1, 16 // unit))]
+        box += [dice.between(1, 4) for _ in range(rank - 1)]
+        box[-2] = dice.between(1, 3 * slice_ // size)
+        dims = [dice.between(1, 2 * b) for b in box]
+        strides = []
+        below = -(-dims[0] * slice_ // 32) * 32
+        for extent in dims[1:]:
+            below += 32 * dice.below(2)
+            strides.append(below)
+            below *= extent
+        if below <= MOST:
+            break
+    at = [dice.between(-b, n + 1) for b, n in zip(box, dims, strict=True)]
+    at[-2] = dice.between(-1, 3)
+    if dice.chance(50):
+        at = [dice.below(n) for n in dims]
+        at[-2] = dice.below(2)
+    fill = "nan" if kind in FLOATS and dice.chance(50) else "zeros"
+    steps = [1, *(dice.choice((1, 1, 1, 2)) for _ in range(rank - 1))]
+    made = Descriptor(kind, 0, tuple(dims), tuple(strides), tuple(box), tuple(steps),
+                      f"{slice_}B", dice.choice(list(SWIZZLES)), "none", fill)  # fmt: skip
+    made.check()
+    return made, tuple(at)
 
 
 def coordinates(w: Writer, at: tuple[int, ...]) -> str:
@@ -149,7 +189,7 @@ def load(
     """A box to shared memory; all of the room is shown."""
     w = Writer()
     w.inputs += ["b64"] * rows(_extent(d))
-    room = rows(offset + d.nbytes + 128) * ROW
+    room = rows(offset + d.plain().footprint + 128) * ROW
     begin(w, room)
     blank(w, room, THREADS)
     tensor = w.map("inputs", d)
@@ -172,15 +212,15 @@ def load(
 
 
 def _extent(d: Descriptor) -> int:
-    """Bytes from the first element of the tensor to the last."""
-    inner = -(-d.dims[0] * d.bits // 8)
+    """Bytes from the first element of the tensor to the last, with the rest of its 16 bytes."""
+    inner = -(-d.dims[0] * d.plain().bits // 128) * 16
     return inner + sum((n - 1) * s for n, s in zip(d.dims[1:], d.strides, strict=True))
 
 
 def store(name: str, d: Descriptor, at: tuple[int, ...], offset: int, op: str = "") -> Program:
     """A box from shared memory into the tensor, or combined with it."""
     w = Writer()
-    whole, room = rows(_extent(d)), rows(offset + d.nbytes + 128) * ROW
+    whole, room = rows(_extent(d)), rows(offset + d.plain().footprint + 128) * ROW
     before = [w.input("b64") for _ in range(whole)]
     words = [w.input("b64") for _ in range(room // ROW)]
     begin(w, room)
@@ -195,7 +235,7 @@ def store(name: str, d: Descriptor, at: tuple[int, ...], offset: int, op: str = 
     w.put(f"@%first {opcode} [{tensor}, {where}], [%room+{offset}];",
           "@%first cp.async.bulk.commit_group;", "@%first cp.async.bulk.wait_group 0;")  # fmt: skip
     w.outputs += ["b64"] * whole
-    kind = d.data_type if d.data_type in SIZE else "u32"
+    kind = d.data_type if d.data_type in SIZE else "f32"
     fill = functools.partial(elements, kind=kind, rows=len(w.inputs))
     return finish(w, name, "tensor", [opcode], THREADS, fill=fill if op else None)
 
@@ -210,7 +250,7 @@ def multicast(name: str, blocks: int, im2col: bool) -> Program:
             d, at, offsets = window(dice, kind, 4, swizzle)
         else:
             d, at = draw(dice, kind, dice.between(1, 3), swizzle)
-        if d.nbytes <= 1024:
+        if d.footprint <= ROW:
             break
     w.inputs += ["b64"] * rows(_extent(d))
     room = ROW * blocks
@@ -255,7 +295,7 @@ def replaced(name: str) -> Program:
     same = [t for t in PLAIN if size_of(t) == size_of(kind)]
     old, _ = draw(dice, dice.choice(same), rank, "none")
     w.inputs += ["b64"] * (rows(_extent(new)) + 1)
-    room = rows(new.nbytes + 128) * ROW
+    room = rows(new.footprint + 128) * ROW
     begin(w, room)
     blank(w, room, THREADS)
     tensor = w.map("inputs", old)
@@ -320,13 +360,14 @@ def programs() -> Iterator[Program]:
         for kind in PLAIN:
             name = f"tensor_store_{kind.replace('.', '_')}_{turn}"
             dice = Dice(name)
-            d, at = draw(dice, kind, turn + dice.between(1, 2), list(SWIZZLES)[dice.below(4)])
+            swizzle = list(SWIZZLES)[dice.below(4)]
+            d, at = draw(dice, kind, turn + dice.between(1, 2), swizzle, True)
             yield store(name, d, at, dice.choice(places))
     for turn in range(3):
         for op, kind in REDUCTIONS:
             name = f"tensor_{op}_{kind.replace('.', '_')}_{turn}"
             dice = Dice(name)
-            d, at = draw(dice, kind, dice.between(1, 5), list(SWIZZLES)[dice.below(4)])
+            d, at = draw(dice, kind, dice.between(1, 5), list(SWIZZLES)[dice.below(4)], True)
             yield store(name, d, at, dice.choice(places), op)
     for turn in range(10):
         for kind in ("u8", "f16", "bf16", "f32", "u64", "tf32"):
@@ -339,12 +380,19 @@ def programs() -> Iterator[Program]:
         for kind in ("u8", "f16", "f32"):
             name = f"tensor_window_store_{kind}_{turn}"
             dice = Dice(name)
-            window_, at, _ = window(dice, kind, turn % 3 + 3, list(SWIZZLES)[dice.below(4)])
+            swizzle = list(SWIZZLES)[dice.below(4)]
+            window_, at, _ = window(dice, kind, turn % 3 + 3, swizzle, True)
             yield store(name, window_, at, dice.choice(places))
     for turn in range(8):
         for blocks in (2, 4):
             for im2col in (False, True):
                 yield multicast(f"tensor_multicast_{blocks}_{int(im2col)}_{turn}", blocks, im2col)
+    for turn in range(12):
+        for kind in ("u8", "f16", "f32", "u64"):
+            name = f"tensor_interleaved_{kind}_{turn}"
+            dice = Dice(name)
+            d, at = interleaved(dice, kind, turn % 3 + 3)
+            yield load(name, d, at, dice.choice(places), "shared::cta")
     for turn in range(24):
         yield replaced(f"tensor_replace_{turn}")
 

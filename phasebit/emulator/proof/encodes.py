@@ -18,6 +18,7 @@ from phasebit.emulator.tensormap import (
     FILLS,
     INTERLEAVES,
     L2_PROMOTIONS,
+    PACKED,
     TYPES,
     Descriptor,
     problem,
@@ -91,14 +92,21 @@ def cases(count: int = CASES) -> Iterator[Descriptor]:
                 d, interleave=dice.choice(INTERLEAVES), data_type=dice.choice(TYPES),
                 swizzle=dice.choice(tuple(MODES)),
             )  # fmt: skip
+        if number % 12 == 7 and d.mode == "tile":  # boxes of many bytes
+            box = tuple(dice.choice((1, 2, 8, 32, 64, 128, 200, 256)) for _ in d.box[1:])
+            yield dataclasses.replace(d, box=(d.box[0], *box))
+            continue
         for _ in range(dice.below(3)):
             d = _changed(d, dice)
         yield d
 
 
 def refused(d: Descriptor) -> bool:
-    """Whether ``pb.TensorMap`` refuses these arguments."""
-    return bool(problem(d))
+    """Whether ``pb.TensorMap`` refuses these arguments, or a Hopper GPU does.
+
+    Packed types and atoms other than 16 bytes came with sm_100: a driver for Hopper refuses them.
+    """
+    return bool(problem(d)) or d.data_type in PACKED or "ATOM" in d.swizzle
 
 
 __all__ = ["CASES", "cases", "refused"]

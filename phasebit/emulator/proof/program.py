@@ -170,7 +170,9 @@ class Writer:
         number = len(self.maps)
         self.maps.append(Map(memory, descriptor))
         target = self.reg("b64")
-        self.put(f"// {descriptor}", f"mov.b64 {target}, map{number};",
+        function, arguments = descriptor.call()
+        said = ", ".join(str(value) for _, value in arguments)
+        self.put(f"// {function}({said})", f"mov.b64 {target}, map{number};",
                  f"cvta.param.u64 {target}, {target};")  # fmt: skip
         return target
 
