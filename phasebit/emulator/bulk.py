@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from phasebit.emulator.agents import Agent
-from phasebit.emulator.numerics import canonical
+from phasebit.emulator.numerics import canonical, flush
 from phasebit.emulator.ops import half
 from phasebit.emulator.types import Array, dtype
 
@@ -86,15 +86,19 @@ class Reduced:
 def combine(op: str, kind: str, old: Array, new: Array) -> Array:
     """Bytes of ``old op new``, element by element (PTX ISA 9.7.9.25.4.2, 9.7.13.5).
 
-    f32 keeps subnormals, where ``atom.add`` flushes them, and has one NaN; f64 passes a NaN on as
+    f32 keeps subnormals, where ``atom.add`` flushes them (the elements ``f32.ftz`` of a tensor map
+    flush them), and has one NaN; tf32 is added as f32; f64 passes a NaN on as
     it is, signalling or not, that of ``new`` before that of ``old``.  [seen on an H200]
     """
+    kind, _, flushed = kind.replace("tf32", "f32").partition(".")
     form = dtype(kind)
     a, b = old.view(form), new.view(form)
+    if flushed:
+        a, b = flush(a), flush(b)
     if kind in half.HALVES and op in ("add", "min", "max"):
         result = {"add": half.add, "min": half.min_, "max": half.max_}[op](a, b, kind=kind)
     elif op == "add" and kind in ("f32", "f64"):
-        result = added(a, b)
+        result = added(a, b) if not flushed else flush(added(a, b))
     elif op == "inc":
         result = np.where(a >= b, 0, a + form.type(1))
     elif op == "dec":

@@ -47,6 +47,9 @@ PACKED = frozenset({"b4x16", "b4x16_p64", "b6x16_p32"})
 WIDE = frozenset({"b4x16_p64", "b6x16_p32"})
 """Types that need an alignment of 32 bytes, and boxes of 128 elements."""
 
+MOST_BYTES = 227 * 1024
+"""Of a box, as the driver counts: element strides divide, rounded down.  [seen with an H200]"""
+
 FLOATS = frozenset({"f16", "f32", "f64", "bf16", "f32.ftz", "tf32", "tf32.ftz"})
 INTERLEAVES = ("none", "16B", "32B")
 SWIZZLES = tuple(MODES)
@@ -208,6 +211,13 @@ class Descriptor:
             )
         for i, n in enumerate(self.element_strides):
             _rule(1 <= n <= 8, f"the element stride of dimension {i} is {n}; allowed are 1 to 8")
+        whole = bits // 8
+        for n, step in zip(self.box, self.element_strides, strict=False):
+            whole *= n // (1 if self.mode == "im2col" else step)
+        _rule(
+            whole <= MOST_BYTES,
+            f"the box has {whole} bytes; {MOST_BYTES}, all of shared memory, are allowed",
+        )
         inner = self.box[0] * bits // 8
         if self.data_type in WIDE:
             _rule(self.dims[0] % 128 == 0, f"{self.data_type} needs rows of 128 elements or more")
@@ -239,7 +249,8 @@ class Descriptor:
                 len(corner) == self.rank - 2 and all(-most <= c < most for c in corner),
                 f"the {what} corner needs {self.rank - 2} numbers from {-most} to {most - 1}",
             )
-        for n, low, high in zip(self.dims[1:-1], self.lower, self.upper, strict=True):
+        spatial = self.dims[1:-1] if self.interleave == "none" else self.dims[:-2]
+        for n, low, high in zip(spatial, self.lower, self.upper, strict=True):
             end = (n + high + (1 << 31)) % (1 << 32) - (1 << 31)  # the driver has 32 bits for it
             _rule(end > low, "the window between the corners is empty")
 

@@ -200,7 +200,7 @@ def tensor_reduce(
         d = descriptor(one, where, rank, access)
         if d.data_type not in REDUCED[op]:
             raise fault(one, f"the copy engine has no .{op} of {d.data_type}")
-        into = Reduced(tile(one, d, at, writes=True), op, d.data_type.removesuffix(".ftz"))
+        into = Reduced(tile(one, d, at, writes=True), op, d.data_type)
         begin(one, box(one, origin, d, access), into, d.nbytes, access, None)
 
 
@@ -256,9 +256,18 @@ def im2col_multicast(
 def im2col_store(
     g: Group, tensor: Tensor, address: Value, policy: Value = None, *, rank: int
 ) -> None:
-    """cp.async.bulk.tensor.im2col_no_offs: pixels from shared memory to the tensor."""
+    """cp.async.bulk.tensor.im2col_no_offs: pixels from shared memory to the tensor.
+
+    A window that reaches over an edge is an illegal instruction.  [seen on an H200]
+    """
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
+        if min(d.lower) < 0 or max(d.upper) > 0:
+            raise fault(
+                one,
+                f"a store's window must lie within the images, but its corners are {d.lower} and "
+                f"{d.upper}: no lower one may be negative, no upper one positive",
+            )
         there = tile(one, d, at, (0,) * (rank - 2), writes=True)
         begin(one, box(one, origin, d, access), there, d.nbytes, access, None)

@@ -96,7 +96,7 @@ def window(dice: Dice, kind: str, rank: int, swizzle: str, inside: bool = False)
 ]:  # fmt: skip
     """A tensor of images, coordinates of a pixel in its window, and a place in the filter.
 
-    With ``inside`` the window does not reach over the images' first row and column.
+    With ``inside`` the window does not reach over the images' edges: what a store needs.
     """
     size, space = size_of(kind), rank - 2
     while True:
@@ -106,7 +106,7 @@ def window(dice: Dice, kind: str, rank: int, swizzle: str, inside: bool = False)
         dims = [dice.between(1, 2 * channels)]
         dims += [dice.between(2, 7) for _ in range(space)] + [dice.between(1, 3)]
         lower = tuple(dice.between(0 if inside else -2, 1) for _ in range(space))
-        upper = tuple(dice.between(-2, 1) for _ in range(space))
+        upper = tuple(dice.between(-2, 0 if inside else 1) for _ in range(space))
         steps = (1, *(dice.choice((1, 1, 2)) for _ in range(space)), 1)
         strides = []
         below = -(-dims[0] * size // 16) * 16
@@ -129,8 +129,7 @@ def window(dice: Dice, kind: str, rank: int, swizzle: str, inside: bool = False)
 
 
 def interleaved(dice: Dice, kind: str, rank: int) -> tuple[Descriptor, tuple[int, ...]]:
-    """A tensor whose channels lie in slices of 16 or 32 bytes: width first, channels last but one.
-    """
+    """A tensor whose channels lie in slices of 16 or 32 bytes: width first, slices last but one."""
     size, slice_ = size_of(kind), dice.choice((16, 32))
     while True:
         unit = 16 // size
@@ -292,7 +291,8 @@ def replaced(name: str) -> Program:
     rank = dice.between(1, 5)
     kind = dice.choice(PLAIN)
     new, at = draw(dice, kind, rank, dice.choice(list(SWIZZLES)))
-    same = [t for t in PLAIN if size_of(t) == size_of(kind)]
+    # an H200 goes on rounding to tf32 when elemtype of such a map is replaced by f32.ftz
+    same = [t for t in PLAIN if size_of(t) == size_of(kind) and not t.startswith("tf32")]
     old, _ = draw(dice, dice.choice(same), rank, "none")
     w.inputs += ["b64"] * (rows(_extent(new)) + 1)
     room = rows(new.footprint + 128) * ROW
