@@ -117,7 +117,8 @@ def added(a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):
         total: Array = a + b
     if a.dtype.itemsize == 4:
-        return canonical(total)
+        single: Array = canonical(total)
+        return single
     wide = np.uint64
     for x in (a, b):  # of two NaNs that of the addend
         total = np.where(np.isnan(x), x.view(wide), total.view(wide)).view(np.float64)

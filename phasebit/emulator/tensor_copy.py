@@ -38,8 +38,8 @@ LINE = 128
 def places(mode: str, phase: int, size: int, row: int, pitch: int) -> tuple[Array, int]:
     """Where a tile's bytes go that begins at ``phase`` of the pattern, relative to its begin.
 
-    ``size`` bytes in all, ``row`` in a row, rows ``pitch`` apart.  In units of 16 bytes (8 for the mode that flips
-    halves): the places, and the unit.
+    ``size`` bytes in all, ``row`` in a row, rows ``pitch`` apart.  In units of 16 bytes (8 for
+    the mode that flips halves): the places, and the unit.
     """
     unit = 8 if MODES[mode].flip else 16
     begins = np.arange(size // row) * pitch + phase

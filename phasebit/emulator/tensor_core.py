@@ -6,10 +6,11 @@ found one scheme behind every generation since Volta, the *fused sum with
 truncation*:
 
 1. The products are exact.  Beside each stands an exponent, the sum of its
-   factors' exponents; a subnormal number has the least exponent of its format.
+   factors' exponents; a subnormal number has the least exponent of its own format.
 2. A block of them, and the accumulator with them, is shifted to the largest of
-   these exponents.  What falls below ``fraction_bits`` bits after the point is
-   cut off: no rounding, no sticky bit.
+   these exponents, at least -126.  What falls below ``fraction_bits`` bits after the
+   point is cut off: no rounding, no sticky bit.  Where there is no accumulator (wgmma
+   with scale-d 0) the products alone decide, also below -126.
 3. The shifted numbers are added as integers, so in no order at all.
 4. The sum is rounded once, to f32 towards zero or to f16 to nearest even.  A zero
    is always +0.
@@ -64,7 +65,8 @@ MODELS = {
     "hopper": Model(fraction_bits=25, block_bytes=32, fp8_as_f16=True),
     "blackwell": Model(fraction_bits=25, block_bytes=32),
 }
-"""From arXiv:2511.10909; Hopper's confirmed here, bit by bit, against an H200's answers."""
+"""From arXiv:2511.10909; Hopper's confirmed here, bit by bit, against an H200's answers, dense and
+sparse (``proof/sums.py``)."""
 
 WGMMA = {
     "f16": Model(fraction_bits=25, block_bytes=32),
@@ -75,8 +77,9 @@ WGMMA = {
 }
 """Hopper's ``wgmma``, by the type of A: its unit for fp8 keeps 13 bits, in sums and in results.
 
-From arXiv:2511.10909; not yet compared with an H200 here.  The programs for that are in
-``tests/emulator/wgmma_cases.py``.
+From arXiv:2511.10909; confirmed here, bit by bit: of 275,000 answers of an H200 none differs, for
+whole numbers, exponents near and far, cancellation, both ends of the formats, infinities and NaNs
+(``proof/warpgroups.py``).  Four multiplications in a row round like four alone.
 """
 
 DEVICE = "hopper"
@@ -224,7 +227,7 @@ def accumulate_m8n8k4(a: Array, b: Array, c: Array, result: str) -> Array:
     Same shapes as :func:`accumulate`.  The assembler writes f32 arithmetic in its place, each
     step rounded to nearest: for an f32 result a chain of multiply-adds from zero, then C is
     added; for an f16 result the pairs k = 0, 1 and k = 2, 3 are added to C one after the other.
-    [read from the machine code for sm_90; not compared with hardware]
+    [read from the machine code for sm_90; seen on an H200]
     """
     m, n = c.shape[1:]
     left = np.repeat(a[:, :, None, :], n, axis=2).reshape(-1, 4).astype(np.float32)

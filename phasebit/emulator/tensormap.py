@@ -359,7 +359,11 @@ class TensorMap:
     128B_ATOM_32B_FLIP_8B, 128B_ATOM_64B; ``l2_promotion`` none, 64B, 128B, 256B;
     ``oob_fill`` zeros, nan: what elements outside of the tensor become.
 
-    Raises :class:`LaunchError` where the driver would return CUDA_ERROR_INVALID_VALUE.
+    Raises :class:`LaunchError` where the driver would return CUDA_ERROR_INVALID_VALUE.  (A driver
+    for Hopper also refuses atoms other than 16 bytes, which came with sm_100.)
+
+    What copies ask beyond that: rows begin at multiples of 16 bytes, a store's box at no negative
+    coordinate; a swizzled row takes the swizzle's whole span of shared memory.
     """
 
     def __init__(

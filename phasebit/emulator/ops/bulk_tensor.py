@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 REDUCED = {
     "add": {"u32", "s32", "u64", "f16", "bf16", "f32", "f32.ftz", "f64", "tf32", "tf32.ftz"},
-    **dict.fromkeys(("min", "max"), {"u32", "s32", "u64", "s64", "f16", "bf16"}),
-    **dict.fromkeys(("and", "or", "xor"), {"u32", "s32", "u64"}),
-    **dict.fromkeys(("inc", "dec"), {"u32"}),
+    **{op: {"u32", "s32", "u64", "s64", "f16", "bf16"} for op in ("min", "max")},
+    **{op: {"u32", "s32", "u64"} for op in ("and", "or", "xor")},
+    **{op: {"u32"} for op in ("inc", "dec")},
 }
 """Element types that an H200 reduces; with others the kernel ends with an illegal instruction."""
 
@@ -185,7 +185,8 @@ def tensor_store(
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
-        begin(one, box(one, origin, d, access), tile(one, d, at, writes=True), d.nbytes, access, None)
+        there = tile(one, d, at, writes=True)
+        begin(one, box(one, origin, d, access), there, d.nbytes, access, None)
 
 
 @effect("cp.reduce.async.bulk.tensor.global.shared::cta.bulk_group", "t a u64",

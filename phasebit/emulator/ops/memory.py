@@ -70,12 +70,15 @@ def lies_in(a: Value, space: str) -> Value:
     return (a >> np.uint64(WINDOW_SHIFT)) == np.uint64(window)
 
 
+STATE_SPACES = (*WINDOWS, "shared::cta", "shared::cluster")
+
+
 @effect("isspacep", "u64 -> pred", section="9.7.9.19",
-        options=[{word: ("where", word) for word in (*WINDOWS, "shared::cta", "shared::cluster")}])  # fmt: skip
+        options=[{word: ("where", word) for word in STATE_SPACES}])  # fmt: skip
 def isspacep(g: Group, a: Value, *, where: str = "global") -> Value:
     """isspacep: whether a generic address lies in a state space.
 
-    ``.shared`` is ``.shared::cta``: the block's own shared memory, not that of its cluster's others.
+    ``.shared`` is ``.shared::cta``: the block's own shared memory, not that of its neighbours.
     """
     space, _, part = where.partition("::")
     found = lies_in(a, space)

@@ -146,8 +146,8 @@ def multiply(
         return whole
     model = tensor_core.WGMMA[kinds[0]]
     done = []
-    for start in range(0, b.shape[1], COLUMNS):
-        part = slice(start, start + COLUMNS)
+    for first in range(0, b.shape[1], COLUMNS):
+        part = slice(first, first + COLUMNS)
         addend = None if c is None else c[None, :, part]
         done.append(
             tensor_core.accumulate(a[None], b[None, :, part], addend, kinds, result, model)[0]

@@ -387,25 +387,18 @@ def remote_barriers(name: str, blocks: int) -> Program:
     bar = peer(w, "%full", rank)
     opcodes = []
     flags = []
+    there = "cluster.shared::cluster.b64"
     for phase in range(4):
         total = 16 * dice.between(1, 30)
-        kind = dice.below(4)
-        if kind == 0:
-            lines = ["mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{}];"]
-        elif kind == 1:
-            lines = ["mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [{}], %s;" % total,
-                     "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [{}], %s;" % total,
-                     "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{}];"]  # fmt: skip
-        elif kind == 2:
-            lines = ["mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [{}], %s;"
-                     % total,
-                     "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [{}], %s;"
-                     % total]  # fmt: skip
-        else:
-            lines = ["mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [{}], %s;" % total,
-                     "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [{}], %s;"
-                     % total]  # fmt: skip
-        w.put(*(line.format(bar) for line in lines))
+        arrive = f"mbarrier.arrive.release.{there} _, [{bar}];"
+        expect_and_arrive = f"mbarrier.arrive.expect_tx.release.{there} _, [{bar}], {total};"
+        expect = f"mbarrier.expect_tx.relaxed.{there} [{bar}], {total};"
+        complete = f"mbarrier.complete_tx.relaxed.{there} [{bar}], {total};"
+        lines = dice.choice((
+            [arrive], [expect, complete, arrive], [expect_and_arrive, complete],
+            [complete, expect_and_arrive],
+        ))  # fmt: skip
+        w.put(*lines)
         opcodes += [line.split()[0] for line in lines]
         flags.append(wait(w, phase & 1, f"PHASE{phase}"))
         meet(w, blocks)

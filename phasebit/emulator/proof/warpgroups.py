@@ -198,11 +198,11 @@ def majors() -> Iterator[Program]:
             n = Dice(name).choice(list(COLUMNS))
             yield program(name, Product(types, n, False, along), ("whole", "near"))
     for crooked in ("base", "nobase"):
-        for along in (0, 1):
+        for mn in (0, 1):
             for turn in range(4):
-                made = Product(("f32", "f16", "f16"), 16 * turn + 16, False, (along, along),
+                made = Product(("f32", "f16", "f16"), 16 * turn + 16, False, (mn, mn),
                                crooked=crooked)  # fmt: skip
-                yield program(f"wgmma_{crooked}_{along}_{turn}", made, ("whole", "near"))
+                yield program(f"wgmma_{crooked}_{mn}_{turn}", made, ("whole", "near"))
 
 
 def rounding() -> Iterator[Program]:
@@ -221,6 +221,6 @@ def rounding() -> Iterator[Program]:
 
 def programs() -> Iterator[Program]:
     """All programs of this module."""
+    yield from rounding()
     yield from layouts()
     yield from majors()
-    yield from rounding()
