@@ -25,18 +25,18 @@ from phasebit.emulator.matrix_descriptors import decode as decode_matrix
 from phasebit.emulator.mbarriers import sites
 from phasebit.emulator.ops.matrix import accesses, scattered, whole_warps
 from phasebit.emulator.register_waits import touched_before
+from phasebit.emulator.sub_byte import codes_to_containers, slots_to_codes
 from phasebit.emulator.table import Option, blocking, collective, effect
 from phasebit.emulator.tensor_checks import Region
 from phasebit.emulator.tensor_memory import Request, one, split, tensor_memory
 from phasebit.emulator.tensor_mma import (
-    BITS,
     BYTES,
     Form,
-    elements,
+    from_shared_memory,
     from_tensor_memory,
     multiply,
+    row_length,
     rows,
-    unpadded,
 )
 from phasebit.emulator.tensor_work import issue
 from phasebit.emulator.types import Array, Value
@@ -337,6 +337,7 @@ class SharedOperand:
     def __init__(
         self, g: Group, bits: int, count: int, of: InstructionDescriptor, which: str, where: str
     ) -> None:
+        self.of = of
         self.kind = of.a if which == "A" else of.b
         mn_major = of.mn_major_a if which == "A" else of.mn_major_b
         self.width = BYTES.get(self.kind, 1)
@@ -345,7 +346,7 @@ class SharedOperand:
             self.descriptor: MatrixDescriptor = decode_matrix(bits, "tcgen05")
         except DescriptorError as error:
             raise Fault(f"tcgen05.mma of {who}: {which}'s {error}; {where}") from error
-        self.places = places(self.descriptor, count, of.k, self.width, mn_major)
+        self.places = places(self.descriptor, count, row_length(of), self.width, mn_major)
         machine = g.batch.machine
         room = machine.reserved
         if int(self.places.max()) + self.width > room:
@@ -361,8 +362,7 @@ class SharedOperand:
         """The elements, f32 [rows, k]."""
         view = getattr(self.memory, f"u{self.width}")
         shift = self.width.bit_length() - 1
-        raw = view[(self.places + self.base) >> shift]
-        return elements(unpadded(raw, self.kind) if self.kind in BITS else raw, self.kind)
+        return from_shared_memory(view[(self.places + self.base) >> shift], self.of, self.kind)
 
     def words(self, shift: int) -> Array:
         """The words of ``1 << shift`` bytes that it lies in."""
@@ -436,11 +436,6 @@ def _one_mma(
     if a_in_tensor:
         if of.mn_major_a:
             raise Fault(f"tcgen05.mma of {who}: A in tensor memory is K-major; {where}")
-        if of.a in BITS:
-            raise Fault(
-                f"tcgen05.mma of {who}: the emulator does not know where {of.a} lies in its byte "
-                f"of tensor memory; put A into shared memory; {where}"
-            )
         a_lanes, a_column, source = _tensor_rows(g, memory, a, of.m, 8, slot, "A", where)
         if of.m == 64 and a_lanes[0] != d_lanes[0]:
             raise Fault(
@@ -449,7 +444,7 @@ def _one_mma(
             )
 
         def read_a() -> Array:
-            return from_tensor_memory(memory.cells[slot, a_lanes, a_column : a_column + 8], of.a)
+            return from_tensor_memory(memory.cells[slot, a_lanes, a_column : a_column + 8], of)
     else:
         first = SharedOperand(g, a, of.m, of, "A", where)
         read_a = first.read
@@ -497,27 +492,33 @@ SPREADS = {
     "64x128b.warpx2::02_13": (64, 16, ((0, 0, 64), (64, 0, 64))),
     "64x128b.warpx2::01_23": (64, 16, ((0, 0, 32), (32, 0, 32), (64, 32, 64), (96, 32, 64))),
     "32x128b.warpx4": (32, 16, tuple((lane, 0, 32) for lane in (0, 32, 64, 96))),
+    "4x256b": (4, 32, tuple((32 * row, row, row + 1) for row in range(4))),
 }
 """Of each shape of ``tcgen05.cp``: rows, bytes of a row, and which rows go where: first lane,
 first row, one past the last row."""
 
 
 CP_SHAPES: dict[str, Option] = {
-    word: ("shape", word) for word in ("128x256b", "128x128b", "64x128b", "32x128b")
+    word: ("shape", word) for word in ("128x256b", "4x256b", "128x128b", "64x128b", "32x128b")
 }
 MULTICASTS: dict[str, Option] = {
     word: ("multicast", "." + word) for word in ("warpx2::02_13", "warpx2::01_23", "warpx4")
 }
+FORMATS: dict[str, Option] = {"b4x16_p64": ("narrow", 4), "b6x16_p32": ("narrow", 6)}
 
 
 @effect("tcgen05.cp", "a b64", None, section="9.7.16.9.2",
         options=[ONE_BLOCK, CP_SHAPES, MULTICASTS])  # fmt: skip
+@effect("tcgen05.cp.b8x16", "a b64", None, section="9.7.16.9.2",
+        options=[ONE_BLOCK, CP_SHAPES, MULTICASTS, FORMATS])  # fmt: skip
 def cp(
-    g: Group, target: Value, descriptor: Value, *, shape: str, multicast: str = "", group: int = 1
-) -> None:
+    g: Group, target: Value, descriptor: Value, *, shape: str, multicast: str = "",
+    narrow: int = 0, group: int = 1,
+) -> None:  # fmt: skip
     """tcgen05.cp: rows of bytes from shared to tensor memory, in the queue with the products.
 
-    A product that the same thread issues later finds them there.
+    A product that the same thread issues later finds them there.  .4x256b: row r to lane
+    32 r after the address's.  .b8x16: numbers of 4 or 6 bits in slots of 16 bytes get a byte each.
     """
     batch, machine = g.batch, g.batch.machine
     where, access = executing(g)
@@ -530,8 +531,9 @@ def cp(
         thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
         who = f"tcgen05.cp of {batch.describe(thread.lanes)}"
         lane, column = split(to)
-        if lane:
-            raise Fault(f"{who} begins at lane {lane}; it begins at lane 0; {where}")
+        if lane and (shape != "4x256b" or lane > 31):
+            most = "one of the lanes 0-31" if shape == "4x256b" else "lane 0"
+            raise Fault(f"{who} begins at lane {lane}; {shape} begins at {most}; {where}")
         slot = int(batch.slots(thread.lanes)[0])
         columns = slice(column, column + width // 4)
         memory.reach(slot, (0, 128), (columns.start, columns.stop), who, where)
@@ -547,16 +549,22 @@ def cp(
         at = at + batch.shared_base + slot * batch.shared_stride
         if machine.checked:
             words = np.unique(at >> machine.checker.races.shift)
-            region = Region(slot, slice(0, 8), columns)
+            halves = slice(lane // 16, 8, 2) if shape == "4x256b" else slice(0, 8)
+            region = Region(slot, halves, columns)
             machine.checker.tensor.multiply(
                 thread, access, region, None, words, False, "a tcgen05.cp"
             )
             machine.now += 1
 
-        def work(at: Array = at, slot: int = slot, columns: slice = columns) -> None:
-            found = np.ascontiguousarray(machine.memory.u1[at]).view(np.uint32)
+        def work(
+            at: Array = at, slot: int = slot, lane: int = lane, columns: slice = columns
+        ) -> None:
+            found = np.ascontiguousarray(machine.memory.u1[at])
+            if narrow:
+                found = codes_to_containers(slots_to_codes(found, narrow), narrow)
             for first, low, high in parts:
-                memory.cells[slot, first : first + high - low, columns] = found[low:high]
+                to = slice(lane + first, lane + first + high - low)
+                memory.cells[slot, to, columns] = found[low:high].view(np.uint32)
 
         issue(batch, int(thread.lanes[0]), work)
 
