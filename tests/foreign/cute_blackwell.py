@@ -128,12 +128,14 @@ class Gemm:
         steps = cute.size(from_a, mode=[1])
 
         columns = memory.get_num_tmem_alloc_cols(
-            mine.make_fragment_C(mma.partition_shape_C(self.tile[:2])))
+            mine.make_fragment_C(mma.partition_shape_C(self.tile[:2]))
+        )
         tensor_memory.allocate(columns)
         tensor_memory.wait_for_alloc()
         base = tensor_memory.retrieve_ptr(self.total)
         total = cute.make_tensor(
-            base, mma.make_fragment_C(mma.partition_shape_C(self.tile[:2])).layout)
+            base, mma.make_fragment_C(mma.partition_shape_C(self.tile[:2])).layout
+        )
 
         if warp == LOAD:
             many_a = cpasync.create_tma_multicast_mask(blocks, place, 2) if cutlass.const_expr(
@@ -148,7 +150,7 @@ class Gemm:
                           tma_bar_ptr=slot.barrier, mcast_mask=many_b)  # fmt: skip
             producer.tail()
 
-        if warp == MMA:
+        if warp == MMA:  # noqa: SIM102
             if leader:
                 fa, fb = mma.make_fragment_A(sa), mma.make_fragment_B(sb)
                 out = filler.acquire_and_advance()
@@ -172,10 +174,12 @@ class Gemm:
     def epilogue(self, mma, thread, total, tc, drainer):
         share = 2 if self.pair else 1
         shape = (self.tile[0] // share, self.tile[1], self.tile[2])
-        tile = sm100.compute_epilogue_tile_shape(shape, self.pair, utils.LayoutEnum.ROW_MAJOR,
-                                                 self.out)
-        atom = sm100.get_tmem_load_op(shape, utils.LayoutEnum.ROW_MAJOR, self.out, self.total,
-                                      tile, self.pair)
+        tile = sm100.compute_epilogue_tile_shape(
+            shape, self.pair, utils.LayoutEnum.ROW_MAJOR, self.out
+        )
+        atom = sm100.get_tmem_load_op(
+            shape, utils.LayoutEnum.ROW_MAJOR, self.out, self.total, tile, self.pair
+        )
         flat = total[((None, None), 0, 0)]
         pieces = cute.flat_divide(flat, tile)
         copy = tcgen05.make_tmem_copy(atom, pieces[(None, None, 0, 0)])

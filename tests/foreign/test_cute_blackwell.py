@@ -21,6 +21,8 @@ from tests.foreign.cute_tools import Notes, compiled, fake, launch, shown, store
 
 F16, BF16, F32 = cutlass.Float16, cutlass.BFloat16, cutlass.Float32
 E4M3, E5M2, S8, S32 = cutlass.Float8E4M3FN, cutlass.Float8E5M2, cutlass.Int8, cutlass.Int32
+pytestmark = pytest.mark.foreign
+
 SCHEDULES = [("eager", 0), ("late", 0), ("random", 1), ("random", 2)]
 ROWS = {"k": "row", "mn": "column"}
 
@@ -61,11 +63,15 @@ def test_products(name, how):
     random = np.random.default_rng()
     a, b = random.integers(-4, 5, (m, k)), random.integers(-4, 5, (n, k))
     majors = [ROWS[major] for major in gemm.majors]
-    given = [stored(kind, a if majors[0] == "row" else np.ascontiguousarray(a.T)),
-             stored(gemm.kind_b, b if majors[1] == "row" else np.ascontiguousarray(b.T))]  # fmt: skip
+    bits = [
+        stored(of, values if major == "row" else np.ascontiguousarray(values.T))
+        for of, values, major in zip((kind, gemm.kind_b), (a, b), majors)
+    ]  # noqa: B905
     c = stored(out, np.full((m, n), 77))
-    maps = [tensor_map(box, bits, shape, major) for box, bits, shape, major in
-            zip(gemm.notes.boxes, given, ((m, k), (n, k)), majors, strict=True)]  # fmt: skip
+    maps = [
+        tensor_map(*one)
+        for one in zip(gemm.notes.boxes, bits, ((m, k), (n, k)), majors, strict=True)
+    ]
     grid = (m // tile[0], n // tile[1])
     launch(kernel, grid, THREADS, [*maps, c], how, shared=gemm.notes.shared)
     assert np.array_equal(shown(out, c), shown(out, stored(out, a @ b.T)))
