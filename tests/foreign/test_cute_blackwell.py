@@ -65,8 +65,8 @@ def test_products(name, how):
     majors = [ROWS[major] for major in gemm.majors]
     bits = [
         stored(of, values if major == "row" else np.ascontiguousarray(values.T))
-        for of, values, major in zip((kind, gemm.kind_b), (a, b), majors)
-    ]  # noqa: B905
+        for of, values, major in zip((kind, gemm.kind_b), (a, b), majors, strict=True)
+    ]
     c = stored(out, np.full((m, n), 77))
     maps = [
         tensor_map(*one)
