@@ -8,6 +8,8 @@ A scale of row r stands in lane r % 32 of column r / 32, so a word of tensor mem
 scales of one row.  The byte of the first one is the *scale factor id* of the instruction
 descriptor; the next blocks along k follow it.  All four quarters of the lanes hold the same, for
 each quarter of the tensor core reads its own: ``tcgen05.cp.32x128b.warpx4`` copies them so.
+In a pair of blocks (``cta_group::2``) each has the scales of its rows of A, and those of all of B;
+where M is 128 the lower two quarters have those of the first half of N and the upper two the rest.
 
     >>> [hex(x) for x in words(np.arange(64).reshape(32, 2))[:2, 0]]       # rows 0 and 1
     ['0x100', '0x302']
@@ -56,19 +58,20 @@ def atoms(scales: Array) -> Array:
 
 
 def read(cells: Array, rows: int, first: int, count: int, name: str, where: str) -> Array:
-    """The scales uint8 [rows, count] in cells uint32 [128, columns], from byte ``first`` on.
+    """The scales uint8 [rows, count] in cells uint32 [lanes, columns], from byte ``first`` on.
 
-    Raises :class:`Fault` where the quarters differ.
+    Raises :class:`Fault` where the quarters, 32 lanes each, differ.
     """
-    held = np.ascontiguousarray(cells).view(np.uint8).reshape(QUARTERS, LANES, -1, 4)
-    table = held.swapaxes(1, 2).reshape(QUARTERS, -1, 4)[:, :rows, first : first + count]
+    quarters = len(cells) // LANES
+    held = np.ascontiguousarray(cells).view(np.uint8).reshape(quarters, LANES, -1, 4)
+    table = held.swapaxes(1, 2).reshape(quarters, -1, 4)[:, :rows, first : first + count]
     differ = (table != table[0]).any(axis=(0, 2))
     if differ.any():
         row = int(np.argmax(differ))
         raise Fault(
-            f"the scales of {name} are not the same in the four quarters of the lanes, first for "
-            f"row {row}, column {row // LANES} after the address: {where}; each quarter of the "
-            "tensor core reads its own: copy them with tcgen05.cp.32x128b.warpx4"
+            f"the scales of {name} are not the same in all quarters of the lanes, first for row "
+            f"{row}, column {row // LANES} after the address: {where}; each quarter of the tensor "
+            "core reads its own: copy them with tcgen05.cp.32x128b.warpx4"
         )
     found: Array = table[0]
     return found

@@ -239,7 +239,7 @@ def test_scales_overwritten_before_the_product_has_read_them(schedule: str) -> N
 
 def test_a_scale_is_missing_in_three_quarters() -> None:
     """64x128b.warpx2 instead of 32x128b.warpx4: other rows' bytes come to the other quarters."""
-    with pytest.raises(EmulatorError, match="not the same in the four quarters"):
+    with pytest.raises(EmulatorError, match="not the same in all quarters"):
         planted({"32x128b.warpx4": "64x128b.warpx2::02_13"})
 
 

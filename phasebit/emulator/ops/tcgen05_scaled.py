@@ -11,21 +11,16 @@ from typing import Any
 import numpy as np
 
 from phasebit.emulator.block_scales import ADDRESS, columns, multiply, read, scaled, values
+from phasebit.emulator.cta_pairs import blocks
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.group import Group
 from phasebit.emulator.instruction_descriptors import InstructionDescriptorError
-from phasebit.emulator.ops.tcgen05 import (
-    COLLECTOR,
-    ONE_BLOCK,
-    SharedOperand,
-    _tensor_rows,
-    executing,
-)
+from phasebit.emulator.ops.tcgen05 import COLLECTOR, GROUPS, executing
 from phasebit.emulator.scaled_descriptors import VECTORS, ScaledDescriptor, decode
 from phasebit.emulator.table import Option, effect
 from phasebit.emulator.tensor_checks import Region
-from phasebit.emulator.tensor_memory import TensorMemory, split, tensor_memory
-from phasebit.emulator.tensor_mma import from_tensor_memory
+from phasebit.emulator.tensor_memory import split, tensor_memory
+from phasebit.emulator.tensor_operands import Product
 from phasebit.emulator.tensor_work import issue
 from phasebit.emulator.types import Array, Value
 
@@ -37,33 +32,47 @@ SIZES: dict[str, Option] = {
 
 
 class Scales:
-    """The scales of A or B in the tensor memory of a block."""
+    """The scales of A or B in the tensor memory of one block or of a pair.
+
+    ``halves``: the second half of the rows has its scales in the upper two quarters of the lanes.
+    """
 
     def __init__(
-        self, memory: TensorMemory, slot: int, address: int, rows: int, first: int,
-        of: ScaledDescriptor, name: str, who: str, where: str,
+        self, g: Group, slots: tuple[int, ...], address: int, rows: int, first: int, name: str,
+        of: ScaledDescriptor, where: str, halves: bool = False,
     ) -> None:  # fmt: skip
+        who = f"tcgen05.mma of {g.batch.describe(g.lanes)}"
         lane, column = split(address & ADDRESS)
         if lane:
             raise Fault(
-                f"{who}: the scales of {name} begin at lane {lane}; they begin at lane 0, and all "
-                f"four quarters hold the same; {where}"
+                f"{who}: the scales of {name} begin at lane {lane}; they begin at lane 0, and the "
+                f"other quarters of the lanes repeat them; {where}"
             )
-        end = column + columns(rows)
-        memory.reach(slot, (0, 128), (column, end), f"the scales of {name} of {who}", where)
-        self.region = Region(slot, slice(0, 8), slice(column, end))
-        self.memory, self.slot, self.rows, self.first = memory, slot, rows, first
+        self.memory = tensor_memory(g.batch)
+        end = column + columns(rows // 2 if halves else rows)
+        for slot in slots:
+            self.memory.reach(
+                slot, (0, 128), (column, end), f"the scales of {name} of {who}", where
+            )
+        self.regions = [Region(slot, slice(0, 8), slice(column, end)) for slot in slots]
+        self.rows, self.first, self.halves = rows, first, halves
         self.of, self.name, self.where = of, name, f"{who}; {where}"
 
-    def read(self) -> Array:
-        """The numbers, f64 [rows, scales of a row]."""
-        cells = self.memory.cells[self.slot, :, self.region.columns]
-        scales = read(cells, self.rows, self.first, self.of.per_row, self.name, self.where)
+    def read(self, block: int) -> Array:
+        """The numbers, f64 [rows, scales of a row], that one block holds."""
+        region = self.regions[block]
+        cells = self.memory.cells[region.slot, :, region.columns]
+        parts, rows = ([cells[:64], cells[64:]], self.rows // 2) if self.halves else (
+            [cells], self.rows
+        )  # fmt: skip
+        scales = np.concatenate([
+            read(part, rows, self.first, self.of.per_row, self.name, self.where) for part in parts
+        ])  # fmt: skip
         return values(scales, self.of.scale, self.name, self.where)
 
 
 @effect("tcgen05.mma.block_scale", "a any b64 u32 a a any", None, section="9.7.16.10.9.1",
-        options=[ONE_BLOCK, KINDS, SIZES, COLLECTOR])  # fmt: skip
+        options=[GROUPS, KINDS, SIZES, COLLECTOR])  # fmt: skip
 def mma(
     g: Group, target: Value, a: tuple[str, Value], b: Value, descriptor: Value, a_scales: Value,
     b_scales: Value, accumulate: tuple[str, Value], *, form: str, vector: str = "",
@@ -86,52 +95,37 @@ def mma(
     for i in range(g.n):
         thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
         numbers = [int(x[i]) for x in spread]
-        _one(thread, numbers, a[0] == "a", form, VECTORS[form][vector], where, access)
+        _one(thread, numbers, a[0] == "a", form, VECTORS[form][vector], group, where, access)
     machine.counters.add("tcgen05.mma", g.n)
 
 
 def _one(
-    g: Group, operands: list[int], a_in_tensor: bool, kind: str, per_row: int, where: str,
-    access: int,
+    g: Group, operands: list[int], a_in_tensor: bool, kind: str, per_row: int, group: int,
+    where: str, access: int,
 ) -> None:  # fmt: skip
     """What one thread issues."""
     target, a, b, bits, a_scales, b_scales, adds = operands
-    batch, machine = g.batch, g.batch.machine
-    who = f"tcgen05.mma of {batch.describe(g.lanes)}"
+    batch = g.batch
+    slots = blocks(g, group, "tcgen05.mma", where)
     try:
-        of = decode(bits, kind, per_row)
+        of = decode(bits, kind, per_row, group)
     except InstructionDescriptorError as error:
-        raise Fault(f"{who}: {error}; {where}") from error
-    memory = tensor_memory(batch)
-    slot = int(batch.slots(g.lanes)[0])
-    _, column, region = _tensor_rows(g, memory, target, of.m, of.n, slot, "D", where)
-    at = slice(column, column + of.n)
-    second = SharedOperand(g, b, of.n, of, "B", where)
-    shared, source = [second], None
-    if a_in_tensor:
-        if of.mn_major_a:
-            raise Fault(f"{who}: A in tensor memory is K-major; {where}")
-        _, a_column, source = _tensor_rows(g, memory, a, of.m, 8, slot, "A", where)
-    else:
-        shared.append(SharedOperand(g, a, of.m, of, "A", where))
-    first_scales = Scales(memory, slot, a_scales, of.m, of.a_id, of, "A", who, where)
-    second_scales = Scales(memory, slot, b_scales, of.n, of.b_id, of, "B", who, where)
-    if machine.checked:
-        words = np.unique(np.concatenate([x.words(machine.checker.races.shift) for x in shared]))
-        machine.checker.tensor.multiply(
-            g, access, region, source, words, bool(adds),
-            scales=(first_scales.region, second_scales.region),
-        )  # fmt: skip
-        machine.now += 1
+        raise Fault(f"tcgen05.mma of {batch.describe(g.lanes)}: {error}; {where}") from error
+    product = Product(g, slots, of, target, a_in_tensor, a, b, where)
+    height = of.m // len(slots)
+    of_a = Scales(g, slots, a_scales, height, of.a_id, "A", of, where)
+    of_b = Scales(g, slots, b_scales, of.n, of.b_id, "B", of, where, product.halved)
+    if batch.machine.checked:
+        product.note(g, access, bool(adds), list(zip(of_a.regions, of_b.regions, strict=True)))
 
-    def work() -> None:
-        if a_in_tensor:
-            left = from_tensor_memory(memory.cells[slot, : of.m, a_column : a_column + 8], of)
-        else:
-            left = shared[1].read()
-        memory.cells[slot, : of.m, at] = multiply(
-            scaled(left, first_scales.read()), scaled(second.read(), second_scales.read()),
-            memory.cells[slot, : of.m, at] if adds else None, of,
-        )  # fmt: skip
+    def multiplied(first: Array, second: Array, old: Array | None) -> Array:
+        parts = [
+            multiply(
+                scaled(first[low : low + height], of_a.read(i)), scaled(second, of_b.read(i)),
+                None if old is None else old[low : low + height], of,
+            )
+            for i, low in enumerate(range(0, of.m, height))
+        ]  # fmt: skip
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    issue(batch, int(g.lanes[0]), work)
+    issue(batch, int(g.lanes[0]), lambda: product.work(multiplied, bool(adds)))

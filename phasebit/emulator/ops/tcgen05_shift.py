@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from phasebit.emulator.cta_pairs import blocks
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.group import Group
-from phasebit.emulator.ops.tcgen05 import ONE_BLOCK, executing
+from phasebit.emulator.ops.tcgen05 import GROUPS, executing
 from phasebit.emulator.table import Option, effect
 from phasebit.emulator.tensor_checks import Region
 from phasebit.emulator.tensor_memory import split, tensor_memory
@@ -23,7 +24,7 @@ COLUMNS = 8
 DOWN: dict[str, Option] = {"down": ("down", True)}
 
 
-@effect("tcgen05.shift", "a", None, section="9.7.16.9.3", options=[ONE_BLOCK, DOWN])
+@effect("tcgen05.shift", "a", None, section="9.7.16.9.3", options=[GROUPS, DOWN])
 def shift(g: Group, target: Value, *, down: bool, group: int = 1) -> None:
     """tcgen05.shift.down: lane i takes the 32 bytes of lane i + 1, but the last of each quarter.
 
@@ -44,16 +45,15 @@ def shift(g: Group, target: Value, *, down: bool, group: int = 1) -> None:
                 f"{who} begins at lane {lane}; the emulator knows the shift from lane 0 only, of "
                 f"all quarters: {where}"
             )
-        slot = int(batch.slots(thread.lanes)[0])
         columns = slice(column, column + COLUMNS)
-        memory.reach(slot, (0, 128), (columns.start, columns.stop), who, where)
-        if machine.checked:
-            region = Region(slot, slice(0, 8), columns)
-            machine.checker.tensor.shift(thread, access, region)
-            machine.now += 1
+        for slot in blocks(thread, group, "tcgen05.shift", where):
+            memory.reach(slot, (0, 128), (columns.start, columns.stop), who, where)
+            if machine.checked:
+                machine.checker.tensor.shift(thread, access, Region(slot, slice(0, 8), columns))
+                machine.now += 1
 
-        def work(slot: int = slot, columns: slice = columns) -> None:
-            quarters = memory.cells[slot].reshape(4, 32, -1)
-            quarters[:, :31, columns] = quarters[:, 1:, columns].copy()
+            def work(slot: int = slot, columns: slice = columns) -> None:
+                quarters = memory.cells[slot].reshape(4, 32, -1)
+                quarters[:, :31, columns] = quarters[:, 1:, columns].copy()
 
-        issue(batch, int(thread.lanes[0]), work)
+            issue(batch, int(thread.lanes[0]), work)
