@@ -14,8 +14,9 @@ struct Ring {
 // The producer, one thread: tiles of A from row `row` and of B from row `col`.
 __device__ void produce(Ring& ring, const CUtensorMap& A, const CUtensorMap& B, int row, int col,
                         int tiles) {
-    for (int tile = 0; tile < tiles; ++tile) {
-        const int s = tile % SLOTS, phase = tile / SLOTS & 1;
+    int s = 0;
+    bool phase = false;
+    for (int tile = 0; tile < tiles; ++tile, advance<SLOTS>(s, phase)) {
         ptx::mbarrier_wait(&ring.empty[s], !phase);
         ptx::mbarrier_arrive_expect_tx(&ring.full[s], sizeof(Stage));
         ptx::cp_async_bulk_tensor_load(ring.stage[s].a, A, tile * BK, row, &ring.full[s]);
@@ -25,8 +26,9 @@ __device__ void produce(Ring& ring, const CUtensorMap& A, const CUtensorMap& B, 
 
 // A consumer, one warp group: the sums of its 64 rows.
 __device__ void consume(Ring& ring, Sums& sums, int group, int tiles) {
-    for (int tile = 0; tile < tiles; ++tile) {
-        const int s = tile % SLOTS, phase = tile / SLOTS & 1;
+    int s = 0;
+    bool phase = false;
+    for (int tile = 0; tile < tiles; ++tile, advance<SLOTS>(s, phase)) {
         ptx::mbarrier_wait(&ring.full[s], phase);
         ptx::wgmma_fence();
         begin_multiply(sums, ring.stage[s], group, tile > 0);

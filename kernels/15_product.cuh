@@ -2,6 +2,7 @@
 #pragma once
 #include "ptx_sm90.cuh"
 #include "tensor_map.cuh"
+#include <algorithm>
 
 using bf16 = __nv_bfloat16;
 
@@ -55,3 +56,26 @@ __device__ inline void store(const Sums& sums, bf16* C, int M, int N, int row, i
                 __floats2bfloat162_rn(sums[i], sums[i + 1]);
     }
 }
+
+// The next slot of a ring; each time around, the phases' parity flips.
+template <int SLOTS> __device__ void advance(int& slot, bool& phase) {
+    if (++slot == SLOTS) slot = 0, phase = !phase;
+}
+
+// The tiles of C (M, N), numbered in super-rows: SUPER rows of tiles are walked column by column, so
+// that tiles with neighbouring numbers lie in a compact patch of C and share tiles of A and B.
+constexpr int SUPER = 16;
+struct Tiles {
+    int M, N, K;
+    int height;  // rows of C in a tile; BN columns
+    struct Place { int row, col; };  // in tiles
+
+    __host__ __device__ int rows() const { return (M + height - 1) / height; }
+    __host__ __device__ int cols() const { return (N + BN - 1) / BN; }
+    __host__ __device__ int count() const { return rows() * cols(); }
+    __device__ Place place(int number) const {
+        const int first = number / (SUPER * cols()) * SUPER, within = number % (SUPER * cols());
+        const int high = rows() - first < SUPER ? rows() - first : SUPER;
+        return {first + within % high, within / high};
+    }
+};
