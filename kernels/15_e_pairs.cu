@@ -79,7 +79,7 @@ __device__ void consume(Ring& ring, const CUtensorMap& C, Tiles tiles, int group
             begin_multiply(sums, ring.stage[s], group, k > 0);
             ptx::wgmma_wait_group<0>();
             if (threadIdx.x % 32 < PAIR)  // both producers write into both slots
-                ptx::mbarrier_arrive_at(&ring.empty[s], threadIdx.x % 32);
+                ptx::mbarrier_arrive_at_after_reads(&ring.empty[s], threadIdx.x % 32);
         }
         const int warp = threadIdx.x / 32;
         store(sums, ring.boxes[warp], C, (row * PAIR + rank) * BM + warp * BOX_ROWS, col * BN);
@@ -117,13 +117,28 @@ matmul(const __grid_constant__ CUtensorMap A,  // (M, K) in boxes of BM × BK
     ptx::cluster_wait();
 }
 
+// Pairs of blocks that run at the same time. Not half the multiprocessors: a pair must find both of
+// its multiprocessors in the same part of the GPU, and some remain without a partner.
+int pairs_at_once() {
+    cudaLaunchAttribute pair;
+    pair.id = cudaLaunchAttributeClusterDimension;
+    pair.val.clusterDim = {PAIR, 1, 1};
+    cudaLaunchConfig_t config{};
+    config.gridDim = PAIR, config.blockDim = THREADS, config.dynamicSmemBytes = sizeof(Ring);
+    config.attrs = &pair, config.numAttrs = 1;
+    int count;
+    CHECK(cudaOccupancyMaxActiveClusters(&count, matmul, &config));
+    return count;
+}
+
 void launch(const Product& p) {
     CHECK(cudaFuncSetAttribute(matmul, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Ring)));
+    static const int most = pairs_at_once();
     const CUtensorMap C =
         tensor_map_2d(p.C, p.M, p.N, BOX_ROWS, BOX_COLS, CU_TENSOR_MAP_SWIZZLE_128B);
     const CUtensorMap B = tensor_map_2d(p.B, p.N, p.K, HALF, BK, CU_TENSOR_MAP_SWIZZLE_128B);
     const Tiles tiles{p.M, p.N, p.K, PAIR * BM};
-    const int pairs = std::min(tiles.count(), p.multiprocessors / PAIR);
+    const int pairs = std::min({tiles.count(), p.multiprocessors / PAIR, most});
     matmul<<<pairs * PAIR, THREADS, sizeof(Ring), p.stream>>>(map_a(p), B, C, tiles);
 }
 

@@ -33,6 +33,14 @@ __device__ inline void mbarrier_arrive_at(unsigned long long* barrier, unsigned 
                  :: "r"(shared_address(barrier)), "r"(rank) : "memory");
 }
 
+// The same without a scope, which is .release.cta: for a thread whose reads the barrier hands over,
+// and no stores. (With .release.cluster it first waits for its stores, wherever they go.) sm_90.
+__device__ inline void mbarrier_arrive_at_after_reads(unsigned long long* barrier, unsigned rank) {
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there]; }"
+                 :: "r"(shared_address(barrier)), "r"(rank) : "memory");
+}
+
 // mbarrier.arrive.expect_tx, 9.7.13.15.13: one arrival; the phase also waits for these bytes.
 // sm_90.
 __device__ inline void mbarrier_arrive_expect_tx(unsigned long long* barrier, unsigned bytes) {
