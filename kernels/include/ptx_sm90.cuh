@@ -56,6 +56,15 @@ __device__ inline void mbarrier_wait(unsigned long long* barrier, unsigned parit
                  :: "r"(shared_address(barrier)), "r"(parity) : "memory");
 }
 
+// The same with .acquire.cluster: also what other blocks of the cluster did before they arrived is
+// seen. sm_90.
+__device__ inline void mbarrier_wait_cluster(unsigned long long* barrier, unsigned parity) {
+    asm volatile("{ .reg .pred done;\n"
+                 "AGAIN: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra AGAIN; }"
+                 :: "r"(shared_address(barrier)), "r"(parity) : "memory");
+}
+
 // fence.mbarrier_init, 9.7.13.4: the copy engine and other blocks see initialised barriers. sm_90.
 __device__ inline void fence_mbarrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

@@ -65,8 +65,8 @@ class InstructionDescriptor:
         )
 
 
-def decode(bits: int, kind: str) -> InstructionDescriptor:
-    """Read the descriptor of a dense ``tcgen05.mma`` of this kind, ``cta_group::1``.
+def decode(bits: int, kind: str, group: int = 1) -> InstructionDescriptor:
+    """Read the descriptor of a dense ``tcgen05.mma`` of this kind and ``cta_group``.
 
     Raises :class:`InstructionDescriptorError` for one that it cannot take.
     """
@@ -90,9 +90,11 @@ def decode(bits: int, kind: str) -> InstructionDescriptor:
             raise wrong(f"type {number} of {what} is none of kind::{kind}, which has: {known}")
         chosen.append(table[kind][number])
     m, n = field(bits, 24, 5) << 4, field(bits, 17, 6) << 3
-    if m not in (64, 128):
-        raise wrong(f"M = {m}; it is 64 or 128")
+    if m not in (64 * group, 128 * group):
+        raise wrong(f"M = {m}; with cta_group::{group} it is {64 * group} or {128 * group}")
     step = 16 if m == 128 or (kind == "i8" and n > 32) else 8
+    if group == 2:
+        step = 32 if kind == "i8" else 16
     if not 8 <= n <= 256 or n % step:
         raise wrong(f"N = {n}; with M = {m} it is a multiple of {step} up to 256")
     found = InstructionDescriptor(
