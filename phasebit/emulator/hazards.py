@@ -174,7 +174,7 @@ class Checker:
         wrong = view[index] != value
         if isinstance(wrong, np.ndarray) and wrong.ndim:
             value = g.spread(value)
-            numbers = (value == value) if value.dtype.kind == "f" else True
+            numbers = (value == value) if value.dtype.kind in "fc" else True
             wrong = wrong & numbers
             if wrong.any():
                 lanes = g.lanes[np.flatnonzero(g.spread(wrong))]
@@ -269,13 +269,19 @@ class Checker:
         """What the threads did so far, they may publish from now on."""
         self.races.messages.fence(g, scope)
 
-    def touch(self, g: Group, lanes: Array, site: BarrierSite) -> None:
-        """Threads use an mbarrier: its initialisation must be ordered before."""
+    def touch(
+        self, g: Group, lanes: Array, site: BarrierSite, itself: bool = True
+    ) -> None:
+        """Threads use an mbarrier: its initialisation must be ordered before.
+
+        Not ``itself``: they ask for an arrival, which comes later.
+        """
         some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
         access = self.machine.program.atomic_access(g.pc, "")
         words = Common(self._words(site), some.n)
         self.races.shared_load(some, words, 0, access, True)
-        if self.machine.cluster_size > 1 and site.slot != int(lanes[0]) // g.batch.threads:
+        away = self.machine.cluster_size > 1 and site.slot != int(lanes[0]) // g.batch.threads
+        if itself and away:
             self.races.shadows[g.batch].note_remote(some, words, access, self.machine.now)
 
     def release(self, g: Group, lanes: Array, site: BarrierSite) -> None:

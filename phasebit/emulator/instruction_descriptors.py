@@ -53,6 +53,11 @@ class InstructionDescriptor:
         """Elements along k."""
         return DEPTH[self.kind]
 
+    @property
+    def packed(self) -> bool:
+        """Whether two elements of A, and of B, share a byte."""
+        return False
+
     def __str__(self) -> str:
         def operand(name: str, kind: str, negate: bool, mn: bool, major: str) -> str:
             return f"{'-' * negate}{name} {kind}, {major if mn else 'K'}-major"
@@ -65,8 +70,8 @@ class InstructionDescriptor:
         )
 
 
-def decode(bits: int, kind: str) -> InstructionDescriptor:
-    """Read the descriptor of a dense ``tcgen05.mma`` of this kind, ``cta_group::1``.
+def decode(bits: int, kind: str, group: int = 1) -> InstructionDescriptor:
+    """Read the descriptor of a dense ``tcgen05.mma`` of this kind and ``cta_group``.
 
     Raises :class:`InstructionDescriptorError` for one that it cannot take.
     """
@@ -90,9 +95,11 @@ def decode(bits: int, kind: str) -> InstructionDescriptor:
             raise wrong(f"type {number} of {what} is none of kind::{kind}, which has: {known}")
         chosen.append(table[kind][number])
     m, n = field(bits, 24, 5) << 4, field(bits, 17, 6) << 3
-    if m not in (64, 128):
-        raise wrong(f"M = {m}; it is 64 or 128")
+    if m not in (64 * group, 128 * group):
+        raise wrong(f"M = {m}; with cta_group::{group} it is {64 * group} or {128 * group}")
     step = 16 if m == 128 or (kind == "i8" and n > 32) else 8
+    if group == 2:
+        step = 32 if kind == "i8" else 16
     if not 8 <= n <= 256 or n % step:
         raise wrong(f"N = {n}; with M = {m} it is a multiple of {step} up to 256")
     found = InstructionDescriptor(

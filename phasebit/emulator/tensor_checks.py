@@ -18,6 +18,7 @@ a statement about hardware.  The PTX ISA asks for it (9.7.16.11.1).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -112,6 +113,9 @@ class TensorShadow:
         self.loading: list[tuple[int, Region, int]] = []
         self.reading: list[Reading] = []
         """Operations that may still read shared memory."""
+        self.arrivals: dict[tuple[int, int], tuple[int, int]] = {}
+        """Column of the clocks, block -> when a tcgen05.commit last asked for an arrival at a
+        barrier of that block, and its access."""
 
 
 class TensorChecks:
@@ -260,7 +264,7 @@ class TensorChecks:
 
     def multiply(
         self, g: Group, access: int, target: Region, source: Region | None, words: Array,
-        accumulates: bool, what: str = "a tcgen05.mma",
+        accumulates: bool, what: str = "a tcgen05.mma", scales: Sequence[Region] = (),
     ) -> None:  # fmt: skip
         """One thread's ``tcgen05.mma`` or ``cp``: ``words`` of shared memory are what it reads."""
         batch, lane = g.batch, g.lanes
@@ -277,11 +281,23 @@ class TensorChecks:
             self.touch(batch, lane, source, access, "multiplies A in", writes=False,
                        tensor_core=True)  # fmt: skip
             t.consumed.note(source, column, self.machine.now, access)
+        for region in scales:
+            self.touch(batch, lane, region, access, "takes scales from", writes=False,
+                       tensor_core=True)  # fmt: skip
+            t.consumed.note(region, column, self.machine.now, access)
         if accumulates:
             self.touch(batch, lane, target, access, "accumulates into", writes=False,
                        tensor_core=True)  # fmt: skip
         self.touch(batch, lane, target, access, "writes", writes=True, tensor_core=True)
         t.written.note(target, column, self.machine.now, access)
+
+    def shift(self, g: Group, access: int, region: Region) -> None:
+        """One thread's ``tcgen05.shift``: cells are read, and written."""
+        t = self.shadow(g.batch)
+        s = self.races.shadows[g.batch]
+        for writes, verb in ((False, "reads"), (True, "writes")):
+            self.touch(g.batch, g.lanes, region, access, verb, writes=writes, tensor_core=True)
+        t.written.note(region, s.team + int(s.threads(g.lanes)[0]), self.machine.now, access)
 
     def commit(self, g: Group, site: BarrierSite) -> Array:
         """One thread's ``tcgen05.commit``: what its arrival will publish.
@@ -289,8 +305,12 @@ class TensorChecks:
         That is its operations so far, and what they came after: all that the thread had learnt
         from others, the arrival of the operands above all.  What it wrote itself is not in it.
         """
-        self.checker.touch(g, g.lanes, site)
-        learnt = self.races.shadows[g.batch].clock[int(g.lanes[0])]
+        self.checker.touch(g, g.lanes, site, itself=False)
+        s = self.races.shadows[g.batch]
+        learnt = s.clock[int(g.lanes[0])]
+        column = s.team + int(s.threads(g.lanes)[0])
+        access = self.machine.program.atomic_access(g.pc, "")
+        self.shadow(g.batch).arrivals[column, site.slot] = (self.machine.now, access)
         known: Array = np.maximum(learnt, self.races.copies_frontier(g.batch, g.lanes))
         return known
 
@@ -328,9 +348,13 @@ class TensorChecks:
                 )  # fmt: skip
 
     def block_ends(self, batch: Batch, slot: int) -> None:
-        """All threads of a block have left: has it given back its tensor memory?"""
+        """All threads of a block have left: has it given back its tensor memory?
+
+        And is the other block of its pair done with it?
+        """
         if batch.tensor is None:
             return
+        self._outlived(batch, slot)
         for columns in batch.tensor.leaked(slot):
             self.findings.report(
                 "tensor",
@@ -338,6 +362,42 @@ class TensorChecks:
                 f"of tensor memory allocated: {columns.where}; a warp must execute "
                 "tcgen05.dealloc before the block ends",
                 -1, ("leaked", columns.where),
+            )  # fmt: skip
+
+    def _outlived(self, batch: Batch, slot: int) -> None:
+        """Do tensor operations of other blocks reach into a block that has left the kernel?"""
+        t, s = self.shadows.get(batch), self.races.shadows[batch]
+        if t is None or self.machine.cluster_size == 1:
+            return
+        own = np.arange(slot * batch.threads, (slot + 1) * batch.threads)
+        known = s.clock[own].max(axis=0)
+        ranks = s.threads(own)
+        known[ranks] = known[s.team + ranks] = np.iinfo(I4).max
+        start = slot * batch.shared_stride + batch.shared_base >> self.races.shift
+        end = start + (batch.shared_stride >> self.races.shift)
+        first = slot * batch.threads // s.team * s.team
+        late = [
+            (r.lane, r.access, "reads its shared memory") for r in t.reading
+            if first <= r.lane < first + s.team and r.low < end and r.high >= start
+            and r.time > known[r.column]
+        ]  # fmt: skip
+        late += [
+            (first + column - s.team, access, "arrives at an mbarrier in its shared memory")
+            for (column, at), (time, access) in t.arrivals.items()
+            if at == slot and time > known[column]
+        ]
+        everything = Region(slot, slice(0, HALVES), slice(0, COLUMNS))
+        for last in (t.written, t.consumed):
+            found = last.late(everything, known)
+            if found is not None and found[0] >= s.team:
+                late.append((first + found[0] - s.team, found[1], "uses its tensor memory"))
+        for lane, access, what in late:
+            self.findings.report(
+                "cluster",
+                f"block {int(batch.blocks[slot])} may leave the kernel before a tensor operation "
+                f"of {batch.describe(np.array([lane]))} {what}: {self.findings.place(access)}; let "
+                "it wait for an mbarrier at which a tcgen05.commit after that arrives",
+                access, ("outlives", access),
             )  # fmt: skip
 
     def issued_by_many(self, g: Group, word: str, access: int) -> None:
