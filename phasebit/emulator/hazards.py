@@ -43,9 +43,10 @@ class Hazard:
 
     ``kind``: ``race``, ``uninitialised``, ``barrier``, ``async``, ``proxy`` (a fence between
     proxies is missing), ``cluster`` (a block's shared memory goes too early) or ``tensor``
-    (tensor memory that is not given back, a product issued too often).  ``line`` is the PTX
-    line of the access that noticed it, ``source`` the place in the CUDA source:
-    ``kernel.cu:41``, or ``kernel.cu:41, in wait at line 12`` within an inlined function.
+    (tensor memory that is not given back, a product issued too often, a ``tcgen05.fence`` that
+    is missing).  ``line`` is the PTX line of the access that noticed it, ``source`` the place in
+    the CUDA source: ``kernel.cu:41``, or ``kernel.cu:41, in wait at line 12`` within an inlined
+    function.
     """
 
     kind: str
@@ -289,6 +290,12 @@ class Checker:
         self.touch(g, lanes, site)
         known = self.races.frontier(g.batch, lanes)
         site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
+
+    def release_relaxed(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """A relaxed arrival publishes what a ``tcgen05.fence`` has ordered before it, no more."""
+        if self.races.tensor_fences:
+            known = self.races.tensor_fenced(g.batch, lanes)
+            site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
 
     def acquire(self, g: Group, published: Array) -> None:
         """A wait at an mbarrier learns."""
