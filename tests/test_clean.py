@@ -21,6 +21,7 @@ LAYERS = (
     {"emulator"},
     {"runtime"},
     {"measure", "rounding", "gemm", "caches", "draw", "boxes", "patterns", "clinic"},
+    {"nests"},
     {"benchmarks"},
     {"exercises", "notebook", "cpp_cells", "doctor"},
     {"__main__"},
