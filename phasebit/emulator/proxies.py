@@ -237,10 +237,10 @@ class Engine:
 
     def target_is_written(self, copy: BulkCopy) -> None:
         """The thread has waited until its copy has written: as if it had written itself, now."""
-        for item in self.writing:
-            if item[1] is copy:
-                self.writing.remove(item)
-                self.races.world.write_time[item[0]] = self.machine.now
+        for i, (words, one) in enumerate(self.writing):
+            if one is copy:
+                del self.writing[i]
+                self.races.world.write_time[words] = self.machine.now
                 return
 
     def finish(self, batch: Batch) -> None:
