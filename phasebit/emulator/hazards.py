@@ -174,7 +174,7 @@ class Checker:
         wrong = view[index] != value
         if isinstance(wrong, np.ndarray) and wrong.ndim:
             value = g.spread(value)
-            numbers = (value == value) if value.dtype.kind == "f" else True
+            numbers = (value == value) if value.dtype.kind in "fc" else True
             wrong = wrong & numbers
             if wrong.any():
                 lanes = g.lanes[np.flatnonzero(g.spread(wrong))]

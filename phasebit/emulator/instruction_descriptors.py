@@ -53,6 +53,11 @@ class InstructionDescriptor:
         """Elements along k."""
         return DEPTH[self.kind]
 
+    @property
+    def packed(self) -> bool:
+        """Whether two elements of A, and of B, share a byte."""
+        return False
+
     def __str__(self) -> str:
         def operand(name: str, kind: str, negate: bool, mn: bool, major: str) -> str:
             return f"{'-' * negate}{name} {kind}, {major if mn else 'K'}-major"

@@ -785,7 +785,7 @@ def _engine(instruction: Instruction) -> str:
 
     Tensor cores read shared memory as bulk copies do.
     """
-    if instruction.mnemonic in ("wgmma", "tcgen05"):
+    if instruction.mnemonic in ("wgmma", "tcgen05", "clusterlaunchcontrol"):
         return "bulk"
     if instruction.mnemonic in ("st", "red") and "async" in instruction.modifiers:
         return "bulk"

@@ -18,6 +18,7 @@ a statement about hardware.  The PTX ISA asks for it (9.7.16.11.1).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -263,7 +264,7 @@ class TensorChecks:
 
     def multiply(
         self, g: Group, access: int, target: Region, source: Region | None, words: Array,
-        accumulates: bool, what: str = "a tcgen05.mma",
+        accumulates: bool, what: str = "a tcgen05.mma", scales: Sequence[Region] = (),
     ) -> None:  # fmt: skip
         """One thread's ``tcgen05.mma`` or ``cp``: ``words`` of shared memory are what it reads."""
         batch, lane = g.batch, g.lanes
@@ -280,11 +281,23 @@ class TensorChecks:
             self.touch(batch, lane, source, access, "multiplies A in", writes=False,
                        tensor_core=True)  # fmt: skip
             t.consumed.note(source, column, self.machine.now, access)
+        for region in scales:
+            self.touch(batch, lane, region, access, "takes scales from", writes=False,
+                       tensor_core=True)  # fmt: skip
+            t.consumed.note(region, column, self.machine.now, access)
         if accumulates:
             self.touch(batch, lane, target, access, "accumulates into", writes=False,
                        tensor_core=True)  # fmt: skip
         self.touch(batch, lane, target, access, "writes", writes=True, tensor_core=True)
         t.written.note(target, column, self.machine.now, access)
+
+    def shift(self, g: Group, access: int, region: Region) -> None:
+        """One thread's ``tcgen05.shift``: cells are read, and written."""
+        t = self.shadow(g.batch)
+        s = self.races.shadows[g.batch]
+        for writes, verb in ((False, "reads"), (True, "writes")):
+            self.touch(g.batch, g.lanes, region, access, verb, writes=writes, tensor_core=True)
+        t.written.note(region, s.team + int(s.threads(g.lanes)[0]), self.machine.now, access)
 
     def commit(self, g: Group, site: BarrierSite) -> Array:
         """One thread's ``tcgen05.commit``: what its arrival will publish.
