@@ -446,6 +446,16 @@ class Races:
 
         self.machine.doubts.append(settle)
 
+    def writers_at(self, g: Group, word: int) -> Array:
+        """The lanes of a group that may write a word of shared memory: those of its block.
+
+        Where none of them is of that block, all: they reach into another one.
+        """
+        batch = g.batch
+        slot = ((word << self.shift) - batch.shared_base) // batch.shared_stride
+        own = g.lanes[g.lanes // batch.threads == slot]
+        return own if len(own) else g.lanes
+
     def _bytes(self, words: Array) -> Array:
         unit = 1 << self.shift
         found: Array = self.machine.memory.u1[words[:, None] * unit + np.arange(unit)]
