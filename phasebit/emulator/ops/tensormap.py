@@ -63,7 +63,10 @@ def _replace(
         if not any(image):
             image = BLANK
         if decode(image) is None:
-            raise fault(one, "there is no tensor map to change: copy one there, whole, or 128 zeros, first")
+            raise fault(
+                one,
+                "there is no tensor map to change: copy one there, whole, or 128 zeros, first",
+            )
         try:
             new = replaced(image, field, which, number)
         except LaunchError as error:
