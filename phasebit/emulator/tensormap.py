@@ -218,6 +218,10 @@ def _rule(holds: bool, text: str) -> None:
         raise LaunchError(f"this is no tensor map: {text}")
 
 
+BLANK = _IMAGE.pack(_MAGIC, 0, 1, *[0] * (5 + 1 + 5 + 4 + 5 + 5 + 6)).ljust(SIZE, b"\0")
+"""A map in which nothing is set; no copy may use it yet."""
+
+
 @functools.lru_cache(maxsize=1024)
 def decode(image: bytes) -> Descriptor | None:
     """What 128 bytes say; None if they are no tensor map of the emulator."""

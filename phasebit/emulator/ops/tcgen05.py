@@ -111,8 +111,9 @@ def dealloc(g: Group, address: Value, count: Value, *, group: int = 1) -> None:
 
 @blocking("tcgen05.dealloc.sync.cta_group::2", "u32 u32", B32, section="9.7.16.7.1", whole=True)
 def dealloc_pair(g: Group, dest: Any, address: Value, count: Value) -> int:
-    """tcgen05.dealloc.cta_group::2: a warp of each block of a pair gives back, and waits for the
-    other to do so.
+    """tcgen05.dealloc.cta_group::2: a warp of each block of a pair gives their columns back.
+
+    Each waits for the other.
     """
     resume = g.resume
     memory = tensor_memory(g.batch)
@@ -264,9 +265,10 @@ def ld(
     They may be used after tcgen05.wait::ld.  With .pack::16b a register takes the low halves of
     two neighbouring columns.
 
-    CuTe DSL leaves the wait away where its loads are not inline assembly, and so do kernels that
-    NVIDIA publishes.  ptxas lets the first use of a register wait for the load, as for any load
-    (seen in the SASS of both forms: the wait is an empty instruction), so that is no hazard here.
+    CuTe DSL leaves the wait away where its loads are not inline assembly, and Triton's optimizer
+    uses registers before it.  ptxas lets the first use of a register wait for the load, as for any
+    load (seen in the SASS of both forms: the wait is an empty instruction), so in the text of
+    these compilers that is no hazard.
     """
     machine = g.batch.machine
     registers = REGISTERS[shape] * times
@@ -568,10 +570,18 @@ def commit(
         machine.now += 1
 
 
-@effect("tcgen05.fence::before_thread_sync tcgen05.fence::after_thread_sync", "",
-        section="9.7.16.11.1", releases=True)  # fmt: skip
-def fence(g: Group) -> None:
-    """tcgen05.fence: orders a thread's tensor operations and its meetings with other threads.
+@effect("tcgen05.fence::before_thread_sync", "", section="9.7.16.11.1", releases=True)
+def fence_before(g: Group) -> None:
+    """tcgen05.fence::before_thread_sync: the thread's tensor operations, then its next barrier.
 
-    Nothing here runs ahead of a fence, so there is nothing to do.
+    Nothing here runs ahead of a fence; the checker notes it.
     """
+    if g.batch.machine.checked:
+        g.batch.machine.checker.tensor.fenced_before(g)
+
+
+@effect("tcgen05.fence::after_thread_sync", "", section="9.7.16.11.1", releases=True)
+def fence_after(g: Group) -> None:
+    """tcgen05.fence::after_thread_sync: the thread's last barrier, then its tensor operations."""
+    if g.batch.machine.checked:
+        g.batch.machine.checker.tensor.fenced_after(g)
