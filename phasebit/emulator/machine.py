@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from phasebit.emulator.cluster_launch import RESIDENT, steals
 from phasebit.emulator.counters import Counters
 from phasebit.emulator.errors import Deadlock, EmulatorError, Fault, StepLimit
 from phasebit.emulator.group import Group, merge
@@ -86,6 +87,8 @@ class Batch:
         self.multiplications: Queue | None = None
         self.bulk: BulkGroups | None = None
         self.tensor: TensorMemory | None = None
+        self.refused: set[int] = set()
+        """Blocks that have seen that there is no other cluster to take over."""
         warps = -(-self.threads // 32)
         thread = np.arange(self.lanes) % self.threads
         self.warps = warps
@@ -253,6 +256,8 @@ class Machine:
         self.gathering: dict[tuple[int, int, int], Group] = {}
         self.sleeping: list[tuple[int, Group]] = []
         self.running: Group | None = None
+        self.doubts: list[Callable[[], None]] = []
+        """Findings of the checker that what a block writes may dispel; asked after the block."""
         """The group that runs, or ran last."""
         self.agents: list[Agent] = []
         self.batches: list[Batch] = []
@@ -262,6 +267,7 @@ class Machine:
         self.stacks: dict[tuple[int, int], int] = {}
         self.stack_parents: list[int] = [0]
         self.order = self._block_order()
+        self.stealing = steals(self.program)
 
     # -- blocks ---------------------------------------------------------------
 
@@ -283,6 +289,8 @@ class Machine:
             return self.blocks
         size = max(1, (STACKED_CHECKED if self.checked else STACKED) // self.threads)
         size = min(size, max(1, (32 << 20) // max(self.shared_size, 1)))
+        if self.stealing:
+            size = min(size, RESIDENT * self.cluster_size)
         return max(self.cluster_size, size - size % self.cluster_size)
 
     def start_batch(self) -> bool:
@@ -457,6 +465,11 @@ class Machine:
         self.park(g, Waiting(f"the other threads of the {unit}", where))
         return False
 
+    def settle_doubts(self) -> None:
+        for settle in self.doubts:
+            settle()
+        self.doubts.clear()
+
     def where(self, g: Group) -> str:
         """The instruction being executed, else one that the block of a group ends with."""
         instruction = self.program.executing()
@@ -521,6 +534,8 @@ class Machine:
                 if not hasattr(error, "placed"):
                     error.placed = True  # type: ignore[attr-defined]
                 raise
+            if self.doubts:
+                self.settle_doubts()
             if following < 0:
                 return
             g.pc = following

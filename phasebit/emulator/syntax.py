@@ -142,6 +142,8 @@ class Instruction:
     guard: Register | None = None
     guard_negated: bool = False
     location: Location | None = None
+    generated: bool = False
+    """A compiler chose it: in a text of Triton's, or outside inline assembly in one of NVIDIA's."""
 
     @property
     def opcode(self) -> str:

@@ -17,24 +17,30 @@ REGISTERS = (
 
 def launch(
     body: str, out: Any, threads: int = 32, parameters: str = "", more: Any = (), shared: int = 0,
-    schedule: str = "late",
+    schedule: str = "late", check: bool = True,
 ) -> Run:  # fmt: skip
     """Run a kernel whose ``%rd1`` is the output array and ``%r1`` the thread's number."""
-    ptx = f"""
+    kernel = module(body, parameters=parameters)["k"]
+    return kernel.launch(
+        1, threads, [out, *more], shared=shared, schedule=schedule, check=check
+    )
+
+
+def module(body: str, head: str = "", parameters: str = "") -> Module:
+    return Module(f"""{head}
 .version 8.6
 .target sm_100a
 .address_size 64
 .visible .entry k(.param .u64 out{parameters})
 {{
     {REGISTERS}
-    .shared .align 16 .b8 box[4096];
+    .shared .align 128 .b8 box[4096];
     ld.param.u64 %rd1, [out]; cvta.to.global.u64 %rd1, %rd1; mov.u32 %r1, %tid.x;
     mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd1, %rd2;
     {body}
     ret;
 }}
-"""
-    return Module(ptx)["k"].launch(1, threads, [out, *more], shared=shared, schedule=schedule)
+""")
 
 
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
@@ -122,7 +128,7 @@ def test_a_breakpoint_ends_the_kernel_where_no_debugger_listens() -> None:
     ("text", "message"),
     [
         ("red.global.add.v2.f32 [%rd1], {%f1, %f2, %f3};", "red needs 2 registers"),
-        ("ld.global.b128 %q1, [%rd1];", "128-bit loads and stores are not supported"),
+        ("ld.global.v2.b128 {%q0, %q1}, [%rd1];", "128 bits takes one register"),
         ("mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m3.e2m3.f32 {%f1,%f2,%f3,%f4},"
          "{%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4};", "does not know 'mma.sync.aligned"),
         ("stmatrix.sync.aligned.m16n8.x1.shared.b8 [%r1], {%r2};", "does not know 'stmatri"),
@@ -134,6 +140,22 @@ def test_a_breakpoint_ends_the_kernel_where_no_debugger_listens() -> None:
 def test_what_is_refused_is_refused_in_one_sentence(text: str, message: str) -> None:
     with pytest.raises(PtxError, match=message):
         launch(".reg .b128 %q<2>; " + text, np.zeros(32, np.uint32))
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_128_bits_are_moved_without_a_change(check: bool) -> None:
+    """9.7.9.8, 9.7.9.11: ld and st of .b128, through shared memory; NaNs keep their payload."""
+    data = np.arange(128, dtype=np.uint32) | np.uint32(0x7FA00000)
+    body = (
+        ".reg .b128 %q<2>; .shared .align 16 .b8 s[512];"
+        "mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 16; add.u64 %rd1, %rd1, %rd2;"
+        "mov.u32 %r2, s; cvt.u32.u64 %r3, %rd2; add.u32 %r2, %r2, %r3;"
+        "ld.global.b128 %q0, [%rd1]; st.shared.b128 [%r2], %q0; ld.shared.b128 %q1, [%r2];"
+        "mov.b128 {%rd3, %rd4}, %q1; mov.b128 %q0, {%rd4, %rd3}; st.global.b128 [%rd1], %q0;"
+    )
+    wanted = data.reshape(32, 2, 2)[:, ::-1].ravel().copy()
+    run = launch(body, data, check=check)
+    assert np.array_equal(data, wanted) and not run.hazards
 
 
 def test_a_vector_atomic_must_be_aligned() -> None:
@@ -277,3 +299,117 @@ def test_a_wrong_bulk_copy(
     out = np.arange(128, dtype=np.uint32)
     with pytest.raises(error, match=message):
         launch(BULK.format(expected=expected, size=size, wait=WAIT), out, 64)
+
+
+SAME = """
+    shr.u32 %r3, %r1, 5; mov.u32 %r4, box; mov.u32 %r5, 0;
+MORE: add.u32 %r5, %r5, 1; setp.le.u32 %p1, %r5, %r3; @%p1 bra MORE;
+    st.shared.u32 [%r4], {value};
+    bar.sync 0; ld.shared.u32 %r6, [%r4]; st.global.u32 [%rd2], %r6;
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_all_warps_store_the_same_number(seed: int) -> None:
+    """Triton's roles do; it is no race, as it is none within a warp."""
+    out = np.zeros(256, np.uint32)
+    for value, bad in (("7", False), ("%r3", True)):
+        kernel = module(SAME.format(value=value))["k"]
+        run = kernel.launch(1, 256, [out], schedule="random", seed=seed)
+        assert [h.kind for h in run.hazards] == ["race"] * bad
+        assert bad or (out == 7).all()
+
+
+@pytest.mark.parametrize(("op", "pick"), [("min", np.fmin), ("max", np.fmax)])
+@pytest.mark.parametrize("absolute", ["", ".abs"])
+@pytest.mark.parametrize("nan", ["", ".NaN"])
+def test_min_and_max_of_three(op: str, pick: Any, absolute: str, nan: str) -> None:
+    """PTX ISA 9.7.3.14: three operands from sm_100 on; Triton's reductions use them."""
+    body = f"""
+    ld.global.f32 %f1, [%rd2]; ld.global.f32 %f2, [%rd2+128]; ld.global.f32 %f3, [%rd2+256];
+    {op}{nan}{absolute}.f32 %f4, %f1, %f2, %f3; st.global.f32 [%rd2], %f4;
+    """
+    values = np.random.default_rng().standard_normal((3, 32)).astype(np.float32)
+    values[np.arange(3), np.arange(3)] = np.nan
+    out = values.copy()
+    launch(body, out)
+    a, b, c = np.abs(values) if absolute else values
+    wanted = pick(pick(a, b), c)
+    if nan:
+        wanted[:3] = np.nan
+    assert np.array_equal(out[0], wanted, equal_nan=True)
+
+
+def test_a_parity_of_minus_one() -> None:
+    """Triton gives it for 1; from a person it is an error."""
+    body = """
+    mov.u32 %r3, box; setp.ne.u32 %p1, %r1, 0; mov.u32 %r4, -1;
+    @!%p1 mbarrier.init.shared.b64 [%r3], 1; bar.sync 0;
+WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r3], %r4; @!%p2 bra WAIT;
+    """
+    out = np.zeros(32, np.uint32)
+    assert not module(body, "// Generated by LLVM NVPTX Back-End")["k"].launch(1, 32, [out]).hazards
+    with pytest.raises(Fault, match="a parity is 0 or 1"):
+        launch(body, out)
+
+
+MAP = """
+    mov.u32 %r3, box; shl.b32 %r4, %r1, 2; add.u32 %r4, %r3, %r4;
+    st.shared.u32 [%r4], {fill}; bar.warp.sync -1; setp.ne.u32 %p1, %r1, 0; @%p1 bra DONE;
+    {changes}
+DONE: bar.warp.sync -1;
+    add.u64 %rd3, %rd1, 1024;
+    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd3],
+        [%r3], 128;
+    fence.proxy.tensormap::generic.acquire.gpu [%rd3], 128;
+    add.u32 %r8, %r3, 2048; @%p1 bra WAIT;
+    mbarrier.init.shared.b64 [%r8], 1; fence.proxy.async;
+    mbarrier.arrive.expect_tx.shared.b64 _, [%r8], 64;
+    cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r3+1024],
+        [%rd3, {{4, 1}}], [%r8];
+WAIT: bar.warp.sync -1;
+AGAIN: mbarrier.try_wait.parity.shared.b64 %p2, [%r8], 0; @!%p2 bra AGAIN;
+    add.u32 %r4, %r3, %r1; ld.shared.u8 %r5, [%r4+1024]; st.global.u32 [%rd2+2048], %r5;
+"""
+FIELDS = (
+    ("global_address", "b64", "%rd1"), ("rank", "b32", "1"), ("box_dim", "b32", "0, 16"),
+    ("box_dim", "b32", "1, 4"), ("global_dim", "b32", "0, 32"), ("global_dim", "b32", "1, 8"),
+    ("global_stride", "b64", "0, 32"), ("element_stride", "b32", "0, 1"),
+    ("element_stride", "b32", "1, 1"), ("elemtype", "b32", "0"), ("interleave_layout", "b32", "0"),
+    ("swizzle_mode", "b32", "0"), ("fill_mode", "b32", "0"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("fill", ["0", "5"])
+def test_a_tensor_map_made_from_zeros(fill: str) -> None:
+    """Triton's device-side descriptors begin so; from other bytes none can be made."""
+    body = MAP.format(fill=fill, changes="\n".join(
+        f"tensormap.replace.tile.{name}.shared::cta.b1024.{kind} [%r3], {value};"
+        for name, kind, value in FIELDS))  # fmt: skip
+    out = np.zeros(1024, np.uint32)
+    table = out.view(np.uint8)[:256].reshape(8, 32)
+    table[:] = np.random.default_rng().integers(0, 256, (8, 32))
+    if fill == "5":
+        with pytest.raises(Fault, match="or 128 zeros, first"):
+            launch(body, out)
+        return
+    run = launch(body, out)
+    assert not run.hazards, run.hazards
+    assert np.array_equal(out[512:544], table[1:3, 4:20].ravel())
+
+
+def test_a_store_of_the_copy_engine_is_waited_for_while_others_are_under_way() -> None:
+    """Two threads' groups of copies to global memory; the later one is waited for first."""
+    body = """
+    mov.u32 %r3, box; shl.b32 %r4, %r1, 2; add.u32 %r4, %r3, %r4; st.shared.u32 [%r4], %r1;
+    fence.proxy.async; bar.sync 0; mul.wide.u32 %rd3, %r1, 16; add.u64 %rd3, %rd1, %rd3;
+    setp.gt.u32 %p1, %r1, 1; @%p1 bra DONE;
+    cp.async.bulk.global.shared::cta.bulk_group [%rd3], [%r3], 16;
+    cp.async.bulk.commit_group; setp.eq.u32 %p2, %r1, 0; @%p2 bra LATER;
+    cp.async.bulk.wait_group 0;
+LATER: cp.async.bulk.wait_group 0;
+DONE:
+    """
+    out = np.zeros(32, np.uint32)
+    run = launch(body, out)
+    assert not run.hazards and out[:8].tolist() == 2 * [0, 1, 2, 3]

@@ -13,16 +13,19 @@ from phasebit.emulator.ops.bulk import (
     access_of,
     at_rank,
     begin,
+    counting,
     each,
     fault,
     ranks,
     same_block,
     site_of,
 )
+from phasebit.emulator.sub_byte_copy import Slots, in_global, in_shared
+from phasebit.emulator.sub_byte_copy import problem as narrow_problem
 from phasebit.emulator.table import effect
 from phasebit.emulator.tensor_copy import LINE, PIECE, Box, Rows, column
 from phasebit.emulator.tensor_copy import tile as tile_of
-from phasebit.emulator.tensormap import PACKED, SIZE, Descriptor, decode, problem
+from phasebit.emulator.tensormap import PACKED, SIZE, WIDE, Descriptor, decode, problem
 from phasebit.emulator.types import Value
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ ALIGNMENT = 128
 FORM: list[dict[str, tuple[str, Any]]] = [
     {f"{n}d": ("rank", n) for n in range(1, 6)},
     {"tile": ("mode", "tile")},
-    {"cta_group::1": ("group", 1)},
+    {"cta_group::1": ("group", 1), "cta_group::2": ("group", 2)},
 ]
 LOAD = "cp.async.bulk.tensor.shared::{}.global.mbarrier::complete_tx::bytes"
 Tensor = tuple[Value, tuple[Value, ...]]
@@ -79,37 +82,48 @@ def descriptor(g: Group, address: int, rank: int, access: int) -> Descriptor:
         g.batch.machine.checker.engine.reads_map(g, where, access)
     if d.rank != rank:
         raise fault(g, f"the tensor map has {d.rank} dimensions, not {rank}")
-    if d.data_type in PACKED or (d.interleave != "none" and d.mode == "im2col"):
-        what = d.data_type if d.data_type in PACKED else "interleave and im2col"
-        raise fault(g, f"tensor maps with {what} are not supported")
+    if d.interleave != "none" and d.mode == "im2col":
+        raise fault(g, "tensor maps with interleave for im2col are not supported")
     return d.plain()
 
 
 def tile(
     g: Group, d: Descriptor, at: list[int], offsets: tuple[int, ...] | None = None,
-    writes: bool = False,
-) -> Rows:  # fmt: skip
+    direction: str = "load",
+) -> Rows | Slots:  # fmt: skip
     """A box of a tensor, whose inside must lie in one allocation; with offsets: of im2col.
 
     An H200 ends the kernel with an illegal instruction where rows of the box begin in the middle
     of 16 bytes, and where a store begins at a negative coordinate (so the CUDA C++ Programming
     Guide too, tensor memory access).
     """
-    wanted = "tile" if offsets is None else "im2col"
-    if d.mode != wanted:
-        raise fault(g, f"the tensor map was made for {d.mode}, the instruction is {wanted}")
+    if direction != "load" and min(at) < 0:
+        raise fault(
+            g,
+            f"a store's box may reach over the end of the tensor, but it begins at {tuple(at)}: "
+            "no coordinate may be negative",
+        )
+    if d.data_type in PACKED:
+        if why := narrow_problem(d, at[0], direction):
+            raise fault(g, why)
+        rows = rows_of(g, in_global(d), [at[0] * d.bits // 8, *at[1:]], offsets, False)
+        return Slots(rows, d.bits) if d.data_type in WIDE else rows
     if at[0] * d.bits // 8 % PIECE:
         raise fault(
             g,
             f"the box begins at element {at[0]} of the innermost dimension, byte "
             f"{at[0] * d.bits // 8}; this must be a multiple of {PIECE} bytes",
         )
-    if writes and min(at) < 0:
-        raise fault(
-            g,
-            f"a store's box may reach over the end of the tensor, but it begins at {tuple(at)}: "
-            "no coordinate may be negative",
-        )
+    return rows_of(g, d, at, offsets, direction != "load")
+
+
+def rows_of(
+    g: Group, d: Descriptor, at: list[int], offsets: tuple[int, ...] | None, writes: bool
+) -> Rows:
+    """The rows of a box, all within one allocation."""
+    wanted = "tile" if offsets is None else "im2col"
+    if d.mode != wanted:
+        raise fault(g, f"the tensor map was made for {d.mode}, the instruction is {wanted}")
     if offsets is None:
         made = tile_of(g.memory, d, tuple(at), writes)
     else:
@@ -133,6 +147,8 @@ def tile(
 
 def box(g: Group, address: int, d: Descriptor, access: int) -> Box:
     """The tile in shared memory."""
+    if d.data_type in PACKED:
+        d = in_shared(d)
     if address % ALIGNMENT:
         raise fault(g, f"the shared address {address:#x} is no multiple of {ALIGNMENT} bytes")
     kind = np.uint32 if address < 1 << 32 else np.uint64
@@ -149,13 +165,14 @@ def tensor_load(
 ) -> None:  # fmt: skip
     """cp.async.bulk.tensor from global to shared memory; what lies outside becomes zero or NaN.
 
-    The barrier counts the bytes of the whole box.
+    The barrier counts the bytes of the whole box.  With cta_group::2 it may be that of the other
+    block of the pair.
     """
     access = access_of(g)
     for one, (where, *at, to, bar) in each(g, *_flat(tensor, target, barrier)):
         d = descriptor(one, where, rank, access)
         there, site = box(one, to, d, access), site_of(one, bar)
-        same_block(one, there, site)
+        same_block(one, there, site, group)
         begin(one, tile(one, d, at), there, d.nbytes, access, site)
 
 
@@ -165,14 +182,18 @@ def tensor_multicast(
     g: Group, target: Value, tensor: Tensor, barrier: Value, mask: Value, policy: Value = None,
     *, rank: int, mode: str = "tile", group: int = 1,
 ) -> None:  # fmt: skip
-    """cp.async.bulk.tensor.multicast: to the same place in each block of a mask."""
+    """cp.async.bulk.tensor.multicast: to the same place in each block of a mask.
+
+    With cta_group::2 the barriers that count are all in even, or all in odd blocks.
+    """
     access = access_of(g)
     for one, (where, *at, to, bar, bits) in each(g, *_flat(tensor, target, barrier, mask)):
         d = descriptor(one, where, rank, access)
         source = tile(one, d, at)
         for block in ranks(one, bits):
             there = box(one, at_rank(to, block), d, access)
-            begin(one, source, there, d.nbytes, access, site_of(one, at_rank(bar, block)))
+            site = site_of(one, at_rank(bar, counting(bar, block, group)))
+            begin(one, source, there, d.nbytes, access, site)
 
 
 @effect("cp.async.bulk.tensor.global.shared::cta.bulk_group", "t a u64", section="9.7.9.27.1.2",
@@ -185,7 +206,7 @@ def tensor_store(
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
-        there = tile(one, d, at, writes=True)
+        there = tile(one, d, at, direction="store")
         begin(one, box(one, origin, d, access), there, d.nbytes, access, None)
 
 
@@ -199,9 +220,9 @@ def tensor_reduce(
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
-        if d.data_type not in REDUCED[op]:
+        if d.data_type not in PACKED and d.data_type not in REDUCED[op]:
             raise fault(one, f"the copy engine has no .{op} of {d.data_type}")
-        into = Reduced(tile(one, d, at, writes=True), op, d.data_type)
+        into = Reduced(tile(one, d, at, direction="reduce"), op, d.data_type)
         begin(one, box(one, origin, d, access), into, d.nbytes, access, None)
 
 
@@ -231,7 +252,7 @@ def im2col_load(
         at, (to, bar), away = rest[:rank], rest[rank : rank + 2], tuple(rest[rank + 2 :])
         d = descriptor(one, where, rank, access)
         there, site = box(one, to, d, access), site_of(one, bar)
-        same_block(one, there, site)
+        same_block(one, there, site, group)
         begin(one, tile(one, d, at, away), there, d.nbytes, access, site)
 
 
@@ -249,7 +270,8 @@ def im2col_multicast(
         source = tile(one, d, at, away)
         for block in ranks(one, bits):
             there = box(one, at_rank(to, block), d, access)
-            begin(one, source, there, d.nbytes, access, site_of(one, at_rank(bar, block)))
+            site = site_of(one, at_rank(bar, counting(bar, block, group)))
+            begin(one, source, there, d.nbytes, access, site)
 
 
 @effect("cp.async.bulk.tensor.global.shared::cta.bulk_group.im2col_no_offs", "t a u64",
@@ -270,5 +292,5 @@ def im2col_store(
                 f"a store's window must lie within the images, but its corners are {d.lower} and "
                 f"{d.upper}: no lower one may be negative, no upper one positive",
             )
-        there = tile(one, d, at, (0,) * (rank - 2), writes=True)
+        there = tile(one, d, at, (0,) * (rank - 2), "store")
         begin(one, box(one, origin, d, access), there, d.nbytes, access, None)
