@@ -385,6 +385,7 @@ class TensorChecks:
         access = self.machine.program.atomic_access(g.pc, "")
         self.shadow(g.batch).arrivals[column, site.slot] = (self.machine.now, access)
         known: Array = np.maximum(learnt, self.races.copies_frontier(g.batch, g.lanes))
+        self.races.may_be_overwritten(s, g.lanes, known)
         if self.races.tensor_fences:
             known[s.fences + column - s.team] = self.machine.now
         return known
@@ -474,6 +475,10 @@ class TensorChecks:
                 "it wait for an mbarrier at which a tcgen05.commit after that arrives",
                 access, ("outlives", access),
             )  # fmt: skip
+
+    def misaligned(self, text: str) -> None:
+        """A swizzled tile does not begin where its descriptor says that the pattern does."""
+        self.findings.report("tensor", text, -1, ("misaligned", text))
 
     def issued_by_many(self, g: Group, word: str, access: int) -> None:
         """Several threads of a warp issue what one is meant to."""

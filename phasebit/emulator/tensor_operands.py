@@ -13,7 +13,13 @@ import numpy as np
 from phasebit.emulator.cta_pairs import Accumulator
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.instruction_descriptors import InstructionDescriptor
-from phasebit.emulator.matrix_descriptors import DescriptorError, MatrixDescriptor, decode, places
+from phasebit.emulator.matrix_descriptors import (
+    DescriptorError,
+    MatrixDescriptor,
+    crooked,
+    decode,
+    places,
+)
 from phasebit.emulator.tensor_checks import Region
 from phasebit.emulator.tensor_memory import TensorMemory, split, tensor_memory
 from phasebit.emulator.tensor_mma import (
@@ -50,6 +56,8 @@ class SharedOperand:
             raise Fault(f"tcgen05.mma of {who}: {which}'s {error}; {where}") from error
         self.places = places(self.descriptor, count, row_length(of), self.width, mn_major)
         machine = g.batch.machine
+        if machine.checked and (why := crooked(self.descriptor)):
+            machine.checker.tensor.misaligned(f"tcgen05.mma of {who}: {which}: {why}; {where}")
         room = machine.reserved
         if int(self.places.max()) + self.width > room:
             raise Fault(
