@@ -233,21 +233,35 @@ class Checker:
     def join(self, g: Group, barrier: NamedBarrier) -> None:
         """Threads arrive at a barrier of the block."""
         known = self.races.frontier(g.batch, g.lanes)
+        if barrier.before and not self.races.know(g, *barrier.before):
+            barrier.mixed = True
+            self.misuse(
+                g, f"{g.batch.describe(g.lanes)} arrive at {barrier.name}, and nothing says that "
+                f"its generation before, of {g.batch.describe(np.sort(barrier.before[0]))}, is "
+                "complete: they may be counted in that one",
+            )  # fmt: skip
         before = barrier.frontier
         barrier.frontier = known if before is None else np.maximum(before, known)
         self.machine.now += 1
 
     def pass_barrier(
-        self, barrier: NamedBarrier, frontier: Array, groups: list[Group], everyone: bool
+        self, barrier: NamedBarrier, frontier: Array | None, groups: list[Group], everyone: bool
     ) -> None:
-        """A barrier of the block opens for the groups that waited."""
+        """A barrier of the block opens for the groups that waited.
+
+        Without a frontier nobody can say whose arrivals opened it: each warp has waited for
+        itself, and has learnt nothing of others.
+        """
         batch = barrier.batch
         waited = sum(g.n for g in groups)
         if everyone and waited == int(batch.live_in_block[barrier.slot]):
             self.races.block_barrier(batch, np.array([barrier.slot]))
             return
         for g in groups:
-            self.races.acquire(g, frontier)
+            if frontier is None:
+                self.races.warp_barrier(g)
+            else:
+                self.races.acquire(g, frontier)
 
     def pass_warp(self, g: Group) -> None:
         self.races.warp_barrier(g)

@@ -527,6 +527,16 @@ class Races:
             known = np.maximum(known, floor) if floor and not self.copies else known
         return known
 
+    def know(self, g: Group, lanes: Array, published: Array) -> bool:
+        """Whether what these lanes did up to ``published`` is ordered before all of this group."""
+        s = self.shadows[g.batch]
+        if s.unsettled:
+            self.messages.settle(s, g.lanes)
+        columns = s.threads(lanes)
+        known = np.maximum(s.clock[np.ix_(g.lanes, columns)], s.floor_of(g)[:, None])
+        own = columns == s.threads(g.lanes)[:, None]
+        return bool(((known >= published[columns]) | own).all())
+
     def acquire(self, g: Group, published: Array) -> None:
         self.shadows[g.batch].learn(g.lanes, published)
 

@@ -20,6 +20,7 @@ from phasebit.emulator.matrix_descriptors import (
     decode,
     places,
 )
+from phasebit.emulator.swizzle import B128_ATOM_32B
 from phasebit.emulator.tensor_checks import Region
 from phasebit.emulator.tensor_memory import TensorMemory, split, tensor_memory
 from phasebit.emulator.tensor_mma import (
@@ -54,6 +55,13 @@ class SharedOperand:
             self.descriptor: MatrixDescriptor = decode(bits, "tcgen05")
         except DescriptorError as error:
             raise Fault(f"tcgen05.mma of {who}: {which}'s {error}; {where}") from error
+        atoms = self.descriptor.swizzle == B128_ATOM_32B
+        if mn_major and atoms != (self.width == 4):
+            raise Fault(
+                f"tcgen05.mma of {who}: {which} of {self.kind} is MN-major in the "
+                f"{self.descriptor.swizzle.name} swizzle; tf32 takes 128B with atoms of 32B for "
+                f"that, swizzle 1, and no other type takes it; {where}"
+            )
         self.places = places(self.descriptor, count, row_length(of), self.width, mn_major)
         machine = g.batch.machine
         if machine.checked and (why := crooked(self.descriptor)):

@@ -15,6 +15,7 @@ from tests.emulator import (
 )
 from tests.emulator.scaled_kernels import Scaled
 from tests.emulator.tensor_kernels import Gemm, frame
+from tests.emulator.test_tcgen05_ws import Weights
 
 
 def loads_and_stores() -> str:
@@ -60,6 +61,8 @@ TEXTS = {
     ]},
     "shift": copy("4x256b").replace("tcgen05.commit", "tcgen05.shift.cta_group::1.down [%r6];\n"
                                     "    tcgen05.commit", 1),
+    "ws": Weights(32, 64, mask=", %rd19", collector=".collector::b1::fill").text,
+    "ws without a mask": Weights(64, 256, "s8").text,
     **{f"{kind} {word}": scaled(kind, n, word) for kind, n, _, word in test_tcgen05_scaled.FORMS
        if "block32" not in word and "block16" not in word},
 }

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from phasebit.emulator import block_scales
+from phasebit.emulator import block_scales, scaled_descriptors
 from phasebit.emulator.errors import EmulatorError
+from tests.emulator.pair_kernels import PairGemm
 from tests.emulator.scaled_kernels import WIDTH, Scaled, numbers, reference, scale_bytes
 
 Array = NDArray[Any]
@@ -175,6 +176,55 @@ def test_9_7_16_10_4_a_in_tensor_memory(kind: str, a: str) -> None:
     found, run = case.run(*given, old=old.view(np.float32))
     assert not run.hazards, run.hazards[0]
     assert np.array_equal(found, reference(case, *given))
+
+
+# -- pairs of blocks ------------------------------------------------------------------
+
+
+def paired(m: int, n: int, spoil: tuple[int, int, int] | None = None, **more: Any) -> bool:
+    """A product of mxf8f6f4 on a pair; the scales are stored by the threads, A's in the columns
+    from 136 on, B's from 160 on.  ``spoil``: a cell (block, lane, column) to be changed."""
+    setting = "add.u32 %r40, %r4, 136; add.u32 %r41, %r4, 160;"
+    gemm = PairGemm("f8f6f4", m, n, "e4m3", "e4m3", "f32", changes={"SETTING": setting})
+    gemm.idesc = scaled_descriptors.encode("mxf8f6f4", n, "e4m3", "e4m3", m=m, a_id=1, b_id=2)
+    old, new = "kind::f8f6f4 [%r4], %rd4, %rd5, %r6,  %p5", "kind::mxf8f6f4.block_scale"
+    assert gemm.text.count(old) == 1
+    gemm.text = gemm.text.replace(old, f"{new} [%r4], %rd4, %rd5, %r6, [%r40], [%r41], %p5")
+    case = Scaled("mxf8f6f4", n, "e4m3", "e4m3", 1)
+    rng = np.random.default_rng(m + n)
+    codes = np.array([0x00, 0x38, 0xB8, 0x40, 0xC0, 0x30], np.uint8)  # 0, 1, -1, 2, -2, 0.5
+    a, b = rng.choice(codes, (m, 32)), rng.choice(codes, (n, 32))
+    sa, sb = (rng.integers(126, 129, (rows, 1)).astype(np.uint8) for rows in (m, n))
+    cells = np.zeros((2, 128, 256, 4), np.uint8)
+    for block, quarter in itertools.product(range(2), range(4)):
+        for row in range(m // 2):
+            place = block, 32 * quarter + row % 32, 136 + row // 32, 1
+            cells[place] = sa[block * m // 2 + row, 0]
+        for row in range(n):  # M = 128: the upper quarters have the second half of N
+            half, there = divmod(row, n // 2) if m == 128 else (quarter // 2, row)
+            if half == quarter // 2:
+                cells[block, 32 * quarter + there % 32, 160 + there // 32, 2] = sb[row, 0]
+    if spoil:
+        cells[spoil] ^= 1
+    found, run = gemm.run(a, b, cells.view(np.uint32)[..., 0], **more)
+    assert not run.hazards, run.hazards[0]
+    right = gemm.placed(reference(case, a, b, sa, sb))
+    return np.array_equal(found.view(np.float32)[:, :, : right.shape[2]], right)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("m", "n"), [(256, 16), (256, 96), (256, 128), (128, 32), (128, 64),
+                                      (128, 224)])  # fmt: skip
+def test_9_7_16_10_7_scales_for_a_pair_of_blocks(m: int, n: int, schedule: str) -> None:
+    """Each block has the scales of its rows of A, and of all of B; M = 128 splits those of B."""
+    assert paired(m, n, schedule=schedule)
+
+
+@pytest.mark.parametrize(("m", "place"), [(256, (1, 40, 137)), (256, (0, 100, 161)),
+                                          (128, (0, 97, 160))])  # fmt: skip
+def test_9_7_16_10_7_a_quarter_of_a_pair_that_differs(m: int, place: tuple[int, int, int]) -> None:
+    with pytest.raises(EmulatorError, match="not the same in all quarters"):
+        paired(m, 64, spoil=place)
 
 
 # -- what goes wrong ------------------------------------------------------------------
