@@ -476,8 +476,17 @@ class TensorChecks:
                 access, ("outlives", access),
             )  # fmt: skip
 
+    def threads_wrote(self, g: Group, position: int) -> bool:
+        """Whether threads, not copies, wrote this byte of shared memory last."""
+        s = self.races.shadows[g.batch]
+        return bool(s.writer[(position >> self.races.shift) - s.base] < s.team)
+
     def misaligned(self, text: str) -> None:
-        """A swizzled tile does not begin where its descriptor says that the pattern does."""
+        """A swizzled tile does not begin where its descriptor says that the pattern does.
+
+        Not asked of what tensor copies have brought: they swizzle by the address in shared memory,
+        as the tensor core does, and CuTe DSL aligns its tiles to 128 bytes only.
+        """
         self.findings.report("tensor", text, -1, ("misaligned", text))
 
     def issued_by_many(self, g: Group, word: str, access: int) -> None:

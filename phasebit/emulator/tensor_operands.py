@@ -64,8 +64,6 @@ class SharedOperand:
             )
         self.places = places(self.descriptor, count, row_length(of), self.width, mn_major)
         machine = g.batch.machine
-        if machine.checked and (why := crooked(self.descriptor)):
-            machine.checker.tensor.misaligned(f"tcgen05.mma of {who}: {which}: {why}; {where}")
         room = machine.reserved
         if int(self.places.max()) + self.width > room:
             raise Fault(
@@ -74,6 +72,12 @@ class SharedOperand:
             )
         self.base = g.batch.shared_base + slot * g.batch.shared_stride
         self.memory = machine.memory
+        if machine.checked and (why := crooked(self.descriptor)):
+            start = self.base + int(self.places.flat[0])
+            if self.descriptor.base_offset or machine.checker.tensor.threads_wrote(g, start):
+                machine.checker.tensor.misaligned(
+                    f"tcgen05.mma of {who}: {which}: {why}; {where}"
+                )
 
     def read(self) -> Array:
         """The elements, f32 [rows, k]."""
