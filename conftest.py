@@ -1,6 +1,7 @@
 """The tiers of the tests: what each needs, how it is skipped, and the table at the end.
 
-A test has one tier, by marker: none (Python only), ``nvcc``, ``gpu``, ``book``, ``site``.
+A test has one tier, by marker: none (Python only), ``nvcc``, ``foreign`` (kernels compiled by
+others' packages, where these are installed), ``gpu``, ``book``, ``site``.
 This file stands at the top because it also rules over the notebooks in ``book/``, which
 nbval turns into tests.
 """
@@ -16,10 +17,11 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent
-TIERS = ("none", "nvcc", "gpu", "book", "site")
+TIERS = ("none", "nvcc", "foreign", "gpu", "book", "site")
 NEEDS = {
     "none": "Python only",
     "nvcc": "compiles CUDA code",
+    "foreign": "compiles with CuTe DSL, Triton",
     "gpu": "runs on an NVIDIA GPU",
     "book": "executes the notebooks",
     "site": "looks at the pages in Chromium",
@@ -87,8 +89,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for outcome in ("passed", "failed", "error", "skipped"):
         for report in terminalreporter.stats.get(outcome, []):
             name = dict(getattr(report, "user_properties", ())).get("tier")
-            if name is None:  # a file that could not be collected
-                continue
+            if name is None:  # a whole file: it was skipped, or could not be collected
+                if not report.nodeid.startswith("tests/foreign/"):
+                    continue
+                name = "foreign"
             counts[name][outcome] += 1
             if outcome == "skipped" and isinstance(report.longrepr, tuple):
                 reasons[name][report.longrepr[2].removeprefix("Skipped: ")] += 1
@@ -105,7 +109,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         else:
             verdict = "ran"
         terminalreporter.line(
-            f"{name:5} {NEEDS[name]:31} {count['passed']:5} passed {failed:3} failed "
+            f"{name:7} {NEEDS[name]:31} {count['passed']:5} passed {failed:3} failed "
             f"{count['skipped']:4} skipped   {verdict}",
             red=bool(failed),
             yellow=not failed and verdict.startswith("SKIPPED"),

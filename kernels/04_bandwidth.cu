@@ -1,6 +1,7 @@
 // How fast 256 MiB are copied: with what stride a warp walks, and with how many warps resident.
-// Writes every time, in microseconds, as JSON to the file named by its one argument.
+// Writes every time, in microseconds, as JSON to the file named by --json.
 #include "check.cuh"
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -77,8 +78,8 @@ template <class Launch> void times(FILE* json, const char* what, int number, Lau
 }
 
 int main(int argc, char** argv) {
-    FILE* json = argc == 2 ? fopen(argv[1], "w") : nullptr;
-    if (!json) return fprintf(stderr, "give the file to write\n"), 1;
+    FILE* json = argc == 3 && strcmp(argv[1], "--json") == 0 ? fopen(argv[2], "w") : nullptr;
+    if (!json) return fprintf(stderr, "give the file to write: --json FILE\n"), 1;
     CHECK(cudaEventCreate(&before));
     CHECK(cudaEventCreate(&after));
     CHECK(cudaMalloc(&in, size_t(COUNT) * 4));

@@ -1,4 +1,4 @@
-"""What this machine can run: its GPU, and the tiers of the book.
+"""What this machine can run: its processor, its GPU, and the tiers of the book.
 
 A *tier* names what a chapter needs: ``cpu``, or the oldest GPU target that has the
 instructions it uses. Targets that end in ``a`` run on exactly one generation: code
@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import functools
 import os
+import platform
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 TIERS = ("cpu", "sm_75", "sm_80", "sm_90a", "sm_100a")
 """The tiers, each with what the one before it has and more."""
@@ -101,3 +104,56 @@ def parse_smi(text: str) -> Gpu | None:
         return None
     major, minor = map(int, fields[1].split("."))
     return Gpu(fields[0], (major, minor), fields[2])
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A data cache of one core, as the operating system describes it."""
+
+    level: int
+    bytes: int
+    ways: int  # of associativity
+    line: int  # bytes
+
+    @property
+    def sets(self) -> int:
+        """Groups of ``ways`` lines; an address belongs to one of them."""
+        return self.bytes // (self.ways * self.line)
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """The processor of this machine."""
+
+    model: str  # "Intel(R) Xeon(R) Processor"
+    caches: tuple[Cache, ...]  # those of data, the nearest first; empty where nobody says
+    page: int  # bytes of a page of memory
+    features: tuple[str, ...]  # "avx2", "fma", …, as the operating system calls them
+
+    def cache(self, level: int) -> Cache | None:
+        """The data cache of a level, if the operating system describes it."""
+        return next((cache for cache in self.caches if cache.level == level), None)
+
+
+@functools.cache
+def cpu() -> Cpu:
+    """The processor of this machine; what the operating system does not say is left empty."""
+    return read_cpu(Path("/proc/cpuinfo"), Path("/sys/devices/system/cpu/cpu0/cache"))
+
+
+def read_cpu(info: Path, caches: Path) -> Cpu:
+    """Read Linux's description: the file ``/proc/cpuinfo`` and the caches of one core."""
+    text = info.read_text(encoding="utf-8") if info.exists() else ""
+    facts = dict(re.findall(r"^([^\t:]+?)\s*:\s*(.*)$", text.partition("\n\n")[0], re.MULTILINE))
+    found = []
+    for folder in sorted(caches.glob("index*")):
+        said = {file.name: file.read_text().strip() for file in folder.iterdir() if file.is_file()}
+        if said.get("type") in ("Data", "Unified") and said.get("size", "").endswith("K"):
+            ways, line = int(said["ways_of_associativity"]), int(said["coherency_line_size"])
+            found.append(Cache(int(said["level"]), int(said["size"][:-1]) << 10, ways, line))
+    return Cpu(
+        str(facts.get("model name") or platform.processor() or platform.machine()),
+        tuple(sorted(found, key=lambda cache: cache.level)),
+        os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096,
+        tuple(str(facts.get("flags") or facts.get("Features") or "").split()),
+    )

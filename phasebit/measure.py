@@ -1,9 +1,10 @@
 """Measurements and their records: what was timed, where, how, and every single time.
 
-A record is one JSON file under ``records/``, for one benchmark on one GPU, with at least the
-fields :data:`FIELDS`. What else it holds is the benchmark's own; a :class:`Record` is the kind
-that times kernels for one matrix product. Tables and pictures are drawn from records; no number
-in the book is typed by hand. The benchmarks themselves are in :mod:`phasebit.benchmarks`.
+A record is one JSON file under ``records/``, for one benchmark on one GPU or processor, with at
+least the fields :data:`FIELDS` or :data:`CPU_FIELDS`. What else it holds is the benchmark's own;
+a :class:`Record` is the kind that times kernels for one matrix product. Tables and pictures are
+drawn from records; no number in the book is typed by hand. The benchmarks themselves are in
+:mod:`phasebit.benchmarks`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from phasebit import files, machine, toolchain
 VENDOR = "cuBLAS"
 
 FIELDS = ("benchmark", "gpu", "driver", "cuda", "target", "date", "protocol")
-"""What every record says: its name, where and when it was measured, and how."""
+"""What every record of a GPU says: its name, where and when it was measured, and how."""
+
+CPU_FIELDS = ("benchmark", "cpu", "compiler", "flags", "date", "protocol")
+"""What every record of a processor says."""
 
 
 def matmul_flop(m: int, n: int, k: int) -> int:
@@ -213,11 +217,13 @@ def parse(text: str) -> Record:
 
 
 def check(data: Any) -> dict[str, Any]:
-    """The record itself, when it says all that every record must (:data:`FIELDS`).
+    """The record itself, when it says all that every record must.
 
-    Raises ``ValueError`` when a field is missing or empty, or the date is none.
+    Raises ``ValueError`` when one of :data:`FIELDS` (:data:`CPU_FIELDS` for a record that names
+    a ``cpu``) is missing or empty, or the date is none.
     """
-    missing = [field for field in FIELDS if not (isinstance(data, dict) and data.get(field))]
+    fields = CPU_FIELDS if isinstance(data, dict) and "cpu" in data else FIELDS
+    missing = [field for field in fields if not (isinstance(data, dict) and data.get(field))]
     if missing:
         raise ValueError(f"not a record of measurements: it lacks {', '.join(missing)}")
     datetime.date.fromisoformat(data["date"])
@@ -256,8 +262,8 @@ def save(record: Record | dict[str, Any]) -> Path:
     Raises ``ValueError`` when it does not say what every record must.
     """
     data = check(asdict(record) if isinstance(record, Record) else record)
-    gpu = re.sub(r"[^a-z0-9]+", "-", data["gpu"].lower()).strip("-")
-    path = files.records() / f"{data['benchmark']}.{gpu}.json"
+    here = re.sub(r"[^a-z0-9]+", "-", str(_place(data)).lower()).strip("-")
+    path = files.records() / f"{data['benchmark']}.{here}.json"
     text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
     # Lists of times on one line each: a record is read by people too.
     text = re.sub(r"\[[^][{}]*\]", lambda found: " ".join(found[0].split()), text)
@@ -268,12 +274,18 @@ def save(record: Record | dict[str, Any]) -> Path:
 
 def source(data: dict[str, Any]) -> str:
     """Where and when a record was measured: ``"NVIDIA H200, 2026-11-21"``."""
-    return f"{data['gpu']}, {data['date']}"
+    return f"{_place(data)}, {data['date']}"
+
+
+def _place(data: dict[str, Any]) -> str:
+    """The GPU or the processor that a record was made on."""
+    return str(data["cpu"] if "cpu" in data else data["gpu"])
 
 
 def recorded_on() -> str:
-    """GPU and date of the newest record."""
+    """GPU and date of the newest record of a GPU."""
     records = [check(json.loads(path.read_text(encoding="utf-8"))) for path in _paths()]
+    records = [data for data in records if "gpu" in data]
     if not records:
         return "no GPU yet (records/ is empty)"
     return source(max(records, key=lambda data: str(data["date"])))
@@ -356,6 +368,20 @@ def facts() -> dict[str, str]:
         "driver": here.driver,
         "cuda": compiler.version,
         "target": compiler.target_for(here),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def cpu_facts(build: toolchain.HostBuild) -> dict[str, Any]:
+    """What every record of a processor says about it, the compiler and the day."""
+    here = machine.cpu()
+    caches = [[cache.level, cache.bytes, cache.ways, cache.line] for cache in here.caches]
+    return {
+        "cpu": here.model,
+        "caches": caches,  # level, bytes, ways, bytes of a line
+        "page": here.page,
+        "compiler": build.compiler,
+        "flags": " ".join(build.flags),
         "date": datetime.date.today().isoformat(),
     }
 

@@ -31,7 +31,7 @@ from IPython.core.magic import cell_magic, magics_class
 from nvcc4jupyter import NVCCPlugin  # type: ignore[import-untyped]
 
 import phasebit
-from phasebit import devices, machine, measure, process, replay, toolchain
+from phasebit import cpp_cells, devices, machine, measure, process, replay, toolchain
 from phasebit.runtime import library
 
 DEFAULT_SECONDS = 60.0
@@ -313,4 +313,5 @@ class CudaMagics(NVCCPlugin):  # type: ignore[misc]
 def load(shell: Any) -> None:
     """Register the magics and say in one line where the notebook runs."""
     shell.register_magics(CudaMagics(shell))
+    cpp_cells.load(shell)
     print(where())

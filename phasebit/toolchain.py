@@ -1,8 +1,9 @@
-"""The CUDA compiler: where it is, what it can build, and what it says about a kernel.
+"""The compilers: where they are, what they can build, and what they say about a kernel.
 
-A build is cached by its content: the source, every header of the book it includes, the
-options, the target and the compiler's version. Whatever changes one of these compiles
-again; nothing else does.
+nvcc for CUDA programs (:func:`build`), the machine's own C++ compiler for functions that run on
+its processor (:func:`build_library`). A build is cached by its content: the source, every header
+of the book it includes, the options, the target and the compiler's version. Whatever changes one
+of these compiles again; nothing else does.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from phasebit import files, machine, process
 
 DEFAULT_TARGET = "sm_90a"
 """The target where there is no GPU: that of the NVIDIA H200, which the records come from."""
+
+HOST_OPTIONS = ("-std=c++17", "-O3", "-march=native", "-g")
+"""What functions for the processor are compiled with: for this very processor."""
 
 BUILD_SECONDS = 300.0
 _QUERY_SECONDS = 60.0
@@ -225,28 +229,119 @@ def _compile(
 ) -> None:
     if shutil.which("g++") is None and "-ccbin" not in flags:
         raise ToolMissing("nvcc needs a host compiler and there is no g++ on PATH: install g++")
+    include = [f"-I{folder}" for folder in include_folders()]
+    inputs: list[str | Path] = ["source.cu", _WHEREABOUTS]
+    command = [compiler.path, *flags, *include, *inputs, "-o", "program", "-ldl"]
+    _into_cache(command, "source.cu", text, folder, name, timeout)
+
+
+def _into_cache(
+    command: Sequence[str | Path], file: str, text: str, folder: Path, name: str, timeout: float
+) -> None:
+    """Run a compiler on ``text``, put into ``file``, and keep what it made and said in ``folder``.
+
+    The folder appears when it is complete, or not at all.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as scratch:
         work = Path(scratch, "build")
         work.mkdir()
-        (work / "source.cu").write_text(text, encoding="utf-8")
-        include = [f"-I{folder}" for folder in include_folders()]
-        inputs: list[str | Path] = ["source.cu", _WHEREABOUTS]
-        command = [compiler.path, *flags, *include, *inputs, "-o", "program", "-ldl"]
+        (work / file).write_text(text, encoding="utf-8")
         done = process.run(command, timeout=timeout, cwd=work)
         log = done.stdout + done.stderr
+        tool = Path(command[0]).name
         if done.stopped:
             raise CompileError(
-                f"nvcc was stopped after {timeout:g} s without finishing {name}", name, None, log
+                f"{tool} was stopped after {timeout:g} s without finishing {name}", name, None, log
             )
         if not done.ok:
-            raise explain(log, name)
+            raise explain(log, name, tool)
         (work / "log").write_text(log, encoding="utf-8")
         try:
             work.rename(folder)
         except OSError:  # another process built the same at the same time
             if not (folder / "log").exists():
                 raise
+
+
+@dataclass(frozen=True)
+class HostCompiler:
+    """A C++ compiler for this machine's processor."""
+
+    path: Path
+    version: str  # "g++ 12.2.0"
+
+
+@functools.cache
+def host_compiler(name: str = "") -> HostCompiler:
+    """The C++ compiler of this machine: ``name`` if given, else ``$CXX``, g++ or clang++.
+
+    Raises :class:`ToolMissing` when there is none, or when it does not answer.
+    """
+    for each in filter(None, [name] if name else [os.environ.get("CXX"), "g++", "clang++"]):
+        path = shutil.which(each)
+        if path is None:
+            continue
+        answer = process.run([path, "--version"], timeout=_QUERY_SECONDS)
+        found = re.search(r"\b\d+\.\d+\.\d+", answer.stdout)
+        if not (answer.ok and found):
+            raise ToolMissing(f"{path} does not say its version: install g++ or set CXX")
+        return HostCompiler(Path(path), f"{Path(each).name} {found[0]}")
+    what = f"no {name}" if name else "no C++ compiler (g++, clang++ or $CXX)"
+    raise ToolMissing(f"{what} on PATH: install {name or 'g++'}")
+
+
+@dataclass(frozen=True)
+class HostBuild:
+    """A shared library of functions for this machine's processor."""
+
+    library: Path
+    compiler: str  # "g++ 12.2.0"
+    flags: tuple[str, ...]  # of the compiler, those that change the code
+    warnings: str
+    cached: bool
+
+
+def build_library(
+    source: str | Path,
+    *,
+    name: str | None = None,
+    first_line: int = 1,
+    options: Sequence[str] = (),
+    compiler: str = "",
+    timeout: float = BUILD_SECONDS,
+) -> HostBuild:
+    """Compile C++ functions for this processor: the text of a source, or the path of one.
+
+    ``name`` and ``first_line`` are what messages call the source and its first line; ``options``
+    follow :data:`HOST_OPTIONS`; ``compiler`` names another than :func:`host_compiler` finds.
+    A source may include what lies in ``kernels/cpu/``.
+
+    Raises :class:`CompileError` with file and line, or :class:`ToolMissing`.
+    """
+    if isinstance(source, Path):
+        name = name or source.name
+        source = source.read_text(encoding="utf-8")
+    name = name or "source.cpp"
+    chosen = host_compiler(compiler)
+    flags = (*HOST_OPTIONS, *options)
+    text = f'#line {first_line} "{name}"\n{source}\n'
+    # "native" means another thing on another processor.
+    processor = [machine.cpu().model, machine.cpu().features, platform.machine()]
+    facts = [text, headers(source, (_host_folder(),)), flags, chosen.version, processor]
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+    folder = cache_folder() / key
+    cached = (folder / "log").exists()
+    if not cached:
+        shape = ["-fPIC", "-shared", f"-I{_host_folder()}", "source.cpp", "-o", "library.so"]
+        command: list[str | Path] = [chosen.path, *flags, *shape]
+        _into_cache(command, "source.cpp", text, folder, name, timeout)
+    log = (folder / "log").read_text(encoding="utf-8")
+    return HostBuild(folder / "library.so", chosen.version, flags, log.strip(), cached)
+
+
+def _host_folder() -> Path:
+    return files.kernels() / "cpu"
 
 
 def cache_folder() -> Path:
@@ -263,13 +358,16 @@ def include_folders() -> tuple[Path, ...]:
     return files.kernels() / "include", files.kernels()
 
 
-def headers(source: str) -> dict[str, str]:
-    """The book's own headers and kernels that a source includes, directly or not: name -> text."""
+def headers(source: str, folders: Sequence[Path] = ()) -> dict[str, str]:
+    """The book's own headers and kernels that a source includes, directly or not: name -> text.
+
+    They are looked for in ``folders``, or else where CUDA programs find them.
+    """
     found: dict[str, str] = {}
     waiting = [source]
     while waiting:
         for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', waiting.pop(), re.MULTILINE):
-            paths = [folder / name for folder in include_folders()]
+            paths = [folder / name for folder in folders or include_folders()]
             path = next((path for path in paths if path.is_file()), None)
             if name not in found and path:
                 found[name] = path.read_text(encoding="utf-8")
@@ -312,7 +410,7 @@ _LINK = re.compile(r"(?P<what>undefined reference to .+)$")
 _FATAL = re.compile(r"^nvcc (?:fatal|error)\s*: (?P<what>.+)$")
 
 
-def explain(log: str, name: str) -> CompileError:
+def explain(log: str, name: str, tool: str = "nvcc") -> CompileError:
     """The error that a compiler's output describes; ``name`` is what it calls the source."""
     lines = log.splitlines()
     for number, text in enumerate(lines):
@@ -330,7 +428,7 @@ def explain(log: str, name: str) -> CompileError:
             shown = [extra for extra in lines[number + 1 : number + 3] if extra.startswith(" ")]
             return CompileError("\n".join([message, *shown]), file, line, log)
     tail = "\n".join(lines[-10:])
-    return CompileError(f"nvcc failed on {name}:\n{tail}", None, None, log)
+    return CompileError(f"{tool} failed on {name}:\n{tail}", None, None, log)
 
 
 def _is_report(line: str) -> bool:

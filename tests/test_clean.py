@@ -17,12 +17,13 @@ LAYERS = (
     {"timeline", "pipeline"},
     {"files", "machine", "process", "occupancy"},
     {"toolchain", "replay", "chapters", "registers"},
-    {"devices", "gpu"},
+    {"devices", "gpu", "native"},
     {"emulator"},
     {"runtime"},
-    {"measure", "rounding", "draw", "patterns", "clinic"},
+    {"measure", "rounding", "gemm", "caches", "draw", "boxes", "patterns", "clinic"},
+    {"nests"},
     {"benchmarks"},
-    {"exercises", "notebook", "doctor"},
+    {"exercises", "notebook", "cpp_cells", "doctor"},
     {"__main__"},
 )
 PURE = LAYERS[0] | LAYERS[1]

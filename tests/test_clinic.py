@@ -114,7 +114,7 @@ class TestOthers:
 class TestRecord:
     def test_everything_is_in_it(self) -> None:
         """And it is about these very programs: red after a change, until recorded again."""
-        wanted = {name: benchmark.fingerprint(text) for name, text in benchmark.programs().items()}
+        wanted = {name: benchmark.fingerprint(text) for name, text in benchmark.patients().items()}
         assert {name: said["text"] for name, said in record()["clinic"].items()} == wanted
         assert set(record()["registers"]) == {*benchmark.VARIANTS, "ignored"}
 

@@ -177,3 +177,21 @@ def test_the_record_of_chapter_11_is_whole() -> None:
     assert {"clock", "cold", "flushed", "warm", "order", "inputs", "vendor"} <= set(record.protocol)
     assert all(len(record[kernel].cold_us) >= 5 for kernel in kernels)
     assert all(len(row.warm_us) >= 500 for row in record.rows)
+
+
+def test_a_record_of_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "records", lambda: tmp_path)
+    data = {
+        "benchmark": "08_gemm",
+        "cpu": "Some CPU @ 2.0",
+        "compiler": "g++ 12",
+        "flags": "-O3",
+        "date": "2026-11-21",
+        "protocol": {"repeats": "9"},
+    }
+    assert measure.save(data).name == "08_gemm.some-cpu-2-0.json"
+    assert measure.source(measure.read("08_gemm")) == "Some CPU @ 2.0, 2026-11-21"
+    assert measure.recorded_on().startswith("no GPU yet")
+    del data["flags"]
+    with pytest.raises(ValueError, match="lacks flags"):
+        measure.save(data)

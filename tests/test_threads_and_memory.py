@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from phasebit import measure, toolchain
+from phasebit import measure
 from phasebit.benchmarks import threads_and_memory as benchmark
 from phasebit.occupancy import limits, occupancy
 
@@ -72,16 +72,3 @@ def test_the_record_supports_what_the_chapter_says() -> None:
     assert needed["32"] > 1.4
     for rates in (wide, narrow):  # the law is a bound
         assert all(rate <= 1.01 * min(vendor, rates[2] * n / 2) for n, rate in rates.items())
-
-
-def test_parsing_the_profilers_table() -> None:
-    head = 'ncu says\n"ID","Kernel Name","a.sum","b.sum"\n"","","byte","sector"\n'
-    text = head + '"0","f(const float *)","1,024","7"\n"1","f(const float *)","2","8"\n'
-    assert benchmark.parse_counters(text, ["a.sum", "b.sum"]) == [
-        ("f", {"a.sum": 1024, "b.sum": 7}),
-        ("f", {"a.sum": 2, "b.sum": 8}),
-    ]
-    with pytest.raises(toolchain.CudaError, match=r"did not count c\.sum"):
-        benchmark.parse_counters(text, ["a.sum", "c.sum"])
-    with pytest.raises(toolchain.CudaError, match="counted nothing"):
-        benchmark.parse_counters("==ERROR== no permission", ["a.sum"])

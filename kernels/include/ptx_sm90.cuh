@@ -33,6 +33,14 @@ __device__ inline void mbarrier_arrive_at(unsigned long long* barrier, unsigned 
                  :: "r"(shared_address(barrier)), "r"(rank) : "memory");
 }
 
+// The same without a scope, which is .release.cta: for a thread whose reads the barrier hands over,
+// and no stores. (With .release.cluster it first waits for its stores, wherever they go.) sm_90.
+__device__ inline void mbarrier_arrive_at_after_reads(unsigned long long* barrier, unsigned rank) {
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there]; }"
+                 :: "r"(shared_address(barrier)), "r"(rank) : "memory");
+}
+
 // mbarrier.arrive.expect_tx, 9.7.13.15.13: one arrival; the phase also waits for these bytes.
 // sm_90.
 __device__ inline void mbarrier_arrive_expect_tx(unsigned long long* barrier, unsigned bytes) {
@@ -44,6 +52,15 @@ __device__ inline void mbarrier_arrive_expect_tx(unsigned long long* barrier, un
 __device__ inline void mbarrier_wait(unsigned long long* barrier, unsigned parity) {
     asm volatile("{ .reg .pred done;\n"
                  "AGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra AGAIN; }"
+                 :: "r"(shared_address(barrier)), "r"(parity) : "memory");
+}
+
+// The same with .acquire.cluster: also what other blocks of the cluster did before they arrived is
+// seen. sm_90.
+__device__ inline void mbarrier_wait_cluster(unsigned long long* barrier, unsigned parity) {
+    asm volatile("{ .reg .pred done;\n"
+                 "AGAIN: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
                  "@!done bra AGAIN; }"
                  :: "r"(shared_address(barrier)), "r"(parity) : "memory");
 }
@@ -130,6 +147,14 @@ template <int PENDING> __device__ inline void cp_async_bulk_wait_group() {
 // sources, which may then be overwritten. sm_90.
 template <int PENDING> __device__ inline void cp_async_bulk_wait_group_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(PENDING) : "memory");
+}
+
+// stmatrix, 9.7.14.5.16: four 8 × 8 matrices of 16-bit elements. Lanes 8i to 8i + 7 give the
+// addresses of the rows of matrix i, 16 bytes each; lane l has in register i the elements
+// 2(l % 4) and 2(l % 4) + 1 of row l / 4: ldmatrix the other way. sm_90.
+__device__ inline void stmatrix_x4(void* row, unsigned r0, unsigned r1, unsigned r2, unsigned r3) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+                 :: "r"(shared_address(row)), "r"(r0), "r"(r1), "r"(r2), "r"(r3) : "memory");
 }
 
 // prefetch.tensormap, 9.7.9.15: fetch the description of a tensor before the first copy. sm_90.

@@ -23,6 +23,7 @@ MODULES: dict[int, str] = {
     12: "async_copies",
     13: "warp_specialisation",
     14: "tensor_cores",
+    15: "copy_engine",
 }
 """Chapter -> the module that measures its kernels; imported when it is asked for."""
 

@@ -7,15 +7,13 @@ multiprocessors with several blocks each, beside ``cudaMemcpy`` of the same byte
 
 from __future__ import annotations
 
-import json
 import statistics
-import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-from phasebit import files, measure, process, toolchain
+from phasebit import files, measure, toolchain
+from phasebit.benchmarks import programs
 
 NAME = "12_asynchronous_copies"
 
@@ -41,7 +39,6 @@ BLOCKS = (1, 2, 4, 8)
 """Blocks on each multiprocessor in the runs with all of them."""
 
 _REPEATS = 40
-_SECONDS = 120.0
 
 
 def staged(kernel: str, stages: int) -> str:
@@ -80,7 +77,7 @@ def record() -> dict[str, Any]:
     Raises :class:`toolchain.CudaError` when there is no GPU, or a kernel fails.
     """
     facts = measure.facts()
-    units = _multiprocessors()
+    units = programs.multiprocessors()
     plan = [("12_loads", 1, 1, ONE_BLOCK)]
     plan += [("12_groups", stages, 1, ONE_BLOCK) for stages in SWEPT]
     plan += [(kernel, stages, 1, ONE_BLOCK) for kernel in STAGED[1:] for stages in (1, 2, 4, 8, 16)]
@@ -90,14 +87,14 @@ def record() -> dict[str, Any]:
     sources = {(kernel, stages): staged(kernel, stages) for kernel, stages, _, _ in plan}
     with ThreadPoolExecutor() as pool:
         built = list(pool.map(_build, sources.values()))
-    programs = {key: build.program for key, build in zip(sources, built, strict=True)}
+    ready = {key: build.program for key, build in zip(sources, built, strict=True)}
 
-    loads = _times(toolchain.build(files.kernels() / "12_latency.cu").program, ())
-    there = _times(_build(resident()).program, _sizes(1, ONE_BLOCK))
-    started = _times(_build(unwaited()).program, _sizes(1, ONE_BLOCK))
+    loads = programs.times(programs.kernel("12_latency"))
+    there = programs.times(_build(resident()).program, *_sizes(1, ONE_BLOCK))
+    started = programs.times(_build(unwaited()).program, *_sizes(1, ONE_BLOCK))
     rows = []
     for kernel, stages, blocks, tiles in plan:
-        times = _times(programs[kernel, stages], _sizes(blocks, tiles))
+        times = programs.times(ready[kernel, stages], *_sizes(blocks, tiles))
         warm = statistics.median(times["warm_us"])
         print(f"⏱ {kernel}, stages {stages}, blocks {blocks}: {warm:.1f} µs warm", flush=True)
         rows.append({"kernel": kernel, "stages": stages, "blocks": blocks, "tiles": tiles, **times})
@@ -130,25 +127,3 @@ def _build(source: str) -> toolchain.Build:
 
 def _sizes(blocks: int, tiles: int) -> Iterable[str]:
     return "warm", "--blocks", str(blocks), "--tiles", str(tiles), "--repeats", str(_REPEATS)
-
-
-def _times(program: Path, arguments: Iterable[str]) -> dict[str, list[float]]:
-    """Run a program with ``--json`` and return every time that it writes, in µs."""
-    with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch, "times.json")
-        done = process.run([program, *arguments, "--json", path], timeout=_SECONDS)
-        if not done.ok:
-            why = "did not end in time" if done.stopped else f"status {done.status}"
-            raise toolchain.CudaError(f"the benchmark failed, {why}: {done.stdout}{done.stderr}")
-        times: dict[str, list[float]] = json.loads(path.read_text(encoding="utf-8"))
-        return times
-
-
-def _multiprocessors() -> int:
-    source = (
-        '#include <cstdio>\n#include "check.cuh"\nint main() { int count; '
-        "CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0)); "
-        'printf("%d", count); }\n'
-    )
-    done = process.run([toolchain.build(source).program], timeout=_SECONDS)
-    return int(done.stdout)

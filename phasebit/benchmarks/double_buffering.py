@@ -7,16 +7,14 @@ with other numbers of slots and workers.
 
 from __future__ import annotations
 
-import json
 import re
 import statistics
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from phasebit import files, measure, process, toolchain
-from phasebit.benchmarks import clock_stamps
+from phasebit import files, measure, toolchain
+from phasebit.benchmarks import clock_stamps, programs
 
 NAME = "11_double_buffering"
 
@@ -50,7 +48,6 @@ SWEEP: tuple[tuple[str, dict[str, int]], ...] = (
 
 _LAPS = 5  # processes of each kernel: five cold launches, in five separate processes
 _LAUNCHES = 500  # warm launches in each process
-_SECONDS = 120.0
 _BUILDERS = 8  # compilers at a time
 
 
@@ -182,13 +179,4 @@ def _joined(laps: list[dict[str, list[float]]], kind: str) -> list[float]:
 
 def _lap(program: Path, cublas: Path) -> dict[str, Any]:
     """One process: every time that its harness writes, in microseconds."""
-    with tempfile.TemporaryDirectory() as scratch:
-        times = Path(scratch, "times.json")
-        command: list[str | Path] = [program, "warm", "--repeats", str(_LAUNCHES)]
-        command += ["--json", times, "--cublas", cublas]
-        done = process.run(command, timeout=_SECONDS)
-        if not done.ok:
-            why = "did not end in time" if done.stopped else f"status {done.status}"
-            raise toolchain.CudaError(f"the benchmark failed, {why}: {done.stdout}{done.stderr}")
-        result: dict[str, Any] = json.loads(times.read_text(encoding="utf-8"))
-        return result
+    return programs.times(program, "warm", "--repeats", str(_LAUNCHES), "--cublas", cublas)

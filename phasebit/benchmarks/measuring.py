@@ -6,15 +6,13 @@ nobody's advantage.
 
 from __future__ import annotations
 
-import json
 import subprocess
-import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
-from phasebit import files, measure, process, toolchain
+from phasebit import measure
+from phasebit.benchmarks import programs
 
 NAME = "05_measuring"
 
@@ -22,7 +20,6 @@ _CLOCKS, _CACHES, _ROOFLINE = 5, 3, 3  # processes of each program
 _ROUNDS, _SUSTAINED = 2, 2.0  # of each kind of data, and seconds of products without a pause
 _SETTLE = 0.4  # seconds of those that do not count, at the beginning and at the end
 DATA = ("zeros", "whole", "normal")
-_SECONDS = 120.0
 
 Lists = dict[str, list[float]]
 
@@ -37,23 +34,23 @@ def record() -> dict[str, Any]:
     """
     facts, cublas = measure.facts(), measure.find_cublas()
     names = ("05_clocks", "05_caches", "05_roofline", "05_zeros")
-    programs = {name: toolchain.build(files.kernels() / f"{name}.cu").program for name in names}
+    ready = {name: programs.kernel(name) for name in names}
     ways: Lists = {}
     caches: Lists = {}
     rates: Lists = {}
     for lap in range(_CLOCKS):
-        _join(ways, _run(programs["05_clocks"]))
+        _join(ways, programs.times(ready["05_clocks"]))
         if lap < _CACHES:
-            _join(caches, _run(programs["05_caches"]))
+            _join(caches, programs.times(ready["05_caches"]))
         if lap < _ROOFLINE:
-            _join(rates, _run(programs["05_roofline"]))
+            _join(rates, programs.times(ready["05_roofline"]))
         print(f"⏱ process {lap + 1} of {_CLOCKS}", flush=True)
     data: dict[str, Lists] = {kind: {} for kind in DATA}
     for _ in range(_ROUNDS):
         for kind in DATA:
             arguments = ("--cublas", str(cublas), "--data", kind, "--seconds", f"{_SUSTAINED:g}")
             with _Sensors() as sensors:
-                times = _run(programs["05_zeros"], *arguments)[kind]
+                times = programs.times(ready["05_zeros"], *arguments)[kind]
                 watt, mhz = sensors.last(_SUSTAINED)
             _join(data[kind], {"times_us": times, "watt": watt, "mhz": mhz})
             print(f"⏱ {kind}: {measure.summary(times).median:.0f} µs", flush=True)
@@ -62,7 +59,7 @@ def record() -> dict[str, Any]:
         **facts,
         "shape": [4096, 2048],
         "l2_mib": rates.pop("L2 cache, MiB")[0],
-        "power_limit_w": _smi("power.limit"),
+        "power_limit_w": programs.sensor("power.limit"),
         "protocol": {
             "ways": f"05_clocks.cu, {_CLOCKS} processes: the first launch of each, then 200 "
             "times each other way; ways 5 and 6 are times of 200 launches over 200",
@@ -91,23 +88,6 @@ def _join(all_of_them: Lists, more: Lists) -> None:
         all_of_them.setdefault(name, []).extend(values)
 
 
-def _run(program: Path, *arguments: str) -> Lists:
-    """One process: everything that it kept."""
-    with tempfile.TemporaryDirectory() as scratch:
-        kept = Path(scratch, "kept.json")
-        done = process.run([program, *arguments, "--json", kept], timeout=_SECONDS)
-        if not done.ok:
-            why = "did not end in time" if done.stopped else f"status {done.status}"
-            raise toolchain.CudaError(f"the benchmark failed, {why}: {done.stdout}{done.stderr}")
-        result: Lists = json.loads(kept.read_text(encoding="utf-8"))
-        return result
-
-
-def _smi(field: str) -> float:
-    command = ["nvidia-smi", "-i", "0", f"--query-gpu={field}", "--format=csv,noheader,nounits"]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
 class _Sensors:
     """Power and clock of the GPU while something runs, from nvidia-smi, twenty times a second."""
 
@@ -115,13 +95,13 @@ class _Sensors:
         self._read: list[tuple[float, float, float]] = []  # when, watt, mhz
         query = "--query-gpu=power.draw.instant,clocks.sm"
         command = ["nvidia-smi", "-i", "0", query, "--format=csv,noheader,nounits", "-lms", "50"]
-        self._smi = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._reader = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
         return self
 
     def _listen(self) -> None:
-        for line in self._smi.stdout or ():
+        for line in self._reader.stdout or ():
             try:
                 watt, mhz = map(float, line.split(","))
             except ValueError:  # "[N/A]": this GPU has no such sensor
@@ -136,6 +116,6 @@ class _Sensors:
         return [watt for watt, _ in kept], [mhz for _, mhz in kept]
 
     def __exit__(self, *_: object) -> None:
-        self._smi.terminate()
-        self._smi.wait()
+        self._reader.terminate()
+        self._reader.wait()
         self._thread.join()

@@ -6,17 +6,15 @@ kernel with that instruction; and cuBLAS, which may use Hopper's own. Needs torc
 
 from __future__ import annotations
 
-import csv
 import ctypes
 import importlib
-import io
 import random
-import shutil
 import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from phasebit import measure, process, toolchain
+from phasebit import measure, toolchain
+from phasebit.benchmarks import profiler, programs
 
 NAME = "14_tensor_cores"
 
@@ -281,33 +279,20 @@ def _conflicts(rung: str) -> dict[str, Any]:
 
 def _count(
     rung: str, size: int, heights: Sequence[int], metrics: Sequence[str]
-) -> list[dict[str, float]]:
+) -> list[dict[str, int]]:
     """Nsight Compute's counters of one launch for each height."""
-    ncu = shutil.which("ncu")
-    if ncu is None:
-        raise toolchain.CudaError("Nsight Compute (ncu) is not on PATH: it counts for chapter 14")
     text = _HEADER + _COUNTED.format(
         size=size, heights=", ".join(map(str, heights)), launch=LADDER[rung]
     )
-    program = toolchain.build(text, name=NAME).program
-    options = ["--clock-control", "none", "--csv", "--print-units", "base"]
-    command = [ncu, *options, "--metrics", ",".join(metrics), str(program)]
-    done = process.run(command, timeout=120)
-    if not done.ok:
-        raise toolchain.CudaError(f"ncu failed: {done.stdout[-500:]}{done.stderr[-500:]}")
-    lines = done.stdout[done.stdout.index('"ID"') :]
-    found: dict[str, dict[str, float]] = {}
-    for row in csv.DictReader(io.StringIO(lines)):
-        value = float(row["Metric Value"].replace(",", ""))
-        found.setdefault(row["ID"], {})[row["Metric Name"]] = value
-    if len(found) != len(heights):
-        raise toolchain.CudaError(f"ncu saw {len(found)} launches of {len(heights)}")
-    return [found[key] for key in sorted(found, key=int)]
+    counted = profiler.count([toolchain.build(text, name=NAME).program], metrics)
+    if len(counted) != len(heights):
+        raise toolchain.CudaError(f"ncu saw {len(counted)} launches of {len(heights)}")
+    return [counts for _, counts in counted]
 
 
 def _peak(torch: Any, library: ctypes.CDLL) -> dict[str, Any]:
     """What mma.sync does when nothing is fetched, in FLOP/s."""
-    blocks, rounds = 132 * 2 * 4, 4096
+    blocks, rounds = programs.multiprocessors() * 2 * 4, 4096
     sink = torch.zeros(1, device="cuda")
     library.peak_flop.restype = ctypes.c_double
     flop = float(library.peak_flop(blocks, rounds))

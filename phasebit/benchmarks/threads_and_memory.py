@@ -8,21 +8,15 @@ those of cudaMemcpy from device to device in the same run.
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import re
-import shutil
 import statistics
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from phasebit import files, measure, process, toolchain
+from phasebit import files, measure, toolchain
+from phasebit.benchmarks import profiler, programs
 from phasebit.emulator.launch import Module, Run
 from phasebit.emulator.launch import compile as compile_ptx
 
@@ -52,7 +46,7 @@ PROGRAMS = ("04_sectors", "04_banks", "04_transpose")
 SHAPE = (64, 96)
 """Rows and columns of the matrix whose transposes are counted: six whole tiles."""
 
-_SECONDS = 120.0
+_MYSELF = (sys.executable, "-m", __name__)  # with a word for what to launch
 
 
 def launch_all(device: str) -> dict[str, Run]:
@@ -91,14 +85,14 @@ def record() -> dict[str, Any]:
     fails.
     """
     facts = measure.facts()
-    bandwidth = json.loads(_run("04_bandwidth", "times.json"))
-    transpose = json.loads(_run("04_transpose", "--json", "times.json"))
+    bandwidth = programs.times(programs.kernel("04_bandwidth"))
+    transpose = programs.times(programs.kernel("04_transpose"))
     for name, times in transpose.items():
         print(f"⏱ {name}: {statistics.median(times):.0f} µs")
     configurations, registers = _occupancy()
     print(f"⏱ {len(configurations)} configurations")
-    counted = dict(_profile("kernels", METRICS))
-    strided = [counts for _, counts in _profile("strided", DRAM)]
+    counted = dict(profiler.count([*_MYSELF, "kernels"], METRICS))
+    strided = [counts for _, counts in profiler.count([*_MYSELF, "strided"], DRAM)]
     print(f"⏱ {len(counted)} kernels counted")
     return {
         "benchmark": NAME,
@@ -112,13 +106,13 @@ def record() -> dict[str, Any]:
             "inputs": "random whole numbers below 2²⁴ (bandwidth), random bits (transpose)",
             "checked": "every copy and transpose was compared with its input, bit by bit",
             "vendor": "cudaMemcpyAsync from device to device, the same bytes, in the same process",
-            "counters": f"{_version()}, --clock-control none, one launch of each kernel, PTX for "
-            f"sm_75 assembled by the driver; transposes of {SHAPE[0]} × {SHAPE[1]}",
+            "counters": f"{profiler.version()}, --clock-control none, one launch of each kernel, "
+            f"PTX for sm_75 assembled by the driver; transposes of {SHAPE[0]} × {SHAPE[1]}",
             "occupancy": "cudaOccupancyMaxActiveBlocksPerMultiprocessor; a configuration is "
             "kernel, static and dynamic shared bytes, threads a block, blocks",
         },
         "multiprocessors": bandwidth["multiprocessors"],
-        "most_mhz": _most_mhz(),
+        "most_mhz": int(programs.sensor("clocks.max.sm")),
         "registers": registers,
         "occupancy": configurations,
         "counters": counted,
@@ -130,92 +124,20 @@ def record() -> dict[str, Any]:
     }
 
 
-def _run(program: str, *args: str) -> str:
-    """Run a program of the book on the GPU; the file that it writes, else what it prints.
-
-    The last argument, if there is one, is the name of that file.
-    """
-    with tempfile.TemporaryDirectory() as scratch:
-        command: list[str | Path] = [toolchain.build(files.kernels() / f"{program}.cu").program]
-        done = process.run([*command, *args], timeout=_SECONDS, cwd=scratch)
-        if not done.ok:
-            why = "did not end in time" if done.stopped else f"status {done.status}"
-            raise toolchain.CudaError(f"{program} failed, {why}: {done.stdout}{done.stderr}")
-        return Path(scratch, args[-1]).read_text(encoding="utf-8") if args else done.stdout
-
-
 def _occupancy() -> tuple[list[list[Any]], dict[str, int]]:
     """The runtime's answers, and the registers of each kernel as ptxas reports them."""
     registers: dict[str, int] = {}
     for program in ("04_occupancy", "04_transpose"):
         build = toolchain.build(files.kernels() / f"{program}.cu")
         registers |= {use.kernel: use.registers for use in build.resources}
-    lines = [line.split() for line in _run("04_occupancy").splitlines()]
-    for kernel, said, *_ in lines:
-        if int(said) != registers[kernel]:
+    said = programs.output(programs.kernel("04_occupancy"))
+    lines = [line.split() for line in said.splitlines()]
+    for kernel, used, *_ in lines:
+        if int(used) != registers[kernel]:
             raise toolchain.CudaError(
-                f"{kernel}: ptxas reports {registers[kernel]} registers, the runtime {said}"
+                f"{kernel}: ptxas reports {registers[kernel]} registers, the runtime {used}"
             )
     return [[kernel, *map(int, rest)] for kernel, _, *rest in lines], registers
-
-
-def _profile(what: str, metrics: Sequence[str]) -> list[tuple[str, dict[str, int]]]:
-    """What Nsight Compute counts, launch by launch: kernel, and metric -> value.
-
-    ``what`` is one of the words that this module takes as a program.
-    """
-    command = [_profiler(), "--clock-control", "none", "--csv", "--page", "raw"]
-    command += ["--print-units", "base", "--metrics", ",".join(metrics)]
-    done = process.run([*command, sys.executable, "-m", __name__, what], timeout=_SECONDS)
-    if not done.ok:
-        raise toolchain.CudaError(f"Nsight Compute failed: {done.stdout[-800:]}{done.stderr}")
-    return parse_counters(done.stdout, metrics)
-
-
-def parse_counters(text: str, metrics: Sequence[str]) -> list[tuple[str, dict[str, int]]]:
-    """Read ncu's raw page as CSV: one row a launch, one column a metric.
-
-    Raises :class:`toolchain.CudaError` when there is no launch or a metric is missing.
-    """
-    begin = text.find('"ID"')
-    rows = list(csv.DictReader(io.StringIO(text[begin:]))) if begin >= 0 else []
-    found = []
-    for row in rows:
-        if not re.fullmatch(r"\d+", row["ID"] or ""):
-            continue  # the line of units
-        values = {metric: row.get(metric) or "" for metric in metrics}
-        missing = [metric for metric, value in values.items() if not value]
-        if missing:
-            raise toolchain.CudaError(f"Nsight Compute did not count {', '.join(missing)}")
-        counted = {metric: round(float(value.replace(",", ""))) for metric, value in values.items()}
-        found.append((row["Kernel Name"].partition("(")[0], counted))
-    if not found:
-        raise toolchain.CudaError(f"Nsight Compute counted nothing: {text[-400:]}")
-    return found
-
-
-def _profiler() -> str:
-    found = shutil.which("ncu")
-    if found is None:
-        raise toolchain.ToolMissing(
-            "no ncu on PATH to count with: install Nsight Compute, or put its folder on PATH"
-        )
-    return found
-
-
-def _most_mhz() -> int:
-    """The highest clock of the multiprocessors, as the driver says it."""
-    command = ["nvidia-smi", "--query-gpu=clocks.max.sm", "--format=csv,noheader,nounits"]
-    said = process.run(command, timeout=_SECONDS)
-    if not said.ok:
-        raise toolchain.CudaError(f"nvidia-smi does not say the highest clock: {said.stderr}")
-    return int(said.stdout.split()[0])
-
-
-def _version() -> str:
-    said = process.run([_profiler(), "--version"], timeout=_SECONDS).stdout
-    match = re.search(r"Version ([\d.]+)", said)
-    return f"Nsight Compute {match[1]}" if match else "Nsight Compute"
 
 
 # What the chapter shows of the record

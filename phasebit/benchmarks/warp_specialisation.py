@@ -8,11 +8,9 @@ compute-sanitizer.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
-import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from phasebit import clinic, files, measure, process, registers, replay, toolchain
+from phasebit.benchmarks import programs
 
 NAME = "13_warp_specialisation"
 
@@ -94,32 +93,20 @@ def _registers(cublas: Path) -> dict[str, Any]:
             "warm_us": [],
             "cublas_us": [],
         }
-    programs = {name: toolchain.build(variant(name)).program for name in VARIANTS}
+    ready = {name: toolchain.build(variant(name)).program for name in VARIANTS}
     for _ in range(_LAPS):
-        for name, program in programs.items():
-            times = _times(program, cublas)
+        for name, program in ready.items():
+            times = programs.times(program, "warm", "--repeats", str(_LAUNCHES), "--cublas", cublas)
             for kind in ("warm_us", "cublas_us"):
                 result[name][kind] += times[kind]
     return result
-
-
-def _times(program: Path, cublas: Path) -> dict[str, list[float]]:
-    with tempfile.TemporaryDirectory() as scratch:
-        file = Path(scratch, "times.json")
-        command: list[str | Path] = [program, "warm", "--repeats", str(_LAUNCHES)]
-        command += ["--json", file, "--cublas", cublas]
-        done = process.run(command, timeout=_SECONDS)
-        if not done.ok:
-            raise toolchain.CudaError(f"the benchmark failed: {done.stdout}{done.stderr}")
-        times: dict[str, list[float]] = json.loads(file.read_text(encoding="utf-8"))
-        return times
 
 
 # The clinic
 
 
 def _clinic(sanitizer: str) -> dict[str, Any]:
-    texts = programs()
+    texts = patients()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         built = dict(zip(texts, pool.map(_build, texts.items()), strict=True))
     result: dict[str, Any] = {name: {} for name in texts}
@@ -154,7 +141,7 @@ def fingerprint(text: str) -> str:
     return hashlib.sha256(replay.normal_form(text).encode()).hexdigest()[:16]
 
 
-def programs() -> dict[str, str]:
+def patients() -> dict[str, str]:
     """Every text that runs: ``"01_one_warp_loads broken"`` -> the text."""
     texts = {
         f"{name} {twin}": clinic.source(name, twin == "repaired")

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from phasebit.emulator.cluster_launch import RESIDENT, steals
 from phasebit.emulator.counters import Counters
 from phasebit.emulator.errors import Deadlock, EmulatorError, Fault, StepLimit
 from phasebit.emulator.group import Group, merge
@@ -86,6 +87,8 @@ class Batch:
         self.multiplications: Queue | None = None
         self.bulk: BulkGroups | None = None
         self.tensor: TensorMemory | None = None
+        self.refused: set[int] = set()
+        """Blocks that have seen that there is no other cluster to take over."""
         warps = -(-self.threads // 32)
         thread = np.arange(self.lanes) % self.threads
         self.warps = warps
@@ -262,6 +265,7 @@ class Machine:
         self.stacks: dict[tuple[int, int], int] = {}
         self.stack_parents: list[int] = [0]
         self.order = self._block_order()
+        self.stealing = steals(self.program)
 
     # -- blocks ---------------------------------------------------------------
 
@@ -283,6 +287,8 @@ class Machine:
             return self.blocks
         size = max(1, (STACKED_CHECKED if self.checked else STACKED) // self.threads)
         size = min(size, max(1, (32 << 20) // max(self.shared_size, 1)))
+        if self.stealing:
+            size = min(size, RESIDENT * self.cluster_size)
         return max(self.cluster_size, size - size % self.cluster_size)
 
     def start_batch(self) -> bool:

@@ -89,9 +89,9 @@ def _access(instruction: Instruction, chosen: Selected) -> None:
         raise misfit(instruction, f"{opcode} needs an address in brackets")
     if not chosen.types or chosen.types[0] not in MEMORY_TYPES:
         raise misfit(instruction, f"{opcode} needs the type of what memory holds")
-    if chosen.types[0] == "b128":
-        raise misfit(instruction, "128-bit loads and stores are not supported")
     length = next((int(m[1:]) for m in instruction.modifiers if m in ("v2", "v4", "v8")), 1)
+    if chosen.types[0] == "b128" and (length > 1 or chosen.options.get("space") == "param"):
+        raise misfit(instruction, f"{opcode} of 128 bits takes one register, and no parameter")
     items = _items(value)
     # Triton puts braces around a single register too, and ptxas takes them
     if len(items) != length or (length > 1 and not isinstance(value, Vector)):

@@ -57,7 +57,9 @@ PENDING = 256
 class SharedShadow:
     """What the checker knows about the shared memory of a batch, and its threads' clocks."""
 
-    def __init__(self, batch: Batch, shift: int, copies: bool, bulk: bool = False) -> None:
+    def __init__(
+        self, batch: Batch, shift: int, copies: bool, bulk: bool = False, fences: bool = False
+    ) -> None:
         self.batch = batch
         self.team = batch.threads * batch.machine.cluster_size
         """Threads that can reach one shared memory: those of the cluster."""
@@ -100,6 +102,11 @@ class SharedShadow:
         """Columns from here on: what each warp group's multiplications are known to have read."""
         if bulk:
             columns += -(-self.team // 128)
+        self.fences = columns
+        """Columns from here on: until when each thread's doings in tensor memory are fenced,
+        ``tcgen05.fence::before_thread_sync``, on the way to others."""
+        if fences:
+            columns += self.team
         self.clock = np.zeros((batch.lanes, columns), I4)
         """Columns past ``team`` belong to the asynchronous copies of each thread."""
         self.init_fenced = np.zeros(batch.lanes, I4)
@@ -317,6 +324,11 @@ class Races:
         self.bulk = "bulk" in engines
         """Whether the program has bulk copies, or tensor cores that read as they do."""
         self.copies = self.bulk or "threads" in engines
+        self.tensor_fences = {
+            word for b in machine.program.blocks for i in b.body if i.mnemonic == "tcgen05"
+            for word in i.modifiers if word.startswith("fence::")
+        }  # fmt: skip
+        """Which halves of ``tcgen05.fence`` the program has."""
         self.engine: Engine
         self.tensor: TensorChecks
         self.wgmma: WarpGroupChecks
@@ -328,7 +340,9 @@ class Races:
         """Whether others than its own threads can reach the shared memory of a block."""
 
     def start(self, batch: Batch) -> None:
-        self.shadows[batch] = SharedShadow(batch, self.shift, self.copies, self.bulk)
+        self.shadows[batch] = SharedShadow(
+            batch, self.shift, self.copies, self.bulk, bool(self.tensor_fences)
+        )
         self.world.fit(len(self.machine.memory.u1) >> self.shift)
 
     def finish(self, batch: Batch) -> None:
@@ -504,6 +518,16 @@ class Races:
             known = np.maximum(known, floor) if floor and not self.copies else known
         return known
 
+    def know(self, g: Group, lanes: Array, published: Array) -> bool:
+        """Whether what these lanes did up to ``published`` is ordered before all of this group."""
+        s = self.shadows[g.batch]
+        if s.unsettled:
+            self.messages.settle(s, g.lanes)
+        columns = s.threads(lanes)
+        known = np.maximum(s.clock[np.ix_(g.lanes, columns)], s.floor_of(g)[:, None])
+        own = columns == s.threads(g.lanes)[:, None]
+        return bool(((known >= published[columns]) | own).all())
+
     def acquire(self, g: Group, published: Array) -> None:
         self.shadows[g.batch].learn(g.lanes, published)
 
@@ -569,6 +593,14 @@ class Races:
         s = self.shadows[batch]
         known = np.zeros(s.clock.shape[1], I4)
         known[s.inits + s.threads(lanes)] = s.init_fenced[lanes]
+        known[s.fences :] = s.clock[lanes, s.fences :].max(axis=0)
+        return known
+
+    def tensor_fenced(self, batch: Batch, lanes: Array) -> Array:
+        """What a relaxed arrival publishes: fenced operations on tensor memory."""
+        s = self.shadows[batch]
+        known = np.zeros(s.clock.shape[1], I4)
+        known[s.fences :] = s.clock[lanes, s.fences :].max(axis=0)
         return known
 
     def block_ends(self, batch: Batch, slot: int) -> None:
@@ -756,7 +788,7 @@ def _engine(instruction: Instruction) -> str:
 
     Tensor cores read shared memory as bulk copies do.
     """
-    if instruction.mnemonic in ("wgmma", "tcgen05"):
+    if instruction.mnemonic in ("wgmma", "tcgen05", "clusterlaunchcontrol"):
         return "bulk"
     if instruction.mnemonic in ("st", "red") and "async" in instruction.modifiers:
         return "bulk"

@@ -142,6 +142,8 @@ class Instruction:
     guard: Register | None = None
     guard_negated: bool = False
     location: Location | None = None
+    generated: bool = False
+    """A compiler chose it: outside inline assembly, in a text of NVIDIA's compiler."""
 
     @property
     def opcode(self) -> str:

@@ -62,6 +62,13 @@ class Request:
     where: str
     grant: Callable[[int], None]
     """What to do with the address, once there is one."""
+    peer: Request | None = None
+    """That of the other block of a pair (``cta_group::2``), with which it is granted."""
+
+    @property
+    def members(self) -> list[Request]:
+        """It and its peer."""
+        return [self] if self.peer is None else [self, self.peer]
 
 
 class TensorMemory:
@@ -79,16 +86,24 @@ class TensorMemory:
         """What a block has given back, and where."""
         self.relinquished = [""] * batch.count
         """For each block the instruction by which it gave up its right to allocate."""
+        self.group: tuple[int, str] | None = None
+        """The ``cta_group`` of the first instruction that had one, and that instruction."""
         self.requests: list[Request] = []
+        self.alone: list[Request] = []
+        """Warps at an allocation for a pair whose peer has not come yet."""
+        self.leaving: dict[tuple[int, int], tuple[Group, int, str]] = {}
+        """Block and address -> a warp that gives back a pair's columns and waits for its peer:
+        the warp, how many columns, the instruction."""
         self.queues: dict[int, list[TensorWork]] = {}
         """Thread -> its tensor operations under way, in the order of issue."""
 
     # -- allocating -----------------------------------------------------------
 
-    def allocate(self, request: Request, resume: int) -> bool:
+    def allocate(self, request: Request, resume: int, slots: tuple[int, ...]) -> bool:
         """Give a warp columns, or park it until there are; whether it has them.
 
-        Raises :class:`Fault` for a number of columns that cannot be asked for.
+        ``slots``: the block, or the pair of blocks that allocate together.  Raises
+        :class:`Fault` for a number of columns that cannot be asked for.
         """
         batch, slot = self.batch, request.slot
         if request.count not in SIZES:
@@ -101,51 +116,87 @@ class TensorMemory:
                 f"{batch.describe(request.group.lanes)} allocates tensor memory after its block "
                 f"gave up the right to: {request.where}; {self.relinquished[slot]}"
             )
+        if len(slots) == 2 and not self._meet(request, slots):
+            self._park(request.group, "the other block of the pair at tcgen05.alloc",
+                       request.where, resume, lambda: self._peer(slot, slots))  # fmt: skip
+            return False
         if self._serve(request):
             return True
         self.requests.append(request)
-        batch.machine.park(
-            request.group,
-            Waiting(f"{request.count} free columns of tensor memory", request.where,
-                    lambda: self._explain(request)),
-        )  # fmt: skip
-        request.group.pc = resume
+        for one in request.members:
+            if one is not request:
+                del batch.machine.parked[one.group]
+            self._park(one.group, f"{request.count} free columns of tensor memory", one.where,
+                       resume if one is request else one.group.pc,
+                       lambda: self._explain(request))  # fmt: skip
         return False
 
+    def _park(self, group: Group, what: str, where: str, resume: int, explain: Any) -> None:
+        self.batch.machine.park(group, Waiting(what, where, explain))
+        group.pc = resume
+
+    def _meet(self, request: Request, slots: tuple[int, ...]) -> bool:
+        """Is the peer's warp here already?  Then the two requests are one."""
+        peer = next((r for r in self.alone if r.slot in slots and r.slot != request.slot), None)
+        if peer is None:
+            self.alone.append(request)
+            return False
+        self.alone.remove(peer)
+        if peer.count != request.count:
+            who, other = (self.batch.describe(r.group.lanes) for r in (request, peer))
+            raise Fault(
+                f"{who} asks for {request.count} columns of tensor memory and {other} for "
+                f"{peer.count}: both blocks of a pair must ask for the same number; "
+                f"{request.where}"
+            )
+        request.peer = peer
+        return True
+
+    def _peer(self, slot: int, slots: tuple[int, ...]) -> str:
+        other = slots[1] if slot == slots[0] else slots[0]
+        block = f"block {int(self.batch.blocks[other])}"
+        if self.batch.live_in_block[other]:
+            return f"no warp of its peer, {block}, is there"
+        return f"its peer, {block}, has left the kernel"
+
     def _serve(self, request: Request) -> bool:
-        first = self._room(request.slot, request.count)
+        first = self._room(tuple(r.slot for r in request.members), request.count)
         if first is None:
             return False
         end = first + request.count
-        self.owned[request.slot, first:end] = True
-        self.cells[request.slot, :, first:end] = POISON
-        self.allocations[request.slot][first] = Columns(first, request.count, request.where)
+        for one in request.members:
+            self.owned[one.slot, first:end] = True
+            self.cells[one.slot, :, first:end] = POISON
+            self.allocations[one.slot][first] = Columns(first, request.count, one.where)
+            one.grant(first)
+            if one.group in self.batch.machine.parked:
+                self.batch.machine.wake(one.group, one.group.pc)
         self.batch.machine.progress += 1
-        request.grant(first)
         return True
 
-    def _room(self, slot: int, count: int) -> int | None:
+    def _room(self, slots: tuple[int, ...], count: int) -> int | None:
         """Where ``count`` free columns lie, at a multiple of their number.
 
         Under the schedule ``random`` anywhere, for no program may count on the address 0.
         """
         starts = np.arange(0, COLUMNS, count)
-        free = starts[~self.owned[slot].reshape(-1, count).any(axis=1)]
+        taken = self.owned[list(slots)].any(axis=0)
+        free = starts[~taken.reshape(-1, count).any(axis=1)]
         if not len(free):
             return None
         machine = self.batch.machine
         return int(machine.random.choice(free) if machine.schedule == "random" else free[0])
 
     def _explain(self, request: Request) -> str:
-        held = self.allocations[request.slot].values()
+        held = [c for one in request.members for c in self.allocations[one.slot].values()]
         parts = [f"columns {c.first}-{c.first + c.count - 1} by {c.where}" for c in held]
         return "allocated are " + "; ".join(parts)
 
-    def free(self, g: Group, slot: int, address: int, count: int, where: str) -> Columns:
-        """Give columns back; raises :class:`Fault` for any that were not allocated so."""
+    def _held(self, lanes: Array, slot: int, address: int, count: int, where: str) -> Columns:
+        """What is given back; raises :class:`Fault` for columns that were not allocated so."""
         lane, first = split(address)
         found = self.allocations[slot].get(first)
-        who = self.batch.describe(g.lanes)
+        who = self.batch.describe(lanes)
         if found is None or lane:
             for columns, there in self.former[slot]:
                 if columns.first == first:
@@ -162,17 +213,38 @@ class TensorMemory:
                 f"{who} deallocates {count} columns of tensor memory, but {found.count} were "
                 f"allocated there by {found.where}: {where}"
             )
-        del self.allocations[slot][first]
+        return found
+
+    def free(self, lanes: Array, slot: int, address: int, count: int, where: str) -> None:
+        """Give columns back; raises :class:`Fault` for any that were not allocated so."""
+        found = self._held(lanes, slot, address, count, where)
+        del self.allocations[slot][found.first]
         self.former[slot].append((found, where))
-        self.owned[slot, first : first + count] = False
+        self.owned[slot, found.first : found.first + count] = False
         self.batch.machine.progress += 1
         waiting, self.requests = self.requests, []
         for request in waiting:
-            if request.slot == slot and self._serve(request):
-                self.batch.machine.wake(request.group, request.group.pc)
-            else:
+            if not self._serve(request):
                 self.requests.append(request)
-        return found
+
+    def free_pair(
+        self, g: Group, slots: tuple[int, ...], slot: int, address: int, count: int, where: str,
+        resume: int,
+    ) -> bool:  # fmt: skip
+        """Give a pair's columns back, or park the warp until that of the other block does too."""
+        self._held(g.lanes, slot, address, count, where)
+        other = slots[1] if slot == slots[0] else slots[0]
+        waiting = self.leaving.pop((other, address), None)
+        if waiting is None:
+            self.leaving[slot, address] = g, count, where
+            self._park(g, "the other block of the pair at tcgen05.dealloc", where, resume,
+                       lambda: self._peer(slot, slots))  # fmt: skip
+            return False
+        peer, many, there = waiting
+        self.free(peer.lanes, other, address, many, there)
+        self.free(g.lanes, slot, address, count, where)
+        self.batch.machine.wake(peer, peer.pc)
+        return True
 
     # -- reaching -------------------------------------------------------------
 

@@ -140,8 +140,6 @@ class AccessWriter(ValueWriter):
         targets = result.items if isinstance(result, Vector) else (result,)
         kind = chosen.types[0]
         form = dtype(kind)
-        if kind == "b128":
-            raise PtxError("128-bit loads are not supported", instruction.line)
         if self.parameter(instruction, chosen, targets, form):
             return
         self.watch(instruction, chosen, "load")
@@ -178,8 +176,6 @@ class AccessWriter(ValueWriter):
         source = instruction.operands[1]
         sources = source.items if isinstance(source, Vector) else (source,)
         form = dtype(chosen.types[0])
-        if chosen.types[0] == "b128":
-            raise PtxError("128-bit stores are not supported", instruction.line)
         self.watch(instruction, chosen, "store")
         index, start, _ = self.index(instruction, chosen)
         for place, item in enumerate(sources):

@@ -17,7 +17,7 @@ REGISTERS = (
 
 def launch(
     body: str, out: Any, threads: int = 32, parameters: str = "", more: Any = (), shared: int = 0,
-    schedule: str = "late",
+    schedule: str = "late", check: bool = True,
 ) -> Run:  # fmt: skip
     """Run a kernel whose ``%rd1`` is the output array and ``%r1`` the thread's number."""
     ptx = f"""
@@ -34,7 +34,9 @@ def launch(
     ret;
 }}
 """
-    return Module(ptx)["k"].launch(1, threads, [out, *more], shared=shared, schedule=schedule)
+    return Module(ptx)["k"].launch(
+        1, threads, [out, *more], shared=shared, schedule=schedule, check=check
+    )
 
 
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
@@ -122,7 +124,7 @@ def test_a_breakpoint_ends_the_kernel_where_no_debugger_listens() -> None:
     ("text", "message"),
     [
         ("red.global.add.v2.f32 [%rd1], {%f1, %f2, %f3};", "red needs 2 registers"),
-        ("ld.global.b128 %q1, [%rd1];", "128-bit loads and stores are not supported"),
+        ("ld.global.v2.b128 {%q0, %q1}, [%rd1];", "128 bits takes one register"),
         ("mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m3.e2m3.f32 {%f1,%f2,%f3,%f4},"
          "{%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4};", "does not know 'mma.sync.aligned"),
         ("stmatrix.sync.aligned.m16n8.x1.shared.b8 [%r1], {%r2};", "does not know 'stmatri"),
@@ -134,6 +136,22 @@ def test_a_breakpoint_ends_the_kernel_where_no_debugger_listens() -> None:
 def test_what_is_refused_is_refused_in_one_sentence(text: str, message: str) -> None:
     with pytest.raises(PtxError, match=message):
         launch(".reg .b128 %q<2>; " + text, np.zeros(32, np.uint32))
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_128_bits_are_moved_without_a_change(check: bool) -> None:
+    """9.7.9.8, 9.7.9.11: ld and st of .b128, through shared memory; NaNs keep their payload."""
+    data = np.arange(128, dtype=np.uint32) | np.uint32(0x7FA00000)
+    body = (
+        ".reg .b128 %q<2>; .shared .align 16 .b8 s[512];"
+        "mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 16; add.u64 %rd1, %rd1, %rd2;"
+        "mov.u32 %r2, s; cvt.u32.u64 %r3, %rd2; add.u32 %r2, %r2, %r3;"
+        "ld.global.b128 %q0, [%rd1]; st.shared.b128 [%r2], %q0; ld.shared.b128 %q1, [%r2];"
+        "mov.b128 {%rd3, %rd4}, %q1; mov.b128 %q0, {%rd4, %rd3}; st.global.b128 [%rd1], %q0;"
+    )
+    wanted = data.reshape(32, 2, 2)[:, ::-1].ravel().copy()
+    run = launch(body, data, check=check)
+    assert np.array_equal(data, wanted) and not run.hazards
 
 
 def test_a_vector_atomic_must_be_aligned() -> None:

@@ -20,6 +20,8 @@ triton: Any = pytest.importorskip("triton", reason="triton is not installed: NOT
 tl: Any = pytest.importorskip("triton.language")
 backends: Any = pytest.importorskip("triton.backends.compiler")
 
+pytestmark = pytest.mark.foreign
+
 SCHEDULES = [("eager", 0), ("late", 0), ("random", 1)]
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -98,6 +98,65 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
     "the flag is never set": (GPU, "store(1, cuda::memory", "store(0, cuda::memory", HANGS),
 }
 
+STAGE, ROLES, STAY = "15_a_one_stage", "15_b_ring", "15_c_blocks_that_stay"
+BOXES, PAIRS = "15_d_boxes_of_c", "15_e_pairs"
+UNSEEN, EARLY = "async", "may still read it"
+
+HOPPER: dict[str, tuple[str, str, str, str]] = {
+    "nobody waits for the tiles": (STAGE, "ptx::mbarrier_wait(&full, tile & 1);", "", UNSEEN),
+    "the bytes of A alone": (STAGE, "sizeof stage)", "sizeof stage.a)", "not announced"),
+    "a byte too many": (STAGE, "sizeof stage)", "sizeof stage + 16)", "too many announced"),
+    "the parity stays": (STAGE, "tile & 1);", "0);", UNSEEN),
+    "the sums are read too early": (
+        STAGE, "        ptx::wgmma_wait_group<0>();\n", "", "no wgmma.wait_group"),
+    "the sums are not fenced": (STAGE, "        ptx::wgmma_fence();\n", "", "no wgmma.fence"),
+    "a stage is filled under the other group": (
+        STAGE, "        __syncthreads();  // all warps have read the stage\n", "",
+        f"{EARLY}|race|{UNSEEN}"),
+    "another tile of B": (STAGE, "B, tile * BK, col,", "B, tile * BK, row,", WRONG),
+    "a slot is filled while it is read": (
+        ROLES, "        ptx::mbarrier_wait(&ring.empty[s], !phase);\n", "",
+        "0 of 1 pending"),
+    "the producer waits for the other parity": (ROLES, "empty[s], !phase", "empty[s], phase",
+                                                "deadlock"),
+    "the consumers wait for the other parity": (ROLES, "full[s], phase", "full[s], !phase", UNSEEN),
+    "a slot is given back before it is read": (
+        ROLES, "ptx::wgmma_wait_group<0>()", "ptx::wgmma_wait_group<1>()",
+        f"{EARLY}|no wgmma.wait_group"),
+    "one group gives a slot back": (ROLES, "CONSUMERS / 32", "CONSUMERS / 64",
+                                     f"{EARLY}|nobody has seen"),
+    "all consumer threads are waited for": (ROLES, "CONSUMERS / 32", "CONSUMERS", "deadlock"),
+    "barriers that nobody has seen": (
+        ROLES, "    __syncthreads();  // the others see the barriers\n", "",
+        "race|not initialised"),
+    "the ring begins anew with each tile of C": (
+        STAY, "        Sums sums;\n", "        Sums sums;\n        s = 0, phase = false;\n",
+        f"deadlock|{UNSEEN}|{WRONG}"),
+    "the sums go on into the next tile of C": (STAY, "group, k > 0)", "group, true)",
+                                               f"{WRONG}|uninitialised"),
+    "the engine does not see the box": (
+        BOXES, "        ptx::fence_proxy_async_shared();  // the engine sees what", "        //",
+        "proxy"),
+    "the engine stores before the others are ready": (
+        BOXES, "        __syncwarp();                     // and the others\n", "",
+        f"race|proxy|{UNSEEN}"),
+    "a box is filled while it is stored": (BOXES, "wait_group_read<1>", "wait_group_read<2>",
+                                           UNSEEN),
+    "the last boxes are not waited for": (
+        BOXES, "    ptx::cp_async_bulk_wait_group_read<0>();", "    //", "ends|exit|still"),
+    "a box without its swizzle": (BOXES, "(2 * j + lane / 16) ^ lane % 8", "2 * j + lane / 16",
+                                  WRONG),
+    "only one block hears that a slot is empty": (
+        PAIRS, "ring.empty[s], threadIdx.x % 32);", "ring.empty[s], rank);", EARLY),
+    "half of B is not expected": (
+        PAIRS, "full[s], sizeof(Stage))", "full[s], sizeof(Stage) - HALF * BK * 2)",
+        "not announced"),
+    "a block leaves while the other writes into it": (
+        PAIRS, "    ptx::cluster_arrive();  // a block stays while the other may write into it\n"
+        "    ptx::cluster_wait();\n", "", "exit|left|ended|gone"),
+}  # fmt: skip
+"""The same for chapter 15's products; what the emulator or the check must say."""
+
 
 def source(kernel: str) -> str:
     """The text of a kernel's file."""
@@ -106,7 +165,7 @@ def source(kernel: str) -> str:
 
 def planted(name: str) -> str:
     """The source with that mistake in it."""
-    kernel, right, wrong, _ = MISTAKES[name]
+    kernel, right, wrong, _ = (MISTAKES | HOPPER)[name]
     text = source(kernel)
     assert text.count(right) == 1, f"{right!r} must stand in {kernel}.cu exactly once"
     return text.replace(right, wrong)

@@ -8,6 +8,7 @@ import numpy as np
 
 from phasebit.emulator.agents import start
 from phasebit.emulator.bulk import BulkCopy, Reduced, Side, Stretch, bulk_groups
+from phasebit.emulator.cta_pairs import pair_of
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.layout import RANK_SHIFT
 from phasebit.emulator.mbarriers import BarrierSite, sites
@@ -102,12 +103,23 @@ def at_rank(address: int, rank: int) -> int:
     return rank << RANK_SHIFT | address & ((1 << RANK_SHIFT) - 1)
 
 
-def same_block(g: Group, target: Side, site: BarrierSite) -> None:
-    """A copy's mbarrier lies in the block that it copies to."""
+def counting(barrier: int, rank: int, group: int) -> int:
+    """The rank of the block whose mbarrier counts what a multicast brings to the block ``rank``.
+
+    With ``cta_group::2`` the one of the pair that is even or odd as the operand's own.
+    """
+    return rank if group == 1 else rank & ~1 | barrier >> RANK_SHIFT & 1
+
+
+def same_block(g: Group, target: Side, site: BarrierSite, group: int = 1) -> None:
+    """A copy's mbarrier lies in the block that it copies to, or in the ``group`` of that."""
     batch = g.batch
     start = getattr(target, "start", 0)
-    if (start - batch.shared_base) // batch.shared_stride != site.slot:
-        raise fault(g, f"mbarrier {site.name} is not in the block that is copied to")
+    slot = (start - batch.shared_base) // batch.shared_stride
+    allowed = (slot,) if group == 1 else pair_of(batch, slot)
+    if site.slot not in allowed:
+        unit = "the block" if group == 1 else "the pair of blocks"
+        raise fault(g, f"mbarrier {site.name} is not in {unit} that is copied to")
 
 
 # -- the instructions -----------------------------------------------------------------

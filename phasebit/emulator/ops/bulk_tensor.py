@@ -13,6 +13,7 @@ from phasebit.emulator.ops.bulk import (
     access_of,
     at_rank,
     begin,
+    counting,
     each,
     fault,
     ranks,
@@ -34,7 +35,7 @@ ALIGNMENT = 128
 FORM: list[dict[str, tuple[str, Any]]] = [
     {f"{n}d": ("rank", n) for n in range(1, 6)},
     {"tile": ("mode", "tile")},
-    {"cta_group::1": ("group", 1)},
+    {"cta_group::1": ("group", 1), "cta_group::2": ("group", 2)},
 ]
 LOAD = "cp.async.bulk.tensor.shared::{}.global.mbarrier::complete_tx::bytes"
 Tensor = tuple[Value, tuple[Value, ...]]
@@ -121,13 +122,14 @@ def tensor_load(
 ) -> None:  # fmt: skip
     """cp.async.bulk.tensor from global to shared memory; what lies outside becomes zero or NaN.
 
-    The barrier counts the bytes of the whole box.
+    The barrier counts the bytes of the whole box.  With cta_group::2 it may be that of the other
+    block of the pair.
     """
     access = access_of(g)
     for one, (where, *at, to, bar) in each(g, *_flat(tensor, target, barrier)):
         d = descriptor(one, where, rank, access)
         there, site = box(one, to, d, access), site_of(one, bar)
-        same_block(one, there, site)
+        same_block(one, there, site, group)
         begin(one, tile(one, d, at), there, d.nbytes, access, site)
 
 
@@ -137,14 +139,18 @@ def tensor_multicast(
     g: Group, target: Value, tensor: Tensor, barrier: Value, mask: Value, policy: Value = None,
     *, rank: int, mode: str = "tile", group: int = 1,
 ) -> None:  # fmt: skip
-    """cp.async.bulk.tensor.multicast: to the same place in each block of a mask."""
+    """cp.async.bulk.tensor.multicast: to the same place in each block of a mask.
+
+    With cta_group::2 the barriers that count are all in even, or all in odd blocks.
+    """
     access = access_of(g)
     for one, (where, *at, to, bar, bits) in each(g, *_flat(tensor, target, barrier, mask)):
         d = descriptor(one, where, rank, access)
         source = tile(one, d, at)
         for block in ranks(one, bits):
             there = box(one, at_rank(to, block), d, access)
-            begin(one, source, there, d.nbytes, access, site_of(one, at_rank(bar, block)))
+            site = site_of(one, at_rank(bar, counting(bar, block, group)))
+            begin(one, source, there, d.nbytes, access, site)
 
 
 @effect("cp.async.bulk.tensor.global.shared::cta.bulk_group", "t a u64", section="9.7.9.27.1.2",
@@ -200,7 +206,7 @@ def im2col_load(
         at, (to, bar), away = rest[:rank], rest[rank : rank + 2], tuple(rest[rank + 2 :])
         d = descriptor(one, where, rank, access)
         there, site = box(one, to, d, access), site_of(one, bar)
-        same_block(one, there, site)
+        same_block(one, there, site, group)
         begin(one, tile(one, d, at, away), there, d.nbytes, access, site)
 
 
@@ -218,7 +224,8 @@ def im2col_multicast(
         source = tile(one, d, at, away)
         for block in ranks(one, bits):
             there = box(one, at_rank(to, block), d, access)
-            begin(one, source, there, d.nbytes, access, site_of(one, at_rank(bar, block)))
+            site = site_of(one, at_rank(bar, counting(bar, block, group)))
+            begin(one, source, there, d.nbytes, access, site)
 
 
 @effect("cp.async.bulk.tensor.global.shared::cta.bulk_group.im2col_no_offs", "t a u64",

@@ -64,8 +64,11 @@ def _arrive(
     for site, where in found:
         lanes = g.lanes if where is None else g.lanes[where]
         machine.trace.signal(g, site.name)
-        if machine.checked and sem != "relaxed":
-            machine.checker.release(g, lanes, site)
+        if machine.checked:
+            publish = machine.checker.release_relaxed if sem == "relaxed" else (
+                machine.checker.release
+            )
+            publish(g, lanes, site)
         token = _arrive_at(g, site, len(lanes), int(_one(count, where)), what, lanes)
         if len(found) == 1:
             tokens = np.uint64(token)

@@ -7,41 +7,38 @@ products, which run beside the threads, and commits them to an mbarrier.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from phasebit.emulator.cta_pairs import blocks
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.group import Group
 from phasebit.emulator.instruction_descriptors import (
-    InstructionDescriptor,
     InstructionDescriptorError,
 )
 from phasebit.emulator.instruction_descriptors import decode as decode_instruction
 from phasebit.emulator.layout import RANK_SHIFT
-from phasebit.emulator.matrix_descriptors import DescriptorError, MatrixDescriptor, places
+from phasebit.emulator.matrix_descriptors import DescriptorError, places
 from phasebit.emulator.matrix_descriptors import decode as decode_matrix
 from phasebit.emulator.mbarriers import sites
 from phasebit.emulator.ops.matrix import accesses, scattered, whole_warps
 from phasebit.emulator.register_waits import touched_before
+from phasebit.emulator.sub_byte import codes_to_containers, slots_to_codes
 from phasebit.emulator.table import Option, blocking, collective, effect
 from phasebit.emulator.tensor_checks import Region
 from phasebit.emulator.tensor_memory import Request, one, split, tensor_memory
 from phasebit.emulator.tensor_mma import (
-    BITS,
-    BYTES,
     Form,
-    elements,
-    from_tensor_memory,
     multiply,
-    rows,
-    unpadded,
 )
+from phasebit.emulator.tensor_operands import Product
 from phasebit.emulator.tensor_work import issue
 from phasebit.emulator.types import Array, Value
 
 ONE_BLOCK: dict[str, Option] = {"cta_group::1": ("group", 1)}
+GROUPS: dict[str, Option] = ONE_BLOCK | {"cta_group::2": ("group", 2)}
 B32 = frozenset({"b32"})
 B64 = frozenset({"b64"})
 
@@ -55,14 +52,15 @@ def executing(g: Group) -> tuple[str, int]:
 # -- allocating -------------------------------------------------------------------
 
 
-@blocking("tcgen05.alloc.sync", "a u32", B32, section="9.7.16.7.1", options=[ONE_BLOCK],
+@blocking("tcgen05.alloc.sync", "a u32", B32, section="9.7.16.7.1", options=[GROUPS],
           whole=True)  # fmt: skip
 def alloc(
     g: Group, dest: Any, address: Value, count: Value, *, space: str = "generic", group: int = 1
 ) -> int:
     """tcgen05.alloc: a warp takes columns of tensor memory; their address goes to shared memory.
 
-    It waits while there are not enough neighbouring ones.
+    It waits while there are not enough neighbouring ones.  With cta_group::2 a warp of each block
+    of a pair takes part; each waits for the other, and both get the same columns.
     """
     resume = g.resume
     batch, machine = g.batch, g.batch.machine
@@ -91,7 +89,8 @@ def alloc(
             machine.memory.u4[index] = first
 
         request = Request(slot, int(counts[w]), warp, where, grant)
-        if tensor_memory(batch).allocate(request, resume):
+        slots = blocks(warp, group, "tcgen05.alloc", where)
+        if tensor_memory(batch).allocate(request, resume, slots):
             free.append(warp)
     machine.counters.add("tcgen05.allocations", warps)
     if warps == 1:
@@ -105,11 +104,43 @@ def alloc(
 @collective("tcgen05.dealloc.sync", "u32 u32", B32, section="9.7.16.7.1", options=[ONE_BLOCK])
 def dealloc(g: Group, address: Value, count: Value, *, group: int = 1) -> None:
     """tcgen05.dealloc: a warp gives columns back, as many as were allocated at that address."""
+    memory = tensor_memory(g.batch)
+    for lanes, slot, start, number, where in _given_back(g, address, count):
+        memory.free(lanes, slot, start, number, where)
+
+
+@blocking("tcgen05.dealloc.sync.cta_group::2", "u32 u32", B32, section="9.7.16.7.1", whole=True)
+def dealloc_pair(g: Group, dest: Any, address: Value, count: Value) -> int:
+    """tcgen05.dealloc.cta_group::2: a warp of each block of a pair gives their columns back.
+
+    Each waits for the other.
+    """
+    resume = g.resume
+    memory = tensor_memory(g.batch)
+    found = _given_back(g, address, count)
+    parts = [g] if len(found) == 1 else [
+        g.part(np.arange(32 * w, 32 * w + 32), resume) for w in range(len(found))
+    ]
+    for part, (_, slot, start, number, where) in zip(parts, found, strict=True):
+        slots = blocks(part, 2, "tcgen05.dealloc", where)
+        done = memory.free_pair(part, slots, slot, start, number, where, resume)
+        if done and len(parts) == 1:
+            return resume
+        if done:
+            part.pc = resume
+            g.batch.machine.make_ready(part)
+    return -1
+
+
+def _given_back(
+    g: Group, address: Value, count: Value
+) -> list[tuple[Array, int, int, int, str]]:
+    """For each warp: its lanes, its block, address and number of columns, the instruction."""
     batch = g.batch
     whole_warps(g, "tcgen05.dealloc")
     where, access = executing(g)
-    memory = tensor_memory(batch)
     counts = one(g, count, "numbers of columns", where)
+    found = []
     for w, start in enumerate(one(g, address, "addresses", where)):
         lanes = g.lanes[32 * w : 32 * w + 32]
         slot = int(batch.slots(lanes[:1])[0])
@@ -118,10 +149,11 @@ def dealloc(g: Group, address: Value, count: Value, *, group: int = 1) -> None:
             region = Region(slot, slice(0, 8), slice(first, min(first + int(counts[w]), 512)))
             if first < 512:
                 batch.machine.checker.tensor.deallocated(g, lanes, region, access)
-        memory.free(g, slot, int(start), int(counts[w]), where)
+        found.append((lanes, slot, int(start), int(counts[w]), where))
+    return found
 
 
-@collective("tcgen05.relinquish_alloc_permit.sync", "", section="9.7.16.7.1", options=[ONE_BLOCK])
+@collective("tcgen05.relinquish_alloc_permit.sync", "", section="9.7.16.7.1", options=[GROUPS])
 def relinquish_alloc_permit(g: Group, *, group: int = 1) -> None:
     """tcgen05.relinquish_alloc_permit: the block will allocate no more."""
     whole_warps(g, "tcgen05.relinquish_alloc_permit")
@@ -232,6 +264,10 @@ def ld(
 
     They may be used after tcgen05.wait::ld.  With .pack::16b a register takes the low halves of
     two neighbouring columns.
+
+    CuTe DSL leaves the wait away where its loads are not inline assembly, and so do kernels that
+    NVIDIA publishes.  ptxas lets the first use of a register wait for the load, as for any load
+    (seen in the SASS of both forms: the wait is an empty instruction), so that is no hazard here.
     """
     machine = g.batch.machine
     registers = REGISTERS[shape] * times
@@ -244,17 +280,20 @@ def ld(
     if machine.checked:
         for lanes, region in found.regions:
             machine.checker.tensor.load(g, lanes, region, found.access)
-        _watch_registers(g)
+        _watch_registers(g, found)
     return scattered(values)
 
 
-def _watch_registers(g: Group) -> None:
+def _watch_registers(g: Group, found: Access) -> None:
     """Report what uses the registers of a load before it is waited for."""
     machine = g.batch.machine
     instruction = machine.program.executing()
     assert instruction is not None
     early = touched_before(machine.program, instruction, "wait::ld")
-    if early is not None:
+    if early is not None and instruction.generated:
+        for lanes, _ in found.regions:
+            machine.checker.tensor.waited(g, lanes, "ld")
+    elif early is not None:
         user, register = early
         machine.checker.findings.report(
             "async",
@@ -331,58 +370,20 @@ COLLECTOR: dict[str, Option] = {
 }  # fmt: skip
 
 
-class SharedOperand:
-    """A or B in the shared memory of a block: where its elements lie."""
-
-    def __init__(
-        self, g: Group, bits: int, count: int, of: InstructionDescriptor, which: str, where: str
-    ) -> None:
-        self.kind = of.a if which == "A" else of.b
-        mn_major = of.mn_major_a if which == "A" else of.mn_major_b
-        self.width = BYTES.get(self.kind, 1)
-        who = g.batch.describe(g.lanes)
-        try:
-            self.descriptor: MatrixDescriptor = decode_matrix(bits, "tcgen05")
-        except DescriptorError as error:
-            raise Fault(f"tcgen05.mma of {who}: {which}'s {error}; {where}") from error
-        self.places = places(self.descriptor, count, of.k, self.width, mn_major)
-        machine = g.batch.machine
-        room = machine.reserved
-        if int(self.places.max()) + self.width > room:
-            raise Fault(
-                f"tcgen05.mma of {who} reads {which} up to byte {int(self.places.max())} of shared "
-                f"memory, and the block has {room}: {where}"
-            )
-        slot = int(g.batch.slots(g.lanes)[0])
-        self.base = g.batch.shared_base + slot * g.batch.shared_stride
-        self.memory = machine.memory
-
-    def read(self) -> Array:
-        """The elements, f32 [rows, k]."""
-        view = getattr(self.memory, f"u{self.width}")
-        shift = self.width.bit_length() - 1
-        raw = view[(self.places + self.base) >> shift]
-        return elements(unpadded(raw, self.kind) if self.kind in BITS else raw, self.kind)
-
-    def words(self, shift: int) -> Array:
-        """The words of ``1 << shift`` bytes that it lies in."""
-        return np.unique((self.places + self.base) >> shift)
-
-
 @effect("tcgen05.mma", "a any b64 u32 any any any", None, section="9.7.16.10.9.1",
-        options=[ONE_BLOCK, KINDS, COLLECTOR], optional=2)  # fmt: skip
+        options=[GROUPS, KINDS, COLLECTOR], optional=2)  # fmt: skip
 def mma(
     g: Group, target: Value, a: tuple[str, Value], b: Value, descriptor: Value, *rest: Any,
     form: str, group: int = 1, collector: str = "",
 ) -> None:  # fmt: skip
-    """tcgen05.mma: D = A·B + D, or A·B, for a whole block; D lies in tensor memory.
+    """tcgen05.mma: D = A·B + D, or A·B, for a block or a pair of them; D lies in tensor memory.
 
     One thread issues it, and it runs beside the threads until a tcgen05.commit's mbarrier tells
     that it is done.  How it rounds is an assumption: that of the tensor core's model for Blackwell.
     """
     machine = g.batch.machine
     where, access = executing(g)
-    masks, accumulate, scale = _rest(rest, where)
+    masks, accumulate, scale = _rest(rest, 4 * group, where)
     if g.n > 1 and machine.checked and len(np.unique(g.batch.warp_of[g.lanes])) < g.n:
         machine.checker.tensor.issued_by_many(g, "tcgen05.mma", access)
     values = [g.spread(x) for x in (target, a[1], b, descriptor, accumulate)]
@@ -392,19 +393,24 @@ def mma(
         d_at, a_at, b_bits, bits, adds = (x[i] for x in values)
         _one_mma(
             thread, int(d_at), a[0] == "a", int(a_at), int(b_bits), int(bits), bool(adds), scale,
-            [int(x[i]) for x in masked], form, where, access,
+            [int(x[i]) for x in masked], form, group, where, access,
         )  # fmt: skip
     machine.counters.add("tcgen05.mma", g.n)
 
 
-def _rest(rest: Sequence[tuple[str, Any]], where: str) -> tuple[tuple[Value, ...], Value, int]:
+def _rest(
+    rest: Sequence[tuple[str, Any]], words: int, where: str
+) -> tuple[tuple[Value, ...], Value, int]:
     """The operands after the instruction descriptor: lane mask, whether D is added, its scale."""
     left = list(rest)
     masks: tuple[Value, ...] = ()
     if left and left[0][0] == "*b32":
         masks = left.pop(0)[1]
-        if len(masks) != 4:
-            raise Fault(f"tcgen05.mma takes a mask of four words, not {len(masks)}: {where}")
+        if len(masks) != words:
+            raise Fault(
+                f"tcgen05.mma takes a mask of {words} words, four for each block, not "
+                f"{len(masks)}: {where}"
+            )
     if not left or left[0][0] != "pred" or len(left) > 2:
         raise Fault(f"tcgen05.mma wants a predicate that says whether D is added: {where}")
     scale = int(np.max(left[1][1])) if len(left) > 1 else 0
@@ -415,80 +421,30 @@ def _rest(rest: Sequence[tuple[str, Any]], where: str) -> tuple[tuple[Value, ...
 
 def _one_mma(
     g: Group, target: int, a_in_tensor: bool, a: int, b: int, bits: int, adds: bool, scale: int,
-    masks: Sequence[int], kind: str, where: str, access: int,
+    masks: Sequence[int], kind: str, group: int, where: str, access: int,
 ) -> None:  # fmt: skip
-    """What one thread issues."""
-    batch, machine = g.batch, g.batch.machine
+    """What one thread issues; each block of a pair gives half of A's rows and half of B's."""
+    batch = g.batch
     who = batch.describe(g.lanes)
+    slots = blocks(g, group, "tcgen05.mma", where)
     try:
-        of = decode_instruction(bits, kind)
+        of = decode_instruction(bits, kind, group)
     except InstructionDescriptorError as error:
         raise Fault(f"tcgen05.mma of {who}: {error}; {where}") from error
     if scale and kind not in ("f16", "tf32"):
         raise Fault(f"tcgen05.mma of {who}: kind::{kind} does not scale D; {where}")
-    memory = tensor_memory(batch)
-    slot = int(batch.slots(g.lanes)[0])
-    d_lanes, d_column, d_region = _tensor_rows(g, memory, target, of.m, of.n, slot, "D", where)
-    second = SharedOperand(g, b, of.n, of, "B", where)
-    source: Region | None = None
-    read_a: Callable[[], Array]
-    shared = [second]
-    if a_in_tensor:
-        if of.mn_major_a:
-            raise Fault(f"tcgen05.mma of {who}: A in tensor memory is K-major; {where}")
-        if of.a in BITS:
-            raise Fault(
-                f"tcgen05.mma of {who}: the emulator does not know where {of.a} lies in its byte "
-                f"of tensor memory; put A into shared memory; {where}"
-            )
-        a_lanes, a_column, source = _tensor_rows(g, memory, a, of.m, 8, slot, "A", where)
-        if of.m == 64 and a_lanes[0] != d_lanes[0]:
-            raise Fault(
-                f"tcgen05.mma of {who}: A and D begin at different lanes, {a_lanes[0]} and "
-                f"{d_lanes[0]}; {where}"
-            )
-
-        def read_a() -> Array:
-            return from_tensor_memory(memory.cells[slot, a_lanes, a_column : a_column + 8], of.a)
-    else:
-        first = SharedOperand(g, a, of.m, of, "A", where)
-        read_a = first.read
-        shared.append(first)
-    if machine.checked:
-        words = np.unique(np.concatenate([x.words(machine.checker.races.shift) for x in shared]))
-        machine.checker.tensor.multiply(g, access, d_region, source, words, adds)
-        machine.now += 1
-    kept = np.ones(128, bool)
+    product = Product(g, slots, of, target, a_in_tensor, a, b, where)
+    if batch.machine.checked:
+        product.note(g, access, adds)
+    kept: Array | None = None
     if masks:
         kept = np.unpackbits(np.array(masks, "<u4").view(np.uint8), bitorder="little") == 0
-    columns = slice(d_column, d_column + of.n)
+    form = Form(of, scale)
 
     def work() -> None:
-        old = memory.cells[slot, d_lanes, columns] if adds else None
-        result = multiply(read_a(), second.read(), old, Form(of, scale))
-        if masks:
-            some = kept[d_lanes]
-            memory.cells[slot, d_lanes[some], columns] = result[some]
-        else:
-            memory.cells[slot, d_lanes, columns] = result
+        product.work(lambda first, second, old: multiply(first, second, old, form), adds, kept)
 
     issue(batch, int(g.lanes[0]), work)
-
-
-def _tensor_rows(
-    g: Group, memory: Any, address: int, m: int, columns: int, slot: int, name: str, where: str
-) -> tuple[Array, int, Region]:
-    """The lanes of a matrix with M rows, its first column, and what it covers."""
-    who = f"tcgen05.mma of {g.batch.describe(g.lanes)}"
-    lane, column = split(address)
-    if lane not in ((0, 16) if m == 64 else (0,)):
-        raise Fault(
-            f"{who}: {name} begins at lane {lane}; with M = {m} it begins at lane "
-            f"{'0 or 16' if m == 64 else '0'}; {where}"
-        )
-    memory.reach(slot, (0, 128), (column, column + columns), f"{name} of {who}", where)
-    halves = slice(lane // 16, 8, 2) if m == 64 else slice(0, 8)
-    return rows(m, lane == 16), column, Region(slot, halves, slice(column, column + columns))
 
 
 SPREADS = {
@@ -497,27 +453,33 @@ SPREADS = {
     "64x128b.warpx2::02_13": (64, 16, ((0, 0, 64), (64, 0, 64))),
     "64x128b.warpx2::01_23": (64, 16, ((0, 0, 32), (32, 0, 32), (64, 32, 64), (96, 32, 64))),
     "32x128b.warpx4": (32, 16, tuple((lane, 0, 32) for lane in (0, 32, 64, 96))),
+    "4x256b": (4, 32, tuple((32 * row, row, row + 1) for row in range(4))),
 }
 """Of each shape of ``tcgen05.cp``: rows, bytes of a row, and which rows go where: first lane,
 first row, one past the last row."""
 
 
 CP_SHAPES: dict[str, Option] = {
-    word: ("shape", word) for word in ("128x256b", "128x128b", "64x128b", "32x128b")
+    word: ("shape", word) for word in ("128x256b", "4x256b", "128x128b", "64x128b", "32x128b")
 }
 MULTICASTS: dict[str, Option] = {
     word: ("multicast", "." + word) for word in ("warpx2::02_13", "warpx2::01_23", "warpx4")
 }
+FORMATS: dict[str, Option] = {"b4x16_p64": ("narrow", 4), "b6x16_p32": ("narrow", 6)}
 
 
 @effect("tcgen05.cp", "a b64", None, section="9.7.16.9.2",
-        options=[ONE_BLOCK, CP_SHAPES, MULTICASTS])  # fmt: skip
+        options=[GROUPS, CP_SHAPES, MULTICASTS])  # fmt: skip
+@effect("tcgen05.cp.b8x16", "a b64", None, section="9.7.16.9.2",
+        options=[GROUPS, CP_SHAPES, MULTICASTS, FORMATS])  # fmt: skip
 def cp(
-    g: Group, target: Value, descriptor: Value, *, shape: str, multicast: str = "", group: int = 1
-) -> None:
+    g: Group, target: Value, descriptor: Value, *, shape: str, multicast: str = "",
+    narrow: int = 0, group: int = 1,
+) -> None:  # fmt: skip
     """tcgen05.cp: rows of bytes from shared to tensor memory, in the queue with the products.
 
-    A product that the same thread issues later finds them there.
+    A product that the same thread issues later finds them there.  .4x256b: row r to lane
+    32 r after the address's.  .b8x16: numbers of 4 or 6 bits in slots of 16 bytes get a byte each.
     """
     batch, machine = g.batch, g.batch.machine
     where, access = executing(g)
@@ -530,41 +492,48 @@ def cp(
         thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
         who = f"tcgen05.cp of {batch.describe(thread.lanes)}"
         lane, column = split(to)
-        if lane:
-            raise Fault(f"{who} begins at lane {lane}; it begins at lane 0; {where}")
-        slot = int(batch.slots(thread.lanes)[0])
+        if lane and (shape != "4x256b" or lane > 31):
+            most = "one of the lanes 0-31" if shape == "4x256b" else "lane 0"
+            raise Fault(f"{who} begins at lane {lane}; {shape} begins at {most}; {where}")
         columns = slice(column, column + width // 4)
-        memory.reach(slot, (0, 128), (columns.start, columns.stop), who, where)
         try:
-            at = places(decode_matrix(int(bits), "tcgen05"), count, width, 1, False)
+            offsets = places(decode_matrix(int(bits), "tcgen05"), count, width, 1, False)
         except DescriptorError as error:
             raise Fault(f"{who}: {error}; {where}") from error
-        if int(at.max()) >= machine.reserved:
+        if int(offsets.max()) >= machine.reserved:
             raise Fault(
-                f"{who} reads up to byte {int(at.max())} of shared memory, and the block has "
+                f"{who} reads up to byte {int(offsets.max())} of shared memory, and the block has "
                 f"{machine.reserved}: {where}"
             )
-        at = at + batch.shared_base + slot * batch.shared_stride
-        if machine.checked:
-            words = np.unique(at >> machine.checker.races.shift)
-            region = Region(slot, slice(0, 8), columns)
-            machine.checker.tensor.multiply(
-                thread, access, region, None, words, False, "a tcgen05.cp"
-            )
-            machine.now += 1
+        for slot in blocks(thread, group, "tcgen05.cp", where):
+            memory.reach(slot, (0, 128), (columns.start, columns.stop), who, where)
+            at = offsets + batch.shared_base + slot * batch.shared_stride
+            if machine.checked:
+                words = np.unique(at >> machine.checker.races.shift)
+                halves = slice(lane // 16, 8, 2) if shape == "4x256b" else slice(0, 8)
+                region = Region(slot, halves, columns)
+                machine.checker.tensor.multiply(
+                    thread, access, region, None, words, False, "a tcgen05.cp"
+                )
+                machine.now += 1
 
-        def work(at: Array = at, slot: int = slot, columns: slice = columns) -> None:
-            found = np.ascontiguousarray(machine.memory.u1[at]).view(np.uint32)
-            for first, low, high in parts:
-                memory.cells[slot, first : first + high - low, columns] = found[low:high]
+            def work(
+                at: Array = at, slot: int = slot, lane: int = lane, columns: slice = columns
+            ) -> None:
+                found = np.ascontiguousarray(machine.memory.u1[at])
+                if narrow:
+                    found = codes_to_containers(slots_to_codes(found, narrow), narrow)
+                for first, low, high in parts:
+                    to = slice(lane + first, lane + first + high - low)
+                    memory.cells[slot, to, columns] = found[low:high].view(np.uint32)
 
-        issue(batch, int(thread.lanes[0]), work)
+            issue(batch, int(thread.lanes[0]), work)
 
 
 @effect("tcgen05.commit.mbarrier::arrive::one", "a", B64, section="9.7.16.12.1",
-        options=[ONE_BLOCK], releases=True)  # fmt: skip
+        options=[GROUPS], releases=True)  # fmt: skip
 @effect("tcgen05.commit.mbarrier::arrive::one.multicast::cluster", "a b16", B64,
-        section="9.7.16.12.1", options=[ONE_BLOCK], releases=True)  # fmt: skip
+        section="9.7.16.12.1", options=[GROUPS], releases=True)  # fmt: skip
 def commit(
     g: Group, address: Value, mask: Value = None, *, space: str = "generic", group: int = 1
 ) -> None:
@@ -600,10 +569,18 @@ def commit(
         machine.now += 1
 
 
-@effect("tcgen05.fence::before_thread_sync tcgen05.fence::after_thread_sync", "",
-        section="9.7.16.11.1", releases=True)  # fmt: skip
-def fence(g: Group) -> None:
-    """tcgen05.fence: orders a thread's tensor operations and its meetings with other threads.
+@effect("tcgen05.fence::before_thread_sync", "", section="9.7.16.11.1", releases=True)
+def fence_before(g: Group) -> None:
+    """tcgen05.fence::before_thread_sync: the thread's tensor operations, then its next barrier.
 
-    Nothing here runs ahead of a fence, so there is nothing to do.
+    Nothing here runs ahead of a fence; the checker notes it.
     """
+    if g.batch.machine.checked:
+        g.batch.machine.checker.tensor.fenced_before(g)
+
+
+@effect("tcgen05.fence::after_thread_sync", "", section="9.7.16.11.1", releases=True)
+def fence_after(g: Group) -> None:
+    """tcgen05.fence::after_thread_sync: the thread's last barrier, then its tensor operations."""
+    if g.batch.machine.checked:
+        g.batch.machine.checker.tensor.fenced_after(g)

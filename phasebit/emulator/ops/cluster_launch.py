@@ -1,0 +1,101 @@
+"""clusterlaunchcontrol (PTX ISA 9.7.13.17): a running block takes over one that has not started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phasebit.emulator.cluster_launch import YES, Answer
+from phasebit.emulator.ops.bulk import access_of, at_rank, begin, each, fault, site_of, stretch
+from phasebit.emulator.table import effect
+from phasebit.emulator.types import Array, Value
+
+if TYPE_CHECKING:
+    from phasebit.emulator.group import Group
+
+SIZE = 16
+"""Bytes of an answer."""
+
+ASK = "clusterlaunchcontrol.try_cancel.async.mbarrier::complete_tx::bytes"
+B128 = frozenset({"b128"})
+B32 = frozenset({"b32"})
+
+
+@effect(ASK, "a a", B128, section="9.7.13.17")
+def try_cancel(
+    g: Group, target: Value, barrier: Value, *, space: str = "generic", everywhere: bool = False
+) -> None:
+    """clusterlaunchcontrol.try_cancel: ask for a cluster that has not started, to do its work.
+
+    The answer, 16 bytes, goes to shared memory like a bulk copy; an mbarrier counts them.
+    """
+    machine, access = g.batch.machine, access_of(g)
+    for one, (to, bar) in each(g, target, barrier):
+        slot = int(g.batch.slots(one.lanes)[0])
+        if machine.checked and slot in g.batch.refused:
+            machine.checker.misuse(
+                one, f"{g.batch.describe(one.lanes)} asks for another cluster, though its block "
+                "has seen that there is none left"
+            )  # fmt: skip
+        answer = Answer(machine)
+        targets = [(to, bar)]
+        if everywhere:
+            targets = [(at_rank(to, r), at_rank(bar, r)) for r in range(machine.cluster_size)]
+        for place, counter in targets:
+            there = stretch(one, "shared", place, SIZE, access)
+            begin(one, answer, there, SIZE, access, site_of(one, counter))
+
+
+@effect(f"{ASK}.multicast::cluster::all", "a a", B128, section="9.7.13.17")
+def try_cancel_for_all(
+    g: Group, target: Value, barrier: Value, *, space: str = "generic"
+) -> None:
+    """clusterlaunchcontrol.try_cancel.multicast: one answer, to each block of the cluster.
+
+    It goes to the same place in each, and the barrier there counts it.
+    """
+    try_cancel(g, target, barrier, space=space, everywhere=True)
+
+
+def _words(g: Group, answer: Value) -> Array:
+    """The four words of each thread's answer: [threads, 4]."""
+    return np.ascontiguousarray(g.spread(answer)).view(np.uint32).reshape(g.n, 4)
+
+
+@effect("clusterlaunchcontrol.query_cancel.is_canceled", "b128 -> pred", {"pred"}, B128,
+        section="9.7.13.18")  # fmt: skip
+def is_canceled(g: Group, answer: Value) -> Value:
+    """clusterlaunchcontrol.query_cancel.is_canceled: whether an answer names a cluster."""
+    yes: Array = _words(g, answer)[:, 3] == YES
+    g.batch.refused.update(np.unique(g.batch.slots(g.lanes[~yes])).tolist())
+    return yes
+
+
+def _first(g: Group, answer: Value) -> Array:
+    words = _words(g, answer)
+    no = words[:, 3] != YES
+    if no.any():
+        raise fault(
+            g.part(np.flatnonzero(no)[:1], g.pc),
+            "the answer of try_cancel names no block: ask is_canceled first",
+        )
+    return words
+
+
+@effect("clusterlaunchcontrol.query_cancel.get_first_ctaid.v4", "b128 -> *b32", B32, B128,
+        section="9.7.13.18")  # fmt: skip
+def get_first_ctaid(g: Group, answer: Value) -> tuple[Any, ...]:
+    """clusterlaunchcontrol.query_cancel.get_first_ctaid: the first block of the cluster: x, y, z.
+
+    The fourth word means nothing.
+    """
+    words = _first(g, answer)
+    return tuple(np.ascontiguousarray(words[:, i]) for i in range(4))
+
+
+@effect("clusterlaunchcontrol.query_cancel", "b128 -> b32", B32, B128, section="9.7.13.18",
+        options=[{f"get_first_ctaid::{d}": ("dimension", i) for i, d in enumerate("xyz")}])
+def get_one(g: Group, answer: Value, *, dimension: int) -> Value:
+    """clusterlaunchcontrol.query_cancel.get_first_ctaid::x, ::y, ::z: one coordinate."""
+    return np.ascontiguousarray(_first(g, answer)[:, dimension])

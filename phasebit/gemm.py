@@ -1,0 +1,253 @@
+"""The matrix products of chapter 8, and OpenBLAS beside them: C = alpha·A·B + beta·C in f32.
+
+Every rung of the ladder is one file of ``kernels/cpu/`` with a function ``gemm``; :func:`rung`
+calls it with NumPy arrays, :func:`openblas` calls the library that NumPy brings along, and
+:func:`verify` checks either.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasebit import machine, native, rounding, toolchain
+
+Matrix = NDArray[np.float32]
+Product = Callable[..., None]
+"""``product(a, b, c, alpha=1, beta=0)`` writes C (M, N) from A (M, K) and B (K, N)."""
+
+RUNGS: dict[str, str] = {
+    "naive": "08_a_naive",
+    "interchanged": "08_b_interchanged",
+    "tiled": "08_c_tiled",
+    "packed": "08_d_packed",
+    "registers": "08_e_registers",
+    "prefetch": "08_f_prefetch",
+}
+"""The ladder, from the bottom up: the name of a rung, and its file in ``kernels/cpu/``."""
+
+SHAPES = (
+    *((1, 1, 1), (1, 1, 0), (3, 5, 7), (14, 32, 64), (15, 33, 65), (13, 31, 63)),
+    *((64, 1, 200), (1, 100, 300), (100, 70, 513), (257, 129, 1025)),
+)
+"""M, N, K of :func:`verify`: tiny, whole tiles and ragged ones, and no product at all."""
+
+L1_SHARE, L2_SHARE, L3_SHARE = 0.6, 0.5, 0.25
+"""How much of each cache a block may fill; the rest is for what streams through it."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """The blocks of a product: rows of A, the common side, columns of B."""
+
+    mc: int
+    kc: int
+    nc: int
+
+
+def model(
+    tile_rows: int, tile_columns: int, cpu: machine.Cpu | None = None, nearest: int = 32 << 10
+) -> Block:
+    """Block sizes from cache sizes.
+
+    A panel of A, ``tile_rows`` × kc, is to stay in L1 while the panels of B pass by; a block of
+    B, kc × nc, in L2 while the panels of A do; the block of A, mc × kc, in L3. Where the system
+    does not say a size, L1 counts ``nearest`` bytes, and each further cache 16 times as much.
+    Source: Goto and van de Geijn, 2008, with the roles of A and B exchanged for rows in C.
+    """
+    cpu = cpu or machine.cpu()
+    sizes = [nearest << 4 * level for level in range(3)]
+    for level in range(3):
+        cache = cpu.cache(level + 1)
+        sizes[level] = cache.bytes if cache else sizes[level]
+    kc = max(64, int(L1_SHARE * sizes[0] / (4 * tile_rows)) // 64 * 64)
+    nc = max(1, int(L2_SHARE * sizes[1] / (4 * kc)) // tile_columns) * tile_columns
+    mc = max(1, int(min(L3_SHARE * sizes[2], 8 << 20) / (4 * kc)) // tile_rows) * tile_rows
+    return Block(mc, kc, nc)
+
+
+def rung(name: str, block: Block | None = None, library: native.Library | None = None) -> Product:
+    """A rung of the ladder, by its name in :data:`RUNGS`; ``library`` for a reader's own.
+
+    ``block`` is what :func:`model` says if not given. Raises ``ValueError`` for an unknown name
+    or blocks that are not positive, and as :func:`native.load` does.
+    """
+    if library is None and name not in RUNGS:
+        raise ValueError(f"the ladder has no rung {name!r}: choose from {', '.join(RUNGS)}")
+    chosen = library or native.load(RUNGS[name])
+    sizes = block or default_block()
+    block_array = np.array([sizes.mc, sizes.kc, sizes.nc], np.int64)
+    if block_array.min() < 1:
+        raise ValueError(f"blocks of {sizes}: give positive numbers")
+
+    def product(a: Matrix, b: Matrix, c: Matrix, alpha: float = 1.0, beta: float = 0.0) -> None:
+        (m, n, k), (lda, ldb, ldc) = _shape(a, b, c)
+        chosen.gemm(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, block_array)
+
+    return product
+
+
+def default_block() -> Block:
+    """What :func:`model` says for this processor and the micro-kernel that fits it."""
+    kernel = native.load(RUNGS["registers"])
+    return model(kernel.tile_rows(), kernel.tile_columns())
+
+
+def packing(block: Block | None = None) -> Callable[[Matrix, Matrix], None]:
+    """Only the packing of the rung "registers", for A (M, K) and B (K, N)."""
+    library = native.load(RUNGS["registers"])
+    sizes = block or default_block()
+    block_array = np.array([sizes.mc, sizes.kc, sizes.nc], np.int64)
+
+    def pack(a: Matrix, b: Matrix) -> None:
+        (m, n, k), (lda, ldb, _) = _shape(a, b, np.empty((a.shape[0], b.shape[1]), np.float32))
+        library.packing(m, n, k, a, lda, b, ldb, block_array)
+
+    return pack
+
+
+def _shape(a: Matrix, b: Matrix, c: Matrix) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """M, N, K, and floats from row to row of each; raises ``ValueError`` where they disagree."""
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise ValueError(f"A {a.shape} and B {b.shape} have no product: give (M, K) and (K, N)")
+    if c.shape != (a.shape[0], b.shape[1]):
+        raise ValueError(f"C has shape {c.shape}, the product {(a.shape[0], b.shape[1])}")
+    leading = []
+    for name, matrix in (("A", a), ("B", b), ("C", c)):
+        row, element = matrix.strides
+        if matrix.size > 1 and ((matrix.shape[1] > 1 and element != 4) or row % 4 or row < 0):
+            raise ValueError(f"{name} does not lie row by row: give numpy.ascontiguousarray of it")
+        leading.append(max(row // 4, matrix.shape[1], 1))
+    return (a.shape[0], b.shape[1], a.shape[1]), (leading[0], leading[1], leading[2])
+
+
+# OpenBLAS
+
+_ROW_MAJOR, _NO_TRANSPOSE = 101, 111  # of the C interface to BLAS
+
+
+def _library() -> tuple[Any, Path]:
+    """NumPy's own OpenBLAS, which is in this process already."""
+    folder = Path(np.__file__).parent.parent / "numpy.libs"
+    for path in sorted(folder.glob("libscipy_openblas64_*")):
+        return ctypes.CDLL(os.fspath(path)), path
+    raise toolchain.ToolMissing(
+        "NumPy was not built with its own OpenBLAS: install NumPy's wheel, pip install numpy"
+    )
+
+
+def openblas() -> Product:
+    """OpenBLAS on one thread. Raises :class:`toolchain.ToolMissing` where NumPy has none."""
+    library, _ = _library()
+    sgemm = library.scipy_cblas_sgemm64_
+    sgemm.restype = None
+    number, real, pointer = ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
+    sgemm.argtypes = [ctypes.c_int] * 3 + [number] * 3 + [real, pointer, number, pointer, number]
+    sgemm.argtypes += [real, pointer, number]
+
+    def product(a: Matrix, b: Matrix, c: Matrix, alpha: float = 1.0, beta: float = 0.0) -> None:
+        (m, n, k), (lda, ldb, ldc) = _shape(a, b, c)
+        library.scipy_openblas_set_num_threads64_(1)
+        order = (_ROW_MAJOR, _NO_TRANSPOSE, _NO_TRANSPOSE)
+        at = [matrix.ctypes.data for matrix in (a, b, c)]
+        sgemm(*order, m, n, k, alpha, at[0], lda, at[1], ldb, beta, at[2], ldc)
+
+    return product
+
+
+def openblas_version() -> str:
+    """Version and kernels of NumPy's OpenBLAS: ``"OpenBLAS 0.3.31 … SkylakeX …"``."""
+    library, _ = _library()
+    library.scipy_openblas_get_config64_.restype = ctypes.c_char_p
+    library.scipy_openblas_get_corename64_.restype = ctypes.c_char_p
+    words = library.scipy_openblas_get_config64_().decode().split()
+    return f"{' '.join(words[:2])}, {library.scipy_openblas_get_corename64_().decode()}"
+
+
+# Checking
+
+
+def verify(product: Product, shapes: Sequence[tuple[int, int, int]] = SHAPES, seed: int = 0) -> str:
+    """``"OK"``, or what is wrong with a product, and for which shape.
+
+    For each M, N, K, on fresh normal numbers: C within the error bound of
+    :mod:`phasebit.rounding`, with C poisoned before (beta 0 must not read it), gaps between the
+    rows untouched, alpha and beta, then NaN and infinities in A and B where they must come out.
+    """
+    rng = np.random.default_rng(seed)
+    for shape in shapes:
+        for alpha, beta in ((1.0, 0.0), (-0.5, 2.0), (0.0, 1.0), (1.0, 1.0)):
+            said = _verify_one(product, shape, alpha, beta, rng)
+            if said:
+                return f"WRONG for M, N, K = {shape}, alpha {alpha:g}, beta {beta:g}: {said}"
+        said = _verify_special(product, shape, rng)
+        if said:
+            return f"WRONG for M, N, K = {shape}: {said}"
+    return "OK"
+
+
+def _within(rng: np.random.Generator, rows: int, columns: int, gap: int) -> tuple[Matrix, Matrix]:
+    """A matrix of normal numbers in a wider one of others: (the wide one, the matrix in it)."""
+    wide = rng.standard_normal((rows, columns + gap), np.float32)
+    return wide, wide[:, :columns]
+
+
+def _verify_one(
+    product: Product,
+    shape: tuple[int, int, int],
+    alpha: float,
+    beta: float,
+    rng: np.random.Generator,
+) -> str:
+    m, n, k = shape
+    _, a = _within(rng, m, k, 3)
+    _, b = _within(rng, k, n, 5)
+    wide, c = _within(rng, m, n, 7)
+    before, gaps = c.astype(np.float64), wide[:, n:].copy()
+    if beta == 0:
+        c[:] = np.nan
+    product(a, b, c, alpha, beta)
+    exact, size = rounding.reference(a, b)
+    exact, size = alpha * exact, abs(alpha) * size
+    if beta != 0:
+        exact, size = exact + beta * before, size + abs(beta) * np.abs(before)
+    # The K products, and two more roundings for alpha and beta.
+    bad = rounding.wrong(c, exact, rounding.product_bound(k + 4) * size)
+    if bad.any():
+        return f"{bad.sum()} of {bad.size} elements, the first at {_first(bad)}"
+    if not np.array_equal(wide[:, n:], gaps):
+        return "it wrote between the rows of C"
+    return ""
+
+
+def _verify_special(product: Product, shape: tuple[int, int, int], rng: np.random.Generator) -> str:
+    """NaN and infinities come out exactly where the definition has them."""
+    m, n, k = shape
+    if k == 0:
+        return ""
+    _, a = _within(rng, m, k, 0)
+    _, b = _within(rng, k, n, 0)
+    a[rng.integers(m), rng.integers(k)] = np.nan
+    b[rng.integers(k), rng.integers(n)] = np.inf
+    at = rng.integers(k)
+    a[rng.integers(m), at] = -np.inf
+    b[at, rng.integers(n)] = 0  # zero times infinity is NaN: nobody may skip the zeros
+    c = np.full((m, n), 7, np.float32)
+    product(a, b, c)
+    with np.errstate(invalid="ignore"):
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+    special = ~np.isfinite(exact)
+    same = np.where(np.isnan(exact), np.isnan(c), c == exact)
+    bad = np.where(special, ~same, ~np.isfinite(c))
+    return f"NaN or infinity is lost or invented at {_first(bad)}" if bad.any() else ""
+
+
+def _first(bad: NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(bad)[0])

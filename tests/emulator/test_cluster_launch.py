@@ -1,0 +1,130 @@
+"""Cluster launch control, each rule named after its section of the PTX ISA.
+
+There was no Blackwell to compare with.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phasebit.emulator.errors import Fault
+from phasebit.emulator.launch import Module, Run
+from tests.emulator.tensor_kernels import HEAD
+
+SCHEDULES = ("eager", "late", "random")
+PERSISTENT = HEAD + """
+.visible .entry kernel(.param .u64 out, .param .u32 width, .param .u32 height)
+{
+    .reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %rd<9>; .reg .b128 %q;
+    .shared .align 16 .b8 answer[16]; .shared .align 8 .b64 come;
+    ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [width]; ld.param.u32 %r2, [height];
+    mov.u32 %r3, %tid.x; setp.eq.u32 %p1, %r3, 0;
+    mov.u32 %r4, %cluster_ctarank; setp.eq.u32 %p2, %r4, 0; and.pred %p2, %p1, %p2;
+    mov.u32 %r5, %ctaid.x; mov.u32 %r6, %ctaid.y; mov.u32 %r7, %ctaid.z; mov.u32 %r8, 0;
+    sub.u32 %r5, %r5, %r4;
+    @%p1 mbarrier.init.shared::cta.b64 [come], 1;
+    @%p1 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+WORK:
+    @!%p1 bra ASKED;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [come], 16;
+    @!ASKER bra ASKED;
+    clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytesMULTICAST.b128
+        [answer], [come];
+ASKED:
+    mad.lo.u32 %r10, %r7, %r2, %r6; mad.lo.u32 %r10, %r10, %r1, %r5; add.u32 %r10, %r10, %r4;
+    shl.b32 %r10, %r10, 5; add.u32 %r10, %r10, %r3; mul.wide.u32 %rd2, %r10, 4;
+    add.u64 %rd2, %rd1, %rd2; mov.u32 %r11, %ctaid.x;
+    atom.global.add.u32 %r12, [%rd2], 1;
+WAIT:
+    mbarrier.try_wait.parity.acquire.SCOPE.shared::cta.b64 %p3, [come], %r8; @!%p3 bra WAIT;
+    xor.b32 %r8, %r8, 1;
+    ld.shared.b128 %q, [answer];
+    clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p4, %q;
+    @!%p4 bra END;
+    QUERY
+    fence.proxy.async.shared::cta;
+    barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+    bra WORK;
+END:
+    barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+    ret;
+}
+"""
+"""Each block marks its tile, and then those of the clusters that it takes over."""
+
+V4 = "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r5, %r6, %r7, _}, %q;"
+ONES = "".join(
+    f"clusterlaunchcontrol.query_cancel.get_first_ctaid::{d}.b32.b128 %r{r}, %q;"
+    for d, r in zip("xyz", (5, 6, 7), strict=True)
+)
+
+
+def steal(
+    grid: tuple[int, int, int], cluster: int = 1, query: str = V4, text: str = PERSISTENT,
+    **more: object,
+) -> tuple[np.ndarray, Run]:  # type: ignore[type-arg]
+    """How often each thread's place was marked, and the run."""
+    everywhere = cluster > 1
+    for old, new in (("MULTICAST", ".multicast::cluster::all" if everywhere else ""),
+                     ("ASKER", "%p2"), ("SCOPE", "cluster"), ("QUERY", query)):  # fmt: skip
+        text = text.replace(old, new)
+    x, y, z = grid
+    out = np.zeros((z, y, x, 32), np.uint32)
+    run = Module(text)["kernel"].launch(
+        grid, 32, [out, x, y], cluster=cluster, **more,  # type: ignore[arg-type]
+    )
+    return out, run
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("grid", "cluster"), [((7, 1, 1), 1), ((3, 4, 2), 1), ((6, 3, 1), 2),
+                                               ((8, 2, 1), 4), ((1, 1, 1), 1)])  # fmt: skip
+def test_9_7_13_17_every_block_is_done_once(
+    grid: tuple[int, int, int], cluster: int, seed: int, schedule: str
+) -> None:
+    """No two answers name one cluster; what nobody takes over starts as ever."""
+    out, run = steal(grid, cluster, schedule=schedule, seed=seed)
+    assert (out == 1).all()
+    assert not run.hazards, run.hazards[0]
+    out, _ = steal(grid, cluster, schedule=schedule, seed=seed, check=False)
+    assert (out == 1).all()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_13_18_each_coordinate_by_itself(schedule: str) -> None:
+    out, run = steal((3, 4, 2), query=ONES, schedule=schedule)
+    assert (out == 1).all() and not run.hazards
+
+
+def test_few_blocks_do_the_work_of_all() -> None:
+    """The atomics tell nothing of it, but the number of groups that began does."""
+    text = PERSISTENT.replace("atom.global.add.u32 %r12, [%rd2], 1;",
+                              "add.u32 %r11, %r11, 1; st.global.u32 [%rd2], %r11;")  # fmt: skip
+    out, _ = steal((40, 1, 1), text=text, schedule="late")
+    assert set(np.unique(out)) == {1, 2}
+
+
+def test_9_7_13_18_an_answer_without_a_block_is_not_asked_for_it() -> None:
+    with pytest.raises(Fault, match="ask is_canceled first"):
+        steal((5, 1, 1), text=PERSISTENT.replace("@!%p4 bra END;", ""))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_13_17_nobody_asks_again_after_a_no(schedule: str) -> None:
+    text = PERSISTENT.replace("@!%p4 bra END;\n    QUERY", "add.u32 %r20, %r20, 1; "
+                              "setp.gt.u32 %p5, %r20, 9; @%p5 bra END;")  # fmt: skip
+    text = text.replace("mov.u32 %r8, 0;", "mov.u32 %r8, 0; mov.u32 %r20, 0;")
+    _, run = steal((5, 1, 1), text=text, schedule=schedule)
+    assert any("has seen that there is none left" in h.message and h.line for h in run.hazards)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_13_17_the_answer_is_read_before_it_has_come(schedule: str) -> None:
+    text = PERSISTENT.replace("@!%p3 bra WAIT;", "").replace("%p3, [come], %r8", "%p3, [come], 1")
+    text = text.replace("    bra WORK;", "    bra END;")
+    _, run = steal((5, 1, 1), text=text.replace("@!%p4 bra END;\n    QUERY", ""),
+                   schedule=schedule)  # fmt: skip
+    assert any(h.kind == "async" and "answer" in h.message for h in run.hazards), run.hazards

@@ -1,0 +1,85 @@
+"""Chapter 15's products: right under every schedule, without findings, and well watched."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+
+from phasebit import files, machine, process, toolchain
+from phasebit.runtime import library
+from tests.kernels.mistakes import HOPPER, planted, source
+
+HARNESS = '#include "product.cuh"'
+KERNELS = sorted(
+    path.stem for path in files.kernels().glob("*.cu") if HARNESS in path.read_text("utf-8")
+)
+DESCRIPTION = "ptx::descriptor_128B(stage.b)"
+SWIZZLE = "p.N, p.K, BN, BK, CU_TENSOR_MAP_SWIZZLE_128B"
+
+
+def emulate(text: str, *args: str, schedule: str = "late") -> process.Finished:
+    program = toolchain.build(text, target="sm_90a", runtime=library.build()).program
+    command = [sys.executable, "-m", "phasebit", "run", "--schedule", schedule, str(program)]
+    return process.run([*command, *args], timeout=120)
+
+
+def test_each_file_holds_one_idea() -> None:
+    assert len(KERNELS) == 5
+    for kernel in KERNELS:
+        lines = source(kernel).splitlines()
+        assert lines[0].startswith("// ") and lines[-1] == HARNESS
+        assert len(lines) <= 200 and max(map(len, lines)) <= 100
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_compiles_without_spills_or_warnings(kernel: str) -> None:
+    build = toolchain.build(source(kernel), target="sm_90a")
+    assert build.warnings == ""  # ptxas warns of multiplications that it must not overlap
+    assert not any(use.spills for use in build.resources)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_right_under_every_schedule(kernel: str, schedule: str) -> None:
+    done = emulate(source(kernel), schedule=schedule)  # another seed in each run
+    assert done.ok and not done.stderr, done.stdout + done.stderr
+    assert len(re.findall("^product: OK", done.stdout, re.MULTILINE)) == 2
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", HOPPER)
+def test_every_mistake_is_found(name: str) -> None:
+    done = emulate(planted(name), "--seed", "15")
+    assert re.search(HOPPER[name][3], done.stderr), done.stdout + done.stderr[:3000]
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (DESCRIPTION, f"({DESCRIPTION} ^ 3ull << 62)"),  # 64B where the tile is in 128B
+        (SWIZZLE, SWIZZLE.replace("128B", "NONE")),
+        ("b + 2 * k", "b + k"),  # 16 bytes where a step has 32
+    ],
+)
+def test_a_mistake_in_a_description_is_found(right: str, wrong: str) -> None:
+    shared = files.kernels() / "15_product.cuh"
+    text = shared.read_text("utf-8").replace("#pragma once", "")
+    assert text.count(right) == 1
+    whole = source("15_b_ring").replace(f'#include "{shared.name}"', text.replace(right, wrong))
+    done = emulate(whole, "--seed", "15")
+    assert "wrong result" in done.stderr, done.stdout + done.stderr[:3000]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU")
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_right_on_the_gpu(kernel: str) -> None:
+    program = toolchain.build(source(kernel), target="sm_90a").program
+    for _ in range(3):  # what is tried is drawn anew
+        done = process.run([program], timeout=60)
+        assert done.ok and not done.stderr, done.stdout + done.stderr
