@@ -6,7 +6,7 @@
 constexpr int M = 32, N = 32, K = 4096;  // C = A · B, row-major f32
 constexpr int BK = 32;                   // depth of a tile
 constexpr int TILES = K / BK;            // tile i is warp i % WARPS's
-constexpr int SLOTS = 3;                 // tiles in a warp's ring
+constexpr int SLOTS = 2;                 // tiles in a warp's ring
 constexpr int WARPS = 8;
 constexpr int THREADS = 32 * WARPS;
 constexpr int PAD = 8;                   // floats between the rows of a: no bank conflicts
@@ -52,7 +52,8 @@ __device__ void start_copies(Slot& slot, int tile, const float* __restrict__ A,
 // the other way round). What the next step multiplies is on its way from shared memory.
 __device__ void multiply(const Slot& slot, int half, int x, int y, float (&c)[8][8]) {
     const float* a_of = &slot.a[y][4 * half];
-    const float* b_of[2] = {&slot.b[4 * half][x + 16 * half], &slot.b[4 * half][x + 16 - 16 * half]};
+    const float* b_of[2] = {&slot.b[4 * half][x + 16 * half],
+                            &slot.b[4 * half][x + 16 - 16 * half]};
     float a[2][8][4], b[2][8];
     for (int i = 0; i < 8; ++i) four(a[0][i][0]) = four(a_of[4 * i * (BK + PAD)]);
     for (int j = 0; j < 2; ++j) four(b[0][4 * j]) = four(b_of[j][0]);
@@ -65,11 +66,14 @@ __device__ void multiply(const Slot& slot, int half, int x, int y, float (&c)[8]
             for (int i = 2 * d; i < 2 * d + 2; ++i)
                 four(a[1 - now][i][0]) = four(a_of[4 * i * (BK + PAD) + (k / 4 + 1) * 8]);
         for (int i = 0; i < 8; ++i)
-            for (int j = 0; j < 8; ++j) c[i][j] += a[now][i][d] * b[k % 2][j];
+            for (int n = 0; n < 8; ++n) {
+                const int j = i % 2 ? 7 - n : n;  // there and back, as the ox ploughs
+                c[i][j] += a[now][i][d] * b[k % 2][j];
+            }
     }
 }
 
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 1)  // one block: more registers for each thread
 matmul(const float* __restrict__ A,  // (M, K)
        const float* __restrict__ B,  // (K, N)
        float* __restrict__ C)        // (M, N)

@@ -6,7 +6,7 @@
 constexpr int M = 32, N = 32, K = 4096;  // C = A · B, row-major f32
 constexpr int BK = 16;                   // depth of a tile
 constexpr int TILES = K / BK;            // tile i is warp i % WARPS's
-constexpr int SLOTS = 3;                 // tiles in a warp's ring
+constexpr int SLOTS = 2;                 // tiles in a warp's ring
 constexpr int WARPS = 16;
 constexpr int THREADS = 32 * WARPS;
 constexpr int PAD = 8;                   // floats between the rows of a sum: no bank conflicts
@@ -15,7 +15,7 @@ static_assert(SLOTS > 1 && THREADS >= M * N / 4, "copies run ahead; four sums a 
 
 struct Slot {
     float a[M][BK];  // a tile of A
-    float b[BK][N];  // a tile of B; four floats of row k lie in column 4 · (n / 4 ^ k / 4 · 2)
+    float b[BK][N];  // a tile of B; floats 4u … of row k lie at 4 · (u ^ k / 4 · 2): no conflicts
 };
 
 union Ring {
@@ -59,8 +59,8 @@ __device__ void start_copies(Slot& slot, int tile, const float* __restrict__ A,
         __pipeline_memcpy_async(&slot.a[y + 8 * i][x], &A[(y + 8 * i) * K + k0 + x], 16);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-        __pipeline_memcpy_async(&slot.b[v + 4 * i][4 * (u ^ 2 * i)], &B[(k0 + v + 4 * i) * N + 4 * u],
-                                16);
+        __pipeline_memcpy_async(&slot.b[v + 4 * i][4 * (u ^ 2 * i)],
+                                &B[(k0 + v + 4 * i) * N + 4 * u], 16);
 }
 
 // Adds a tile's products to a warp's c. Which rows, columns and steps of k an mma's indices stand
