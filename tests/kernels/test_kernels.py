@@ -129,6 +129,8 @@ def test_clean_under_compute_sanitizer(kernel: str, tool: str) -> None:
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         pytest.skip("compute-sanitizer is not installed")
+    # No more tiles than slots. When slots come round again, synccheck gives up on cuda::barrier:
+    # its table overflows on 11_a, and on 11_c it misses waits of threads that do wait.
     text = source(kernel).replace("K = 4096", "K = 128")
     program = toolchain.build(text).program
     done = process.run([sanitizer, "--tool", tool, program, "warm", "--repeats", "50"], timeout=300)
