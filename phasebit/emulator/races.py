@@ -432,9 +432,48 @@ class Races:
         bad &= times > s.floor_of(g)
         if strong:
             bad &= ~s.write_strong[x]
-        if bad.any():
-            other = s.write_access[x][bad][0]
-            self._report(s, g, x, bad, access, verb, int(writers[bad][0]), other, "wrote")
+        if not bad.any():
+            return
+        other = s.write_access[x][bad][0]
+        if verb == "writes" and access >= 0 and np.all(s.write_access[x][bad] == access):
+            again = bad & (writers < s.team)
+            if again.any():
+                self._again(s, g, x, again, access, int(writers[again][0]))
+            bad &= ~again
+            if not bad.any():
+                return
+        self._report(s, g, x, bad, access, verb, int(writers[bad][0]), other, "wrote")
+
+    def _again(
+        self, s: SharedShadow, g: Group, x: Array, bad: Array, access: int, other: int
+    ) -> None:
+        """One instruction of several warps writes one place: a race if the values differ.
+
+        Compilers let all threads store the same number; threads of one group may, too.
+        """
+        words = np.unique(x[bad]) + s.base
+        before = self._bytes(words)
+
+        def settle() -> None:
+            if not np.array_equal(before, self._bytes(words)):
+                self._report(s, g, x, bad, access, "writes", other, access, "wrote")
+
+        self.machine.doubts.append(settle)
+
+    def writers_at(self, g: Group, word: int) -> Array:
+        """The lanes of a group that may write a word of shared memory: those of its block.
+
+        Where none of them is of that block, all: they reach into another one.
+        """
+        batch = g.batch
+        slot = ((word << self.shift) - batch.shared_base) // batch.shared_stride
+        own = g.lanes[g.lanes // batch.threads == slot]
+        return own if len(own) else g.lanes
+
+    def _bytes(self, words: Array) -> Array:
+        unit = 1 << self.shift
+        found: Array = self.machine.memory.u1[words[:, None] * unit + np.arange(unit)]
+        return found
 
     def _against_readers(
         self, s: SharedShadow, g: Group, x: Array, floor: Array, access: int

@@ -410,10 +410,13 @@ class TensorChecks:
             if (s.clock[g.lanes[mine], one.column] >= one.time).all():
                 continue
             both = words[np.isin(words, one.words)]
-            if len(both):
+            if not len(both):
+                continue
+            lanes = self.races.writers_at(g, int(both.flat[0]))
+            if (s.clock[lanes, one.column] < one.time).any():
                 self.findings.report(
                     "async",
-                    f"{g.batch.describe(g.lanes[:1])} writes "
+                    f"{g.batch.describe(lanes[:1])} writes "
                     f"{self.races._shared_name(s, int(both.flat[0]) - s.base)}: "
                     f"{self.findings.place(access)}; a tensor operation of "
                     f"{g.batch.describe(np.array([one.lane]))} may still read it, and this thread "

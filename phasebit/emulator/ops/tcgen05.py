@@ -265,9 +265,10 @@ def ld(
     They may be used after tcgen05.wait::ld.  With .pack::16b a register takes the low halves of
     two neighbouring columns.
 
-    CuTe DSL leaves the wait away where its loads are not inline assembly, and so do kernels that
-    NVIDIA publishes.  ptxas lets the first use of a register wait for the load, as for any load
-    (seen in the SASS of both forms: the wait is an empty instruction), so that is no hazard here.
+    CuTe DSL leaves the wait away where its loads are not inline assembly, and Triton's optimizer
+    uses registers before it.  ptxas lets the first use of a register wait for the load, as for any
+    load (seen in the SASS of both forms: the wait is an empty instruction), so in the text of
+    these compilers that is no hazard.
     """
     machine = g.batch.machine
     registers = REGISTERS[shape] * times
