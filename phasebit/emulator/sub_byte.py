@@ -60,6 +60,12 @@ def slots_to_codes(data: Array, width: int) -> Array:
     return packed_to_codes(slots[..., : 2 * width], width).reshape(data.shape)
 
 
+def in_slots(places: Array, width: int) -> Array:
+    """Of the bytes of slots, given by their places [..., 16 n], those that are looked at."""
+    slots = places.reshape(*places.shape[:-1], -1, SLOT)
+    return slots[..., : 2 * width]
+
+
 def packed_to_slots(data: Array, width: int, gap: int) -> Array:
     """Packed bytes with what makes them slots after each 16 numbers: bytes of value ``gap``."""
     groups = data.reshape(*data.shape[:-1], -1, 2 * width)
@@ -81,5 +87,5 @@ def codes_to_containers(codes: Array, width: int) -> Array:
 
 
 __all__ = ["CONTAINER", "SLOT", "WIDTH", "codes_to_containers", "codes_to_packed",
-           "containers_to_codes", "packed_to_codes", "packed_to_slots",
+           "containers_to_codes", "in_slots", "packed_to_codes", "packed_to_slots",
            "slots_to_codes"]  # fmt: skip

@@ -14,6 +14,7 @@ from phasebit.emulator.cta_pairs import Accumulator
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.instruction_descriptors import InstructionDescriptor
 from phasebit.emulator.matrix_descriptors import DescriptorError, MatrixDescriptor, decode, places
+from phasebit.emulator.sub_byte import WIDTH, in_slots
 from phasebit.emulator.swizzle import B128_ATOM_32B
 from phasebit.emulator.tensor_checks import Region
 from phasebit.emulator.tensor_memory import TensorMemory, split, tensor_memory
@@ -75,7 +76,10 @@ class SharedOperand:
 
     def words(self, shift: int) -> Array:
         """The words of ``1 << shift`` bytes that it lies in."""
-        return np.unique((self.places + self.base) >> shift)
+        places = self.places
+        if self.kind in WIDTH and not self.of.packed:
+            places = in_slots(places, WIDTH[self.kind])
+        return np.unique((places + self.base) >> shift)
 
 
 class TensorOperand:

@@ -125,6 +125,19 @@ def test_9_7_16_9_1_small_numbers_get_a_byte_each(source: str, width: int, sched
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_9_7_16_9_1_the_gaps_of_slots_need_not_be_written(schedule: str) -> None:
+    changes = {
+        "st.shared.v4.u32 [%r5], {%r10, %r11, %r12, %r13};":
+        "st.shared.v2.u32 [%r5], {%r10, %r11};",
+        "st.shared.v4.u32 [%r5+16], {%r14, %r15, %r16, %r17};":
+        "st.shared.v2.u32 [%r5+16], {%r14, %r15};",
+    }
+    assert any("nobody has written" in h for h in copied("128x128b", schedule, changes))
+    changes["128x128b"] = "128x128b.b8x16.b4x16_p64"
+    assert not copied("128x128b", schedule, changes)
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 def test_9_7_16_9_3_a_shift_takes_the_next_lane(schedule: str) -> None:
     """Of each quarter, whose last lane stays; it comes after the copy without a wait."""
     text = COPY.replace("SHAPE [%r6], %rd3;", "128x256b [%r6], %rd3;\n"

@@ -25,7 +25,7 @@ from phasebit.emulator.matrix_descriptors import decode as decode_matrix
 from phasebit.emulator.mbarriers import sites
 from phasebit.emulator.ops.matrix import accesses, scattered, whole_warps
 from phasebit.emulator.register_waits import touched_before
-from phasebit.emulator.sub_byte import codes_to_containers, slots_to_codes
+from phasebit.emulator.sub_byte import codes_to_containers, in_slots, slots_to_codes
 from phasebit.emulator.table import Option, blocking, collective, effect
 from phasebit.emulator.tensor_checks import Region
 from phasebit.emulator.tensor_memory import Request, one, split, tensor_memory
@@ -510,7 +510,8 @@ def cp(
             memory.reach(slot, (0, 128), (columns.start, columns.stop), who, where)
             at = offsets + batch.shared_base + slot * batch.shared_stride
             if machine.checked:
-                words = np.unique(at >> machine.checker.races.shift)
+                looked = in_slots(at, narrow) if narrow else at
+                words = np.unique(looked >> machine.checker.races.shift)
                 halves = slice(lane // 16, 8, 2) if shape == "4x256b" else slice(0, 8)
                 region = Region(slot, halves, columns)
                 machine.checker.tensor.multiply(
