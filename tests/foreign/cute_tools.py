@@ -138,8 +138,9 @@ class Product:
         share = 2 if getattr(gemm, "pair", False) else 1
         tiles = [-(-m // (gemm.tile[0] // share)), -(-n // gemm.tile[1])]
         grid = [-(-t // s) * s for t, s in zip(tiles, gemm.cluster, strict=True)]
-        launch(self.kernel, gemm.notes.grid or grid, gemm.threads,
-               [*(tensor_map(*part) for part in parts), c], how, shared=gemm.notes.shared,
-               cluster=(*gemm.cluster, 1) if gemm.cluster != (1, 1) else None, check=check)  # fmt: skip
+        args = [*(tensor_map(*part) for part in parts), c]
+        cluster = (*gemm.cluster, 1) if gemm.cluster != (1, 1) else None
+        launch(self.kernel, gemm.notes.grid or grid, gemm.threads, args, how,
+               shared=gemm.notes.shared, cluster=cluster, check=check)  # fmt: skip
         wanted = stored(gemm.out, a @ b.T)
         assert np.array_equal(shown(gemm.out, c), shown(gemm.out, wanted))

@@ -16,8 +16,8 @@ import pytest
 triton: Any = pytest.importorskip("triton", reason="triton is not installed: NOT asked")
 tl: Any = pytest.importorskip("triton.language")
 
-from phasebit.emulator.formats import encode
-from tests.foreign.triton_tools import Built, Tiled
+from phasebit.emulator.formats import encode  # noqa: E402
+from tests.foreign.triton_tools import Built, Tiled  # noqa: E402
 
 pytestmark = pytest.mark.foreign
 
