@@ -15,7 +15,8 @@ where M is 128 the lower two quarters have those of the first half of N and the 
     ['0x100', '0x302']
 
 In shared memory 128 rows of four scales are 512 bytes, 16 for row r, r + 32, r + 64 and r + 96:
-that is what the copy wants, and the atom of CUTLASS's ``Sm1xxBlockScaledBasicChunk``.
+that is what the copy wants, and the atom of CUTLASS's ``Sm1xxBlockScaledBasicChunk``.  Triton's
+compiler, which stores scales from registers, has the same layout (``tests/foreign``).
 
 The arithmetic: scaled elements are exact, their products are summed as
 :func:`~phasebit.emulator.tensor_core.accumulate` has it for Blackwell.  That is an assumption;
