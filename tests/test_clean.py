@@ -20,7 +20,7 @@ LAYERS = (
     {"devices", "gpu", "native"},
     {"emulator"},
     {"runtime"},
-    {"measure", "rounding", "gemm", "caches", "draw", "patterns", "clinic"},
+    {"measure", "rounding", "gemm", "caches", "draw", "patterns", "clinic", "blackwell"},
     {"benchmarks"},
     {"exercises", "notebook", "cpp_cells", "doctor"},
     {"__main__"},
