@@ -21,11 +21,14 @@ template <class In, class Out> struct Gemm {
     float alpha, beta;
 };
 
-// Whether tiles are copied by cp.async: from sm_80 on.
-#if defined(__HIP_PLATFORM_AMD__) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800)
+// What the target decides, alike for the host's code and the device's: from sm_80 on tiles are
+// copied by cp.async, and tensor cores know bf16.
+#if defined(__HIP_PLATFORM_AMD__) || __CUDA_ARCH_LIST__ < 800
 constexpr bool CP_ASYNC = false;
+using Element = __half;
 #else
 constexpr bool CP_ASYNC = true;
+using Element = __nv_bfloat16;
 #endif
 
 // Where chunk `chunk` of row `row` lies in a tile of COLS columns: bytes from its beginning. Eight

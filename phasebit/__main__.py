@@ -31,10 +31,20 @@ def _ptx(args: argparse.Namespace) -> int:
 
 
 def _descriptor(args: argparse.Namespace) -> int:
+    from phasebit.emulator import descriptor_words
     from phasebit.emulator.matrix_descriptors import explain
 
+    if args.kind not in (None, *descriptor_words.KINDS):
+        known = ", ".join(descriptor_words.KINDS)
+        print(f"phasebit: tcgen05.mma has no kind {args.kind}; it has {known}", file=sys.stderr)
+        return 2
     for value in args.value:
-        print(explain(value, args.of or ("tcgen05" if value >> 46 & 7 else "wgmma")))
+        if args.kind:
+            print(descriptor_words.explain(value, args.kind))
+        elif value < 1 << 32 and not args.of:
+            print(descriptor_words.survey(value))
+        else:
+            print(explain(value, args.of or ("tcgen05" if value >> 46 & 7 else "wgmma")))
     return 0
 
 
@@ -62,10 +72,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     command.add_argument("mnemonic", nargs="?", help="only this one, with its documentation")
     command.set_defaults(run=_ptx)
 
-    command = commands.add_parser("descriptor", help="what a tensor core's matrix descriptor says")
-    command.add_argument("value", type=_bits, nargs="+", help="64 bits, as 0x4000004000010040")
+    command = commands.add_parser("descriptor", help="what a descriptor of a tensor core says")
+    command.add_argument(
+        "value", type=_bits, nargs="+",
+        help="64 bits, as 0x4000404000010040, of a matrix; 32, as 0x08200010, of an instruction",
+    )  # fmt: skip
     command.add_argument(
         "--of", choices=("wgmma", "tcgen05"), help="the instruction; by its version if not given"
+    )
+    command.add_argument(
+        "--kind", help="of tcgen05.mma: an instruction descriptor of this kind, as mxf4nvf4"
     )
     command.set_defaults(run=_descriptor)
 

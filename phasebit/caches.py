@@ -133,3 +133,35 @@ def blocked(n: int, ld: int, block: int, levels: Sequence[Level] = TYPICAL) -> C
     library = native.load("06_blocked")
     library.watched(n, ld, block, *matrices, at, len(levels), table(levels), counts)
     return read_counts(levels, counts)
+
+
+# How a block competes with itself
+
+
+def crowding(level: Level, rows: int, columns: int, ld: int, size: int = 4) -> NDArray[np.int64]:
+    """How many lines of a block each set of a cache is asked to hold, (sets,).
+
+    The block has ``rows`` × ``columns`` elements of ``size`` bytes, ``ld`` elements from row to
+    row, and starts at the beginning of a line. A set with more lines than ways cannot keep them.
+    """
+    starts = np.arange(rows, dtype=np.int64) * ld * size
+    first, last = starts // level.line, (starts + columns * size - 1) // level.line
+    lines = [np.arange(a, b + 1) for a, b in zip(first, last, strict=True)]
+    return np.bincount(np.unique(np.concatenate(lines)) % level.sets, minlength=level.sets)
+
+
+def largest_block(level: Level, ld: int, most: int, spare: int = 2, size: int = 4) -> int:
+    """The largest square block, at most ``most``, that leaves ``spare`` ways of each set free.
+
+    What is spared is for the other two matrices, which pass by: a way each. Source: the idea of
+    Lam, Rothberg and Wolf, 1991, for a cache with ways. Raises ``ValueError`` when not even a
+    block of one element leaves so much.
+    """
+    if level.ways <= spare:
+        raise ValueError(f"{level.name} has {level.ways} ways: {spare} cannot be spared")
+    block = 1
+    while block < most and crowding(level, block + 1, block + 1, ld, size).max() <= (
+        level.ways - spare
+    ):
+        block += 1
+    return block

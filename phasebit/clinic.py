@@ -113,11 +113,6 @@ def variant(name: str, which: str) -> str:
     return text.replace(old, new)
 
 
-def title(name: str) -> str:
-    """The first line of a patient, without the slashes."""
-    return source(name).splitlines()[0].removeprefix("// ")
-
-
 def fix(name: str) -> str:
     """What the repair changes: the lines that go (−) and those that come (+)."""
     broken, repaired = source(name).splitlines(), source(name, repaired=True).splitlines()

@@ -330,9 +330,12 @@ def chart(
             f"give {len(rows)} rows of {len(columns)}"
         )
     texts = [cell.text for line in cells for cell in line if cell]
-    across = max(16.0, 6.2 * max(map(len, texts), default=1) + 4)
     down, head = 16.0, 40.0
     left = 6.2 * max(len(str(row)) for row in [*rows, row_label]) + 10
+    edges = [left]  # of the columns, each as wide as its widest text
+    for c in range(len(columns)):
+        widest = max((len(cell.text) for line in cells if (cell := line[c])), default=1)
+        edges.append(edges[-1] + max(16.0, 6.2 * widest + 4))
     out = [
         f'<text x="0" y="12" style="fill:{TEXT}">{escape(title.splitlines()[0])}</text>',
         f'<text x="{left - 6:g}" y="{head - 6:g}" text-anchor="end" style="fill:{MUTED}">'
@@ -340,7 +343,8 @@ def chart(
     ]
     for c, column in enumerate(columns):
         if len(columns) <= 8 or c % 4 == 0:
-            place = f'x="{left + (c + 0.5) * across:g}" y="{head - 6:g}" text-anchor="middle"'
+            middle = (edges[c] + edges[c + 1]) / 2
+            place = f'x="{middle:g}" y="{head - 6:g}" text-anchor="middle"'
             out.append(f'<text {place} style="fill:{MUTED}">{escape(str(column))}</text>')
     for r, (row, line) in enumerate(zip(rows, cells, strict=True)):
         y = head + r * down
@@ -351,7 +355,7 @@ def chart(
         for c, cell in enumerate(line):
             if cell is None:
                 continue
-            x, ink = left + c * across, colour(cell.hue)
+            x, across, ink = edges[c], edges[c + 1] - edges[c], colour(cell.hue)
             out.append(
                 f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{across - 2:g}" height="{down - 2:g}" '
                 f'rx="2" style="fill:{ink};fill-opacity:.22;stroke:{ink};stroke-width:.8"/>'
@@ -362,19 +366,22 @@ def chart(
                     f'style="fill:{TEXT};font-size:10px">{escape(cell.text)}</text>'
                 )
     foot = head + len(rows) * down
-    x = left
     out.append(
-        f'<text x="{x:g}" y="{foot + 16:g}" style="fill:{MUTED}">{escape(column_label)}</text>'
+        f'<text x="{left:g}" y="{foot + 16:g}" style="fill:{MUTED}">{escape(column_label)}</text>'
     )
-    x += 6.4 * len(column_label) + 18
+    width = max(edges[-1], left + 6.4 * len(column_label) + 18, 6.4 * len(title))
+    x = left + 6.4 * len(column_label) + 18
     for hue, means in (legend or {}).items():
+        if x > left and x + 6.4 * len(means) + 34 > width:  # no room beside what is there
+            x, foot = left, foot + 18
         out.append(
             f'<rect x="{x:g}" y="{foot + 6:g}" width="12" height="12" rx="2" '
             f'style="fill:{colour(hue)};fill-opacity:.22;stroke:{colour(hue)}"/>'
             f'<text x="{x + 17:g}" y="{foot + 16:g}" style="fill:{MUTED}">{escape(means)}</text>'
         )
         x += 6.4 * len(means) + 34
-    width, height = max(left + len(columns) * across, x, 6.4 * len(title)), foot + 24
+        width = max(width, x)
+    height = foot + 24
     wide = max(map(len, texts), default=1)
     grid = "\n".join(
         f"{row!s:>{len(row_label)}} |"

@@ -13,6 +13,7 @@ import statistics
 import pytest
 
 from phasebit import clinic, measure
+from phasebit.benchmarks import sanitizer
 from phasebit.benchmarks import warp_specialisation as benchmark
 
 REFUSED = "06_define_m"
@@ -123,7 +124,7 @@ class TestRecord:
         said = record()["clinic"][f"{name} repaired"]
         assert set(said["runs"]) == {"right"}
         assert {tool["verdict"] for tool in said["tools"].values()} == {"nothing"}
-        assert set(said["tools"]) == set(benchmark.TOOLS)
+        assert set(said["tools"]) == set(sanitizer.TOOLS)
 
     def test_what_the_chapter_says_about_luck(self) -> None:
         runs = {name: set(said["runs"]) for name, said in record()["clinic"].items()}
@@ -146,31 +147,3 @@ class TestRecord:
         assert rows["setmaxnreg"]["roles"]["consume"]["highest"] > rows["inside"]["registers"]
         times = {name: statistics.median(rows[name]["warm_us"]) for name in benchmark.VARIANTS}
         assert 1.8 < times["inside"] / times["setmaxnreg"] < 2.2, "half of the time"
-
-
-class TestJudge:
-    """Output of compute-sanitizer, as it looks."""
-
-    def test_found(self) -> None:
-        text = (
-            "========= Invalid __global__ read of size 4 bytes\n"
-            "=========     at matmul(const float *)+0x40 in x.cu:30\n"
-            "=========         Host Frame: launch(const float *) in x.cu:40 [0x1]\n"
-            "========= ERROR SUMMARY: 1 error\n"
-        )
-        assert benchmark.judge(text, False, "x.cu") == {
-            "verdict": "found", "said": ["Invalid __global__ read of size 4 bytes"], "lines": [30],
-        }  # fmt: skip
-
-    @pytest.mark.parametrize(
-        ("text", "stopped", "verdict"),
-        [
-            ("========= ERROR SUMMARY: 0 errors\n", False, "nothing"),
-            ("========= RACECHECK SUMMARY: 0 hazards displayed (0 errors)\n", False, "nothing"),
-            ("the kernel did not end: …\n========= ERROR SUMMARY: 0 errors\n", False, "hangs"),
-            ("========= COMPUTE-SANITIZER\n", True, "hangs"),
-            ("========= Barrier error detected. Divergent threads\n", False, "said"),
-        ],
-    )
-    def test_other_verdicts(self, text: str, stopped: bool, verdict: str) -> None:
-        assert benchmark.judge(text, stopped, "x.cu")["verdict"] == verdict

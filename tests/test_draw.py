@@ -181,6 +181,26 @@ def test_everything_in_a_chart_is_inside_its_box() -> None:
         assert 0 <= float(text.get("x")) <= width and 0 <= float(text.get("y")) <= height
 
 
+def test_a_column_of_a_chart_is_as_wide_as_its_own_texts() -> None:
+    narrow, wide = (
+        ET.fromstring(a_chart(cells=[[None, None, Cell(text)], [Cell("1"), None, None]]).svg)
+        for text in ("2", "0, 2, 4, 6")
+    )
+    first = [root.findall(".//{http://www.w3.org/2000/svg}rect")[1] for root in (narrow, wide)]
+    assert first[0].get("width") == first[1].get("width")
+
+
+def test_a_legend_without_room_beside_the_chart_goes_below() -> None:
+    wide = {"title": "Who & where, and a good deal more than that"}
+    beside, below = (
+        list(ET.fromstring(a_chart(legend={"orange": means}, **wide).svg).iter(TEXT))[-2:]
+        for means in ("late", "late" * 20)
+    )
+    assert beside[0].get("y") == beside[1].get("y")
+    assert float(below[1].get("y")) > float(below[0].get("y"))
+    assert float(below[1].get("x")) < float(beside[1].get("x"))
+
+
 def test_a_chart_of_another_shape_is_refused() -> None:
     with pytest.raises(ValueError, match=r"cells has the shape 2 by .*: give 2 rows of 2"):
         a_chart(columns=[0, 1])

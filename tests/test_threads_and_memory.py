@@ -62,6 +62,7 @@ def test_the_record_supports_what_the_chapter_says() -> None:
     times = {row[0]: float(row[4]) for row in benchmark.transpose_table(RECORD).rows}
     assert times["cudaMemcpy"] == 1 and times["copy"] < 1.1
     assert times["naive"] > 2 * times["tiled"] > 3 * times["padded"]
+    assert 1 / 3 < times["tiled"] / times["naive"] < 0.4 and times["tiled"] > 2
     wide, narrow = (benchmark.bandwidth(RECORD, kind) for kind in ("wide", "resident"))
     assert wide[12] > 0.95 * max(wide.values())
     assert narrow[48] < 0.95 * narrow[64] and narrow[64] < 0.8 * vendor

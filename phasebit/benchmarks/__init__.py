@@ -19,12 +19,17 @@ from phasebit import measure, toolchain
 MODULES: dict[int, str] = {
     4: "threads_and_memory",
     5: "measuring",
+    6: "caches_and_tiles",
     11: "double_buffering",
     12: "async_copies",
     13: "warp_specialisation",
     14: "tensor_cores",
+    15: "copy_engine",
 }
 """Chapter -> the module that measures its kernels; imported when it is asked for."""
+
+ON_THE_PROCESSOR = frozenset({6, 7, 8})
+"""Chapters whose kernels run on the machine's processor: they need no GPU."""
 
 
 class Benchmark(Protocol):
@@ -45,11 +50,12 @@ def benchmark(chapter: int) -> Benchmark:
 
 
 def record(chapter: int) -> Path:
-    """Measure a chapter's kernels on this machine's GPU and write the record; returns its file.
+    """Measure a chapter's kernels on this machine and write the record; returns its file.
 
-    Raises :class:`toolchain.CudaError` when the chapter has none, when there is no GPU, or when
-    a kernel fails.
+    Raises :class:`toolchain.CudaError` when the chapter has none, when it needs a GPU and there is
+    none, or when a kernel fails.
     """
     module = benchmark(chapter)
-    measure.gpu()
+    if chapter not in ON_THE_PROCESSOR:
+        measure.gpu()
     return measure.save(module.record())

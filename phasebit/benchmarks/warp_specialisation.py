@@ -2,7 +2,8 @@
 
 Each kernel of ``kernels/13_registers`` is compiled, disassembled and timed beside cuBLAS. Each
 patient of the clinic and its repaired twin run as they are, and under the four tools of
-compute-sanitizer.
+compute-sanitizer. A second record, ``clean_kernels``, has the kernels of the
+book that must have no finding.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from phasebit import clinic, files, measure, process, registers, replay, toolchain
-from phasebit.benchmarks import programs
+from phasebit.benchmarks import clean_kernels, programs, sanitizer
 
 NAME = "13_warp_specialisation"
 
@@ -26,20 +26,11 @@ VARIANTS = ("outside", "inside", "function", "setmaxnreg")
 """Where the sums of the consumers are declared; the files of ``kernels/13_registers``."""
 
 ROLES = ("produce", "consume")
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-_OPTIONS = {
-    "memcheck": ["--padding", "128"],
-    "racecheck": ["--racecheck-report", "all", "--num-cuda-barriers", "64"],
-    "synccheck": ["--num-cuda-barriers", "64"],
-}
 _LAPS = 3  # processes of each timed kernel
 _LAUNCHES = 200  # warm launches in each
 _SEEDS = 5  # processes of each patient: one for each seed of its inputs
 _SECONDS = 30.0  # a process that has not ended after this time hangs
 _JOBS = 12  # processes at a time
-_ERROR = re.compile(r"hazard|Invalid|Uninitialized|rror detected|instruction|exception")
-_CALLER = re.compile(r"Host Frame|Device Frame|Saved host")
-_SUMMARY = re.compile(r"SUMMARY|hazards? displayed|returned")
 
 
 def record() -> dict[str, Any]:
@@ -48,14 +39,12 @@ def record() -> dict[str, Any]:
     Raises :class:`toolchain.CudaError` when one of these is missing or a kernel fails.
     """
     facts, cublas = measure.facts(), measure.find_cublas()
-    sanitizer = shutil.which("compute-sanitizer")
-    if sanitizer is None:
-        raise toolchain.ToolMissing("no compute-sanitizer on PATH: it comes with the CUDA toolkit")
-    version = process.run([sanitizer, "--version"], timeout=_SECONDS).stdout
+    version = sanitizer.version()
+    measure.save(clean_kernels.record())
     return {
         "benchmark": NAME,
         **facts,
-        "compute-sanitizer": re.findall(r"Version (\S+)", version)[-1],
+        "compute-sanitizer": version,
         "protocol": {
             "registers": "ptxas -v; nvdisasm -gi, an instruction belongs to the function that its "
             "line is in",
@@ -64,11 +53,10 @@ def record() -> dict[str, Any]:
             f"cublasSgemm from {cublas.name} by turns in the same processes, pedantic f32",
             "patients": f"{_SEEDS} processes each, inputs from seeds 1 to {_SEEDS}; "
             f"the kernel is given 10 s; {_JOBS} processes at a time",
-            "tools": "one process a patient and tool; "
-            + "; ".join(f"{tool} {' '.join(options)}" for tool, options in _OPTIONS.items()),
+            "tools": sanitizer.protocol(),
         },
         "registers": _registers(cublas),
-        "clinic": _clinic(sanitizer),
+        "clinic": _clinic(),
     }
 
 
@@ -77,7 +65,7 @@ def record() -> dict[str, Any]:
 
 def variant(name: str) -> str:
     """The text of one of the four kernels."""
-    return (files.kernels() / "13_registers" / f"{name}.cu").read_text(encoding="utf-8")
+    return files.kernel(f"13_registers/{name}")
 
 
 def _registers(cublas: Path) -> dict[str, Any]:
@@ -105,7 +93,7 @@ def _registers(cublas: Path) -> dict[str, Any]:
 # The clinic
 
 
-def _clinic(sanitizer: str) -> dict[str, Any]:
+def _clinic() -> dict[str, Any]:
     texts = patients()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         built = dict(zip(texts, pool.map(_build, texts.items()), strict=True))
@@ -117,8 +105,10 @@ def _clinic(sanitizer: str) -> dict[str, Any]:
             if isinstance(program, Path)
         }
         said = {
-            (name, tool): pool.submit(_under, sanitizer, tool, program, _file(name))
-            for tool in TOOLS
+            (name, tool): pool.submit(
+                sanitizer.under, tool, [program, "--seed", "1"], _file(name), _SECONDS
+            )
+            for tool in sanitizer.TOOLS
             for name, program in built.items()
             if isinstance(program, Path)
         }
@@ -130,7 +120,7 @@ def _clinic(sanitizer: str) -> dict[str, Any]:
             runs = [run.result() for run in plain[name]]
             result[name] = {
                 "runs": dict(Counter(runs)),
-                "tools": {tool: said[name, tool].result() for tool in TOOLS},
+                "tools": {tool: said[name, tool].result() for tool in sanitizer.TOOLS},
                 "text": fingerprint(texts[name]),
             }
     return result
@@ -175,31 +165,3 @@ def _run(program: Path, seed: int) -> str:
         return "wrong"
     failed = re.search(r"failed: (\w+)", done.stderr)
     return "right" if done.ok else failed[1] if failed else f"status {done.status}"
-
-
-def _under(sanitizer: str, tool: str, program: Path, file: str) -> dict[str, Any]:
-    """What a tool says about a program."""
-    command: list[str | Path] = [sanitizer, "--tool", tool, *_OPTIONS.get(tool, [])]
-    command += [program, "--seed", "1"]
-    done = process.run(command, timeout=_SECONDS)
-    return judge(done.stdout + done.stderr, done.stopped != "", file)
-
-
-def judge(text: str, stopped: bool, file: str) -> dict[str, Any]:
-    """A tool's verdict: its first findings, and the lines of ``file`` that it named.
-
-    ``found``    it named a place in the file
-    ``said``     it reported something, and no place
-    ``hangs``    it said nothing, and the kernel did not end
-    ``nothing``  it had nothing to say
-    """
-    lines = [line.removeprefix("=========").strip() for line in text.splitlines()
-             if line.startswith("=========")]  # fmt: skip
-    errors = [line for line in lines if _ERROR.search(line) and not _SUMMARY.search(line)]
-    place = re.compile(rf"{re.escape(file)}:(\d+)")
-    frames = [line for line in lines if not _CALLER.search(line)]
-    named = sorted({int(number) for line in frames for number in place.findall(line)})
-    hangs = stopped or "did not end" in text
-    said = [re.sub(r" (at|by|in) .*", "", line) for line in errors]
-    kind = "found" if errors and named else "said" if errors else "hangs" if hangs else "nothing"
-    return {"verdict": kind, "said": list(dict.fromkeys(said))[:2], "lines": named}

@@ -19,7 +19,9 @@ Read the modules in this order; each uses only those above it.
                     ``swizzle``: boxes of tensors
 ``tensor_memory``   columns that blocks allocate; ``tensor_work`` and ``tensor_mma``: the
                     products of ``tcgen05``, told by ``matrix_descriptors`` and
-                    ``instruction_descriptors``
+                    ``instruction_descriptors``; ``block_scales`` and
+                    ``scaled_descriptors`` for those with scales, ``sub_byte``: numbers of
+                    4 and 6 bits
 ``machine``         blocks become resident, groups take turns, nobody starves
 ``hazards``         the checker: ``bounds``, ``races``, ``traffic``, ``proxies``
                     (the copy engine), ``tensor_checks``, and ``footprint``, which makes

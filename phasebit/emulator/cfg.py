@@ -37,9 +37,6 @@ from phasebit.emulator.table import Selected, select
 CONTROL = frozenset({"bra", "brx", "call", "ret", "exit", "trap"})
 """Instructions that end a block and that the translator itself knows."""
 
-WIDE_RESULT = frozenset({"st", "red", "prefetch", "prefetchu"})
-"""Instructions whose first operand is read, not written."""
-
 
 @dataclass(eq=False)
 class Block:

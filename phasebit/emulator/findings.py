@@ -32,30 +32,3 @@ def who_finds_what() -> str:
         cells += [CELL[said[tool]["verdict"]] for tool in TOOLS]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def score() -> dict[str, tuple[int, int]]:
-    """For the emulator and each tool: mistakes found, and repaired twins in which it found one."""
-    emulator = json.loads((files.records() / EMULATOR).read_text(encoding="utf-8"))
-    sanitizer = json.loads((files.records() / SANITIZER).read_text(encoding="utf-8"))
-    result = {
-        "emulator": (
-            sum(map(bool, emulator["planted"].values())),
-            sum(map(bool, emulator["repaired"].values())),
-        )
-    }
-    for tool in TOOLS:
-        found, wrong = (
-            sum(said[tool]["verdict"] == "found" for said in sanitizer[which].values())
-            for which in ("planted", "repaired")
-        )
-        result[tool] = (found, wrong)
-    any_found, any_wrong = (
-        sum(
-            any(verdict["verdict"] == "found" for verdict in said.values())
-            for said in sanitizer[which].values()
-        )
-        for which in ("planted", "repaired")
-    )
-    result["compute-sanitizer"] = (any_found, any_wrong)
-    return result

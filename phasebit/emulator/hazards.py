@@ -43,9 +43,10 @@ class Hazard:
 
     ``kind``: ``race``, ``uninitialised``, ``barrier``, ``async``, ``proxy`` (a fence between
     proxies is missing), ``cluster`` (a block's shared memory goes too early) or ``tensor``
-    (tensor memory that is not given back, a product issued too often).  ``line`` is the PTX
-    line of the access that noticed it, ``source`` the place in the CUDA source:
-    ``kernel.cu:41``, or ``kernel.cu:41, in wait at line 12`` within an inlined function.
+    (tensor memory that is not given back, a product issued too often, a ``tcgen05.fence`` that
+    is missing).  ``line`` is the PTX line of the access that noticed it, ``source`` the place in
+    the CUDA source: ``kernel.cu:41``, or ``kernel.cu:41, in wait at line 12`` within an inlined
+    function.
     """
 
     kind: str
@@ -229,21 +230,35 @@ class Checker:
     def join(self, g: Group, barrier: NamedBarrier) -> None:
         """Threads arrive at a barrier of the block."""
         known = self.races.frontier(g.batch, g.lanes)
+        if barrier.before and not self.races.know(g, *barrier.before):
+            barrier.mixed = True
+            self.misuse(
+                g, f"{g.batch.describe(g.lanes)} arrive at {barrier.name}, and nothing says that "
+                f"its generation before, of {g.batch.describe(np.sort(barrier.before[0]))}, is "
+                "complete: they may be counted in that one",
+            )  # fmt: skip
         before = barrier.frontier
         barrier.frontier = known if before is None else np.maximum(before, known)
         self.machine.now += 1
 
     def pass_barrier(
-        self, barrier: NamedBarrier, frontier: Array, groups: list[Group], everyone: bool
+        self, barrier: NamedBarrier, frontier: Array | None, groups: list[Group], everyone: bool
     ) -> None:
-        """A barrier of the block opens for the groups that waited."""
+        """A barrier of the block opens for the groups that waited.
+
+        Without a frontier nobody can say whose arrivals opened it: each warp has waited for
+        itself, and has learnt nothing of others.
+        """
         batch = barrier.batch
         waited = sum(g.n for g in groups)
         if everyone and waited == int(batch.live_in_block[barrier.slot]):
             self.races.block_barrier(batch, np.array([barrier.slot]))
             return
         for g in groups:
-            self.races.acquire(g, frontier)
+            if frontier is None:
+                self.races.warp_barrier(g)
+            else:
+                self.races.acquire(g, frontier)
 
     def pass_warp(self, g: Group) -> None:
         self.races.warp_barrier(g)
@@ -275,6 +290,12 @@ class Checker:
         self.touch(g, lanes, site)
         known = self.races.frontier(g.batch, lanes)
         site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
+
+    def release_relaxed(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """A relaxed arrival publishes what a ``tcgen05.fence`` has ordered before it, no more."""
+        if self.races.tensor_fences:
+            known = self.races.tensor_fenced(g.batch, lanes)
+            site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
 
     def acquire(self, g: Group, published: Array) -> None:
         """A wait at an mbarrier learns."""

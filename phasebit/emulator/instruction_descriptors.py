@@ -53,6 +53,11 @@ class InstructionDescriptor:
         """Elements along k."""
         return DEPTH[self.kind]
 
+    @property
+    def packed(self) -> bool:
+        """Whether two elements of A, and of B, share a byte."""
+        return False
+
     def __str__(self) -> str:
         def operand(name: str, kind: str, negate: bool, mn: bool, major: str) -> str:
             return f"{'-' * negate}{name} {kind}, {major if mn else 'K'}-major"
@@ -65,8 +70,12 @@ class InstructionDescriptor:
         )
 
 
-def decode(bits: int, kind: str, group: int = 1) -> InstructionDescriptor:
+def decode(
+    bits: int, kind: str, group: int = 1, weights: bool = False
+) -> InstructionDescriptor:
     """Read the descriptor of a dense ``tcgen05.mma`` of this kind and ``cta_group``.
+
+    ``weights``: of ``tcgen05.mma.ws``, whose bits 30-31 are for the zero-column mask.
 
     Raises :class:`InstructionDescriptorError` for one that it cannot take.
     """
@@ -77,7 +86,7 @@ def decode(bits: int, kind: str, group: int = 1) -> InstructionDescriptor:
 
     if field(bits, 2, 1):
         raise wrong("bit 2 asks for a sparse A, which this instruction has not")
-    for low, width in ((0, 2), (6, 1), (23, 1), (29, 1), (30, 2)):
+    for low, width in ((0, 2), (6, 1), (23, 1), (29, 1 if weights else 3)):
         if field(bits, low, width):
             raise wrong(f"bits {low}-{low + width - 1} must be 0")
     chosen = []
@@ -90,7 +99,9 @@ def decode(bits: int, kind: str, group: int = 1) -> InstructionDescriptor:
             raise wrong(f"type {number} of {what} is none of kind::{kind}, which has: {known}")
         chosen.append(table[kind][number])
     m, n = field(bits, 24, 5) << 4, field(bits, 17, 6) << 3
-    if m not in (64 * group, 128 * group):
+    if weights and (m not in (32, 64, 128) or n not in (64, 128, 256)):
+        raise wrong(f"M = {m}, N = {n}; with .ws M is 32, 64 or 128, and N is 64, 128 or 256")
+    if not weights and m not in (64 * group, 128 * group):
         raise wrong(f"M = {m}; with cta_group::{group} it is {64 * group} or {128 * group}")
     step = 16 if m == 128 or (kind == "i8" and n > 32) else 8
     if group == 2:
@@ -109,6 +120,8 @@ def decode(bits: int, kind: str, group: int = 1) -> InstructionDescriptor:
     for name, of, mn in (("A", found.a, found.mn_major_a), ("B", found.b, found.mn_major_b)):
         if mn and of in ("e2m3", "e3m2", "e2m1"):
             raise wrong(f"{name} of {of} must be K-major")
+    if found.mn_major_b and chosen[2] not in ("f16", "bf16", "tf32") and n % (16 * group):
+        raise wrong(f"N = {n}; with an N-major B of 8 bits it is a multiple of {16 * group}")
     return found
 
 

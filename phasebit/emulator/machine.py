@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -256,6 +256,8 @@ class Machine:
         self.gathering: dict[tuple[int, int, int], Group] = {}
         self.sleeping: list[tuple[int, Group]] = []
         self.running: Group | None = None
+        self.doubts: list[Callable[[], None]] = []
+        """Findings of the checker that what a block writes may dispel; asked after the block."""
         """The group that runs, or ran last."""
         self.agents: list[Agent] = []
         self.batches: list[Batch] = []
@@ -463,6 +465,11 @@ class Machine:
         self.park(g, Waiting(f"the other threads of the {unit}", where))
         return False
 
+    def settle_doubts(self) -> None:
+        for settle in self.doubts:
+            settle()
+        self.doubts.clear()
+
     def where(self, g: Group) -> str:
         """The instruction being executed, else one that the block of a group ends with."""
         instruction = self.program.executing()
@@ -527,6 +534,8 @@ class Machine:
                 if not hasattr(error, "placed"):
                     error.placed = True  # type: ignore[attr-defined]
                 raise
+            if self.doubts:
+                self.settle_doubts()
             if following < 0:
                 return
             g.pc = following

@@ -171,13 +171,14 @@ class Engine:
             first, end = copy.reads
             if high < first or low >= end:
                 continue
-            if copy.site is not None:
-                known = s.clock[g.lanes, s.site(copy.site)]
-                if (known >= copy.started).all():
-                    continue
             both = words[(words >= first) & (words < end)]
             if not len(both):
                 continue
+            lanes = self.races.writers_at(g, int(both[0]))
+            if copy.site is not None:
+                known = s.clock[lanes, s.site(copy.site)]
+                if (known >= copy.started).all():
+                    continue
             name = self.races._shared_name(s, int(both[0]) - s.base)
             wait = (
                 f"nobody has waited for mbarrier {copy.site.name}" if copy.site is not None
@@ -185,7 +186,7 @@ class Engine:
             )  # fmt: skip
             self.findings.report(
                 "async",
-                f"{g.batch.describe(g.lanes[:1])} writes {name}: "
+                f"{g.batch.describe(lanes[:1])} writes {name}: "
                 f"{self.findings.place(access)}; a bulk copy of {g.batch.describe(copy.lanes)} may "
                 f"still read it, and {wait}: {self.findings.place(copy.access)}",
                 access, ("reading", access, copy.access),
@@ -237,10 +238,10 @@ class Engine:
 
     def target_is_written(self, copy: BulkCopy) -> None:
         """The thread has waited until its copy has written: as if it had written itself, now."""
-        for item in self.writing:
-            if item[1] is copy:
-                self.writing.remove(item)
-                self.races.world.write_time[item[0]] = self.machine.now
+        for i, (words, one) in enumerate(self.writing):
+            if one is copy:
+                del self.writing[i]
+                self.races.world.write_time[words] = self.machine.now
                 return
 
     def finish(self, batch: Batch) -> None:

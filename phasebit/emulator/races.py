@@ -57,7 +57,9 @@ PENDING = 256
 class SharedShadow:
     """What the checker knows about the shared memory of a batch, and its threads' clocks."""
 
-    def __init__(self, batch: Batch, shift: int, copies: bool, bulk: bool = False) -> None:
+    def __init__(
+        self, batch: Batch, shift: int, copies: bool, bulk: bool = False, fences: bool = False
+    ) -> None:
         self.batch = batch
         self.team = batch.threads * batch.machine.cluster_size
         """Threads that can reach one shared memory: those of the cluster."""
@@ -100,6 +102,11 @@ class SharedShadow:
         """Columns from here on: what each warp group's multiplications are known to have read."""
         if bulk:
             columns += -(-self.team // 128)
+        self.fences = columns
+        """Columns from here on: until when each thread's doings in tensor memory are fenced,
+        ``tcgen05.fence::before_thread_sync``, on the way to others."""
+        if fences:
+            columns += self.team
         self.clock = np.zeros((batch.lanes, columns), I4)
         """Columns past ``team`` belong to the asynchronous copies of each thread."""
         self.init_fenced = np.zeros(batch.lanes, I4)
@@ -317,6 +324,11 @@ class Races:
         self.bulk = "bulk" in engines
         """Whether the program has bulk copies, or tensor cores that read as they do."""
         self.copies = self.bulk or "threads" in engines
+        self.tensor_fences = {
+            word for b in machine.program.blocks for i in b.body if i.mnemonic == "tcgen05"
+            for word in i.modifiers if word.startswith("fence::")
+        }  # fmt: skip
+        """Which halves of ``tcgen05.fence`` the program has."""
         self.engine: Engine
         self.tensor: TensorChecks
         self.wgmma: WarpGroupChecks
@@ -328,7 +340,9 @@ class Races:
         """Whether others than its own threads can reach the shared memory of a block."""
 
     def start(self, batch: Batch) -> None:
-        self.shadows[batch] = SharedShadow(batch, self.shift, self.copies, self.bulk)
+        self.shadows[batch] = SharedShadow(
+            batch, self.shift, self.copies, self.bulk, bool(self.tensor_fences)
+        )
         self.world.fit(len(self.machine.memory.u1) >> self.shift)
 
     def finish(self, batch: Batch) -> None:
@@ -418,9 +432,48 @@ class Races:
         bad &= times > s.floor_of(g)
         if strong:
             bad &= ~s.write_strong[x]
-        if bad.any():
-            other = s.write_access[x][bad][0]
-            self._report(s, g, x, bad, access, verb, int(writers[bad][0]), other, "wrote")
+        if not bad.any():
+            return
+        other = s.write_access[x][bad][0]
+        if verb == "writes" and access >= 0 and np.all(s.write_access[x][bad] == access):
+            again = bad & (writers < s.team)
+            if again.any():
+                self._again(s, g, x, again, access, int(writers[again][0]))
+            bad &= ~again
+            if not bad.any():
+                return
+        self._report(s, g, x, bad, access, verb, int(writers[bad][0]), other, "wrote")
+
+    def _again(
+        self, s: SharedShadow, g: Group, x: Array, bad: Array, access: int, other: int
+    ) -> None:
+        """One instruction of several warps writes one place: a race if the values differ.
+
+        Compilers let all threads store the same number; threads of one group may, too.
+        """
+        words = np.unique(x[bad]) + s.base
+        before = self._bytes(words)
+
+        def settle() -> None:
+            if not np.array_equal(before, self._bytes(words)):
+                self._report(s, g, x, bad, access, "writes", other, access, "wrote")
+
+        self.machine.doubts.append(settle)
+
+    def writers_at(self, g: Group, word: int) -> Array:
+        """The lanes of a group that may write a word of shared memory: those of its block.
+
+        Where none of them is of that block, all: they reach into another one.
+        """
+        batch = g.batch
+        slot = ((word << self.shift) - batch.shared_base) // batch.shared_stride
+        own = g.lanes[g.lanes // batch.threads == slot]
+        return own if len(own) else g.lanes
+
+    def _bytes(self, words: Array) -> Array:
+        unit = 1 << self.shift
+        found: Array = self.machine.memory.u1[words[:, None] * unit + np.arange(unit)]
+        return found
 
     def _against_readers(
         self, s: SharedShadow, g: Group, x: Array, floor: Array, access: int
@@ -504,6 +557,16 @@ class Races:
             known = np.maximum(known, floor) if floor and not self.copies else known
         return known
 
+    def know(self, g: Group, lanes: Array, published: Array) -> bool:
+        """Whether what these lanes did up to ``published`` is ordered before all of this group."""
+        s = self.shadows[g.batch]
+        if s.unsettled:
+            self.messages.settle(s, g.lanes)
+        columns = s.threads(lanes)
+        known = np.maximum(s.clock[np.ix_(g.lanes, columns)], s.floor_of(g)[:, None])
+        own = columns == s.threads(g.lanes)[:, None]
+        return bool(((known >= published[columns]) | own).all())
+
     def acquire(self, g: Group, published: Array) -> None:
         self.shadows[g.batch].learn(g.lanes, published)
 
@@ -569,6 +632,14 @@ class Races:
         s = self.shadows[batch]
         known = np.zeros(s.clock.shape[1], I4)
         known[s.inits + s.threads(lanes)] = s.init_fenced[lanes]
+        known[s.fences :] = s.clock[lanes, s.fences :].max(axis=0)
+        return known
+
+    def tensor_fenced(self, batch: Batch, lanes: Array) -> Array:
+        """What a relaxed arrival publishes: fenced operations on tensor memory."""
+        s = self.shadows[batch]
+        known = np.zeros(s.clock.shape[1], I4)
+        known[s.fences :] = s.clock[lanes, s.fences :].max(axis=0)
         return known
 
     def block_ends(self, batch: Batch, slot: int) -> None:

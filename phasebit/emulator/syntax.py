@@ -143,7 +143,7 @@ class Instruction:
     guard_negated: bool = False
     location: Location | None = None
     generated: bool = False
-    """A compiler chose it: outside inline assembly, in a text of NVIDIA's compiler."""
+    """A compiler chose it: in a text of Triton's, or outside inline assembly in one of NVIDIA's."""
 
     @property
     def opcode(self) -> str:

@@ -40,7 +40,8 @@ Option = tuple[str, Any]
 FAMILIES = (
     "integer", "logic", "floating", "half", "compare", "convert", "move", "memory", "atomic",
     "control", "barrier", "mbarrier", "cp_async", "bulk", "bulk_tensor", "tensormap",
-    "remote", "cluster_launch", "warp", "matrix", "wgmma", "tcgen05",
+    "remote", "cluster_launch", "warp", "matrix", "wgmma", "tcgen05", "tcgen05_scaled",
+    "tcgen05_ws", "tcgen05_shift",
 )  # fmt: skip
 """The modules of ``phasebit.emulator.ops``, in the order of the PTX ISA's chapter 9."""
 

@@ -22,13 +22,14 @@ from phasebit.emulator.formats import decode, encode
 from phasebit.emulator.fragments import unpack
 from phasebit.emulator.instruction_descriptors import InstructionDescriptor
 from phasebit.emulator.numerics import canonical
+from phasebit.emulator.sub_byte import WIDTH, containers_to_codes, packed_to_codes, slots_to_codes
 from phasebit.emulator.types import Array
 
 BYTES = {"f16": 2, "bf16": 2, "tf32": 4}
 """Bytes of an element of A and B where they are not 1."""
 
-BITS = {"e2m3": 6, "e3m2": 6, "e2m1": 4}
-"""Narrow elements: 16 of them lie at the beginning of 16 bytes, the rest of which is unused."""
+LEAST = {"f32": -149, "f16": -24}
+"""The exponent of the smallest number of the type."""
 
 EXACT = {"f32": 1 << 24, "f16": 1 << 11}
 """Whole numbers up to here are exact in the type."""
@@ -51,25 +52,29 @@ def elements(raw: Array, kind: str) -> Array:
         return (raw & np.uint32(0xFFFFE000)).view(np.float32)
     if kind in ("u8", "s8"):
         return raw.view(np.int8 if kind == "s8" else np.uint8).astype(np.float32)
-    mask = np.uint8((1 << BITS.get(kind, 8)) - 1)
-    return decode(kind, raw & mask)
+    return decode(kind, raw)
 
 
-def unpadded(raw: Array, kind: str) -> Array:
-    """Codes of 4 or 6 bits, one a byte, from rows of bytes with gaps."""
-    slots = raw.reshape(*raw.shape[:-1], -1, 16)
-    if BITS[kind] == 4:
-        return unpack(np.ascontiguousarray(slots[..., :8]).view(np.uint32), 8).reshape(raw.shape)
-    bits = np.unpackbits(np.ascontiguousarray(slots[..., :12]), axis=-1, bitorder="little")
-    six = bits.reshape(*bits.shape[:-1], 16, 6)
-    codes: Array = (six << np.arange(6, dtype=np.uint8)).sum(axis=-1, dtype=np.uint8)
-    return codes.reshape(raw.shape)
+def from_shared_memory(raw: Array, of: InstructionDescriptor, kind: str) -> Array:
+    """Numbers, f32 [rows, k], from what :func:`row_length` elements or bytes of each row hold."""
+    if kind in WIDTH:
+        codes = packed_to_codes if of.packed else slots_to_codes
+        raw = codes(raw, WIDTH[kind])
+    return elements(raw, kind)
 
 
-def from_tensor_memory(cells: Array, kind: str) -> Array:
-    """A (M, k) from its lanes' eight columns (M, 8): elements packed, narrow ones a byte each."""
-    per_register = 4 // BYTES.get(kind, 1)
-    return elements(unpack(cells, per_register), kind)
+def row_length(of: InstructionDescriptor) -> int:
+    """How many elements along k, or bytes where an element has not one, a row has."""
+    return of.k // 2 if of.packed else of.k
+
+
+def from_tensor_memory(cells: Array, of: InstructionDescriptor) -> Array:
+    """A (M, k), f32, from its lanes' eight columns (M, 8)."""
+    kind = of.a
+    if of.packed:
+        return elements(unpack(cells, 8), kind)
+    raw = unpack(cells, 4 // BYTES.get(kind, 1))
+    return elements(containers_to_codes(raw, WIDTH[kind]) if kind in WIDTH else raw, kind)
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ def multiply(a: Array, b: Array, d: Array | None, form: Form) -> Array:
         c = d.view(np.float32)
     if form.scale:
         c = np.ldexp(c, -form.scale)
-    result = _whole(a, b, c, of.d)
+    result = exact(a, b, c, of.d)
     if result is None:
         wide = [x.astype(np.float64)[None] for x in (a, b.T, c)]
         kind = of.a if of.a in BYTES else "e5m2" if "e5m2" in (of.a, of.b) else "e4m3"
@@ -116,19 +121,34 @@ def multiply(a: Array, b: Array, d: Array | None, form: Form) -> Array:
     return cells
 
 
-def _whole(a: Array, b: Array, c: Array, kind: str) -> Array | None:
-    """The product in plain f32 where that makes no rounding error: of small whole numbers."""
+def exact(a: Array, b: Array, c: Array, kind: str) -> Array | None:
+    """A·Bᵀ + C, f32, where that makes no rounding error in any order; else None.
+
+    So it is where all terms, counted in the last bit that any of them has, are whole numbers that
+    the type holds: below 2**24 for f32.  Then the tensor core cuts nothing off either.
+    """
     largest = float(np.abs(a).max()) * float(np.abs(b).max()) * a.shape[1]
     largest += float(np.abs(c).max())
     if not largest <= EXACT[kind]:  # also for NaN
         return None
-    if any((x != np.rint(x)).any() for x in (a, b, c)):
+    unit = min(_unit(a) + _unit(b), _unit(c))
+    if largest > np.ldexp(EXACT[kind], unit) or unit < LEAST[kind]:
         return None
-    result: Array = a @ b.T
+    result: Array = (a @ b.T).astype(np.float32)
     result += c
     result += np.float32(0)  # no -0
     return result
 
 
-__all__ = ["BITS", "BYTES", "Form", "elements", "from_tensor_memory", "multiply", "rows",
-           "unpadded"]  # fmt: skip
+def _unit(x: Array) -> int:
+    """The exponent of the lowest bit that is set in any of these finite numbers; at most 0."""
+    if (x == np.rint(x)).all():
+        return 0
+    mantissa, exponent = np.frexp(x[x != 0].astype(np.float64))
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 54
+    return min(int((exponent + lowest).min()), 0)
+
+
+__all__ = ["BYTES", "Form", "exact", "from_shared_memory", "from_tensor_memory", "multiply",
+           "row_length", "rows"]  # fmt: skip

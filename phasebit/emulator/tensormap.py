@@ -47,6 +47,12 @@ PACKED = frozenset({"b4x16", "b4x16_p64", "b6x16_p32"})
 WIDE = frozenset({"b4x16_p64", "b6x16_p32"})
 """Types that need an alignment of 32 bytes, and boxes of 128 elements."""
 
+WIDE_SWIZZLES = {
+    "b4x16_p64": ("none", "128B", "128B_ATOM_32B"),
+    "b6x16_p32": ("none", "128B", "128B_ATOM_32B", "128B_ATOM_64B"),
+}
+"""Their swizzles; 128B_ATOM_64B is for copies to global memory only."""
+
 FLOATS = frozenset({"f16", "f32", "f64", "bf16", "f32.ftz", "tf32", "tf32.ftz"})
 INTERLEAVES = ("none", "16B", "32B")
 SWIZZLES = tuple(MODES)
@@ -179,11 +185,20 @@ class Descriptor:
         if self.data_type in WIDE:
             _rule(self.dims[0] % 128 == 0, f"{self.data_type} needs rows of 128 elements or more")
             _rule(self.box[0] == 128, f"a box of {self.data_type} has 128 elements in dimension 0")
+            allowed = WIDE_SWIZZLES[self.data_type]
+            _rule(
+                self.swizzle in allowed,
+                f"{self.data_type} takes the swizzles {', '.join(allowed)}, not {self.swizzle}",
+            )
         elif self.interleave == "none":
             _rule(
                 inner % 16 == 0,
                 f"the box has {inner} bytes in dimension 0, which is no multiple of 16",
             )
+        _rule(
+            self.data_type != "b6x16_p32" or self.interleave == "none",
+            "b6x16_p32 cannot be interleaved",
+        )
         if self.data_type == "b4x16":
             _rule(self.dims[0] % 2 == 0, "4-bit elements come in pairs")
         if self.interleave == "none" and self.swizzle != "none":
@@ -216,6 +231,10 @@ class Descriptor:
 def _rule(holds: bool, text: str) -> None:
     if not holds:
         raise LaunchError(f"this is no tensor map: {text}")
+
+
+BLANK = _IMAGE.pack(_MAGIC, 0, 1, *[0] * (5 + 1 + 5 + 4 + 5 + 5 + 6)).ljust(SIZE, b"\0")
+"""A map in which nothing is set; no copy may use it yet."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -352,7 +371,11 @@ class TensorMap:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of one box in shared memory: what to expect at the mbarrier."""
+        """Bytes of one box: what to expect at the mbarrier.
+
+        In shared memory it has the same, or where its numbers lie in slots of 16 bytes
+        (b4x16_p64, b6x16_p32) one for each number.
+        """
         return self.descriptor.nbytes
 
     def at(self, address: int) -> Descriptor:

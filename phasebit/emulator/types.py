@@ -38,10 +38,8 @@ WIDE = np.dtype("c16")
 """128 bits. NumPy has no such integer; nothing computes with them, and a complex number is moved
 about without a change of its bits."""
 
-U16 = frozenset({"u16"})
 INTEGERS = frozenset({"u16", "s16", "u32", "s32", "u64", "s64"})
 BITS = frozenset({"b16", "b32", "b64"})
-FLOATS = frozenset({"f32", "f64"})
 
 
 def dtype(kind: str) -> np.dtype[Any]:

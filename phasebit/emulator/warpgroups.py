@@ -67,6 +67,7 @@ class Multiplication(Agent):
                 row[:] = value
             self.before = None
         self.compute(self.buffer)
+        queue.computed.add(id(self.buffer))
         queue.written(self.buffer)
 
     def pending_in(self, lanes: Array) -> bool:
@@ -81,12 +82,14 @@ class Queue:
         self.under_way: list[Multiplication] = []
         self.closed = np.zeros(batch.lanes, np.int64)
         """How many groups each thread has committed."""
-        self.owners: dict[int, tuple[Array, Multiplication]] = {}
-        """Arrays whose content is not ready, by ``id``, and whose result they wait for."""
-        self.inputs: dict[int, tuple[Array, Multiplication]] = {}
+        self.owners: dict[int, tuple[Array, tuple[Multiplication, ...]]] = {}
+        """Arrays whose content is not ready, by ``id``, and whose results they wait for."""
+        self.inputs: dict[int, tuple[Array, tuple[Multiplication, ...]]] = {}
         """Arrays that hold fragments of A."""
         self.followers: dict[int, list[tuple[Array, Any, Array, Any]]] = {}
         """By the ``id`` of an array: parts of it that are copied to parts of others."""
+        self.computed: set[int] = set()
+        """Buffers, by ``id``, that hold a result: what they began with must not come again."""
         self.age: dict[int, int] = {}
         """In which order the ``owners`` were made: each follows older ones only."""
         self.forgotten = 0
@@ -103,19 +106,19 @@ class Queue:
 
     def add(self, mma: Multiplication, inputs: Sequence[Value]) -> None:
         self.under_way.append(mma)
-        self._own(mma.buffer, mma)
+        self._own(mma.buffer, (mma,))
         for row, before in zip(mma.buffer, mma.before or (), strict=False):
             if isinstance(before, np.ndarray):
                 known = self.owners.get(id(owner(before)))
-                if known is not None and not known[1].done:
+                if known is not None and not _done(known[1]):
                     mine = self.followers.setdefault(id(owner(before)), [])
                     mine.append((before, slice(None), row, slice(None)))
         for value in inputs:
             if isinstance(value, np.ndarray):
-                self.inputs[id(owner(value))] = (owner(value), mma)
+                self.inputs[id(owner(value))] = (owner(value), (mma,))
 
-    def _own(self, array: Array, mma: Multiplication) -> None:
-        self.owners[id(array)] = (array, mma)
+    def _own(self, array: Array, results: tuple[Multiplication, ...]) -> None:
+        self.owners[id(array)] = (array, results)
         self.age.setdefault(id(array), len(self.age) + self.forgotten)
 
     def reusable(self, values: Sequence[Value], lanes: Array) -> Array | None:
@@ -126,8 +129,8 @@ class Queue:
         known = self.owners.get(id(owner(first)))
         if known is None:
             return None
-        buffer, mma = known
-        if buffer is not mma.buffer or not np.array_equal(mma.lanes, lanes):
+        buffer, (mma, *others) = known
+        if others or buffer is not mma.buffer or not np.array_equal(mma.lanes, lanes):
             return None
         if len(buffer) != len(values) or any(
             not isinstance(v, np.ndarray) or v.base is not buffer or _place(v) != _place(row)
@@ -150,8 +153,10 @@ class Queue:
         seen = set(waiting)
         while waiting:
             for source, some, target, places in self.followers.get(heapq.heappop(waiting)[1], ()):
-                target.view(np.uint32)[places] = source.view(np.uint32)[some]
                 key = id(owner(target))
+                if key in self.computed:
+                    continue
+                target.view(np.uint32)[places] = source.view(np.uint32)[some]
                 if (self.age[key], key) not in seen:
                     seen.add((self.age[key], key))
                     heapq.heappush(waiting, (self.age[key], key))
@@ -172,11 +177,12 @@ class Queue:
             if mma.pending.any():
                 kept.append(mma)
         self.under_way = kept
-        for key in [k for k, (_, mma) in self.inputs.items() if not mma.pending.any()]:
+        for key in [k for k, (_, results) in self.inputs.items() if _over(results)]:
             del self.inputs[key]
-        for key in [k for k, (_, mma) in self.owners.items() if not mma.pending.any()]:
+        for key in [k for k, (_, results) in self.owners.items() if _over(results)]:
             del self.owners[key], self.age[key]
             self.followers.pop(key, None)
+            self.computed.discard(key)
             self.forgotten += 1
 
     # -- copies of registers --------------------------------------------------
@@ -212,14 +218,23 @@ class Queue:
                         self._follow(value, slice(None), new[index], places, known[1])
 
     def _follow(
-        self, source: Array, some: Any, target: Array, places: Any, mma: Multiplication
-    ) -> None:
-        before = self.owners.get(id(target))
-        if before is None or not before[1].done:
-            self._own(target, mma)
-        if not mma.done:
+        self, source: Array, some: Any, target: Array, places: Any,
+        results: tuple[Multiplication, ...],
+    ) -> None:  # fmt: skip
+        _, before = self.owners.get(id(target), (target, ()))
+        self._own(target, (*before, *(r for r in results if r not in before)))
+        if not _done(results):
             mine = self.followers.setdefault(id(owner(source)), [])
             mine.append((source, some, target, places))
+
+
+def _done(results: tuple[Multiplication, ...]) -> bool:
+    return all(mma.done for mma in results)
+
+
+def _over(results: tuple[Multiplication, ...]) -> bool:
+    """Whether all their threads have waited."""
+    return not any(mma.pending.any() for mma in results)
 
 
 def owner(value: Array) -> Array:

@@ -102,10 +102,10 @@ class WarpGroupChecks:
         if queue is None or not queue.owners:
             return
         for value in values:
-            known = _of(queue.owners, value)
-            if known is not None and known.pending_in(g.lanes):
-                self._report_register(g, known, access, "look at an accumulator")
-                return
+            for known in _of(queue.owners, value):
+                if known.pending_in(g.lanes):
+                    self._report_register(g, known, access, "look at an accumulator")
+                    return
 
     def changes(
         self, g: Group, before: dict[int, Value], classes: tuple[int, ...], access: int
@@ -122,11 +122,11 @@ class WarpGroupChecks:
             return
         for index, value in before.items():
             for table, what in ((queue.owners, "an accumulator"), (queue.inputs, "part of A")):
-                known = _of(table, value)
-                # its value may also have come to the multiplication under another name
-                if known is not None and index in _registers(known) and known.pending_in(g.lanes):
-                    self._report_register(g, known, access, f"change {what}")
-                    return
+                for known in _of(table, value):
+                    # its value may also have come to the multiplication under another name
+                    if index in _registers(known) and known.pending_in(g.lanes):
+                        self._report_register(g, known, access, f"change {what}")
+                        return
 
     def _report_register(self, g: Group, mma: Multiplication, access: int, what: str) -> None:
         self.findings.report(
@@ -223,11 +223,14 @@ class WarpGroupChecks:
             if (s.clock[g.lanes, key[0]] >= reads.started).all():
                 continue
             both = words[np.isin(words, reads.words)]
-            if len(both):
+            if not len(both):
+                continue
+            lanes = self.races.writers_at(g, int(both[0]))
+            if (s.clock[lanes, key[0]] < reads.started).any():
                 name = self.races._shared_name(s, int(both[0]) - s.base)
                 self.findings.report(
                     "async",
-                    f"{g.batch.describe(g.lanes[:1])} writes {name}: "
+                    f"{g.batch.describe(lanes[:1])} writes {name}: "
                     f"{self.findings.place(access)}; a multiplication of "
                     f"{g.batch.describe(reads.lanes)} may still read it, and no "
                     f"wgmma.wait_group lies between: {self.findings.place(reads.access)}",
@@ -246,11 +249,12 @@ class WarpGroupChecks:
         self.reads.pop(batch, None)
 
 
-def _of(table: dict[int, tuple[Array, Multiplication]], value: Value) -> Multiplication | None:
+def _of(
+    table: dict[int, tuple[Array, tuple[Multiplication, ...]]], value: Value
+) -> tuple[Multiplication, ...]:
     if not isinstance(value, np.ndarray):
-        return None
-    known = table.get(id(owner(value)))
-    return known[1] if known is not None else None
+        return ()
+    return table.get(id(owner(value)), (value, ()))[1]
 
 
 def _registers(mma: Multiplication) -> set[int]:

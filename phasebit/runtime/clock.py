@@ -17,7 +17,6 @@ COPY_START = 1000
 COPY_BYTES = 16  # a clock
 DEVICE_BYTES = 1024  # a clock, device to device
 LEGACY = 0  # the default stream
-PER_THREAD = 1  # the default stream of code compiled with --default-stream per-thread
 
 
 class Engine(Enum):

@@ -14,7 +14,6 @@ from phasebit.occupancy import limits
 
 MULTIPROCESSORS = 8
 CLOCK_KHZ = 1_000_000  # a clock of the emulator counts as one nanosecond
-RUNTIME_VERSION = 13000
 _KIB = 1024
 
 # cudaDeviceProp of CUDA 13, field by field: name and struct code (N is size_t). A test compares

@@ -105,6 +105,21 @@ def test_a_chapter_has_its_parts(path: Path) -> None:
     assert "*Sources*" in text and "{cite" in text.partition("*Sources*")[2]
 
 
+GRADES = ("Easy", "Medium", "Hard")
+UNGRADED = {"11_double_buffering"}
+"""Chapters whose titles still say the grade."""
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in CHAPTERS if path.stem not in UNGRADED], ids=lambda path: path.stem
+)
+def test_exercises_begin_with_their_grades(path: Path) -> None:
+    begins = re.findall(r"\{exercise\} .*\n:label: .*\n\n(.*)", prose(path))
+    grades = [match[1] for text in begins if (match := re.match(r"\*(\w+)\.\* \S", text))]
+    assert len(grades) == len(begins) == prose(path).count("{exercise}") >= 3, begins
+    assert grades == sorted(grades, key=GRADES.index), "the easier ones come first"
+
+
 @each
 def test_prose_names_no_path_and_loads_nothing(path: Path) -> None:
     text = prose(path)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phasebit.emulator import swizzle
+from phasebit.__main__ import main
+from phasebit.emulator import descriptor_words, instruction_descriptors, scaled_descriptors, swizzle
 from phasebit.emulator.matrix_descriptors import (
     DescriptorError,
     decode,
@@ -110,3 +111,59 @@ def test_9_7_16_3_3_a_step_along_k_is_an_addition_to_the_start() -> None:
         bits = encode(1024 + 32 * step, 16, 1024, swizzle.B128, "tcgen05")
         part = places(decode(bits, "tcgen05"), 64, 16, 2, False)
         assert np.array_equal(part, whole[:, 16 * step : 16 * step + 16])
+
+
+def test_9_7_16_4_2_a_descriptor_with_scales_is_encoded_and_decoded() -> None:
+    for kind, per_row, scale, a, b in (
+        ("mxf8f6f4", 1, "ue8m0", "e3m2", "e5m2"), ("mxf4", 2, "ue8m0", "e2m1", "e2m1"),
+        ("mxf4nvf4", 4, "ue4m3", "e2m1", "e2m1"),
+    ):  # fmt: skip
+        for a_id in scaled_descriptors.IDS[per_row]:
+            bits = scaled_descriptors.encode(
+                kind, 80, a, b, scale, m=256, a_id=a_id, b_id=scaled_descriptors.IDS[per_row][-1],
+                negate_b=True,
+            )  # fmt: skip
+            found = scaled_descriptors.decode(bits, kind, per_row, 2)
+            assert (found.m, found.n, found.a, found.b, found.scale) == (256, 80, a, b, scale)
+            assert (found.a_id, found.b_id) == (a_id, scaled_descriptors.IDS[per_row][-1])
+            assert (found.negate_a, found.negate_b) == (False, True)
+
+
+def test_9_7_16_4_2_every_bit_of_a_descriptor_has_one_name() -> None:
+    for kind in descriptor_words.KINDS:
+        bits = [b for low, width, *_ in descriptor_words.fields(0, kind)
+                for b in range(low, low + width)]  # fmt: skip
+        assert len(bits) == len(set(bits))
+        unnamed = {3, 6, 23, 24, 25, 26, 29, 31, 12}  # reserved in some of the kinds
+        assert set(range(32)) - set(bits) <= unnamed
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (["0x08200010"], ["of kind::f16", "of kind::f8f6f4", "cta_group::1: kind::f16: D f32 (128"]),
+    (["0x08840480", "--kind", "mxf4nvf4"], ["type of scales               1: ue8m0",
+                                            "cta_group::1, 4 scales a row: kind::mxf4nvf4"]),
+    (["0x08040010", "--kind", "mxf8f6f4"], ["looks like a descriptor of kind::f8f6f4"]),
+    (["0x28840480", "--kind", "mxf4"], ["id of A's scales             1", "it is 0 or 2"]),
+    (["0"], ["no kind of tcgen05.mma takes"]),
+    (["0x4000404000010040"], ["tcgen05 matrix descriptor", "128B"]),
+    (["0x4000000000000040", "--of", "wgmma"], ["wgmma matrix descriptor"]),
+])  # fmt: skip
+def test_the_command_explains_descriptors(
+    words: list[str], says: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["descriptor", *words]) == 0
+    printed = capsys.readouterr().out
+    for text in says:
+        assert text in printed
+
+
+def test_the_command_knows_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["descriptor", "0", "--kind", "fp4"]) == 2
+    assert "it has f16, tf32" in capsys.readouterr().err
+
+
+def test_9_7_16_4_2_the_shapes_of_weights() -> None:
+    bits = instruction_descriptors.encode("f16", 32, 64, "f16", "f16", "f32")
+    assert instruction_descriptors.decode(bits, "f16", weights=True).m == 32
+    with pytest.raises(instruction_descriptors.InstructionDescriptorError, match="M = 32"):
+        instruction_descriptors.decode(bits, "f16")

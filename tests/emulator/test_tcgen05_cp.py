@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from phasebit.emulator import swizzle
+from phasebit.emulator.errors import EmulatorError
 from phasebit.emulator.matrix_descriptors import decode, encode, places
+from phasebit.emulator.memory import POISON
 from tests.emulator.tensor_kernels import HEAD, run
 
 COPY = HEAD + """
@@ -81,6 +83,97 @@ def copied(shape: str, schedule: str, changes: dict[str, str] | None = None) -> 
 @pytest.mark.parametrize("shape", ROWS)
 def test_9_7_16_9_2_every_shape(shape: str, schedule: str) -> None:
     assert not copied(shape, schedule)
+
+
+@pytest.mark.parametrize("lane", [0, 31])
+def test_9_7_16_2_3_four_rows_go_to_four_quarters(lane: int) -> None:
+    """4x256b: row r to lane 32 r after the address's; CUTLASS has a row for each 32 lanes."""
+    text = COPY.replace("SHAPE [%r6]", "4x256b [%r8]").replace("WIDE", "8")
+    text = text.replace("@!%p2 bra WAIT;", f"@!%p2 bra WAIT; add.u32 %r8, %r6, {lane << 16};")
+    names = [f"%r{20 + i}" for i in range(8)]
+    text = text.replace("REGISTERS", "{" + ", ".join(names) + "}")
+    text = text.replace("STORES", " ".join(
+        f"st.global.u32 [%rd2+{4 * i}], {name};" for i, name in enumerate(names)
+    ))  # fmt: skip
+    image = np.random.default_rng(1).integers(0, 256, 4096, np.uint8)
+    out = np.zeros((128, 8), np.uint32)
+    run(text, image, out, encode(0, 128, 128, swizzle.NONE, "tcgen05"))
+    rows = np.stack([image[16 * r : 16 * r + 16] for r in range(4)])
+    rows = np.concatenate([rows, [image[128 + 16 * r :][:16] for r in range(4)]], axis=1)
+    assert np.array_equal(out[lane::32], np.ascontiguousarray(rows).view(np.uint32))
+    assert (np.delete(out, [lane, lane + 32, lane + 64, lane + 96], axis=0) == POISON).all()
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(("source", "width"), [("b4x16_p64", 4), ("b6x16_p32", 6)])
+def test_9_7_16_9_1_small_numbers_get_a_byte_each(source: str, width: int, schedule: str) -> None:
+    """16 numbers at the beginning of 16 bytes; 4 bits come to the middle of their byte."""
+    text = COPY.replace("SHAPE", f"128x128b.b8x16.{source}").replace("WIDE", "4")
+    text = text.replace("REGISTERS", "{%r20, %r21, %r22, %r23}")
+    text = text.replace("STORES", "st.global.v4.u32 [%rd2], {%r20, %r21, %r22, %r23};")
+    numbers = np.random.default_rng(2).integers(0, 1 << width, (128, 16))
+    slots = b"".join(
+        sum(int(x) << width * i for i, x in enumerate(row)).to_bytes(2 * width, "little")
+        + b"\xff" * (16 - 2 * width) for row in numbers
+    )  # fmt: skip
+    image = np.zeros(4096, np.uint8)
+    image[:2048] = np.frombuffer(slots, np.uint8)
+    out = np.zeros((128, 32), np.uint8)
+    found = run(text, image, out, encode(0, 2048, 128, swizzle.NONE, "tcgen05"), schedule=schedule)
+    assert not found.hazards
+    assert np.array_equal(out[:, :16], numbers << (2 if width == 4 else 0))
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_9_7_16_9_1_the_gaps_of_slots_need_not_be_written(schedule: str) -> None:
+    changes = {
+        "st.shared.v4.u32 [%r5], {%r10, %r11, %r12, %r13};":
+        "st.shared.v2.u32 [%r5], {%r10, %r11};",
+        "st.shared.v4.u32 [%r5+16], {%r14, %r15, %r16, %r17};":
+        "st.shared.v2.u32 [%r5+16], {%r14, %r15};",
+    }
+    assert any("nobody has written" in h for h in copied("128x128b", schedule, changes))
+    changes["128x128b"] = "128x128b.b8x16.b4x16_p64"
+    assert not copied("128x128b", schedule, changes)
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_9_7_16_9_3_a_shift_takes_the_next_lane(schedule: str) -> None:
+    """Of each quarter, whose last lane stays; it comes after the copy without a wait."""
+    text = COPY.replace("SHAPE [%r6], %rd3;", "128x256b [%r6], %rd3;\n"
+                        "    tcgen05.shift.cta_group::1.down [%r6];")  # fmt: skip
+    names = [f"%r{20 + i}" for i in range(8)]
+    text = text.replace("REGISTERS", "{" + ", ".join(names) + "}").replace("WIDE", "8")
+    text = text.replace("STORES", " ".join(
+        f"st.global.u32 [%rd2+{4 * i}], {name};" for i, name in enumerate(names)
+    ))  # fmt: skip
+    image = np.random.default_rng(1).integers(0, 256, 4096, np.uint8)
+    out = np.zeros((128, 8), np.uint32)
+    bits = encode(0, 2048, 128, swizzle.NONE, "tcgen05")
+    found = run(text, image, out, bits, schedule=schedule)
+    assert not found.hazards
+    before = image[places(decode(bits, "tcgen05"), 128, 32, 1, False)].view(np.uint32)
+    source = np.where(LANE % 32 == 31, LANE, LANE + 1)
+    assert np.array_equal(out, before[source])
+
+
+@pytest.mark.parametrize(("more", "says"), [
+    ("tcgen05.shift.cta_group::1.down [%r8];", "begins at lane 1; it is a multiple of 32"),
+    ("tcgen05.shift.cta_group::1.down [%r9];", "which is not allocated"),
+])  # fmt: skip
+def test_9_7_16_9_3_wrong_addresses(more: str, says: str) -> None:
+    more = "add.u32 %r8, %r6, 0x10000; add.u32 %r9, %r6, 28;\n" + more
+    with pytest.raises(EmulatorError, match=says):
+        copied("128x128b", "late", {"tcgen05.commit": more + "tcgen05.commit"})
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_9_7_16_6_a_shift_of_what_another_thread_copies(schedule: str) -> None:
+    more = "setp.eq.u32 %p4, %r1, 32; @!%p4 bra WAIT;\n" \
+           "tcgen05.shift.cta_group::1.down [%r6];\nWAIT:\n"  # fmt: skip
+    changes = {"@!%p2 bra WAIT;": "@!%p2 bra OTHER;", "WAIT:\n": f"bra WAIT;\nOTHER:\n{more}"}
+    says = copied("128x256b", schedule, changes)
+    assert any("a tensor operation of thread" in h for h in says)
 
 
 @pytest.mark.parametrize(("old", "says"), [

@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from phasebit import process, toolchain
-from tests.emulator import test_tcgen05_cp, test_tcgen05_ring, test_tensor_memory
+from tests.emulator import (
+    test_tcgen05_cp,
+    test_tcgen05_ring,
+    test_tcgen05_scaled,
+    test_tensor_memory,
+)
+from tests.emulator.scaled_kernels import Scaled
 from tests.emulator.tensor_kernels import Gemm, frame
+from tests.emulator.test_tcgen05_ws import Weights
 
 
 def loads_and_stores() -> str:
@@ -34,6 +41,12 @@ def gemm(kind: str, a: str, b: str, d: str, width: int, **changes: str) -> str:
     return Gemm(kind, 128, 16, a, b, d, width=width, changes=changes).text
 
 
+def scaled(kind: str, per_row: int, word: str) -> str:
+    element = "e4m3" if kind == "mxf8f6f4" else "e2m1"
+    text, *_ = Scaled(kind, 16, element, element, per_row, word=word).kernel()
+    return text.replace("ADDS", "ne")
+
+
 TEXTS = {
     "loads and stores": loads_and_stores(),
     "ring": test_tcgen05_ring.RING,
@@ -42,7 +55,16 @@ TEXTS = {
     "tf32": gemm("tf32", "tf32", "tf32", "f32", 4),
     "f8f6f4": gemm("f8f6f4", "e4m3", "e5m2", "f32", 1),
     "i8": gemm("i8", "s8", "u8", "s32", 1),
-    **{f"cp {shape}": copy(shape) for shape in test_tcgen05_cp.ROWS},
+    **{f"cp {shape}": copy(shape) for shape in [
+        *test_tcgen05_cp.ROWS, "4x256b", "128x256b.b8x16.b4x16_p64", "4x256b.b8x16.b6x16_p32",
+        "32x128b.warpx4.b8x16.b4x16_p64",
+    ]},
+    "shift": copy("4x256b").replace("tcgen05.commit", "tcgen05.shift.cta_group::1.down [%r6];\n"
+                                    "    tcgen05.commit", 1),
+    "ws": Weights(32, 64, mask=", %rd19", collector=".collector::b1::fill").text,
+    "ws without a mask": Weights(64, 256, "s8").text,
+    **{f"{kind} {word}": scaled(kind, n, word) for kind, n, _, word in test_tcgen05_scaled.FORMS
+       if "block32" not in word and "block16" not in word},
 }
 
 

@@ -104,6 +104,24 @@ def test_the_harness_sees_a_wrong_result(name: str) -> None:
     assert "filter: WRONG" in done.stdout or "the emulator found a mistake" in done.stderr
 
 
+WALKS = {
+    "a step is left out": ("for (int step = 0; step < STEPS; ++step)\n        at = __ldcg",
+                           "for (int step = 1; step < STEPS; ++step)\n        at = __ldcg"),
+    "it stays where it is": ("__ldcg(&next[at])", "__ldcg(&next[at]) * 0"),
+    "it does not say where it ended": ("*last = at;", ""),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", WALKS)
+def test_a_walk_that_took_another_way_is_seen(name: str) -> None:
+    right, wrong = WALKS[name]
+    source = files.kernel("12_latency")
+    assert source.count(right) == 1
+    done = emulate(source.replace(right, wrong))
+    assert done.status == 2 and "the walk ended at" in done.stderr, done.stdout + done.stderr
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
 @pytest.mark.parametrize("kernel", FILTERS)

@@ -9,27 +9,9 @@ import sys
 import pytest
 
 from phasebit import machine, process, toolchain
+from phasebit.benchmarks.clean_kernels import GEMM as RUNGS
+from phasebit.benchmarks.clean_kernels import gemm as program
 from phasebit.runtime import library
-
-HEAD = '#include "14_gemm.cuh"\n#include "14_naive.cuh"\n'
-RUNGS = {
-    "naive": "launch_naive(g);",
-    "plain tiles": "launch_one_slot<Tiling<64, 64, 64, 32, 32>, false, 2>(g);",
-    "swizzled tiles": "launch_one_slot<Tiling<64, 64, 64, 32, 32>, true, 2>(g);",
-    "a ring": "launch_gemm<Tiling<64, 64, 64, 32, 32>, 4>(g, 1);",
-    "large warp tiles": "launch_gemm<Tiling<128, 256, 64, 64, 64>, 3>(g, 1);",
-    "super-rows": "launch_gemm<Tiling<64, 64, 32, 32, 32>, 2>(g, 2);",
-}
-TYPES = {"f16": "__half", "bf16": "__nv_bfloat16", "f32": "float"}
-
-
-def program(launch: str, read: str = "bf16", write: str = "f32") -> str:
-    """A program that checks one kernel."""
-    return (
-        f"{HEAD}using In = {TYPES[read]};\nusing Out = {TYPES[write]};\n"
-        f"void launch(const Gemm<In, Out>& g) {{ {launch} }}\n"
-        '#include "gemm.cuh"\n'
-    )
 
 
 def emulate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +71,41 @@ def test_right_and_timed() -> None:
 def test_compiles_without_spills_or_warnings(name: str, chips: Sequence[str]) -> None:
     build = targets.build(name, *chips)
     assert build.warnings == "" and not any(use.spills for use in build.resources)
+
+
+def bandwidth() -> str:
+    """``04_bandwidth`` on arrays that the emulator copies in a moment, each of them once."""
+    text = files.kernel("04_bandwidth")
+    for large, small in {
+        "COUNT = 1u << 26": "COUNT = 1u << 13",
+        ">> (26 - log)": ">> (13 - log)",
+        "WARM_UP = 5, ROUNDS = 20": "WARM_UP = 0, ROUNDS = 1",
+    }.items():
+        assert text.count(large) == 1, large
+        text = text.replace(large, small)
+    return text
+
+
+COPIES = {
+    "the turned number loses its upper bits": ("| i >> (13 - log);", ";", "stride 2"),
+    "a quarter is not copied": ("k < 4; ++k) out", "k < 3; ++k) out", "stride 1"),
+    "the last turn is left out": ("i < COUNT; i +=", "i < COUNT - THREADS; i +=", "resident"),
+    "two of four stores agree": ("out[i + step] = b", "out[i + step] = a", "wide"),
+    "the rest is forgotten": ("for (; i < COUNT / 4; i += step) out[i] = in[i];", "", "wide"),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_that_is_none_is_seen_before_it_is_timed(name: str, tmp_path: Path) -> None:
+    right, wrong, where = COPIES[name]
+    assert bandwidth().count(right) == 1
+    done = emulate(bandwidth().replace(right, wrong), "--json", f"{tmp_path}/times.json")
+    assert not done.ok and "the copy is wrong" in done.stderr, done.stdout + done.stderr
+    assert where in done.stderr
+
+
+@pytest.mark.nvcc
+def test_the_copies_are_right_on_the_emulator(tmp_path: Path) -> None:
+    done = emulate(bandwidth(), "--json", f"{tmp_path}/times.json")
+    assert done.ok and not done.stderr, done.stderr

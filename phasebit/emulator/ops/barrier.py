@@ -27,6 +27,8 @@ class NamedBarrier:
         self.batch = batch
         self.slot = slot
         self.number = number
+        self.before: tuple[Array, Any] | None = None
+        """Who completed the generation before, and what they published by arriving at it."""
         self.reset()
 
     def reset(self) -> None:
@@ -41,6 +43,8 @@ class NamedBarrier:
         self.kind = ""
         self.frontier: Any = None
         """What the arrivals have published (the checker's clocks)."""
+        self.mixed = False
+        """Whether some of the arrivals might have been counted in the generation before."""
 
     def arrive(
         self, g: Group, expected: int | None, kind: str, resume: int | None, finish: Any = None
@@ -95,7 +99,9 @@ class NamedBarrier:
         time = max((g.time for g, _, _ in waiting), default=0)
         lanes = np.concatenate(self.lanes)
         everyone = len(lanes) == int(self.batch.live_in_block[self.slot])
-        frontier = self.frontier
+        frontier, mixed = self.frontier, self.mixed
+        alone = len(lanes) <= 32  # a warp that needs no other cannot be mistaken for one
+        self.before = None if everyone or alone else (lanes, frontier)
         if machine.checked:
             self._together()
             for (g, _, _), instruction in zip(waiting, self.instructions, strict=True):
@@ -103,7 +109,8 @@ class NamedBarrier:
         self.reset()
         machine.progress += 1
         if machine.checked:
-            machine.checker.pass_barrier(self, frontier, [g for g, _, _ in waiting], everyone)
+            known = None if mixed else frontier
+            machine.checker.pass_barrier(self, known, [g for g, _, _ in waiting], everyone)
         for g, resume, finish in waiting:
             if finish is not None:
                 finish(g, votes)

@@ -20,10 +20,12 @@ from phasebit.emulator.ops.bulk import (
     same_block,
     site_of,
 )
+from phasebit.emulator.sub_byte_copy import Slots, in_global, in_shared
+from phasebit.emulator.sub_byte_copy import problem as narrow_problem
 from phasebit.emulator.table import effect
 from phasebit.emulator.tensor_copy import LINE, Box, Rows, column
 from phasebit.emulator.tensor_copy import tile as tile_of
-from phasebit.emulator.tensormap import PACKED, SIZE, Descriptor, decode, problem
+from phasebit.emulator.tensormap import PACKED, SIZE, WIDE, Descriptor, decode, problem
 from phasebit.emulator.types import Value
 
 if TYPE_CHECKING:
@@ -72,14 +74,23 @@ def descriptor(g: Group, address: int, rank: int, access: int) -> Descriptor:
         g.batch.machine.checker.engine.reads_map(g, where, access)
     if d.rank != rank:
         raise fault(g, f"the tensor map has {d.rank} dimensions, not {rank}")
-    if d.interleave != "none" or d.data_type in PACKED:
-        what = f"interleave {d.interleave}" if d.interleave != "none" else d.data_type
-        raise fault(g, f"tensor maps with {what} are not supported")
+    if d.interleave != "none":
+        raise fault(g, f"tensor maps with interleave {d.interleave} are not supported")
     return d
 
 
-def tile(g: Group, d: Descriptor, at: list[int], offsets: tuple[int, ...] | None = None) -> Rows:
+def tile(
+    g: Group, d: Descriptor, at: list[int], offsets: tuple[int, ...] | None = None,
+    direction: str = "load",
+) -> Rows | Slots:  # fmt: skip
     """A box of a tensor, whose inside must lie in one allocation; with offsets: of im2col."""
+    if d.data_type in PACKED:
+        if why := narrow_problem(d, at[0], direction):
+            raise fault(g, why)
+        inner = [at[0] * d.bits // 8, *at[1:]]
+        rows = tile(g, in_global(d), inner, offsets)
+        assert isinstance(rows, Rows)
+        return Slots(rows, d.bits) if d.data_type in WIDE else rows
     wanted = "tile" if offsets is None else "im2col"
     if d.mode != wanted:
         raise fault(g, f"the tensor map was made for {d.mode}, the instruction is {wanted}")
@@ -106,6 +117,8 @@ def tile(g: Group, d: Descriptor, at: list[int], offsets: tuple[int, ...] | None
 
 def box(g: Group, address: int, d: Descriptor, access: int) -> Box:
     """The tile in shared memory."""
+    if d.data_type in PACKED:
+        d = in_shared(d)
     if address % ALIGNMENT:
         raise fault(g, f"the shared address {address:#x} is no multiple of {ALIGNMENT} bytes")
     kind = np.uint32 if address < 1 << 32 else np.uint64
@@ -163,7 +176,8 @@ def tensor_store(
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
-        begin(one, box(one, origin, d, access), tile(one, d, at), d.nbytes, access, None)
+        there = tile(one, d, at, direction="store")
+        begin(one, box(one, origin, d, access), there, d.nbytes, access, None)
 
 
 @effect("cp.reduce.async.bulk.tensor.global.shared::cta.bulk_group", "t a u64",
@@ -176,7 +190,7 @@ def tensor_reduce(
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
-        into = Reduced(tile(one, d, at), op, d.data_type.removesuffix(".ftz"))
+        into = Reduced(tile(one, d, at, direction="reduce"), op, d.data_type.removesuffix(".ftz"))
         begin(one, box(one, origin, d, access), into, d.nbytes, access, None)
 
 
@@ -237,5 +251,5 @@ def im2col_store(
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
-        there = tile(one, d, at, (0,) * (rank - 2))
+        there = tile(one, d, at, (0,) * (rank - 2), "store")
         begin(one, box(one, origin, d, access), there, d.nbytes, access, None)

@@ -51,8 +51,9 @@ def try_cancel(
 def try_cancel_for_all(
     g: Group, target: Value, barrier: Value, *, space: str = "generic"
 ) -> None:
-    """clusterlaunchcontrol.try_cancel.multicast: one answer, to the same place in each block of
-    the cluster; the barrier there counts it.
+    """clusterlaunchcontrol.try_cancel.multicast: one answer, to each block of the cluster.
+
+    It goes to the same place in each, and the barrier there counts it.
     """
     try_cancel(g, target, barrier, space=space, everywhere=True)
 

@@ -29,6 +29,8 @@ ARITHMETIC = [ROUNDING, FTZ, SAT]
 APPROX = {"approx": ("approx", True), "full": ("approx", False)}
 MINMAX = {"NaN": ("nan", True), "xorsign": ("xorsign", True), "abs": ("xorsign", True)}
 
+MINMAX3 = {"NaN": ("nan", True), "abs": ("absolute", True)}
+
 FAST: dict[Callable[..., Any], Callable[..., Any]] = {}
 """Exact function -> the faster one that ``exact=False`` uses when no modifier asks for more."""
 
@@ -302,6 +304,29 @@ def max_(
 ) -> Value:
     """max: the larger; a NaN loses, unless .NaN lets it win; -0 is less than +0."""
     return _extreme(np.fmax, a, b, ftz, nan, xorsign)
+
+
+@value("min", "x x x -> x", {"f32"}, section="9.7.3.14", options=[FTZ, MINMAX3])
+def min3(
+    a: Value, b: Value, c: Value, *, ftz: bool = False, nan: bool = False, absolute: bool = False
+) -> Value:
+    """min of three (sm_100), or of their magnitudes."""
+    return _extreme_of_three(min_, (a, b, c), ftz, nan, absolute)
+
+
+@value("max", "x x x -> x", {"f32"}, section="9.7.3.14", options=[FTZ, MINMAX3])
+def max3(
+    a: Value, b: Value, c: Value, *, ftz: bool = False, nan: bool = False, absolute: bool = False
+) -> Value:
+    """max of three (sm_100), or of their magnitudes."""
+    return _extreme_of_three(max_, (a, b, c), ftz, nan, absolute)
+
+
+def _extreme_of_three(
+    pick: Callable[..., Value], operands: tuple[Value, ...], ftz: bool, nan: bool, absolute: bool
+) -> Value:
+    a, b, c = map(np.abs, operands) if absolute else operands
+    return pick(pick(a, b, ftz=ftz, nan=nan), c, ftz=ftz, nan=nan)
 
 
 PROPERTIES = {

@@ -64,8 +64,11 @@ def _arrive(
     for site, where in found:
         lanes = g.lanes if where is None else g.lanes[where]
         machine.trace.signal(g, site.name)
-        if machine.checked and sem != "relaxed":
-            machine.checker.release(g, lanes, site)
+        if machine.checked:
+            publish = machine.checker.release_relaxed if sem == "relaxed" else (
+                machine.checker.release
+            )
+            publish(g, lanes, site)
         token = _arrive_at(g, site, len(lanes), int(_one(count, where)), what, lanes)
         if len(found) == 1:
             tokens = np.uint64(token)
@@ -209,7 +212,14 @@ def wait_parity(
     g: Group, dest: Any, address: Value, parity: Value, hint: Value = None, *,
     space: str = "generic", sem: str = "acquire",
 ) -> int:  # fmt: skip
-    """mbarrier.try_wait.parity, test_wait.parity: whether the phase of that parity is complete."""
+    """mbarrier.try_wait.parity, test_wait.parity: whether the phase of that parity is complete.
+
+    Triton also gives -1 for 1: ptxas shifts the number left by 31, so that its last bit counts.
+    Where a person wrote the instruction, other numbers than 0 and 1 are an error.
+    """
+    instruction = g.batch.machine.program.executing()
+    if instruction is not None and instruction.generated:
+        parity = parity & np.uint32(1)
     return _wait(g, dest, address, parity, space, True, True)
 
 

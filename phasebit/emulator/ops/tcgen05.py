@@ -7,38 +7,33 @@ products, which run beside the threads, and commits them to an mbarrier.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.cta_pairs import Accumulator, blocks
+from phasebit.emulator.cta_pairs import blocks
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.group import Group
 from phasebit.emulator.instruction_descriptors import (
-    InstructionDescriptor,
     InstructionDescriptorError,
 )
 from phasebit.emulator.instruction_descriptors import decode as decode_instruction
 from phasebit.emulator.layout import RANK_SHIFT
-from phasebit.emulator.matrix_descriptors import DescriptorError, MatrixDescriptor, places
+from phasebit.emulator.matrix_descriptors import DescriptorError, places
 from phasebit.emulator.matrix_descriptors import decode as decode_matrix
 from phasebit.emulator.mbarriers import sites
 from phasebit.emulator.ops.matrix import accesses, scattered, whole_warps
 from phasebit.emulator.register_waits import touched_before
+from phasebit.emulator.sub_byte import codes_to_containers, in_slots, slots_to_codes
 from phasebit.emulator.table import Option, blocking, collective, effect
 from phasebit.emulator.tensor_checks import Region
 from phasebit.emulator.tensor_memory import Request, one, split, tensor_memory
 from phasebit.emulator.tensor_mma import (
-    BITS,
-    BYTES,
     Form,
-    elements,
-    from_tensor_memory,
     multiply,
-    rows,
-    unpadded,
 )
+from phasebit.emulator.tensor_operands import Product
 from phasebit.emulator.tensor_work import issue
 from phasebit.emulator.types import Array, Value
 
@@ -116,8 +111,9 @@ def dealloc(g: Group, address: Value, count: Value, *, group: int = 1) -> None:
 
 @blocking("tcgen05.dealloc.sync.cta_group::2", "u32 u32", B32, section="9.7.16.7.1", whole=True)
 def dealloc_pair(g: Group, dest: Any, address: Value, count: Value) -> int:
-    """tcgen05.dealloc.cta_group::2: a warp of each block of a pair gives back, and waits for the
-    other to do so.
+    """tcgen05.dealloc.cta_group::2: a warp of each block of a pair gives their columns back.
+
+    Each waits for the other.
     """
     resume = g.resume
     memory = tensor_memory(g.batch)
@@ -269,9 +265,10 @@ def ld(
     They may be used after tcgen05.wait::ld.  With .pack::16b a register takes the low halves of
     two neighbouring columns.
 
-    CuTe DSL leaves the wait away where its loads are not inline assembly, and so do kernels that
-    NVIDIA publishes.  ptxas lets the first use of a register wait for the load, as for any load
-    (seen in the SASS of both forms: the wait is an empty instruction), so that is no hazard here.
+    CuTe DSL leaves the wait away where its loads are not inline assembly, and Triton's optimizer
+    uses registers before it.  ptxas lets the first use of a register wait for the load, as for any
+    load (seen in the SASS of both forms: the wait is an empty instruction), so in the text of
+    these compilers that is no hazard.
     """
     machine = g.batch.machine
     registers = REGISTERS[shape] * times
@@ -374,44 +371,6 @@ COLLECTOR: dict[str, Option] = {
 }  # fmt: skip
 
 
-class SharedOperand:
-    """A or B in the shared memory of a block: where its elements lie."""
-
-    def __init__(
-        self, g: Group, slot: int, bits: int, count: int, of: InstructionDescriptor, which: str,
-        where: str,
-    ) -> None:  # fmt: skip
-        self.kind = of.a if which == "A" else of.b
-        mn_major = of.mn_major_a if which == "A" else of.mn_major_b
-        self.width = BYTES.get(self.kind, 1)
-        who = g.batch.describe(g.lanes)
-        try:
-            self.descriptor: MatrixDescriptor = decode_matrix(bits, "tcgen05")
-        except DescriptorError as error:
-            raise Fault(f"tcgen05.mma of {who}: {which}'s {error}; {where}") from error
-        self.places = places(self.descriptor, count, of.k, self.width, mn_major)
-        machine = g.batch.machine
-        room = machine.reserved
-        if int(self.places.max()) + self.width > room:
-            raise Fault(
-                f"tcgen05.mma of {who} reads {which} up to byte {int(self.places.max())} of shared "
-                f"memory, and the block has {room}: {where}"
-            )
-        self.base = g.batch.shared_base + slot * g.batch.shared_stride
-        self.memory = machine.memory
-
-    def read(self) -> Array:
-        """The elements, f32 [rows, k]."""
-        view = getattr(self.memory, f"u{self.width}")
-        shift = self.width.bit_length() - 1
-        raw = view[(self.places + self.base) >> shift]
-        return elements(unpadded(raw, self.kind) if self.kind in BITS else raw, self.kind)
-
-    def words(self, shift: int) -> Array:
-        """The words of ``1 << shift`` bytes that it lies in."""
-        return np.unique((self.places + self.base) >> shift)
-
-
 @effect("tcgen05.mma", "a any b64 u32 any any any", None, section="9.7.16.10.9.1",
         options=[GROUPS, KINDS, COLLECTOR], optional=2)  # fmt: skip
 def mma(
@@ -466,7 +425,7 @@ def _one_mma(
     masks: Sequence[int], kind: str, group: int, where: str, access: int,
 ) -> None:  # fmt: skip
     """What one thread issues; each block of a pair gives half of A's rows and half of B's."""
-    batch, machine = g.batch, g.batch.machine
+    batch = g.batch
     who = batch.describe(g.lanes)
     slots = blocks(g, group, "tcgen05.mma", where)
     try:
@@ -475,95 +434,18 @@ def _one_mma(
         raise Fault(f"tcgen05.mma of {who}: {error}; {where}") from error
     if scale and kind not in ("f16", "tf32"):
         raise Fault(f"tcgen05.mma of {who}: kind::{kind} does not scale D; {where}")
-    memory = tensor_memory(batch)
-    m, n = of.m // len(slots), of.n // len(slots)
-    halved = group == 2 and m == 64
-    if a_in_tensor:
-        if of.mn_major_a:
-            raise Fault(f"tcgen05.mma of {who}: A in tensor memory is K-major; {where}")
-        if of.a in BITS:
-            raise Fault(
-                f"tcgen05.mma of {who}: the emulator does not know where {of.a} lies in its byte "
-                f"of tensor memory; put A into shared memory; {where}"
-            )
-    parts = []
-    reads: list[Callable[[], Array]] = []
-    seconds = []
-    for slot in slots:
-        height, width = (128, n) if halved else (m, of.n)
-        found = _tensor_rows(g, memory, target, height, width, slot, "D", where)
-        seconds.append(SharedOperand(g, slot, b, n, of, "B", where))
-        source: Region | None = None
-        shared = [seconds[-1]]
-        if a_in_tensor:
-            a_lanes, a_column, source = _tensor_rows(g, memory, a, height, 8, slot, "A", where)
-            if height == 64 and a_lanes[0] != found[0][0]:
-                raise Fault(
-                    f"tcgen05.mma of {who}: A and D begin at different lanes, {a_lanes[0]} and "
-                    f"{found[0][0]}; {where}"
-                )
-            reads.append(functools.partial(_tensor_a, memory.cells, slot, a_lanes, a_column, of.a))
-        else:
-            shared.append(SharedOperand(g, slot, a, m, of, "A", where))
-            reads.append(shared[-1].read)
-        parts.append((found[2], source, shared))
-    if machine.checked:
-        shift = machine.checker.races.shift
-        for region, source, shared in parts:
-            words = np.unique(np.concatenate([x.words(shift) for x in shared]))
-            machine.checker.tensor.multiply(g, access, region, source, words, adds)
-        machine.now += 1
+    product = Product(g, slots, of, target, a_in_tensor, a, b, where)
+    if batch.machine.checked:
+        product.note(g, access, adds)
     kept: Array | None = None
     if masks:
         kept = np.unpackbits(np.array(masks, "<u4").view(np.uint8), bitorder="little") == 0
-    d = Accumulator(memory.cells, slots, found[0], found[1], of.m, of.n)
+    form = Form(of, scale)
 
     def work() -> None:
-        first, second = (_stacked([read() for read in x]) for x in (
-            reads, [operand.read for operand in seconds],
-        ))  # fmt: skip
-        old = d.read() if adds else None
-        if halved and a_in_tensor:
-            d.write(_by_halves(first, second, old, Form(of, scale)), kept)
-        else:
-            d.write(multiply(first, second, old, Form(of, scale)), kept)
+        product.work(lambda first, second, old: multiply(first, second, old, form), adds, kept)
 
     issue(batch, int(g.lanes[0]), work)
-
-
-def _tensor_a(cells: Array, slot: int, lanes: Array, column: int, kind: str) -> Array:
-    """The rows of A in one block's tensor memory."""
-    return from_tensor_memory(cells[slot, lanes, column : column + 8], kind)
-
-
-def _stacked(parts: list[Array]) -> Array:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _by_halves(a: Array, b: Array, d: Array | None, form: Form) -> Array:
-    """The product of a pair with M = 128 whose A lies in tensor memory: the lanes that hold a
-    half of N take A from themselves.
-    """
-    own = a.reshape(2, 2, 64, -1).transpose(1, 0, 2, 3).reshape(2, 128, -1)
-    whole = [multiply(half, b, d, form) for half in own]
-    middle = form.descriptor.n // 2
-    return np.concatenate([whole[0][:, :middle], whole[1][:, middle:]], axis=1)
-
-
-def _tensor_rows(
-    g: Group, memory: Any, address: int, m: int, columns: int, slot: int, name: str, where: str
-) -> tuple[Array, int, Region]:
-    """The lanes of a matrix with M rows, its first column, and what it covers."""
-    who = f"tcgen05.mma of {g.batch.describe(g.lanes)}"
-    lane, column = split(address)
-    if lane not in ((0, 16) if m == 64 else (0,)):
-        raise Fault(
-            f"{who}: {name} begins at lane {lane}; with M = {m} it begins at lane "
-            f"{'0 or 16' if m == 64 else '0'}; {where}"
-        )
-    memory.reach(slot, (0, 128), (column, column + columns), f"{name} of {who}", where)
-    halves = slice(lane // 16, 8, 2) if m == 64 else slice(0, 8)
-    return rows(m, lane == 16), column, Region(slot, halves, slice(column, column + columns))
 
 
 SPREADS = {
@@ -572,27 +454,33 @@ SPREADS = {
     "64x128b.warpx2::02_13": (64, 16, ((0, 0, 64), (64, 0, 64))),
     "64x128b.warpx2::01_23": (64, 16, ((0, 0, 32), (32, 0, 32), (64, 32, 64), (96, 32, 64))),
     "32x128b.warpx4": (32, 16, tuple((lane, 0, 32) for lane in (0, 32, 64, 96))),
+    "4x256b": (4, 32, tuple((32 * row, row, row + 1) for row in range(4))),
 }
 """Of each shape of ``tcgen05.cp``: rows, bytes of a row, and which rows go where: first lane,
 first row, one past the last row."""
 
 
 CP_SHAPES: dict[str, Option] = {
-    word: ("shape", word) for word in ("128x256b", "128x128b", "64x128b", "32x128b")
+    word: ("shape", word) for word in ("128x256b", "4x256b", "128x128b", "64x128b", "32x128b")
 }
 MULTICASTS: dict[str, Option] = {
     word: ("multicast", "." + word) for word in ("warpx2::02_13", "warpx2::01_23", "warpx4")
 }
+FORMATS: dict[str, Option] = {"b4x16_p64": ("narrow", 4), "b6x16_p32": ("narrow", 6)}
 
 
 @effect("tcgen05.cp", "a b64", None, section="9.7.16.9.2",
         options=[GROUPS, CP_SHAPES, MULTICASTS])  # fmt: skip
+@effect("tcgen05.cp.b8x16", "a b64", None, section="9.7.16.9.2",
+        options=[GROUPS, CP_SHAPES, MULTICASTS, FORMATS])  # fmt: skip
 def cp(
-    g: Group, target: Value, descriptor: Value, *, shape: str, multicast: str = "", group: int = 1
-) -> None:
+    g: Group, target: Value, descriptor: Value, *, shape: str, multicast: str = "",
+    narrow: int = 0, group: int = 1,
+) -> None:  # fmt: skip
     """tcgen05.cp: rows of bytes from shared to tensor memory, in the queue with the products.
 
-    A product that the same thread issues later finds them there.
+    A product that the same thread issues later finds them there.  .4x256b: row r to lane
+    32 r after the address's.  .b8x16: numbers of 4 or 6 bits in slots of 16 bytes get a byte each.
     """
     batch, machine = g.batch, g.batch.machine
     where, access = executing(g)
@@ -605,8 +493,9 @@ def cp(
         thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
         who = f"tcgen05.cp of {batch.describe(thread.lanes)}"
         lane, column = split(to)
-        if lane:
-            raise Fault(f"{who} begins at lane {lane}; it begins at lane 0; {where}")
+        if lane and (shape != "4x256b" or lane > 31):
+            most = "one of the lanes 0-31" if shape == "4x256b" else "lane 0"
+            raise Fault(f"{who} begins at lane {lane}; {shape} begins at {most}; {where}")
         columns = slice(column, column + width // 4)
         try:
             offsets = places(decode_matrix(int(bits), "tcgen05"), count, width, 1, False)
@@ -621,17 +510,24 @@ def cp(
             memory.reach(slot, (0, 128), (columns.start, columns.stop), who, where)
             at = offsets + batch.shared_base + slot * batch.shared_stride
             if machine.checked:
-                words = np.unique(at >> machine.checker.races.shift)
-                region = Region(slot, slice(0, 8), columns)
+                looked = in_slots(at, narrow) if narrow else at
+                words = np.unique(looked >> machine.checker.races.shift)
+                halves = slice(lane // 16, 8, 2) if shape == "4x256b" else slice(0, 8)
+                region = Region(slot, halves, columns)
                 machine.checker.tensor.multiply(
                     thread, access, region, None, words, False, "a tcgen05.cp"
                 )
                 machine.now += 1
 
-            def work(at: Array = at, slot: int = slot, columns: slice = columns) -> None:
-                found = np.ascontiguousarray(machine.memory.u1[at]).view(np.uint32)
+            def work(
+                at: Array = at, slot: int = slot, lane: int = lane, columns: slice = columns
+            ) -> None:
+                found = np.ascontiguousarray(machine.memory.u1[at])
+                if narrow:
+                    found = codes_to_containers(slots_to_codes(found, narrow), narrow)
                 for first, low, high in parts:
-                    memory.cells[slot, first : first + high - low, columns] = found[low:high]
+                    to = slice(lane + first, lane + first + high - low)
+                    memory.cells[slot, to, columns] = found[low:high].view(np.uint32)
 
             issue(batch, int(thread.lanes[0]), work)
 
@@ -675,10 +571,18 @@ def commit(
         machine.now += 1
 
 
-@effect("tcgen05.fence::before_thread_sync tcgen05.fence::after_thread_sync", "",
-        section="9.7.16.11.1", releases=True)  # fmt: skip
-def fence(g: Group) -> None:
-    """tcgen05.fence: orders a thread's tensor operations and its meetings with other threads.
+@effect("tcgen05.fence::before_thread_sync", "", section="9.7.16.11.1", releases=True)
+def fence_before(g: Group) -> None:
+    """tcgen05.fence::before_thread_sync: the thread's tensor operations, then its next barrier.
 
-    Nothing here runs ahead of a fence, so there is nothing to do.
+    Nothing here runs ahead of a fence; the checker notes it.
     """
+    if g.batch.machine.checked:
+        g.batch.machine.checker.tensor.fenced_before(g)
+
+
+@effect("tcgen05.fence::after_thread_sync", "", section="9.7.16.11.1", releases=True)
+def fence_after(g: Group) -> None:
+    """tcgen05.fence::after_thread_sync: the thread's last barrier, then its tensor operations."""
+    if g.batch.machine.checked:
+        g.batch.machine.checker.tensor.fenced_after(g)

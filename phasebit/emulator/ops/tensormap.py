@@ -1,7 +1,8 @@
 """Tensor maps that a kernel changes (PTX ISA 9.7.9.28, 9.7.13.16).
 
 The emulator's tensor maps are as opaque as the driver's: these instructions, and copies of all
-128 bytes, are the only way to make one from another.
+128 bytes, are the only way to make one from another.  One can begin with 128 zeros, as Triton
+does: a map in which nothing is set yet.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from phasebit.emulator.errors import LaunchError
 from phasebit.emulator.ops.bulk import access_of, each, fault
 from phasebit.emulator.table import collective, effect
-from phasebit.emulator.tensormap import SIZE, decode, replaced
+from phasebit.emulator.tensormap import BLANK, SIZE, decode, replaced
 from phasebit.emulator.types import Value
 
 if TYPE_CHECKING:
@@ -59,8 +60,13 @@ def _replace(
         if machine.checked:
             machine.checker.engine.touches_map(one, where, access, writes=True)
         image = g.memory.u1[where : where + SIZE].tobytes()
+        if not any(image):
+            image = BLANK
         if decode(image) is None:
-            raise fault(one, "there is no tensor map to change: copy one there, whole, first")
+            raise fault(
+                one,
+                "there is no tensor map to change: copy one there, whole, or 128 zeros, first",
+            )
         try:
             new = replaced(image, field, which, number)
         except LaunchError as error:

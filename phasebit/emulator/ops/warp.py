@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from phasebit.emulator.group import Group
 
 __all__ = ["BOOLEAN", "Table", "elect", "shfl", "vote_ballot"]
-ALL = np.uint32(0xFFFFFFFF)
 
 
 class Table:

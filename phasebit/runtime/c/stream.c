@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEGACY = 0, PER_THREAD = 1, FIRST = 16 }; /* numbers, as in clock.py */
+enum { LEGACY = 0, PER_THREAD = 1, FIRST = 16 }; /* LEGACY as in clock.py */
 static struct stream legacy = {.number = LEGACY}, per_thread = {.number = PER_THREAD};
 static struct stream *streams;
 static uint64_t next_number = FIRST;

@@ -1,0 +1,440 @@
+"""Chapter 15: products of bf16 matrices by the copy engine and wgmma, each rung of the ladder.
+
+Beside them, in the same process and by turns, cuBLAS. Needs torch, for cuBLAS and for the check.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import random
+import re
+import shutil
+import statistics
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from phasebit import files, measure, process, toolchain
+from phasebit.timeline import Span, Timeline
+
+NAME = "15_copy_engine"
+
+LADDER = {
+    "one stage": "15_a_one_stage",
+    "a ring of 4 slots": "15_b_ring",
+    "blocks that stay": "15_c_blocks_that_stay",
+    "boxes of C": "15_d_boxes_of_c",
+    "pairs of blocks": "15_e_pairs",
+}
+"""Rung -> its file."""
+
+VENDOR = "cuBLAS"
+SIZES = (8192, 4096, 2048)
+
+RING, BOXES, PAIRS = LADDER["a ring of 4 slots"], LADDER["boxes of C"], LADDER["pairs of blocks"]
+
+_Edits = tuple[tuple[str, str], ...]
+
+_ONE_SET: _Edits = (
+    ("        ptx::setmaxnreg_dec<40>();  // registers for the consumers' sums\n", ""),
+    ("        ptx::setmaxnreg_inc<232>();\n", ""),
+)
+
+VARIANTS: dict[str, tuple[str, _Edits]] = {
+    **{f"slots {n}": (RING, (("SLOTS = 4;", f"SLOTS = {n};"),)) for n in (1, 2, 3, 4)},
+    "no setmaxnreg": (RING, _ONE_SET),
+    "one producer warp": (RING, (*_ONE_SET, ("CONSUMERS + 128", "CONSUMERS + 32"))),
+    "every thread arrives": (
+        RING,
+        (("CONSUMERS / 32", "CONSUMERS"), ("if (threadIdx.x % 32 == 0) ptx", "ptx")),
+    ),
+    "boxes in rows": (
+        BOXES,
+        (
+            ("((2 * j + lane / 16) ^ lane % 8)", "(2 * j + lane / 16)"),
+            ("BOX_COLS, CU_TENSOR_MAP_SWIZZLE_128B", "BOX_COLS, CU_TENSOR_MAP_SWIZZLE_NONE"),
+        ),
+    ),
+    "released to the cluster": (
+        PAIRS, (("mbarrier_arrive_at_after_reads(", "mbarrier_arrive_at("),),
+    ),
+}  # fmt: skip
+"""What is tried beside the ladder -> the file, and what is replaced by what in it."""
+
+_WARM = 10  # launches of a contender before those that are timed
+_TIMED = 5
+_FENCES = ("MEMBAR.ALL.GPU", "MEMBAR.ALL.CTA")
+
+# Clock stamps: the producer's thread, a thread of each consumer, and one that only looks.
+PLACES = ("asks", "may write", "has asked", "may read", "has read", "may read", "has read", "full")
+_HERE = "if (blockIdx.x + blockIdx.y == 0) stamp"
+_WATCH = """// A warp that only looks: when is a slot full?
+__device__ void watch(Ring& ring, int tiles) {
+    int s = 0;
+    bool phase = false;
+    for (int tile = 0; tile < tiles; ++tile, advance<SLOTS>(s, phase)) {
+        ptx::mbarrier_wait(&ring.full[s], phase);
+        if (blockIdx.x + blockIdx.y == 0) stamp(CONSUMERS + 32, 7, tile);
+    }
+}
+
+__global__ void"""
+STAMPED: dict[str, _Edits] = {
+    "15_a_one_stage": (
+        (
+            "        if (threadIdx.x == 0) {\n            ptx::mbarrier_arrive_expect_tx",
+            f"        {_HERE}(0, 1, tile);\n"
+            "        if (threadIdx.x == 0) {\n            ptx::mbarrier_arrive_expect_tx",
+        ),
+        (
+            "        ptx::wgmma_fence();\n",
+            f"        {_HERE}(0, 3, tile); {_HERE}(128, 5, tile);\n        ptx::wgmma_fence();\n",
+        ),
+        (
+            "        __syncthreads();  // all warps have read the stage\n",
+            f"        {_HERE}(0, 4, tile); {_HERE}(128, 6, tile);\n"
+            "        __syncthreads();  // all warps have read the stage\n",
+        ),
+        ("    Sums sums;\n", "    Sums sums;\n    BEGIN\n"),
+        ("    store(sums, C, M, N, row +", "    END\n    store(sums, C, M, N, row +"),
+    ),
+    "15_b_ring": (
+        (
+            "        ptx::mbarrier_wait(&ring.empty[s], !phase);\n",
+            f"        {_HERE}(CONSUMERS, 0, tile);\n"
+            "        ptx::mbarrier_wait(&ring.empty[s], !phase);\n"
+            f"        {_HERE}(CONSUMERS, 1, tile);\n",
+        ),
+        (
+            "B, tile * BK, col, &ring.full[s]);\n",
+            f"B, tile * BK, col, &ring.full[s]);\n        {_HERE}(CONSUMERS, 2, tile);\n",
+        ),
+        (
+            "        ptx::wgmma_fence();\n",
+            f"        {_HERE}(0, 3, tile); {_HERE}(128, 5, tile);\n        ptx::wgmma_fence();\n",
+        ),
+        (
+            "        if (threadIdx.x % 32 == 0) ptx",
+            f"        {_HERE}(0, 4, tile); {_HERE}(128, 6, tile);\n"
+            "        if (threadIdx.x % 32 == 0) ptx",
+        ),
+        ("        Sums sums;\n", "        Sums sums;\n        BEGIN\n"),
+        ("        store(sums, C, M,", "        END\n        store(sums, C, M,"),
+        ("__global__ void", _WATCH),
+        (
+            "produce(ring, A, B, row, col, tiles);\n",
+            "produce(ring, A, B, row, col, tiles);\n"
+            "        if (threadIdx.x / 32 == CONSUMERS / 32 + 1) watch(ring, tiles);\n",
+        ),
+    ),
+}
+"""Kernel -> what stands in its file, and what stands there in the copy with stamps."""
+
+_ENDS = ("BEGIN", "END")
+_READ = """
+extern "C" void read_stamps(long long* places, long long* span) {
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemcpyFromSymbol(places, stamps, sizeof stamps));
+    CHECK(cudaMemcpyFromSymbol(span, stamp_span, sizeof stamp_span));
+}
+"""
+_PLACES, _PASSES = 8, 256  # of include/stamps.cuh
+
+Launch = Callable[[], Any]
+
+
+def record() -> dict[str, Any]:
+    """Measure on this machine's GPU.
+
+    Raises :class:`toolchain.CudaError` when there is no GPU, torch or cuobjdump, or when a kernel
+    fails or is wrong.
+    """
+    facts = measure.facts()
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError as error:
+        raise toolchain.CudaError(f"chapter 15 is measured beside torch: {error}") from error
+    texts = {rung: files.kernel(name) for rung, name in LADDER.items()}
+    texts |= {name: variant(name) for name in VARIANTS}
+    texts |= {f"stamps {name}": stamped(name) for name in STAMPED}
+    with ThreadPoolExecutor(8) as pool:
+        built = dict(zip(texts, pool.map(_build, texts.values()), strict=True))
+    loaded = {name: ctypes.CDLL(str(build.program)) for name, build in built.items()}
+    ladder = {rung: loaded[rung] for rung in LADDER}
+    return {
+        "benchmark": NAME,
+        **facts,
+        "protocol": _protocol(torch),
+        "ladder": [_side_by_side(torch, ladder, size, rounds=20) for size in SIZES],
+        "variants": [
+            _side_by_side(torch, {**{v: loaded[v] for v in VARIANTS}, **ladder}, size, rounds=12)
+            for size in SIZES[:2]
+        ],
+        "neighbours": _neighbours(torch, loaded, SIZES[0]),
+        "power_watts": _power(torch, ladder, SIZES[0]),
+        "fences": {
+            name: _fences(built[name]) for name in ("pairs of blocks", "released to the cluster")
+        },
+        "registers": {name: _registers(built[name]) for name in (*LADDER, *VARIANTS)},
+        "stamps": {name: _stamps(torch, loaded[f"stamps {name}"], SIZES[0]) for name in STAMPED},
+    }
+
+
+def _protocol(torch: Any) -> dict[str, str]:
+    return {
+        "clock": "CUDA events before and after each launch",
+        "order": f"in each round the contenders in a new random order; {_WARM} launches of each "
+        f"that do not count, then {_TIMED} that do",
+        "inputs": "normal random bf16 numbers, A (M, K) and B (N, K) row-major, f32 sums, bf16 "
+        "results; no flush between launches",
+        "check": "before timing, 128 rows by 128 columns of the result against a product in "
+        "double, within (K + K/8 + 4)·2⁻²³·Σ|a·b| + 2⁻⁸·|c|",
+        "vendor": f"cuBLAS through torch {torch.__version__}, the same operands",
+        "stamps": "the multiprocessor's clock, read in block 0 by the thread of the producer, one "
+        "of each consumer and one that only looks; a launch after one of the same",
+        "neighbours": "10 launches of the neighbour, then one that counts",
+        "power": "nvidia-smi, power.draw.instant and clocks.sm, while the GPU repeats the launch",
+    }
+
+
+def variant(name: str) -> str:
+    """The text of a variant; raises ``ValueError`` when its file does not say what is changed."""
+    kernel, edits = VARIANTS[name]
+    return _edited(kernel, edits)
+
+
+def stamped(kernel: str) -> str:
+    """A kernel's text with stamps in it; raises ``ValueError`` as :func:`variant` does."""
+    text = _edited(kernel, STAMPED[kernel])
+    for end, word in enumerate(_ENDS):
+        here = f"if (threadIdx.x + blockIdx.x + blockIdx.y == 0) stamp_both({end});"
+        text = text.replace(f" {word}\n", f" {here}\n")
+    return '#include "stamps.cuh"\n' + text + _READ
+
+
+def _edited(kernel: str, edits: _Edits) -> str:
+    text = files.kernel(kernel)
+    for old, new in edits:
+        if text.count(old) != 1:
+            raise ValueError(f"{kernel}.cu must hold {old.strip()!r} once to be changed there")
+        text = text.replace(old, new)
+    return text
+
+
+def _build(text: str) -> toolchain.Build:
+    options = ["-shared", "-Xcompiler", "-fPIC"]
+    return toolchain.build(text, name=NAME, target="sm_90a", options=options)
+
+
+def _matrices(torch: Any, size: int) -> tuple[Any, Any, Any]:
+    a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    return a, b, torch.empty_like(a)
+
+
+def _launches(
+    torch: Any, libraries: Mapping[str, ctypes.CDLL], matrices: tuple[Any, Any, Any]
+) -> dict[str, Launch]:
+    a, b, c = matrices
+    pointers = [ctypes.c_void_p(x.data_ptr()) for x in matrices]
+    size, units = len(a), torch.cuda.get_device_properties(0).multi_processor_count
+    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+
+    def ours(library: ctypes.CDLL) -> Launch:
+        return lambda: library.product(*pointers, size, size, size, units, stream)
+
+    return {name: ours(library) for name, library in libraries.items()} | {
+        VENDOR: lambda: torch.mm(a, b.t(), out=c)
+    }
+
+
+def _check(torch: Any, name: str, launch: Launch, matrices: tuple[Any, Any, Any]) -> None:
+    """Compare a sample with double precision; raises :class:`toolchain.CudaError` if wrong."""
+    a, b, c = matrices
+    c.fill_(float("nan"))
+    launch()
+    torch.cuda.synchronize()
+    draw, k = random.Random(15), len(a)
+    rows, cols = (
+        torch.tensor([k - 1, *(draw.randrange(k) for _ in range(127))]).cuda() for _ in range(2)
+    )
+    left, right = a[rows].double(), b[cols].double().t()
+    exact = left @ right
+    error = (c[rows][:, cols].double() - exact).abs()
+    bound = (k + k / 8 + 4) * 2.0**-23 * (left.abs() @ right.abs()) + 2.0**-8 * exact.abs()
+    if not bool((error <= bound).all()) or bool(c.isnan().any()):
+        raise toolchain.CudaError(f"{name} is wrong at {k}³")
+
+
+def _timed(torch: Any, launch: Launch, count: int) -> list[float]:
+    """Microseconds of each of some launches."""
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(2 * count)]
+    for before, after in zip(events[::2], events[1::2], strict=True):
+        before.record()
+        launch()
+        after.record()
+    torch.cuda.synchronize()
+    return [
+        round(before.elapsed_time(after) * 1e3, 2)
+        for before, after in zip(events[::2], events[1::2], strict=True)
+    ]
+
+
+def _side_by_side(
+    torch: Any, libraries: Mapping[str, ctypes.CDLL], size: int, rounds: int
+) -> dict[str, Any]:
+    matrices = _matrices(torch, size)
+    launches = _launches(torch, libraries, matrices)
+    for name, launch in launches.items():
+        _check(torch, name, launch, matrices)
+    times: dict[str, list[float]] = {name: [] for name in launches}
+    order, draw = list(launches), random.Random(size)
+    for _ in range(rounds):
+        draw.shuffle(order)
+        for name in order:
+            for _ in range(_WARM):
+                launches[name]()
+            times[name] += _timed(torch, launches[name], _TIMED)
+    for name, each in times.items():
+        print(f"⏱ {size}: {name}, {rate(size, each):.1f} TFLOP/s")
+    return {"size": size, "times_us": times}
+
+
+def rate(size: int, times: list[float]) -> float:
+    """TFLOP/s of a product of square matrices, by the median of its times in µs."""
+    return measure.tflops(measure.matmul_flop(size, size, size), statistics.median(times) * 1e-6)
+
+
+def _neighbours(torch: Any, loaded: Mapping[str, ctypes.CDLL], size: int) -> dict[str, Any]:
+    """The same kernel after launches of itself and after launches of a slow one."""
+    launches = _launches(torch, loaded, _matrices(torch, size))
+    subject = "boxes of C"
+    times: dict[str, list[float]] = {subject: [], "one stage": []}
+    for _ in range(40):
+        for neighbour, each in times.items():
+            for _ in range(10):
+                launches[neighbour]()
+            each += _timed(torch, launches[subject], 1)
+    return {"size": size, "kernel": subject, "after_us": times}
+
+
+def _power(torch: Any, ladder: Mapping[str, ctypes.CDLL], size: int) -> dict[str, Any]:
+    """Watts and MHz of the GPU while it does nothing but one product."""
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        raise toolchain.CudaError("nvidia-smi is not on PATH: it tells the GPU's power")
+    query = "--query-gpu=power.draw.instant,clocks.sm,power.limit"
+    result = {}
+    for name, launch in _launches(torch, ladder, _matrices(torch, size)).items():
+        for _ in range(800):  # about a second
+            launch()
+        asked = process.run([smi, query, "--format=csv,noheader,nounits"], timeout=30)
+        torch.cuda.synchronize()
+        watts, mhz, limit = (float(word) for word in asked.stdout.split(","))
+        result[name] = {"watts": watts, "sm_mhz": mhz, "limit_watts": limit}
+    return result
+
+
+def _fences(built: toolchain.Build) -> dict[str, int]:
+    """How many of each fence stand in a kernel's machine code."""
+    tool = shutil.which("cuobjdump")
+    if tool is None:
+        raise toolchain.CudaError("cuobjdump is not on PATH: it comes with the CUDA toolkit")
+    code = process.run([tool, "-sass", str(built.program)], timeout=60).stdout
+    return {fence: len(re.findall(rf"\b{re.escape(fence)}\b", code)) for fence in _FENCES}
+
+
+def _registers(built: toolchain.Build) -> int:
+    (used,) = [use.registers for use in built.resources if "matmul" in use.kernel]
+    return used
+
+
+def _stamps(torch: Any, library: ctypes.CDLL, size: int) -> dict[str, Any]:
+    launch = _launches(torch, {"stamped": library}, _matrices(torch, size))["stamped"]
+    launch()
+    launch()
+    places = ((ctypes.c_longlong * _PASSES) * _PLACES)()
+    span = ((ctypes.c_longlong * 2) * 2)()
+    library.read_stamps(places, span)
+    begin = span[0][0]
+    tiles = size // 64
+    cycles = [[at - begin if at else -1 for at in place[:tiles]] for place in places]
+    return {
+        "size": size,
+        "places": cycles,
+        "cycles": span[1][0] - begin,
+        "ns": span[1][1] - span[0][1],
+    }
+
+
+@dataclass(frozen=True)
+class Stamps:
+    """The stamps of one block: ``places[place][tile]`` in cycles since its beginning, -1 if none.
+
+    ``cycles`` and ``ns`` are the length of its loop on the multiprocessor's clock and the GPU's.
+    """
+
+    places: tuple[tuple[int, ...], ...]
+    cycles: int
+    ns: int
+    slots: int
+
+    @property
+    def tile(self) -> float:
+        """Mean ns from one tile to the next, in the second half of the run."""
+        read = self.places[4]
+        half, last = len(read) // 2, len(read) - 8
+        return (read[last] - read[half]) / (last - half) * self.ns / self.cycles
+
+    def between(self, first: int, second: int) -> float:
+        """Mean ns from one place to another, for the tiles of the run's second half."""
+        tiles = range(len(self.places[4]) // 2, len(self.places[4]) - 8)
+        cycles = [self.places[second][tile] - self.places[first][tile] for tile in tiles]
+        return statistics.mean(cycles) * self.ns / self.cycles
+
+
+def stamps(recorded: dict[str, Any], kernel: str) -> Stamps:
+    """The stamps of a kernel in this chapter's record."""
+    data = recorded["stamps"][kernel]
+    places = tuple(tuple(place) for place in data["places"])
+    return Stamps(places, data["cycles"], data["ns"], 4 if kernel == RING else 1)
+
+
+def timeline(given: Stamps, first: int, last: int, title: str) -> Timeline:
+    """What was done with tiles ``first`` to ``last``, in ns, drawn as Part I draws a ring."""
+    scale, at = given.ns / given.cycles, given.places
+    tiles = range(first, last + 1)
+    ring = at[0][first] >= 0  # a producer that asks for a slot, and one who looks
+    written, full = (1, 7) if ring else (1, 3)
+    begin = min(at[place][first] for place in (0, 1, 3, 5) if at[place][first] >= 0)
+    spans: list[Span] = []
+
+    def span(row: str, start: int, end: int, kind: str, label: str = "") -> None:
+        if end > start >= begin:
+            spans.append(Span(row, (start - begin) * scale, (end - begin) * scale, kind, label))
+
+    rows = ["producer"] if ring else []
+    rows += [f"slot {slot}" for slot in range(given.slots)]
+    for tile in tiles:
+        slot = f"slot {tile % given.slots}"
+        if ring:
+            span("producer", at[0][tile], at[1][tile], "wait")
+            span("producer", at[1][tile], at[2][tile], "produce", str(tile))
+        reading, read = min(at[3][tile], at[5][tile]), max(at[4][tile], at[6][tile])
+        span(slot, at[written][tile], at[full][tile], "produce", str(tile))
+        span(slot, at[full][tile], reading, "full")
+        span(slot, max(reading, at[full][tile]), read, "consume", str(tile))
+        for group, (may, has) in enumerate(((3, 4), (5, 6))):
+            row = f"consumer {group}"
+            span(row, at[has][tile - 1], at[may][tile], "wait")
+            span(row, at[may][tile], at[has][tile], "consume", str(tile))
+    rows += ["consumer 0", "consumer 1"]
+    return Timeline(
+        rows,
+        spans,
+        unit="ns",
+        title=title,
+        legend={"produce": "producing, filling", "consume": "consuming, draining",
+                "wait": "waiting", "full": "full"},
+    )  # fmt: skip
