@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from phasebit import files, machine, process, toolchain
-from phasebit.runtime import library
 from tests.kernels import targets
+from tests.kernels.emulated import emulate
 from tests.kernels.mistakes import MISTAKES, planted, source
 
 HARNESS = '#include "harness.cuh"'
@@ -19,6 +18,8 @@ KERNELS = sorted(
     path.stem for path in files.kernels().glob("*.cu") if HARNESS in path.read_text("utf-8")
 )
 """The matrix products."""
+SINCE = {"11_h_tensor_cores": "sm_80"}
+"""Kernels with instructions that came later than the book's first target."""
 needs_gpu = pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
 
 
@@ -41,9 +42,10 @@ def test_a_kernel_file_holds_one_idea(kernel: str) -> None:
 @pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_compiles_for_every_target_without_spills_or_warnings(kernel: str) -> None:
-    build = targets.build(kernel, *targets.ALL)
+    wanted = targets.ALL[targets.ALL.index(SINCE.get(kernel, targets.ALL[0])) :]
+    build = targets.build(kernel, *wanted)
     assert build.warnings == ""
-    assert [use.kernel for use in build.resources] == ["matmul"] * len(targets.ALL)
+    assert [use.kernel for use in build.resources] == ["matmul"] * len(wanted)
     assert not any(use.spills for use in build.resources)
 
 
@@ -63,12 +65,6 @@ def test_right_at_every_depth(kernel: str, depth: int) -> None:
     assert done.ok, done.stdout + done.stderr
     plain = [line for line in done.stdout.splitlines() if not line.startswith("⏱")]
     assert len(plain) == 2 and all(line.startswith("matmul: OK") for line in plain)
-
-
-def emulate(text: str, *args: str, timeout: float = 120) -> process.Finished:
-    program = toolchain.build(text, target="sm_90a", runtime=library.build()).program
-    command = [sys.executable, "-m", "phasebit", "run", "--schedule", "late", program, *args]
-    return process.run(command, timeout=timeout)
 
 
 @pytest.mark.nvcc
@@ -126,6 +122,8 @@ def test_clean_under_compute_sanitizer(kernel: str, tool: str) -> None:
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         pytest.skip("compute-sanitizer is not installed")
+    # No more tiles than slots. When slots come round again, synccheck gives up on cuda::barrier:
+    # its table overflows on 11_a, and on 11_c it misses waits of threads that do wait.
     text = source(kernel).replace("K = 4096", "K = 128")
     program = toolchain.build(text).program
     done = process.run([sanitizer, "--tool", tool, program, "warm", "--repeats", "50"], timeout=300)

@@ -11,6 +11,11 @@ here, and compares every bit of every answer:
 ``forms``      one instruction a program, for every form of every instruction
 ``machine``    memory, atomics, warps, barriers, tensor cores: programs of a block
 ``additions``  what came after the first recording
+``warpgroups`` wgmma: every shape and type, tiles anywhere, the rounding
+``sums``       mma.sync and mma.sp on ``numbers`` that show how a tensor core rounds
+``copies``     bulk copies and reductions, clusters, mbarriers of other blocks
+``boxes``      tensor maps: every rank, type and swizzle, over every edge, in every direction
+``encodes``    which arguments the driver refuses to make a tensor map of
 ``chains``     random programs of 20 to 60 instructions with divergent control flow
 ``gpu``        runs them on a GPU through the driver, with ctypes alone
 ``compare``    runs them here, and says for each instruction how many cases agreed
