@@ -109,7 +109,7 @@ def multiply(a: Array, b: Array, d: Array | None, of: ScaledDescriptor) -> Array
     result = exact(a, b, c, "f32")
     if result is None:  # bf16: exponents as those of f32
         result = tensor_core.accumulate(
-            a[None], b.T[None], c[None].astype(np.float64), "bf16", "f32",
+            a[None], b.T[None], c[None].astype(np.float64), ("bf16", "bf16"), "f32",
             tensor_core.MODELS["blackwell"], of.k,
         )[0]  # fmt: skip
     cells: Array = canonical(result.astype(np.float32)).view(np.uint32)

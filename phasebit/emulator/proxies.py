@@ -235,9 +235,16 @@ class Engine:
                 access, ("reading", access, copy.access),
             )  # fmt: skip
 
-    def against_writers(self, g: Group, words: Array, access: int, verb: str) -> None:
-        """Threads touch global memory: does a copy still write there?"""
+    def against_writers(
+        self, g: Group, words: Array, access: int, verb: str, strong: bool = False
+    ) -> None:
+        """Threads touch global memory: does a copy still write there?
+
+        Reductions are atomic, element by element: they may meet with each other (9.7.9.25.4.2).
+        """
         for mine, copy in self.writing:
+            if strong and copy.reduces:
+                continue
             if words.max() < mine[0] or words.min() > mine[-1] or access == copy.access:
                 continue
             both = np.isin(words, mine)

@@ -762,7 +762,7 @@ class Races:
         """``reads``: the access is an atomic."""
         w = self.world
         if self.bulk and self.engine.writing:
-            self.engine.against_writers(g, words.once + start, access, "writes")
+            self.engine.against_writers(g, words.once + start, access, "writes", strong)
         w.fit(len(self.machine.memory.u1) >> self.shift)
         once = words.once + start
         me = g.lanes + self.shadows[g.batch].first
