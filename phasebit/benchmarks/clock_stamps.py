@@ -136,6 +136,11 @@ def stamped(kernel: str, source: str | None = None) -> str:
     return '#include "stamps.cuh"\n' + text
 
 
+VARIANTS: dict[str, tuple[str, dict[str, int]]] = {
+    "11_e_warp_workers, 8 producers": ("11_e_warp_workers", {"PRODUCERS": 8}),
+}
+"""Name -> a kernel, and the constants of its file that are set to other values to be stamped."""
+
 WORKERS: dict[str, tuple[int, int, int]] = {
     "04_tiled": (1, 1, 1),
     "05_barrier_double_buffer": (1, 1, 2),
@@ -143,6 +148,7 @@ WORKERS: dict[str, tuple[int, int, int]] = {
     "11_b_register_tiles": (1, 1, 2),
     "11_d_few_arrivals": (1, 1, 6),
     "11_e_warp_workers": (4, 8, 16),
+    "11_e_warp_workers, 8 producers": (8, 8, 16),
 }
 """Kernel -> its producers, consumers and slots, in the words of Part I: a role whose threads all
 take part in every tile is one worker."""

@@ -381,17 +381,39 @@ class Stamps:
     slots: int
 
     @property
+    def ghz(self) -> float:
+        """Cycles a nanosecond, while it ran."""
+        return self.cycles / self.ns
+
+    @property
     def tile(self) -> float:
-        """Mean ns from one tile to the next, in the second half of the run."""
+        """Mean cycles from one tile to the next, in the second half of the run."""
         read = self.places[4]
         half, last = len(read) // 2, len(read) - 8
-        return (read[last] - read[half]) / (last - half) * self.ns / self.cycles
+        return (read[last] - read[half]) / (last - half)
 
-    def between(self, first: int, second: int) -> float:
-        """Mean ns from one place to another, for the tiles of the run's second half."""
+    @property
+    def copy(self) -> float:
+        """Mean cycles from a slot that may be written to one that is full."""
+        return self._mean((1,), (3, 5) if self.slots == 1 else (7,))
+
+    @property
+    def multiply(self) -> float:
+        """Mean cycles from the first consumer that begins with a tile to the last that ends."""
+        return self._mean((3, 5), (4, 6))
+
+    @property
+    def hand_off(self) -> float:
+        """Mean cycles from the end of a consumer's multiplication to the begin of its next."""
+        return self.tile - (self._mean((3,), (4,)) + self._mean((5,), (6,))) / 2
+
+    def _mean(self, begins: tuple[int, ...], ends: tuple[int, ...]) -> float:
         tiles = range(len(self.places[4]) // 2, len(self.places[4]) - 8)
-        cycles = [self.places[second][tile] - self.places[first][tile] for tile in tiles]
-        return statistics.mean(cycles) * self.ns / self.cycles
+        return statistics.mean(
+            max(self.places[end][tile] for end in ends)
+            - min(self.places[begin][tile] for begin in begins)
+            for tile in tiles
+        )
 
 
 def stamps(recorded: dict[str, Any], kernel: str) -> Stamps:

@@ -1,8 +1,9 @@
 """Chapter 11: kernels for C (32, 32) = A (32, 4096) · B (4096, 32), f32.
 
 Two records. ``11_double_buffering``: the kernels take turns, process by process, each beside
-cuBLAS. ``clock_stamps``: clock stamps of some kernels, one launch each, and times of the kernels
-with other numbers of slots and workers.
+cuBLAS. ``clock_stamps``: clock stamps of some kernels, one launch each, times of the kernels with
+other numbers of slots and workers, and what Nsight Compute and a look at the errors say of the
+last of them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from phasebit import files, measure, toolchain
-from phasebit.benchmarks import clock_stamps, programs
+from phasebit.benchmarks import clock_stamps, one_block, programs
 
 NAME = "11_double_buffering"
 
@@ -29,6 +30,8 @@ KERNELS = (
     "11_c_async_copies",
     "11_d_few_arrivals",
     "11_e_warp_workers",
+    "11_g_own_ring",
+    "11_h_tensor_cores",
     "11_f_whole_gpu",
 )
 """The kernels that are timed side by side, by their file names without ``.cu``."""
@@ -36,12 +39,21 @@ KERNELS = (
 SWEEP: tuple[tuple[str, dict[str, int]], ...] = (
     *(("11_a_wide_loads", {"SLOTS": slots}) for slots in (1, 2, 3, 4)),
     *(("11_c_async_copies", {"SLOTS": slots}) for slots in (1, 2, 3, 4, 6, 8)),
+    *(("11_d_few_arrivals", {"PRODUCERS": producers}) for producers in (64, 128, 256)),
     *(
         ("11_e_warp_workers", {"PRODUCERS": producers, "CONSUMERS": consumers, "SLOTS": slots})
         for producers, consumers, slots in (
             (1, 8, 16), (2, 8, 16), (4, 8, 8), (4, 8, 16), (4, 8, 24), (8, 8, 16),
             (1, 4, 16), (2, 4, 16), (4, 4, 16), (1, 12, 24), (2, 12, 24), (3, 12, 24), (4, 12, 24),
         )
+    ),
+    *(
+        ("11_g_own_ring", {"WARPS": warps, "SLOTS": slots})
+        for warps, slots in ((8, 2), (8, 3), (12, 2))
+    ),
+    *(
+        ("11_h_tensor_cores", {"WARPS": warps, "SLOTS": slots})
+        for warps, slots in ((8, 2), (8, 4), (16, 2), (16, 3))
     ),
 )  # fmt: skip
 """Kernels and the constants of their files that are set to other values."""
@@ -125,11 +137,14 @@ def _built(sources: dict[str, str]) -> dict[str, toolchain.Build]:
 
 def _inside(facts: dict[str, Any], cublas: Path) -> dict[str, Any]:
     """The second record."""
-    stamped = _built({kernel: clock_stamps.stamped(kernel) for kernel in clock_stamps.STAMPED})
-    swept = [
-        toolchain.build(source)
-        for source in (with_constants(files.kernel(kernel), change) for kernel, change in SWEEP)
-    ]
+    sources = {kernel: clock_stamps.stamped(kernel) for kernel in clock_stamps.STAMPED}
+    for name, (kernel, constants) in clock_stamps.VARIANTS.items():
+        text = with_constants(files.kernel(kernel), constants)
+        sources[name] = clock_stamps.stamped(kernel, text)
+    stamped = _built(sources)
+    changed = [with_constants(files.kernel(kernel), change) for kernel, change in SWEEP]
+    with ThreadPoolExecutor(_BUILDERS) as pool:
+        swept = list(pool.map(toolchain.build, changed))
     stamps: dict[str, Any] = {}
     sweep: list[dict[str, Any]] = []
     for kernel, build in stamped.items():
@@ -161,9 +176,12 @@ def _inside(facts: dict[str, Any], cublas: Path) -> dict[str, Any]:
             "queued": "medians of rounds of 50 launches with nothing between them, by their joint "
             'time; "nothing" is an empty kernel, timed in both ways',
             "inputs": "normal random numbers",
+            **one_block.PROTOCOL,
         },
         "stamps": stamps,
         "sweep": sweep,
+        "counted": one_block.counted(lambda program: _lap(program, cublas)["warm_us"]),
+        "errors": one_block.errors(),
     }
 
 

@@ -15,7 +15,7 @@ from phasebit.benchmarks.programs import SECONDS
 
 def count(
     command: Sequence[str | PathLike[str]], metrics: Sequence[str]
-) -> list[tuple[str, dict[str, int]]]:
+) -> list[tuple[str, dict[str, float]]]:
     """Run a command under Nsight Compute; launch by launch: kernel, and metric -> value.
 
     The profiler flushes the caches before each launch; clocks are left alone. Raises
@@ -29,7 +29,7 @@ def count(
     return parse(done.stdout, metrics)
 
 
-def parse(text: str, metrics: Sequence[str]) -> list[tuple[str, dict[str, int]]]:
+def parse(text: str, metrics: Sequence[str]) -> list[tuple[str, dict[str, float]]]:
     """Read ncu's raw page as CSV: one row a launch, one column a metric.
 
     Raises :class:`toolchain.CudaError` when there is no launch or a metric is missing.
@@ -44,11 +44,17 @@ def parse(text: str, metrics: Sequence[str]) -> list[tuple[str, dict[str, int]]]
         missing = [metric for metric, value in values.items() if not value]
         if missing:
             raise toolchain.CudaError(f"Nsight Compute did not count {', '.join(missing)}")
-        counted = {metric: round(float(value.replace(",", ""))) for metric, value in values.items()}
+        counted = {metric: _number(value) for metric, value in values.items()}
         found.append((row["Kernel Name"].partition("(")[0], counted))
     if not found:
         raise toolchain.CudaError(f"Nsight Compute counted nothing: {text[-400:]}")
     return found
+
+
+def _number(text: str) -> float:
+    """A count as a whole number; a ratio (some metrics are) as it is."""
+    number = float(text.replace(",", ""))
+    return int(number) if number.is_integer() else number
 
 
 def version() -> str:

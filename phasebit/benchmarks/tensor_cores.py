@@ -279,7 +279,7 @@ def _conflicts(rung: str) -> dict[str, Any]:
 
 def _count(
     rung: str, size: int, heights: Sequence[int], metrics: Sequence[str]
-) -> list[dict[str, int]]:
+) -> list[dict[str, float]]:
     """Nsight Compute's counters of one launch for each height."""
     text = _HEADER + _COUNTED.format(
         size=size, heights=", ".join(map(str, heights)), launch=LADDER[rung]

@@ -10,6 +10,7 @@ from phasebit import files
 TILED, RING = "04_tiled", "05_barrier_double_buffer"
 WIDE, TILES, ASYNC = "11_a_wide_loads", "11_b_register_tiles", "11_c_async_copies"
 FEW, WARPS, GPU = "11_d_few_arrivals", "11_e_warp_workers", "11_f_whole_gpu"
+OWN, TENSOR = "11_g_own_ring", "11_h_tensor_cores"
 WRONG, HANGS = "wrong result", "did not end"
 EITHER = f"{WRONG}|{HANGS}"  # which of the two depends on who wins the race
 
@@ -96,6 +97,42 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
     ),
     "nobody clears C": (GPU, "four(C[t * 4]) = float4{};", "", WRONG),
     "the flag is never set": (GPU, "store(1, cuda::memory", "store(0, cuda::memory", HANGS),
+    "a warp does not wait for its copies": (
+        OWN,
+        "__pipeline_wait_prior(SLOTS - 2);",
+        "__pipeline_wait_prior(SLOTS - 1);",
+        WRONG,
+    ),
+    "both halves of a warp take the same steps": (
+        OWN,
+        "multiply(ring.slot[s], half, x, y, c)",
+        "multiply(ring.slot[s], 0, x, y, c)",
+        WRONG,
+    ),
+    "the sum of the first warp is left out": (
+        OWN,
+        "float4 total = four(rings[0].sum[row][column]);",
+        "float4 total = {};",
+        WRONG,
+    ),
+    "a lane's rows of A are four apart": (
+        TENSOR,
+        "four(slot.a[8 * i + g][4 * t])",
+        "four(slot.a[4 * i + g][4 * t])",
+        WRONG,
+    ),
+    "columns are read where they were not written": (
+        TENSOR,
+        "4 * ((4 * h + g / 2) ^ 2 * t)",
+        "4 * (4 * h + g / 2)",
+        WRONG,
+    ),
+    "the product of the upper parts is left out": (
+        TENSOR,
+        "                mma(c[h][i], b_high, a_high);",
+        "                //",
+        WRONG,
+    ),
 }
 
 STAGE, ROLES, STAY = "15_a_one_stage", "15_b_ring", "15_c_blocks_that_stay"

@@ -19,6 +19,8 @@ KERNELS = sorted(
     path.stem for path in files.kernels().glob("*.cu") if HARNESS in path.read_text("utf-8")
 )
 """The matrix products."""
+SINCE = {"11_h_tensor_cores": "sm_80"}
+"""Kernels with instructions that came later than the book's first target."""
 needs_gpu = pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
 
 
@@ -41,9 +43,10 @@ def test_a_kernel_file_holds_one_idea(kernel: str) -> None:
 @pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_compiles_for_every_target_without_spills_or_warnings(kernel: str) -> None:
-    build = targets.build(kernel, *targets.ALL)
+    wanted = targets.ALL[targets.ALL.index(SINCE.get(kernel, targets.ALL[0])) :]
+    build = targets.build(kernel, *wanted)
     assert build.warnings == ""
-    assert [use.kernel for use in build.resources] == ["matmul"] * len(targets.ALL)
+    assert [use.kernel for use in build.resources] == ["matmul"] * len(wanted)
     assert not any(use.spills for use in build.resources)
 
 
@@ -126,6 +129,8 @@ def test_clean_under_compute_sanitizer(kernel: str, tool: str) -> None:
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         pytest.skip("compute-sanitizer is not installed")
+    # No more tiles than slots. When slots come round again, synccheck gives up on cuda::barrier:
+    # its table overflows on 11_a, and on 11_c it misses waits of threads that do wait.
     text = source(kernel).replace("K = 4096", "K = 128")
     program = toolchain.build(text).program
     done = process.run([sanitizer, "--tool", tool, program, "warm", "--repeats", "50"], timeout=300)
