@@ -20,7 +20,7 @@ LAYERS = (
     {"devices", "gpu", "native"},
     {"emulator"},
     {"runtime"},
-    {"measure", "rounding", "gemm", "caches", "draw", "boxes", "patterns", "clinic"},
+    {"measure", "rounding", "gemm", "caches", "ladder", "draw", "boxes", "patterns", "clinic"},
     {"nests"},
     {"benchmarks"},
     {"exercises", "notebook", "cpp_cells", "doctor"},
