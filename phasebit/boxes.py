@@ -79,7 +79,7 @@ def picture(tensor: TensorMap, at: Sequence[int] = (), marked: int = 0, lines: i
     ]
     for piece in all_:
         name = f"{piece.row}.{piece.number}"
-        hue = "blue" if piece.number == marked else "cyan"
+        hue = "orange" if piece.number == marked else "cyan"
         if piece.inside < PIECE:
             hue = "pink" if piece.inside else "grey"
             name = f"{name} +0" if piece.inside else "0"
@@ -89,7 +89,7 @@ def picture(tensor: TensorMap, at: Sequence[int] = (), marked: int = 0, lines: i
     box = " × ".join(str(n) for n in reversed(d.box))
     where = ", ".join(str(n) for n in at or (0,) * d.rank)
     part = f", its first {lines} lines" if len(table) > lines else ""
-    legend = {"blue": f"piece {marked} of its row", "cyan": "other pieces"}
+    legend = {"orange": f"piece {marked} of its row", "cyan": "other pieces"}
     hues = {cell.hue for line in shown for cell in line if cell}
     if "grey" in hues:
         legend["grey"] = "outside: filled"
@@ -98,9 +98,9 @@ def picture(tensor: TensorMap, at: Sequence[int] = (), marked: int = 0, lines: i
     return chart(
         shown,
         rows=[f"{LINE * line}" for line in range(len(shown))],
-        columns=[f"{4 * group}–{4 * group + 3}" for group in range(LINE // PIECE)],
+        columns=[4 * group for group in range(LINE // PIECE)],
         row_label="byte",
-        column_label="banks; in the cells row.piece",
+        column_label="first of four banks; in the cells row.piece",
         title=f"A box of {box} {d.data_type} at ({where}), swizzle {d.swizzle}{part}",
         legend={hue: words for hue, words in legend.items() if hue in hues},
     )

@@ -15,7 +15,8 @@ where M is 128 the lower two quarters have those of the first half of N and the 
     ['0x100', '0x302']
 
 In shared memory 128 rows of four scales are 512 bytes, 16 for row r, r + 32, r + 64 and r + 96:
-that is what the copy wants, and the atom of CUTLASS's ``Sm1xxBlockScaledBasicChunk``.
+that is what the copy wants, and the atom of CUTLASS's ``Sm1xxBlockScaledBasicChunk``.  Triton's
+compiler, which stores scales from registers, has the same layout (``tests/foreign``).
 
 The arithmetic: scaled elements are exact, their products are summed as
 :func:`~phasebit.emulator.tensor_core.accumulate` has it for Blackwell.  That is an assumption;
@@ -108,7 +109,7 @@ def multiply(a: Array, b: Array, d: Array | None, of: ScaledDescriptor) -> Array
     result = exact(a, b, c, "f32")
     if result is None:  # bf16: exponents as those of f32
         result = tensor_core.accumulate(
-            a[None], b.T[None], c[None].astype(np.float64), "bf16", "f32",
+            a[None], b.T[None], c[None].astype(np.float64), ("bf16", "bf16"), "f32",
             tensor_core.MODELS["blackwell"], of.k,
         )[0]  # fmt: skip
     cells: Array = canonical(result.astype(np.float32)).view(np.uint32)

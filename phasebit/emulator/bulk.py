@@ -84,13 +84,21 @@ class Reduced:
 
 
 def combine(op: str, kind: str, old: Array, new: Array) -> Array:
-    """Bytes of ``old op new``, element by element (PTX ISA 9.7.9.25.4.2, 9.7.13.5)."""
+    """Bytes of ``old op new``, element by element (PTX ISA 9.7.9.25.4.2, 9.7.13.5).
+
+    f32 keeps subnormals, where ``atom.add`` flushes them (the elements ``f32.ftz`` of a tensor map
+    flush them), and has one NaN; tf32 is added as f32; f64 passes a NaN on as
+    it is, signalling or not, that of ``new`` before that of ``old``.  [seen on an H200]
+    """
+    kind, _, flushed = kind.replace("tf32", "f32").partition(".")
     form = dtype(kind)
     a, b = old.view(form), new.view(form)
+    if flushed:
+        a, b = flush(a), flush(b)
     if kind in half.HALVES and op in ("add", "min", "max"):
         result = {"add": half.add, "min": half.min_, "max": half.max_}[op](a, b, kind=kind)
-    elif (op, kind) == ("add", "f32"):  # in the L2 cache, as an atomic's [assumed]
-        result = canonical(flush(flush(a) + flush(b)))
+    elif op == "add" and kind in ("f32", "f64"):
+        result = added(a, b) if not flushed else flush(added(a, b))
     elif op == "inc":
         result = np.where(a >= b, 0, a + form.type(1))
     elif op == "dec":
@@ -102,6 +110,19 @@ def combine(op: str, kind: str, old: Array, new: Array) -> Array:
         }[op](a, b)  # fmt: skip
     bytes_: Array = np.ascontiguousarray(result.astype(form)).view(np.uint8)
     return bytes_
+
+
+def added(a: Array, b: Array) -> Array:
+    """Sums of f32 or f64 as a bulk reduction forms them: see :func:`combine`."""
+    with np.errstate(all="ignore"):
+        total: Array = a + b
+    if a.dtype.itemsize == 4:
+        single: Array = canonical(total)
+        return single
+    wide = np.uint64
+    for x in (a, b):  # of two NaNs that of the addend
+        total = np.where(np.isnan(x), x.view(wide), total.view(wide)).view(np.float64)
+    return total
 
 
 class BulkCopy(Agent):

@@ -20,6 +20,7 @@ from phasebit.emulator.convergence import Convergence
 from phasebit.emulator.footprint import Common, Footprint, Footprints
 from phasebit.emulator.proxies import Engine
 from phasebit.emulator.races import Races
+from phasebit.emulator.register_counts import RegisterCounts
 from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.tensor_checks import TensorChecks
 from phasebit.emulator.traffic import Traffic
@@ -43,10 +44,10 @@ class Hazard:
 
     ``kind``: ``race``, ``uninitialised``, ``barrier``, ``async``, ``proxy`` (a fence between
     proxies is missing), ``cluster`` (a block's shared memory goes too early) or ``tensor``
-    (tensor memory that is not given back, a product issued too often, a ``tcgen05.fence`` that
-    is missing).  ``line`` is the PTX line of the access that noticed it, ``source`` the place in
-    the CUDA source: ``kernel.cu:41``, or ``kernel.cu:41, in wait at line 12`` within an inlined
-    function.
+    (tensor memory that is not given back, a product issued too often, a swizzled tile that is
+    misaligned, a ``tcgen05.fence`` that is missing).  ``line`` is the PTX line of the access that
+    noticed it, ``source`` the place in the CUDA source: ``kernel.cu:41``, or
+    ``kernel.cu:41, in wait at line 12`` within an inlined function.
     """
 
     kind: str
@@ -109,6 +110,7 @@ class Checker:
         self.engine = Engine(self)
         self.tensor = TensorChecks(self)
         self.wgmma = WarpGroupChecks(self)
+        self.registers = RegisterCounts(self.findings)
         self.traffic = Traffic(machine)
         self.convergence = Convergence(machine, self.findings)
         self.members = self.convergence.members
@@ -214,6 +216,7 @@ class Checker:
 
     def finish(self, batch: Batch) -> None:
         self.races.finish(batch)
+        self.registers.finish(batch)
 
     def leave(self, g: Group) -> None:
         """Threads leave the kernel; with the last of a block its shared memory goes."""
@@ -289,6 +292,7 @@ class Checker:
         """An arrival at an mbarrier publishes; the barrier's own memory must have been written."""
         self.touch(g, lanes, site)
         known = self.races.frontier(g.batch, lanes)
+        self.races.may_be_overwritten(self.races.shadows[g.batch], lanes, known)
         site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
 
     def release_relaxed(self, g: Group, lanes: Array, site: BarrierSite) -> None:

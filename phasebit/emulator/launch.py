@@ -273,6 +273,7 @@ class Kernel:
         cooperative: bool = False,
         max_steps: int = MAX_STEPS,
         accesses: bool = False,
+        resident: int = 1,
     ) -> Run:
         """Run the kernel and wait for its end.
 
@@ -283,6 +284,8 @@ class Kernel:
         ``exact`` choose a mode: see the text of :mod:`phasebit.emulator`, which says what
         each does and costs.
         ``accesses=True`` keeps each load and store in ``run.accesses``; it needs ``check``.
+        ``resident``: how many blocks share a multiprocessor of the emulator, and with it tensor
+        memory.
         ``device``: ``auto`` is the GPU if there is one that the target runs on,
         unless ``phasebit.device`` says otherwise.
 
@@ -292,11 +295,14 @@ class Kernel:
         """
         if schedule not in SCHEDULES:
             raise LaunchError(f"schedule {schedule!r}: choose one of {', '.join(SCHEDULES)}")
-        for number, what in ((shared, "shared"), (seed, "seed"), (max_steps, "max_steps")):
+        for number, what in ((shared, "shared"), (seed, "seed"), (max_steps, "max_steps"),
+                             (resident, "resident")):  # fmt: skip
             if not isinstance(number, int | np.integer):
                 raise LaunchError(f"{what} is an integer, not {number!r}")
         if accesses and not check:
             raise LaunchError("accesses=True needs check=True: the checker sees the addresses")
+        if not 1 <= resident <= 32:
+            raise LaunchError(f"resident={resident}: a multiprocessor has 1 to 32 blocks")
         if max_steps < 1:
             raise LaunchError(f"max_steps={max_steps}: a kernel needs at least one step")
         if not isinstance(args, list | tuple):
@@ -321,7 +327,9 @@ class Kernel:
         try:
             data = self._marshal(args, place)
             trace = Trace(check, accesses=[] if accesses else None)
-            return self._run(shape, data, schedule, seed, check, exact, max_steps, trace)
+            return self._run(
+                shape, data, schedule, seed, check, exact, max_steps, trace, resident
+            )
         finally:
             for array, allocation in arrays:
                 _copy_back(memory, array, allocation)
@@ -420,7 +428,7 @@ class Kernel:
 
     def _run(
         self, shape: Shape, data: bytes, schedule: str, seed: int, check: bool, exact: bool,
-        max_steps: int, trace: Trace,
+        max_steps: int, trace: Trace, resident: int = 1,
     ) -> Run:  # fmt: skip
         program = self.program(check, exact, shape.cluster != (1, 1, 1))
         memory = self.module.memory
@@ -433,7 +441,7 @@ class Kernel:
             cooperative=shape.cooperative, dynamic_shared=shape.shared,
             shared_size=self.layout.static_shared + shape.shared, schedule=schedule, seed=seed,
             steps=max_steps, exact=exact, checked=check,
-            counters=Counters(len(program.blocks)), trace=trace,
+            counters=Counters(len(program.blocks)), trace=trace, resident=resident,
         )  # fmt: skip
         hazards: list[Hazard] = []
         if check:

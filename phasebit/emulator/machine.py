@@ -229,6 +229,8 @@ class Machine:
     checked: bool
     counters: Counters
     trace: Trace
+    resident: int = 1
+    """Blocks that share a multiprocessor."""
     printed: list[str] = field(default_factory=list)
     checker: Checker = None  # type: ignore[assignment]
 
@@ -291,7 +293,8 @@ class Machine:
         size = min(size, max(1, (32 << 20) // max(self.shared_size, 1)))
         if self.stealing:
             size = min(size, RESIDENT * self.cluster_size)
-        return max(self.cluster_size, size - size % self.cluster_size)
+        together = self.cluster_size * self.resident
+        return max(together, size - size % together)
 
     def start_batch(self) -> bool:
         """Make the next blocks resident; False when there are none left."""

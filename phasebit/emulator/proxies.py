@@ -10,7 +10,8 @@ group (or somebody for the mbarrier).
 *It looks through another proxy.*  It sees what threads have stored in shared memory only if
 a ``fence.proxy.async`` lies between, on the way from the store to the copy.  So each thread
 has, beside the clocks of what it knows, a second row: what of that has been fenced.  It
-spreads by the same barriers.
+spreads by the same barriers.  A third row says what it may have overwritten by a copy, though
+threads have read it.
 
 *Nobody may leave before it is done* with a block's shared memory.
 """
@@ -70,6 +71,7 @@ class Engine:
         if len(words) and copy.target.space == "shared":
             assert copy.site is not None
             column = s.site(copy.site)
+            self._overwrites(s, g, words - s.base, copy.access)
             self.races.shared_store(
                 g, Footprint.plain(words[:, None]), 0, copy.access, copy.reduces, agent=column
             )
@@ -109,6 +111,42 @@ class Engine:
                 access, ("proxy", access, there),
             )  # fmt: skip
 
+    def _overwrites(self, s: SharedShadow, g: Group, x: Array, access: int) -> None:
+        """A copy writes what threads have read through the generic proxy: is that over?
+
+        A barrier of threads alone does not order the two proxies; ``fence.proxy.async`` does, by
+        the reader or by who starts the copy, and so does, as all pipelines have it, the reader's
+        arrival at an mbarrier.
+        """
+        times = s.read_time[x]
+        if not times.any():
+            return
+        readers = s.reader[x]
+        late = times > s.clock[g.lanes[0], s.overwrites + readers]
+        late &= times <= self._seen(s, g, readers)  # else it is a race, and found as one
+        if late.any():
+            i = int(np.argmax(late))
+            team = int(g.lanes[0]) // s.team * s.team
+            who = g.batch.describe(np.array([team + int(readers[i])]))
+            there = int(s.read_access[x[i]])
+            self.findings.report(
+                "proxy",
+                f"a bulk copy of {g.batch.describe(g.lanes)} writes "
+                f"{self.races._shared_name(s, int(x[i]))} through the async proxy: "
+                f"{self.findings.place(access)}; {who} has read it through the generic proxy, and "
+                "no fence.proxy.async lies between, nor an arrival of the reader at an mbarrier: "
+                f"{self.findings.place(there)}",
+                access, ("overwrites", access, there),
+            )  # fmt: skip
+
+    def _seen(self, s: SharedShadow, g: Group, columns: Array) -> Array:
+        """Up to when these threads' doings are ordered before those of this one."""
+        lane = int(g.lanes[0])
+        known = np.maximum(s.clock[lane, : s.team], s.floor[lane // g.batch.threads])
+        known[lane % s.team] = self.machine.now
+        found: Array = known[columns]
+        return found
+
     def fence(self, g: Group, space: str) -> None:
         """``fence.proxy.async``: what these threads know, copies that they start may see."""
         if space == "global" or not self.races.bulk:
@@ -116,8 +154,9 @@ class Engine:
         s = self.races.shadows[g.batch]
         known = np.maximum(s.clock[g.lanes, : s.team], s.floor[g.batch.slots(g.lanes)][:, None])
         known[np.arange(g.n), s.threads(g.lanes)] = self.machine.now
-        fenced = s.clock[g.lanes, s.proxy : s.proxy + s.team]
-        s.clock[g.lanes, s.proxy : s.proxy + s.team] = np.maximum(fenced, known)
+        for row in (s.proxy, s.overwrites):
+            fenced = s.clock[g.lanes, row : row + s.team]
+            s.clock[g.lanes, row : row + s.team] = np.maximum(fenced, known)
         s.version += 1
 
     # -- tensor maps ----------------------------------------------------------
@@ -192,9 +231,16 @@ class Engine:
                 access, ("reading", access, copy.access),
             )  # fmt: skip
 
-    def against_writers(self, g: Group, words: Array, access: int, verb: str) -> None:
-        """Threads touch global memory: does a copy still write there?"""
+    def against_writers(
+        self, g: Group, words: Array, access: int, verb: str, strong: bool = False
+    ) -> None:
+        """Threads touch global memory: does a copy still write there?
+
+        Reductions are atomic, element by element: they may meet with each other (9.7.9.25.4.2).
+        """
         for mine, copy in self.writing:
+            if strong and copy.reduces:
+                continue
             if words.max() < mine[0] or words.min() > mine[-1] or access == copy.access:
                 continue
             both = np.isin(words, mine)

@@ -71,6 +71,8 @@ class SharedShadow:
         self.write_strong = np.zeros(words, bool)
         self.read_time = np.zeros(words, I4)
         self.read_access = np.zeros(words, I4)
+        self.reader = np.zeros(words, I4)
+        """The column of a thread that last read each word."""
         self.readers = np.zeros((words, self.team), I4)
         """When each thread last read each word, but for the reads that are ``pending``."""
         self.pending: list[tuple[Footprint, int, Array, int]] = []
@@ -102,6 +104,11 @@ class SharedShadow:
         """Columns from here on: what each warp group's multiplications are known to have read."""
         if bulk:
             columns += -(-self.team // 128)
+        self.overwrites = columns
+        """Columns from here on: up to when what each thread has read may be overwritten by bulk
+        copies, for a ``fence.proxy.async`` or an arrival at an mbarrier lies between."""
+        if bulk:
+            columns += self.team
         self.fences = columns
         """Columns from here on: until when each thread's doings in tensor memory are fenced,
         ``tcgen05.fence::before_thread_sync``, on the way to others."""
@@ -388,6 +395,8 @@ class Races:
             s.note_read(g, words, start, self.machine.now)
             s.read_time[once] = self.machine.now
             s.read_access[once] = access
+            if self.bulk:
+                s.reader[once] = s.threads(g.lanes)[words.owner]
 
     def shared_store(
         self, g: Group, words: Footprint, start: int, access: int, strong: bool,
@@ -635,6 +644,12 @@ class Races:
         known[s.fences :] = s.clock[lanes, s.fences :].max(axis=0)
         return known
 
+    def may_be_overwritten(self, s: SharedShadow, lanes: Array, known: Array) -> None:
+        """Bulk copies may overwrite what threads with this knowledge have read, or seen read."""
+        if self.bulk:
+            floor = s.floor[s.batch.slots(lanes[:1])[0]]
+            known[s.overwrites : s.fences] = np.maximum(known[: s.team], floor)
+
     def tensor_fenced(self, batch: Batch, lanes: Array) -> Array:
         """What a relaxed arrival publishes: fenced operations on tensor memory."""
         s = self.shadows[batch]
@@ -747,7 +762,7 @@ class Races:
         """``reads``: the access is an atomic."""
         w = self.world
         if self.bulk and self.engine.writing:
-            self.engine.against_writers(g, words.once + start, access, "writes")
+            self.engine.against_writers(g, words.once + start, access, "writes", strong)
         w.fit(len(self.machine.memory.u1) >> self.shift)
         once = words.once + start
         me = g.lanes + self.shadows[g.batch].first

@@ -51,8 +51,8 @@ def places(metadata: Array, selector: int, chunks: int, wide: bool) -> Array:
     return rows.transpose(0, 3, 1, 2, 4).reshape(-1, 16, chunks)
 
 
-def expand(stored: Array, bits: Array, chunk: int) -> Array:
-    """A with its zeros, [warps, rows, chunks * chunk], from its stored half.
+def columns(bits: Array, chunk: int) -> Array:
+    """The columns of A that are stored, [warps, rows, chunks * chunk / 2], from the four bits.
 
     Raises :class:`Fault` for bits that the ISA calls invalid.
     """
@@ -69,7 +69,22 @@ def expand(stored: Array, bits: Array, chunk: int) -> Array:
         )
     together = max(1, chunk // 4)  # elements that share a place
     starts = chunk * np.arange(bits.shape[2])[:, None] + index * together
-    columns = starts[..., None] + np.arange(together)
+    found: Array = (starts[..., None] + np.arange(together)).reshape(*bits.shape[:2], -1)
+    return found
+
+
+def expand(stored: Array, bits: Array, chunk: int) -> Array:
+    """A with its zeros, [warps, rows, chunks * chunk], from its stored half."""
     whole: Array = np.zeros((*bits.shape[:2], bits.shape[2] * chunk), stored.dtype)
-    np.put_along_axis(whole, columns.reshape(stored.shape), stored, axis=2)
+    np.put_along_axis(whole, columns(bits, chunk), stored, axis=2)
     return whole
+
+
+def met(b: Array, bits: Array, chunk: int) -> Array:
+    """What of B the stored half of A is multiplied with: [warps, stored, n, rows].
+
+    The rest of B is not looked at, not even its infinities.
+    """
+    along = columns(bits, chunk).transpose(0, 2, 1)[:, :, None, :]
+    found: Array = np.take_along_axis(b[:, :, :, None], along, axis=1)
+    return found

@@ -6,7 +6,7 @@ slot is not written by anybody and holds anything.  A copy to global memory take
 lower end of each byte and packs them (``b6p2x16``).
 
 So a copy is one of bytes, with the slots made on the way.  The mbarrier counts the bytes of the
-numbers, without the gaps: that is what CUTLASS expects at it.
+numbers, without the gaps: so CUTLASS and Triton's compiler expect it.
 """
 
 from __future__ import annotations

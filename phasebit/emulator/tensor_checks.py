@@ -385,6 +385,7 @@ class TensorChecks:
         access = self.machine.program.atomic_access(g.pc, "")
         self.shadow(g.batch).arrivals[column, site.slot] = (self.machine.now, access)
         known: Array = np.maximum(learnt, self.races.copies_frontier(g.batch, g.lanes))
+        self.races.may_be_overwritten(s, g.lanes, known)
         if self.races.tensor_fences:
             known[s.fences + column - s.team] = self.machine.now
         return known
@@ -477,6 +478,19 @@ class TensorChecks:
                 "it wait for an mbarrier at which a tcgen05.commit after that arrives",
                 access, ("outlives", access),
             )  # fmt: skip
+
+    def threads_wrote(self, g: Group, position: int) -> bool:
+        """Whether threads, not copies, wrote this byte of shared memory last."""
+        s = self.races.shadows[g.batch]
+        return bool(s.writer[(position >> self.races.shift) - s.base] < s.team)
+
+    def misaligned(self, text: str) -> None:
+        """A swizzled tile does not begin where its descriptor says that the pattern does.
+
+        Not asked of what tensor copies have brought: they swizzle by the address in shared memory,
+        as the tensor core does, and CuTe DSL aligns its tiles to 128 bytes only.
+        """
+        self.findings.report("tensor", text, -1, ("misaligned", text))
 
     def issued_by_many(self, g: Group, word: str, access: int) -> None:
         """Several threads of a warp issue what one is meant to."""

@@ -1,8 +1,12 @@
 """The two sides of a tensor copy (PTX ISA 5.5.3 to 5.5.5, 9.7.9.27.1.2).
 
-In global memory a box is rows of the innermost dimension, each in one piece; elements
-outside of the tensor are not touched.  In shared memory it is dense, innermost dimension
-first, then swizzled.
+In global memory a box is rows of the innermost dimension, each in one piece.  Loads fill what
+lies outside of the tensor, element by element.  Stores leave it alone, but for the innermost
+dimension: what they write there are whole pieces of 16 bytes, up to 15 bytes past the tensor's
+edge.  [seen on an H200]  In shared memory it is dense, innermost dimension
+first.  With a swizzle each row takes the whole span of the swizzle, also where the box is
+narrower, and the address is swizzled; the bytes between a narrow row's end and the next are left
+as they were, and the mbarrier does not count them.  [seen on an H200: proof/boxes.py]
 """
 
 from __future__ import annotations
@@ -13,26 +17,33 @@ from typing import Any
 import numpy as np
 
 from phasebit.emulator.layout import GLOBAL_BASE
-from phasebit.emulator.numerics import flush
 from phasebit.emulator.swizzle import MODES
 from phasebit.emulator.tensormap import Descriptor
 from phasebit.emulator.types import Array
 
-NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f64": 0x7FFFFFFFFFFFFFFF}
-"""The special NaN for elements outside of the tensor; 0x7FFFFFFF for f32 and tf32 [assumed]."""
+NAN = 0x7FF7
+"""The special NaN for elements outside of the tensor: 16 bits, repeated in wider types.
+
+[seen on an H200; the PTX ISA does not say which NaN]
+"""
+
+PIECE = 16
+"""Bytes that stores write or leave as one; rows of a box begin at a multiple of it."""
 
 LINE = 128
 """Bytes within which a swizzle moves chunks."""
 
 
 @functools.lru_cache(maxsize=256)
-def places(mode: str, phase: int, size: int) -> tuple[Array, int]:
+def places(mode: str, phase: int, size: int, row: int, pitch: int) -> tuple[Array, int]:
     """Where a tile's bytes go that begins at ``phase`` of the pattern, relative to its begin.
 
-    In units of 16 bytes (8 for the mode that flips halves): the places, and the unit.
+    ``size`` bytes in all, ``row`` in a row, rows ``pitch`` apart.  In units of 16 bytes (8 for
+    the mode that flips halves): the places, and the unit.
     """
     unit = 8 if MODES[mode].flip else 16
-    inside = np.arange(phase, phase + size, unit)
+    begins = np.arange(size // row) * pitch + phase
+    inside = (begins[:, None] + np.arange(0, row, unit)).ravel()
     return (MODES[mode](inside) - phase) // unit, unit
 
 
@@ -41,16 +52,20 @@ class Box:
 
     space = "shared"
 
-    def __init__(self, memory: Any, start: int, size: int, mode: str) -> None:
+    def __init__(self, memory: Any, start: int, d: Descriptor) -> None:
         self.memory = memory
         self.start = start
         """The byte of the buffer at which it begins; a multiple of 128."""
-        self.size = size
-        self.mode = mode
+        self.size = d.nbytes
+        self.row = d.box[0] * d.bits // 8
+        self.pitch = d.pitch
+        self.mode = d.swizzle
 
     def _view(self) -> tuple[Array, Array]:
         """The buffer in units that stay together, and where each unit of the tile is."""
-        where, unit = places(self.mode, self.start % MODES[self.mode].repeat, self.size)
+        where, unit = places(
+            self.mode, self.start % MODES[self.mode].repeat, self.size, self.row, self.pitch
+        )
         view = self.memory.c16 if unit == 16 else self.memory.u8
         return view, where + self.start // unit
 
@@ -70,9 +85,12 @@ class Box:
         view[where] = data.view(view.dtype)
 
     def words(self, shift: int) -> Array:
-        if self.mode == "none" or self.size % LINE == 0:
+        full = self.row == self.pitch and self.size % LINE == 0
+        if self.mode == "none" or full:
             return np.arange(self.start >> shift, (self.start + self.size) >> shift)
-        where, unit = places(self.mode, self.start % MODES[self.mode].repeat, self.size)
+        where, unit = places(
+            self.mode, self.start % MODES[self.mode].repeat, self.size, self.row, self.pitch
+        )
         begins = np.sort(where) * unit + self.start >> shift
         return (begins[:, None] + np.arange(unit >> shift)).ravel()
 
@@ -87,20 +105,37 @@ def _rows(strides: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...]
     return offsets
 
 
+def converted(kind: str, data: Array) -> Array:
+    """What a load makes of the elements: tf32 is rounded to 10 bits, its NaNs are one.
+
+    Loads of ``f32.ftz`` flush nothing.  [seen on an H200]
+    """
+    if kind.startswith("tf32"):
+        bits = data.view(np.uint32)
+        odd = bits >> np.uint32(13) & np.uint32(1)
+        near = bits + np.uint32(0xFFF) + odd & np.uint32(0xFFFFE000)
+        nan = bits & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000)
+        data = np.where(nan, np.uint32(0x7FFFE000), near).view(data.dtype)
+    return data
+
+
 class Rows:
     """Rows of a tensor in global memory, of which some bytes may lie outside."""
 
     space = "global"
 
     def __init__(
-        self, memory: Any, d: Descriptor, column: int, begins: Array, inside: Array | None
-    ) -> None:
+        self, memory: Any, d: Descriptor, column: int, begins: Array, inside: Array | None,
+        writes: bool,
+    ) -> None:  # fmt: skip
         self.memory = memory
         self.d = d
+        self.writes = writes
         self.size = d.bits // 8
         self.rows = d.nbytes // (d.box[0] * self.size)
         """How many rows the box has."""
-        low, high = max(column, 0), min(column + d.box[0], d.dims[0])
+        each = max(1, PIECE // self.size) if writes else 1
+        low, high = max(column, 0), min(column + d.box[0], -(-d.dims[0] // each) * each)
         self.skip = (low - column) * self.size
         """Bytes at the beginning of each row that are outside of the tensor."""
         self.length = max(0, high - low) * self.size
@@ -128,13 +163,13 @@ class Rows:
     def read(self) -> Array:
         table = np.zeros((self.rows, self.d.box[0] * self.size), np.uint8)
         if self.d.oob_fill == "nan":
-            table.view(f"u{self.size}")[:] = NAN.get(self.d.data_type, 0x7FFFFFFF)
+            table.view(np.uint16)[:] = NAN
         if len(self.begins):
             view, index, unit = self._view()
             inner = self._inner(table, unit)
             data = view[index]
-            if self.d.data_type.endswith("ftz"):
-                data = flush(data.view("f4")).view(data.dtype)
+            if not self.writes:  # what is reduced is taken as it is
+                data = converted(self.d.data_type, data)
             if self.inside is None:
                 inner[:] = data
             else:
@@ -155,8 +190,8 @@ class Rows:
         return (first[:, None] + np.arange(int(last[0] - first[0]) + 1)).ravel()
 
 
-def tile(memory: Any, d: Descriptor, at: tuple[int, ...]) -> Rows:
-    """The box of a tensor at coordinates."""
+def tile(memory: Any, d: Descriptor, at: tuple[int, ...], writes: bool = False) -> Rows:
+    """The box of a tensor at coordinates, to be read or to be written."""
     begins = _rows(d.strides, d.box, d.element_strides)
     begins = begins + sum(c * s for c, s in zip(at[1:], d.strides, strict=True))
     inside: Array | None = None
@@ -166,10 +201,12 @@ def tile(memory: Any, d: Descriptor, at: tuple[int, ...]) -> Rows:
             index = np.arange(c, c + b, e)
             inside = ((index >= 0) & (index < n))[:, None] & inside[None, :]
             inside = inside.ravel()
-    return Rows(memory, d, at[0], begins, inside)
+    return Rows(memory, d, at[0], begins, inside, writes)
 
 
-def column(memory: Any, d: Descriptor, at: tuple[int, ...], offsets: tuple[int, ...]) -> Rows:
+def column(
+    memory: Any, d: Descriptor, at: tuple[int, ...], offsets: tuple[int, ...], writes: bool = False
+) -> Rows:
     """The pixels of an im2col copy (PTX ISA 5.5.4), walked through the window from coordinates.
 
     ``offsets``: how far from its place in the window each pixel is taken, along width, height
@@ -192,7 +229,7 @@ def column(memory: Any, d: Descriptor, at: tuple[int, ...], offsets: tuple[int, 
         left = left // count
         begins = begins + place * stride
         inside &= (place >= 0) & (place < n)
-    return Rows(memory, d, at[0], begins, None if inside.all() else inside)
+    return Rows(memory, d, at[0], begins, None if inside.all() else inside, writes)
 
 
-__all__ = ["Box", "Rows", "column", "tile"]
+__all__ = ["PIECE", "Box", "Rows", "column", "tile"]

@@ -19,6 +19,7 @@ import numpy as np
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.machine import Waiting
 from phasebit.emulator.memory import POISON
+from phasebit.emulator.multiprocessors import sharers, two_fit
 from phasebit.emulator.types import Array
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class TensorMemory:
             self._park(request.group, "the other block of the pair at tcgen05.alloc",
                        request.where, resume, lambda: self._peer(slot, slots))  # fmt: skip
             return False
+        if batch.machine.checked and two_fit(batch.machine):
+            self._hold_and_wait(request)
         if self._serve(request):
             return True
         self.requests.append(request)
@@ -130,6 +133,19 @@ class TensorMemory:
                        resume if one is request else one.group.pc,
                        lambda: self._explain(request))  # fmt: skip
         return False
+
+    def _hold_and_wait(self, request: Request) -> None:
+        """Could two blocks on one multiprocessor each hold what the other waits for?"""
+        held = sum(c.count for c in self.allocations[request.slot].values())
+        if held and 2 * held <= COLUMNS < 2 * held + request.count:
+            self.batch.machine.checker.findings.report(
+                "tensor",
+                f"{self.batch.describe(request.group.lanes)} asks for {request.count} columns of "
+                f"tensor memory while its block holds {held}: {request.where}; two such blocks on "
+                f"one multiprocessor, which has {COLUMNS}, may each hold what the other waits "
+                "for: let a block allocate all that it needs at once",
+                -1, ("hold and wait", request.where),
+            )  # fmt: skip
 
     def _park(self, group: Group, what: str, where: str, resume: int, explain: Any) -> None:
         self.batch.machine.park(group, Waiting(what, where, explain))
@@ -180,7 +196,8 @@ class TensorMemory:
         Under the schedule ``random`` anywhere, for no program may count on the address 0.
         """
         starts = np.arange(0, COLUMNS, count)
-        taken = self.owned[list(slots)].any(axis=0)
+        there = [other for slot in slots for other in sharers(self.batch, slot)]
+        taken = self.owned[there].any(axis=0)
         free = starts[~taken.reshape(-1, count).any(axis=1)]
         if not len(free):
             return None
@@ -188,9 +205,22 @@ class TensorMemory:
         return int(machine.random.choice(free) if machine.schedule == "random" else free[0])
 
     def _explain(self, request: Request) -> str:
-        held = [c for one in request.members for c in self.allocations[one.slot].values()]
-        parts = [f"columns {c.first}-{c.first + c.count - 1} by {c.where}" for c in held]
-        return "allocated are " + "; ".join(parts)
+        parts, holders = [], set()
+        for slot in [s for one in request.members for s in sharers(self.batch, one.slot)]:
+            block = int(self.batch.blocks[slot])
+            held = self.allocations[slot].values()
+            holders.update([block] if held else [])
+            of = f" of block {block}" if self.batch.machine.resident > 1 else ""
+            parts += [f"columns {c.first}-{c.first + c.count - 1}{of} by {c.where}" for c in held]
+        text = "allocated are " + "; ".join(parts)
+        stuck = {int(self.batch.blocks[r.slot]) for one in self.requests for r in one.members}
+        if len(holders) > 1 and holders <= stuck:
+            text += (
+                f"; blocks {' and '.join(map(str, sorted(holders)))} share a multiprocessor, and "
+                "each holds columns that the other waits for: let a block allocate all that it "
+                "needs at once"
+            )
+        return text
 
     def _held(self, lanes: Array, slot: int, address: int, count: int, where: str) -> Columns:
         """What is given back; raises :class:`Fault` for columns that were not allocated so."""

@@ -113,7 +113,7 @@ def multiply(a: Array, b: Array, d: Array | None, form: Form) -> Array:
         wide = [x.astype(np.float64)[None] for x in (a, b.T, c)]
         kind = of.a if of.a in BYTES else "e5m2" if "e5m2" in (of.a, of.b) else "e4m3"
         result = tensor_core.accumulate(
-            wide[0], wide[1], wide[2], kind, of.d, tensor_core.MODELS["blackwell"], of.k
+            wide[0], wide[1], wide[2], (kind, kind), of.d, tensor_core.MODELS["blackwell"], of.k
         )[0]
     if of.d == "f16":
         return encode("f16", result).astype(np.uint32)

@@ -13,7 +13,13 @@ import numpy as np
 from phasebit.emulator.cta_pairs import Accumulator
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.instruction_descriptors import InstructionDescriptor
-from phasebit.emulator.matrix_descriptors import DescriptorError, MatrixDescriptor, decode, places
+from phasebit.emulator.matrix_descriptors import (
+    DescriptorError,
+    MatrixDescriptor,
+    crooked,
+    decode,
+    places,
+)
 from phasebit.emulator.sub_byte import WIDTH, in_slots
 from phasebit.emulator.swizzle import B128_ATOM_32B
 from phasebit.emulator.tensor_checks import Region
@@ -67,6 +73,12 @@ class SharedOperand:
             )
         self.base = g.batch.shared_base + slot * g.batch.shared_stride
         self.memory = machine.memory
+        if machine.checked and (why := crooked(self.descriptor)):
+            start = self.base + int(self.places.flat[0])
+            if self.descriptor.base_offset or machine.checker.tensor.threads_wrote(g, start):
+                machine.checker.tensor.misaligned(
+                    f"tcgen05.mma of {who}: {which}: {why}; {where}"
+                )
 
     def read(self) -> Array:
         """The elements, f32 [rows, k]."""

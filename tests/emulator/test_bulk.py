@@ -161,7 +161,8 @@ class TestLoad:
             wait(bar, 1);
         """
         assert "race" in kinds(launch(body.replace("BETWEEN", ""))[0])
-        assert not launch(body.replace("BETWEEN", "__syncthreads();"))[0].hazards
+        fenced = 'asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); __syncthreads();'
+        assert not launch(body.replace("BETWEEN", fenced))[0].hazards
 
     def test_a_block_that_leaves_before_the_bytes_have_come_is_found(self) -> None:
         run, _, _ = launch(loading(wait="return;"))

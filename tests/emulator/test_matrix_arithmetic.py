@@ -60,7 +60,7 @@ def test_against_fractions(model: Model, kind: str, result: str, mode: str) -> N
     a = decode(kind, values(kind, mode, (1, m, k), rng)).astype(np.float64)
     b = decode(kind, values(kind, mode, (1, k, n), rng)).astype(np.float64)
     c = decode(result, values(result, mode, (1, m, n), rng)).astype(np.float64)
-    got = accumulate(a, b, c, kind, result, model)
+    got = accumulate(a, b, c, (kind, kind), result, model)
     block = model.block_bytes // (4 if kind == "tf32" else 2)
     for i in range(m):
         for j in range(n):
@@ -76,7 +76,7 @@ def test_against_fractions(model: Model, kind: str, result: str, mode: str) -> N
 def dot(a: list[float], b: list[float], c: float, kind: str = "f16", result: str = "f32") -> float:
     """One element of D on Hopper."""
     row, column = np.array([[a]]), np.array([[[x] for x in b]])
-    return float(accumulate(row, column, np.array([[[c]]]), kind, result)[0, 0, 0])
+    return float(accumulate(row, column, np.array([[[c]]]), (kind, kind), result)[0, 0, 0])
 
 
 def test_what_fasi_and_others_found() -> None:

@@ -184,3 +184,27 @@ def test_9_7_16_12_1_the_other_block_does_not_wait(schedule: str) -> None:
     _, found = gemm.run(one, one[:32], np.zeros((2, 128, 256), np.uint32), schedule=schedule)
     assert any("a tensor operation of thread 0 of block 0 writes it" in h.message and
                "block 1 reads tensor memory" in h.message for h in found.hazards)  # fmt: skip
+
+
+NO_WAIT = {
+    "WAIT:\n": "WAIT: setp.ne.u32 %p6, %r60, 0; @%p6 bra AFTER;\nLOOP:\n", "@!%p3 bra WAIT;":
+    "@!%p3 bra LOOP;", "@!%p1 bra END;": "AFTER:\n@!%p1 bra END;",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_16_5_a_block_leaves_while_the_tensor_core_works_with_it(schedule: str) -> None:
+    """Its half of A and B, its half of D, and its barrier: all are still used."""
+    gemm = PairGemm("f16", 256, 32, "f16", "f16", "f32", width=2, changes=NO_WAIT)
+    one = np.full((256, 16), 0x3C00, np.uint16)
+    try:
+        _, found = gemm.run(one, one[:32], np.zeros((2, 128, 256), np.uint32), schedule=schedule)
+        hazards = found.hazards
+    except EmulatorError as error:
+        hazards = error.hazards
+    for what in ("reads its shared memory", "arrives at an mbarrier in its shared memory"):
+        mine = [h for h in hazards if h.kind == "cluster" and what in h.message]
+        assert mine and mine[0].line, (what, hazards)
+        assert "block 1 may leave the kernel before a tensor operation of thread 0 of block 0" in (
+            mine[0].message
+        )

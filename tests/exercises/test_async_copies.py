@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from phasebit.exercises import async_copies as check
 
-from ..book.notebooks import ROOT, prose
+from ..book.notebooks import ROOT, solutions
 
 CHAPTER = ROOT / "book" / "part4_asynchrony" / "12_asynchronous_copies.ipynb"
-
-
-def solutions() -> list[str]:
-    return re.findall(r"~~~python\n(.*?)~~~", prose(CHAPTER), re.DOTALL)
 
 
 def test_no_answer_yet() -> None:
@@ -26,7 +20,7 @@ def test_no_answer_yet() -> None:
 @pytest.mark.nvcc
 def test_the_solutions_in_the_chapter_are_right() -> None:
     names: dict[str, object] = {}
-    for solution in solutions():
+    for solution in solutions(CHAPTER):
         exec(solution, names)
     for name in ("enough_slots", "bytes_under_way", "wait_first"):
         assert f"{name}: OK" in getattr(check, name).verdict(names[name])

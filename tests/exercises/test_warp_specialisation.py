@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 
 import pytest
@@ -10,15 +9,11 @@ import pytest
 from phasebit import clinic
 from phasebit.exercises import warp_specialisation as check
 
-from ..book.notebooks import ROOT, code, prose, source
+from ..book.notebooks import ROOT, code, solutions, source
 
 CHAPTER = ROOT / "book" / "part4_asynchrony" / "13_warp_specialisation.ipynb"
 
 pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
-
-
-def solutions() -> list[str]:
-    return re.findall(r"~~~python\n(.*?)~~~", prose(CHAPTER), re.DOTALL)
 
 
 def test_no_answer_yet() -> None:
@@ -107,7 +102,7 @@ def test_two_groups_refuses(change: tuple[str, str]) -> None:
 @pytest.mark.nvcc
 def test_the_solutions_of_the_chapter() -> None:
     names: dict[str, object] = {"clinic": clinic, "check": check}
-    for text in solutions():
+    for text in solutions(CHAPTER):
         exec(text, names)
     for exercise, answer in (
         ("budget", "budget"), ("diagnosis", "answer_1"), ("one_arrival", "answer_2"),

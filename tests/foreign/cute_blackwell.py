@@ -22,6 +22,8 @@ THREADS = 192
 class Gemm:
     """One tile of C per block (or per pair of blocks, with ``pair``)."""
 
+    threads = THREADS
+
     def __init__(self, kind, out, tile, stages=3, pair=False, cluster=(1, 1), a_major="k",
                  b_major="k", store="direct", kind_b=None):  # fmt: skip
         self.kind, self.kind_b, self.out = kind, kind_b or kind, out

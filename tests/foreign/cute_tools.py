@@ -46,6 +46,8 @@ class Notes:
     boxes: list[Box] = field(default_factory=list)
     shared: int = 0
     """Bytes of shared memory."""
+    grid: tuple[int, int] | None = None
+    """Where it is not one block a tile."""
 
     def box(self, copy, inner, kind, copies=1) -> None:
         found = re.search(r'tma_gbasis = <"(.*?)">', str(copy._trait.value.type))
@@ -104,3 +106,41 @@ def launch(kernel, grid, threads, args, how, *, shared, cluster=None, check=True
                         schedule=how[0], seed=how[1], check=check)  # fmt: skip
     assert run.hazards == [], [str(h) for h in run.hazards[:2]]
     return run
+
+
+@dataclass
+class Product:
+    """A kernel class for C = A·Bᵀ, built for one shape (m, n, k), and its check."""
+
+    gemm: object
+    shape: tuple[int, int, int]
+    arch: str
+
+    def __post_init__(self) -> None:
+        gemm, (m, n, k) = self.gemm, self.shape
+        gemm.notes = Notes()
+        self.kinds = (gemm.kind, getattr(gemm, "kind_b", gemm.kind), gemm.out)
+        self.shapes = ((m, k), (n, k), (m, n))
+        self.majors = (*("row" if major == "k" else "column" for major in gemm.majors), "row")
+        tensors = [fake(*one) for one in zip(self.kinds, self.shapes, self.majors, strict=True)]
+        self.kernel = compiled(gemm, tensors, self.arch)
+
+    def check(self, how, check=True) -> None:
+        """Small random integers, which every element type holds; the product is exact."""
+        gemm, random = self.gemm, np.random.default_rng()
+        m, n, k = self.shape
+        a, b = random.integers(-4, 5, (m, k)), random.integers(-4, 5, (n, k))
+        given = [stored(kind, values if major == "row" else np.ascontiguousarray(values.T))
+                 for kind, values, major in zip(self.kinds[:2], (a, b), self.majors[:2],
+                                                strict=True)]  # fmt: skip
+        c = stored(gemm.out, np.full((m, n), 77))
+        parts = zip(gemm.notes.boxes, (*given, c), self.shapes, self.majors, strict=False)
+        share = 2 if getattr(gemm, "pair", False) else 1
+        tiles = [-(-m // (gemm.tile[0] // share)), -(-n // gemm.tile[1])]
+        grid = [-(-t // s) * s for t, s in zip(tiles, gemm.cluster, strict=True)]
+        args = [*(tensor_map(*part) for part in parts), c]
+        cluster = (*gemm.cluster, 1) if gemm.cluster != (1, 1) else None
+        launch(self.kernel, gemm.notes.grid or grid, gemm.threads, args, how,
+               shared=gemm.notes.shared, cluster=cluster, check=check)  # fmt: skip
+        wanted = stored(gemm.out, a @ b.T)
+        assert np.array_equal(shown(gemm.out, c), shown(gemm.out, wanted))

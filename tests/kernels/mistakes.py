@@ -97,10 +97,10 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
     ),
     "nobody clears C": (GPU, "four(C[t * 4]) = float4{};", "", WRONG),
     "the flag is never set": (GPU, "store(1, cuda::memory", "store(0, cuda::memory", HANGS),
-    "a warp does not wait for its copies": (
+    "a warp multiplies the slot that it fills": (
         OWN,
-        "__pipeline_wait_prior(SLOTS - 2);",
-        "__pipeline_wait_prior(SLOTS - 1);",
+        "multiply(ring.slot[s], half",
+        "multiply(ring.slot[1 - s], half",
         WRONG,
     ),
     "both halves of a warp take the same steps": (

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from phasebit import files, machine, process, toolchain
 from phasebit.benchmarks import async_copies as benchmark
 from phasebit.exercises import async_copies as check
-from phasebit.runtime import library
 from tests.kernels import targets
+from tests.kernels.emulated import emulate
 
 FILTERS = ("12_loads", "12_groups", "12_pipeline", "12_mbarrier")
 TARGETS = ("sm_75", "sm_100a")  # sm_90a is what the tests below run
@@ -43,12 +41,6 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "only the block's first tile": ("12_groups", "tile += gridDim.x, next", "tile += tiles, next"),
     "one tile too many": ("12_loads", "(n + TILE - 1) / TILE;", "n / TILE;"),
 }
-
-
-def emulate(text: str) -> process.Finished:
-    program = toolchain.build(text, target="sm_90a", runtime=library.build()).program
-    command = [sys.executable, "-m", "phasebit", "run", "--schedule", "late", program]
-    return process.run(command, timeout=120)
 
 
 @pytest.mark.nvcc

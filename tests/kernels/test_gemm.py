@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 
 import pytest
 
 from phasebit import machine, process, toolchain
 from phasebit.benchmarks.clean_kernels import GEMM as RUNGS
 from phasebit.benchmarks.clean_kernels import gemm as program
-from phasebit.runtime import library
 
-
-def emulate(
-    text: str, *args: str, target: str = "sm_90a", schedule: str = "late"
-) -> process.Finished:
-    built = toolchain.build(text, target=target, runtime=library.build())
-    command = [sys.executable, "-m", "phasebit", "run", "--schedule", schedule]
-    return process.run([*command, built.program, *args], timeout=120)
+from .emulated import emulate
 
 
 def assert_right(done: process.Finished) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from phasebit import files, machine, process, toolchain
-from phasebit.runtime import library
 from tests.kernels import targets
+from tests.kernels.emulated import emulate
 from tests.kernels.mistakes import MISTAKES, planted, source
 
 HARNESS = '#include "harness.cuh"'
@@ -66,12 +65,6 @@ def test_right_at_every_depth(kernel: str, depth: int) -> None:
     assert done.ok, done.stdout + done.stderr
     plain = [line for line in done.stdout.splitlines() if not line.startswith("⏱")]
     assert len(plain) == 2 and all(line.startswith("matmul: OK") for line in plain)
-
-
-def emulate(text: str, *args: str, timeout: float = 120) -> process.Finished:
-    program = toolchain.build(text, target="sm_90a", runtime=library.build()).program
-    command = [sys.executable, "-m", "phasebit", "run", "--schedule", "late", program, *args]
-    return process.run(command, timeout=timeout)
 
 
 @pytest.mark.nvcc

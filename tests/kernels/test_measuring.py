@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from phasebit import files, process, toolchain
-from phasebit.runtime import library
+from phasebit import files, toolchain
+
+from .emulated import emulate
 
 pytestmark = pytest.mark.nvcc
 
@@ -20,12 +20,6 @@ PROGRAMS = {
     "05_roofline": 3,
 }
 """Programs that run on the emulator, and the lines that each prints there."""
-
-
-def emulate(text: str, *args: str) -> process.Finished:
-    program = toolchain.build(text, target="sm_90a", runtime=library.build()).program
-    command = [sys.executable, "-m", "phasebit", "run", "--schedule", "late", program, *args]
-    return process.run(command, timeout=120)
 
 
 @pytest.mark.parametrize("target", ["sm_75"])

@@ -10,7 +10,8 @@ import pytest
 from phasebit import files, machine, process
 
 from . import targets
-from .test_kernels import emulate, run
+from .emulated import emulate
+from .test_kernels import run
 
 needs_gpu = pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
 SOURCE = files.kernel("04_transpose")

@@ -13,7 +13,7 @@ import numpy as np
 
 from phasebit.emulator.numerics import canonical, flush, where
 from phasebit.emulator.ops import half
-from phasebit.emulator.ops.memory import isspacep
+from phasebit.emulator.ops.memory import lies_in
 from phasebit.emulator.ops.move import half_of
 from phasebit.emulator.table import Option, effect
 from phasebit.emulator.types import WIDE, Array, Value, dtype
@@ -131,7 +131,7 @@ def add(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic"
     if kind == "f32":  # the L2 does it for global memory, the SM for shared
         far = np.bool_(space == "global")
         if space == "generic":
-            far = isspacep(address, space="global")
+            far = lies_in(address, "global")
         return _update(g, address, b, space, kind, sem, scope, _add32, far)
     if kind == "f64" and space == "global":
         return _update(g, address, b, space, kind, sem, scope, _add64)

@@ -356,13 +356,30 @@ def brkpt(g: Group) -> None:
     )
 
 
-@effect("setmaxnreg.inc setmaxnreg.dec", "u32", section="9.7.19.5",
-        options=[{"sync": ("sync", True)}])  # fmt: skip
-def setmaxnreg(g: Group, count: Value, *, sync: bool = True) -> None:
-    """setmaxnreg: gives registers back or takes more; here only the number is checked."""
-    number = int(np.max(count))
+@effect("setmaxnreg.inc", "u32", section="9.7.19.5", options=[{"sync": ("sync", True)}])
+def setmaxnreg_inc(g: Group, count: Value, *, sync: bool = True) -> None:
+    """setmaxnreg.inc: takes more registers; here only the number is checked.
+
+    All warps of a warp group must ask for the same.
+    """
+    _setmaxnreg(g, count, "inc")
+
+
+@effect("setmaxnreg.dec", "u32", section="9.7.19.5", options=[{"sync": ("sync", True)}])
+def setmaxnreg_dec(g: Group, count: Value, *, sync: bool = True) -> None:
+    """setmaxnreg.dec: gives registers back; here only the number is checked.
+
+    All warps of a warp group must ask for the same.
+    """
+    _setmaxnreg(g, count, "dec")
+
+
+def _setmaxnreg(g: Group, count: Value, word: str) -> None:
+    number, machine = int(np.max(count)), g.batch.machine
     if not 24 <= number <= 256 or number % 8:
         raise Fault(f"setmaxnreg {number}: it must be a multiple of 8 from 24 to 256")
+    if machine.checked:
+        machine.checker.registers.executed(g, word, number, machine.where(g))
 
 
 @blocking("barrier.cluster.arrive", "", section="9.7.13.3",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,11 +29,20 @@ NUMBERS = frozenset({"f16", "bf16", "b32", "u32", "s32", "b64", "u64", "s64", "f
 
 
 def each(g: Group, *operands: Value | None) -> list[tuple[Group, list[int]]]:
-    """For each thread a group of its own, and its operands."""
+    """For each thread a group of its own, and its operands.
+
+    CuTe DSL lets whole warps store boxes: ptxas makes one instruction of the copy engine for the
+    warp (seen in the SASS), so there it is one thread, if all of the warp say the same.
+    """
     columns = [g.spread(x) for x in operands if x is not None]
+    threads: Iterable[int] = range(g.n)
+    instruction = g.batch.machine.program.executing() if g.n > 1 else None
+    if instruction is not None and instruction.generated and "bulk" in instruction.modifiers:
+        said = np.stack([g.lanes // 32, *(c.astype(np.int64) for c in columns)])
+        threads = sorted(np.unique(said, axis=1, return_index=True)[1].tolist())
     return [
         (g if g.n == 1 else g.part(np.array([i]), g.pc), [int(c[i]) for c in columns])
-        for i in range(g.n)
+        for i in threads
     ]
 
 

@@ -23,13 +23,21 @@ from phasebit.emulator.ops.bulk import (
 from phasebit.emulator.sub_byte_copy import Slots, in_global, in_shared
 from phasebit.emulator.sub_byte_copy import problem as narrow_problem
 from phasebit.emulator.table import effect
-from phasebit.emulator.tensor_copy import LINE, Box, Rows, column
+from phasebit.emulator.tensor_copy import LINE, PIECE, Box, Rows, column
 from phasebit.emulator.tensor_copy import tile as tile_of
 from phasebit.emulator.tensormap import PACKED, SIZE, WIDE, Descriptor, decode, problem
 from phasebit.emulator.types import Value
 
 if TYPE_CHECKING:
     from phasebit.emulator.group import Group
+
+REDUCED = {
+    "add": {"u32", "s32", "u64", "f16", "bf16", "f32", "f32.ftz", "f64", "tf32", "tf32.ftz"},
+    **{op: {"u32", "s32", "u64", "s64", "f16", "bf16"} for op in ("min", "max")},
+    **{op: {"u32", "s32", "u64"} for op in ("and", "or", "xor")},
+    **{op: {"u32"} for op in ("inc", "dec")},
+}
+"""Element types that an H200 reduces; with others the kernel ends with an illegal instruction."""
 
 ALIGNMENT = 128
 """Of a box in shared memory, in bytes (CUDA C++ Programming Guide, tensor memory access)."""
@@ -74,30 +82,52 @@ def descriptor(g: Group, address: int, rank: int, access: int) -> Descriptor:
         g.batch.machine.checker.engine.reads_map(g, where, access)
     if d.rank != rank:
         raise fault(g, f"the tensor map has {d.rank} dimensions, not {rank}")
-    if d.interleave != "none":
-        raise fault(g, f"tensor maps with interleave {d.interleave} are not supported")
-    return d
+    if d.interleave != "none" and d.mode == "im2col":
+        raise fault(g, "tensor maps with interleave for im2col are not supported")
+    return d.plain()
 
 
 def tile(
     g: Group, d: Descriptor, at: list[int], offsets: tuple[int, ...] | None = None,
     direction: str = "load",
 ) -> Rows | Slots:  # fmt: skip
-    """A box of a tensor, whose inside must lie in one allocation; with offsets: of im2col."""
+    """A box of a tensor, whose inside must lie in one allocation; with offsets: of im2col.
+
+    An H200 ends the kernel with an illegal instruction where rows of the box begin in the middle
+    of 16 bytes, and where a store begins at a negative coordinate (so the CUDA C++ Programming
+    Guide too, tensor memory access).
+    """
+    if direction != "load" and min(at) < 0:
+        raise fault(
+            g,
+            f"a store's box may reach over the end of the tensor, but it begins at {tuple(at)}: "
+            "no coordinate may be negative",
+        )
     if d.data_type in PACKED:
         if why := narrow_problem(d, at[0], direction):
             raise fault(g, why)
-        inner = [at[0] * d.bits // 8, *at[1:]]
-        rows = tile(g, in_global(d), inner, offsets)
-        assert isinstance(rows, Rows)
+        rows = rows_of(g, in_global(d), [at[0] * d.bits // 8, *at[1:]], offsets, False)
         return Slots(rows, d.bits) if d.data_type in WIDE else rows
+    if at[0] * d.bits // 8 % PIECE:
+        raise fault(
+            g,
+            f"the box begins at element {at[0]} of the innermost dimension, byte "
+            f"{at[0] * d.bits // 8}; this must be a multiple of {PIECE} bytes",
+        )
+    return rows_of(g, d, at, offsets, direction != "load")
+
+
+def rows_of(
+    g: Group, d: Descriptor, at: list[int], offsets: tuple[int, ...] | None, writes: bool
+) -> Rows:
+    """The rows of a box, all within one allocation."""
     wanted = "tile" if offsets is None else "im2col"
     if d.mode != wanted:
         raise fault(g, f"the tensor map was made for {d.mode}, the instruction is {wanted}")
     if offsets is None:
-        made = tile_of(g.memory, d, tuple(at))
+        made = tile_of(g.memory, d, tuple(at), writes)
     else:
-        made = column(g.memory, d, tuple(at), offsets)
+        made = column(g.memory, d, tuple(at), offsets, writes)
     if len(made.begins):
         low, high = int(made.begins.min()), int(made.begins.max()) + made.length
         owner = g.memory.find(low)
@@ -122,9 +152,9 @@ def box(g: Group, address: int, d: Descriptor, access: int) -> Box:
     if address % ALIGNMENT:
         raise fault(g, f"the shared address {address:#x} is no multiple of {ALIGNMENT} bytes")
     kind = np.uint32 if address < 1 << 32 else np.uint64
-    room = d.nbytes if d.swizzle == "none" else align_up(d.nbytes, LINE)
+    room = d.nbytes if d.swizzle == "none" else align_up(d.footprint, LINE)
     where = g.shared_index(kind(address), kind(0), room, 0, ALIGNMENT, access)
-    return Box(g.memory, int(g.spread(where)[0]), d.nbytes, d.swizzle)
+    return Box(g.memory, int(g.spread(where)[0]), d)
 
 
 @effect(f"{LOAD.format('cta')} {LOAD.format('cluster')}", "a t a u64", section="9.7.9.27.1.2",
@@ -190,7 +220,9 @@ def tensor_reduce(
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
-        into = Reduced(tile(one, d, at, direction="reduce"), op, d.data_type.removesuffix(".ftz"))
+        if d.data_type not in PACKED and d.data_type not in REDUCED[op]:
+            raise fault(one, f"the copy engine has no .{op} of {d.data_type}")
+        into = Reduced(tile(one, d, at, direction="reduce"), op, d.data_type)
         begin(one, box(one, origin, d, access), into, d.nbytes, access, None)
 
 
@@ -247,9 +279,18 @@ def im2col_multicast(
 def im2col_store(
     g: Group, tensor: Tensor, address: Value, policy: Value = None, *, rank: int
 ) -> None:
-    """cp.async.bulk.tensor.im2col_no_offs: pixels from shared memory to the tensor."""
+    """cp.async.bulk.tensor.im2col_no_offs: pixels from shared memory to the tensor.
+
+    A window that reaches over an edge is an illegal instruction.  [seen on an H200]
+    """
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
+        if min(d.lower) < 0 or max(d.upper) > 0:
+            raise fault(
+                one,
+                f"a store's window must lie within the images, but its corners are {d.lower} and "
+                f"{d.upper}: no lower one may be negative, no upper one positive",
+            )
         there = tile(one, d, at, (0,) * (rank - 2), "store")
         begin(one, box(one, origin, d, access), there, d.nbytes, access, None)

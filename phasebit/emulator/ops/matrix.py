@@ -188,17 +188,18 @@ def multiply(
     elif bits == "xor":
         result = tensor_core.count_different(a, b, c)
     else:
-        result = product(a, b, c, of_a, of_d, satfinite, step)
+        result = product(a, b, c, (of_a, of_b), of_d, satfinite, step)
     return fragments(result, part_c, of_d)
 
 
 def product(
-    a: Array, b: Array, c: Array, of_a: str, of_d: str, satfinite: bool, step: int | None
-) -> Array:
+    a: Array, b: Array, c: Array, kinds: tuple[str, str], of_d: str, satfinite: bool,
+    step: int | None,
+) -> Array:  # fmt: skip
     """D = A·B + C of matrices [warps, rows, columns], for a D of s32, f32 or f16."""
     if of_d == "s32":
         return tensor_core.accumulate_s32(a, b, c, satfinite)
-    return tensor_core.accumulate(a, b, c, of_a, of_d, step=step)
+    return tensor_core.accumulate(a, b, c, kinds, of_d, step=step)
 
 
 # -- mma ------------------------------------------------------------------------
@@ -279,8 +280,8 @@ def mma_sparse(
 ) -> tuple[Array, ...]:
     """mma.sp: D = A·B + C, where half of A is zero and left out.
 
-    Twice the products of the dense shape are summed at once.  [a guess; not compared with
-    hardware, and without effect where the sums are exact]
+    A zero that is left out is not multiplied: an infinity in B that meets only such zeros does
+    not show.  As many stored products are summed at once as dense ones.  [seen on an H200]
     """
     name = f"mma.sp.{shape}"
     of_d, of_a, of_b, of_c = types
@@ -293,12 +294,15 @@ def mma_sparse(
     bits = sparse.places(
         gathered(g, [metadata], name), int(g.spread(selector)[0]), k // chunk, wide
     )
-    result = product(
-        sparse.expand(stored, bits, chunk),
-        matrix(gathered(g, b, name), operand_b(n, k, PER_REGISTER[of_b]), of_b),
-        matrix(gathered(g, c, name), part_c, of_c),
-        of_a, of_d, satfinite, 64 // tensor_core.BYTES[of_a] if of_d != "s32" else None,
-    )  # fmt: skip
+    right = matrix(gathered(g, b, name), operand_b(n, k, PER_REGISTER[of_b]), of_b)
+    added = matrix(gathered(g, c, name), part_c, of_c)
+    if of_d == "s32":
+        whole = sparse.expand(stored, bits, chunk)
+        result = tensor_core.accumulate_s32(whole, right, added, satfinite)
+    else:
+        result = tensor_core.accumulate(
+            stored, sparse.met(right, bits, chunk), added, (of_a, of_b), of_d
+        )
     return scattered(fragments(result, part_c, of_d))
 
 

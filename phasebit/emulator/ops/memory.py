@@ -14,6 +14,7 @@ from phasebit.emulator.layout import (
     GLOBAL_BASE,
     LOCAL_BASE,
     PARAM_BASE,
+    RANK_SHIFT,
     SHARED_BASE,
     WINDOW_SHIFT,
 )
@@ -63,11 +64,28 @@ def cvta_to(a: Value, *, space: str = "global") -> Value:
     return a - np.uint64(WINDOWS[space]) if WINDOWS[space] else a
 
 
-@value("isspacep", "u64 -> pred", section="9.7.9.19")
-def isspacep(a: Value, *, space: str = "global") -> Value:
-    """isspacep: whether a generic address lies in a state space."""
+def lies_in(a: Value, space: str) -> Value:
+    """Whether a generic address lies in the window of a state space."""
     window = (WINDOWS[space] or GLOBAL_BASE) >> WINDOW_SHIFT
     return (a >> np.uint64(WINDOW_SHIFT)) == np.uint64(window)
+
+
+STATE_SPACES = (*WINDOWS, "shared::cta", "shared::cluster")
+
+
+@effect("isspacep", "u64 -> pred", section="9.7.9.19",
+        options=[{word: ("where", word) for word in STATE_SPACES}])  # fmt: skip
+def isspacep(g: Group, a: Value, *, where: str = "global") -> Value:
+    """isspacep: whether a generic address lies in a state space.
+
+    ``.shared`` is ``.shared::cta``: the block's own shared memory, not that of its neighbours.
+    """
+    space, _, part = where.partition("::")
+    found = lies_in(a, space)
+    if space == "shared" and part != "cluster":
+        offset = (a & np.uint64(0xFFFFFFFF)) >> np.uint64(RANK_SHIFT)
+        found = found & (offset == g.special("cluster_ctarank"))
+    return found
 
 
 @effect(

@@ -107,9 +107,9 @@ def mma_async(
         for i in range(groups):
             left = rows[i] if from_registers else tiles_a[i].read(memory)
             right = tiles_b[i].read(memory).T
-            addend = c[i] if kept[i] else np.zeros_like(c[i])
             result[i] = multiply(
-                sign_a * left, sign_b * right, addend, of_a, of_d, satfinite
+                sign_a * left, sign_b * right, c[i] if kept[i] else None, (of_a, of_b), of_d,
+                satfinite,
             )  # fmt: skip
         done = fragments(result.reshape(4 * groups, 16, n), part, of_d)
         buffer[:] = done.reshape(len(g.lanes), -1).T
@@ -134,17 +134,24 @@ def mma_async(
     return tuple(buffer)
 
 
-def multiply(a: Array, b: Array, c: Array, kind: str, result: str, satfinite: bool) -> Array:
-    """D = A·B + C of one warp group: [64, k], [k, n], [64, n]."""
+def multiply(
+    a: Array, b: Array, c: Array | None, kinds: tuple[str, str], result: str, satfinite: bool
+) -> Array:
+    """D = A·B + C of one warp group: [64, k], [k, n], [64, n] or nothing."""
     if result == "s32":
-        whole: Array = tensor_core.accumulate_s32(a[None], b[None], c[None], satfinite)[0]
+        zero = np.zeros((a.shape[0], b.shape[1]), np.int32)
+        whole: Array = tensor_core.accumulate_s32(
+            a[None], b[None], zero[None] if c is None else c[None], satfinite
+        )[0]
         return whole
-    model = tensor_core.WGMMA[kind]
-    parts = [slice(i, i + COLUMNS) for i in range(0, c.shape[1], COLUMNS)]
-    done = [
-        tensor_core.accumulate(a[None], b[None, :, p], c[None, :, p], kind, result, model)[0]
-        for p in parts
-    ]
+    model = tensor_core.WGMMA[kinds[0]]
+    done = []
+    for first in range(0, b.shape[1], COLUMNS):
+        part = slice(first, first + COLUMNS)
+        addend = None if c is None else c[None, :, part]
+        done.append(
+            tensor_core.accumulate(a[None], b[None, :, part], addend, kinds, result, model)[0]
+        )
     return np.concatenate(done, axis=1)
 
 

@@ -10,14 +10,26 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from phasebit.emulator.proof import additions, chains, forms, machine
+from phasebit.emulator.proof import (
+    additions,
+    boxes,
+    chains,
+    copies,
+    forms,
+    machine,
+    sums,
+    warpgroups,
+)
 from phasebit.emulator.proof.program import Program
 
 CHAINS = 16_000
 """Random chains in the whole proof."""
 
 
-FIXED = {"forms": forms, "machine": machine, "additions": additions}
+FIXED = {
+    "forms": forms, "machine": machine, "additions": additions, "sums": sums,
+    "warpgroups": warpgroups, "copies": copies, "boxes": boxes,
+}  # fmt: skip
 """Collections that are the same each time; the chains are drawn."""
 
 COLLECTIONS = (*FIXED, "chains")

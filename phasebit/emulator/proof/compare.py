@@ -38,8 +38,11 @@ def emulate(program: Program, check: bool = False) -> Words:
     With ``check`` a hazard found is an error: no program of the proof has one.
     """
     inputs, answers = np.ascontiguousarray(program.draw()), program.blank()
+    memory = {"inputs": inputs, "outputs": answers}
+    maps = [made.of(memory[made.memory]) for made in program.maps]
     run = Module(module([program]))[program.name].launch(
-        program.blocks, program.threads, [inputs, answers], check=check, max_steps=MOST_STEPS
+        program.blocks, program.threads, [inputs, answers, *maps], check=check,
+        max_steps=MOST_STEPS,
     )
     if run.hazards:
         raise AssertionError(f"{program.name}: a false alarm: {run.hazards[0]}")

@@ -26,6 +26,7 @@ import numpy as np
 from phasebit.emulator.proof.batches import Batch
 from phasebit.emulator.proof.dice import Words
 from phasebit.emulator.proof.program import Program, module
+from phasebit.emulator.tensormap import Descriptor
 
 
 class GpuError(RuntimeError):
@@ -109,13 +110,39 @@ class Gpu:
         size = ctypes.c_size_t(answers.nbytes)
         self._call("cuMemcpyHtoD_v2", source, _address(inputs), ctypes.c_size_t(inputs.nbytes))
         self._call("cuMemcpyHtoD_v2", target, _address(answers), size)
-        parameters = (ctypes.c_void_p * 2)(ctypes.addressof(source), ctypes.addressof(target))
+        addresses = {"inputs": source.value, "outputs": target.value}
+        maps = [
+            self._tensor_map(made.of(inputs).at(addresses[made.memory])) for made in program.maps
+        ]
+        given: list[Any] = [source, target, *maps]
+        parameters = (ctypes.c_void_p * len(given))(*map(ctypes.addressof, given))
         self._call(
             "cuLaunchKernel", function, program.blocks, 1, 1, program.threads, 1, 1, 0, None,
             parameters, None,
         )  # fmt: skip
         self._call("cuMemcpyDtoH_v2", _address(answers), target, size)
         return answers
+
+    def _tensor_map(self, made: Descriptor) -> Any:
+        """The driver's 128 bytes for a tensor map."""
+        name, arguments = made.call()
+        image = (ctypes.c_uint64 * 32)()
+        start = -(-ctypes.addressof(image) // 128) * 128
+        self._call(name, ctypes.c_void_p(start), *map(_as_c, arguments))
+        return (ctypes.c_uint64 * 16).from_buffer_copy(ctypes.string_at(start, 128))
+
+
+_TYPES: dict[str, Any] = {
+    "int": ctypes.c_int, "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
+}  # fmt: skip
+
+
+def _as_c(argument: tuple[str, Any]) -> Any:
+    """A number of a C type, or an array of them for a tuple."""
+    kind, value = argument
+    if isinstance(value, tuple):
+        return (_TYPES[kind] * max(1, len(value)))(*value)
+    return _TYPES[kind](value)
 
 
 def _address(array: Words) -> ctypes.c_void_p:

@@ -74,7 +74,8 @@ def finish(
     """The program that a writer holds."""
     return Program(
         name, w.entry(name, threads, outside), tuple(w.inputs), tuple(w.outputs),
-        tuple(opcodes), family, threads=threads, **more,  # type: ignore[arg-type]
+        tuple(opcodes), family, threads=threads, maps=tuple(w.maps),
+        **more,  # type: ignore[arg-type]
     )  # fmt: skip
 
 

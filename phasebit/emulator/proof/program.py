@@ -4,6 +4,8 @@ Every program is one kernel with one shape, so that one runner runs them all::
 
     .entry name(.param .u64 inputs, .param .u64 outputs)
 
+(and where it copies boxes, one more parameter for each tensor map).
+
 Thread ``i`` of ``n`` finds its k-th input as the 64-bit word ``inputs[k*n + i]``
 and leaves its k-th answer in ``outputs[k*n + i]``.  The answers start as zeros,
 so a thread that stores nothing is seen as such.
@@ -14,17 +16,41 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from phasebit.emulator.proof.dice import Dice, Words
 from phasebit.emulator.proof.values import SIZE, draw
+from phasebit.emulator.tensormap import Descriptor, TensorMap
 
 HEADER = ".version 8.8\n.target sm_90a\n.address_size 64\n"
 """PTX 8.8 knows everything that sm_90a can do, and drivers from CUDA 12.9 on read it."""
 
 _OFFSET = re.compile(r"(?<=\+)\{(\d+)\}(?=\])")
 """The place of a slot's byte offset, filled in when the number of threads is known."""
+
+
+@dataclass(frozen=True)
+class Map:
+    """A tensor map whose tensor is the program's memory of inputs, or that of its answers."""
+
+    memory: str
+    """``inputs`` or ``outputs``."""
+    descriptor: Descriptor
+    """With address 0, which stands for the beginning of that memory."""
+
+    def of(self, array: Words) -> TensorMap:
+        """The map, for the memory as an array."""
+        d = self.descriptor
+        more: dict[str, Any] = {
+            name: getattr(d, name)
+            for name in ("data_type", "dims", "strides", "element_strides", "interleave",
+                         "swizzle", "l2_promotion", "oob_fill")
+        }  # fmt: skip
+        if d.mode == "im2col":
+            return TensorMap.im2col(array, d.box[0], d.box[1], d.lower, d.upper, **more)
+        return TensorMap(array, d.box, **more)
 
 
 @dataclass(frozen=True)
@@ -47,6 +73,8 @@ class Program:
     """Empty: equal bit for bit.  Else a rule of :mod:`phasebit.emulator.proof.compare`."""
     fill: Callable[[int, Dice], list[Words]] | None = field(default=None, compare=False)
     """Draws the inputs instead of the kinds, where they depend on one another."""
+    maps: tuple[Map, ...] = ()
+    """Tensor maps: further parameters of the kernel."""
 
     @property
     def lanes(self) -> int:
@@ -92,6 +120,9 @@ class Writer:
         self.inputs: list[str] = []
         self.outputs: list[str] = []
         self._registers: dict[str, int] = {}
+        self.maps: list[Map] = []
+        self.directives = ""
+        """Between the parameters and the body, such as the size of a cluster."""
 
     def kind_of_register(self, kind: str) -> str:
         """The type of the register that holds a value of a type."""
@@ -134,6 +165,17 @@ class Writer:
             source, bits = word, "b32"
         self.put(f"st.global.{bits} [%out+{{{slot}}}], {source};")
 
+    def map(self, memory: str, descriptor: Descriptor) -> str:
+        """A further parameter, a tensor map; the register that holds its address."""
+        number = len(self.maps)
+        self.maps.append(Map(memory, descriptor))
+        target = self.reg("b64")
+        function, arguments = descriptor.call()
+        said = ", ".join(str(value) for _, value in arguments)
+        self.put(f"// {function}({said})", f"mov.b64 {target}, map{number};",
+                 f"cvta.param.u64 {target}, {target};")  # fmt: skip
+        return target
+
     def entry(self, name: str, lanes: int, globals_: str = "") -> str:
         """The whole ``.entry``."""
         body = [
@@ -149,7 +191,9 @@ class Writer:
         for line in self.lines:
             body.append("  " + _OFFSET.sub(lambda m: str(int(m[1]) * lanes * 8), line))
         return (
-            f"{globals_}.visible .entry {name}(.param .u64 inputs, .param .u64 outputs)\n{{\n"
+            f"{globals_}.visible .entry {name}(.param .u64 inputs, .param .u64 outputs"
+            + "".join(f", .param .align 128 .b8 map{i}[128]" for i in range(len(self.maps)))
+            + f"){' ' + self.directives if self.directives else ''}\n{{\n"
             + "\n".join(body)
             + "\n  ret;\n}\n"
         )

@@ -40,8 +40,8 @@ def tensor_copies(cases: int) -> tuple[Counter[str], Counter[str], dict[str, Any
     kept: dict[str, Any] = {}
     for seed in range(cases):
         random = np.random.default_rng(SEED + seed)
-        case = tensors.draw(random, tensors.HOPPER)
         kind = ("load", "store", "add")[seed % 3]
+        case = tensors.draw(random, tensors.HOPPER, kind != "load")
         if kind == "add" and case.data_type not in ("u32", "s32", "u64"):
             kind = "load"
         tile = random.integers(0, 256, tensors.shown(case), dtype=np.uint8)

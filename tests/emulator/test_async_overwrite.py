@@ -1,0 +1,128 @@
+"""What a bulk copy overwrites must have been read (PTX ISA 8.6, 9.7.13.4: proxies, their fence).
+
+Also swizzled tiles that are misaligned (9.7.16.4.1), and registers that the warps of a warp group
+do not agree on (9.7.19.5).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phasebit.emulator import swizzle
+from phasebit.emulator.launch import Run
+from tests.emulator.pair_kernels import PairGemm
+from tests.emulator.tensor_kernels import HEAD, run
+
+SCHEDULES = ("eager", "late", "random")
+LOAD = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+TWICE = HEAD + """
+.visible .entry kernel(.param .u64 data, .param .u64 out)
+{
+    .reg .pred %p<4>; .reg .b32 %r<19>; .reg .b64 %rd<9>;
+    .shared .align 128 .b8 tile[512]; .shared .align 8 .b64 full; .shared .align 8 .b64 empty;
+    ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [out];
+    mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, tile;
+    shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; cvt.u64.u32 %rd3, %r3; add.u64 %rd2, %rd2, %rd3;
+    @%p1 mbarrier.init.shared::cta.b64 [full], 1;
+    @%p1 mbarrier.init.shared::cta.b64 [empty], 128;
+    bar.sync 0;
+    mov.u32 %r5, 0; mov.u32 %r6, 0;
+ROUND:
+    @!%p1 bra WAIT;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 512;
+    LOAD [tile], [%rd1], 512, [full];
+    add.u64 %rd1, %rd1, 512;
+WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p2, [full], %r5; @!%p2 bra WAIT;
+    ld.shared.u32 %r7, [%r4]; add.u32 %r6, %r6, %r7;
+    BETWEEN
+    xor.b32 %r5, %r5, 1; setp.eq.u32 %p3, %r5, 1; @%p3 bra ROUND;
+    st.global.u32 [%rd2], %r6;
+    ret;
+}
+""".replace("LOAD", LOAD)
+"""Two tiles through one slot; all threads read them."""
+
+FENCE = "fence.proxy.async.shared::cta;"
+MBARRIER = (
+    "mbarrier.arrive.shared::cta.b64 _, [empty];\nEMPTY: "
+    "mbarrier.try_wait.parity.shared::cta.b64 %p2, [empty], %r5; @!%p2 bra EMPTY;"
+)
+
+
+def twice(between: str, schedule: str) -> Run:
+    data, out = np.arange(256, dtype=np.uint32), np.zeros(128, np.uint32)
+    found = run(TWICE.replace("BETWEEN", between), data, out, schedule=schedule)
+    assert np.array_equal(out, data[:128] + data[128:])
+    return found
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("between", ["bar.sync 0;", "bar.sync 0; bar.sync 0;"])
+def test_8_6_a_barrier_of_threads_does_not_order_the_proxies(between: str, schedule: str) -> None:
+    (hazard,) = twice(between, schedule).hazards
+    assert hazard.kind == "proxy" and hazard.line
+    assert "has read it through the generic proxy" in hazard.message
+    assert "`ld.shared.u32 %r7" in hazard.message and f"`{LOAD}" in hazard.message
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("between", [f"{FENCE} bar.sync 0;", f"bar.sync 0; {FENCE}", MBARRIER])
+def test_8_6_a_fence_on_either_side_or_an_mbarrier_does(between: str, schedule: str) -> None:
+    assert not twice(between, schedule).hazards
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_race_is_called_a_race(schedule: str) -> None:
+    """Nothing at all between: not the fence is missing, but the barrier."""
+    data, out = np.arange(256, dtype=np.uint32), np.zeros(128, np.uint32)
+    found = run(TWICE.replace("BETWEEN", FENCE), data, out, schedule=schedule)
+    assert {h.kind for h in found.hazards} == {"race"}
+
+
+SWIZZLED = {"f16": (swizzle.B128, swizzle.B64, swizzle.B32)}
+
+
+@pytest.mark.parametrize("pattern", SWIZZLED["f16"], ids=lambda p: p.name)
+def test_9_7_16_4_1_a_misaligned_swizzled_tile_is_found(pattern: swizzle.Swizzle) -> None:
+    """The tile begins 128 bytes into the pattern, and the descriptor says nothing of it."""
+    one = np.full((256, 16), 0x3C00, np.uint16)
+    old = np.zeros((2, 128, 256), np.uint32)
+    line = "ld.param.u64 %rd5, [bdesc];"
+    made = PairGemm("f16", 256, 32, "f16", "f16", "f32", width=2, pattern=pattern,
+                    changes={line: line + "add.u64 %rd5, %rd5, 8;"})  # fmt: skip
+    _, found = made.run(one, one[:32], old)
+    messages = [h for h in found.hazards if h.kind == "tensor"]
+    assert messages and messages[0].line
+    assert f"in row 1 of the {pattern.name} swizzle's pattern" in messages[0].message
+    told = line + f"add.u64 %rd5, %rd5, {8 + (1 << 49)};"
+    made = PairGemm("f16", 256, 32, "f16", "f16", "f32", width=2, pattern=pattern,
+                    changes={line: told})  # fmt: skip
+    _, found = made.run(one, one[:32], old)
+    assert not [h for h in found.hazards if "pattern" in h.message]
+
+
+REGISTERS = HEAD + """
+.visible .entry kernel()
+{
+    .reg .pred %p<4>; .reg .b32 %r<4>;
+    mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5;
+    setp.ge.u32 %p1, %r2, FIRST; @%p1 bra MORE;
+    setmaxnreg.dec.sync.aligned.u32 40;
+    bra END;
+MORE:
+    setmaxnreg.inc.sync.aligned.u32 232;
+END:
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_19_5_the_warps_of_a_warp_group_must_agree(schedule: str) -> None:
+    text = REGISTERS.replace("FIRST", "3")
+    (hazard,) = run(text, threads=256, schedule=schedule).hazards
+    assert hazard.kind == "barrier" and hazard.line
+    assert "setmaxnreg.inc 232" in hazard.message and "setmaxnreg.dec 40" in hazard.message
+    assert not run(REGISTERS.replace("FIRST", "4"), threads=256, schedule=schedule).hazards
