@@ -116,10 +116,14 @@ class Engine:
 
         A barrier of threads alone does not order the two proxies; ``fence.proxy.async`` does, by
         the reader or by who starts the copy, and so does, as all pipelines have it, the reader's
-        arrival at an mbarrier.
+        arrival at an mbarrier.  Triton's compiler lets a ``bar.sync`` do; who writes the copy
+        into a program must not.
         """
         times = s.read_time[x]
         if not times.any():
+            return
+        instruction = self.machine.program.executing()
+        if instruction is not None and instruction.generated:
             return
         readers = s.reader[x]
         late = times > s.clock[g.lanes[0], s.overwrites + readers]
