@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -205,3 +206,14 @@ def test_the_peak_counts_what_it_does() -> None:
     once = peak.multiply_adds(1, to)
     assert peak.multiply_adds(1000, to) == 1000 * once > 0
     assert once % (2 * 12) == 0 and np.isfinite(to).all() and to.any()
+
+
+def test_the_chapter_shows_the_rung_that_is_measured() -> None:
+    """The reader's copy in the notebook is the file's text, up to the packing alone."""
+    chapter = files.kernels().parent / "book" / "part3_locality" / "08_gemm.ipynb"
+    cells = json.loads(chapter.read_text(encoding="utf-8"))["cells"]
+    (cell,) = ("".join(cell["source"]) for cell in cells if cell["id"] == "micro")
+    magic, _, text = cell.partition("\n")
+    assert magic == "%%cpp mine"
+    assert text.strip() in gemm.source("registers")
+    assert text.lstrip().startswith('#include "panels.h"') and "packing" not in text
