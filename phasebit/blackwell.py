@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 ONE, RING, PAIR = KERNELS = "16_tcgen05", "16_tcgen05_ring", "16_tcgen05_pair"
 CUTE, CUTE_SHAPE = "16_cute", (256, 256, 192)
 COMPILED = "blackwell_compiled.json"
+SCOPED = f"{PAIR}, scopes of the cluster"
+"""What the record calls the pair with every wait and arrival at the scope of the cluster."""
 
 PIECES, PATTERN = 4 * 2 * 32 * 32 * 4, 1024
 """Bytes of the pieces of C on their way out, and of the swizzle's pattern."""
@@ -135,8 +137,14 @@ def _unpacked(text: str) -> str:
     return gzip.decompress(base64.b64decode(text)).decode()
 
 
+def scoped() -> str:
+    """The pair's source with every wait and arrival at the scope of the cluster."""
+    text = files.kernel(PAIR).replace("mbarrier_wait(", "mbarrier_wait_cluster(")
+    return text.replace("mbarrier_arrive_at_after_reads(", "mbarrier_arrive_at(")
+
+
 def sass(kernel: str) -> list[str]:
-    """The instructions that ptxas made of a kernel, from the record."""
+    """The instructions that ptxas made of a kernel, or of ``SCOPED``, from the record."""
     return _unpacked(compiled()["kernels"][kernel]["sass"]).splitlines()
 
 

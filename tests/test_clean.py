@@ -20,8 +20,10 @@ LAYERS = (
     {"devices", "gpu", "native"},
     {"emulator"},
     {"runtime"},
-    {"measure", "rounding", "gemm", "caches", "draw", "boxes", "patterns", "clinic", "blackwell",
-     "layouts", "packed_tiles", "block_order"},
+    {
+        *("measure", "rounding", "gemm", "caches", "ladder", "block_order", "packed_tiles"),
+        *("draw", "boxes", "patterns", "clinic", "blackwell", "layouts"),
+    },
     {"nests"},
     {"benchmarks"},
     {"exercises", "notebook", "cpp_cells", "doctor"},

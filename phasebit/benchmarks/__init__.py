@@ -20,6 +20,7 @@ MODULES: dict[int, str] = {
     4: "threads_and_memory",
     5: "measuring",
     6: "caches_and_tiles",
+    9: "gpu_tiling",
     10: "layouts",
     11: "double_buffering",
     12: "async_copies",

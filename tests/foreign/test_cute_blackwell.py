@@ -17,6 +17,7 @@ import cutlass
 from cutlass.cute.nvgpu import tcgen05 as LOADS
 
 from tests.foreign.cute_blackwell import Gemm
+from tests.foreign.cute_staying import Staying
 from tests.foreign.cute_tools import Product
 
 pytestmark = pytest.mark.foreign
@@ -69,3 +70,13 @@ def built(name):
 @pytest.mark.parametrize("name", CASES)
 def test_products(name, how):
     built(name).check(how)
+
+
+@functools.cache
+def staying():
+    return Product(Staying(BF16, F32, (128, 64, 64)), (384, 256, 192), "sm_100a")
+
+
+@pytest.mark.parametrize("how", SCHEDULES, ids=str)
+def test_blocks_that_stay(how):
+    staying().check(how)
