@@ -6,12 +6,15 @@ No GPU that they are for was at hand. What compilers made of them is kept in a r
 from __future__ import annotations
 
 import base64
+import functools
 import gzip
 import hashlib
 import importlib.util
 import json
+import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -163,13 +166,16 @@ def cute_ptx() -> tuple[str, str]:
     )
 
 
+@functools.cache
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    """A folder that goes when Python does."""
+    return tempfile.TemporaryDirectory(prefix="phasebit-")
+
+
 def compile_cute() -> str:
     """PTX of ``kernels/16_cute.py`` for CUTE_SHAPE, by CuTe DSL; needs no GPU."""
-    import os
-    import tempfile
-
     # It keeps a copy of its own, in the folder that this names when it is imported.
-    os.environ.setdefault("CUTE_DSL_DUMP_DIR", tempfile.mkdtemp(prefix="phasebit-"))
+    os.environ.setdefault("CUTE_DSL_DUMP_DIR", _scratch().name)
 
     import cutlass.cute as cute  # type: ignore[import-not-found, unused-ignore]
     from cutlass.cute.runtime import (  # type: ignore[import-not-found, unused-ignore]
