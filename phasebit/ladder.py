@@ -156,7 +156,7 @@ def count(name: str, depth: int, code: str | None = None) -> dict[str, int]:
 
 
 def predict(
-    name: str, size: int, depths: tuple[int, int] = (64, 128), code: str | None = None
+    name: str, size: int, depths: tuple[int, int] = (32, 64), code: str | None = None
 ) -> dict[str, int]:
     """The :data:`METRICS` of a product of ``size``³, from one block with two depths.
 

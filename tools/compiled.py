@@ -29,22 +29,24 @@ def packed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
-def sass(kernel: str) -> dict[str, Any]:
-    """The instructions of a kernel file, one a line."""
+def sass(name: str, text: str) -> dict[str, Any]:
+    """The instructions of a kernel, one a line; ``name`` is its file's."""
     dump = shutil.which("cuobjdump")
     if dump is None:
         raise SystemExit("cuobjdump is not on PATH: it comes with the CUDA toolkit")
     with tempfile.TemporaryDirectory() as scratch:
         cubin = Path(scratch, "kernel.cubin")
         folders = [f"-I{folder}" for folder in toolchain.include_folders()]
+        path = Path(scratch, "kernel.cu")
+        path.write_text(text, encoding="utf-8")
         subprocess.run(
             [toolchain.nvcc().path, "-std=c++17", "-O3", "-gencode",
              "arch=compute_100a,code=sm_100a", *folders, "-cubin", "-o", cubin,
-             files.kernels() / f"{kernel}.cu"], check=True,
+             path], check=True,
         )  # fmt: skip
         said = subprocess.run([dump, "-sass", cubin], check=True, capture_output=True, text=True)
     lines = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?;)", said.stdout, re.MULTILINE)
-    return {"source": blackwell.fingerprint(kernel), "instructions": len(lines),
+    return {"source": blackwell.fingerprint(name), "instructions": len(lines),
             "sass": packed("\n".join(lines))}  # fmt: skip
 
 
@@ -56,7 +58,10 @@ def main() -> None:
         "nvcc": toolchain.nvcc().version,
         "cuobjdump": re.findall(r"V([\d.]+)", said.stdout)[0],
         "target": "sm_100a",
-        "kernels": {name: sass(name) for name in blackwell.KERNELS},
+        "kernels": {
+            **{name: sass(name, files.kernel(name)) for name in blackwell.KERNELS},
+            blackwell.SCOPED: sass(blackwell.PAIR, blackwell.scoped()),
+        },
         "cute": {
             "package": f"nvidia-cutlass-dsl {version('nvidia-cutlass-dsl')}", "shape": shape,
             "source": blackwell.fingerprint(blackwell.CUTE), "ptx": packed(text),

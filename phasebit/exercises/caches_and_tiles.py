@@ -71,7 +71,7 @@ def padding(answer: Callable[[int, int], int]) -> str:
         got = ask(answer, n, block)
         if isinstance(got, bool) or not isinstance(got, Integral):
             raise Wrong(f"it gives {got!r}: give a whole number of elements")
-        if got < n or caches.crowding(level, block, block, got).max() > level.ways - 2:
+        if got < n or caches.crowding(level, block, block, int(got)).max() > level.ways - 2:
             raise Wrong(f"with n {n} and ld {got} some set is asked for more than six of {block}²")
         if got != right:
             raise Wrong(f"for n {n} and blocks of {block} a smaller ld than {got} does: {right}")
