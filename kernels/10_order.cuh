@@ -7,14 +7,12 @@
 struct Part {
     int row, col;  // of C, in tiles
 };
-using OrderTile = Tiling<128, 256, 64, 64, 64>;
+using OrderTile = Tiling<128, 256, 64, 64, 64>;  // of the measured product
 constexpr int ORDER_SLOTS = 3;
-constexpr int ORDER_BYTES = ORDER_SLOTS * (OrderTile::A_BYTES + OrderTile::B_BYTES);
 
 // order: one entry a block. A block fills the ring of slots ahead of what it multiplies.
-template <int ALIGN, class In, class Out>
-__global__ void __launch_bounds__(OrderTile::THREADS) in_order(Gemm<In, Out> g, const Part* order) {
-    using T = OrderTile;
+template <class T, int ALIGN, class In, class Out>
+__global__ void __launch_bounds__(T::THREADS) in_order(Gemm<In, Out> g, const Part* order) {
     extern __shared__ __align__(128) char ring[];  // a tile of A and a tile of B, ORDER_SLOTS times
     const Part part = order[blockIdx.x];
     const int m0 = part.row * T::BM, n0 = part.col * T::BN;
@@ -47,9 +45,11 @@ __global__ void __launch_bounds__(OrderTile::THREADS) in_order(Gemm<In, Out> g, 
 }
 
 // parts: of `order`, on the device; as many as C has tiles.
-template <int ALIGN, class In, class Out>
-void launch_in_order(const Gemm<In, Out>& g, const Part* order, int parts, cudaStream_t stream = 0) {
-    auto kernel = in_order<ALIGN, In, Out>;
-    CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ORDER_BYTES));
-    if (parts) kernel<<<parts, OrderTile::THREADS, ORDER_BYTES, stream>>>(g, order);
+template <class T, int ALIGN, class In, class Out>
+void launch_in_order(const Gemm<In, Out>& g, const Part* order, int parts,
+                     cudaStream_t stream = 0) {
+    constexpr int BYTES = ORDER_SLOTS * (T::A_BYTES + T::B_BYTES);
+    auto kernel = in_order<T, ALIGN, In, Out>;
+    CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
+    if (parts) kernel<<<parts, T::THREADS, BYTES, stream>>>(g, order);
 }

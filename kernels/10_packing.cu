@@ -12,7 +12,9 @@ const char* const NAMES[] = {"row-major", "column-major", "interleaved"};
 template <class T> struct Array {
     std::vector<T> host;
     T* memory;
-    explicit Array(size_t size, T value) : host(size, value) { CHECK(cudaMalloc(&memory, bytes())); }
+    explicit Array(size_t size, T value) : host(size, value) {
+        CHECK(cudaMalloc(&memory, bytes()));
+    }
     ~Array() { cudaFree(memory); }
     Array(const Array&) = delete;
     size_t bytes() const { return host.size() * sizeof(T); }

@@ -34,7 +34,7 @@ __device__ __forceinline__ float right(const Batch& p, int k, int n, int b) {
 }
 
 // Packs A. A block takes some rows of a tile; and where the batch is the dimension without gaps
-// (sb = 1), those rows of eight neighbouring products, so that all of a sector that it reads counts.
+// (sb = 1), those rows of eight neighbouring products, so that it needs all of what it reads.
 template <bool ALONG_BATCH> struct Piece {
     static constexpr int EACH = ALONG_BATCH ? 8 : 1, ROWS = ALONG_BATCH ? 32 : BM;
 };

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from phasebit import block_order, measure
@@ -24,7 +26,7 @@ def test_every_part_once(rows: int, columns: int) -> None:
 @pytest.mark.parametrize("side", [1, 2, 4, 8, 32])
 def test_hilbert_walks_to_neighbours(side: int) -> None:
     order = block_order.hilbert(side, side)
-    steps = zip(order, order[1:], strict=False)
+    steps = itertools.pairwise(order)
     assert all(abs(a - c) + abs(b - d) == 1 for (a, b), (c, d) in steps)
 
 

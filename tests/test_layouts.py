@@ -51,7 +51,14 @@ def test_one_mode_is_no_grid() -> None:
 
 @pytest.mark.parametrize(
     ("stride", "each", "lanes", "waves"),
-    [(4, 4, 32, 1), (128, 4, 32, 32), (8, 4, 32, 2), (132, 4, 32, 1), (128, 16, 8, 8), (0, 4, 32, 1)],
+    [
+        (4, 4, 32, 1),
+        (128, 4, 32, 32),
+        (8, 4, 32, 2),
+        (132, 4, 32, 1),
+        (128, 16, 8, 8),
+        (0, 4, 32, 1),
+    ],
 )
 def test_wavefronts(stride: int, each: int, lanes: int, waves: int) -> None:
     assert layouts.wavefronts([i * stride for i in range(lanes)], each) == waves
@@ -92,7 +99,7 @@ def test_fragments_are_the_emulators() -> None:
             for i in range(held.elements):
                 place = int(held.row[lane, i]) + rows * int(held.column[lane, i])
                 assert atom(lane, i) == place
-    held = operand_b(16, 8, 2)  # CuTe's B is (N, K)
+    held = operand_b(8, 16, 2)  # CuTe's B is (N, K)
     for lane in range(32):
         for i in range(held.elements):
             assert MMA.b_layout(lane, i) == int(held.column[lane, i]) + 8 * int(held.row[lane, i])

@@ -50,8 +50,8 @@ _ORDER_LIBRARY = (
     + """
 extern "C" void run(const In* A, const In* B, float* C, int M, int N, int K, const Part* order,
                     int parts, cudaStream_t stream) {
-    launch_in_order<16>(Gemm<In, float>{A, B, C, M, N, K, K, N, N, 1.0f, 0.0f}, order, parts,
-                        stream);
+    const Gemm<In, float> g{A, B, C, M, N, K, K, N, N, 1.0f, 0.0f};
+    launch_in_order<OrderTile, 16>(g, order, parts, stream);
 }
 """
 )
@@ -79,8 +79,8 @@ int main(int argc, char** argv) {  // M N K, then files of rows and columns
         CHECK(cudaMalloc(&table, order.size() * sizeof(Part)));
         CHECK(cudaMemcpy(table, order.data(), order.size() * sizeof(Part),
                          cudaMemcpyHostToDevice));
-        launch_in_order<16>(Gemm<In, float>{A, B, C, M, N, K, K, N, N, 1.0f, 0.0f}, table,
-                            int(order.size()));
+        const Gemm<In, float> g{A, B, C, M, N, K, K, N, N, 1.0f, 0.0f};
+        launch_in_order<OrderTile, 16>(g, table, int(order.size()));
         CHECK(cudaDeviceSynchronize());
     }
 }

@@ -46,15 +46,10 @@ def holders(kernel: str, instance: str) -> Any:
 
 def _layout(given: Any, shape: tuple[int, ...]) -> list[int]:
     """All offsets of an answer, in the order of its coordinates; column after column."""
-    size = int(np.prod(shape))
     try:
         table = layouts.table(given) if len(shape) == 2 else None
-        values = (
-            [table[i % shape[0]][i // shape[0]] for i in range(size)]
-            if table
-            else [int(given(i)) for i in range(size)]
-        )
         extent = (len(table), len(table[0])) if table else (len(given),)
+        values = [int(given(i)) for i in range(len(given))]
     except Exception as error:
         raise Wrong(f"{given!r} is no layout of {shape}: {error}") from error
     if extent != shape:
@@ -126,8 +121,9 @@ def ordered(answer: Callable[[int, int, int], Any]) -> str:
 def swizzle(answer: Callable[[int], tuple[int, int, int]]) -> str:
     """``answer(row_bytes)``: bits, base and shift of a swizzle of byte offsets.
 
-    Rows of 32 to 1024 bytes, a power of two. One wavefront each for any eight rows from a
-    multiple of eight on, at any piece of 16 bytes; and for any whole line of 128 bytes.
+    Rows of 32 to 1024 bytes, a power of two. No piece may leave its row. One wavefront each
+    for any eight rows from a multiple of eight on, at any piece of 16 bytes; and for any whole
+    line of 128 bytes.
     """
     for row_bytes in (32, 64, 128, 256, 512, 1024):
         got = ask(answer, row_bytes)
@@ -156,6 +152,8 @@ def why_not(bits: int, base: int, shift: int, row_bytes: int) -> str:
     every = {place for line in places for place in line}
     if len(every) != 64 * pieces or max(every) >= 64 * row_bytes:
         return "two pieces have one place, or one leaves the tile"
+    if any(place // row_bytes != row for row, line in enumerate(places) for place in line):
+        return "a piece leaves its row"
     if any(place % PIECE for place in every):
         return "a piece no longer begins at a multiple of 16 bytes"
     for first in range(0, 64, 8):

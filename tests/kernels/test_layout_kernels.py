@@ -14,10 +14,12 @@ ORDER, PACKING = "10_order", "10_packing"
 SINCE = {ORDER: "sm_80", PACKING: "sm_75"}
 
 MISTAKES: dict[str, tuple[str, str, str]] = {
-    "an entry of the table is used twice": (ORDER, "order[blockIdx.x]", "order[blockIdx.x / 2 * 2]"),
+    "an entry of the table is used twice": (
+        ORDER, "order[blockIdx.x]", "order[blockIdx.x / 2 * 2]"),
     "the table is not looked at": (
         ORDER, "const Part part = order[blockIdx.x];", "const Part part = {0, int(blockIdx.x)};"),
-    "nobody waits for the copies": (ORDER, "        ptx::cp_async_wait_group<ORDER_SLOTS - 2>();\n", ""),
+    "nobody waits for the copies": (
+        ORDER, "        ptx::cp_async_wait_group<ORDER_SLOTS - 2>();\n", ""),
     "a slot is filled while it is read": (
         ORDER, "        __syncthreads();  // this tile is full", "        //"),
     "the tile after the next is filled": (
@@ -26,12 +28,15 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         PACKING, "packed[(tile * BK + i / ROWS) * BM + m0 % BM + i % ROWS]",
         "packed[(tile * BM + m0 % BM + i % ROWS) * BK + i / ROWS]"),
     "all products of a batch read the first tiles": (
-        PACKING, "(size_t(batch) * gridDim.y + blockIdx.y)", "(size_t(0) * gridDim.y + blockIdx.y)"),
+        PACKING, "(size_t(batch) * gridDim.y + blockIdx.y)",
+        "(size_t(0) * gridDim.y + blockIdx.y)"),
     "the last product of a batch is not packed": (
-        PACKING, "b < EACH && b0 + b < p.batch; ++b) {", "b < EACH && b0 + b + 1 < p.batch; ++b) {"),
+        PACKING, "b < EACH && b0 + b < p.batch; ++b) {",
+        "b < EACH && b0 + b + 1 < p.batch; ++b) {"),
     "k is read beyond the matrix": (PACKING, "return m < p.M && k < p.K ?", "return m < p.M ?"),
     "strides exchanged": (PACKING, "p.A[m * p.sm + k * p.sk", "p.A[m * p.sk + k * p.sm"),
-    "nobody waits for the tiles": (PACKING, "        __syncthreads();  // the tiles are there\n", ""),
+    "nobody waits for the tiles": (
+        PACKING, "        __syncthreads();  // the tiles are there\n", ""),
 }  # fmt: skip
 
 
