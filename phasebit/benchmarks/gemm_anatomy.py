@@ -37,7 +37,7 @@ TILES = (
     *((6, 3), (9, 3), (10, 3), (4, 4), (6, 4), (7, 4)),
 )
 TILE_DEPTH, TILE_WIDTH, TILE_ROUNDS, TILE_CALLS = 512, 512, 10, 8
-PEAK_STEPS = 100_000
+PEAK_STEPS = 10_000  # as long as a call of a micro-kernel
 
 _INSIDE = "    Vector sum[MR][kVectors] = {};\n"
 _BY_ROWS = (
@@ -84,6 +84,7 @@ def record() -> dict[str, Any]:
         print(f"⏱ {n}³: {ratio:.3f} of {VENDOR} on one thread; the goal of {GOAL} is {verdict}")
     variants = {name: _variant(name) for name in VARIANTS}
     changed = {name: gemm.rung(BEST, block, library) for name, (library, _) in variants.items()}
+    rates, tiles = _tiles()
     return {
         "benchmark": NAME,
         **measure.cpu_facts(kernel.build),
@@ -92,14 +93,15 @@ def record() -> dict[str, Any]:
             "after one run of each that does not count; a call from Python is part of the time",
             "inputs": "normal random numbers, f32; every product is checked against f64 first",
             "vendor": f"{gemm.openblas_version()}, one thread, in the same process",
-            "peak": "multiply-adds on 24 sums that stay in registers (12 on narrower vectors)",
+            "peak": "operations a second of multiply-adds on 24 sums that stay in registers (12 on "
+            "narrower vectors), in turn with the tiles",
             "tiles": f"a panel of A, {TILE_DEPTH} long, times a block of B {TILE_WIDTH} wide, "
             "many times, by the clock on the wall; stack: the instructions of the inner loop that "
             "use the stack",
         },
         "tile": [kernel.tile_rows(), kernel.tile_columns()],
         "block": [block.mc, block.kc, block.nc],
-        "peak": _peak(),
+        "peak": rates,
         "ladder": ladder,
         "sweep": {
             str(n): _alternate(_calls(n, {k: products[k] for k in (BEST, VENDOR)}), _repeats(n))
@@ -107,7 +109,7 @@ def record() -> dict[str, Any]:
         },
         "packing": {str(n): _packing(n, products["registers"]) for n in PACKING},
         "blocks": _blocks(block),
-        "tiles": _tiles(),
+        "tiles": tiles,
         "variants": {str(n): _alternate(_calls(n, changed), REPEATS[n]) for n in SIZES},
         "stack": {name: stack for name, (_, stack) in variants.items()},
     }
@@ -182,19 +184,11 @@ def _blocks(model: gemm.Block) -> dict[str, list[float]]:
     return _alternate(_calls(BLOCK_N, products), BLOCK_REPEATS)
 
 
-def _peak() -> list[float]:
-    """Floating-point operations a second of one core, of several runs."""
-    work, to = native.load("08_peak").multiply_adds, np.zeros(16, np.float32)
-    rates = []
-    for _ in range(30):
-        begin = time.thread_time_ns()
-        flop = work(PEAK_STEPS, to)
-        rates.append(flop / ((time.thread_time_ns() - begin) * 1e-9))
-    return rates
+def _tiles() -> tuple[list[float], dict[str, dict[str, Any]]]:
+    """Operations a second of the bare multiply-adds, and of micro-kernels beside them.
 
-
-def _tiles() -> dict[str, dict[str, Any]]:
-    """``"ROWS VECTORS"`` -> operations, seconds, and instructions that use the stack."""
+    The second is ``"ROWS VECTORS"`` -> operations, seconds, and instructions that use the stack.
+    """
     rng = np.random.default_rng(8)
     works: dict[str, tuple[native.Function, Sequence[Any]]] = {}
     found: dict[str, dict[str, Any]] = {}
@@ -214,11 +208,14 @@ def _tiles() -> dict[str, dict[str, Any]]:
         works[name] = library.panels, (panels, TILE_DEPTH, a, b, c)
         flop = measure.matmul_flop(rows, panels * columns, TILE_DEPTH)
         found[name] = {"flop": flop, "stack": stack(library), "seconds": []}
+    peak, rates, to = native.load("08_peak").multiply_adds, [], np.zeros(16, np.float32)
+    flop = peak(PEAK_STEPS, to)
     for _ in range(TILE_ROUNDS):
+        rates += [flop / seconds for seconds in peak.times((PEAK_STEPS, to), TILE_CALLS, warm=3)]
         for name, (work, given) in works.items():
             # Each call by itself, after some that bring its panels near: the least counts.
             found[name]["seconds"] += work.times(given, TILE_CALLS, warm=3)
-    return found
+    return rates, found
 
 
 def _variant(name: str) -> tuple[native.Library, int | None]:
