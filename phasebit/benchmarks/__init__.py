@@ -20,6 +20,7 @@ MODULES: dict[int, str] = {
     4: "threads_and_memory",
     5: "measuring",
     6: "caches_and_tiles",
+    7: "packing",
     11: "double_buffering",
     12: "async_copies",
     13: "warp_specialisation",

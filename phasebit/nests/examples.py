@@ -14,12 +14,12 @@ EXAMPLES: dict[str, Nest] = {
     "product ijk": parse("C[i][j] += A[i][k] * B[k][j]", i=240, j=240, k=240),
     "product jki": parse("C[i][j] += A[i][k] * B[k][j]", j=240, k=240, i=240),
     "product, rows of 512": parse("C[i][j] += A[i][k] * B[k][j + 256]", i=256, j=256, k=256),
-    "blocks, rows of 512": parse(
-        "C[i][j] += A[i][k] * B[k][j + 256]", i=256, k=256, j=256
-    ).tile(k=64, j=64),
-    "blocks, rows of 272": parse(
-        "C[i][j] += A[i][k] * B[k][j + 16]", i=256, k=256, j=256
-    ).tile(k=64, j=64),
+    "blocks, rows of 512": parse("C[i][j] += A[i][k] * B[k][j + 256]", i=256, k=256, j=256).tile(
+        k=64, j=64
+    ),
+    "blocks, rows of 272": parse("C[i][j] += A[i][k] * B[k][j + 16]", i=256, k=256, j=256).tile(
+        k=64, j=64
+    ),
     "AᵀB": parse("C[i][j] += A[k][i] * B[k][j]", i=240, j=240, k=240),
     "ABᵀ": parse("C[i][j] += A[i][k] * B[j][k]", i=240, j=240, k=240),
     "half of syr2k, AᵀBᵀ": parse("C[i][j] += A[k][i] * B[j][k]", i=240, j=240, k=240),

@@ -25,8 +25,8 @@ from phasebit.nests.loops import Nest, Pack, strides
 ELEMENT, PAGE = 4, 4096  # bytes
 
 CYCLES = {"L1": 14, "L2": 60, "TLB": 9, "L2 TLB": 30}
-"""What one miss of a level costs, in cycles: an assumption, of the size that processors of Skylake's
-kind have (L2 answers after 14 cycles, Intel's optimization manual; the others are our guess)."""
+"""What one miss of a level costs, in cycles. An assumption, of the size that processors like
+Skylake have: L2 answers after 14 cycles (Intel's optimization manual), the others are a guess."""
 
 ACCESS = 1
 """Cycles of an access that misses nothing; an assumption too."""

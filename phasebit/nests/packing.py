@@ -109,9 +109,7 @@ def analyse(
     while True:
         taken = {pack.array for pack in chosen.packs}
         left = [
-            candidate(chosen, each.pack, levels)
-            for each in ranked
-            if each.pack.array not in taken
+            candidate(chosen, each.pack, levels) for each in ranked if each.pack.array not in taken
         ]
         best = max(left, key=lambda each: each.ratio, default=None)
         if best is None or best.ratio <= 1:
@@ -119,9 +117,7 @@ def analyse(
         chosen = chosen.pack(best.pack.array, best.pack.depth)
 
 
-def candidate(
-    nest: Nest, pack: Pack, levels: Sequence[caches.Level] = caches.TYPICAL
-) -> Candidate:
+def candidate(nest: Nest, pack: Pack, levels: Sequence[caches.Level] = caches.TYPICAL) -> Candidate:
     """What one more pack does to a nest, which may have others."""
     packed = nest.pack(pack.array, pack.depth)
     before, after = footprint.estimate(nest, levels), footprint.estimate(packed, levels)
