@@ -1,9 +1,8 @@
 """Chapter 7: packing, predicted, simulated and timed, and what real compilers make of it.
 
 Every nest of :mod:`phasebit.nests.examples` with every choice of packs: what the analysis
-estimates, what the simulator counts, and the seconds, compiled as written and freely. Then the
-same nests given to clang, to clang with Polly, and to MLIR's affine passes: tiled, and tiled with
-copies.
+estimates, what the simulator counts, and the seconds, compiled in three ways. Then the same nests
+given to clang, to clang with Polly, and to MLIR's affine passes: tiled, and tiled with copies.
 """
 
 from __future__ import annotations
@@ -19,7 +18,11 @@ from phasebit.nests import examples, footprint, mlir, packing
 
 NAME = "07_packing"
 
-REPEATS = 5
+REPEATS = 7
+ANY_ORDER = ("-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math")
+"""Sums may be added up in another order: without that, a sum in the innermost loop is a chain."""
+
+MODES = {"as written": AS_WRITTEN, "-O3": FREELY, "any order": ANY_ORDER}
 TILES = (16, 32)
 COPY_KIB = 32  # what MLIR's copies may fill: the first level of caches.TYPICAL
 POLLY = ("-mllvm", "-polly")
@@ -40,15 +43,17 @@ def record() -> dict[str, Any]:
             "times": f"one thread, {REPEATS} runs after one that does not count, the programs of "
             "one nest in turn",
             "inputs": "normal random numbers; every program is checked against f64",
-            "modes": "the options given to the compiler beyond the flags",
+            "modes": "what gcc is told beyond the flags",
+            "compilers": "all with -O3, and sums in any order",
             "misses": "simulated with the levels named, each array at the start of a page",
             "whole": "the decision that may copy whole arrays; 'part' may not",
         },
         "levels": levels,
         "cycles": footprint.CYCLES,
+        "modes": {name: " ".join(options) for name, options in MODES.items()},
         "example": {
-            " ".join(mode): timed({n: nests.build(x, mode) for n, x in worked_example().items()})
-            for mode in (FREELY, AS_WRITTEN)
+            name: timed({n: nests.build(x, mode) for n, x in worked_example().items()})
+            for name, mode in MODES.items()
         },
         "nests": {name: searched(name, nest) for name, nest in examples.EXAMPLES.items()},
         "tools": tools(),
@@ -93,9 +98,11 @@ def searched(name: str, nest: nests.Nest) -> dict[str, Any]:
     """All choices of packs: estimated cycles, simulated misses, seconds; and what was decided."""
     print(f"⏱ {name}: all choices", flush=True)
     variants = {label(each): each for each in packing.every(nest)}
-    as_written = {name: nests.build(each, AS_WRITTEN) for name, each in variants.items()}
-    freely = {name: nests.build(each, FREELY) for name, each in variants.items()}
-    counts = {name: program.watch() for name, program in as_written.items()}
+    built = {
+        mode: {name: nests.build(each, options) for name, each in variants.items()}
+        for mode, options in MODES.items()
+    }
+    counts = {name: program.watch() for name, program in built["as written"].items()}
     return {
         "nest": str(nest),
         "extents": list(map(list, nest.extents)),
@@ -104,8 +111,7 @@ def searched(name: str, nest: nests.Nest) -> dict[str, Any]:
         "estimated": {name: footprint.estimate(each).cycles for name, each in variants.items()},
         "misses": {name: [each.accesses, *each.misses.values()] for name, each in counts.items()},
         "simulated": {name: footprint.counted(each).cycles for name, each in counts.items()},
-        "as written": timed(as_written),
-        "freely": timed(freely),
+        **{mode: timed(programs) for mode, programs in built.items()},
     }
 
 
@@ -113,12 +119,15 @@ def compiled(name: str, nest: nests.Nest) -> Times:
     """Seconds of one nest as several compilers translate it; only those that are there."""
     print(f"⏱ {name}: compilers", flush=True)
     decided = packing.analyse(nest, whole=True).chosen
-    programs = {"gcc": nests.build(nest), "gcc, packed": nests.build(decided)}
+    programs = {
+        "gcc": nests.build(nest, ANY_ORDER),
+        "gcc, packed": nests.build(decided, ANY_ORDER),
+    }
     clang = _clang()
     if clang:
-        programs["clang"] = nests.build(nest, compiler=clang)
+        programs["clang"] = nests.build(nest, ANY_ORDER, clang)
         if _has_polly(clang):
-            programs["Polly"] = nests.build(nest, POLLY, clang)
+            programs["Polly"] = nests.build(nest, (*ANY_ORDER, *POLLY), clang)
     if mlir.tools() and all(level.step == 1 for level in nest.order):
         programs["MLIR"] = mlir.build(nest)
         for size in TILES:

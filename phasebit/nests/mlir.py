@@ -18,7 +18,7 @@ from phasebit import native, process, toolchain
 from phasebit.nests.loops import Affine, Nest
 from phasebit.nests.program import Program
 
-VERSIONS = (16, 17, 18, 19, 15)
+VERSIONS = (16, 17, 18, 19)
 """Of LLVM, in the order in which they are looked for."""
 
 LOWER = (
@@ -49,6 +49,7 @@ def copy(kib: int) -> str:
 def write(nest: Nest) -> str:
     """The nest in the affine dialect: a function ``run`` of its arrays, as they are declared.
 
+    The sum may be added up in any order, as with GCC's ``-fassociative-math``.
     Raises ``ValueError`` for a nest with packs or loops over blocks: those are the passes' work.
     """
     if nest.packs or any(level.step > 1 for level in nest.order):
@@ -74,7 +75,7 @@ def write(nest: Nest) -> str:
         product = f"%p{i}"
     index = ", ".join(map(_index, nest.target.index))
     array = nest.target.array
-    body.append(f"%sum = arith.addf %v0, {product} : f32")
+    body.append(f"%sum = arith.addf %v0, {product} fastmath<reassoc,nsz> : f32")
     body.append(f"affine.store %sum, %{array}[{index}] : {types[array]}")
     lines += ["  " * (len(nest.order) + 1) + line for line in body]
     lines += ["  " * (depth + 1) + "}" for depth in reversed(range(len(nest.order)))]
