@@ -29,7 +29,8 @@ halve(const float* __restrict__ x,  // (n), n a multiple of 4: bulk copies have 
         }
         ptx::mbarrier_wait(&full, phase);
         for (int i = threadIdx.x; i < count; i += THREADS) y[first + i] = slot[i] / 2;
-        __syncthreads();  // the slot is empty again
+        ptx::fence_proxy_async_shared();  // the engine writes by a path of its own: after our reads
+        __syncthreads();                  // and everybody's: the slot is empty again
     }
 }
 

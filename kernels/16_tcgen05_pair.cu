@@ -65,10 +65,10 @@ __device__ void multiply(Shared& s, int m, int n, int k) {
     Place<SUMS> to;
     for_each_tile(m, n, [&](int, int) {
         const unsigned sum = s.tensor_memory + to.slot * TILE_N;
-        ptx::mbarrier_wait_cluster(&s.sum_empty[to.slot], to.phase ^ 1);
+        ptx::mbarrier_wait(&s.sum_empty[to.slot], to.phase ^ 1);
         ptx::tcgen05_fence_after_thread_sync();  // what follows comes after the epilogue's loads
         for (int slice = 0; slice < k; slice += TILE_K, from.advance()) {
-            ptx::mbarrier_wait_cluster(&s.full[from.slot], from.phase);
+            ptx::mbarrier_wait(&s.full[from.slot], from.phase);
             const unsigned long long a = ptx::tcgen05_descriptor_128B(s.a[from.slot]);
             const unsigned long long b = ptx::tcgen05_descriptor_128B(s.b[from.slot]);
             for (int step = 0; step < TILE_K / STEP; ++step)  // 16 along k are 32 bytes
@@ -87,7 +87,7 @@ __device__ void store(Shared& s, const CUtensorMap& C, int m, int n) {
     Place<2> to;
     for_each_tile(m, n, [&](int row, int col) {
         const unsigned sum = s.tensor_memory + (warp * 32 << 16) + from.slot * TILE_N;
-        ptx::mbarrier_wait_cluster(&s.sum_full[from.slot], from.phase);
+        ptx::mbarrier_wait(&s.sum_full[from.slot], from.phase);
         ptx::tcgen05_fence_after_thread_sync();
         for (int first = 0; first < TILE_N; first += PIECE, to.advance()) {
             unsigned r[PIECE];
@@ -95,7 +95,7 @@ __device__ void store(Shared& s, const CUtensorMap& C, int m, int n) {
             ptx::tcgen05_wait_ld();
             if (first + PIECE == TILE_N) {  // in registers: the sum may be overwritten
                 ptx::tcgen05_fence_before_thread_sync();
-                if (lane == 0) ptx::mbarrier_arrive_at(&s.sum_empty[from.slot], 0);
+                if (lane == 0) ptx::mbarrier_arrive_at_after_reads(&s.sum_empty[from.slot], 0);
             }
             float* piece = s.c[warp][to.slot];
             if (lane == 0) ptx::cp_async_bulk_wait_group_read<1>();  // it has left the one before

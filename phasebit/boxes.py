@@ -1,8 +1,8 @@
 """Where the copy engine lays a box of a tensor in shared memory, piece by piece, and the picture.
 
 A piece is 16 bytes of a row: what the swizzles move, and what fills four of the 32 banks. In
-shared memory a box is dense, innermost dimension first; then the tensor map's swizzle moves
-pieces within lines of 128 bytes (PTX ISA 5.5.7).
+shared memory a box is dense, innermost dimension first, but rows narrower than the swizzle's
+span take that much; then the swizzle moves pieces within lines of 128 bytes (PTX ISA 5.5.7).
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def pieces(tensor: TensorMap, at: Sequence[int] = ()) -> list[Piece]:
     """The pieces of a box in their order in the tensor, the box at ``at`` (innermost first).
 
     The box begins where the swizzle's pattern does, at a multiple of 1024 bytes. Raises
-    ``ValueError`` for a tensor map whose elements are packed or whose copies are not tiles.
+    ``ValueError`` for a tensor map whose elements are packed or whose copies are not tiles, and
+    for a box whose rows begin within a piece, which the engine refuses.
     """
     d = tensor.descriptor
     if d.mode != "tile" or d.interleave != "none" or d.bits < 8:
@@ -50,6 +51,11 @@ def pieces(tensor: TensorMap, at: Sequence[int] = ()) -> list[Piece]:
     if len(at) != d.rank:
         raise ValueError(f"at has {len(at)} coordinates: give {d.rank}, the innermost first")
     size = d.bits // 8
+    if at[0] * size % PIECE:
+        raise ValueError(
+            f"the box begins at byte {at[0] * size} of a row: give a multiple of {PIECE}, "
+            "an H200 takes no other"
+        )
     low, high = max(at[0], 0), min(at[0] + d.box[0], d.dims[0])
     move = MODES[d.swizzle]
     found = []
@@ -62,7 +68,7 @@ def pieces(tensor: TensorMap, at: Sequence[int] = ()) -> list[Piece]:
         for number in range(d.box[0] * size // PIECE):
             begin = at[0] * size + number * PIECE
             bytes_ = min(begin + PIECE, high * size) - max(begin, low * size)
-            place = row * d.box[0] * size + number * PIECE
+            place = row * d.pitch + number * PIECE
             found.append(Piece(row, number, int(move(place)) & -PIECE, max(bytes_, 0) * exists))
     return found
 
@@ -75,7 +81,7 @@ def picture(tensor: TensorMap, at: Sequence[int] = (), marked: int = 0, lines: i
     """
     all_ = pieces(tensor, at)
     table: list[list[Cell | None]] = [
-        [None] * (LINE // PIECE) for _ in range(-(-len(all_) * PIECE // LINE))
+        [None] * (LINE // PIECE) for _ in range(max(p.place for p in all_) // LINE + 1)
     ]
     for piece in all_:
         name = f"{piece.row}.{piece.number}"

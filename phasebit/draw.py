@@ -127,22 +127,27 @@ def curves(
     show: Callable[[Real], str] = lambda value: f"{float(value):.2f}",
     from_zero: bool = True,
     notes: Sequence[tuple[Real, Real, str]] = (),
+    evenly: bool = False,
 ) -> Picture:
     """Several curves over ``x``, at most six, each named where it ends.
 
-    ``notes`` are texts at points (x, y, text). Raises ``ValueError`` for a series that is not
-    as long as x, or more than six.
+    ``notes`` are texts at points (x, y, text). ``evenly`` puts the points equally far apart,
+    whatever their x. Raises ``ValueError`` for a series that is not as long as x, more than
+    six, or notes where the points stand evenly.
     """
+    if evenly and notes:
+        raise ValueError("notes have places on an axis of numbers: leave out evenly")
     if len(series) > len(_SERIES):
         raise ValueError(f"series has {len(series)} curves: give at most {len(_SERIES)}")
     for name, values in series.items():
         if len(values) != len(x):
             raise ValueError(f"series {name!r} has {len(values)} values: give {len(x)}, one an x")
     figure, axes = _figure(6.2, 3.2)
+    places = [float(place) for place in (range(len(x)) if evenly else x)]
     ends = []
     for (name, values), (hue, dash, marker) in zip(series.items(), _SERIES, strict=False):
         axes.plot(
-            [float(each) for each in x], [float(each) for each in values], color=COLOURS[hue],
+            places, [float(each) for each in values], color=COLOURS[hue],
             linestyle=dash, linewidth=1.8, marker=marker if len(x) <= 40 else None, markersize=4,
         )
         ends.append((float(values[-1]), name, hue))
@@ -165,8 +170,8 @@ def curves(
             color=_TEXT, fontsize=9,
             arrowprops={"arrowstyle": "-", "color": _MUTED, "linewidth": 0.8},
         )
-    if all(isinstance(each, int) for each in x) and len(x) <= 24:
-        axes.set_xticks([float(each) for each in x], [str(each) for each in x])
+    if evenly or (all(isinstance(each, int) for each in x) and len(x) <= 24):
+        axes.set_xticks(places, [str(each) for each in x])
     axes.grid(color=_FAINT, linewidth=0.7)
     axes.set_axisbelow(True)
     for where, side in axes.spines.items():

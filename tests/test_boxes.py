@@ -16,18 +16,23 @@ from phasebit.emulator.tensormap import TensorMap
 KERNEL = """
 #include "ptx_sm90.cuh"
 extern "C" __global__ void fetch(const __grid_constant__ CUtensorMap map, int x, int y,
-                                 unsigned short* out, int bytes) {
+                                 unsigned short* out, int bytes, int room) {
     extern __shared__ __align__(1024) unsigned short tile[];
     __shared__ unsigned long long full;
     if (threadIdx.x == 0) {
         ptx::mbarrier_init(&full, 1);
         ptx::fence_mbarrier_init();
+    }
+    for (int i = threadIdx.x; i < room; i += blockDim.x) tile[i] = 0;
+    ptx::fence_proxy_async_shared();
+    __syncthreads();
+    if (threadIdx.x == 0) {
         ptx::mbarrier_arrive_expect_tx(&full, bytes);
         ptx::cp_async_bulk_tensor_load(tile, map, x, y, &full);
     }
     __syncthreads();
     ptx::mbarrier_wait(&full, 0);
-    for (int i = threadIdx.x; i < bytes / 2; i += blockDim.x) out[i] = tile[i];
+    for (int i = threadIdx.x; i < room; i += blockDim.x) out[i] = tile[i];
 }
 """
 
@@ -40,15 +45,16 @@ def test_as_the_emulator_copies(mode: str) -> None:
     data = np.arange(1, 41 * 96 + 1, dtype=np.uint16).reshape(41, 96)
     for _ in range(6):
         span = MODES[mode].span if mode != "none" else 128
-        box = (span // 2, draw.choice([1, 5, 8, 16]))
-        at = (draw.randint(-9, 90), draw.randint(-3, 40))
-        tensor = TensorMap(data, box, swizzle=mode)
-        out = np.zeros(tensor.nbytes // 2, np.uint16)
-        kernel.launch(1, 32, [tensor, *at, out, tensor.nbytes], shared=max(tensor.nbytes, 1024))
+        box = (8 * draw.randint(1, span // 16), draw.choice([1, 5, 8, 16]))
+        at = (8 * draw.randint(-2, 11), draw.randint(-3, 40))
+        tensor = TensorMap(data, box, swizzle=mode, dims=(93, 41), strides=(192,))
+        room = 16 * 128 // 2
+        out = np.zeros(room, np.uint16)
+        kernel.launch(1, 32, [tensor, *at, out, tensor.nbytes, room], shared=2 * room)
         for piece in boxes.pieces(tensor, at):
             got = out[piece.place // 2 : piece.place // 2 + 8]
             columns = at[0] + piece.number * 8 + np.arange(8)
-            exists = (columns >= 0) & (columns < 96) & (0 <= at[1] + piece.row < 41)
+            exists = (columns >= 0) & (columns < 93) & (0 <= at[1] + piece.row < 41)
             right = np.where(exists, (at[1] + piece.row) * 96 + columns + 1, 0)
             assert np.array_equal(got, right), (box, at, piece)
             assert piece.inside == 2 * exists.sum()
@@ -70,13 +76,18 @@ def test_the_picture_names_every_piece() -> None:
     assert "swizzle 128B" in words and "at (0, 16)" in words
     assert set(re.findall(r"\d\.\d", words)) == {f"{r}.{p}" for r in range(4) for p in range(5)}
     assert "outside: filled" in boxes.picture(tensor, at=(0, 16)).svg
-    assert "2.4 +0" in str(boxes.picture(tensor, at=(4, 0)))
+    odd = TensorMap(np.zeros((20, 40), np.float16), (64, 8), dims=(36, 20), strides=(80,))
+    assert "2.4 +0" in str(boxes.picture(odd))
+    narrow = TensorMap(np.zeros((20, 40), np.float16), (16, 8), swizzle="128B")
+    assert len(str(boxes.picture(narrow)).splitlines()) == 1 + 8  # a line of 128 bytes each
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
     tensor = TensorMap(np.zeros((8, 64), np.float16), (64, 8))
     with pytest.raises(ValueError, match="give 2"):
         boxes.pieces(tensor, at=(1, 2, 3))
+    with pytest.raises(ValueError, match="multiple of 16"):
+        boxes.pieces(tensor, at=(4, 0))
     packed = TensorMap(0, (128, 8), data_type="b4x16_p64", dims=(256, 8), strides=(128,))
     with pytest.raises(ValueError, match="whole bytes"):
         boxes.pieces(packed)

@@ -20,7 +20,10 @@ LAYERS = (
     {"devices", "gpu", "native"},
     {"emulator"},
     {"runtime"},
-    {"measure", "rounding", "gemm", "caches", "draw", "boxes", "patterns", "clinic"},
+    {
+        *("measure", "rounding", "gemm", "caches", "ladder"),
+        *("draw", "boxes", "patterns", "clinic", "blackwell"),
+    },
     {"nests"},
     {"benchmarks"},
     {"exercises", "notebook", "cpp_cells", "doctor"},

@@ -86,6 +86,14 @@ def test_curves_say_their_values_and_are_named() -> None:
     assert {"up", "down", "they cross", "slots", "rate"} <= set(words(some_curves()))
 
 
+def test_points_that_stand_evenly_keep_their_names() -> None:
+    picture = some_curves(x=[8, 64, 1024], notes=(), evenly=True)
+    assert "at slots 8, 64, 1024." in str(picture)
+    found = ET.fromstring(picture.svg).iter(TEXT)
+    at = {each.text: float(each.get("x", "nan")) for each in found}
+    assert at["64"] - at["8"] == pytest.approx(at["1024"] - at["64"], abs=0.02)
+
+
 def test_a_change_of_a_value_changes_the_sentence() -> None:
     assert str(a_heatmap(values=[[Fraction(1, 3), 0.5], [2, 5]])) != str(a_heatmap())
 
@@ -98,6 +106,7 @@ def test_one_value_everywhere_is_drawn() -> None:
     ("make", "sentence"),
     [
         (lambda: a_heatmap(values=[[1, 2]]), "values has the shape 1 by .*: give 2 rows of 2"),
+        (lambda: some_curves(evenly=True), "notes have places on an axis of numbers"),
         (lambda: some_curves(series={"up": [1]}), "series 'up' has 1 values: give 3"),
         (
             lambda: some_curves(series={str(n): [1, 2, 3] for n in range(7)}),

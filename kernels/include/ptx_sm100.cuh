@@ -59,6 +59,23 @@ __device__ inline void tcgen05_ld_32x32b_x32(unsigned (&r)[32], unsigned address
                  : "r"(address));
 }
 
+// tcgen05.ld.16x256b.x8, 9.7.16.8.3: 64 columns of 16 lanes, spread over a warp as mma.sync spreads
+// its result: two neighbouring columns of lanes l / 4 and l / 4 + 8 for thread l, eight times.
+// sm_100a.
+__device__ inline void tcgen05_ld_16x256b_x8(unsigned (&r)[32], unsigned address) {
+    asm volatile("tcgen05.ld.sync.aligned.16x256b.x8.b32 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+                 "[%32];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]), "=r"(r[4]), "=r"(r[5]),
+                   "=r"(r[6]), "=r"(r[7]), "=r"(r[8]), "=r"(r[9]), "=r"(r[10]), "=r"(r[11]),
+                   "=r"(r[12]), "=r"(r[13]), "=r"(r[14]), "=r"(r[15]), "=r"(r[16]), "=r"(r[17]),
+                   "=r"(r[18]), "=r"(r[19]), "=r"(r[20]), "=r"(r[21]), "=r"(r[22]), "=r"(r[23]),
+                   "=r"(r[24]), "=r"(r[25]), "=r"(r[26]), "=r"(r[27]), "=r"(r[28]), "=r"(r[29]),
+                   "=r"(r[30]), "=r"(r[31])
+                 : "r"(address));
+}
+
 // tcgen05.wait::ld, 9.7.16.8.5: the warp's loads from tensor memory have come. sm_100a.
 __device__ inline void tcgen05_wait_ld() {
     asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");

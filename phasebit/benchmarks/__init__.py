@@ -21,6 +21,7 @@ MODULES: dict[int, str] = {
     5: "measuring",
     6: "caches_and_tiles",
     7: "packing",
+    9: "gpu_tiling",
     11: "double_buffering",
     12: "async_copies",
     13: "warp_specialisation",

@@ -15,10 +15,6 @@ from phasebit.timeline import Span, Timeline
 
 _SLOTS_DRAWN = 6  # a ring of more is not drawn slot by slot
 
-PLACES = ("asks", "may write", "has written", "asks", "may read", "has read", "is full")
-"""What a thread has come to: the producer three times a tile, the consumer three times, and one
-that only looks (where copies are asynchronous, no producer knows when a slot is full)."""
-
 _LANE_0 = "threadIdx.x / 32 * 32"  # of each warp
 
 _Edits = tuple[tuple[str, str], ...]
@@ -158,6 +154,9 @@ take part in every tile is one worker."""
 class Stamps:
     """The stamps of one launch: ``places[place][tile]`` in cycles since the beginning, -1 if none.
 
+    A place is what a thread has come to.  The producer: 0 it asks, 1 it may write, 2 it has
+    written.  The consumer: 3 it asks, 4 it may read, 5 it has read.  A thread that only looks: 6
+    the slot is full (where copies are asynchronous, no producer knows when).
     ``cycles`` and ``ns`` are the launch's length on the multiprocessor's clock and on the GPU's.
     """
 

@@ -233,6 +233,7 @@ class Checker:
     def join(self, g: Group, barrier: NamedBarrier) -> None:
         """Threads arrive at a barrier of the block."""
         known = self.races.frontier(g.batch, g.lanes)
+        self.races.may_be_overwritten(self.races.shadows[g.batch], g.lanes, known)
         if barrier.before and not self.races.know(g, *barrier.before):
             barrier.mixed = True
             self.misuse(
@@ -358,7 +359,9 @@ class Checker:
         """What these threads of one cluster publish by arriving at its barrier."""
         if sem == "relaxed":
             return self.races.initialised(g.batch, lanes)
-        return self.races.frontier(g.batch, lanes)
+        known = self.races.frontier(g.batch, lanes)
+        self.races.may_be_overwritten(self.races.shadows[g.batch], lanes, known)
+        return known
 
     def reaches(self, g: Group, target: Array, own: Array) -> None:
         """Threads reach into the shared memory of other blocks: are those still there?"""

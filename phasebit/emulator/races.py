@@ -106,7 +106,7 @@ class SharedShadow:
             columns += -(-self.team // 128)
         self.overwrites = columns
         """Columns from here on: up to when what each thread has read may be overwritten by bulk
-        copies, for a ``fence.proxy.async`` or an arrival at an mbarrier lies between."""
+        copies, for a ``fence.proxy.async`` or an arrival at a barrier lies between."""
         if bulk:
             columns += self.team
         self.fences = columns
@@ -589,7 +589,9 @@ class Races:
             for slot in slots:
                 lanes = np.arange(slot * batch.threads, (slot + 1) * batch.threads)
                 lanes = lanes[batch.alive[lanes]]
-                s.learn(lanes, self.frontier(batch, lanes))
+                known = self.frontier(batch, lanes)
+                self.may_be_overwritten(s, lanes, known)
+                s.learn(lanes, known)
         else:
             self.messages.barrier(batch, slots)
             s.barrier(slots, self.machine.now)

@@ -106,13 +106,9 @@ def test_a_chapter_has_its_parts(path: Path) -> None:
 
 
 GRADES = ("Easy", "Medium", "Hard")
-UNGRADED = {"11_double_buffering"}
-"""Chapters whose titles still say the grade."""
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in CHAPTERS if path.stem not in UNGRADED], ids=lambda path: path.stem
-)
+@each
 def test_exercises_begin_with_their_grades(path: Path) -> None:
     begins = re.findall(r"\{exercise\} .*\n:label: .*\n\n(.*)", prose(path))
     grades = [match[1] for text in begins if (match := re.match(r"\*(\w+)\.\* \S", text))]

@@ -45,31 +45,43 @@ WAIT:
 """Two tiles through one slot; all threads read them."""
 
 FENCE = "fence.proxy.async.shared::cta;"
+WARP = "bar.warp.sync 0xffffffff;"
 MBARRIER = (
     "mbarrier.arrive.shared::cta.b64 _, [empty];\nEMPTY: "
     "mbarrier.try_wait.parity.shared::cta.b64 %p2, [empty], %r5; @!%p2 bra EMPTY;"
 )
 
 
-def twice(between: str, schedule: str) -> Run:
+def twice(between: str, schedule: str, threads: int = 128) -> Run:
     data, out = np.arange(256, dtype=np.uint32), np.zeros(128, np.uint32)
-    found = run(TWICE.replace("BETWEEN", between), data, out, schedule=schedule)
-    assert np.array_equal(out, data[:128] + data[128:])
+    text = TWICE.replace("BETWEEN", between)
+    found = run(text, data, out, threads=threads, schedule=schedule)
+    assert np.array_equal(out[:threads], (data[:128] + data[128:])[:threads])
     return found
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("between", ["bar.sync 0;", "bar.sync 0; bar.sync 0;"])
-def test_8_6_a_barrier_of_threads_does_not_order_the_proxies(between: str, schedule: str) -> None:
-    (hazard,) = twice(between, schedule).hazards
+@pytest.mark.parametrize("between", [WARP, WARP + WARP])
+def test_8_6_a_warp_does_not_order_the_proxies_by_itself(between: str, schedule: str) -> None:
+    (hazard,) = twice(between, schedule, threads=32).hazards
     assert hazard.kind == "proxy" and hazard.line
     assert "has read it through the generic proxy" in hazard.message
     assert "`ld.shared.u32 %r7" in hazard.message and f"`{LOAD}" in hazard.message
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("between", [f"{FENCE} bar.sync 0;", f"bar.sync 0; {FENCE}", MBARRIER])
-def test_8_6_a_fence_on_either_side_or_an_mbarrier_does(between: str, schedule: str) -> None:
+@pytest.mark.parametrize("between", [f"{FENCE} {WARP}", f"{WARP} {FENCE}", f"{WARP} bar.sync 0;"])
+def test_8_6_a_fence_of_the_warp_does(between: str, schedule: str) -> None:
+    assert not twice(between, schedule, threads=32).hazards
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    "between",
+    [f"{FENCE} bar.sync 0;", f"bar.sync 0; {FENCE}", "bar.sync 0;", "bar.sync 1, 128;",
+     "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", MBARRIER],
+)  # fmt: skip
+def test_8_6_a_fence_or_a_barrier_does(between: str, schedule: str) -> None:
     assert not twice(between, schedule).hazards
 
 

@@ -84,7 +84,10 @@ def groups(count: str) -> Run:
 
 
 def test_the_first_warps_open_a_named_barrier() -> None:
-    """64 of 128 threads open it; the others wait for each other, and not for these."""
-    assert {hazard.kind for hazard in groups("64").hazards} <= {"race", "uninitialised"}
-    assert groups("64").hazards
+    """64 of 128 threads open it, whichever come first; the others wait for each other.
+
+    That runs, but nothing says which: so the checker finds that a warp may be counted with
+    others than it means to, and the race that follows from it.
+    """
+    assert {hazard.kind for hazard in groups("64").hazards} == {"barrier", "race"}
     assert not groups("128").hazards

@@ -25,12 +25,12 @@ class Gemm:
     threads = THREADS
 
     def __init__(self, kind, out, tile, stages=3, pair=False, cluster=(1, 1), a_major="k",
-                 b_major="k", store="direct", kind_b=None):  # fmt: skip
+                 b_major="k", load=None, kind_b=None):  # fmt: skip
         self.kind, self.kind_b, self.out = kind, kind_b or kind, out
         self.tile, self.stages = tile, stages
         self.pair, self.cluster = pair, cluster
         self.majors = a_major, b_major
-        self.store, self.notes = store, None
+        self.load, self.notes = load, None
         self.total = cutlass.Int32 if kind is cutlass.Int8 else cutlass.Float32
 
     @cute.jit
@@ -182,6 +182,8 @@ class Gemm:
         atom = sm100.get_tmem_load_op(
             shape, utils.LayoutEnum.ROW_MAJOR, self.out, self.total, tile, self.pair
         )
+        if cutlass.const_expr(self.load is not None):
+            atom = cute.make_copy_atom(self.load, self.total)
         flat = total[((None, None), 0, 0)]
         pieces = cute.flat_divide(flat, tile)
         copy = tcgen05.make_tmem_copy(atom, pieces[(None, None, 0, 0)])

@@ -8,6 +8,7 @@ of flags, all zero here), a tensor map for each copy atom, a pointer for each te
 from __future__ import annotations
 
 import re
+import tempfile
 from dataclasses import dataclass, field
 
 import cutlass
@@ -72,8 +73,9 @@ def fake(kind, shape, major="row"):
 
 
 def compiled(kernel, tensors, arch):
-    text = cute.compile(kernel, *tensors, options=f"--gpu-arch {arch} --keep-ptx").__ptx__
-    module = Module(text)
+    with tempfile.TemporaryDirectory() as folder:  # it also writes the text into a file
+        options = f"--gpu-arch {arch} --keep-ptx --dump-dir={folder}"
+        module = Module(cute.compile(kernel, *tensors, options=options).__ptx__)
     return module[module.kernels[0]]
 
 

@@ -14,8 +14,10 @@ import pytest
 pytest.importorskip("cutlass", reason="nvidia-cutlass-dsl is not installed: NOT asked")
 
 import cutlass
+from cutlass.cute.nvgpu import tcgen05 as LOADS
 
 from tests.foreign.cute_blackwell import Gemm
+from tests.foreign.cute_staying import Staying
 from tests.foreign.cute_tools import Product
 
 pytestmark = pytest.mark.foreign
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.foreign
 F16, BF16, F32 = cutlass.Float16, cutlass.BFloat16, cutlass.Float32
 E4M3, E5M2, S8, S32 = cutlass.Float8E4M3FN, cutlass.Float8E5M2, cutlass.Int8, cutlass.Int32
 SCHEDULES = [("eager", 0), ("late", 0), ("random", 1)]
+X4, X8, X16 = LOADS.Repetition.x4, LOADS.Repetition.x8, LOADS.Repetition.x16
 MN = {"a_major": "mn", "b_major": "mn"}
 PAIR = {"pair": True, "cluster": (2, 1)}
 
@@ -41,6 +44,10 @@ CASES = {
     "deep stages": ((128, 128, 256), F16, F32, (128, 128, 128), {"stages": 2}),
     "64-byte swizzle": ((128, 128, 96), F16, F32, (128, 128, 32), {"stages": 4}),
     "32-byte swizzle": ((128, 128, 96), F16, F32, (128, 128, 16), {"stages": 4}),
+    "16x64b": ((128, 128, 128), F16, F32, (128, 128, 64), {"load": LOADS.Ld16x64bOp(X16)}),
+    "16x128b": ((128, 128, 128), F16, F32, (128, 128, 64), {"load": LOADS.Ld16x128bOp(X8)}),
+    "16x256b": ((128, 128, 128), F16, F32, (128, 128, 64), {"load": LOADS.Ld16x256bOp(X4)}),
+    "32x32b.x4": ((128, 128, 128), F16, F32, (128, 128, 64), {"load": LOADS.Ld32x32bOp(X4)}),
     "cluster 2 x 1": ((256, 256, 128), F16, F32, (128, 128, 64), {"cluster": (2, 1)}),
     "cluster 1 x 2": ((256, 256, 128), F16, F32, (128, 128, 64), {"cluster": (1, 2)}),
     "cluster 2 x 2": ((256, 256, 320), F16, F32, (128, 128, 64), {"cluster": (2, 2)}),
@@ -63,3 +70,13 @@ def built(name):
 @pytest.mark.parametrize("name", CASES)
 def test_products(name, how):
     built(name).check(how)
+
+
+@functools.cache
+def staying():
+    return Product(Staying(BF16, F32, (128, 64, 64)), (384, 256, 192), "sm_100a")
+
+
+@pytest.mark.parametrize("how", SCHEDULES, ids=str)
+def test_blocks_that_stay(how):
+    staying().check(how)

@@ -116,14 +116,14 @@ MISTAKES = {
         "deadlock", "mbarrier_wait(&s.empty"),
     "the second block is not told of the sum": (
         PAIR, "&s.sum_full[to.slot], BOTH", "&s.sum_full[to.slot], 1",
-        "deadlock", "mbarrier_wait_cluster(&s.sum_full"),
+        "deadlock", "mbarrier_wait(&s.sum_full"),
     "a sum is given back to the wrong block": (
-        PAIR, "ptx::mbarrier_arrive_at(&s.sum_empty[from.slot], 0)",
+        PAIR, "ptx::mbarrier_arrive_at_after_reads(&s.sum_empty[from.slot], 0)",
         "ptx::mbarrier_arrive(&s.sum_empty[from.slot])",
-        "deadlock", "mbarrier_wait_cluster(&s.sum_empty"),
+        "deadlock", "mbarrier_wait(&s.sum_empty"),
     "only the first block's epilogue is waited for": (
         PAIR, "PAIR * EPILOGUE);  // warps", "EPILOGUE);  // warps",
-        "nobody has seen phase 0 complete", "ptx::mbarrier_arrive_at"),
+        "nobody has seen phase 0 complete", "ptx::mbarrier_arrive_at_after_reads"),
     "the same rows of B twice": (PAIR, "col + rank * ROWS, full", "col, full", "WRONG", ""),
     "a block leaves early": (
         PAIR, "    ptx::cluster_arrive();\n    ptx::cluster_wait();  // everybody has read",

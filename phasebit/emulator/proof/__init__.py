@@ -4,7 +4,7 @@ An emulator is right when nobody can tell it from the machine.  So this package
 writes tens of thousands of small PTX programs, runs each on a GPU, runs each
 here, and compares every bit of every answer:
 
-=============  ==================================================================
+============== ==================================================================
 ``dice``       a counter-based random source: one seed, the same programs anywhere
 ``values``     the numbers worth trying: NaNs, denormals, overflows, all-ones
 ``program``    a program: its PTX text, its inputs, how its answers are judged
@@ -20,7 +20,7 @@ here, and compares every bit of every answer:
 ``gpu``        runs them on a GPU through the driver, with ctypes alone
 ``compare``    runs them here, and says for each instruction how many cases agreed
 ``records``    the GPU's answers, kept, so that a machine without one can replay
-=============  ==================================================================
+============== ==================================================================
 
 The forms were written from the PTX ISA, not from the emulator's table: an
 instruction misread there is not misread the same way here.

@@ -1,0 +1,67 @@
+"""Our kernels and torch's by turns, on torch's matrices: checked, then timed."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import random
+from collections.abc import Callable
+from typing import Any
+
+from phasebit import toolchain
+
+Launch = Callable[[], Any]
+Matrices = tuple[Any, Any, Any]
+"""A (M, K), B (K, N) and C (M, N), row-major, on the GPU."""
+
+
+def torch_here(chapter: int) -> Any:
+    """The package torch; raises :class:`toolchain.CudaError` where it is not installed."""
+    try:
+        return importlib.import_module("torch")
+    except ImportError as error:
+        raise toolchain.CudaError(f"chapter {chapter} is measured beside torch: {error}") from error
+
+
+def pointers(matrices: Matrices) -> list[ctypes.c_void_p]:
+    """The addresses of A, B and C, for a function of a library."""
+    return [ctypes.c_void_p(each.data_ptr()) for each in matrices]
+
+
+def check(torch: Any, name: str, launch: Launch, matrices: Matrices, bound: float) -> None:
+    """Compare 128 rows by 128 columns with double precision, within ``bound``·Σ|a·b|.
+
+    C is poisoned before. Raises :class:`toolchain.CudaError` if an element is wrong.
+    """
+    a, b, c = matrices
+    c.fill_(float("nan"))
+    launch()
+    torch.cuda.synchronize()
+    draw = random.Random(14)
+    rows = torch.tensor([a.shape[0] - 1, *(draw.randrange(a.shape[0]) for _ in range(127))])
+    cols = torch.tensor([b.shape[1] - 1, *(draw.randrange(b.shape[1]) for _ in range(127))])
+    left, right = a[rows.cuda()].double(), b[:, cols.cuda()].double()
+    error = (c[rows.cuda()][:, cols.cuda()].double() - left @ right).abs()
+    if not bool((error <= bound * (left.abs() @ right.abs())).all()) or bool(c.isnan().any()):
+        raise toolchain.CudaError(f"{name} is wrong at {tuple(a.shape)} by {tuple(b.shape)}")
+
+
+def times(
+    torch: Any, launches: dict[str, Launch], rounds: int, each: int
+) -> dict[str, list[float]]:
+    """Microseconds of each launch, the contenders by turns; the first of each turn not counted."""
+    found: dict[str, list[float]] = {name: [] for name in launches}
+    for _ in range(rounds):
+        for name, launch in launches.items():
+            launch()
+            events = [torch.cuda.Event(enable_timing=True) for _ in range(2 * each)]
+            for before, after in zip(events[::2], events[1::2], strict=True):
+                before.record()
+                launch()
+                after.record()
+            torch.cuda.synchronize()
+            found[name] += [
+                round(before.elapsed_time(after) * 1e3, 2)
+                for before, after in zip(events[::2], events[1::2], strict=True)
+            ]
+    return found

@@ -1,0 +1,150 @@
+"""Checks of chapter 16, *Tensor memory*."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+from phasebit import blackwell, files
+from phasebit.exercises.cases import Case, agree
+from phasebit.exercises.judge import Wrong, judged
+
+
+@judged
+def address_for(answer: Callable[[int, int, int], int]) -> str:
+    """``answer(base, warp, column)``: the address at which a warp loads a column of a sum."""
+    draw = random.Random(160)
+
+    def cases() -> Iterator[Case]:
+        yield (0, 5, 32), 0x0020_0020
+        for _ in range(60):
+            base, warp, column = 32 * draw.randrange(8), draw.randrange(12), draw.randrange(256)
+            yield (base, warp, column), base + column + (warp % 4 * 32 << 16)
+
+    return agree(
+        answer, cases(), lambda base, warp, column: f"base {base}, warp {warp}, column {column}",
+        "addresses",
+    )  # fmt: skip
+
+
+@judged
+def instruction(answer: Callable[[int, int], int]) -> str:
+    """``answer(m, n)``: the instruction descriptor for bf16 into f32, all K-major."""
+    from phasebit.emulator.instruction_descriptors import encode
+
+    draw = random.Random(161)
+
+    def cases() -> Iterator[Case]:
+        for m, n in [(128, 128), (64, 8), *((draw.choice((64, 128)), 8 * draw.randint(1, 32))
+                     for _ in range(40))]:  # fmt: skip
+            if m == 128 and n % 16:
+                n += 8
+            yield (m, n), encode("f16", m, n, "bf16", "bf16", "f32")
+
+    return agree(answer, cases(), lambda m, n: f"{m} × {n}", "shapes")
+
+
+@judged
+def columns(answer: Callable[[int, int], int]) -> str:
+    """``answer(n, sums)``: columns to allocate for so many sums of n columns; 0 if too many."""
+
+    def right(n: int, sums: int) -> int:
+        wanted = 32
+        while wanted < n * sums:
+            wanted *= 2
+        return wanted if wanted <= 512 else 0
+
+    cases: list[Case] = [((n, s), right(n, s)) for n in range(8, 257, 8) for s in (1, 2, 3, 4, 8)]
+    random.Random(162).shuffle(cases)
+    return agree(answer, cases, lambda n, sums: f"{sums} sums of {n} columns", "cases")
+
+
+@judged
+def clocks_per_tile(answer: Callable[[int, int, int, int], float]) -> str:
+    """``answer(slices, product, epilogue, sums)``: clocks a tile; copies are never late."""
+    draw = random.Random(163)
+
+    def cases() -> Iterator[Case]:
+        yield (4, 3, 9, 1), 21
+        yield (4, 3, 9, 2), 12
+        for _ in range(60):
+            slices, product = draw.randint(1, 9), draw.randint(1, 9)
+            epilogue, sums = draw.randint(1, 60), draw.randint(1, 4)
+            done = blackwell.chain(
+                12 * sums, slices, stages=64, sums=sums, copy=0, product=product,
+                epilogue=epilogue,
+            )  # fmt: skip
+            found = blackwell.per_tile(done)
+            assert found == int(found)
+            yield (slices, product, epilogue, sums), int(found)
+
+    def words(slices: int, product: int, epilogue: int, sums: int) -> str:
+        return f"{slices} slices of {product}, an epilogue of {epilogue} and {sums} sums"
+
+    return agree(answer, cases(), words, "pipelines")
+
+
+_LINES = """            if (first + PIECE == TILE_N) {  // in registers: the sum may be overwritten
+                ptx::tcgen05_fence_before_thread_sync();
+                if (lane == 0) ptx::mbarrier_arrive(&s.sum_empty[from.slot]);
+            }
+"""
+
+PLACES = (
+    "before the loop over the pieces",
+    "behind tcgen05_wait_ld of the first piece",
+    "before tcgen05_wait_ld of the last piece",
+    "behind tcgen05_wait_ld of the last piece",
+    "behind the loop, when the last piece is on its way to C",
+)
+"""Where a warp of the epilogue might say that its part of a sum has been read."""
+
+
+def moved(place: int) -> str:
+    """The ring's kernel with that arrival at ``PLACES[place]``.
+
+    Raises ``ValueError`` for a number that names no place.
+    """
+    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(PLACES):
+        raise ValueError(f"give a number from 0 to {len(PLACES) - 1}")
+    text = files.kernel(blackwell.RING)
+    arrival = (
+        "{\n                ptx::tcgen05_fence_before_thread_sync();\n"
+        "                if (lane == 0) ptx::mbarrier_arrive(&s.sum_empty[from.slot]);\n"
+        "            }\n"
+    )
+    last, loop = "            if (first + PIECE == TILE_N) ", "        for (int first = 0;"
+    wait, end = "            ptx::tcgen05_wait_ld();\n", "        from.advance();\n    });\n"
+    for part in (_LINES, loop, wait, end):
+        assert text.count(part) == 1, part
+    text = text.replace(_LINES, "")
+    if place == 0:
+        return text.replace(loop, f"        {arrival}{loop}")
+    if place == 1:
+        return text.replace(wait, f"{wait}            if (first == 0) {arrival}")
+    if place == 2:
+        return text.replace(wait, f"{last}{arrival}{wait}")
+    if place == 3:
+        return text.replace(wait, f"{wait}{last}{arrival}")
+    return text.replace(end, f"        {arrival}{end}")
+
+
+@judged
+def earliest(answer: int) -> str:
+    """The earliest of ``PLACES`` that is right; run on the emulator with every check."""
+    try:
+        source = moved(answer)
+    except ValueError as error:
+        raise Wrong(str(error)) from error
+    seed = random.randrange(2**32)
+    for schedule in ("late", "eager"):
+        run, right = blackwell.multiply(source, 512, 256, 64, schedule=schedule, seed=seed)
+        if run.hazards:
+            finding = run.hazards[0]
+            line = source.splitlines()[finding.lines[0] - 1].strip()
+            raise Wrong(f"{PLACES[answer]}, the emulator finds {finding.kind} at {line}")
+        if not right:
+            raise Wrong(f"{PLACES[answer]}, the result is wrong")
+    if answer != 3:
+        raise Wrong(f"{PLACES[answer]} is right, but an earlier place is right too")
+    return "the result is right, and the emulator finds nothing"

@@ -1,0 +1,173 @@
+"""The f32 ladder of chapter 9: its rungs, and the counters that the emulator predicts of them.
+
+Every rung treats whole tiles alike, so a counter of a launch is ``blocks · (a + b · K)``. The
+emulator launches one block with two values of K, and the line through the two gives the counter
+of a product of any size, for Nsight Compute to confirm.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import struct
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasebit import files
+from phasebit.emulator.launch import Run
+from phasebit.emulator.launch import compile as compile_ptx
+
+Matrix = NDArray[np.float32]
+
+METRICS = (
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+)
+"""Sectors of global loads, wavefronts of shared loads, and bank conflicts of loads and stores."""
+
+
+class Rung(NamedTuple):
+    """One rung, as it is launched."""
+
+    file: str  # in kernels/, without .cu
+    tile: int  # rows and columns of C that a block makes
+    block: tuple[int, ...]  # threads
+    asks: tuple[str, ...] = ()  # what its template wants to know: "aligned", "whole"
+    depth: int = 1  # whole tiles have a K that is a multiple of this
+    shared: int = 0  # dynamic shared memory, bytes
+    flat: bool = False  # the grid has one dimension
+    defines: str = ""
+
+    @property
+    def kernel(self) -> str:
+        """The kernel's name, without template arguments."""
+        return self.file[len("09_a_") :]
+
+
+RUNGS: dict[str, Rung] = {
+    "naive": Rung("09_a_naive", 32, (32, 32)),
+    "coalesced": Rung("09_b_coalesced", 32, (32, 32)),
+    "shared_tile": Rung("09_c_shared_tile", 32, (32, 32)),
+    "column": Rung("09_d_column", 64, (512,)),
+    "square": Rung("09_e_square", 128, (256,)),
+    "vectorised": Rung("09_f_vectorised", 128, (256,), ("aligned",)),
+    "conflict_free": Rung("09_g_conflict_free", 128, (256,), ("aligned",)),
+    "warp_tile": Rung("09_h_warp_tile", 128, (256,), ("aligned",)),
+    "double_buffered": Rung("09_i_double_buffered", 128, (256,), ("aligned",)),
+    "tuned": Rung("09_j_tuned", 128, (256,), ("aligned", "whole"), 32, 66560, True),
+}
+"""The ladder, from the bottom up."""
+
+VARIANTS: dict[str, Rung] = {
+    **RUNGS,
+    "swizzled": RUNGS["conflict_free"]._replace(defines="#define PADDED false\n"),
+    "row_by_row": RUNGS["tuned"]._replace(defines="#define SERPENTINE false\n"),
+}
+"""The rungs, and two of them with one thing changed."""
+
+_MACROS = ("PADDED", "SERPENTINE", "LANE_ROW", "LANE_COLUMN")
+
+
+def text(name: str) -> str:
+    """A rung's kernel and launch, as its file has them; raises ``ValueError`` for another name."""
+    if name not in VARIANTS:
+        raise ValueError(f"the ladder has no rung {name!r}: choose from {', '.join(VARIANTS)}")
+    return files.kernel(VARIANTS[name].file).partition("\n#ifndef OWN_MAIN")[0]
+
+
+def difference(before: str, after: str) -> str:
+    """What a rung changes in another one: the lines that differ, with a sign in front."""
+    lines = difflib.ndiff(text(before).splitlines(), text(after).splitlines())
+    return "\n".join(line for line in lines if line[0] in "+-")
+
+
+def source() -> str:
+    """All rungs and variants in one program without ``main``: ``naive_rung::launch(g)`` …"""
+    parts = ['#define OWN_MAIN\n#include "09_product.cuh"\n#include "ptx.cuh"\n']
+    for name, rung in VARIANTS.items():
+        # Each file defines its own macros only where nobody has.
+        fresh = "".join(f"#undef {macro}\n" for macro in _MACROS)
+        parts.append(
+            f'{fresh}{rung.defines}namespace {name}_rung {{\n#include "{rung.file}.cu"\n}}\n'
+        )
+    return "".join(parts)
+
+
+def multiply(
+    name: str,
+    a: Matrix,
+    b: Matrix,
+    c: Matrix,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    *,
+    code: str | None = None,
+    target: str = "sm_90a",
+    schedule: str = "late",
+) -> Run:
+    """C (M, N) = alpha·A·B + beta·C on the emulator, by a rung; returns the run.
+
+    ``code`` is a changed copy of the rung's file, if given. Raises ``ValueError`` for an unknown
+    rung, and as compiling and launching do.
+    """
+    rung, kernel = VARIANTS[name], code or text(name)
+    module = compile_ptx(f"#define OWN_MAIN\n{rung.defines}{kernel}\n", target)
+    (m, k), n = a.shape, b.shape[1]
+    addresses = []
+    for label, array in (("A", a), ("B", b), ("C", c)):
+        allocation = module.memory.allocate(array.nbytes, label)
+        module.memory.bytes(allocation)[:] = np.frombuffer(array.tobytes(), np.uint8)
+        addresses.append(allocation)
+    numbers = [each.address for each in addresses]
+    product = struct.pack("3Q6i2f", *numbers, m, n, k, k, n, n, alpha, beta)
+    facts = {
+        "aligned": k % 4 == 0 and n % 4 == 0,
+        "whole": m % rung.tile == 0 and n % rung.tile == 0 and k % rung.depth == 0,
+    }
+    facts["whole"] = facts["whole"] and facts["aligned"]
+    symbol = _symbol(module.kernels, rung.kernel, [facts[each] for each in rung.asks])
+    wide, high = -(-n // rung.tile), -(-m // rung.tile)
+    grid = (wide * high,) if rung.flat else (wide, high)
+    run = module[symbol].launch(grid, rung.block, [product], shared=rung.shared, schedule=schedule)
+    c[...] = module.memory.bytes(addresses[2]).view(np.float32).reshape(m, n)
+    return run
+
+
+def _symbol(kernels: Iterable[str], name: str, flags: list[bool]) -> str:
+    """The symbol of ``tuned<true, false>`` among those of a module."""
+    arguments = "".join(f"Lb{int(flag)}E" for flag in flags)
+    wanted = re.compile(rf"_Z(N.*)?{len(name)}{name}" + (f"I{arguments}E" if flags else ""))
+    return next(symbol for symbol in kernels if wanted.match(symbol))
+
+
+def count(name: str, depth: int, code: str | None = None) -> dict[str, int]:
+    """The emulator's :data:`METRICS` of one block of a rung, with whole tiles and K = ``depth``."""
+    side = VARIANTS[name].tile
+    rng = np.random.default_rng(9)
+    a, b = rng.random((side, depth), np.float32), rng.random((depth, side), np.float32)
+    run = multiply(name, a, b, np.full((side, side), np.nan, np.float32), code=code)
+    return {metric: run.counters.get(metric, 0) for metric in METRICS}
+
+
+def predict(
+    name: str, size: int, depths: tuple[int, int] = (32, 64), code: str | None = None
+) -> dict[str, int]:
+    """The :data:`METRICS` of a product of ``size``³, from one block with two depths.
+
+    Raises ``ValueError`` for a size that is no multiple of the rung's tile.
+    """
+    blocks, rest = divmod(size, VARIANTS[name].tile)
+    if rest:
+        raise ValueError(f"{name} makes tiles of {VARIANTS[name].tile}: {size} is no multiple")
+    less, more = (count(name, depth, code) for depth in depths)
+    found = {}
+    for metric in METRICS:
+        slope = Fraction(more[metric] - less[metric], depths[1] - depths[0])
+        found[metric] = int(blocks**2 * (less[metric] + slope * (size - depths[0])))
+    return found

@@ -1,0 +1,101 @@
+"""Every rung of chapter 9's ladder multiplies, and a mistake in one is found by the check."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phasebit import ladder, measure, rounding
+from phasebit.emulator import errors
+
+pytestmark = pytest.mark.nvcc
+
+RAGGED = {32: (37, 45, 33), 64: (70, 68, 12), 128: (133, 140, 20)}
+"""Tile -> M, N, K with edges everywhere."""
+
+
+def verdict(
+    name: str, shape: tuple[int, int, int], code: str | None = None, schedule: str = "late"
+) -> str:
+    """``"OK"``, or what is wrong with a rung's product of fresh numbers."""
+    m, n, k = shape
+    rng = np.random.default_rng()
+    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+    for alpha, beta in ((1.0, 0.0), (-0.5, 2.0))[m * n * k > 300_000 :]:
+        before = rng.standard_normal((m, n), np.float32)
+        c = before.copy() if beta else np.full((m, n), np.nan, np.float32)
+        try:
+            run = ladder.multiply(name, a, b, c, alpha, beta, code=code, schedule=schedule)
+        except errors.Fault as fault:
+            return str(fault)
+        if run.hazards:
+            return str(run.hazards[0])
+        exact, size = rounding.reference(a, b)
+        exact, size = alpha * exact + beta * before, abs(alpha) * size + abs(beta * before)
+        bad = rounding.wrong(c, exact, rounding.product_bound(k + 4) * size)
+        if bad.any():
+            return f"{bad.sum()} elements are wrong"
+    return "OK"
+
+
+@pytest.mark.parametrize("name", [*ladder.RUNGS, "swizzled"])
+def test_a_rung_multiplies_ragged_matrices(name: str) -> None:
+    m, n, k = RAGGED[ladder.VARIANTS[name].tile]
+    assert verdict(name, (m, n, k)) == "OK"
+    if ladder.VARIANTS[name].asks:
+        assert verdict(name, (m, n + 1, k + 1)) == "OK"  # rows that begin anywhere
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("name", ["double_buffered", "tuned"])
+def test_copies_may_arrive_whenever_they_like(name: str, schedule: str) -> None:
+    assert verdict(name, (128, 128, 96), schedule=schedule) == "OK"
+
+
+MISTAKES = (
+    ("naive", "k < g.K", "k < g.K - 1"),
+    ("coalesced", "row < g.M && col < g.N", "row < g.M"),
+    ("shared_tile", "        __syncthreads();  // nobody needs them any more\n", ""),
+    ("shared_tile", "g.K, g.N, g.ldb, k0 + y, col", "g.K, g.N, g.ldb, k0 + y, col + g.N % 2"),
+    ("column", "a[y + i][k] * right", "a[y + i][k] * right * (k0 + k + 1 < g.K)"),
+    ("square", "        __syncthreads();  // the tiles are there\n", ""),
+    ("vectorised", "a[ak + 3][am] = left.w", "a[ak + 3][am] = left.z"),
+    ("conflict_free", "m ^ (k / 4 * 16)", "m"),  # harmless where the tile is padded
+    ("swizzled", "a[place(ak + 3, am)] = left.w", "a[place(ak + 2, am)] = left.w"),
+    ("warp_tile", "y + i / 4 * (WM / 2) + i % 4", "y + i / 4 * WM + i % 4"),
+    ("double_buffered", "ptx::cp_async_wait_group<0>()", "ptx::cp_async_wait_group<1>()"),
+    ("tuned", "        __syncthreads();  // the first slot is full\n", ""),
+    ("tuned", "load(slot ^ 1, 0, 0)", "load(slot, 0, 0)"),
+    ("tuned", "T - 1 - step : step", "T - 2 - step : step"),
+)
+
+
+@pytest.mark.parametrize(("name", "old", "new"), MISTAKES)
+def test_a_planted_mistake_is_found(name: str, old: str, new: str) -> None:
+    code = ladder.text(name)
+    assert old in code
+    m, n, k = RAGGED[ladder.VARIANTS[name].tile]
+    said = verdict(name, (m, n, k + (32 if name == "tuned" else 0)), code.replace(old, new))
+    assert (said == "OK") == (name == "conflict_free")
+
+
+def test_the_emulator_predicts_what_nsight_compute_counted() -> None:
+    counted = measure.read("09_tiling_on_the_gpu")["counters"]
+    loads, wavefronts, *_ = ladder.METRICS
+    for name in ("coalesced", "shared_tile", "column", "vectorised", "conflict_free", "tuned"):
+        predicted = ladder.predict(name, 4096)
+        assert predicted[loads] == counted[name][loads]
+        assert predicted[wavefronts] == pytest.approx(counted[name][wavefronts], rel=1e-3)
+
+
+def test_what_a_rung_changes_can_be_read() -> None:
+    lines = ladder.difference("naive", "coalesced").splitlines()
+    assert "+     const int row = blockIdx.y * SIDE + threadIdx.y;" in lines
+    assert all(line[0] in "+-" for line in lines)
+
+
+def test_bad_input_is_a_sentence() -> None:
+    with pytest.raises(ValueError, match="has no rung 'fast': choose from naive"):
+        ladder.text("fast")
+    with pytest.raises(ValueError, match="naive makes tiles of 32: 100 is no multiple"):
+        ladder.predict("naive", 100)

@@ -1,0 +1,76 @@
+"""Keep what compilers make of chapter 16's kernels, for machines that do not have them.
+
+    python tools/compiled.py
+
+Writes records/blackwell_compiled.json: the instructions (SASS) of the CUDA kernels, by ptxas and
+cuobjdump, and the PTX of kernels/16_cute.py, by CuTe DSL (pip install nvidia-cutlass-dsl). No GPU
+is needed. Refuses where one of the tools is missing.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import gzip
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from phasebit import blackwell, files, toolchain
+
+
+def packed(text: str) -> str:
+    """A text, compressed; the same text gives the same characters."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def sass(name: str, text: str) -> dict[str, Any]:
+    """The instructions of a kernel, one a line; ``name`` is its file's."""
+    dump = shutil.which("cuobjdump")
+    if dump is None:
+        raise SystemExit("cuobjdump is not on PATH: it comes with the CUDA toolkit")
+    with tempfile.TemporaryDirectory() as scratch:
+        cubin = Path(scratch, "kernel.cubin")
+        folders = [f"-I{folder}" for folder in toolchain.include_folders()]
+        path = Path(scratch, "kernel.cu")
+        path.write_text(text, encoding="utf-8")
+        subprocess.run(
+            [toolchain.nvcc().path, "-std=c++17", "-O3", "-gencode",
+             "arch=compute_100a,code=sm_100a", *folders, "-cubin", "-o", cubin,
+             path], check=True,
+        )  # fmt: skip
+        said = subprocess.run([dump, "-sass", cubin], check=True, capture_output=True, text=True)
+    lines = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?;)", said.stdout, re.MULTILINE)
+    return {"source": blackwell.fingerprint(name), "instructions": len(lines),
+            "sass": packed("\n".join(lines))}  # fmt: skip
+
+
+def main() -> None:
+    said = subprocess.run(["cuobjdump", "--version"], check=True, capture_output=True, text=True)
+    text, shape = blackwell.compile_cute(), list(blackwell.CUTE_SHAPE)
+    record = {
+        "date": datetime.date.today().isoformat(),
+        "nvcc": toolchain.nvcc().version,
+        "cuobjdump": re.findall(r"V([\d.]+)", said.stdout)[0],
+        "target": "sm_100a",
+        "kernels": {
+            **{name: sass(name, files.kernel(name)) for name in blackwell.KERNELS},
+            blackwell.SCOPED: sass(blackwell.PAIR, blackwell.scoped()),
+        },
+        "cute": {
+            "package": f"nvidia-cutlass-dsl {version('nvidia-cutlass-dsl')}", "shape": shape,
+            "source": blackwell.fingerprint(blackwell.CUTE), "ptx": packed(text),
+        },
+    }  # fmt: skip
+    path = files.records() / blackwell.COMPILED
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()
