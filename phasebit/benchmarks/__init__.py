@@ -22,6 +22,7 @@ MODULES: dict[int, str] = {
     6: "caches_and_tiles",
     7: "packing",
     9: "gpu_tiling",
+    10: "layouts",
     11: "double_buffering",
     12: "async_copies",
     13: "warp_specialisation",
