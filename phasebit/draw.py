@@ -132,8 +132,8 @@ def curves(
     """Several curves over ``x``, at most six, each named where it ends.
 
     ``notes`` are texts at points (x, y, text). ``evenly`` puts the points equally far apart,
-    whatever their x, which may be names then. Raises ``ValueError`` for a series that is not as long as x, more than
-    six, or notes where the points stand evenly.
+    whatever their x, which may be names then. Raises ``ValueError`` for a series that is not as
+    long as x, more than six, or notes where the points stand evenly.
     """
     if evenly and notes:
         raise ValueError("notes have places on an axis of numbers: leave out evenly")
