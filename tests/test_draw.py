@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from phasebit.draw import Arrow, Cell, Node, chart, curves, diagram, heatmap, roofline
+from phasebit.draw import Arrow, Cell, Node, chart, curves, diagram, heatmap, roofline, scatter
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 
@@ -237,3 +237,14 @@ def test_a_roofline_says_its_roofs_and_points() -> None:
     ):  # fmt: skip
         with pytest.raises(ValueError, match="must be positive"):
             roofline(bandwidth, rates, points, title="none")
+
+
+def test_a_scatter_says_its_points_and_names_some() -> None:
+    points = {"one": (1.0, 2.0), "two": (4.0, 0.5)}
+    picture = scatter(points, x_label="told", y_label="seen", title="Dots", name={"two"})
+    assert picture.alt == "Dots. told, seen.\none: 1, 2\ntwo: 4, 0.5"
+    shown = words(picture)
+    assert {"told", "seen", "Dots", "two"} <= set(shown) and "one" not in shown
+    for wrong in ({}, {"x": (0.0, 1.0)}):
+        with pytest.raises(ValueError, match="must be positive"):
+            scatter(wrong, x_label="told", y_label="seen", title="none")
