@@ -118,7 +118,7 @@ def heatmap(
 
 
 def curves(
-    x: Sequence[Real],
+    x: Sequence[Real] | Sequence[str],
     series: Mapping[str, Sequence[Real]],
     *,
     x_label: str,
@@ -132,8 +132,8 @@ def curves(
     """Several curves over ``x``, at most six, each named where it ends.
 
     ``notes`` are texts at points (x, y, text). ``evenly`` puts the points equally far apart,
-    whatever their x. Raises ``ValueError`` for a series that is not as long as x, more than
-    six, or notes where the points stand evenly.
+    whatever their x, which may be names then. Raises ``ValueError`` for a series that is not as
+    long as x, more than six, or notes where the points stand evenly.
     """
     if evenly and notes:
         raise ValueError("notes have places on an axis of numbers: leave out evenly")
@@ -143,7 +143,7 @@ def curves(
         if len(values) != len(x):
             raise ValueError(f"series {name!r} has {len(values)} values: give {len(x)}, one an x")
     figure, axes = _figure(6.2, 3.2)
-    places = [float(place) for place in (range(len(x)) if evenly else x)]
+    places = [float(index if evenly else place) for index, place in enumerate(x)]
     ends = []
     for (name, values), (hue, dash, marker) in zip(series.items(), _SERIES, strict=False):
         axes.plot(

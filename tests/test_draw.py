@@ -87,6 +87,7 @@ def test_curves_say_their_values_and_are_named() -> None:
 
 
 def test_points_that_stand_evenly_keep_their_names() -> None:
+    assert "at slots a, b, c." in str(some_curves(x="abc", notes=(), evenly=True))
     picture = some_curves(x=[8, 64, 1024], notes=(), evenly=True)
     assert "at slots 8, 64, 1024." in str(picture)
     found = ET.fromstring(picture.svg).iter(TEXT)
