@@ -21,6 +21,7 @@ MODULES: dict[int, str] = {
     5: "measuring",
     6: "caches_and_tiles",
     7: "packing",
+    8: "gemm_anatomy",
     9: "gpu_tiling",
     10: "layouts",
     11: "double_buffering",
