@@ -1,5 +1,5 @@
 // Rung h. Warp tiles: the 32 lanes of a warp stand 4 × 8 on a part of C of their own, 32 × 64, so
-// that a warp asks for twelve different float4 for each k, and no longer for eighteen.
+// that a warp asks for 24 different float4 for each k, and no longer for 36.
 #include "09_product.cuh"
 #ifndef LANE_ROW  // 0 to 3 and 0 to 7: where a lane stands in its warp
 #define LANE_ROW(lane) (lane / 8)

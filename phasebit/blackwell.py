@@ -6,12 +6,15 @@ No GPU that they are for was at hand. What compilers made of them is kept in a r
 from __future__ import annotations
 
 import base64
+import functools
 import gzip
 import hashlib
 import importlib.util
 import json
+import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -163,13 +166,16 @@ def cute_ptx() -> tuple[str, str]:
     )
 
 
+@functools.cache
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    """A folder that goes when Python does."""
+    return tempfile.TemporaryDirectory(prefix="phasebit-")
+
+
 def compile_cute() -> str:
     """PTX of ``kernels/16_cute.py`` for CUTE_SHAPE, by CuTe DSL; needs no GPU."""
-    import os
-    import tempfile
-
     # It keeps a copy of its own, in the folder that this names when it is imported.
-    os.environ.setdefault("CUTE_DSL_DUMP_DIR", tempfile.mkdtemp(prefix="phasebit-"))
+    os.environ.setdefault("CUTE_DSL_DUMP_DIR", _scratch().name)
 
     import cutlass.cute as cute  # type: ignore[import-not-found, unused-ignore]
     from cutlass.cute.runtime import (  # type: ignore[import-not-found, unused-ignore]
@@ -214,11 +220,12 @@ def multiply_cute(ptx: str, *, schedule: str = "late", seed: int = 16) -> tuple[
 
 
 class Seen(NamedTuple):
-    """A phase that completed, or a wait that went on because it had."""
+    """A phase that completed, a wait that went on because it had, or a warp's ``tcgen05.ld``."""
 
     what: str
-    """``completes`` or ``passes``."""
+    """``completes``, ``passes`` or ``fetches``."""
     barrier: str
+    """Its name; for a fetch the first column and the one past the last, ``0-32``."""
     at: int
     """The emulator's clock."""
     block: int
@@ -230,12 +237,14 @@ class Seen(NamedTuple):
 def watching() -> Iterator[list[Seen]]:
     """Collects what happens at the mbarriers of kernels that run on the emulator meanwhile.
 
-    The emulator is not told: two of its methods are replaced, and call what they were.
+    And what is fetched from tensor memory, where the run is checked. The emulator is not told:
+    three of its methods are replaced, and call what they were.
     """
     from phasebit.emulator.mbarriers import BarrierSite
+    from phasebit.emulator.tensor_checks import TensorChecks
 
     log: list[Seen] = []
-    complete, grant = BarrierSite.complete, BarrierSite.grant
+    complete, grant, load = BarrierSite.complete, BarrierSite.grant, TensorChecks.load
 
     def completes(site: Any) -> None:
         block = int(site.batch.blocks[site.slot])
@@ -250,7 +259,16 @@ def watching() -> Iterator[list[Seen]]:
             at = max(g.time, site.opened)
             log.append(Seen("passes", site.name, at, int(batch.blocks[slot]), mine))
 
-    with mock.patch.multiple(BarrierSite, complete=completes, grant=passes):
+    def fetches(checks: Any, g: Any, lanes: Any, region: Any, access: int) -> None:
+        load(checks, g, lanes, region, access)
+        slot, warp = divmod(int(g.batch.warp_of[lanes[0]]), g.batch.warps)
+        columns = f"{region.columns.start}-{region.columns.stop}"
+        log.append(Seen("fetches", columns, g.time, int(g.batch.blocks[slot]), warp))
+
+    with (
+        mock.patch.multiple(BarrierSite, complete=completes, grant=passes),
+        mock.patch.object(TensorChecks, "load", fetches),
+    ):
         yield log
 
 
@@ -380,3 +398,48 @@ def picture(source: str, log: list[Seen]) -> Picture:
         what = f"while tile {', '.join(beside)} is carried out" if beside else "alone"
         lines.append(f"tile {tile} is added up in sum {tile % slots}, {what}")
     return Picture(drawn.svg(), f"{drawn.title}.\n" + "\n".join(lines))
+
+
+def columns(source: str, log: list[Seen]) -> Picture:
+    """Tensor memory of block 0 as it fills and empties: columns across, events downwards.
+
+    A sum is shown as full columns of one tile, from the multiplier's wait at *sum empty* on; a
+    piece is empty again when warp 0 of the epilogue has fetched it.
+    """
+    from phasebit.draw import Cell, Picture, chart
+
+    piece, wide = 32, 256
+    rings = Rings.of(source)
+    names = rings.barriers()
+    cells: list[Cell | None] = [None] * (512 // piece)
+    count = [0] * rings.sums
+    rows, events, filled = [], [], []
+    for seen in sorted((s for s in log if s.block == 0), key=lambda s: s.at):
+        name = names.get(seen.barrier, "")
+        if seen.what == "fetches" and seen.warp == EPILOGUE:
+            first, last = (int(n) // piece for n in seen.barrier.split("-"))
+            cells[first:last] = [None] * (last - first)
+            events.append(f"columns {first * piece} to {last * piece - 1} fetched")
+        elif name.startswith("sum ") and (seen.what, name[4:8]) in (
+            ("passes", "empt"), ("completes", "full")
+        ):  # fmt: skip
+            slot = int(name[-1])
+            full = seen.what == "completes"
+            tile = slot + rings.sums * count[slot]
+            count[slot] += full
+            first = slot * wide // piece
+            hue = "orange" if full else "blue"
+            cells[first : first + wide // piece] = [Cell(str(tile), hue)] * (wide // piece)
+            events.append(f"tile {tile} {'is complete' if full else 'begins'}")
+            if full:
+                filled.append(f"tile {tile} in columns {slot * wide} to {(slot + 1) * wide - 1}")
+        else:
+            continue
+        rows.append(list(cells))
+    title = "Tensor memory of one block, as it fills and empties"
+    drawn = chart(
+        rows, rows=events, columns=range(0, 512, piece), row_label="what happens",
+        column_label="32 columns, all lanes, from this one on", title=title,
+        legend={"blue": "being added up", "orange": "complete, not yet fetched"},
+    )  # fmt: skip
+    return Picture(drawn.svg, f"{title}: {'; '.join(filled)}; each fetched 32 columns at a time.")

@@ -118,7 +118,7 @@ def heatmap(
 
 
 def curves(
-    x: Sequence[Real],
+    x: Sequence[Real] | Sequence[str],
     series: Mapping[str, Sequence[Real]],
     *,
     x_label: str,
@@ -127,22 +127,27 @@ def curves(
     show: Callable[[Real], str] = lambda value: f"{float(value):.2f}",
     from_zero: bool = True,
     notes: Sequence[tuple[Real, Real, str]] = (),
+    evenly: bool = False,
 ) -> Picture:
     """Several curves over ``x``, at most six, each named where it ends.
 
-    ``notes`` are texts at points (x, y, text). Raises ``ValueError`` for a series that is not
-    as long as x, or more than six.
+    ``notes`` are texts at points (x, y, text). ``evenly`` puts the points equally far apart,
+    whatever their x, which may be names then. Raises ``ValueError`` for a series that is not as
+    long as x, more than six, or notes where the points stand evenly.
     """
+    if evenly and notes:
+        raise ValueError("notes have places on an axis of numbers: leave out evenly")
     if len(series) > len(_SERIES):
         raise ValueError(f"series has {len(series)} curves: give at most {len(_SERIES)}")
     for name, values in series.items():
         if len(values) != len(x):
             raise ValueError(f"series {name!r} has {len(values)} values: give {len(x)}, one an x")
     figure, axes = _figure(6.2, 3.2)
+    places = [float(index if evenly else place) for index, place in enumerate(x)]
     ends = []
     for (name, values), (hue, dash, marker) in zip(series.items(), _SERIES, strict=False):
         axes.plot(
-            [float(each) for each in x], [float(each) for each in values], color=COLOURS[hue],
+            places, [float(each) for each in values], color=COLOURS[hue],
             linestyle=dash, linewidth=1.8, marker=marker if len(x) <= 40 else None, markersize=4,
         )
         ends.append((float(values[-1]), name, hue))
@@ -165,8 +170,8 @@ def curves(
             color=_TEXT, fontsize=9,
             arrowprops={"arrowstyle": "-", "color": _MUTED, "linewidth": 0.8},
         )
-    if all(isinstance(each, int) for each in x) and len(x) <= 24:
-        axes.set_xticks([float(each) for each in x], [str(each) for each in x])
+    if evenly or (all(isinstance(each, int) for each in x) and len(x) <= 24):
+        axes.set_xticks(places, [str(each) for each in x])
     axes.grid(color=_FAINT, linewidth=0.7)
     axes.set_axisbelow(True)
     for where, side in axes.spines.items():
@@ -617,3 +622,56 @@ def bars(
     axes.set_title(title, fontsize=10, color=_TEXT, loc="left")
     lines = "\n".join(f"{name}: {show(value)}" for name, value in values.items())
     return _picture(figure, f"{title}. {x_label}.\n{lines}")
+
+
+def scatter(
+    points: Mapping[str, tuple[float, float]],
+    *,
+    x_label: str,
+    y_label: str,
+    title: str,
+    name: Collection[str] = (),
+) -> Picture:
+    """A dot for each thing at (x, y), both axes logarithmic, with the line on which x is y.
+
+    ``name`` are those whose names are written beside their dots; the sentence has all. Raises
+    ``ValueError`` for a number that is not positive, and without points.
+    """
+    numbers = [each for point in points.values() for each in point]
+    if not numbers or min(numbers) <= 0:
+        raise ValueError("a scatter needs points, and every number of it must be positive")
+    figure, axes = _figure(5.2, 4.2)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    low, high = 0.85 * min(numbers), 1.2 * max(numbers)
+    axes.plot([low, high], [low, high], color=_MUTED, linewidth=1, linestyle="--")
+    for each, (x, y) in points.items():
+        axes.plot([x], [y], marker="o", markersize=5, color=COLOURS["blue"], alpha=0.75)
+        if each in name:
+            right = x < math.sqrt(low * high)
+            axes.annotate(
+                each, (x, y), (7 if right else -7, -3), textcoords="offset points", color=_TEXT,
+                fontsize=9, ha="left" if right else "right",
+            )  # fmt: skip
+    axes.set_xlim(low, high)
+    axes.set_ylim(low, high)
+    ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if low <= tick <= high]
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.set_minor_locator(_no_ticks())
+    axes.grid(color=_FAINT, linewidth=0.7)
+    axes.set_axisbelow(True)
+    for where, side in axes.spines.items():
+        side.set_visible(where in ("left", "bottom"))
+        side.set_color(_MUTED)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.set_title(title, fontsize=10, color=_TEXT, loc="left")
+    lines = [f"{each}: {x:.3g}, {y:.3g}" for each, (x, y) in points.items()]
+    return _picture(figure, f"{title}. {x_label}, {y_label}.\n" + "\n".join(lines))
+
+
+def _no_ticks() -> Any:
+    from matplotlib.ticker import NullLocator
+
+    return NullLocator()

@@ -8,7 +8,9 @@ calls it with NumPy arrays, :func:`openblas` calls the library that NumPy brings
 from __future__ import annotations
 
 import ctypes
+import difflib
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasebit import machine, native, rounding, toolchain
+from phasebit import caches, files, machine, native, rounding, toolchain
 
 Matrix = NDArray[np.float32]
 Product = Callable[..., None]
@@ -128,6 +130,61 @@ def _shape(a: Matrix, b: Matrix, c: Matrix) -> tuple[tuple[int, int, int], tuple
     return (a.shape[0], b.shape[1], a.shape[1]), (leading[0], leading[1], leading[2])
 
 
+def source(name: str) -> str:
+    """The C++ of a rung, by its name in :data:`RUNGS`."""
+    return (files.kernels() / "cpu" / f"{RUNGS[name]}.cpp").read_text(encoding="utf-8")
+
+
+def difference(before: str, after: str) -> str:
+    """What the second of two rungs has otherwise, inside ``gemm``: lines with ``-`` and ``+``."""
+    lines = difflib.unified_diff(_body(before), _body(after), n=1, lineterm="")
+    return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def _body(name: str) -> list[str]:
+    """The lines of a rung's ``gemm``, between its braces."""
+    _, _, body = source(name).partition("const int64_t* block) {\n")
+    return body.partition("\n}\n")[0].replace("    (void)block;\n", "").splitlines()
+
+
+WATCHED = ("naive", "interchanged", "tiled", "packed", "registers")
+"""The rungs of which ``kernels/cpu/08_watched.cpp`` has a version that caches can watch."""
+
+
+def watched(
+    name: str,
+    a: Matrix,
+    b: Matrix,
+    c: Matrix,
+    block: Block,
+    tile: tuple[int, int] = (14, 32),
+    levels: Sequence[caches.Level] = caches.TYPICAL,
+) -> caches.Counts:
+    """Add A·B to C, all (n, n), on a rung of :data:`WATCHED`; what caches and TLBs see of it.
+
+    An access is one element; what is in a register is none. Every array starts at a page. Raises
+    ``ValueError`` for another rung, and for matrices that are not square and without gaps.
+    """
+    if name not in WATCHED:
+        raise ValueError(f"nobody can watch {name!r}: choose from {', '.join(WATCHED)}")
+    n, (rows, columns) = len(a), tile
+    for matrix in (a, b, c):
+        if matrix.shape != (n, n) or not matrix.flags.c_contiguous:
+            raise ValueError(f"a matrix of shape {matrix.shape}: give three ({n}, {n}), no gaps")
+    sizes = [-(-min(n, block.mc) // rows) * rows, -(-min(n, block.nc) // columns) * columns]
+    panels = [np.zeros(size * min(n, block.kc), np.float32) for size in sizes]
+    arrays = [a, b, c, *panels]
+    pages = [-(-array.nbytes // 4096) * 4096 for array in arrays]
+    at = np.cumsum([0, *pages[:-1]], dtype=np.int64)
+    numbers = np.array([n, rows, columns, block.mc, block.kc, block.nc], np.int64)
+    counts = np.zeros(1 + len(levels), np.int64)
+    library = native.load("08_watched")
+    rows_of_levels = caches.table(levels)
+    rung_number = WATCHED.index(name)
+    library.watched(rung_number, numbers, *arrays, at, len(levels), rows_of_levels, counts)
+    return caches.read_counts(levels, counts)
+
+
 # OpenBLAS
 
 _ROW_MAJOR, _NO_TRANSPOSE = 101, 111  # of the C interface to BLAS
@@ -169,6 +226,32 @@ def openblas_version() -> str:
     library.scipy_openblas_get_corename64_.restype = ctypes.c_char_p
     words = library.scipy_openblas_get_config64_().decode().split()
     return f"{' '.join(words[:2])}, {library.scipy_openblas_get_corename64_().decode()}"
+
+
+def compare(product: Product, n: int = 768, repeats: int = 7) -> str:
+    """A line on how fast a product of (n, n) matrices is beside OpenBLAS, here and now.
+
+    From the processor's time of this thread, the least of some runs that take turns. Without
+    OpenBLAS the line gives operations a second, and says so.
+    """
+    rng = np.random.default_rng(n)
+    a, b = (rng.standard_normal((n, n), np.float32) for _ in "ab")
+    c = np.zeros((n, n), np.float32)
+    try:
+        products = {"ours": product, "theirs": openblas()}
+    except toolchain.ToolMissing:
+        products = {"ours": product}
+    least = dict.fromkeys(products, float("inf"))
+    for _ in range(repeats):
+        for name, each in products.items():
+            begin = time.thread_time()
+            each(a, b, c)
+            least[name] = min(least[name], time.thread_time() - begin)
+    if "theirs" not in least:
+        rate = 2 * n**3 / least["ours"] / 1e9
+        return f"⏱ {n}³: {rate:.1f} GFLOP/s here; this NumPy has no OpenBLAS, see the record"
+    ratio = least["theirs"] / least["ours"]
+    return f"⏱ {n}³: {ratio:.3f} of the rate of {openblas_version()}, one thread, measured now"
 
 
 # Checking

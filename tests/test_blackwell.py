@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from phasebit import blackwell, files
@@ -67,6 +69,20 @@ def test_the_picture_says_what_overlaps(sums: int) -> None:
     assert said[3] == f"tile 2 is added up in sum 0, {beside}"
     rows = {span.row for span in blackwell.timeline(text, log).spans}
     assert {"slot 3", "tensor core", f"sum {sums - 1}", "epilogue"} <= rows
+
+
+@pytest.mark.nvcc
+def test_tensor_memory_fills_and_empties_by_columns() -> None:
+    text = files.kernel(blackwell.RING)
+    with blackwell.watching() as log:
+        blackwell.multiply(text, 384, 256, 64, schedule="eager")
+    drawn = blackwell.columns(text, log)
+    assert "tile 1 in columns 256 to 511; tile 2 in columns 0 to 255" in drawn.alt
+    fetched = [seen.barrier for seen in log if seen.what == "fetches" and seen.warp == 3]
+    pieces = [f"{first}-{first + 32}" for first in range(0, 512, 32)]
+    assert fetched == pieces + pieces[:8]
+    assert len(re.findall(r"columns \d+ to \d+ fetched<", drawn.svg)) == 24
+    assert "tile 2 begins" in drawn.svg
 
 
 def test_watching_leaves_the_emulator_as_it_was() -> None:

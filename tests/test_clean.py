@@ -21,8 +21,8 @@ LAYERS = (
     {"emulator"},
     {"runtime"},
     {
-        *("measure", "rounding", "gemm", "caches", "ladder"),
-        *("draw", "boxes", "patterns", "clinic", "blackwell"),
+        *("measure", "rounding", "gemm", "caches", "ladder", "block_order", "packed_tiles"),
+        *("draw", "boxes", "patterns", "clinic", "blackwell", "layouts"),
     },
     {"nests"},
     {"benchmarks"},

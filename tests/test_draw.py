@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from phasebit.draw import Arrow, Cell, Node, chart, curves, diagram, heatmap, roofline
+from phasebit.draw import Arrow, Cell, Node, chart, curves, diagram, heatmap, roofline, scatter
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 
@@ -86,6 +86,15 @@ def test_curves_say_their_values_and_are_named() -> None:
     assert {"up", "down", "they cross", "slots", "rate"} <= set(words(some_curves()))
 
 
+def test_points_that_stand_evenly_keep_their_names() -> None:
+    assert "at slots a, b, c." in str(some_curves(x="abc", notes=(), evenly=True))
+    picture = some_curves(x=[8, 64, 1024], notes=(), evenly=True)
+    assert "at slots 8, 64, 1024." in str(picture)
+    found = ET.fromstring(picture.svg).iter(TEXT)
+    at = {each.text: float(each.get("x", "nan")) for each in found}
+    assert at["64"] - at["8"] == pytest.approx(at["1024"] - at["64"], abs=0.02)
+
+
 def test_a_change_of_a_value_changes_the_sentence() -> None:
     assert str(a_heatmap(values=[[Fraction(1, 3), 0.5], [2, 5]])) != str(a_heatmap())
 
@@ -98,6 +107,7 @@ def test_one_value_everywhere_is_drawn() -> None:
     ("make", "sentence"),
     [
         (lambda: a_heatmap(values=[[1, 2]]), "values has the shape 1 by .*: give 2 rows of 2"),
+        (lambda: some_curves(evenly=True), "notes have places on an axis of numbers"),
         (lambda: some_curves(series={"up": [1]}), "series 'up' has 1 values: give 3"),
         (
             lambda: some_curves(series={str(n): [1, 2, 3] for n in range(7)}),
@@ -227,3 +237,14 @@ def test_a_roofline_says_its_roofs_and_points() -> None:
     ):  # fmt: skip
         with pytest.raises(ValueError, match="must be positive"):
             roofline(bandwidth, rates, points, title="none")
+
+
+def test_a_scatter_says_its_points_and_names_some() -> None:
+    points = {"one": (1.0, 2.0), "two": (4.0, 0.5)}
+    picture = scatter(points, x_label="told", y_label="seen", title="Dots", name={"two"})
+    assert picture.alt == "Dots. told, seen.\none: 1, 2\ntwo: 4, 0.5"
+    shown = words(picture)
+    assert {"told", "seen", "Dots", "two"} <= set(shown) and "one" not in shown
+    for wrong in ({}, {"x": (0.0, 1.0)}):
+        with pytest.raises(ValueError, match="must be positive"):
+            scatter(wrong, x_label="told", y_label="seen", title="none")

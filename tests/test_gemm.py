@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from phasebit import files, gemm, machine, native
+from phasebit import files, gemm, machine, native, toolchain
 
 pytestmark = pytest.mark.nvcc
 
@@ -47,8 +48,8 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "one column too many": ("naive", "j < n; j++", "j < n + 1; j++"),
     "beta twice": (
         "packed",
-        "    const Buffer",
-        "    scale(m, n, beta, c, ldc);\n    const Buffer",
+        "    static thread_local Buffer",
+        "    scale(m, n, beta, c, ldc);\n    static thread_local Buffer",
     ),
     "stale packing": (
         "packed",
@@ -126,3 +127,93 @@ def test_no_such_rung() -> None:
         gemm.rung("fast")
     with pytest.raises(ValueError, match="give positive numbers"):
         gemm.rung("packed", gemm.Block(0, 1, 1))
+
+
+WHOLE = gemm.Block(20, 24, 32)
+
+
+@pytest.mark.parametrize("name", gemm.WATCHED)
+@pytest.mark.parametrize("n", [1, 7, 33, 64])
+def test_a_watched_rung_computes_the_same(name: str, n: int) -> None:
+    rng = np.random.default_rng(n)
+    a, b, c = (rng.integers(-9, 10, (n, n)).astype(np.float32) for _ in "abc")
+    right = c + a @ b
+    counts = gemm.watched(name, a, b, c, WHOLE, tile=(4, 8))
+    assert np.array_equal(c, right)
+    assert counts.misses["L1"] >= 3 * (n * n // 16)
+
+
+def test_what_a_watched_rung_touches() -> None:
+    """By hand: n = 64, one block, tiles of 4 × 8."""
+    n, block = 64, gemm.Block(64, 64, 64)
+
+    def touched(name: str) -> int:
+        a, b, c = (np.ones((n, n), np.float32) for _ in "abc")
+        return gemm.watched(name, a, b, c, block, tile=(4, 8)).accesses
+
+    assert touched("naive") == 2 * n**3 + 2 * n**2
+    assert touched("interchanged") == touched("tiled") == 3 * n**3 + n**2
+    assert touched("packed") == 3 * n**3 + 3 * n**2
+    tiles = (n // 4) * (n // 8)
+    assert touched("registers") == tiles * n * (4 + 8) + 2 * n**2 + 4 * n**2
+
+
+def test_nobody_watches_prefetching() -> None:
+    square = np.zeros((4, 4), np.float32)
+    with pytest.raises(ValueError, match="nobody can watch 'prefetch': choose from naive"):
+        gemm.watched("prefetch", square, square, square, WHOLE)
+    with pytest.raises(ValueError, match=r"a matrix of shape \(4, 2\)"):
+        gemm.watched("naive", square, square[:, :2], square, WHOLE)
+
+
+def test_a_difference_is_what_changed() -> None:
+    lines = gemm.difference("naive", "interchanged").splitlines()
+    assert "-            float sum = 0;" in lines
+    assert "+            const float factor = alpha * a[i * lda + p];" in lines
+    assert not any("block" in line for line in lines)
+    assert gemm.difference("tiled", "tiled") == ""
+
+
+def test_a_comparison_is_a_line_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    product = gemm.rung("registers")
+    said = gemm.compare(product, 96, 2)
+    assert re.fullmatch(r"⏱ 96³: \d+\.\d{3} of the rate of OpenBLAS 0\..*, measured now", said)
+
+    def none() -> gemm.Product:
+        raise toolchain.ToolMissing("no OpenBLAS")
+
+    monkeypatch.setattr(gemm, "openblas", none)
+    said = gemm.compare(product, 96, 2)
+    assert re.fullmatch(r"⏱ 96³: \d+\.\d GFLOP/s here; this NumPy has no OpenBLAS, .*", said)
+
+
+@pytest.mark.parametrize(("rows", "vectors"), [(1, 1), (5, 3), (14, 2), (16, 2), (7, 4)])
+def test_a_micro_kernel_of_any_tile_is_right(rows: int, vectors: int) -> None:
+    tile = native.load("08_tile", options=[f"-DROWS={rows}", f"-DVECTORS={vectors}"])
+    columns = tile.tile_columns()
+    assert tile.tile_rows() == rows and columns % vectors == 0
+    rng = np.random.default_rng(rows)
+    a = rng.integers(-9, 10, (19, rows)).astype(np.float32)
+    b = rng.integers(-9, 10, (3, 19, columns)).astype(np.float32)
+    c = rng.integers(-9, 10, (rows, 3 * columns)).astype(np.float32)
+    right = c + np.hstack([a.T @ panel for panel in b])
+    tile.panels(3, 19, a, b, c)
+    assert np.array_equal(c, right)
+
+
+def test_the_peak_counts_what_it_does() -> None:
+    peak, to = native.load("08_peak"), np.zeros(16, np.float32)
+    once = peak.multiply_adds(1, to)
+    assert peak.multiply_adds(1000, to) == 1000 * once > 0
+    assert once % (2 * 12) == 0 and np.isfinite(to).all() and to.any()
+
+
+def test_the_chapter_shows_the_rung_that_is_measured() -> None:
+    """The reader's copy in the notebook is the file's text, up to the packing alone."""
+    chapter = files.kernels().parent / "book" / "part3_locality" / "08_gemm.ipynb"
+    cells = json.loads(chapter.read_text(encoding="utf-8"))["cells"]
+    (cell,) = ("".join(cell["source"]) for cell in cells if cell["id"] == "micro")
+    magic, _, text = cell.partition("\n")
+    assert magic == "%%cpp mine"
+    assert text.strip() in gemm.source("registers")
+    assert text.lstrip().startswith('#include "panels.h"') and "packing" not in text

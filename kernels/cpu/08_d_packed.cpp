@@ -9,8 +9,8 @@ extern "C" void gemm(int64_t m, int64_t n, int64_t k, float alpha, const float* 
     const int64_t KC = block[1], NC = block[2];
     scale(m, n, beta, c, ldc);
     if (alpha == 0) return;  // BLAS: then A and B are not read
-    const Buffer buffer(std::min(k, KC) * std::min(n, NC));
-    float* const packed = buffer.data();  // (p1 - p0, j1 - j0), without gaps
+    static thread_local Buffer buffer;
+    float* const packed = buffer.reserve(std::min(k, KC) * std::min(n, NC));  // without gaps
     for (int64_t p0 = 0; p0 < k; p0 += KC)
         for (int64_t j0 = 0; j0 < n; j0 += NC) {
             const int64_t p1 = std::min(p0 + KC, k), j1 = std::min(j0 + NC, n), width = j1 - j0;

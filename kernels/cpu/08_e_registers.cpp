@@ -2,6 +2,8 @@
 // packed panels. One panel of A (MR x kc) stays in the L1 cache, one block of B (kc x nc) in L2.
 #include "panels.h"
 
+static thread_local Buffer buffer_a, buffer_b;  // for one block of A, one of B
+
 // c (MR, NR) += alpha a b, with a panel of A, a (kc, MR), and one of B, b (kc, NR).
 __attribute__((noinline)) static void micro(int64_t kc, const float* __restrict a,
                                             const float* __restrict b, float alpha,
@@ -39,20 +41,20 @@ extern "C" void gemm(int64_t m, int64_t n, int64_t k, float alpha, const float* 
     const int64_t MC = block[0], KC = block[1], NC = block[2];
     scale(m, n, beta, c, ldc);
     if (alpha == 0) return;  // BLAS: then A and B are not read
-    const Buffer panels_a(round_up(std::min(m, MC), MR) * std::min(k, KC));
-    const Buffer panels_b(round_up(std::min(n, NC), NR) * std::min(k, KC));
+    float* const panels_a = buffer_a.reserve(round_up(std::min(m, MC), MR) * std::min(k, KC));
+    float* const panels_b = buffer_b.reserve(round_up(std::min(n, NC), NR) * std::min(k, KC));
     for (int64_t p0 = 0; p0 < k; p0 += KC) {
         const int64_t kc = std::min(KC, k - p0);
         for (int64_t i0 = 0; i0 < m; i0 += MC) {
             const int64_t mc = std::min(MC, m - i0);
-            pack_a(mc, kc, a + i0 * lda + p0, lda, panels_a.data());
+            pack_a(mc, kc, a + i0 * lda + p0, lda, panels_a);
             for (int64_t j0 = 0; j0 < n; j0 += NC) {
                 const int64_t nc = std::min(NC, n - j0);
-                pack_b(kc, nc, b + p0 * ldb + j0, ldb, panels_b.data());
+                pack_b(kc, nc, b + p0 * ldb + j0, ldb, panels_b);
                 for (int64_t i = 0; i < mc; i += MR)
                     for (int64_t j = 0; j < nc; j += NR) {
-                        const float* pa = panels_a.data() + i * kc;
-                        const float* pb = panels_b.data() + j * kc;
+                        const float* pa = panels_a + i * kc;
+                        const float* pb = panels_b + j * kc;
                         float* tile = c + (i0 + i) * ldc + j0 + j;
                         if (i + MR <= mc && j + NR <= nc)
                             micro(kc, pa, pb, alpha, tile, ldc);
@@ -69,14 +71,14 @@ extern "C" void gemm(int64_t m, int64_t n, int64_t k, float alpha, const float* 
 extern "C" void packing(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
                         const float* b, int64_t ldb, const int64_t* block) {
     const int64_t MC = block[0], KC = block[1], NC = block[2];
-    const Buffer panels_a(round_up(std::min(m, MC), MR) * std::min(k, KC));
-    const Buffer panels_b(round_up(std::min(n, NC), NR) * std::min(k, KC));
+    float* const panels_a = buffer_a.reserve(round_up(std::min(m, MC), MR) * std::min(k, KC));
+    float* const panels_b = buffer_b.reserve(round_up(std::min(n, NC), NR) * std::min(k, KC));
     for (int64_t p0 = 0; p0 < k; p0 += KC) {
         const int64_t kc = std::min(KC, k - p0);
         for (int64_t i0 = 0; i0 < m; i0 += MC) {
-            pack_a(std::min(MC, m - i0), kc, a + i0 * lda + p0, lda, panels_a.data());
+            pack_a(std::min(MC, m - i0), kc, a + i0 * lda + p0, lda, panels_a);
             for (int64_t j0 = 0; j0 < n; j0 += NC)
-                pack_b(kc, std::min(NC, n - j0), b + p0 * ldb + j0, ldb, panels_b.data());
+                pack_b(kc, std::min(NC, n - j0), b + p0 * ldb + j0, ldb, panels_b);
         }
     }
 }

@@ -10,12 +10,17 @@ constexpr int64_t LARGE_PAGE = 2 << 20;      // bytes
 // A buffer for which the operating system is asked to use large pages: one entry of the TLB
 // covers 512 times as much.
 struct LargeBuffer : Buffer {
-    explicit LargeBuffer(int64_t floats) : Buffer(floats, LARGE_PAGE) {
+    LargeBuffer() : Buffer(LARGE_PAGE) {}
+    float* reserve(int64_t floats) {
+        float* const data = Buffer::reserve(floats);
 #ifdef MADV_HUGEPAGE
-        madvise(data(), bytes(), MADV_HUGEPAGE);
+        madvise(data, bytes(), MADV_HUGEPAGE);
 #endif
+        return data;
     }
 };
+
+static thread_local LargeBuffer buffer_a, buffer_b;  // for one block of A, one of B
 
 // c (MR, NR) += alpha a b, with a panel of A, a (kc, MR), and one of B, b (kc, NR).
 __attribute__((noinline)) static void micro(int64_t kc, const float* __restrict a,
@@ -56,20 +61,20 @@ extern "C" void gemm(int64_t m, int64_t n, int64_t k, float alpha, const float* 
     const int64_t MC = block[0], KC = block[1], NC = block[2];
     scale(m, n, beta, c, ldc);
     if (alpha == 0) return;  // BLAS: then A and B are not read
-    const LargeBuffer panels_a(round_up(std::min(m, MC), MR) * std::min(k, KC));
-    const LargeBuffer panels_b(round_up(std::min(n, NC), NR) * std::min(k, KC));
+    float* const panels_a = buffer_a.reserve(round_up(std::min(m, MC), MR) * std::min(k, KC));
+    float* const panels_b = buffer_b.reserve(round_up(std::min(n, NC), NR) * std::min(k, KC));
     for (int64_t p0 = 0; p0 < k; p0 += KC) {
         const int64_t kc = std::min(KC, k - p0);
         for (int64_t i0 = 0; i0 < m; i0 += MC) {
             const int64_t mc = std::min(MC, m - i0);
-            pack_a(mc, kc, a + i0 * lda + p0, lda, panels_a.data());
+            pack_a(mc, kc, a + i0 * lda + p0, lda, panels_a);
             for (int64_t j0 = 0; j0 < n; j0 += NC) {
                 const int64_t nc = std::min(NC, n - j0);
-                pack_b(kc, nc, b + p0 * ldb + j0, ldb, panels_b.data());
+                pack_b(kc, nc, b + p0 * ldb + j0, ldb, panels_b);
                 for (int64_t i = 0; i < mc; i += MR)
                     for (int64_t j = 0; j < nc; j += NR) {
-                        const float* pa = panels_a.data() + i * kc;
-                        const float* pb = panels_b.data() + j * kc;
+                        const float* pa = panels_a + i * kc;
+                        const float* pb = panels_b + j * kc;
                         float* tile = c + (i0 + i) * ldc + j0 + j;
                         for (int64_t r = 0; r < std::min<int64_t>(MR, mc - i); r++) {
                             __builtin_prefetch(tile + r * ldc, 1);
@@ -90,14 +95,14 @@ extern "C" void gemm(int64_t m, int64_t n, int64_t k, float alpha, const float* 
 extern "C" void packing(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
                         const float* b, int64_t ldb, const int64_t* block) {
     const int64_t MC = block[0], KC = block[1], NC = block[2];
-    const LargeBuffer panels_a(round_up(std::min(m, MC), MR) * std::min(k, KC));
-    const LargeBuffer panels_b(round_up(std::min(n, NC), NR) * std::min(k, KC));
+    float* const panels_a = buffer_a.reserve(round_up(std::min(m, MC), MR) * std::min(k, KC));
+    float* const panels_b = buffer_b.reserve(round_up(std::min(n, NC), NR) * std::min(k, KC));
     for (int64_t p0 = 0; p0 < k; p0 += KC) {
         const int64_t kc = std::min(KC, k - p0);
         for (int64_t i0 = 0; i0 < m; i0 += MC) {
-            pack_a(std::min(MC, m - i0), kc, a + i0 * lda + p0, lda, panels_a.data());
+            pack_a(std::min(MC, m - i0), kc, a + i0 * lda + p0, lda, panels_a);
             for (int64_t j0 = 0; j0 < n; j0 += NC)
-                pack_b(kc, std::min(NC, n - j0), b + p0 * ldb + j0, ldb, panels_b.data());
+                pack_b(kc, std::min(NC, n - j0), b + p0 * ldb + j0, ldb, panels_b);
         }
     }
 }

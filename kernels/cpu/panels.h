@@ -14,12 +14,11 @@ constexpr int kVectors = 2, NR = kVectors * kWidth;  // the micro-kernel makes M
 typedef float Vector __attribute__((vector_size(4 * kWidth), aligned(4), may_alias));
 
 // a (mc, kc), lda floats from row to row, becomes panels of MR rows: to (mc / MR, kc, MR). A last
-// panel is filled up with zeros. One row at a time: MR rows that lie a power of two apart would
-// compete for one set of the cache.
+// panel is filled up with zeros.
 inline void pack_a(int64_t mc, int64_t kc, const float* a, int64_t lda, float* to) {
     for (int64_t i = 0; i < mc; i += MR, to += MR * kc)
-        for (int64_t r = 0; r < MR; r++)
-            for (int64_t p = 0; p < kc; p++) to[p * MR + r] = i + r < mc ? a[(i + r) * lda + p] : 0;
+        for (int64_t p = 0; p < kc; p++)
+            for (int64_t r = 0; r < MR; r++) to[p * MR + r] = i + r < mc ? a[(i + r) * lda + p] : 0;
 }
 
 // b (kc, nc), ldb floats from row to row, becomes panels of NR columns: to (nc / NR, kc, NR). A

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from numbers import Integral
 
 from phasebit import caches
 from phasebit.exercises.judge import Wrong, ask, judged
@@ -68,9 +69,9 @@ def padding(answer: Callable[[int, int], int]) -> str:
         while caches.crowding(level, block, block, right).max() > level.ways - 2:
             right += 1
         got = ask(answer, n, block)
-        if isinstance(got, bool) or not isinstance(got, int):
-            raise Wrong(f"it gives {got!r}: give a number of elements")
-        if got < n or caches.crowding(level, block, block, got).max() > level.ways - 2:
+        if isinstance(got, bool) or not isinstance(got, Integral):
+            raise Wrong(f"it gives {got!r}: give a whole number of elements")
+        if got < n or caches.crowding(level, block, block, int(got)).max() > level.ways - 2:
             raise Wrong(f"with n {n} and ld {got} some set is asked for more than six of {block}²")
         if got != right:
             raise Wrong(f"for n {n} and blocks of {block} a smaller ld than {got} does: {right}")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
 
 from phasebit import ladder, rounding, toolchain
+from phasebit.emulator.errors import Fault
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged
 
 WAVEFRONTS = ladder.METRICS[1]
@@ -21,10 +23,10 @@ def numbers_loaded(answer: Callable[[int, int], float]) -> str:
     cases += [(draw.randint(1, 32), draw.randint(1, 32)) for _ in range(40)]
     for rows, columns in cases:
         got, right = ask(answer, rows, columns), (rows + columns) / (rows * columns)
-        if isinstance(got, bool) or not isinstance(got, int | float):
+        if isinstance(got, bool) or not isinstance(got, Real):
             raise Wrong(f"it gives {got!r}: give a number")
-        if abs(got - right) > 1e-9 * right:
-            raise Wrong(f"with {rows} × {columns} it is {right:.6g}, not {got:.6g}")
+        if not abs(float(got) - right) <= 1e-9 * right:  # a NaN is wrong too
+            raise Wrong(f"with {rows} × {columns} it is {right:.6g}, not {float(got):.6g}")
     return f"{len(cases)} register tiles"
 
 
@@ -70,6 +72,8 @@ def lanes(row: str, column: str) -> str:
         run = ladder.multiply("warp_tile", a, b, c, code=code)
     except toolchain.CudaError as error:
         raise Wrong(f"it does not compile: {str(error).splitlines()[0]}") from error
+    except Fault as error:
+        raise Wrong(f"a lane leaves its tile: {str(error).splitlines()[0]}") from error
     verdict = rounding.check(c, a, b)
     if verdict != "OK":
         raise Wrong(f"the product is no longer right: {verdict}. Every pair must occur once")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from phasebit import caches
@@ -52,6 +53,15 @@ def test_a_right_answer_is_accepted(name: str) -> None:
     check = getattr(checks, name)
     assert check.verdict(RIGHT[name]).startswith(f"{name}: OK")
     assert check.verdict(lambda *given: ...) == f"{name}: not answered yet"
+
+
+def test_a_whole_number_of_numpy_is_a_number() -> None:
+    answer = checks.padding.verdict(lambda n, block: np.int64(pad(n, block)))
+    assert answer.startswith("padding: OK")
+
+
+def test_the_number_in_the_solution() -> None:
+    assert pad(256, 48) == 259
 
 
 @pytest.mark.parametrize(("name", "answer"), WRONG)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ WRONG: list[tuple[str, Callable[..., Any]]] = [
     ("numbers_loaded", lambda rows, columns: 1 / rows + 1),
     ("numbers_loaded", lambda rows, columns: (rows + columns) / (rows * columns) * 4),
     ("numbers_loaded", lambda rows, columns: "few"),
+    ("numbers_loaded", lambda rows, columns: float("nan")),
     ("sectors", lambda n, r, c: n * n * 2 // 8),
     ("sectors", lambda n, r, c: (n // r) * (n // c) * n * (r + c) * 4),
     ("sectors", lambda n, r, c: 2 * n**3 // r // 8),
@@ -32,6 +34,11 @@ def test_a_right_answer_is_accepted(name: str) -> None:
     check = getattr(checks, name)
     assert check.verdict(RIGHT[name]).startswith(f"{name}: OK")
     assert check.verdict(lambda *given: ...) == f"{name}: not answered yet"
+
+
+def test_a_fraction_is_a_number() -> None:
+    said = checks.numbers_loaded.verdict(lambda m, n: Fraction(m + n, m * n))
+    assert said.startswith("numbers_loaded: OK")
 
 
 @pytest.mark.parametrize(("name", "answer"), WRONG)
@@ -54,6 +61,7 @@ def test_an_order_of_lanes() -> None:
         ("lane % 4", "lane / 4", "where lane / 8 needs"),
         ("lane / 8", "lane / 4", "no longer right"),
         ("lane / 8", "lame % 8", "does not compile"),
+        ("1000000", "lane % 8", "a lane leaves its tile"),
         (0, 1, "give two texts"),
     ],
 )

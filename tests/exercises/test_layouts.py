@@ -1,0 +1,66 @@
+"""The checks of chapter 10 accept what is right and refuse planted wrong answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tensor_layouts import Layout
+
+from phasebit.exercises import layouts as check
+
+from ..book.notebooks import ROOT, prose
+
+CHAPTER = ROOT / "book" / "part3_locality" / "10_layouts.ipynb"
+FUNCTIONS = ("transposed", "packed", "ordered", "swizzle")
+
+
+def test_no_answer_yet() -> None:
+    for name in FUNCTIONS:
+        assert getattr(check, name).verdict(lambda *a: ...).endswith("not answered yet")
+
+
+def test_the_solutions_in_the_chapter_are_right() -> None:
+    names: dict[str, object] = {}
+    for solution in re.findall(r"~~~python\n(.*?)~~~", prose(CHAPTER), re.DOTALL):
+        exec(solution, names)
+    for name in FUNCTIONS:
+        assert f"{name}: OK" in getattr(check, name).verdict(names[name])
+
+
+WRONG: list[tuple[str, Callable[..., Any], str]] = [
+    ("transposed", lambda m, k, pad: Layout((m, k), (1, m)), "element"),
+    ("transposed", lambda m, k, pad: Layout((m, k), (k + pad, 1)), "element"),
+    ("transposed", lambda m, k, pad: Layout((k, m), (m + pad, 1)), "extent"),
+    ("transposed", lambda m, k, pad: 7, "no layout"),
+    ("transposed", lambda m, k, pad: 1 // 0, "ZeroDivisionError"),
+    ("packed", lambda r, c, h, w: Layout((r, c), (c, 1)), "element"),
+    (
+        "packed",  # tiles column by column
+        lambda r, c, h, w: Layout(((h, r // h), (w, c // w)), ((w, h * w), (1, r * w))),
+        "element",
+    ),
+    (
+        "packed",  # elements of a tile column by column
+        lambda r, c, h, w: Layout(((h, r // h), (w, c // w)), ((1, h * c), (h, h * w))),
+        "element",
+    ),
+    ("ordered", lambda r, c, h: Layout((r, c)), "number"),
+    ("ordered", lambda r, c, h: Layout((h, c), (1, r)), "extent"),
+    ("ordered", lambda r, c, h: Layout((c, h, r // h), (r, 1, h)), "number"),
+    ("swizzle", lambda row: (3, 4, 3), "rows of 32 bytes"),
+    ("swizzle", lambda row: (min(3, row.bit_length() - 5), 4, 3), "rows of 256 bytes"),
+    ("swizzle", lambda row: (3, 4, max(3, row.bit_length() - 5)), "rows of 32 bytes"),
+    ("swizzle", lambda row: (0, 4, 3), "wavefronts"),
+    ("swizzle", lambda row: (3, 2, 5), "begins"),
+    ("swizzle", lambda row: 3, "three whole numbers"),
+    ("swizzle", lambda row: (True, 4, 3), "three whole numbers"),
+]
+
+
+@pytest.mark.parametrize(("name", "wrong", "words"), WRONG)
+def test_refuses(name: str, wrong: Callable[..., Any], words: str) -> None:
+    said = getattr(check, name).verdict(wrong)
+    assert said.startswith(f"{name}: not right yet") and words in said

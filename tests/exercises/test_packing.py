@@ -1,0 +1,74 @@
+"""The checks of chapter 7 accept what is right and reject what is nearly right."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from phasebit.exercises import packing as checks
+from phasebit.nests import footprint
+
+
+def column(rows: int, ld: int) -> int:
+    return len({row * ld * 4 // 4096 for row in range(rows)})
+
+
+def copies(extents: dict[str, int], order: Any, index: Any, depth: int) -> int:
+    return math.prod(extents[name] for name in {*order[:depth], *index})
+
+
+def reused(order: Any, index: Any) -> list[int]:
+    return [
+        depth
+        for depth, name in enumerate(order)
+        if name not in index and any(inner in index for inner in order[depth + 1 :])
+    ]
+
+
+def cheapest(nest: Any) -> Any:
+    names = [level.variable for level in nest.order]
+    return min(
+        itertools.permutations(names),
+        key=lambda order: footprint.estimate(nest.interchange(*order)).cycles,
+    )
+
+
+RIGHT: dict[str, Callable[..., Any]] = {
+    "pages_of_column": column,
+    "copied": copies,
+    "depths": reused,
+    "best_order": cheapest,
+}
+
+WRONG: list[tuple[str, Callable[..., Any]]] = [
+    ("pages_of_column", lambda rows, ld: -(-rows * ld * 4 // 4096)),
+    ("pages_of_column", lambda rows, ld: rows),
+    ("pages_of_column", lambda rows, ld: min(rows, -(-rows * ld * 4 // 4096))),
+    ("pages_of_column", lambda rows, ld: len({row * ld // 4096 for row in range(rows)})),
+    ("copied", lambda e, order, index, depth: math.prod(e[name] for name in index)),
+    ("copied", lambda e, order, index, depth: math.prod(e[n] for n in (*order[:depth], *index))),
+    ("copied", lambda e, order, index, depth: math.prod(e[n] for n in order)),
+    ("depths", lambda order, index: [d for d, n in enumerate(order) if n not in index]),
+    ("depths", lambda order, index: [d for d in reused(order, index) if d > 0]),
+    ("depths", lambda order, index: list(range(len(order)))),
+    ("best_order", lambda nest: [level.variable for level in nest.order]),
+    ("best_order", lambda nest: sorted(level.variable for level in nest.order)),
+    ("best_order", lambda nest: cheapest(nest)[:-1]),
+    ("best_order", lambda nest: cheapest(nest)[::-1]),
+]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_answer_is_accepted(name: str) -> None:
+    check = getattr(checks, name)
+    assert check.verdict(RIGHT[name]).startswith(f"{name}: OK")
+    assert check.verdict(lambda *given: ...) == f"{name}: not answered yet"
+
+
+@pytest.mark.parametrize(("name", "answer"), WRONG)
+def test_a_wrong_answer_is_rejected(name: str, answer: Callable[..., Any]) -> None:
+    assert getattr(checks, name).verdict(answer).startswith(f"{name}: not right yet")
