@@ -1,4 +1,4 @@
-"""Colour ``%%cuda`` cells as what they are: one line for the notebook, then CUDA C++.
+"""Colour ``%%cuda`` and ``%%cpp`` cells as what they are: one line for the notebook, then C++.
 
 Sphinx would read them as Python, and warn.
 """
@@ -35,7 +35,7 @@ class ColourCudaCells(SphinxTransform):
 
     def apply(self, **kwargs: object) -> None:
         for block in self.document.findall(nodes.literal_block):
-            if block.astext().startswith("%%cuda"):
+            if block.astext().startswith(("%%cuda", "%%cpp")):
                 block["language"] = "cuda-cell"
 
 
