@@ -117,8 +117,8 @@ matmul(const __grid_constant__ CUtensorMap A,  // (M, K) in boxes of BM × BK
     ptx::cluster_wait();
 }
 
-// Pairs of blocks that run at the same time. Not half the multiprocessors: a pair must find both of
-// its multiprocessors in the same part of the GPU, and some remain without a partner.
+// Pairs of blocks that run at the same time: at most half as many as multiprocessors, and fewer
+// where some have no partner, since a pair must lie in one part of the GPU.
 int pairs_at_once() {
     cudaLaunchAttribute pair;
     pair.id = cudaLaunchAttributeClusterDimension;

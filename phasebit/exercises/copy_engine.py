@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -171,6 +172,8 @@ def give_back(answer: str) -> str:
 
     if not isinstance(answer, str):
         raise Wrong(f"it is {answer!r}: give a line of CUDA C++ as a string")
+    if re.search(r"wgmma.wait_group", answer):
+        raise Wrong("it waits for a multiplication: only the wait before it may, or none overlap")
     source = in_flight(answer)
     for schedule in ("late", "random"):
         try:

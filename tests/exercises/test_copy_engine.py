@@ -95,6 +95,7 @@ BEFORE = "(s + SLOTS - 1) % SLOTS"
         "if (threadIdx.x % 32 == 0) " + EMPTY.format(BEFORE),  # in step 0 too
         "if (tile > 0) " + EMPTY.format(BEFORE),  # every lane
         "if (tile > 0 && threadIdx.x == 0) " + EMPTY.format(BEFORE),  # one warp for all
+        "ptx::wgmma_wait_group<0>(); if (threadIdx.x % 32 == 0) " + EMPTY.format("s"),
         ";",
         "one more thing",
     ],
