@@ -38,8 +38,8 @@ def assemble(text: str, arch: str = "sm_90a") -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "module.ptx"), Path(folder, "module.cubin")
         source.write_text(text)
-        ptxas = toolchain.tool("ptxas")
-        command = [ptxas, f"-arch={arch}", "-fmad=false", "-o", target, source]
+        options = [f"-arch={arch}", "-fmad=false", "-o"]
+        command: list[str | Path] = [toolchain.tool("ptxas"), *options, target, source]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         if done.returncode:
             said = (done.stderr or done.stdout).strip()[:2000]
