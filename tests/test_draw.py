@@ -10,7 +10,18 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from phasebit.draw import Arrow, Cell, Node, bars, chart, curves, diagram, heatmap, roofline, scatter
+from phasebit.draw import (
+    Arrow,
+    Cell,
+    Node,
+    bars,
+    chart,
+    curves,
+    diagram,
+    heatmap,
+    roofline,
+    scatter,
+)
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 
