@@ -65,8 +65,6 @@ class BarrierSite:
         before = self.barrier.phase
         if what.endswith("expect_tx"):
             self.announced += arguments[0]
-            by = self.batch.machine.program.executing()
-            self.announcers[by] = self.announcers.get(by, 0) + arguments[0]
         try:
             result = getattr(self.barrier, what)(*arguments)
         except MbarrierError as error:
@@ -77,6 +75,11 @@ class BarrierSite:
         if self.barrier.phase != before:
             self.complete()
         return int(result or 0)
+
+    def announces(self, nbytes: int) -> None:
+        """The instruction that is being executed is about to announce bytes."""
+        by = self.batch.machine.program.executing()
+        self.announcers[by] = self.announcers.get(by, 0) + nbytes
 
     def complete(self) -> None:
         """The phase is over: publish what its arrivals published, wake who waited for it."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phasebit.emulator.bulk import Reduced
-from phasebit.emulator.layout import SHARED_BASE, WINDOW_SHIFT, align_up
+from phasebit.emulator.layout import LOCAL_BASE, SHARED_BASE, WINDOW_SHIFT, align_up
 from phasebit.emulator.ops.bulk import (
     OPERATIONS,
     access_of,
@@ -76,6 +76,12 @@ def descriptor(
             g,
             "the tensor map lies in shared memory; it must be a parameter, or "
             "in global or constant memory",
+        )
+    if address >> WINDOW_SHIFT == LOCAL_BASE >> WINDOW_SHIFT:
+        raise fault(
+            g,
+            "the tensor map lies in local memory, a copy of the thread's own, which the copy "
+            "engine cannot read: declare the parameter const __grid_constant__ CUtensorMap",
         )
     if address % 64:
         raise fault(g, f"the tensor map at {address:#x} is no multiple of 64")
