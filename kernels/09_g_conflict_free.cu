@@ -3,13 +3,11 @@
 // padding (four numbers more in a row) or by a swizzle (PADDED false); the second by giving a
 // thread two groups of four columns that lie half a tile apart, instead of eight neighbours.
 #include "09_product.cuh"
-#ifndef PADDED
-#define PADDED true
-#endif
+constexpr bool PADDED = true;
 constexpr int BM = 128, BN = 128, BK = 8;     // a block's part of C, and how deep its tiles are
 constexpr int T = 8;                          // rows and columns of a thread
 constexpr int THREADS = BM / T * (BN / T);    // 256: one float4 of each tile
-constexpr int STRIDE = BM + (PADDED ? 4 : 0); // of a row of A's tile
+constexpr int STRIDE = BM + (PADDED ? 4 : 0);  // of a row of A's tile
 
 // Where (k, m) of A's tile lies. The swizzle moves whole groups of four rows.
 __device__ __forceinline__ int place(int k, int m) {

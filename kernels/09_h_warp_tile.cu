@@ -1,23 +1,23 @@
 // Rung h. Warp tiles: the 32 lanes of a warp stand 4 × 8 on a part of C of their own, 32 × 64, so
 // that a warp asks for 24 different float4 for each k, and no longer for 36.
 #include "09_product.cuh"
-#ifndef LANE_ROW  // 0 to 3 and 0 to 7: where a lane stands in its warp
-#define LANE_ROW(lane) (lane / 8)
-#define LANE_COLUMN(lane) (lane % 8)
-#endif
 constexpr int BM = 128, BN = 128, BK = 8;     // a block's part of C, and how deep its tiles are
 constexpr int WM = 32, WN = 64;               // a warp's part
 constexpr int T = 8;                          // rows and columns of a thread, in groups of four
 constexpr int THREADS = BM / T * (BN / T);    // 256: one float4 of each tile
 constexpr int STRIDE = BM + 4;                // of a row of A's tile: no bank conflicts
 
+// Where a lane stands in its warp: in row 0 to 3, and column 0 to 7.
+__device__ int lane_row(int lane) { return lane / 8; }
+__device__ int lane_column(int lane) { return lane % 8; }
+
 template <bool ALIGNED>
 __global__ void __launch_bounds__(THREADS) warp_tile(Product g) {
     __shared__ __align__(16) float a[BK][STRIDE], b[BK][BN];  // (k, m) and (k, n)
     const int row0 = blockIdx.y * BM, col0 = blockIdx.x * BN, t = threadIdx.x;
     const int warp = t / 32, lane = t % 32;
-    const int y = warp % (BM / WM) * WM + LANE_ROW(lane) * 4;     // of the first group of four rows
-    const int x = warp / (BM / WM) * WN + LANE_COLUMN(lane) * 4;  // and columns
+    const int y = warp % (BM / WM) * WM + lane_row(lane) * 4;     // of the first group of four rows
+    const int x = warp / (BM / WM) * WN + lane_column(lane) * 4;  // and columns
     const int am = t / (BK / 4), ak = t % (BK / 4) * 4;  // what this thread copies of A: (m, k)
     const int bk = t / (BN / 4), bn = t % (BN / 4) * 4;  // and of B: (k, n)
     float sum[T][T] = {};

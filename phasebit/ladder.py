@@ -28,8 +28,11 @@ METRICS = (
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+    "smsp__sass_inst_executed_op_shared_ld.sum",
+    "smsp__sass_inst_executed_op_ldgsts.sum",
 )
-"""Sectors of global loads, wavefronts of shared loads, and bank conflicts of loads and stores."""
+"""Sectors of global loads; wavefronts of shared loads; bank conflicts of loads and of stores; and
+instructions, counted for whole warps: shared loads, and asynchronous copies."""
 
 
 class Rung(NamedTuple):
@@ -42,7 +45,7 @@ class Rung(NamedTuple):
     depth: int = 1  # whole tiles have a K that is a multiple of this
     shared: int = 0  # dynamic shared memory, bytes
     flat: bool = False  # the grid has one dimension
-    defines: str = ""
+    changes: tuple[tuple[str, str], ...] = ()  # what a variant replaces in the file, by what
 
     @property
     def kernel(self) -> str:
@@ -64,21 +67,58 @@ RUNGS: dict[str, Rung] = {
 }
 """The ladder, from the bottom up."""
 
+_LANES = (
+    ("return lane >> 1 & 1 | lane >> 3 & 2;", "return lane / 8;"),
+    ("return lane & 1 | lane >> 1 & 6;", "return lane % 8;"),
+)
+
+
+def _tuned(*changes: tuple[str, str], **other: int) -> Rung:
+    tuned = RUNGS["tuned"]
+    return tuned._replace(
+        changes=changes,
+        tile=other.get("tile", tuned.tile),
+        block=(other.get("threads", 256),),
+        depth=other.get("depth", tuned.depth),
+        shared=other.get("shared", tuned.shared),
+    )
+
+
+TUNED: dict[str, Rung] = {
+    "row_by_row": _tuned(("SERPENTINE = true", "SERPENTINE = false")),
+    "lanes_in_rows": _tuned(*_LANES),
+    "not_ahead": _tuned(("AHEAD = true", "AHEAD = false")),
+    "always_ask": _tuned(("ALWAYS_ASK = false", "ALWAYS_ASK = true")),
+    "one_resident": _tuned(("RESIDENT = 512 / THREADS", "RESIDENT = 1")),
+    "depth_16": _tuned(("BK = 32", "BK = 16"), depth=16, shared=33280),
+    "depth_8": _tuned(("BK = 32", "BK = 8"), depth=8, shared=16640),
+    "row_order": _tuned(("SUPER = 8", "SUPER = 1")),
+    "small_tile": _tuned(("SIDE = 128", "SIDE = 64"), tile=64, threads=64, shared=33792),
+}
+"""The last rung with one thing changed in each."""
+
 VARIANTS: dict[str, Rung] = {
     **RUNGS,
-    "swizzled": RUNGS["conflict_free"]._replace(defines="#define PADDED false\n"),
-    "row_by_row": RUNGS["tuned"]._replace(defines="#define SERPENTINE false\n"),
+    "swizzled": RUNGS["conflict_free"]._replace(changes=(("PADDED = true", "PADDED = false"),)),
+    "reordered": RUNGS["warp_tile"]._replace(changes=tuple((new, old) for old, new in _LANES)),
+    **TUNED,
 }
-"""The rungs, and two of them with one thing changed."""
-
-_MACROS = ("PADDED", "SERPENTINE", "LANE_ROW", "LANE_COLUMN")
+"""The rungs, and some of them with one thing changed."""
 
 
 def text(name: str) -> str:
-    """A rung's kernel and launch, as its file has them; raises ``ValueError`` for another name."""
+    """A rung's kernel and launch, as its file has them, or as a variant changes them.
+
+    Raises ``ValueError`` for another name, and for a change that no longer fits the file.
+    """
     if name not in VARIANTS:
         raise ValueError(f"the ladder has no rung {name!r}: choose from {', '.join(VARIANTS)}")
-    return files.kernel(VARIANTS[name].file).partition("\n#ifndef OWN_MAIN")[0]
+    found = files.kernel(VARIANTS[name].file).partition("\n#ifndef OWN_MAIN")[0]
+    for old, new in VARIANTS[name].changes:
+        if found.count(old) != 1:
+            raise ValueError(f"{name} changes {old!r}, which {VARIANTS[name].file}.cu must have once")
+        found = found.replace(old, new)
+    return found
 
 
 def difference(before: str, after: str) -> str:
@@ -89,14 +129,8 @@ def difference(before: str, after: str) -> str:
 
 def source() -> str:
     """All rungs and variants in one program without ``main``: ``naive_rung::launch(g)`` …"""
-    parts = ['#define OWN_MAIN\n#include "09_product.cuh"\n#include "ptx.cuh"\n']
-    for name, rung in VARIANTS.items():
-        # Each file defines its own macros only where nobody has.
-        fresh = "".join(f"#undef {macro}\n" for macro in _MACROS)
-        parts.append(
-            f'{fresh}{rung.defines}namespace {name}_rung {{\n#include "{rung.file}.cu"\n}}\n'
-        )
-    return "".join(parts)
+    headers = '#include "09_product.cuh"\n#include "ptx.cuh"\n'
+    return headers + "".join(f"namespace {name}_rung {{\n{text(name)}\n}}\n" for name in VARIANTS)
 
 
 def multiply(
@@ -117,7 +151,7 @@ def multiply(
     rung, and as compiling and launching do.
     """
     rung, kernel = VARIANTS[name], code or text(name)
-    module = compile_ptx(f"#define OWN_MAIN\n{rung.defines}{kernel}\n", target)
+    module = compile_ptx(f"{kernel}\n", target)
     (m, k), n = a.shape, b.shape[1]
     addresses = []
     for label, array in (("A", a), ("B", b), ("C", c)):
@@ -146,28 +180,29 @@ def _symbol(kernels: Iterable[str], name: str, flags: list[bool]) -> str:
     return next(symbol for symbol in kernels if wanted.match(symbol))
 
 
-def count(name: str, depth: int, code: str | None = None) -> dict[str, int]:
+def count(name: str, depth: int) -> dict[str, int]:
     """The emulator's :data:`METRICS` of one block of a rung, with whole tiles and K = ``depth``."""
     side = VARIANTS[name].tile
     rng = np.random.default_rng(9)
     a, b = rng.random((side, depth), np.float32), rng.random((depth, side), np.float32)
-    run = multiply(name, a, b, np.full((side, side), np.nan, np.float32), code=code)
+    run = multiply(name, a, b, np.full((side, side), np.nan, np.float32))
     return {metric: run.counters.get(metric, 0) for metric in METRICS}
 
 
-def predict(
-    name: str, size: int, depths: tuple[int, int] = (32, 64), code: str | None = None
-) -> dict[str, int]:
+def predict(name: str, size: int) -> dict[str, int]:
     """The :data:`METRICS` of a product of ``size``³, from one block with two depths.
 
-    Raises ``ValueError`` for a size that is no multiple of the rung's tile.
+    Both depths have at least two tiles, since the last rung copies a single one twice. Raises
+    ``ValueError`` for a size that is no multiple of the rung's tile.
     """
-    blocks, rest = divmod(size, VARIANTS[name].tile)
+    rung = VARIANTS[name]
+    blocks, rest = divmod(size, rung.tile)
     if rest:
-        raise ValueError(f"{name} makes tiles of {VARIANTS[name].tile}: {size} is no multiple")
-    less, more = (count(name, depth, code) for depth in depths)
+        raise ValueError(f"{name} makes tiles of {rung.tile}: {size} is no multiple")
+    first, step = max(32, 2 * rung.depth), 32
+    less, more = count(name, first), count(name, first + step)
     found = {}
     for metric in METRICS:
-        slope = Fraction(more[metric] - less[metric], depths[1] - depths[0])
-        found[metric] = int(blocks**2 * (less[metric] + slope * (size - depths[0])))
+        slope = Fraction(more[metric] - less[metric], step)
+        found[metric] = int(blocks**2 * (less[metric] + slope * (size - first)))
     return found

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from phasebit import ladder, measure, rounding
 from phasebit.emulator import errors
+from tests.book.notebooks import CHAPTERS, code, source
+from tests.kernels.emulated import emulate
 
 pytestmark = pytest.mark.nvcc
 
@@ -38,12 +42,35 @@ def verdict(
     return "OK"
 
 
-@pytest.mark.parametrize("name", [*ladder.RUNGS, "swizzled"])
+@pytest.mark.parametrize("name", [*ladder.RUNGS, "swizzled", "not_ahead", "small_tile"])
 def test_a_rung_multiplies_ragged_matrices(name: str) -> None:
     m, n, k = RAGGED[ladder.VARIANTS[name].tile]
     assert verdict(name, (m, n, k)) == "OK"
     if ladder.VARIANTS[name].asks:
         assert verdict(name, (m, n + 1, k + 1)) == "OK"  # rows that begin anywhere
+
+
+@pytest.mark.parametrize("name", ladder.RUNGS)
+def test_a_rung_multiplies_tiny_matrices(name: str) -> None:
+    for shape in ((1, 1, 1), (1, 8, 4), (3, 130, 2), (129, 1, 31)):
+        assert verdict(name, shape) == "OK", shape
+
+
+@pytest.mark.parametrize("name", ladder.RUNGS)
+def test_infinity_and_nan_go_where_they_belong(name: str) -> None:
+    m, n, k = RAGGED[ladder.VARIANTS[name].tile]
+    rng = np.random.default_rng()
+    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+    a[2, 1], a[m - 1, k - 1], b[0, n - 1] = np.inf, np.nan, -np.inf
+    c = np.zeros((m, n), np.float32)
+    run = ladder.multiply(name, a, b, c)
+    assert not run.hazards
+    with np.errstate(invalid="ignore"):
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+    finite = np.isfinite(exact)
+    assert (~finite).sum() == n + n + m - 2
+    np.testing.assert_array_equal(c[~finite], exact[~finite].astype(np.float32))
+    np.testing.assert_allclose(c[finite], exact[finite], atol=1e-4)
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
@@ -65,7 +92,8 @@ MISTAKES = (
     ("warp_tile", "y + i / 4 * (WM / 2) + i % 4", "y + i / 4 * WM + i % 4"),
     ("double_buffered", "ptx::cp_async_wait_group<0>()", "ptx::cp_async_wait_group<1>()"),
     ("tuned", "        __syncthreads();  // the first slot is full\n", ""),
-    ("tuned", "load(slot ^ 1, 0, 0)", "load(slot, 0, 0)"),
+    ("tuned", "slot : slot ^ 1, (k + 1) % BK", "slot : slot, (k + 1) % BK"),
+    ("tuned", "lane >> 3 & 2", "lane >> 2 & 2"),
     ("tuned", "T - 1 - step : step", "T - 2 - step : step"),
 )
 
@@ -86,6 +114,51 @@ def test_the_emulator_predicts_what_nsight_compute_counted() -> None:
         predicted = ladder.predict(name, 4096)
         assert predicted[loads] == counted[name][loads]
         assert predicted[wavefronts] == pytest.approx(counted[name][wavefronts], rel=1e-3)
+
+
+BESIDE = """
+#define OWN_MAIN
+#include "09_product.cuh"
+namespace before {
+#include "09_b_coalesced.cu"
+}
+namespace after {
+@
+}
+#include "09_beside.cuh"
+"""
+
+
+def test_two_rungs_beside_each_other() -> None:
+    code = ladder.text("shared_tile")
+    done = emulate(BESIDE.replace("@", code))
+    assert done.ok and done.stdout == "before and after: the same to the last bit\n"
+    for old, new in (("k < SIDE", "k < SIDE - 1"), ("store(g, row", "if (row) store(g, row")):
+        assert old in code
+        done = emulate(BESIDE.replace("@", code.replace(old, new)), "--seed", "9")
+        assert not done.ok and "before and after: DIFFERENT" in done.stdout
+        assert re.search(r"C\[\d+\]\[\d+\] is .* before and .* after, for M=", done.stderr)
+
+
+def test_the_cells_of_the_chapter_are_the_files() -> None:
+    """The kernels that a reader edits in the chapter are those that everything else uses."""
+    (path,) = (path for path in CHAPTERS if path.stem.startswith("09_"))
+    cells = [source(cell).partition("\n")[2] for cell in code(path)]
+    for name in ("naive", "coalesced", "shared_tile"):
+        assert f'{ladder.text(name)}\n#include "gemm.cuh"' in cells
+
+
+def test_the_record_has_what_the_chapter_says() -> None:
+    record = measure.read("09_tiling_on_the_gpu")
+    took = {
+        size: {name: measure.summary(each).median for name, each in products.items()}
+        for size, products in record["products"].items()
+    }
+    assert took["4096"]["tuned"] <= took["4096"]["cuBLAS"] / 0.95
+    assert max(ladder.TUNED, key=lambda name: took["4096"][name]) == "one_resident"
+    for size in took:  # two known ideas that gain nothing
+        assert took["4096"]["warp_tile"] > took["4096"]["conflict_free"]
+    assert took["4096"]["double_buffered"] > took["4096"]["warp_tile"]
 
 
 def test_what_a_rung_changes_can_be_read() -> None:

@@ -63,8 +63,9 @@ def lanes(row: str, column: str) -> str:
         raise Wrong("give two texts, such as 'lane / 8' and 'lane % 8'")
     if not row.strip() or not column.strip():
         raise NotAnswered
-    macros = f"#define LANE_ROW(lane) ({row})\n#define LANE_COLUMN(lane) ({column})\n"
-    code = macros + ladder.text("warp_tile")
+    code = ladder.text("warp_tile")
+    code = code.replace("return lane / 8;", f"return {row};")
+    code = code.replace("return lane % 8;", f"return {column};")
     rng = np.random.default_rng()
     a, b = rng.standard_normal((128, 16), np.float32), rng.standard_normal((16, 128), np.float32)
     c = np.full((128, 128), np.nan, np.float32)

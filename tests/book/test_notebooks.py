@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,7 @@ def test_every_cuda_cell_has_its_record_and_no_record_is_left_over() -> None:
     for cell in (source(cell) for path in CHAPTERS for cell in code(path)):
         if cell.startswith("%%cuda"):
             magic, _, program = cell.partition("\n")
-            wanted.add(replay.key(program, args=magic.partition("--args ")[2].split()))
+            args = " ".join(shlex.split(magic.partition("--args ")[2]))  # they may be quoted
+            wanted.add(replay.key(program, args=args.split()))
     kept = {path.stem for path in (files.records() / "runs").glob("*.json")}
     assert kept == wanted
