@@ -6,7 +6,6 @@ PTX ISA 9.7.9.25.4 (cp.async.bulk, cp.reduce.async.bulk), 9.7.9.27.2 (bulk group
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import numpy as np
@@ -39,10 +38,7 @@ __device__ void wait_all() { asm volatile("cp.async.bulk.wait_group 0;" ::: "mem
 """
 )
 
-pytestmark = [
-    pytest.mark.nvcc,
-    pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
-]
+pytestmark = pytest.mark.nvcc
 
 SCHEDULES = ["eager", "late", "random"]
 

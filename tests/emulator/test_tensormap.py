@@ -6,7 +6,6 @@ rules of the driver's cuTensorMapEncodeTiled.
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,6 @@ from phasebit.emulator.errors import Fault, LaunchError
 from phasebit.emulator.swizzle import MODES
 from phasebit.emulator.tensormap import SIZE, decode
 from tests.emulator import tensors
-
-needs_nvcc = [
-    pytest.mark.nvcc,
-    pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
-]
 
 
 class TestSwizzle:
@@ -101,7 +95,7 @@ def tile_of(case: tensors.Case, random: np.random.Generator) -> np.ndarray[Any, 
 class TestCopies:
     """9.7.9.27.1.2 and .3."""
 
-    pytestmark = needs_nvcc
+    pytestmark = pytest.mark.nvcc
 
     @pytest.mark.parametrize("seed", range(60))
     def test_load(self, seed: int) -> None:
@@ -242,7 +236,7 @@ FENCE = (
 class TestReplace:
     """9.7.9.28, 9.7.13.16, 9.7.13.4 (fence.proxy.tensormap)."""
 
-    pytestmark = needs_nvcc
+    pytestmark = pytest.mark.nvcc
 
     def run(self, fence: str) -> tuple[Any, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         data = np.arange(2 * 32 * 64, dtype=np.int32).reshape(2, 32, 64)
