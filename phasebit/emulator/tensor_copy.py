@@ -204,6 +204,16 @@ def tile(memory: Any, d: Descriptor, at: tuple[int, ...], writes: bool = False) 
     return Rows(memory, d, at[0], begins, inside, writes)
 
 
+def four_rows(
+    memory: Any, d: Descriptor, column: int, rows: tuple[int, ...], writes: bool = False
+) -> Rows:
+    """Rows of a matrix from places of their own, as many as the box has."""
+    where = np.array(rows, np.int64)
+    inside = (where >= 0) & (where < d.dims[1])
+    begins = where * d.strides[0]
+    return Rows(memory, d, column, begins, None if inside.all() else inside, writes)
+
+
 def column(
     memory: Any, d: Descriptor, at: tuple[int, ...], offsets: tuple[int, ...], writes: bool = False
 ) -> Rows:
@@ -232,4 +242,4 @@ def column(
     return Rows(memory, d, at[0], begins, None if inside.all() else inside, writes)
 
 
-__all__ = ["PIECE", "Box", "Rows", "column", "tile"]
+__all__ = ["PIECE", "Box", "Rows", "column", "four_rows", "tile"]

@@ -52,7 +52,7 @@ Tensor = tuple[Value, tuple[Value, ...]]
 """An operand ``[map, {c0, c1 …}]``."""
 
 
-def _flat(tensor: Tensor, *more: Value | None) -> list[Value | None]:
+def flat(tensor: Tensor, *more: Value | None) -> list[Value | None]:
     """The map's address and the coordinates as operands like others."""
     return [tensor[0], *tensor[1], *more]
 
@@ -128,6 +128,11 @@ def rows_of(
         made = tile_of(g.memory, d, tuple(at), writes)
     else:
         made = column(g.memory, d, tuple(at), offsets, writes)
+    return inside(g, d, at, made)
+
+
+def inside(g: Group, d: Descriptor, at: list[int], made: Rows) -> Rows:
+    """The rows, whose part in the tensor must lie within one allocation."""
     if len(made.begins):
         low, high = int(made.begins.min()), int(made.begins.max()) + made.length
         owner = g.memory.find(low)
@@ -169,7 +174,7 @@ def tensor_load(
     block of the pair.
     """
     access = access_of(g)
-    for one, (where, *at, to, bar) in each(g, *_flat(tensor, target, barrier)):
+    for one, (where, *at, to, bar) in each(g, *flat(tensor, target, barrier)):
         d = descriptor(one, where, rank, access)
         there, site = box(one, to, d, access), site_of(one, bar)
         same_block(one, there, site, group)
@@ -187,7 +192,7 @@ def tensor_multicast(
     With cta_group::2 the barriers that count are all in even, or all in odd blocks.
     """
     access = access_of(g)
-    for one, (where, *at, to, bar, bits) in each(g, *_flat(tensor, target, barrier, mask)):
+    for one, (where, *at, to, bar, bits) in each(g, *flat(tensor, target, barrier, mask)):
         d = descriptor(one, where, rank, access)
         source = tile(one, d, at)
         for block in ranks(one, bits):
@@ -204,7 +209,7 @@ def tensor_store(
 ) -> None:  # fmt: skip
     """cp.async.bulk.tensor from shared to global memory; nothing is written outside."""
     access = access_of(g)
-    for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
+    for one, (where, *at, origin) in each(g, *flat(tensor, address)):
         d = descriptor(one, where, rank, access)
         there = tile(one, d, at, direction="store")
         begin(one, box(one, origin, d, access), there, d.nbytes, access, None)
@@ -218,7 +223,7 @@ def tensor_reduce(
 ) -> None:  # fmt: skip
     """cp.reduce.async.bulk.tensor: combine a tile into the tensor, by the type of its map."""
     access = access_of(g)
-    for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
+    for one, (where, *at, origin) in each(g, *flat(tensor, address)):
         d = descriptor(one, where, rank, access)
         if d.data_type not in PACKED and d.data_type not in REDUCED[op]:
             raise fault(one, f"the copy engine has no .{op} of {d.data_type}")
@@ -233,7 +238,7 @@ def tensor_prefetch(
 ) -> None:
     """cp.async.bulk.prefetch.tensor: a hint to the L2 cache; the map is checked."""
     access = access_of(g)
-    for one, (where, *at) in each(g, *_flat(tensor)):
+    for one, (where, *at) in each(g, *flat(tensor)):
         tile(one, descriptor(one, where, rank, access), at)
 
 
@@ -248,7 +253,7 @@ def im2col_load(
 ) -> None:  # fmt: skip
     """cp.async.bulk.tensor.im2col: the pixels under one place of a filter, to shared memory."""
     access = access_of(g)
-    for one, (where, *rest) in each(g, *_flat(tensor, target, barrier, *offsets)):
+    for one, (where, *rest) in each(g, *flat(tensor, target, barrier, *offsets)):
         at, (to, bar), away = rest[:rank], rest[rank : rank + 2], tuple(rest[rank + 2 :])
         d = descriptor(one, where, rank, access)
         there, site = box(one, to, d, access), site_of(one, bar)
@@ -264,7 +269,7 @@ def im2col_multicast(
 ) -> None:  # fmt: skip
     """cp.async.bulk.tensor.im2col.multicast: to the same place in each block of a mask."""
     access = access_of(g)
-    for one, (where, *rest) in each(g, *_flat(tensor, target, barrier, mask, *offsets)):
+    for one, (where, *rest) in each(g, *flat(tensor, target, barrier, mask, *offsets)):
         at, (to, bar, bits), away = rest[:rank], rest[rank : rank + 3], tuple(rest[rank + 3 :])
         d = descriptor(one, where, rank, access)
         source = tile(one, d, at, away)
@@ -284,7 +289,7 @@ def im2col_store(
     A window that reaches over an edge is an illegal instruction.  [seen on an H200]
     """
     access = access_of(g)
-    for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
+    for one, (where, *at, origin) in each(g, *flat(tensor, address)):
         d = descriptor(one, where, rank, access)
         if min(d.lower) < 0 or max(d.upper) > 0:
             raise fault(
