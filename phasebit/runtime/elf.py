@@ -15,7 +15,7 @@ from phasebit.runtime.library import SONAME
 
 _REMEDY = "build it with `python -m phasebit nvcc FILE.cu -o PROGRAM`"
 _LOAD, _DYNAMIC = 1, 2  # segment types
-_NULL, _NEEDED, _STRTAB = 0, 1, 5  # dynamic entries
+_NEEDED, _STRTAB = 1, 5  # dynamic entries
 
 
 class UnsuitableProgram(Exception):
