@@ -27,7 +27,7 @@ def answers(collection: str) -> Answers:
     return Answers(KEPT / f"{collection}_0.npz")
 
 
-QUICK = ("sums", "copies", "boxes")
+QUICK = ("sums", "copies", "boxes", "slices")
 """Collections that are replayed whole each time."""
 
 
