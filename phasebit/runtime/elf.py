@@ -51,12 +51,14 @@ def check(program: Path) -> None:
 
     What is not an ELF file (a script that starts one) passes.
     """
-    if not program.exists():
-        raise UnsuitableProgram(f"no program {program}")
-    with program.open("rb") as file:
-        if file.read(4) != b"\x7fELF":
-            return
-    data = program.read_bytes()
+    if not program.is_file():
+        raise UnsuitableProgram(f"no program {program}: {_REMEDY}")
+    try:
+        data = program.read_bytes()
+    except OSError as error:
+        raise UnsuitableProgram(f"cannot read {program}: {error.strerror}") from error
+    if data[:4] != b"\x7fELF":
+        return
     try:
         libraries = needed(data)
     except (ValueError, struct.error, StopIteration) as error:
