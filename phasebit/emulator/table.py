@@ -39,7 +39,7 @@ Option = tuple[str, Any]
 
 FAMILIES = (
     "integer", "logic", "floating", "half", "compare", "convert", "move", "memory", "atomic",
-    "control", "barrier", "mbarrier", "cp_async", "bulk", "bulk_tensor", "gather4", "tensormap",
+    "control", "barrier", "mbarrier", "cp_async", "bulk", "bulk_tensor", "tensormap",
     "remote", "cluster_launch", "warp", "matrix", "wgmma", "tcgen05", "tcgen05_scaled",
     "tcgen05_ws", "tcgen05_shift",
 )  # fmt: skip
