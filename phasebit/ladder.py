@@ -116,7 +116,9 @@ def text(name: str) -> str:
     found = files.kernel(VARIANTS[name].file).partition("\n#ifndef OWN_MAIN")[0]
     for old, new in VARIANTS[name].changes:
         if found.count(old) != 1:
-            raise ValueError(f"{name} changes {old!r}, which {VARIANTS[name].file}.cu must have once")
+            raise ValueError(
+                f"{name} changes {old!r}, which {VARIANTS[name].file}.cu must have once"
+            )
         found = found.replace(old, new)
     return found
 

@@ -154,11 +154,17 @@ def test_the_record_has_what_the_chapter_says() -> None:
         size: {name: measure.summary(each).median for name, each in products.items()}
         for size, products in record["products"].items()
     }
-    assert took["4096"]["tuned"] <= took["4096"]["cuBLAS"] / 0.95
-    assert max(ladder.TUNED, key=lambda name: took["4096"][name]) == "one_resident"
-    for size in took:  # two known ideas that gain nothing
-        assert took["4096"]["warp_tile"] > took["4096"]["conflict_free"]
-    assert took["4096"]["double_buffered"] > took["4096"]["warp_tile"]
+    large, small = took["4096"], took["1024"]
+    assert large["tuned"] <= large["cuBLAS"] / 0.95
+    for before, after in (("conflict_free", "warp_tile"), ("warp_tile", "double_buffered")):
+        assert large[after] > large[before]  # two known ideas that gain nothing
+    assert small["double_buffered"] < small["warp_tile"]
+    more = {name: large[name] / large["tuned"] - 1 for name in ladder.TUNED}
+    assert max(more, key=more.__getitem__) == "one_resident"
+    assert min(more["row_by_row"], more["depth_8"], more["always_ask"]) > 0.02
+    assert max(map(abs, (more["lanes_in_rows"], more["row_order"]))) < 0.01
+    assert small["small_tile"] < small["tuned"] and more["small_tile"] > 0
+    assert 0 < large["warp_tile"] / large["reordered"] - 1 < 0.03
 
 
 def test_what_a_rung_changes_can_be_read() -> None:
