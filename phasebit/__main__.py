@@ -7,17 +7,21 @@ import os
 import sys
 from collections.abc import Sequence
 
-from phasebit import benchmarks, doctor, toolchain
+from phasebit import toolchain
 from phasebit.runtime import command as runtime
 
 
 def _doctor(args: argparse.Namespace) -> int:
+    from phasebit import doctor
+
     diagnosis = doctor.examine()
     print(diagnosis.to_json() if args.json else diagnosis)
     return 0 if diagnosis.executable else 1
 
 
 def _record(args: argparse.Namespace) -> int:
+    from phasebit import benchmarks
+
     for chapter in args.chapter or sorted(benchmarks.MODULES):
         print(f"wrote {benchmarks.record(chapter)}")
     return 0
