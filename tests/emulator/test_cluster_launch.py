@@ -10,7 +10,7 @@ import pytest
 
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.launch import Module, Run
-from tests.emulator.tensor_kernels import HEAD
+from tests.emulator.tensor_ptx import HEAD
 
 SCHEDULES = ("eager", "late", "random")
 PERSISTENT = HEAD + """

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from phasebit.emulator.errors import Deadlock, EmulatorError
 from phasebit.emulator.memory import POISON
 from phasebit.emulator.ops.tcgen05 import REGISTERS, cells
-from tests.emulator.tensor_kernels import HEAD, frame, run
+from tests.emulator.tensor_ptx import HEAD, frame, run
 
 Array = NDArray[Any]
 SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")

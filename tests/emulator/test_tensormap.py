@@ -155,6 +155,22 @@ class TestCopies:
                 1, 32, [made, where, 256, 256, 0, np.zeros(64, np.int32)], shared=4096
             )
 
+    def test_a_map_in_the_threads_own_memory_is_a_fault(self) -> None:
+        """What a compiler makes of a parameter that is no __grid_constant__."""
+        source = """
+        #include "ptx_sm90.cuh"
+        extern "C" __global__ void k(const CUtensorMap map) {
+            __shared__ __align__(128) int tile[64];
+            __shared__ unsigned long long full;
+            if (threadIdx.x == 0) {
+                ptx::mbarrier_init(&full, 1);
+                ptx::cp_async_bulk_tensor_load(tile, map, 0, 0, &full);
+            }
+        }"""
+        made = pb.TensorMap(np.zeros((16, 16), np.int32), (16, 4))
+        with pytest.raises(Fault, match=r"in local memory.*__grid_constant__.*at PTX line"):
+            pb.compile(source, "sm_90a")["k"].launch(1, 32, [made])
+
     def test_a_parameter_that_is_no_tensor_map_is_refused(self) -> None:
         made = pb.TensorMap(np.zeros((16, 16), np.int32), (16, 4))
         with pytest.raises(LaunchError, match="declare it const __grid_constant__"):
