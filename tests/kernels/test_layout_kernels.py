@@ -43,7 +43,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
 
 def text(kernel: str) -> str:
     """The program with its own header in it, so that a mistake can be planted in either."""
-    header = (files.kernels() / f"{kernel}.cuh").read_text(encoding="utf-8")
+    header = (files.kernels() / f"{kernel}.cuh").read_text("utf-8").replace("#pragma once", "")
     return files.kernel(kernel).replace(f'#include "{kernel}.cuh"\n', header)
 
 
