@@ -27,8 +27,10 @@ _SOURCE = """
 #include "10_packing.cuh"
 template __global__ void product<true>(Batch, const float*);
 template __global__ void product<false>(Batch, const float*);
-template __global__ void pack<true>(Batch, float*);
-template __global__ void pack<false>(Batch, float*);
+template __global__ void pack<1>(Batch, float*);
+template __global__ void pack<2>(Batch, float*);
+template __global__ void pack<4>(Batch, float*);
+template __global__ void pack<8>(Batch, float*);
 """
 
 
@@ -79,10 +81,12 @@ def count(
         module.memory.bytes(at[name])[:] = data.view(np.uint8).ravel()
     addresses = (at[name].address for name in "ABC")
     problem = np.array((*addresses, m, n, k, batch, sm, sk, sb), _FIELDS)[()]
-    along = sb == 1 and batch > 1
-    grid = (deep, down * 4, -(-batch // 8)) if along else (deep, down, batch)
+    together = batch if sb == 1 else 1
+    each = next(size for size in (1, 2, 4, 8) if size >= min(together, 8))  # as launch_pack does
+    rows = TILE if each == 1 else 256 // each
+    grid = (deep, down * (TILE // rows), -(-batch // each))
     kernels = {name: next(full for full in module.kernels if name in full)
-               for name in ("packILb0", "packILb1", "productILb0", "productILb1")}  # fmt: skip
+               for name in (f"packILi{each}E", "productILb0", "productILb1")}  # fmt: skip
 
     def run(name: str, blocks: tuple[int, int, int], tiles: int) -> Run:
         module.memory.bytes(at["C"])[:] = 0xFF  # NaN
@@ -97,7 +101,7 @@ def count(
     product = (across, down, batch)
     strided = _sectors(run("productILb0", product, 0), "A")
     right = is_right()
-    copying = run(f"packILb{int(along)}", grid, at["tiles"].address)
+    copying = run(f"packILi{each}E", grid, at["tiles"].address)
     copy = _sectors(copying, "A") + _sectors(copying, "tiles")
     packed = _sectors(run("productILb1", product, at["tiles"].address), "tiles")
     right = right and is_right()
