@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phasebit.emulator.accesses import Access
 from phasebit.emulator.launch import Module, Run
 from phasebit.emulator.launch import compile as compile_cuda
 
@@ -42,6 +43,8 @@ class Sectors:
     copy: int  # the copy reads A and writes tiles
     packed: int  # the product reads the tiles
     right: bool  # both products are exact
+    strided_loads: int  # instructions of warps that load A where it lies
+    packed_loads: int  # and from tiles
 
     @property
     def with_copy(self) -> int:
@@ -99,15 +102,22 @@ def count(
         return bool(np.array_equal(got, exact))
 
     product = (across, down, batch)
-    strided = _sectors(run("productILb0", product, 0), "A")
+    in_place = run("productILb0", product, 0)
     right = is_right()
     copying = run(f"packILi{each}E", grid, at["tiles"].address)
     copy = _sectors(copying, "A") + _sectors(copying, "tiles")
-    packed = _sectors(run("productILb1", product, at["tiles"].address), "tiles")
+    from_tiles = run("productILb1", product, at["tiles"].address)
     right = right and is_right()
     for allocation in at.values():
         module.memory.free(allocation)
-    return Sectors(strided, copy, packed, right)
+    return Sectors(
+        _sectors(in_place, "A"), copy, _sectors(from_tiles, "tiles"), right,
+        len(_accesses(in_place, "A")), len(_accesses(from_tiles, "tiles")),
+    )  # fmt: skip
+
+
+def _accesses(run: Run, array: str) -> list[Access]:
+    return [each for each in run.accesses if each.space == "global" and each.array == array]
 
 
 def _sectors(run: Run, array: str) -> int:
@@ -116,8 +126,7 @@ def _sectors(run: Run, array: str) -> int:
         len({int(first) // _SECTOR + i
              for first in access.addresses[access.lanes]
              for i in range(-(-access.size // _SECTOR))})
-        for access in run.accesses
-        if access.space == "global" and access.array == array
+        for access in _accesses(run, array)
     )  # fmt: skip
 
 
