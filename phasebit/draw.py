@@ -573,7 +573,8 @@ def _themed(svg: str, alt: str) -> str:
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r"; font-family: [^;\"]*", "", svg)
-    svg = re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found.group()):.2f}", svg)
+    # Two decimals are enough for a place; what a reader reads stays as it is.
+    svg = re.sub(r"<[^>]*>", lambda tag: _rounded(tag.group()), svg)
     svg = re.sub(
         "|".join(_EXCHANGE), lambda found: _EXCHANGE[found.group().lower()], svg, flags=re.I
     )
@@ -584,6 +585,10 @@ def _themed(svg: str, alt: str) -> str:
     head += f' style="{theme};font-family:{FONT};stroke-linejoin:round;background:transparent"'
     lines = [line for line in body.splitlines() if line.strip()]
     return f"{head}>\n<title>{escape(alt)}</title>\n" + "\n".join(lines)
+
+
+def _rounded(tag: str) -> str:
+    return re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found.group()):.2f}", tag)
 
 
 def bars(

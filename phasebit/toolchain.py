@@ -140,6 +140,17 @@ def nvcc() -> Nvcc:
     raise ToolMissing(f"no nvcc on PATH, in $CUDA_HOME or among the pip packages: {_INSTALL}")
 
 
+def tool(name: str) -> Path:
+    """A program that comes with the CUDA compiler, such as ptxas: beside nvcc, or on ``PATH``.
+
+    Raises :class:`ToolMissing` when there is none.
+    """
+    found = shutil.which(name, path=nvcc().path.resolve().parent) or shutil.which(name)
+    if found is None:
+        raise ToolMissing(f"no {name} beside nvcc or on PATH: it comes with the CUDA toolkit")
+    return Path(found)
+
+
 def _places() -> Iterator[Path]:
     on_path = shutil.which("nvcc")
     if on_path:

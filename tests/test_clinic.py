@@ -7,7 +7,6 @@ same programs on an H200 is in the record.
 from __future__ import annotations
 
 import functools
-import shutil
 import statistics
 
 import pytest
@@ -22,10 +21,6 @@ REFUSED = "06_define_m"
 NAMES = clinic.names()
 RUN = [name for name in NAMES if name != REFUSED]
 
-needs_nvcc = [
-    pytest.mark.nvcc,
-    pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
-]
 schedules = pytest.mark.parametrize("schedule", clinic.SCHEDULES, ids=lambda s: f"{s[0]}{s[1]}")
 
 
@@ -79,7 +74,7 @@ class TestTexts:
 
 @schedules
 class TestEmulator:
-    pytestmark = needs_nvcc
+    pytestmark = pytest.mark.nvcc
 
     @pytest.mark.parametrize("name", RUN)
     def test_found_at_its_line(self, name: str, schedule: tuple[str, int]) -> None:
@@ -95,7 +90,7 @@ class TestEmulator:
 
 
 class TestOthers:
-    pytestmark = needs_nvcc
+    pytestmark = pytest.mark.nvcc
 
     def test_the_compiler_refuses_the_macro(self) -> None:
         seen = clinic.examine(clinic.source(REFUSED))

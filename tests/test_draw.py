@@ -10,7 +10,18 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from phasebit.draw import Arrow, Cell, Node, chart, curves, diagram, heatmap, roofline, scatter
+from phasebit.draw import (
+    Arrow,
+    Cell,
+    Node,
+    bars,
+    chart,
+    curves,
+    diagram,
+    heatmap,
+    roofline,
+    scatter,
+)
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 
@@ -58,6 +69,12 @@ def test_svg_is_well_formed_themed_and_the_same_each_time(picture) -> None:
     assert "<style" not in one.svg and "<metadata" not in one.svg and "DejaVu" not in one.svg
     bare = re.sub(r"var\([^;\"]*", "", one.svg)
     assert not re.findall(r"[:\s](#[0-9a-f]{6})\b", bare)
+
+
+def test_a_label_keeps_its_decimals() -> None:
+    picture = bars({"a": 0.003}, x_label="x", title="t", show=lambda value: f"{value:.3f}")
+    assert "0.003" in words(picture)
+    assert not re.search(r"[ML] [^\"]*\.\d{3}", picture.svg)
 
 
 @PICTURES

@@ -5,7 +5,6 @@ What the runtime says on a GPU is compared in ``test_threads_and_memory.py``.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 
 import pytest
@@ -112,7 +111,6 @@ int main() {
 
 
 @pytest.mark.nvcc
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
 def test_as_the_toolkits_own_calculator() -> None:
     program = toolchain.build(CALCULATOR).program
     cases = [

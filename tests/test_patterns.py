@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,6 @@ from phasebit.emulator.launch import Module, compile
 from phasebit.emulator.traffic import bank_passes
 
 LANE = np.arange(32)
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 
@@ -62,7 +59,6 @@ def sectors() -> Module:
 
 
 @pytest.mark.nvcc
-@needs_nvcc
 def test_pictures_and_counters_see_the_same_run(sectors: Module) -> None:
     for kernel in sectors.kernels:
         x, y = np.zeros(4096, np.float32), np.zeros(32, np.float32)
@@ -78,7 +74,6 @@ def test_pictures_and_counters_see_the_same_run(sectors: Module) -> None:
 
 
 @pytest.mark.nvcc
-@needs_nvcc
 def test_blocks_and_warps_are_told_apart() -> None:
     module = compile(
         "extern \"C\" __global__ void f(float* y) {\n"
@@ -94,7 +89,6 @@ def test_blocks_and_warps_are_told_apart() -> None:
 
 
 @pytest.mark.nvcc
-@needs_nvcc
 def test_addresses_are_kept_only_when_asked_for(sectors: Module) -> None:
     args = [np.zeros(4096, np.float32), np.zeros(32, np.float32)]
     assert sectors["neighbours"].launch(1, 32, args).accesses == []

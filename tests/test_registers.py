@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from phasebit import registers, toolchain
@@ -35,7 +33,6 @@ def test_lines_of() -> None:
 
 
 @pytest.mark.nvcc
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
 class TestPtxas:
     def test_one_number_for_all_roles(self) -> None:
         for name in benchmark.VARIANTS:

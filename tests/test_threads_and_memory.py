@@ -5,7 +5,6 @@ Nothing here needs a GPU: ``python -m phasebit record 4`` wrote the record on on
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from phasebit.benchmarks import threads_and_memory as benchmark
 from phasebit.occupancy import limits, occupancy
 
 RECORD: dict[str, Any] = measure.read(benchmark.NAME)
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
 
 
 def disagreements(**changed: int) -> int:
@@ -46,7 +44,6 @@ def test_each_limit_matters(changed: dict[str, int]) -> None:
 
 
 @pytest.mark.nvcc
-@needs_nvcc
 def test_counters_are_those_of_the_profiler() -> None:
     runs = benchmark.launch_all("emulator")
     assert set(runs) == set(RECORD["counters"])

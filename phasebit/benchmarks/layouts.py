@@ -5,7 +5,6 @@ Both beside the vendor's library, in the same process and by turns. Needs torch 
 
 from __future__ import annotations
 
-import statistics
 from typing import Any
 
 from phasebit import measure
@@ -50,7 +49,7 @@ def record() -> dict[str, Any]:
         "multiprocessors": programs.multiprocessors(),
         "most_mhz": int(programs.sensor("clocks.max.sm")),
         "l2_bytes": int(torch.cuda.get_device_properties(0).L2_cache_size),
-        "copy_bytes_per_second": _copy_rate(torch),
+        "copy_bytes_per_second": beside_torch.copy_rate(torch),
         "interleaved": [
             packed_operands.interleaved(torch, together, columns)
             for together in packed_operands.INTERLEAVED
@@ -62,12 +61,3 @@ def record() -> dict[str, Any]:
         "alone": [packed_operands.alone(torch, name) for name in packed_operands.ALONE],
         "orders": [block_orders.measured(torch, shape) for shape in block_orders.SHAPES],
     }
-
-
-def _copy_rate(torch: Any) -> float:
-    """Bytes a second that a copy of 1 GiB reads and writes."""
-    source = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    launches = {"copy": lambda: target.copy_(source)}
-    times = beside_torch.times(torch, launches, rounds=5, each=4)["copy"]
-    return float(2 * source.numel() / (statistics.median(times) * 1e-6))

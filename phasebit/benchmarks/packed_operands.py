@@ -120,8 +120,7 @@ def _times(torch: Any, a: Any, n: int) -> dict[str, Any]:
     packed = torch.empty(batch * -(-m // 128) * 128 * -(-k // 16) * 16, device="cuda")
     run = ctypes.CDLL(str(library().program)).run
     strides = [ctypes.c_longlong(a.stride(i)) for i in (1, 2, 0)]
-    arrays = [ctypes.c_void_p(each.data_ptr()) for each in (a, b, c)]
-    tiles = ctypes.c_void_p(packed.data_ptr())
+    *arrays, tiles = beside_torch.pointers((a, b, c, packed))
     stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
 
     def launcher(what: int) -> Launch:
@@ -133,7 +132,7 @@ def _times(torch: Any, a: Any, n: int) -> dict[str, Any]:
         VENDOR: lambda: torch.matmul(a, b, out=c),
         VENDOR_DENSE: lambda: torch.matmul(dense, b, out=c),
     }
-    bound = (k + k / 8 + 4) * 2.0**-23
+    bound = beside_torch.cut_sums(k)
     for name, launch in launches.items():
         packed.fill_(float("nan"))
         for each in {0, batch - 1}:

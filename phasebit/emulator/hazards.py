@@ -79,7 +79,7 @@ class Findings:
 
     def place(self, access: int) -> str:
         """``ld.shared.f32 … at PTX line 12 (kernel.cu:7)``."""
-        instruction = self.instruction(access)
+        instruction = self.instruction(access) or self.machine.program.executing()
         return f"`{instruction.text}` at {instruction.where}" if instruction else "?"
 
     def report(

@@ -20,6 +20,7 @@ from phasebit.mbarrier import Mbarrier, MbarrierError
 if TYPE_CHECKING:
     from phasebit.emulator.group import Group
     from phasebit.emulator.machine import Batch
+    from phasebit.emulator.syntax import Instruction
 
 IMAGE = 0xBA221E2BA221E2BA
 """What the 64 bits of a live barrier hold."""
@@ -52,6 +53,8 @@ class BarrierSite:
         """The moment at which the last phase completed."""
         self.announced = 0
         """Bytes of copies that ``expect_tx`` has announced in the current phase."""
+        self.announcers: dict[Instruction | None, int] = {}
+        """How many of them each instruction has announced."""
 
     def position(self) -> int:
         """Where the barrier lies in the buffer, in bytes."""
@@ -73,10 +76,16 @@ class BarrierSite:
             self.complete()
         return int(result or 0)
 
+    def announces(self, nbytes: int) -> None:
+        """The instruction that is being executed is about to announce bytes."""
+        by = self.batch.machine.program.executing()
+        self.announcers[by] = self.announcers.get(by, 0) + nbytes
+
     def complete(self) -> None:
         """The phase is over: publish what its arrivals published, wake who waited for it."""
         self.arrived = []
         self.announced = 0
+        self.announcers = {}
         self.opened = self.time
         if self.frontier is not None:
             if self.published is None:
@@ -142,6 +151,11 @@ class BarrierSite:
         what = f"{missing} too many announced" if missing > 0 else f"{-missing} not announced"
         return f"{came}: {what}"
 
+    def announcers_text(self) -> str:
+        """Which instructions announced the bytes, and how many each; for the end of a sentence."""
+        by = [f"{n} by `{i.text}` at {i.where}" for i, n in self.announcers.items() if i]
+        return f"; announced: {', '.join(by)}" if by else ""
+
     def explain(self) -> str:
         """For a deadlock report: how far the phase is, who has arrived and who has not."""
         b = self.barrier
@@ -168,7 +182,7 @@ class BarrierSite:
             text += f"; could still arrive: {batch.describe(alive)}"
         if gone:
             text += f"; {gone} thread{'s' if gone > 1 else ''} left the kernel without arriving"
-        return text
+        return text + (self.announcers_text() if b.tx else "")
 
 
 def sites(g: Group, address: Value, space: str) -> list[tuple[BarrierSite, Array | None]]:

@@ -332,7 +332,8 @@ class Engine:
             self.findings.report(
                 "barrier",
                 f"mbarrier {site.name} ends in phase {site.barrier.phase} with "
-                f"{site.bytes_text()}; each expect_tx must announce the bytes of its copies",
+                f"{site.bytes_text()}; each expect_tx must announce the bytes of its copies"
+                f"{site.announcers_text()}",
                 -1, ("bytes", site.name),
             )  # fmt: skip
 

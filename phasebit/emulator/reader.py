@@ -56,6 +56,8 @@ SPECIAL_WORDS = {
 }  # fmt: skip
 ALIGNMENTS = frozenset(1 << n for n in range(17))
 OLDEST_TARGET = 75
+_LONG = re.compile(r"\{\s*([^{},]+)(?:,[^{},]*){7,},([^{},]+)\}")
+"""A list of nine registers or more, its first and its last."""
 MOST_ELEMENTS = 1 << 32
 PERFORMANCE = {
     ".maxnreg", ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".noreturn",
@@ -593,6 +595,7 @@ class _Reader:
                 self.expect(",")
         end = self.expect(";")
         text = " ".join(self.text[start.start : end.start].split())
+        text = _LONG.sub(r"{\1, …,\2}", text)  # for messages: a wgmma names 128 registers
         if "cc" in modifiers and operands:
             operands[0] = Pair(operands[0], self.carry())
         if mnemonic in ("addc", "subc", "madc"):

@@ -1,7 +1,8 @@
 """``setmaxnreg`` in the checker: the warps of a warp group must agree (PTX ISA 9.7.19.5).
 
-All four execute the same instructions with the same numbers, in one order.  Registers are given
-to a warp group as a whole, so what they do not agree on has no meaning.
+All threads of all four execute the same instructions with the same numbers, in one order.
+Registers are given to a warp group as a whole, so what they do not agree on has no meaning; and an
+``inc`` waits until the multiprocessor has so many, which may be never.
 """
 
 from __future__ import annotations
@@ -10,13 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from phasebit.emulator.types import Array
+
 if TYPE_CHECKING:
     from phasebit.emulator.group import Group
     from phasebit.emulator.hazards import Findings
     from phasebit.emulator.machine import Batch
+    from phasebit.emulator.syntax import Instruction
 
 WARPS = 4
 """Warps of a warp group."""
+THREADS = 32 * WARPS
+REGISTERS = 1 << 16
+"""Of a multiprocessor, since sm_90 (CUDA C++ Programming Guide, compute capabilities)."""
 
 
 class RegisterCounts:
@@ -29,17 +36,29 @@ class RegisterCounts:
         the instruction of the warp that came first."""
         self.done: dict[tuple[Batch, int], int] = {}
         """Batch, warp -> how many it has executed."""
+        self.counts: dict[Batch, Array] = {}
+        """How many each thread has executed."""
+        self.last: dict[tuple[Batch, int, int], Instruction | None] = {}
+        """The last of each warp group."""
 
-    def executed(self, g: Group, word: str, number: int, where: str) -> None:
+    def executed(
+        self, g: Group, word: str, number: int, where: str, instruction: Instruction | None
+    ) -> None:
         """These warps execute ``setmaxnreg``."""
         batch = g.batch
+        if batch not in self.counts:
+            self.counts[batch] = np.zeros(batch.count * batch.threads, np.int64)
+        self.counts[batch][g.lanes] += 1
         for warp in np.unique(batch.warp_of[g.lanes]).tolist():
             slot, inside = divmod(warp, batch.warps)
-            requests = self.agreed.setdefault((batch, slot, inside // WARPS), [])
+            group = (batch, slot, inside // WARPS)
+            self.last[group] = instruction
+            requests = self.agreed.setdefault(group, [])
             at = self.done.get((batch, warp), 0)
             self.done[batch, warp] = at + 1
             if at == len(requests):
                 requests.append((word, number, where))
+                self._never(batch, slot, word, number, where)
             elif requests[at][:2] != (word, number):
                 first = requests[at]
                 self.findings.report(
@@ -50,8 +69,41 @@ class RegisterCounts:
                     -1, ("setmaxnreg", where, first[2]),
                 )  # fmt: skip
 
+    def _never(self, batch: Batch, slot: int, word: str, number: int, where: str) -> None:
+        """Do the warp groups of a block ask for more than there is, all of them together?"""
+        asked = [x[-1][1] for (b, s, _), x in self.agreed.items() if b is batch and s == slot]
+        wanted = THREADS * sum(asked)
+        if word == "inc" and wanted > REGISTERS:
+            self.findings.report(
+                "barrier",
+                f"setmaxnreg.inc {number} waits for ever: {len(asked)} warp groups of block "
+                f"{int(batch.blocks[slot])} ask for {' + '.join(map(str, asked))} registers a "
+                f"thread, {wanted} in all, and a multiprocessor has {REGISTERS}: {where}",
+                -1, ("registers", where),
+            )  # fmt: skip
+
+    def _alone(self, batch: Batch) -> None:
+        """Did threads of a warp group execute it without the others?"""
+        counts = self.counts.pop(batch, None)
+        for (of, slot, group), instruction in self.last.items():
+            if of is not batch or counts is None or instruction is None:
+                continue
+            first = slot * batch.threads + group * THREADS
+            lanes = np.arange(first, min(first + THREADS, (slot + 1) * batch.threads))
+            missing = lanes[counts[lanes] < counts[lanes].max()]
+            if len(missing):
+                self.findings.report(
+                    "barrier",
+                    f"{batch.describe(np.setdiff1d(lanes, missing))} executed "
+                    f"`{instruction.text}` at {instruction.where}, {batch.describe(missing)} of "
+                    "the same warp group did not; all its threads must",
+                    -1, ("alone", instruction), instruction,
+                )  # fmt: skip
+
     def finish(self, batch: Batch) -> None:
         """A batch has left the kernel."""
+        self._alone(batch)
+        self.last = {key: x for key, x in self.last.items() if key[0] is not batch}
         self.agreed = {key: x for key, x in self.agreed.items() if key[0] is not batch}
         self.done = {key: x for key, x in self.done.items() if key[0] is not batch}
 

@@ -11,7 +11,9 @@ as they were, and the mbarrier does not count them.  [seen on an H200: proof/box
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,7 +59,7 @@ class Box:
         self.start = start
         """The byte of the buffer at which it begins; a multiple of 128."""
         self.size = d.nbytes
-        self.row = d.box[0] * d.bits // 8
+        self.row = d.row
         self.pitch = d.pitch
         self.mode = d.swizzle
 
@@ -190,8 +192,31 @@ class Rows:
         return (first[:, None] + np.arange(int(last[0] - first[0]) + 1)).ravel()
 
 
+def _slices(d: Descriptor, at: tuple[int, ...]) -> tuple[Descriptor, tuple[int, ...]]:
+    """An interleaved tensor as one whose rows are a pixel's slice of channels, one element each.
+
+    So pixels can be strided, and walked.  A slice that the tensor has not is outside of the row.
+    """
+    if d.mode == "tile":
+        dims, strides, box = (1, *d.dims), (d.unit, *d.strides), (1, *d.box)
+        steps, at = (1, *d.element_strides), (0, *at)
+        address = d.address
+    else:
+        *pixel, channels, image = at
+        dims, strides = (1, *d.dims[:-2], d.dims[-1]), (d.unit, *d.strides[:-2], d.strides[-1])
+        box, steps = d.box, (1, *d.element_strides[:-2], d.element_strides[-1])
+        address = d.address + channels * d.strides[-2]
+        at = (0 if 0 <= channels < d.dims[-2] else 1, *pixel, image)
+    made = dataclasses.replace(
+        d, address=address, dims=dims, strides=strides, box=box, element_strides=steps
+    )
+    return made, at
+
+
 def tile(memory: Any, d: Descriptor, at: tuple[int, ...], writes: bool = False) -> Rows:
     """The box of a tensor at coordinates, to be read or to be written."""
+    if d.unit:
+        d, at = _slices(d, at)
     begins = _rows(d.strides, d.box, d.element_strides)
     begins = begins + sum(c * s for c, s in zip(at[1:], d.strides, strict=True))
     inside: Array | None = None
@@ -204,6 +229,16 @@ def tile(memory: Any, d: Descriptor, at: tuple[int, ...], writes: bool = False) 
     return Rows(memory, d, at[0], begins, inside, writes)
 
 
+def rows_at(
+    memory: Any, d: Descriptor, first: int, rows: Sequence[int], writes: bool = False
+) -> Rows:
+    """Rows of a tensor with two dimensions, from column ``first`` on, in the order given."""
+    where = np.array(rows, np.int64)
+    inside: Array = (where >= 0) & (where < d.dims[1])
+    begins = where * d.strides[0]
+    return Rows(memory, d, first, begins, None if inside.all() else inside, writes)
+
+
 def column(
     memory: Any, d: Descriptor, at: tuple[int, ...], offsets: tuple[int, ...], writes: bool = False
 ) -> Rows:
@@ -212,6 +247,8 @@ def column(
     ``offsets``: how far from its place in the window each pixel is taken, along width, height
     and depth: the place in the filter.
     """
+    if d.unit:
+        d, at = _slices(d, at)
     spatial = list(zip(d.dims[1:-1], d.lower, d.upper, d.element_strides[1:-1], strict=True))
     counts = [-(-(n + high - low) // step) for n, low, high, step in spatial]
     number, per_image = 0, 1
@@ -232,4 +269,4 @@ def column(
     return Rows(memory, d, at[0], begins, None if inside.all() else inside, writes)
 
 
-__all__ = ["PIECE", "Box", "Rows", "column", "tile"]
+__all__ = ["PIECE", "Box", "Rows", "column", "rows_at", "tile"]

@@ -112,7 +112,7 @@ class Descriptor:
         """
         if self.interleave == "none":
             return self
-        box = (*self.box[:-2], 1, self.box[-1])
+        box = (1, self.box[1]) if self.mode == "im2col" else (*self.box[:-2], 1, self.box[-1])
         unit = int(self.interleave[:-1])
         return dataclasses.replace(self, box=box, interleave="none", unit=unit)
 
@@ -121,7 +121,7 @@ class Descriptor:
         """Elements of the box that are copied, along each dimension."""
         if self.mode == "im2col":
             return self.box
-        steps = (1, *self.element_strides[1:])
+        steps = self.element_strides if self.unit else (1, *self.element_strides[1:])
         return tuple(-(-b // e) for b, e in zip(self.box, steps, strict=True))
 
     @functools.cached_property
@@ -140,14 +140,19 @@ class Descriptor:
 
         More than :attr:`nbytes` where rows are narrower than the swizzle's span.
         """
-        row = self.box[0] * self.bits // 8
-        return (self.nbytes // row - 1) * self.pitch + row
+        return (self.nbytes // self.row - 1) * self.pitch + self.row
+
+    @property
+    def row(self) -> int:
+        """Bytes of a row of a box."""
+        return self.counts[0] * self.bits // 8
 
     @property
     def pitch(self) -> int:
         """Bytes from one row of a box to the next in shared memory."""
-        row, span = self.box[0] * self.bits // 8, MODES[self.swizzle].span
-        return row if self.swizzle == "none" or self.unit else -(-row // span) * span
+        span = MODES[self.swizzle].span
+        dense = self.swizzle == "none" or self.unit
+        return self.row if dense else -(-self.row // span) * span
 
     def encode(self) -> bytes:
         """The emulator's 128 bytes."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasebit import native, rounding
-from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged
+from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same, shown
 
 SECONDS = 10.0
 """How long a reader's C++ function may take for one call."""
@@ -24,8 +24,11 @@ def registers(answer: Callable[[int, int], int]) -> str:
     cases = [(rows, vectors) for rows in (1, 6, 9, 14, 15, 30) for vectors in (1, 2, 3, 4)]
     for rows, vectors in cases:
         got, right = ask(answer, rows, vectors), rows * vectors + vectors + 1
-        if isinstance(got, bool) or got != right:
-            raise Wrong(f"{rows} rows × {vectors} vectors take {right} registers, not {got!r}")
+        if isinstance(got, bool) or not same(got, right):
+            raise Wrong(
+                f"registers of a tile with rows {rows} and vectors {vectors}: {right}, not "
+                f"{shown(got)}"
+            )
     return f"{len(cases)} tiles"
 
 
@@ -40,8 +43,10 @@ def packed(answer: Callable[..., int]) -> str:
     ]
     for m, n, k, mc in cases:
         got, right = ask(answer, m, n, k, mc), m * k + -(-m // mc) * k * n
-        if isinstance(got, bool) or got != right:
-            raise Wrong(f"for m {m}, n {n}, k {k} and mc {mc} they are {right}, not {got!r}")
+        if isinstance(got, bool) or not same(got, right):
+            raise Wrong(
+                f"for m {m}, n {n}, k {k} and mc {mc} it is {right} elements, not {shown(got)}"
+            )
     return f"{len(cases)} products"
 
 
@@ -82,7 +87,12 @@ def pack_transposed(answer: native.Library) -> str:
         wrong = np.flatnonzero(to[:-1] != right)
         if wrong.size:
             at = int(wrong[0])
-            raise Wrong(f"for {what} to[{at}] is {to[at]:g} instead of {right[at]:g}")
+            panel, place = divmod(at, kc * width)
+            step, row = divmod(place, width)
+            raise Wrong(
+                f"for {what} to[{at}], step {step} of row {row} of panel {panel}, is {to[at]:g} "
+                f"instead of {right[at]:g}"
+            )
     return f"{len(cases)} blocks"
 
 
@@ -99,10 +109,15 @@ def relu(answer: native.Library) -> str:
         a = rng.standard_normal((kc, ROWS), np.float32)
         b = rng.standard_normal((kc, COLUMNS), np.float32)
         bias = rng.standard_normal(COLUMNS, np.float32)
-        c = np.full((ROWS, ldc), _POISON)
         given = [each if each.size else np.zeros(1, np.float32) for each in (a, b)]
+        c, filled = np.full((ROWS, ldc), _POISON), np.full((ROWS, ldc), np.float32(-7))
         _call(answer, "micro", 6, kc, *given, bias, c, ldc)
-        if _untouched(c):
+        if _untouched(c):  # or made from the poison that was in it: another filling tells
+            _call(answer, "micro", 6, kc, *given, bias, filled, ldc)
+            if (filled != -7).any():
+                raise Wrong("it reads c, which holds nothing yet: only write there")
+            if kc != cases[0][0]:
+                raise Wrong(f"for kc {kc} nothing is written to c")
             raise NotAnswered
         product, size = rounding.reference(a.T, b)
         exact, size = product + bias, size + np.abs(bias)

@@ -48,12 +48,14 @@ def judged(judge: Callable[..., str]) -> Callable[..., None]:
 
 def ask(answer: Callable[..., Any], *arguments: Any) -> Any:
     """Call the reader's function; an exception in it is a wrong answer, ``...`` is none yet."""
+    if not callable(answer):
+        raise Wrong(f"the answer is {shown(answer)}, and should be a function")
     try:
         value = answer(*arguments)
     except (NotAnswered, Wrong):
         raise
     except Exception as error:
-        given = ", ".join(map(repr, arguments))
+        given = ", ".join(map(shown, arguments))
         raise Wrong(f"for ({given}) it raises {type(error).__name__}: {error}") from error
     if value is None or value is ...:
         raise NotAnswered
@@ -61,7 +63,19 @@ def ask(answer: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def same(given: Any, expected: Any) -> bool:
-    """Whether two values are equal; a list and a tuple of equal values are."""
-    if isinstance(given, (list, tuple)) and isinstance(expected, (list, tuple)):
-        return list(given) == list(expected)
-    return bool(given == expected)
+    """Whether two values are equal; a list and a tuple of equal values are.
+
+    An array, which compares element by element, equals nothing.
+    """
+    try:
+        if isinstance(given, (list, tuple)) and isinstance(expected, (list, tuple)):
+            return list(given) == list(expected)
+        return bool(given == expected)
+    except (TypeError, ValueError):
+        return False
+
+
+def shown(value: Any, most: int = 100) -> str:
+    """``repr(value)`` for a sentence: cut where it is longer than ``most`` characters."""
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 1] + "…"

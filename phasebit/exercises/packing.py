@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from phasebit import nests
-from phasebit.exercises.judge import Wrong, ask, judged
+from phasebit.exercises.judge import Wrong, ask, judged, same, shown
 from phasebit.nests import footprint
 
 STATEMENTS: tuple[tuple[str, dict[str, int]], ...] = (
@@ -31,8 +31,8 @@ def pages_of_column(answer: Callable[[int, int], int]) -> str:
     for rows, ld in cases:
         right = len({row * ld * 4 // 4096 for row in range(rows)})
         got = ask(answer, rows, ld)
-        if isinstance(got, bool) or got != right:
-            raise Wrong(f"{rows} rows, {ld} floats apart, touch {right} pages, not {got!r}")
+        if isinstance(got, bool) or not same(got, right):
+            raise Wrong(f"with rows {rows} and ld {ld} it is {right} pages, not {shown(got)}")
     return f"{len(cases)} columns"
 
 
@@ -54,10 +54,11 @@ def copied(answer: Callable[[dict[str, int], Sequence[str], Sequence[str], int],
             for name in {*names[:depth], *index}:
                 right *= extents[name]
             got = ask(answer, dict(extents), tuple(names), tuple(index), depth)
-            if isinstance(got, bool) or got != right:
+            if isinstance(got, bool) or not same(got, right):
+                loops = ", ".join(f"{name} < {extents[name]}" for name in names)
                 raise Wrong(
-                    f"loops {' '.join(names)} of {extents}, an array with {index}, packed at "
-                    f"depth {depth}: {right} elements are copied, not {got!r}"
+                    f"loops over {loops}, an array with {' '.join(index)}, packed at depth "
+                    f"{depth}: {right} elements are copied, not {shown(got)}"
                 )
             cases += 1
     return f"{cases} copies"
@@ -82,9 +83,11 @@ def depths(answer: Callable[[Sequence[str], Sequence[str]], list[int]]) -> str:
             if name not in index and set(names[depth:]) & set(index)
         ]
         got = ask(answer, tuple(names), tuple(index))
-        if not isinstance(got, list | tuple) or list(got) != right:
-            loops = " ".join(names)
-            raise Wrong(f"loops {loops}, an array with {' '.join(index)}: {right}, not {got!r}")
+        if not isinstance(got, list | tuple) or not same(got, right):
+            raise Wrong(
+                f"loops {' '.join(names)}, an array with {' '.join(index)}: the list of depths "
+                f"is {right}, not {shown(got)}"
+            )
     return f"{len(cases)} nests"
 
 
@@ -98,8 +101,11 @@ def best_order(answer: Callable[[nests.Nest], Sequence[str]]) -> str:
     for statement, extents in STATEMENTS:
         nest = nests.parse(statement, **extents)
         got = ask(answer, nest)
-        if not isinstance(got, list | tuple | str) or sorted(got) != sorted(extents):
-            raise Wrong(f"{statement}: {got!r} does not name each of {', '.join(extents)} once")
+        if not isinstance(got, list | tuple | str) or not _each_once(got, extents):
+            raise Wrong(
+                f"{statement}: give the loops {', '.join(extents)} in some order, each once; "
+                f"{shown(got)} is no such order"
+            )
         cycles = footprint.estimate(nest.interchange(*got)).cycles
         best = min(
             footprint.estimate(nest.interchange(*order)).cycles
@@ -107,7 +113,11 @@ def best_order(answer: Callable[[nests.Nest], Sequence[str]]) -> str:
         )
         if cycles > 1.02 * best:
             raise Wrong(
-                f"{statement} in the order {' '.join(got)} takes {cycles / best:.2f} times "
-                "the cycles of the best order"
+                f"{statement} in the order {' '.join(got)} takes {100 * (cycles / best - 1):.0f} % "
+                "more cycles than in the best order"
             )
     return f"{len(STATEMENTS)} nests"
+
+
+def _each_once(given: Sequence[object], names: Collection[str]) -> bool:
+    return len(given) == len(names) and all(name in given for name in names)

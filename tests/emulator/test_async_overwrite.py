@@ -12,7 +12,7 @@ import pytest
 from phasebit.emulator import swizzle
 from phasebit.emulator.launch import Run
 from tests.emulator.pair_kernels import PairGemm
-from tests.emulator.tensor_kernels import HEAD, run
+from tests.emulator.tensor_ptx import HEAD, run
 
 SCHEDULES = ("eager", "late", "random")
 LOAD = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
@@ -138,3 +138,28 @@ def test_9_7_19_5_the_warps_of_a_warp_group_must_agree(schedule: str) -> None:
     assert hazard.kind == "barrier" and hazard.line
     assert "setmaxnreg.inc 232" in hazard.message and "setmaxnreg.dec 40" in hazard.message
     assert not run(REGISTERS.replace("FIRST", "4"), threads=256, schedule=schedule).hazards
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("who", ["setp.ge.u32 %p1, %r2, 1", "setp.ne.u32 %p1, %r1, 0"])
+def test_9_7_19_5_all_threads_of_a_warp_group_must_execute_it(who: str, schedule: str) -> None:
+    """One warp alone, one thread alone."""
+    text = REGISTERS.replace("setp.ge.u32 %p1, %r2, FIRST", who)
+    text = text.replace("setmaxnreg.inc.sync.aligned.u32 232;", "")
+    (hazard,) = run(text, threads=128, schedule=schedule).hazards
+    assert hazard.kind == "barrier" and hazard.line == 1 + text[: text.index("setmaxnreg")].count(
+        "\n"
+    )
+    assert "of the same warp group did not; all its threads must" in hazard.message
+    repaired = text.replace(who, "setp.ge.u32 %p1, %r2, 4")
+    assert not run(repaired, threads=128, schedule=schedule).hazards
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_19_5_more_registers_than_there_are(schedule: str) -> None:
+    """Three warp groups with 232 each; the producer should have given its own back."""
+    text = REGISTERS.replace("FIRST", "0")
+    (hazard,) = run(text, threads=384, schedule=schedule).hazards
+    assert hazard.kind == "barrier" and hazard.line
+    assert "232 + 232 + 232 registers a thread, 89088 in all" in hazard.message
+    assert not run(REGISTERS.replace("FIRST", "4"), threads=384, schedule=schedule).hazards

@@ -11,7 +11,6 @@ and of the book's two kernels.  Recorded with CUDA 13.0 and
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +32,6 @@ PATTERNS = [
     LANE + 1, LANE % 8 * 32 + LANE // 8, LANE % 2 * 32,
     np.where(LANE < 16, 2 * LANE, 2 * LANE - 31), LANE % 4 * 8, (13 * LANE * LANE + LANE) % 997,
 ]  # fmt: skip
-
-nvcc = [
-    pytest.mark.nvcc,
-    pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
-]
 
 
 def recorded(kernel: str, pattern: int) -> dict[str, int]:
@@ -80,7 +74,7 @@ def run_pattern(module: Module, kernel: str, pattern: np.ndarray[Any, Any], size
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("access", ["global_load", "global_store", "shared_load"])
 class TestWholeKernels:
-    pytestmark = nvcc
+    pytestmark = pytest.mark.nvcc
 
     def test_counters_of_the_emulator(self, traffic: Module, access: str, size: int) -> None:
         kernel = f"{access}_{size}"
@@ -103,7 +97,7 @@ class TestWholeKernels:
 
 @pytest.mark.parametrize("kernel", ["04_tiled", "05_barrier_double_buffer"])
 class TestTheBooksKernels:
-    pytestmark = nvcc
+    pytestmark = pytest.mark.nvcc
 
     def test_counters_equal_those_of_the_h200(self, kernel: str) -> None:
         module = compile(files.kernels() / f"{kernel}.cu", "sm_90a")

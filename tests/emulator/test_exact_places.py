@@ -7,7 +7,6 @@ at once; neither may show.
 from __future__ import annotations
 
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -15,10 +14,7 @@ import pytest
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.launch import Run, compile
 
-pytestmark = [
-    pytest.mark.nvcc,
-    pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
-]
+pytestmark = pytest.mark.nvcc
 
 FAULTS = {
     "shared": (

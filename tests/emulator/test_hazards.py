@@ -6,7 +6,6 @@ The mistakes are in ``cuda/mistakes.cu``, chosen by ``-DMISTAKE=n``.
 from __future__ import annotations
 
 import functools
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +17,7 @@ from phasebit.emulator.launch import Module, Run, compile
 CUDA = Path(__file__).with_name("cuda")
 SCHEDULES = ("eager", "late", "random")
 
-pytestmark = [
-    pytest.mark.nvcc,
-    pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
-]
+pytestmark = pytest.mark.nvcc
 
 
 @functools.cache

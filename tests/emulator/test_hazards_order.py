@@ -6,17 +6,13 @@ A kernel's text holds its fence as ``FENCE``: left in, it is correct; taken out,
 from __future__ import annotations
 
 import functools
-import shutil
 
 import numpy as np
 import pytest
 
 from phasebit.emulator.launch import Module, Run, compile
 
-pytestmark = [
-    pytest.mark.nvcc,
-    pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
-]
+pytestmark = pytest.mark.nvcc
 
 SCHEDULES = [("late", 0), *(("random", seed) for seed in range(3))]
 BLOCKS, THREADS = 6, 64

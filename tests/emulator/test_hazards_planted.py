@@ -7,7 +7,6 @@ on an H200 is in ``records/sanitizer_h200.json``.
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 
@@ -20,15 +19,10 @@ SCHEDULES = [("eager", 0), ("late", 0), ("random", 1), ("random", 2)]
 PLANTED = {case.name: case for case in cases.planted()}
 REPAIRED = {case.name: case for case in cases.planted(repaired=True)}
 
-needs_nvcc = [
-    pytest.mark.nvcc,
-    pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
-]
-
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda s: f"{s[0]}{s[1]}")
 class TestPlanted:
-    pytestmark = needs_nvcc
+    pytestmark = pytest.mark.nvcc
 
     @pytest.mark.parametrize("name", PLANTED)
     def test_found(self, name: str, schedule: tuple[str, int]) -> None:
@@ -48,7 +42,6 @@ class TestRecords:
             assert set(record["repaired"]) == set(REPAIRED), file
 
     @pytest.mark.nvcc
-    @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
     def test_the_emulators_record_is_what_it_finds(self) -> None:
         record = json.loads((files.records() / EMULATOR).read_text(encoding="utf-8"))
         assert record["planted"] == {n: replay.summary(c) for n, c in PLANTED.items()}

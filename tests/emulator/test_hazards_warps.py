@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import functools
-import shutil
 
 import numpy as np
 import pytest
 
 from phasebit.emulator.launch import Module, Run, compile
 
-pytestmark = [
-    pytest.mark.nvcc,
-    pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
-]
+pytestmark = pytest.mark.nvcc
 
 SCHEDULES = [("late", 0), ("eager", 0), *(("random", seed) for seed in range(4))]
 

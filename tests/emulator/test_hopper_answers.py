@@ -77,6 +77,28 @@ class TestBoxes:
         d = Descriptor("f16", 0, (8, 3, 2), (128, 384), (8, 16, 2), (1, 1, 1), "16B")
         assert d.nbytes == 8 * 16 * 2
 
+    def test_the_width_of_an_interleaved_box_is_strided(self) -> None:
+        """Unlike the innermost dimension of other tensors."""
+        d = Descriptor("f16", 0, (8, 3, 2), (128, 384), (8, 16, 2), (3, 1, 1), "16B")
+        assert d.nbytes == 3 * 16 * 2
+        sizes: Any = (8, 3, 2), (128, 384), (8, 8, 1)
+        every, third = (
+            room(Descriptor("f16", 0, *sizes, (n, 1, 1), "16B"), (0, 1, 0)) for n in (1, 3)
+        )
+        assert (third[:48].reshape(3, 16) == every[:128].reshape(8, 16)[::3]).all()
+
+    def test_an_interleaved_window_has_one_slice_of_each_pixel(self) -> None:
+        """im2col: however many channels its map names."""
+        for channels in (8, 24):
+            d = Descriptor("f16", 0, (5, 4, 3, 2), (96, 384, 1152), (channels, 6), (1,) * 4, "16B",
+                           mode="im2col", lower=(0, 0), upper=(0, 0))  # fmt: skip
+            program = boxes.load("tensor_answer", d, (3, 0, 1, 0), 0, "shared::cta", (0, 0))
+            found = np.frombuffer(emulate(program)[1:].tobytes(), np.uint8)[:96].reshape(6, 16)
+            tensor = np.frombuffer(program.draw().tobytes(), np.uint8)[384:]  # slices of channel 1
+            for i, pixel in enumerate([(0, 3), (0, 4), (1, 0), (1, 1), (1, 2), (1, 3)]):
+                begin = 96 * pixel[0] + 16 * pixel[1]
+                assert (found[i] == tensor[begin : begin + 16]).all()
+
     def test_tf32_is_rounded_on_its_way_in(self) -> None:
         d = Descriptor("tf32", 0, (16, 4), box=(16, 4), **ROWS)
         bits = room(d, (0, 0))[:256].view(np.uint32)

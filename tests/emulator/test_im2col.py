@@ -6,7 +6,6 @@ PTX ISA 5.5.4 (im2col mode), 9.7.9.27.1.2.  Compared with an H200: ``proof/boxes
 from __future__ import annotations
 
 import itertools
-import shutil
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,6 @@ def pixels(lower: tuple[int, int], upper: tuple[int, int], at: tuple[int, int, i
 
 
 @pytest.mark.nvcc
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
 class TestLoad:
     @pytest.mark.parametrize("offset", list(itertools.product(range(3), range(3))))
     @pytest.mark.parametrize("at", [(-1, -1, 0), (3, 2, 0), (7, 4, 1), (0, 5, 2)])

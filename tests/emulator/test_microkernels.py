@@ -6,7 +6,6 @@ Nothing here needs a GPU: ``python -m tests.emulator.record`` wrote the record o
 from __future__ import annotations
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from phasebit import files
 from phasebit.emulator.traffic import bank_passes, merged
 from tests.emulator import cases, replay
 
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
 RECORD = json.loads((files.records() / "counters_h200.json").read_text(encoding="utf-8"))
 GPU: dict[str, dict[str, int]] = RECORD["kernels"]
 
@@ -63,7 +61,6 @@ def test_every_kernel_is_recorded() -> None:
 
 
 @pytest.mark.nvcc
-@needs_nvcc
 @pytest.mark.parametrize("name", [n for n in CASES if not n.startswith("book/")])
 def test_microkernel(name: str) -> None:
     found = differences(name)
@@ -71,7 +68,6 @@ def test_microkernel(name: str) -> None:
 
 
 @pytest.mark.nvcc
-@needs_nvcc
 @pytest.mark.parametrize("name", [f"book/{kernel}" for kernel in cases.BOOK])
 def test_book_kernel(name: str) -> None:
     """Exact, but for what 16 warps at once add: now and then one has to give way to another.

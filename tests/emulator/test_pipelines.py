@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,7 @@ CUDA = Path(__file__).with_name("cuda")
 DATA = np.random.default_rng(3).integers(0, 1000, 6 * 128).astype(np.int32)
 TILES = DATA.reshape(6, 128)
 
-pytestmark = [
-    pytest.mark.nvcc,
-    pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
-]
+pytestmark = pytest.mark.nvcc
 
 
 BUILDS = [("sm_75",), ("sm_80",), ("sm_90a",), ("sm_100a",), ("sm_90a", "-G")]

@@ -6,17 +6,12 @@ come first, they open it for each other, and each goes on before its own other h
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
 from phasebit.emulator.launch import Run, compile
 
-pytestmark = [
-    pytest.mark.nvcc,
-    pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
-]
+pytestmark = pytest.mark.nvcc
 
 SCHEDULES = [("late", 0), ("eager", 0), *(("random", seed) for seed in range(4))]
 

@@ -6,7 +6,6 @@ rules of the driver's cuTensorMapEncodeTiled.
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,6 @@ from phasebit.emulator.errors import Fault, LaunchError
 from phasebit.emulator.swizzle import MODES
 from phasebit.emulator.tensormap import SIZE, decode
 from tests.emulator import tensors
-
-needs_nvcc = [
-    pytest.mark.nvcc,
-    pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH"),
-]
 
 
 class TestSwizzle:
@@ -101,7 +95,7 @@ def tile_of(case: tensors.Case, random: np.random.Generator) -> np.ndarray[Any, 
 class TestCopies:
     """9.7.9.27.1.2 and .3."""
 
-    pytestmark = needs_nvcc
+    pytestmark = pytest.mark.nvcc
 
     @pytest.mark.parametrize("seed", range(60))
     def test_load(self, seed: int) -> None:
@@ -160,6 +154,22 @@ class TestCopies:
             tensors.kernel("load", 2).launch(
                 1, 32, [made, where, 256, 256, 0, np.zeros(64, np.int32)], shared=4096
             )
+
+    def test_a_map_in_the_threads_own_memory_is_a_fault(self) -> None:
+        """What a compiler makes of a parameter that is no __grid_constant__."""
+        source = """
+        #include "ptx_sm90.cuh"
+        extern "C" __global__ void k(const CUtensorMap map) {
+            __shared__ __align__(128) int tile[64];
+            __shared__ unsigned long long full;
+            if (threadIdx.x == 0) {
+                ptx::mbarrier_init(&full, 1);
+                ptx::cp_async_bulk_tensor_load(tile, map, 0, 0, &full);
+            }
+        }"""
+        made = pb.TensorMap(np.zeros((16, 16), np.int32), (16, 4))
+        with pytest.raises(Fault, match=r"in local memory.*__grid_constant__.*at PTX line"):
+            pb.compile(source, "sm_90a")["k"].launch(1, 32, [made])
 
     def test_a_parameter_that_is_no_tensor_map_is_refused(self) -> None:
         made = pb.TensorMap(np.zeros((16, 16), np.int32), (16, 4))
@@ -242,7 +252,7 @@ FENCE = (
 class TestReplace:
     """9.7.9.28, 9.7.13.16, 9.7.13.4 (fence.proxy.tensormap)."""
 
-    pytestmark = needs_nvcc
+    pytestmark = pytest.mark.nvcc
 
     def run(self, fence: str) -> tuple[Any, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         data = np.arange(2 * 32 * 64, dtype=np.int32).reshape(2, 32, 64)

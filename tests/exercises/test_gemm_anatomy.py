@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from phasebit import native
@@ -44,6 +45,7 @@ WRONG: list[tuple[str, Callable[..., Any]]] = [
     ("registers", lambda rows, vectors: rows * vectors),
     ("registers", lambda rows, vectors: rows * vectors + rows + 1),
     ("registers", lambda rows, vectors: float("nan")),
+    ("registers", lambda rows, vectors: np.arange(2)),
     ("packed", lambda m, n, k, mc: m * k + k * n),
     ("packed", lambda m, n, k, mc: m * k + m / mc * k * n),
     ("packed", lambda m, n, k, mc: m * k + (m // mc + 1) * k * n),
@@ -77,7 +79,7 @@ def test_right_cpp_is_accepted(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "said"),
     [
-        ("pack_transposed", "a[p * lda + i + r]", "a[(i + r) * lda + p]", r"to\[\d+\] is|ended by"),
+        ("pack_transposed", "a[p * lda + i + r]", "a[(i + r) * lda + p]", r"of row|ended by"),
         ("pack_transposed", "i + r < mc ? a[p * lda + i + r] : 0", "a[p * lda + i + r]", "instead"),
         ("pack_transposed", "p * lda", "p * mc", "instead of"),
         ("pack_transposed", "i < mc;", "i < mc + 1;", "behind the last panel"),
@@ -88,6 +90,8 @@ def test_right_cpp_is_accepted(name: str) -> None:
         ("relu", "c[i * ldc + j] =", "c[i * 16 + j] =", r"c\[1\]\[0\] is"),
         ("relu", "p < kc", "p < kc - 1", "for kc 1"),
         ("relu", "sum[i][j] + bias[j])", "c[i * ldc + j] + sum[i][j] + bias[j])", "for kc 1"),
+        ("relu", "c[i * ldc + j] =", "c[i * ldc + j] +=", "it reads c, which holds nothing yet"),
+        ("relu", "float sum", "if (kc == 0) return; float sum", "for kc 0 nothing is written"),
         ("relu", "j++) c[", "j++) c[i * ldc + 16] = c[", "between the rows"),
     ],
 )

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from phasebit.exercises import packing as checks
@@ -59,6 +60,14 @@ WRONG: list[tuple[str, Callable[..., Any]]] = [
     ("best_order", lambda nest: sorted(level.variable for level in nest.order)),
     ("best_order", lambda nest: cheapest(nest)[:-1]),
     ("best_order", lambda nest: cheapest(nest)[::-1]),
+    # What is no number, no list, no order at all.
+    ("pages_of_column", lambda rows, ld: np.arange(2)),
+    ("pages_of_column", lambda rows, ld: {row * ld * 4 // 4096 for row in range(rows)}),
+    ("copied", lambda e, order, index, depth: np.arange(2)),
+    ("depths", lambda order, index: set(reused(order, index))),
+    ("depths", lambda order, index: [order[d] for d in reused(order, index)]),
+    ("best_order", lambda nest: nest.order),
+    ("best_order", lambda nest: nest.interchange(*cheapest(nest))),
 ]
 
 
@@ -71,4 +80,12 @@ def test_a_right_answer_is_accepted(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "answer"), WRONG)
 def test_a_wrong_answer_is_rejected(name: str, answer: Callable[..., Any]) -> None:
-    assert getattr(checks, name).verdict(answer).startswith(f"{name}: not right yet")
+    verdict = getattr(checks, name).verdict(answer)
+    assert verdict.startswith(f"{name}: not right yet")
+    assert len(verdict) < 300, verdict
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_is_no_function_is_rejected(name: str) -> None:
+    said = f"{name}: not right yet: the answer is 5, and should be a function"
+    assert getattr(checks, name).verdict(5) == said

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from phasebit import clinic
@@ -12,8 +10,6 @@ from phasebit.exercises import warp_specialisation as check
 from ..book.notebooks import ROOT, code, solutions, source
 
 CHAPTER = ROOT / "book" / "part4_asynchrony" / "13_warp_specialisation.ipynb"
-
-pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
 
 
 def test_no_answer_yet() -> None:

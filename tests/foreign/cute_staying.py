@@ -1,207 +1,55 @@
 # mypy: ignore-errors
 """A product for Blackwell in CuTe DSL whose blocks stay: tile after tile, two accumulators.
 
-The roles are those of :mod:`tests.foreign.cute_blackwell`.  While the epilogue stores one
-accumulator, the tensor core fills the other.
+While the epilogue stores one accumulator, the tensor core fills the other.
 """
 
 from __future__ import annotations
 
 import cutlass
 import cutlass.cute as cute
-import cutlass.memory as memory
-import cutlass.pipeline as pipeline
-import cutlass.utils as utils
-import cutlass.utils.blackwell_helpers as sm100
-from cutlass.cute.nvgpu import OperandMajorMode, cpasync, tcgen05
 
-EPILOGUE, MMA, LOAD = range(4), 4, 5
-THREADS = 192
+from tests.foreign.cute_roles import Roles
 
 
-class Staying:
+class Staying(Roles):
     """Two blocks share the tiles of C."""
 
-    threads = THREADS
+    accumulators = 2
 
-    def __init__(self, kind, out, tile, stages=3, pair=False, cluster=(1, 1), a_major="k",
-                 b_major="k", load=None, kind_b=None):  # fmt: skip
-        self.kind, self.kind_b, self.out = kind, kind_b or kind, out
-        self.tile, self.stages = tile, stages
-        self.pair, self.cluster = pair, cluster
-        self.majors = a_major, b_major
-        self.load, self.notes = load, None
-        self.total = cutlass.Int32 if kind is cutlass.Int8 else cutlass.Float32
-
-    @cute.jit
-    def __call__(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
-        group = tcgen05.CtaGroup.TWO if self.pair else tcgen05.CtaGroup.ONE
-        major = {"k": OperandMajorMode.K, "mn": OperandMajorMode.MN}
-        mma = sm100.make_trivial_tiled_mma(
-            self.kind, self.kind_b, major[self.majors[0]], major[self.majors[1]], self.total,
-            group, self.tile[:2],
-        )  # fmt: skip
-        in_a = sm100.make_smem_layout_a(mma, self.tile, self.kind, self.stages)
-        in_b = sm100.make_smem_layout_b(mma, self.tile, self.kind_b, self.stages)
-        blocks = cute.tiled_divide(cute.make_layout((*self.cluster, 1)), (mma.thr_id.shape,))
-        op_a = sm100.cluster_shape_to_tma_atom_A((*self.cluster, 1), mma.thr_id)
-        op_b = sm100.cluster_shape_to_tma_atom_B((*self.cluster, 1), mma.thr_id)
-        internal = cutlass.TFloat32 if self.kind is cutlass.Float32 else None
-        copy_a, box_a = cute.nvgpu.make_tiled_tma_atom_A(
-            op_a, a, cute.slice_(in_a, (None, None, None, 0)), self.tile, mma, blocks.shape,
-            internal_type=internal,
-        )  # fmt: skip
-        copy_b, box_b = cute.nvgpu.make_tiled_tma_atom_B(
-            op_b, b, cute.slice_(in_b, (None, None, None, 0)), self.tile, mma, blocks.shape,
-            internal_type=internal,
-        )  # fmt: skip
-        share = 2 if self.pair else 1
-        self.notes.shared = 2048 + cute.size_in_bytes(self.kind, in_a) + cute.size_in_bytes(
-            self.kind_b, in_b)  # fmt: skip
-        self.notes.box(copy_a, in_a.inner, self.kind, self.cluster[1])
-        self.notes.box(copy_b, in_b.inner, self.kind_b, self.cluster[0] // share)
-        grid = (2, 1, 1)
+    def grid(self, c):
         self.notes.grid = (2, 1)
-        self.kernel(mma, copy_a, box_a, copy_b, box_b, c, in_a, in_b, blocks).launch(
-            grid=grid, block=(THREADS, 1, 1), cluster=(*self.cluster, 1)
-        )
+        return (2, 1, 1)
 
-    @cute.kernel
-    def kernel(self, mma: cute.TiledMma, copy_a: cute.CopyAtom, box_a: cute.Tensor,
-               copy_b: cute.CopyAtom, box_b: cute.Tensor, c: cute.Tensor,
-               in_a: cute.ComposedLayout, in_b: cute.ComposedLayout,
-               blocks: cute.Layout):  # fmt: skip
-        warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
-        thread, _, _ = cute.arch.thread_idx()
-        bx, _, _ = cute.arch.block_idx()
-        share = cute.size(mma.thr_id.shape)
-        half = bx % share
-        rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
-        place = blocks.get_flat_coord(rank)
-
-        store = memory.SmemAllocator()
-        barriers = store.allocate_array(cutlass.Int64, 2 * self.stages)
-        done = store.allocate_array(cutlass.Int64, 4)
-        free = store.allocate(cutlass.Int64, 8)
-        address = store.allocate(cutlass.Int32, 4)
-        sa = store.allocate_tensor(self.kind, in_a.outer, 128, in_a.inner)
-        sb = store.allocate_tensor(self.kind_b, in_b.outer, 128, in_b.inner)
-
-        tensor_memory = memory.TmemAllocator(
-            address,
-            barrier_for_retrieve=pipeline.NamedBarrier(barrier_id=1, num_threads=THREADS),
-            is_two_cta=self.pair, two_cta_tmem_dealloc_mbar_ptr=free if self.pair else None,
-        )  # fmt: skip
-        one = pipeline.CooperativeGroup(pipeline.Agent.Thread)
-        readers = (blocks.shape[1] + blocks.shape[2] - 1) if cutlass.const_expr(
-            cute.size(blocks) > 1) else 1  # fmt: skip
-        bytes_of_stage = (
-            cute.size_in_bytes(self.kind, cute.slice_(in_a, (None, None, None, 0)))
-            + cute.size_in_bytes(self.kind_b, cute.slice_(in_b, (None, None, None, 0)))
-        ) * share
-        producer, consumer = pipeline.PipelineTmaUmma.create(
-            num_stages=self.stages, producer_group=one,
-            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, readers),
-            tx_count=bytes_of_stage, barrier_storage=barriers, cta_layout_vmnk=blocks,
-        ).make_participants()  # fmt: skip
-        filler, drainer = pipeline.PipelineUmmaAsync.create(
-            num_stages=2, producer_group=one,
-            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, 128 * share),
-            barrier_storage=done, cta_layout_vmnk=blocks,
-        ).make_participants()  # fmt: skip
-
-        ga = cute.local_tile(box_a, cute.select(self.tile, [0, 2]), (None, None))
-        gb = cute.local_tile(box_b, cute.select(self.tile, [1, 2]), (None, None))
-        gc = cute.local_tile(c, self.tile[:2], (None, None))
-        mine = mma.get_slice(half)
-        ta, tb, tc = mine.partition_A(ga), mine.partition_B(gb), mine.partition_C(gc)
-        layout_a = cute.make_layout(cute.slice_(blocks, (0, 0, None, 0)).shape)
-        layout_b = cute.make_layout(cute.slice_(blocks, (0, None, 0, 0)).shape)
-        to_a, from_a = cpasync.tma_partition(
-            copy_a, place[2], layout_a, cute.group_modes(sa, 0, 3), cute.group_modes(ta, 0, 3)
-        )
-        to_b, from_b = cpasync.tma_partition(
-            copy_b, place[1], layout_b, cute.group_modes(sb, 0, 3), cute.group_modes(tb, 0, 3)
-        )
-        steps = cute.size(from_a, mode=[2])
-        shape = cute.append(mma.partition_shape_C(self.tile[:2]), 2)
-        columns = memory.get_num_tmem_alloc_cols(mine.make_fragment_C(shape))
-        tensor_memory.allocate(columns)
-        tensor_memory.wait_for_alloc()
-        base = tensor_memory.retrieve_ptr(self.total)
-        totals = cute.make_tensor(base, mma.make_fragment_C(shape).layout)
+    def tiles(self, c):
+        """The tiles of this block: first, end, step; and how many lie side by side in C."""
         across = cute.ceil_div(c.shape[1], self.tile[1])
-        tiles = across * cute.ceil_div(c.shape[0], self.tile[0])
+        bx, _, _ = cute.arch.block_idx()
         stride, _, _ = cute.arch.grid_dim()
-        if warp == LOAD:
-            for tile in cutlass.range(bx, tiles, stride):
-                for k in cutlass.range(steps):
-                    slot = producer.acquire_and_advance()
-                    cute.copy(
-                        copy_a,
-                        from_a[(None, tile // across, k)],
-                        to_a[(None, slot.index)],
-                        tma_bar_ptr=slot.barrier,
-                    )
-                    cute.copy(
-                        copy_b,
-                        from_b[(None, tile % across, k)],
-                        to_b[(None, slot.index)],
-                        tma_bar_ptr=slot.barrier,
-                    )
-            producer.tail()
-        if warp == MMA:
-            fa, fb = mma.make_fragment_A(sa), mma.make_fragment_B(sb)
-            for _ in cutlass.range(bx, tiles, stride):
-                out = filler.acquire_and_advance()
-                total = totals[(None, None, None, out.index)]
-                mma.set(tcgen05.Field.ACCUMULATE, False)
-                for _ in cutlass.range(steps):
-                    slot = consumer.wait_and_advance()
-                    for k in cutlass.range_constexpr(cute.size(fa, mode=[2])):
-                        at = (None, None, k, slot.index)
-                        cute.gemm(mma, total, fa[at], fb[at], total)
-                        mma.set(tcgen05.Field.ACCUMULATE, True)
-                    slot.release()
-                out.commit()
-            filler.tail()
-        if warp < MMA:
-            for tile in cutlass.range(bx, tiles, stride):
-                ready = drainer.wait_and_advance()
-                self.epilogue(
-                    mma,
-                    thread,
-                    totals[(None, None, None, ready.index)],
-                    tc[(None, None, None, tile // across, tile % across)],
-                )
-                ready.release()
-        cute.arch.sync_threads()
-        tensor_memory.relinquish_alloc_permit()
-        tensor_memory.free(base)
+        return bx, across * cute.ceil_div(c.shape[0], self.tile[0]), stride, across
 
     @cute.jit
-    def epilogue(self, mma, thread, total, tc):
-        share = 2 if self.pair else 1
-        shape = (self.tile[0] // share, self.tile[1], self.tile[2])
-        tile = sm100.compute_epilogue_tile_shape(
-            shape, self.pair, utils.LayoutEnum.ROW_MAJOR, self.out
-        )
-        atom = sm100.get_tmem_load_op(
-            shape, utils.LayoutEnum.ROW_MAJOR, self.out, self.total, tile, self.pair
-        )
-        if cutlass.const_expr(self.load is not None):
-            atom = cute.make_copy_atom(self.load, self.total)
-        flat = total[((None, None), 0, 0)]
-        pieces = cute.flat_divide(flat, tile)
-        copy = tcgen05.make_tmem_copy(atom, pieces[(None, None, 0, 0)])
-        mine = copy.get_slice(thread)
-        source = mine.partition_S(pieces)
-        target = mine.partition_D(cute.flat_divide(tc[((None, None), 0, 0)], tile))
-        source = cute.group_modes(source, 3, cute.rank(source))
-        target = cute.group_modes(target, 3, cute.rank(target))
-        registers = cute.make_rmem_tensor(target[(None, None, None, 0)].shape, self.total)
-        for piece in cutlass.range_constexpr(cute.size(source, mode=[3])):
-            cute.copy(copy, source[(None, None, None, piece)], registers)
-            rounded = cute.make_rmem_tensor(registers.shape, self.out)
-            rounded.store(registers.load().to(self.out))
-            cute.autovec_copy(rounded, target[(None, None, None, piece)])
+    def load(self, a, b, c, producer):
+        first, end, step, across = self.tiles(c)
+        for tile in cutlass.range(first, end, step):
+            producer = self.load_tile(a, b, tile // across, tile % across, producer)
+        producer.tail()
+
+    @cute.jit
+    def multiply(self, mma, fragments, totals, steps, c, consumer, filler):
+        first, end, step, _ = self.tiles(c)
+        for _ in cutlass.range(first, end, step):
+            out = filler.acquire_and_advance()
+            total = totals[(None, None, None, out.index)]
+            mma, consumer = self.multiply_tile(mma, fragments, total, steps, consumer)
+            out.commit()
+        filler.tail()
+
+    @cute.jit
+    def store(self, thread, totals, tc, c, drainer):
+        first, end, step, across = self.tiles(c)
+        for tile in cutlass.range(first, end, step):
+            ready = drainer.wait_and_advance()
+            self.store_tile(thread, totals[(None, None, None, ready.index)],
+                            tc[(None, None, None, tile // across, tile % across)])  # fmt: skip
+            ready.release()

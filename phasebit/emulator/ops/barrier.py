@@ -379,7 +379,9 @@ def _setmaxnreg(g: Group, count: Value, word: str) -> None:
     if not 24 <= number <= 256 or number % 8:
         raise Fault(f"setmaxnreg {number}: it must be a multiple of 8 from 24 to 256")
     if machine.checked:
-        machine.checker.registers.executed(g, word, number, machine.where(g))
+        machine.checker.registers.executed(
+            g, word, number, machine.where(g), machine.program.executing()
+        )
 
 
 @blocking("barrier.cluster.arrive", "", section="9.7.13.3",

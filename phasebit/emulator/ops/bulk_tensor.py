@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from phasebit.emulator.bulk import Reduced
-from phasebit.emulator.layout import SHARED_BASE, WINDOW_SHIFT, align_up
+from phasebit.emulator.layout import LOCAL_BASE, SHARED_BASE, WINDOW_SHIFT, align_up
 from phasebit.emulator.ops.bulk import (
     OPERATIONS,
     access_of,
@@ -23,7 +24,7 @@ from phasebit.emulator.ops.bulk import (
 from phasebit.emulator.sub_byte_copy import Slots, in_global, in_shared
 from phasebit.emulator.sub_byte_copy import problem as narrow_problem
 from phasebit.emulator.table import effect
-from phasebit.emulator.tensor_copy import LINE, PIECE, Box, Rows, column
+from phasebit.emulator.tensor_copy import LINE, PIECE, Box, Rows, column, rows_at
 from phasebit.emulator.tensor_copy import tile as tile_of
 from phasebit.emulator.tensormap import PACKED, SIZE, WIDE, Descriptor, decode, problem
 from phasebit.emulator.types import Value
@@ -44,9 +45,15 @@ ALIGNMENT = 128
 
 FORM: list[dict[str, tuple[str, Any]]] = [
     {f"{n}d": ("rank", n) for n in range(1, 6)},
-    {"tile": ("mode", "tile")},
+    {"tile": ("mode", "tile"), "tile::gather4": ("mode", "gather4")},
     {"cta_group::1": ("group", 1), "cta_group::2": ("group", 2)},
 ]
+STORE: list[dict[str, tuple[str, Any]]] = [
+    FORM[0], {"tile": ("mode", "tile"), "tile::scatter4": ("mode", "scatter4")}
+]  # fmt: skip
+TILE: dict[str, tuple[str, Any]] = {"tile": ("mode", "tile")}
+FOUR = 4
+"""Rows of ``.tile::gather4`` and ``.tile::scatter4``."""
 LOAD = "cp.async.bulk.tensor.shared::{}.global.mbarrier::complete_tx::bytes"
 Tensor = tuple[Value, tuple[Value, ...]]
 """An operand ``[map, {c0, c1 …}]``."""
@@ -57,13 +64,24 @@ def _flat(tensor: Tensor, *more: Value | None) -> list[Value | None]:
     return [tensor[0], *tensor[1], *more]
 
 
-def descriptor(g: Group, address: int, rank: int, access: int) -> Descriptor:
-    """The tensor map at a generic address, which must be of that rank."""
+def descriptor(
+    g: Group, address: int, rank: int, access: int, mode: str = "tile"
+) -> Descriptor:
+    """The tensor map at a generic address, which must be of that rank.
+
+    For ``gather4`` and ``scatter4`` its box is the four rows that are copied.
+    """
     if address >> WINDOW_SHIFT == SHARED_BASE >> WINDOW_SHIFT:
         raise fault(
             g,
             "the tensor map lies in shared memory; it must be a parameter, or "
             "in global or constant memory",
+        )
+    if address >> WINDOW_SHIFT == LOCAL_BASE >> WINDOW_SHIFT:
+        raise fault(
+            g,
+            "the tensor map lies in local memory, a copy of the thread's own, which the copy "
+            "engine cannot read: declare the parameter const __grid_constant__ CUtensorMap",
         )
     if address % 64:
         raise fault(g, f"the tensor map at {address:#x} is no multiple of 64")
@@ -82,9 +100,23 @@ def descriptor(g: Group, address: int, rank: int, access: int) -> Descriptor:
         g.batch.machine.checker.engine.reads_map(g, where, access)
     if d.rank != rank:
         raise fault(g, f"the tensor map has {d.rank} dimensions, not {rank}")
-    if d.interleave != "none" and d.mode == "im2col":
-        raise fault(g, "tensor maps with interleave for im2col are not supported")
-    return d.plain()
+    return d.plain() if mode == "tile" else _four_rows(g, d, mode)
+
+
+def _four_rows(g: Group, d: Descriptor, mode: str) -> Descriptor:
+    """The same tensor with a box of four rows, wherever they lie (PTX ISA 5.5.3.4)."""
+    which = f".tile::{mode}"
+    if d.rank != 2:
+        raise fault(g, f"{which} takes a tensor of 2 dimensions, and this one has {d.rank}")
+    if d.interleave != "none":
+        raise fault(g, f"{which} takes no interleaved tensor, and this one is by {d.interleave}")
+    if d.mode == "tile" and d.box[1] != 1:
+        raise fault(
+            g,
+            f"{which} copies four rows, each a box of its own, so the tensor map's box has 1 row, "
+            f"not {d.box[1]}",
+        )
+    return dataclasses.replace(d, box=(d.box[0], FOUR), element_strides=(1, 1))
 
 
 def tile(
@@ -92,6 +124,8 @@ def tile(
     direction: str = "load",
 ) -> Rows | Slots:  # fmt: skip
     """A box of a tensor, whose inside must lie in one allocation; with offsets: of im2col.
+
+    With more coordinates than the tensor has dimensions these are a column and four rows.
 
     An H200 ends the kernel with an illegal instruction where rows of the box begin in the middle
     of 16 bytes, and where a store begins at a negative coordinate (so the CUDA C++ Programming
@@ -124,7 +158,9 @@ def rows_of(
     wanted = "tile" if offsets is None else "im2col"
     if d.mode != wanted:
         raise fault(g, f"the tensor map was made for {d.mode}, the instruction is {wanted}")
-    if offsets is None:
+    if len(at) > d.rank:
+        made = rows_at(g.memory, d, at[0], at[1:], writes)
+    elif offsets is None:
         made = tile_of(g.memory, d, tuple(at), writes)
     else:
         made = column(g.memory, d, tuple(at), offsets, writes)
@@ -170,7 +206,7 @@ def tensor_load(
     """
     access = access_of(g)
     for one, (where, *at, to, bar) in each(g, *_flat(tensor, target, barrier)):
-        d = descriptor(one, where, rank, access)
+        d = descriptor(one, where, rank, access, mode)
         there, site = box(one, to, d, access), site_of(one, bar)
         same_block(one, there, site, group)
         begin(one, tile(one, d, at), there, d.nbytes, access, site)
@@ -188,7 +224,7 @@ def tensor_multicast(
     """
     access = access_of(g)
     for one, (where, *at, to, bar, bits) in each(g, *_flat(tensor, target, barrier, mask)):
-        d = descriptor(one, where, rank, access)
+        d = descriptor(one, where, rank, access, mode)
         source = tile(one, d, at)
         for block in ranks(one, bits):
             there = box(one, at_rank(to, block), d, access)
@@ -197,7 +233,7 @@ def tensor_multicast(
 
 
 @effect("cp.async.bulk.tensor.global.shared::cta.bulk_group", "t a u64", section="9.7.9.27.1.2",
-        optional=1, options=FORM[:2])  # fmt: skip
+        optional=1, options=STORE)  # fmt: skip
 def tensor_store(
     g: Group, tensor: Tensor, address: Value, policy: Value = None, *, rank: int,
     mode: str = "tile",
@@ -205,13 +241,13 @@ def tensor_store(
     """cp.async.bulk.tensor from shared to global memory; nothing is written outside."""
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
-        d = descriptor(one, where, rank, access)
+        d = descriptor(one, where, rank, access, mode)
         there = tile(one, d, at, direction="store")
         begin(one, box(one, origin, d, access), there, d.nbytes, access, None)
 
 
 @effect("cp.reduce.async.bulk.tensor.global.shared::cta.bulk_group", "t a u64",
-        section="9.7.9.27.1.3", optional=1, options=[*FORM[:2], *OPERATIONS])  # fmt: skip
+        section="9.7.9.27.1.3", optional=1, options=[FORM[0], TILE, *OPERATIONS])  # fmt: skip
 def tensor_reduce(
     g: Group, tensor: Tensor, address: Value, policy: Value = None, *, rank: int, op: str,
     mode: str = "tile",
@@ -220,10 +256,15 @@ def tensor_reduce(
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
-        if d.data_type not in PACKED and d.data_type not in REDUCED[op]:
-            raise fault(one, f"the copy engine has no .{op} of {d.data_type}")
-        into = Reduced(tile(one, d, at, direction="reduce"), op, d.data_type)
+        into = reduced(one, d, tile(one, d, at, direction="reduce"), op)
         begin(one, box(one, origin, d, access), into, d.nbytes, access, None)
+
+
+def reduced(g: Group, d: Descriptor, there: Rows | Slots, op: str) -> Reduced:
+    """A box that is combined with what comes, by the type of its map."""
+    if d.data_type not in PACKED and d.data_type not in REDUCED[op]:
+        raise fault(g, f"the copy engine has no .{op} of {d.data_type}")
+    return Reduced(there, op, d.data_type)
 
 
 @effect("cp.async.bulk.prefetch.tensor.L2.global", "t u64", section="9.7.9.27.1.4", optional=1,
@@ -234,7 +275,7 @@ def tensor_prefetch(
     """cp.async.bulk.prefetch.tensor: a hint to the L2 cache; the map is checked."""
     access = access_of(g)
     for one, (where, *at) in each(g, *_flat(tensor)):
-        tile(one, descriptor(one, where, rank, access), at)
+        tile(one, descriptor(one, where, rank, access, mode), at)
 
 
 # -- im2col ---------------------------------------------------------------------------
@@ -286,11 +327,41 @@ def im2col_store(
     access = access_of(g)
     for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
         d = descriptor(one, where, rank, access)
-        if min(d.lower) < 0 or max(d.upper) > 0:
-            raise fault(
-                one,
-                f"a store's window must lie within the images, but its corners are {d.lower} and "
-                f"{d.upper}: no lower one may be negative, no upper one positive",
-            )
-        there = tile(one, d, at, (0,) * (rank - 2), "store")
+        there = _window(one, d, at, "store")
         begin(one, box(one, origin, d, access), there, d.nbytes, access, None)
+
+
+@effect("cp.reduce.async.bulk.tensor.global.shared::cta.bulk_group.im2col_no_offs", "t a u64",
+        section="9.7.9.27.1.3", optional=1, options=[FORM[0], *OPERATIONS])  # fmt: skip
+def im2col_reduce(
+    g: Group, tensor: Tensor, address: Value, policy: Value = None, *, rank: int, op: str
+) -> None:
+    """cp.reduce.async.bulk.tensor.im2col_no_offs: combine pixels into the tensor."""
+    access = access_of(g)
+    for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
+        d = descriptor(one, where, rank, access)
+        into = reduced(one, d, _window(one, d, at, "reduce"), op)
+        begin(one, box(one, origin, d, access), into, d.nbytes, access, None)
+
+
+def _window(g: Group, d: Descriptor, at: list[int], direction: str) -> Rows | Slots:
+    """The pixels of a window that are written."""
+    if d.mode == "im2col" and (min(d.lower) < 0 or max(d.upper) > 0):
+        raise fault(
+            g,
+            f"a store's window must lie within the images, but its corners are {d.lower} and "
+            f"{d.upper}: no lower one may be negative, no upper one positive",
+        )
+    return tile(g, d, at, (0,) * (d.rank - 2), direction)
+
+
+@effect("cp.async.bulk.prefetch.tensor.L2.global.im2col", "t *u16 u64", section="9.7.9.27.1.4",
+        optional=1, options=FORM[:1])  # fmt: skip
+def im2col_prefetch(
+    g: Group, tensor: Tensor, offsets: tuple[Value, ...], policy: Value = None, *, rank: int
+) -> None:
+    """cp.async.bulk.prefetch.tensor.im2col: a hint to the L2 cache; the map is checked."""
+    access = access_of(g)
+    for one, (where, *rest) in each(g, *_flat(tensor, *offsets)):
+        at, away = rest[:rank], tuple(rest[rank:])
+        tile(one, descriptor(one, where, rank, access), at, away)

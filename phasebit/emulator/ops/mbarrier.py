@@ -97,6 +97,8 @@ def _arrive_at(
             token = site.operate(g, what, fit * count)
             threads -= fit
         else:
+            if what == "arrive_expect_tx":
+                site.announces(count)
             token = site.operate(g, what, count)
             threads -= 1
     return token
@@ -147,6 +149,7 @@ def expect_tx(
     """mbarrier.expect_tx: expect bytes of copies, for each thread."""
     for site, where in sites(g, address, space):
         for _ in range(g.n if where is None else len(where)):
+            site.announces(int(_one(nbytes, where)))
             site.operate(g, "expect_tx", int(_one(nbytes, where)))
 
 

@@ -17,6 +17,7 @@ from phasebit.emulator.proof import (
     copies,
     forms,
     machine,
+    slices,
     sums,
     warpgroups,
 )
@@ -28,7 +29,7 @@ CHAINS = 16_000
 
 FIXED = {
     "forms": forms, "machine": machine, "additions": additions, "sums": sums,
-    "warpgroups": warpgroups, "copies": copies, "boxes": boxes,
+    "warpgroups": warpgroups, "copies": copies, "boxes": boxes, "slices": slices,
 }  # fmt: skip
 """Collections that are the same each time; the chains are drawn."""
 

@@ -183,12 +183,12 @@ def rows(size: int) -> int:
 
 def load(
     name: str, d: Descriptor, at: tuple[int, ...], offset: int, space: str,
-    offsets: tuple[int, ...] = (), fetched: bool = False,
+    offsets: tuple[int, ...] = (), fetched: bool = False, slack: int = 128,
 ) -> Program:  # fmt: skip
-    """A box to shared memory; all of the room is shown."""
+    """A box to shared memory; all of the room is shown, and ``slack`` bytes after the box."""
     w = Writer()
     w.inputs += ["b64"] * rows(_extent(d))
-    room = rows(offset + d.plain().footprint + 128) * ROW
+    room = rows(offset + d.plain().footprint + slack) * ROW
     begin(w, room)
     blank(w, room, THREADS)
     tensor = w.map("inputs", d)
@@ -197,10 +197,10 @@ def load(
     mode = ".im2col" if offsets else ".tile"
     opcode = f"cp.async.bulk.tensor.{d.rank}d.{space}.global{mode}.{COUNTED}"
     opcodes = [opcode]
-    if fetched:
-        opcodes.append(f"cp.async.bulk.prefetch.tensor.{d.rank}d.L2.global.tile")
-        w.put(f"@%first {opcodes[-1]} [{tensor}, {where}];")
     more = f", {filter_place(w, offsets)}" if offsets else ""
+    if fetched:
+        opcodes.append(f"cp.async.bulk.prefetch.tensor.{d.rank}d.L2.global{mode}")
+        w.put(f"@%first {opcodes[-1]} [{tensor}, {where}]{more};")
     w.put(
         f"@%first mbarrier.arrive.expect_tx.shared.b64 _, [%full], {d.nbytes};",
         f"@%first {opcode} [%room+{offset}], [{tensor}, {where}], [%full]{more};",

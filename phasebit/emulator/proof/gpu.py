@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 import multiprocessing
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from phasebit import toolchain
 from phasebit.emulator.proof.batches import Batch
 from phasebit.emulator.proof.dice import Words
 from phasebit.emulator.proof.program import Program, module
@@ -38,7 +38,8 @@ def assemble(text: str, arch: str = "sm_90a") -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "module.ptx"), Path(folder, "module.cubin")
         source.write_text(text)
-        command = ["ptxas", f"-arch={arch}", "-fmad=false", "-o", str(target), str(source)]
+        options = [f"-arch={arch}", "-fmad=false", "-o"]
+        command: list[str | Path] = [toolchain.tool("ptxas"), *options, target, source]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         if done.returncode:
             said = (done.stderr or done.stdout).strip()[:2000]
@@ -159,7 +160,9 @@ def _prepare(batch: Batch) -> list[Image]:
 def _assembled(programs: list[Program]) -> Iterator[Image]:
     """Modules of the programs; one on which ptxas itself crashes is left out, and said so."""
     text = module(programs)
-    if not shutil.which("ptxas"):
+    try:
+        toolchain.tool("ptxas")
+    except toolchain.ToolMissing:  # the driver has an assembler of its own
         yield programs, text.encode() + b"\0"
         return
     try:

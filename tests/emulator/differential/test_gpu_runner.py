@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 from fake_driver import FakeDriver
@@ -40,7 +38,6 @@ def test_the_drivers_refusal_is_an_error_with_its_name():
 
 
 @pytest.mark.nvcc
-@pytest.mark.skipif(not shutil.which("ptxas"), reason="needs ptxas")
 def test_batches_are_assembled_and_run_in_parallel():
     batch = Batch("forms", 0, 3)
     names = [p.name for p in batch.programs()]
@@ -54,8 +51,7 @@ def test_batches_are_assembled_and_run_in_parallel():
     assert all((a[0] == 7).all() for _, a in done)
 
 
+@pytest.mark.nvcc
 def test_the_assemblers_complaint_is_kept():
-    if not shutil.which("ptxas"):
-        pytest.skip("needs ptxas")
     with pytest.raises(gpu.GpuError, match="ptxas"):
         gpu.assemble(".version 8.8\n.target sm_90a\n.address_size 64\n.entry k() { bogus.s32; }")
