@@ -8,19 +8,19 @@ compute-sanitizer makes of the programs, ``clean_kernels``, and of broken ones, 
 from __future__ import annotations
 
 import ctypes
-import importlib
 import random
 import re
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from phasebit import files, measure, process, toolchain
-from phasebit.benchmarks import broken_ring, clean_kernels
+from phasebit.benchmarks import beside_torch, broken_ring, clean_kernels
+from phasebit.benchmarks.beside_torch import Launch, Matrices
 from phasebit.timeline import Span, Timeline
 
 NAME = "15_copy_engine"
@@ -186,8 +186,6 @@ extern "C" void alone(int units, float* out) {
 extern "C" size_t alone_results(int units) { return wgmma_rate::results(BLOCKS * units); }
 """
 
-Launch = Callable[[], Any]
-
 
 def record() -> dict[str, Any]:
     """Measure on this machine's GPU.
@@ -196,10 +194,7 @@ def record() -> dict[str, Any]:
     fails or is wrong.
     """
     facts = measure.facts()
-    try:
-        torch = importlib.import_module("torch")
-    except ImportError as error:
-        raise toolchain.CudaError(f"chapter 15 is measured beside torch: {error}") from error
+    torch = beside_torch.torch_here(15)
     texts = {rung: files.kernel(name) for rung, name in LADDER.items()}
     texts |= {name: variant(name) for name in VARIANTS}
     texts |= {f"stamps {name}": stamped(name) for name in STAMPED}
@@ -288,16 +283,16 @@ def _build(text: str) -> toolchain.Build:
     return toolchain.build(text, name=NAME, target="sm_90a", options=options)
 
 
-def _matrices(torch: Any, size: int) -> tuple[Any, Any, Any]:
+def _matrices(torch: Any, size: int) -> Matrices:
     a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     return a, b, torch.empty_like(a)
 
 
 def _launches(
-    torch: Any, libraries: Mapping[str, ctypes.CDLL], matrices: tuple[Any, Any, Any]
+    torch: Any, libraries: Mapping[str, ctypes.CDLL], matrices: Matrices
 ) -> dict[str, Launch]:
     a, b, c = matrices
-    pointers = [ctypes.c_void_p(x.data_ptr()) for x in matrices]
+    pointers = beside_torch.pointers(matrices)
     size, units = len(a), torch.cuda.get_device_properties(0).multi_processor_count
     stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
 
@@ -307,24 +302,6 @@ def _launches(
     return {name: ours(library) for name, library in libraries.items()} | {
         VENDOR: lambda: torch.mm(a, b.t(), out=c)
     }
-
-
-def _check(torch: Any, name: str, launch: Launch, matrices: tuple[Any, Any, Any]) -> None:
-    """Compare a sample with double precision; raises :class:`toolchain.CudaError` if wrong."""
-    a, b, c = matrices
-    c.fill_(float("nan"))
-    launch()
-    torch.cuda.synchronize()
-    draw, k = random.Random(15), len(a)
-    rows, cols = (
-        torch.tensor([k - 1, *(draw.randrange(k) for _ in range(127))]).cuda() for _ in range(2)
-    )
-    left, right = a[rows].double(), b[cols].double().t()
-    exact = left @ right
-    error = (c[rows][:, cols].double() - exact).abs()
-    bound = (k + k / 8 + 4) * 2.0**-23 * (left.abs() @ right.abs()) + 2.0**-8 * exact.abs()
-    if not bool((error <= bound).all()) or bool(c.isnan().any()):
-        raise toolchain.CudaError(f"{name} is wrong at {k}³")
 
 
 class _Clocks:
@@ -359,28 +336,21 @@ class _Clocks:
 
 def _timed(torch: Any, clocks: _Clocks, launch: Launch, count: int) -> tuple[list[float], int]:
     """Microseconds of each of some launches, and the MHz that they ran at."""
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(2 * count)]
     clocks.look(0)
-    for before, after in zip(events[::2], events[1::2], strict=True):
-        before.record()
-        launch()
-        after.record()
+    times = beside_torch.timed(torch, launch, count)
     clocks.look(1)
-    torch.cuda.synchronize()
-    times = [
-        round(before.elapsed_time(after) * 1e3, 2)
-        for before, after in zip(events[::2], events[1::2], strict=True)
-    ]
     return times, clocks.mhz()
 
 
 def _side_by_side(
     torch: Any, clocks: _Clocks, libraries: Mapping[str, ctypes.CDLL], size: int, rounds: int
 ) -> dict[str, Any]:
-    matrices = _matrices(torch, size)
+    a, b, c = matrices = _matrices(torch, size)
     launches = _launches(torch, libraries, matrices)
     for name, launch in launches.items():
-        _check(torch, name, launch, matrices)
+        beside_torch.check(
+            torch, name, launch, (a, b.t(), c), beside_torch.cut_sums(size), stored=2.0**-8
+        )
     times: dict[str, list[float]] = {name: [] for name in launches}
     mhz: dict[str, list[int]] = {name: [] for name in launches}
     order, draw = list(launches), random.Random(size)
