@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phasebit.emulator.footprint import Footprint
+from phasebit.emulator.tensor_copy import LINE, Box
+from phasebit.emulator.tensormap import SWIZZLES
 from phasebit.emulator.types import Array
 
 if TYPE_CHECKING:
-    from phasebit.emulator.bulk import BulkCopy
+    from phasebit.emulator.bulk import BulkCopy, Side
     from phasebit.emulator.group import Group
     from phasebit.emulator.hazards import Checker
     from phasebit.emulator.machine import Batch
@@ -53,6 +55,8 @@ class Engine:
         """Words of global memory that copies may still write."""
         self.map_fenced: dict[tuple[Batch, int], int] = {}
         """When a block last fenced the tensormap proxy."""
+        self.patterns: dict[Batch, Array] = {}
+        """How tensor copies swizzled each 128 bytes of shared memory: :data:`SWIZZLES`, plus 1."""
         self.races.engine = self
 
     # -- a copy begins --------------------------------------------------------
@@ -76,6 +80,7 @@ class Engine:
                 g, Footprint.plain(words[:, None]), 0, copy.access, copy.reduces, agent=column
             )
             s.site_started(copy.site, self.machine.now)
+            self._remember(g.batch, copy.target, words)
         elif len(words):
             self.races.global_store(
                 g, Footprint.plain(words[:, None]), 0, copy.access, copy.reduces
@@ -83,6 +88,31 @@ class Engine:
             self.writing.append((words, copy))
         copy.started = self.machine.now
         self.machine.now += 1
+
+    def _remember(self, batch: Batch, target: Side, words: Array) -> None:
+        """How the lines that a copy fills are swizzled; plain copies bring what they bring."""
+        if batch not in self.patterns:
+            self.patterns[batch] = np.zeros(batch.count * batch.shared_stride // LINE + 1, np.uint8)
+        low, high = ((int(w) << self.races.shift) - batch.shared_base for w in words[[0, -1]])
+        known = 1 + SWIZZLES.index(target.mode) if isinstance(target, Box) else 0
+        self.patterns[batch][low // LINE : high // LINE + 1] = known
+
+    def otherwise(self, batch: Batch, position: int, swizzle: str) -> str:
+        """A tile whose descriptor names another swizzle than the copy that brought it; or nothing.
+
+        ``position``: a byte of the buffer, in the tile's first row.
+        """
+        s = self.races.shadows[batch]
+        word = (position >> self.races.shift) - s.base
+        if batch not in self.patterns or not s.bulk <= s.writer[word] < s.bulk + SITES:
+            return ""
+        known = int(self.patterns[batch][(position - batch.shared_base) // LINE])
+        if not known or SWIZZLES[known - 1] == swizzle:
+            return ""
+        return (
+            f"it says swizzle {swizzle}, but the tensor map by which the tile was copied says "
+            f"{SWIZZLES[known - 1]}: {self.findings.place(int(s.write_access[word]))}"
+        )
 
     def _read_shared(self, s: SharedShadow, g: Group, words: Array, copy: BulkCopy) -> None:
         self.look(s, g, words, copy.access, "a bulk copy")

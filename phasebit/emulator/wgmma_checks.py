@@ -91,6 +91,7 @@ class WarpGroupChecks:
         self.machine = checker.machine
         self.findings = checker.findings
         self.races = checker.races
+        self.engine = checker.engine
         self.reads: dict[Batch, dict[tuple[int, ...], Reads]] = {}
         self.races.wgmma = self
 
@@ -179,10 +180,13 @@ class WarpGroupChecks:
             every = np.broadcast_to(words[:, None], (len(words), leaders.n))
             self.races.shared_load(leaders, Footprint.plain(every), 0, access, False, note=False)
             self._fenced(leaders, words, access, tile)
-            if tile.wrong:
+            wrong = tile.wrong or self.engine.otherwise(
+                g.batch, int(tile.pieces.flat[0]) + tile.start << 4, tile.swizzle
+            )
+            if wrong:
                 self.findings.report(
                     "descriptor",
-                    f"the descriptor of {tile.role} is wrong: {tile.wrong}; "
+                    f"the descriptor of {tile.role} is wrong: {wrong}; "
                     f"{self.findings.place(access)}",
                     access, ("descriptor", access, tile.role),
                 )  # fmt: skip

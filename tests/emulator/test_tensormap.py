@@ -168,7 +168,7 @@ class TestCopies:
             }
         }"""
         made = pb.TensorMap(np.zeros((16, 16), np.int32), (16, 4))
-        with pytest.raises(Fault, match="in local memory.*__grid_constant__.*at PTX line"):
+        with pytest.raises(Fault, match=r"in local memory.*__grid_constant__.*at PTX line"):
             pb.compile(source, "sm_90a")["k"].launch(1, 32, [made])
 
     def test_a_parameter_that_is_no_tensor_map_is_refused(self) -> None:
