@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 SITES = 64
 """Columns for mbarriers that count copies; where there are more, two share one."""
 
+GENERIC = ("st", "red")
+"""``st.async`` and ``red.async`` go through the generic proxy (PTX ISA 8.6 names the others)."""
+
 MANY = 64
 """Copies between shared memories that are kept before those done are dropped."""
 
@@ -142,19 +145,24 @@ class Engine:
             )  # fmt: skip
 
     def _overwrites(self, s: SharedShadow, g: Group, x: Array, access: int) -> None:
-        """A copy writes what threads have read through the generic proxy: is that over?
+        """A copy writes what threads have used through the generic proxy: is that over?
 
-        Strictly the ISA has a ``fence.proxy.async`` between the two, whatever else there is.  But
-        NVIDIA's own kernels let a slot be filled again after its readers' arrival at an mbarrier
+        The ISA has a ``fence.proxy.async`` between the two, whatever else there is, and what they
+        have written needs it.  But NVIDIA's own kernels let a slot be filled again after its readers' arrival at an mbarrier
         or at a barrier of threads, without one (CUTLASS, ``test/unit/cute/hopper``), and nobody
         has seen that fail: so these count as well.  A warp's own order and ``__syncwarp`` do not:
         there a read still under way was seen overtaken (DeepEP, pull request 642).
         """
-        times = s.read_time[x]
-        if not times.any():
+        times, writers = s.read_time[x], s.writer[x]
+        threads = (writers < s.team) & (s.write_time[x] > 0)
+        if not times.any() and not threads.any():
             return
         instruction = self.machine.program.executing()
-        if instruction is not None and instruction.generated:
+        if instruction is not None and (instruction.generated or instruction.mnemonic in GENERIC):
+            return
+        if threads.any():
+            self._overwrites_written(s, g, x[threads], access)
+        if not times.any():
             return
         readers = s.reader[x]
         over = s.clock[g.lanes[0], s.overwrites + readers]
@@ -172,6 +180,24 @@ class Engine:
                 f"{self.findings.place(access)}; {who} has read it through the generic proxy, and "
                 "neither fence.proxy.async nor the reader's arrival at a barrier lies between: "
                 f"{self.findings.place(there)}",
+                access, ("overwrites", access, there),
+            )  # fmt: skip
+
+    def _overwrites_written(self, s: SharedShadow, g: Group, x: Array, access: int) -> None:
+        times, writers = s.write_time[x], s.writer[x]
+        late = times > s.clock[g.lanes[0], s.proxy + writers]
+        late &= times <= self._seen(s, g, writers)  # else it is a race, and found as one
+        if late.any():
+            i = int(np.argmax(late))
+            team = int(g.lanes[0]) // s.team * s.team
+            who = g.batch.describe(np.array([team + int(writers[i])]))
+            there = int(s.write_access[x[i]])
+            self.findings.report(
+                "proxy",
+                f"a bulk copy of {g.batch.describe(g.lanes)} writes "
+                f"{self.races._shared_name(s, int(x[i]))} through the async proxy: "
+                f"{self.findings.place(access)}; {who} has written it through the generic proxy, "
+                f"and no fence.proxy.async lies between: {self.findings.place(there)}",
                 access, ("overwrites", access, there),
             )  # fmt: skip
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from phasebit.emulator.footprint import Footprint
 from phasebit.emulator.group import Group
+from phasebit.emulator.memory import POISON
 from phasebit.emulator.syntax import Instruction, Register, Vector
 from phasebit.emulator.types import SIZE as BYTES
 from phasebit.emulator.types import Array, Value
@@ -128,6 +129,19 @@ class WarpGroupChecks:
                     if index in _registers(known) and known.pending_in(g.lanes):
                         self._report_register(g, known, access, f"change {what}")
                         return
+
+    def adds_to(self, g: Group, registers: Array, kept: Array) -> None:
+        """A multiplication takes accumulators [register, thread], and adds to those ``kept``."""
+        unwritten = (registers == POISON).any(axis=0) & kept
+        if unwritten.any():
+            access = self.machine.program.atomic_access(g.pc, "")
+            self.findings.report(
+                "uninitialised",
+                f"a multiplication of {g.batch.describe(g.lanes[unwritten])} adds to registers "
+                "that nobody has written; the first one of a sum needs scale-d = 0, or zeros: "
+                f"{self.findings.place(access)}",
+                access, ("unwritten", access),
+            )  # fmt: skip
 
     def _report_register(self, g: Group, mma: Multiplication, access: int, what: str) -> None:
         self.findings.report(
