@@ -148,10 +148,11 @@ class Engine:
         """A copy writes what threads have used through the generic proxy: is that over?
 
         The ISA has a ``fence.proxy.async`` between the two, whatever else there is, and what they
-        have written needs it.  But NVIDIA's own kernels let a slot be filled again after its readers' arrival at an mbarrier
-        or at a barrier of threads, without one (CUTLASS, ``test/unit/cute/hopper``), and nobody
-        has seen that fail: so these count as well.  A warp's own order and ``__syncwarp`` do not:
-        there a read still under way was seen overtaken (DeepEP, pull request 642).
+        have written needs it.  But NVIDIA's own kernels let a slot be filled again after its
+        readers' arrival at an mbarrier or at a barrier of threads, without one (CUTLASS,
+        ``test/unit/cute/hopper``), and nobody has seen that fail: so these count as well.  A warp's
+        own order and ``__syncwarp`` do not: there a read still under way was seen overtaken
+        (DeepEP, pull request 642).
         """
         times, writers = s.read_time[x], s.writer[x]
         threads = (writers < s.team) & (s.write_time[x] > 0)

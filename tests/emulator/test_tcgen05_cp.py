@@ -155,7 +155,7 @@ def test_9_7_16_9_3_a_shift_takes_the_next_lane(lane: int, schedule: str) -> Non
     found = run(text, image, out, bits, schedule=schedule)
     assert not found.hazards
     before = image[places(decode(bits, "tcgen05"), 128, 32, 1, False)].view(np.uint32)
-    source = np.where((LANE // 32 == lane // 32) & (LANE % 32 < 31), LANE + 1, LANE)
+    source = np.where((lane // 32 == LANE // 32) & (LANE % 32 < 31), LANE + 1, LANE)
     assert np.array_equal(out, before[source])
 
 
