@@ -321,6 +321,16 @@ class Checker:
         unit = self.races.shift
         return np.arange(site.position() >> unit, (site.position() + 8) >> unit)
 
+    def initialised_by_many(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """Several threads initialise a barrier: all but the first one that is live already."""
+        self.findings.report(
+            "barrier",
+            f"{g.batch.describe(lanes)} initialise mbarrier {site.name}, each of them once more: "
+            f"{self.machine.where(g)}; a barrier that is live may not be initialised (PTX ISA "
+            "9.7.13.15.9): let one thread do it",
+            -1, ("inits", self.machine.where(g)),
+        )  # fmt: skip
+
     def not_observed(self, g: Group, site: BarrierSite) -> None:
         where = self.machine.where(g)
         self.findings.report(

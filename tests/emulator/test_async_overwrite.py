@@ -98,6 +98,18 @@ def test_8_6_what_threads_have_written_needs_the_fence(schedule: str) -> None:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_13_15_9_one_thread_initialises_a_barrier(schedule: str) -> None:
+    data, out = np.arange(256, dtype=np.uint32), np.zeros(128, np.uint32)
+    one = "@%p1 mbarrier.init.shared::cta.b64 [full], 1;"
+    text = TWICE.replace("BETWEEN", f"{FENCE} {WARP}")
+    (hazard,) = run(text.replace(one, one[5:]), data, out, threads=32, schedule=schedule).hazards
+    assert hazard.kind == "barrier" and hazard.line
+    assert "all threads of block 0 initialise mbarrier full, each of them once" in hazard.message
+    assert f"{one[5:-1]} at PTX line" in hazard.message
+    assert not run(text, data, out, threads=32, schedule=schedule).hazards
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_race_is_called_a_race(schedule: str) -> None:
     """Nothing at all between: not the fence is missing, but the barrier."""
     data, out = np.arange(256, dtype=np.uint32), np.zeros(128, np.uint32)
