@@ -18,7 +18,10 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _record(args: argparse.Namespace) -> int:
-    for chapter in args.chapter or sorted(benchmarks.MODULES):
+    chapters = args.chapter or sorted(benchmarks.MODULES)
+    for chapter in chapters:
+        benchmarks.benchmark(chapter)  # a wrong number is said before the first takes its minutes
+    for chapter in chapters:
         print(f"wrote {benchmarks.record(chapter)}")
     return 0
 
@@ -26,7 +29,10 @@ def _record(args: argparse.Namespace) -> int:
 def _ptx(args: argparse.Namespace) -> int:
     from phasebit.emulator import listing
 
-    print(listing.describe(args.mnemonic) if args.mnemonic else listing.listing())
+    try:
+        print(listing.describe(args.mnemonic) if args.mnemonic else listing.listing())
+    except LookupError as error:
+        return _refuse(error)
     return 0
 
 
@@ -36,8 +42,13 @@ def _descriptor(args: argparse.Namespace) -> int:
 
     if args.kind not in (None, *descriptor_words.KINDS):
         known = ", ".join(descriptor_words.KINDS)
-        print(f"phasebit: tcgen05.mma has no kind {args.kind}; it has {known}", file=sys.stderr)
-        return 2
+        return _refuse(f"tcgen05.mma has no kind {args.kind}; it has {known}")
+    wide = [value for value in args.value if value >> 32]
+    if args.kind and wide:
+        return _refuse(
+            f"{wide[0]:#x} has more than the 32 bits of an instruction descriptor; "
+            "leave --kind out for a matrix descriptor"
+        )
     for value in args.value:
         if args.kind:
             print(descriptor_words.explain(value, args.kind))
@@ -49,22 +60,33 @@ def _descriptor(args: argparse.Namespace) -> int:
 
 
 def _bits(text: str) -> int:
-    value = int(text, 0)
+    try:
+        value = int(text, 0)
+    except ValueError:
+        value = -1
     if not 0 <= value < 1 << 64:
-        raise argparse.ArgumentTypeError(f"{text} has more than 64 bits")
+        raise argparse.ArgumentTypeError(f"{text} is no number of 64 bits, as 0x08200010")
     return value
+
+
+def _refuse(why: object) -> int:
+    print(f"phasebit: {why}", file=sys.stderr)
+    return 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="phasebit", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="phasebit",
+        description="The tools of The Phase Bit: CUDA programs, with a GPU and without one.",
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     command = commands.add_parser("doctor", help="what this machine has, and what the book can do")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_doctor)
 
-    command = commands.add_parser("record", help="measure a chapter's kernels on this GPU")
+    command = commands.add_parser("record", help="measure a chapter's kernels on this machine")
     command.add_argument("chapter", type=int, nargs="*", help="chapter numbers; all if none")
     command.set_defaults(run=_record)
 
@@ -77,10 +99,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         "value", type=_bits, nargs="+",
         help="64 bits, as 0x4000404000010040, of a matrix; 32, as 0x08200010, of an instruction",
     )  # fmt: skip
-    command.add_argument(
+    which = command.add_mutually_exclusive_group()
+    which.add_argument(
         "--of", choices=("wgmma", "tcgen05"), help="the instruction; by its version if not given"
     )
-    command.add_argument(
+    which.add_argument(
         "--kind", help="of tcgen05.mma: an instruction descriptor of this kind, as mxf4nvf4"
     )
     command.set_defaults(run=_descriptor)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phasebit import machine, native
+from phasebit import native
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,6 @@ Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, section 
 
 TYPICAL = (cache("L1", 32 << 10, 8), cache("L2", 1 << 20, 16), *TLB)
 """Skylake's caches for one core: the same in every run of the book, whatever machine runs it."""
-
-
-def of_machine() -> tuple[Level, ...]:
-    """This machine's caches as its operating system describes them (which says no TLB)."""
-    return tuple(
-        Level(f"L{each.level}", each.line, each.sets, each.ways) for each in machine.cpu().caches
-    )
 
 
 @dataclass(frozen=True)

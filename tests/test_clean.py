@@ -22,7 +22,7 @@ LAYERS = (
     {"runtime"},
     {
         *("measure", "rounding", "gemm", "caches", "ladder", "block_order", "packed_tiles"),
-        *("draw", "boxes", "patterns", "clinic", "blackwell", "layouts"),
+        *("draw", "boxes", "patterns", "clinic", "blackwell", "leave_one_out", "layouts"),
     },
     {"nests"},
     {"benchmarks"},

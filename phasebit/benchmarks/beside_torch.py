@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from phasebit import toolchain
@@ -23,15 +23,26 @@ def torch_here(chapter: int) -> Any:
         raise toolchain.CudaError(f"chapter {chapter} is measured beside torch: {error}") from error
 
 
-def pointers(matrices: Matrices) -> list[ctypes.c_void_p]:
-    """The addresses of A, B and C, for a function of a library."""
-    return [ctypes.c_void_p(each.data_ptr()) for each in matrices]
+def pointers(tensors: Iterable[Any]) -> list[ctypes.c_void_p]:
+    """The addresses of tensors, for a function of a library."""
+    return [ctypes.c_void_p(each.data_ptr()) for each in tensors]
 
 
-def check(torch: Any, name: str, launch: Launch, matrices: Matrices, bound: float) -> None:
-    """Compare 128 rows by 128 columns with double precision, within ``bound``·Σ|a·b|.
+def cut_sums(k: int) -> float:
+    """γ for f32 sums of ``k`` products whose adders cut bits off: (K + K/8 + 4)·2⁻²³.
 
-    C is poisoned before. Raises :class:`toolchain.CudaError` if an element is wrong.
+    The error is at most γ·Σ|a·b|; gemm.cuh says why.
+    """
+    return (k + k / 8 + 4) * 2.0**-23
+
+
+def check(
+    torch: Any, name: str, launch: Launch, matrices: Matrices, bound: float, stored: float = 0.0
+) -> None:
+    """Compare 128 rows by 128 columns with double precision: ``bound``·Σ|a·b| + ``stored``·|c|.
+
+    ``stored`` is the unit roundoff of C, where C is coarser than the sums. C is poisoned before.
+    Raises :class:`toolchain.CudaError` if an element is wrong.
     """
     a, b, c = matrices
     c.fill_(float("nan"))
@@ -41,9 +52,25 @@ def check(torch: Any, name: str, launch: Launch, matrices: Matrices, bound: floa
     rows = torch.tensor([a.shape[0] - 1, *(draw.randrange(a.shape[0]) for _ in range(127))])
     cols = torch.tensor([b.shape[1] - 1, *(draw.randrange(b.shape[1]) for _ in range(127))])
     left, right = a[rows.cuda()].double(), b[:, cols.cuda()].double()
-    error = (c[rows.cuda()][:, cols.cuda()].double() - left @ right).abs()
-    if not bool((error <= bound * (left.abs() @ right.abs())).all()) or bool(c.isnan().any()):
+    exact = left @ right
+    error = (c[rows.cuda()][:, cols.cuda()].double() - exact).abs()
+    allowed = bound * (left.abs() @ right.abs()) + stored * exact.abs()
+    if not bool((error <= allowed).all()) or bool(c.isnan().any()):
         raise toolchain.CudaError(f"{name} is wrong at {tuple(a.shape)} by {tuple(b.shape)}")
+
+
+def timed(torch: Any, launch: Launch, count: int) -> list[float]:
+    """Microseconds of each of ``count`` launches, one after the other."""
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(2 * count)]
+    for before, after in zip(events[::2], events[1::2], strict=True):
+        before.record()
+        launch()
+        after.record()
+    torch.cuda.synchronize()
+    return [
+        round(before.elapsed_time(after) * 1e3, 2)
+        for before, after in zip(events[::2], events[1::2], strict=True)
+    ]
 
 
 def times(
@@ -54,14 +81,5 @@ def times(
     for _ in range(rounds):
         for name, launch in launches.items():
             launch()
-            events = [torch.cuda.Event(enable_timing=True) for _ in range(2 * each)]
-            for before, after in zip(events[::2], events[1::2], strict=True):
-                before.record()
-                launch()
-                after.record()
-            torch.cuda.synchronize()
-            found[name] += [
-                round(before.elapsed_time(after) * 1e3, 2)
-                for before, after in zip(events[::2], events[1::2], strict=True)
-            ]
+            found[name] += timed(torch, launch, each)
     return found

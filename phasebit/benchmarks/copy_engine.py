@@ -6,17 +6,18 @@ Beside them, in the same process and by turns, cuBLAS. Needs torch, for cuBLAS a
 from __future__ import annotations
 
 import ctypes
-import importlib
 import random
 import re
 import shutil
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from phasebit import files, measure, process, toolchain
+from phasebit.benchmarks import beside_torch
+from phasebit.benchmarks.beside_torch import Launch, Matrices
 from phasebit.timeline import Span, Timeline
 
 NAME = "15_copy_engine"
@@ -142,8 +143,6 @@ extern "C" void read_stamps(long long* places, long long* span) {
 """
 _PLACES, _PASSES = 8, 256  # of include/stamps.cuh
 
-Launch = Callable[[], Any]
-
 
 def record() -> dict[str, Any]:
     """Measure on this machine's GPU.
@@ -152,10 +151,7 @@ def record() -> dict[str, Any]:
     fails or is wrong.
     """
     facts = measure.facts()
-    try:
-        torch = importlib.import_module("torch")
-    except ImportError as error:
-        raise toolchain.CudaError(f"chapter 15 is measured beside torch: {error}") from error
+    torch = beside_torch.torch_here(15)
     texts = {rung: files.kernel(name) for rung, name in LADDER.items()}
     texts |= {name: variant(name) for name in VARIANTS}
     texts |= {f"stamps {name}": stamped(name) for name in STAMPED}
@@ -228,16 +224,16 @@ def _build(text: str) -> toolchain.Build:
     return toolchain.build(text, name=NAME, target="sm_90a", options=options)
 
 
-def _matrices(torch: Any, size: int) -> tuple[Any, Any, Any]:
+def _matrices(torch: Any, size: int) -> Matrices:
     a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     return a, b, torch.empty_like(a)
 
 
 def _launches(
-    torch: Any, libraries: Mapping[str, ctypes.CDLL], matrices: tuple[Any, Any, Any]
+    torch: Any, libraries: Mapping[str, ctypes.CDLL], matrices: Matrices
 ) -> dict[str, Launch]:
     a, b, c = matrices
-    pointers = [ctypes.c_void_p(x.data_ptr()) for x in matrices]
+    pointers = beside_torch.pointers(matrices)
     size, units = len(a), torch.cuda.get_device_properties(0).multi_processor_count
     stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
 
@@ -249,45 +245,15 @@ def _launches(
     }
 
 
-def _check(torch: Any, name: str, launch: Launch, matrices: tuple[Any, Any, Any]) -> None:
-    """Compare a sample with double precision; raises :class:`toolchain.CudaError` if wrong."""
-    a, b, c = matrices
-    c.fill_(float("nan"))
-    launch()
-    torch.cuda.synchronize()
-    draw, k = random.Random(15), len(a)
-    rows, cols = (
-        torch.tensor([k - 1, *(draw.randrange(k) for _ in range(127))]).cuda() for _ in range(2)
-    )
-    left, right = a[rows].double(), b[cols].double().t()
-    exact = left @ right
-    error = (c[rows][:, cols].double() - exact).abs()
-    bound = (k + k / 8 + 4) * 2.0**-23 * (left.abs() @ right.abs()) + 2.0**-8 * exact.abs()
-    if not bool((error <= bound).all()) or bool(c.isnan().any()):
-        raise toolchain.CudaError(f"{name} is wrong at {k}³")
-
-
-def _timed(torch: Any, launch: Launch, count: int) -> list[float]:
-    """Microseconds of each of some launches."""
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(2 * count)]
-    for before, after in zip(events[::2], events[1::2], strict=True):
-        before.record()
-        launch()
-        after.record()
-    torch.cuda.synchronize()
-    return [
-        round(before.elapsed_time(after) * 1e3, 2)
-        for before, after in zip(events[::2], events[1::2], strict=True)
-    ]
-
-
 def _side_by_side(
     torch: Any, libraries: Mapping[str, ctypes.CDLL], size: int, rounds: int
 ) -> dict[str, Any]:
-    matrices = _matrices(torch, size)
+    a, b, c = matrices = _matrices(torch, size)
     launches = _launches(torch, libraries, matrices)
     for name, launch in launches.items():
-        _check(torch, name, launch, matrices)
+        beside_torch.check(
+            torch, name, launch, (a, b.t(), c), beside_torch.cut_sums(size), stored=2.0**-8
+        )
     times: dict[str, list[float]] = {name: [] for name in launches}
     order, draw = list(launches), random.Random(size)
     for _ in range(rounds):
@@ -295,7 +261,7 @@ def _side_by_side(
         for name in order:
             for _ in range(_WARM):
                 launches[name]()
-            times[name] += _timed(torch, launches[name], _TIMED)
+            times[name] += beside_torch.timed(torch, launches[name], _TIMED)
     for name, each in times.items():
         print(f"⏱ {size}: {name}, {rate(size, each):.1f} TFLOP/s")
     return {"size": size, "times_us": times}
@@ -315,7 +281,7 @@ def _neighbours(torch: Any, loaded: Mapping[str, ctypes.CDLL], size: int) -> dic
         for neighbour, each in times.items():
             for _ in range(10):
                 launches[neighbour]()
-            each += _timed(torch, launches[subject], 1)
+            each += beside_torch.timed(torch, launches[subject], 1)
     return {"size": size, "kernel": subject, "after_us": times}
 
 

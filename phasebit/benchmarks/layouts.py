@@ -142,10 +142,6 @@ def libraries() -> tuple[ctypes.CDLL, ctypes.CDLL]:
     return ctypes.CDLL(str(packing.program)), ctypes.CDLL(str(order.program))
 
 
-def _pointer(tensor: Any) -> ctypes.c_void_p:
-    return ctypes.c_void_p(tensor.data_ptr())
-
-
 def _packing(torch: Any, a: Any, n: int) -> dict[str, Any]:
     """Times of products with ``a`` (batch, M, K), whatever its strides."""
     batch, m, k = a.shape
@@ -157,17 +153,15 @@ def _packing(torch: Any, a: Any, n: int) -> dict[str, Any]:
     stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
 
     def launcher(what: int) -> Launch:
-        return lambda: run(
-            what, _pointer(a), _pointer(b), _pointer(c), m, n, k, batch, *strides,
-            _pointer(packed), stream,
-        )  # fmt: skip
+        *matrices, room = beside_torch.pointers((a, b, c, packed))
+        return lambda: run(what, *matrices, m, n, k, batch, *strides, room, stream)
 
     launches: dict[str, Launch] = {
         STRIDED: launcher(0),
         PACKED: launcher(2),
         VENDOR: lambda: torch.matmul(a, b, out=c),
     }
-    bound = (k + k / 8 + 4) * 2.0**-23
+    bound = beside_torch.cut_sums(k)
     for name, launch in launches.items():
         c.fill_(float("nan"))
         for each in (0, batch - 1):
@@ -201,13 +195,16 @@ def _orders(torch: Any, shape: tuple[int, int, int]) -> dict[str, Any]:
 
     def launcher(order: block_order.Order) -> Launch:
         table = torch.tensor(order, dtype=torch.int32, device="cuda")
-        return lambda: run(
-            _pointer(a), _pointer(b), _pointer(c), m, n, k, _pointer(table), len(order), stream
-        )
+
+        def launch() -> None:
+            *matrices, entries = beside_torch.pointers((a, b, c, table))
+            run(*matrices, m, n, k, entries, len(order), stream)
+
+        return launch
 
     launches: dict[str, Launch] = {name: launcher(order) for name, order in tables.items()}
     for name, launch in launches.items():
-        beside_torch.check(torch, name, launch, (a, b, c), (k + k / 8 + 4) * 2.0**-23)
+        beside_torch.check(torch, name, launch, (a, b, c), beside_torch.cut_sums(k))
     launches[VENDOR] = lambda: torch.mm(a, b, out_dtype=torch.float32, out=c)
     times = beside_torch.times(torch, launches, rounds=4, each=3)
     counted = _count(shape, list(tables.values()))

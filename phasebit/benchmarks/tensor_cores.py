@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import random
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.benchmarks import profiler, programs
+from phasebit.benchmarks import beside_torch, profiler, programs
+from phasebit.benchmarks.beside_torch import Launch, Matrices
 
 NAME = "14_tensor_cores"
 
@@ -88,8 +88,6 @@ _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
 _WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 _COUNT_SIZE = 512  # of the product whose bank conflicts are counted
 
-Launch = Callable[[], Any]
-
 
 def record() -> dict[str, Any]:
     """Measure on this machine's GPU.
@@ -98,13 +96,11 @@ def record() -> dict[str, Any]:
     fails or is wrong, or when Triton used another instruction than ``mma.sync``.
     """
     facts = measure.facts()
+    torch = beside_torch.torch_here(14)
     try:
-        torch = importlib.import_module("torch")
         rival = importlib.import_module("phasebit.benchmarks.triton_rival")
     except ImportError as error:
-        raise toolchain.CudaError(
-            f"chapter 14 is measured beside torch and triton: {error}"
-        ) from error
+        raise toolchain.CudaError(f"chapter 14 is measured beside triton: {error}") from error
     library = _library()
     return {
         "benchmark": NAME,
@@ -147,55 +143,18 @@ def _library() -> ctypes.CDLL:
     return ctypes.CDLL(str(built.program))
 
 
-def _matrices(torch: Any, m: int, n: int, k: int) -> tuple[Any, Any, Any]:
+def _matrices(torch: Any, m: int, n: int, k: int) -> Matrices:
     a = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
     b = torch.randn(k, n, device="cuda", dtype=torch.bfloat16)
     return a, b, torch.empty(m, n, device="cuda")
 
 
-def _ours(torch: Any, function: Any, matrices: tuple[Any, Any, Any], height: int = 8) -> Launch:
+def _ours(torch: Any, function: Any, matrices: Matrices, height: int = 8) -> Launch:
     """A launch of one of the library's kernels on torch's matrices."""
     a, b, _ = matrices
-    pointers = [ctypes.c_void_p(x.data_ptr()) for x in matrices]
+    pointers = beside_torch.pointers(matrices)
     stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
     return lambda: function(*pointers, a.shape[0], b.shape[1], a.shape[1], height, stream)
-
-
-def _check(torch: Any, name: str, launch: Launch, matrices: tuple[Any, Any, Any]) -> None:
-    """Compare a sample with double precision; raises :class:`toolchain.CudaError` if wrong."""
-    a, b, c = matrices
-    c.fill_(float("nan"))
-    launch()
-    torch.cuda.synchronize()
-    draw, k = random.Random(14), a.shape[1]
-    rows = torch.tensor([a.shape[0] - 1, *(draw.randrange(a.shape[0]) for _ in range(127))])
-    cols = torch.tensor([b.shape[1] - 1, *(draw.randrange(b.shape[1]) for _ in range(127))])
-    left, right = a[rows.cuda()].double(), b[:, cols.cuda()].double()
-    error = (c[rows.cuda()][:, cols.cuda()].double() - left @ right).abs()
-    bound = (k + k / 8 + 4) * 2.0**-23 * (left.abs() @ right.abs())
-    if not bool((error <= bound).all()) or bool(c.isnan().any()):
-        raise toolchain.CudaError(f"{name} is wrong at {tuple(a.shape)} by {tuple(b.shape)}")
-
-
-def _times(
-    torch: Any, launches: dict[str, Launch], rounds: int, each: int
-) -> dict[str, list[float]]:
-    """Microseconds of each launch, the contenders by turns."""
-    times: dict[str, list[float]] = {name: [] for name in launches}
-    for _ in range(rounds):
-        for name, launch in launches.items():
-            launch()
-            events = [torch.cuda.Event(enable_timing=True) for _ in range(2 * each)]
-            for before, after in zip(events[::2], events[1::2], strict=True):
-                before.record()
-                launch()
-                after.record()
-            torch.cuda.synchronize()
-            times[name] += [
-                round(before.elapsed_time(after) * 1e3, 2)
-                for before, after in zip(events[::2], events[1::2], strict=True)
-            ]
-    return times
 
 
 def _products(
@@ -203,8 +162,8 @@ def _products(
 ) -> dict[str, Any]:
     launches, matrices = contenders
     for name, launch in launches.items():
-        _check(torch, name, launch, matrices)
-    times = _times(torch, launches, rounds, 5)
+        beside_torch.check(torch, name, launch, matrices, beside_torch.cut_sums(size))
+    times = beside_torch.times(torch, launches, rounds, 5)
     for name, each in times.items():
         rate = measure.tflops(measure.matmul_flop(size, size, size), statistics.median(each) * 1e-6)
         print(f"⏱ {size}: {name}, {rate:.1f} TFLOP/s")
@@ -229,7 +188,7 @@ def _beside(torch: Any, rival: Any, library: ctypes.CDLL, size: int) -> dict[str
         if rival.compiled_for(launcher(configuration)()) != "mma.sync":
             raise toolchain.CudaError("Triton used another instruction than mma.sync")
         candidates[str(configuration)] = configuration
-    tried = _times(
+    tried = beside_torch.times(
         torch, {name: launcher(each) for name, each in candidates.items()}, rounds=3, each=2
     )
     chosen = candidates[min(tried, key=lambda name: statistics.median(tried[name]))]
@@ -246,7 +205,7 @@ def _heights(torch: Any, library: ctypes.CDLL, size: int) -> dict[str, Any]:
     matrices = _matrices(torch, size, size, size)
     function = library[f"rung{list(LADDER).index(BEST)}"]
     launches = {str(height): _ours(torch, function, matrices, height) for height in HEIGHTS}
-    times = _times(torch, launches, rounds=10, each=3)
+    times = beside_torch.times(torch, launches, rounds=10, each=3)
     counted = _count(BEST, size, HEIGHTS, (_HIT, _LOOKUPS, _DRAM))
     rows: list[dict[str, Any]] = [
         {"height": height, "times_us": times[str(height)], **row}
@@ -268,8 +227,8 @@ def _ragged(torch: Any, library: ctypes.CDLL, shape: tuple[int, int, int]) -> di
         BEST: _ours(torch, library["any"], matrices),
         VENDOR: lambda: torch.mm(a, b, out_dtype=torch.float32, out=c),
     }
-    _check(torch, BEST, launches[BEST], matrices)
-    return {"shape": list(shape), "times_us": _times(torch, launches, rounds=5, each=4)}
+    beside_torch.check(torch, BEST, launches[BEST], matrices, beside_torch.cut_sums(k))
+    return {"shape": list(shape), "times_us": beside_torch.times(torch, launches, rounds=5, each=4)}
 
 
 def _conflicts(rung: str) -> dict[str, Any]:
@@ -300,7 +259,7 @@ def _peak(torch: Any, library: ctypes.CDLL) -> dict[str, Any]:
     launches: dict[str, Launch] = {
         "peak": lambda: library.peak_rate(blocks, rounds, pointer),
     }
-    times = _times(torch, launches, rounds=5, each=4)["peak"]
+    times = beside_torch.times(torch, launches, rounds=5, each=4)["peak"]
     print(f"⏱ mma.sync alone: {measure.tflops(flop, statistics.median(times) * 1e-6):.0f} TFLOP/s")
     return {"flop": flop, "times_us": times}
 
@@ -309,5 +268,6 @@ def _copy_rate(torch: Any) -> float:
     """Bytes a second that a copy of 1 GiB reads and writes."""
     source = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
-    times = _times(torch, {"copy": lambda: target.copy_(source)}, rounds=5, each=4)["copy"]
+    launches: dict[str, Launch] = {"copy": lambda: target.copy_(source)}
+    times = beside_torch.times(torch, launches, rounds=5, each=4)["copy"]
     return float(2 * source.numel() / (statistics.median(times) * 1e-6))

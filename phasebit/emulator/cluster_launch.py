@@ -31,6 +31,18 @@ YES = 0x57EA1ED
 """The last word of an answer that names a cluster."""
 
 
+NOWHERE = 0x7FFF_FFFF
+"""Each coordinate of the block that an answer of "no" is asked for: beyond every grid."""
+
+
+def asks(program: Program) -> bool:
+    """Whether a program ever looks if an answer was a "yes"."""
+    return any(
+        instruction.mnemonic == "clusterlaunchcontrol" and "is_canceled" in instruction.opcode
+        for graph in program.graphs.values() for instruction in graph.selected
+    )  # fmt: skip
+
+
 def steals(program: Program) -> bool:
     """Whether a program asks for launches to be cancelled."""
     return any(
@@ -72,4 +84,4 @@ class Answer:
         return np.zeros(0, np.int64)
 
 
-__all__ = ["RESIDENT", "YES", "Answer", "cancel", "steals"]
+__all__ = ["NOWHERE", "RESIDENT", "YES", "Answer", "asks", "cancel", "steals"]

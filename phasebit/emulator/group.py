@@ -215,7 +215,7 @@ class Group:
         index >>= np.uint64(shift)
         return index.view(I8)
 
-    const_index = global_index
+    const_index = global_index  # constants lie there too; the generated code names the space
 
     def local_index(
         self, base: Value, low: Value, span: int, shift: int, align: int, access: int

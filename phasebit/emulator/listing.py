@@ -61,10 +61,13 @@ def listing(proof: Mapping[str, int] | None = None) -> str:
 
 
 def describe(mnemonic: str) -> str:
-    """What the emulator knows of one instruction: forms, types, modifiers, documentation."""
+    """What the emulator knows of one instruction: forms, types, modifiers, documentation.
+
+    Raises ``LookupError`` for one that it does not know.
+    """
     found = [e for e in entries() if mnemonic in (e.mnemonic, e.name)]
     if not found:
-        return (
+        raise LookupError(
             f"the emulator does not know {mnemonic}; `python -m phasebit ptx` lists what it knows"
         )
     parts = []

@@ -67,6 +67,21 @@ class Knowledge:
     """What all its threads know."""
     lessons: list[Lesson] = field(default_factory=list)
     """What some know."""
+    table: tuple[Array, Array, Array] | None = None
+    """Of each lesson's threads: column, time, number of the lesson; None where that is old."""
+
+    def known_to(self, s: SharedShadow, said: Array) -> list[Lesson]:
+        """The lessons that come before what is ``said``: one look for all, as there are many."""
+        if not self.lessons:
+            return []
+        if self.table is None:
+            columns = [s.threads(lesson.lanes) for lesson in self.lessons]
+            sizes = [len(c) for c in columns]
+            times = [lesson.time for lesson in self.lessons]
+            numbers = np.arange(len(sizes))
+            self.table = np.concatenate(columns), np.repeat(times, sizes), np.repeat(numbers, sizes)
+        column, time, number = self.table
+        return [self.lessons[i] for i in np.unique(number[said[column] >= time]).tolist()]
 
 
 class Message:
@@ -151,9 +166,8 @@ class Messages:
             if reach == "far" and unit in self.known:
                 knowledge = self.known[unit]
                 _merge(clocks, knowledge.everyone)
-                for lesson in knowledge.lessons:
-                    if (said[s.threads(lesson.lanes)] >= lesson.time).any():
-                        _merge(clocks, lesson.clocks)
+                for lesson in knowledge.known_to(s, said):
+                    _merge(clocks, lesson.clocks)
 
     def _all_known(self, s: SharedShadow, lanes: Array) -> Array:
         """All that these threads of one unit know, and did until now."""
@@ -213,6 +227,7 @@ class Messages:
         if far:
             knowledge = self.known.setdefault(unit, Knowledge())
             knowledge.lessons.append(Lesson(lanes, self.machine.now, far))
+            knowledge.table = None
             s.news[lanes] = True
 
     def barrier(self, batch: Batch, slots: Array) -> None:
@@ -228,13 +243,17 @@ class Messages:
                     for lesson in knowledge.lessons:
                         _merge(knowledge.everyone, lesson.clocks)
                     knowledge.lessons.clear()
+                    knowledge.table = None
 
     def tell(self, s: SharedShadow, lanes: Array) -> None:
         """What one of these lanes of a warp has learnt from other units, all of them know."""
         knowledge = self.known.get(s.unit(lanes[0]))
-        for lesson in knowledge.lessons if knowledge else ():
+        if knowledge is None:
+            return
+        for lesson in knowledge.lessons:
             if np.isin(lesson.lanes, lanes).any():
                 lesson.lanes = np.union1d(lesson.lanes, lanes)
+                knowledge.table = None
 
     # -- asking ---------------------------------------------------------------
 

@@ -15,9 +15,11 @@ from collections.abc import Sequence
 
 from phasebit import toolchain
 from phasebit.runtime import elf, library
+from phasebit.runtime.memory import SPAN
 from phasebit.runtime.program import ProgramError, run_program
 
 DEFAULT_LIMIT = 600.0
+_LONGEST = 1e6  # seconds; the limit is a timer of the operating system, which has an end too
 _AT_LINK_TIME = ("-dlto", "--dlink-time-opt")
 _TARGET = re.compile(r"(?:sm_|compute_)(\d+[af]?)")
 
@@ -97,6 +99,23 @@ def _refuse(error: Exception) -> int:
     return 2
 
 
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= _LONGEST:
+        raise argparse.ArgumentTypeError(f"{text} is no time: 0 to {_LONGEST:g} s, 0: never ends")
+    return value
+
+
+def _mebibytes(text: str) -> int:
+    most = SPAN // 2 >> 20  # what DeviceMemory hands out at once
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text} is no amount of memory: 1 to {most} MiB")
+    return int(text)
+
+
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add both subcommands to `python -m phasebit`."""
     command = commands.add_parser(
@@ -110,11 +129,11 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
     command = commands.add_parser("run", help="run a CUDA program without a GPU")
     command.add_argument(
-        "--limit", type=float, default=DEFAULT_LIMIT, metavar="SECONDS",
+        "--limit", type=_seconds, default=DEFAULT_LIMIT, metavar="SECONDS",
         help=f"end the program after so many seconds (default {DEFAULT_LIMIT:g}; 0: never)",
     )  # fmt: skip
     command.add_argument(
-        "--memory", type=int, default=0, metavar="MIB",
+        "--memory", type=_mebibytes, default=0, metavar="MIB",
         help="device memory (default: half of this machine's, 16 GiB at most)",
     )  # fmt: skip
     command.add_argument("--fast", action="store_true", help="do not look for races")

@@ -15,7 +15,7 @@ from phasebit.runtime.library import SONAME
 
 _REMEDY = "build it with `python -m phasebit nvcc FILE.cu -o PROGRAM`"
 _LOAD, _DYNAMIC = 1, 2  # segment types
-_NULL, _NEEDED, _STRTAB = 0, 1, 5  # dynamic entries
+_NEEDED, _STRTAB = 1, 5  # dynamic entries
 
 
 class UnsuitableProgram(Exception):
@@ -51,12 +51,14 @@ def check(program: Path) -> None:
 
     What is not an ELF file (a script that starts one) passes.
     """
-    if not program.exists():
-        raise UnsuitableProgram(f"no program {program}")
-    with program.open("rb") as file:
-        if file.read(4) != b"\x7fELF":
-            return
-    data = program.read_bytes()
+    if not program.is_file():
+        raise UnsuitableProgram(f"no program {program}: {_REMEDY}")
+    try:
+        data = program.read_bytes()
+    except OSError as error:
+        raise UnsuitableProgram(f"cannot read {program}: {error.strerror}") from error
+    if data[:4] != b"\x7fELF":
+        return
     try:
         libraries = needed(data)
     except (ValueError, struct.error, StopIteration) as error:

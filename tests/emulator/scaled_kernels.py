@@ -16,7 +16,7 @@ from phasebit.emulator import swizzle
 from phasebit.emulator.launch import Run
 from phasebit.emulator.matrix_descriptors import encode as matrix
 from phasebit.emulator.scaled_descriptors import encode
-from tests.emulator.tensor_kernels import HEAD, run
+from tests.emulator.tensor_ptx import D_INTO, D_OUT, HEAD, run
 
 Array = NDArray[Any]
 
@@ -35,25 +35,7 @@ KERNEL = HEAD + """
 START:
     @!%p2 bra FILL;
     mbarrier.init.shared::cta.b64 [done], 1;
-FILL:
-    mov.u32 %r9, tile; shl.b32 %r10, %r1, 4; add.u32 %r9, %r9, %r10;
-    cvt.u64.u32 %rd8, %r10; add.u64 %rd1, %rd1, %rd8;
-COPY:
-    ld.global.v4.u32 {%r11, %r12, %r13, %r14}, [%rd1];
-    st.shared.v4.u32 [%r9], {%r11, %r12, %r13, %r14};
-    add.u32 %r9, %r9, 2048; add.u64 %rd1, %rd1, 2048; add.u32 %r10, %r10, 2048;
-    setp.lt.u32 %p3, %r10, SHARED; @%p3 bra COPY;
-    fence.proxy.async.shared::cta;
-    bar.sync 0;
-    ld.shared.u32 %r4, [slot]; add.u32 %r5, %r4, %r3;
-    mov.u32 %r20, %r5; mul.wide.u32 %rd9, %r1, 1024; add.u64 %rd10, %rd3, %rd9;
-    add.u64 %rd12, %rd2, %rd9;
-    mov.u32 %r21, 0;
-OLD:
-    ld.global.v4.u32 {%r11, %r12, %r13, %r14}, [%rd10];
-    tcgen05.st.sync.aligned.32x32b.x4.b32 [%r20], {%r11, %r12, %r13, %r14};
-    add.u32 %r20, %r20, 4; add.u64 %rd10, %rd10, 16; add.u32 %r21, %r21, 4;
-    setp.lt.u32 %p3, %r21, 256; @%p3 bra OLD;
+""" + D_INTO + """\
     MORE
     tcgen05.wait::st.sync.aligned;
     tcgen05.fence::before_thread_sync;
@@ -64,19 +46,7 @@ OLD:
     COPIES
     PRODUCTS
     tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];
-WAIT:
-    mbarrier.try_wait.parity.shared::cta.b64 %p3, [done], 0;
-    @!%p3 bra WAIT;
-    tcgen05.fence::after_thread_sync;
-    mov.u32 %r20, %r5; mov.u32 %r21, 0;
-NEW:
-    tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r11, %r12, %r13, %r14}, [%r20];
-    tcgen05.wait::ld.sync.aligned;
-    st.global.v4.u32 [%rd12], {%r11, %r12, %r13, %r14};
-    add.u32 %r20, %r20, 4; add.u64 %rd12, %rd12, 16; add.u32 %r21, %r21, 4;
-    setp.lt.u32 %p3, %r21, 256; @%p3 bra NEW;
-    tcgen05.fence::before_thread_sync;
-    bar.sync 0;
+""" + D_OUT + """\
     @!%p1 bra END;
     tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
     tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r4, 512;

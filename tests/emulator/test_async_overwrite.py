@@ -12,7 +12,7 @@ import pytest
 from phasebit.emulator import swizzle
 from phasebit.emulator.launch import Run
 from tests.emulator.pair_kernels import PairGemm
-from tests.emulator.tensor_kernels import HEAD, run
+from tests.emulator.tensor_ptx import HEAD, run
 
 SCHEDULES = ("eager", "late", "random")
 LOAD = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"

@@ -10,7 +10,7 @@ import pytest
 
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.launch import Module, Run
-from tests.emulator.tensor_kernels import HEAD
+from tests.emulator.tensor_ptx import HEAD
 
 SCHEDULES = ("eager", "late", "random")
 PERSISTENT = HEAD + """
@@ -107,8 +107,29 @@ def test_few_blocks_do_the_work_of_all() -> None:
     assert set(np.unique(out)) == {1, 2}
 
 
+LOOK = "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p4, %q;"
+
+
 def test_9_7_13_18_an_answer_without_a_block_is_not_asked_for_it() -> None:
     with pytest.raises(Fault, match="ask is_canceled first"):
+        steal((5, 1, 1), text=PERSISTENT.replace(LOOK, "setp.eq.u32 %p4, 0, 0;"))
+
+
+@pytest.mark.parametrize("query", [V4, ONES])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_13_18_the_block_may_be_asked_for_before_the_answer_is_looked_at(
+    schedule: str, query: str
+) -> None:
+    """As compilers do: what they get of a "no" they do not use."""
+    both = query + LOOK
+    text = PERSISTENT.replace(f"{LOOK}\n    @!%p4 bra END;\n    QUERY", f"{both} @!%p4 bra END;")
+    assert text != PERSISTENT
+    out, run = steal((3, 4, 2), text=text, schedule=schedule)
+    assert (out == 1).all() and not run.hazards
+
+
+def test_9_7_13_18_the_block_of_a_no_is_in_no_grid() -> None:
+    with pytest.raises(Fault, match="near no array"):
         steal((5, 1, 1), text=PERSISTENT.replace("@!%p4 bra END;", ""))
 
 

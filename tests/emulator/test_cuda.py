@@ -67,7 +67,7 @@ def test_integers(features: Module, rng: np.random.Generator) -> None:
         x ^= (a >> 3) << 7
         x += c_div(a, c | 1) + c_rem(b, 1001) - c_div(b, a | 1)
         x += bin(ua).count("1") + 32 - ua.bit_length() + bin(ub).count("1") + 64 - ub.bit_length()
-        x += int(f"{ua:032b}"[::-1], 2) if True else 0
+        x += int(f"{ua:032b}"[::-1], 2)
         x += (ua & -ua).bit_length()
         x += (ua * 0x12345 >> 32) + (a * -77 >> 32) + (ub * 0x123456789ABCDEF >> 64)
         both = ua | (ub & m32) << 32
@@ -167,7 +167,7 @@ def test_warp_collectives(features: Module, rng: np.random.Generator) -> None:
         flags = any(x > 90 for x in warp) | 2
         for lane, x in enumerate(warp):
             down = warp[lane + 3] if lane % 8 + 3 < 8 else x
-            pick = warp[lane // 16 * 16 + lane * 7 % 16] if True else 0
+            pick = warp[lane // 16 * 16 + lane * 7 % 16]
             same = sum(1 << other for other, y in enumerate(warp) if y & 3 == x & 3)
             value = sum(warp) + 3 * sum(warp[: lane + 1]) + odd + 5 * down + 7 * pick + same + flags
             want.append(wrap32(value))

@@ -19,7 +19,7 @@ from phasebit import process, toolchain
 from phasebit.emulator import sub_byte
 from phasebit.emulator.errors import Deadlock, EmulatorError, LaunchError
 from tests.emulator import tensors
-from tests.emulator.tensor_kernels import HEAD, run
+from tests.emulator.tensor_ptx import HEAD, run
 
 Array = NDArray[Any]
 WIDTH = {"b4x16": 4, "b4x16_p64": 4, "b6x16_p32": 6}

@@ -9,7 +9,7 @@ from phasebit.emulator import swizzle
 from phasebit.emulator.errors import EmulatorError
 from phasebit.emulator.matrix_descriptors import decode, encode, places
 from phasebit.emulator.memory import POISON
-from tests.emulator.tensor_kernels import HEAD, run
+from tests.emulator.tensor_ptx import HEAD, run
 
 COPY = HEAD + """
 .visible .entry kernel(.param .u64 image, .param .u64 out, .param .u64 desc)

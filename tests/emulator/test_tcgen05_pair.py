@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from phasebit.emulator import swizzle
 from phasebit.emulator.errors import EmulatorError
 from tests.emulator.pair_kernels import PairGemm
-from tests.emulator.tensor_kernels import run
+from tests.emulator.tensor_ptx import run
 from tests.emulator.test_tcgen05_mma import codes
 
 Array = NDArray[Any]

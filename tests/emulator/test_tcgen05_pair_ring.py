@@ -16,7 +16,7 @@ from phasebit.emulator.errors import EmulatorError
 from phasebit.emulator.formats import encode
 from phasebit.emulator.instruction_descriptors import encode as instruction
 from phasebit.emulator.tensormap import TensorMap
-from tests.emulator.tensor_kernels import HEAD, run
+from tests.emulator.tensor_ptx import HEAD, run
 
 SLICES, M, N = 5, 256, 64
 LOAD = "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.tile"

@@ -18,7 +18,8 @@ from tests.emulator import (
 )
 from tests.emulator.pair_kernels import PairGemm
 from tests.emulator.scaled_kernels import Scaled
-from tests.emulator.tensor_kernels import Gemm, frame
+from tests.emulator.tensor_kernels import Gemm
+from tests.emulator.tensor_ptx import frame
 from tests.emulator.test_tcgen05_ws import Weights
 
 

@@ -11,9 +11,9 @@ from phasebit.emulator.formats import encode
 from phasebit.emulator.instruction_descriptors import encode as instruction
 from phasebit.emulator.matrix_descriptors import decode, places
 from phasebit.emulator.matrix_descriptors import encode as matrix
-from tests.emulator.tensor_kernels import HEAD, run
+from tests.emulator.tensor_ptx import HEAD, run
 
-SLICES, SLOTS, SLICE = 7, 2, 5120
+SLICES, SLICE = 7, 5120
 RING = HEAD + """
 .visible .entry kernel(.param .u64 slices, .param .u64 out, .param .u64 adesc, .param .u64 bdesc,
     .param .u32 idesc)

@@ -9,7 +9,7 @@ import pytest
 
 from phasebit.emulator.errors import Deadlock, LaunchError
 from phasebit.emulator.launch import Run
-from tests.emulator.tensor_kernels import HEAD, run
+from tests.emulator.tensor_ptx import HEAD, run
 
 SCHEDULES = ("eager", "late", "random")
 KERNEL = HEAD + """

@@ -158,7 +158,7 @@ def test_pointers(name: str, target: int, how: tuple[str, int]) -> None:
     assert np.array_equal(c, a @ b.T)
 
 
-BOTH, OLD, NEW = (90, 100), (90,), (100,)
+BOTH, NEW = (90, 100), (100,)
 ROLES = {"ROLES": True}
 BOXES: dict[str, Any] = {
     "boxes": (boxes, BOTH, {}, {}),

@@ -369,6 +369,12 @@ def add_f32x2(a: Value, b: Value, **options: Any) -> Value:
     return _packed(add, (a, b), options)
 
 
+@value("sub", "x x -> x", X2, section="9.7.3.7", options=[ROUNDING, FTZ])
+def sub_f32x2(a: Value, b: Value, **options: Any) -> Value:
+    """sub.f32x2: two differences."""
+    return _packed(sub, (a, b), options)
+
+
 @value("mul", "x x -> x", X2, section="9.7.3.8", options=[ROUNDING, FTZ])
 def mul_f32x2(a: Value, b: Value, **options: Any) -> Value:
     """mul.f32x2: two products."""

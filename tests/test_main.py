@@ -1,0 +1,72 @@
+"""The command line: what it cannot do it says in a sentence, and no stack of frames."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from phasebit import benchmarks
+from phasebit.__main__ import main
+
+BAD = {
+    "": "arguments are required: COMMAND",
+    "nope": "invalid choice: 'nope'",
+    "doctor again": "unrecognized arguments: again",
+    "record x": "invalid int value: 'x'",
+    "ptx frob": "the emulator does not know frob",
+    "descriptor": "arguments are required: value",
+    "descriptor 0xzz": "0xzz is no number of 64 bits, as 0x",
+    "descriptor 0x10000000000000000": "is no number of 64 bits",
+    "descriptor 0x08200010 --kind fp4": "no kind fp4; it has f16, ",
+    "descriptor 0x4000404000010040 --kind f16": "more than the 32 bits of an instruction",
+    "descriptor 0x08200010 --kind f16 --of wgmma": "not allowed with argument",
+    "nvcc -arch=volta x.cu": "write -arch=sm_90a",
+    "run": "arguments are required: program",
+    "run --limit soon true": "soon is no time: 0 to ",
+    "run --limit -3 true": "-3 is no time",
+    "run --limit nan true": "nan is no time",
+    "run --limit inf true": "inf is no time",
+    "run --memory 0 true": "0 is no amount of memory",
+    "run --memory 1.5 true": "1.5 is no amount of memory",
+    "run --memory 32769 true": "32769 is no amount of memory: 1 to 32768 MiB",
+    "run --schedule soon true": "invalid choice: 'soon'",
+    "run absent": "no program absent: build it with `python -m phasebit nvcc",
+    "run .": "no program .: build it",
+    "run readme.txt": "cannot start readme.txt: Permission denied",
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_bad_input_is_refused_in_one_sentence(
+    words: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("readme.txt").write_text("not a program")
+    try:
+        status = main(shlex.split(words))
+    except SystemExit as end:  # what argparse does
+        status = int(end.code or 0)
+    said = capfd.readouterr()
+    assert (status, said.out) == (2, ""), said.err
+    assert BAD[words] in said.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", ["", "doctor", "record", "ptx", "descriptor", "run"])
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([*command.split(), "--help"])
+    text = capsys.readouterr().out
+    assert not end.value.code and text.startswith("usage: phasebit") and "``" not in text
+
+
+def test_a_wrong_chapter_is_said_before_the_first_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured: list[int] = []
+    monkeypatch.setattr(benchmarks, "record", measured.append)
+    assert main(["record", "11", "16", "12"]) == 1
+    assert not measured and "chapter 16 has nothing to measure" in capsys.readouterr().err
+    assert main(["record", "11", "12"]) == 0
+    assert measured == [11, 12]
