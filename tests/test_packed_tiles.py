@@ -33,6 +33,7 @@ def test_two_elements_in_one_place() -> None:
         packed_tiles.count((4, 4, 4), (1, 1, 0))
 
 
+@pytest.mark.nvcc
 def test_tiles_take_a_quarter_of_the_loads() -> None:
     moved = packed_tiles.count((128, 128, 16), (32, 2, 1), batch=2)
     assert moved.strided_loads == 4 * moved.packed_loads
