@@ -47,7 +47,7 @@ site: _build/.site  ## render the book from its saved outputs, without executing
 
 test: setup _build/.site  ## run every test this machine can run, and say what it skipped
 	@echo "Testing (10 minutes on two cores, twice that the first time): package, notebooks, pages."
-	@$(PY) -m pytest -n $(JOBS) --dist loadfile --nbval --nbval-sanitize-with=tests/book/sanitize.cfg tests book
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --nbval --nbval-sanitize-with=tests/book/sanitize.cfg tests book
 
 bench: setup  ## time the simulator beside SimPy, and whatever else bench/ measures
 	@for file in bench/*.py; do \

@@ -74,6 +74,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if type(item).__name__ == "IPyNbCell":
             item.add_marker("book")
         item.user_properties.append(("tier", tier(item)))  # for the closing table
+    # Files that compile or execute come first: a worker that is done before the other then waits
+    # for a short one.
+    long = {item.path for item in items if tier(item) != "none"}
+    items.sort(key=lambda item: item.path not in long)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -34,24 +34,32 @@ __device__ __forceinline__ float right(const Batch& p, int k, int n, int b) {
 }
 
 // Packs A. A block takes some rows of a tile; and where the batch is the dimension without gaps
-// (sb = 1), those rows of eight neighbouring products, so that it needs all of what it reads.
-template <bool ALONG_BATCH> struct Piece {
-    static constexpr int EACH = ALONG_BATCH ? 8 : 1, ROWS = ALONG_BATCH ? 32 : BM;
+// (sb = 1), those rows of EACH neighbouring products, so that it needs all of what it reads. A warp
+// stores EACH products × 32/EACH places along k (or 16 × 2 along m) at once: each in its own bank.
+constexpr int PACKERS = 256;
+template <int EACH> struct Piece {
+    static constexpr int ROWS = EACH == 1 ? BM : PACKERS / EACH;
+    static constexpr int K_STRIDE = ROWS + (EACH == 1 ? 2 : EACH), STRIDE = BK * K_STRIDE + 1;
 };
-template <bool ALONG_BATCH>
-__global__ void __launch_bounds__(256) pack(Batch p, float* packed) {
-    constexpr int EACH = Piece<ALONG_BATCH>::EACH, ROWS = Piece<ALONG_BATCH>::ROWS;
-    __shared__ float piece[EACH][BK * ROWS + 1];  // (k, m); one more: products differ in bank
+template <int EACH>
+__global__ void __launch_bounds__(PACKERS) pack(Batch p, float* packed) {
+    using P = Piece<EACH>;
+    constexpr int ROWS = P::ROWS;
+    __shared__ float piece[EACH * P::STRIDE];  // (product, k, m)
     const int k0 = blockIdx.x * BK, m0 = blockIdx.y * ROWS, b0 = blockIdx.z * EACH;
-    for (int i = threadIdx.x; i < EACH * BK * ROWS; i += blockDim.x) {
+#pragma unroll
+    for (int i = threadIdx.x; i < EACH * BK * ROWS; i += PACKERS) {
         const int b = i % EACH, k = i / EACH % BK, m = i / EACH / BK;
-        piece[b][k * ROWS + m] = b0 + b < p.batch ? left(p, m0 + m, k0 + k, b0 + b) : 0;
+        piece[b * P::STRIDE + k * P::K_STRIDE + m] =
+            b0 + b < p.batch ? left(p, m0 + m, k0 + k, b0 + b) : 0;
     }
     __syncthreads();
     for (int b = 0; b < EACH && b0 + b < p.batch; ++b) {
         const size_t tile = (size_t(b0 + b) * tiles(p.M, BM) + m0 / BM) * gridDim.x + blockIdx.x;
-        for (int i = threadIdx.x; i < BK * ROWS; i += blockDim.x)
-            packed[(tile * BK + i / ROWS) * BM + m0 % BM + i % ROWS] = piece[b][i];
+#pragma unroll
+        for (int i = threadIdx.x; i < BK * ROWS; i += PACKERS)
+            packed[(tile * BK + i / ROWS) * BM + m0 % BM + i % ROWS] =
+                piece[b * P::STRIDE + i / ROWS * P::K_STRIDE + i % ROWS];
     }
 }
 
@@ -106,15 +114,17 @@ __global__ void __launch_bounds__(THREADS, 2) product(Batch p, const float* pack
         }
 }
 
-template <bool ALONG_BATCH>
-void launch_pack(const Batch& p, float* packed, cudaStream_t stream) {
-    using P = Piece<ALONG_BATCH>;
-    const dim3 grid(tiles(p.K, BK), tiles(p.M, BM) * (BM / P::ROWS), tiles(p.batch, P::EACH));
-    pack<ALONG_BATCH><<<grid, 256, 0, stream>>>(p, packed);
+template <int EACH> void launch_pack(const Batch& p, float* packed, cudaStream_t stream) {
+    constexpr int ROWS = Piece<EACH>::ROWS;
+    const dim3 grid(tiles(p.K, BK), tiles(p.M, BM) * (BM / ROWS), tiles(p.batch, EACH));
+    pack<EACH><<<grid, PACKERS, 0, stream>>>(p, packed);
 }
 inline void launch_pack(const Batch& p, float* packed, cudaStream_t stream = 0) {
-    const bool along = p.sb == 1 && p.batch > 1;
-    along ? launch_pack<true>(p, packed, stream) : launch_pack<false>(p, packed, stream);
+    const int together = p.sb == 1 ? p.batch : 1;
+    if (together > 4) launch_pack<8>(p, packed, stream);
+    else if (together > 2) launch_pack<4>(p, packed, stream);
+    else if (together > 1) launch_pack<2>(p, packed, stream);
+    else launch_pack<1>(p, packed, stream);
 }
 inline void launch_product(const Batch& p, const float* packed, cudaStream_t stream = 0) {
     const dim3 grid(tiles(p.N, BN), tiles(p.M, BM), p.batch);

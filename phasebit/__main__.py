@@ -7,17 +7,21 @@ import os
 import sys
 from collections.abc import Sequence
 
-from phasebit import benchmarks, doctor, toolchain
+from phasebit import toolchain
 from phasebit.runtime import command as runtime
 
 
 def _doctor(args: argparse.Namespace) -> int:
+    from phasebit import doctor
+
     diagnosis = doctor.examine()
     print(diagnosis.to_json() if args.json else diagnosis)
     return 0 if diagnosis.executable else 1
 
 
 def _record(args: argparse.Namespace) -> int:
+    from phasebit import benchmarks
+
     chapters = args.chapter or sorted(benchmarks.MODULES)
     for chapter in chapters:
         benchmarks.benchmark(chapter)  # a wrong number is said before the first takes its minutes

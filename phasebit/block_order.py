@@ -10,6 +10,7 @@ so as many neighbours of the list run at once as the GPU holds.
 
 from __future__ import annotations
 
+import heapq
 import random
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -81,45 +82,91 @@ def _on_curve(side: int, step: int) -> Part:
 
 @dataclass(frozen=True)
 class Shared:
-    """What the L2 cache did for one product."""
+    """What the L2 cache did for one product, in bytes."""
 
-    asked: int  # bytes that blocks asked for
-    missed: int  # bytes of them that came from memory
+    asked: int  # by blocks
+    missed: int  # of these, what the half of the cache that was asked did not have
+    forwarded: int  # of these, what has the other half as its home, and is looked up there
+    read: int  # from memory
 
     @property
     def hit_rate(self) -> float:
-        """Share of what was asked for that the cache had."""
+        """Share of what was asked for that the half had that was asked."""
         return 1 - self.missed / self.asked
+
+
+class _Half:
+    """A cache without sets, which evicts what has not been used for longest."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity, self.held = capacity, 0
+        self.kept: OrderedDict[int, int] = OrderedDict()
+
+    def has(self, piece: int, size: int) -> bool:
+        """Whether it is there; from now on it is, and is what was used last."""
+        if piece in self.kept:
+            self.kept.move_to_end(piece)
+            return True
+        self.kept[piece] = size
+        self.held += size
+        while self.held > self.capacity:
+            self.held -= self.kept.popitem(last=False)[1]
+        return False
 
 
 def shared(
     order: Sequence[Part], k: int, tile: tuple[int, int], *, resident: int, cache: int,
-    element: int = 2, depth: int = 256,
+    halves: int = 2, drift: float = 0.0, element: int = 2, depth: int = 512, seed: int = 10,
 ) -> Shared:  # fmt: skip
-    """Play an order through a cache that keeps what was used last.
+    """Play an order through a cache of two halves, each of which keeps what was used last.
 
     ``tile``: rows and columns of C a block; ``k``: length of the sums; ``resident``: blocks that
-    run at once, in lockstep, the next of the order beginning when one ends; ``cache``: bytes;
-    ``element``: bytes each. Operands come in pieces ``depth`` long: a finer grain changes little.
+    run at once, the next of the order beginning when one ends; ``cache``: bytes of both halves;
+    ``halves``: 1 for a cache that is not divided; ``element``: bytes each. Operands come in pieces
+    ``depth`` long: a finer grain changes little. Each piece has one half as its home, and each
+    multiprocessor belongs to one: both drawn by lot. A multiprocessor asks its own half, and this
+    keeps a copy of what it gets from the other. ``drift``: standard deviation of the time of a
+    block, as a share of it; without it all run in lockstep.
 
-    A model. It assumes a cache without sets that evicts what has not been used for longest, blocks
-    at one speed, and no other traffic.
+    A model. It assumes caches without sets, and no other traffic.
     """
+    draw = random.Random(seed)
     height, width = (size * depth * element for size in tile)  # bytes of a piece of A and of B
-    kept: OrderedDict[tuple[int, int, int], int] = OrderedDict()
-    held = asked = missed = 0
-    for first in range(0, len(order), resident):
-        wave = order[first : first + resident]
-        for step in range(-(-k // depth)):
-            for row, column in wave:
-                for key, size in (((0, row, step), height), ((1, column, step), width)):
-                    asked += size
-                    if key in kept:
-                        kept.move_to_end(key)
-                        continue
-                    missed += size
-                    kept[key] = size
-                    held += size
-                    while held > cache:
-                        held -= kept.popitem(last=False)[1]
-    return Shared(asked, missed)
+    caches = [_Half(cache // halves) for _ in range(halves)]
+    own = [place % halves for place in range(resident)]  # of each multiprocessor
+    draw.shuffle(own)
+    home: dict[int, int] = {}
+    asked = missed = forwarded = read = 0
+    steps = -(-k // depth)
+    begun = min(resident, len(order))
+    # When, the block's number, its multiprocessor, how far it is, and the time of a step.
+    running = [(0.0, place, place, 0, _step(steps, drift, draw)) for place in range(begun)]
+    while running:
+        now, number, place, step, each = running[0]
+        row, column = order[number]
+        of_a, of_b = 2 * (row * steps + step), 2 * (column * steps + step) + 1
+        for piece, size in ((of_a, height), (of_b, width)):
+            asked += size
+            if caches[own[place]].has(piece, size):
+                continue
+            missed += size
+            if piece not in home:
+                home[piece] = draw.randrange(halves)
+            if home[piece] != own[place]:
+                forwarded += size
+                if caches[home[piece]].has(piece, size):
+                    continue
+            read += size
+        if step + 1 < steps:
+            heapq.heapreplace(running, (now + each, number, place, step + 1, each))
+        elif begun < len(order):
+            heapq.heapreplace(running, (now + each, begun, place, 0, _step(steps, drift, draw)))
+            begun += 1
+        else:
+            heapq.heappop(running)
+    return Shared(asked, missed, forwarded, read)
+
+
+def _step(steps: int, drift: float, draw: random.Random) -> float:
+    """The time of a step of a block that has so many; a block takes about 1, never less than ½."""
+    return max(0.5, draw.gauss(1, drift) if drift else 1.0) / steps

@@ -37,7 +37,7 @@ class Piece(NamedTuple):
         return self.place % LINE // PIECE
 
 
-def pieces(tensor: TensorMap, at: Sequence[int] = ()) -> list[Piece]:
+def pieces(tensor: TensorMap, at: Sequence[int] | int = ()) -> list[Piece]:
     """The pieces of a box in their order in the tensor, the box at ``at`` (innermost first).
 
     The box begins where the swizzle's pattern does, at a multiple of 1024 bytes. Raises
@@ -47,7 +47,7 @@ def pieces(tensor: TensorMap, at: Sequence[int] = ()) -> list[Piece]:
     d = tensor.descriptor
     if d.mode != "tile" or d.interleave != "none" or d.bits < 8:
         raise ValueError(f"boxes are drawn of plain tiles of whole bytes; {tensor!r} has others")
-    at = tuple(at) or (0,) * d.rank
+    at = (at,) if isinstance(at, int) else tuple(at) or (0,) * d.rank
     if len(at) != d.rank:
         raise ValueError(f"at has {len(at)} coordinates: give {d.rank}, the innermost first")
     size = d.bits // 8

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phasebit.emulator.accesses import Access
 from phasebit.emulator.launch import Module, Run
 from phasebit.emulator.launch import compile as compile_cuda
 
@@ -27,8 +28,10 @@ _SOURCE = """
 #include "10_packing.cuh"
 template __global__ void product<true>(Batch, const float*);
 template __global__ void product<false>(Batch, const float*);
-template __global__ void pack<true>(Batch, float*);
-template __global__ void pack<false>(Batch, float*);
+template __global__ void pack<1>(Batch, float*);
+template __global__ void pack<2>(Batch, float*);
+template __global__ void pack<4>(Batch, float*);
+template __global__ void pack<8>(Batch, float*);
 """
 
 
@@ -40,6 +43,8 @@ class Sectors:
     copy: int  # the copy reads A and writes tiles
     packed: int  # the product reads the tiles
     right: bool  # both products are exact
+    strided_loads: int  # instructions of warps that load A where it lies
+    packed_loads: int  # and from tiles
 
     @property
     def with_copy(self) -> int:
@@ -79,10 +84,12 @@ def count(
         module.memory.bytes(at[name])[:] = data.view(np.uint8).ravel()
     addresses = (at[name].address for name in "ABC")
     problem = np.array((*addresses, m, n, k, batch, sm, sk, sb), _FIELDS)[()]
-    along = sb == 1 and batch > 1
-    grid = (deep, down * 4, -(-batch // 8)) if along else (deep, down, batch)
+    together = batch if sb == 1 else 1
+    each = next(size for size in (1, 2, 4, 8) if size >= min(together, 8))  # as launch_pack does
+    rows = TILE if each == 1 else 256 // each
+    grid = (deep, down * (TILE // rows), -(-batch // each))
     kernels = {name: next(full for full in module.kernels if name in full)
-               for name in ("packILb0", "packILb1", "productILb0", "productILb1")}  # fmt: skip
+               for name in (f"packILi{each}E", "productILb0", "productILb1")}  # fmt: skip
 
     def run(name: str, blocks: tuple[int, int, int], tiles: int) -> Run:
         module.memory.bytes(at["C"])[:] = 0xFF  # NaN
@@ -95,15 +102,22 @@ def count(
         return bool(np.array_equal(got, exact))
 
     product = (across, down, batch)
-    strided = _sectors(run("productILb0", product, 0), "A")
+    in_place = run("productILb0", product, 0)
     right = is_right()
-    copying = run(f"packILb{int(along)}", grid, at["tiles"].address)
+    copying = run(f"packILi{each}E", grid, at["tiles"].address)
     copy = _sectors(copying, "A") + _sectors(copying, "tiles")
-    packed = _sectors(run("productILb1", product, at["tiles"].address), "tiles")
+    from_tiles = run("productILb1", product, at["tiles"].address)
     right = right and is_right()
     for allocation in at.values():
         module.memory.free(allocation)
-    return Sectors(strided, copy, packed, right)
+    return Sectors(
+        _sectors(in_place, "A"), copy, _sectors(from_tiles, "tiles"), right,
+        len(_accesses(in_place, "A")), len(_accesses(from_tiles, "tiles")),
+    )  # fmt: skip
+
+
+def _accesses(run: Run, array: str) -> list[Access]:
+    return [each for each in run.accesses if each.space == "global" and each.array == array]
 
 
 def _sectors(run: Run, array: str) -> int:
@@ -112,8 +126,7 @@ def _sectors(run: Run, array: str) -> int:
         len({int(first) // _SECTOR + i
              for first in access.addresses[access.lanes]
              for i in range(-(-access.size // _SECTOR))})
-        for access in run.accesses
-        if access.space == "global" and access.array == array
+        for access in _accesses(run, array)
     )  # fmt: skip
 
 

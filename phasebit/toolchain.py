@@ -230,7 +230,7 @@ def build(
         target,
         compiler.version,
         parse_resources(log),
-        "\n".join(line for line in log.splitlines() if not _is_report(line)).strip(),
+        warnings(log),
         cached,
     )
 
@@ -442,9 +442,10 @@ def explain(log: str, name: str, tool: str = "nvcc") -> CompileError:
     return CompileError(f"{tool} failed on {name}:\n{tail}", None, None, log)
 
 
-def _is_report(line: str) -> bool:
-    """Whether a line belongs to the report of ``ptxas -v``."""
-    return line.startswith("ptxas info") or bool(re.match(r"\s+\d+ bytes stack frame", line))
+def warnings(log: str) -> str:
+    """What nvcc said, without the report of ``ptxas -v``."""
+    report = re.compile(r"ptxas info|\s+\d+ bytes stack frame")
+    return "\n".join(line for line in log.splitlines() if not report.match(line)).strip()
 
 
 def parse_resources(log: str) -> tuple[Resources, ...]:

@@ -86,6 +86,8 @@ def test_what_cannot_be_drawn_is_refused() -> None:
     tensor = TensorMap(np.zeros((8, 64), np.float16), (64, 8))
     with pytest.raises(ValueError, match="give 2"):
         boxes.pieces(tensor, at=(1, 2, 3))
+    with pytest.raises(ValueError, match="1 coordinates: give 2"):
+        boxes.pieces(tensor, at=8)
     with pytest.raises(ValueError, match="multiple of 16"):
         boxes.pieces(tensor, at=(4, 0))
     packed = TensorMap(0, (128, 8), data_type="b4x16_p64", dims=(256, 8), strides=(128,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,17 @@ PURE = LAYERS[0] | LAYERS[1]
 def test_the_code_is_clean(tool: list[str]) -> None:
     answer = subprocess.run([sys.executable, "-m", *tool], cwd=ROOT, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_the_plan_of_the_house_shows_the_same_layers() -> None:
+    """The picture of CONTRIBUTING.md, from the top down; an indented line continues a layer."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    shown: list[set[str]] = []
+    for line in re.findall(r"```\n(__main__ .*?)```", text, re.DOTALL)[0].splitlines():
+        shown += [] if line.startswith(" ") else [set()]
+        shown[-1].update(line[:40].split())
+    *upper, lowest = shown
+    assert upper == [*reversed(LAYERS[1:])] and lowest == LAYERS[0]
 
 
 def imports(path: Path) -> set[str]:

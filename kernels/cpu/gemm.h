@@ -1,4 +1,6 @@
-// What every rung of the ladder of chapter 8 needs besides its idea.
+// What every rung of the ladder of chapter 8 needs besides its idea. The rest of a rung stands in
+// its own file, even where the one before has the same lines: it is read from top to bottom, and
+// what `diff` says of two neighbours is the idea.
 #pragma once
 #include <algorithm>
 #include <cstdint>

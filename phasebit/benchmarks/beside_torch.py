@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import random
+import statistics
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -83,3 +84,11 @@ def times(
             launch()
             found[name] += timed(torch, launch, each)
     return found
+
+
+def copy_rate(torch: Any) -> float:
+    """Bytes a second that a copy of 1 GiB reads and writes."""
+    source = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    found = times(torch, {"copy": lambda: target.copy_(source)}, rounds=5, each=4)["copy"]
+    return float(2 * source.numel() / (statistics.median(found) * 1e-6))

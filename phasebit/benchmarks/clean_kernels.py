@@ -1,4 +1,4 @@
-"""The kernels of chapters 4, 12, 13 and 14 under the four tools of compute-sanitizer.
+"""The kernels of chapters 4, 12, 13, 14 and 15 under the four tools of compute-sanitizer.
 
 The programs check their results as always; a verdict counts only of a program that ended well.
 (The patients of chapter 13 and their repaired twins are in that chapter's own record.)
@@ -36,10 +36,14 @@ GEMM = {
 PROGRAMS = (
     "04_bandwidth", "04_occupancy",
     "12_loads", "12_groups", "12_pipeline", "12_mbarrier", "12_latency",
+    "15_bulk_copy", "15_tma_copy", "15_wgmma", "15_a_one_stage", "15_b_ring",
+    "15_c_blocks_that_stay", "15_d_boxes_of_c", "15_e_pairs",
 )  # fmt: skip
-"""Programs of chapters 4 and 12, by their files; chapter 4's others are launched from Python."""
+"""Programs of chapters 4, 12 and 15, by their files; chapter 4's others are launched from
+Python."""
 
 _TYPES = {"f16": "__half", "bf16": "__nv_bfloat16", "f32": "float"}
+_SEED_ALONE = ("15_bulk_copy", "15_tma_copy", "15_wgmma")  # no other argument
 _SECONDS = 200.0  # of one program under one tool
 _REGISTERS = files.kernels() / "13_registers"
 _COUNTED = "04 counted"  # launched from Python, on small arrays
@@ -87,10 +91,25 @@ def _short(path: Path) -> str:
 def record() -> dict[str, Any]:
     """What each tool says of each program, on this machine's GPU.
 
+    A program that the record holds as it is, looked at with the same tools on the same kind of
+    GPU, keeps what was said of it and the day of that.
+
     Raises :class:`toolchain.CudaError` when there is no GPU or no compute-sanitizer, or when a
     program fails without it.
     """
-    facts, known, every = measure.facts(), sanitizer.version(), texts()
+    facts, known = measure.facts(), sanitizer.version()
+    about = {
+        "compute-sanitizer": known,
+        "protocol": {
+            "tools": sanitizer.protocol(),
+            "inputs": "of the programs: seed 1 where they draw; "
+            f"{', '.join(memory.PROGRAMS)}: launched from Python on small arrays, as for counting; "
+            "those of 13_registers: K 64",
+        },
+    }
+    everything = texts()
+    kept = _kept(everything, facts | about)
+    every = {name: text for name, text in everything.items() if name not in kept}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         built = dict(zip(every, pool.map(_command, every.items()), strict=True))
         list(pool.map(lambda command: programs.output(Path(command[0]), *command[1:]),
@@ -104,24 +123,36 @@ def record() -> dict[str, Any]:
     for (name, tool), verdict in verdicts.items():
         if verdict["verdict"] != "nothing":
             print(f"⏱ {tool}, {name}: {verdict}")
+    looked_at = {
+        name: {
+            "text": replay.key(text),
+            "date": facts["date"],
+            "tools": {tool: verdicts[name, tool] for tool in sanitizer.TOOLS},
+        }
+        for name, text in every.items()
+    }
     return {
         "benchmark": NAME,
         **facts,
-        "compute-sanitizer": known,
-        "protocol": {
-            "tools": sanitizer.protocol(),
-            "inputs": "of the programs: seed 1 where they draw; "
-            f"{', '.join(memory.PROGRAMS)}: launched from Python on small arrays, as for counting; "
-            "those of 13_registers: K 64",
-        },
-        "programs": {
-            name: {
-                "text": replay.key(text),
-                "tools": {tool: verdicts[name, tool] for tool in sanitizer.TOOLS},
-            }
-            for name, text in every.items()
-        },
+        **about,
+        "programs": {name: kept.get(name) or looked_at[name] for name in everything},
     }
+
+
+def _kept(every: dict[str, str], today: dict[str, Any]) -> dict[str, Any]:
+    """What the record says of programs that are still what they were, if it holds today."""
+    try:
+        before = measure.read(NAME)
+    except FileNotFoundError:
+        return {}
+    if any(before.get(field) != value for field, value in today.items() if field != "date"):
+        return {}
+    return {
+        name: {"text": said["text"], "date": said.get("date", before["date"]),
+               "tools": said["tools"]}
+        for name, said in before["programs"].items()
+        if name in every and replay.key(every[name]) == said["text"]
+    }  # fmt: skip
 
 
 def _file(name: str) -> str:
@@ -135,4 +166,4 @@ def _command(item: tuple[str, str]) -> list[str]:
     program = os.fspath(toolchain.build(text, name=_file(name)).program)
     if name == "04_bandwidth":
         return [program, "--json", os.devnull]
-    return [program, "--seed", "1"]
+    return [program, "1"] if name in _SEED_ALONE else [program, "--seed", "1"]

@@ -107,7 +107,7 @@ def record() -> dict[str, Any]:
         **facts,
         "protocol": _protocol(torch, rival),
         "peak": _peak(torch, library),
-        "copy_bytes_per_second": _copy_rate(torch),
+        "copy_bytes_per_second": beside_torch.copy_rate(torch),
         "ladder": _products(torch, SIZES[0], _rungs(torch, library, SIZES[0])),
         "best": [_beside(torch, rival, library, size) for size in SIZES],
         "heights": _heights(torch, library, SIZES[-1]),
@@ -262,12 +262,3 @@ def _peak(torch: Any, library: ctypes.CDLL) -> dict[str, Any]:
     times = beside_torch.times(torch, launches, rounds=5, each=4)["peak"]
     print(f"⏱ mma.sync alone: {measure.tflops(flop, statistics.median(times) * 1e-6):.0f} TFLOP/s")
     return {"flop": flop, "times_us": times}
-
-
-def _copy_rate(torch: Any) -> float:
-    """Bytes a second that a copy of 1 GiB reads and writes."""
-    source = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    launches: dict[str, Launch] = {"copy": lambda: target.copy_(source)}
-    times = beside_torch.times(torch, launches, rounds=5, each=4)["copy"]
-    return float(2 * source.numel() / (statistics.median(times) * 1e-6))

@@ -3,6 +3,7 @@
 python -m phasebit nvcc saxpy.cu -o saxpy            # any nvcc option may follow
 python -m phasebit nvcc -arch=sm_80 saxpy.cu -o saxpy
 python -m phasebit run ./saxpy 1000                  # options of `run` come before the program
+python -m phasebit run --ptx other.ptx ./saxpy 1000  # with kernels that were changed by hand
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from phasebit import toolchain
 from phasebit.runtime import elf, library
@@ -80,8 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Run a program on the emulator; the program's exit status."""
     from phasebit.runtime.emulated import EmulatorBackend
 
-    backend = EmulatorBackend(check=not arguments.fast, schedule=arguments.schedule)
     try:
+        ptx = _text(arguments.ptx) if arguments.ptx else None
+        backend = EmulatorBackend(not arguments.fast, arguments.schedule, ptx=ptx)
         return run_program(
             [arguments.program, *arguments.arguments],
             backend,
@@ -92,6 +95,13 @@ def run(arguments: argparse.Namespace) -> int:
         return _refuse(error)
     except KeyboardInterrupt:
         return 130
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ProgramError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _refuse(error: Exception) -> int:
@@ -140,6 +150,10 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument(
         "--schedule", default="eager", choices=("eager", "late", "random"),
         help="when asynchronous copies finish (default: eager)",
+    )  # fmt: skip
+    command.add_argument(
+        "--ptx", metavar="FILE",
+        help="execute this PTX in place of the program's own (of one module, with its kernels)",
     )  # fmt: skip
     command.add_argument("program", help="the program, built with `python -m phasebit nvcc`")
     command.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")

@@ -285,17 +285,24 @@ class EmulatorBackend:
     """Executes launches with the emulator.
 
     `check` looks for races and other hazards; memory is checked in any case. `schedule` says when
-    asynchronous copies finish.
+    asynchronous copies finish. `ptx` is executed in place of the program's own.
     """
 
-    def __init__(self, check: bool = True, schedule: str = "eager", steps: int = MAX_STEPS) -> None:
+    def __init__(
+        self,
+        check: bool = True,
+        schedule: str = "eager",
+        steps: int = MAX_STEPS,
+        ptx: str | None = None,
+    ) -> None:
         self.check = check
         self.schedule = schedule
         self.steps = steps
+        self.ptx = ptx
         self._memory: ArenaMemory | None = None
 
     def load(self, ptx: str, memory: DeviceMemory) -> _Module:
         """See `phasebit.runtime.backend.Backend.load`."""
         if self._memory is None or self._memory.device is not memory or memory.listener is None:
             self._memory = ArenaMemory(memory)
-        return _Module(ptx, self._memory, self)
+        return _Module(ptx if self.ptx is None else self.ptx, self._memory, self)

@@ -6,11 +6,11 @@ Chapters 4 and 13 have theirs in tests/test_threads_and_memory.py and tests/test
 from __future__ import annotations
 
 from itertools import pairwise
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 from phasebit import measure
-from phasebit.benchmarks import async_copies
+from phasebit.benchmarks import async_copies, copy_engine
 
 
 def test_chapter_5() -> None:
@@ -100,3 +100,85 @@ def test_chapter_14() -> None:
     assert 0.5 < whole["super-rows"] / four["super-rows"] < 0.6
     assert whole["cuBLAS"] / four["cuBLAS"] < 0.45
     assert two["super-rows"] > 2 * four["super-rows"]
+
+
+def test_chapter_15() -> None:
+    record = measure.read("15_copy_engine")
+    one, ring, stay, boxes, pairs = copy_engine.LADDER
+    vendor = copy_engine.VENDOR
+
+    def rate(name: str, size: int = 8192, part: str = "ladder") -> float:
+        return copy_engine.per_cycle(record, name, size, part)
+
+    def variant(name: str, size: int = 8192) -> float:
+        return rate(name, size, "variants")
+
+    roof = rate("wgmma alone")
+    alone, ringed = (copy_engine.stamps(record, name) for name in ("15_a_one_stage", "15_b_ring"))
+    multiply = measure.matmul_flop(128, 256, 64) / roof
+    both = (alone.copy + multiply, ringed.copy + ringed.multiply)
+    assert all(2 < cycles / multiply < 3 for cycles in both), "three slots, and two are too few"
+    for slots in (1, 2):
+        law = roof * multiply * slots / both[0]
+        assert 0.94 < variant(f"slots {slots}") / law < 1, "within a few per cent of the law"
+    assert variant("slots 1") < roof / 2
+    three, four = (variant(f"slots {slots}") / roof for slots in (3, 4))
+    assert 0.89 < three < 0.93 and abs(four / three - 1) < 0.02, "about a tenth is missing"
+    assert 1.02 < ringed.tile / multiply < 1.06 and 1 - multiply / ringed.tile < (1 - four) / 2
+    tiles = 64 * 32
+    rounds = -(-tiles // record["multiprocessors"])
+    launch = next(row for row in record["ladder"] if row["size"] == 8192)
+    shares = (
+        tiles / rounds / record["multiprocessors"],
+        ringed.tile * 128 * rounds / copy_engine.cycles(launch, ring),
+        multiply / ringed.tile,
+    )
+    assert all(0.955 < share < 0.985 for share in shares), "each costs a few per cent"
+    for name in ("no setmaxnreg", "one producer warp"):
+        assert abs(variant(name) / variant("slots 4") - 1) < 0.01, "here it buys nothing"
+
+    for row in record["ladder"]:
+        size, times = row["size"], row["times_us"]
+        assert (rate(ring, size) > 2 * rate(one, size)) is (size != 2048), "twice"
+        assert rate(boxes, size) / rate(stay, size) > rate(stay, size) / rate(ring, size) > 0.97
+        assert 0.94 < rate(pairs, size) / rate(boxes, size) < 1, "a little behind"
+        ours, theirs = (quantiles(times[name], n=4) for name in (boxes, vendor))
+        assert ours[0] <= theirs[2] and theirs[0] <= ours[2], "the middle halves overlap"
+        assert abs(rate(boxes, size) / rate(vendor, size) - 1) < 0.03
+        assert (rate(boxes, size) > 1.01 * rate(vendor, size)) is (size == 8192)
+    gains = [rate(boxes, size) / rate(stay, size) for size in copy_engine.SIZES]
+    assert gains == sorted(gains), "most of all where the loop is short"
+    assert rate(boxes) / roof > shares[0] - 0.005, "no more than the last round costs"
+    for size in copy_engine.SIZES[:2]:
+        assert variant("boxes in rows", size) < 0.985 * variant(boxes, size)
+        assert 0.6 < variant("released to the cluster", size) / variant(boxes, size) < 0.7
+    assert 2 * record["pairs_at_once"] == record["multiprocessors"], "all of them fit"
+
+    near = record["neighbours"]
+    assert near["kernel"] == boxes
+    for name, times in near["after_us"].items():
+        assert abs(rate(name, part="neighbours") / rate(boxes) - 1) < 0.01, "the same in cycles"
+        assert copy_engine.rate(8192, times) > 1.05 * copy_engine.rate(
+            8192, launch["times_us"][boxes]
+        )
+    power = {
+        name: {field: median(values) for field, values in seen.items()}
+        for name, seen in record["power"].items()
+    }
+    limit = power[one]["limit_watts"]
+    assert power[one]["watts"] < 0.95 * limit and 1900 < power[one]["sm_mhz"] < 2000
+    assert median(launch["mhz"][one]) < 0.85 * power[one]["sm_mhz"]
+    for name in (ring, stay, boxes, pairs, vendor):
+        assert power[name]["watts"] > 0.93 * limit and power[name]["sm_mhz"] < 1500
+
+
+def test_chapter_15_broken() -> None:
+    record = measure.read("15_broken_ring")["programs"]
+    quiet = [
+        name for name, said in record.items()
+        if name != "as it is" and set(said["alone"]) == {"right"}
+    ]  # fmt: skip
+    assert quiet == ["empty before the wait", "no wgmma.fence"], "two of the six"
+    for name in ("as it is", *quiet):
+        assert {tool["verdict"] for tool in record[name]["tools"].values()} == {"nothing"}
+    assert not any(tool["lines"] for said in record.values() for tool in said["tools"].values())

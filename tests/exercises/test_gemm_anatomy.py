@@ -12,7 +12,11 @@ import pytest
 from phasebit import native
 from phasebit.exercises import gemm_anatomy as checks
 
+from ..book.notebooks import ROOT, prose, solutions
+
 pytestmark = pytest.mark.nvcc
+
+CHAPTER = ROOT / "book" / "part3_locality" / "08_gemm.ipynb"
 
 PACK = """
 #include <cstdint>
@@ -64,6 +68,28 @@ def test_a_wrong_answer_is_rejected(name: str, answer: Callable[..., Any]) -> No
     assert getattr(checks, name).verdict(answer).startswith(f"{name}: not right yet")
 
 
+def body_of(source: str) -> tuple[str, str]:
+    """A function's text up to its brace, and what stands between its braces."""
+    begin = source.index(") {") + 3
+    return source[:begin], source[begin : source.rindex("}")]
+
+
+def test_the_solutions_in_the_chapter_are_right() -> None:
+    names: dict[str, Any] = {}
+    for solution in solutions(CHAPTER):
+        exec(solution, names)
+    for name in RIGHT:
+        assert getattr(checks, name).verdict(names[name]).startswith(f"{name}: OK")
+    _, _, folded = prose(CHAPTER).partition("```{solution} ex-08-transposed")
+    transposed, plain, rows = re.findall(r"~~~cpp\n(.*?)~~~", folded, re.DOTALL)
+    relu_end = plain[plain.index("\nfor (int i = 0") :]  # the second one shows only the sums
+    for name, texts in {"pack_transposed": [transposed], "relu": [plain, rows + relu_end]}.items():
+        for text in texts:
+            head, _ = body_of(SOURCES[name])
+            verdict = getattr(checks, name).verdict(native.compile(f"{head}\n{text}}}\n"))
+            assert verdict.startswith(f"{name}: OK"), verdict
+
+
 SOURCES = {"pack_transposed": PACK, "relu": MICRO}
 
 
@@ -71,8 +97,7 @@ SOURCES = {"pack_transposed": PACK, "relu": MICRO}
 def test_right_cpp_is_accepted(name: str) -> None:
     check, source = getattr(checks, name), SOURCES[name]
     assert check.verdict(native.compile(source)).startswith(f"{name}: OK")
-    begin = source.index(") {") + 3
-    nothing = native.compile(source[:begin] + "\n}\n")
+    nothing = native.compile(f"{body_of(source)[0]}\n}}\n")
     assert check.verdict(nothing) == f"{name}: not answered yet"
 
 

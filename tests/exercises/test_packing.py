@@ -13,6 +13,10 @@ import pytest
 from phasebit.exercises import packing as checks
 from phasebit.nests import footprint
 
+from ..book.notebooks import ROOT, solutions
+
+CHAPTER = ROOT / "book" / "part3_locality" / "07_to_pack_or_not.ipynb"
+
 
 def column(rows: int, ld: int) -> int:
     return len({row * ld * 4 // 4096 for row in range(rows)})
@@ -76,6 +80,14 @@ def test_a_right_answer_is_accepted(name: str) -> None:
     check = getattr(checks, name)
     assert check.verdict(RIGHT[name]).startswith(f"{name}: OK")
     assert check.verdict(lambda *given: ...) == f"{name}: not answered yet"
+
+
+def test_the_solutions_in_the_chapter_are_right() -> None:
+    names: dict[str, Any] = {"footprint": footprint}
+    for solution in solutions(CHAPTER):
+        exec(solution, names)
+    for name in RIGHT:
+        assert getattr(checks, name).verdict(names[name]).startswith(f"{name}: OK")
 
 
 @pytest.mark.parametrize(("name", "answer"), WRONG)

@@ -46,7 +46,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
 @pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", [*FILTERS, "12_latency"])
 def test_compiles_without_spills_or_warnings(kernel: str) -> None:
-    build = targets.build(kernel, *TARGETS)
+    build = targets.assemble(files.kernel(kernel), *TARGETS)
     assert build.warnings == ""
     assert not any(use.spills for use in build.resources)
 
@@ -91,7 +91,7 @@ def test_the_harness_sees_a_wrong_result(name: str) -> None:
     kernel, line, mistake = WRONG[name]
     source = files.kernel(kernel)
     assert line in source
-    done = emulate(source.replace(line, mistake))
+    done = emulate(source.replace(line, mistake), right=source)
     assert not done.ok
     assert "filter: WRONG" in done.stdout or "the emulator found a mistake" in done.stderr
 
@@ -110,7 +110,7 @@ def test_a_walk_that_took_another_way_is_seen(name: str) -> None:
     right, wrong = WALKS[name]
     source = files.kernel("12_latency")
     assert source.count(right) == 1
-    done = emulate(source.replace(right, wrong))
+    done = emulate(source.replace(right, wrong), right=source)
     assert done.status == 2 and "the walk ended at" in done.stderr, done.stdout + done.stderr
 
 

@@ -11,6 +11,7 @@ from phasebit import machine, process, toolchain
 from phasebit.benchmarks.clean_kernels import GEMM as RUNGS
 from phasebit.benchmarks.clean_kernels import gemm as program
 
+from . import targets
 from .emulated import emulate
 
 
@@ -74,7 +75,7 @@ def test_the_large_tiles_compile_without_spills_or_warnings(target: str, read: s
     launch = f"launch_aligned<Tiling<128, 256, 64, 64, 64>, {slots}, 16>(g, 8);"
     if target == "sm_75":  # whose blocks have 64 KiB of shared memory
         launch = "launch_aligned<Tiling<128, 128, 32, 64, 64>, 2, 16>(g, 8);"
-    built = toolchain.build(program(launch, read), target=target)
+    built = targets.assemble(program(launch, read), target)
     assert built.warnings == ""
     assert not any(use.spills for use in built.resources)
 
@@ -99,7 +100,9 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_the_ring_is_found(mistake: str) -> None:
     right, wrong, verdict = MISTAKES[mistake]
-    done = emulate(with_mistake("14_gemm.cuh", right, wrong), "--seed", "1")
+    text = whole("14_gemm.cuh")
+    assert right in text
+    done = emulate(text.replace(right, wrong), "--seed", "1", right=text)
     assert re.search(verdict, done.stderr), done.stdout + done.stderr
 
 
@@ -118,22 +121,22 @@ TILE_MISTAKES = {
 @pytest.mark.nvcc
 @pytest.mark.parametrize("mistake", TILE_MISTAKES)
 def test_a_mistake_in_the_tiles_is_found(mistake: str) -> None:
-    text = with_mistake("14_tile.cuh", *TILE_MISTAKES[mistake])
+    right, wrong = TILE_MISTAKES[mistake]
+    text = whole("14_tile.cuh")
+    assert right in text
     for seed in range(6):  # what is drawn decides which shapes are tried
-        done = emulate(text, "--seed", str(seed))
+        done = emulate(text.replace(right, wrong), "--seed", str(seed), right=text)
         if re.search("wrong result|invalid|uninitialised|race", done.stderr):
             return
     raise AssertionError(done.stdout + done.stderr)
 
 
-def with_mistake(header: str, right: str, wrong: str) -> str:
-    """A program with a header's text in place of its inclusion, and one mistake in that."""
+def whole(header: str) -> str:
+    """A program with a header's text in place of its inclusion, to plant mistakes in."""
     text = program("launch_gemm<Tiling<64, 64, 32, 32, 32>, 3>(g, 2);")
     waiting = ["14_gemm.cuh", "14_one_slot.cuh", "14_warp.cuh", "14_tile.cuh"]
     for name in waiting[: waiting.index(header) + 1]:
         own = toolchain.headers(f'#include "{name}"')[name].replace("#pragma once", "")
         text = text.replace(f'#include "{name}"\n', own)
     # 14_naive.cuh includes the tiles once more.
-    text = text.replace('#include "14_naive.cuh"\n', "")
-    assert text.count(right) >= 1, right
-    return text.replace(right, wrong)
+    return text.replace('#include "14_naive.cuh"\n', "")

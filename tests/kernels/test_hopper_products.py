@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import pytest
 
 from phasebit import files, machine, process, toolchain
-from phasebit.runtime import library
+from tests.kernels import targets
+from tests.kernels.emulated import emulate
 from tests.kernels.mistakes import HOPPER, planted, source
 
 HARNESS = '#include "product.cuh"'
@@ -17,12 +17,6 @@ KERNELS = sorted(
 )
 DESCRIPTION = "ptx::descriptor_128B(stage.b)"
 SWIZZLE = "p.N, p.K, BN, BK, CU_TENSOR_MAP_SWIZZLE_128B"
-
-
-def emulate(text: str, *args: str, schedule: str = "late") -> process.Finished:
-    program = toolchain.build(text, target="sm_90a", runtime=library.build()).program
-    command = [sys.executable, "-m", "phasebit", "run", "--schedule", schedule, str(program)]
-    return process.run([*command, *args], timeout=120)
 
 
 def test_each_file_holds_one_idea() -> None:
@@ -36,7 +30,7 @@ def test_each_file_holds_one_idea() -> None:
 @pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_compiles_without_spills_or_warnings(kernel: str) -> None:
-    build = toolchain.build(source(kernel), target="sm_90a")
+    build = targets.assemble(source(kernel), "sm_90a")
     assert build.warnings == ""  # ptxas warns of multiplications that it must not overlap
     assert not any(use.spills for use in build.resources)
 
@@ -53,7 +47,7 @@ def test_right_under_every_schedule(kernel: str, schedule: str) -> None:
 @pytest.mark.nvcc
 @pytest.mark.parametrize("name", HOPPER)
 def test_every_mistake_is_found(name: str) -> None:
-    done = emulate(planted(name), "--seed", "15")
+    done = emulate(planted(name), "--seed", "15", right=source(HOPPER[name][0]))
     assert re.search(HOPPER[name][3], done.stderr), done.stdout + done.stderr[:3000]
 
 
@@ -70,8 +64,8 @@ def test_a_mistake_in_a_description_is_found(right: str, wrong: str) -> None:
     shared = files.kernels() / "15_product.cuh"
     text = shared.read_text("utf-8").replace("#pragma once", "")
     assert text.count(right) == 1
-    whole = source("15_b_ring").replace(f'#include "{shared.name}"', text.replace(right, wrong))
-    done = emulate(whole, "--seed", "15")
+    whole = source("15_b_ring").replace(f'#include "{shared.name}"', text)
+    done = emulate(whole.replace(right, wrong), "--seed", "15", right=whole)
     assert "wrong result" in done.stderr, done.stdout + done.stderr[:3000]
 
 

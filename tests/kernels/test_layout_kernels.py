@@ -8,6 +8,7 @@ import pytest
 
 from phasebit import files, machine, process, toolchain
 
+from . import targets
 from .emulated import emulate
 
 ORDER, PACKING = "10_order", "10_packing"
@@ -42,7 +43,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
 
 def text(kernel: str) -> str:
     """The program with its own header in it, so that a mistake can be planted in either."""
-    header = (files.kernels() / f"{kernel}.cuh").read_text(encoding="utf-8")
+    header = (files.kernels() / f"{kernel}.cuh").read_text("utf-8").replace("#pragma once", "")
     return files.kernel(kernel).replace(f'#include "{kernel}.cuh"\n', header)
 
 
@@ -69,7 +70,8 @@ def test_right_on_the_emulator(kernel: str, schedule: str) -> None:
 @pytest.mark.nvcc
 @pytest.mark.parametrize("name", MISTAKES)
 def test_the_emulator_sees_the_mistake(name: str) -> None:
-    done = emulate(planted(name), "--seed", "10", target=SINCE[MISTAKES[name][0]])
+    kernel = MISTAKES[name][0]
+    done = emulate(planted(name), "--seed", "10", target=SINCE[kernel], right=text(kernel))
     assert not done.stopped
     seen = "wrong result|out of bounds|outside|uninitialised|race|^phasebit: "
     assert re.search(seen, done.stderr, re.MULTILINE), done.stdout + done.stderr
@@ -78,10 +80,9 @@ def test_the_emulator_sees_the_mistake(name: str) -> None:
 @pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", SINCE)
 def test_compiles_without_spills_or_warnings(kernel: str) -> None:
-    for target in (SINCE[kernel], "sm_90a"):
-        built = toolchain.build(files.kernels() / f"{kernel}.cu", target=target)
-        assert built.warnings == ""
-        assert not any(use.spills for use in built.resources)
+    built = targets.assemble(files.kernel(kernel), SINCE[kernel], "sm_90a")
+    assert built.warnings == ""
+    assert not any(use.spills for use in built.resources)
 
 
 @pytest.mark.gpu

@@ -9,6 +9,7 @@ import pytest
 
 from phasebit import files, toolchain
 
+from . import targets
 from .emulated import emulate
 
 pytestmark = pytest.mark.nvcc
@@ -22,16 +23,19 @@ PROGRAMS = {
 """Programs that run on the emulator, and the lines that each prints there."""
 
 
-@pytest.mark.parametrize("target", ["sm_75"])
-@pytest.mark.parametrize("name", [*PROGRAMS, "05_zeros"])
-def test_compiles_without_spills_or_warnings(name: str, target: str) -> None:
-    build = toolchain.build(files.kernels() / f"{name}.cu", target=target)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiles_without_spills_or_warnings(name: str) -> None:
+    build = targets.assemble(files.kernel(name), "sm_75")
     assert build.warnings == ""
     assert not any(use.spills or use.shared for use in build.resources)
 
 
+def test_the_program_of_cublas_compiles() -> None:
+    assert toolchain.build(files.kernel("05_zeros"), target="sm_75").warnings == ""
+
+
 def test_the_hopper_part_does_not_spill() -> None:
-    build = toolchain.build(files.kernels() / "05_roofline.cu", target="sm_90a")
+    build = targets.assemble(files.kernel("05_roofline"), "sm_90a")
     assert build.warnings == "" and not any(use.spills for use in build.resources)
 
 
@@ -83,5 +87,5 @@ def test_a_mistake_is_seen(name: str) -> None:
     kernel, right, wrong = MISTAKES[name]
     text = files.kernel(kernel)
     assert text.count(right) == 1, right
-    done = emulate(text.replace(right, wrong))
+    done = emulate(text.replace(right, wrong), right=text)
     assert not done.ok and re.search("wrong result", done.stderr), done.stdout + done.stderr

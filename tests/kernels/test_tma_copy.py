@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import pytest
 
 from phasebit import files, machine, process, toolchain
-from phasebit.runtime import library
+from tests.kernels.emulated import emulate
 
 SOURCE = (files.kernels() / "15_tma_copy.cu").read_text("utf-8")
 OK = "twice: OK, exact, for whole boxes and ragged edges, plain and swizzled\n"
@@ -48,16 +47,10 @@ MISTAKES = {
 """What is replaced by what, and what must be said."""
 
 
-def emulate(text: str, schedule: str = "late") -> process.Finished:
-    program = toolchain.build(text, target="sm_90a", runtime=library.build()).program
-    command = [sys.executable, "-m", "phasebit", "run", "--schedule", schedule, program, "1"]
-    return process.run(command, timeout=120)
-
-
 @pytest.mark.nvcc
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 def test_right_on_the_emulator(schedule: str) -> None:
-    done = emulate(SOURCE, schedule)
+    done = emulate(SOURCE, "1", schedule=schedule)
     assert done.ok and done.stdout == OK and not done.stderr, done.stdout + done.stderr
 
 
@@ -70,7 +63,7 @@ def test_every_mistake_is_found(name: str) -> None:
     if "mbarrier_nothing" in new:
         text = text.replace("__global__ void __launch", "namespace ptx { __device__ void "
                             "mbarrier_nothing() {} }\n__global__ void __launch", 1)  # fmt: skip
-    done = emulate(text)
+    done = emulate(text, "1", right=SOURCE)
     assert re.search(words, done.stdout + done.stderr), done.stdout + done.stderr
 
 

@@ -147,6 +147,27 @@ def test_status_and_arguments_pass_through(built):
     assert done.returncode == 0 and done.stdout.endswith("after the wait\n")
 
 
+def test_other_kernels_in_a_programs_place(tmp_path):
+    source, program, other = (tmp_path / name for name in ("k.cu", "k", "other.ptx"))
+    source.write_text(
+        "#include <cstdio>\n"
+        "__global__ void k(int *p) { *p = ANSWER; }\n"
+        "int main() {\n"
+        "    int *p, answer;\n"
+        "    cudaMalloc(&p, 4);\n"
+        "    k<<<1, 1>>>(p);\n"
+        "    cudaMemcpy(&answer, p, 4, cudaMemcpyDefault);\n"
+        '    printf("%d\\n", answer);\n'
+        "}\n"
+    )
+    assert phasebit("nvcc", "-DANSWER=1", source, "-o", program).returncode == 0
+    assert phasebit("nvcc", "-DANSWER=2", "-ptx", source, "-o", other).returncode == 0
+    assert phasebit("run", program).stdout == "1\n"
+    assert phasebit("run", "--ptx", other, program).stdout == "2\n"
+    done = phasebit("run", "--ptx", tmp_path / "none.ptx", program)
+    assert done.returncode == 2 and done.stderr.startswith("phasebit: cannot read ")
+
+
 def test_what_cannot_run_is_refused_in_one_sentence(tmp_path):
     done = phasebit("run", tmp_path / "absent")
     assert (done.returncode, done.stdout) == (2, "")
