@@ -301,17 +301,18 @@ class ScaledProduct:
         down, along = gemm.cluster
         sides = ((gemm.kind, m, along, along), (gemm.kind_b, n, down // gemm.share, down))
         maps, maps_of_scales, values = [], [], []
+        boxes = gemm.notes.boxes
         for side, (kind, rows, copies, copies_of_scales) in enumerate(sides):
             codes, pieces, numbers = operand(
                 NAMES[kind], NAMES[gemm.scale], rows, k, gemm.vector
             )
-            box = extents(gemm.notes.boxes[side], copies)
+            box = extents(boxes[side], copies)
             narrow = kind is cutlass.Float4E2M1FN
             maps.append(TensorMap(
                 codes, box, data_type="b4x16" if narrow else None, dims=(k, rows),
                 strides=(codes.shape[1],), swizzle="128B",
             ))  # fmt: skip
-            maps_of_scales.append(map_of_scales(gemm.notes.boxes[2 + side], pieces, copies_of_scales))
+            maps_of_scales.append(map_of_scales(boxes[2 + side], pieces, copies_of_scales))
             values.append(numbers)
         c = np.full((m, n), np.nan, np.float32)
         grid = (-(-m // (gemm.tile[0] // gemm.share)), -(-n // gemm.tile[1]))
