@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from phasebit import benchmarks, files, machine, measure, toolchain
-from phasebit.benchmarks import double_buffering
+from phasebit.benchmarks import broken_ring, double_buffering
 from phasebit.measure import Record, Row
 
 ROWS = (
@@ -153,6 +153,7 @@ def test_no_cublas_is_a_sentence() -> None:
 def test_every_record_belongs_to_a_benchmark_and_is_whole() -> None:
     """A chapter whose record is missing fails by itself: it cannot draw its tables."""
     names = {benchmarks.benchmark(chapter).NAME for chapter in benchmarks.MODULES}
+    names.add(broken_ring.NAME)  # chapter 15's second record
     paths = sorted(files.records().glob("[0-9]*.json"))  # those of chapters, by their number
     for chapter in benchmarks.MODULES:
         assert benchmarks.benchmark(chapter).NAME.startswith(f"{chapter:02}_")
