@@ -149,18 +149,16 @@ def wavefronts(addresses: Iterable[int], bytes_each: int, op: str = "load") -> i
     return len(patterns.wavefronts(access(addresses, bytes_each, op)))
 
 
-def computed(
-    expression: str, shape: tuple[int, int], header: str, define: str = ""
-) -> list[list[int]]:
+def computed(expression: str, shape: tuple[int, int], code: str) -> list[list[int]]:
     """What CUDA code computes: ``expression`` of ``row`` and ``col``, for every coordinate.
 
-    ``header`` is included, a file of ``kernels/``; ``define`` sets a macro of it. The code is
-    compiled and run, on a GPU if there is one, else on the emulator. Raises
+    ``code`` defines what the expression names: CUDA C++, often an ``#include`` of a header of
+    ``kernels/``. It is compiled and run, on a GPU if there is one, else on the emulator. Raises
     :class:`phasebit.toolchain.CompileError`.
     """
     rows, columns = shape
     module = compile_cuda(
-        f'#define OWN_MAIN\n{f"#define {define}" if define else ""}\n#include "{header}"\n'
+        f"{code}\n"
         'extern "C" __global__ void ask(int* out, int cols) {\n'
         "    const int row = blockIdx.x;\n"
         "    for (int col = threadIdx.x; col < cols; col += blockDim.x)\n"

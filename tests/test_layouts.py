@@ -118,6 +118,6 @@ def test_division_is_composition_with_the_complement() -> None:
 
 @pytest.mark.nvcc
 def test_computed_asks_the_code() -> None:
-    table = layouts.computed("row * 100 + col", (3, 300), "check.cuh")
+    table = layouts.computed("row * 100 + col", (3, 300), "")
     assert table == [[row * 100 + col for col in range(300)] for row in range(3)]
-    assert layouts.computed("MINE", (1, 2), "check.cuh", "MINE 7") == [[7, 7]]
+    assert layouts.computed("MINE", (1, 2), "#define MINE 7") == [[7, 7]]
