@@ -172,14 +172,7 @@ def curves(
         )
     if evenly or (all(isinstance(each, int) for each in x) and len(x) <= 24):
         axes.set_xticks(places, [str(each) for each in x])
-    axes.grid(color=_FAINT, linewidth=0.7)
-    axes.set_axisbelow(True)
-    for where, side in axes.spines.items():
-        side.set_visible(where in ("left", "bottom"))
-        side.set_color(_MUTED)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    axes.set_title(title, fontsize=10, color=_TEXT, loc="left")
+    _frame(axes, title, x_label, y_label)
     lines = "\n".join(
         f"{name}: " + " ".join(show(value) for value in values) for name, values in series.items()
     )
@@ -235,13 +228,7 @@ def spread(
     axes.set_ylim(len(times) - 0.6, -0.7)
     axes.set_yticks(range(len(times)), list(times))
     axes.tick_params(axis="y", length=0, labelcolor=_TEXT)
-    axes.grid(axis="x", color=_FAINT, linewidth=0.7)
-    axes.set_axisbelow(True)
-    for where, side in axes.spines.items():
-        side.set_visible(where == "bottom")
-        side.set_color(_MUTED)
-    axes.set_xlabel(f"{x_label}   (dots: {times_are}; crosses: {apart_are})")
-    axes.set_title(title, fontsize=10, color=_TEXT, loc="left")
+    _frame(axes, title, f"{x_label}   (dots: {times_are}; crosses: {apart_are})")
     return _picture(figure, f"{title}. {x_label}.\n" + "\n".join(lines))
 
 
@@ -290,14 +277,7 @@ def roofline(
             textcoords="offset points", ha="center" if far else "left",
         )
     axes.set_xlim(left, right)
-    axes.grid(color=_FAINT, linewidth=0.7)
-    axes.set_axisbelow(True)
-    for where, side in axes.spines.items():
-        side.set_visible(where in ("left", "bottom"))
-        side.set_color(_MUTED)
-    axes.set_xlabel("operations for each byte moved, FLOP/B")
-    axes.set_ylabel("TFLOP/s")
-    axes.set_title(title, fontsize=10, color=_TEXT, loc="left")
+    _frame(axes, title, "operations for each byte moved, FLOP/B", "TFLOP/s")
     lines = [f"memory: {bandwidth:.2f} TB/s"]
     lines += [f"{name}: {rate:.0f} TFLOP/s, from {rate / bandwidth:.1f} FLOP/B on"
               for name, rate in rates.items()]  # fmt: skip
@@ -618,13 +598,7 @@ def bars(
     axes.set_ylim(len(values) - 0.5, -0.5)
     axes.set_yticks(range(len(values)), list(values))
     axes.tick_params(axis="y", length=0, labelcolor=_TEXT)
-    axes.grid(axis="x", color=_FAINT, linewidth=0.7)
-    axes.set_axisbelow(True)
-    for where, side in axes.spines.items():
-        side.set_visible(where == "bottom")
-        side.set_color(_MUTED)
-    axes.set_xlabel(x_label)
-    axes.set_title(title, fontsize=10, color=_TEXT, loc="left")
+    _frame(axes, title, x_label)
     lines = "\n".join(f"{name}: {show(value)}" for name, value in values.items())
     return _picture(figure, f"{title}. {x_label}.\n{lines}")
 
@@ -664,16 +638,22 @@ def scatter(
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.set_minor_locator(_no_ticks())
-    axes.grid(color=_FAINT, linewidth=0.7)
-    axes.set_axisbelow(True)
-    for where, side in axes.spines.items():
-        side.set_visible(where in ("left", "bottom"))
-        side.set_color(_MUTED)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    axes.set_title(title, fontsize=10, color=_TEXT, loc="left")
+    _frame(axes, title, x_label, y_label)
     lines = [f"{each}: {x:.3g}, {y:.3g}" for each, (x, y) in points.items()]
     return _picture(figure, f"{title}. {x_label}, {y_label}.\n" + "\n".join(lines))
+
+
+def _frame(axes: Any, title: str, x_label: str, y_label: str = "") -> None:
+    """Title, labels, grid and sides; without a ``y_label`` rows stand there, which need neither."""
+    axes.grid(axis="both" if y_label else "x", color=_FAINT, linewidth=0.7)
+    axes.set_axisbelow(True)
+    for where, side in axes.spines.items():
+        side.set_visible(where == "bottom" or (where == "left" and bool(y_label)))
+        side.set_color(_MUTED)
+    axes.set_xlabel(x_label)
+    if y_label:
+        axes.set_ylabel(y_label)
+    axes.set_title(title, fontsize=10, color=_TEXT, loc="left")
 
 
 def _no_ticks() -> Any:

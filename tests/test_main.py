@@ -32,6 +32,7 @@ BAD = {
     "run --memory 1.5 true": "1.5 is no amount of memory",
     "run --memory 32769 true": "32769 is no amount of memory: 1 to 32768 MiB",
     "run --schedule soon true": "invalid choice: 'soon'",
+    "run --ptx absent.ptx true": "cannot read absent.ptx: No such file",
     "run absent": "no program absent: build it with `python -m phasebit nvcc",
     "run .": "no program .: build it",
     "run readme.txt": "cannot start readme.txt: Permission denied",

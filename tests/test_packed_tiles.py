@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 import pytest
 
-from phasebit import packed_tiles
+from phasebit import measure, packed_tiles
+from phasebit.benchmarks import packed_operands
 
 
 @pytest.mark.nvcc
@@ -28,3 +31,30 @@ def test_ragged_products_are_right() -> None:
 def test_two_elements_in_one_place() -> None:
     with pytest.raises(ValueError, match="one place"):
         packed_tiles.count((4, 4, 4), (1, 1, 0))
+
+
+@pytest.mark.nvcc
+def test_tiles_take_a_quarter_of_the_loads() -> None:
+    moved = packed_tiles.count((128, 128, 16), (32, 2, 1), batch=2)
+    assert moved.strided_loads == 4 * moved.packed_loads
+
+
+def test_an_h200_counts_the_sectors_of_the_formula_and_takes_no_longer() -> None:
+    """Chapter 10: the count is right, and eight times the sectors hardly cost time."""
+    record = measure.read("10_layouts")
+    for counted in record["interleaved_counted"]:
+        s, (m, n, k) = counted["interleaved"], counted["shape"]
+        of_b = s * (m // 128) * k * n * 4 / 32
+        for way, times_dense in (("strided", n // 128 * min(s, 8)), ("packed", n // 128)):
+            of_a = counted[way][packed_operands.ASKED] - of_b
+            assert of_a / (s * m * k * 4 / 32) == pytest.approx(times_dense, rel=0.02)
+
+    def in_place(together: int) -> float:
+        (entry,) = (
+            each
+            for each in record["interleaved"]
+            if each["interleaved"] == together and each["shape"][1] == 1024
+        )
+        return median(entry["times"][packed_operands.STRIDED]["times_us"])
+
+    assert in_place(8) < 1.05 * in_place(1)

@@ -43,11 +43,11 @@ class Hazard:
     """One finding.
 
     ``kind``: ``race``, ``uninitialised``, ``barrier``, ``async``, ``proxy`` (a fence between
-    proxies is missing), ``cluster`` (a block's shared memory goes too early) or ``tensor``
-    (tensor memory that is not given back, a product issued too often, a swizzled tile that is
-    misaligned, a ``tcgen05.fence`` that is missing).  ``line`` is the PTX line of the access that
-    noticed it, ``source`` the place in the CUDA source: ``kernel.cu:41``, or
-    ``kernel.cu:41, in wait at line 12`` within an inlined function.
+    proxies is missing), ``cluster`` (a block's shared memory goes too early), ``descriptor`` (of a
+    matrix, that cannot be right) or ``tensor`` (tensor memory that is not given back, a product
+    issued too often, a swizzled tile that is misaligned, a ``tcgen05.fence`` that is missing).
+    ``line`` is the PTX line of the access that noticed it, ``source`` the place in the CUDA source:
+    ``kernel.cu:41``, or ``kernel.cu:41, in wait at line 12`` within an inlined function.
     """
 
     kind: str
@@ -217,6 +217,7 @@ class Checker:
     def finish(self, batch: Batch) -> None:
         self.races.finish(batch)
         self.registers.finish(batch)
+        self.engine.patterns.pop(batch, None)
 
     def leave(self, g: Group) -> None:
         """Threads leave the kernel; with the last of a block its shared memory goes."""
@@ -319,6 +320,16 @@ class Checker:
         """The granules that a barrier lies in."""
         unit = self.races.shift
         return np.arange(site.position() >> unit, (site.position() + 8) >> unit)
+
+    def initialised_by_many(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """Several threads initialise a barrier: all but the first one that is live already."""
+        self.findings.report(
+            "barrier",
+            f"{g.batch.describe(lanes)} initialise mbarrier {site.name}, each of them once more: "
+            f"{self.machine.where(g)}; a barrier that is live may not be initialised (PTX ISA "
+            "9.7.13.15.9): let one thread do it",
+            -1, ("inits", self.machine.where(g)),
+        )  # fmt: skip
 
     def not_observed(self, g: Group, site: BarrierSite) -> None:
         where = self.machine.where(g)

@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phasebit.emulator.footprint import Footprint
+from phasebit.emulator.tensor_copy import LINE, Box
+from phasebit.emulator.tensormap import SWIZZLES
 from phasebit.emulator.types import Array
 
 if TYPE_CHECKING:
-    from phasebit.emulator.bulk import BulkCopy
+    from phasebit.emulator.bulk import BulkCopy, Side
     from phasebit.emulator.group import Group
     from phasebit.emulator.hazards import Checker
     from phasebit.emulator.machine import Batch
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
 SITES = 64
 """Columns for mbarriers that count copies; where there are more, two share one."""
+
+GENERIC = ("st", "red")
+"""``st.async`` and ``red.async`` go through the generic proxy (PTX ISA 8.6 names the others)."""
 
 MANY = 64
 """Copies between shared memories that are kept before those done are dropped."""
@@ -53,6 +58,8 @@ class Engine:
         """Words of global memory that copies may still write."""
         self.map_fenced: dict[tuple[Batch, int], int] = {}
         """When a block last fenced the tensormap proxy."""
+        self.patterns: dict[Batch, Array] = {}
+        """How tensor copies swizzled each 128 bytes of shared memory: :data:`SWIZZLES`, plus 1."""
         self.races.engine = self
 
     # -- a copy begins --------------------------------------------------------
@@ -76,6 +83,7 @@ class Engine:
                 g, Footprint.plain(words[:, None]), 0, copy.access, copy.reduces, agent=column
             )
             s.site_started(copy.site, self.machine.now)
+            self._remember(g.batch, copy.target, words)
         elif len(words):
             self.races.global_store(
                 g, Footprint.plain(words[:, None]), 0, copy.access, copy.reduces
@@ -83,6 +91,31 @@ class Engine:
             self.writing.append((words, copy))
         copy.started = self.machine.now
         self.machine.now += 1
+
+    def _remember(self, batch: Batch, target: Side, words: Array) -> None:
+        """How the lines that a copy fills are swizzled; plain copies bring what they bring."""
+        if batch not in self.patterns:
+            self.patterns[batch] = np.zeros(batch.count * batch.shared_stride // LINE + 1, np.uint8)
+        low, high = ((int(w) << self.races.shift) - batch.shared_base for w in words[[0, -1]])
+        known = 1 + SWIZZLES.index(target.mode) if isinstance(target, Box) else 0
+        self.patterns[batch][low // LINE : high // LINE + 1] = known
+
+    def otherwise(self, batch: Batch, position: int, swizzle: str) -> str:
+        """A tile whose descriptor names another swizzle than the copy that brought it; or nothing.
+
+        ``position``: a byte of the buffer, in the tile's first row.
+        """
+        s = self.races.shadows[batch]
+        word = (position >> self.races.shift) - s.base
+        if batch not in self.patterns or not s.bulk <= s.writer[word] < s.bulk + SITES:
+            return ""
+        known = int(self.patterns[batch][(position - batch.shared_base) // LINE])
+        if not known or SWIZZLES[known - 1] == swizzle:
+            return ""
+        return (
+            f"it says swizzle {swizzle}, but the tensor map by which the tile was copied says "
+            f"{SWIZZLES[known - 1]}: {self.findings.place(int(s.write_access[word]))}"
+        )
 
     def _read_shared(self, s: SharedShadow, g: Group, words: Array, copy: BulkCopy) -> None:
         self.look(s, g, words, copy.access, "a bulk copy")
@@ -112,19 +145,25 @@ class Engine:
             )  # fmt: skip
 
     def _overwrites(self, s: SharedShadow, g: Group, x: Array, access: int) -> None:
-        """A copy writes what threads have read through the generic proxy: is that over?
+        """A copy writes what threads have used through the generic proxy: is that over?
 
-        Strictly the ISA has a ``fence.proxy.async`` between the two, whatever else there is.  But
-        NVIDIA's own kernels let a slot be filled again after its readers' arrival at an mbarrier
-        or at a barrier of threads, without one (CUTLASS, ``test/unit/cute/hopper``), and nobody
-        has seen that fail: so these count as well.  A warp's own order and ``__syncwarp`` do not:
-        there a read still under way was seen overtaken (DeepEP, pull request 642).
+        The ISA has a ``fence.proxy.async`` between the two, whatever else there is, and what they
+        have written needs it.  But NVIDIA's own kernels let a slot be filled again after its
+        readers' arrival at an mbarrier or at a barrier of threads, without one (CUTLASS,
+        ``test/unit/cute/hopper``), and nobody has seen that fail: so these count as well.  A warp's
+        own order and ``__syncwarp`` do not: there a read still under way was seen overtaken
+        (DeepEP, pull request 642).
         """
-        times = s.read_time[x]
-        if not times.any():
+        times, writers = s.read_time[x], s.writer[x]
+        threads = (writers < s.team) & (s.write_time[x] > 0)
+        if not times.any() and not threads.any():
             return
         instruction = self.machine.program.executing()
-        if instruction is not None and instruction.generated:
+        if instruction is not None and (instruction.generated or instruction.mnemonic in GENERIC):
+            return
+        if threads.any():
+            self._overwrites_written(s, g, x[threads], access)
+        if not times.any():
             return
         readers = s.reader[x]
         over = s.clock[g.lanes[0], s.overwrites + readers]
@@ -142,6 +181,24 @@ class Engine:
                 f"{self.findings.place(access)}; {who} has read it through the generic proxy, and "
                 "neither fence.proxy.async nor the reader's arrival at a barrier lies between: "
                 f"{self.findings.place(there)}",
+                access, ("overwrites", access, there),
+            )  # fmt: skip
+
+    def _overwrites_written(self, s: SharedShadow, g: Group, x: Array, access: int) -> None:
+        times, writers = s.write_time[x], s.writer[x]
+        late = times > s.clock[g.lanes[0], s.proxy + writers]
+        late &= times <= self._seen(s, g, writers)  # else it is a race, and found as one
+        if late.any():
+            i = int(np.argmax(late))
+            team = int(g.lanes[0]) // s.team * s.team
+            who = g.batch.describe(np.array([team + int(writers[i])]))
+            there = int(s.write_access[x[i]])
+            self.findings.report(
+                "proxy",
+                f"a bulk copy of {g.batch.describe(g.lanes)} writes "
+                f"{self.races._shared_name(s, int(x[i]))} through the async proxy: "
+                f"{self.findings.place(access)}; {who} has written it through the generic proxy, "
+                f"and no fence.proxy.async lies between: {self.findings.place(there)}",
                 access, ("overwrites", access, there),
             )  # fmt: skip
 

@@ -503,6 +503,11 @@ class TensorChecks:
         """
         self.findings.report("tensor", text, -1, ("misaligned", text))
 
+    def wrong_descriptor(self, which: str, why: str, where: str) -> None:
+        """A tile of A or B cannot be what its descriptor says."""
+        text = f"the descriptor of {which} is wrong: {why}; {where}"
+        self.findings.report("descriptor", text, -1, ("descriptor", which, where))
+
     def issued_by_many(self, g: Group, word: str, access: int) -> None:
         """Several threads of a warp issue what one is meant to."""
         self.findings.report(

@@ -73,12 +73,15 @@ class SharedOperand:
             )
         self.base = g.batch.shared_base + slot * g.batch.shared_stride
         self.memory = machine.memory
-        if machine.checked and (why := crooked(self.descriptor)):
-            start = self.base + int(self.places.flat[0])
-            if self.descriptor.base_offset or machine.checker.tensor.threads_wrote(g, start):
-                machine.checker.tensor.misaligned(
-                    f"tcgen05.mma of {who}: {which}: {why}; {where}"
-                )
+        if not machine.checked:
+            return
+        start = self.base + int(self.places.flat[0])
+        if why := machine.checker.engine.otherwise(g.batch, start, self.descriptor.swizzle.name):
+            machine.checker.tensor.wrong_descriptor(which, why, where)
+        if (why := crooked(self.descriptor)) and (
+            self.descriptor.base_offset or machine.checker.tensor.threads_wrote(g, start)
+        ):
+            machine.checker.tensor.misaligned(f"tcgen05.mma of {who}: {which}: {why}; {where}")
 
     def read(self) -> Array:
         """The elements, f32 [rows, k]."""

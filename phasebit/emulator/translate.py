@@ -37,7 +37,7 @@ import numpy as np
 from phasebit.emulator import operands
 from phasebit.emulator.cfg import Block, Graph, build
 from phasebit.emulator.layout import Layout
-from phasebit.emulator.memory import VIEWS
+from phasebit.emulator.memory import POISON, VIEWS
 from phasebit.emulator.ops import control, memory
 from phasebit.emulator.syntax import (
     Function,
@@ -93,10 +93,17 @@ class Program:
     """Load and wait -> what uses its registers before: see ``register_waits``."""
 
     def fresh_registers(self, function: Function) -> list[Any]:
-        """A function's registers on entry: those read before they are written hold zero."""
+        """A function's registers on entry: those read before they are written hold zero.
+
+        Where the checker looks, those that ``wgmma`` takes hold poison.
+        """
         registers: list[Any] = [None] * len(function.registers)
+        forms, poisoned = self.forms[function.name], self.graphs[function.name].classes
         for index in self.live[self.entry(function.name)]:
-            registers[index] = self.forms[function.name][index].type(0)
+            form = forms[index]
+            registers[index] = form.type(0)
+            if index in poisoned and form.itemsize == 4:
+                registers[index] = np.uint32(POISON).view(form)
         return registers
 
     def entry(self, name: str) -> int:

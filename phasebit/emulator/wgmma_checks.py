@@ -22,6 +22,7 @@ import numpy as np
 
 from phasebit.emulator.footprint import Footprint
 from phasebit.emulator.group import Group
+from phasebit.emulator.memory import POISON
 from phasebit.emulator.syntax import Instruction, Register, Vector
 from phasebit.emulator.types import SIZE as BYTES
 from phasebit.emulator.types import Array, Value
@@ -91,6 +92,7 @@ class WarpGroupChecks:
         self.machine = checker.machine
         self.findings = checker.findings
         self.races = checker.races
+        self.engine = checker.engine
         self.reads: dict[Batch, dict[tuple[int, ...], Reads]] = {}
         self.races.wgmma = self
 
@@ -127,6 +129,19 @@ class WarpGroupChecks:
                     if index in _registers(known) and known.pending_in(g.lanes):
                         self._report_register(g, known, access, f"change {what}")
                         return
+
+    def adds_to(self, g: Group, registers: Array, kept: Array) -> None:
+        """A multiplication takes accumulators [register, thread], and adds to those ``kept``."""
+        unwritten = (registers == POISON).any(axis=0) & kept
+        if unwritten.any():
+            access = self.machine.program.atomic_access(g.pc, "")
+            self.findings.report(
+                "uninitialised",
+                f"a multiplication of {g.batch.describe(g.lanes[unwritten])} adds to registers "
+                "that nobody has written; the first one of a sum needs scale-d = 0, or zeros: "
+                f"{self.findings.place(access)}",
+                access, ("unwritten", access),
+            )  # fmt: skip
 
     def _report_register(self, g: Group, mma: Multiplication, access: int, what: str) -> None:
         self.findings.report(
@@ -179,10 +194,13 @@ class WarpGroupChecks:
             every = np.broadcast_to(words[:, None], (len(words), leaders.n))
             self.races.shared_load(leaders, Footprint.plain(every), 0, access, False, note=False)
             self._fenced(leaders, words, access, tile)
-            if tile.wrong:
+            wrong = tile.wrong or self.engine.otherwise(
+                g.batch, int(tile.pieces.flat[0]) + tile.start << 4, tile.swizzle
+            )
+            if wrong:
                 self.findings.report(
                     "descriptor",
-                    f"the descriptor of {tile.role} is wrong: {tile.wrong}; "
+                    f"the descriptor of {tile.role} is wrong: {wrong}; "
                     f"{self.findings.place(access)}",
                     access, ("descriptor", access, tile.role),
                 )  # fmt: skip

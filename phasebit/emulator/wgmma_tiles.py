@@ -94,6 +94,7 @@ class Tile:
             )
         self.start = (batch.shared_base + int(lanes[0]) // batch.threads * batch.shared_stride
                       + first) >> 4  # fmt: skip
+        self.swizzle = d.swizzle.name
         self.wrong = crooked(d)
         """What is odd about it, though it can be read."""
         if overlaps(layout, rows, width, k_major):

@@ -86,6 +86,30 @@ def test_8_6_a_fence_or_a_barrier_does(between: str, schedule: str) -> None:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
+def test_8_6_what_threads_have_written_needs_the_fence(schedule: str) -> None:
+    """A barrier of threads is enough for what they have read, not for what they have written."""
+    write = "st.shared.u32 [%r4], %r6;"
+    (hazard,) = twice(f"{write} bar.sync 0;", schedule).hazards
+    assert hazard.kind == "proxy" and hazard.line
+    assert "has written it through the generic proxy" in hazard.message
+    assert f"`{write[:-1]}" in hazard.message and f"`{LOAD}" in hazard.message
+    assert not twice(f"{write} {FENCE} bar.sync 0;", schedule).hazards
+    assert not twice(f"{write} bar.sync 0; {FENCE}", schedule).hazards
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_13_15_9_one_thread_initialises_a_barrier(schedule: str) -> None:
+    data, out = np.arange(256, dtype=np.uint32), np.zeros(128, np.uint32)
+    one = "@%p1 mbarrier.init.shared::cta.b64 [full], 1;"
+    text = TWICE.replace("BETWEEN", f"{FENCE} {WARP}")
+    (hazard,) = run(text.replace(one, one[5:]), data, out, threads=32, schedule=schedule).hazards
+    assert hazard.kind == "barrier" and hazard.line
+    assert "all threads of block 0 initialise mbarrier full, each of them once" in hazard.message
+    assert f"{one[5:-1]} at PTX line" in hazard.message
+    assert not run(text, data, out, threads=32, schedule=schedule).hazards
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_race_is_called_a_race(schedule: str) -> None:
     """Nothing at all between: not the fence is missing, but the barrier."""
     data, out = np.arange(256, dtype=np.uint32), np.zeros(128, np.uint32)

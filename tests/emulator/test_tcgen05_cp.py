@@ -138,10 +138,12 @@ def test_9_7_16_9_1_the_gaps_of_slots_need_not_be_written(schedule: str) -> None
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-def test_9_7_16_9_3_a_shift_takes_the_next_lane(schedule: str) -> None:
-    """Of each quarter, whose last lane stays; it comes after the copy without a wait."""
+@pytest.mark.parametrize("lane", [0, 32, 64, 96])
+def test_9_7_16_9_3_a_shift_takes_the_next_lane(lane: int, schedule: str) -> None:
+    """31 of a quarter (9.7.16.2.3); it comes after the copy without a wait."""
     text = COPY.replace("SHAPE [%r6], %rd3;", "128x256b [%r6], %rd3;\n"
-                        "    tcgen05.shift.cta_group::1.down [%r6];")  # fmt: skip
+                        f"    add.u32 %r8, %r6, {lane << 16};\n"
+                        "    tcgen05.shift.cta_group::1.down [%r8];")  # fmt: skip
     names = [f"%r{20 + i}" for i in range(8)]
     text = text.replace("REGISTERS", "{" + ", ".join(names) + "}").replace("WIDE", "8")
     text = text.replace("STORES", " ".join(
@@ -153,7 +155,7 @@ def test_9_7_16_9_3_a_shift_takes_the_next_lane(schedule: str) -> None:
     found = run(text, image, out, bits, schedule=schedule)
     assert not found.hazards
     before = image[places(decode(bits, "tcgen05"), 128, 32, 1, False)].view(np.uint32)
-    source = np.where(LANE % 32 == 31, LANE, LANE + 1)
+    source = np.where((lane // 32 == LANE // 32) & (LANE % 32 < 31), LANE + 1, LANE)
     assert np.array_equal(out, before[source])
 
 

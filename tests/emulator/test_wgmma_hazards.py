@@ -121,6 +121,8 @@ MISTAKES = [
         "wait": "wgmma.wait_group.sync.aligned 1;", "result": "",
         }, "async", "may still read it", "overwrite", "commit",
         {"commit": f"{LINES['commit']} {SHARED} {LINES['commit']}"}),
+    Mistake("accumulators that nobody has written", {"load": ""}, "uninitialised",
+            "adds to registers that nobody has written", "mma"),
     Mistake("swizzled tile that begins in the middle of the pattern", {}, "descriptor",
             "begins in row 1 of the 32B", "mma", "",
             a=encode(256 + 128, 16, 256, B32, "wgmma")),

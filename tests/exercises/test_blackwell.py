@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from phasebit.exercises import blackwell as check
 
-from ..book.notebooks import ROOT, prose
+from ..book.notebooks import ROOT, solutions
 
 CHAPTER = ROOT / "book" / "part6_blackwell" / "16_tensor_memory.ipynb"
 FUNCTIONS = ("address_for", "columns", "instruction", "descriptor", "clocks_per_tile")
-
-
-def solutions() -> list[str]:
-    return re.findall(r"~~~python\n(.*?)~~~", prose(CHAPTER), re.DOTALL)
 
 
 def test_no_answer_yet() -> None:
@@ -26,7 +20,7 @@ def test_no_answer_yet() -> None:
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
     names: dict[str, object] = {}
-    for solution in solutions():
+    for solution in solutions(CHAPTER):
         exec(solution, names)
     for name in FUNCTIONS:
         assert f"{name}: OK" in getattr(check, name).verdict(names[name])

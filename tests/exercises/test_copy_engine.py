@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from phasebit import files
 from phasebit.exercises import copy_engine as check
 
-from ..book.notebooks import ROOT, prose
+from ..book.notebooks import ROOT, solutions
 
 CHAPTER = ROOT / "book" / "part5_hopper" / "15_copy_engine.ipynb"
 FUNCTIONS = ("expected_bytes", "arrivals", "place_of", "registers")
@@ -24,7 +22,7 @@ def test_no_answer_yet() -> None:
 @pytest.mark.nvcc
 def test_the_solutions_in_the_chapter_are_right() -> None:
     names: dict[str, object] = {}
-    for solution in re.findall(r"~~~python\n(.*?)~~~", prose(CHAPTER), re.DOTALL):
+    for solution in solutions(CHAPTER):
         exec(solution, names)
     for name in FUNCTIONS:
         assert f"{name}: OK" in getattr(check, name).verdict(names[name])

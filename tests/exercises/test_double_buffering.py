@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -12,13 +11,9 @@ import pytest
 from phasebit import files
 from phasebit.exercises import double_buffering as check
 
-from ..book.notebooks import ROOT, code, prose, source
+from ..book.notebooks import ROOT, code, solutions, source
 
 CHAPTER = ROOT / "book" / "part4_asynchrony" / "11_double_buffering.ipynb"
-
-
-def solutions() -> list[str]:
-    return re.findall(r"~~~python\n(.*?)~~~", prose(CHAPTER), re.DOTALL)
 
 
 def test_no_answer_yet() -> None:
@@ -128,7 +123,7 @@ def test_missing_line(line: int, right: bool) -> None:
 @pytest.mark.nvcc
 def test_the_solutions_of_the_chapter() -> None:
     names: dict[str, object] = {}
-    for text in solutions():
+    for text in solutions(CHAPTER):
         exec(text, names)
     assert "OK" in check.end_of_run.verdict(names["end_of_run"])
     assert "OK" in check.floor.verdict(names["floor"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from tensor_layouts import Layout
 
 from phasebit.exercises import layouts as check
 
-from ..book.notebooks import ROOT, prose
+from ..book.notebooks import ROOT, solutions
 
 CHAPTER = ROOT / "book" / "part3_locality" / "10_layouts.ipynb"
 FUNCTIONS = ("transposed", "packed", "ordered", "swizzle")
@@ -24,7 +23,7 @@ def test_no_answer_yet() -> None:
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
     names: dict[str, object] = {}
-    for solution in re.findall(r"~~~python\n(.*?)~~~", prose(CHAPTER), re.DOTALL):
+    for solution in solutions(CHAPTER):
         exec(solution, names)
     for name in FUNCTIONS:
         assert f"{name}: OK" in getattr(check, name).verdict(names[name])

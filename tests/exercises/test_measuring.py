@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 
 import numpy as np
@@ -12,7 +11,7 @@ from phasebit import files
 from phasebit.exercises import measuring as check
 from phasebit.exercises.measuring import ToyGpu
 
-from ..book.notebooks import ROOT, code, prose, source
+from ..book.notebooks import ROOT, code, solutions, source
 
 CHAPTER = ROOT / "book" / "part2_machine" / "05_measuring.ipynb"
 
@@ -29,7 +28,7 @@ def test_no_answer_yet() -> None:
 
 def test_the_solutions_of_the_chapter() -> None:
     names: dict[str, object] = {}
-    for text in re.findall(r"~~~python\n(.*?)~~~", prose(CHAPTER), re.DOTALL):
+    for text in solutions(CHAPTER):
         exec(text, names)
     for exercise in ("rate", "possible", "bound", "accept", "honest"):
         verdict = getattr(check, exercise).verdict(names[exercise])

@@ -8,7 +8,7 @@ import pytest
 
 from tests.foreign.saved import NAMES, Saved
 
-SCHEDULES = [("eager", 0), ("late", 0), *(("random", seed) for seed in range(1, 4))]
+SCHEDULES = [("eager", 0), ("late", 0), ("random", 1)]
 
 
 @functools.cache
@@ -24,6 +24,6 @@ def test_the_product_is_right_and_nothing_is_found(name: str, how: tuple[str, in
 
 
 def test_there_are_some() -> None:
-    assert len(NAMES) >= 9
+    assert len(NAMES) >= 14
     for name in NAMES:
         assert {"compiler", "date", "target"} <= saved(name).about.keys()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import triton
 from triton.backends.compiler import GPUTarget
+from triton.experimental.gluon._runtime import GluonASTSource
 
 from phasebit.emulator.launch import Module
 from phasebit.emulator.tensormap import TensorMap
@@ -14,15 +15,14 @@ SWIZZLES = ("none", "32B", "64B", "128B")
 
 
 class Built:
-    """A kernel for one target (90 or 100), as Triton compiles it."""
+    """A kernel in Triton or Gluon for one target (90 or 100), as Triton compiles it."""
 
     def __init__(self, function, types, constants, capability, *, warps=4, stages=3, blocks=1):
         signature = types | dict.fromkeys(constants, "constexpr")
         whole = {(i,): [["tt.divisibility", 16]] for i, t in enumerate(types.values())
                  if not t.startswith("tensordesc")}  # fmt: skip
-        source = triton.compiler.ASTSource(
-            function, signature=signature, constexprs=constants, attrs=whole
-        )
+        made_of = GluonASTSource if function.is_gluon() else triton.compiler.ASTSource
+        source = made_of(function, signature=signature, constexprs=constants, attrs=whole)
         options = {"num_warps": warps, "num_stages": stages, "num_ctas": blocks}
         target = GPUTarget("cuda", capability, 32)
         made = triton.compile(source, target=target, options=options)

@@ -53,20 +53,21 @@ def test_every_mistake_is_found(name: str) -> None:
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize(
-    ("right", "wrong"),
+    ("right", "wrong", "words"),
     [
-        (DESCRIPTION, f"({DESCRIPTION} ^ 3ull << 62)"),  # 64B where the tile is in 128B
-        (SWIZZLE, SWIZZLE.replace("128B", "NONE")),
-        ("b + 2 * k", "b + k"),  # 16 bytes where a step has 32
+        (DESCRIPTION, f"({DESCRIPTION} ^ 3ull << 62)", "swizzle 64B, but .* says 128B: .*:140"),
+        (SWIZZLE, SWIZZLE.replace("128B", "NONE"), "swizzle 128B, but .* says none: .*:140"),
+        ("b + 2 * k", "b + k", ""),  # 16 bytes where a step has 32
     ],
 )
-def test_a_mistake_in_a_description_is_found(right: str, wrong: str) -> None:
+def test_a_mistake_in_a_description_is_found(right: str, wrong: str, words: str) -> None:
     shared = files.kernels() / "15_product.cuh"
     text = shared.read_text("utf-8").replace("#pragma once", "")
     assert text.count(right) == 1
     whole = source("15_b_ring").replace(f'#include "{shared.name}"', text)
     done = emulate(whole.replace(right, wrong), "--seed", "15", right=whole)
     assert "wrong result" in done.stderr, done.stdout + done.stderr[:3000]
+    assert re.search(words, done.stderr), done.stderr[:3000]
 
 
 @pytest.mark.gpu

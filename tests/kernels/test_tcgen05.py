@@ -57,6 +57,10 @@ MISTAKES = {
     "A is taken for f16": (
         ONE, "ptx::tcgen05_bf16_f32(TILE_M, TILE_N)",
         "(ptx::tcgen05_bf16_f32(TILE_M, TILE_N) & ~(7 << 7))", "WRONG", ""),
+    "a descriptor without the swizzle": (
+        RING, "a + 2 * step, b + 2 * step, INSTRUCTION",
+        "a + 2 * step, (b & ~(7ull << 61)) + 2 * step, INSTRUCTION",
+        "it says swizzle none, but the tensor map .* says 128B", "ptx::tcgen05_mma_f16(sum"),
     "too few bytes are announced": (
         RING, "sizeof s.a[0] + sizeof s.b[0])", "sizeof s.a[0])",
         "a bulk copy writes it", "ptx::tcgen05_mma_f16(sum"),

@@ -34,6 +34,8 @@ def init(g: Group, address: Value, count: Value, *, space: str = "generic") -> N
         if g.batch.machine.checked:
             lanes = g.lanes if where is None else g.lanes[where]
             g.batch.machine.checker.initialise(g, lanes, site)
+            if len(lanes) > 1:
+                g.batch.machine.checker.initialised_by_many(g, lanes, site)
 
 
 @effect("mbarrier.inval", "a", B64, section="9.7.13.15.10", releases=True)

@@ -121,6 +121,8 @@ def mma_async(
         buffer = np.empty((len(d), g.n), np.uint32)
         for row, value in zip(buffer, d, strict=True):
             row[:] = value
+        if machine.checked:
+            machine.checker.wgmma.adds_to(g, buffer, np.repeat(kept, SIZE))
     instruction = machine.program.blocks[g.pc].collective
     mma = Multiplication(
         g.batch, g.lanes, buffer, before, compute, queue.closed[g.lanes].copy(), instruction

@@ -2,7 +2,8 @@
 
 ``make.py`` writes one JSON file a kernel, compressed: the text, by which version for which target
 and when, and the launch.  Of the arguments, ``scratch`` is memory that a kernel works in.  Each
-multiplies: C = A·Bᵀ, with A, B, C as its first three arrays.
+multiplies: C = A·Bᵀ, with A, B, C as its first three arrays; the scales of A and B, if there are
+any, as the next two.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from phasebit.emulator.formats import decode, encode
 from phasebit.emulator.launch import Module, Run
 from phasebit.emulator.tensormap import TensorMap
+from tests.foreign.scaled_numbers import operand
 
 FOLDER = Path(__file__).parent
 NAMES = sorted(path.name.removesuffix(".json.xz") for path in FOLDER.glob("*.json.xz"))
@@ -52,8 +54,15 @@ class Saved:
     def multiply(self, schedule: str, seed: int = 0, check: bool = True) -> tuple[bool, Run]:
         """Whether the product of fresh small integers is right, and the run."""
         (m, n, k), kinds, random = self.about["shape"], self.about["kinds"], np.random.default_rng()
-        a, b = random.integers(-4, 5, (m, k)), random.integers(-4, 5, (n, k))
-        arrays = [bits(kinds[0], a), bits(kinds[1], b), bits(kinds[2], np.full((m, n), 77))]
+        c = bits(kinds[2], np.full((m, n), 77))
+        if "scale" in self.about:
+            scale, vector = self.about["scale"], self.about["vector"]
+            codes_a, scales_a, a = operand(kinds[0], scale, m, k, vector)
+            codes_b, scales_b, b = operand(kinds[1], scale, n, k, vector)
+            arrays = [codes_a, codes_b, c, scales_a, scales_b]
+        else:
+            a, b = random.integers(-4, 5, (m, k)), random.integers(-4, 5, (n, k))
+            arrays = [bits(kinds[0], a), bits(kinds[1], b), c]
         args = [self._argument(given, arrays) for given in self.about["args"]]
         run = self.kernel.launch(
             self.about["grid"], self.about["threads"], args, shared=self.about["shared"],

@@ -20,8 +20,9 @@ import numpy as np
 
 from phasebit.emulator.launch import Kernel
 from phasebit.emulator.tensormap import TensorMap
-from tests.foreign import cute_blackwell, cute_hopper
+from tests.foreign import cute_blackwell, cute_hopper, test_gluon
 from tests.foreign import test_triton_descriptors as triton_kernels
+from tests.foreign.cute_scaled import Scaled, ScaledProduct
 from tests.foreign.cute_tools import Product
 from tests.foreign.saved import FOLDER
 
@@ -44,15 +45,18 @@ def watched():
         Kernel.launch = launch
 
 
-def save(name, compiler, target, shape, kinds, run):
+def save(name, compiler, target, shape, kinds, run, places=(0, 1, 2), **more_about):
+    """``places``: which of A, B, C and scales each array is, in the order of the arguments."""
     with watched() as seen:
         run()
     kernel, grid, threads, args, more = seen[0]
     arrays, given = {}, []
     for arg in args:
         array = arg.tensor if isinstance(arg, TensorMap) else arg
-        if isinstance(array, np.ndarray) and (len(arrays) < 3 or id(array) in arrays):
-            number = arrays.setdefault(id(array), len(arrays))
+        if isinstance(array, np.ndarray) and (
+            len(arrays) < len(places) or id(array) in arrays
+        ):
+            number = arrays.setdefault(id(array), places[min(len(arrays), len(places) - 1)])
             given.append({"array": number})
             if isinstance(arg, TensorMap):
                 d = arg.descriptor
@@ -69,7 +73,7 @@ def save(name, compiler, target, shape, kinds, run):
         "date": datetime.date.today().isoformat(), "shape": shape, "kinds": kinds,
         "grid": [int(n) for n in grid], "threads": int(threads), "shared": int(more["shared"]),
         "cluster": more.get("cluster"), "args": given, "ptx": without_places(kernel.module.ptx),
-    }  # fmt: skip
+    } | more_about  # fmt: skip
     (FOLDER / f"{name}.json.xz").write_bytes(lzma.compress(json.dumps(about).encode(), preset=9))
 
 
@@ -81,6 +85,18 @@ def without_places(ptx):
 def cute(name, gemm, shape, target, kinds):
     product = Product(gemm, shape, target)
     save(name, "nvidia-cutlass-dsl", target, shape, kinds, lambda: product.check(("late", 0)))
+
+
+def cute_scaled(name, kind, scale, vector, shape, kinds, named, **more):
+    product = ScaledProduct(Scaled(kind, scale, vector, more.pop("tile"), **more), shape)
+    save(name, "nvidia-cutlass-dsl", "sm_100a", shape, kinds, lambda: product.check(("late", 0)),
+         (0, 1, 3, 4, 2), scale=named, vector=vector)  # fmt: skip
+
+
+def by_gluon(name, case, target):
+    shape = test_gluon.PRODUCTS[case][3]
+    save(name, "triton", f"sm_{target}", shape, ["f16"] * 3,
+         lambda: test_gluon.test_products(case, ("late", 0)))  # fmt: skip
 
 
 def by_triton(name, case, target, shape):
@@ -104,6 +120,14 @@ def main():
     by_triton("triton_roles_sm_100", "staying, roles, flat", 100, (256, 256, 192))
     by_triton("triton_roles_sm_90", "staying, roles, flat", 90, (200, 136, 208))
     by_triton("triton_maps_made_here_sm_100", "made here, roles", 100, (200, 136, 208))
+    cute_scaled("cute_scaled_mxf8", E4M3, cutlass.Float8E8M0FNU, 32, (128, 128, 256),
+                ["e4m3", "e4m3", "f32"], "ue8m0", tile=(128, 128, 128))  # fmt: skip
+    cute_scaled("cute_scaled_nvf4_pair", cutlass.Float4E2M1FN, E4M3, 16, (256, 128, 512),
+                ["e2m1", "e2m1", "f32"], "e4m3", tile=(256, 128, 256), pair=True,
+                cluster=(2, 1))  # fmt: skip
+    by_gluon("gluon_roles_sm_90", "roles, ragged", 90)
+    by_gluon("gluon_taking_sm_100", "taking", 100)
+    by_gluon("gluon_two_pairs_sm_100", "two pairs", 100)
     save("triton_one_stage_sm_90", "triton", "sm_90", (208, 144, 176), ["f16", "f16", "f32"],
          lambda: triton_kernels.test_pointers("one stage", 90, ("late", 0)))  # fmt: skip
 
