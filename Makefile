@@ -46,7 +46,7 @@ site: _build/.site  ## render the book from its saved outputs, without executing
 	@echo "The pages are in _build/html: open _build/html/index.html, or run 'make serve'."
 
 test: setup _build/.site  ## run every test this machine can run, and say what it skipped
-	@echo "Testing (10 minutes on two cores, twice that the first time): package, notebooks, pages."
+	@echo "Testing (10 minutes on two cores, longer the first time): package, notebooks, pages."
 	@$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --nbval --nbval-sanitize-with=tests/book/sanitize.cfg tests book
 
 bench: setup  ## time the simulator beside SimPy, and whatever else bench/ measures
