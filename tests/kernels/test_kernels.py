@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from phasebit import files, machine, process, toolchain
+from phasebit.benchmarks import sanitizer
 from tests.kernels import targets
 from tests.kernels.emulated import emulate
 from tests.kernels.mistakes import MISTAKES, planted, source
@@ -120,18 +121,25 @@ def test_the_harness_sees_the_mistake(name: str) -> None:
     assert "OK, exact" not in done.stdout
 
 
+ARRIVES_TWICE = "11_c_async_copies"
+"""Its copies arrive beside the thread that began them. synccheck may then say, on one run and not
+on the next, that the thread does not wait: see :mod:`phasebit.benchmarks.clean_kernels`."""
+
+
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck"])
 def test_clean_under_compute_sanitizer(kernel: str, tool: str) -> None:
-    sanitizer = shutil.which("compute-sanitizer")
-    if sanitizer is None:
+    if shutil.which("compute-sanitizer") is None:
         pytest.skip("compute-sanitizer is not installed")
     # No more tiles than slots. When slots come round again, synccheck gives up on cuda::barrier:
-    # its table overflows on 11_a, and on 11_c it misses waits of threads that do wait.
-    text = source(kernel).replace("K = 4096", "K = 128")
-    program = toolchain.build(text).program
-    done = process.run([sanitizer, "--tool", tool, program, "warm", "--repeats", "50"], timeout=300)
-    assert done.ok, done.stdout + done.stderr
-    assert re.search(r"(ERROR SUMMARY: 0 errors|0 hazards displayed \(0 errors)", done.stdout)
+    # its table overflows on 11_a.
+    program = toolchain.build(source(kernel).replace("K = 4096", "K = 128")).program
+    command = [program, "warm", "--repeats", "50"]
+    said = sanitizer.under(tool, command, "source.cu", seconds=300)
+    if (tool, kernel) == ("synccheck", ARRIVES_TWICE) and said["verdict"] == "said":
+        assert said["said"] == ["Barrier error detected. Missing wait."]
+    else:
+        assert said["verdict"] == "nothing", said
+        assert process.run(command, timeout=60).ok
