@@ -9,7 +9,6 @@ from phasebit import blackwell, files, leave_one_out
 RING = files.kernel(blackwell.RING)
 CALLS = leave_one_out.calls(RING)
 SILENT = {
-    ("store", "ptx::cp_async_bulk_tensor_store(C, col + first, row + 32 * warp, piece);"),
     ("matmul", "ptx::fence_mbarrier_init();"),
     ("matmul", "ptx::tcgen05_fence_before_thread_sync();"),
     ("matmul", "ptx::tcgen05_fence_after_thread_sync();"),
@@ -45,7 +44,7 @@ def test_what_the_chapter_says_of_it() -> None:
     rows = leave_one_out.recorded()["rows"]
     assert {(row["role"], row["call"]) for row in rows if not row["kind"]} == SILENT
     assert sum(row["exact"] is True for row in rows) > len(rows) / 2
-    assert [row["role"] for row in rows if not row["kind"] and not row["exact"]] == ["store"]
+    assert all(row["exact"] for row in rows if not row["kind"])  # silent where nothing is wrong
 
 
 @pytest.mark.nvcc

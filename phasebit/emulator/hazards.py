@@ -19,7 +19,7 @@ from phasebit.emulator.bounds import Bounds
 from phasebit.emulator.convergence import Convergence
 from phasebit.emulator.footprint import Common, Footprint, Footprints
 from phasebit.emulator.proxies import Engine
-from phasebit.emulator.races import Races
+from phasebit.emulator.races import LIVE, Races
 from phasebit.emulator.register_counts import RegisterCounts
 from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.tensor_checks import TensorChecks
@@ -217,6 +217,8 @@ class Checker:
     def finish(self, batch: Batch) -> None:
         self.races.finish(batch)
         self.registers.finish(batch)
+        if not self.races.shadows and self.machine.next_block >= self.machine.blocks:
+            self.engine.ends()
         self.engine.patterns.pop(batch, None)
 
     def leave(self, g: Group) -> None:
@@ -285,10 +287,23 @@ class Checker:
         some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
         access = self.machine.program.atomic_access(g.pc, "")
         words = Common(self._words(site), some.n)
-        self.races.shared_load(some, words, 0, access, True)
+        s = self.races.shadows[g.batch]
+        if site.used is None or not site.barrier.live:  # the operation itself will say so
+            self.races.shared_load(some, words, 0, access, True)
+        else:
+            x = self._words(site) - s.base
+            s.write_time[x], s.writer[x] = site.made
+            self.races.shared_load(some, words, 0, access, True)
+            s.write_time[x] = LIVE
+            self.uses(g.batch, lanes, site)
         away = self.machine.cluster_size > 1 and site.slot != int(lanes[0]) // g.batch.threads
         if itself and away:
-            self.races.shadows[g.batch].note_remote(some, words, access, self.machine.now)
+            s.note_remote(some, words, access, self.machine.now)
+
+    def uses(self, batch: Batch, lanes: Array, site: BarrierSite) -> None:
+        """Threads have used an mbarrier: it may not go before."""
+        if site.used is not None:
+            site.used[self.races.shadows[batch].threads(lanes)] = self.machine.now
 
     def release(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """An arrival at an mbarrier publishes; the barrier's own memory must have been written."""
@@ -308,13 +323,39 @@ class Checker:
         self.races.acquire(g, published)
 
     def initialise(self, g: Group, lanes: Array, site: BarrierSite) -> None:
-        """The memory of a barrier counts as written."""
+        """The memory belongs to the barrier until it is invalidated: others may not touch it."""
         s = self.races.shadows[g.batch]
         x = self._words(site) - s.base
-        s.write_time[x] = self.machine.now
-        s.writer[x] = s.initialiser(int(lanes[0]))
+        site.made = self.machine.now, s.initialiser(int(lanes[0]))
+        site.used = np.zeros(s.team, np.int32)
+        s.write_time[x], s.writer[x] = LIVE, site.made[1]
         s.write_access[x] = self.machine.program.atomic_access(g.pc, "")
         s.write_strong[x] = False
+
+    def invalidate(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """``mbarrier.inval``: all who have used the barrier must be done with it."""
+        s, lane = self.races.shadows[g.batch], lanes[:1]
+        access = self.machine.program.atomic_access(g.pc, "")
+        x = self._words(site) - s.base
+        s.write_time[x], s.writer[x] = self.machine.now, s.threads(lane)[0]
+        s.write_access[x] = access
+        if site.used is None:
+            return
+        known = np.maximum(s.clock[lane[0], : s.team], s.floor[lane[0] // g.batch.threads])
+        known[s.threads(lane)] = self.machine.now
+        warps = np.arange(0, s.team, 32)  # libcu++ has heard of one lane for all of its warp
+        heard = np.repeat(np.maximum.reduceat(known, warps), 32)[: s.team]
+        late = site.used > heard
+        if late.any():
+            other = lane // s.team * s.team + np.argmax(late)
+            self.findings.report(
+                "race",
+                f"{g.batch.describe(lane)} invalidates mbarrier {site.name}: "
+                f"{self.findings.place(access)}; {g.batch.describe(other)} uses it, and nothing "
+                "orders the two",
+                access, ("invalidated", access),
+            )  # fmt: skip
+        self.machine.now += 1
 
     def _words(self, site: BarrierSite) -> Array:
         """The granules that a barrier lies in."""
@@ -336,7 +377,7 @@ class Checker:
         self.findings.report(
             "barrier",
             f"{g.batch.describe(g.lanes)} arrive in phase {site.barrier.phase} of {site.name}, but "
-            f"nobody has seen phase {site.barrier.phase - 1} complete: {where}",
+            f"nobody has seen phase {site.barrier.phase - 1} complete: {where}{site.maker}",
             -1, ("observed", where),
         )  # fmt: skip
 

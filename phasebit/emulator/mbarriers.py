@@ -55,6 +55,16 @@ class BarrierSite:
         """Bytes of copies that ``expect_tx`` has announced in the current phase."""
         self.announcers: dict[Instruction | None, int] = {}
         """How many of them each instruction has announced."""
+        self.used: Array | None = None
+        """When each thread of the cluster last used the barrier (the checker's)."""
+        self.made: tuple[int, int] = (0, 0)
+        """When ``mbarrier.init`` was, and by which column of the clocks (the checker's)."""
+        self.maker = ""
+        """That ``mbarrier.init``, where it stands, and its count."""
+        self.asked_for = False
+        """Whether anybody has waited at it, or a copy told it of bytes."""
+        self.carrier = -1
+        """The checker's number for the copy that last told it of bytes."""
 
     def position(self) -> int:
         """Where the barrier lies in the buffer, in bytes."""
@@ -69,7 +79,9 @@ class BarrierSite:
             result = getattr(self.barrier, what)(*arguments)
         except MbarrierError as error:
             machine = self.batch.machine
-            raise Fault(f"{g.batch.describe(g.lanes)}: {error}, at {machine.where(g)}") from error
+            raise Fault(
+                f"{g.batch.describe(g.lanes)}: {error}{self.maker}, at {machine.where(g)}"
+            ) from error
         self.batch.machine.progress += 1
         self.time = max(self.time, g.time)
         if self.barrier.phase != before:
@@ -116,12 +128,15 @@ class BarrierSite:
         """A wait succeeded: its threads now know what the phase published."""
         g.write(dest, np.bool_(True))
         machine = self.batch.machine
-        if machine.checked and self.published is not None:
-            machine.checker.acquire(g, self.published)
+        if machine.checked:
+            machine.checker.uses(g.batch, g.lanes, self)
+            if self.published is not None:
+                machine.checker.acquire(g, self.published)
 
     def wait(self, g: Group, key: int, parity: bool, dest: Any, resume: int, may_fail: bool) -> int:
         """Go on at once, or park until the phase completes."""
         machine = self.batch.machine
+        self.asked_for = True
         machine.counters.add("mbarrier.waits", 1)
         if self.test(g, key, parity):
             self.grant(g, dest)
@@ -182,7 +197,7 @@ class BarrierSite:
             text += f"; could still arrive: {batch.describe(alive)}"
         if gone:
             text += f"; {gone} thread{'s' if gone > 1 else ''} left the kernel without arriving"
-        return text + (self.announcers_text() if b.tx else "")
+        return text + (self.announcers_text() if b.tx else "") + self.maker
 
 
 def sites(g: Group, address: Value, space: str) -> list[tuple[BarrierSite, Array | None]]:

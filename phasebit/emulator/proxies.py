@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phasebit.emulator.footprint import Footprint
+from phasebit.emulator.global_proxies import GlobalProxies
 from phasebit.emulator.tensor_copy import LINE, Box
 from phasebit.emulator.tensormap import SWIZZLES
 from phasebit.emulator.types import Array
@@ -49,6 +50,7 @@ class Engine:
     """What the checker does about bulk copies."""
 
     def __init__(self, checker: Checker) -> None:
+        self.checker = checker
         self.machine = checker.machine
         self.findings = checker.findings
         self.races = checker.races
@@ -56,10 +58,13 @@ class Engine:
         """Copies that may still read shared memory."""
         self.writing: list[tuple[Array, BulkCopy]] = []
         """Words of global memory that copies may still write."""
-        self.map_fenced: dict[tuple[Batch, int], int] = {}
-        """When a block last fenced the tensormap proxy."""
+        self.world = GlobalProxies(self)
         self.patterns: dict[Batch, Array] = {}
         """How tensor copies swizzled each 128 bytes of shared memory: :data:`SWIZZLES`, plus 1."""
+        self.commits: set[int] = set()
+        """Instructions that closed bulk groups."""
+        self.grouped = False
+        """Whether a copy of the launch was in a bulk group."""
         self.races.engine = self
 
     # -- a copy begins --------------------------------------------------------
@@ -68,12 +73,16 @@ class Engine:
         """A thread asks for a copy: its source must be ready, its target free."""
         shift = self.races.shift
         s = self.races.shadows[g.batch]
+        self.grouped |= copy.site is None
+        if copy.site is not None and copy.site.made[1] % s.team != int(g.lanes[0]) % s.team:
+            self.checker.touch(g, g.lanes, copy.site, itself=False)
         words = copy.source.words(shift)
         if len(words):
             if copy.source.space == "shared":
                 self._read_shared(s, g, words, copy)
             else:
                 self.races.global_load(g, Footprint.plain(words[:, None]), 0, copy.access, False)
+                self.world.reads(g, words, copy.access)
         words = copy.target.words(shift)
         if len(words) and copy.target.space == "shared":
             assert copy.site is not None
@@ -169,6 +178,9 @@ class Engine:
         over = s.clock[g.lanes[0], s.overwrites + readers]
         late = times > np.maximum(over, s.floor[int(g.lanes[0]) // g.batch.threads])
         late &= times <= self._seen(s, g, readers)  # else it is a race, and found as one
+        if late.any():  # what copies have read needs no fence: they use the same proxy
+            late &= ~np.isin(s.read_access[x], [a for a in np.unique(s.read_access[x][late])
+                                               if self.is_copy(int(a))])  # fmt: skip
         if late.any():
             i = int(np.argmax(late))
             team = int(g.lanes[0]) // s.team * s.team
@@ -202,6 +214,11 @@ class Engine:
                 access, ("overwrites", access, there),
             )  # fmt: skip
 
+    def is_copy(self, access: int) -> bool:
+        """Whether an access is a bulk copy's."""
+        instruction = self.findings.instruction(access)
+        return instruction is not None and "bulk" in instruction.modifiers
+
     def _seen(self, s: SharedShadow, g: Group, columns: Array) -> Array:
         """Up to when these threads' doings are ordered before those of this one."""
         lane = int(g.lanes[0])
@@ -212,7 +229,11 @@ class Engine:
 
     def fence(self, g: Group, space: str) -> None:
         """``fence.proxy.async``: what these threads know, copies that they start may see."""
-        if space == "global" or not self.races.bulk:
+        if not self.races.bulk:
+            return
+        if space in ("", "global"):
+            self.world.fence(g)
+        if space == "global":
             return
         s = self.races.shadows[g.batch]
         known = np.maximum(s.clock[g.lanes, : s.team], s.floor[g.batch.slots(g.lanes)][:, None])
@@ -221,41 +242,6 @@ class Engine:
             fenced = s.clock[g.lanes, row : row + s.team]
             s.clock[g.lanes, row : row + s.team] = np.maximum(fenced, known)
         s.version += 1
-
-    # -- tensor maps ----------------------------------------------------------
-
-    def touches_map(self, g: Group, where: int, access: int, writes: bool) -> None:
-        """A thread reads or changes the tensor map at this byte of the buffer."""
-        words = Footprint.plain(self._map_words(where)[:, None])
-        shared = g.batch.shared
-        space = "shared" if shared.start <= where < shared.start + shared.size else "global"
-        look = getattr(self.races, f"{space}_{'store' if writes else 'load'}")
-        look(g, words, 0, access, False)
-
-    def reads_map(self, g: Group, where: int, access: int) -> None:
-        """The copy engine reads a tensor map, through the tensormap proxy."""
-        if self.machine.memory.find(where, ("global",)) is None:
-            return
-        words = self._map_words(where)
-        self.races.global_load(g, Footprint.plain(words[:, None]), 0, access, False)
-        written = int(self.races.world.write_time[words].max())
-        unit = (g.batch, int(g.lanes[0]) // g.batch.threads)
-        if written > self.map_fenced.get(unit, 0):
-            self.findings.report(
-                "proxy",
-                f"a bulk copy of {g.batch.describe(g.lanes)} uses a tensor map that the kernel "
-                f"has changed: {self.findings.place(access)}; between the change and the copy its "
-                "block needs a fence.proxy.tensormap::generic.acquire",
-                access, ("map", access),
-            )  # fmt: skip
-
-    def map_fence(self, g: Group) -> None:
-        """``fence.proxy.tensormap::generic.acquire``."""
-        for slot in np.unique(g.batch.slots(g.lanes)).tolist():
-            self.map_fenced[g.batch, slot] = self.machine.now
-
-    def _map_words(self, where: int) -> Array:
-        return np.arange(where >> self.races.shift, where + 128 >> self.races.shift)
 
     # -- while it is under way ------------------------------------------------
 
@@ -385,14 +371,52 @@ class Engine:
             agent.size for agent in self.machine.agents
             if isinstance(agent, BulkCopy) and agent.site is site
         )  # fmt: skip
-        if left:
+        if left and site.asked_for:
+            come = f"; the last to come: {self.findings.place(site.carrier)}"
             self.findings.report(
                 "barrier",
                 f"mbarrier {site.name} ends in phase {site.barrier.phase} with "
                 f"{site.bytes_text()}; each expect_tx must announce the bytes of its copies"
-                f"{site.announcers_text()}",
-                -1, ("bytes", site.name),
+                f"{site.announcers_text()}{come if site.carrier >= 0 else ''}",
+                site.carrier, ("bytes", site.name),
             )  # fmt: skip
+
+    # -- what was forgotten ---------------------------------------------------
+
+    def expects(self, g: Group, site: BarrierSite) -> None:
+        """``mbarrier.expect_tx``: is there still something that keeps the phase open?"""
+        from phasebit.emulator.bulk import BulkCopy
+
+        if site.barrier.pending or not site.barrier.live:
+            return
+        coming = sum(a.size for a in self.machine.agents
+                     if isinstance(a, BulkCopy) and a.site is site)  # fmt: skip
+        if site.barrier.tx <= coming:
+            where = self.machine.where(g)
+            self.findings.report(
+                "barrier",
+                f"{g.batch.describe(g.lanes)} announces bytes at mbarrier {site.name}, of which no "
+                "arrival is pending and all bytes announced so far are on their way: its phase "
+                f"may be over before; let expect_tx come before the last arrival: {where}",
+                -1, ("late expect", where),
+            )  # fmt: skip
+
+    def committed(self, access: int) -> None:
+        """A thread closes a bulk group."""
+        self.commits.add(access)
+
+    def ends(self) -> None:
+        """The launch is over: was there ever a copy in the bulk groups?"""
+        if self.grouped:
+            return
+        for access in sorted(self.commits):
+            self.findings.report(
+                "async",
+                f"a bulk group is closed and waited for, but no copy of this launch ever was in "
+                f"one: {self.findings.place(access)}; is a store to global memory left out?",
+                access, ("empty group", access),
+            )  # fmt: skip
+        self.commits.clear()
 
 
 __all__ = ["SITES", "Engine"]

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 I4 = np.int32
 
+LIVE = int(np.iinfo(I4).max)
+"""When the words of a live mbarrier were written: later than anybody knows of."""
+
 PENDING = 256
 """Reads of shared memory that are noted before they are entered word by word."""
 
@@ -439,6 +442,9 @@ class Races:
         lanes = np.broadcast_to(g.lanes, x.shape)
         bad = (times > s.clock[lanes, writers]) & (writers != s.threads(g.lanes))
         bad &= times > s.floor_of(g)
+        if (live := times == LIVE).any():
+            self._touches_barrier(s, g, x, live, access, verb)
+            bad &= ~live
         if strong:
             bad &= ~s.write_strong[x]
         if not bad.any():
@@ -452,6 +458,20 @@ class Races:
             if not bad.any():
                 return
         self._report(s, g, x, bad, access, verb, int(writers[bad][0]), other, "wrote")
+
+    def _touches_barrier(
+        self, s: SharedShadow, g: Group, x: Array, live: Array, access: int, verb: str
+    ) -> None:
+        lanes = np.broadcast_to(g.lanes, x.shape)[live]
+        word = int(x[live][0])
+        self.findings.report(
+            "barrier",
+            f"{g.batch.describe(lanes[:1])} {verb} {self._shared_name(s, word)}: "
+            f"{self.findings.place(access)}; a live mbarrier is there, which only mbarrier "
+            "instructions may touch until mbarrier.inval (PTX ISA 9.7.13.15.3): "
+            f"{self.findings.place(int(s.write_access[word]))}",
+            access, ("live barrier", access),
+        )  # fmt: skip
 
     def _again(
         self, s: SharedShadow, g: Group, x: Array, bad: Array, access: int, other: int
@@ -675,7 +695,8 @@ class Races:
             self.engine.block_ends(batch, slot, known)
         start = slot * batch.shared_stride >> self.shift
         words = slice(start, start + (self.machine.shared_size >> self.shift))
-        late = np.flatnonzero(s.write_time[words] > known[s.writer[words]])
+        times = s.write_time[words]
+        late = np.flatnonzero((times > known[s.writer[words]]) & (times < LIVE))
         if len(late):
             word = start + int(late[0])
             self._outlives(s, slot, word, int(s.writer[word]), int(s.write_access[word]), "writes")

@@ -100,9 +100,30 @@ class RegisterCounts:
                     -1, ("alone", instruction), instruction,
                 )  # fmt: skip
 
+    def _starved(self, batch: Batch) -> None:
+        """Did some warp groups ask for more than the others, or nobody, had given back?
+
+        A block has what its threads began with: at most an equal part of all registers for each.
+        """
+        most = min(255, REGISTERS // batch.threads) // 8 * 8
+        for slot in range(batch.count):
+            asked = [x[-1] for (b, s, _), x in self.agreed.items() if b is batch and s == slot]
+            more = [(number, where) for word, number, where in asked if word == "inc"]
+            if more and sum(number for _, number, _ in asked) > most * len(asked):
+                number, where = more[-1]
+                self.findings.report(
+                    "barrier",
+                    f"setmaxnreg.inc {number} waits for ever: {batch.threads} threads begin with "
+                    f"at most {most} registers each, and the other warp groups of block "
+                    f"{int(batch.blocks[slot])} have not given back enough: {where}; let them "
+                    "execute setmaxnreg.dec",
+                    -1, ("starved", where),
+                )  # fmt: skip
+
     def finish(self, batch: Batch) -> None:
         """A batch has left the kernel."""
         self._alone(batch)
+        self._starved(batch)
         self.last = {key: x for key, x in self.last.items() if key[0] is not batch}
         self.agreed = {key: x for key, x in self.agreed.items() if key[0] is not batch}
         self.done = {key: x for key, x in self.done.items() if key[0] is not batch}

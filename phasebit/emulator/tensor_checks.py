@@ -41,6 +41,10 @@ I4 = np.int32
 HALVES = 8
 """Stretches of 16 lanes."""
 
+COPIED, SHIFTED, SOURCE = 1, 2, 3
+"""Of ``tcgen05.cp``, of ``shift``, and of a product that reads its A there; other forms are the
+shape of a product."""
+
 MANY = 256
 """Operations whose reads of shared memory are remembered."""
 
@@ -80,14 +84,15 @@ class Last:
         self.time[region.key] = time
         self.access[region.key] = access
 
-    def late(self, region: Region, known: Array) -> tuple[int, int] | None:
-        """Who did it, and at which access, where that is not ``known``; None where all is."""
+    def late(self, region: Region, known: Array) -> tuple[int, int, int] | None:
+        """Who did it, at which access, when, where that is not ``known``; None where all is."""
         times = self.time[region.key]
         bad = times > known[self.who[region.key]]
         if not bad.any():
             return None
         at = np.unravel_index(int(np.argmax(bad)), bad.shape)
-        return int(self.who[region.key][at]), int(self.access[region.key][at])
+        who, access, time = (x[region.key][at] for x in (self.who, self.access, self.time))
+        return int(who), int(access), int(time)
 
 
 class Reading:
@@ -119,9 +124,23 @@ class TensorShadow:
         self.after: Array | None = None
         """``after[t, u]``: thread u's doings in tensor memory up to this time are fenced, on both
         sides, before what thread t does there."""
+        self.form = np.zeros((count, HALVES, COLUMNS), I4)
+        """What the tensor core's last write of each cell was: COPIED, SHIFTED, or the shape of a
+        product."""
+        self.forms: set[int] = set()
+        """All that there were."""
         self.arrivals: dict[tuple[int, int], tuple[int, int]] = {}
         """Column of the clocks, block -> when a tcgen05.commit last asked for an arrival at a
         barrier of that block, and its access."""
+
+
+    def formed(self, region: Region, form: int) -> None:
+        """The tensor core writes these cells."""
+        if form not in self.forms or len(self.forms) > 1:
+            self.form[region.key] = form
+        if not self.forms:
+            self.form[:] = form
+        self.forms.add(form)
 
 
 class TensorChecks:
@@ -264,11 +283,12 @@ class TensorChecks:
         return known
 
     def _unfenced(
-        self, s: SharedShadow, lanes: Array, what: str, access: int, other: tuple[int, int],
-        did: str,
+        self, s: SharedShadow, lanes: Array, what: str, access: int,
+        other: tuple[int, int, int], did: str,
     ) -> None:  # fmt: skip
-        column, there = other
-        fenced = int(s.clock[lanes, s.fences + column % s.team].max())
+        column, there, time = other
+        writer = int(lanes[0]) // s.team * s.team + column % s.team
+        fenced = int(s.clock[writer, s.fences + column % s.team]) >= time
         who = self._who(s, int(lanes[0]), column)
         if column >= s.team or fenced:
             need = "tcgen05.fence::after_thread_sync behind the barrier that orders them"
@@ -282,9 +302,10 @@ class TensorChecks:
         )  # fmt: skip
 
     def _unordered(
-        self, s: SharedShadow, lane: int, what: str, access: int, other: tuple[int, int], did: str
-    ) -> None:
-        column, there = other
+        self, s: SharedShadow, lane: int, what: str, access: int, other: tuple[int, int, int],
+        did: str,
+    ) -> None:  # fmt: skip
+        column, there, _ = other
         tensor_core = column >= s.team
         why = (
             "and this thread has not waited for an mbarrier at which a tcgen05.commit after it "
@@ -349,8 +370,12 @@ class TensorChecks:
     def multiply(
         self, g: Group, access: int, target: Region, source: Region | None, words: Array,
         accumulates: bool, what: str = "a tcgen05.mma", scales: Sequence[Region] = (),
+        form: int = 0,
     ) -> None:  # fmt: skip
-        """One thread's ``tcgen05.mma`` or ``cp``: ``words`` of shared memory are what it reads."""
+        """One thread's ``tcgen05.mma`` or ``cp``: ``words`` of shared memory are what it reads.
+
+        ``form``: the shape of a product; :data:`COPIED` for a copy.
+        """
         batch, lane = g.batch, g.lanes
         t = self.shadow(batch)
         s = self.races.shadows[batch]
@@ -373,7 +398,54 @@ class TensorChecks:
             self.touch(batch, lane, target, access, "accumulates into", writes=False,
                        tensor_core=True)  # fmt: skip
         self.touch(batch, lane, target, access, "writes", writes=True, tensor_core=True)
+        if form != COPIED:
+            self._in_order(s, t, g, target, access, form)
+            if source is not None:
+                self._in_order(s, t, g, source, access, SOURCE)
+            for read, role in ((source, "A"), *((region, "scales") for region in scales)):
+                if read is not None and _overlap(read, target):
+                    self.findings.report(
+                        "tensor",
+                        f"a tcgen05.mma of {batch.describe(lane)} writes its sums, {target}, over "
+                        f"its own {role}, {read}: {self.findings.place(access)}",
+                        access, ("over itself", access),
+                    )  # fmt: skip
         t.written.note(target, column, self.machine.now, access)
+        t.formed(target, form)
+
+    def _in_order(
+        self, s: SharedShadow, t: TensorShadow, g: Group, region: Region, access: int, form: int
+    ) -> None:
+        """Does the tensor core run this after what the same thread asked it for before?
+
+        Without a wait only these do (9.7.16.6.2): products of one shape into the same sums; a
+        product after a copy or a shift; a shift after a product.  A copy over what a product reads
+        is not among them, but CUTLASS relies on that order with block scales: not asked for.
+        """
+        if len(t.forms) < 2 and form != SOURCE and t.forms <= {form}:
+            return
+        column = s.team + int(s.threads(g.lanes)[0])
+        key = region.key
+        mine = (t.written.who[key] == column) & (
+            t.written.time[key] > s.clock[int(g.lanes[0]), column]
+        )
+        before = t.form[key]
+        unlike = before == COPIED if form == SHIFTED else (before > SHIFTED) & (before != form)
+        bad = mine & unlike
+        if bad.any():
+            there = int(t.written.access[key][bad][0])
+            what = {SHIFTED: "shifts", SOURCE: "multiplies A in"}.get(form, "writes")
+            other = "a product of another shape" if before[bad][0] > SHIFTED else "a copy"
+            if form == SOURCE:
+                other = "a product"
+            self.findings.report(
+                "async",
+                f"{g.batch.describe(g.lanes)} {what} tensor memory, {region}: "
+                f"{self.findings.place(access)}; {other} of the same thread writes it, and the "
+                "tensor core does not run the two in order: wait for a tcgen05.commit between "
+                f"them: {self.findings.place(there)}",
+                access, ("in order", access, there),
+            )  # fmt: skip
 
     def shift(self, g: Group, access: int, region: Region) -> None:
         """One thread's ``tcgen05.shift``: cells are read, and written."""
@@ -381,6 +453,8 @@ class TensorChecks:
         s = self.races.shadows[g.batch]
         for writes, verb in ((False, "reads"), (True, "writes")):
             self.touch(g.batch, g.lanes, region, access, verb, writes=writes, tensor_core=True)
+        self._in_order(s, t, g, region, access, SHIFTED)
+        t.formed(region, SHIFTED)
         t.written.note(region, s.team + int(s.threads(g.lanes)[0]), self.machine.now, access)
 
     def commit(self, g: Group, site: BarrierSite) -> Array:
@@ -490,16 +564,20 @@ class TensorChecks:
                 access, ("outlives", access),
             )  # fmt: skip
 
-    def threads_wrote(self, g: Group, position: int) -> bool:
-        """Whether threads, not copies, wrote this byte of shared memory last."""
+    def must_align(self, g: Group, position: int) -> bool:
+        """Whether a swizzled tile there must begin where its pattern does."""
         s = self.races.shadows[g.batch]
-        return bool(s.writer[(position >> self.races.shift) - s.base] < s.team)
+        if s.writer[(position >> self.races.shift) - s.base] < s.team:
+            return True
+        instruction = self.machine.program.executing()
+        return instruction is not None and not instruction.generated
 
     def misaligned(self, text: str) -> None:
         """A swizzled tile does not begin where its descriptor says that the pattern does.
 
-        Not asked of what tensor copies have brought: they swizzle by the address in shared memory,
-        as the tensor core does, and CuTe DSL aligns its tiles to 128 bytes only.
+        Not asked of what tensor copies have brought in generated programs: they swizzle by the
+        address in shared memory, as the tensor core does, and CuTe DSL aligns its tiles to 128
+        bytes only.
         """
         self.findings.report("tensor", text, -1, ("misaligned", text))
 

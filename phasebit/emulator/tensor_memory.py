@@ -87,6 +87,8 @@ class TensorMemory:
         """What a block has given back, and where."""
         self.relinquished = [""] * batch.count
         """For each block the instruction by which it gave up its right to allocate."""
+        self.asked = [0] * batch.count
+        """How many columns each block asked for last."""
         self.group: tuple[int, str] | None = None
         """The ``cta_group`` of the first instruction that had one, and that instruction."""
         self.requests: list[Request] = []
@@ -121,8 +123,10 @@ class TensorMemory:
             self._park(request.group, "the other block of the pair at tcgen05.alloc",
                        request.where, resume, lambda: self._peer(slot, slots))  # fmt: skip
             return False
-        if batch.machine.checked and two_fit(batch.machine):
-            self._hold_and_wait(request)
+        if batch.machine.checked:
+            self._grows(request)
+            if two_fit(batch.machine):
+                self._hold_and_wait(request)
         if self._serve(request):
             return True
         self.requests.append(request)
@@ -133,6 +137,20 @@ class TensorMemory:
                        resume if one is request else one.group.pc,
                        lambda: self._explain(request))  # fmt: skip
         return False
+
+    def _grows(self, request: Request) -> None:
+        """A block may ask for fewer columns than the time before, not for more (9.7.16.7.1)."""
+        before = self.asked[request.slot]
+        self.asked[request.slot] = request.count
+        if 0 < before < request.count:
+            self.batch.machine.checker.findings.report(
+                "tensor",
+                f"{self.batch.describe(request.group.lanes)} asks for {request.count} columns of "
+                f"tensor memory after its block asked for {before}: {request.where}; one "
+                "allocation may not be larger than the one before (PTX ISA 9.7.16.7.1): let the "
+                "largest come first",
+                -1, ("grows", request.where),
+            )  # fmt: skip
 
     def _hold_and_wait(self, request: Request) -> None:
         """Could two blocks on one multiprocessor each hold what the other waits for?"""

@@ -79,7 +79,7 @@ class SharedOperand:
         if why := machine.checker.engine.otherwise(g.batch, start, self.descriptor.swizzle.name):
             machine.checker.tensor.wrong_descriptor(which, why, where)
         if (why := crooked(self.descriptor)) and (
-            self.descriptor.base_offset or machine.checker.tensor.threads_wrote(g, start)
+            self.descriptor.base_offset or machine.checker.tensor.must_align(g, start)
         ):
             machine.checker.tensor.misaligned(f"tcgen05.mma of {who}: {which}: {why}; {where}")
 
@@ -159,6 +159,7 @@ class Product:
                 )
             self.first.append(TensorOperand(memory, a_lanes, source))
         column = self.regions[0].columns.start
+        self.form = of.m << 16 | of.n
         self.d = Accumulator(memory.cells, slots, lanes, column, of.m, of.n)
 
     def note(
@@ -173,7 +174,8 @@ class Product:
             shared = [x for x in (first, self.second[i]) if isinstance(x, SharedOperand)]
             words = np.unique(np.concatenate([x.words(shift) for x in shared]))
             machine.checker.tensor.multiply(
-                g, access, region, source, words, adds, scales=scales[i] if scales else ()
+                g, access, region, source, words, adds, scales=scales[i] if scales else (),
+                form=self.form,
             )
         machine.now += 1
 

@@ -312,8 +312,14 @@ def fence_proxy(
         machine.checker.engine.fence(g, space)
     elif proxy.startswith("tensormap"):
         machine.checker.fence(g, "gpu")
-        if sem == "acquire":
-            machine.checker.engine.map_fence(g)
+        world = machine.checker.engine.world
+        if sem == "release":
+            world.release(g)
+        for address in np.unique(g.spread(operands[0])) if sem == "acquire" else ():
+            some = g.part(np.flatnonzero(g.spread(operands[0]) == address), g.pc)
+            access = machine.program.atomic_access(g.pc, "")
+            at = some.generic_index(np.uint64(address), np.uint64(0), 128, 0, 64, access)
+            world.acquire(some, int(some.spread(at)[0]))
     machine.now += 1
 
 

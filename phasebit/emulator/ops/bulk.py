@@ -86,6 +86,7 @@ def begin(
 
     def tell() -> None:
         if site is not None:
+            site.asked_for, site.carrier = True, access
             if machine.checked:
                 machine.checker.engine.landed(copy)
             site.operate(g, "complete_tx", size)
@@ -240,6 +241,8 @@ def bulk_prefetch(g: Group, address: Value, size: Value, policy: Value = None) -
 def bulk_commit_group(g: Group) -> None:
     """cp.async.bulk.commit_group: close the group of bulk copies since the last one."""
     bulk_groups(g.batch).closed[g.lanes] += 1
+    if g.batch.machine.checked:
+        g.batch.machine.checker.engine.committed(access_of(g))
 
 
 @effect("cp.async.bulk.wait_group", "u32", section="9.7.9.27.2.2", releases=True,

@@ -97,7 +97,7 @@ def descriptor(
     if why := problem(d):
         raise fault(g, why)
     if g.batch.machine.checked:
-        g.batch.machine.checker.engine.reads_map(g, where, access)
+        g.batch.machine.checker.engine.world.reads_map(g, where, access)
     if d.rank != rank:
         raise fault(g, f"the tensor map has {d.rank} dimensions, not {rank}")
     return d.plain() if mode == "tile" else _four_rows(g, d, mode)
@@ -163,6 +163,12 @@ def rows_of(
     elif offsets is None:
         made = tile_of(g.memory, d, tuple(at), writes)
     else:
+        limit = {3: 1 << 16, 4: 1 << 8, 5: 1 << 5}[d.rank]
+        if max(offsets) >= limit:
+            raise fault(
+                g,
+                f"the im2col offsets are {offsets}; with {d.rank} dimensions each is below {limit}",
+            )
         made = column(g.memory, d, tuple(at), offsets, writes)
     if len(made.begins):
         low, high = int(made.begins.min()), int(made.begins.max()) + made.length

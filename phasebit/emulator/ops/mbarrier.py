@@ -31,6 +31,7 @@ def init(g: Group, address: Value, count: Value, *, space: str = "generic") -> N
         site.operate(g, "init", int(_one(count, where)))
         position = site.position() >> 3
         g.memory.u8[position] = IMAGE
+        site.maker = f"; made with a count of {site.barrier.expected}: {g.batch.machine.where(g)}"
         if g.batch.machine.checked:
             lanes = g.lanes if where is None else g.lanes[where]
             g.batch.machine.checker.initialise(g, lanes, site)
@@ -41,8 +42,11 @@ def init(g: Group, address: Value, count: Value, *, space: str = "generic") -> N
 @effect("mbarrier.inval", "a", B64, section="9.7.13.15.10", releases=True)
 def inval(g: Group, address: Value, *, space: str = "generic") -> None:
     """mbarrier.inval: the memory is free for other uses."""
-    for site, _ in sites(g, address, space):
+    for site, where in sites(g, address, space):
         site.operate(g, "inval")
+        if g.batch.machine.checked:
+            lanes = g.lanes if where is None else g.lanes[where]
+            g.batch.machine.checker.invalidate(g, lanes, site)
 
 
 def _one(count: Value | None, where: Array | None) -> Any:
@@ -151,6 +155,8 @@ def expect_tx(
     """mbarrier.expect_tx: expect bytes of copies, for each thread."""
     for site, where in sites(g, address, space):
         for _ in range(g.n if where is None else len(where)):
+            if g.batch.machine.checked:
+                g.batch.machine.checker.engine.expects(g, site)
             site.announces(int(_one(nbytes, where)))
             site.operate(g, "expect_tx", int(_one(nbytes, where)))
 

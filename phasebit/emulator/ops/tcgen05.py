@@ -27,7 +27,7 @@ from phasebit.emulator.ops.matrix import accesses, scattered, whole_warps
 from phasebit.emulator.register_waits import touched_before
 from phasebit.emulator.sub_byte import codes_to_containers, in_slots, slots_to_codes
 from phasebit.emulator.table import Option, blocking, collective, effect
-from phasebit.emulator.tensor_checks import Region
+from phasebit.emulator.tensor_checks import COPIED, Region
 from phasebit.emulator.tensor_memory import Request, one, split, tensor_memory
 from phasebit.emulator.tensor_mma import (
     Form,
@@ -515,7 +515,7 @@ def cp(
                 halves = slice(lane // 16, 8, 2) if shape == "4x256b" else slice(0, 8)
                 region = Region(slot, halves, columns)
                 machine.checker.tensor.multiply(
-                    thread, access, region, None, words, False, "a tcgen05.cp"
+                    thread, access, region, None, words, False, "a tcgen05.cp", form=COPIED
                 )
                 machine.now += 1
 
@@ -557,6 +557,7 @@ def commit(
                 raise Fault(f"tcgen05.commit to no block, for its mask is 0: {where}")
             offset = int(where_to[0]) & ((1 << RANK_SHIFT) - 1)
             where_to = np.array([offset | r << RANK_SHIFT for r in ranks], where_to.dtype)
+        blocks(thread, group, "tcgen05.commit", where)
         for to in where_to:
             ((site, _),) = sites(thread, np.array([to]), space)
             known = machine.checker.tensor.commit(thread, site) if machine.checked else None

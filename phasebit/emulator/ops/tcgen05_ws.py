@@ -89,7 +89,9 @@ def _one(
         shared.append(SharedOperand(g, slot, a, of.m, of, "A", where))
     if machine.checked:
         words = np.unique(np.concatenate([x.words(machine.checker.races.shift) for x in shared]))
-        machine.checker.tensor.multiply(g, access, d, source, words, bool(adds))
+        machine.checker.tensor.multiply(
+            g, access, d, source, words, bool(adds), form=of.m << 16 | of.n
+        )
         machine.now += 1
     cells = memory.cells[slot]
 

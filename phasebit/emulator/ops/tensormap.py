@@ -58,7 +58,7 @@ def _replace(
         mine = address if not isinstance(address, np.ndarray) else address[g.lanes == one.lanes[0]]
         where = int(one.spread(one.index(mine, space, SIZE, 0, access))[0])
         if machine.checked:
-            machine.checker.engine.touches_map(one, where, access, writes=True)
+            machine.checker.engine.world.touches_map(one, where, access, writes=True)
         image = g.memory.u1[where : where + SIZE].tobytes()
         if not any(image):
             image = BLANK
@@ -97,8 +97,9 @@ def cp_fenceproxy(
             one.spread(one.global_index(np.uint64(to), np.uint64(0), SIZE, 0, 64, access))[0]
         )
         if machine.checked:
-            machine.checker.engine.touches_map(one, at, access, writes=False)
-            machine.checker.engine.touches_map(one, where, access, writes=True)
+            machine.checker.engine.world.touches_map(one, at, access, writes=False)
+            machine.checker.engine.world.touches_map(one, where, access, writes=True)
+            machine.checker.engine.world.publishes_map(where)
         g.memory.u1[where : where + SIZE] = g.memory.u1[at : at + SIZE]
     if machine.checked:
         machine.checker.fence(g, "gpu")
