@@ -61,8 +61,6 @@ class BarrierSite:
         """When ``mbarrier.init`` was, and by which column of the clocks (the checker's)."""
         self.maker = ""
         """That ``mbarrier.init``, where it stands, and its count."""
-        self.asked_for = False
-        """Whether anybody has waited at it, or a copy told it of bytes."""
         self.carrier = -1
         """The checker's number for the copy that last told it of bytes."""
 
@@ -136,7 +134,6 @@ class BarrierSite:
     def wait(self, g: Group, key: int, parity: bool, dest: Any, resume: int, may_fail: bool) -> int:
         """Go on at once, or park until the phase completes."""
         machine = self.batch.machine
-        self.asked_for = True
         machine.counters.add("mbarrier.waits", 1)
         if self.test(g, key, parity):
             self.grant(g, dest)

@@ -371,7 +371,7 @@ class Engine:
             agent.size for agent in self.machine.agents
             if isinstance(agent, BulkCopy) and agent.site is site
         )  # fmt: skip
-        if left and site.asked_for:
+        if left:
             come = f"; the last to come: {self.findings.place(site.carrier)}"
             self.findings.report(
                 "barrier",

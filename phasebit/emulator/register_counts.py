@@ -105,11 +105,12 @@ class RegisterCounts:
 
         A block has what its threads began with: at most an equal part of all registers for each.
         """
-        most = min(255, REGISTERS // batch.threads) // 8 * 8
+        most = min(256, REGISTERS // batch.threads) // 8 * 8
         for slot in range(batch.count):
             asked = [x[-1] for (b, s, _), x in self.agreed.items() if b is batch and s == slot]
             more = [(number, where) for word, number, where in asked if word == "inc"]
-            if more and sum(number for _, number, _ in asked) > most * len(asked):
+            wanted = sum(number for _, number, _ in asked)
+            if more and most * len(asked) < wanted <= REGISTERS // THREADS:
                 number, where = more[-1]
                 self.findings.report(
                     "barrier",

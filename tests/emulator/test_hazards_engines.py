@@ -244,21 +244,11 @@ def test_a_changed_map_is_released_and_acquired(edits: dict[str, str], words: st
         assert words in found[0].message and found[0].line == text.index(lines["load"]) + 1
 
 
-# -- and three more ----------------------------------------------------------------
+# -- and a few more ----------------------------------------------------------------
 
 
 def launch(text: str, args: list[Any], threads: int = 32, **more: Any) -> list[str]:
     return [h.message for h in Module(text)["k"].launch(1, threads, args, **more).hazards]
-
-
-def test_what_a_barrier_is_told_matters_only_where_somebody_asks() -> None:
-    """Each block of a cluster announces; the copies go to the first one."""
-    text = SM_90A + """
-    .visible .entry k() { .shared .align 8 .b64 full;
-        mbarrier.init.shared::cta.b64 [full], 1;
-        mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 64;
-    ret; }"""
-    assert launch(text, [], 1) == []
 
 
 def test_bytes_that_nobody_announced_are_told_with_the_copy() -> None:

@@ -140,10 +140,15 @@ def test_9_7_16_9_1_the_gaps_of_slots_need_not_be_written(schedule: str) -> None
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize("lane", [0, 32, 64, 96])
 def test_9_7_16_9_3_a_shift_takes_the_next_lane(lane: int, schedule: str) -> None:
-    """31 of a quarter (9.7.16.2.3); it comes after the copy without a wait."""
+    """31 of a quarter (9.7.16.2.3); after a copy it has to wait (9.7.16.6.2)."""
     text = COPY.replace("SHAPE [%r6], %rd3;", "128x256b [%r6], %rd3;\n"
+                        "    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64"
+                        " [copied];\nCOPIED:\n    mbarrier.try_wait.parity.shared::cta.b64 %p3,"
+                        " [copied], 0; @!%p3 bra COPIED;\n"
                         f"    add.u32 %r8, %r6, {lane << 16};\n"
                         "    tcgen05.shift.cta_group::1.down [%r8];")  # fmt: skip
+    text = text.replace("    mbarrier.init", "    .shared .align 8 .b64 copied;\n"
+                        "    mbarrier.init.shared::cta.b64 [copied], 1;\n    mbarrier.init")
     names = [f"%r{20 + i}" for i in range(8)]
     text = text.replace("REGISTERS", "{" + ", ".join(names) + "}").replace("WIDE", "8")
     text = text.replace("STORES", " ".join(

@@ -86,7 +86,7 @@ def begin(
 
     def tell() -> None:
         if site is not None:
-            site.asked_for, site.carrier = True, access
+            site.carrier = access
             if machine.checked:
                 machine.checker.engine.landed(copy)
             site.operate(g, "complete_tx", size)
