@@ -8,9 +8,9 @@ import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from phasebit import process, toolchain
+from phasebit import clinic, process, toolchain
 
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+TOOLS = clinic.TOOLS
 OPTIONS = {
     "memcheck": ["--padding", "128"],  # or the first byte past an array is another's
     "racecheck": ["--racecheck-report", "all", "--num-cuda-barriers", "64"],
