@@ -52,9 +52,9 @@ def _layout(given: Any, shape: tuple[int, ...]) -> list[int]:
         extent = (len(table), len(table[0])) if table else (len(given),)
         values = [int(given(i)) for i in range(len(given))]
     except Exception as error:
-        raise Wrong(f"{given!r} is no layout of {shape}: {error}") from error
+        raise Wrong(f"{shown(given)} is no layout of {shape}: {error}") from error
     if extent != shape:
-        raise Wrong(f"{given} has the extent {extent}: it should be {shape}")
+        raise Wrong(f"{shown(given)} has the extent {extent}: it should be {shape}")
     return values
 
 
@@ -133,7 +133,7 @@ def swizzle(answer: Callable[[int], tuple[int, int, int]]) -> str:
             or len(got) != 3
             or not all(type(each) is int and each >= 0 for each in got)
         ):
-            raise Wrong(f"for rows of {row_bytes} bytes it gives {got!r}: give three whole numbers")
+            raise Wrong(f"for rows of {row_bytes} bytes give three whole numbers, not {shown(got)}")
         bits, base, shift = got
         problem = why_not(bits, base, shift, row_bytes)
         if problem:
