@@ -393,7 +393,7 @@ class TensorChecks:
         s = self.races.shadows[g.batch]
         learnt = s.clock[int(g.lanes[0])]
         column = s.team + int(s.threads(g.lanes)[0])
-        access = self.machine.program.atomic_access(g.pc, "")
+        access = self.machine.program.executing_access()
         self.shadow(g.batch).arrivals[column, site.slot] = (self.machine.now, access)
         known: Array = np.maximum(learnt, self.races.copies_frontier(g.batch, g.lanes))
         self.races.may_be_overwritten(s, g.lanes, known)

@@ -134,7 +134,7 @@ class WarpGroupChecks:
         """A multiplication takes accumulators [register, thread], and adds to those ``kept``."""
         unwritten = (registers == POISON).any(axis=0) & kept
         if unwritten.any():
-            access = self.machine.program.atomic_access(g.pc, "")
+            access = self.machine.program.executing_access()
             self.findings.report(
                 "uninitialised",
                 f"a multiplication of {g.batch.describe(g.lanes[unwritten])} adds to registers "

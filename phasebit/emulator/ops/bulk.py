@@ -61,7 +61,7 @@ def fault(g: Group, why: str) -> Fault:
 def access_of(g: Group) -> int:
     """The checker's number for the instruction."""
     machine = g.batch.machine
-    return machine.program.atomic_access(g.pc, "") if machine.checked else -1
+    return machine.program.executing_access() if machine.checked else -1
 
 
 def stretch(g: Group, space: str, address: int, size: int, access: int) -> Stretch:
