@@ -490,11 +490,6 @@ class TensorChecks:
                 access, ("outlives", access),
             )  # fmt: skip
 
-    def threads_wrote(self, g: Group, position: int) -> bool:
-        """Whether threads, not copies, wrote this byte of shared memory last."""
-        s = self.races.shadows[g.batch]
-        return bool(s.writer[(position >> self.races.shift) - s.base] < s.team)
-
     def misaligned(self, text: str) -> None:
         """A swizzled tile does not begin where its descriptor says that the pattern does.
 

@@ -194,9 +194,10 @@ class WarpGroupChecks:
             every = np.broadcast_to(words[:, None], (len(words), leaders.n))
             self.races.shared_load(leaders, Footprint.plain(every), 0, access, False, note=False)
             self._fenced(leaders, words, access, tile)
-            wrong = tile.wrong or self.engine.otherwise(
-                g.batch, int(tile.pieces.flat[0]) + tile.start << 4, tile.swizzle
-            )
+            begin = int(tile.pieces.flat[0]) + tile.start << 4
+            wrong = tile.wrong or self.engine.otherwise(g.batch, begin, tile.swizzle)
+            if tile.crooked and (tile.base_offset or self.races.threads_wrote(g, begin)):
+                wrong = tile.crooked  # tensor copies swizzle by the address, as wgmma does
             if wrong:
                 self.findings.report(
                     "descriptor",
