@@ -277,7 +277,7 @@ def _average(kind: str) -> int:
         try:
             kernel.launch(1, len(part), [x, y])
         except Defect as defect:  # the answer's own error, raised while the emulator ran it
-            if _blank(x, y, kernel):
+            if _blank(x, y):
                 raise NotAnswered from defect
             error = defect.__cause__
             raise Wrong(f"for avg.{kind} it raises {type(error).__name__}: {error}") from error
@@ -287,7 +287,7 @@ def _average(kind: str) -> int:
     return len(pairs)
 
 
-def _blank(x: Any, y: Any, kernel: Any) -> bool:
+def _blank(x: Any, y: Any) -> bool:
     """Whether the function still returns nothing."""
     entry = TABLE["avg"][0]
     try:
