@@ -9,6 +9,10 @@ VENV   := .venv
 PY     := $(VENV)/bin/python
 PIP    := $(PY) -m pip install --disable-pip-version-check --progress-bar off -q
 
+# Hundreds of processes import the package: each must find it compiled, whatever the caller wants
+# of other programs.
+export PYTHONDONTWRITEBYTECODE :=
+
 # UNPINNED=1 installs the newest versions that requirements.in allows.
 REQUIREMENTS := $(if $(UNPINNED),requirements.in,requirements.txt)
 
