@@ -283,7 +283,7 @@ class Checker:
         Not ``itself``: they ask for an arrival, which comes later.
         """
         some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
-        access = self.machine.program.atomic_access(g.pc, "")
+        access = self.machine.program.executing_access()
         words = Common(self._words(site), some.n)
         self.races.shared_load(some, words, 0, access, True)
         away = self.machine.cluster_size > 1 and site.slot != int(lanes[0]) // g.batch.threads
@@ -313,7 +313,7 @@ class Checker:
         x = self._words(site) - s.base
         s.write_time[x] = self.machine.now
         s.writer[x] = s.initialiser(int(lanes[0]))
-        s.write_access[x] = self.machine.program.atomic_access(g.pc, "")
+        s.write_access[x] = self.machine.program.executing_access()
         s.write_strong[x] = False
 
     def _words(self, site: BarrierSite) -> Array:
@@ -360,7 +360,7 @@ class Checker:
     def copy_observed(self, g: Group, copy: ThreadCopy, lanes: Array) -> None:
         self.races.copy_observed(g.batch, lanes, copy.started)
 
-    def release_copies(self, g: Group, lanes: Array, site: BarrierSite, copies: Any) -> None:
+    def release_copies(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         known = self.races.copies_frontier(g.batch, lanes)
         site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
 

@@ -490,6 +490,11 @@ class Races:
         own = g.lanes[g.lanes // batch.threads == slot]
         return own if len(own) else g.lanes
 
+    def threads_wrote(self, g: Group, position: int) -> bool:
+        """Whether threads, not copies, wrote this byte of shared memory last."""
+        s = self.shadows[g.batch]
+        return bool(s.writer[(position >> self.shift) - s.base] < s.team)
+
     def _bytes(self, words: Array) -> Array:
         unit = 1 << self.shift
         found: Array = self.machine.memory.u1[words[:, None] * unit + np.arange(unit)]
@@ -650,10 +655,15 @@ class Races:
         self.shadows[g.batch].init_fenced[g.lanes] = self.machine.now
 
     def initialised(self, batch: Batch, lanes: Array) -> Array:
-        """What a relaxed arrival publishes: fenced initialisations of barriers."""
+        """What a relaxed arrival publishes: initialisations of barriers by threads that fence.
+
+        CUTLASS (to 4.5, sm_100 in pairs) initialises one more barrier after the last fence, and
+        that holds on every GPU; so it is asked of a thread whether it has fenced at all.
+        """
         s = self.shadows[batch]
         known = np.zeros(s.clock.shape[1], I4)
-        known[s.inits + s.threads(lanes)] = s.init_fenced[lanes]
+        fenced = s.init_fenced[lanes] > 0
+        known[s.inits + s.threads(lanes)] = np.where(fenced, self.machine.now, 0)
         known[s.fences :] = s.clock[lanes, s.fences :].max(axis=0)
         return known
 

@@ -393,7 +393,7 @@ class TensorChecks:
         s = self.races.shadows[g.batch]
         learnt = s.clock[int(g.lanes[0])]
         column = s.team + int(s.threads(g.lanes)[0])
-        access = self.machine.program.atomic_access(g.pc, "")
+        access = self.machine.program.executing_access()
         self.shadow(g.batch).arrivals[column, site.slot] = (self.machine.now, access)
         known: Array = np.maximum(learnt, self.races.copies_frontier(g.batch, g.lanes))
         self.races.may_be_overwritten(s, g.lanes, known)
@@ -489,11 +489,6 @@ class TensorChecks:
                 "it wait for an mbarrier at which a tcgen05.commit after that arrives",
                 access, ("outlives", access),
             )  # fmt: skip
-
-    def threads_wrote(self, g: Group, position: int) -> bool:
-        """Whether threads, not copies, wrote this byte of shared memory last."""
-        s = self.races.shadows[g.batch]
-        return bool(s.writer[(position >> self.races.shift) - s.base] < s.team)
 
     def misaligned(self, text: str) -> None:
         """A swizzled tile does not begin where its descriptor says that the pattern does.

@@ -84,7 +84,7 @@ class Program:
     address checked to its own, and its width in bytes."""
     bound: dict[str, dict[object, str]] = field(default_factory=dict)
     """What the generated text calls objects: the name asked for -> object -> its own name."""
-    _atomics: dict[Instruction, int] = field(default_factory=dict)
+    _accesses_of: dict[Instruction, int] = field(default_factory=dict)
     _running: dict[int, Instruction | None] = field(default_factory=dict)
     joins: list[int] = field(default_factory=list)
     """For each block the one where the ways of its branch meet again, or -1."""
@@ -148,14 +148,14 @@ class Program:
                 found.setdefault((instruction.line, instruction.text), instruction)
         return found
 
-    def atomic_access(self, pc: int, where: str) -> int:
+    def executing_access(self) -> int:
         """The checker's number for the memory instruction that is being executed."""
         instruction = self.executing()
         if instruction is None:
             return -1
-        if instruction not in self._atomics:
-            self._atomics[instruction] = self.access_id(instruction)
-        return self._atomics[instruction]
+        if instruction not in self._accesses_of:
+            self._accesses_of[instruction] = self.access_id(instruction)
+        return self._accesses_of[instruction]
 
     def access_id(self, instruction: Instruction) -> int:
         self.accesses.append(instruction)

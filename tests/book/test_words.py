@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median, quantiles
 from typing import Any
 
-from phasebit import measure
+from phasebit import ladder, measure
 from phasebit.benchmarks import async_copies, copy_engine
 
 
@@ -39,6 +39,92 @@ def test_chapter_5() -> None:
     assert zeros["mhz"] > whole["mhz"] > normal["mhz"]
     assert zeros["watt"] < 0.7 * whole["watt"] and whole["watt"] < 0.97 * record["power_limit_w"]
     assert normal["watt"] > 0.97 * record["power_limit_w"]
+
+
+def test_chapter_9() -> None:
+    record = measure.read("09_tiling_on_the_gpu")
+    machine = measure.read("04_threads_and_memory")
+    sectors, wavefronts, *_ = ladder.METRICS
+    executed, fetched = "smsp__inst_executed.sum", "dram__bytes_read.sum"
+    counted = record["counters"]
+    took = {
+        size: {name: median(times) / 1000 for name, times in products.items()}
+        for size, products in record["products"].items()
+    }
+    ms = took["4096"]
+    clocks = machine["multiprocessors"] * machine["most_mhz"] * 1e3  # of all together, each ms
+    busy = {name: counted[name][executed] / 4 / clocks for name in ladder.RUNGS}
+
+    def gain(metric: str, before: str, after: str) -> float:
+        return float(counted[before][metric] / counted[after][metric])
+
+    assert 1.7 < ms["naive"] / ms["coalesced"] / gain(sectors, "naive", "coalesced") < 2.3
+    assert gain(sectors, "coalesced", "shared_tile") > 19
+    assert ms["coalesced"] / ms["shared_tile"] < 1.5
+    assert counted["shared_tile"][wavefronts] / clocks > 0.7 * ms["shared_tile"]
+    beyond = {}
+    for name in list(ladder.RUNGS)[2:]:
+        bounds = [busy[name], counted[name][wavefronts] / clocks]
+        assert counted[name][fetched] / measure.roofline().bandwidth / 1e9 < 0.5 * max(bounds)
+        beyond[name] = ms[name] / max(bounds)
+    assert max(beyond, key=lambda name: beyond[name]) == "square"
+    assert min(beyond, key=lambda name: beyond[name]) == "tuned"
+    for before, after in (("conflict_free", "warp_tile"), ("warp_tile", "double_buffered")):
+        assert 0.9 < ms[before] / ms[after] < 1, "two known ideas gain nothing"
+    more = busy["double_buffered"] - busy["warp_tile"]
+    less = ms["warp_tile"] - busy["warp_tile"] - ms["double_buffered"] + busy["double_buffered"]
+    assert more > 0.4 and abs(more - less) < 0.1
+    assert took["1024"]["double_buffered"] < 0.95 * took["1024"]["warp_tile"]
+    assert 1.6 < took["1024"]["square"] / took["1024"]["column"] < 1.8, "by seven tenths"
+
+    slower = {name: ms[name] / ms["tuned"] - 1 for name in ladder.TUNED if name != "small_tile"}
+    assert sorted(slower, key=lambda name: -slower[name])[:4] == [
+        "one_resident", "depth_8", "row_by_row", "always_ask"
+    ]  # fmt: skip
+    kinds = executed, sectors, wavefronts, fetched
+    change = {
+        name: {metric: gain(metric, name, "tuned") - 1 for metric in kinds}
+        for name in ladder.TUNED
+    }
+    for name in ("row_by_row", "one_resident"):
+        assert all(abs(each) < 0.005 for metric, each in change[name].items() if metric != fetched)
+    assert change["always_ask"][executed] > 0.03 and change["depth_8"][executed] > 0.05
+    assert change["lanes_in_rows"][wavefronts] > 0.49 and change["row_order"][fetched] > 0.2
+    assert max(abs(slower["lanes_in_rows"]), abs(slower["row_order"])) < 0.005
+    assert change["small_tile"][sectors] > 0.99
+    small = {size: each["small_tile"] / each["tuned"] for size, each in took.items()}
+    assert small["2048"] > 1.3 > small["4096"] > 1.1 > 0.95 > small["1024"]
+
+
+def test_chapter_10() -> None:
+    record = measure.read("10_layouts")
+    together = {
+        (each["interleaved"], each["shape"][1] // 128): {
+            name: median(times["times_us"]) for name, times in each["times"].items()
+        }
+        for each in record["interleaved"]
+    }
+    wrong = []
+    for s in (1, 2, 4, 8, 16):
+        most = together[s, 16]
+        saved = (most["strided"] - most["copy and packed"] + most["copy"]) / 16
+        for columns in (1, 2, 4, 8, 16):
+            took = together[s, columns]
+            if (columns > most["copy"] / saved) != (took["copy and packed"] < took["strided"]):
+                wrong.append((s, columns))
+    assert wrong == [(8, 2)], "the rule of the copy's price decides right but for one"
+
+    *_, wide = record["orders"]
+    for entry in record["orders"]:
+        rows = sorted(entry["rows"], key=lambda row: row["dram__bytes_read.sum"])
+        assert [row["order"] for row in rows[:2]] == ["super-rows of 16", "Hilbert"]
+    read = {row["order"]: row["dram__bytes_read.sum"] for row in wide["rows"]}
+    assert 9 < read["row by row"] / read["super-rows of 16"] < 11
+    restless = {name: median(each["times_us"]) for name, each in wide["without_rest"].items()}
+    assert 1.15 < restless["row by row"] / restless["super-rows of 16"] < 1.25
+    assert restless["drawn by lot"] < restless["row by row"]
+    clocks = [median(row["mhz"]) for row in wide["rows"]]
+    assert max(clocks) < 1.01 * min(clocks), "with rests, one clock"
 
 
 def test_chapter_12() -> None:

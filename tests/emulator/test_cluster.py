@@ -248,6 +248,17 @@ class TestRemoteArrive:
         run, _ = launch(REMOTE % ("", "arrive_relaxed(); cluster_wait();", both))
         assert [h for h in run.hazards if h.kind == "race" and "full" in h.message]
 
+    def test_9_7_13_4_a_thread_may_initialise_one_more_after_its_fence(self) -> None:
+        """CUTLASS does for its pairs of blocks; on a GPU it holds."""
+        both, more = "arrive(); cluster_wait();", (
+            "__shared__ unsigned long long other; if (threadIdx.x == 0) init(address(&other), 1);"
+            "fence_init();"
+        )
+        before = REMOTE.replace("if (threadIdx.x == 0) {", more + "if (threadIdx.x == 0) {", 1)
+        assert before != REMOTE
+        run, _ = launch(before % ("", "arrive_relaxed(); cluster_wait();", both))
+        assert not [h for h in run.hazards if h.kind == "race" and "full" in h.message]
+
     def test_the_barriers_block_must_stay(self) -> None:
         both = "arrive(); cluster_wait();"
         body = REMOTE % ("", both, "")

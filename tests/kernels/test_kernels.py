@@ -81,7 +81,8 @@ def test_depth_must_be_whole_tiles() -> None:
     with pytest.raises(toolchain.CompileError, match="whole tiles") as refused:
         targets.assemble(targets.together(texts), "sm_90a")
     for kernel in KERNELS:
-        assert re.search(rf"^{space(kernel)}.cu\(\d+\).*whole tiles", refused.value.log, re.MULTILINE)
+        said = rf"^{space(kernel)}.cu\(\d+\).*whole tiles"
+        assert re.search(said, refused.value.log, re.MULTILINE)
 
 
 @pytest.mark.gpu

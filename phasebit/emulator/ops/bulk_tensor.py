@@ -240,7 +240,7 @@ def tensor_store(
 ) -> None:  # fmt: skip
     """cp.async.bulk.tensor from shared to global memory; nothing is written outside."""
     access = access_of(g)
-    for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
+    for one, (where, *at, origin) in each(g, *_flat(tensor, address), same=True):
         d = descriptor(one, where, rank, access, mode)
         there = tile(one, d, at, direction="store")
         begin(one, box(one, origin, d, access), there, d.nbytes, access, None)
@@ -325,7 +325,7 @@ def im2col_store(
     A window that reaches over an edge is an illegal instruction.  [seen on an H200]
     """
     access = access_of(g)
-    for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
+    for one, (where, *at, origin) in each(g, *_flat(tensor, address), same=True):
         d = descriptor(one, where, rank, access)
         there = _window(one, d, at, "store")
         begin(one, box(one, origin, d, access), there, d.nbytes, access, None)
