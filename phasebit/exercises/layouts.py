@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -203,9 +204,9 @@ def height(answer: Callable[[int, tuple[int, int]], int]) -> str:
     for down, across, unit in cases:
         running, tile = down * across, (16 * unit * across, 16 * unit * down)
         got = ask(answer, running, tile)
-        if type(got) is not int or got < 1:
+        if not isinstance(got, Integral) or isinstance(got, bool) or got < 1:
             raise Wrong(f"for {running} blocks of {tile} it gives {got!r}: give a whole number")
-        more = reads(got, down, across, tile) / reads(down, down, across, tile) - 1
+        more = reads(int(got), down, across, tile) / reads(down, down, across, tile) - 1
         if more > 0.02:
             raise Wrong(
                 f"{running} blocks of {tile[0]} × {tile[1]} at a time: with {down} rows a wave "
