@@ -128,8 +128,14 @@ def shared(
     keeps a copy of what it gets from the other. ``drift``: standard deviation of the time of a
     block, as a share of it; without it all run in lockstep.
 
-    A model. It assumes caches without sets, and no other traffic.
+    A model. It assumes caches without sets, and no other traffic. Raises ``ValueError`` for an
+    order of no blocks, and for a number below one.
     """
+    if not order:
+        raise ValueError("order has no blocks: give at least one")
+    for what, value in (("k", k), ("resident", resident), ("halves", halves), ("depth", depth)):
+        if value < 1:
+            raise ValueError(f"{what} is {value}: give at least 1")
     draw = random.Random(seed)
     height, width = (size * depth * element for size in tile)  # bytes of a piece of A and of B
     caches = [_Half(cache // halves) for _ in range(halves)]

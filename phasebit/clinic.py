@@ -34,6 +34,9 @@ KINDS = (
 )  # fmt: skip
 """What a finding can be; ``compile``: the compiler refuses the program."""
 
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+"""Of compute-sanitizer, in the order of the book's tables."""
+
 VARIANTS = {
     ("15_early_release", "delayed"): (
         "arrive(empty[at.slot]);  // nearly done",
@@ -332,17 +335,14 @@ class Ward:
         rows = []
         for name in self.found:
             said = self.record["clinic"][f"{name} broken"]
-            cells = [_cell(said["tools"].get(tool)) for tool in _TOOLS]
+            cells = [_cell(said["tools"].get(tool)) for tool in TOOLS]
             rows.append((name.replace("_", " "), Patient(self, name).symptom,
                          self.found[name] or "–", *cells))  # fmt: skip
-        heading = ("patient", self.record["gpu"], "emulator", *_TOOLS)
+        heading = ("patient", self.record["gpu"], "emulator", *TOOLS)
         version = self.record["compute-sanitizer"]
         return measure.Table(
             heading, tuple(rows), f"{measure.source(self.record)}; compute-sanitizer {version}"
         )
-
-
-_TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 
 def _cell(said: dict[str, Any] | None) -> str:

@@ -41,17 +41,20 @@ def table(layout: Any) -> list[list[int]]:
 
 def grid(
     layout: Any, title: str, hue: Hue = lambda row, column: "grey", *,
-    legend: Mapping[str, str] | None = None,
+    legend: Mapping[str, str] | None = None, labels: tuple[str, str] = ("row", "column"),
 ) -> Picture:  # fmt: skip
-    """The coordinates, rows downwards, with the offset of each in its cell."""
+    """The coordinates, rows downwards, with the offset of each in its cell.
+
+    ``labels``: what a row and what a column of the picture is.
+    """
     rows, columns = _extent(layout)
     cells: list[list[Cell | None]] = [
         [Cell(str(layout(row, column)), hue(row, column)) for column in range(columns)]
         for row in range(rows)
     ]
     return chart(
-        cells, rows=range(rows), columns=range(columns), row_label="row",
-        column_label="column (in the cells: the offset)", title=title, legend=legend,
+        cells, rows=range(rows), columns=range(columns), row_label=labels[0],
+        column_label=f"{labels[1]} (in the cells: the offset)", title=title, legend=legend,
     )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ The first is one number for a kernel; the second differs from one part of it to 
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -90,9 +89,7 @@ def by_function(code: bytes, lines: Mapping[str, range]) -> dict[str, Part]:
 
     Raises :class:`toolchain.ToolMissing` without nvdisasm, which is part of the CUDA toolkit.
     """
-    tool = shutil.which("nvdisasm")
-    if tool is None:
-        raise toolchain.ToolMissing("no nvdisasm on PATH: it comes with the CUDA toolkit")
+    tool = toolchain.tool("nvdisasm")
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         Path(file.name).write_bytes(code)
         done = process.run([tool, "-c", "-gi", file.name], timeout=_SECONDS)

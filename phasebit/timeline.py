@@ -75,6 +75,12 @@ SPARE = (
     Style("pink", "hatch", "_"),
 )
 
+RING_LEGEND = {
+    "produce": "producing, filling", "consume": "consuming, draining",
+    "wait": "waiting", "full": "full", "signal": "hand-off",
+}  # fmt: skip
+"""What the kinds of span say in a drawing of a ring, simulated or measured."""
+
 # Sizes in CSS pixels. A character of 12 pixels is taken to be 7 wide.
 _ROW, _GAP, _GROUP_GAP, _CHARACTER, _AXIS = 20, 4, 8, 7.0, 22
 _WIDTH = 760

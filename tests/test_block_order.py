@@ -45,7 +45,7 @@ def test_super_rows_are_the_kernels() -> None:
 
 
 def test_a_height_of_zero_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="give at least 1"):
         block_order.super_rows(2, 2, 0)
 
 
@@ -145,6 +145,17 @@ def compared(which: int) -> dict[str, tuple[block_order.Shared, dict[str, Any]]]
         )
         for row in entry["rows"]
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [({"order": []}, "order has no blocks"), ({"k": 0}, "k is 0"), ({"halves": 0}, "halves is 0"),
+     ({"resident": 0}, "resident is 0: give at least 1"), ({"depth": -1}, "depth is -1")],
+)  # fmt: skip
+def test_what_cannot_be_played_is_refused(changed: dict[str, Any], said: str) -> None:
+    given = {"order": [(0, 0)], "k": 64, "tile": (8, 8), "resident": 1, "cache": 1024}
+    with pytest.raises(ValueError, match=said):
+        block_order.shared(**{**given, **changed})
 
 
 def test_the_largest_depth_as_the_chapter_says() -> None:

@@ -23,7 +23,8 @@ LAYERS = (
     {"runtime"},
     {
         *("measure", "rounding", "gemm", "caches", "ladder", "block_order", "packed_tiles"),
-        *("draw", "boxes", "patterns", "clinic", "blackwell", "leave_one_out", "layouts"),
+        *("draw", "boxes", "patterns", "clinic", "planted", "blackwell"),
+        *("leave_one_out", "layouts"),
     },
     {"nests"},
     {"benchmarks"},

@@ -35,7 +35,7 @@ BAD = {
     "run --ptx absent.ptx true": "cannot read absent.ptx: No such file",
     "run absent": "no program absent: build it with `python -m phasebit nvcc",
     "run .": "no program .: build it",
-    "run readme.txt": "cannot start readme.txt: Permission denied",
+    "run readme.txt": "cannot start readme.txt, Permission denied: give a program that may be",
 }
 
 

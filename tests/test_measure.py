@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,28 @@ def test_every_record_belongs_to_a_benchmark_and_is_whole() -> None:
         data = measure.check(json.loads(path.read_text(encoding="utf-8")))
         assert path.name.startswith(data["benchmark"] + ".")
         assert all(isinstance(words, str) and words for words in data["protocol"].values())
+
+
+NOT_TIMED = {"15_broken_ring"}
+NO_LIBRARY = {"07_packing"}  # compilers are what its nests stand beside
+
+
+@pytest.mark.parametrize(
+    "path", sorted(files.records().glob("[0-9]*.json")), ids=lambda path: path.name.split(".")[0]
+)
+def test_a_protocol_says_what_one_needs_to_repeat_it(path: Path) -> None:
+    """Warm-up, how often, which inputs, and the vendor's library or copy in the same run."""
+    record = measure.check(json.loads(path.read_text(encoding="utf-8")))
+    said = " ".join(record["protocol"].values())
+    if record["benchmark"] in NOT_TIMED:
+        assert "processes" in said and "seed" in said
+        return
+    assert re.search(r"(not|that) count", said), "the warm-up"
+    assert re.search(r"\d+ (warm )?(launches|runs|rounds)|turn", said), "how often, in what order"
+    assert re.search(r"random (whole |bf16 |f32 )?(numbers|bits)|inputs random", said), "the inputs"
+    if record["benchmark"] not in NO_LIBRARY:
+        assert re.search(r"cuBLAS|cublas|cudaMemcpy|OpenBLAS", said), "the vendor's library"
+        assert re.search(r"same (process|bytes)|by turns|in turn|through torch", said), "same run"
 
 
 def test_a_record_without_protocol_is_not_saved(records: Path) -> None:

@@ -14,14 +14,16 @@ import datetime
 import gzip
 import json
 import re
-import shutil
-import subprocess
+import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from phasebit import blackwell, files, toolchain
+from phasebit import blackwell, files, process, toolchain
+
+SECONDS = 300.0
+"""The longest that nvcc may take for a kernel."""
 
 
 def packed(text: str) -> str:
@@ -29,34 +31,39 @@ def packed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
+def answer(command: list[str | Path]) -> str:
+    """What a tool prints; raises :class:`toolchain.CudaError` when it fails."""
+    done = process.run(command, timeout=SECONDS)
+    if not done.ok:
+        raise toolchain.CudaError(f"{command[0]} failed: {done.stopped or done.stderr}")
+    return done.stdout
+
+
 def sass(name: str, text: str) -> dict[str, Any]:
     """The instructions of a kernel, one a line; ``name`` is its file's."""
-    dump = shutil.which("cuobjdump")
-    if dump is None:
-        raise SystemExit("cuobjdump is not on PATH: it comes with the CUDA toolkit")
+    dump = toolchain.tool("cuobjdump")
     with tempfile.TemporaryDirectory() as scratch:
         cubin = Path(scratch, "kernel.cubin")
         folders = [f"-I{folder}" for folder in toolchain.include_folders()]
         path = Path(scratch, "kernel.cu")
         path.write_text(text, encoding="utf-8")
-        subprocess.run(
+        answer(
             [toolchain.nvcc().path, "-std=c++17", "-O3", "-gencode",
-             "arch=compute_100a,code=sm_100a", *folders, "-cubin", "-o", cubin,
-             path], check=True,
+             "arch=compute_100a,code=sm_100a", *folders, "-cubin", "-o", cubin, path]
         )  # fmt: skip
-        said = subprocess.run([dump, "-sass", cubin], check=True, capture_output=True, text=True)
-    lines = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?;)", said.stdout, re.MULTILINE)
+        said = answer([dump, "-sass", cubin])
+    lines = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?;)", said, re.MULTILINE)
     return {"source": blackwell.fingerprint(name), "instructions": len(lines),
             "sass": packed("\n".join(lines))}  # fmt: skip
 
 
 def main() -> None:
-    said = subprocess.run(["cuobjdump", "--version"], check=True, capture_output=True, text=True)
+    said = answer([toolchain.tool("cuobjdump"), "--version"])
     text, shape = blackwell.compile_cute(), list(blackwell.CUTE_SHAPE)
     record = {
         "date": datetime.date.today().isoformat(),
         "nvcc": toolchain.nvcc().version,
-        "cuobjdump": re.findall(r"V([\d.]+)", said.stdout)[0],
+        "cuobjdump": re.findall(r"V([\d.]+)", said)[0],
         "target": "sm_100a",
         "kernels": {
             **{name: sass(name, files.kernel(name)) for name in blackwell.KERNELS},
@@ -73,4 +80,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except toolchain.CudaError as error:
+        sys.exit(str(error))

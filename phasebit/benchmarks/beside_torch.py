@@ -77,7 +77,13 @@ def timed(torch: Any, launch: Launch, count: int) -> list[float]:
 def times(
     torch: Any, launches: dict[str, Launch], rounds: int, each: int
 ) -> dict[str, list[float]]:
-    """Microseconds of each launch, the contenders by turns; the first of each turn not counted."""
+    """Microseconds of each launch, the contenders by turns; the first of each turn not counted.
+
+    The turns come in the order given and without rests. Where contenders reach the GPU's power
+    limit, each therefore inherits the clock that the one before it left, and the record cannot
+    say how low it was: a difference of some per cent between two of them may be their order. See
+    :mod:`phasebit.benchmarks.rested` for turns that do not.
+    """
     found: dict[str, list[float]] = {name: [] for name in launches}
     for _ in range(rounds):
         for name, launch in launches.items():

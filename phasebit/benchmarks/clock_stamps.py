@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from phasebit import files
-from phasebit.timeline import Span, Timeline
+from phasebit.timeline import RING_LEGEND, Span, Timeline
 
 _SLOTS_DRAWN = 6  # a ring of more is not drawn slot by slot
 
@@ -247,6 +247,5 @@ def timeline(stamps: Stamps, first: int, last: int, title: str) -> Timeline:
         spans,
         unit="ns",
         title=title,
-        legend={"produce": "producing, filling", "consume": "consuming, draining",
-                "wait": "waiting", "full": "full"},
-    )  # fmt: skip
+        legend=RING_LEGEND,
+    )

@@ -21,7 +21,7 @@ from typing import Any
 from phasebit import files, measure, process, toolchain
 from phasebit.benchmarks import beside_torch, broken_ring, clean_kernels
 from phasebit.benchmarks.beside_torch import Launch, Matrices
-from phasebit.timeline import Span, Timeline
+from phasebit.timeline import RING_LEGEND, Span, Timeline
 
 NAME = "15_copy_engine"
 
@@ -461,11 +461,10 @@ def _power(torch: Any, ladder: Mapping[str, ctypes.CDLL], size: int) -> dict[str
 
 def _fences(built: toolchain.Build) -> dict[str, int]:
     """How many of each fence stand in a kernel's machine code."""
-    tool = shutil.which("cuobjdump")
-    if tool is None:
-        raise toolchain.CudaError("cuobjdump is not on PATH: it comes with the CUDA toolkit")
-    code = process.run([tool, "-sass", str(built.program)], timeout=60).stdout
-    return {fence: len(re.findall(rf"\b{re.escape(fence)}\b", code)) for fence in _FENCES}
+    said = process.run([toolchain.tool("cuobjdump"), "-sass", str(built.program)], timeout=60)
+    if not said.ok:
+        raise toolchain.CudaError(f"cuobjdump failed on {built.program}: {said.stderr}")
+    return {fence: len(re.findall(rf"\b{re.escape(fence)}\b", said.stdout)) for fence in _FENCES}
 
 
 def _registers(built: toolchain.Build) -> int:
@@ -580,6 +579,5 @@ def timeline(given: Stamps, first: int, last: int, title: str) -> Timeline:
         spans,
         unit="cycles",
         title=title,
-        legend={"produce": "producing, filling", "consume": "consuming, draining",
-                "wait": "waiting", "full": "full"},
-    )  # fmt: skip
+        legend=RING_LEGEND,
+    )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from phasebit import process, toolchain
+from phasebit import clinic, process, toolchain
 
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+TOOLS = clinic.TOOLS
 OPTIONS = {
     "memcheck": ["--padding", "128"],  # or the first byte past an array is another's
     "racecheck": ["--racecheck-report", "all", "--num-cuda-barriers", "64"],
@@ -31,7 +30,7 @@ def protocol() -> str:
 
 def version() -> str:
     """``"2025.3.1.0"``; raises :class:`toolchain.ToolMissing` where there is none."""
-    said = process.run([_path(), "--version"], timeout=30).stdout
+    said = process.run([toolchain.tool("compute-sanitizer"), "--version"], timeout=30).stdout
     return str(re.findall(r"Version (\S+)", said)[-1])
 
 
@@ -39,7 +38,7 @@ def under(
     tool: str, command: Sequence[str | os.PathLike[str]], file: str, seconds: float
 ) -> dict[str, Any]:
     """What a tool says about a command whose kernels are in ``file``: see :func:`judge`."""
-    asked = [_path(), "--tool", tool, *OPTIONS.get(tool, []), *command]
+    asked = [toolchain.tool("compute-sanitizer"), "--tool", tool, *OPTIONS.get(tool, []), *command]
     done = process.run(asked, timeout=seconds)
     return judge(done.stdout + done.stderr, done.stopped != "", file)
 
@@ -62,10 +61,3 @@ def judge(text: str, stopped: bool, file: str) -> dict[str, Any]:
     said = [re.sub(r" (at|by|in) .*", "", line) for line in errors]
     kind = "found" if errors and named else "said" if errors else "hangs" if hangs else "nothing"
     return {"verdict": kind, "said": list(dict.fromkeys(said))[:2], "lines": named}
-
-
-def _path() -> str:
-    found = shutil.which("compute-sanitizer")
-    if found is None:
-        raise toolchain.ToolMissing("no compute-sanitizer on PATH: it comes with the CUDA toolkit")
-    return found

@@ -2,6 +2,10 @@
 
 Beside them, in the same process and by turns: Triton kept to ``mma.sync``, tuned, as the best
 kernel with that instruction; and cuBLAS, which may use Hopper's own. Needs torch and triton.
+
+The turns are those of :func:`beside_torch.times`, without rests. Ours comes after cuBLAS, which
+asks most of the GPU, and Triton's after ours: what one inherits of the other's clock speaks
+against our kernel, and the chapter says that the record cannot tell how much.
 """
 
 from __future__ import annotations

@@ -26,6 +26,10 @@ def ptx(
     :class:`phasebit.toolchain.ToolMissing` without an nvcc, and
     :class:`phasebit.toolchain.CudaError` for a target that it cannot build.
     """
+    if not isinstance(source, str | Path):
+        raise toolchain.CudaError(
+            f"give the path of a .cu file, or CUDA source, not {type(source).__name__}"
+        )
     if isinstance(source, Path) or ("\n" not in source and source.endswith(".cu")):
         path = Path(source)
         if not path.is_file():

@@ -285,7 +285,7 @@ class Checker:
         Not ``itself``: they ask for an arrival, which comes later.
         """
         some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
-        access = self.machine.program.atomic_access(g.pc, "")
+        access = self.machine.program.executing_access()
         words = Common(self._words(site), some.n)
         s = self.races.shadows[g.batch]
         if site.used is None or not site.barrier.live:  # the operation itself will say so
@@ -329,13 +329,13 @@ class Checker:
         site.made = self.machine.now, s.initialiser(int(lanes[0]))
         site.used = np.zeros(s.team, np.int32)
         s.write_time[x], s.writer[x] = LIVE, site.made[1]
-        s.write_access[x] = self.machine.program.atomic_access(g.pc, "")
+        s.write_access[x] = self.machine.program.executing_access()
         s.write_strong[x] = False
 
     def invalidate(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """``mbarrier.inval``: all who have used the barrier must be done with it."""
         s, lane = self.races.shadows[g.batch], lanes[:1]
-        access = self.machine.program.atomic_access(g.pc, "")
+        access = self.machine.program.executing_access()
         x = self._words(site) - s.base
         s.write_time[x], s.writer[x] = self.machine.now, s.threads(lane)[0]
         s.write_access[x] = access
@@ -401,7 +401,7 @@ class Checker:
     def copy_observed(self, g: Group, copy: ThreadCopy, lanes: Array) -> None:
         self.races.copy_observed(g.batch, lanes, copy.started)
 
-    def release_copies(self, g: Group, lanes: Array, site: BarrierSite, copies: Any) -> None:
+    def release_copies(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         known = self.races.copies_frontier(g.batch, lanes)
         site.frontier = known if site.frontier is None else np.maximum(site.frontier, known)
 

@@ -362,9 +362,9 @@ class Engine:
                 )  # fmt: skip
         for site in batch.mbarriers.values():
             if site.slot == slot and site.barrier.live:
-                self._bytes_left(batch, site)
+                self._bytes_left(site)
 
-    def _bytes_left(self, batch: Batch, site: BarrierSite) -> None:
+    def _bytes_left(self, site: BarrierSite) -> None:
         from phasebit.emulator.bulk import BulkCopy
 
         left = site.barrier.tx - sum(

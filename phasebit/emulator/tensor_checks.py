@@ -467,7 +467,7 @@ class TensorChecks:
         s = self.races.shadows[g.batch]
         learnt = s.clock[int(g.lanes[0])]
         column = s.team + int(s.threads(g.lanes)[0])
-        access = self.machine.program.atomic_access(g.pc, "")
+        access = self.machine.program.executing_access()
         self.shadow(g.batch).arrivals[column, site.slot] = (self.machine.now, access)
         known: Array = np.maximum(learnt, self.races.copies_frontier(g.batch, g.lanes))
         self.races.may_be_overwritten(s, g.lanes, known)
@@ -564,20 +564,11 @@ class TensorChecks:
                 access, ("outlives", access),
             )  # fmt: skip
 
-    def must_align(self, g: Group, position: int) -> bool:
-        """Whether a swizzled tile there must begin where its pattern does."""
-        s = self.races.shadows[g.batch]
-        if s.writer[(position >> self.races.shift) - s.base] < s.team:
-            return True
-        instruction = self.machine.program.executing()
-        return instruction is not None and not instruction.generated
-
     def misaligned(self, text: str) -> None:
         """A swizzled tile does not begin where its descriptor says that the pattern does.
 
-        Not asked of what tensor copies have brought in generated programs: they swizzle by the
-        address in shared memory, as the tensor core does, and CuTe DSL aligns its tiles to 128
-        bytes only.
+        Not asked of what tensor copies have brought: they swizzle by the address in shared memory,
+        as the tensor core does, and CuTe DSL aligns its tiles to 128 bytes only.
         """
         self.findings.report("tensor", text, -1, ("misaligned", text))
 

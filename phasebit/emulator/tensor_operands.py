@@ -79,7 +79,7 @@ class SharedOperand:
         if why := machine.checker.engine.otherwise(g.batch, start, self.descriptor.swizzle.name):
             machine.checker.tensor.wrong_descriptor(which, why, where)
         if (why := crooked(self.descriptor)) and (
-            self.descriptor.base_offset or machine.checker.tensor.must_align(g, start)
+            self.descriptor.base_offset or machine.checker.races.threads_wrote(g, start)
         ):
             machine.checker.tensor.misaligned(f"tcgen05.mma of {who}: {which}: {why}; {where}")
 

@@ -400,6 +400,7 @@ class TensorMap:
         if not isinstance(tensor, int):
             form, shape = _form_of(tensor)
             data_type = data_type or _FROM_NUMPY.get(form.str[1:])
+            _rule(data_type is not None, f"data_type is needed: none goes by itself with {form}")
             dims = tuple(reversed(shape)) if dims is None else dims
         for what, name, values in (
             ("data_type", data_type, TYPES), ("interleave", interleave, INTERLEAVES),
@@ -414,8 +415,9 @@ class TensorMap:
             size = dims[0] * BITS.get(data_type, 32) // 8
             strides = [size := size * (dims[i] if i else 1) for i in range(len(dims) - 1)]
         self.descriptor = Descriptor(
-            data_type, tensor if isinstance(tensor, int) else 0, _numbers(dims), _numbers(strides),
-            _numbers(box), _numbers(element_strides or [1] * len(dims)), interleave, swizzle,
+            data_type, tensor if isinstance(tensor, int) else 0, _numbers(dims, "dims"),
+            _numbers(strides, "strides"), _numbers(box, "box"),
+            _numbers(element_strides or [1] * len(dims), "element_strides"), interleave, swizzle,
             l2_promotion, oob_fill,
         )  # fmt: skip
         self.descriptor.check()
@@ -450,8 +452,8 @@ class TensorMap:
         rank = len(more.get("dims") or _form_of(tensor)[1])
         made = cls(tensor, (channels, *[1] * (rank - 1)), **more)
         made.descriptor = dataclasses.replace(
-            made.descriptor, box=(channels, pixels), mode="im2col", lower=_numbers(lower),
-            upper=_numbers(upper),
+            made.descriptor, box=(channels, pixels), mode="im2col", lower=_numbers(lower, "lower"),
+            upper=_numbers(upper, "upper"),
         )  # fmt: skip
         made.descriptor.check()
         return made
@@ -472,8 +474,14 @@ def _form_of(tensor: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
     return np.dtype(interface["typestr"]), tuple(interface["shape"])
 
 
-def _numbers(values: Sequence[int]) -> tuple[int, ...]:
-    return tuple(int(v) for v in values)
+def _numbers(values: Sequence[int], what: str) -> tuple[int, ...]:
+    if not isinstance(values, Sequence | np.ndarray) or not all(
+        isinstance(value, int | np.integer) for value in values
+    ):
+        raise LaunchError(
+            f"{what} of a tensor map is a list of whole numbers, innermost first, not {values!r}"
+        )
+    return tuple(map(int, values))
 
 
 __all__ = ["Descriptor", "TensorMap", "decode", "described", "problem", "replaced"]

@@ -134,7 +134,7 @@ class WarpGroupChecks:
         """A multiplication takes accumulators [register, thread], and adds to those ``kept``."""
         unwritten = (registers == POISON).any(axis=0) & kept
         if unwritten.any():
-            access = self.machine.program.atomic_access(g.pc, "")
+            access = self.machine.program.executing_access()
             self.findings.report(
                 "uninitialised",
                 f"a multiplication of {g.batch.describe(g.lanes[unwritten])} adds to registers "
@@ -194,9 +194,10 @@ class WarpGroupChecks:
             every = np.broadcast_to(words[:, None], (len(words), leaders.n))
             self.races.shared_load(leaders, Footprint.plain(every), 0, access, False, note=False)
             self._fenced(leaders, words, access, tile)
-            wrong = tile.wrong or self.engine.otherwise(
-                g.batch, int(tile.pieces.flat[0]) + tile.start << 4, tile.swizzle
-            )
+            begin = int(tile.pieces.flat[0]) + tile.start << 4
+            wrong = tile.wrong or self.engine.otherwise(g.batch, begin, tile.swizzle)
+            if tile.crooked and (tile.base_offset or self.races.threads_wrote(g, begin)):
+                wrong = tile.crooked  # tensor copies swizzle by the address, as wgmma does
             if wrong:
                 self.findings.report(
                     "descriptor",

@@ -95,7 +95,10 @@ class Tile:
         self.start = (batch.shared_base + int(lanes[0]) // batch.threads * batch.shared_stride
                       + first) >> 4  # fmt: skip
         self.swizzle = d.swizzle.name
-        self.wrong = crooked(d)
+        self.base_offset = d.base_offset
+        self.crooked = crooked(d)
+        """Where the swizzle's pattern begins, if not where the descriptor says."""
+        self.wrong = ""
         """What is odd about it, though it can be read."""
         if overlaps(layout, rows, width, k_major):
             self.wrong = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from phasebit import Pipeline, files
-from phasebit.exercises.judge import Wrong, ask, judged
+from phasebit.exercises.judge import Wrong, ask, judged, real, same, shown, whole
 from phasebit.pipeline.law import bounds
 
 
@@ -24,9 +25,10 @@ def enough_slots(answer: Callable[[int, int], int]) -> str:
     cases += [(draw.randint(1, 900), draw.randint(1, 300)) for _ in range(60)]
     for latency, tile in cases:
         got, right = ask(answer, latency, tile), _enough(latency, tile)
-        if isinstance(got, bool) or got != right:
+        if not same(got, right):
             raise Wrong(
-                f"with a latency of {latency} and {tile} a tile it takes {right} slots, not {got!r}"
+                f"with a latency of {latency} and {tile} a tile it takes {right} slots, "
+                f"not {shown(got)}"
             )
     return f"{len(cases)} pairs"
 
@@ -52,10 +54,8 @@ def bytes_under_way(answer: Callable[[float, float], float]) -> str:
         (round(draw.uniform(10, 9000), 1), round(draw.uniform(50, 900), 1)) for _ in range(40)
     ]
     for rate, latency in cases:
-        got, right = ask(answer, rate, latency), rate * latency
-        if isinstance(got, bool) or not isinstance(got, (int, float)):
-            raise Wrong(f"it gives {got!r}: give a number of bytes")
-        if abs(got - right) > 1e-6 * right:
+        got, right = real(ask(answer, rate, latency), "bytes"), rate * latency
+        if not math.isclose(got, right, rel_tol=1e-6):
             raise Wrong(f"at {rate} GB/s and {latency} ns it is {right:.10g} bytes, not {got:.10g}")
     return f"{len(cases)} pairs"
 
@@ -91,8 +91,8 @@ def wait_first(answer: Callable[[int], int]) -> str:
     seed = random.randrange(2**32)
     for stages in (2, 3, 4, 5):
         prior = ask(answer, stages)
-        if isinstance(prior, bool) or not isinstance(prior, int) or prior < 0:
-            raise Wrong(f"for {stages} stages it gives {prior!r}: give a whole number from 0")
+        if not whole(prior) or prior < 0:
+            raise Wrong(f"for {stages} stages it gives {shown(prior)}: give a whole number from 0")
         why = _fault(one_barrier(stages, prior), 128, seed)
         if why:
             raise Wrong(f"with {stages} stages and N = {prior}: {why}")
@@ -118,7 +118,7 @@ def producer(number: int) -> str:
 
     Raises ``ValueError`` for a number that names no line.
     """
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(LINES):
+    if not whole(number) or not 0 <= number < len(LINES):
         raise ValueError(f"give a number from 0 to {len(LINES) - 1}")
     return files.kernel("12_mbarrier").replace(_ARRIVE_ON, LINES[number])
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from itertools import product
 from typing import Any
 
-from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same
+from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same, shown
 from phasebit.pipeline.explore import explore
 from phasebit.pipeline.mistakes import MISTAKES
 from phasebit.pipeline.moves import Machine
@@ -24,7 +24,7 @@ def stage_and_phase(answer: Callable[[int, int], tuple[int, int]]) -> str:
             got = ask(answer, i, stages)
             if not same(got, (stage, phase)):
                 raise Wrong(
-                    f"for item {i} in a ring of {stages} it gives {got}, "
+                    f"for item {i} in a ring of {stages} it gives {shown(got)}, "
                     f"walking there gives {(stage, phase)}"
                 )
             stage, phase = advance(stage, phase, stages)
@@ -52,12 +52,12 @@ def counts(answer: Callable[[int, int, int, int, int, int], tuple[int, int, int]
         right = (1, warps * lanes, (BM * BK + BK * BN) * itemsize)
         got = ask(answer, *case)
         if not isinstance(got, (tuple, list)) or len(got) != 3:
-            raise Wrong(f"give three numbers, (full, empty, bytes), not {got!r}")
+            raise Wrong(f"give three numbers, (full, empty, bytes), not {shown(got)}")
         for name, mine, theirs in zip(("full", "empty", "bytes"), right, got, strict=True):
-            if mine != theirs:
+            if not same(theirs, mine):
                 raise Wrong(
                     f"for warps={warps}, lanes={lanes}, BM={BM}, BN={BN}, BK={BK}, "
-                    f"itemsize={itemsize} the {name} should be {mine}, not {theirs}"
+                    f"itemsize={itemsize} the {name} should be {mine}, not {shown(theirs)}"
                 )
     return f"{len(cases)} kernels"
 

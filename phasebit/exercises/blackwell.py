@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from numbers import Integral
 from typing import NamedTuple
 
 from phasebit import blackwell, files
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import Wrong, ask, judged
+from phasebit.exercises.judge import Wrong, ask, judged, shown, whole
 
 
 @judged
@@ -78,8 +77,8 @@ def descriptor(answer: Callable[[int, int, int, str, int], int]) -> str:
         tiles.append(Tile(1024 * draw.randrange(190), rows, depth, major, span))
     for tile in tiles:
         got = ask(answer, *tile)
-        if isinstance(got, bool) or not isinstance(got, Integral):
-            raise Wrong(f"for {tile} it gives {got!r}: give a whole number, the 64 bits")
+        if not whole(got):
+            raise Wrong(f"for {tile} it gives {shown(got)}: give a whole number, the 64 bits")
         _read_through(int(got), tile, draw)
     return f"{len(tiles)} tiles, filled with random numbers and read through it"
 
@@ -188,7 +187,7 @@ def moved(place: int) -> str:
 
     Raises ``ValueError`` for a number that names no place.
     """
-    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(PLACES):
+    if not whole(place) or not 0 <= place < len(PLACES):
         raise ValueError(f"give a number from 0 to {len(PLACES) - 1}")
     text = files.kernel(blackwell.RING)
     arrival = (

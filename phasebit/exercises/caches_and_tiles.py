@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from numbers import Integral
 
 from phasebit import caches
-from phasebit.exercises.judge import Wrong, ask, judged
+from phasebit.exercises.judge import Wrong, ask, judged, same, shown, whole
 
 
 @judged
@@ -21,10 +20,10 @@ def which_set(answer: Callable[[int, int, int], int]) -> str:
     ]
     for address, line, sets in cases:
         got, right = ask(answer, address, line, sets), address // line % sets
-        if isinstance(got, bool) or got != right:
+        if not same(got, right):
             raise Wrong(
                 f"address {address} with lines of {line} bytes and {sets} sets is in set {right}, "
-                f"not {got!r}"
+                f"not {shown(got)}"
             )
     return f"{len(cases)} addresses"
 
@@ -48,10 +47,10 @@ def misses_of_a_walk(answer: Callable[[int, int, int, int], int]) -> str:
         walk = [step * stride for _ in range(times) for step in range(count)]
         got = ask(answer, count, stride, times, ways)
         right = caches.trace(walk, (level,)).misses["L1"]
-        if isinstance(got, bool) or got != right:
+        if not same(got, right):
             raise Wrong(
                 f"{count} addresses {stride} bytes apart, {times} times, {ways} ways: "
-                f"{right} misses, not {got!r}"
+                f"{right} misses, not {shown(got)}"
             )
     return f"{len(cases)} walks"
 
@@ -69,10 +68,12 @@ def padding(answer: Callable[[int, int], int]) -> str:
         while caches.crowding(level, block, block, right).max() > level.ways - 2:
             right += 1
         got = ask(answer, n, block)
-        if isinstance(got, bool) or not isinstance(got, Integral):
-            raise Wrong(f"it gives {got!r}: give a whole number of elements")
-        if got < n or caches.crowding(level, block, block, int(got)).max() > level.ways - 2:
+        if not whole(got):
+            raise Wrong(f"it gives {shown(got)}: give a whole number of elements")
+        if got < n:
+            raise Wrong(f"with n {n} an ld of {got} is too small: rows would overlap")
+        if got < right:
             raise Wrong(f"with n {n} and ld {got} some set is asked for more than six of {block}²")
-        if got != right:
+        if got > right:
             raise Wrong(f"for n {n} and blocks of {block} a smaller ld than {got} does: {right}")
     return "7 matrices"

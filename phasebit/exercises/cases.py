@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from phasebit.exercises.judge import NotAnswered, Wrong, same
+from phasebit.exercises.judge import Wrong, ask, same, shown
 
 Case = tuple[tuple[Any, ...], Any]
 """The arguments of an answer and what it should give."""
@@ -21,15 +21,9 @@ def agree(
     """
     tried = 0
     for arguments, expected in cases:
-        try:
-            given = answer(*arguments)
-        except Exception as error:
-            what = f"it raises {type(error).__name__}: {error}"
-            raise Wrong(f"for {words(*arguments)} {what}") from error
-        if given is None or given is ...:
-            raise NotAnswered
-        stray_boolean = isinstance(given, bool) and not isinstance(expected, bool)
-        if stray_boolean or not same(given, expected):
-            raise Wrong(f"for {words(*arguments)} it gives {given!r}, expected is {expected!r}")
+        case = words(*arguments)  # before the answer, which may change what it is given
+        given = ask(answer, *arguments, words=case)
+        if not same(given, expected):
+            raise Wrong(f"for {case} it gives {shown(given)}, expected is {expected!r}")
         tried += 1
     return f"{tried} {things}"

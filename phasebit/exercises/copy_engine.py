@@ -13,7 +13,7 @@ from phasebit import Mbarrier, TensorMap, boxes, files
 from phasebit.emulator import launch
 from phasebit.emulator.errors import EmulatorError
 from phasebit.emulator.launch import Run
-from phasebit.exercises.judge import Wrong, ask, judged
+from phasebit.exercises.judge import Wrong, ask, judged, same, shown, whole
 
 BM, BN, BK = 128, 256, 64
 """Of chapter 15's products: a tile of C, and its depth."""
@@ -65,10 +65,10 @@ def expected_bytes(answer: Callable[..., int]) -> str:
         x, y = 8 * draw.randint(-3, cols // 8 + 2), draw.randint(-20, rows + 20)
         tensor = TensorMap(np.zeros((rows, cols), np.float16), (box_cols, box_rows))
         got = ask(answer, rows, cols, box_rows, box_cols, x, y)
-        if isinstance(got, bool) or got != tensor.nbytes:
+        if not same(got, tensor.nbytes):
             raise Wrong(
                 f"for a box of {box_rows} × {box_cols} at column {x} and row {y} of a matrix of "
-                f"{rows} × {cols} the barrier sees {tensor.nbytes} bytes, not {got!r}"
+                f"{rows} × {cols} the barrier sees {tensor.nbytes} bytes, not {shown(got)}"
             )
     return "60 boxes, at the edges too"
 
@@ -80,10 +80,10 @@ def arrivals(answer: Callable[[int, int], tuple[int, int]]) -> str:
         for blocks in (1, 2, 4):
             got = ask(answer, groups, blocks)
             if not isinstance(got, (tuple, list)) or len(got) != 2:
-                raise Wrong(f"it gives {got!r}: give two counts, that of full and that of empty")
+                raise Wrong(f"it gives {shown(got)}: give two counts, of full and of empty")
             for name, count in zip(("full", "empty"), got, strict=True):
-                if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                    raise Wrong(f"the count of {name} is {count!r}: give a whole number from 1")
+                if not whole(count) or count < 1:
+                    raise Wrong(f"{name} has the count {shown(count)}: give a whole number from 1")
                 _hand_over(name, count, groups, blocks)
     return "1 to 3 warp groups in 1, 2 and 4 blocks, played through on Part I's barrier"
 
@@ -117,10 +117,10 @@ def place_of(answer: Callable[[int, int, int], int]) -> str:
         tensor = TensorMap(np.zeros((32, span), np.uint8), (span, 32), swizzle=f"{span}B")
         for piece in boxes.pieces(tensor):
             got = ask(answer, span, piece.row, piece.number)
-            if isinstance(got, bool) or got != piece.place:
+            if not same(got, piece.place):
                 raise Wrong(
                     f"with rows of {span} bytes, piece {piece.number} of row {piece.row} lies at "
-                    f"byte {piece.place}, not {got!r}"
+                    f"byte {piece.place}, not {shown(got)}"
                 )
     return "every piece of 32 rows, for three swizzles"
 
@@ -138,10 +138,10 @@ def registers(answer: Callable[[int, int], int]) -> str:
             launched = 65536 // threads // 8 * 8
             right = min((launched * threads - 128 * kept) // (128 * groups) // 8 * 8, 256)
             got = ask(answer, groups, kept)
-            if isinstance(got, bool) or got != right:
+            if not same(got, right):
                 raise Wrong(
                     f"{threads} threads begin with {launched} registers each; when 128 of them "
-                    f"keep {kept}, each of the others can have {right}, not {got!r}"
+                    f"keep {kept}, each of the others can have {right}, not {shown(got)}"
                 )
     return "2 to 4 consumer groups"
 
@@ -171,7 +171,7 @@ def give_back(answer: str) -> str:
     from phasebit import toolchain
 
     if not isinstance(answer, str):
-        raise Wrong(f"it is {answer!r}: give a line of CUDA C++ as a string")
+        raise Wrong(f"it is {shown(answer)}: give a line of CUDA C++ as a string")
     if re.search(r"wgmma.wait_group", answer):
         raise Wrong("it waits for a multiplication: only the wait before it may, or none overlap")
     source = in_flight(answer)

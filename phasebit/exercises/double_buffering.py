@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import numbers
 import random
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 from phasebit import files
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import Wrong, ask, judged, same
+from phasebit.exercises.judge import Wrong, ask, judged, real, same, shown, whole
 from phasebit.mbarrier import Mbarrier
 
 LINES = (
@@ -43,7 +42,7 @@ def end_of_run(answer: Callable[[int, int, int, int], tuple[int, int, int]]) -> 
             tiles, slots, producers, consumers = case
             raise Wrong(
                 f"for {tiles} tiles, {slots} slots, {producers} producers and {consumers} "
-                f"consumers the barriers say {right}, you say {got}"
+                f"consumers the barriers say {right}, you say {shown(got)}"
             )
     return f"{len(cases)} kernels"
 
@@ -73,10 +72,7 @@ def floor(answer: Callable[[int, int, int, int, float], float]) -> str:
         cases.append((m, n, k, draw.choice((32, 64, 128)), round(draw.uniform(0.5, 3), 2)))
     for case in cases:
         m, n, k, lanes, ghz = case
-        got, right = ask(answer, *case), m * n * k / lanes / ghz * 1e-3
-        if isinstance(got, bool) or not isinstance(got, numbers.Real):
-            raise Wrong(f"it gives {got!r}: give a number of microseconds")
-        got = float(got)
+        got, right = real(ask(answer, *case), "microseconds"), m * n * k / lanes / ghz * 1e-3
         if not math.isclose(got, right, rel_tol=1e-6):
             raise Wrong(
                 f"for M={m}, N={n}, K={k}, {lanes} lanes at {ghz} GHz the floor is "
@@ -90,7 +86,7 @@ def repaired(number: int) -> str:
 
     Raises ``ValueError`` for a number that names no line.
     """
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(LINES):
+    if not whole(number) or not 0 <= number < len(LINES):
         raise ValueError(f"give a number from 0 to {len(LINES) - 1}")
     return files.kernel("05_barrier_double_buffer").replace(_MISSING, LINES[number])
 
@@ -128,7 +124,7 @@ def sixteen_lanes(answer: Callable[[int], tuple[int, int]]) -> str:
         place = ask(answer, lane)
         if not (isinstance(place, (tuple, list)) and len(place) == 2
                 and all(type(each) is int and 0 <= each < 4 for each in place)):  # fmt: skip
-            raise Wrong(f"lane {lane} is at {place!r}: give (y, x), each from 0 to 3")
+            raise Wrong(f"lane {lane} is at {shown(place)}: give (y, x), each from 0 to 3")
         places.append(tuple(place))
     if len(set(places)) < 16:
         twice = next(place for place in places if places.count(place) > 1)

@@ -6,9 +6,13 @@ exercises runs to its end.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any
+
+import numpy as np
 
 
 class NotAnswered(Exception):
@@ -46,8 +50,11 @@ def judged(judge: Callable[..., str]) -> Callable[..., None]:
     return check
 
 
-def ask(answer: Callable[..., Any], *arguments: Any) -> Any:
-    """Call the reader's function; an exception in it is a wrong answer, ``...`` is none yet."""
+def ask(answer: Callable[..., Any], *arguments: Any, words: str = "") -> Any:
+    """Call the reader's function; an exception in it is a wrong answer, ``...`` is none yet.
+
+    ``words`` stand for the arguments in a sentence; without them, the arguments themselves.
+    """
     if not callable(answer):
         raise Wrong(f"the answer is {shown(answer)}, and should be a function")
     try:
@@ -55,8 +62,8 @@ def ask(answer: Callable[..., Any], *arguments: Any) -> Any:
     except (NotAnswered, Wrong):
         raise
     except Exception as error:
-        given = ", ".join(map(shown, arguments))
-        raise Wrong(f"for ({given}) it raises {type(error).__name__}: {error}") from error
+        words = words or f"({', '.join(map(shown, arguments))})"
+        raise Wrong(f"for {words} it raises {type(error).__name__}: {error}") from error
     if value is None or value is ...:
         raise NotAnswered
     return value
@@ -65,14 +72,29 @@ def ask(answer: Callable[..., Any], *arguments: Any) -> Any:
 def same(given: Any, expected: Any) -> bool:
     """Whether two values are equal; a list and a tuple of equal values are.
 
-    An array, which compares element by element, equals nothing.
+    True is no number, and an array, which compares element by element, equals nothing.
     """
+    if isinstance(given, (list, tuple)) and isinstance(expected, (list, tuple)):
+        return len(given) == len(expected) and all(map(same, given, expected))
+    if isinstance(given, bool) and not isinstance(expected, (bool, np.bool_)):
+        return False
     try:
-        if isinstance(given, (list, tuple)) and isinstance(expected, (list, tuple)):
-            return list(given) == list(expected)
         return bool(given == expected)
     except (TypeError, ValueError):
         return False
+
+
+def whole(given: Any) -> bool:
+    """Whether it is a whole number, Python's or NumPy's; True is none."""
+    return isinstance(given, Integral) and not isinstance(given, bool)
+
+
+def real(given: Any, of: str) -> float:
+    """A real number as a float; raises :class:`Wrong` for anything else. ``of``: its unit."""
+    if isinstance(given, Real) and not isinstance(given, bool):
+        with contextlib.suppress(OverflowError):
+            return float(given)
+    raise Wrong(f"it gives {shown(given)}: give a number of {of}")
 
 
 def shown(value: Any, most: int = 100) -> str:

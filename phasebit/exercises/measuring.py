@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged
+from phasebit.exercises.judge import Wrong, ask, judged, real, shown
 from phasebit.rounding import FORMATS, product_bound
 
 _FORMAT_NAMES = ("f32", "f16", "bf16")
 
 
 def _close(given: Any, right: float, where: str, unit: str) -> None:
-    if isinstance(given, (bool, np.bool_)) or not isinstance(given, (int, float, np.number)):
-        raise Wrong(f"for {where} it gives {given!r}: give a number of {unit}")
-    if not math.isclose(float(given), right, rel_tol=1e-6):
-        raise Wrong(f"for {where} it gives {float(given):.6g} {unit}, expected is {right:.6g}")
+    found = real(given, unit)
+    if not math.isclose(found, right, rel_tol=1e-6):
+        raise Wrong(f"for {where} it gives {found:.6g} {unit}, expected is {right:.6g}")
 
 
 @judged
@@ -123,7 +122,7 @@ def accept(answer: Callable[[Any, Any, Any], bool]) -> str:
             with np.errstate(all="ignore"):
                 given = ask(answer, got.copy(), exact.copy(), allowed.copy())
             if not isinstance(given, (bool, np.bool_)):
-                raise Wrong(f"it gives {given!r}: give True or False")
+                raise Wrong(f"it gives {shown(given)}: give True or False")
             if bool(given) != expected:
                 raise Wrong(f"{what}, and it says {bool(given)}")
             tried += 1
@@ -265,14 +264,7 @@ def honest(answer: Callable[[ToyGpu], Any]) -> str:
     draw = random.Random()
     for tried in range(_GPUS):
         gpu = ToyGpu(draw.randrange(2**32))
-        try:
-            given = answer(gpu)
-        except Exception as error:
-            raise Wrong(f"it raises {type(error).__name__}: {error}") from error
-        if given is None or given is ...:
-            raise NotAnswered
-        if isinstance(given, bool) or not isinstance(given, (int, float)):
-            raise Wrong(f"it gives {given!r}: give a number of microseconds")
+        given = real(ask(answer, gpu, words="a GPU"), "microseconds")
         if not abs(given - gpu._memory) <= 0.01 * gpu._memory:
             raise Wrong(
                 f"on GPU {tried + 1} a launch takes {gpu._memory:.2f} µs, and it says {given:.2f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from phasebit.emulator.errors import Deadlock, Defect, EmulatorError
 from phasebit.emulator.launch import Module, Run
 from phasebit.emulator.table import TABLE, load_families, value
-from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged
+from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same, shown
 
 HEAD = """\
 .version 8.0
@@ -77,9 +78,9 @@ def executed(answer: Callable[[int, int], int]) -> str:
         run = kernel.launch(grid, block, [x, x.copy(), x.copy(), n])
         right = run.counters["smsp__inst_executed.sum"]
         got = ask(answer, n, block)
-        if got != right:
+        if not same(got, right):
             where = f"for n={n} and blocks of {block}"
-            raise Wrong(f"{where} it gives {got}, the machine counts {right}")
+            raise Wrong(f"{where} it gives {shown(got)}, the machine counts {right}")
     return f"{len(cases)} launches"
 
 
@@ -121,8 +122,9 @@ def traffic(answer: Callable[[int, int], tuple[int, int]]) -> str:
         counters = kernel.launch(1, 32, [x, *case]).counters
         right = counters[SECTORS], counters[WAVEFRONTS]
         got = ask(answer, *case)
-        if not isinstance(got, tuple | list) or tuple(got) != right:
-            raise Wrong(f"for first={case[0]} and stride={case[1]} it gives {got}, not {right}")
+        if not same(got, right):
+            where = f"first={case[0]} and stride={case[1]}"
+            raise Wrong(f"for {where} it gives {shown(got)}, not {right}")
     return f"{len(cases)} patterns"
 
 
@@ -239,6 +241,8 @@ def new_instruction(answer: Callable[[Any, Any], Any]) -> str:
 
     ``avg`` is (a + b) / 2 of the exact sum, rounded down.  The table is put back afterwards.
     """
+    if not inspect.isfunction(answer):
+        raise Wrong(f"the answer is {shown(answer)}, and should be a function")
     load_families()
     before = TABLE.get("avg")
     cases = 0
@@ -273,7 +277,7 @@ def _average(kind: str) -> int:
         try:
             kernel.launch(1, len(part), [x, y])
         except Defect as defect:  # the answer's own error, raised while the emulator ran it
-            if _blank(x, y, kernel):
+            if _blank(x, y):
                 raise NotAnswered from defect
             error = defect.__cause__
             raise Wrong(f"for avg.{kind} it raises {type(error).__name__}: {error}") from error
@@ -283,7 +287,7 @@ def _average(kind: str) -> int:
     return len(pairs)
 
 
-def _blank(x: Any, y: Any, kernel: Any) -> bool:
+def _blank(x: Any, y: Any) -> bool:
     """Whether the function still returns nothing."""
     entry = TABLE["avg"][0]
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import Wrong, ask, judged
+from phasebit.exercises.judge import Wrong, ask, judged, shown, whole
 
 if TYPE_CHECKING:
     from phasebit.emulator.launch import Run
@@ -114,8 +114,8 @@ def short_rows(answer: Callable[[int, int], int]) -> str:
     """
     for row in range(64):
         places = [ask(answer, row, chunk) for chunk in range(4)]
-        if any(isinstance(p, bool) or not isinstance(p, int) for p in places):
-            raise Wrong(f"for row {row} it gives {places}: give whole numbers")
+        if not all(map(whole, places)):
+            raise Wrong(f"for row {row} it gives {shown(places)}: give whole numbers")
         if sorted(places) != [0, 1, 2, 3]:
             raise Wrong(f"row {row} puts its four chunks at {places}: two would share a place")
     for first in range(0, 64, 8):

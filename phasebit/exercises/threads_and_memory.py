@@ -11,7 +11,7 @@ from phasebit import occupancy
 from phasebit.emulator.errors import EmulatorError
 from phasebit.emulator.launch import compile as compile_ptx
 from phasebit.emulator.traffic import SECTOR, bank_passes
-from phasebit.exercises.judge import Wrong, ask, judged
+from phasebit.exercises.judge import Wrong, ask, judged, same, shown, whole
 from phasebit.toolchain import CompileError
 
 Three = tuple[int, int, int]
@@ -32,10 +32,10 @@ def place(answer: Callable[[Three, Three], Three]) -> str:
         for number in sorted({0, len(numbers) - 1, *draw.sample(range(len(numbers)), 12)}):
             right = number // 32, number % 32, number // 128
             got = ask(answer, numbers[number], block)
-            if not isinstance(got, tuple | list) or tuple(got) != right:
+            if not same(got, right):
                 raise Wrong(
                     f"thread {numbers[number]} of a block of {block} is in (warp, lane, warp "
-                    f"group) {right}, you say {got}"
+                    f"group) {right}, you say {shown(got)}"
                 )
             cases += 1
     return f"{cases} threads of {len(shapes)} blocks"
@@ -57,9 +57,9 @@ def structures(answer: Callable[[int, int], tuple[int, int]]) -> str:
         )
         together = wanted * len({4 * lane // SECTOR for lane in range(32)})
         got = ask(answer, fields, wanted)
-        if not isinstance(got, tuple | list) or tuple(got) != (apart, together):
+        if not same(got, (apart, together)):
             raise Wrong(
-                f"for {wanted} of {fields} fields it is {(apart, together)}, you say {got}"
+                f"for {wanted} of {fields} fields it is {(apart, together)}, you say {shown(got)}"
             )
     return f"{len(cases)} structures"
 
@@ -80,8 +80,8 @@ def most_shared(answer: Callable[[int, int, int, int], int]) -> str:
     for capability, blocks, threads, registers in cases:
         got = ask(answer, capability, blocks, threads, registers)
         where = f"{blocks} blocks of {threads} threads, {registers} registers, sm_{capability}"
-        if isinstance(got, bool) or not isinstance(got, int) or got < -1:
-            raise Wrong(f"for {where} it gives {got!r}: give a number of bytes, or -1")
+        if not whole(got) or got < -1:
+            raise Wrong(f"for {where} it gives {shown(got)}: give a number of bytes, or -1")
         own = occupancy.limits(capability)
         fit = [
             occupancy.occupancy(own, registers, shared, threads).blocks >= blocks
@@ -106,8 +106,8 @@ def swizzle(answer: Callable[[int, int], int]) -> str:
     for row in range(32):
         for column in range(32):
             got = ask(answer, row, column)
-            if isinstance(got, bool) or not isinstance(got, int) or not 0 <= got < 1024:
-                raise Wrong(f"({row}, {column}) goes to {got!r}: give a word from 0 to 1023")
+            if not whole(got) or not 0 <= got < 1024:
+                raise Wrong(f"({row}, {column}) goes to {shown(got)}: give a word from 0 to 1023")
             words[row, column] = got
     if len(np.unique(words)) < 1024:
         raise Wrong("two elements go to the same word")

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from phasebit import clinic, toolchain
-from phasebit.exercises.judge import Wrong, ask, judged
+from phasebit.exercises.judge import Wrong, ask, judged, same, shown
 
 DIAGNOSE, ONE_ARRIVAL, TWO_GROUPS = "17_unaided", "18_unaided", "19_unaided"
 """The three patients that readers diagnose by themselves."""
@@ -40,10 +40,10 @@ def budget(answer: Callable[[int, int, int, int], int]) -> str:
             if kept * producers + each * consumers <= pool
         )  # fmt: skip
         got = ask(answer, *case)
-        if got != right or isinstance(got, bool):
+        if not same(got, right):
             raise Wrong(
                 f"launched with {launched}, {producers} producing and {consumers} consuming "
-                f"groups, {kept} kept: the consumers can have {right}, you say {got!r}"
+                f"groups, {kept} kept: the consumers can have {right}, you say {shown(got)}"
             )
     return f"{len(cases)} kernels"
 
@@ -58,12 +58,12 @@ def diagnosis(answer: tuple[str, int]) -> str:
         raise Wrong('give a kind and a line, as ("race", 12)')
     kind, line = answer
     if kind not in clinic.KINDS:
-        raise Wrong(f"the kinds are {', '.join(clinic.KINDS)}; {kind!r} is none")
+        raise Wrong(f"the kinds are {', '.join(clinic.KINDS)}; {shown(kind)} is none")
     found = clinic.examine(clinic.source(DIAGNOSE)).findings
     if kind not in {each.kind for each in found}:
         raise Wrong(f"the emulator finds no {kind} in it")
     if not any(each.kind == kind and line in each.lines for each in found):
-        raise Wrong(f"it finds that kind, but not in line {line!r}")
+        raise Wrong(f"it finds that kind, but not in line {shown(line)}")
     return f"{kind} at line {line}"
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from phasebit.pipeline.rules import RULES, InvariantBroken, Rule, broken
 from phasebit.pipeline.states import Pipeline, State, Worker, whole
-from phasebit.timeline import Span, Timeline
+from phasebit.timeline import RING_LEGEND, Span, Timeline
 
 
 class Event(NamedTuple):
@@ -317,8 +317,5 @@ def _timeline_of(run: Run) -> Timeline:
     return Timeline(
         rows, spans, unit="clock",
         title=f"{run}: {run.pipeline.in_words}",
-        legend={
-            "produce": "producing, filling", "consume": "consuming, draining",
-            "wait": "waiting", "full": "full", "signal": "hand-off",
-        },
+        legend=RING_LEGEND,
     )

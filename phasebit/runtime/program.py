@@ -198,7 +198,10 @@ def _start(
             stdout=stdout,
         )
     except OSError as error:
-        raise ProgramError(f"cannot start {words[0]}: {error.strerror}") from error
+        raise ProgramError(
+            f"cannot start {words[0]}, {error.strerror}: give a program that may be executed, "
+            "built with `python -m phasebit nvcc`"
+        ) from error
 
 
 def _half_of_memory() -> int:

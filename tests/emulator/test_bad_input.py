@@ -113,8 +113,10 @@ def test_instructions_that_cannot_be(body: str, words: str) -> None:
 
 
 def test_a_source_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises((toolchain.CudaError, FileNotFoundError), match=r"nothing\.cu"):
+    with pytest.raises(toolchain.CudaError, match=r"there is no file .*nothing\.cu: give"):
         pb.compile(tmp_path / "nothing.cu")
+    with pytest.raises(toolchain.CudaError, match="CUDA source, not NoneType"):
+        pb.compile(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.nvcc

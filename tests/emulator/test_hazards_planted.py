@@ -11,7 +11,7 @@ import json
 import pytest
 
 from phasebit import files
-from phasebit.emulator.findings import EMULATOR, SANITIZER, TOOLS, who_finds_what
+from phasebit.planted import EMULATOR, SANITIZER
 from tests.emulator import cases, replay
 
 SCHEDULES = [("eager", 0), ("late", 0), ("random", 1), ("random", 2)]
@@ -46,9 +46,3 @@ class TestRecords:
         record = json.loads((files.records() / EMULATOR).read_text(encoding="utf-8"))
         assert record["planted"] == {n: replay.summary(c) for n, c in PLANTED.items()}
         assert record["repaired"] == {n: replay.summary(c) for n, c in REPAIRED.items()}
-
-    def test_the_table_has_a_row_for_each_mistake_and_a_column_for_each_tool(self) -> None:
-        rows = who_finds_what().splitlines()
-        assert rows[0].count("|") == 3 + len(TOOLS)
-        for name in PLANTED:
-            assert any(name.split("/")[1].replace("_", " ") in row for row in rows), name

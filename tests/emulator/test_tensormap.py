@@ -81,6 +81,11 @@ class TestRules:
             ({"data_type": "f17"}, "data_type is one of"),
             ({"tensor": 4104, "data_type": "f16", "dims": (64, 64)}, "no multiple of 16 bytes"),
             ({"tensor": "x"}, "made of an array or an address"),
+            ({"tensor": np.zeros((64, 64), complex)}, "data_type is needed: none goes .* complex"),
+            ({"box": 64}, "box of a tensor map is a list of whole numbers, .* not 64"),
+            ({"box": "ab"}, "not 'ab'"),
+            ({"box": (64.0, 8)}, "not .64.0, 8."),
+            ({"element_strides": 2}, "element_strides of a tensor map"),
         ],
     )
     def test_a_broken_rule_is_named(self, changes: dict[str, Any], words: str) -> None:

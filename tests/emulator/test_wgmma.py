@@ -15,10 +15,10 @@ from phasebit.emulator.formats import decode
 from phasebit.emulator.launch import Module
 from phasebit.emulator.matrix_descriptors import MatrixDescriptor, encode
 from phasebit.emulator.matrix_descriptors import decode as decode_descriptor
+from phasebit.emulator.proof.numbers import BYTES
 from phasebit.emulator.swizzle import B128, NONE
 from phasebit.emulator.wgmma_tiles import overlaps
-from tests.emulator import wgmma_cases
-from tests.emulator.wgmma_cases import BYTES, DATA, HEAD, Case
+from tests.emulator.wgmma_cases import CASES, DATA, HEAD, Case
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -89,8 +89,8 @@ def expected(case: Case, data: dict[str, Array], block: int) -> Array:
     if case.registers:
         a = from_registers(data["fragments"][block], case.k, of_a)
     else:
-        a = tile(image, da, 64, case.k, of_a, not case.along_m)
-    b = tile(image, db, case.n, case.k, of_b, not case.along_n).T
+        a = tile(image, da, 64, case.k, of_a, not case.along[0])
+    b = tile(image, db, case.n, case.k, of_b, not case.along[1]).T
     c = accumulators(data["before"][block], case) if keep else 0.0
     return np.asarray(case.signs[0] * a @ (case.signs[1] * b) + c)
 
@@ -107,7 +107,7 @@ def accumulators(registers: Array, case: Case) -> Array:
     return d
 
 
-EXACT = [c for c in wgmma_cases.unique() if c.n in (8, 64) and not c.satfinite]
+EXACT = [c for c in CASES if c.n in (8, 64) and not c.satfinite]
 
 
 @pytest.mark.parametrize("case", EXACT, ids=lambda c: c.name)
@@ -136,7 +136,7 @@ def test_saturation() -> None:
 
 @pytest.mark.parametrize("name", ["n64_f32_f16_f16_s_0_0_p_p", "n64_f32_e4m3_e5m2_s_0_0_p_p"])
 def test_random_numbers_are_close(name: str) -> None:
-    case = next(c for c in wgmma_cases.unique() if c.name == name)
+    case = next(c for c in CASES if c.name == name)
     data = case.data(4)
     Module(HEAD + case.source())[case.name].launch(4, 128, list(data.values()), check=False)
     wanted = expected(case, data, 1)
@@ -155,7 +155,7 @@ def test_tiles_that_lie_on_each_other() -> None:
 class TestOnTheGpu:
     """The same programs on Hopper: whole numbers must agree, and so must all the others."""
 
-    @pytest.mark.parametrize("case", wgmma_cases.unique(), ids=lambda c: c.name)
+    @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
     def test_agrees(self, case: Case) -> None:
         data = case.data(12)
         real = {name: array.copy() for name, array in data.items()}

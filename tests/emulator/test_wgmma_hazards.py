@@ -168,3 +168,19 @@ def test_found(mistake: Mistake, schedule: tuple[str, int]) -> None:
 def test_repaired(mistake: Mistake, schedule: tuple[str, int]) -> None:
     source, _ = text(mistake.repair, encode(0, 128, 256, NONE, "wgmma"))
     assert run(source, *schedule) == []
+
+
+def test_9_7_15_5_1_2_2_a_copied_tile_may_begin_in_the_middle_of_the_pattern() -> None:
+    """Copies swizzle by the address, as wgmma does; CUTLASS aligns its tiles to 128 bytes only."""
+    copy = """
+    .shared .align 8 .b64 full; mov.u32 %r8, full; mov.u32 %r9, tile; add.u32 %r9, %r9, 384;
+    setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared.b64 [full], 1;
+    bar.sync 0; ld.param.u64 %rd6, [image];
+    @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [full], 2048;
+    @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+        [%r9], [%rd6], 2048, [%r8];
+    LOOP: mbarrier.try_wait.parity.shared.b64 %p2, [full], 0; @!%p2 bra LOOP;"""
+    before = {"store": "add.u32 %r2, %r2, 4096; " + LINES["store"], "barrier": copy}
+    source, _ = text(before, encode(384, 16, 256, B32, "wgmma"))
+    found = [h for h in run(source, "late", 0) if "of A is wrong" in h.message]
+    assert found == []

@@ -1,80 +1,36 @@
 """Programs of one ``wgmma.mma_async``, for the emulator and for an H200.
 
-Each block copies an image of 32 KiB into shared memory and multiplies the tiles that its
-descriptors find there.  The image is random, so a descriptor may point anywhere in it: overlapping
-tiles and odd strides are as good as any.  Everything follows from the seed.
+As in :mod:`phasebit.emulator.proof.warpgroups`, whose products these are, random descriptors point
+into an image of random numbers. Here they are arguments, so that a test can find the tiles too.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.formats import encode
-from phasebit.emulator.matrix_descriptors import MatrixDescriptor, places
-from phasebit.emulator.matrix_descriptors import encode as descriptor
-from phasebit.emulator.swizzle import PATTERN, SPANS
+from phasebit.emulator.proof.dice import Dice
+from phasebit.emulator.proof.numbers import BYTES, draw, packed
+from phasebit.emulator.proof.warpgroups import COLUMNS, IMAGE, Product, place
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-IMAGE = 32768
-"""Bytes of shared memory that a block fills."""
-
-BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
-
-DATA = ("whole", "normal", "wide", "bits")
-"""Whole numbers, normal random ones, ones of widely different exponents, any bits at all."""
+DATA = ("whole", "near", "wide", "far")
+"""The manners in which the numbers of four neighbouring blocks are drawn."""
 
 
-@dataclass(frozen=True)
-class Case:
-    """One instruction."""
-
-    types: tuple[str, str, str]
-    n: int
-    registers: bool = False
-    """Whether A comes from registers."""
-    along_m: int = 0
-    along_n: int = 0
-    signs: tuple[int, int] = (1, 1)
-    satfinite: bool = False
-    crooked: str = ""
-    """Tiles that begin in the middle of the swizzle's pattern: with a ``base`` offset, or not."""
-
-    @property
-    def k(self) -> int:
-        return 32 // BYTES[self.types[1]]
+class Case(Product):
+    """One instruction; whether D is added to (scale-d) comes with the data of a block."""
 
     @property
     def name(self) -> str:
         words = [f"n{self.n}", *self.types, "r" if self.registers else "s"]
-        words += [str(self.along_m), str(self.along_n)]
+        words += map(str, self.along)
         words += ["n" if s < 0 else "p" for s in self.signs] + ["sat"] * self.satfinite
         words += [self.crooked] * bool(self.crooked)
         return "_".join(words)
-
-    @property
-    def accumulators(self) -> int:
-        return self.n // (4 if self.types[0] == "f16" else 2)
-
-    @property
-    def opcode(self) -> str:
-        sat = ".satfinite" if self.satfinite else ""
-        shape = f"m64n{self.n}k{self.k}"
-        return f"wgmma.mma_async.sync.aligned.{shape}{sat}.{'.'.join(self.types)}"
-
-    @property
-    def immediates(self) -> str:
-        if self.types[0] == "s32":
-            return ""
-        text = f", {self.signs[0]}, {self.signs[1]}"
-        if BYTES[self.types[1]] == 2:
-            text += f", {self.along_n}" if self.registers else f", {self.along_m}, {self.along_n}"
-        return text
 
     def source(self) -> str:
         """The kernel, PTX."""
@@ -123,26 +79,20 @@ class Case:
 """
 
     def data(self, blocks: int) -> dict[str, Array]:
-        """The arguments of ``blocks`` blocks: their kind of data goes round."""
-        random = np.random.default_rng(zlib.crc32(self.name.encode()))
+        """The arguments of ``blocks`` blocks: their manner of drawing goes round."""
+        dice = Dice(self.name)
+        of_d, of_a, of_b = self.types
         image, before, fragments = [], [], []
         descriptors = np.zeros((blocks, 3), np.uint64)
         for block in range(blocks):
-            what = DATA[block % 4]
-            kind_a, kind_b = self.types[1:]
-            b = draw(random, kind_b, what, IMAGE // BYTES[kind_b])
-            a = draw(random, kind_a, what, IMAGE // BYTES[kind_a])
-            # A's half of the image lies below that of B
-            image.append(np.concatenate([a.view(np.uint8)[: IMAGE // 2],
-                                         b.view(np.uint8)[IMAGE // 2 :]]))  # fmt: skip
-            fragments.append(draw(random, kind_a, what, 2048 // BYTES[kind_a]).view(np.uint32))
-            size = 2 if self.types[0] == "f16" else 4
-            numbers = draw(random, self.types[0], what, 128 * self.accumulators * 4 // size)
-            before.append(numbers.view(np.uint32))
-            descriptors[block, 0] = place(random, 64, not self.along_m, 0, self.crooked)
-            descriptors[block, 1] = place(
-                random, self.n, not self.along_n, IMAGE // 2, self.crooked
-            )
+            manner = DATA[block % 4]
+            halves = [bits(kind, IMAGE // 2, manner, dice, 1) for kind in (of_a, of_b)]
+            image.append(np.concatenate(halves))
+            fragments.append(bits(of_a, 2048, manner, dice, 4))
+            before.append(bits(of_d, 512 * self.accumulators, manner, dice, 4, of_a))
+            for i, (rows, along) in enumerate(zip((64, self.n), self.along, strict=True)):
+                first = i * IMAGE // 2
+                descriptors[block, i] = place(dice, rows, not along, first, self.crooked)
             descriptors[block, 2] = block // 4 % 3 != 2
         return {
             "image": np.stack(image), "descriptors": descriptors,
@@ -151,80 +101,31 @@ class Case:
         }  # fmt: skip
 
 
-def draw(random: np.random.Generator, kind: str, what: str, count: int) -> Array:
-    """Random numbers of a type, as its bits."""
-    if kind in ("s8", "u8", "s32"):
-        if kind == "s32":
-            wide = what in ("wide", "bits")
-            limit = 1 << 31 if wide else 1 << 20
-            return random.integers(-limit, limit, count).astype(np.int32).view(np.uint32)
-        return random.integers(0, 256, count).astype(np.uint8)
-    storage = {"f32": np.uint32, "tf32": np.uint32, "f16": np.uint16, "bf16": np.uint16}.get(
-        kind, np.uint8
-    )
-    if what == "bits":
-        return random.integers(0, 1 << 8 * np.dtype(storage).itemsize, count).astype(storage)
-    if what == "whole":
-        values = random.integers(-8, 9, count).astype(np.float64)
-    else:
-        values = random.standard_normal(count)
-        if what == "wide":
-            reach = {"f32": 30, "tf32": 30, "bf16": 30, "f16": 10, "e5m2": 10, "e4m3": 6}[kind]
-            values *= 2.0 ** random.integers(-reach, reach // 2, count)
-    if kind == "f32":
-        return values.astype(np.float32).view(np.uint32)
-    return np.asarray(encode(kind, values, satfinite=True)).astype(storage)
+def bits(kind: str, size: int, manner: str, dice: Dice, word: int, of: str = "") -> Array:
+    """``size`` bytes of numbers, in words of ``word`` bytes; ``of`` as in :func:`draw`."""
+    numbers = draw(kind, size // BYTES[kind], manner, dice, of)
+    return packed(kind, numbers, word).astype(f"u{word}")
 
 
-def place(
-    random: np.random.Generator, rows: int, k_major: bool, first: int, crooked: str
-) -> int:
-    """A random descriptor of a tile within half the image that begins at ``first``."""
-    half = IMAGE // 2
-    while True:
-        span = int(random.choice([0, 32, 64, 128]))
-        if span:
-            start = int(random.integers(half // PATTERN[span])) * PATTERN[span]
-            if k_major:
-                start += int(random.integers(span // 32)) * 32
-            stride = int(random.integers(1, 5)) * PATTERN[span]
-            leading = int(random.integers(1, 5)) * PATTERN[span]
-        else:
-            start = int(random.integers(half // 16)) * 16
-            stride = int(random.integers(1, 33)) * 16
-            leading = int(random.integers(1, 33)) * 16
-        base = 0
-        if crooked and span:
-            row = int(random.integers(PATTERN[span] // 128))
-            start += 128 * row
-            base = row if crooked == "base" else 0
-        pattern = SPANS[span]
-        found = MatrixDescriptor(start, leading, stride, base, pattern)
-        width = 1 if k_major else 2
-        if int(places(found, rows, 32 // width, width, not k_major).max()) < half:
-            return descriptor(first + start, leading, stride, pattern, "wgmma", base)
-
-
-def cases() -> Iterator[Case]:
-    """Every type, every n, every major, A from either place."""
-    for n in range(8, 257, 8):
+def _cases() -> Iterator[Case]:
+    for n in COLUMNS:
         turn = n // 8
-        yield Case(("f32", "f16", "f16"), n, bool(turn % 2), 0, turn // 2 % 2)
-        yield Case(("f32", "bf16", "bf16"), n, bool(turn % 3 == 0), 0, turn % 2)
+        yield Case(("f32", "f16", "f16"), n, bool(turn % 2), (0, turn // 2 % 2))
+        yield Case(("f32", "bf16", "bf16"), n, bool(turn % 3 == 0), (0, turn % 2))
     for n in (8, 40, 64, 256):
-        for along_m, along_n in ((0, 0), (1, 0), (0, 1), (1, 1)):
-            yield Case(("f16", "f16", "f16"), n, False, along_m, along_n)
-            yield Case(("f32", "bf16", "bf16"), n, False, along_m, along_n, (-1, 1))
+        for along in ((0, 0), (1, 0), (0, 1), (1, 1)):
+            yield Case(("f16", "f16", "f16"), n, False, along)
+            yield Case(("f32", "bf16", "bf16"), n, False, along, (-1, 1))
         for registers in (False, True):
             yield Case(("f32", "tf32", "tf32"), n, registers)
             for a in ("e4m3", "e5m2"):
                 for b in ("e4m3", "e5m2"):
                     yield Case(("f32", a, b), n, registers)
             yield Case(("f16", "e4m3", "e5m2"), n, registers, signs=(1, -1))
-            yield Case(("f16", "f16", "f16"), n, True, 0, int(registers), (-1, -1))
+            yield Case(("f16", "f16", "f16"), n, True, (0, int(registers)), (-1, -1))
     for crooked in ("base", "nobase"):
-        for along in (0, 1):
-            yield Case(("f32", "f16", "f16"), 64, False, along, along, crooked=crooked)
+        for both in ((0, 0), (1, 1)):
+            yield Case(("f32", "f16", "f16"), 64, False, both, crooked=crooked)
     for n in (8, 24, 64, 112, 256):
         for registers in (False, True):
             for a in ("s8", "u8"):
@@ -236,10 +137,5 @@ def cases() -> Iterator[Case]:
 HEAD = ".version 8.4\n.target sm_90a\n.address_size 64\n"
 
 
-def module(some: list[Case]) -> str:
-    """One PTX module with all kernels."""
-    return HEAD + "".join(case.source() for case in some)
-
-
-def unique() -> list[Case]:
-    return list(dict.fromkeys(cases()))
+CASES = tuple(dict.fromkeys(_cases()))
+"""Every type, every n, every major, A from either place."""

@@ -49,7 +49,7 @@ def _places(
     """Where each thread's number lies, or the first of ``count``; the instruction is checked."""
     width = dtype(kind).itemsize
     machine = g.batch.machine
-    access = machine.program.atomic_access(g.pc, machine.where(g)) if machine.checked else -1
+    access = machine.program.executing_access() if machine.checked else -1
     index = g.index(address, space, count * width, width.bit_length() - 1, access)
     if machine.checked:
         machine.checker.atomic(g, index, width, sem, scope, access, count)

@@ -317,7 +317,7 @@ def fence_proxy(
             world.release(g)
         for address in np.unique(g.spread(operands[0])) if sem == "acquire" else ():
             some = g.part(np.flatnonzero(g.spread(operands[0]) == address), g.pc)
-            access = machine.program.atomic_access(g.pc, "")
+            access = machine.program.executing_access()
             at = some.generic_index(np.uint64(address), np.uint64(0), 128, 0, 64, access)
             world.acquire(some, int(some.spread(at)[0]))
     machine.now += 1

@@ -28,16 +28,22 @@ NUMBERS = frozenset({"f16", "bf16", "b32", "u32", "s32", "b64", "u64", "s64", "f
 # -- what all bulk copies share -------------------------------------------------------
 
 
-def each(g: Group, *operands: Value | None) -> list[tuple[Group, list[int]]]:
+def each(
+    g: Group, *operands: Value | None, same: bool = False
+) -> list[tuple[Group, list[int]]]:
     """For each thread a group of its own, and its operands.
 
     CuTe DSL lets whole warps store boxes: ptxas makes one instruction of the copy engine for the
-    warp (seen in the SASS), so there it is one thread, if all of the warp say the same.
+    warp (seen in the SASS), so there it is one thread, if all of the warp say the same.  So do
+    CUTLASS's epilogues by inline assembly.  ``same``: copies that write the same bytes however
+    often they are done, for which that holds in any program.
     """
     columns = [g.spread(x) for x in operands if x is not None]
     threads: Iterable[int] = range(g.n)
     instruction = g.batch.machine.program.executing() if g.n > 1 else None
-    if instruction is not None and instruction.generated and "bulk" in instruction.modifiers:
+    if instruction is not None and (
+        same or (instruction.generated and "bulk" in instruction.modifiers)
+    ):
         said = np.stack([g.lanes // 32, *(c.astype(np.int64) for c in columns)])
         threads = sorted(np.unique(said, axis=1, return_index=True)[1].tolist())
     return [
@@ -55,7 +61,7 @@ def fault(g: Group, why: str) -> Fault:
 def access_of(g: Group) -> int:
     """The checker's number for the instruction."""
     machine = g.batch.machine
-    return machine.program.atomic_access(g.pc, "") if machine.checked else -1
+    return machine.program.executing_access() if machine.checked else -1
 
 
 def stretch(g: Group, space: str, address: int, size: int, access: int) -> Stretch:
@@ -187,7 +193,7 @@ def bulk_to_peer(g: Group, target: Value, address: Value, size: Value, barrier: 
 def bulk_store(g: Group, target: Value, address: Value, size: Value, policy: Value = None) -> None:
     """cp.async.bulk from shared to global memory, as part of the thread's bulk group."""
     access = access_of(g)
-    for one, (to, origin, count) in each(g, target, address, size):
+    for one, (to, origin, count) in each(g, target, address, size, same=True):
         check_size(one, count)
         source = stretch(one, "shared", origin, count, access)
         begin(one, source, stretch(one, "global", to, count, access), count, access, None)

@@ -108,8 +108,6 @@ def _four_rows(g: Group, d: Descriptor, mode: str) -> Descriptor:
     which = f".tile::{mode}"
     if d.rank != 2:
         raise fault(g, f"{which} takes a tensor of 2 dimensions, and this one has {d.rank}")
-    if d.interleave != "none":
-        raise fault(g, f"{which} takes no interleaved tensor, and this one is by {d.interleave}")
     if d.mode == "tile" and d.box[1] != 1:
         raise fault(
             g,
@@ -246,7 +244,7 @@ def tensor_store(
 ) -> None:  # fmt: skip
     """cp.async.bulk.tensor from shared to global memory; nothing is written outside."""
     access = access_of(g)
-    for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
+    for one, (where, *at, origin) in each(g, *_flat(tensor, address), same=True):
         d = descriptor(one, where, rank, access, mode)
         there = tile(one, d, at, direction="store")
         begin(one, box(one, origin, d, access), there, d.nbytes, access, None)
@@ -331,7 +329,7 @@ def im2col_store(
     A window that reaches over an edge is an illegal instruction.  [seen on an H200]
     """
     access = access_of(g)
-    for one, (where, *at, origin) in each(g, *_flat(tensor, address)):
+    for one, (where, *at, origin) in each(g, *_flat(tensor, address), same=True):
         d = descriptor(one, where, rank, access)
         there = _window(one, d, at, "store")
         begin(one, box(one, origin, d, access), there, d.nbytes, access, None)

@@ -45,8 +45,7 @@ def cp_async(
     width = int(size)
     if count is not None and count.dtype == bool:
         count = where_(count, np.uint32(0), np.uint32(width))
-    where = machine.where(g)
-    access = machine.program.atomic_access(g.pc, where) if machine.checked else -1
+    access = machine.program.executing_access() if machine.checked else -1
     to = g.spread(g.shared_index(target, target.dtype.type(0), width, 0, width, access))
     given = np.full(g.n, width) if count is None else g.spread(count).astype(np.int64)
     if np.all(given == width):
@@ -139,7 +138,7 @@ def mbarrier_arrive(
                 site.operate(g, "add_pending")
         mine: list[Agent] = [c for c in state.copies if np.isin(c.lanes, lanes).any()]
         if machine.checked:
-            machine.checker.release_copies(g, lanes, site, state.copies)
+            machine.checker.release_copies(g, lanes, site)
 
         def arrive(site: Any = site, count: int = len(lanes), lanes: Array = lanes) -> None:
             site.arrived.append(lanes)

@@ -46,7 +46,7 @@ B64 = frozenset({"b64"})
 def executing(g: Group) -> tuple[str, int]:
     """The instruction that a group executes, in words, and the checker's number for it."""
     machine = g.batch.machine
-    return machine.where(g), machine.program.atomic_access(g.pc, "") if machine.checked else -1
+    return machine.where(g), machine.program.executing_access() if machine.checked else -1
 
 
 # -- allocating -------------------------------------------------------------------

@@ -128,7 +128,7 @@ def mma_async(
         g.batch, g.lanes, buffer, before, compute, queue.closed[g.lanes].copy(), instruction
     )
     if machine.checked:
-        access = machine.program.atomic_access(g.pc, "")
+        access = machine.program.executing_access()
         machine.checker.wgmma.started(g, mma, tiles_a + tiles_b, access)
     queue.add(mma, a if isinstance(a, tuple) else ())
     machine.counters.add("wgmma.multiplications", groups)

@@ -33,6 +33,8 @@ ROW = 8 * THREADS
 """Bytes of one word of every thread."""
 MOST = 24 * ROW
 """Bytes of a tensor."""
+PLACES = (0, 0, 128, 256, 512, 896, 1024)
+"""Where in shared memory a box begins."""
 
 PLAIN = TYPES[:13]
 """Element types of sm_90; the others are packed, and came with sm_100."""
@@ -50,6 +52,28 @@ REDUCTIONS = [
 def size_of(kind: str) -> int:
     """Bytes of an element."""
     return BITS.get(kind, 32) // 8
+
+
+def strides_of(
+    dice: Dice, dims: list[int], each: int, unit: int, gaps: int
+) -> tuple[int, ...] | None:
+    """Bytes between indices of all dimensions but the innermost; ``None`` if there are too many.
+
+    ``each``: bytes between innermost indices. Strides are multiples of ``unit`` bytes, with less
+    than ``gaps`` units unused.
+    """
+    strides = []
+    below = -(-dims[0] * each // unit) * unit
+    for extent in dims[1:]:
+        below += unit * dice.below(gaps)
+        strides.append(below)
+        below *= extent
+    return tuple(strides) if below <= MOST else None
+
+
+def fill_of(dice: Dice, kind: str) -> str:
+    """What stands in a box outside of the tensor."""
+    return "nan" if kind in FLOATS and dice.chance(50) else "zeros"
 
 
 def draw(
@@ -71,21 +95,16 @@ def draw(
         steps = [dice.choice((1, 1, 1, 1, 2))]
         steps += [dice.choice((1, 1, 1, 2, 3, 8)) for _ in range(rank - 1)]
         dims = [dice.between(1, 2 * b + 1) for b in box]
-        strides = []
-        below = -(-dims[0] * size // 16) * 16
-        for extent in dims[1:]:
-            below += 16 * dice.below(3)
-            strides.append(below)
-            below *= extent
-        if below <= MOST:
+        strides = strides_of(dice, dims, size, 16, 3)
+        if strides is not None:
             break
     at = [dice.between(-b, n + 1) for b, n in zip(box, dims, strict=True)]
     if inside or dice.chance(30):
         at = [dice.below(n) for n in dims]
     at[0] -= at[0] % unit
-    fill = "nan" if kind in FLOATS and dice.chance(50) else "zeros"
+    fill = fill_of(dice, kind)
     promotion = dice.choice(("none", "64B", "128B", "256B"))
-    made = Descriptor(kind, 0, tuple(dims), tuple(strides), tuple(box), tuple(steps), "none",
+    made = Descriptor(kind, 0, tuple(dims), strides, tuple(box), tuple(steps), "none",
                       swizzle, promotion, fill)  # fmt: skip
     made.check()
     return made, tuple(at)
@@ -108,21 +127,16 @@ def window(dice: Dice, kind: str, rank: int, swizzle: str, inside: bool = False)
         lower = tuple(dice.between(0 if inside else -2, 1) for _ in range(space))
         upper = tuple(dice.between(-2, 0 if inside else 1) for _ in range(space))
         steps = (1, *(dice.choice((1, 1, 2)) for _ in range(space)), 1)
-        strides = []
-        below = -(-dims[0] * size // 16) * 16
-        for extent in dims[1:]:
-            below += 16 * dice.below(2)
-            strides.append(below)
-            below *= extent
+        strides = strides_of(dice, dims, size, 16, 2)
         extents = [n + h - low for n, h, low in zip(dims[1:], upper, lower, strict=False)]
-        if below <= MOST and min(extents) > 0:
+        if strides is not None and min(extents) > 0:
             break
     spatial = zip(extents, lower, steps[1:], strict=False)
     at = [unit * dice.between(0 if inside else -1, (dims[0] - 1) // unit)]
     at += [low + step * dice.below(-(-n // step)) for n, low, step in spatial]
     at.append(dice.below(dims[-1]))
-    fill = "nan" if kind in FLOATS and dice.chance(50) else "zeros"
-    made = Descriptor(kind, 0, tuple(dims), tuple(strides), (channels, pixels), steps, "none",
+    fill = fill_of(dice, kind)
+    made = Descriptor(kind, 0, tuple(dims), strides, (channels, pixels), steps, "none",
                       swizzle, "none", fill, "im2col", lower, upper)  # fmt: skip
     made.check()
     return made, tuple(at), tuple(dice.below(4) for _ in range(space))
@@ -137,22 +151,17 @@ def interleaved(dice: Dice, kind: str, rank: int) -> tuple[Descriptor, tuple[int
         box += [dice.between(1, 4) for _ in range(rank - 1)]
         box[-2] = dice.between(1, 3 * slice_ // size)
         dims = [dice.between(1, 2 * b) for b in box]
-        strides = []
-        below = -(-dims[0] * slice_ // 32) * 32
-        for extent in dims[1:]:
-            below += 32 * dice.below(2)
-            strides.append(below)
-            below *= extent
-        if below <= MOST:
+        strides = strides_of(dice, dims, slice_, 32, 2)
+        if strides is not None:
             break
     at = [dice.between(-b, n + 1) for b, n in zip(box, dims, strict=True)]
     at[-2] = dice.between(-1, 3)
     if dice.chance(50):
         at = [dice.below(n) for n in dims]
         at[-2] = dice.below(2)
-    fill = "nan" if kind in FLOATS and dice.chance(50) else "zeros"
+    fill = fill_of(dice, kind)
     steps = [1, *(dice.choice((1, 1, 1, 2)) for _ in range(rank - 1))]
-    made = Descriptor(kind, 0, tuple(dims), tuple(strides), tuple(box), tuple(steps),
+    made = Descriptor(kind, 0, tuple(dims), strides, tuple(box), tuple(steps),
                       f"{slice_}B", dice.choice(list(SWIZZLES)), "none", fill)  # fmt: skip
     made.check()
     return made, tuple(at)
@@ -348,41 +357,40 @@ def replaced(name: str) -> Program:
 
 def programs() -> Iterator[Program]:
     """All programs of this module."""
-    places = (0, 0, 128, 256, 512, 896, 1024)
     for turn in range(8):
         for kind in PLAIN:
             name = f"tensor_load_{kind.replace('.', '_')}_{turn}"
             dice = Dice(name)
             d, at = draw(dice, kind, turn % 5 + 1, list(SWIZZLES)[dice.below(4)])
             space = f"shared::{dice.choice(('cta', 'cluster'))}"
-            yield load(name, d, at, dice.choice(places), space, fetched=dice.chance(20))
+            yield load(name, d, at, dice.choice(PLACES), space, fetched=dice.chance(20))
     for turn in range(4):
         for kind in PLAIN:
             name = f"tensor_store_{kind.replace('.', '_')}_{turn}"
             dice = Dice(name)
             swizzle = list(SWIZZLES)[dice.below(4)]
             d, at = draw(dice, kind, turn + dice.between(1, 2), swizzle, True)
-            yield store(name, d, at, dice.choice(places))
+            yield store(name, d, at, dice.choice(PLACES))
     for turn in range(3):
         for op, kind in REDUCTIONS:
             name = f"tensor_{op}_{kind.replace('.', '_')}_{turn}"
             dice = Dice(name)
             d, at = draw(dice, kind, dice.between(1, 5), list(SWIZZLES)[dice.below(4)], True)
-            yield store(name, d, at, dice.choice(places), op)
+            yield store(name, d, at, dice.choice(PLACES), op)
     for turn in range(10):
         for kind in ("u8", "f16", "bf16", "f32", "u64", "tf32"):
             name = f"tensor_window_{kind}_{turn}"
             dice = Dice(name)
             window_, at, offsets = window(dice, kind, turn % 3 + 3, list(SWIZZLES)[dice.below(4)])
             space = f"shared::{dice.choice(('cta', 'cluster'))}"
-            yield load(name, window_, at, dice.choice(places), space, offsets)
+            yield load(name, window_, at, dice.choice(PLACES), space, offsets)
     for turn in range(12):
         for kind in ("u8", "f16", "f32"):
             name = f"tensor_window_store_{kind}_{turn}"
             dice = Dice(name)
             swizzle = list(SWIZZLES)[dice.below(4)]
             window_, at, _ = window(dice, kind, turn % 3 + 3, swizzle, True)
-            yield store(name, window_, at, dice.choice(places))
+            yield store(name, window_, at, dice.choice(PLACES))
     for turn in range(8):
         for blocks in (2, 4):
             for im2col in (False, True):
@@ -392,7 +400,7 @@ def programs() -> Iterator[Program]:
             name = f"tensor_interleaved_{kind}_{turn}"
             dice = Dice(name)
             d, at = interleaved(dice, kind, turn % 3 + 3)
-            yield load(name, d, at, dice.choice(places), "shared::cta")
+            yield load(name, d, at, dice.choice(PLACES), "shared::cta")
     for turn in range(24):
         yield replaced(f"tensor_replace_{turn}")
 

@@ -138,7 +138,7 @@ def store(name: str, read: bool) -> Program:
     room_of(w, words)
     target = base(w, "out")
     opcode = "cp.async.bulk.global.shared::cta.bulk_group"
-    place, groups = 0, 0
+    place = 0
     for half in range(2):
         w.put("bar.sync 0;")
         while place < size * (half + 1):
@@ -147,7 +147,6 @@ def store(name: str, read: bool) -> Program:
             place += count
             if dice.chance(60):
                 w.put("@%first cp.async.bulk.commit_group;")
-                groups += 1
         w.put("@%first cp.async.bulk.commit_group;")
         if not half:
             how = "wait_group.read" if read else "wait_group"

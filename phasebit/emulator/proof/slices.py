@@ -11,28 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from phasebit.emulator.proof import boxes
-from phasebit.emulator.proof.boxes import MOST, PLAIN, REDUCTIONS, SWIZZLES, size_of
+from phasebit.emulator.proof.boxes import (
+    PLACES,
+    PLAIN,
+    REDUCTIONS,
+    SWIZZLES,
+    fill_of,
+    size_of,
+    strides_of,
+)
 from phasebit.emulator.proof.dice import Dice
 from phasebit.emulator.proof.program import Program
-from phasebit.emulator.tensormap import FLOATS, Descriptor
-
-PLACES = (0, 0, 128, 256, 512, 896, 1024)
-"""Where in shared memory a box begins."""
-
-
-def strides_of(dice: Dice, dims: list[int], slice_: int) -> tuple[int, ...]:
-    """Bytes between indices of all dimensions but the width; empty if the tensor is too large."""
-    strides = []
-    below = -(-dims[0] * slice_ // 32) * 32
-    for extent in dims[1:]:
-        below += 32 * dice.below(2)
-        strides.append(below)
-        below *= extent
-    return tuple(strides) if below <= MOST else ()
-
-
-def fill_of(dice: Dice, kind: str) -> str:
-    return "nan" if kind in FLOATS and dice.chance(50) else "zeros"
+from phasebit.emulator.tensormap import Descriptor
 
 
 def box(
@@ -46,8 +36,8 @@ def box(
         extents += [dice.between(1, 4) for _ in range(rank - 1)]
         extents[-2] = dice.between(1, 3 * slice_ // size)
         dims = [dice.between(1, 2 * b) for b in extents]
-        strides = strides_of(dice, dims, slice_)
-        if strides:
+        strides = strides_of(dice, dims, slice_, 32, 2)
+        if strides is not None:
             break
     at = [dice.between(0 if inside else -b, n + 1) for b, n in zip(extents, dims, strict=True)]
     at[-2] = dice.between(0 if inside else -1, 3)
@@ -74,9 +64,9 @@ def window(
         lower = tuple(dice.between(0 if inside else -2, 1) for _ in range(space))
         upper = tuple(dice.between(-2, 0 if inside else 1) for _ in range(space))
         steps = (*(dice.choice((1, 1, 2)) for _ in range(space)), 1, 1)
-        strides = strides_of(dice, dims, slice_)
+        strides = strides_of(dice, dims, slice_, 32, 2)
         extents = [n + high - low for n, high, low in zip(pixels, upper, lower, strict=True)]
-        if strides and min(extents) > 0:
+        if strides is not None and min(extents) > 0:
             break
     at = [low + step * dice.below(-(-n // step))
           for n, low, step in zip(extents, lower, steps, strict=False)]  # fmt: skip

@@ -47,7 +47,7 @@ class Product:
 
     types: tuple[str, str, str]
     n: int
-    registers: bool
+    registers: bool = False
     """Whether A comes from registers."""
     along: tuple[int, int] = (0, 0)
     """Whether A lies along M, B along N."""
@@ -103,8 +103,8 @@ def program(name: str, product: Product, manners: tuple[str, ...]) -> Program:
         a, b = w.reg("b64"), w.reg("b64")
         for r, rows, along, first in ((a, 64, product.along[0], 0),
                                       (b, product.n, product.along[1], IMAGE // 2)):  # fmt: skip
-            place = _place(dice, rows, not along, first, product.crooked)
-            w.put(f"add.s64 {r}, %start, {place};")
+            where = place(dice, rows, not along, first, product.crooked)
+            w.put(f"add.s64 {r}, %start, {where};")
         mine = fragments[4 * step : 4 * step + 4]
         left = "{" + ", ".join(mine) + "}" if product.registers else a
         d = "{" + ", ".join(held) + "}"
@@ -141,7 +141,7 @@ def _fill(
     return list(np.concatenate(blocks, axis=1))
 
 
-def _place(dice: Dice, rows: int, k_major: bool, first: int, crooked: str) -> int:
+def place(dice: Dice, rows: int, k_major: bool, first: int, crooked: str) -> int:
     """A random descriptor of a tile within the half of the image that begins at ``first``."""
     half = IMAGE // 2
     while True:
