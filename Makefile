@@ -9,6 +9,10 @@ VENV   := .venv
 PY     := $(VENV)/bin/python
 PIP    := $(PY) -m pip install --disable-pip-version-check --progress-bar off -q
 
+# Hundreds of processes import the package: each must find it compiled, whatever the caller wants
+# of other programs.
+export PYTHONDONTWRITEBYTECODE :=
+
 # UNPINNED=1 installs the newest versions that requirements.in allows.
 REQUIREMENTS := $(if $(UNPINNED),requirements.in,requirements.txt)
 
@@ -45,6 +49,8 @@ book: _build/.book  ## execute every notebook on this machine and render the boo
 site: _build/.site  ## render the book from its saved outputs, without executing
 	@echo "The pages are in _build/html: open _build/html/index.html, or run 'make serve'."
 
+# Each worker has a processor already: threads of NumPy's would wait for each other.
+test: export OPENBLAS_NUM_THREADS = 1
 test: setup _build/.site  ## run every test this machine can run, and say what it skipped
 	@echo "Testing (10 minutes on two cores, longer the first time): package, notebooks, pages."
 	@$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --nbval --nbval-sanitize-with=tests/book/sanitize.cfg tests book

@@ -8,6 +8,7 @@ of a product of any size, for Nsight Compute to confirm.
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 import struct
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasebit import files
-from phasebit.emulator.launch import Run
+from phasebit.emulator.launch import Module, Run
 from phasebit.emulator.launch import compile as compile_ptx
 
 Matrix = NDArray[np.float32]
@@ -153,7 +154,7 @@ def multiply(
     rung, and as compiling and launching do.
     """
     rung, kernel = VARIANTS[name], code or text(name)
-    module = compile_ptx(f"{kernel}\n", target)
+    module = _module(kernel, target)
     (m, k), n = a.shape, b.shape[1]
     addresses = []
     for label, array in (("A", a), ("B", b), ("C", c)):
@@ -170,9 +171,21 @@ def multiply(
     symbol = _symbol(module.kernels, rung.kernel, [facts[each] for each in rung.asks])
     wide, high = -(-n // rung.tile), -(-m // rung.tile)
     grid = (wide * high,) if rung.flat else (wide, high)
-    run = module[symbol].launch(grid, rung.block, [product], shared=rung.shared, schedule=schedule)
-    c[...] = module.memory.bytes(addresses[2]).view(np.float32).reshape(m, n)
+    try:
+        run = module[symbol].launch(
+            grid, rung.block, [product], shared=rung.shared, schedule=schedule
+        )
+        c[...] = module.memory.bytes(addresses[2]).view(np.float32).reshape(m, n)
+    finally:
+        for allocation in addresses:
+            module.memory.free(allocation)
     return run
+
+
+@functools.lru_cache(maxsize=4)
+def _module(kernel: str, target: str) -> Module:
+    """A rung, compiled and read: for those with many instructions half a second's work."""
+    return compile_ptx(f"{kernel}\n", target)
 
 
 def _symbol(kernels: Iterable[str], name: str, flags: list[bool]) -> str:

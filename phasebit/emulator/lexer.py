@@ -8,27 +8,29 @@ PTX is a line-free language: tokens, semicolons, braces.  An opcode such as
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from phasebit.emulator.errors import PtxError
 
 _TOKEN = re.compile(
     r"""
-    (?P<space>[ \t\r\n\f]+ | //[^\n]* | /\*.*?\*/)
-  | (?P<bits>0[fF][0-9a-fA-F]{8}(?![0-9a-zA-Z_]) | 0[dD][0-9a-fA-F]{16}(?![0-9a-zA-Z_]))
-  | (?P<float>\d+\.\d*(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+)
-  | (?P<int>0[xX][0-9a-fA-F]+U? | 0[bB][01]+U? | \d+U?)
-  | (?P<word>[A-Za-z_$%][A-Za-z0-9_$]*)
-  | (?P<dot>\.[A-Za-z0-9_]+(?:::[A-Za-z0-9_]+)*)
-  | (?P<string>"[^"\n]*")
-  | (?P<mark>[][{}()<>,;:=|!@+\-*])
+    [ \t]*+
+  (?: (?P<word>[A-Za-z_$%][A-Za-z0-9_$]*)
+    | (?P<mark>[][{}()<>,;:=|!@+\-*])
+    | (?P<space>[\r\n\f][ \t\r\n\f]* | //[^\n]* | /\*.*?\*/ | \Z)
+    | (?P<dot>\.[A-Za-z0-9_]+(?:::[A-Za-z0-9_]+)*)
+    | (?P<bits>0[fF][0-9a-fA-F]{8}(?![0-9a-zA-Z_]) | 0[dD][0-9a-fA-F]{16}(?![0-9a-zA-Z_]))
+    | (?P<float>\d+\.\d*(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+)
+    | (?P<int>0[xX][0-9a-fA-F]+U? | 0[bB][01]+U? | \d+U?)
+    | (?P<string>"[^"\n]*")
+  )
     """,
     re.VERBOSE | re.DOTALL,
 )
+_BLANK = re.compile(r"[ \t]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """``kind`` is the group of the pattern that matched; ``end`` marks the end of the text."""
 
     kind: str
@@ -42,18 +44,23 @@ def tokens(text: str) -> list[Token]:
     """Split PTX text into tokens; raises :class:`PtxError` at a character PTX does not have."""
     result: list[Token] = []
     position, line = 0, 1
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            if text.startswith("/*", position):
-                raise PtxError("this comment never ends; close it with */", line)
-            if text[position] == '"':
-                raise PtxError("this string never ends; close it on the same line", line)
-            raise PtxError(f"the character {text[position]!r} does not belong in PTX", line)
-        kind = match.lastgroup or ""
-        if kind != "space":
-            result.append(Token(kind, match.group(), line, position, match.end()))
-        line += match.group().count("\n")
+    for match in _TOKEN.finditer(text):
+        if match.start() != position:
+            break
         position = match.end()
+        kind = match.lastgroup or ""
+        start, stop = match.span(kind)
+        if kind == "space":
+            line += text.count("\n", start, stop)
+        else:
+            result.append(Token(kind, text[start:stop], line, start, stop))
+    if position < len(text):
+        blank = _BLANK.match(text, position)
+        position = blank.end() if blank else position
+        if text.startswith("/*", position):
+            raise PtxError("this comment never ends; close it with */", line)
+        if text[position] == '"':
+            raise PtxError("this string never ends; close it on the same line", line)
+        raise PtxError(f"the character {text[position]!r} does not belong in PTX", line)
     result.append(Token("end", "the end of the text", line, position, position))
     return result

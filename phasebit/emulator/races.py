@@ -81,6 +81,8 @@ class SharedShadow:
         anybody needs to know who it was; then they need not be entered at all."""
         self.last_read = np.zeros(self.team, I4)
         """When each thread last read any word."""
+        self.last_remote = np.zeros(self.team, I4)
+        """When each thread last used a barrier of another block."""
         columns = self.team * (2 if copies else 1)
         self.bulk = columns
         """Columns from here on belong to the mbarriers that count bulk copies."""
@@ -173,7 +175,9 @@ class SharedShadow:
     def note_remote(self, g: Group, words: Footprint, access: int, now: int) -> None:
         """These threads use a barrier of another block, which must not end before."""
         x = words.at(-self.base)
-        self.readers[words.every - self.base, self.threads(g.lanes)] = now
+        columns = self.threads(g.lanes)
+        self.readers[words.every - self.base, columns] = now
+        self.last_remote[columns] = now
         self.read_access[x] = access
 
     def threads(self, lanes: Array) -> Array:
@@ -187,6 +191,13 @@ class SharedShadow:
             np.maximum(self.clock[rows], known, out=self.clock[rows])
         else:
             self.clock[rows] = np.maximum(self.clock[rows], known)
+        self.version += 1
+
+    def meet(self, lanes: Array, starts: Array, known: Array) -> None:
+        """Each run of these threads now knows its row of ``known``, which is all they knew."""
+        ends = [*starts[1:].tolist(), len(lanes)]
+        for first, end, row in zip(starts.tolist(), ends, known, strict=True):
+            self.clock[run(lanes[first:end])] = row
         self.version += 1
 
     def barrier(self, slots: Array, now: int) -> None:
@@ -614,7 +625,7 @@ class Races:
         known = np.maximum.reduceat(s.clock[run(g.lanes)], starts, axis=0)
         number = np.cumsum(np.concatenate([[0], warp[1:] != warp[:-1]]))
         known[number, s.threads(g.lanes)] = self.machine.now
-        s.learn(g.lanes, known[number])
+        s.meet(g.lanes, starts, known)
         self.machine.now += 1
 
     def shuffle(self, g: Group) -> None:
@@ -675,7 +686,6 @@ class Races:
         Before means: before the exit of one of its threads, for the memory stays until the last.
         """
         s = self.shadows[batch]
-        s.enter_reads()
         own = np.arange(slot * batch.threads, (slot + 1) * batch.threads)
         known = s.clock[own].max(axis=0)
         known[: s.team] = np.maximum(known[: s.team], s.floor[slot])
@@ -689,7 +699,12 @@ class Races:
         if len(late):
             word = start + int(late[0])
             self._outlives(s, slot, word, int(s.writer[word]), int(s.write_access[word]), "writes")
-        late = np.flatnonzero((s.readers[words] > known[: s.team]).any(axis=1))
+        # Most threads read their last word before: no word of theirs need be looked at.
+        some = np.flatnonzero(np.maximum(s.last_read, s.last_remote) > known[: s.team])
+        if not len(some):
+            return
+        s.enter_reads()
+        late = np.flatnonzero((s.readers[words, some] > known[some]).any(axis=1))
         if len(late):
             word = start + int(late[0])
             who = int(np.argmax(s.readers[word] > known[: s.team]))

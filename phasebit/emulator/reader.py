@@ -113,7 +113,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokens(text)
-        self.at = 0
+        self.move(0)
         self.inline = _inline(text)
         self.files = self._file_names()
         self.strings, self.labels = _debug_strings(text)
@@ -128,16 +128,17 @@ class _Reader:
         """``.file`` directives may stand at the end, after the ``.loc`` that use them."""
         names = {}
         for place, token in enumerate(self.tokens[:-2]):
-            number, name = self.tokens[place + 1], self.tokens[place + 2]
-            if token.text == ".file" and number.kind == "int" and name.kind == "string":
-                names[_integer(number.text)] = os.path.basename(name.text[1:-1])
+            if token.text == ".file":
+                number, name = self.tokens[place + 1 : place + 3]
+                if number.kind == "int" and name.kind == "string":
+                    names[_integer(number.text)] = os.path.basename(name.text[1:-1])
         return names
 
     # -- tokens ---------------------------------------------------------------
 
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.at]
+    def move(self, at: int) -> None:
+        self.at = at
+        self.token = self.tokens[at]
 
     def fail(self, message: str, token: Token | None = None) -> PtxError:
         token = token or self.token
@@ -149,11 +150,12 @@ class _Reader:
         token = self.token
         if token.kind != "end":
             self.at += 1
+            self.token = self.tokens[self.at]
         return token
 
     def accept(self, text: str) -> bool:
         if self.token.text == text and self.token.kind != "string":
-            self.at += 1
+            self.next()
             return True
         return False
 
@@ -431,20 +433,21 @@ class _Reader:
         start = self.at
         depth = 0
         while True:  # hide the list's commas from ``variables``
-            text = self.tokens[self.at].text
-            if self.tokens[self.at].kind == "end":
+            text = self.token.text
+            if self.token.kind == "end":
                 raise self.fail("this parameter list never ends")
             if depth == 0 and text in (",", ")"):
                 break
             depth += {"(": 1, ")": -1}.get(text, 0)
-            self.at += 1
-        stop, self.at = self.at, start
-        saved = self.tokens[stop]
-        self.tokens[stop] = Token("mark", "\0", saved.line, saved.start, saved.stop)
+            self.next()
+        stop, saved = self.at, self.token
+        self.tokens[stop] = saved._replace(kind="mark", text="\0")
+        self.move(start)
         try:
             result = self.variables()
         finally:
             self.tokens[stop] = saved
+            self.move(self.at)
             self.scopes = scopes
         return result
 
@@ -615,6 +618,15 @@ class _Reader:
         return scope.registers.get("CC.CF") or self.new_register("CC.CF", "pred", scope)
 
     def operand(self) -> Operand:
+        if self.token.kind == "mark" and (operand := self.marked_operand()):
+            return operand
+        first = self.simple_operand()
+        if self.accept("|"):
+            return Pair(first, self.simple_operand())
+        return first
+
+    def marked_operand(self) -> Operand | None:
+        """One that begins with a mark, but for a number's sign."""
         token = self.token
         if self.accept("{"):
             items = [self.operand()]
@@ -636,10 +648,7 @@ class _Reader:
             if register is None:
                 raise self.fail(f"unknown register {self.tokens[self.at - 1].text!r}", token)
             return Not(register)
-        first = self.simple_operand()
-        if self.accept("|"):
-            return Pair(first, self.simple_operand())
-        return first
+        return None
 
     def simple_operand(self) -> Operand:
         token = self.token

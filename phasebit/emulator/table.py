@@ -167,7 +167,13 @@ class Selected:
             options["types"] = self.types
         if not options:
             return self.entry.function
-        return functools.partial(self.entry.function, **options)
+        return filled(self.entry.function, **options)
+
+
+@functools.cache
+def filled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """A function with these options filled in: the same object for the same options."""
+    return functools.partial(function, **options)
 
 
 TABLE: dict[str, list[Entry]] = {}

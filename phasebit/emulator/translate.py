@@ -25,6 +25,7 @@ one index array: ``[%r5]``, ``[%r5+4]`` … differ only in where the view begins
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections import Counter
@@ -81,6 +82,8 @@ class Program:
     covered: dict[int, list[tuple[Instruction, int, int]]] = field(default_factory=dict)
     """Access whose check of addresses covers others -> each of them, the bytes from the first
     address checked to its own, and its width in bytes."""
+    bound: dict[str, dict[object, str]] = field(default_factory=dict)
+    """What the generated text calls objects: the name asked for -> object -> its own name."""
     _accesses_of: dict[Instruction, int] = field(default_factory=dict)
     _running: dict[int, Instruction | None] = field(default_factory=dict)
     joins: list[int] = field(default_factory=list)
@@ -123,17 +126,27 @@ class Program:
 
     def _instruction_of(self, number: int) -> Instruction | None:
         """The last instruction that a comment names, up to this line of the generated text."""
-        for line in reversed(self.source.splitlines()[:number]):
+        for line in reversed(self._lines[:number]):
             if line.startswith("def "):
                 return None
             if found := re.search(r"  # (\d+): (.*)$", line):
-                for block in self.blocks:
-                    for instruction in [*block.body, block.collective, block.end]:
-                        if instruction is not None and (
-                            (instruction.line, instruction.text) == (int(found[1]), found[2])
-                        ):
-                            return instruction
+                named = self._commented.get((int(found[1]), found[2]))
+                if named is not None:
+                    return named
         return None
+
+    @functools.cached_property
+    def _lines(self) -> list[str]:
+        return self.source.splitlines()
+
+    @functools.cached_property
+    def _commented(self) -> dict[tuple[int, str], Instruction]:
+        """Instructions by what their comments say."""
+        found: dict[tuple[int, str], Instruction] = {}
+        for block in self.blocks:
+            for instruction in filter(None, [*block.body, block.collective, block.end]):
+                found.setdefault((instruction.line, instruction.text), instruction)
+        return found
 
     def executing_access(self) -> int:
         """The checker's number for the memory instruction that is being executed."""

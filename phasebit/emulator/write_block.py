@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +18,7 @@ from phasebit.emulator.syntax import (
     Tuple,
     Vector,
 )
-from phasebit.emulator.table import Selected
+from phasebit.emulator.table import Selected, filled
 from phasebit.emulator.types import SIZE, dtype
 from phasebit.emulator.wgmma_checks import is_copy, is_multiplication
 from phasebit.emulator.write_accesses import AccessWriter
@@ -152,7 +151,7 @@ class BlockWriter(AccessWriter):
         targets = [result.first, result.second] if isinstance(result, Pair) else [result]
         if len(targets) > len(kinds) and "both" in entry.parameters:  # p|q: also the opposite
             call = call.replace(function, self.bind(
-                function + "_both", functools.partial(chosen_function, both=True)
+                function + "_both", filled(chosen_function, both=True)
             ), 1)  # fmt: skip
             kinds = kinds * 2
         if len(targets) > len(kinds):

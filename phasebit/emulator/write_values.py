@@ -94,12 +94,19 @@ class ValueWriter:
         return f"{prefix}_{self.temporaries}"
 
     def bind(self, wanted: str, thing: Any) -> str:
-        """A global name of the generated code for an object."""
-        name = "".join(c if c.isalnum() else "_" for c in wanted)
-        while self.names.get(name, thing) is not thing:
-            name += "_"
-        self.names[name] = thing
-        return name
+        """A global name of the generated code for an object; equal tuples share one.
+
+        A number at its end keeps it apart from others; no register's name ends in ``_``.
+        """
+        name = plain = "".join(c if c.isalnum() else "_" for c in wanted)
+        known = self.program.bound.setdefault(plain, {})
+        key = thing if isinstance(thing, tuple) else id(thing)
+        if key not in known:
+            if self.names.setdefault(name, thing) is not thing:
+                name = f"{plain}_{len(known) + 2}_"
+                self.names[name] = thing
+            known[key] = name
+        return known[key]
 
     def prologue(self, name: str, text: str) -> str:
         if name not in self.heads_seen:

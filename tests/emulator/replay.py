@@ -12,7 +12,7 @@ from phasebit.emulator.errors import Deadlock, Fault, StepLimit
 from phasebit.emulator.launch import Module, Run, compile
 from tests.emulator.cases import Case
 
-STEPS = 20_000
+STEPS = 2_000
 """Enough for every case here; a kernel that spins for ever stops soon."""
 
 

@@ -14,8 +14,6 @@ from phasebit.emulator.errors import Deadlock, Fault
 from phasebit.emulator.launch import Run, compile
 
 HEAD = """
-#include <cooperative_groups.h>
-namespace cg = cooperative_groups;
 __device__ unsigned address(const void* p) { return __cvta_generic_to_shared(p); }
 __device__ unsigned mapa(unsigned a, unsigned rank) {
     unsigned b;
@@ -51,6 +49,8 @@ __device__ unsigned cluster_rank() {
 """
 
 RING = """
+#include <cooperative_groups.h>  // a second of nvcc's time, so only here
+namespace cg = cooperative_groups;
 // Each block takes its neighbour's tile from distributed shared memory.
 extern "C" __global__ void ring(const int* in, int* out) {
     __shared__ int tile[64], sums[64];

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
-"""Triton's code for Hopper: pipelines of wgmma, with cp.async and with the copy engine.
+"""Triton's code for Hopper: pipelines of wgmma, of every type, with A from registers too.
 
 Written with Triton's documented API and compiled without a GPU.  Triton is not among the book's
 requirements: without it these tests are skipped.  Install it with ``pip install triton``.
@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit.emulator.formats import encode
-from phasebit.emulator.launch import Module
-from phasebit.emulator.tensormap import TensorMap
-
 triton: Any = pytest.importorskip("triton", reason="triton is not installed: NOT asked")
 tl: Any = pytest.importorskip("triton.language")
-backends: Any = pytest.importorskip("triton.backends.compiler")
+
+from phasebit.emulator.formats import encode  # noqa: E402
+from tests.foreign.triton_tools import Built  # noqa: E402
 
 pytestmark = pytest.mark.foreign
 
+HOPPER = 90
 SCHEDULES = [("eager", 0), ("late", 0), ("random", 1)]
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -51,17 +50,6 @@ def product(a, b, c, K, sam, scm, sbk, sbn,
 
 
 @triton.jit
-def boxes(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr,
-          BK: tl.constexpr):  # fmt: skip
-    """The same through tensor maps; B is (N, K)."""
-    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
-    total = tl.zeros((BM, BN), tl.float32)
-    for k in range(tl.cdiv(K, BK)):
-        total = tl.dot(a.load([row, k * BK]), b.load([column, k * BK]).T, total)
-    c.store([row, column], total.to(tl.float16))
-
-
-@triton.jit
 def attention(q, k, v, o, n,
               BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):  # fmt: skip
     """Softmax(Q·Kᵀ)·V in powers of two: the second multiplication takes A from registers."""
@@ -82,31 +70,6 @@ def attention(q, k, v, o, n,
         total = tl.dot(p.to(tl.float16), values, total * less[:, None])
         most = now
     tl.store(o + rows[:, None] * D + depth[None, :], total / weights[:, None])
-
-
-def built(
-    function: Any, types: dict[str, str], constants: dict[str, int], warps: int, stages: int = 3
-) -> tuple[Any, int]:
-    """The kernel in the emulator, and the bytes of dynamic shared memory that it wants."""
-    signature = types | dict.fromkeys(constants, "constexpr")
-    divisible = {(i,): [["tt.divisibility", 16]] for i, t in enumerate(types.values())
-                 if not t.startswith("tensordesc")}  # fmt: skip
-    source = triton.compiler.ASTSource(
-        function, signature=signature, constexprs=constants, attrs=divisible
-    )
-    options = {"num_warps": warps, "num_stages": stages}
-    made = triton.compile(source, target=backends.GPUTarget("cuda", 90, 32), options=options)
-    text = made.asm["ptx"]
-    assert "wgmma.mma_async" in text
-    module = Module(text)
-    return module[module.kernels[0]], made.metadata.shared
-
-
-def launch(kernel: Any, grid: Any, warps: int, args: list[Any], shared: int, how: Any) -> None:
-    """Triton's kernels have pointers to scratch memory at the end, here without use."""
-    args = args + [0] * (len(kernel.function.parameters) - len(args))
-    run = kernel.launch(grid, 32 * warps, args, shared=shared, schedule=how[0], seed=how[1])
-    assert run.hazards == []
 
 
 FORMS = {
@@ -134,56 +97,35 @@ def stored(kind: str, values: Array) -> Array:
 def test_products(name: str, warps: int, side: int, how: tuple[str, int]) -> None:
     of_a, of_b, kind_a, kind_b, depth = FORMS[name]
     of_c = "*i32" if name == "s8" else "*fp32"
-    kernel, shared = built(
+    kernel = Built(
         product,
         {"a": of_a, "b": of_b, "c": of_c, "K": "i32", "sam": "i32", "scm": "i32"},
         {"sbk": 64 if name == "f16" else 1, "sbn": 1 if name == "f16" else 256,
          "BM": side, "BN": 64, "BK": depth, "WIDEN": int(name == "A from registers"),
-         "WHOLE": int(name == "s8")}, warps,
+         "WHOLE": int(name == "s8")}, HOPPER, warps=warps,
     )  # fmt: skip
+    assert "wgmma.mma_async" in kernel.kernel.module.ptx
     random = np.random.default_rng()
     m, k = 2 * side, 256
     a, b = random.integers(-4, 5, (m, k)), random.integers(-4, 5, (k, 64))
     c = np.full((m, 64), -1, np.int32 if name == "s8" else np.float32)
     given = stored(kind_b, b if name == "f16" else np.ascontiguousarray(b.T))
-    launch(kernel, (2, 1), warps, [stored(kind_a, a), given, c, k, k, 64], shared, how)
+    kernel.launch((2, 1), [stored(kind_a, a), given, c, k, k, 64], how)
     assert np.array_equal(c, a @ b)
 
 
 @pytest.mark.parametrize("how", SCHEDULES, ids=lambda s: s[0])
 @pytest.mark.parametrize(("warps", "side"), [(4, 64), (8, 128)])
-def test_boxes(warps: int, side: int, how: tuple[str, int]) -> None:
-    """Whole tiles, and ragged edges, which the tensor maps take care of."""
-    kernel, shared = built(
-        boxes,
-        {"a": f"tensordesc<fp16[{side},64]>", "b": f"tensordesc<fp16[{side},64]>",
-         "c": f"tensordesc<fp16[{side},{side}]>", "K": "i32"},
-        {"BM": side, "BN": side, "BK": 64}, warps,
-    )  # fmt: skip
-    random = np.random.default_rng()
-    for m, n, k in ((2 * side, side, 256), (side + 8, side - 8, 208)):
-        a, b = (random.integers(-4, 5, shape).astype(np.float16) for shape in ((m, k), (n, k)))
-        c = np.full((m, n), np.nan, np.float16)
-        args: list[Any] = []
-        for array in (a, b, c):
-            map_ = TensorMap(array, box=(64, side), swizzle="128B")
-            args += [map_, *array.shape, array.shape[1], 1]
-        launch(kernel, (-(-m // side), -(-n // side)), warps, [*args, k], shared, how)
-        assert np.array_equal(c, (a.astype(np.float32) @ b.T.astype(np.float32)).astype(np.float16))
-
-
-@pytest.mark.parametrize("how", SCHEDULES, ids=lambda s: s[0])
-@pytest.mark.parametrize(("warps", "side"), [(4, 64), (8, 128)])
 def test_attention(warps: int, side: int, how: tuple[str, int]) -> None:
-    kernel, shared = built(
+    kernel = Built(
         attention,
         {"q": "*fp16", "k": "*fp16", "v": "*fp16", "o": "*fp32", "n": "i32"},
-        {"BM": side, "BN": 64, "D": 64}, warps,
+        {"BM": side, "BN": 64, "D": 64}, HOPPER, warps=warps,
     )  # fmt: skip
     random = np.random.default_rng(1)
     q, k, v = (random.standard_normal((256, 64)).astype(np.float16) for _ in range(3))
     out = np.full((256, 64), np.nan, np.float32)
-    launch(kernel, (256 // side,), warps, [q, k, v, out, 256], shared, how)
+    kernel.launch((256 // side,), [q, k, v, out, 256], how)
     scores = q.astype(np.float64) @ k.T.astype(np.float64)
     p = np.exp2(scores - scores.max(axis=1, keepdims=True))
     wanted = p / p.sum(axis=1, keepdims=True) @ v.astype(np.float64)

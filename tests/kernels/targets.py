@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from phasebit import process, toolchain
@@ -36,3 +38,36 @@ def assemble(text: str, *targets: str) -> Assembled:
     if not done.ok:
         raise toolchain.explain(log, "source.cu")
     return Assembled(toolchain.parse_resources(log), toolchain.warnings(log))
+
+
+_INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
+
+
+def together(texts: Mapping[str, str]) -> str:
+    """Several texts as one, each in a namespace of its name: what they include is read once."""
+    included = dict.fromkeys(line for text in texts.values() for line in _INCLUDE.findall(text))
+    spaces = (
+        f'namespace {name} {{\n#line 1 "{name}.cu"\n{_INCLUDE.sub("", text)}\n}}\n'
+        for name, text in texts.items()
+    )
+    return "\n".join([*included, *spaces])
+
+
+def assemble_each(texts: Mapping[str, str], *targets: str) -> dict[str, Assembled]:
+    """What the compiler says of the kernels in each of several texts, compiled together.
+
+    A warning names its file; each of them has the warnings of all.
+    Raises :class:`toolchain.CompileError`.
+    """
+    whole = assemble(together(texts), *targets)
+    return {
+        name: Assembled(
+            tuple(
+                replace(use, kernel=use.kernel.removeprefix(f"{name}::"))
+                for use in whole.resources
+                if use.kernel.startswith(f"{name}::")
+            ),
+            whole.warnings,
+        )
+        for name in texts
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 from pathlib import Path
@@ -47,21 +48,41 @@ def test_a_kernel_file_holds_one_idea(kernel: str) -> None:
     assert len(lines) <= 150 and max(map(len, lines)) <= 100
 
 
+def space(kernel: str) -> str:
+    """What a kernel's namespace is called."""
+    return f"kernel_{kernel}"
+
+
+@functools.cache
+def assembled(since: str) -> dict[str, targets.Assembled]:
+    """All kernels that have one first target, compiled for it and every later one."""
+    texts = {space(each): alone(each) for each in KERNELS if first_target(each) == since}
+    return targets.assemble_each(texts, *targets.ALL[targets.ALL.index(since) :])
+
+
+def first_target(kernel: str) -> str:
+    return SINCE.get(kernel, targets.ALL[0])
+
+
 @pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_compiles_for_every_target_without_spills_or_warnings(kernel: str) -> None:
-    wanted = targets.ALL[targets.ALL.index(SINCE.get(kernel, targets.ALL[0])) :]
-    build = targets.assemble(alone(kernel), *wanted)
+    since = first_target(kernel)
+    build = assembled(since)[space(kernel)]
     assert build.warnings == ""
-    assert [use.kernel for use in build.resources] == ["matmul"] * len(wanted)
+    count = len(targets.ALL) - targets.ALL.index(since)
+    assert [use.kernel for use in build.resources] == ["matmul"] * count
     assert not any(use.spills for use in build.resources)
 
 
 @pytest.mark.nvcc
 def test_depth_must_be_whole_tiles() -> None:
+    texts = {space(each): alone(each).replace("K = 4096", "K = 4095") for each in KERNELS}
+    with pytest.raises(toolchain.CompileError, match="whole tiles") as refused:
+        targets.assemble(targets.together(texts), "sm_90a")
     for kernel in KERNELS:
-        with pytest.raises(toolchain.CompileError, match="whole tiles"):
-            targets.assemble(alone(kernel).replace("K = 4096", "K = 4095"), "sm_90a")
+        said = rf"^{space(kernel)}.cu\(\d+\).*whole tiles"
+        assert re.search(said, refused.value.log, re.MULTILINE)
 
 
 @pytest.mark.gpu
