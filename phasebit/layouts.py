@@ -133,11 +133,16 @@ def threads(
 def access(addresses: Iterable[int], bytes_each: int, op: str = "load") -> Access:
     """An access of shared memory by the first lanes of a warp: a byte address for each.
 
-    Raises ``ValueError`` for more than 32 lanes.
+    ``bytes_each``: 1, 2, 4, 8 or 16; ``op``: "load" or "store". Raises ``ValueError`` for others,
+    and for more than 32 lanes.
     """
     given = list(addresses)
     if len(given) > 32:
         raise ValueError(f"a warp has 32 lanes, and there are {len(given)} addresses")
+    if bytes_each not in (1, 2, 4, 8, 16):
+        raise ValueError(f"a lane asks for 1, 2, 4, 8 or 16 bytes, not {bytes_each}")
+    if op not in ("load", "store"):
+        raise ValueError(f"op is {op!r}: give 'load' or 'store'")
     lanes = np.full(32, ABSENT, np.int64)
     lanes[: len(given)] = given
     return Access("shared", op, bytes_each, 0, 0, lanes, "shared memory", None)

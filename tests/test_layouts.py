@@ -67,6 +67,10 @@ def test_wavefronts(stride: int, each: int, lanes: int, waves: int) -> None:
 def test_a_warp_has_32_lanes() -> None:
     with pytest.raises(ValueError, match="32 lanes"):
         layouts.wavefronts(range(33), 4)
+    with pytest.raises(ValueError, match="1, 2, 4, 8 or 16 bytes, not 3"):
+        layouts.wavefronts([0], 3)
+    with pytest.raises(ValueError, match="op is 'fetch': give 'load' or 'store'"):
+        layouts.wavefronts([0], 4, "fetch")
 
 
 def test_compare_finds_a_difference() -> None:

@@ -6,7 +6,6 @@ A program that measures writes what it kept as JSON into the file named by ``--j
 from __future__ import annotations
 
 import json
-import subprocess
 import tempfile
 from os import PathLike
 from pathlib import Path
@@ -16,6 +15,8 @@ from phasebit import files, process, toolchain
 
 SECONDS = 120.0
 """How long one process may take."""
+SENSOR_SECONDS = 30.0
+"""How long the driver may take for an answer."""
 
 
 def kernel(name: str) -> Path:
@@ -60,10 +61,14 @@ def sensor(field: str) -> float:
     Raises :class:`toolchain.CudaError` when it does not say a number.
     """
     command = ["nvidia-smi", "-i", "0", f"--query-gpu={field}", "--format=csv,noheader,nounits"]
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
+        said = process.run(command, timeout=SENSOR_SECONDS)
         return float(said.stdout)
+    except OSError as error:
+        raise toolchain.CudaError(
+            f"no nvidia-smi on PATH to ask for {field}: it comes with the driver"
+        ) from error
     except ValueError:
         raise toolchain.CudaError(
-            f"nvidia-smi says no number for {field}: {said.stdout}{said.stderr}"
+            f"nvidia-smi says no number for {field}: {said.stopped}{said.stdout}{said.stderr}"
         ) from None

@@ -498,6 +498,10 @@ class TensorChecks:
         """
         self.findings.report("tensor", text, -1, ("misaligned", text))
 
+    def wrong_quarter(self, text: str, where: str) -> None:
+        """A warp gives an address in a quarter of tensor memory that is not its own."""
+        self.findings.report("tensor", text, -1, ("quarter", where))
+
     def wrong_descriptor(self, which: str, why: str, where: str) -> None:
         """A tile of A or B cannot be what its descriptor says."""
         text = f"the descriptor of {which} is wrong: {why}; {where}"

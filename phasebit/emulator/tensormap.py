@@ -350,7 +350,9 @@ def replaced(image: bytes, field: str, ordinal: int, value: int) -> bytes:
 
 def described(words: Sequence[int]) -> Descriptor:
     """From the driver's numbers: type, rank, address, dims (5), strides (4), box (5), element
-    strides (5), interleave, swizzle, L2 promotion, fill.  Raises :class:`LaunchError`."""
+    strides (5), interleave, swizzle, L2 promotion, fill.  For im2col the box is channels and
+    pixels, and the window's corners follow, lower (3) and upper (3).  Raises
+    :class:`LaunchError`."""
     kind, rank, address, *rest = words
     _rule(1 <= rank <= 5, f"a tensor has 1 to 5 dimensions, not {rank}")
     names = []
@@ -365,6 +367,11 @@ def described(words: Sequence[int]) -> Descriptor:
         tuple(rest[9 : 9 + rank]), tuple(rest[14 : 14 + rank]), names[1], names[2], names[3],
         names[4],
     )  # fmt: skip
+    if len(rest) > 23:
+        corners = [tuple(n - (n >> 63 << 64) for n in rest[i : i + rank - 2]) for i in (23, 26)]
+        made = dataclasses.replace(
+            made, box=tuple(rest[9:11]), mode="im2col", lower=corners[0], upper=corners[1]
+        )
     made.check()
     return made
 

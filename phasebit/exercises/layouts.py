@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from tensor_layouts import Layout, Swizzle, compose
 from phasebit import block_order, files, layouts, measure
 from phasebit.benchmarks import block_orders
 from phasebit.emulator.launch import compile as compile_cuda
-from phasebit.exercises.judge import Wrong, ask, judged, same, shown
+from phasebit.exercises.judge import Wrong, ask, judged, same, shown, whole
 
 PIECE = 16
 """Bytes that a lane of a swizzled tile moves."""
@@ -132,10 +131,10 @@ def swizzle(answer: Callable[[int], tuple[int, int, int]]) -> str:
         if (
             not isinstance(got, (tuple, list))
             or len(got) != 3
-            or not all(type(each) is int and each >= 0 for each in got)
+            or not all(whole(each) and each >= 0 for each in got)
         ):
             raise Wrong(f"for rows of {row_bytes} bytes give three whole numbers, not {shown(got)}")
-        bits, base, shift = got
+        bits, base, shift = map(int, got)
         problem = why_not(bits, base, shift, row_bytes)
         if problem:
             raise Wrong(f"for rows of {row_bytes} bytes: {problem}")
@@ -204,7 +203,7 @@ def height(answer: Callable[[int, tuple[int, int]], int]) -> str:
     for down, across, unit in cases:
         running, tile = down * across, (16 * unit * across, 16 * unit * down)
         got = ask(answer, running, tile)
-        if not isinstance(got, Integral) or isinstance(got, bool) or got < 1:
+        if not whole(got) or got < 1:
             raise Wrong(f"for {running} blocks of {tile} it gives {got!r}: give a whole number")
         more = reads(int(got), down, across, tile) / reads(down, down, across, tile) - 1
         if more > 0.02:

@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 _REFERENCE = re.compile(r"(?P<array>[A-Za-z]\w*)\s*(?P<index>(?:\[[^\]]+\])+)")
 _TERM = re.compile(
@@ -89,6 +90,8 @@ class Nest:
     def __post_init__(self) -> None:
         extents = dict(self.extents)
         for name, extent in extents.items():
+            if not isinstance(extent, Integral):
+                raise ValueError(f"the extent of {name} is {extent!r}: give a whole number")
             steps = [level.step for level in self.order if level.variable == name]
             falling = all(a > b for a, b in itertools.pairwise(steps))
             if not steps or steps[-1] != 1 or not falling or extent < 1:
@@ -176,7 +179,7 @@ class Nest:
 
         Raises ``ValueError`` for a block of less than two, and as every nest does.
         """
-        if any(step < 2 for step in steps.values()):
+        if not all(isinstance(step, Integral) and step >= 2 for step in steps.values()):
             raise ValueError("a block has at least two elements")
         blocks = tuple(Level(name, step) for name, step in steps.items())
         return replace(self, order=(*self.order[:at], *blocks, *self.order[at:]))

@@ -14,13 +14,12 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from phasebit import toolchain
+from phasebit import process, toolchain
 from phasebit.runtime import protocol
 
 HERE = Path(__file__).parent
@@ -34,6 +33,8 @@ _DEFINED = re.compile(r"^API [^;=]*?\b(_*cuda\w+)\(", re.MULTILINE)
 # Variants for code compiled with --default-stream per-thread. Work is executed in the order in
 # which it is sent, so they need no code of their own.
 _PER_THREAD = re.compile(r"_pt[ds][sz]$")
+
+_SECONDS = 120.0  # for one run of the C compiler
 
 
 class BuildError(Exception):
@@ -94,7 +95,7 @@ def build() -> Path:
     Raises BuildError.
     """
     command = compiler()
-    version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    version = _run([*command, "--version"])
     generated = {
         "protocol.h": protocol.header(),
         "stubs.c": _stubs(),
@@ -146,13 +147,20 @@ def _compile(command: list[str], scratch: Path, generated: dict[str, str]) -> No
 
 
 def _link(command: list[str], *words: str | Path) -> None:
-    line = [*command, *FLAGS, "-shared", *map(str, words)]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    if done.returncode:
+    done = _run([*command, *FLAGS, "-shared", *map(str, words)])
+    if not done.ok:
+        why = "it took too long" if done.stopped else (done.stderr or done.stdout).strip()[-2000:]
+        raise BuildError(f"the stand-in runtime does not compile with {command[0]}: {why}")
+
+
+def _run(command: list[str]) -> process.Finished:
+    try:
+        return process.run(command, timeout=_SECONDS)
+    except OSError as error:
         raise BuildError(
-            f"the stand-in runtime does not compile with {command[0]}: "
-            f"{(done.stderr or done.stdout).strip()[-2000:]}"
-        )
+            f"cannot start the C compiler {command[0]}, {error.strerror}: set CC to another, or "
+            "unset it"
+        ) from error
 
 
 def _publish(built: Path, folder: Path) -> None:

@@ -360,11 +360,12 @@ class Device:
 
     def _tensor_map(self, call: _Call) -> Reply:
         """words: the arguments of cuTensorMapEncodeTiled, its arrays filled up to five (strides:
-        four) numbers. Answer: the 128 bytes."""
+        four) numbers, for cuTensorMapEncodeIm2col with the two corners. Answer: the 128 bytes."""
         try:
             return Reply(data=tensormap.described(call.words).encode())
         except LaunchError as error:
-            self.say(f"cuTensorMapEncodeTiled: {error}")
+            which = "Im2col" if len(call.words) > 26 else "Tiled"
+            self.say(f"cuTensorMapEncode{which}: {error}")
             return Reply(Status.INVALID_VALUE)
 
     # Streams and events

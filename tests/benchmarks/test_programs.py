@@ -41,3 +41,7 @@ def test_a_sensor_that_says_no_number_is_named(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(toolchain.CudaError, match=r"no number for power\.limit: \[N/A\]"):
         programs.sensor("power.limit")
+    (tmp_path / "nvidia-smi").unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(toolchain.CudaError, match=r"no nvidia-smi on PATH to ask for power\.limit"):
+        programs.sensor("power.limit")

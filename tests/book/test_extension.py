@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -63,6 +64,14 @@ def test_tier_table(tier: str, where_it_runs: set[str]) -> None:
     assert {column for column, word in words.items() if word == "runs"} == where_it_runs
     assert words["browser"] == "read"
     assert tiers.abilities(tier, has_lab=True)["browser"] == "lab"
+
+
+def test_only_a_tier_with_records_promises_times() -> None:
+    for tier in tiers.TIERS[1:]:
+        assert ("recorded" in tiers.says(tier, has_lab=False)) == (tier != "sm_100a")
+    records = [json.loads(path.read_text("utf-8")) for path in (ROOT / "records").glob("*.json")]
+    targets = {record.get("target") for record in records if "gpu" in record}
+    assert "sm_90a" in targets and "sm_100a" not in targets, "now there are times"
 
 
 def test_the_lab_archive_runs_with_nothing_but_python(tmp_path: Path) -> None:

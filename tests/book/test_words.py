@@ -5,6 +5,7 @@ Chapters 4 and 13 have theirs in tests/test_threads_and_memory.py and tests/test
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 from statistics import median, quantiles
 from typing import Any
@@ -188,74 +189,95 @@ def test_chapter_14() -> None:
     assert two["super-rows"] > 2 * four["super-rows"]
 
 
-def test_chapter_15() -> None:
-    record = measure.read("15_copy_engine")
-    one, ring, stay, boxes, pairs = copy_engine.LADDER
-    vendor = copy_engine.VENDOR
+ONE, RING, STAY, BOXES, PAIRS = copy_engine.LADDER
 
-    def rate(name: str, size: int = 8192, part: str = "ladder") -> float:
-        return copy_engine.per_cycle(record, name, size, part)
 
-    def variant(name: str, size: int = 8192) -> float:
-        return rate(name, size, "variants")
+class TestChapter15:
+    """Rates in FLOP a cycle on each multiprocessor, as the chapter compares them."""
 
-    roof = rate("wgmma alone")
-    alone, ringed = (copy_engine.stamps(record, name) for name in ("15_a_one_stage", "15_b_ring"))
-    multiply = measure.matmul_flop(128, 256, 64) / roof
-    both = (alone.copy + multiply, ringed.copy + ringed.multiply)
-    assert all(2 < cycles / multiply < 3 for cycles in both), "three slots, and two are too few"
-    for slots in (1, 2):
-        law = roof * multiply * slots / both[0]
-        assert 0.94 < variant(f"slots {slots}") / law < 1, "within a few per cent of the law"
-    assert variant("slots 1") < roof / 2
-    three, four = (variant(f"slots {slots}") / roof for slots in (3, 4))
-    assert 0.89 < three < 0.93 and abs(four / three - 1) < 0.02, "about a tenth is missing"
-    assert 1.02 < ringed.tile / multiply < 1.06 and 1 - multiply / ringed.tile < (1 - four) / 2
-    tiles = 64 * 32
-    rounds = -(-tiles // record["multiprocessors"])
-    launch = next(row for row in record["ladder"] if row["size"] == 8192)
-    shares = (
-        tiles / rounds / record["multiprocessors"],
-        ringed.tile * 128 * rounds / copy_engine.cycles(launch, ring),
-        multiply / ringed.tile,
-    )
-    assert all(0.955 < share < 0.985 for share in shares), "each costs a few per cent"
-    for name in ("no setmaxnreg", "one producer warp"):
-        assert abs(variant(name) / variant("slots 4") - 1) < 0.01, "here it buys nothing"
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        return measure.read("15_copy_engine")
 
-    for row in record["ladder"]:
-        size, times = row["size"], row["times_us"]
-        assert (rate(ring, size) > 2 * rate(one, size)) is (size != 2048), "twice"
-        assert rate(boxes, size) / rate(stay, size) > rate(stay, size) / rate(ring, size) > 0.97
-        assert 0.94 < rate(pairs, size) / rate(boxes, size) < 1, "a little behind"
-        ours, theirs = (quantiles(times[name], n=4) for name in (boxes, vendor))
-        assert ours[0] <= theirs[2] and theirs[0] <= ours[2], "the middle halves overlap"
-        assert abs(rate(boxes, size) / rate(vendor, size) - 1) < 0.03
-        assert (rate(boxes, size) > 1.01 * rate(vendor, size)) is (size == 8192)
-    gains = [rate(boxes, size) / rate(stay, size) for size in copy_engine.SIZES]
-    assert gains == sorted(gains), "most of all where the loop is short"
-    assert rate(boxes) / roof > shares[0] - 0.005, "no more than the last round costs"
-    for size in copy_engine.SIZES[:2]:
-        assert variant("boxes in rows", size) < 0.985 * variant(boxes, size)
-        assert 0.6 < variant("released to the cluster", size) / variant(boxes, size) < 0.7
-    assert 2 * record["pairs_at_once"] == record["multiprocessors"], "all of them fit"
+    @property
+    def launch(self) -> dict[str, Any]:
+        """The ladder's row of the largest product."""
+        row: dict[str, Any]
+        (row,) = (row for row in self.record["ladder"] if row["size"] == 8192)
+        return row
 
-    near = record["neighbours"]
-    assert near["kernel"] == boxes
-    for name, times in near["after_us"].items():
-        assert abs(rate(name, part="neighbours") / rate(boxes) - 1) < 0.01, "the same in cycles"
-        assert copy_engine.rate(8192, times) > 1.05 * copy_engine.rate(
-            8192, launch["times_us"][boxes]
+    def rate(self, name: str, size: int = 8192, part: str = "ladder") -> float:
+        return copy_engine.per_cycle(self.record, name, size, part)
+
+    def variant(self, name: str, size: int = 8192) -> float:
+        return self.rate(name, size, "variants")
+
+    def test_slots(self) -> None:
+        record, variant = self.record, self.variant
+        roof = self.rate("wgmma alone")
+        alone, ringed = (copy_engine.stamps(record, name) for name in copy_engine.STAMPED)
+        multiply = measure.matmul_flop(128, 256, 64) / roof
+        both = (alone.copy + multiply, ringed.copy + ringed.multiply)
+        assert all(2 < cycles / multiply < 3 for cycles in both), "three slots, and two are too few"
+        for slots in (1, 2):
+            law = roof * multiply * slots / both[0]
+            assert 0.94 < variant(f"slots {slots}") / law < 1, "within a few per cent of the law"
+        assert variant("slots 1") < roof / 2
+        three, four = (variant(f"slots {slots}") / roof for slots in (3, 4))
+        assert 0.89 < three < 0.93 and abs(four / three - 1) < 0.02, "about a tenth is missing"
+        assert 1.02 < ringed.tile / multiply < 1.06 and 1 - multiply / ringed.tile < (1 - four) / 2
+        tiles = 64 * 32
+        rounds = -(-tiles // record["multiprocessors"])
+        shares = (
+            tiles / rounds / record["multiprocessors"],
+            ringed.tile * 128 * rounds / copy_engine.cycles(self.launch, RING),
+            multiply / ringed.tile,
         )
-    power = {
-        name: {field: median(values) for field, values in seen.items()}
-        for name, seen in record["power"].items()
-    }
-    limit = power[one]["limit_watts"]
-    assert power[one]["watts"] < 0.95 * limit and 1900 < power[one]["sm_mhz"] < 2000
-    assert median(launch["mhz"][one]) < 0.85 * power[one]["sm_mhz"]
-    for name in (ring, stay, boxes, pairs, vendor):
-        assert power[name]["watts"] > 0.93 * limit and power[name]["sm_mhz"] < 1500
+        assert all(0.955 < share < 0.985 for share in shares), "each costs a few per cent"
+
+    def test_ladder(self) -> None:
+        rate, variant, vendor = self.rate, self.variant, copy_engine.VENDOR
+        roof, units = rate("wgmma alone"), self.record["multiprocessors"]
+        full = 2048 / units / -(-2048 // units)  # of the last round of tiles
+        for row in self.record["ladder"]:
+            size, times = row["size"], row["times_us"]
+            assert (rate(RING, size) > 2 * rate(ONE, size)) is (size != 2048), "twice"
+            assert rate(BOXES, size) / rate(STAY, size) > rate(STAY, size) / rate(RING, size) > 0.97
+            assert 0.94 < rate(PAIRS, size) / rate(BOXES, size) < 1, "a little behind"
+            ours, theirs = (quantiles(times[name], n=4) for name in (BOXES, vendor))
+            assert ours[0] <= theirs[2] and theirs[0] <= ours[2], "the middle halves overlap"
+            assert abs(rate(BOXES, size) / rate(vendor, size) - 1) < 0.03
+            assert (rate(BOXES, size) > 1.01 * rate(vendor, size)) is (size == 8192)
+        gains = [rate(BOXES, size) / rate(STAY, size) for size in copy_engine.SIZES]
+        assert gains == sorted(gains), "most of all where the loop is short"
+        assert rate(BOXES) / roof > full - 0.005, "no more than the last round costs"
+        for size in copy_engine.SIZES[:2]:
+            assert variant("boxes in rows", size) < 0.985 * variant(BOXES, size)
+            assert 0.6 < variant("released to the cluster", size) / variant(BOXES, size) < 0.7
+        assert 2 * self.record["pairs_at_once"] == self.record["multiprocessors"], "all of them fit"
+        for name in ("no setmaxnreg", "one producer warp"):
+            assert abs(variant(name) / variant("slots 4") - 1) < 0.01, "here it buys nothing"
+
+    def test_neighbours(self) -> None:
+        rate = self.rate
+        near = self.record["neighbours"]
+        assert near["kernel"] == BOXES
+        for name, times in near["after_us"].items():
+            assert abs(rate(name, part="neighbours") / rate(BOXES) - 1) < 0.01, "the same in cycles"
+            assert copy_engine.rate(8192, times) > 1.05 * copy_engine.rate(
+                8192, self.launch["times_us"][BOXES]
+            )
+
+    def test_power(self) -> None:
+        power = {
+            name: {field: median(values) for field, values in seen.items()}
+            for name, seen in self.record["power"].items()
+        }
+        limit = power[ONE]["limit_watts"]
+        assert power[ONE]["watts"] < 0.95 * limit and 1900 < power[ONE]["sm_mhz"] < 2000
+        assert median(self.launch["mhz"][ONE]) < 0.85 * power[ONE]["sm_mhz"]
+        for name in (RING, STAY, BOXES, PAIRS, copy_engine.VENDOR):
+            assert power[name]["watts"] > 0.93 * limit and power[name]["sm_mhz"] < 1500
 
 
 def test_chapter_15_broken() -> None:

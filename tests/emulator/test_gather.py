@@ -62,9 +62,10 @@ pytestmark = pytest.mark.nvcc
 
 def launch(
     name: str, made: pb.TensorMap, column: int, rows: tuple[int, ...], tile: Any,
-    schedule: str = "late",
+    schedule: str = "late", rank: int = 2,
 ) -> Any:  # fmt: skip
-    kernel = pb.compile(SOURCE, "sm_100a")[name]
+    text = pb.compile(SOURCE, "sm_100a").ptx.replace("tensor.2d", f"tensor.{rank}d")
+    kernel = pb.Module(text)[name]
     arguments = [made, column, np.array(rows, np.int32).tobytes(), tile.nbytes, tile]
     return kernel.launch(1, 32, arguments, shared=tile.nbytes + 1024, schedule=schedule)
 
@@ -121,6 +122,14 @@ def test_5_5_3_4_what_the_tensor_map_must_be(
     made = pb.TensorMap(data, **{"box": (COLUMNS, 1), **changes})
     with pytest.raises(Fault, match=words):
         launch("gather", made, 0, rows, np.zeros(4 * COLUMNS, np.uint32))
+
+
+def test_5_5_3_4_a_tensor_has_two_dimensions() -> None:
+    """By hand: ptxas refuses it. Interleaved tensors have at least three."""
+    shape: Any = {"dims": (40, 24, 1), "strides": (160, 3840), "box": (COLUMNS, 1, 1)}
+    made = pb.TensorMap(np.zeros(SHAPE, np.uint32), **shape)
+    with pytest.raises(Fault, match="takes a tensor of 2 dimensions, and this one has 3"):
+        launch("gather", made, 0, (0, 1, 2, 3), np.zeros(4 * COLUMNS, np.uint32), rank=3)
 
 
 def test_a_store_to_a_negative_row_is_a_fault() -> None:

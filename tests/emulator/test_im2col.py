@@ -5,6 +5,7 @@ PTX ISA 5.5.4 (im2col mode), 9.7.9.27.1.2.  Compared with an H200: ``proof/boxes
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import phasebit as pb
 from phasebit.emulator.errors import Fault, LaunchError
+from phasebit.emulator.tensormap import TensorMap, described
 
 SOURCE = r"""
 #include "ptx_sm90.cuh"
@@ -91,3 +93,16 @@ class TestLoad:
 def test_the_drivers_rules(arguments: Any, words: str) -> None:
     with pytest.raises(LaunchError, match=words):
         pb.TensorMap.im2col(*arguments)
+
+
+def test_the_drivers_numbers_make_the_same_map() -> None:
+    """``cuTensorMapEncodeIm2col``, as the stand-in runtime passes it on."""
+    image = np.zeros((2, 9, 10, 64), np.float16)
+    wanted = TensorMap.im2col(image, 64, 32, (-1, -2), (-1, 1), swizzle="128B").at(4096)
+    minus = [2**64 - 1, 2**64 - 2, 0]
+    words = [
+        6, 4, 4096, 64, 10, 9, 2, 0, *wanted.strides, 0, 64, 32, 0, 0, 0, 1, 1, 1, 1, 0,
+        0, 3, 0, 0, *minus, 2**64 - 1, 1, 0,
+    ]  # fmt: skip
+    made = described(words)
+    assert dataclasses.replace(made, l2_promotion=wanted.l2_promotion) == wanted

@@ -123,7 +123,16 @@ def test_9_7_16_1_nobody_has_written_it() -> None:
     assert (out == POISON).all()
 
 
-@pytest.mark.parametrize("lane", [0, 32, 64])
+def test_9_7_16_8_1_the_address_of_the_first_quarter_is_found_and_means_ones_own() -> None:
+    """DeepGEMM and TileLang give all four warps one address."""
+    row = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r4]; tcgen05.wait::ld.sync.aligned;"
+    data, out = np.arange(128 * 32, dtype=np.uint32), np.zeros(128, np.uint32)
+    found = run(frame(load_store(32) + row + store_out(20, 1)), data, out)
+    assert ["reaches only lanes 32 (w % 4)" in h.message for h in found.hazards] == [True]
+    assert np.array_equal(out, data[::32])
+
+
+@pytest.mark.parametrize("lane", [32, 64])
 def test_9_7_16_8_1_the_wrong_quarter_is_an_error_that_says_so(lane: int) -> None:
     body = f"add.u32 %r6, %r4, {lane << 16};"
     body += "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r6]; tcgen05.wait::ld.sync.aligned;"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from tensor_layouts import Layout
 
@@ -122,6 +123,18 @@ def test_heights_rounded_either_way_are_right() -> None:
             lambda r, t, whole=to_whole: max(1, whole(square(r, t)))
         )
         assert said.startswith("height: OK")
+
+
+def test_whole_numbers_of_numpy_are_whole() -> None:
+    def swizzle(row_bytes: int) -> list[Any]:
+        bits = row_bytes.bit_length() - 5
+        return [np.int64(min(3, bits)), 4, np.int32(max(3, bits))]
+
+    assert check.swizzle.verdict(swizzle).startswith("swizzle: OK")  # type: ignore[attr-defined]
+    said = check.height.verdict(  # type: ignore[attr-defined]
+        lambda running, tile: np.int64(max(1, round(square(running, tile))))
+    )
+    assert said.startswith("height: OK")
 
 
 def test_a_block_by_block_count_is_right_too() -> None:

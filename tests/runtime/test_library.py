@@ -73,6 +73,15 @@ def test_compiler_that_fails(tmp_path, monkeypatch):
     assert not list((tmp_path / "runtime").iterdir())
 
 
+def test_compiler_that_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("PHASEBIT_CACHE", str(tmp_path))
+    monkeypatch.setenv("CC", "no-such-gcc -O2")
+    library.build.cache_clear()
+    with pytest.raises(library.BuildError, match=r"C compiler no-such-gcc, No such file .* set CC"):
+        library.build()
+    library.build.cache_clear()
+
+
 @pytest.mark.parametrize("path", sorted(C_TESTS.glob("test_*.c")), ids=lambda path: path.stem)
 def test_in_c(path, built, tmp_path):
     """Each C test is a program of its own, linked with the library's sources."""

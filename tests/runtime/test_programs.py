@@ -71,7 +71,7 @@ def test_missing_call_fails_with_its_name(compiled, run):
     assert ran.status == 1
     assert ran.output == "cudaErrorNotSupported\ncudaErrorNotSupported\n1 1\n"
     assert "the program called cudaMallocArray, which the stand-in" in ran.said
-    assert "the program called cuTensorMapEncodeIm2col, which the stand-in" in ran.said
+    assert "the program called cuTensorMapEncodeIm2colWide, which the stand-in" in ran.said
 
 
 class TestTrouble:

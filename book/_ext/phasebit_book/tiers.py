@@ -27,6 +27,9 @@ HEADINGS = {
     "sm_100a": "sm_100a",
 }
 
+UNRECORDED = "sm_100a"
+"""The tier whose kernels no GPU has run for the records: its chapter has no times."""
+
 
 def abilities(tier: str, has_lab: bool) -> dict[str, str]:
     """Column -> what a chapter of this tier does there: one word.
@@ -48,6 +51,8 @@ def says(tier: str, has_lab: bool) -> str:
     """The line under a chapter's opening, about what it needs."""
     if tier == "cpu":
         line = "Runs on any machine; no GPU needed."
+    elif tier == UNRECORDED:
+        line = f"Runs on the emulator, on any machine. Its kernels are for NVIDIA GPUs of {tier}."
     else:
         newer = "" if tier.endswith("a") else " or newer"
         line = (

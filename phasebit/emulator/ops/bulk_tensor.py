@@ -108,8 +108,6 @@ def _four_rows(g: Group, d: Descriptor, mode: str) -> Descriptor:
     which = f".tile::{mode}"
     if d.rank != 2:
         raise fault(g, f"{which} takes a tensor of 2 dimensions, and this one has {d.rank}")
-    if d.interleave != "none":
-        raise fault(g, f"{which} takes no interleaved tensor, and this one is by {d.interleave}")
     if d.mode == "tile" and d.box[1] != 1:
         raise fault(
             g,

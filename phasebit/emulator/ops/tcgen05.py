@@ -191,7 +191,11 @@ def cells(shape: str, registers: int, apart: int) -> tuple[Array, Array]:
 
 
 class Access:
-    """Where the warps of a group reach in tensor memory: checked for each, one index for all."""
+    """Where the warps of a group reach in tensor memory: checked for each, one index for all.
+
+    Where all warps give the address of the first quarter, each is given its own, and that is
+    reported: the PTX ISA does not allow it (9.7.16.8.1), but DeepGEMM and TileLang count on it.
+    """
 
     def __init__(
         self, g: Group, address: Value, shape: str, times: int, registers: int, apart: int,
@@ -221,11 +225,16 @@ class Access:
             warp = int(lanes[0]) % g.batch.threads // 32
             quarter = 32 * (warp % 4)
             if not quarter <= lane <= quarter + 31:
-                raise Fault(
+                why = (
                     f"{who} reaches lanes {lane}-{lane + height - 1} of tensor memory: "
                     f"{self.where}; warp w reaches only lanes 32 (w % 4) to 32 (w % 4) + 31, here "
                     f"{quarter}-{quarter + 31}: add (w % 4) << 21 to the address"
                 )
+                if lane > 31:
+                    raise Fault(why)
+                lane += quarter
+                if g.batch.machine.checked:
+                    g.batch.machine.checker.tensor.wrong_quarter(why, self.where)
             if (lane - quarter) % height:
                 raise Fault(
                     f"{who} begins at lane {lane} of tensor memory: {self.where}; the shape "

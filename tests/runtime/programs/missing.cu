@@ -10,7 +10,7 @@ int main() {
     printf("%s\n", cudaGetErrorName(cudaGetLastError()));
     void* function = &array;
     cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSuccess;
-    cudaGetDriverEntryPointByVersion("cuTensorMapEncodeIm2col", &function, 12000,
+    cudaGetDriverEntryPointByVersion("cuTensorMapEncodeIm2colWide", &function, 12000,
                                      cudaEnableDefault, &found);
     printf("%d %d\n", function == nullptr, found == cudaDriverEntryPointSymbolNotFound);
     return error != cudaSuccess;
