@@ -9,6 +9,7 @@ python -m phasebit run --ptx other.ptx ./saxpy 1000  # with kernels that were ch
 from __future__ import annotations
 
 import argparse
+import gc
 import re
 import subprocess
 import sys
@@ -82,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run a program on the emulator; the program's exit status."""
     from phasebit.runtime.emulated import EmulatorBackend
 
+    gc.set_threshold(50_000, 20, 50)  # reading PTX makes a hundred thousand objects that all stay
     try:
         ptx = _text(arguments.ptx) if arguments.ptx else None
         backend = EmulatorBackend(not arguments.fast, arguments.schedule, ptx=ptx)

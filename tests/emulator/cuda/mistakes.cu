@@ -1,9 +1,7 @@
 // Planted mistakes: -DMISTAKE=n puts one in; without it every kernel is right.
-#include <cuda/barrier>
 #ifndef MISTAKE
 #define MISTAKE 0
 #endif
-using barrier = cuda::barrier<cuda::thread_scope_block>;
 
 __device__ inline unsigned address(const void* p) {
     return static_cast<unsigned>(__cvta_generic_to_shared(p));
