@@ -181,6 +181,12 @@ HOPPER: dict[str, tuple[str, str, str, str]] = {
                                            UNSEEN),
     "the last boxes are not waited for": (
         BOXES, "    ptx::cp_async_bulk_wait_group_read<0>();", "    //", "ends|exit|still"),
+    "no box is stored": (
+        BOXES, "ptx::cp_async_bulk_tensor_store(C, col + part * BOX_COLS, row, box);", "",
+        "is a store to global memory left out"),
+    "the producers keep their registers": (
+        BOXES, "        ptx::setmaxnreg_dec<40>();  // registers for the consumers' sums\n", "",
+        "setmaxnreg.inc 232 waits for ever"),
     "a box without its swizzle": (BOXES, "(2 * j + lane / 16) ^ lane % 8", "2 * j + lane / 16",
                                   WRONG),
     "only one block hears that a slot is empty": (
