@@ -28,6 +28,7 @@ from phasebit.emulator.errors import Deadlock, EmulatorError, Fault, StepLimit
 from phasebit.emulator.group import Group, merge
 from phasebit.emulator.layout import align_up
 from phasebit.emulator.memory import POISON, Memory, Parameters
+from phasebit.emulator.syntax import Instruction
 from phasebit.emulator.trace import Trace
 from phasebit.emulator.types import Array
 
@@ -474,12 +475,22 @@ class Machine:
         self.doubts.clear()
 
     def where(self, g: Group) -> str:
+        """The instruction that :meth:`_now_at` finds, and its place."""
+        instruction = self._now_at(g)
+        return f"{instruction.text} at {instruction.where}" if instruction else "?"
+
+    def source_line(self, g: Group) -> str:
+        """``kernel.cu:7``, the same whatever compiles it; the PTX line where no source is known."""
+        instruction = self._now_at(g)
+        return str(instruction.location or instruction.where) if instruction else "?"
+
+    def _now_at(self, g: Group) -> Instruction | None:
         """The instruction being executed, else one that the block of a group ends with."""
         instruction = self.program.executing()
         if instruction is None:
             block = self.program.blocks[g.pc]
             instruction = block.collective or block.end or (block.body[-1] if block.body else None)
-        return f"{instruction.text} at {instruction.where}" if instruction else "?"
+        return instruction
 
     def position(self) -> str:
         """The block that ran last: its first and its last instruction."""

@@ -31,7 +31,8 @@ def init(g: Group, address: Value, count: Value, *, space: str = "generic") -> N
         site.operate(g, "init", int(_one(count, where)))
         position = site.position() >> 3
         g.memory.u8[position] = IMAGE
-        site.maker = f"; made with a count of {site.barrier.expected}: {g.batch.machine.where(g)}"
+        at = g.batch.machine.source_line(g)
+        site.maker = f"; made with a count of {site.barrier.expected} at {at}"
         if g.batch.machine.checked:
             lanes = g.lanes if where is None else g.lanes[where]
             g.batch.machine.checker.initialise(g, lanes, site)
