@@ -346,20 +346,23 @@ class Engine:
     def block_ends(self, batch: Batch, slot: int, known: Array) -> None:
         """All threads of a block have left; ``known``: what they knew.
 
-        A store to global memory may still be under way: the PTX ISA says nothing of it, an H200
-        keeps the block's shared memory until it has been read
-        (``tests/emulator/test_leaving.py``), and CUTLASS counts on that.
+        A store that still reads the block's shared memory then is reported, though an H200 keeps
+        that memory (``tests/emulator/test_leaving.py``), and kernels of CUTLASS for sm_100 count
+        on it: an executing block owns the memory (5.1.7), and the PTX ISA promises no more.
         """
         s = self.races.shadows[batch]
         for copy in self.reading.get(batch, []):
             assert copy.reads is not None
             at = (copy.reads[0] - s.base << self.races.shift) // batch.shared_stride
-            if at == slot and copy.site is not None and known[s.site(copy.site)] < copy.started:
+            if at == slot and (
+                copy.site is None or known[s.site(copy.site)] < copy.started
+            ):  # fmt: skip
                 self.findings.report(
                     "async",
                     f"block {int(batch.blocks[slot])} leaves the kernel while a bulk copy of "
                     f"{batch.describe(copy.lanes)} may still read its shared memory: "
-                    f"{self.findings.place(copy.access)}; wait for the mbarrier that counts it",
+                    f"{self.findings.place(copy.access)}; wait for it "
+                    "(cp.async.bulk.wait_group.read 0)",
                     copy.access, ("left", copy.access),
                 )  # fmt: skip
         for site in batch.mbarriers.values():

@@ -215,6 +215,10 @@ class TestStore:
     def test_a_missing_barrier_is_a_race(self) -> None:
         assert "race" in kinds(launch(storing("fence_async();"))[0])
 
+    def test_leaving_before_the_source_has_been_read_is_found(self) -> None:
+        run, _, _ = launch(storing(after=""))
+        assert any("may still read its shared memory" in h.message for h in run.hazards)
+
     def test_the_source_may_be_overwritten_after_wait_group_read(self) -> None:
         """9.7.9.27.2.2."""
         again = "__syncthreads(); x[threadIdx.x] = 0;"
