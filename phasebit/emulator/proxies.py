@@ -24,6 +24,7 @@ import numpy as np
 
 from phasebit.emulator.footprint import Footprint
 from phasebit.emulator.global_proxies import GlobalProxies
+from phasebit.emulator.swizzle import MODES
 from phasebit.emulator.tensor_copy import LINE, Box
 from phasebit.emulator.tensormap import SWIZZLES
 from phasebit.emulator.types import Array
@@ -119,11 +120,12 @@ class Engine:
         if batch not in self.patterns or not s.bulk <= s.writer[word] < s.bulk + SITES:
             return ""
         known = int(self.patterns[batch][(position - batch.shared_base) // LINE])
-        if not known or SWIZZLES[known - 1] == swizzle:
+        copied = MODES[SWIZZLES[known - 1]].name if known else swizzle
+        if copied == swizzle:
             return ""
         return (
             f"it says swizzle {swizzle}, but the tensor map by which the tile was copied says "
-            f"{SWIZZLES[known - 1]}: {self.findings.place(int(s.write_access[word]))}"
+            f"{copied}: {self.findings.place(int(s.write_access[word]))}"
         )
 
     def _read_shared(self, s: SharedShadow, g: Group, words: Array, copy: BulkCopy) -> None:

@@ -3,7 +3,7 @@
 ``make.py`` writes one JSON file a kernel, compressed: the text, by which version for which target
 and when, and the launch.  Of the arguments, ``scratch`` is memory that a kernel works in.  Each
 multiplies: C = A·Bᵀ, with A, B, C as its first three arrays; the scales of A and B, if there are
-any, as the next two.
+any, as the next two; ``columns``: A and B lie column by column.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class Saved:
             arrays = [codes_a, codes_b, c, scales_a, scales_b]
         else:
             a, b = random.integers(-4, 5, (m, k)), random.integers(-4, 5, (n, k))
-            arrays = [bits(kinds[0], a), bits(kinds[1], b), c]
+            lie = np.transpose if "columns" in self.about else np.asarray
+            arrays = [bits(kinds[0], lie(a).copy()), bits(kinds[1], lie(b).copy()), c]
         args = [self._argument(given, arrays) for given in self.about["args"]]
         run = self.kernel.launch(
             self.about["grid"], self.about["threads"], args, shared=self.about["shared"],

@@ -82,9 +82,10 @@ def without_places(ptx):
     return re.sub(r"(\.file\s+\d+\s+)\"[^\"]*/", r'\1"', ptx.partition("\t.section\t.debug")[0])
 
 
-def cute(name, gemm, shape, target, kinds):
+def cute(name, gemm, shape, target, kinds, **more):
     product = Product(gemm, shape, target)
-    save(name, "nvidia-cutlass-dsl", target, shape, kinds, lambda: product.check(("late", 0)))
+    save(name, "nvidia-cutlass-dsl", target, shape, kinds, lambda: product.check(("late", 0)),
+         **more)  # fmt: skip
 
 
 def cute_scaled(name, kind, scale, vector, shape, kinds, named, **more):
@@ -113,6 +114,8 @@ def main():
          (512, 256, 320), "sm_100a", ["f16", "f16", "f32"])  # fmt: skip
     cute("cute_tcgen05_cluster", new(E4M3, F32, (128, 64, 128), cluster=(2, 2)), (256, 128, 512),
          "sm_100a", ["e4m3", "e4m3", "f32"])  # fmt: skip
+    cute("cute_tcgen05_columns", new(F32, F32, (128, 128, 32), a_major="mn", b_major="mn"),
+         (128, 128, 96), "sm_100a", ["f32"] * 3, columns=True)  # fmt: skip
     cute("cute_wgmma", old(F16, F16, (128, 128, 64), groups=(2, 1)), (256, 256, 512), "sm_90a",
          ["f16"] * 3)  # fmt: skip
     cute("cute_wgmma_cluster", old(F16, F16, (64, 64, 64), cluster=(2, 2)), (200, 152, 136),
