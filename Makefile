@@ -52,7 +52,7 @@ site: _build/.site  ## render the book from its saved outputs, without executing
 # Each worker has a processor already: threads of NumPy's would wait for each other.
 test: export OPENBLAS_NUM_THREADS = 1
 test: setup _build/.site  ## run every test this machine can run, and say what it skipped
-	@echo "Testing (10 minutes on two cores, longer the first time): package, notebooks, pages."
+	@echo "Testing package, notebooks and pages; the first time takes longest, since everything is compiled."
 	@$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --nbval --nbval-sanitize-with=tests/book/sanitize.cfg tests book
 
 bench: setup  ## time the simulator beside SimPy, and whatever else bench/ measures
