@@ -141,19 +141,33 @@ class Engine:
         mine = writers < s.team
         fenced = s.clock[g.lanes[0], s.proxy + np.where(mine, writers, 0)]
         late = mine & (times > fenced)
-        if late.any():
-            i = int(np.argmax(late))
-            team = int(g.lanes[0]) // s.team * s.team
-            who = g.batch.describe(np.array([team + int(writers[i])]))
-            there = int(s.write_access[x[i]])
-            self.findings.report(
-                "proxy",
-                f"{what} of {g.batch.describe(g.lanes)} reads "
-                f"{self.races._shared_name(s, int(x[i]))} through the async proxy: "
-                f"{self.findings.place(access)}; {who} wrote it through the generic proxy, "
-                f"and no fence.proxy.async lies between: {self.findings.place(there)}",
-                access, ("proxy", access, there),
-            )  # fmt: skip
+        what = f"{what} of {g.batch.describe(g.lanes)} reads"
+        self.unordered(s, g, x, late, "wrote", access, what)
+
+    def unordered(
+        self, s: SharedShadow, g: Group, x: Array, late: Array, did: str, access: int, what: str,
+        *, role: str = "", unless: str = "no fence.proxy.async", key: str = "proxy",
+    ) -> None:  # fmt: skip
+        """Report the first of the words ``x`` at which ``late``, if any, through the async proxy.
+
+        ``did``: "wrote", "has written" or "has read", through the generic proxy, and was not over;
+        ``what`` comes, to which ``role`` of a multiplication; ``unless``: what would order them.
+        """
+        if not late.any():
+            return
+        i = int(np.argmax(late))
+        reads = did == "has read"
+        threads, accesses = (s.reader, s.read_access) if reads else (s.writer, s.write_access)
+        team = int(g.lanes[0]) // s.team * s.team
+        who = g.batch.describe(np.array([team + int(threads[x[i]])]))
+        there = int(accesses[x[i]])
+        self.findings.report(
+            "proxy",
+            f"{what} {self.races._shared_name(s, int(x[i]))}{role and f' as part of {role}'} "
+            f"through the async proxy: {self.findings.place(access)}; {who} {did} it through the "
+            f"generic proxy, and {unless} lies between: {self.findings.place(there)}",
+            access, (key, access, there),
+        )  # fmt: skip
 
     def _overwrites(self, s: SharedShadow, g: Group, x: Array, access: int) -> None:
         """A copy writes what threads have used through the generic proxy: is that over?
@@ -183,38 +197,20 @@ class Engine:
         if late.any():  # what copies have read needs no fence: they use the same proxy
             late &= ~np.isin(s.read_access[x], [a for a in np.unique(s.read_access[x][late])
                                                if self.is_copy(int(a))])  # fmt: skip
-        if late.any():
-            i = int(np.argmax(late))
-            team = int(g.lanes[0]) // s.team * s.team
-            who = g.batch.describe(np.array([team + int(readers[i])]))
-            there = int(s.read_access[x[i]])
-            self.findings.report(
-                "proxy",
-                f"a bulk copy of {g.batch.describe(g.lanes)} writes "
-                f"{self.races._shared_name(s, int(x[i]))} through the async proxy: "
-                f"{self.findings.place(access)}; {who} has read it through the generic proxy, and "
-                "neither fence.proxy.async nor the reader's arrival at a barrier lies between: "
-                f"{self.findings.place(there)}",
-                access, ("overwrites", access, there),
-            )  # fmt: skip
+        self.unordered(
+            s, g, x, late, "has read", access, f"a bulk copy of {g.batch.describe(g.lanes)} writes",
+            unless="neither fence.proxy.async nor the reader's arrival at a barrier",
+            key="overwrites",
+        )  # fmt: skip
 
     def _overwrites_written(self, s: SharedShadow, g: Group, x: Array, access: int) -> None:
         times, writers = s.write_time[x], s.writer[x]
         late = times > s.clock[g.lanes[0], s.proxy + writers]
         late &= times <= self._seen(s, g, writers)  # else it is a race, and found as one
-        if late.any():
-            i = int(np.argmax(late))
-            team = int(g.lanes[0]) // s.team * s.team
-            who = g.batch.describe(np.array([team + int(writers[i])]))
-            there = int(s.write_access[x[i]])
-            self.findings.report(
-                "proxy",
-                f"a bulk copy of {g.batch.describe(g.lanes)} writes "
-                f"{self.races._shared_name(s, int(x[i]))} through the async proxy: "
-                f"{self.findings.place(access)}; {who} has written it through the generic proxy, "
-                f"and no fence.proxy.async lies between: {self.findings.place(there)}",
-                access, ("overwrites", access, there),
-            )  # fmt: skip
+        self.unordered(
+            s, g, x, late, "has written", access,
+            f"a bulk copy of {g.batch.describe(g.lanes)} writes", key="overwrites",
+        )  # fmt: skip
 
     def is_copy(self, access: int) -> bool:
         """Whether an access is a bulk copy's."""

@@ -218,19 +218,9 @@ class WarpGroupChecks:
         mine = writers < s.team
         known = s.clock[leaders.lanes[:, None], s.proxy + np.where(mine, writers, 0)]
         late = mine & (times > known.min(axis=0))
-        if late.any():
-            i = int(np.argmax(late))
-            team = int(leaders.lanes[0]) // s.team * s.team
-            who = leaders.batch.describe(np.array([team + int(writers[i])]))
-            other = int(s.write_access[x[i]])
-            self.findings.report(
-                "proxy",
-                f"a multiplication reads {self.races._shared_name(s, int(x[i]))} as part of "
-                f"{tile.role} through the async proxy: {self.findings.place(access)}; {who} wrote "
-                "it through the generic proxy, and no fence.proxy.async lies between: "
-                f"{self.findings.place(other)}",
-                access, ("proxy", access, other),
-            )  # fmt: skip
+        self.engine.unordered(
+            s, leaders, x, late, "wrote", access, "a multiplication reads", role=tile.role
+        )
 
     def against(self, g: Group, words: Array, access: int) -> None:
         """Threads write to shared memory: does a multiplication still read there?"""
