@@ -19,6 +19,15 @@ MMA, LOAD = 4, 5  # warps 0 to 3 store: each of them reads 32 lanes of tensor me
 THREADS = 192
 
 
+def allocator(address, free, pair):
+    """Of tensor memory: its address goes to all warps; ``free`` is the pair's mbarrier."""
+    return memory.TmemAllocator(
+        address,
+        barrier_for_retrieve=pipeline.NamedBarrier(barrier_id=1, num_threads=THREADS),
+        is_two_cta=pair, two_cta_tmem_dealloc_mbar_ptr=free if pair else None,
+    )  # fmt: skip
+
+
 class Roles:
     """Operands, rings, tensor memory, and six warps with a role each.
 
@@ -91,11 +100,7 @@ class Roles:
         sa = store.allocate_tensor(self.kind, in_a.outer, 128, in_a.inner)
         sb = store.allocate_tensor(self.kind_b, in_b.outer, 128, in_b.inner)
 
-        tensor_memory = memory.TmemAllocator(
-            address,
-            barrier_for_retrieve=pipeline.NamedBarrier(barrier_id=1, num_threads=THREADS),
-            is_two_cta=self.pair, two_cta_tmem_dealloc_mbar_ptr=free if self.pair else None,
-        )  # fmt: skip
+        tensor_memory = allocator(address, free, self.pair)
         one = pipeline.CooperativeGroup(pipeline.Agent.Thread)
         readers = (blocks.shape[1] + blocks.shape[2] - 1) if cutlass.const_expr(
             cute.size(blocks) > 1) else 1  # fmt: skip

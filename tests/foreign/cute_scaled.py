@@ -20,7 +20,7 @@ from cutlass.cute.nvgpu import OperandMajorMode, cpasync, tcgen05
 from cutlass.tensor_utils import LayoutEnum
 
 from phasebit.emulator.tensormap import TensorMap
-from tests.foreign.cute_roles import LOAD, MMA, THREADS
+from tests.foreign.cute_roles import LOAD, MMA, THREADS, allocator
 from tests.foreign.cute_tools import Notes, compiled, fake, launch
 from tests.foreign.scaled_numbers import PIECE, operand
 
@@ -121,11 +121,7 @@ class Scaled:
         ssa = store.allocate_tensor(self.scale, in_sa, 1024)
         ssb = store.allocate_tensor(self.scale, in_sb, 1024)
 
-        tensor_memory = memory.TmemAllocator(
-            address,
-            barrier_for_retrieve=pipeline.NamedBarrier(barrier_id=1, num_threads=THREADS),
-            is_two_cta=self.pair, two_cta_tmem_dealloc_mbar_ptr=free if self.pair else None,
-        )  # fmt: skip
+        tensor_memory = allocator(address, free, self.pair)
         one = pipeline.CooperativeGroup(pipeline.Agent.Thread)
         readers = self.cluster[0] // self.share + self.cluster[1] - 1
         producer, consumer = pipeline.PipelineTmaUmma.create(
