@@ -1,31 +1,24 @@
 # The Phase Bit: `make help` lists what there is. Nothing here needs a GPU.
 #
-# Set-up is a chain of stamp files in .venv, so a second run finds it done and a
-# changed requirements file is installed again.
+# Set-up is one program, tools/setup.py, which does what is not done yet.
 
 PYTHON ?= python3
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 VENV   := .venv
 PY     := $(VENV)/bin/python
-PIP    := $(PY) -m pip install --disable-pip-version-check --progress-bar off -q
 
 # Hundreds of processes import the package: each must find it compiled, whatever the caller wants
 # of other programs.
 export PYTHONDONTWRITEBYTECODE :=
 
 # UNPINNED=1 installs the newest versions that requirements.in allows.
-REQUIREMENTS := $(if $(UNPINNED),requirements.in,requirements.txt)
+export UNPINNED
 
-SETUP := $(VENV)/.packages $(VENV)/.phasebit $(VENV)/.quiet .vendor/.done
-ifeq ($(shell command -v npm),)
-.vendor/.done: $(VENV)/.node
-endif
-ifeq ($(shell command -v nvcc),)
-SETUP += $(VENV)/.nvcc
-endif
-ifneq ($(shell nvidia-smi -L 2>/dev/null),)
-SETUP += $(VENV)/.cupy
-endif
+# A Python that the caller names must be the one in .venv; else any that is there will do.
+NAMED := $(if $(filter file,$(origin PYTHON)),,--named)
+
+# Touched when something was installed; what is made with it is then made again.
+SETUP := $(VENV)/.setup
 
 # What a page depends on.
 SOURCES := _config.yml _toc.yml $(shell find book phasebit kernels records -type f \
@@ -33,7 +26,7 @@ SOURCES := _config.yml _toc.yml $(shell find book phasebit kernels records -type
 
 JUPYTER_BOOK := $(VENV)/bin/jupyter-book build . -n -W --keep-going --all
 
-.PHONY: help setup book site test bench record serve clean pin
+.PHONY: help setup book site test proof bench record serve clean pin
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -55,6 +48,9 @@ test: setup _build/.site  ## run every test this machine can run, and say what i
 	@echo "Testing package, notebooks and pages; the first time takes longest, since everything is compiled."
 	@$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --nbval --nbval-sanitize-with=tests/book/sanitize.cfg tests book
 
+proof: setup  ## replay the emulator's proof whole: what an H200 answered, bit for bit
+	@$(PY) -m proof replay
+
 bench: setup  ## time the simulator beside SimPy, and whatever else bench/ measures
 	@for file in bench/*.py; do \
 	    [ -e "$$file" ] || { echo "bench/ has no benchmark yet."; break; }; \
@@ -70,62 +66,26 @@ clean:  ## remove what was rendered and cached (the set-up stays: rm -r .venv .v
 	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-pin:  ## pin the newest versions that requirements.in allows, from a clean install
+# One version of each package for every Python that pyproject.toml names: the newest that the
+# oldest of them takes.
+pin:  ## pin the newest versions that requirements.in allows on every Python
 	@rm -rf _build/pin && $(PYTHON) -m venv _build/pin
-	@_build/pin/bin/pip install --disable-pip-version-check -q -r requirements.in
+	@_build/pin/bin/pip install --disable-pip-version-check -q uv
+	@_build/pin/bin/uv pip compile -q --universal --python-version 3.11 --fork-strategy fewest \
+	    --no-annotate --no-header requirements.in -o _build/pin/pins
 	@{ echo "# Every package of the book and its tests, pinned. Written by 'make pin' from requirements.in."; \
-	   _build/pin/bin/pip freeze; } > requirements.txt
+	   cat _build/pin/pins; } > requirements.txt
 	@rm -rf _build/pin && echo "requirements.txt is renewed."
 
 # -- set-up ----------------------------------------------------------------
 
-$(VENV)/.made:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	    echo "The book needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)." \
-	         "Name another: make setup PYTHON=python3.12" >&2; exit 1; }
-	@echo "== A virtual environment in $(VENV), with $$($(PYTHON) --version) (10 s)"
-	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
-	    echo "$(PYTHON) could not make a virtual environment; on Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	@touch $@
-
-$(VENV)/.packages: $(REQUIREMENTS) $(VENV)/.made
-	@echo "== The packages of $(REQUIREMENTS) (1 to 3 minutes, 300 MB on disk)"
-	@$(PIP) -r $(REQUIREMENTS)
-	@touch $@
-
-$(VENV)/.phasebit: pyproject.toml $(VENV)/.packages
-	@echo "== The package phasebit, from this folder (5 s)"
-	@$(PIP) --no-deps --no-build-isolation -e .
-	@touch $@
-
-# Two things that would speak up on first use, in a notebook or in the middle of a
-# build: Matplotlib lists the machine's fonts, and a kernel warns that it talks to its
-# client over this machine's loopback without encryption.
-$(VENV)/.quiet: $(VENV)/.packages
-	@$(PY) -c 'import matplotlib.font_manager' 2>/dev/null
-	@mkdir -p $(VENV)/etc/ipython
-	@echo 'c.IPKernelApp.log_level = "ERROR"' > $(VENV)/etc/ipython/ipython_kernel_config.py
-	@touch $@
-
-$(VENV)/.nvcc: requirements-cuda.txt $(VENV)/.packages
-	@echo "== No nvcc on PATH: NVIDIA's compiler, from pip (1 to 2 minutes, 400 MB on disk)"
-	@$(PIP) -r requirements-cuda.txt
-	@touch $@
-
-$(VENV)/.cupy: requirements-gpu.txt $(VENV)/.packages
-	@echo "== A GPU: CuPy, from pip (1 minute)"
-	@$(PIP) -r requirements-gpu.txt
-	@touch $@
-
-$(VENV)/.node: requirements-node.txt $(VENV)/.packages
-	@echo "== No npm on PATH: Node.js, from pip (20 s, 200 MB on disk)"
-	@$(PIP) -r requirements-node.txt
-	@touch $@
-
-.vendor/.done: book/_vendor/package-lock.json tools/vendor.py $(VENV)/.packages
-	@echo "== MathJax and Pyodide, which the pages serve themselves (10 s)"
-	@$(PY) tools/vendor.py .vendor
-	@touch $@
+$(SETUP): FORCE
+	@for python in $(PYTHON) $(if $(NAMED),,$(PY)); do \
+	    if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        exec $$python tools/setup.py $(NAMED); fi; done; \
+	echo "The book needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)." \
+	     "Name another: make setup PYTHON=python3.12" >&2; exit 1
+FORCE:
 
 # -- the book --------------------------------------------------------------
 

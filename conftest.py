@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests import planted_rules
 
 ROOT = Path(__file__).resolve().parent
 TIERS = ("none", "nvcc", "foreign", "gpu", "book", "site")
@@ -26,6 +29,26 @@ NEEDS = {
     "book": "executes the notebooks",
     "site": "looks at the pages in Chromium",
 }
+
+LONGEST = (
+    "tests/chapters/copy_engine/test_products.py",
+    "tests/chapters/double_buffering/test_kernels.py",
+    "tests/runtime/test_emulated.py",
+    "tests/book/test_gate.py",
+    "tests/emulator/test_cuda.py",
+    "tests/test_notebook.py",
+    "tests/chapters/asynchronous_copies/test_kernels.py",
+    "tests/chapters/double_buffering/test_exercises.py",
+    "tests/emulator/test_findings_planted.py",
+    "tests/chapters/copy_engine/test_tma_copy.py",
+    "tests/chapters/copy_engine/test_wgmma.py",
+    "tests/emulator/test_differential.py",
+    "tests/emulator/test_tcgen05_pair.py",
+    "tests/emulator/test_tcgen05_scaled.py",
+    "tests/foreign/test_saved.py",
+    "tests/test_clean.py",
+)
+"""The files that take longest where nothing is cached, by processor time, from 200 s to 25 s."""
 
 
 def tier(item: pytest.Item) -> str:
@@ -45,9 +68,9 @@ def missing(name: str) -> str | None:
         except toolchain.ToolMissing as error:
             return str(error)
     if name == "gpu":
-        from phasebit import machine
+        from phasebit import hardware
 
-        if machine.gpu() is None:
+        if hardware.gpu() is None:
             return "no NVIDIA GPU here"
     if name == "site":
         if chromium() is None:
@@ -69,21 +92,39 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
         collector.skip_compare += ("image/svg+xml",)  # type: ignore[attr-defined]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    whole = not config.getoption("lf", False) and not any("::" in each for each in config.args)
+    if whole and (gone := planted_rules.lost({item.nodeid for item in items})):
+        raise pytest.UsageError(f"tests/planted_rules.py names tests that are not: {gone}")
     for item in items:
         if type(item).__name__ == "IPyNbCell":
             item.add_marker("book")
         item.user_properties.append(("tier", tier(item)))  # for the closing table
-    # Files that compile or execute come first: a worker that is done before the other then waits
-    # for a short one.
+    # What takes longest comes first, then what compiles or executes: a worker that is done before
+    # the others then waits for a short file.
     long = {item.path for item in items if tier(item) != "none"}
-    items.sort(key=lambda item: item.path not in long)
+    place = {ROOT / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path, len(LONGEST) + (item.path not in long)))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers():
         if reason := missing(mark.name):
             pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """A test that plants what breaks a rule must find it."""
+    planted = planted_rules.planted_in(item.nodeid)
+    if not planted:
+        return (yield)
+    with planted_rules.noted() as seen:
+        result = yield
+    if planted - seen:
+        pytest.fail(f"nothing is found of {sorted(planted - seen)}, which this test plants")
+    return result
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

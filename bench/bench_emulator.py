@@ -1,6 +1,10 @@
 """How fast the emulator runs the book's two kernels, in thread-instructions a second.
 
     python bench/bench_emulator.py [TARGET …]
+    python bench/bench_emulator.py --against CHECKOUT [TARGET …]
+
+The second form compares this checkout of phasebit with another one, by turns in one run: it says
+what a change of the emulator costs.
 
 Two CUDA emulators for Python run the tiled kernel beside it, where they are installed
 (``pip install numba vgre``): Numba's CUDA simulator and vgre.
@@ -14,21 +18,25 @@ of the PTX that nvcc makes of the kernel, so a ratio of rates is one of times.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import io
+import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import phasebit
 from phasebit import files
-from phasebit.emulator.launch import compile
 
 K, REPEATS = 4096, 5
-KERNELS = ("04_tiled", "05_barrier_double_buffer")
+KERNELS = ("double_buffering/tiled", "double_buffering/barrier_double_buffer")
 MODES: dict[str, dict[str, Any]] = {
     "fast": {"check": False, "exact": False},
     "exact": {"check": False},
@@ -69,7 +77,7 @@ def emulator(name: str, target: str, blocks: int = 1) -> tuple[int, dict[str, fl
 
     Several blocks all compute the same C: a race, so only the modes without checks run them.
     """
-    kernel = compile(files.kernels() / f"{name}.cu", target)["matmul"]
+    kernel = phasebit.compile(files.kernels() / f"{name}.cu", target)["matmul"]
     a, b, c = matrices(K)
     rates = {}
     for mode, options in MODES.items():
@@ -159,6 +167,68 @@ def vgre() -> tuple[float, int]:
     return seconds, K
 
 
+TURNS = 15
+"""Launches of each kernel, mode and checkout that are compared."""
+
+
+class Side:
+    """A process that runs one kernel with the phasebit of one checkout, a launch a question."""
+
+    def __init__(self, checkout: Path, ptx: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--side"], cwd=checkout, text=True,
+            env=os.environ | {"PYTHONPATH": str(checkout)},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        self.ask({"ptx": ptx})
+
+    def ask(self, question: dict[str, Any]) -> float:
+        """What it answers: the seconds that a launch took."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        print(json.dumps(question), file=self.process.stdin, flush=True)
+        return float(self.process.stdout.readline())
+
+    def end(self) -> None:
+        self.process.communicate()
+
+
+def side() -> None:
+    """Answer the questions of :class:`Side`."""
+    a, b, c = matrices(K)
+    kernel = None
+    for line in sys.stdin:
+        question = json.loads(line)
+        if "ptx" in question:
+            kernel = phasebit.Module(question["ptx"])["matmul"]
+            print(0.0, flush=True)
+            continue
+        assert kernel is not None
+        work = functools.partial(kernel.launch, 1, 512, [a, b, c], **MODES[question["mode"]])
+        print(best(work, 1), flush=True)
+
+
+def against(checkout: Path, targets: list[str]) -> None:
+    """This checkout's speed as a multiple of another one's."""
+    here = Path(phasebit.__file__).parents[1]
+    print(f"Seconds of processor time, the least of {TURNS} launches each, by turns.")
+    print(f"old: {checkout}; new: {here}")
+    for target in targets:
+        for name in KERNELS:
+            ptx = phasebit.compile(files.kernels() / f"{name}.cu", target).ptx
+            sides = [Side(checkout, ptx), Side(here, ptx)]
+            for mode in MODES:
+                times: list[list[float]] = [[], []]
+                for turn in range(TURNS + 1):  # the first one translates
+                    for which in (0, 1) if turn % 2 else (1, 0):
+                        seconds = sides[which].ask({"mode": mode})
+                        times[which] += [seconds] if turn else []
+                old, new = map(min, times)
+                print(f"{name:<28} {target:<8} {mode:<8} old {old:7.3f} s  new {new:7.3f} s  "
+                      f"speed {old / new:5.3f}", flush=True)  # fmt: skip
+            for each in sides:
+                each.end()
+
+
 def main(targets: list[str]) -> None:
     print(f"C (32, 32) = A · B with K = {K}, 512 threads, one block; checked is the default mode.")
     print(f"Thread-instructions a second of processor time, the best of {REPEATS} launches.")
@@ -184,4 +254,10 @@ def main(targets: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["sm_90a"])
+    match sys.argv[1:]:
+        case ["--side"]:
+            side()
+        case ["--against", checkout, *rest]:
+            against(Path(checkout).resolve(), rest or ["sm_90a"])
+        case targets:
+            main(targets or ["sm_90a"])

@@ -1,11 +1,11 @@
-"""How fast the matrix product of chapter 8 is beside OpenBLAS, on one thread.
+"""How fast the matrix product of *The anatomy of a fast GEMM* is beside OpenBLAS, on one thread.
 
 python bench/bench_gemm.py
 """
 
 from __future__ import annotations
 
-from phasebit import gemm
+from phasebit.chapters.gemm import cpu_ladder as gemm
 
 
 def main() -> None:

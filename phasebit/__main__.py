@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from phasebit import toolchain
+from phasebit import __version__, build_cache, toolchain
 from phasebit.runtime import command as runtime
 
 
@@ -16,17 +16,18 @@ def _doctor(args: argparse.Namespace) -> int:
 
     diagnosis = doctor.examine()
     print(diagnosis.to_json() if args.json else diagnosis)
-    return 0 if diagnosis.executable else 1
+    return 0 if diagnosis.healthy else 1
 
 
 def _record(args: argparse.Namespace) -> int:
-    from phasebit import benchmarks
+    from phasebit import recording
 
-    chapters = args.chapter or sorted(benchmarks.MODULES)
-    for chapter in chapters:
-        benchmarks.benchmark(chapter)  # a wrong number is said before the first takes its minutes
-    for chapter in chapters:
-        print(f"wrote {benchmarks.record(chapter)}")
+    try:  # a wrong name is said before the first chapter takes its minutes
+        asked = [recording.chapter(word) for word in args.chapter]
+    except LookupError as error:
+        return _refuse(error)
+    for chapter in asked or recording.measured():
+        print(f"wrote {recording.record(chapter)}")
     return 0
 
 
@@ -40,9 +41,18 @@ def _ptx(args: argparse.Namespace) -> int:
     return 0
 
 
+def _rules(args: argparse.Namespace) -> int:
+    from phasebit.emulator import rulebook
+
+    try:
+        print(rulebook.describe(args.name) if args.name else rulebook.listing())
+    except ValueError as error:
+        return _refuse(error)
+    return 0
+
+
 def _descriptor(args: argparse.Namespace) -> int:
-    from phasebit.emulator import descriptor_words
-    from phasebit.emulator.matrix_descriptors import explain
+    from phasebit.emulator import descriptor_words, matrix_descriptors
 
     if args.kind not in (None, *descriptor_words.KINDS):
         known = ", ".join(descriptor_words.KINDS)
@@ -59,7 +69,8 @@ def _descriptor(args: argparse.Namespace) -> int:
         elif value < 1 << 32 and not args.of:
             print(descriptor_words.survey(value))
         else:
-            print(explain(value, args.of or ("tcgen05" if value >> 46 & 7 else "wgmma")))
+            of = args.of or ("tcgen05" if value >> 46 & 7 else "wgmma")
+            print(matrix_descriptors.explain(value, of))
     return 0
 
 
@@ -84,6 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="phasebit",
         description="The tools of The Phase Bit: CUDA programs, with a GPU and without one.",
     )
+    parser.add_argument("--version", action="version", version=f"phasebit {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     command = commands.add_parser("doctor", help="what this machine has, and what the book can do")
@@ -91,12 +103,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     command.set_defaults(run=_doctor)
 
     command = commands.add_parser("record", help="measure a chapter's kernels on this machine")
-    command.add_argument("chapter", type=int, nargs="*", help="chapter numbers; all if none")
+    command.add_argument("chapter", nargs="*", help="names or numbers of chapters; all if none")
     command.set_defaults(run=_record)
 
     command = commands.add_parser("ptx", help="the emulator's instructions, with their proof")
     command.add_argument("mnemonic", nargs="?", help="only this one, with its documentation")
     command.set_defaults(run=_ptx)
+
+    command = commands.add_parser("rules", help="what a program can be found to break")
+    command.add_argument("name", nargs="?", help="only this one, as race")
+    command.set_defaults(run=_rules)
 
     command = commands.add_parser("descriptor", help="what a descriptor of a tensor core says")
     command.add_argument(
@@ -118,13 +134,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status: int = args.run(args)
         sys.stdout.flush()
-    except toolchain.CudaError as error:
+    except (toolchain.CudaError, build_cache.CacheError) as error:
         print(f"phasebit: {error}", file=sys.stderr)
         return 1
+    except MemoryError as error:
+        return _refuse(f"not enough memory ({error}): lift this process's limit, ulimit -v")
     except BrokenPipeError:  # whoever reads our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return 1
     return status
+
+
+def nvcc() -> int:
+    """``phasebit nvcc`` as a program of its own, for build systems that want the path of one."""
+    return main(["nvcc", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

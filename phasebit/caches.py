@@ -1,7 +1,7 @@
 """Caches and TLBs that count: which accesses of a loop nest find their data near.
 
-The simulator is C++ (``kernels/cpu/watch.h``), so that the real loop nests can be looked at, not
-toys. A loop nest is a template there: it runs on plain arrays, timed, and on watched ones.
+The simulator is C++ (``include/watch.h`` of the kernels), so that the real loop nests can be looked
+at, not toys. A loop nest is a template there: it runs on plain arrays, timed, and on watched ones.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def trace(addresses: ArrayLike, levels: Sequence[Level] = TYPICAL) -> Counts:
     given = np.ascontiguousarray(addresses, np.uint64).reshape(-1)
     counts = np.zeros(1 + len(levels), np.int64)
     rows = table(levels)
-    native.load("06_trace").trace(given.size, given, len(levels), rows, counts)
+    native.load("caches_and_tiles/trace").trace(given.size, given, len(levels), rows, counts)
     return read_counts(levels, counts)
 
 
@@ -123,7 +123,7 @@ def blocked(n: int, ld: int, block: int, levels: Sequence[Level] = TYPICAL) -> C
     pages = -(-n * ld * 4 // 4096) * 4096
     at = np.arange(3, dtype=np.int64) * pages
     counts = np.zeros(1 + len(levels), np.int64)
-    library = native.load("06_blocked")
+    library = native.load("caches_and_tiles/blocked")
     library.watched(n, ld, block, *matrices, at, len(levels), table(levels), counts)
     return read_counts(levels, counts)
 

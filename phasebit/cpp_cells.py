@@ -1,6 +1,6 @@
 """``%%cpp NAME``: a cell of C++ functions for this machine's processor.
 
-The cell is compiled as ``kernels/cpu/`` is, and ``NAME`` becomes a
+The cell is compiled as ``kernels/gemm/`` is, and ``NAME`` becomes a
 :class:`phasebit.native.Library`. What a reader wrote may crash or never end, so call its
 functions with :meth:`~phasebit.native.Function.guarded` first.
 """
@@ -19,6 +19,14 @@ CELL = "cell"
 """What messages call the source of a cell; its first line, the magic, is line 1."""
 
 
+def words(text: str) -> list[str]:
+    """The words of a line, as a shell would split it. Raises ``UsageError``."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:  # a quotation mark that nothing closes
+        raise UsageError(f"{error} in: {text}") from None
+
+
 @magics_class
 class CppMagics(Magics):
     """The magic ``%%cpp``."""
@@ -26,7 +34,7 @@ class CppMagics(Magics):
     @cell_magic
     def cpp(self, line: str, cell: str) -> None:
         """Compile the functions in the cell: ``%%cpp NAME [OPTIONS of the compiler]``."""
-        name, *options = shlex.split(line) or [""]
+        name, *options = words(line) or [""]
         if not name.isidentifier():
             raise UsageError("%%cpp NAME: give the name by which Python is to call the functions")
         library = native.compile(cell, name=CELL, first_line=2, options=options)

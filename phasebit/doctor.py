@@ -1,4 +1,7 @@
-"""``python -m phasebit doctor``: what this machine has, what the book can do, what to mend."""
+"""``python -m phasebit doctor``: what this machine has, what the book can do, what to mend.
+
+An installed package has no notebooks. There the emulator is asked for, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,37 @@ import sys
 import tomllib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from phasebit import chapters, files, machine, toolchain
+import numpy as np
+
+from phasebit import contents, emulator, files, hardware, toolchain
 
 PYTHON = (3, 11)
+
+# Adds 1 to the word of each thread: if this comes out right, the emulator executes PTX here.
+_PROBE = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry probe(.param .u64 words)
+{
+    .reg .u32 %r<3>;
+    .reg .u64 %rd<3>;
+    ld.param.u64 %rd1, [words];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd1, %rd1, %rd2;
+    ld.global.u32 %r2, [%rd1];
+    add.u32 %r2, %r2, 1;
+    st.global.u32 [%rd1], %r2;
+    ret;
+}
+"""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at. ``needed`` says whether the book executes without it."""
+    """One thing that was looked at. ``needed``: nothing is right without it."""
 
     what: str
     found: str  # "" when it is missing
@@ -44,19 +68,26 @@ class Ability:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Everything the doctor found."""
+    """Everything the doctor found. ``book``: the notebooks are here, to be executed."""
 
     findings: tuple[Finding, ...]
     abilities: tuple[Ability, ...]
+    book: bool = True
+
+    @property
+    def healthy(self) -> bool:
+        """Whether everything is there that is needed."""
+        return all(finding.ok for finding in self.findings if finding.needed)
 
     @property
     def executable(self) -> bool:
         """Whether the book's notebooks can be executed here."""
-        return all(finding.ok for finding in self.findings if finding.needed)
+        return self.book and self.healthy
 
     def to_json(self) -> str:
-        """The same as JSON, with ``executable``."""
-        return json.dumps({"executable": self.executable, **asdict(self)}, indent=1)
+        """The same as JSON, with ``healthy`` and ``executable``."""
+        verdicts = {"healthy": self.healthy, "executable": self.executable}
+        return json.dumps({**verdicts, **asdict(self)}, indent=1)
 
     def __str__(self) -> str:
         wide = max(len(finding.what) for finding in self.findings)
@@ -64,29 +95,34 @@ class Diagnosis:
         for finding in self.findings:
             mark = "ok" if finding.ok else ("MISSING" if finding.needed else "none")
             lines.append(f"{finding.what:<{wide}}  {mark:<7}  {finding.found or finding.remedy}")
-        lines.append("")
-        lines += [f"{each.chapter}: {each.does}" for each in self.abilities]
-        verdict = "can" if self.executable else "cannot"
-        lines += ["", f"The book {verdict} be executed on this machine."]
+        if self.book:
+            lines += ["", *(f"{each.chapter}: {each.does}" for each in self.abilities)]
+        emulator_ok = all(finding.ok for finding in self.findings if finding.what == "emulator")
+        lines += ["", f"emulator: {'ready' if emulator_ok else 'not ready'}"]
+        if self.book:
+            verdict = "can" if self.executable else "cannot"
+            lines.append(f"The book {verdict} be executed on this machine.")
         return "\n".join(lines)
 
 
 def examine() -> Diagnosis:
     """Look at this machine."""
-    gpu = machine.gpu()
+    gpu = hardware.gpu()
+    book = files.book().is_dir()
     try:
         compiler = toolchain.nvcc()
     except toolchain.ToolMissing as error:
-        nvcc = Finding("nvcc", "", str(error), needed=True)
+        nvcc = Finding("nvcc", "", str(error), needed=book)
         target = None
     else:
-        builds = ", ".join(compiler.targets)
-        nvcc = Finding("nvcc", f"{compiler.version}, {compiler.path}; builds {builds}", needed=True)
+        said = f"{compiler.version}, {compiler.path}; builds {', '.join(compiler.targets)}"
+        passed_over = "".join(f"; {each}: not used" for each in compiler.passed_over)
+        nvcc = Finding("nvcc", said + passed_over, needed=book)
         try:
             target = compiler.target_for(gpu)
         except toolchain.CudaError as error:
             target = None
-            nvcc = Finding("nvcc", "", str(error), needed=True)
+            nvcc = Finding("nvcc", "", str(error), needed=book)
     version = platform.python_version()
     findings = [
         Finding(
@@ -95,25 +131,45 @@ def examine() -> Diagnosis:
             f"this is {version}: the book needs 3.11 or newer",
             needed=True,
         ),
-        *_packages(),
-        Finding("host compiler", shutil.which("g++") or "", "install g++", needed=True),
+        *_packages(book),
+        _emulator(),
+        Finding(
+            "host compiler",
+            shutil.which("g++") or "",
+            "install g++, which nvcc and whole programs need",
+            needed=book,
+        ),
         nvcc,
         Finding("driver", gpu.driver if gpu else "", "no NVIDIA driver answers; fine without one"),
         Finding("GPU", _describe(gpu), "none: CUDA cells run on the emulator, with recorded times"),
         Finding("ncu", shutil.which("ncu") or "", "install Nsight Compute to read counters"),
     ]
-    return Diagnosis(tuple(findings), tuple(_abilities(gpu, target)))
+    return Diagnosis(tuple(findings), tuple(_abilities(gpu, target)), book)
 
 
-def _describe(gpu: machine.Gpu | None) -> str:
+def _emulator() -> Finding:
+    """Whether a kernel runs on it, tried."""
+    words = np.arange(40, dtype=np.uint32)
+    try:
+        run = emulator.Module(_PROBE)["probe"].launch(grid=1, block=40, args=[words])
+    except emulator.EmulatorError as error:
+        return Finding("emulator", "", f"please report it: {error}", needed=True)
+    right = not run.findings and bool((words == np.arange(1, 41)).all())
+    return Finding(
+        "emulator", "executes PTX" if right else "", "a kernel computes wrongly on it: please "
+        "report it with the versions of Python and NumPy above", needed=True,
+    )  # fmt: skip
+
+
+def _describe(gpu: hardware.Gpu | None) -> str:
     if gpu is None:
         return ""
     major, minor = gpu.capability
     return f"{gpu.name}, compute capability {major}.{minor}, tier {gpu.tier}"
 
 
-def _packages() -> Iterable[Finding]:
-    """The packages that ``phasebit`` and its notebooks ask for."""
+def _packages(book: bool) -> Iterable[Finding]:
+    """The packages that ``phasebit`` and its notebooks ask for; the latter only the book needs."""
     for requirement in _requirements():
         match = re.match(r"[\w.-]+", requirement)
         name = match[0] if match else requirement
@@ -121,8 +177,10 @@ def _packages() -> Iterable[Finding]:
             found = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             found = ""
-        wanted = requirement.partition(";")[0].strip()
-        yield Finding(name, found, f"install it: pip install '{wanted}'", needed=True)
+        wanted, _, condition = map(str.strip, requirement.partition(";"))
+        needed = book or "extra" not in condition
+        why = "install it" if needed else "only notebooks need it"
+        yield Finding(name, found, f"{why}: pip install '{wanted}'", needed=needed)
 
 
 def _requirements() -> list[str]:
@@ -134,9 +192,8 @@ def _requirements() -> list[str]:
     return importlib.metadata.requires("phasebit") or []
 
 
-def _abilities(gpu: machine.Gpu | None, target: str | None) -> Iterable[Ability]:
-    book = Path(files.kernels()).parent / "book"
-    for chapter in chapters.chapters(book) if book.is_dir() else []:
+def _abilities(gpu: hardware.Gpu | None, target: str | None) -> Iterable[Ability]:
+    for chapter in contents.chapters(files.book()):
         if chapter.tier == "cpu":
             does = "runs here"
         elif target is None:

@@ -19,8 +19,18 @@ def _folder(name: str) -> Path:
 
 
 def kernels() -> Path:
-    """The folder with the CUDA kernels (``NN_idea.cu`` and ``include/``)."""
+    """The folder with the kernels: a folder for each chapter, and ``include/`` for several."""
     return _folder("kernels")
+
+
+def bugs() -> Path:
+    """The folder with bugs that people had: a folder for each, and ``include/`` for several."""
+    return _folder("bugs")
+
+
+def book() -> Path:
+    """The folder of the notebooks; an installed package has none, and it does not exist there."""
+    return _CHECKOUT / "book"
 
 
 def records() -> Path:
@@ -29,12 +39,18 @@ def records() -> Path:
 
 
 def kernel(name: str) -> str:
-    """The source of a kernel of the book, by its file name without ``.cu``.
+    """The source of a kernel, by its chapter and its file name: ``double_buffering/tiled``.
 
     Raises ``ValueError`` when there is no such kernel.
     """
     path = kernels() / f"{name}.cu"
     if not path.is_file():
-        known = ", ".join(sorted(each.stem for each in kernels().glob("*.cu")))
+        known = ", ".join(kernel_names(".cu"))
         raise ValueError(f"the book has no kernel {name!r}: choose from {known}")
     return path.read_text(encoding="utf-8")
+
+
+def kernel_names(suffix: str) -> list[str]:
+    """The names of all kernels in files that end so, as :func:`kernel` takes them."""
+    found = kernels().rglob(f"*{suffix}")
+    return sorted(path.relative_to(kernels()).with_suffix("").as_posix() for path in found)

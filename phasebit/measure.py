@@ -4,7 +4,7 @@ A record is one JSON file under ``records/``, for one benchmark on one GPU or pr
 least the fields :data:`FIELDS` or :data:`CPU_FIELDS`. What else it holds is the benchmark's own;
 a :class:`Record` is the kind that times kernels for one matrix product. Tables and pictures are
 drawn from records; no number in the book is typed by hand. The benchmarks themselves are in
-:mod:`phasebit.benchmarks`.
+:mod:`phasebit.recording`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from phasebit import files, machine, toolchain
+from phasebit import files, hardware, toolchain
 
 VENDOR = "cuBLAS"
 
@@ -49,6 +49,19 @@ def tflops(flop: float, seconds: float) -> float:
     if seconds <= 0:
         raise ValueError(f"a time of {seconds} s has no rate: give a positive number of seconds")
     return flop / seconds / 1e12
+
+
+def spoken(shape: Sequence[int], us: float) -> str:
+    """A product's rate in a few words, from its M, N, K and its time in microseconds.
+
+    >>> spoken((1000, 1000, 1000), 2000), spoken((32, 32, 4096), 100)
+    ('1.00 TFLOP/s, 1000³', '83.9 GFLOP/s, 32 × 32 × 4096')
+    """
+    rate, unit = tflops(matmul_flop(*shape), us * 1e-6), "TFLOP/s"
+    if rate < 1:
+        rate, unit = rate * 1000, "GFLOP/s"
+    size = f"{shape[0]}³" if len(set(shape)) == 1 else " × ".join(map(str, shape))
+    return f"{rate:#.3g}".rstrip(".") + f" {unit}, {size}"
 
 
 @dataclass(frozen=True)
@@ -124,7 +137,7 @@ class Roofline:
         return max(flop / self.rates[rate], moved / self.bandwidth) / 1e12
 
 
-def roofline(benchmark: str = "05_measuring") -> Roofline:
+def roofline(benchmark: str = "measuring") -> Roofline:
     """The recorded roofline: the medians of its rates. Raises as :func:`read` does."""
     data = read(benchmark)
     rates = {name: statistics.median(values) for name, values in data["rates"].items()}
@@ -349,9 +362,9 @@ def table(record: Record, names: dict[str, str] | None = None) -> Table:
 # Measuring
 
 
-def gpu() -> machine.Gpu:
+def gpu() -> hardware.Gpu:
     """The GPU that a record is made on; raises :class:`toolchain.CudaError` without one."""
-    found = machine.gpu()
+    found = hardware.gpu()
     if found is None:
         raise toolchain.CudaError("there is no NVIDIA GPU here: records are made on one")
     return found
@@ -374,7 +387,7 @@ def facts() -> dict[str, str]:
 
 def cpu_facts(build: toolchain.HostBuild) -> dict[str, Any]:
     """What every record of a processor says about it, the compiler and the day."""
-    here = machine.cpu()
+    here = hardware.cpu()
     caches = [[cache.level, cache.bytes, cache.ways, cache.line] for cache in here.caches]
     return {
         "cpu": here.model,

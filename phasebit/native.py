@@ -1,6 +1,6 @@
 """C++ functions of the book, called from Python with NumPy arrays, checked and timed.
 
-The CPU chapters' kernels are plain functions in ``kernels/cpu/``::
+The CPU chapters' kernels are plain functions in ``kernels/``::
 
     extern "C" void gemm(int64_t m, const float* a, float* c)   // a (m, m), c (m, m)
 
@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasebit import files, toolchain
+from phasebit import files, keeper, toolchain
 
 Argument = NDArray[Any] | int | float
 
@@ -130,7 +130,8 @@ class Function:
         """Call it in a process of its own; returns the seconds that the call took.
 
         The process works on copies; the arrays that the function may write are copied back when
-        it comes back. Raises :class:`CallError` when it crashes or does not end.
+        it comes back. What the function started ends with it, and all of it when this process
+        does. Raises :class:`CallError` when it crashes or does not end.
         """
         self.convert(arguments)
         pairs = list(zip(self.parameters, arguments, strict=True))
@@ -138,28 +139,29 @@ class Function:
             if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
                 raise CallError(f"{parameter.name} has gaps: give a copy, numpy.ascontiguousarray")
         reader, writer = os.pipe()
+        caller = os.getpid()
+
+        def call() -> None:
+            os.close(reader)
+            faulthandler.disable()  # the caller says what happened
+            copies = [np.array(v) if isinstance(v, np.ndarray) else v for _, v in pairs]
+            given = self.convert(copies)
+            begin = time.perf_counter_ns()
+            self._symbol(*given)
+            took = time.perf_counter_ns() - begin
+            with open(writer, "wb", closefd=True) as pipe:
+                pipe.write(struct.pack("q", took))
+                for (parameter, _), copy in zip(pairs, copies, strict=True):
+                    if parameter.written and isinstance(copy, np.ndarray):
+                        pipe.write(copy.tobytes())
+            os._exit(0)
+
         with warnings.catch_warnings():
             # The child calls one C++ function and exits: no lock of another thread is taken.
             warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
         if child == 0:  # pragma: no cover - measured nowhere, it ends in _exit
-            status = 1
-            try:
-                os.close(reader)
-                faulthandler.disable()  # the caller says what happened
-                copies = [np.array(v) if isinstance(v, np.ndarray) else v for _, v in pairs]
-                given = self.convert(copies)
-                begin = time.perf_counter_ns()
-                self._symbol(*given)
-                took = time.perf_counter_ns() - begin
-                with open(writer, "wb", closefd=True) as pipe:
-                    pipe.write(struct.pack("q", took))
-                    for (parameter, _), copy in zip(pairs, copies, strict=True):
-                        if parameter.written and isinstance(copy, np.ndarray):
-                            pipe.write(copy.tobytes())
-                status = 0
-            finally:
-                os._exit(status)
+            keeper.keep(call, caller)
         os.close(writer)
         written = [v for parameter, v in pairs if parameter.written and isinstance(v, np.ndarray)]
         try:
@@ -167,7 +169,7 @@ class Function:
         finally:
             os.close(reader)
             with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
+                os.kill(child, signal.SIGTERM)
             _, status = os.waitpid(child, 0)
         if data is None:
             raise CallError(
@@ -260,15 +262,14 @@ def _parameters(text: str, source: str) -> list[Parameter]:
 
 
 def load(name: str, *, options: Sequence[str] = (), compiler: str = "") -> Library:
-    """The functions of ``kernels/cpu/NAME.cpp``.
+    """The functions of ``kernels/NAME.cpp``: ``load("gemm/tile")``.
 
     Raises ``ValueError`` when there is no such file, and as :func:`toolchain.build_library` does.
     """
-    folder = files.kernels() / "cpu"
-    path = folder / f"{name}.cpp"
+    path = files.kernels() / f"{name}.cpp"
     if not path.is_file():
-        known = ", ".join(sorted(each.stem for each in folder.glob("*.cpp")))
-        raise ValueError(f"kernels/cpu/ has no {name!r}: choose from {known}")
+        known = ", ".join(files.kernel_names(".cpp"))
+        raise ValueError(f"the book has no {name!r} in C++: choose from {known}")
     return compile(path, options=options, compiler=compiler)
 
 

@@ -17,12 +17,10 @@ import datetime
 import io
 import os
 import re
-import shlex
 import signal
 import sys
-import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +29,20 @@ from IPython.core.magic import cell_magic, magics_class
 from nvcc4jupyter import NVCCPlugin  # type: ignore[import-untyped]
 
 import phasebit
-from phasebit import cpp_cells, devices, machine, measure, process, replay, toolchain
+from phasebit import (
+    backtrace,
+    build_cache,
+    cpp_cells,
+    hardware,
+    measure,
+    process,
+    replay,
+    toolchain,
+)
+from phasebit.emulator import Finding, digest
+from phasebit.launching import devices
 from phasebit.runtime import library
+from phasebit.runtime.report import read
 
 DEFAULT_SECONDS = 60.0
 """How long the program of a cell may run, unless ``--timeout`` says otherwise."""
@@ -48,6 +58,7 @@ CELL = "cell"
 EMULATOR = "emulator"
 """What stands in for the GPU's name in a run on the emulator."""
 
+_LONGEST = 1e6  # seconds; timers of the operating system have an end too
 _EMULATOR_GRACE = 15.0
 """Seconds beyond the limit: the emulator ends its program by itself and says where it was."""
 
@@ -64,11 +75,23 @@ class ProgramError(toolchain.CudaError):
         self.status = status
 
 
+@dataclass(frozen=True)
+class CellRun(replay.RecordedRun):
+    """A run here, and what the emulator found in it; a GPU finds nothing."""
+
+    findings: tuple[Finding, ...] = ()
+
+    def record(self) -> replay.RecordedRun:
+        """What is recorded of it."""
+        names = [each.name for each in fields(replay.RecordedRun)]
+        return replay.RecordedRun(**{name: getattr(self, name) for name in names})
+
+
 def where() -> str:
     """One line that says where this notebook runs, and what that means for its outputs."""
     try:
         compiler = toolchain.nvcc()
-        target = compiler.target_for(machine.gpu())
+        target = _target(compiler)
     except toolchain.CudaError:
         return "⏱ no nvcc: CUDA cells cannot be compiled, see python -m phasebit doctor"
     choice = devices.choose(target)
@@ -84,18 +107,48 @@ def where() -> str:
 def build(
     source: str, target: str | None = None, options: Sequence[str] = (), first_line: int = 1
 ) -> tuple[toolchain.Build, devices.Choice]:
-    """Compile a program for the device that will run it."""
-    target = target or toolchain.nvcc().target_for(machine.gpu())
-    choice = devices.choose(target)
-    built = toolchain.build(
-        source,
-        name=CELL,
-        first_line=first_line,
-        target=target,
-        options=options,
-        runtime=None if choice.gpu else library.build(),
-    )
-    return built, choice
+    """Compile a program for the device that will run it.
+
+    A cell that does not compile for the GPU here, and does for the GPU that the book's records
+    come from, uses what this one lacks: it is the emulator's.
+    """
+
+    def compiled(target: str, choice: devices.Choice) -> tuple[toolchain.Build, devices.Choice]:
+        runtime = None if choice.gpu else library.build()
+        built = toolchain.build(
+            source,
+            name=CELL,
+            first_line=first_line,
+            target=target,
+            options=options,
+            runtime=runtime,
+        )
+        return built, choice
+
+    compiler = toolchain.nvcc()
+    own = target or _target(compiler)
+    choice = devices.choose(own)
+    try:
+        return compiled(own, choice)
+    except toolchain.CompileError:
+        other = compiler.target_for(None)
+        if target or choice.gpu is None or phasebit.device == "gpu" or own == other:
+            raise
+        why = f"{choice.gpu.name} ({own}) lacks what the cell uses, {other} has it"
+        with contextlib.suppress(toolchain.CompileError):  # the cell itself is wrong
+            return compiled(other, devices.Choice(None, why))
+        raise
+
+
+def _target(compiler: toolchain.Nvcc) -> str:
+    """The target of a cell that names none: the GPU's own, where it is to run and one is built."""
+    gpu = None if phasebit.device == "emulator" else hardware.gpu()
+    try:
+        return compiler.target_for(gpu)
+    except toolchain.CudaError:
+        if gpu is None:
+            raise
+        return compiler.target_for(None)
 
 
 def run(
@@ -104,27 +157,33 @@ def run(
     name: str,
     args: Sequence[str] = (),
     timeout: float = DEFAULT_SECONDS,
-) -> tuple[replay.Run, str]:
+) -> tuple[CellRun, str]:
     """Run a built program; ``name`` is what its record is called.
 
     Returns the run, and words that say where it ran.
     """
     command = [os.fspath(built.program), *args]
-    environment = None
-    if choice.gpu is None:
-        # A process of its own, with the device in it: see phasebit.runtime.
-        package = os.fspath(Path(phasebit.__file__).parent.parent)
-        paths = filter(None, [package, os.environ.get("PYTHONPATH")])
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths))
-        emulator = [sys.executable, "-P", "-m", "phasebit", "run", "--schedule", "late"]
-        command = [*emulator, "--limit", f"{timeout:g}", *command]
-    done = process.run(
-        command,
-        timeout=timeout + (0 if choice.gpu else _EMULATOR_GRACE),
-        ask=signal.SIGUSR1 if choice.gpu else None,
-        env=environment,
-    )
-    fresh = replay.Run(
+    environment = dict(os.environ)
+    with build_cache.Scratch() as folder:
+        stopped, report_file = Path(folder, "stopped"), Path(folder, "report")
+        environment[backtrace.VARIABLE] = os.fspath(stopped)
+        if choice.gpu is None:
+            # A process of its own, with the device in it: see phasebit.runtime.
+            package = os.fspath(Path(phasebit.__file__).parent.parent)
+            paths = filter(None, [package, os.environ.get("PYTHONPATH")])
+            environment["PYTHONPATH"] = os.pathsep.join(paths)
+            emulator = [sys.executable, "-P", "-m", "phasebit", "run", "--limit", f"{timeout:g}"]
+            telling = ["--quiet", "--error-exitcode", "0", "--report", os.fspath(report_file)]
+            command = [*emulator, *telling, *command]
+        done = process.run(
+            command,
+            timeout=timeout + (0 if choice.gpu else _EMULATOR_GRACE),
+            ask=signal.SIGUSR1 if choice.gpu else None,
+            env=environment,
+        )
+        line = backtrace.stopped_at(built.program, stopped, CELL)
+        reported = read(report_file)
+    fresh = CellRun(
         gpu=choice.gpu.name if choice.gpu else EMULATOR,
         driver=choice.gpu.driver if choice.gpu else "",
         cuda=built.nvcc,
@@ -133,44 +192,25 @@ def run(
         stderr=done.stderr,
         status=done.status,
         stopped=done.stopped,
-        line=toolchain.stopped_at(built.program, done.stderr, CELL),
+        line=line,
         timeout=timeout,
+        findings=reported.findings,
     )
-    if choice.gpu is None:
-        if f"phasebit: ended after {timeout:g} s" in done.stderr:
-            fresh = replace(fresh, stopped="time")
-        elif done.status > 128:
-            fresh = replace(fresh, status=128 - done.status)  # a signal ended it
+    end = reported.end
+    if end and end.limit:
+        fresh = replace(fresh, stopped="time")
+    elif end and end.signal:
+        fresh = replace(fresh, status=-signal.Signals[end.signal])
     if not built.resources:
         return fresh, "run here: it has no kernel"
     if choice.gpu is None:
         return fresh, f"run on the {EMULATOR}: {choice.why}"
     if os.environ.get(RECORDING):
-        replay.save(name, fresh)
+        replay.save(name, fresh.record())
     return fresh, f"run on {choice.gpu.name}"
 
 
-def said(run: replay.Run) -> str:
-    """What the program itself wrote to standard error."""
-    own = run.stderr.partition("\nphasebit: stopped at\n")[0]
-    return "\n".join(
-        line for line in own.splitlines() if not line.startswith("phasebit: ")
-    ).strip()
-
-
-def findings(run: replay.Run) -> list[str]:
-    """What the emulator wrote about the program's kernels: one text each."""
-    lines = re.findall(r"^phasebit: (?!stopped at$|ended )(.*)$", run.stderr, re.MULTILINE)
-    texts: list[str] = []
-    for line in lines if run.gpu == EMULATOR else []:
-        if texts and not line.startswith("kernel "):
-            texts[-1] += "\n" + line
-        else:
-            texts.append(line)
-    return texts
-
-
-def printed(run: replay.Run, name: str, built: toolchain.Build) -> str:
+def printed(run: CellRun, name: str, built: toolchain.Build) -> str:
     """What the program printed, with the recorded times where its kernels ran on the emulator.
 
     ``name`` is what the program's record is called.
@@ -187,20 +227,20 @@ def printed(run: replay.Run, name: str, built: toolchain.Build) -> str:
     return "\n".join([*plain, *(line.replace("⏱", label, 1) for line in times)])
 
 
-def failure(run: replay.Run) -> ProgramError | None:
+def failure(run: CellRun) -> ProgramError | None:
     """The error that a run ended in, or ``None`` when it ended well.
 
     On the emulator a finding is an error, whatever the program made of it.
     """
-    found = findings(run)
+    found = digest.told(run.findings)
     if run.status == 0 and not run.stopped and not found:
         return None
-    own = said(run)
+    own = run.stderr.strip()
     reported = re.search(rf"^{CELL}:(\d+): ", own, re.MULTILINE)
     line = int(reported[1]) if reported else run.line
-    if found:
-        place = re.search(rf"\({CELL}:(?:[^()]* )?(\d+)\)", found[0])
-        line = int(place[1]) if place else line
+    if run.findings:
+        places = [place for place in run.findings[0].places if place.file == CELL]
+        line = places[0].line if places else line
     if run.stopped == "time":
         what = (
             f"the program did not end within {run.timeout:g} s and was stopped: an endless loop, "
@@ -229,12 +269,12 @@ def verdict(source: str, timeout: float = DEFAULT_SECONDS) -> str:
     built, choice = build(source)
     outcome, origin = run(built, choice, replay.key(source), timeout=timeout)
     print(f"⏱ compiled by nvcc {built.nvcc} for {built.target}; {origin}")
-    for text in findings(outcome):
+    for text in digest.told(outcome.findings):
         print("\n".join(f"⏱ {line}" for line in text.splitlines()))
     if outcome.status == 0 and not outcome.stopped:
         plain = [line for line in outcome.stdout.splitlines() if line[:1] not in ("", "⏱")]
         return plain[0] if plain else "it ended without a word"
-    own = said(outcome).splitlines()
+    own = outcome.stderr.strip().splitlines()
     return own[-1] if own else str(failure(outcome))
 
 
@@ -262,16 +302,26 @@ def report(build: toolchain.Build) -> str:
     return "\n".join(lines)
 
 
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid float value: {text!r}") from None
+    if not 0 < value <= _LONGEST:  # as nan is not
+        raise argparse.ArgumentTypeError(f"{text} is no time: more than 0, at most {_LONGEST:g} s")
+    return value
+
+
 @magics_class
 class CudaMagics(NVCCPlugin):  # type: ignore[misc]
     """``%%cuda`` of nvcc4jupyter, on the book's toolchain."""
 
     def __init__(self, shell: Any) -> None:
-        self._scratch = tempfile.TemporaryDirectory(prefix="phasebit-")
+        self._scratch = build_cache.Scratch()
         self.wd = self._scratch.name
         with contextlib.redirect_stdout(io.StringIO()):  # it prints its folder
             super().__init__(shell)
-        self.parser_cuda.add_argument("--timeout", type=float, default=DEFAULT_SECONDS)
+        self.parser_cuda.add_argument("--timeout", type=_seconds, default=DEFAULT_SECONDS)
         self.parser_cuda.add_argument("--args", default="")
         self.parser_cuda.add_argument("--arch", default=None)
 
@@ -288,7 +338,7 @@ class CudaMagics(NVCCPlugin):  # type: ignore[misc]
                 "%%cuda times and profiles no whole process, since most of that time is start-up: "
                 "time with events (harness.cuh does), profile with ncu"
             )
-        options, args = shlex.split(given.compiler_args()), shlex.split(given.args)
+        options, args = cpp_cells.words(given.compiler_args()), cpp_cells.words(given.args)
         built, choice = build(cell, given.arch, options, first_line=2)
         name = replay.key(cell, options, args)
         outcome, origin = run(built, choice, name, args, given.timeout)
@@ -304,7 +354,7 @@ class CudaMagics(NVCCPlugin):  # type: ignore[misc]
         # A wrong option must stop the cell; nvcc4jupyter would print the help and go on.
         with contextlib.redirect_stderr(io.StringIO()) as said:
             try:
-                given: argparse.Namespace = self.parser_cuda.parse_args(shlex.split(line))
+                given: argparse.Namespace = self.parser_cuda.parse_args(cpp_cells.words(line))
                 return given
             except SystemExit:
                 raise UsageError(said.getvalue().strip().rpartition("error: ")[2]) from None

@@ -10,7 +10,7 @@ what the system takes of each block.
 
 Sources: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability";
 CUDA C++ Best Practices Guide, "Calculating Occupancy"; the units, from the toolkit's
-``cuda_occupancy.h``. ``records/04_threads_and_memory`` compares this module with the runtime's
+``cuda_occupancy.h``. ``records/threads_and_memory`` compares this module with the runtime's
 own calculator on a GPU, configuration by configuration.
 """
 
@@ -18,52 +18,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WARP = 32
-MAX_BLOCK = 1024  # threads
-REGISTER_UNIT = 256
-FILES = 4  # register files of a multiprocessor; each warp lives in one
-
-_KIB = 1024
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one multiprocessor holds at a time: threads, blocks, bytes, registers."""
-
-    threads: int = 2048
-    blocks: int = 32
-    shared: int = 228 * _KIB
-    block_shared: int = 227 * _KIB  # the most that one block may ask for
-    reserved_shared: int = 1024  # bytes taken by the system from every block
-    registers: int = 65536
-    shared_unit: int = 128  # bytes
-
-    @property
-    def warps(self) -> int:
-        """The most warps that are resident together."""
-        return self.threads // WARP
-
-
-LIMITS: dict[int, Limits] = {
-    75: Limits(1024, 16, 64 * _KIB, 64 * _KIB, 0, shared_unit=256),
-    80: Limits(2048, 32, 164 * _KIB, 163 * _KIB),
-    86: Limits(1536, 16, 100 * _KIB, 99 * _KIB),
-    87: Limits(1536, 16, 164 * _KIB, 163 * _KIB),
-    89: Limits(1536, 24, 100 * _KIB, 99 * _KIB),
-    90: Limits(),
-    100: Limits(),
-    103: Limits(),
-    110: Limits(1536, 24),
-    120: Limits(1536, 24, 100 * _KIB, 99 * _KIB),
-    121: Limits(1536, 24, 100 * _KIB, 99 * _KIB),
-}
-"""Compute capability (90 for sm_90) -> the limits of its multiprocessors."""
-
-
-def limits(capability: int) -> Limits:
-    """The limits of sm_`capability`, or of the nearest older one that is in the table."""
-    known = [item for item in LIMITS if item <= capability]
-    return LIMITS[max(known, default=75)]
+from phasebit.emulator.capabilities import (
+    LIMITS,
+    MAX_BLOCK,
+    REGISTER_UNIT,
+    WARP,
+    Limits,
+    limits,
+)
+from phasebit.emulator.capabilities import REGISTER_FILES as FILES
 
 
 @dataclass(frozen=True)
@@ -126,3 +89,6 @@ def shared_for_blocks(own: Limits, blocks: int, static: int) -> int:
         return 0
     share = own.shared // blocks // own.shared_unit * own.shared_unit - own.reserved_shared
     return max(0, min(share, own.block_shared) - static)
+
+
+__all__ = ["LIMITS", "Limits", "Occupancy", "limits", "occupancy", "shared_for_blocks"]

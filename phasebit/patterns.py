@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from phasebit.draw import Cell, Picture, chart
-from phasebit.emulator.accesses import Access
-from phasebit.emulator.traffic import BANKS, SECTOR, parts_of
+from phasebit.emulator import Access, traffic
 from phasebit.measure import Table
 
 WORD = 4  # bytes
@@ -42,8 +41,8 @@ def sectors(access: Access, title: str) -> Picture:
     for lane in access.lanes:
         for word in _words(access, lane):
             wanted.setdefault(word, []).append(lane)
-    numbers = sorted({word * WORD // SECTOR for word in wanted})
-    each = SECTOR // WORD
+    numbers = sorted({word * WORD // traffic.SECTOR for word in wanted})
+    each = traffic.SECTOR // WORD
     cells = [
         [
             Cell(_span(wanted[word]), "blue") if word in wanted else Cell("·", "grey")
@@ -52,7 +51,7 @@ def sectors(access: Access, title: str) -> Picture:
         for number in numbers
     ]
     return chart(
-        cells, rows=[number * SECTOR for number in numbers], columns=range(each),
+        cells, rows=[number * traffic.SECTOR for number in numbers], columns=range(each),
         row_label="first byte", column_label="word of the sector (in the cells: lanes)",
         title=title, legend={"blue": "asked for", "grey": "fetched, and not asked for"},
     )  # fmt: skip
@@ -68,12 +67,12 @@ def banks(access: Access, title: str) -> Picture:
     cells = [
         [
             Cell(_span(wave[bank][1]), HUES[number % len(HUES)]) if bank in wave else None
-            for bank in range(BANKS)
+            for bank in range(traffic.BANKS)
         ]
         for number, wave in enumerate(served)
     ]
     return chart(
-        cells, rows=range(len(served)), columns=range(BANKS), row_label="wavefront",
+        cells, rows=range(len(served)), columns=range(traffic.BANKS), row_label="wavefront",
         column_label="bank (in the cells: the lanes it serves)", title=title,
     )  # fmt: skip
 
@@ -104,11 +103,11 @@ def beside(
 def wavefronts(access: Access) -> list[dict[int, tuple[int, list[int]]]]:
     """What each bank delivers in each wavefront of a shared access: bank -> (word, lanes)."""
     served: list[dict[int, tuple[int, list[int]]]] = []
-    for first, last in parts_of(access.addresses, access.size, access.op == "load"):
+    for first, last in traffic.parts_of(access.addresses, access.size, access.op == "load"):
         queues: dict[int, dict[int, list[int]]] = {}  # bank -> word -> lanes, in order
         for lane in (lane for lane in access.lanes if first <= lane < last):
             for word in _words(access, lane):
-                queues.setdefault(word % BANKS, {}).setdefault(word, []).append(lane)
+                queues.setdefault(word % traffic.BANKS, {}).setdefault(word, []).append(lane)
         for turn in range(max(map(len, queues.values()), default=0)):
             served.append(
                 {
@@ -127,7 +126,7 @@ def _words(access: Access, lane: int) -> list[int]:
 
 
 def _sectors(access: Access, lane: int) -> list[int]:
-    return sorted({word * WORD // SECTOR for word in _words(access, lane)})
+    return sorted({word * WORD // traffic.SECTOR for word in _words(access, lane)})
 
 
 def _span(found: Sequence[int]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import selectors
 import signal
@@ -10,6 +9,8 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from phasebit import keeper
 
 OUTPUT_LIMIT = 1 << 20
 """Bytes of output after which a command is stopped: a loop that prints fills no memory."""
@@ -47,20 +48,19 @@ def run(
     At the limit the command is sent the signal ``ask``, if given, and has
     :data:`GRACE_SECONDS` to say where it stands.
 
-    It runs in a process group of its own. At the limit, after :data:`OUTPUT_LIMIT` bytes of
-    output, or when the caller is interrupted, the whole group is killed. Raises ``OSError``
-    when the command cannot be started.
+    Everything that it started ends with it: when it ends by itself, at the limit, after
+    :data:`OUTPUT_LIMIT` bytes of output, and when the caller is interrupted or killed (see
+    :mod:`phasebit.keeper`). Raises ``OSError`` when the command cannot be started.
     """
     start = time.monotonic()
     end = start + timeout
-    process = subprocess.Popen(
+    process = keeper.start(
         [os.fspath(part) for part in command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=cwd,
         env=env,
-        start_new_session=True,
     )
     assert process.stdout is not None and process.stderr is not None
     output = {process.stdout: bytearray(), process.stderr: bytearray()}
@@ -69,7 +69,7 @@ def run(
         with selectors.DefaultSelector() as selector:
             for pipe in output:
                 selector.register(pipe, selectors.EVENT_READ)
-            # A pipe stays open while any descendant holds it; the limit covers that too.
+            # The pipes stay open until the command has ended, and all that it started.
             while selector.get_map():
                 left = end - time.monotonic()
                 if left <= 0 and (stopped or ask is None):
@@ -93,10 +93,8 @@ def run(
             except subprocess.TimeoutExpired:
                 stopped = "time"
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        keeper.end(process)
         process.stdout.close()
         process.stderr.close()
-        process.wait()
     texts = [bytes(data).decode("utf-8", "replace") for data in output.values()]
     return Finished(texts[0], texts[1], process.returncode, time.monotonic() - start, stopped)

@@ -23,7 +23,7 @@ _TOKENS = re.compile(
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """How a program ended, and where it ran."""
 
     gpu: str
@@ -77,15 +77,15 @@ def _path(name: str) -> Path:
     return files.records() / "runs" / f"{name}.json"
 
 
-def find(name: str) -> Run | None:
+def find(name: str) -> RecordedRun | None:
     """The recorded run of that key, or ``None``."""
     path = _path(name)
     if not path.exists():
         return None
-    return Run(**json.loads(path.read_text(encoding="utf-8")))
+    return RecordedRun(**json.loads(path.read_text(encoding="utf-8")))
 
 
-def save(name: str, run: Run) -> Path:
+def save(name: str, run: RecordedRun) -> Path:
     """Record a run under its key; returns the file."""
     path = _path(name)
     path.parent.mkdir(parents=True, exist_ok=True)

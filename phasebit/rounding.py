@@ -4,7 +4,7 @@ A format with p significant bits rounds a number x to x·(1 + d) with |d| ≤ u,
 *unit roundoff*. A sum of K products in it, added in any order, errs by at most γ·Σ|a·b| with
 γ = K·u / (1 − K·u). A tolerance of the book is made of these, never of experience.
 
-Source: Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, chapters 2 and 3.
+Source: Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, ch. 2 and 3.
 """
 
 from __future__ import annotations

@@ -16,18 +16,23 @@ import platform
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from phasebit import files, machine, process
+from phasebit import backtrace, build_cache, files, hardware, process
+from phasebit.emulator import demangle
+from phasebit.emulator.capabilities import OLDEST_WITH_OWN_TARGET, capability
 
 DEFAULT_TARGET = "sm_90a"
 """The target where there is no GPU: that of the NVIDIA H200, which the records come from."""
 
 HOST_OPTIONS = ("-std=c++17", "-O3", "-march=native", "-g")
 """What functions for the processor are compiled with: for this very processor."""
+
+OLDEST_NVCC = 12
+"""The first major version that knows ``sm_90a``."""
 
 BUILD_SECONDS = 300.0
 _QUERY_SECONDS = 60.0
@@ -36,7 +41,6 @@ _OPTIONS = (
     *("-g", "-lineinfo"),  # lines of the source, in host and in GPU code
     "-Wno-deprecated-gpu-targets",
 )
-_WHEREABOUTS = Path(__file__).with_name("whereabouts.c")
 _INSTALL = "install one with: pip install 'cuda-toolkit[nvcc,cccl]==13.4.3'"
 
 
@@ -72,8 +76,9 @@ class Nvcc:
     path: Path
     version: str  # "13.0.88"
     targets: tuple[str, ...]  # what it can build: "sm_75", …, "sm_90", "sm_90a", …
+    passed_over: tuple[str, ...] = ()  # those that come before it and cannot be used, and why
 
-    def target_for(self, gpu: machine.Gpu | None) -> str:
+    def target_for(self, gpu: hardware.Gpu | None) -> str:
         """The target to build for a GPU, or :data:`DEFAULT_TARGET` when there is none.
 
         Raises :class:`CudaError` when this compiler has no target that the GPU runs.
@@ -126,18 +131,43 @@ class Build:
 def nvcc() -> Nvcc:
     """The CUDA compiler of this machine: on ``PATH``, in ``$CUDA_HOME``, or installed by pip.
 
-    Raises :class:`ToolMissing` when there is none, or when it does not answer.
+    The first that can be used. Raises :class:`ToolMissing` when there is none.
     """
+    passed_over: list[str] = []
     for path in _places():
-        if not os.access(path, os.X_OK):
+        if not path.exists():
             continue
-        version = process.run([path, "--version"], timeout=_QUERY_SECONDS)
-        listed = process.run([path, "--list-gpu-code"], timeout=_QUERY_SECONDS)
-        found = re.search(r"\bV(\d+\.\d+\.\d+)", version.stdout)
-        if not (version.ok and listed.ok and found):
-            raise ToolMissing(f"{path} does not say its version and targets: {_INSTALL}")
-        return Nvcc(path, found[1], _targets(listed.stdout.split(), found[1]))
-    raise ToolMissing(f"no nvcc on PATH, in $CUDA_HOME or among the pip packages: {_INSTALL}")
+        try:
+            version, targets = _examine(path)
+        except ToolMissing as error:
+            passed_over.append(str(error))
+        else:
+            return Nvcc(path, version, targets, tuple(passed_over))
+    found = "; ".join(passed_over) or "no nvcc on PATH, in $CUDA_HOME or among the pip packages"
+    raise ToolMissing(f"{found}: {_INSTALL}")
+
+
+def _examine(path: Path) -> tuple[str, tuple[str, ...]]:
+    """Version and targets of an nvcc. Raises :class:`ToolMissing` if it cannot be used."""
+    found = re.search(r"\bV(\d+\.\d+\.\d+)", _answer(path, "--version"))
+    if not found:
+        raise ToolMissing(f"{path} does not say its version")
+    if int(found[1].partition(".")[0]) < OLDEST_NVCC:
+        raise ToolMissing(f"{path} is {found[1]}, older than {OLDEST_NVCC}.0")
+    targets = _targets(_answer(path, "--list-gpu-code").split())
+    if not targets:
+        raise ToolMissing(f"{path} does not say its targets")
+    return found[1], targets
+
+
+def _answer(path: Path, question: str) -> str:
+    """What a program prints, if it succeeds. Raises :class:`ToolMissing` if it does not start."""
+    try:
+        done = process.run([path, question], timeout=_QUERY_SECONDS)
+    except OSError as error:
+        # "No such file", of a script, is the interpreter that its first line names.
+        raise ToolMissing(f"{path} cannot be started, {error.strerror}") from error
+    return done.stdout if done.ok else ""
 
 
 def tool(name: str) -> Path:
@@ -162,20 +192,43 @@ def _places() -> Iterator[Path]:
         yield from sorted(Path(folder or ".").glob("nvidia/cu*/bin/nvcc"), reverse=True)
 
 
-def _targets(listed: Sequence[str], version: str) -> tuple[str, ...]:
-    """Add the targets with suffix ``a``, which nvcc builds (since 12.0) and does not list."""
-    plain = sorted({code for code in listed if re.fullmatch(r"sm_\d+", code)}, key=_number)
-    with_a = int(version.split(".")[0]) >= 12
+def _targets(listed: Sequence[str]) -> tuple[str, ...]:
+    """Add the targets with suffix ``a``, which nvcc builds and does not list."""
+    plain = sorted({code for code in listed if re.fullmatch(r"sm_\d+", code)}, key=capability)
     return tuple(
         target
         for code in plain
         for target in (code, f"{code}a")
-        if target == code or (with_a and _number(code) >= 90)
+        if target == code or capability(code) >= OLDEST_WITH_OWN_TARGET
     )
 
 
-def _number(target: str) -> int:
-    return int(target[3:].rstrip("a"))
+Output = Literal["program", "program with PTX", "program of PTX", "fatbin", "cubin", "ptx"]
+_CODE: dict[Output, tuple[str, tuple[str, ...]]] = {
+    "program": ("sm_{0}", ()),
+    "program with PTX": ("[sm_{0},compute_{0}]", ()),
+    "program of PTX": ("compute_{0}", ()),
+    "fatbin": ("sm_{0}", ("-fatbin",)),
+    "cubin": ("sm_{0}", ("-cubin",)),
+    "ptx": ("compute_{0}", ("-ptx",)),
+}
+"""What nvcc makes -> the code in it, for a target, and the option that asks for it."""
+
+
+def nvcc_command(
+    output: Output, *targets: str, options: Sequence[str | Path] = (), include: bool = True
+) -> list[str | Path]:
+    """The command that makes one kind of output, without its files: they are to follow.
+
+    ``include``: whether sources find the book's headers. Raises :class:`ToolMissing`.
+    """
+    code, asks = _CODE[output]
+    words: list[str | Path] = [nvcc().path]
+    for target in targets:
+        number = target.removeprefix("sm_")
+        words += ["-gencode", f"arch=compute_{number},code={code.format(number)}"]
+    folders = [f"-I{folder}" for folder in include_folders()] if include else []
+    return [*words, *asks, *options, *folders]
 
 
 def build(
@@ -186,6 +239,7 @@ def build(
     target: str | None = None,
     options: Sequence[str] = (),
     runtime: Path | None = None,
+    include: Sequence[Path] = (),
     timeout: float = BUILD_SECONDS,
 ) -> Build:
     """Compile a CUDA program: the text of one, or the path of a ``.cu`` file.
@@ -193,7 +247,8 @@ def build(
     ``name`` and ``first_line`` are what messages call the source and its first line; ``target``
     defaults to this machine's GPU. Kernels of the book may include ``"harness.cuh"``.
     ``runtime`` is a folder with a CUDA runtime library, for a program that is to load that one
-    and bring its PTX along (see :mod:`phasebit.runtime`).
+    and bring its PTX along (see :mod:`phasebit.runtime`). ``include`` are folders of headers beside
+    those of the book.
 
     Raises :class:`CompileError` with file and line, :class:`ToolMissing`, or :class:`CudaError`
     for a target that the compiler cannot build.
@@ -203,27 +258,29 @@ def build(
         source = source.read_text(encoding="utf-8")
     name = name or "source.cu"
     compiler = nvcc()
-    target = target or compiler.target_for(machine.gpu())
+    target = target or compiler.target_for(hardware.gpu())
     if target not in compiler.targets:
         raise CudaError(
             f"nvcc {compiler.version} cannot build {target}: "
             f"it builds {', '.join(compiler.targets)}"
         )
-    number = target.removeprefix("sm_")
-    code, link = f"sm_{number}", []
-    if runtime:
-        code = f"[sm_{number},compute_{number}]"
-        link = ["--no-compress", "-cudart", "shared", f"-L{runtime}"]
-    flags = [*_OPTIONS, "-gencode", f"arch=compute_{number},code={code}", *link, *options]
+    output: Output = "program with PTX" if runtime else "program"
+    link = ["--no-compress", "-cudart", "shared", f"-L{runtime}"] if runtime else []
+    folders = [f"-I{folder}" for folder in include]
+    flags = [*_OPTIONS, *link, *folders, *options]
     text = f'#line {first_line} "{name}"\n{source}\n'
-    helper = _WHEREABOUTS.read_text(encoding="utf-8")
-    facts = [text, helper, headers(source), flags, compiler.version, platform.machine()]
+    helper = backtrace.SOURCE.read_text(encoding="utf-8")
+    told = [output, target, *flags]
+    included = headers(source, (*include_folders(), *include))
+    facts = [text, helper, included, told, compiler.version, platform.machine()]
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
-    folder = cache_folder() / key
-    cached = (folder / "log").exists()
-    if not cached:
-        _compile(compiler, text, flags, folder, name, timeout)
+    cached = (build_cache.folder() / key).exists()
+    command = nvcc_command(output, target, options=flags)
+    command += ["source.cu", backtrace.SOURCE, "-o", "program", "-ldl"]
+    if not cached and shutil.which("g++") is None and "-ccbin" not in flags:
+        raise ToolMissing("nvcc needs a host compiler and there is no g++ on PATH: install g++")
+    folder = _kept(key, command, "source.cu", "program", text, name, timeout)
     log = (folder / "log").read_text(encoding="utf-8")
     return Build(
         folder / "program",
@@ -235,30 +292,19 @@ def build(
     )
 
 
-def _compile(
-    compiler: Nvcc, text: str, flags: Sequence[str], folder: Path, name: str, timeout: float
-) -> None:
-    if shutil.which("g++") is None and "-ccbin" not in flags:
-        raise ToolMissing("nvcc needs a host compiler and there is no g++ on PATH: install g++")
-    include = [f"-I{folder}" for folder in include_folders()]
-    inputs: list[str | Path] = ["source.cu", _WHEREABOUTS]
-    command = [compiler.path, *flags, *include, *inputs, "-o", "program", "-ldl"]
-    _into_cache(command, "source.cu", text, folder, name, timeout)
+def _kept(
+    key: str, command: Sequence[str | Path], file: str, makes: str, text: str, name: str,
+    timeout: float,
+) -> Path:  # fmt: skip
+    """The folder with what a compiler made of ``text``, put into ``file``, and what it said.
 
-
-def _into_cache(
-    command: Sequence[str | Path], file: str, text: str, folder: Path, name: str, timeout: float
-) -> None:
-    """Run a compiler on ``text``, put into ``file``, and keep what it made and said in ``folder``.
-
-    The folder appears when it is complete, or not at all.
+    ``makes``: the file that it makes.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as scratch:
-        work = Path(scratch, "build")
+
+    def compile_(work: Path) -> None:
         work.mkdir()
         (work / file).write_text(text, encoding="utf-8")
-        done = process.run(command, timeout=timeout, cwd=work)
+        done = process.run(command, timeout=timeout, cwd=work, env=temporary_in(work.parent))
         log = done.stdout + done.stderr
         tool = Path(command[0]).name
         if done.stopped:
@@ -267,12 +313,17 @@ def _into_cache(
             )
         if not done.ok:
             raise explain(log, name, tool)
+        if not (work / makes).exists():  # as with --help
+            message = f"{tool} made no {makes} of {name}: see its options"
+            raise CompileError(message, name, None, log)
         (work / "log").write_text(log, encoding="utf-8")
-        try:
-            work.rename(folder)
-        except OSError:  # another process built the same at the same time
-            if not (folder / "log").exists():
-                raise
+
+    return build_cache.keep(key, compile_)
+
+
+def temporary_in(folder: Path) -> dict[str, str]:
+    """This environment for a compiler whose own temporary files shall go with ``folder``."""
+    return {**os.environ, "TMPDIR": os.fspath(folder)}
 
 
 @dataclass(frozen=True)
@@ -293,9 +344,11 @@ def host_compiler(name: str = "") -> HostCompiler:
         path = shutil.which(each)
         if path is None:
             continue
-        answer = process.run([path, "--version"], timeout=_QUERY_SECONDS)
-        found = re.search(r"\b\d+\.\d+\.\d+", answer.stdout)
-        if not (answer.ok and found):
+        try:
+            found = re.search(r"\b\d+\.\d+\.\d+", _answer(Path(path), "--version"))
+        except ToolMissing as error:
+            raise ToolMissing(f"{error}: install g++ or set CXX") from error
+        if not found:
             raise ToolMissing(f"{path} does not say its version: install g++ or set CXX")
         return HostCompiler(Path(path), f"{Path(each).name} {found[0]}")
     what = f"no {name}" if name else "no C++ compiler (g++, clang++ or $CXX)"
@@ -326,7 +379,7 @@ def build_library(
 
     ``name`` and ``first_line`` are what messages call the source and its first line; ``options``
     follow :data:`HOST_OPTIONS`; ``compiler`` names another than :func:`host_compiler` finds.
-    A source may include what lies in ``kernels/cpu/``.
+    A source may include what lies in ``kernels/``, as a CUDA program may.
 
     Raises :class:`CompileError` with file and line, or :class:`ToolMissing`.
     """
@@ -338,30 +391,18 @@ def build_library(
     flags = (*HOST_OPTIONS, *options)
     text = f'#line {first_line} "{name}"\n{source}\n'
     # "native" means another thing on another processor.
-    processor = [machine.cpu().model, machine.cpu().features, platform.machine()]
-    facts = [text, headers(source, (_host_folder(),)), flags, chosen.version, processor]
+    processor = [hardware.cpu().model, hardware.cpu().features, platform.machine()]
+    facts = [text, headers(source), flags, chosen.version, processor]
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
-    folder = cache_folder() / key
-    cached = (folder / "log").exists()
-    if not cached:
-        shape = ["-fPIC", "-shared", f"-I{_host_folder()}", "source.cpp", "-o", "library.so"]
-        command: list[str | Path] = [chosen.path, *flags, *shape]
-        _into_cache(command, "source.cpp", text, folder, name, timeout)
+    cached = (build_cache.folder() / key).exists()
+    include = [f"-I{each}" for each in include_folders()]
+    shape = ["-fPIC", "-shared", *include, "source.cpp", "-o", "library.so"]
+    command: list[str | Path] = [chosen.path, *flags, *shape]
+    folder = _kept(key, command, "source.cpp", "library.so", text, name, timeout)
     log = (folder / "log").read_text(encoding="utf-8")
     return HostBuild(folder / "library.so", chosen.version, flags, log.strip(), cached)
 
 
-def _host_folder() -> Path:
-    return files.kernels() / "cpu"
-
-
-def cache_folder() -> Path:
-    """Where builds are kept: ``$PHASEBIT_CACHE``, else the user's cache folder."""
-    given = os.environ.get("PHASEBIT_CACHE")
-    if given:
-        return Path(given)
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home, "phasebit")
 
 
 def include_folders() -> tuple[Path, ...]:
@@ -384,32 +425,6 @@ def headers(source: str, folders: Sequence[Path] = ()) -> dict[str, str]:
                 found[name] = path.read_text(encoding="utf-8")
                 waiting.append(found[name])
     return found
-
-
-def stopped_at(program: Path, stderr: str, name: str) -> int | None:
-    """The line of the source ``name`` at which a program says that it was stopped, if any.
-
-    Reads what ``whereabouts.c`` wrote: the innermost address that lies in that source.
-    """
-    report = stderr.partition("phasebit: stopped at\n")[2]
-    # "/path/program(+0x1a2b) [0x55…]", or "/path/program() [0x401a2b]" at a fixed address.
-    ours = re.compile(re.escape(os.fspath(program)) + r"\((?:\+(0x\w+)\)|\) ?\[(0x\w+)\])")
-    addresses = []
-    for depth, frame in enumerate(report.splitlines()):
-        match = ours.match(frame)
-        if match:
-            # Frame 2 was interrupted (0 is the handler, 1 what called it). The others wait for
-            # a call to return, to the address after the call.
-            addresses.append(f"{int(match[1] or match[2], 16) - (depth != 2):#x}")
-    tool = shutil.which("addr2line")
-    if not addresses or tool is None:
-        return None
-    command = [tool, "-e", os.fspath(program), *addresses]
-    for line in process.run(command, timeout=_QUERY_SECONDS).stdout.splitlines():
-        file, _, number = line.partition(" ")[0].rpartition(":")
-        if Path(file).name == name and number.isdigit():
-            return int(number)
-    return None
 
 
 # What the compiler says
@@ -461,20 +476,3 @@ def parse_resources(log: str) -> tuple[Resources, ...]:
             smem = int(shared[1]) if shared else 0
             found.append(Resources(demangle(symbol[1]), int(used[1]), smem, stack, stores, loads))
     return tuple(found)
-
-
-def demangle(symbol: str) -> str:
-    """The name in a mangled symbol, without its parameters; the symbol itself if it has none.
-
-    >>> demangle("_Z6matmulPKfS0_Pf"), demangle("_ZN4ring6matmulEv")
-    ('matmul', 'ring::matmul')
-    """
-    match = re.match(r"_ZN?", symbol)
-    names, rest = [], symbol[match.end() :] if match else ""
-    while rest[:1].isdigit():
-        digits = re.match(r"\d+", rest)
-        assert digits
-        end = digits.end() + int(digits[0])
-        names.append(rest[digits.end() : end])
-        rest = rest[end:] if symbol.startswith("_ZN") else ""
-    return "::".join(names) or symbol

@@ -82,7 +82,7 @@ def test_a_watched_product_is_the_product_and_counts_every_access() -> None:
     n, ld, block = 30, 33, 8
     a, b = (rng.integers(-4, 5, (n, ld)).astype(np.float32) for _ in range(2))
     c, d = np.zeros((n, ld), np.float32), np.zeros((n, ld), np.float32)
-    library = native.load("06_blocked")
+    library = native.load("caches_and_tiles/blocked")
     library.blocked(n, ld, block, a, b, c)
     assert (c[:, :n] == a[:, :n] @ b[:, :n]).all() and not c[:, n:].any()
     levels = caches.table(caches.TYPICAL)

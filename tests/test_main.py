@@ -6,15 +6,19 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
-from phasebit import benchmarks
+import phasebit
+from phasebit import chapters, contents, files, recording
 from phasebit.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[1]
 
 BAD = {
     "": "arguments are required: COMMAND",
     "nope": "invalid choice: 'nope'",
     "doctor again": "unrecognized arguments: again",
-    "record x": "invalid int value: 'x'",
+    "record x": "chapter x has nothing to measure: choose from threads_and_memory (4), ",
     "ptx frob": "the emulator does not know frob",
     "descriptor": "arguments are required: value",
     "descriptor 0xzz": "0xzz is no number of 64 bits, as 0x",
@@ -32,6 +36,7 @@ BAD = {
     "run --memory 1.5 true": "1.5 is no amount of memory",
     "run --memory 32769 true": "32769 is no amount of memory: 1 to 32768 MiB",
     "run --schedule soon true": "invalid choice: 'soon'",
+    "run --ptx binary.ptx true": "binary.ptx is no text: --ptx takes PTX",
     "run --ptx absent.ptx true": "cannot read absent.ptx: No such file",
     "run absent": "no program absent: build it with `python -m phasebit nvcc",
     "run .": "no program .: build it",
@@ -45,6 +50,7 @@ def test_bad_input_is_refused_in_one_sentence(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("readme.txt").write_text("not a program")
+    Path("binary.ptx").write_bytes(b"\x7fELF\xd0\x00")
     try:
         status = main(shlex.split(words))
     except SystemExit as end:  # what argparse does
@@ -62,12 +68,35 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
     assert not end.value.code and text.startswith("usage: phasebit") and "``" not in text
 
 
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert not end.value.code and capsys.readouterr().out == f"phasebit {phasebit.__version__}\n"
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == phasebit.__version__
+
+
 def test_a_wrong_chapter_is_said_before_the_first_is_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured: list[int] = []
-    monkeypatch.setattr(benchmarks, "record", measured.append)
-    assert main(["record", "11", "16", "12"]) == 1
-    assert not measured and "chapter 16 has nothing to measure" in capsys.readouterr().err
-    assert main(["record", "11", "12"]) == 0
-    assert measured == [11, 12]
+    measured: list[str] = []
+    monkeypatch.setattr(recording, "record", measured.append)
+    pages = contents.notebooks(files.book())
+    number = {contents.name(page): str(contents.number(page)) for page in pages}
+    buffering, last = number["double_buffering"], number["tensor_memory"]
+    assert main(["record", buffering, last, "copy_engine"]) == 2
+    said = capsys.readouterr().err
+    assert not measured and f"chapter {last} has nothing to measure" in said
+    assert f"double_buffering ({buffering}), " in said and said.count("\n") == 1
+    assert main(["record", buffering, "copy_engine"]) == 0
+    assert measured == ["double_buffering", "copy_engine"]
+
+
+def test_without_a_word_all_chapters_are_measured_in_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured: list[str] = []
+    monkeypatch.setattr(recording, "record", measured.append)
+    assert main(["record"]) == 0
+    assert measured == recording.measured() and set(measured) == set(chapters.having("record"))
+    assert measured[0] == "threads_and_memory" and measured[-1] == "copy_engine"

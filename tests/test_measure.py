@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from phasebit import benchmarks, files, machine, measure, toolchain
-from phasebit.benchmarks import broken_ring, double_buffering
+from phasebit import clean_kernels, files, hardware, measure, recording, toolchain
+from phasebit.chapters.double_buffering import record as double_buffering
 from phasebit.measure import Record, Row
 
 ROWS = (
-    Row("04_tiled", (200.0, 220.0, 210.0), (150.0, 152.0), (100.0, 102.0, 98.0, 100.0)),
+    Row("tiled", (200.0, 220.0, 210.0), (150.0, 152.0), (100.0, 102.0, 98.0, 100.0)),
     Row("cuBLAS", (), (12.0,), (10.0, 10.0, 10.0, 10.0)),
 )
 RECORD = Record(
-    "11_double_buffering", "NVIDIA H200", "580", "13.0.88", "sm_90a", "2026-11-21",
+    "double_buffering", "NVIDIA H200", "580", "13.0.88", "sm_90a", "2026-11-21",
     (32, 32, 4096), {"clock": "CUDA events"}, ROWS,
 )  # fmt: skip
 
@@ -33,7 +33,7 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_rate_is_made_from_seconds() -> None:
     assert measure.matmul_flop(4096, 4096, 4096) == 137438953472
     assert measure.tflops(1e12, 1) == 1 and measure.tflops(1e12, 1e-3) == 1000
-    assert RECORD.rate("04_tiled") == pytest.approx(8388608 / 100e-6 / 1e12)
+    assert RECORD.rate("tiled") == pytest.approx(8388608 / 100e-6 / 1e12)
     for seconds in (0, -1):
         with pytest.raises(ValueError, match="positive number of seconds"):
             measure.tflops(1, seconds)
@@ -69,7 +69,7 @@ def test_the_recorded_roofline() -> None:
     roof = measure.roofline()
     assert 3 < roof.bandwidth < 4.8 and 50 < roof.rates["f32"] < 67
     assert 400 < roof.rates["f16 mma, normal"] < roof.rates["bf16 wgmma, normal"] < 990
-    record = measure.read("05_measuring")
+    record = measure.read("measuring")
     for part in ("ways", "caches", "rates"):
         assert all(measure.summary(times).least > 0 for times in record[part].values())
     for kind in ("zeros", "whole", "normal"):
@@ -79,20 +79,20 @@ def test_the_recorded_roofline() -> None:
 
 def test_what_is_written_is_read(records: Path) -> None:
     path = measure.save(RECORD)
-    assert path.name == "11_double_buffering.nvidia-h200.json"
-    assert measure.load("11_double_buffering") == RECORD
+    assert path.name == "double_buffering.nvidia-h200.json"
+    assert measure.load("double_buffering") == RECORD
     assert measure.recorded_on() == RECORD.source == "NVIDIA H200, 2026-11-21"
 
 
 def test_the_newest_record_counts(records: Path) -> None:
     measure.save(dataclasses.replace(RECORD, gpu="Tesla T4", date="2026-11-22"))
     measure.save(RECORD)
-    assert measure.load("11_double_buffering").gpu == "Tesla T4"
+    assert measure.load("double_buffering").gpu == "Tesla T4"
 
 
 def test_no_record(records: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="nothing on 11_double_buffering"):
-        measure.load("11_double_buffering")
+    with pytest.raises(FileNotFoundError, match="nothing on double_buffering"):
+        measure.load("double_buffering")
     assert "no GPU yet" in measure.recorded_on()
 
 
@@ -119,7 +119,7 @@ def test_a_damaged_record_is_refused(harm: object) -> None:
 
 
 def test_the_table_puts_the_vendor_first() -> None:
-    table = measure.table(RECORD, {"04_tiled": "<tiles>"})
+    table = measure.table(RECORD, {"tiled": "<tiles>"})
     assert table.rows == (
         ("cuBLAS", "–", "12.0", "10.0", "10.0–10.0", "0.839", "1.00"),
         ("<tiles>", "210", "151.0", "100.0", "98.5–101.5", "0.084", "0.10"),
@@ -138,11 +138,11 @@ def test_a_kernel_that_was_not_measured() -> None:
 
 
 def test_recording_needs_a_chapter_and_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "gpu", lambda: None)
-    with pytest.raises(toolchain.CudaError, match="chapter 99 has nothing to measure"):
-        benchmarks.record(99)
+    monkeypatch.setattr(hardware, "gpu", lambda: None)
+    with pytest.raises(LookupError, match="none has nothing to measure"):
+        recording.chapter("none")
     with pytest.raises(toolchain.CudaError, match="no NVIDIA GPU here"):
-        benchmarks.record(11)
+        recording.record("double_buffering")
 
 
 @pytest.mark.nvcc
@@ -151,27 +151,31 @@ def test_no_cublas_is_a_sentence() -> None:
         measure.find_cublas([])
 
 
+RECORDS = sorted(files.records().glob("*.*.json"))
+"""Those that name the machine they were made on."""
+
+
 def test_every_record_belongs_to_a_benchmark_and_is_whole() -> None:
     """A chapter whose record is missing fails by itself: it cannot draw its tables."""
-    names = {benchmarks.benchmark(chapter).NAME for chapter in benchmarks.MODULES}
-    names.add(broken_ring.NAME)  # chapter 15's second record
-    paths = sorted(files.records().glob("[0-9]*.json"))  # those of chapters, by their number
-    for chapter in benchmarks.MODULES:
-        assert benchmarks.benchmark(chapter).NAME.startswith(f"{chapter:02}_")
-    assert {path.name.partition(".")[0] for path in paths} <= names
-    for path in paths:
+    modules = [recording.benchmark(chapter) for chapter in recording.measured()]
+    further = {name for module in modules for name in getattr(module, "FURTHER", ())}
+    names = {module.NAME for module in modules} | further | {clean_kernels.NAME}
+    assert {path.name.partition(".")[0] for path in RECORDS} <= names
+    for path in RECORDS:
         data = measure.check(json.loads(path.read_text(encoding="utf-8")))
         assert path.name.startswith(data["benchmark"] + ".")
         assert all(isinstance(words, str) and words for words in data["protocol"].values())
 
 
-NOT_TIMED = {"15_broken_ring"}
-NO_LIBRARY = {"07_packing"}  # compilers are what its nests stand beside
+NO_RIVAL = {"clean_kernels", "clock_stamps"}  # what tools say, and single launches
+NOT_TIMED = {"broken_ring"}
+NO_LIBRARY = {"to_pack_or_not"}  # compilers are what its nests stand beside
 
 
 @pytest.mark.parametrize(
-    "path", sorted(files.records().glob("[0-9]*.json")), ids=lambda path: path.name.split(".")[0]
-)
+    "path", [path for path in RECORDS if path.name.split(".")[0] not in NO_RIVAL],
+    ids=lambda path: path.name.split(".")[0],
+)  # fmt: skip
 def test_a_protocol_says_what_one_needs_to_repeat_it(path: Path) -> None:
     """Warm-up, how often, which inputs, and the vendor's library or copy in the same run."""
     record = measure.check(json.loads(path.read_text(encoding="utf-8")))
@@ -194,7 +198,7 @@ def test_a_record_without_protocol_is_not_saved(records: Path) -> None:
     assert not list(records.iterdir())
 
 
-def test_the_record_of_chapter_11_is_whole() -> None:
+def test_the_record_of_double_buffering_is_whole() -> None:
     record = measure.load(double_buffering.NAME)
     kernels = double_buffering.KERNELS
     assert [row.kernel for row in record.rows] == [*kernels, measure.VENDOR]
@@ -206,15 +210,15 @@ def test_the_record_of_chapter_11_is_whole() -> None:
 def test_a_record_of_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "records", lambda: tmp_path)
     data = {
-        "benchmark": "08_gemm",
+        "benchmark": "gemm",
         "cpu": "Some CPU @ 2.0",
         "compiler": "g++ 12",
         "flags": "-O3",
         "date": "2026-11-21",
         "protocol": {"repeats": "9"},
     }
-    assert measure.save(data).name == "08_gemm.some-cpu-2-0.json"
-    assert measure.source(measure.read("08_gemm")) == "Some CPU @ 2.0, 2026-11-21"
+    assert measure.save(data).name == "gemm.some-cpu-2-0.json"
+    assert measure.source(measure.read("gemm")) == "Some CPU @ 2.0, 2026-11-21"
     assert measure.recorded_on().startswith("no GPU yet")
     del data["flags"]
     with pytest.raises(ValueError, match="lacks flags"):

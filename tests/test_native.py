@@ -10,7 +10,7 @@ import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
-from phasebit import cpp_cells, machine, native, toolchain
+from phasebit import cpp_cells, hardware, native, toolchain
 from phasebit.native import CallError
 
 pytestmark = pytest.mark.nvcc
@@ -118,7 +118,7 @@ def test_declarations_that_python_cannot_call(source: str, said: str) -> None:
 
 
 def test_no_such_kernel() -> None:
-    with pytest.raises(ValueError, match="kernels/cpu/ has no 'nothing': choose from"):
+    with pytest.raises(ValueError, match=r"no 'nothing' in C\+\+: choose from caches_and_tiles/"):
         native.load("nothing")
 
 
@@ -137,6 +137,10 @@ def test_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
     assert shell.user_ns["mine"].sum(2, np.ones(2)) == 2
     with pytest.raises(UsageError, match="give the name"):
         shell.run_cell_magic("cpp", "", SOURCE)
+    with pytest.raises(UsageError, match='No closing quotation in: mine "'):
+        shell.run_cell_magic("cpp", 'mine "', SOURCE)
+    with pytest.raises(toolchain.CompileError, match=r"made no library.so of cell"):
+        shell.run_cell_magic("cpp", "mine --version", SOURCE)
     with pytest.raises(toolchain.CompileError, match="line 2 of cell"):
         shell.run_cell_magic("cpp", "mine", "int f() { return nothing; }\n")
 
@@ -153,7 +157,7 @@ def test_the_processor_is_described(tmp_path: Path) -> None:
         facts = {"level": level, "type": kind, "size": size}
         for name, value in {**facts, "ways_of_associativity": 8, "coherency_line_size": 64}.items():
             (folder / name).write_text(f"{value}\n")
-    cpu = machine.read_cpu(info, tmp_path)
+    cpu = hardware.read_cpu(info, tmp_path)
     assert cpu.model == "Some CPU" and cpu.features == ("fma", "avx2")
     near, far = cpu.caches
     assert (near.level, near.bytes, near.sets) == (1, 32768, 64) and cpu.cache(2) == far
@@ -161,5 +165,5 @@ def test_the_processor_is_described(tmp_path: Path) -> None:
 
 
 def test_a_processor_that_nobody_describes(tmp_path: Path) -> None:
-    cpu = machine.read_cpu(tmp_path / "none", tmp_path / "none")
+    cpu = hardware.read_cpu(tmp_path / "none", tmp_path / "none")
     assert cpu.model and cpu.caches == () and cpu.page > 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,12 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 import phasebit
-from phasebit import devices, files, machine, measure, notebook, replay, toolchain
+from phasebit import files, hardware, measure, notebook, replay, toolchain
+from phasebit.emulator.capabilities import capability
+from phasebit.launching import devices
 from phasebit.notebook import CudaMagics, ProgramError
 
-needs_gpu = pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
+needs_gpu = pytest.mark.skipif(hardware.gpu() is None, reason="no NVIDIA GPU here")
 KERNEL = "__global__ void nothing() {}\nint main() { nothing<<<1, 1>>>(); }\n"
 
 
@@ -27,7 +31,7 @@ def magics() -> CudaMagics:
 @pytest.fixture
 def no_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine without a GPU, and an empty folder of records."""
-    monkeypatch.setattr(machine, "gpu", lambda: None)
+    monkeypatch.setattr(hardware, "gpu", lambda: None)
     monkeypatch.setattr(files, "records", lambda: tmp_path)
     return tmp_path
 
@@ -139,6 +143,11 @@ def test_a_kernel_that_writes_where_it_must_not(magics: CudaMagics) -> None:
     [
         ("--nonsense", "unrecognized arguments: --nonsense"),
         ("--timeout soon", "invalid float value"),
+        ("--timeout nan", "nan is no time"),
+        ("--timeout 0", "0 is no time"),
+        ("--timeout inf", "inf is no time"),
+        ('--args "a', 'No closing quotation in: --args "a'),
+        ("--args '\"a'", 'No closing quotation in: "a'),
         ("-t", "most of that time is start-up"),
         ("-p", "profile with ncu"),
     ],
@@ -196,7 +205,9 @@ def test_without_a_gpu_a_program_runs_on_the_emulator(
 @pytest.mark.nvcc
 def test_times_are_the_record_s(magics: CudaMagics, no_gpu: Path, capsys: Any) -> None:
     said = "nothing: recorded words\n⏱ 3 µs\n⏱ 4 µs\n"
-    run = replay.Run("NVIDIA H200", "580", "13.0", "2026-01-02", said, "", 0, "", None, 60.0)
+    run = replay.RecordedRun(
+        "NVIDIA H200", "580", "13.0", "2026-01-02", said, "", 0, "", None, 60.0
+    )
     program = "#include <cstdio>\n" + KERNEL.replace(
         "int main() {", 'int main() { puts("nothing: ran"); puts("⏱ 1 of the emulator\'s ms");'
     )
@@ -214,10 +225,90 @@ def test_times_are_the_record_s(magics: CudaMagics, no_gpu: Path, capsys: Any) -
 def test_a_gpu_of_another_generation_leaves_it_to_the_emulator(
     magics: CudaMagics, no_gpu: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    t4 = machine.Gpu("Tesla T4", (7, 5), "550")
-    monkeypatch.setattr(machine, "gpu", lambda: t4)
+    t4 = hardware.Gpu("Tesla T4", (7, 5), "550")
+    monkeypatch.setattr(hardware, "gpu", lambda: t4)
     magics.cuda("--arch sm_90a", KERNEL)
     assert "run on the emulator: Tesla T4 does not run sm_90a" in capsys.readouterr().out
+
+
+# Which device runs a cell, rehearsed for GPUs that are not here
+
+GPUS = {
+    "T4": "Tesla T4, 7.5, 550.54.15",
+    "L4": "NVIDIA L4, 8.9, 550.54.15",
+    "A100": "NVIDIA A100-SXM4-40GB, 8.0, 550.54.15",
+    "H100": "NVIDIA H100 80GB HBM3, 9.0, 570.86.15",
+    "B200": "NVIDIA B200, 10.0, 570.86.15",
+}
+BUILDS = {
+    "12.4": "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_90a",
+    "13.0": "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_90a sm_100 sm_100a sm_103 sm_103a",
+}
+NEEDS = {"sm_75": "T4 L4 A100 H100 B200", "sm_80": "L4 A100 H100 B200", "sm_90a": "H100"}
+"""What a cell uses -> the GPUs that have it."""
+
+
+@pytest.fixture
+def rehearsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., None]]:
+    """rehearsed(GPU): nvidia-smi says that it is here."""
+
+    def here(gpu: str) -> None:
+        smi = tmp_path / "nvidia-smi"
+        smi.write_text(f"#!/bin/sh\necho '{GPUS[gpu]}'\n")
+        smi.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        hardware.gpu.cache_clear()
+
+    yield here
+    hardware.gpu.cache_clear()
+
+
+@pytest.mark.parametrize("needs", NEEDS)
+@pytest.mark.parametrize("version", BUILDS)
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_cell_runs_on_the_gpu_if_that_has_what_it_uses(
+    gpu: str, version: str, needs: str, rehearsed: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    asked = []
+
+    def compiled(source: str, *, target: str, runtime: Path | None, **_: object) -> str:
+        asked.append(target)
+        here = hardware.Gpu("the target", divmod(capability(target), 10), "")
+        if not here.runs(needs):
+            raise toolchain.CompileError(f"requires {needs}", None, None, "")
+        return f"{target}, {'PTX' if runtime else 'machine code'}"
+
+    rehearsed(gpu)
+    compiler = toolchain.Nvcc(Path("nvcc"), version, tuple(BUILDS[version].split()))
+    monkeypatch.setattr(toolchain, "nvcc", lambda: compiler)
+    monkeypatch.setattr(toolchain, "build", compiled)
+    monkeypatch.setattr(notebook.library, "build", lambda: Path("runtime"))
+    built, choice = notebook.build("a cell")
+    known = gpu != "B200" or version == "13.0"
+    if known and gpu in NEEDS[needs].split():
+        assert choice.gpu and str(built).endswith("machine code") and len(asked) == 1
+    else:
+        assert choice.gpu is None and str(built) == "sm_90a, PTX"
+        assert choice.why.startswith(GPUS[gpu].partition(",")[0]) and "\n" not in choice.why
+    assert notebook.where().startswith("⏱ the emulator (" if not known else "⏱ " + GPUS[gpu][:5])
+    monkeypatch.setattr(phasebit, "device", "emulator")
+    built, choice = notebook.build("a cell")
+    assert choice.gpu is None and str(built) == "sm_90a, PTX"
+
+
+@pytest.mark.nvcc
+def test_a_cell_for_hopper_runs_below_a_t4(
+    magics: CudaMagics, rehearsed: Callable[..., None], capsys: Any
+) -> None:
+    rehearsed("T4")
+    hopper = '#include <cstdio>\n__global__ void nothing() { asm volatile("setmaxnreg.inc.sync'
+    hopper += '.aligned.u32 40;"); }\nint main() { nothing<<<1, 128>>>(); puts("ran"); }\n'
+    with pytest.raises(toolchain.CompileError, match="line 5 of cell"):  # for neither
+        magics.cuda("", hopper.replace("puts", "\nput"))
+    _, choice = notebook.build(hopper)
+    assert choice.why == "Tesla T4 (sm_75) lacks what the cell uses, sm_90a has it"
 
 
 # What the emulator finds
@@ -266,9 +357,22 @@ def test_a_wrong_access_has_its_thread_array_and_line(
 
 
 @pytest.mark.nvcc
+def test_a_program_that_speaks_as_the_emulator_does_changes_nothing(
+    magics: CudaMagics, on_the_emulator: None, capsys: Any
+) -> None:
+    cell = '#include <cstdio>\n' + KERNEL.replace(
+        "main() {", r'main() { fputs("phasebit: kernel nothing: race: a lie (cell:1)\n", stderr);'
+    )
+    magics.cuda("", cell)
+    lies = r'fputs("\nphasebit: stopped at\nphasebit: ended after 60 s", stderr);'
+    error = fails(magics, "", cell.replace("main() {", f"main() {{ {lies} return 3;"))
+    assert str(error).startswith("the program ended with exit status 3\nphasebit: stopped at")
+
+
+@pytest.mark.nvcc
 def test_a_deadlock_says_who_waits_for_what(magics: CudaMagics, on_the_emulator: None) -> None:
     right = "(void)ring.full[slot].arrive();"
-    text = files.kernel("05_barrier_double_buffer")
+    text = files.kernel("double_buffering/barrier_double_buffer")
     line = text.splitlines().index("        ring.empty[slot].arrive_and_wait();") + 2
     error = fails(magics, "", text.replace(right, ""))
     assert error.line == line
@@ -278,24 +382,31 @@ def test_a_deadlock_says_who_waits_for_what(magics: CudaMagics, on_the_emulator:
 
 
 @pytest.mark.nvcc
+@pytest.mark.parametrize("counts", [False, True])
 def test_a_kernel_that_spins_is_stopped_at_its_line(
-    magics: CudaMagics, on_the_emulator: None
+    magics: CudaMagics, on_the_emulator: None, counts: bool
 ) -> None:
+    loop = "while (*on == 0) " + ("++n;" if counts else "{}")
     cell = (
-        '#include "check.cuh"\n__global__ void spin(volatile int* on) {\n  while (*on == 0) {}\n}\n'
+        f'#include "check.cuh"\n__global__ void spin(volatile int* on) {{ int n = 1;\n  {loop}\n'
+        "  *on = n; }\n"
         "int main() {\n  int* on;\n  CHECK(cudaMalloc(&on, 4));\n  CHECK(cudaMemset(on, 0, 4));\n"
         "  spin<<<1, 1>>>(on);\n  CHECK(cudaDeviceSynchronize());\n}"
     )
     error = fails(magics, "--timeout 3", cell)
-    assert error.line == 4 and "did not end within 3 s" in str(error)
-    assert "kernel spin was running: all threads of block 0 stand at" in str(error)
+    assert error.line == 4
+    if counts:  # whoever counts may mean to give up
+        assert "did not end within 3 s" in str(error)
+        assert "kernel spin was running: all threads of block 0 stand at" in str(error)
+    else:
+        assert "did not end within" not in str(error) and "livelock: " in str(error)
 
 
 def test_a_device_that_is_none(magics: CudaMagics, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phasebit, "device", "toaster")
     with pytest.raises(devices.DeviceError, match="'toaster': choose one of auto, gpu, emulator"):
         devices.choose("sm_90a")
-    monkeypatch.setattr(machine, "gpu", lambda: None)
+    monkeypatch.setattr(hardware, "gpu", lambda: None)
     with pytest.raises(devices.DeviceError, match="no GPU here"):
         devices.choose("sm_90a", "gpu")
 

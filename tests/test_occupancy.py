@@ -9,14 +9,37 @@ import subprocess
 
 import pytest
 
-from phasebit import occupancy, toolchain
+from phasebit import Module, occupancy, toolchain
+from phasebit.emulator import LaunchError, capabilities
+from phasebit.runtime import properties
 
-CAPABILITIES = (75, 80, 86, 89, 90, 100, 120)
+CAPABILITIES = (75, 80, 86, 88, 89, 90, 100, 120)
 
 
 def test_unknown_capability_has_the_limits_of_an_older_one() -> None:
     assert occupancy.limits(95) == occupancy.limits(90)
     assert occupancy.limits(60) == occupancy.limits(75)
+
+
+@pytest.mark.nvcc
+def test_the_table_has_every_target_of_the_compiler() -> None:
+    numbers = {capabilities.capability(target) for target in toolchain.nvcc().targets}
+    assert numbers <= set(occupancy.LIMITS)
+
+
+@pytest.mark.parametrize("number", occupancy.LIMITS)
+def test_a_block_may_have_as_much_shared_memory_as_the_device_says(number: int) -> None:
+    module = Module(f".version 9.0\n.target sm_{number}\n.address_size 64\n"
+                    ".visible .entry nothing() { ret; }")  # fmt: skip
+    most = properties.attribute(97, number, 1 << 30)  # cudaDevAttrMaxSharedMemoryPerBlockOptin
+    module["nothing"].launch(1, 32, [], shared=most)
+    with pytest.raises(LaunchError, match=f"are more than the {most} of sm_{number}"):
+        module["nothing"].launch(1, 32, [], shared=most + 1)
+
+
+def test_a_word_that_is_no_target() -> None:
+    with pytest.raises(ValueError, match="'gfx942' is not a target"):
+        capabilities.capability("gfx942")
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from phasebit import files, patterns
-from phasebit.emulator.accesses import ABSENT, Access
-from phasebit.emulator.errors import LaunchError
-from phasebit.emulator.launch import Module, compile
-from phasebit.emulator.traffic import bank_passes
+from phasebit.emulator import ABSENT, Access, LaunchError, traffic
+from phasebit.launching.launch import Module, compile
 
 LANE = np.arange(32)
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
@@ -31,7 +29,7 @@ def test_as_many_wavefronts_as_are_counted(size: int, op: str) -> None:
         if (addresses == ABSENT).all():
             continue
         drawn = patterns.wavefronts(shared(addresses, size, op))
-        assert len(drawn) == bank_passes(addresses, size, op == "load")[0]
+        assert len(drawn) == traffic.bank_passes(addresses, size, op == "load")[0]
         for wave in drawn:
             assert all(word % 32 == bank for bank, (word, _) in wave.items())
         served = {(lane, word) for wave in drawn for word, lanes in wave.values() for lane in lanes}
@@ -55,7 +53,7 @@ def test_the_words_of_a_picture_carry_it() -> None:
 
 @pytest.fixture(scope="module")
 def sectors() -> Module:
-    return compile(files.kernel("04_sectors"), "sm_75")
+    return compile(files.kernel("threads_and_memory/sectors"), "sm_75")
 
 
 @pytest.mark.nvcc
@@ -69,7 +67,8 @@ def test_pictures_and_counters_see_the_same_run(sectors: Module) -> None:
         assert (load.block, load.warp) == (0, 0)
         rows = str(patterns.sectors(load, kernel)).splitlines()[1:]
         assert len(rows) == run.counters[SECTORS]
-        assert files.kernel("04_sectors").splitlines()[(load.line or 0) - 1].count("x")
+        lines = files.kernel("threads_and_memory/sectors").splitlines()
+        assert lines[(load.line or 0) - 1].count("x")
         assert (store.addresses == 4 * LANE).all()
 
 

@@ -34,7 +34,7 @@ def test_time_limit_ends_the_children_too(tmp_path: Path) -> None:
     # The child would keep the pipe open, and write the file later.
     late = tmp_path / "late"
     child = f"import time; time.sleep(3); open({str(late)!r}, 'w')"
-    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {child!r}])"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     done = python(code, timeout=1)
     assert done.stopped == "time"
     time.sleep(3)

@@ -8,7 +8,9 @@ import pytest
 
 from phasebit import files, replay
 
-RUN = replay.Run("NVIDIA H200", "580", "13.0", "2026-11-21", "OK\n⏱ 1 µs\n", "", 0, "", None, 60.0)
+RUN = replay.RecordedRun(
+    "NVIDIA H200", "580", "13.0", "2026-11-21", "OK\n⏱ 1 µs\n", "", 0, "", None, 60.0
+)
 SOURCE = '#include "check.cuh"\nint main() { return 1 + 2; }  // three\n'
 
 

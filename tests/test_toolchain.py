@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from phasebit import files, process, toolchain
-from phasebit.machine import Gpu
+from phasebit.hardware import Gpu
 from phasebit.toolchain import CompileError, CudaError, Nvcc, Resources, ToolMissing
 
 KERNEL = "__global__ void twice(float* x) { x[threadIdx.x] *= 2; }\n"
@@ -62,13 +62,57 @@ def test_no_compiler_is_a_sentence_with_a_remedy(monkeypatch: pytest.MonkeyPatch
         toolchain.nvcc.__wrapped__()
 
 
-def test_a_compiler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    broken = tmp_path / "nvcc"
-    broken.write_text("#!/bin/sh\nexit 1\n")
-    broken.chmod(0o755)
-    monkeypatch.setattr(toolchain, "_places", lambda: iter([broken]))
-    with pytest.raises(ToolMissing, match="does not say its version"):
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def nvcc_of(path: Path, version: str) -> Path:
+    """A stand-in for an nvcc of this version."""
+    said = f"Cuda compilation tools, release x, V{version}"
+    return script(
+        path, f'#!/bin/sh\n[ "$1" = --version ] && echo "{said}" || echo sm_75 sm_80 sm_90\n'
+    )
+
+
+UNUSABLE = {
+    "too old": (lambda path: nvcc_of(path, "11.8.89"), "is 11.8.89, older than 12.0"),
+    "no interpreter": (
+        lambda path: script(path, "#!/nowhere/sh\n"),
+        "cannot be started, No such file",
+    ),
+    "no program": (lambda path: script(path, "\0\1\2"), "cannot be started, Exec format error"),
+    "a folder": (lambda path: path.mkdir(parents=True) or path, "cannot be started, Permission"),
+    "silent": (lambda path: script(path, "#!/bin/sh\nexit 1\n"), "does not say its version"),
+}
+
+
+@pytest.mark.parametrize("kind", UNUSABLE)
+def test_a_compiler_that_cannot_be_used_is_passed_over(
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Alone it is a sentence with the remedy; the remedy is then what is used."""
+    make, why = UNUSABLE[kind]
+    unusable = make(tmp_path / "bin" / "nvcc")
+    monkeypatch.setattr(toolchain, "_places", lambda: iter([unusable]))
+    with pytest.raises(ToolMissing, match=f"{unusable} {why}.*: install one with: pip install"):
         toolchain.nvcc.__wrapped__()
+    good = nvcc_of(tmp_path / "pip" / "nvcc", "13.4.92")
+    monkeypatch.setattr(toolchain, "_places", lambda: iter([unusable, good]))
+    found = toolchain.nvcc.__wrapped__()
+    assert (found.path, found.version) == (good, "13.4.92")
+    assert len(found.passed_over) == 1 and why in found.passed_over[0]
+
+
+def test_a_host_compiler_that_cannot_be_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = script(tmp_path / "g++", "#!/nowhere/sh\n")
+    monkeypatch.setenv("CXX", str(broken))
+    with pytest.raises(ToolMissing, match=r"g\+\+ cannot be started.*: install g\+\+ or set CXX"):
+        toolchain.host_compiler.__wrapped__()
 
 
 @pytest.mark.nvcc
@@ -149,9 +193,9 @@ def test_an_error_says_file_line_and_cause(source: str, line: int | None, words:
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("kernel", ["04_tiled", "05_barrier_double_buffer"])
+@pytest.mark.parametrize("kernel", ["tiled", "barrier_double_buffer"])
 def test_a_syntax_error_planted_in_a_kernel(kernel: str) -> None:
-    lines = files.kernel(kernel).splitlines()
+    lines = files.kernel(f"double_buffering/{kernel}").splitlines()
     planted = next(i for i, line in enumerate(lines) if "__syncthreads();" in line)
     lines[planted] = lines[planted].replace("();", "(;")
     with pytest.raises(CompileError) as caught:

@@ -1,10 +1,10 @@
-"""Keep what compilers make of chapter 16's kernels, for machines that do not have them.
+"""Keep what compilers make of the kernels of *Tensor memory*, for machines that do not have them.
 
     python tools/compiled.py
 
 Writes records/blackwell_compiled.json: the instructions (SASS) of the CUDA kernels, by ptxas and
-cuobjdump, and the PTX of kernels/16_cute.py, by CuTe DSL (pip install nvidia-cutlass-dsl). No GPU
-is needed. Refuses where one of the tools is missing.
+cuobjdump, and the PTX of kernels/tensor_memory/cute.py, by CuTe DSL (pip install
+nvidia-cutlass-dsl). No GPU is needed. Refuses where one of the tools is missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from phasebit import blackwell, files, process, toolchain
+from phasebit import files, process, toolchain
+from phasebit.chapters.tensor_memory import blackwell
 
 SECONDS = 300.0
 """The longest that nvcc may take for a kernel."""
@@ -44,13 +45,10 @@ def sass(name: str, text: str) -> dict[str, Any]:
     dump = toolchain.tool("cuobjdump")
     with tempfile.TemporaryDirectory() as scratch:
         cubin = Path(scratch, "kernel.cubin")
-        folders = [f"-I{folder}" for folder in toolchain.include_folders()]
         path = Path(scratch, "kernel.cu")
         path.write_text(text, encoding="utf-8")
-        answer(
-            [toolchain.nvcc().path, "-std=c++17", "-O3", "-gencode",
-             "arch=compute_100a,code=sm_100a", *folders, "-cubin", "-o", cubin, path]
-        )  # fmt: skip
+        command = toolchain.nvcc_command("cubin", "sm_100a", options=["-std=c++17", "-O3"])
+        answer([*command, path, "-o", cubin])
         said = answer([dump, "-sass", cubin])
     lines = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?;)", said, re.MULTILINE)
     return {"source": blackwell.fingerprint(name), "instructions": len(lines),
@@ -66,7 +64,7 @@ def main() -> None:
         "cuobjdump": re.findall(r"V([\d.]+)", said)[0],
         "target": "sm_100a",
         "kernels": {
-            **{name: sass(name, files.kernel(name)) for name in blackwell.KERNELS},
+            **{name: sass(name, blackwell.source(name)) for name in blackwell.KERNELS},
             blackwell.SCOPED: sass(blackwell.PAIR, blackwell.scoped()),
         },
         "cute": {

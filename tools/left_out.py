@@ -1,4 +1,4 @@
-"""Leave each call of chapter 16's ring out in turn, and keep what the emulator finds.
+"""Leave each call of the ring of *Tensor memory* out in turn, and keep what the emulator finds.
 
     python tools/left_out.py
 
@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import json
 
-from phasebit import blackwell, files, leave_one_out
+from phasebit import files
+from phasebit.chapters.tensor_memory import blackwell, left_out_calls
 
 
 def main() -> None:
-    rows = leave_one_out.findings()
+    rows = left_out_calls.findings()
     record = {
         "what": "the emulator over a kernel without one of its calls",
         "kernel": blackwell.RING,
         "source": blackwell.fingerprint(blackwell.RING),
-        "shape": leave_one_out.SHAPE,
+        "shape": left_out_calls.SHAPE,
         "rows": rows,
     }
-    path = files.records() / leave_one_out.RECORD
+    path = files.records() / left_out_calls.RECORD
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     silent = [row["call"] for row in rows if not row["kind"]]
     print(f"{path.name}: {len(rows)} calls, nothing found for {len(silent)} of them")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from execute import execute
 
-from phasebit import chapters, files, machine
+from phasebit import contents, files, hardware
 from phasebit.__main__ import main as phasebit
 from phasebit.notebook import RECORDING
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    gpu = machine.gpu()
+    gpu = hardware.gpu()
     if gpu is None:
         raise SystemExit(
             "make record needs an NVIDIA GPU and finds none: the saved outputs and records/ "
@@ -38,7 +38,7 @@ def main() -> None:
     os.environ[RECORDING] = "1"  # %%cuda cells keep what their programs print
     if status := phasebit(["record"]):
         raise SystemExit(status)
-    for path in chapters.notebooks(ROOT / "book"):
+    for path in contents.notebooks(ROOT / "book"):
         execute(path)
     del os.environ[RECORDING]
     failed = [device for device in ("gpu", "emulator") if not compare(device)]

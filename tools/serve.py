@@ -38,7 +38,10 @@ def server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
         raise SystemExit(__doc__)
-    folder, port = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) == 3 else 8000
+    folder, given = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) == 3 else "8000"
+    if not (given.isdecimal() and 0 < int(given) < 1 << 16):
+        raise SystemExit(f"{given} is no port: name one of 1 to 65535")
+    port = int(given)
     if not (folder / "index.html").exists():
         raise SystemExit(f"{folder} has no pages yet: run 'make book' or 'make site' first")
     try:

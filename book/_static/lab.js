@@ -4,7 +4,7 @@
 
    becomes a form. Its button loads Python (Pyodide, from this site) and the book's own
    simulator; after that every change of a number draws the timeline anew. A box with
-   data-law also says what the law of chapter 2 predicts. lab.py decides what is shown;
+   data-law also says what the law of *How fast can it go?* predicts. lab.py decides what is shown;
    here are only the form and the loading. */
 
 (() => {

@@ -1,6 +1,6 @@
 // Clock stamps: when a thread came to a place in its loop, on the clock of its multiprocessor.
 // Include first; the harness then writes the stamps of one warm launch, and of one after a flush,
-// to its JSON file. The benchmark of chapter 11 puts the calls into a copy of a kernel.
+// to its JSON file. A benchmark puts the calls into a copy of a kernel.
 #pragma once
 #define STAMPS
 constexpr int PLACES = 8, PASSES = 256;

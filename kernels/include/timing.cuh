@@ -1,4 +1,4 @@
-// The right ways to take a time, of any kernel. Chapter 5 builds them up, one mistake at a time.
+// The right ways to take a time, of any kernel. *Measuring honestly* builds them up.
 //
 // A device whose clock is no time, the emulator, is told by emulated(): check there, do not time.
 #pragma once

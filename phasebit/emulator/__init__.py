@@ -1,33 +1,59 @@
 """A GPU that one can read: PTX executed in Python and NumPy.
 
-Read the modules in this order; each uses only those above it.
+    from phasebit.emulator import Module
+    run = Module(ptx_text)["matmul"].launch(grid=1, block=512, args=[A, B, C, 4096])
+    run.counters, run.findings
 
-==================  ============================================================
-``syntax``          what a PTX module consists of
-``lexer, reader``   from text to that; ``link``, from several texts
-``types``           PTX types, and the NumPy types that hold them
-``table``           one entry an instruction; ``ops`` holds the functions
-``cfg``             basic blocks, live registers, post-dominators
-``layout``          where variables, parameters and stack frames lie
-``translate``       from blocks to Python functions, by ``write_values``,
-                    ``write_accesses``, ``write_block``
-``memory``          one buffer for all of device memory
-``group``           threads that execute together: registers and addresses
-``agents``          asynchronous work and its schedules
-``cluster``         the barrier of blocks that start together
-``bulk``            copies by the copy engine; ``tensormap``, ``tensor_copy`` and
-                    ``swizzle``: boxes of tensors
-``tensor_memory``   columns that blocks allocate; ``tensor_work`` and ``tensor_mma``: the
-                    products of ``tcgen05``, told by ``matrix_descriptors`` and
-                    ``instruction_descriptors``; ``block_scales`` and
-                    ``scaled_descriptors`` for those with scales, ``sub_byte``: numbers of
-                    4 and 6 bits
-``machine``         blocks become resident, groups take turns, nobody starves
-``hazards``         the checker: ``bounds``, ``races``, ``traffic``, ``proxies``
-                    (the copy engine), ``tensor_checks``, and ``footprint``, which makes
-                    checks cheap
-``launch``          Module, Kernel, Run: what a program uses
-==================  ============================================================
+It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a program may use:
+
+===========================  ====================================================
+``Module`` ``Kernel``        PTX text, read; a kernel of it, which is launched
+``Run``                      what a launch did: counters, findings, output, a trace
+``Mode`` ``Extents``         how a launch is executed, and where it is spread
+``Extent`` ``MAX_STEPS``     one to three numbers; turns of loops, if none are given
+``Execution``                a launch that is ready to run, for who needs to look inside
+``DeviceArrays``             where the arrays of a launch go; ``refuse_written``: what follows
+                             where a kernel wrote one that is read-only
+``TensorMap``                an argument that the copy engine reads; module ``tensormap``
+``Memory`` ``Allocation``    the emulator's memory; ``GLOBAL_BASE`` and ``GRANULE`` of it
+``Counters`` ``Trace``       of a run
+``Access`` ``ABSENT``        a load or a store of a warp; a lane that takes no part
+``Finding``                  what the checker found; module ``findings``
+``rulebook``                 the rules that a finding may name
+``EmulatorError``            every error: ``PtxError``, ``LaunchError``, ``Fault``,
+                             ``Deadlock``, ``Livelock``, ``StepLimit``, ``Defect``
+``observing``                subscribes to what launches do meanwhile: a ``LaunchObserver``,
+                             ``AccessObserver``, ``MbarrierObserver`` or ``TensorObserver``
+``demangle`` ``readable``    a name of C++, whole and its last part
+``capabilities``             what a GPU of each compute capability has
+``formats``                  number formats: bits to numbers and back
+``fragments``                which thread of a warp holds which element of a matrix
+``swizzle``                  how the copy engine permutes addresses
+``matrix_descriptors``       the 64 bits that tell a tensor core where a matrix lies
+``instruction_descriptors``  the 32 bits that tell ``tcgen05.mma`` what to compute
+``descriptor_words``         either, in words
+``traffic``                  sectors and banks that an access touches
+``listing``                  the instructions it knows
+``saved_program``            a kernel's translation as bytes, for a cache
+===========================  ====================================================
+
+All else is inside, and changes without notice. The appendix of the book opens it up: which of
+its cells look at what stands in ``tests/emulator/test_standalone.py``.
+
+Inside, each folder uses only those above it.
+
+================  ==============================================================
+``capabilities``  what a GPU of each compute capability has
+``ptx``           text to data: lexer, reader, syntax, types, the table of instructions
+``numbers``       formats, exact rounding, fragments, swizzles
+``machine``       memory, groups of threads, barriers, clusters; the scheduler
+``copy_engine``   bulk copies, and boxes of tensors
+``tensor_core``   ``wgmma`` and ``tcgen05``: arithmetic, tensor memory, descriptors
+``ops``           the instructions, a module a family
+``codegen``       from basic blocks to Python functions
+``checker``       who watches: bounds, races, proxies, tensor memory, memory traffic
+``api``           Module, Kernel, Run: a launch
+================  ==============================================================
 
 How a kernel is run, two choices of ``Kernel.launch`` that do not depend on each other:
 
@@ -45,8 +71,179 @@ How a kernel is run, two choices of ``Kernel.launch`` that do not depend on each
                    exact ``fma`` takes several times as long as this one
 =================  =============================================================
 
+Who wants to know what a launch does listens to its events (``machine.events``), as the checker
+does: an object that overrides methods of :class:`LaunchObserver`, :class:`AccessObserver`,
+:class:`MbarrierObserver` or :class:`TensorObserver` hears of every launch within
+``with observing(it):``.
+
 The cost of a NumPy call hardly depends on the number of threads up to some thousands, so
 wide groups are cheap: large blocks, many blocks, warps that stay together.  Blocks are
-run several at a time, fewer when checked (``machine.STACKED``).  ``make bench`` prints
-the speed of each mode on your machine.
+run several at a time, fewer when checked (``machine.launch_state.STACKED``).  ``make bench``
+prints the speed of each mode on your machine.
+
+The memory of a launch does not grow with its grid: blocks are made when there is room for them,
+and no more are there at once than 192 multiprocessors of the target hold, which is more than any
+GPU has.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from phasebit.emulator import capabilities as capabilities
+    from phasebit.emulator import digest as digest
+    from phasebit.emulator import findings as findings
+    from phasebit.emulator import rulebook as rulebook
+    from phasebit.emulator.api.arguments import DeviceArrays, refuse_written
+    from phasebit.emulator.api.execution import MAX_STEPS, Execution, Mode, Run
+    from phasebit.emulator.api.extents import Extent, Extents
+    from phasebit.emulator.api.kernel import Kernel
+    from phasebit.emulator.api.module import Module
+    from phasebit.emulator.checker import traffic
+    from phasebit.emulator.codegen import saved_program
+    from phasebit.emulator.copy_engine import tensormap
+    from phasebit.emulator.copy_engine.tensormap import TensorMap
+    from phasebit.emulator.errors import (
+        Deadlock,
+        Defect,
+        EmulatorError,
+        Fault,
+        Found,
+        LaunchError,
+        Livelock,
+        PtxError,
+        StepLimit,
+    )
+    from phasebit.emulator.findings import Finding
+    from phasebit.emulator.machine.accesses import ABSENT, Access
+    from phasebit.emulator.machine.barrier_sites import MbarrierObserver
+    from phasebit.emulator.machine.counters import Counters
+    from phasebit.emulator.machine.device_memory import GRANULE, Allocation, Memory
+    from phasebit.emulator.machine.events import observing
+    from phasebit.emulator.machine.group import AccessObserver
+    from phasebit.emulator.machine.launch_observer import LaunchObserver
+    from phasebit.emulator.machine.trace import Trace
+    from phasebit.emulator.numbers import formats, fragments, swizzle
+    from phasebit.emulator.ops import listing
+    from phasebit.emulator.ptx.mangling import demangle, readable
+    from phasebit.emulator.ptx.placement import GLOBAL_BASE
+    from phasebit.emulator.tensor_core import (
+        descriptor_words,
+        instruction_descriptors,
+        matrix_descriptors,
+    )
+    from phasebit.emulator.tensor_core.tensor_observer import TensorObserver
+
+_NAMES = {
+    "api.arguments": ("DeviceArrays", "refuse_written"),
+    "api.execution": ("MAX_STEPS", "Execution", "Mode", "Run"),
+    "api.extents": ("Extent", "Extents"),
+    "api.kernel": ("Kernel",),
+    "api.module": ("Module",),
+    "copy_engine.tensormap": ("TensorMap",),
+    "errors": (
+        "Deadlock", "Defect", "EmulatorError", "Fault", "Found", "LaunchError", "Livelock",
+        "PtxError", "StepLimit",
+    ),
+    "findings": ("Finding",),
+    "machine.accesses": ("ABSENT", "Access"),
+    "machine.barrier_sites": ("MbarrierObserver",),
+    "machine.counters": ("Counters",),
+    "machine.device_memory": ("GRANULE", "Allocation", "Memory"),
+    "machine.events": ("observing",),
+    "machine.group": ("AccessObserver",),
+    "machine.launch_observer": ("LaunchObserver",),
+    "machine.trace": ("Trace",),
+    "ptx.mangling": ("demangle", "readable"),
+    "ptx.placement": ("GLOBAL_BASE",),
+    "tensor_core.tensor_observer": ("TensorObserver",),
+}  # fmt: skip
+"""Module -> what is public of it. It is imported on first use, so that a program which needs the
+errors alone does not wait for the instructions."""
+
+_MODULES = {
+    "capabilities": "capabilities",
+    "digest": "digest",
+    "findings": "findings",
+    "rulebook": "rulebook",
+    "descriptor_words": "tensor_core.descriptor_words",
+    "formats": "numbers.formats",
+    "fragments": "numbers.fragments",
+    "instruction_descriptors": "tensor_core.instruction_descriptors",
+    "listing": "ops.listing",
+    "matrix_descriptors": "tensor_core.matrix_descriptors",
+    "saved_program": "codegen.saved_program",
+    "swizzle": "numbers.swizzle",
+    "tensormap": "copy_engine.tensormap",
+    "traffic": "checker.traffic",
+}
+"""Public module -> where it is."""
+
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = [
+    "ABSENT",
+    "GLOBAL_BASE",
+    "GRANULE",
+    "MAX_STEPS",
+    "Access",
+    "AccessObserver",
+    "Allocation",
+    "Counters",
+    "Deadlock",
+    "Defect",
+    "DeviceArrays",
+    "EmulatorError",
+    "Execution",
+    "Extent",
+    "Extents",
+    "Fault",
+    "Finding",
+    "Found",
+    "Kernel",
+    "LaunchError",
+    "LaunchObserver",
+    "Livelock",
+    "MbarrierObserver",
+    "Memory",
+    "Mode",
+    "Module",
+    "PtxError",
+    "Run",
+    "StepLimit",
+    "TensorMap",
+    "TensorObserver",
+    "Trace",
+    "capabilities",
+    "demangle",
+    "descriptor_words",
+    "digest",
+    "findings",
+    "formats",
+    "fragments",
+    "instruction_descriptors",
+    "listing",
+    "matrix_descriptors",
+    "observing",
+    "readable",
+    "refuse_written",
+    "rulebook",
+    "saved_program",
+    "swizzle",
+    "tensormap",
+    "traffic",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -6,10 +6,10 @@
     nests.build(packed).watch(arrays)       # what caches and TLBs say
 
 :mod:`~phasebit.nests.loops` is the nest and its transformations, :mod:`~phasebit.nests.source`
-writes C++, :mod:`~phasebit.nests.program` compiles, runs and watches it.
+writes C++, :mod:`~phasebit.nests.compiled` compiles, runs and watches it.
 """
 
+from phasebit.nests.compiled import Program, build
 from phasebit.nests.loops import Affine, Level, Nest, Pack, Reference, parse
-from phasebit.nests.program import Program, build
 
 __all__ = ["Affine", "Level", "Nest", "Pack", "Program", "Reference", "build", "parse"]

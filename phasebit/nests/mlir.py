@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import functools
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from phasebit import native, process, toolchain
+from phasebit import build_cache, native, process, toolchain
+from phasebit.nests.compiled import Program
 from phasebit.nests.loops import Affine, Nest
-from phasebit.nests.program import Program
 
 VERSIONS = (16, 17, 18, 19)
 """Of LLVM, in the order in which they are looked for."""
@@ -31,6 +30,7 @@ LOWER = (
     "--reconcile-unrealized-casts",
 )
 _SECONDS = 120.0
+_used: list[build_cache.Scratch] = []  # libraries are used from there as long as Python runs
 
 
 def tile(*sizes: int) -> str:
@@ -103,7 +103,7 @@ def transform(nest: Nest, passes: Sequence[str] = ()) -> str:
     Raises :class:`toolchain.ToolMissing` without the tools, :class:`toolchain.CudaError` when
     they refuse.
     """
-    with tempfile.TemporaryDirectory() as scratch:
+    with build_cache.Scratch() as scratch:
         given = Path(scratch, "nest.mlir")
         given.write_text(write(nest), encoding="utf-8")
         return _run([_tools()[0], *passes, str(given)])
@@ -115,7 +115,8 @@ def build(nest: Nest, passes: Sequence[str] = ()) -> Program:
     version = int(opt.rpartition("-")[2])
     lower = [each.format(memref="convert" if version < 17 else "finalize") for each in LOWER]
     flags = ("-O3", "-march=native", "-ffp-contract=fast", "-Wno-override-module")
-    folder = Path(tempfile.mkdtemp(prefix="phasebit-mlir-"))  # the library is used from there
+    _used.append(build_cache.Scratch())
+    folder = Path(_used[-1].name)
     names = ("nest.mlir", "lowered.mlir", "nest.ll", "library.so")
     given, lowered, llvm, library = (folder / name for name in names)
     given.write_text(write(nest), encoding="utf-8")

@@ -4,7 +4,7 @@ A candidate is an array and a depth: what the array's reference touches inside t
 copied, in the order of use, before them. It can pay only where it is used more often than it is
 copied, so where the loop behind the copy comes back to what it has touched; and only where what
 is copied does not lie in one piece and in order already. The benefit of a candidate is what the
-estimate of :mod:`phasebit.nests.footprint` saves in the loops, its cost is what the copy takes.
+estimate of :mod:`phasebit.nests.misses` saves in the loops, its cost is what the copy takes.
 The best ratio is taken first, then the others are looked at again with it in place.
 
 After Rohwedder, Henderson, De Carvalho, Chen and Amaral, *To Pack or Not to Pack: A Generalized
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phasebit import caches
-from phasebit.nests import footprint
+from phasebit.nests import misses
 from phasebit.nests.loops import Nest, Pack, strides
 from phasebit.nests.source import buffer_shape
 
@@ -63,7 +63,7 @@ class Plan:
                 (
                     f"{each.pack.array} at depth {each.pack.depth}",
                     "×".join(map(str, each.shape)),
-                    f"{np.prod(each.shape) * footprint.ELEMENT / 1024:.0f}",
+                    f"{np.prod(each.shape) * misses.ELEMENT / 1024:.0f}",
                     f"{each.uses:.0f}",
                     f"{each.pages[0]} → {each.pages[1]}",
                     f"{each.stride[0]} → {each.stride[1]}",
@@ -120,18 +120,18 @@ def analyse(
 def candidate(nest: Nest, pack: Pack, levels: Sequence[caches.Level] = caches.TYPICAL) -> Candidate:
     """What one more pack does to a nest, which may have others."""
     packed = nest.pack(pack.array, pack.depth)
-    before, after = footprint.estimate(nest, levels), footprint.estimate(packed, levels)
-    old = footprint.copying(nest, levels) if nest.packs else None
-    cost = footprint.copying(packed, levels).cycles - (old.cycles if old else 0)
+    before, after = misses.estimate(nest, levels), misses.estimate(packed, levels)
+    old = misses.copying(nest, levels) if nest.packs else None
+    cost = misses.copying(packed, levels).cycles - (old.cycles if old else 0)
     return Candidate(
         pack,
         buffer_shape(nest, pack),
-        nest.iterations / footprint.copied(nest, pack),
+        nest.iterations / misses.copied(nest, pack),
         (
-            footprint.entries(nest, pack.array, pack.depth),
-            footprint.entries(packed, pack.array, pack.depth),
+            misses.entries(nest, pack.array, pack.depth),
+            misses.entries(packed, pack.array, pack.depth),
         ),
-        (footprint.stride(nest, pack.array), footprint.stride(packed, pack.array)),
+        (misses.stride(nest, pack.array), misses.stride(packed, pack.array)),
         before.cycles - after.cycles + cost,
         cost,
     )

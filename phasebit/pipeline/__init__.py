@@ -11,7 +11,7 @@ from phasebit.pipeline.law import (
     steady_rate,
 )
 from phasebit.pipeline.rules import INVARIANTS, RULES, InvariantBroken, Rule
-from phasebit.pipeline.simulator import Event, Job, Run, by_clocks, by_events, simulate, step
+from phasebit.pipeline.simulator import Event, Job, Simulation, by_clocks, by_events, simulate, step
 from phasebit.pipeline.states import Doing, Pipeline, Slot, State, Worker
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "Job",
     "Pipeline",
     "Rule",
-    "Run",
+    "Simulation",
     "Slot",
     "State",
     "Worker",

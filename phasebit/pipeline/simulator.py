@@ -16,9 +16,13 @@ from itertools import cycle, islice
 from operator import itemgetter
 from typing import NamedTuple
 
+from phasebit.pipeline.ring_drawing import RingDrawing
 from phasebit.pipeline.rules import RULES, InvariantBroken, Rule, broken
 from phasebit.pipeline.states import Pipeline, State, Worker, whole
-from phasebit.timeline import RING_LEGEND, Span, Timeline
+from phasebit.timeline import RING_LEGEND, Timeline
+
+MOST_JOBS = 5_000_000
+"""Of one simulation: about 2 GiB of memory."""
 
 
 class Event(NamedTuple):
@@ -62,7 +66,7 @@ class Job(NamedTuple):
 
 
 @dataclass
-class Run:
+class Simulation:
     """What happened: ``clocks`` in all, one ``Job`` each, the ``trace`` and the ``timeline``."""
 
     pipeline: Pipeline
@@ -85,13 +89,18 @@ class Run:
         return f"{jobs} job{'s'[: jobs != 1]} in {clocks} clocks"
 
 
-def simulate(pipeline: Pipeline, jobs: int, *, by: str = "events") -> Run:
+def simulate(pipeline: Pipeline, jobs: int, *, by: str = "events") -> Simulation:
     """Run ``jobs`` jobs (at least 1) through the pipeline.
 
     ``by="events"`` is fast; ``by="clocks"`` executes the specification and checks its
-    invariants in every clock. Both give the same ``Run``.
+    invariants in every clock. Both give the same ``Simulation``, which keeps every job: at most
+    :data:`MOST_JOBS` of them. Raises ``TypeError`` or ``ValueError``.
     """
-    whole("jobs", jobs, least=1)
+    if whole("jobs", jobs, least=1) > MOST_JOBS:
+        raise ValueError(
+            f"jobs is {jobs}: a simulation keeps every job, give at most {MOST_JOBS:,}; "
+            "steady_rate needs no more"
+        )
     if by == "clocks":
         return by_clocks(pipeline, jobs)
     if by == "events":
@@ -120,7 +129,7 @@ def step(state: State, rules: Sequence[Rule] = RULES) -> Iterator[Event]:
 
 def by_clocks(
     pipeline: Pipeline, jobs: int, rules: Sequence[Rule] = RULES, *, check: bool = True
-) -> Run:
+) -> Simulation:
     """Run by executing ``rules``, clock by clock, until every job is consumed.
 
     Raises ``InvariantBroken`` in the first clock after which an invariant does not hold, and
@@ -137,7 +146,7 @@ def by_clocks(
                 f"consumed {state.consumed})"
             )
         if state.done:
-            return Run(pipeline, _jobs_of(trace), state.clock, trace)
+            return Simulation(pipeline, _jobs_of(trace), state.clock, trace)
         if not fired and not _more_to_come(state):
             raise RuntimeError(
                 f"clock {state.clock}: stuck with {state.consumed} of {jobs} jobs consumed, "
@@ -183,12 +192,12 @@ def _jobs_of(trace: list[Event]) -> list[Job]:
 # From event to event.
 
 
-def by_events(pipeline: Pipeline, jobs: int) -> Run:
+def by_events(pipeline: Pipeline, jobs: int) -> Simulation:
     """The same run without visiting the clocks in which nothing happens."""
     engine = _ring if pipeline.order == "ring" else _any
     lives = list(engine(pipeline, jobs))
     lives.sort()
-    return Run(pipeline, lives, max(map(itemgetter(10), lives)))
+    return Simulation(pipeline, lives, max(map(itemgetter(10), lives)))
 
 
 def latencies(pipeline: Pipeline, jobs: int) -> tuple[list[int], list[int]]:
@@ -284,27 +293,14 @@ def _trace_of(jobs: list[Job]) -> list[Event]:
 # The picture.
 
 
-def _timeline_of(run: Run) -> Timeline:
-    see_full, see_empty = run.pipeline.see_full, run.pipeline.see_empty
-    spans = []
+def _timeline_of(run: Simulation) -> Timeline:
+    see = run.pipeline.see_full, run.pipeline.see_empty
+    drawing = RingDrawing()
     for j in run.jobs:
-        p, c, s, label = f"producer {j.producer}", f"consumer {j.consumer}", f"slot {j.slot}", str(
-            j.number
-        )
-        visible = j.filled + see_full
-        for row, kind, start, end, text in (
-            (p, "wait", j.ticket_at, j.fill, ""),
-            (p, "produce", j.fill, j.filled, label),
-            (s, "produce", j.fill, j.filled, label),
-            (s, "signal", j.filled, visible, ""),
-            (s, "full", visible, j.drain, ""),
-            (s, "consume", j.drain, j.drained, label),
-            (s, "signal", j.drained, j.drained + see_empty, ""),
-            (c, "wait", j.claim_at, j.drain, ""),
-            (c, "consume", j.drain, j.drained, label),
-        ):
-            if end > start:
-                spans.append(Span(row, start, end, kind, text))
+        label = str(j.number)
+        drawing.work(f"producer {j.producer}", j.ticket_at, j.fill, j.filled, "produce", label)
+        drawing.turn(f"slot {j.slot}", j.fill, j.filled, j.drain, j.drained, label, *see)
+        drawing.work(f"consumer {j.consumer}", j.claim_at, j.drain, j.drained, "consume", label)
     rows = [
         f"{role} {n}"
         for role, many in (
@@ -315,7 +311,7 @@ def _timeline_of(run: Run) -> Timeline:
         for n in range(many)
     ]
     return Timeline(
-        rows, spans, unit="clock",
+        rows, drawing.spans, unit="clock",
         title=f"{run}: {run.pipeline.in_words}",
         legend=RING_LEGEND,
     )

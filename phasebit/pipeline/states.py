@@ -30,6 +30,10 @@ class Slot(Enum):
     DRAINING = "draining"
 
 
+MOST = 100_000
+"""Producers, consumers, and slots of a pipeline."""
+
+
 @dataclass(frozen=True)
 class Pipeline:
     """``producers`` workers fill ``slots`` buffers that ``consumers`` workers drain.
@@ -48,7 +52,8 @@ class Pipeline:
     ``"any"`` (a producer takes the slot that has been empty longest, a consumer the one that
     has been full longest; of two, the older job, then the lower number).
 
-    Raises ``TypeError`` or ``ValueError`` with a sentence that says what to change.
+    Raises ``TypeError`` or ``ValueError`` with a sentence that says what to change: workers and
+    slots are kept one by one, so there are at most :data:`MOST` of each.
     """
 
     producers: int
@@ -62,7 +67,8 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         for name in ("producers", "consumers", "slots"):
-            whole(name, getattr(self, name), least=1)
+            if whole(name, getattr(self, name), least=1) > MOST:
+                raise ValueError(f"{name} is {getattr(self, name)}: give at most {MOST:,}")
         for name in ("see_full", "see_empty"):
             whole(name, getattr(self, name), least=0)
         for name in ("produce", "consume"):

@@ -7,13 +7,24 @@ Python, so that the runtime is tested without an emulator.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from phasebit.runtime.memory import DeviceMemory
+from phasebit.emulator import Finding
+from phasebit.emulator.capabilities import MAX_BLOCK
+from phasebit.runtime.mapped_memory import DeviceMemory
 
 Dim3 = tuple[int, int, int]
+
+
+class Stop(BaseException):
+    """Raised out of whatever the device is doing. No `except Exception` may catch it.
+
+    `standing`: where the kernel was that ran, said by the backend.
+    """
+
+    standing: Finding | None = None
 
 
 class ModuleError(Exception):
@@ -38,7 +49,7 @@ class KernelFacts:
     local: int = 0
     constant: int = 0
     registers: int = 32
-    max_threads: int = 1024
+    max_threads: int = MAX_BLOCK
     cluster: Dim3 | None = None
 
     @property
@@ -78,14 +89,16 @@ class Launch:
 class Outcome:
     """What a launch did.
 
-    `clocks` on the emulator's clock; `error` a `cudaError` code or 0; `findings` sentences for
-    the reader, printed on standard error whether the launch failed or not.
+    `clocks` on the emulator's clock; `error` a `cudaError` code or 0; `findings` what was wrong,
+    told whether the launch failed or not: first what the checker found, then how the kernel ended;
+    `counters`: what they show, where the backend keeps them.
     """
 
     clocks: int = 0
     printed: bytes = b""
     error: int = 0
-    findings: list[str] = field(default_factory=list)
+    findings: Sequence[Finding] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
 
 
 class Module(Protocol):

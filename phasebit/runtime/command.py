@@ -4,70 +4,107 @@ python -m phasebit nvcc saxpy.cu -o saxpy            # any nvcc option may follo
 python -m phasebit nvcc -arch=sm_80 saxpy.cu -o saxpy
 python -m phasebit run ./saxpy 1000                  # options of `run` come before the program
 python -m phasebit run --ptx other.ptx ./saxpy 1000  # with kernels that were changed by hand
+python -m phasebit run --json ./saxpy 1000           # what was found, and the end, as JSON lines
+python -m phasebit run --report found.sarif ./saxpy  # in a file too: .sarif, .xml (JUnit), .jsonl
+python -m phasebit run --suppress race@scan.cuh ./saxpy
+python -m phasebit mutate ./saxpy 1000               # is each barrier missed that is left out?
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from phasebit import toolchain
-from phasebit.runtime import elf, library
-from phasebit.runtime.memory import SPAN
-from phasebit.runtime.program import ProgramError, run_program
+from phasebit.emulator import Finding, digest
+from phasebit.runtime import elf, junit, known, library, sarif
+from phasebit.runtime.mapped_memory import SPAN
+from phasebit.runtime.report import (
+    AsJson,
+    AtTheEnd,
+    End,
+    ForPeople,
+    Reporter,
+    Several,
+    of_program,
+)
+from phasebit.runtime.run_program import TIMED_OUT, ProgramError, run_program
 
-DEFAULT_LIMIT = 600.0
+DEFAULT_LIMIT = 60.0
+REFUSED = 2
+FOUND = 99
+"""The exit status of a program that came to its own end, when something was found."""
 _LONGEST = 1e6  # seconds; the limit is a timer of the operating system, which has an end too
+_SUFFIXES = {".sarif": "sarif", ".xml": "junit"}
 _AT_LINK_TIME = ("-dlto", "--dlink-time-opt")
+_ARCH = ("-arch", "--gpu-architecture")
+_GENCODE = ("-gencode", "--generate-code")
+_CODE = ("-code", "--gpu-code")
 _TARGET = re.compile(r"(?:sm_|compute_)(\d+[af]?)")
+_GENERATED = re.compile(r"arch=compute_(\d+[af]?),code=(?!.*lto_).*")
 
 
 def nvcc_command(options: Sequence[str]) -> list[str]:
     """The nvcc command line for a program that the stand-in can run.
 
     PTX and no machine code, not compressed; the runtime as a shared library, found in the
-    stand-in's folder; source lines kept, for findings. `-arch` among `options` picks the target
-    (`sm_90a` without it). The same program runs on a GPU, where the driver compiles the PTX.
+    stand-in's folder; source lines kept, for findings, the host's too. `-arch` or `-gencode` among
+    `options` pick the targets (`sm_90a` without them); the newest is what the emulator executes.
+    The same program runs on a GPU, where the driver compiles the PTX.
 
-    Raises toolchain.ToolMissing, library.BuildError, and ValueError for an `-arch` that is none.
+    Raises toolchain.ToolMissing, library.BuildError, and ValueError for a target that is none.
     """
-    target, rest = toolchain.DEFAULT_TARGET, []
-    words = iter(options)
+    targets: list[str] = []
+    rest: list[str] = []
+    words = _spelled_out(options)
     for word in words:
         name, equals, value = word.partition("=")
-        if name in ("-arch", "--gpu-architecture"):
-            target = value if equals else next(words, "")
-        elif name in _AT_LINK_TIME:
+        if name in _AT_LINK_TIME:
             raise ValueError(
                 f"{word}: this leaves no PTX, which is what the emulator reads; "
                 "-rdc=true without it does"
             )
-        elif name in ("-gencode", "--generate-code"):
-            raise ValueError("one program, one target here: give -arch=sm_NN and no -gencode")
-        else:
+        if word == "-lcudadevrt":  # NVIDIA's own device code, which the emulator has of its own
+            continue
+        if name not in (*_ARCH, *_GENCODE, *_CODE):
             rest.append(word)
-    match = _TARGET.fullmatch(target)
-    if not match:
-        raise ValueError(f"-arch={target} is not a target: write -arch=sm_90a")
-    virtual = f"compute_{match[1]}"
-    return [
-        str(toolchain.nvcc().path),
-        "-gencode",
-        f"arch={virtual},code={virtual}",
-        "--no-compress",
-        "-lineinfo",
-        "-cudart",
-        "shared",
-        "-cudadevrt",
-        "none",
-        f"-L{library.build()}",
-        *rest,
-    ]
+            continue
+        value = value if equals else next(words, "")
+        if name in _CODE:  # which machine code: none
+            continue
+        match = (_TARGET if name in _ARCH else _GENERATED).fullmatch(value)
+        if not match:
+            raise ValueError(f"{name}={value} is not a target: write -arch=sm_90a")
+        targets.append(f"sm_{match[1]}")
+    given = ["--no-compress", "-lineinfo", "-Xcompiler", "-g1", "-cudart", "shared",
+             "-cudadevrt", "none", f"-L{library.build()}", *rest]  # fmt: skip
+    chosen = dict.fromkeys(targets or [toolchain.DEFAULT_TARGET])
+    command = toolchain.nvcc_command("program of PTX", *chosen, options=given, include=False)
+    return [str(word) for word in command]
+
+
+def _spelled_out(options: Iterable[str]) -> Iterator[str]:
+    """Options, and those in files of options, which build systems write."""
+    words = iter(options)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name not in ("-optf", "--options-file"):
+            yield word
+            continue
+        for file in (value if equals else next(words, "")).split(","):
+            try:
+                text = Path(file).read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise ValueError(f"{name}: cannot read {file or 'a file that is not named'}: "
+                                 "name a file of options") from error  # fmt: skip
+            yield from _spelled_out(shlex.split(text))
 
 
 def nvcc(arguments: argparse.Namespace) -> int:
@@ -80,23 +117,98 @@ def nvcc(arguments: argparse.Namespace) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run a program on the emulator; the program's exit status."""
+    """Run a program on the emulator; its exit status, or that of a finding."""
     from phasebit.runtime.emulated import EmulatorBackend
 
+    try:
+        sieve = known.Sieve(
+            _reporter(arguments),
+            known.suppressions(arguments.suppress, arguments.suppressions),
+            known.baseline(arguments.baseline) if arguments.baseline else frozenset(),
+        )
+    except (ProgramError, known.KnownError) as error:
+        return _refuse(error)
     gc.set_threshold(50_000, 20, 50)  # reading PTX makes a hundred thousand objects that all stay
     try:
         ptx = _text(arguments.ptx) if arguments.ptx else None
-        backend = EmulatorBackend(not arguments.fast, arguments.schedule, ptx=ptx)
-        return run_program(
+        backend = EmulatorBackend(
+            not arguments.fast, arguments.schedule, ptx=ptx, seed=arguments.seed,
+            counters=arguments.counters,
+        )  # fmt: skip
+        status = run_program(
             [arguments.program, *arguments.arguments],
             backend,
             limit=arguments.limit or None,
             memory_bytes=arguments.memory and arguments.memory << 20,
+            reporter=sieve,
+            stdout=sys.stderr.fileno() if arguments.json else None,
         )
+        if arguments.write_baseline:
+            known.write_baseline(arguments.write_baseline, sieve.sites)
+            return status
+        by_itself = status not in (TIMED_OUT, REFUSED) and status < 128
+        return arguments.error_exitcode or status if sieve.new and by_itself else status
+    except (ProgramError, elf.UnsuitableProgram, library.BuildError) as error:
+        sieve.found([of_program(str(error))])
+        sieve.ended(End(REFUSED), None)
+        return REFUSED
+    except known.KnownError as error:
+        return _refuse(error)
+    except KeyboardInterrupt:
+        return 130
+
+
+def mutate(arguments: argparse.Namespace) -> int:
+    """Run a program without each of its synchronisation instructions, one at a time."""
+    from phasebit.runtime import mutation
+
+    schedules = arguments.schedule or ["late", "eager", "random"]
+    words = [arguments.program, *arguments.arguments]
+    verdicts = []
+    try:
+        for verdict in mutation.survey(words, schedules, arguments.limit or None):
+            verdicts.append(verdict)
+            if sys.stderr.isatty():
+                print(f"PTX line {verdict.deletion.line}: {verdict}", file=sys.stderr)
     except (ProgramError, elf.UnsuitableProgram, library.BuildError) as error:
         return _refuse(error)
     except KeyboardInterrupt:
         return 130
+    print(mutation.table(verdicts))
+    return 0
+
+
+def _reporter(arguments: argparse.Namespace) -> Reporter:
+    if arguments.json:
+        told: list[Reporter] = [AsJson(sys.stdout)]
+    elif arguments.quiet:
+        told = []
+    else:
+        told = [ForPeople(sys.stderr, None if arguments.all else digest.MOST)]
+    if arguments.report:
+        told.append(_file(arguments.report, arguments.report_format, arguments.program))
+    return Several(told)
+
+
+def _file(name: str, form: str | None, program: str) -> Reporter:
+    """Who writes the report to a file; raises ProgramError where it cannot be written."""
+    form = form or _SUFFIXES.get(Path(name).suffix.lower(), "json")
+    path = Path(name)
+    try:
+        path.write_text("", encoding="utf-8")  # said now, not when the program is over
+        if form == "json":
+            return AsJson(open(name, "w", encoding="utf-8"))
+    except OSError as error:
+        raise ProgramError(f"cannot write {name}: {error.strerror}") from error
+
+    def write(findings: Sequence[Finding], end: End) -> None:
+        if form == "sarif":
+            text = json.dumps(sarif.log(program, findings, end), indent=1, ensure_ascii=False)
+        else:
+            text = junit.suites(program, findings, end)
+        path.write_text(text, encoding="utf-8")
+
+    return AtTheEnd(write)
 
 
 def _text(path: str) -> str:
@@ -104,11 +216,13 @@ def _text(path: str) -> str:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise ProgramError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ProgramError(f"{path} is no text: --ptx takes PTX, not machine code") from error
 
 
 def _refuse(error: Exception) -> int:
     print(f"phasebit: {error}", file=sys.stderr)
-    return 2
+    return REFUSED
 
 
 def _seconds(text: str) -> float:
@@ -119,6 +233,18 @@ def _seconds(text: str) -> float:
     if not 0 <= value <= _LONGEST:
         raise argparse.ArgumentTypeError(f"{text} is no time: 0 to {_LONGEST:g} s, 0: never ends")
     return value
+
+
+def _status(text: str) -> int:
+    if not text.isdecimal() or int(text) > 255:
+        raise argparse.ArgumentTypeError(f"{text} is no exit status: 0 to 255")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is no seed: give a whole number from 0")
+    return int(text)
 
 
 def _mebibytes(text: str) -> int:
@@ -139,7 +265,16 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument("options", nargs=argparse.REMAINDER, help="options and files for nvcc")
     command.set_defaults(run=nvcc)
 
-    command = commands.add_parser("run", help="run a CUDA program without a GPU")
+    command = commands.add_parser(
+        "run",
+        help="run a CUDA program without a GPU",
+        description=(
+            "Run a CUDA program without a GPU, and say what is wrong with its kernels. "
+            f"The exit status is the program's own; {FOUND} when something was found in a program "
+            f"that came to its own end (see --error-exitcode); {TIMED_OUT} past the time limit; "
+            f"{REFUSED} when it cannot be run; 128 + n when signal n ended it."
+        ),
+    )
     command.add_argument(
         "--limit", type=_seconds, default=DEFAULT_LIMIT, metavar="SECONDS",
         help=f"end the program after so many seconds (default {DEFAULT_LIMIT:g}; 0: never)",
@@ -150,13 +285,85 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )  # fmt: skip
     command.add_argument("--fast", action="store_true", help="do not look for races")
     command.add_argument(
-        "--schedule", default="eager", choices=("eager", "late", "random"),
-        help="when asynchronous copies finish (default: eager)",
+        "--schedule", default="late", choices=("eager", "late", "random"),
+        help="when asynchronous copies finish: as soon or as late as they may, or at random "
+        "(default: late)",
     )  # fmt: skip
+    command.add_argument(
+        "--seed", type=_seed, default=0, metavar="N",
+        help="of --schedule random: which of its orders (default: 0)",
+    )  # fmt: skip
+    command.add_argument(
+        "--counters", action="store_true",
+        help="print at the end what each kernel's counters show, summed over its launches",
+    )
+    _add_report_options(command)
     command.add_argument(
         "--ptx", metavar="FILE",
         help="execute this PTX in place of the program's own (of one module, with its kernels)",
     )  # fmt: skip
+    _add_program(command)
+    command.set_defaults(run=run)
+
+    command = commands.add_parser(
+        "mutate", help="delete each barrier, fence and wait of a program: is that noticed?"
+    )
+    command.add_argument(
+        "--limit", type=_seconds, default=60.0, metavar="SECONDS",
+        help="end each of the runs after so many seconds (default 60; 0: never)",
+    )  # fmt: skip
+    command.add_argument(
+        "--schedule", action="append", choices=("eager", "late", "random"),
+        help="try this one (may be repeated; default: late, then eager, then random)",
+    )  # fmt: skip
+    _add_program(command)
+    command.set_defaults(run=mutate)
+
+
+def _add_program(command: argparse.ArgumentParser) -> None:
     command.add_argument("program", help="the program, built with `python -m phasebit nvcc`")
     command.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
-    command.set_defaults(run=run)
+
+
+def _add_report_options(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("what is found")
+    loudness = group.add_mutually_exclusive_group()
+    loudness.add_argument(
+        "--all", action="store_true",
+        help="tell every finding by itself; else each place is told once, and of each rule at most "
+        f"{digest.MOST} places in a kernel",
+    )  # fmt: skip
+    loudness.add_argument(
+        "--quiet", action="store_true", help="print nothing: standard error is the program's own"
+    )
+    loudness.add_argument(
+        "--json", action="store_true",
+        help="print what is found, and how the program ends, as JSON, a line each; what the "
+        "program itself prints goes to standard error",
+    )  # fmt: skip
+    group.add_argument("--report", metavar="FILE", help="write what is found to FILE as well")
+    group.add_argument(
+        "--report-format", choices=("json", "sarif", "junit"),
+        help="of that file (default: by its suffix, .sarif or .xml; JSON lines for any other)",
+    )  # fmt: skip
+    group.add_argument(
+        "--error-exitcode", type=_status, default=FOUND, metavar="N",
+        help=f"exit status when something is found (default: {FOUND}; 0: the program's own)",
+    )  # fmt: skip
+    group.add_argument(
+        "--suppress", action="append", default=[], metavar="RULE[@PLACE]",
+        help="do not count findings of a rule, of `python -m phasebit rules`; at a file, FILE:LINE "
+        "or function if given; * stands for any letters; may be given again",
+    )  # fmt: skip
+    group.add_argument(
+        "--suppressions", action="append", default=[], metavar="FILE",
+        help="suppressions, one a line; # begins a comment",
+    )  # fmt: skip
+    group.add_argument(
+        "--baseline", metavar="FILE",
+        help="count what is in this file, of --write-baseline, but do not tell it nor fail",
+    )  # fmt: skip
+    group.add_argument(
+        "--write-baseline", metavar="FILE",
+        help="write what is found to FILE, for --baseline; the exit status is the program's own",
+    )  # fmt: skip

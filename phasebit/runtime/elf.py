@@ -3,7 +3,7 @@
 A program with the CUDA runtime linked in (nvcc's default) or linked against another version
 would run and find no driver; the reader would be told that a GPU is missing. So the names of the
 shared libraries that it needs are read out of its dynamic section first.
-System V ABI, chapter 5, "Dynamic Section".
+System V ABI, ch. 5, "Dynamic Section".
 """
 
 from __future__ import annotations

@@ -9,20 +9,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from phasebit.emulator.counters import Counters
-from phasebit.emulator.errors import Deadlock, EmulatorError, Fault, LaunchError, StepLimit
-from phasebit.emulator.hazards import Checker, Hazard
-from phasebit.emulator.launch import Kernel as EmulatorKernel
-from phasebit.emulator.launch import Module as EmulatorModule
-from phasebit.emulator.layout import GLOBAL_BASE, align_up, readable
-from phasebit.emulator.machine import MAX_STACK, Machine
-from phasebit.emulator.memory import GRANULE, Memory, Parameters
-from phasebit.emulator.memory import Allocation as EmulatorAllocation
-from phasebit.emulator.trace import Trace
-from phasebit.emulator.types import Array
+from phasebit.emulator import (
+    GLOBAL_BASE,
+    GRANULE,
+    Deadlock,
+    EmulatorError,
+    Execution,
+    Extents,
+    Fault,
+    Finding,
+    Kernel,
+    LaunchError,
+    Livelock,
+    Memory,
+    Mode,
+    StepLimit,
+    findings,
+    readable,
+)
+from phasebit.emulator import Allocation as EmulatorAllocation
+from phasebit.emulator import Module as EmulatorModule
+from phasebit.emulator.capabilities import MAX_BLOCK
+from phasebit.kept_programs import KeptModule
 from phasebit.runtime import library
 from phasebit.runtime.backend import (
     Dim3,
@@ -31,15 +45,16 @@ from phasebit.runtime.backend import (
     ModuleError,
     Outcome,
     Parameter,
+    Stop,
     Symbol,
 )
-from phasebit.runtime.memory import BASE, Allocation, DeviceMemory, OutOfMemory
+from phasebit.runtime.mapped_memory import BASE, Allocation, DeviceMemory, OutOfMemory
 from phasebit.runtime.protocol import Space, Status
 
 #: Bytes that the emulator sees at first.
 SMALLEST = 1 << 20
-#: Findings of one launch that are printed; more say the same.
-MOST_FINDINGS = 10
+
+Array = NDArray[Any]
 
 _MANAGED = re.compile(r"\.attribute\(\.managed\)[^;={]*?([\w$]+)\s*(?:\[\d*\])?\s*[;=]")
 
@@ -60,6 +75,7 @@ class ArenaMemory(Memory):
         self.heap = {}
         self.unwritten = {}
         self.free_lists = {}
+        self.freed = {}
         self._mirrored: dict[int, EmulatorAllocation] = {}
         self._adopt(device.bytes[:SMALLEST])
         for item in device.allocations:
@@ -74,7 +90,7 @@ class ArenaMemory(Memory):
         if kind in ("global", "const"):
             space = Space.MANAGED if name in self.managed else Space.SYMBOL
             return self._mirrored[self.device.allocate(max(size, 1), space, name)]
-        room = align_up(max(size, 1), GRANULE) + GRANULE
+        room = (-(-max(size, 1) // GRANULE) + 1) * GRANULE
         reusable = self.free_lists.get(room)
         if reusable:
             start = reusable.pop()
@@ -98,6 +114,15 @@ class ArenaMemory(Memory):
         )  # fmt: skip
         return lost
 
+    def others_write(self, addresses: Any, span: int) -> bool:
+        """The program may, to what is mapped into it too."""
+        first = np.asarray(addresses).ravel()
+        return any(
+            bool(np.any((first < item.end) & (first + np.uint64(span) > item.address)))
+            for item in self.device.allocations
+            if item.space in (Space.HOST, Space.MANAGED)
+        )
+
     def malloc(self, size: int) -> int:
         """A kernel asks for memory, which the host cannot free."""
         try:
@@ -107,11 +132,13 @@ class ArenaMemory(Memory):
         self.heap[address] = self._mirrored[address]
         return address
 
-    def release(self, address: int) -> bool:
+    def release(self, address: int, by: findings.Sentence) -> bool:
         """A kernel frees what it was given."""
-        if self.heap.pop(address, None) is None:
+        made = self.heap.pop(address, None)
+        if made is None:
             return False
         self.device.free(address)
+        self.went(made, by)
         return True
 
     def _note(self, made: EmulatorAllocation) -> None:
@@ -133,12 +160,20 @@ class ArenaMemory(Memory):
         """The runtime freed something."""
         made = self._mirrored.pop(item.address)
         self.unwritten.pop(made.start, None)
+        self.went(made, "by the host")
         self.allocations.remove(made)
         self.owners[made.start // GRANULE : -(-(made.start + made.size) // GRANULE)] = 0
 
     def written(self, address: int, size: int) -> None:
         """The host wrote."""
         self.wrote(address - BASE, size)
+
+
+_STATUS = {
+    "assertion": Status.ASSERT,
+    "misaligned": Status.MISALIGNED_ADDRESS,
+    "trap": Status.LAUNCH_FAILURE,
+}
 
 
 def error_of(error: EmulatorError) -> Status:
@@ -149,15 +184,13 @@ def error_of(error: EmulatorError) -> Status:
     """
     if isinstance(error, Deadlock | StepLimit):
         return Status.LAUNCH_TIMEOUT
-    text = str(error)
-    for word, status in (
-        ("Assertion", Status.ASSERT),
-        ("not a multiple of", Status.MISALIGNED_ADDRESS),
-        ("trap", Status.LAUNCH_FAILURE),
-    ):
-        if word in text:
-            return status
-    return Status.ILLEGAL_ADDRESS if isinstance(error, Fault) else Status.LAUNCH_FAILURE
+    if isinstance(error, Fault):
+        return _STATUS.get(error.cause, Status.ILLEGAL_ADDRESS)
+    return Status.LAUNCH_FAILURE
+
+
+_ORDER = "work that is issued later runs later here, in whatever stream"
+"""What may tell a livelock here from a kernel that another stream would let go on."""
 
 
 class _Module:
@@ -167,7 +200,7 @@ class _Module:
         self.options = options
         memory.managed = set(map(readable, _MANAGED.findall(ptx)))
         try:
-            self.module = EmulatorModule(ptx, memory)
+            self.module = (KeptModule if options.keep else EmulatorModule)(ptx, memory)
         except EmulatorError as error:
             raise ModuleError(str(error)) from error
         self.kernels: Mapping[str, KernelFacts] = _Facts(self)
@@ -177,59 +210,37 @@ class _Module:
 
     def launch(self, launch: Launch) -> Outcome:
         kernel = self.module[launch.kernel]
-        machine, hazards = self._machine(kernel, launch)
+        execution = self._prepare(kernel, launch)
+        ends: list[Finding] = []
         error = 0
-        findings: list[str] = []
         try:
-            machine.run()
+            execution.run()
         except EmulatorError as failure:
             error = error_of(failure)
-            findings = [f"kernel {kernel.name}: {failure}"]
-        except BaseException as stop:  # the time limit: it says where the kernel was
-            stop.add_note(f"kernel {kernel.name} was running: {machine.standing()}")
+            ends = [failure.finding]
+            if isinstance(failure, Livelock):
+                sentence = findings.say("{}\n  {}", failure.sentence, _ORDER)
+                ends = [replace(ends[0], sentence=sentence)]
+        except Stop as stop:
+            sentence = findings.say("was running: {}", execution.standing())
+            stop.standing = Finding("time-limit", sentence, kernel=kernel.name)
             raise
-        finally:
-            machine.memory.free(self._parameters)
-        said = [f"kernel {kernel.name}: {hazard}" for hazard in hazards[:MOST_FINDINGS]]
-        if len(hazards) > MOST_FINDINGS:
-            said.append(f"kernel {kernel.name}: and {len(hazards) - MOST_FINDINGS} more")
-        printed = "".join(machine.printed).encode()
-        return Outcome(int(machine.clock), printed, error, said + findings)
+        named = [replace(each, kernel=kernel.name) for each in [*execution.findings, *ends]]
+        counters = dict(execution.result().counters) if self.options.counters else {}
+        return Outcome(execution.cycles, execution.output.encode(), error, named, counters)
 
-    def _machine(self, kernel: EmulatorKernel, launch: Launch) -> tuple[Machine, list[Hazard]]:
-        check = self.options.check
-        program = kernel.program(check, True, launch.cluster != (1, 1, 1))
-        memory = self.module.memory
-        data = launch.parameters
-        self._parameters = memory.allocate(max(1, len(data)), "parameters", "param")
-        memory.bytes(self._parameters)[: len(data)] = np.frombuffer(data, np.uint8)
-        hazards: list[Hazard] = []
-        machine = Machine(
-            program=program,
-            memory=memory,
-            parameters=Parameters(data),
-            parameter_start=self._parameters.start,
-            grid=launch.grid,
-            block=launch.block,
-            cluster=launch.cluster,
-            explicit_cluster=launch.cluster != (1, 1, 1),
-            cooperative=launch.cooperative,
-            dynamic_shared=launch.shared,
-            shared_size=kernel.layout.static_shared + launch.shared,
-            schedule=self.options.schedule,
-            seed=0,
-            steps=self.options.steps,
-            exact=True,
-            checked=check,
-            counters=Counters(len(program.blocks)),
-            trace=Trace(False),
+    def _prepare(self, kernel: Kernel, launch: Launch) -> Execution:
+        mode = Mode(
+            schedule=self.options.schedule, seed=self.options.seed, check=self.options.check,
+            max_steps=self.options.steps, trace=False,
+        )  # fmt: skip
+        extents = Extents(
+            launch.grid, launch.block, launch.cluster, launch.cluster != (1, 1, 1),
+            launch.cooperative, launch.shared,
+        )  # fmt: skip
+        return kernel.prepare(
+            extents, launch.parameters, mode, workspace=launch.workspace, stack=launch.stack
         )
-        machine.workspace = launch.workspace
-        # A frame here has another size than on a GPU, so a small limit must not be too small.
-        machine.stack = max(MAX_STACK, launch.stack)
-        if check:
-            machine.checker = Checker(machine, hazards)
-        return machine, hazards
 
 
 class _Facts(Mapping[str, KernelFacts]):
@@ -251,14 +262,14 @@ class _Facts(Mapping[str, KernelFacts]):
             raise KeyError(name)
         try:
             kernel = self._owner.module[name]
-            kernel.program(self._owner.options.check, True)
+            fixed = kernel.function.directives.get("reqnctapercluster")
+            kernel.program(self._owner.options.check, True, bool(fixed and max(fixed) > 1))
         except LaunchError as error:
             raise KeyError(name) from error
         except EmulatorError as error:
             raise ModuleError(str(error)) from error
         layout, directives = kernel.layout, kernel.function.directives
         most = directives.get("maxntid") or directives.get("reqntid")
-        fixed = directives.get("reqnctapercluster")
         return KernelFacts(
             name=name,
             parameters=tuple(
@@ -267,7 +278,7 @@ class _Facts(Mapping[str, KernelFacts]):
             ),
             shared=layout.static_shared,
             local=layout.local_size,
-            max_threads=int(np.prod(most)) if most else 1024,
+            max_threads=int(np.prod(most)) if most else MAX_BLOCK,
             cluster=_three(fixed) if fixed else None,
         )
 
@@ -284,21 +295,29 @@ MAX_STEPS = 200_000_000
 class EmulatorBackend:
     """Executes launches with the emulator.
 
-    `check` looks for races and other hazards; memory is checked in any case. `schedule` says when
-    asynchronous copies finish. `ptx` is executed in place of the program's own.
+    `check` looks for races and the like; memory is checked in any case. `schedule` says when
+    asynchronous copies finish, `seed` which of the random ones it is. `ptx` is executed in place
+    of the program's own. `counters`: those of each launch are told. `keep`: what is translated is
+    kept on disk for the next time.
     """
 
     def __init__(
         self,
         check: bool = True,
-        schedule: str = "eager",
+        schedule: str = "late",
         steps: int = MAX_STEPS,
         ptx: str | None = None,
+        seed: int = 0,
+        counters: bool = False,
+        keep: bool = True,
     ) -> None:
+        self.keep = keep
         self.check = check
         self.schedule = schedule
+        self.seed = seed
         self.steps = steps
         self.ptx = ptx
+        self.counters = counters
         self._memory: ArenaMemory | None = None
 
     def load(self, ptx: str, memory: DeviceMemory) -> _Module:

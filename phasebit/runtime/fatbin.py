@@ -11,11 +11,15 @@ that nvcc 13.0 wrote, and every field is checked before it is believed:
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import importlib
+import re
 import struct
 from dataclasses import dataclass
 
 MAGIC = 0xBA55ED50
+_TARGET = re.compile(rb"^\s*\.target\s+sm_(\d+)", re.MULTILINE)
 PTX, MACHINE_CODE = 1, 2
 COMPRESSED = 0x2000 | 0x8000  # LZ4 and Zstandard
 
@@ -42,7 +46,12 @@ class Image:
 
 
 def images(blob: bytes) -> list[Image]:
-    """The entries of a fat binary. Raises FatBinaryError where the layout does not hold."""
+    """The entries of a fat binary; text or machine code by itself is the one entry.
+
+    Raises FatBinaryError where the layout does not hold.
+    """
+    if whole := alone(blob):
+        return [whole]
     if len(blob) < 16:
         raise FatBinaryError(f"the program's fat binary is cut off; {REMEDY}")
     magic, _, header, size = struct.unpack_from("<IHHQ", blob)
@@ -64,8 +73,20 @@ def images(blob: bytes) -> list[Image]:
     return found
 
 
+def alone(blob: bytes) -> Image | None:
+    """What a program gives to cuModuleLoadData without a fat binary around it."""
+    if blob[:4] == b"\x7fELF":
+        return Image(MACHINE_CODE, 0, 0, blob, 0)
+    target = _TARGET.search(blob)
+    if blob[:4] == struct.pack("<I", MAGIC) or target is None:
+        return None
+    return Image(PTX, int(target[1]), 0, blob, 0)
+
+
 def units(blob: bytes) -> list[bytes]:
     """The fat binaries that stand one after another: one for each unit compiled apart."""
+    if alone(blob):
+        return [blob]
     found: list[bytes] = []
     while len(blob) >= 16 or not found:
         images(blob)
@@ -73,6 +94,15 @@ def units(blob: bytes) -> list[bytes]:
         found.append(blob[: header + size])
         blob = blob[header + size :]
     return found
+
+
+def digest(blob: bytes) -> bytes:
+    """By what machine code is known, in a fat binary or by itself."""
+    with contextlib.suppress(FatBinaryError):
+        for image in images(blob):
+            if image.kind == MACHINE_CODE and not image.compressed:
+                return hashlib.sha256(image.payload).digest()
+    return b""
 
 
 def text_of(image: Image) -> str:

@@ -14,19 +14,21 @@ import os
 import re
 import shlex
 import shutil
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from phasebit import process, toolchain
-from phasebit.runtime import protocol
+from phasebit import build_cache, process
+from phasebit.runtime import driver_library, protocol
 
 HERE = Path(__file__).parent
 SOURCES = HERE / "c"
 EXCHANGE = HERE / "exchange.c"
 SONAME = "libcudart.so.13"
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden")
+
+OF_CUDA_12 = ("cudaGetDeviceProperties_v2",)
+"""What a program that is compiled by an nvcc 12 asks for, and NVIDIA's library of 13 has not."""
 
 # In the sources, and only there, an exported function begins a line like this.
 _DEFINED = re.compile(r"^API [^;=]*?\b(_*cuda\w+)\(", re.MULTILINE)
@@ -43,7 +45,7 @@ class BuildError(Exception):
 
 def exported() -> list[str]:
     """Every name that the library must export."""
-    return (HERE / "symbols.txt").read_text().split()
+    return [*(HERE / "symbols.txt").read_text().split(), *OF_CUDA_12]
 
 
 def defined() -> set[str]:
@@ -70,7 +72,7 @@ def _stubs() -> str:
 
 
 def _version_script() -> str:
-    names = "".join(f"    {name};\n" for name in exported())
+    names = "".join(f"    {name};\n" for name in [*exported(), "phasebit_*"])
     return f"{SONAME} {{\n  global:\n{names}  local: *;\n}};\n"
 
 
@@ -90,7 +92,7 @@ def compiler() -> list[str]:
 
 @cache
 def build() -> Path:
-    """The folder that holds `libcudart.so.13` (and `libcudart.so`, for linking).
+    """The folder that holds `libcudart.so.13` and `libcuda.so.1`, and their names for linking.
 
     Raises BuildError.
     """
@@ -100,17 +102,14 @@ def build() -> Path:
         "protocol.h": protocol.header(),
         "stubs.c": _stubs(),
         "version.map": _version_script(),
+        **driver_library.generated(),
     }
     digest = hashlib.sha256(version.stdout.encode() + repr((FLAGS, generated)).encode())
-    for path in [*sorted(SOURCES.iterdir()), EXCHANGE]:
+    sources = [*sorted(SOURCES.iterdir()), *sorted(driver_library.SOURCES.iterdir()), EXCHANGE]
+    for path in sources:
         digest.update(path.name.encode() + path.read_bytes())
-    folder = toolchain.cache_folder() / "runtime" / digest.hexdigest()[:16]
-    if not (folder / SONAME).exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-            _compile(command, Path(scratch), generated)
-            _publish(Path(scratch) / "built", folder)
-    return folder
+    name = f"runtime/{digest.hexdigest()[:16]}"
+    return build_cache.keep(name, lambda built: _compile(command, built, generated))
 
 
 @cache
@@ -123,14 +122,13 @@ def exchange() -> Callable[..., None]:
     return function
 
 
-def _compile(command: list[str], scratch: Path, generated: dict[str, str]) -> None:
+def _compile(command: list[str], built: Path, generated: dict[str, str]) -> None:
+    scratch = built.parent
     for name, text in generated.items():
         (scratch / name).write_text(text)
-    built = scratch / "built"
     built.mkdir()
-    built.chmod(0o755)
-    _link(command, EXCHANGE, "-fvisibility=default", "-o", built / "libexchange.so")
-    _link(
+    link(command, EXCHANGE, "-fvisibility=default", "-o", built / "libexchange.so")
+    link(
         command,
         f"-I{scratch}",
         f"-I{SOURCES}",
@@ -144,9 +142,18 @@ def _compile(command: list[str], scratch: Path, generated: dict[str, str]) -> No
         built / SONAME,
     )
     (built / "libcudart.so").symlink_to(SONAME)
+    link(
+        command,
+        *driver_library.options(scratch),
+        built / SONAME,
+        "-o",
+        built / driver_library.SONAME,
+    )
+    (built / "libcuda.so").symlink_to(driver_library.SONAME)
 
 
-def _link(command: list[str], *words: str | Path) -> None:
+def link(command: list[str], *words: str | Path) -> None:
+    """Make a shared library with the C compiler. Raises BuildError."""
     done = _run([*command, *FLAGS, "-shared", *map(str, words)])
     if not done.ok:
         why = "it took too long" if done.stopped else (done.stderr or done.stdout).strip()[-2000:]
@@ -161,12 +168,3 @@ def _run(command: list[str]) -> process.Finished:
             f"cannot start the C compiler {command[0]}, {error.strerror}: set CC to another, or "
             "unset it"
         ) from error
-
-
-def _publish(built: Path, folder: Path) -> None:
-    """Move into place at once; another process may have been faster."""
-    try:
-        built.rename(folder)
-    except OSError:
-        if not (folder / SONAME).exists():
-            raise

@@ -19,15 +19,20 @@ from __future__ import annotations
 import struct
 from enum import IntEnum
 
+from phasebit.emulator import capabilities
+
 REQUEST = struct.Struct("<IIQ")
 REPLY = struct.Struct("<IiiI")
 
-# The environment variable that tells a program where its device is:
-# "socket,memory,pid" (two file descriptors and the process that serves them).
-ENVIRONMENT = "PHASEBIT_DEVICE"
+# The environment variable that tells a program who serves it: "socket,memory,words" (three
+# file descriptors, the last for what the host half itself has to say).
+ENVIRONMENT = "PHASEBIT_SERVER"
 
 #: Offset, behind the last byte of device memory, of the count of finished launches.
 CONTROL_BYTES = 4096
+
+_FACTS = ("MAX_BLOCK_EXTENTS", "MAX_GRID", "PORTABLE_CLUSTER", "MAX_CLUSTER", "USUAL_SHARED")
+"""What a GPU has, of :mod:`phasebit.emulator.capabilities`, that the C half must know too."""
 
 
 class Kind(IntEnum):
@@ -56,6 +61,7 @@ class Op(IntEnum):
     OCCUPANCY = 13
     MEMORY_INFO = 14
     TENSOR_MAP = 15
+    OPEN = 16
     CALLS = 64
     # Posted.
     MODULE = 65
@@ -64,6 +70,9 @@ class Op(IntEnum):
     WAIT = 68
     STREAM = 69
     HOST_WROTE = 70
+    UNLOAD = 71
+    REFUSED = 72
+    ASKED = 73
 
 
 class Space(IntEnum):
@@ -118,4 +127,10 @@ def header() -> str:
         lines.append("};")
     lines.append(f'#define ENVIRONMENT "{ENVIRONMENT}"')
     lines.append(f"#define CONTROL_BYTES {CONTROL_BYTES}")
+    lines.append("enum {")
+    for name in _FACTS:
+        value = getattr(capabilities, name)
+        each = zip("XYZ", value, strict=True) if isinstance(value, tuple) else [("", value)]
+        lines += [f"    {'_'.join(filter(None, (name, axis)))} = {one}," for axis, one in each]
+    lines.append("};")
     return "\n".join(lines) + "\n"

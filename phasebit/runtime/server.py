@@ -6,21 +6,23 @@ call it directly. `connection.py` has the loop around it.
 
 from __future__ import annotations
 
+import os
 import struct
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TextIO
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from phasebit import occupancy
-from phasebit.emulator import tensormap
-from phasebit.emulator.errors import LaunchError
-from phasebit.runtime import device, fatbin
+from phasebit import backtrace, occupancy
+from phasebit.emulator import Finding, LaunchError, demangle, findings, tensormap
+from phasebit.runtime import fatbin
+from phasebit.runtime import properties as device
 from phasebit.runtime.backend import Backend, KernelFacts, Launch, Module, ModuleError, Outcome
 from phasebit.runtime.clock import Clock
-from phasebit.runtime.memory import DeviceMemory, OutOfMemory
+from phasebit.runtime.mapped_memory import DeviceMemory, OutOfMemory
 from phasebit.runtime.protocol import Copy, Op, Space, Status
+from phasebit.runtime.report import ForPeople, Reporter, of_program
 
 ALL_STREAMS = 2**64 - 1
 WORKSPACE_BYTES = 4096  # where grid.sync() counts
@@ -70,7 +72,7 @@ class Device:
     """One device, as one program sees it.
 
     `capability` limits which PTX is taken (90 for sm_90); None takes the newest and becomes that.
-    Findings and errors are written to `log`, a line each.
+    Findings and errors are told to `reporter`; `program` is the file whose lines they name.
     """
 
     def __init__(
@@ -78,15 +80,20 @@ class Device:
         backend: Backend,
         memory: DeviceMemory,
         capability: int | None = None,
-        log: TextIO | None = None,
+        reporter: Reporter | None = None,
+        program: Path | None = None,
     ) -> None:
         self.backend = backend
         self.memory = memory
         self.asked_capability = capability
-        self.log = log if log is not None else sys.stderr
+        self.reporter = reporter or ForPeople(sys.stderr)
+        self.texts: dict[bytes, str] = {}
+        """PTX of machine code that a compiler in this process made of it: `fatbin.digest`."""
         self._handlers: dict[Op, Callable[[_Call], Reply | None]] = {
             op: getattr(self, "_" + op.name.lower()) for op in Op if op is not Op.CALLS
         }
+        self.program = program
+        self._unasked: dict[int, list[Finding]] = {}
         self._start()
 
     def _start(self) -> None:
@@ -99,6 +106,7 @@ class Device:
         self._kernels: list[_Kernel] = []
         self._workspace = 0
         self._allocations = 0
+        self._launches = 0
 
     def handle(self, op: int, words: Sequence[int], blob: bytes) -> Reply | None:
         """Do what one message asks. None for posted messages.
@@ -115,10 +123,12 @@ class Device:
             return Reply(self.fault) if op < Op.CALLS else None
         return handler(_Call(words, blob))
 
-    def say(self, text: str) -> None:
-        """Tell the reader, on standard error."""
-        for line in text.splitlines() or [""]:
-            print(f"phasebit: {line}", file=self.log, flush=True)
+    def say(self, text: str, rule: str) -> None:
+        """Tell what is no kernel's doing."""
+        self.reporter.found([of_program(text, rule)])
+
+    def _defect(self, what: str, error: Exception) -> None:
+        self.reporter.found([Finding("defect", findings.say("{}: {}", what, defect(error)))])
 
     # Beginning, properties
 
@@ -131,13 +141,17 @@ class Device:
         self._modules[call.words[0]] = _Loaded(call.blob)
         if self.asked_capability is None:
             targets = [item.target for item in _images(call.blob) if item.kind == fatbin.PTX]
-            self.capability = max([*targets, self.capability])
+            # Text is compiled for the device that there is; a program brings its own.
+            least = self._known_capability() if fatbin.alone(call.blob) else self.capability
+            self.capability = max([*targets, least])
 
     def _known_capability(self) -> int:
         return self.capability or _DEFAULT_CAPABILITY
 
     def _properties(self, call: _Call) -> Reply:
-        return Reply(data=device.properties_bytes(self._known_capability(), self.memory.total))
+        """words: the version of CUDA whose structure is meant"""
+        own = self._known_capability(), self.memory.total
+        return Reply(data=device.properties_bytes(*own, call.words[0]))
 
     def _attribute(self, call: _Call) -> Reply:
         """words: cudaDeviceAttr"""
@@ -153,20 +167,22 @@ class Device:
         loaded = self._modules[number]
         if loaded.module is None and not loaded.error:
             try:
-                ptx = fatbin.newest_ptx(loaded.blob, self.asked_capability)
+                ptx = self.texts.get(fatbin.digest(loaded.blob)) or fatbin.newest_ptx(
+                    loaded.blob, self.asked_capability
+                )
                 loaded.module = self.backend.load(ptx, self.memory)
             except fatbin.FatBinaryError as error:
                 loaded.error = Status.NO_KERNEL_IMAGE
-                self.say(str(error))
+                self.say(str(error), "invalid-ptx")
             except ModuleError as error:
                 loaded.error = Status.INVALID_PTX
-                self.say(str(error))
+                self.say(str(error), "invalid-ptx")
             except OutOfMemory as error:
                 loaded.error = Status.MEMORY_ALLOCATION
-                self.say(f"no memory for the module's variables: {error}")
+                self.say(f"no memory for the module's variables: {error}", "program")
             except Exception as error:
                 loaded.error = Status.INVALID_PTX
-                self.say(f"the program's PTX: {defect(error)}")
+                self._defect("the program's PTX", error)
         return loaded
 
     def _symbol(self, call: _Call) -> Reply:
@@ -179,6 +195,21 @@ class Device:
             return Reply(Status.INVALID_SYMBOL)
         return Reply(words=(symbol.address, symbol.size))
 
+    def _open(self, call: _Call) -> Reply:
+        """words: module. Answer: how many kernels (64 bits), their names, each with its zero."""
+        loaded = self._load(call.words[0])
+        if loaded.module is None:
+            return Reply(loaded.error)
+        names = [name.encode() + b"\0" for name in loaded.module.kernels]
+        return Reply(data=struct.pack("<Q", len(names)) + b"".join(names))
+
+    def _unload(self, call: _Call) -> None:
+        """words: module"""
+        loaded = self._modules.pop(call.words[0], None)
+        if loaded is not None and loaded.module is not None:
+            for symbol in loaded.module.symbols.values():
+                self.memory.free(symbol.address)
+
     def _kernel(self, call: _Call) -> Reply:
         """words: module; bytes: name. Answer: what launch.c's `struct facts` holds."""
         loaded = self._load(call.words[0])
@@ -187,10 +218,10 @@ class Device:
         try:
             facts = loaded.module.kernels.get(call.blob.decode())
         except ModuleError as error:
-            self.say(str(error))
+            self.say(str(error), "invalid-ptx")
             return Reply(Status.INVALID_PTX)
         except Exception as error:
-            self.say(f"kernel {call.blob.decode()}: {defect(error)}")
+            self._defect(f"kernel {call.blob.decode()}", error)
             return Reply(Status.INVALID_PTX)
         if facts is None:
             return Reply(Status.INVALID_DEVICE_FUNCTION)
@@ -278,12 +309,16 @@ class Device:
     def _explain_copy(self, address: int, extent: int) -> None:
         item = self.memory.find(address)
         if item is None:
-            self.say(f"a copy uses 0x{address:x}, which is in no allocation (freed, or never made)")
+            self.say(
+                f"a copy uses 0x{address:x}, which is in no allocation (freed, or never made)",
+                "invalid-copy",
+            )
         else:
             over = address + extent - item.end
             self.say(
                 f"a copy of {extent} bytes at 0x{address:x} runs {over} bytes past the end of "
-                f"an allocation of {item.size} bytes"
+                f"an allocation of {item.size} bytes",
+                "invalid-copy",
             )
 
     def _fill(self, call: _Call) -> Reply:
@@ -329,14 +364,54 @@ class Device:
         try:
             outcome = kernel.module.launch(launch)
         except Exception as error:
-            finding = f"kernel {kernel.facts.name}: {defect(error)}"
+            finding = Finding("defect", findings.say("{}", defect(error)), kernel=kernel.facts.name)
             outcome = Outcome(error=Status.LAUNCH_FAILURE, findings=[finding])
+        self._launches += 1
         self.printed += outcome.printed
         self.clock.launch(stream, outcome.clocks)
         self.fault = outcome.error
-        for finding in outcome.findings:
-            self.say(finding)
+        if outcome.findings:
+            self.reporter.found([replace(f, launch=self._launches) for f in outcome.findings])
+        if outcome.counters:
+            self.reporter.counted(demangle(kernel.facts.name), self._launches, outcome.counters)
         self.memory.finished += 1
+
+    def _refused(self, call: _Call) -> None:
+        """words: thread, grid (3), block (3), shared bytes, addresses of the calls that lead
+        there, outermost first; bytes: the error's name and the kernel's."""
+        thread, *extents, shared = call.words[:8]
+        error, _, kernel = call.blob.decode().partition(" ")
+        place = self._launched_at(call.words[8:])
+        written = [_extent(extents[:3]), _extent(extents[3:]), *([str(shared)] if shared else [])]
+        sentence = findings.say(
+            "the launch <<<{}>>>{} was refused with {}, and the program never asked: look at "
+            "cudaGetLastError() after a launch",
+            ", ".join(written), f" at {place.source}" if place else "", error,
+        )  # fmt: skip
+        finding = Finding("refused-launch", sentence, place, kernel=demangle(kernel))
+        self._unasked.setdefault(thread, []).append(finding)
+
+    def _asked(self, call: _Call) -> None:
+        """words: thread. It has looked at its last error."""
+        self._unasked.pop(call.words[0], None)
+
+    def _launched_at(self, addresses: Sequence[int]) -> findings.Place | None:
+        """The line of the program that launches: a stub is called there, by way of another."""
+        if self.program is None:
+            return None
+        calls = backtrace.calls_at(self.program, reversed(addresses))
+        stubs = [number for number, call in enumerate(calls) if "__device_stub_" in call[0]]
+        for function, path, line in calls[stubs[-1] + 2 if stubs else 0 :]:
+            if line:
+                own = findings.Call(line, 0, function.partition("(")[0])
+                return findings.Place(0, "", os.path.basename(path), (own,), path)
+        return None
+
+    def program_left(self) -> None:
+        """The program is gone: what it never asked for is told."""
+        for refused in self._unasked.values():
+            self.reporter.found(refused)
+        self._unasked.clear()
 
     def _clean_workspace(self) -> int:
         if not self._workspace:
@@ -365,7 +440,7 @@ class Device:
             return Reply(data=tensormap.described(call.words).encode())
         except LaunchError as error:
             which = "Im2col" if len(call.words) > 26 else "Tiled"
-            self.say(f"cuTensorMapEncode{which}: {error}")
+            self.say(f"cuTensorMapEncode{which}: {error}", "invalid-tensor-map")
             return Reply(Status.INVALID_VALUE)
 
     # Streams and events
@@ -394,6 +469,14 @@ class Device:
         stream = call.words[0]
         self.clock.synchronize(None if stream == ALL_STREAMS else stream)
         return Reply()
+
+
+def _extent(numbers: Sequence[int]) -> str:
+    """As it is written between the brackets: ``64``, ``(64, 2)``."""
+    shown = list(numbers)
+    while len(shown) > 1 and shown[-1] == 1:
+        shown.pop()
+    return str(shown[0]) if len(shown) == 1 else f"({', '.join(map(str, shown))})"
 
 
 def defect(error: Exception) -> str:

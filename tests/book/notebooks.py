@@ -10,10 +10,10 @@ from typing import Any
 
 import yaml
 
-from phasebit import chapters
+from phasebit import contents
 
 ROOT = Path(__file__).resolve().parents[2]
-CHAPTERS = chapters.notebooks(ROOT / "book")
+CHAPTERS = contents.notebooks(ROOT / "book")
 
 Cell = dict[str, Any]
 

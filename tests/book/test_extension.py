@@ -17,7 +17,6 @@ sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
 from phasebit_book import execution, lab, tiers
 from phasebit_book.inline_svg import inline
-from phasebit_book.numbers import chapter_number
 from sphinx.errors import ConfigError
 
 SVG = """<?xml version="1.0"?><!DOCTYPE svg PUBLIC "x" "y">
@@ -42,11 +41,6 @@ def test_two_inlined_pictures_share_no_id() -> None:
 def test_what_cannot_be_inlined_is_refused(svg: str) -> None:
     with pytest.raises(ValueError, match=r"the picture|at-rule"):
         inline(svg, "n")
-
-
-def test_chapter_number() -> None:
-    assert chapter_number("book/part4_asynchrony/11_double_buffering") == 11
-    assert chapter_number("book/intro") is None
 
 
 @pytest.mark.parametrize(

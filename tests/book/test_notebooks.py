@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from phasebit import files, replay
-from phasebit.machine import TIERS
+from phasebit.hardware import TIERS
 
 from .notebooks import CHAPTERS, address, code, prose, read, source, texts
 

@@ -15,7 +15,7 @@ from phasebit import files
 from tests.kernels import mistakes
 
 HERE = Path(__file__).parent
-BOOK = ("04_tiled", "05_barrier_double_buffer")
+BOOK = ("double_buffering/tiled", "double_buffering/barrier_double_buffer")
 SHORT_K = 256
 """The depth of the book's matrices when a mistake is planted: short, so that tools are quick."""
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasebit.emulator import swizzle
-from phasebit.emulator.instruction_descriptors import DEPTH, encode
-from phasebit.emulator.launch import Run
-from phasebit.emulator.matrix_descriptors import decode, places
-from phasebit.emulator.matrix_descriptors import encode as matrix_descriptor
+from phasebit.edits import replace_each
+from phasebit.emulator import Run
+from phasebit.emulator.numbers import swizzle
+from phasebit.emulator.tensor_core.instruction_descriptors import DEPTH, encode
+from phasebit.emulator.tensor_core.matrix_descriptors import decode, places
+from phasebit.emulator.tensor_core.matrix_descriptors import encode as matrix_descriptor
 from tests.emulator.tensor_ptx import D_INTO, D_OUT, HEAD, run
 
 Array = NDArray[Any]
@@ -86,9 +87,7 @@ class PairGemm:
         self.shared = -(-start // 2048) * 2048
         text = PAIR.replace("KIND", kind).replace("SHARED", str(self.shared))
         text = text.replace("ISSUER", str(issuer))
-        for old, new in (changes or {}).items():
-            assert text.count(old) == 1, old
-            text = text.replace(old, new)
+        text = replace_each(text, (changes or {}).items())
         for old, new in (("A_OPERAND", "%rd4"), ("MASKS", ""), ("SETTING", "")):
             text = text.replace(old, new)
         self.text = text

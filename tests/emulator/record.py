@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-TARGET = ["-gencode", "arch=compute_90a,code=sm_90a"]
+TARGET = "sm_90a"
 FLAGS = ["-std=c++17", "-O3", "-lineinfo", "-diag-suppress", "177"]
 
 GLOBAL_OPS = ("ld", "st", "atom", "red", "ldgsts")
@@ -77,15 +77,14 @@ LIMIT = 210
 
 def build(folder: Path) -> None:
     """Compile the runner and every kernel; write the list of launches."""
-    from phasebit import files
+    from phasebit import toolchain
     from tests.emulator import cases
 
     folder.mkdir(parents=True, exist_ok=True)
     here = Path(__file__).parent
-    subprocess.run(
-        ["nvcc", "-std=c++17", "-O2", "-cudart", "static", *TARGET, here / "runner.cu", "-o",
-         folder / "runner"], check=True,
-    )  # fmt: skip
+    plain = ["-std=c++17", "-O2", "-cudart", "static"]
+    command = toolchain.nvcc_command("program", TARGET, options=plain)
+    subprocess.run([*command, here / "runner.cu", "-o", folder / "runner"], check=True)
     images: dict[tuple[str, tuple[str, ...]], str] = {}
     listed: dict[str, list[dict[str, Any]]] = {}
     sets = {
@@ -100,10 +99,9 @@ def build(folder: Path) -> None:
                 images[key] = f"{len(images):02d}_{Path(case.file).stem}.cubin"
                 source = folder / "source.cu"
                 source.write_text(f'#line 1 "{case.file}"\n{case.source}', encoding="utf-8")
-                subprocess.run(
-                    ["nvcc", *FLAGS, *case.options, *TARGET, f"-I{files.kernels() / 'include'}",
-                     "-cubin", source, "-o", folder / images[key]], check=True,
-                )  # fmt: skip
+                options = [*FLAGS, *case.options]
+                command = toolchain.nvcc_command("cubin", TARGET, options=options)
+                subprocess.run([*command, source, "-o", folder / images[key]], check=True)
                 source.unlink()
             kernel = "_Z6matmulPKfS0_Pf" if case.group.startswith("book") else case.kernel
             listed.setdefault(what, []).append(

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from phasebit.emulator import Run
 from phasebit.emulator.errors import Deadlock, Fault, StepLimit
-from phasebit.emulator.launch import Module, Run, compile
+from phasebit.launching.launch import Module, compile
 from tests.emulator.cases import Case
 
 STEPS = 2_000
@@ -33,7 +34,7 @@ def launch(case: Case, **options: Any) -> Run:
     name = "matmul" if case.group.startswith("book") else case.kernel
     kernel = module(case.source, case.file, case.options)[name]
     given: list[Any] = [*arrays(case)]
-    memory = kernel.module.memory
+    memory = kernel.memory
     scratch = memory.allocate(case.bytes[2], "scratch")
     memory.watch(scratch)  # the runner does not write its third array
     if case.form == "int":
@@ -50,13 +51,12 @@ def launch(case: Case, **options: Any) -> Run:
 def findings(case: Case, schedule: str = "late", seed: int = 0) -> list[tuple[str, str]]:
     """What the emulator reports: (kind, place), for a failed kernel the failure last."""
     try:
-        hazards = launch(case, schedule=schedule, seed=seed).hazards
+        found = launch(case, schedule=schedule, seed=seed).findings
         end = []
     except (Fault, Deadlock, StepLimit) as error:
-        hazards = list(error.hazards)
-        error.hazards = ()
-        end = [(type(error).__name__.lower(), str(error))]
-    return [(hazard.kind, hazard.source) for hazard in hazards] + end
+        found = list(error.findings)
+        end = [(error.kind, str(error.sentence))]
+    return [(finding.kind, finding.source) for finding in found] + end
 
 
 def as_expected(case: Case, found: list[tuple[str, str]]) -> bool:

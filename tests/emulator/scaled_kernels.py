@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasebit.emulator import swizzle
-from phasebit.emulator.launch import Run
-from phasebit.emulator.matrix_descriptors import encode as matrix
-from phasebit.emulator.scaled_descriptors import encode
+from phasebit.emulator import Run
+from phasebit.emulator.numbers import swizzle
+from phasebit.emulator.tensor_core.matrix_descriptors import encode as matrix
+from phasebit.emulator.tensor_core.scaled_descriptors import encode
 from tests.emulator.tensor_ptx import D_INTO, D_OUT, HEAD, run
 
 Array = NDArray[Any]

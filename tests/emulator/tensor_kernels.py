@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasebit.emulator import swizzle
-from phasebit.emulator.instruction_descriptors import DEPTH, encode
-from phasebit.emulator.launch import Run
-from phasebit.emulator.matrix_descriptors import decode, places
-from phasebit.emulator.matrix_descriptors import encode as matrix_descriptor
+from phasebit.edits import replace_each
+from phasebit.emulator import Run
+from phasebit.emulator.numbers import swizzle
+from phasebit.emulator.tensor_core.instruction_descriptors import DEPTH, encode
+from phasebit.emulator.tensor_core.matrix_descriptors import decode, places
+from phasebit.emulator.tensor_core.matrix_descriptors import encode as matrix_descriptor
 from tests.emulator.tensor_ptx import D_INTO, D_OUT, HEAD, run
 
 Array = NDArray[Any]
@@ -85,9 +86,7 @@ class Gemm:
         self.shared = max(-(-start // 2048) * 2048, 2048)
         self.step = [self._step(mn, pattern, rows) for rows, mn in ((m, mn_a), (n, mn_b))]
         text = GEMM.replace("KIND", kind).replace("SHARED", str(self.shared))
-        for old, new in (changes or {}).items():
-            assert text.count(old) == 1, old
-            text = text.replace(old, new)
+        text = replace_each(text, (changes or {}).items())
         for old, new in (("A_IN_TENSOR", ""), ("A_OPERAND", "%rd4"), ("MASKS", ""), ("SCALE", "")):
             text = text.replace(old, new)
         self.text = text

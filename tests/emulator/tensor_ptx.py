@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from phasebit.emulator.launch import Module, Run
+from phasebit.emulator import Run
+from phasebit.launching.launch import Module
 
 HEAD = """
 .version 9.0

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.launch import Kernel, compile
-from phasebit.emulator.tensormap import BITS, TensorMap
+from phasebit.emulator.copy_engine.tensormap import BITS, TensorMap
+from phasebit.launching.launch import Kernel, compile
 
 SPANS = {"none": 256, "32B": 32, "64B": 64, "128B": 128, "128B_ATOM_32B": 128,
          "128B_ATOM_32B_FLIP_8B": 128, "128B_ATOM_64B": 128}  # fmt: skip

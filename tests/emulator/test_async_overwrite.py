@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phasebit.emulator import swizzle
-from phasebit.emulator.launch import Run
+from phasebit.emulator import Run
+from phasebit.emulator.numbers import swizzle
 from tests.emulator.pair_kernels import PairGemm
 from tests.emulator.tensor_ptx import HEAD, run
 
@@ -63,16 +63,16 @@ def twice(between: str, schedule: str, threads: int = 128) -> Run:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("between", [WARP, WARP + WARP])
 def test_8_6_a_warp_does_not_order_the_proxies_by_itself(between: str, schedule: str) -> None:
-    (hazard,) = twice(between, schedule, threads=32).hazards
-    assert hazard.kind == "proxy" and hazard.line
-    assert "has read it through the generic proxy" in hazard.message
-    assert "`ld.shared.u32 %r7" in hazard.message and f"`{LOAD}" in hazard.message
+    (finding,) = twice(between, schedule, threads=32).findings
+    assert finding.kind == "proxy" and finding.line
+    assert "has read it through the generic proxy" in finding.message
+    assert "`ld.shared.u32 %r7" in finding.message and f"`{LOAD}" in finding.message
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("between", [f"{FENCE} {WARP}", f"{WARP} {FENCE}", f"{WARP} bar.sync 0;"])
 def test_8_6_a_fence_of_the_warp_does(between: str, schedule: str) -> None:
-    assert not twice(between, schedule, threads=32).hazards
+    assert not twice(between, schedule, threads=32).findings
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -82,19 +82,19 @@ def test_8_6_a_fence_of_the_warp_does(between: str, schedule: str) -> None:
      "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;", MBARRIER],
 )  # fmt: skip
 def test_8_6_a_fence_or_a_barrier_does(between: str, schedule: str) -> None:
-    assert not twice(between, schedule).hazards
+    assert not twice(between, schedule).findings
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_8_6_what_threads_have_written_needs_the_fence(schedule: str) -> None:
     """A barrier of threads is enough for what they have read, not for what they have written."""
     write = "st.shared.u32 [%r4], %r6;"
-    (hazard,) = twice(f"{write} bar.sync 0;", schedule).hazards
-    assert hazard.kind == "proxy" and hazard.line
-    assert "has written it through the generic proxy" in hazard.message
-    assert f"`{write[:-1]}" in hazard.message and f"`{LOAD}" in hazard.message
-    assert not twice(f"{write} {FENCE} bar.sync 0;", schedule).hazards
-    assert not twice(f"{write} bar.sync 0; {FENCE}", schedule).hazards
+    (finding,) = twice(f"{write} bar.sync 0;", schedule).findings
+    assert finding.kind == "proxy" and finding.line
+    assert "has written it through the generic proxy" in finding.message
+    assert f"`{write[:-1]}" in finding.message and f"`{LOAD}" in finding.message
+    assert not twice(f"{write} {FENCE} bar.sync 0;", schedule).findings
+    assert not twice(f"{write} bar.sync 0; {FENCE}", schedule).findings
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -102,11 +102,11 @@ def test_9_7_13_15_9_one_thread_initialises_a_barrier(schedule: str) -> None:
     data, out = np.arange(256, dtype=np.uint32), np.zeros(128, np.uint32)
     one = "@%p1 mbarrier.init.shared::cta.b64 [full], 1;"
     text = TWICE.replace("BETWEEN", f"{FENCE} {WARP}")
-    (hazard,) = run(text.replace(one, one[5:]), data, out, threads=32, schedule=schedule).hazards
-    assert hazard.kind == "barrier" and hazard.line
-    assert "all threads of block 0 initialise mbarrier full, each of them once" in hazard.message
-    assert f"{one[5:-1]} at PTX line" in hazard.message
-    assert not run(text, data, out, threads=32, schedule=schedule).hazards
+    (finding,) = run(text.replace(one, one[5:]), data, out, threads=32, schedule=schedule).findings
+    assert finding.kind == "barrier" and finding.line
+    assert "all threads of block 0 initialise mbarrier full, each of them once" in finding.message
+    assert f"{one[5:-1]} at PTX line" in finding.message
+    assert not run(text, data, out, threads=32, schedule=schedule).findings
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -114,7 +114,7 @@ def test_a_race_is_called_a_race(schedule: str) -> None:
     """Nothing at all between: not the fence is missing, but the barrier."""
     data, out = np.arange(256, dtype=np.uint32), np.zeros(128, np.uint32)
     found = run(TWICE.replace("BETWEEN", FENCE), data, out, schedule=schedule)
-    assert {h.kind for h in found.hazards} == {"race"}
+    assert {h.kind for h in found.findings} == {"race"}
 
 
 SWIZZLED = {"f16": (swizzle.B128, swizzle.B64, swizzle.B32)}
@@ -129,14 +129,14 @@ def test_9_7_16_4_1_a_misaligned_swizzled_tile_is_found(pattern: swizzle.Swizzle
     made = PairGemm("f16", 256, 32, "f16", "f16", "f32", width=2, pattern=pattern,
                     changes={line: line + "add.u64 %rd5, %rd5, 8;"})  # fmt: skip
     _, found = made.run(one, one[:32], old)
-    messages = [h for h in found.hazards if h.kind == "tensor"]
+    messages = [h for h in found.findings if h.kind == "tensor"]
     assert messages and messages[0].line
     assert f"in row 1 of the {pattern.name} swizzle's pattern" in messages[0].message
     told = line + f"add.u64 %rd5, %rd5, {8 + (1 << 49)};"
     made = PairGemm("f16", 256, 32, "f16", "f16", "f32", width=2, pattern=pattern,
                     changes={line: told})  # fmt: skip
     _, found = made.run(one, one[:32], old)
-    assert not [h for h in found.hazards if "pattern" in h.message]
+    assert not [h for h in found.findings if "pattern" in h.message]
 
 
 REGISTERS = HEAD + """
@@ -158,10 +158,10 @@ END:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_9_7_19_5_the_warps_of_a_warp_group_must_agree(schedule: str) -> None:
     text = REGISTERS.replace("FIRST", "3")
-    (hazard,) = run(text, threads=256, schedule=schedule).hazards
-    assert hazard.kind == "barrier" and hazard.line
-    assert "setmaxnreg.inc 232" in hazard.message and "setmaxnreg.dec 40" in hazard.message
-    assert not run(REGISTERS.replace("FIRST", "4"), threads=256, schedule=schedule).hazards
+    (finding,) = run(text, threads=256, schedule=schedule).findings
+    assert finding.kind == "barrier" and finding.line
+    assert "setmaxnreg.inc 232" in finding.message and "setmaxnreg.dec 40" in finding.message
+    assert not run(REGISTERS.replace("FIRST", "4"), threads=256, schedule=schedule).findings
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -170,20 +170,20 @@ def test_9_7_19_5_all_threads_of_a_warp_group_must_execute_it(who: str, schedule
     """One warp alone, one thread alone."""
     text = REGISTERS.replace("setp.ge.u32 %p1, %r2, FIRST", who)
     text = text.replace("setmaxnreg.inc.sync.aligned.u32 232;", "")
-    (hazard,) = run(text, threads=128, schedule=schedule).hazards
-    assert hazard.kind == "barrier" and hazard.line == 1 + text[: text.index("setmaxnreg")].count(
+    (finding,) = run(text, threads=128, schedule=schedule).findings
+    assert finding.kind == "barrier" and finding.line == 1 + text[: text.index("setmaxnreg")].count(
         "\n"
     )
-    assert "of the same warp group did not; all its threads must" in hazard.message
+    assert "of the same warp group did not; all its threads must" in finding.message
     repaired = text.replace(who, "setp.ge.u32 %p1, %r2, 4")
-    assert not run(repaired, threads=128, schedule=schedule).hazards
+    assert not run(repaired, threads=128, schedule=schedule).findings
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_9_7_19_5_more_registers_than_there_are(schedule: str) -> None:
     """Three warp groups with 232 each; the producer should have given its own back."""
     text = REGISTERS.replace("FIRST", "0")
-    (hazard,) = run(text, threads=384, schedule=schedule).hazards
-    assert hazard.kind == "barrier" and hazard.line
-    assert "232 + 232 + 232 registers a thread, 89088 in all" in hazard.message
-    assert not run(REGISTERS.replace("FIRST", "4"), threads=384, schedule=schedule).hazards
+    (finding,) = run(text, threads=384, schedule=schedule).findings
+    assert finding.kind == "barrier" and finding.line
+    assert "232 + 232 + 232 registers a thread, 89088 in all" in finding.message
+    assert not run(REGISTERS.replace("FIRST", "4"), threads=384, schedule=schedule).findings

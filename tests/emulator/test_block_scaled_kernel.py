@@ -15,8 +15,9 @@ import pytest
 from numpy.typing import NDArray
 
 import phasebit as pb
+from phasebit.edits import replace_each
 from phasebit.emulator.errors import EmulatorError
-from phasebit.emulator.launch import Module
+from phasebit.launching.launch import Module
 from tests.emulator.scaled_kernels import Scaled, reference, row_of_bytes, scale_bytes
 
 Array = NDArray[Any]
@@ -29,9 +30,7 @@ pytestmark = pytest.mark.nvcc
 @functools.cache
 def module(changes: tuple[tuple[str, str], ...] = ()) -> Module:
     text = SOURCE.read_text(encoding="utf-8")
-    for old, new in changes:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
+    text = replace_each(text, changes)
     return pb.compile(text, "sm_100a", [f"-I{INCLUDE}"])
 
 
@@ -60,18 +59,18 @@ def product(
         found = kernel.launch((n // 128, m // 128), 128, [*maps, *atoms, c, n, k // 256],
                               shared=SHARED, **more)  # fmt: skip
     except EmulatorError as error:
-        return False, [str(error), *(h.message for h in error.hazards)], 0
+        return False, [str(error), *(h.message for h in error.findings)], 0
     seconds = time.process_time() - start
     case = Scaled("mxf4nvf4", n, "e2m1", "e2m1", 4, "ue4m3", steps=k // 64)
     right = reference(case, *codes, *scales)
-    return np.array_equal(c, right), [h.message for h in found.hazards], seconds
+    return np.array_equal(c, right), [h.message for h in found.findings], seconds
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize(("m", "n", "k"), [(128, 128, 256), (128, 256, 1280)])
 def test_it_is_right_and_clean(m: int, n: int, k: int, schedule: str) -> None:
-    right, hazards, _ = product(m, n, k, schedule=schedule)
-    assert not hazards, hazards[0]
+    right, findings, _ = product(m, n, k, schedule=schedule)
+    assert not findings, findings[0]
     assert right
 
 
@@ -105,11 +104,11 @@ MISTAKES = [
 @pytest.mark.parametrize(("changes", "says"), [m[1:] for m in MISTAKES],
                          ids=[m[0] for m in MISTAKES])  # fmt: skip
 def test_a_planted_mistake_is_found(changes: dict[str, str], says: str) -> None:
-    _, hazards, _ = product(128, 128, 1024, changes)
-    assert any(says in h for h in hazards), hazards
+    _, findings, _ = product(128, 128, 1024, changes)
+    assert any(says in h for h in findings), findings
 
 
 def test_scales_said_to_be_of_the_other_type_make_a_wrong_product() -> None:
     """ue8m0 bits are no error for the hardware, only other numbers."""
-    right, hazards, _ = product(128, 128, 256, {"M / 128 << 27": "M / 128 << 27 | 1 << 23"})
-    assert not right and not hazards
+    right, findings, _ = product(128, 128, 256, {"M / 128 << 27": "M / 128 << 27 | 1 << 23"})
+    assert not right and not findings

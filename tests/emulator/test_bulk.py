@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from phasebit.emulator import Run
 from phasebit.emulator.errors import Deadlock, Fault
-from phasebit.emulator.launch import Run, compile
+from phasebit.launching.launch import compile
 from tests.emulator.test_cluster import HEAD
 
 BULK = (
@@ -57,7 +58,7 @@ def launch(
 
 
 def kinds(run: Run) -> set[str]:
-    return {hazard.kind for hazard in run.hazards}
+    return {finding.kind for finding in run.findings}
 
 
 LOAD = """
@@ -83,13 +84,14 @@ class TestLoad:
     def test_the_bytes_have_come_when_the_phase_completes(self, schedule: str) -> None:
         run, given, out = launch(loading(), schedule=schedule)
         assert np.array_equal(given, out)
-        assert not run.hazards
+        assert not run.findings
 
     @pytest.mark.parametrize("schedule", SCHEDULES)
     def test_without_the_wait_there_is_a_finding(self, schedule: str) -> None:
         run, _, _ = launch(loading(wait="__syncthreads();"), schedule=schedule)
         assert "async" in kinds(run)
-        assert any("has not waited for mbarrier full" in h.message for h in run.hazards)
+        copied = [h for h in run.findings if "has not waited for mbarrier full" in h.message]
+        assert copied and all("cp.async.bulk" in h.message.split("full: ")[1] for h in copied)
 
     def test_late_it_also_reads_what_was_there_before(self) -> None:
         _, given, out = launch(loading(wait="__syncthreads();"), schedule="late")
@@ -100,7 +102,7 @@ class TestLoad:
             loading(wait="if (threadIdx.x == 0) wait(bar, 0);\n__syncthreads();")
         )
         assert np.array_equal(given, out)
-        assert not run.hazards
+        assert not run.findings
 
     @pytest.mark.parametrize(
         ("expect", "words"),
@@ -115,7 +117,7 @@ class TestLoad:
 
     def test_bytes_that_nobody_waits_for_are_found_at_the_end(self) -> None:
         run, _, _ = launch(loading(512, wait=""), schedule="eager")
-        assert any("512 not announced" in h.message for h in run.hazards)
+        assert any("512 not announced" in h.message for h in run.findings)
 
     def test_another_barriers_phase_is_not_enough(self) -> None:
         """A complete-tx publishes only its own copy (8.9.1.1)."""
@@ -135,7 +137,7 @@ class TestLoad:
             out[threadIdx.x] = x[WHICH][threadIdx.x];
             wait(address(&full[0]), 0);
         """
-        assert not launch(body.replace("WHICH", "1"))[0].hazards
+        assert not launch(body.replace("WHICH", "1"))[0].findings
         assert "async" in kinds(launch(body.replace("WHICH", "0"))[0])
 
     @pytest.mark.parametrize(
@@ -161,11 +163,11 @@ class TestLoad:
         """
         assert "race" in kinds(launch(body.replace("BETWEEN", ""))[0])
         fenced = 'asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); __syncthreads();'
-        assert not launch(body.replace("BETWEEN", fenced))[0].hazards
+        assert not launch(body.replace("BETWEEN", fenced))[0].findings
 
     def test_a_block_that_leaves_before_the_bytes_have_come_is_found(self) -> None:
         run, _, _ = launch(loading(wait="return;"))
-        assert any("may leave the kernel before a bulk copy" in h.message for h in run.hazards)
+        assert any("may leave the kernel before a bulk copy" in h.message for h in run.findings)
 
 
 STORE = """
@@ -191,22 +193,22 @@ class TestStore:
     def test_the_bytes_are_there_after_the_kernel(self, schedule: str, after: str) -> None:
         run, given, out = launch(storing(after=after), schedule=schedule)
         assert np.array_equal(out, given + 1)
-        assert not run.hazards
+        assert not run.findings
 
     def test_the_fence_may_be_the_copying_threads(self) -> None:
         """8.6: a fence anywhere on the way from the store to the copy."""
         run, _, _ = launch(storing("__syncthreads(); fence_async();"))
-        assert not run.hazards
+        assert not run.findings
 
     @pytest.mark.parametrize("before", ["__syncthreads();", "if (threadIdx.x > 0) fence_async();\n"
                                         "__syncthreads();"])  # fmt: skip
     def test_a_missing_proxy_fence_is_found_with_the_line(self, before: str) -> None:
         run, _, _ = launch(storing(before))
-        (hazard,) = run.hazards
-        assert hazard.kind == "proxy"
-        assert "no fence.proxy.async lies between" in hazard.message
-        assert "cp.async.bulk.global" in hazard.message
-        assert "`st.shared" in hazard.message
+        (finding,) = run.findings
+        assert finding.kind == "proxy"
+        assert "no fence.proxy.async lies between" in finding.message
+        assert "cp.async.bulk.global" in finding.message
+        assert "`st.shared" in finding.message
 
     def test_a_fence_before_the_store_is_too_early(self) -> None:
         body = storing("__syncthreads();").replace("for (int i", "fence_async();\nfor (int i", 1)
@@ -217,14 +219,14 @@ class TestStore:
 
     def test_leaving_before_the_source_has_been_read_is_found(self) -> None:
         run, _, _ = launch(storing(after=""))
-        assert any("may still read its shared memory" in h.message for h in run.hazards)
+        assert any("may still read its shared memory" in h.message for h in run.findings)
 
     def test_the_source_may_be_overwritten_after_wait_group_read(self) -> None:
         """9.7.9.27.2.2."""
         again = "__syncthreads(); x[threadIdx.x] = 0;"
         run, given, out = launch(storing(after="wait_read();", then=again), schedule="late")
         assert np.array_equal(out, given + 1)
-        assert not run.hazards
+        assert not run.findings
         run, given, out = launch(storing(after="", then=again), schedule="late")
         assert "async" in kinds(run)
         assert not np.array_equal(out, given + 1)
@@ -233,7 +235,7 @@ class TestStore:
         look = "__syncthreads(); out[threadIdx.x] = out[threadIdx.x + 64];"
         run, given, out = launch(storing(then=look), schedule="late")
         assert np.array_equal(out[:64], given[64:128] + 1)
-        assert not run.hazards
+        assert not run.findings
         run, _, _ = launch(storing(after="wait_read();", then=look), schedule="late")
         assert "async" in kinds(run)
 
@@ -252,7 +254,7 @@ class TestStore:
         """
         run, given, _ = launch(body.replace("THIRD", ""), schedule="late")
         assert list(given[:2]) == [1, 2]
-        assert not run.hazards
+        assert not run.findings
         run, given, _ = launch(body.replace("THIRD", "in[2] = out[128];"), schedule="late")
         assert given[2] == 5
         assert "async" in kinds(run)
@@ -290,7 +292,7 @@ class TestReduce:
         run, given, out = launch(REDUCE.replace("OP", op))
         before = np.full(256, 5, np.int32).view(form)
         assert np.array_equal(out.view(form), apply(before, given.view(form)))
-        assert not run.hazards
+        assert not run.findings
 
 
 PEER = """
@@ -320,11 +322,11 @@ class TestCluster:
         body = PEER.replace("LAST", "arrive(); cluster_wait();")
         run, _, out = launch(body, size=2, schedule=schedule)
         assert np.array_equal(out[:128].reshape(2, 64), [np.arange(64) + 1000, np.arange(64)])
-        assert not run.hazards
+        assert not run.findings
 
     def test_the_source_must_stay(self) -> None:
         run, _, _ = launch(PEER.replace("LAST", ""), size=2)
-        assert any("may still read its shared memory" in h.message for h in run.hazards)
+        assert any("may still read its shared memory" in h.message for h in run.findings)
 
     @pytest.mark.parametrize("schedule", SCHEDULES)
     def test_multicast(self, schedule: str) -> None:
@@ -349,7 +351,7 @@ class TestCluster:
         run, given, out = launch(body, size=4, schedule=schedule)
         assert np.array_equal(out.reshape(4, 64)[[0, 1, 3]], np.tile(given[:64], (3, 1)))
         assert (out.reshape(4, 64)[2] == 5).all()
-        assert not run.hazards
+        assert not run.findings
 
 
 SEND = """
@@ -387,13 +389,13 @@ class TestAsyncStores:
     def test_st_async(self, schedule: str) -> None:
         run, _, out = launch(sending(self.STORE.format(".s32", "%1")), size=2, schedule=schedule)
         assert np.array_equal(out[:128].reshape(2, 64), self.MINE)
-        assert not run.hazards
+        assert not run.findings
 
     def test_st_async_of_vectors(self) -> None:
         text = self.STORE.format(".v4.b32", "{%1, %1, %1, %1}")
         run, _, out = launch(sending(text, 4), n=512, size=2)
         assert np.array_equal(out.reshape(2, 256), np.repeat(self.MINE, 4, axis=1))
-        assert not run.hazards
+        assert not run.findings
 
     def test_without_the_wait_it_is_found(self) -> None:
         text = sending(self.STORE.format(".s32", "%1"), wait="__syncthreads();")
@@ -407,4 +409,4 @@ class TestAsyncStores:
         text = f"red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{op}"
         run, _, out = launch(sending(text + " [%0], %1, [%2];"), size=2)
         assert np.array_equal(out[:128].reshape(2, 64), apply(self.MINE, 100))
-        assert not run.hazards
+        assert not run.findings

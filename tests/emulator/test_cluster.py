@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from phasebit.emulator import Run
 from phasebit.emulator.errors import Deadlock, Fault
-from phasebit.emulator.launch import Run, compile
+from phasebit.launching.launch import compile
 
 HEAD = """
 __device__ unsigned address(const void* p) { return __cvta_generic_to_shared(p); }
@@ -86,7 +87,7 @@ def test_distributed_shared_memory(size: int) -> None:
     swapped = blocks[:, :, np.arange(64) ^ 1]
     wanted = np.roll(swapped, -1, axis=1) + 1000 + swapped
     assert np.array_equal(out.reshape(8 // size, size, 64), wanted)
-    assert not run.hazards
+    assert not run.findings
 
 
 def test_an_address_is_the_rank_and_the_offset() -> None:
@@ -99,7 +100,7 @@ def test_an_address_is_the_rank_and_the_offset() -> None:
     """)
     assert (out[:64] == 11).all()
     assert (out[64:] == 100).all()
-    assert not run.hazards
+    assert not run.findings
 
 
 def test_a_rank_that_is_not_there_is_a_fault() -> None:
@@ -131,22 +132,22 @@ class TestClusterBarrier:
         both = "arrive(); cluster_wait();"
         run, out = launch(EXCHANGE % (both, both))
         assert np.array_equal(out.reshape(2, 64), np.tile(np.arange(64) ^ 32, (2, 1)))
-        assert not run.hazards
+        assert not run.findings
 
     def test_without_it_there_is_a_race(self) -> None:
         run, _ = launch(EXCHANGE % ("__syncthreads();", "arrive(); cluster_wait();"))
-        assert "race" in {h.kind for h in run.hazards}
+        assert "race" in {h.kind for h in run.findings}
 
     def test_a_relaxed_arrival_publishes_nothing(self) -> None:
         both = "arrive(); cluster_wait();"
         run, _ = launch(EXCHANGE % ("arrive_relaxed(); cluster_wait();", both))
-        assert "race" in {h.kind for h in run.hazards}
+        assert "race" in {h.kind for h in run.findings}
 
     def test_a_block_that_leaves_before_its_peers_are_done_is_found(self) -> None:
         run, _ = launch(EXCHANGE % ("arrive(); cluster_wait();", ""))
-        (hazard,) = run.hazards
-        assert hazard.kind == "cluster"
-        assert "may leave the kernel before" in hazard.message
+        (finding,) = run.findings
+        assert finding.kind == "cluster"
+        assert "may leave the kernel before" in finding.message
 
     def test_reaching_into_a_block_that_has_left_is_found(self) -> None:
         run, _ = launch("""
@@ -157,7 +158,7 @@ class TestClusterBarrier:
             for (int i = 0; i < 200; ++i) asm volatile("nanosleep.u32 100;");
             asm volatile("st.shared::cluster.s32 [%0], 1;" :: "r"(mapa(address(&x), 1)) : "memory");
         """)
-        assert any("has left the kernel" in h.message for h in run.hazards), run.hazards
+        assert any("has left the kernel" in h.message for h in run.findings), run.findings
 
     def test_threads_that_have_left_are_not_waited_for(self) -> None:
         run, out = launch("""
@@ -167,7 +168,7 @@ class TestClusterBarrier:
             out[blockIdx.x * 64 + threadIdx.x] = 1;
         """)
         assert out.sum() == 64 - 64
-        assert not run.hazards
+        assert not run.findings
 
     def test_generations_follow_each_other(self) -> None:
         run, out = launch("""
@@ -188,7 +189,7 @@ class TestClusterBarrier:
             arrive(); cluster_wait();
         """)
         assert (out == 15).all()
-        assert not run.hazards
+        assert not run.findings
 
     def test_a_block_that_does_not_arrive_is_named(self) -> None:
         with pytest.raises(Deadlock, match="not here: all threads of block 1"):
@@ -204,7 +205,7 @@ class TestClusterBarrier:
 
     def test_arriving_twice_is_found(self) -> None:
         run, _ = launch("arrive(); arrive(); cluster_wait();")
-        assert any("second time without waiting" in h.message for h in run.hazards)
+        assert any("second time without waiting" in h.message for h in run.findings)
 
 
 REMOTE = """
@@ -235,18 +236,18 @@ class TestRemoteArrive:
         both = "arrive(); cluster_wait();"
         run, out = launch(REMOTE % ("", both, both))
         assert np.array_equal(out[64:], (np.arange(64) ^ 7) * 3)
-        assert not run.hazards
+        assert not run.findings
 
     def test_fence_mbarrier_init_and_a_relaxed_barrier_publish_the_barrier(self) -> None:
         """9.7.13.4: the light way, which orders nothing but the initialisation."""
         both = "arrive(); cluster_wait();"
         run, _ = launch(REMOTE % ("fence_init();", "arrive_relaxed(); cluster_wait();", both))
-        assert not [h for h in run.hazards if h.kind == "race" and "full" in h.message]
+        assert not [h for h in run.findings if h.kind == "race" and "full" in h.message]
 
     def test_without_the_fence_the_relaxed_barrier_does_not(self) -> None:
         both = "arrive(); cluster_wait();"
         run, _ = launch(REMOTE % ("", "arrive_relaxed(); cluster_wait();", both))
-        assert [h for h in run.hazards if h.kind == "race" and "full" in h.message]
+        assert [h for h in run.findings if h.kind == "race" and "full" in h.message]
 
     def test_9_7_13_4_a_thread_may_initialise_one_more_after_its_fence(self) -> None:
         """CUTLASS does for its pairs of blocks; on a GPU it holds."""
@@ -257,13 +258,13 @@ class TestRemoteArrive:
         before = REMOTE.replace("if (threadIdx.x == 0) {", more + "if (threadIdx.x == 0) {", 1)
         assert before != REMOTE
         run, _ = launch(before % ("", "arrive_relaxed(); cluster_wait();", both))
-        assert not [h for h in run.hazards if h.kind == "race" and "full" in h.message]
+        assert not [h for h in run.findings if h.kind == "race" and "full" in h.message]
 
     def test_the_barriers_block_must_stay(self) -> None:
         both = "arrive(); cluster_wait();"
         body = REMOTE % ("", both, "")
         run, _ = launch(body.replace("wait(mine, 0);", ""))
-        assert "cluster" in {h.kind for h in run.hazards}
+        assert "cluster" in {h.kind for h in run.findings}
 
     def test_waiting_at_another_blocks_barrier_is_a_fault(self) -> None:
         with pytest.raises(Fault, match="its own barriers only"):

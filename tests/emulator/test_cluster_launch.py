@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from phasebit.emulator import Run
 from phasebit.emulator.errors import Fault
-from phasebit.emulator.launch import Module, Run
+from phasebit.launching.launch import Module
 from tests.emulator.tensor_ptx import HEAD
 
 SCHEDULES = ("eager", "late", "random")
@@ -88,7 +89,7 @@ def test_9_7_13_17_every_block_is_done_once(
     """No two answers name one cluster; what nobody takes over starts as ever."""
     out, run = steal(grid, cluster, schedule=schedule, seed=seed)
     assert (out == 1).all()
-    assert not run.hazards, run.hazards[0]
+    assert not run.findings, run.findings[0]
     out, _ = steal(grid, cluster, schedule=schedule, seed=seed, check=False)
     assert (out == 1).all()
 
@@ -96,7 +97,7 @@ def test_9_7_13_17_every_block_is_done_once(
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_9_7_13_18_each_coordinate_by_itself(schedule: str) -> None:
     out, run = steal((3, 4, 2), query=ONES, schedule=schedule)
-    assert (out == 1).all() and not run.hazards
+    assert (out == 1).all() and not run.findings
 
 
 def test_few_blocks_do_the_work_of_all() -> None:
@@ -125,7 +126,7 @@ def test_9_7_13_18_the_block_may_be_asked_for_before_the_answer_is_looked_at(
     text = PERSISTENT.replace(f"{LOOK}\n    @!%p4 bra END;\n    QUERY", f"{both} @!%p4 bra END;")
     assert text != PERSISTENT
     out, run = steal((3, 4, 2), text=text, schedule=schedule)
-    assert (out == 1).all() and not run.hazards
+    assert (out == 1).all() and not run.findings
 
 
 def test_9_7_13_18_the_block_of_a_no_is_in_no_grid() -> None:
@@ -139,7 +140,7 @@ def test_9_7_13_17_nobody_asks_again_after_a_no(schedule: str) -> None:
                               "setp.gt.u32 %p5, %r20, 9; @%p5 bra END;")  # fmt: skip
     text = text.replace("mov.u32 %r8, 0;", "mov.u32 %r8, 0; mov.u32 %r20, 0;")
     _, run = steal((5, 1, 1), text=text, schedule=schedule)
-    assert any("has seen that there is none left" in h.message and h.line for h in run.hazards)
+    assert any("has seen that there is none left" in h.message and h.line for h in run.findings)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -148,4 +149,4 @@ def test_9_7_13_17_the_answer_is_read_before_it_has_come(schedule: str) -> None:
     text = text.replace("    bra WORK;", "    bra END;")
     _, run = steal((5, 1, 1), text=text.replace("@!%p4 bra END;\n    QUERY", ""),
                    schedule=schedule)  # fmt: skip
-    assert any(h.kind == "async" and "answer" in h.message for h in run.hazards), run.hazards
+    assert any(h.kind == "async" and "answer" in h.message for h in run.findings), run.findings

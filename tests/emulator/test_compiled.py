@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit.emulator.launch import Module
+from phasebit.launching.launch import Module
 
 COMPILED = Path(__file__).with_name("compiled")
 SCHEDULES = ("eager", "late", "random")
@@ -24,7 +24,7 @@ def launch(name: str, grid: Any, block: int, args: list[Any], shared: int, sched
     (kernel,) = (module[name] for name in module.kernels)
     more = len(kernel.function.parameters) - len(args)
     run = kernel.launch(grid, block, [*args, *[0] * more], shared=shared, schedule=schedule)
-    assert not run.hazards, run.hazards[0]
+    assert not run.findings, run.findings[0]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -18,8 +18,10 @@ import numpy as np
 import pytest
 
 from phasebit import files
-from phasebit.emulator.launch import Module, Run, compile
-from phasebit.emulator.traffic import bank_passes, merged
+from phasebit.emulator import Run
+from phasebit.emulator.checker.traffic import bank_passes, merged
+from phasebit.launching.launch import Module, compile
+from tests.emulator import cases
 
 HERE = Path(__file__).parent
 RECORD: dict[str, Any] = json.loads((HERE / "traffic_h200.json").read_text())
@@ -95,7 +97,7 @@ class TestWholeKernels:
                     assert got.get(metric, 0) == want[metric], (kernel, number, metric)
 
 
-@pytest.mark.parametrize("kernel", ["04_tiled", "05_barrier_double_buffer"])
+@pytest.mark.parametrize("kernel", cases.BOOK)
 class TestTheBooksKernels:
     pytestmark = pytest.mark.nvcc
 
@@ -106,7 +108,7 @@ class TestTheBooksKernels:
         b = rng.integers(-4, 5, (4096, 32)).astype(np.float32)
         c = np.zeros((32, 32), np.float32)
         run = module["matmul"].launch(1, 512, [a, b, c])
-        assert np.array_equal(c, a @ b) and not run.hazards
+        assert np.array_equal(c, a @ b) and not run.findings
         want = RECORD[kernel]
         exact = [m for m in want if "global" in m or "inst_executed_op_shared" in m]
         for metric in exact:

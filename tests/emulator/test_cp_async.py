@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from phasebit.emulator.errors import EmulatorError
-from phasebit.emulator.launch import Module
+from phasebit.launching.launch import Module
 
 PTX = """
 .version 9.0
@@ -59,3 +59,19 @@ def test_reading_past_the_end_is_found_whatever_the_others_read(thread: int, oth
     given[thread] = 12
     with pytest.raises(EmulatorError, match=rf"invalid global access by thread {thread}\b"):
         copy(200, given)
+
+
+def test_ignore_src_makes_zeros_where_the_predicate_holds() -> None:
+    """9.7.9.25.3.1: the source is not read there, and may lie anywhere."""
+    text = PTX.replace(".reg .b32 %r<9>;", ".reg .b32 %r<9>; .reg .pred %p1;").replace(
+        "cp.async.cg.shared.global [%r3], [%rd1], 16, %r2;",
+        "setp.ne.u32 %p1, %r2, 0; cp.async.cg.shared.global [%r3], [%rd1], 16, %p1;",
+    )
+    ignored = np.arange(32) % 3 == 1
+    ignored[20:] = True  # nothing lies there
+    source, out = np.arange(1, 321).astype(np.uint8), np.full(512, 99, np.uint8)
+    run = Module(text)["copy"].launch(1, 32, [source, ignored.astype(np.uint32), out])
+    right = np.zeros((32, 16), np.uint8)
+    right[:20] = source.reshape(20, 16)
+    right[ignored] = 0
+    assert np.array_equal(out.reshape(32, 16), right) and not run.findings

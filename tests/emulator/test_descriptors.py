@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from phasebit.__main__ import main
-from phasebit.emulator import descriptor_words, instruction_descriptors, scaled_descriptors, swizzle
-from phasebit.emulator.matrix_descriptors import (
+from phasebit.emulator.numbers import swizzle
+from phasebit.emulator.tensor_core import (
+    descriptor_words,
+    instruction_descriptors,
+    scaled_descriptors,
+)
+from phasebit.emulator.tensor_core.matrix_descriptors import (
     DescriptorError,
     decode,
     encode,

@@ -14,11 +14,11 @@ import re
 import numpy as np
 import pytest
 
-from phasebit.emulator.proof import batches, chains, compare, machine
-from phasebit.emulator.proof.__main__ import KEPT, judge_batch
-from phasebit.emulator.proof.dice import Dice, mix
-from phasebit.emulator.proof.program import Program
-from phasebit.emulator.proof.records import Answers, pack, save, unpack
+from proof import batches, chains, compare, machine
+from proof.__main__ import KEPT, judge_batch
+from proof.dice import Dice, mix
+from proof.program import Program
+from proof.records import Answers, pack, save, unpack
 
 EVERYTHING = os.environ.get("PHASEBIT_PROOF") == "all"
 

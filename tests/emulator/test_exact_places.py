@@ -11,8 +11,9 @@ import re
 import numpy as np
 import pytest
 
+from phasebit.emulator import Run
 from phasebit.emulator.errors import Fault
-from phasebit.emulator.launch import Run, compile
+from phasebit.launching.launch import compile
 
 pytestmark = pytest.mark.nvcc
 
@@ -85,5 +86,5 @@ def test_the_first_warps_open_a_named_barrier() -> None:
     That runs, but nothing says which: so the checker finds that a warp may be counted with
     others than it means to, and the race that follows from it.
     """
-    assert {hazard.kind for hazard in groups("64").hazards} == {"barrier", "race"}
-    assert not groups("128").hazards
+    assert {finding.kind for finding in groups("64").findings} == {"barrier", "race"}
+    assert not groups("128").findings

@@ -15,8 +15,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from phasebit.emulator import formats
-from phasebit.emulator.formats import FORMATS, Format, decode, encode
+from phasebit.emulator.numbers import formats
+from phasebit.emulator.numbers.formats import FORMATS, Format, decode, encode
 
 try:
     import ml_dtypes

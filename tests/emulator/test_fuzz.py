@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from phasebit.emulator.errors import EmulatorError, PtxError
-from phasebit.emulator.launch import Module
+from phasebit.launching.launch import Module
 
 SECONDS = float(os.environ.get("PHASEBIT_FUZZ_SECONDS", "8"))
 SEED = int(os.environ.get("PHASEBIT_FUZZ_SEED", "1"))

@@ -13,7 +13,7 @@ import pytest
 
 import phasebit as pb
 from phasebit.emulator.errors import Fault
-from phasebit.emulator.swizzle import MODES
+from phasebit.emulator.numbers.swizzle import MODES
 
 SOURCE = r"""
 #include "ptx_sm90.cuh"
@@ -91,7 +91,7 @@ def test_5_5_3_4_four_rows_make_one_box(
     wide = np.pad(data, ((1, 1), (0, COLUMNS)))  # outside of the tensor there are zeros
     wanted = wide[[r + 1 for r in rows], column : column + COLUMNS]
     assert np.array_equal(tile, swizzled(wanted, swizzle))
-    assert not run.hazards
+    assert not run.findings
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
@@ -104,7 +104,7 @@ def test_5_5_3_4_one_box_goes_to_four_rows(swizzle: str, schedule: str) -> None:
     wanted = np.zeros(SHAPE, np.uint32)
     wanted[[7, 0, 23], 20:] = box[[0, 2, 3], :20]  # row 24 is outside, and columns from 40 on
     assert np.array_equal(data, wanted)
-    assert not run.hazards
+    assert not run.findings
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import phasebit
-from phasebit import machine
-from phasebit.devices import DeviceError
+from phasebit import hardware
 from phasebit.emulator.errors import LaunchError
-from phasebit.emulator.launch import Module, compile
+from phasebit.launching.devices import DeviceError
+from phasebit.launching.launch import Module, compile
+from phasebit.launching.on_gpu import GpuArrays
 
 CUDA = Path(__file__).with_name("cuda")
 RNG = np.random.default_rng(11)
@@ -46,10 +47,10 @@ def launch(module: Module, kernel: str, device: str) -> tuple[Any, list[Any]]:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU")
+@pytest.mark.skipif(hardware.gpu() is None, reason="no NVIDIA GPU")
 @pytest.mark.parametrize("kernel", LAUNCHES)
 def test_a_gpu_gives_the_same_bits(kernel: str) -> None:
-    found = machine.gpu()
+    found = hardware.gpu()
     assert found is not None
     module = compile(CUDA / "features.cu", found.target)
     run, theirs = launch(module, kernel, "gpu")
@@ -84,6 +85,17 @@ class OnGpu:
         }  # fmt: skip
 
 
+class FakeDriver:
+    """Where arrays lie, as the driver says."""
+
+    def __init__(self) -> None:
+        self.adopted: list[Any] = []
+
+    def adopt(self, array: Any) -> int:
+        self.adopted.append(array)
+        return int(array.__cuda_array_interface__["data"][0])
+
+
 def test_the_emulator_cannot_look_into_a_gpu() -> None:
     message = r"argument 0 of copy lies on a GPU, .* launch with device='gpu', or pass a NumPy"
     with pytest.raises(LaunchError, match=message):
@@ -92,23 +104,18 @@ def test_the_emulator_cannot_look_into_a_gpu() -> None:
 
 @pytest.mark.parametrize("strides", [None, (32, 4), (64, 4), (4, 16)])
 def test_an_array_on_a_gpu_is_passed_as_it_lies(strides: tuple[int, ...] | None) -> None:
-    kernel, asked = Module(COPY)["copy"], []
-
-    def adopt(array: Any) -> int:
-        asked.append(array)
-        return int(array.__cuda_array_interface__["data"][0])
-
-    array, place = OnGpu(strides), lambda array, name: 0
+    kernel, driver = Module(COPY)["copy"], FakeDriver()
+    arrays, array = GpuArrays(driver), OnGpu(strides)
     if strides in (None, (32, 4)):
-        assert kernel._marshal([array, 7], place, adopt)[:8] == (4096).to_bytes(8, "little")
-        assert asked == [array]
+        assert kernel.marshal([array, 7], arrays)[:8] == (4096).to_bytes(8, "little")
+        assert driver.adopted == [array] and not arrays.placed
     else:
         with pytest.raises(LaunchError, match="argument 0 of copy is not contiguous"):
-            kernel._marshal([array, 7], place, adopt)
+            kernel.marshal([array, 7], arrays)
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU")
+@pytest.mark.skipif(hardware.gpu() is None, reason="no NVIDIA GPU")
 def test_cupy_arrays_on_the_gpu() -> None:
     cupy = pytest.importorskip("cupy")
     here, there = cupy.arange(32, dtype=np.int32), cupy.zeros(32, np.int32)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from phasebit.emulator.copy_engine.tensor_copy import NAN
+from phasebit.emulator.copy_engine.tensormap import Descriptor
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.ops.bulk_tensor import REDUCED
-from phasebit.emulator.proof import boxes, encodes
-from phasebit.emulator.proof.__main__ import KEPT
-from phasebit.emulator.proof.compare import emulate
-from phasebit.emulator.tensor_copy import NAN
-from phasebit.emulator.tensor_core import WGMMA, accumulate
-from phasebit.emulator.tensormap import Descriptor
+from phasebit.emulator.tensor_core.arithmetic import WGMMA, accumulate
+from proof import boxes, encodes
+from proof.__main__ import KEPT
+from proof.compare import emulate
 
 ROWS: dict[str, Any] = {"strides": (64,), "element_strides": (1, 1)}
 
@@ -159,7 +159,7 @@ def test_the_driver_refuses_what_we_refuse() -> None:
 
 def test_a_wrong_rule_would_be_seen() -> None:
     """Planted: the arguments are such that each rule of the check decides about some."""
-    from phasebit.emulator.tensormap import problem
+    from phasebit.emulator.copy_engine.tensormap import problem
 
     words = ("multiple of", "allowed are 1 to 256", "swizzle", "window", "all of shared memory",
              "element stride", "floating-point", "2^32", "2^40",

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import phasebit as pb
+from phasebit.emulator.copy_engine.tensormap import TensorMap, described
 from phasebit.emulator.errors import Fault, LaunchError
-from phasebit.emulator.tensormap import TensorMap, described
 
 SOURCE = r"""
 #include "ptx_sm90.cuh"
@@ -70,7 +70,7 @@ class TestLoad:
             if n < 3 and 0 <= y < 7 and 0 <= x < 9:
                 wanted[i] = IMAGES[n, y, x, 4:12]
         assert np.array_equal(out, wanted)
-        assert not run.hazards
+        assert not run.findings
 
     def test_the_map_must_be_one_for_im2col(self) -> None:
         made = pb.TensorMap(IMAGES, (8, 4, 4, 1))

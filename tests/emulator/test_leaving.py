@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from phasebit import machine, process, toolchain
+from phasebit import hardware, process, toolchain
 from tests.emulator.test_bulk import launch, storing
 
 PROGRAM = Path(__file__).with_name("cuda") / "leaving.cu"
@@ -24,12 +24,12 @@ PROGRAM = Path(__file__).with_name("cuda") / "leaving.cu"
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 def test_a_store_outlives_its_block(schedule: str) -> None:
     run, given, out = launch(storing(after=""), schedule=schedule)
-    assert {hazard.kind for hazard in run.hazards} == {"async"}
+    assert {finding.kind for finding in run.findings} == {"async"}
     assert np.array_equal(out, given + 1)
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
+@pytest.mark.skipif(hardware.gpu() is None, reason="no NVIDIA GPU here")
 def test_a_gpu_keeps_the_memory_for_it() -> None:
     done = process.run([toolchain.build(PROGRAM.read_text("utf-8")).program], timeout=120)
     assert done.ok, done.stderr

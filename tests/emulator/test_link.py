@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phasebit.emulator.errors import PtxError
-from phasebit.emulator.launch import Module
+from phasebit.launching.launch import Module
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 USER = (

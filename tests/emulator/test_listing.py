@@ -8,10 +8,12 @@ import re
 
 import pytest
 
-from phasebit.emulator.listing import describe, listing
-from phasebit.emulator.table import FAMILIES, entries
+from phasebit.emulator.ops.listing import describe, listing
+from phasebit.emulator.ptx.table import FAMILIES, entries
 
-MODULES = ["layout", "listing", "machine", "traffic", "types"]
+MODULES = [
+    "findings", "ptx.placement", "ops.listing", "ptx.mangling", "checker.traffic", "ptx.types",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("entry", entries(), ids=lambda e: f"{e.family}-{e.name}")

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from test_matrix_ptx import MMA, RECORD, WARPS, Case, inputs, values
 
-from phasebit.emulator.formats import FORMATS, decode
+from phasebit.emulator.numbers.formats import FORMATS, decode
 from phasebit.emulator.ops.matrix import multiply
-from phasebit.emulator.tensor_core import (
+from phasebit.emulator.tensor_core.arithmetic import (
     MODELS,
     Model,
     accumulate,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from phasebit.emulator.fragments import (
+from phasebit.emulator.numbers.fragments import (
     Fragment,
     accumulator,
     operand_a,

@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from phasebit.emulator import tensor_core
 from phasebit.emulator.errors import Fault, PtxError
-from phasebit.emulator.formats import FORMATS, decode, encode
-from phasebit.emulator.fragments import accumulator, operand_a, operand_b, pack, unpack
-from phasebit.emulator.launch import Module, compile
+from phasebit.emulator.numbers.formats import FORMATS, decode, encode
+from phasebit.emulator.numbers.fragments import accumulator, operand_a, operand_b, pack, unpack
+from phasebit.emulator.tensor_core import arithmetic as tensor_core
+from phasebit.launching.launch import Module, compile
 
 RECORD = Path(__file__).with_name("test_matrix_h200.npz")
 
@@ -358,7 +358,7 @@ def answer(
     run = module[name].launch(
         grid=(WARPS // a_block,), block=(32 * a_block,), args=[*operands, result], check=True
     )
-    assert run.hazards == []
+    assert run.findings == []
     return result
 
 
@@ -528,7 +528,7 @@ def test_ldmatrix_takes_part_in_races() -> None:
     for wait, found in (("__syncthreads();", False), ("", True)):
         kernel = compile(RACE.replace("WAIT", wait), arch="sm_90a")["race"]
         run = kernel.launch(grid=(1,), block=(64,), args=[given, np.zeros(64, np.uint32)])
-        assert bool(run.hazards) == found, run.hazards
+        assert bool(run.findings) == found, run.findings
 
 
 @pytest.mark.nvcc

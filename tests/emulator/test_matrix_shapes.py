@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from phasebit.emulator.errors import Fault
-from phasebit.emulator.launch import Module
+from phasebit.launching.launch import Module
 
 
 def execute(

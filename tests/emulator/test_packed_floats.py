@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phasebit.emulator.launch import Module
+from phasebit.launching.launch import Module
 from tests.emulator.tensor_kernels import HEAD
 
 KERNEL = HEAD + """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit.emulator.launch import Module, compile
+from phasebit.launching.launch import Module, compile
 
 CUDA = Path(__file__).with_name("cuda")
 DATA = np.random.default_rng(3).integers(0, 1000, 6 * 128).astype(np.int32)
@@ -30,7 +30,7 @@ def launch(module: Module, kernel: str, out: Any, args: list[Any], **options: An
     for check in (True, False):
         out[...] = 0
         run = module[kernel].launch(1, 128, args, check=check, **options)
-        assert not run.hazards, run.hazards[0]
+        assert not run.findings, run.findings[0]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from phasebit.emulator.races import Races, SharedShadow
+from phasebit.emulator.checker.races import Races, SharedShadow
 
 THREADS = 4
 

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phasebit.emulator.errors import EmulatorError, PtxError
-from phasebit.emulator.launch import Module
-from phasebit.emulator.reader import read
-from phasebit.emulator.syntax import (
+from phasebit.emulator.ptx.reader import read
+from phasebit.emulator.ptx.syntax import (
     Address,
     Immediate,
     Instruction,
@@ -23,6 +22,7 @@ from phasebit.emulator.syntax import (
     Tuple,
     Vector,
 )
+from phasebit.launching.launch import Module
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 
@@ -118,7 +118,7 @@ def test_source_locations_follow_inlining() -> None:
     location = instruction.location
     assert (location.file, location.line) == ("header.h", 77)
     assert str(location) == "kernel.cu:10"
-    assert instruction.where == "PTX line 9 (kernel.cu:10)"
+    assert str(instruction.where) == "PTX line 9 (kernel.cu:10)"
 
 
 DEBUG_NAMES = """.section .debug_str
@@ -150,7 +150,7 @@ def test_an_inlined_place_is_named_from_the_kernel_inwards(name: str, place: str
     )
     instruction = module.functions["k"].body[0]
     assert isinstance(instruction, Instruction)
-    assert instruction.where == f"PTX line 10 ({place})"
+    assert str(instruction.where) == f"PTX line 10 ({place})"
 
 
 def test_branch_tables_and_prototypes() -> None:
@@ -178,6 +178,8 @@ def test_branch_tables_and_prototypes() -> None:
         (HEAD + ".visible .entry k()\n{\nret?;\n}", 6, "'?'"),
         (HEAD + ".global .b32 x = ;\n", 4, "expected a number"),
         (HEAD + "/* open", 4, "comment never ends"),
+        (HEAD + ".file 1  /* open", 4, "comment never ends"),
+        (HEAD + ".file 1 \t?", 4, "the character '?' does not belong"),
         (HEAD + ".visible .entry k()\n{\nL: ret;\nL: ret;\n}", 7, "defined twice"),
     ],
 )
@@ -255,3 +257,20 @@ def test_truncated_text(end: int) -> None:
         read(SAMPLE[:end])
     except PtxError as error:
         assert error.line is not None and "PTX line" in str(error)
+
+
+def test_a_single_register_of_an_inner_scope_hides_the_outer_one_there_alone() -> None:
+    body = "mov.u32 t, 1; { .reg .b32 t; mov.u32 t, 2; } mov.u32 t, 3; ret;"
+    module = read(HEAD + ".visible .entry k()\n{\n.reg .b32 t;\n" + body + "\n}\n")
+    moves = [each for each in module.functions["k"].body if each.mnemonic == "mov"]  # type: ignore[union-attr]
+    first, inner, last = (each.operands[0] for each in moves)  # type: ignore[union-attr]
+    assert first is last and inner is not first
+
+
+def test_shared_variables_begin_at_zero_and_are_aligned() -> None:
+    """The first may lie anywhere, the second at a multiple of four, what has no size at 16."""
+    kernel = ".visible .entry k()\n{\n.shared .align 1 .b8 a[3];\n.shared .align 4 .b32 b;\n"
+    body = "\n.reg .b32 %r<4>;\nmov.u32 %r1, a;\nmov.u32 %r2, b;\nmov.u32 %r3, rest;\nret;\n}\n"
+    text = HEAD + ".extern .shared .align 4 .b8 rest[];\n" + kernel + body
+    layout = Module(text)["k"].layout
+    assert layout.shared == {"a": 0, "b": 4, "rest": 16}

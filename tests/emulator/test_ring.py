@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from phasebit.emulator.ring import jobs, timeline
-from phasebit.emulator.trace import Event, Signal, Trace
+from phasebit.emulator.machine.trace import Event, Signal, Trace
+from phasebit.launching.ring_timeline import jobs, timeline
 
 FULL, EMPTY = ["full0", "full1"], ["empty0", "empty1"]
 
@@ -20,7 +20,7 @@ def trace() -> Trace:
         *[(8, 81, "full0"), (8, 120, "empty0")],
     ]
     waits = [Event(0, (8,), 3, 10, "wait", ""), Event(0, (0,), 21, 40, "wait", "")]
-    return Trace(True, events=waits, signals=[Signal(0, (w,), at, name) for w, at, name in signals])
+    return Trace(events=waits, signals=[Signal(0, (w,), at, name) for w, at, name in signals])
 
 
 def test_jobs_begin_after_their_wait() -> None:
@@ -48,7 +48,7 @@ def test_warps_that_hand_nothing_over() -> None:
 def test_jobs_with_parity_need_no_arrival_of_the_waiter() -> None:
     signals = [(4, 10, "full0"), (4, 20, "full1"), (0, 30, "empty0"), (4, 45, "full0")]
     waits = [Event(0, (0,), 2, 12, "wait", ""), Event(0, (4,), 21, 30, "wait", "")]
-    parity = Trace(True, events=waits, signals=[Signal(0, (w,), at, b) for w, at, b in signals])
+    parity = Trace(events=waits, signals=[Signal(0, (w,), at, b) for w, at, b in signals])
     filled = [(j.slot, j.begin, j.end) for j in jobs(parity, 4, EMPTY, FULL)]
     assert filled == [(0, 0, 10), (1, 10, 20), (0, 30, 45)]
     assert [(j.slot, j.begin, j.end) for j in jobs(parity, 0, FULL, EMPTY)] == [(0, 12, 30)]

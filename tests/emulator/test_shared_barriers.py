@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phasebit.emulator.launch import Run, compile
+from phasebit.emulator import Run
+from phasebit.launching.launch import compile
 
 pytestmark = pytest.mark.nvcc
 
@@ -75,9 +76,9 @@ def run(body: str, schedule: str, seed: int) -> Run:
     ids=["two groups in a loop", "one group after the other", "after a barrier of the warp"],
 )
 def test_two_groups_at_one_barrier(body: str, schedule: str, seed: int) -> None:
-    hazards = run(body, schedule, seed).hazards
-    assert {"barrier", "race"} <= {hazard.kind for hazard in hazards}
-    (misuse, *_) = [hazard for hazard in hazards if hazard.kind == "barrier"]
+    findings = run(body, schedule, seed).findings
+    assert {"barrier", "race"} <= {finding.kind for finding in findings}
+    (misuse, *_) = [finding for finding in findings if finding.kind == "barrier"]
     assert "may be counted in that one" in misuse.message and "barrier 1" in misuse.message
 
 
@@ -95,4 +96,4 @@ def test_two_groups_at_one_barrier(body: str, schedule: str, seed: int) -> None:
     ids=["a number for each", "all in between", "all by name", "empty and full", "a warp each"],
 )
 def test_what_is_right_has_no_finding(body: str, schedule: str, seed: int) -> None:
-    assert not run(body, schedule, seed).hazards
+    assert not run(body, schedule, seed).findings

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 import phasebit as pb
 from phasebit import process, toolchain
-from phasebit.emulator import sub_byte
 from phasebit.emulator.errors import Deadlock, EmulatorError, LaunchError
+from phasebit.emulator.numbers import sub_byte
 from tests.emulator import tensors
 from tests.emulator.tensor_ptx import HEAD, run
 
@@ -206,8 +206,6 @@ def test_a_barrier_that_expects_the_gaps_waits_for_ever() -> None:
 def test_ptxas_takes_it(verb: str, tmp_path: Path) -> None:
     path = tmp_path / "kernel.ptx"
     path.write_text(KERNEL.replace("VERB", verb))
-    done = process.run(
-        [toolchain.nvcc().path, "-arch=sm_100a", "-cubin", "-o", tmp_path / "kernel.cubin", path],
-        timeout=60,
-    )
+    command = toolchain.nvcc_command("cubin", "sm_100a")
+    done = process.run([*command, path, "-o", tmp_path / "kernel.cubin"], timeout=60)
     assert done.ok and not done.stderr, done.stderr

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phasebit.emulator import swizzle
+from phasebit.edits import replace_each
 from phasebit.emulator.errors import EmulatorError
-from phasebit.emulator.matrix_descriptors import decode, encode, places
-from phasebit.emulator.memory import POISON
+from phasebit.emulator.machine.device_memory import POISON
+from phasebit.emulator.numbers import swizzle
+from phasebit.emulator.tensor_core.matrix_descriptors import decode, encode, places
 from tests.emulator.tensor_ptx import HEAD, run
 
 COPY = HEAD + """
@@ -65,9 +66,7 @@ def copied(shape: str, schedule: str, changes: dict[str, str] | None = None) -> 
     text = text.replace("REGISTERS", "{" + ", ".join(names) + "}")
     stores = (f"st.global.u32 [%rd2+{4 * i}], {name};" for i, name in enumerate(names))
     text = text.replace("STORES", " ".join(stores))
-    for old, new in (changes or {}).items():
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
+    text = replace_each(text, (changes or {}).items())
     rows = int(ROWS[shape].max()) + 1
     bits = encode(0, 16 * rows, 128, swizzle.NONE, "tcgen05")
     image = np.random.default_rng(1).integers(0, 256, 4096, np.uint8)
@@ -76,7 +75,7 @@ def copied(shape: str, schedule: str, changes: dict[str, str] | None = None) -> 
     matrix = image[places(decode(bits, "tcgen05"), rows, 4 * wide, 1, False)].view(np.uint32)
     if not changes:
         assert np.array_equal(out[:, :wide], matrix[ROWS[shape]])
-    return [h.message for h in found.hazards]
+    return [h.message for h in found.findings]
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
@@ -120,7 +119,7 @@ def test_9_7_16_9_1_small_numbers_get_a_byte_each(source: str, width: int, sched
     image[:2048] = np.frombuffer(slots, np.uint8)
     out = np.zeros((128, 32), np.uint8)
     found = run(text, image, out, encode(0, 2048, 128, swizzle.NONE, "tcgen05"), schedule=schedule)
-    assert not found.hazards
+    assert not found.findings
     assert np.array_equal(out[:, :16], numbers << (2 if width == 4 else 0))
 
 
@@ -158,7 +157,7 @@ def test_9_7_16_9_3_a_shift_takes_the_next_lane(lane: int, schedule: str) -> Non
     out = np.zeros((128, 8), np.uint32)
     bits = encode(0, 2048, 128, swizzle.NONE, "tcgen05")
     found = run(text, image, out, bits, schedule=schedule)
-    assert not found.hazards
+    assert not found.findings
     before = image[places(decode(bits, "tcgen05"), 128, 32, 1, False)].view(np.uint32)
     source = np.where((lane // 32 == LANE // 32) & (LANE % 32 < 31), LANE + 1, LANE)
     assert np.array_equal(out, before[source])

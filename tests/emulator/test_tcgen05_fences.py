@@ -28,7 +28,7 @@ def gemm(changes: dict[str, str], schedule: str, pair: bool = False) -> list[tup
     else:
         single = Gemm("f16", 128, 16, "f16", "f16", "f32", width=2, changes=changes)
         _, run = single.run(one, one[:16], np.zeros((128, 256), np.uint32), schedule=schedule)
-    return [(h.kind, h.line, h.message) for h in run.hazards]
+    return [(h.kind, h.line, h.message) for h in run.findings]
 
 
 MISSING = [

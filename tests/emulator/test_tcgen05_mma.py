@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from phasebit.emulator import swizzle
 from phasebit.emulator.errors import EmulatorError
-from phasebit.emulator.formats import decode, encode
-from phasebit.emulator.tensor_mma import rows
+from phasebit.emulator.numbers import swizzle
+from phasebit.emulator.numbers.formats import decode, encode
+from phasebit.emulator.tensor_core.tensor_mma import rows
 from tests.emulator.tensor_kernels import Gemm
 
 Array = NDArray[Any]
@@ -77,7 +77,7 @@ def test_9_7_16_10_9_1_every_kind(
         kind, 128, 64, a, b, d, width=width, steps=2, pattern=swizzle.B64, schedule=schedule
     )
     assert np.array_equal(numbers, right)
-    assert not found.hazards, found.hazards[0]
+    assert not found.findings, found.findings[0]
 
 
 @pytest.mark.parametrize("adds", [False, True])
@@ -86,7 +86,7 @@ def test_9_7_16_10_5_where_the_rows_of_d_lie(m: int, n: int, adds: bool) -> None
     """M = 128: row m in lane m; M = 64: lane m % 16 + 32 (m / 16)."""
     numbers, right, found = product("f16", m, n, "f16", "f16", "f32", width=2, adds=adds)
     assert np.array_equal(numbers, right)
-    assert not found.hazards, found.hazards[0]
+    assert not found.findings, found.findings[0]
 
 
 @pytest.mark.parametrize(("mn_a", "mn_b"), [(False, False), (True, False), (False, True),
@@ -101,7 +101,7 @@ def test_9_7_16_3_3_every_swizzle_and_major(
         mn_b=mn_b,
     )  # fmt: skip
     assert np.array_equal(numbers, right)
-    assert not found.hazards, found.hazards[0]
+    assert not found.findings, found.findings[0]
 
 
 def test_9_7_16_4_2_negation() -> None:
@@ -142,7 +142,7 @@ def test_9_7_16_10_9_1_disable_output_lane() -> None:
     cells, found = gemm.run(one, one[:16], np.full((128, 256), 7, np.float32).view(np.uint32))
     kept = np.zeros(128, bool)
     kept[[0, 2, *range(64, 96), 97]] = True
-    assert not found.hazards
+    assert not found.findings
     assert np.array_equal(cells[:, 0].view(np.float32), np.where(kept, 7, 23))
 
 
@@ -160,7 +160,7 @@ def test_9_7_16_10_9_1_a_from_tensor_memory(schedule: str) -> None:
     a = registers.view(np.uint16).view(np.float16).astype(np.float64)  # subnormal, exact
     bits, b = codes(np.random.default_rng(3), "f16", (16, 16))
     cells, found = gemm.run(np.zeros((128, 16), np.uint16), bits, schedule=schedule)
-    assert not found.hazards, found.hazards[0]
+    assert not found.findings, found.findings[0]
     assert np.array_equal(cells[:, :16].view(np.float32), a @ b.T)
 
 
@@ -226,7 +226,7 @@ PLANTED: list[tuple[str, dict[str, str], str, str]] = [
     ("no wait for the store", {"tcgen05.wait::st.sync.aligned;": ""}, "async",
      "has not executed tcgen05.wait::st"),
     ("no wait for the load", {"tcgen05.wait::ld.sync.aligned;": ""}, "async",
-     "before tcgen05.wait::ld"),
+     "has not executed tcgen05.wait::ld"),
     ("no barrier after the stores", {"tcgen05.fence::before_thread_sync;\n    bar.sync 0;\n    "
      "tcgen05.fence::after_thread_sync;\n    @!%p2": "@!%p2"}, "race", "nothing orders the two"),
     ("leaked", {"tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r4, 512;": ""}, "tensor",
@@ -247,8 +247,8 @@ def test_9_7_16_6_planted_mistakes_are_found(
     one = np.full((128, 16), 0x3C00, np.uint16)
     old = np.zeros((128, 256), np.uint32)
     _, found = gemm.run(one, one[:16], old, schedule=schedule)
-    assert any(h.kind == kind and says in h.message for h in found.hazards), found.hazards
-    assert all(h.line for h in found.hazards if h.kind != "tensor")
+    assert any(h.kind == kind and says in h.message for h in found.findings), found.findings
+    assert all(h.line for h in found.findings if h.kind != "tensor")
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -260,7 +260,7 @@ def test_9_7_16_7_1_deallocated_while_a_product_is_under_way(schedule: str) -> N
     one = np.full((128, 16), 0x3C00, np.uint16)
     with pytest.raises(EmulatorError, match="deallocate") as caught:
         gemm.run(one, one[:16], schedule=schedule)
-    assert any("deallocates" in h.message for h in caught.value.hazards)
+    assert any("deallocates" in h.message for h in caught.value.findings)
 
 
 def test_9_7_16_12_1_a_commit_publishes_what_came_before_it() -> None:
@@ -269,8 +269,8 @@ def test_9_7_16_12_1_a_commit_publishes_what_came_before_it() -> None:
     gemm = Gemm("f16", 128, 16, "f16", "f16", "f32", width=2, changes={"STEP:\n": early})
     one = np.full((128, 16), 0x3C00, np.uint16)
     _, found = gemm.run(one, one[:16])
-    assert found.hazards
-    assert all("tcgen05.commit after it" in h.message for h in found.hazards)
+    assert found.findings
+    assert all("tcgen05.commit after it" in h.message for h in found.findings)
 
 
 def test_the_late_schedule_reads_operands_late() -> None:

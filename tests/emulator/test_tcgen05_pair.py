@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from phasebit.emulator import swizzle
 from phasebit.emulator.errors import EmulatorError
+from phasebit.emulator.numbers import swizzle
 from tests.emulator.pair_kernels import PairGemm
 from tests.emulator.tensor_ptx import run
 from tests.emulator.test_tcgen05_mma import codes
@@ -49,7 +49,7 @@ def check(gemm: PairGemm, a: str, b: str, d: str, adds: bool = False, **more: An
     for first in range(0, len(cells), 2):
         pair = cells[first : first + 2, :, : right.shape[2]]
         assert np.array_equal(numbers(pair, d), right)
-    assert not found.hazards, found.hazards[0]
+    assert not found.findings, found.findings[0]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -106,7 +106,7 @@ def test_9_7_16_10_5_a_from_the_tensor_memory_of_a_pair(m: int, schedule: str) -
     a = both.view(np.uint16).view(np.float16).astype(np.float64)  # subnormal, exact
     bits, b = codes(np.random.default_rng(3), "f16", (32, gemm.k))
     cells, found = gemm.run(np.zeros((m, gemm.k), np.uint16), bits, schedule=schedule)
-    assert not found.hazards, found.hazards[0]
+    assert not found.findings, found.findings[0]
     if m == 256:
         assert np.array_equal(numbers(cells[:, :, :32], "f32"), a @ b.T)
     else:
@@ -129,7 +129,7 @@ def test_9_7_16_10_9_1_disable_output_lane_of_a_pair(m: int) -> None:
     kept = np.zeros((2, 128), bool)
     kept[0, [0, 2, 97]] = True
     kept[1, [*range(64, 96), 99]] = True
-    assert not found.hazards
+    assert not found.findings
     assert np.array_equal(cells[:, :, 0].view(np.float32), np.where(kept, 7, 23))
 
 
@@ -183,7 +183,7 @@ def test_9_7_16_12_1_the_other_block_does_not_wait(schedule: str) -> None:
     one = np.full((256, 16), 0x3C00, np.uint16)
     _, found = gemm.run(one, one[:32], np.zeros((2, 128, 256), np.uint32), schedule=schedule)
     assert any("a tensor operation of thread 0 of block 0 writes it" in h.message and
-               "block 1 reads tensor memory" in h.message for h in found.hazards)  # fmt: skip
+               "block 1 reads tensor memory" in h.message for h in found.findings)  # fmt: skip
 
 
 NO_WAIT = {
@@ -199,12 +199,12 @@ def test_9_7_16_5_a_block_leaves_while_the_tensor_core_works_with_it(schedule: s
     one = np.full((256, 16), 0x3C00, np.uint16)
     try:
         _, found = gemm.run(one, one[:32], np.zeros((2, 128, 256), np.uint32), schedule=schedule)
-        hazards = found.hazards
+        findings = found.findings
     except EmulatorError as error:
-        hazards = error.hazards
+        findings = error.findings
     for what in ("reads its shared memory", "arrives at an mbarrier in its shared memory"):
-        mine = [h for h in hazards if h.kind == "cluster" and what in h.message]
-        assert mine and mine[0].line, (what, hazards)
+        mine = [h for h in findings if h.kind == "cluster" and what in h.message]
+        assert mine and mine[0].line, (what, findings)
         assert "block 1 may leave the kernel before a tensor operation of thread 0 of block 0" in (
             mine[0].message
         )

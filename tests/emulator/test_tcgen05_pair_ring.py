@@ -12,10 +12,11 @@ import re
 import numpy as np
 import pytest
 
+from phasebit.edits import replace_each
+from phasebit.emulator.copy_engine.tensormap import TensorMap
 from phasebit.emulator.errors import EmulatorError
-from phasebit.emulator.formats import encode
-from phasebit.emulator.instruction_descriptors import encode as instruction
-from phasebit.emulator.tensormap import TensorMap
+from phasebit.emulator.numbers.formats import encode
+from phasebit.emulator.tensor_core.instruction_descriptors import encode as instruction
 from tests.emulator.tensor_ptx import HEAD, run
 
 SLICES, M, N = 5, 256, 64
@@ -116,9 +117,7 @@ def ring(
 ) -> tuple[bool, list[str]]:
     """Whether the product is right, and the findings.  ``same``: both blocks have one half of B."""
     text = RING
-    for old, new in (changes or {}).items():
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
+    text = replace_each(text, (changes or {}).items())
     rng = np.random.default_rng(7)
     a, b = (rng.integers(-4, 5, (rows, 64 * SLICES)).astype(float) for rows in (M, N))
     bits = [encode("bf16", x) for x in (a, b)]
@@ -132,10 +131,10 @@ def ring(
     try:
         found = run(text, *maps, out, idesc, blocks=2, cluster=2, schedule=schedule)
     except EmulatorError as error:
-        return False, [str(error), *(h.message for h in error.hazards)]
+        return False, [str(error), *(h.message for h in error.findings)]
     if same:
         b[N // 2 :] = b[: N // 2]
-    return np.array_equal(out, a @ b.T), [h.message for h in found.hazards]
+    return np.array_equal(out, a @ b.T), [h.message for h in found.findings]
 
 
 SCHEDULES = ("eager", "late", "random")
@@ -143,25 +142,25 @@ SCHEDULES = ("eager", "late", "random")
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_9_7_9_27_1_2_the_leaders_barrier_counts_both_blocks(schedule: str) -> None:
-    right, hazards = ring(schedule)
-    assert right and not hazards, hazards
+    right, findings = ring(schedule)
+    assert right and not findings, findings
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_9_7_9_27_1_2_a_multicast_tells_the_leader_of_each_pair(schedule: str) -> None:
     """The leader brings its half of B to both blocks; its barrier counts both."""
-    right, hazards = ring(schedule, {
+    right, findings = ring(schedule, {
         f"{LOAD} [%r25], [%rd4, {{%r26, %r28}}], [%r21];":
         f"@%p8 {LOAD}.multicast::cluster [%r25], [%rd4, {{%r26, 0}}], [%r21], %h1;",
     }, same=True)  # fmt: skip
-    assert right and not hazards, hazards
+    assert right and not findings, findings
 
 
 def test_9_7_16_4_1_copies_and_tensor_core_swizzle_alike_wherever_a_tile_begins() -> None:
     """By the address: so CuTe DSL aligns its tiles to 128 bytes only."""
-    right, hazards = ring("late", {"ring[40960]": "ring[41984]", "mov.u32 %r16, ring;":
+    right, findings = ring("late", {"ring[40960]": "ring[41984]", "mov.u32 %r16, ring;":
                                    "mov.u32 %r16, ring; add.u32 %r16, %r16, 384;"})  # fmt: skip
-    assert right and not hazards, hazards
+    assert right and not findings, findings
 
 
 MISTAKES = [

@@ -91,8 +91,6 @@ TEXTS = {
 def test_ptxas_takes_it(name: str, tmp_path: Path) -> None:
     path = tmp_path / "kernel.ptx"
     path.write_text(TEXTS[name])
-    done = process.run(
-        [toolchain.nvcc().path, "-arch=sm_100a", "-cubin", "-o", tmp_path / "kernel.cubin", path],
-        timeout=60,
-    )
+    command = toolchain.nvcc_command("cubin", "sm_100a")
+    done = process.run([*command, path, "-o", tmp_path / "kernel.cubin"], timeout=60)
     assert done.ok and not done.stderr, done.stderr

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phasebit.emulator import swizzle
+from phasebit.edits import replace_each
 from phasebit.emulator.errors import EmulatorError
-from phasebit.emulator.formats import encode
-from phasebit.emulator.instruction_descriptors import encode as instruction
-from phasebit.emulator.matrix_descriptors import decode, places
-from phasebit.emulator.matrix_descriptors import encode as matrix
+from phasebit.emulator.numbers import swizzle
+from phasebit.emulator.numbers.formats import encode
+from phasebit.emulator.tensor_core.instruction_descriptors import encode as instruction
+from phasebit.emulator.tensor_core.matrix_descriptors import decode, places
+from phasebit.emulator.tensor_core.matrix_descriptors import encode as matrix
 from tests.emulator.tensor_ptx import HEAD, run
 
 SLICES, SLICE = 7, 5120
@@ -96,9 +97,7 @@ END:
 def ring(schedule: str, changes: dict[str, str] | None = None) -> tuple[bool, list[str]]:
     """Whether the product is right, and the findings."""
     text = RING
-    for old, new in (changes or {}).items():
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
+    text = replace_each(text, (changes or {}).items())
     rng = np.random.default_rng(7)
     a, b = (rng.integers(-4, 5, (rows, 16 * SLICES)).astype(float) for rows in (128, 16))
     descriptors = [matrix(0, 2048, 128, swizzle.NONE, "tcgen05"),
@@ -113,14 +112,14 @@ def ring(schedule: str, changes: dict[str, str] | None = None) -> tuple[bool, li
     try:
         found = run(text, image, out, *descriptors, idesc, schedule=schedule)
     except EmulatorError as error:
-        return False, [h.message for h in error.hazards]
-    return np.array_equal(out, a @ b.T), [h.message for h in found.hazards]
+        return False, [h.message for h in error.findings]
+    return np.array_equal(out, a @ b.T), [h.message for h in found.findings]
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 def test_a_ring_is_right_and_clean(schedule: str) -> None:
-    right, hazards = ring(schedule)
-    assert right and not hazards, hazards
+    right, findings = ring(schedule)
+    assert right and not findings, findings
 
 
 TRY = "mbarrier.try_wait.parity.shared::cta.b64"
@@ -139,5 +138,5 @@ MISTAKES = [
 @pytest.mark.parametrize(("old", "new", "says"), [m[1:] for m in MISTAKES],
                          ids=[m[0] for m in MISTAKES])  # fmt: skip
 def test_a_missing_wait_is_found(old: str, new: str, says: str) -> None:
-    _, hazards = ring("late", {old: new})
-    assert any(says in h for h in hazards), hazards
+    _, findings = ring("late", {old: new})
+    assert any(says in h for h in findings), findings

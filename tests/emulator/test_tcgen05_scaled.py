@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from phasebit.emulator import block_scales, scaled_descriptors
+from phasebit.edits import replace_once
 from phasebit.emulator.errors import EmulatorError
+from phasebit.emulator.tensor_core import block_scales, scaled_descriptors
 from tests.emulator.pair_kernels import PairGemm
 from tests.emulator.scaled_kernels import WIDTH, Scaled, numbers, reference, scale_bytes
 
@@ -45,7 +46,7 @@ def data(case: Scaled, seed: int, low: int = 126, high: int = 129) -> tuple[Arra
 def right(case: Scaled, seed: int = 0, **more: Any) -> bool:
     given = data(case, seed)
     found, run = case.run(*given, **more)
-    assert not run.hazards, run.hazards[0]
+    assert not run.findings, run.findings[0]
     return np.array_equal(found, reference(case, *given))
 
 
@@ -174,7 +175,7 @@ def test_9_7_16_10_4_a_in_tensor_memory(kind: str, a: str) -> None:
     old = np.zeros((128, 256), np.uint32)
     old[:, 128:136] = np.frombuffer(b"".join(rows), np.uint32).reshape(128, 8)
     found, run = case.run(*given, old=old.view(np.float32))
-    assert not run.hazards, run.hazards[0]
+    assert not run.findings, run.findings[0]
     assert np.array_equal(found, reference(case, *given))
 
 
@@ -188,8 +189,8 @@ def paired(m: int, n: int, spoil: tuple[int, int, int] | None = None, **more: An
     gemm = PairGemm("f8f6f4", m, n, "e4m3", "e4m3", "f32", changes={"SETTING": setting})
     gemm.idesc = scaled_descriptors.encode("mxf8f6f4", n, "e4m3", "e4m3", m=m, a_id=1, b_id=2)
     old, new = "kind::f8f6f4 [%r4], %rd4, %rd5, %r6,  %p5", "kind::mxf8f6f4.block_scale"
-    assert gemm.text.count(old) == 1
-    gemm.text = gemm.text.replace(old, f"{new} [%r4], %rd4, %rd5, %r6, [%r40], [%r41], %p5")
+    new = f"{new} [%r4], %rd4, %rd5, %r6, [%r40], [%r41], %p5"
+    gemm.text = replace_once(gemm.text, old, new)
     case = Scaled("mxf8f6f4", n, "e4m3", "e4m3", 1)
     rng = np.random.default_rng(m + n)
     codes = np.array([0x00, 0x38, 0xB8, 0x40, 0xC0, 0x30], np.uint8)  # 0, 1, -1, 2, -2, 0.5
@@ -207,7 +208,7 @@ def paired(m: int, n: int, spoil: tuple[int, int, int] | None = None, **more: An
     if spoil:
         cells[spoil] ^= 1
     found, run = gemm.run(a, b, cells.view(np.uint32)[..., 0], **more)
-    assert not run.hazards, run.hazards[0]
+    assert not run.findings, run.findings[0]
     right = gemm.placed(reference(case, a, b, sa, sb))
     return np.array_equal(found.view(np.float32)[:, :, : right.shape[2]], right)
 
@@ -244,8 +245,8 @@ COPY_A = "tcgen05.cp.cta_group::1.32x128b.warpx4 [%r34], %rd7;"
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_scales_that_nobody_copied_are_found(schedule: str) -> None:
     _, found = planted({COPY_A: ""}, schedule=schedule)
-    assert [h.kind for h in found.hazards] == ["uninitialised"]
-    assert all("takes scales from tensor memory" in h.message for h in found.hazards)
+    assert [h.kind for h in found.findings] == ["uninitialised"]
+    assert all("takes scales from tensor memory" in h.message for h in found.findings)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -261,7 +262,7 @@ def test_9_7_16_6_scales_copied_by_another_thread_must_be_waited_for(schedule: s
         "    @!%p2 bra WAIT;\n",
     }
     _, found = planted(changes, schedule=schedule)
-    says = [h.message for h in found.hazards if h.kind == "async"]
+    says = [h.message for h in found.findings if h.kind == "async"]
     assert any("takes scales from" in s and "operation of thread 32" in s for s in says)
 
 
@@ -272,7 +273,7 @@ def test_9_7_16_8_5_scales_stored_by_threads_must_be_waited_for(schedule: str) -
     changes = {"MORE": store, "tcgen05.wait::st.sync.aligned;": "", COPY_A: ""}
     _, found = planted(changes, schedule=schedule)
     assert any(h.kind == "async" and "takes scales from" in h.message
-               and "tcgen05.wait::st" in h.message for h in found.hazards)  # fmt: skip
+               and "tcgen05.wait::st" in h.message for h in found.findings)  # fmt: skip
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -284,7 +285,7 @@ def test_scales_overwritten_before_the_product_has_read_them(schedule: str) -> N
                "@!%p3 bra WAIT;": "@!%p3 bra WAIT;"}  # fmt: skip
     _, found = planted(changes, schedule=schedule)
     assert any(h.kind == "async" and "writes tensor memory" in h.message
-               and "reads it" in h.message for h in found.hazards), found.hazards  # fmt: skip
+               and "reads it" in h.message for h in found.findings), found.findings  # fmt: skip
 
 
 def test_a_scale_is_missing_in_three_quarters() -> None:

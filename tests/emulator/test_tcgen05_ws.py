@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from phasebit.emulator import swizzle, weight_stationary
 from phasebit.emulator.errors import EmulatorError
-from phasebit.emulator.formats import encode
-from phasebit.emulator.instruction_descriptors import decode
-from phasebit.emulator.instruction_descriptors import encode as instruction
+from phasebit.emulator.numbers import swizzle
+from phasebit.emulator.numbers.formats import encode
+from phasebit.emulator.tensor_core import weight_stationary
+from phasebit.emulator.tensor_core.instruction_descriptors import decode
+from phasebit.emulator.tensor_core.instruction_descriptors import encode as instruction
 from tests.emulator.tensor_kernels import Gemm
 
 Array = NDArray[Any]
@@ -60,7 +61,7 @@ def test_9_7_16_10_5_where_d_lies(m: int, n: int, schedule: str) -> None:
     """M = 128: layout D; 64: E, the second half of N in lanes 64-127; 32: G, four quarters."""
     a, b = whole(m, n)
     cells, found = Weights(m, n).run(encode("bf16", a), encode("bf16", b), schedule=schedule)
-    assert not found.hazards, found.hazards[0]
+    assert not found.findings, found.findings[0]
     right = placed(a @ b.T)
     assert np.array_equal(cells[:, : right.shape[1]].view(np.float32), right)
 
@@ -100,7 +101,7 @@ def masked(m: int, n: int, bits: int, extra: int = 0, shift: int = 0) -> Array:
     gemm = Weights(m, n, mask=", %rd19", extra=extra, shift=shift,
                    changes={"A_IN_TENSOR": f"mov.b64 %rd19, {bits};"})  # fmt: skip
     cells, found = gemm.run(encode("bf16", a), encode("bf16", b))
-    assert not found.hazards
+    assert not found.findings
     return weight_stationary.rows(cells[:, : n * m // 128].view(np.float32), 128 // m)[0]
 
 
@@ -171,7 +172,7 @@ def test_9_7_16_10_5_a_in_tensor_memory_lies_in_every_bank() -> None:
     gemm = Weights(32, 64, changes={"A_IN_TENSOR": fill, "A_OPERAND": "[%r50]"})
     _, b = whole(32, 64)
     cells, found = gemm.run(np.zeros((32, 16), np.uint16), encode("bf16", b))
-    assert not found.hazards, found.hazards[0]
+    assert not found.findings, found.findings[0]
     words = np.arange(128, dtype=np.uint32)[:, None] + np.arange(8, dtype=np.uint32)
     a = (words.view(np.uint16).astype(np.uint32) << 16).view(np.float32).astype(float)
     right = np.concatenate([a[32 * i : 32 * i + 32] @ b[16 * i : 16 * i + 16].T for i in range(4)])
@@ -195,3 +196,18 @@ def test_9_7_16_10_1_an_n_major_b_of_8_bits_has_an_n_of_16s() -> None:
     bits = instruction("f8f6f4", 64, 24, "e4m3", "e4m3", "f32", mn_major_b=True)
     with pytest.raises(ValueError, match="with an N-major B of 8 bits it is a multiple of 16"):
         decode(bits, "f8f6f4")
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_16_6_one_thread_of_a_warp_issues_it(schedule: str) -> None:
+    """A warp that issues it with all threads multiplies 32 times."""
+    all_threads = {
+        "@!%p2 bra WAIT;\n    setp.ne": "@!%p1 bra WAIT;\n    setp.ne",
+        "mbarrier.init.shared::cta.b64 [done], 1": "mbarrier.init.shared::cta.b64 [done], 32",
+    }
+    a, b = whole(64, 64)
+    for changes, many in (({}, False), (all_threads, True)):
+        gemm = Weights(64, 64, changes=changes)
+        _, found = gemm.run(encode("bf16", a), encode("bf16", b), schedule=schedule)
+        said = [one.message for one in found.findings if "let one thread do it" in one.message]
+        assert any("tcgen05.mma.ws" in message for message in said) == many

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from phasebit.emulator.errors import Deadlock, EmulatorError
-from phasebit.emulator.memory import POISON
-from phasebit.emulator.ops.tcgen05 import REGISTERS, cells
+from phasebit.emulator.machine.device_memory import POISON
+from phasebit.emulator.ops.tcgen05_access import REGISTERS, cells
 from tests.emulator.tensor_ptx import HEAD, frame, run
 
 Array = NDArray[Any]
@@ -56,7 +56,7 @@ def test_9_7_16_8_3_every_shape_loads_the_cells_of_its_layout(shape: str, times:
     data = np.random.default_rng(times).integers(0, 1 << 32, (128, 128), np.uint32)
     out = np.zeros((4, 32, count), np.uint32)
     found = run(frame(body, 128), data, out)
-    assert not found.hazards, found.hazards[0]
+    assert not found.findings, found.findings[0]
     for warp in range(4):
         assert np.array_equal(out[warp], data[32 * warp + row, column])
 
@@ -80,7 +80,7 @@ def test_9_7_16_8_4_a_store_is_the_reverse_of_a_load(shape: str, upper: int) -> 
     data = np.random.default_rng(5).integers(0, 1 << 32, (128, count), np.uint32)
     out = np.zeros_like(data)
     found = run(frame(body, 32), data, out)
-    assert not found.hazards, found.hazards[0]
+    assert not found.findings, found.findings[0]
     assert np.array_equal(out, data)
 
 
@@ -110,7 +110,7 @@ def test_9_7_16_8_2_pack_and_unpack() -> None:
     data = np.random.default_rng(6).integers(0, 1 << 32, (128, 4), np.uint32)
     out = np.zeros((128, 12), np.uint32)
     found = run(frame(body), data, out)
-    assert not found.hazards, found.hazards[0]
+    assert not found.findings, found.findings[0]
     assert np.array_equal(out[:, :8], data.view(np.uint16)) and np.array_equal(out[:, 8:], data)
 
 
@@ -119,7 +119,7 @@ def test_9_7_16_1_nobody_has_written_it() -> None:
     body += "tcgen05.wait::ld.sync.aligned;" + store_out(20, 1)
     out = np.zeros(128, np.uint32)
     found = run(frame(body), out, out)
-    assert [h.kind for h in found.hazards] == ["uninitialised"]
+    assert [h.kind for h in found.findings] == ["uninitialised"]
     assert (out == POISON).all()
 
 
@@ -128,7 +128,7 @@ def test_9_7_16_8_1_the_address_of_the_first_quarter_is_found_and_means_ones_own
     row = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r4]; tcgen05.wait::ld.sync.aligned;"
     data, out = np.arange(128 * 32, dtype=np.uint32), np.zeros(128, np.uint32)
     found = run(frame(load_store(32) + row + store_out(20, 1)), data, out)
-    assert ["reaches only lanes 32 (w % 4)" in h.message for h in found.hazards] == [True]
+    assert ["reaches only lanes 32 (w % 4)" in h.message for h in found.findings] == [True]
     assert np.array_equal(out, data[::32])
 
 
@@ -174,7 +174,7 @@ GIVE = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 {}, {};\n"
 def allocate(body: str, warps: int = 1, **more: Any) -> Any:
     out = np.zeros(32, np.uint32)
     found = run(ALLOCATION.replace("BODY", body), out, threads=32 * warps, **more)
-    assert not found.hazards, found.hazards[0]
+    assert not found.findings, found.findings[0]
     return out
 
 
@@ -232,16 +232,19 @@ def test_9_7_16_7_1_every_block_has_its_own() -> None:
     allocate(body, warps=2, blocks=5)
 
 
-def test_9_7_16_8_5_a_register_may_be_handed_on_before_the_wait() -> None:
-    """Compilers do so; but nothing may compute with it."""
+def test_9_7_16_6_4_5_a_use_of_a_register_waits_for_its_value() -> None:
+    """It says nothing of the cells: whoever writes them again needs tcgen05.wait::ld."""
     start = load_store(32) + "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r5];"
-    wait = "tcgen05.wait::ld.sync.aligned;"
+    used = start + "add.u32 %r21, %r20, 1;"
+    wait, again = "tcgen05.wait::ld.sync.aligned;", (
+        "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r5], {%r21}; tcgen05.wait::st.sync.aligned;"
+    )
     data, out = np.ones((128, 32), np.uint32), np.zeros(128, np.uint32)
-    moved = start + "mov.b32 %r21, %r20;" + wait + store_out(21, 1)
-    assert not run(frame(moved), data, out).hazards
-    used = start + "mov.b32 %r21, %r20; add.u32 %r21, %r21, 1;" + wait + store_out(21, 1)
-    (hazard,) = run(frame(used), data, out).hazards
-    assert hazard.kind == "async" and "add.u32 %r21, %r21, 1" in hazard.message
+    assert not run(frame(used + wait + store_out(21, 1)), data, out).findings
+    assert (out == 2).all()
+    assert not run(frame(used + wait + again + store_out(21, 1)), data, out).findings
+    found = run(frame(used + again + wait + store_out(21, 1)), data, out).findings
+    assert {finding.rule for finding in found} == {"missing-tcgen05-wait"}
 
 
 @pytest.mark.parametrize(("wait", "bad"), [("tcgen05.wait::ld.sync.aligned;", False), ("", True)])
@@ -251,7 +254,7 @@ def test_9_7_16_8_5_one_wait_after_the_last_of_several_loads(wait: str, bad: boo
     loads += "add.u32 %r21, %r20, 1; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r22}, [%r6];"
     data, out = np.ones((128, 32), np.uint32), np.zeros(128, np.uint32)
     found = run(frame(load_store(32) + loads + wait + store_out(21, 1)), data, out)
-    assert bool(found.hazards) == bad
+    assert bool(found.findings) == bad
     assert (out == 2).all()
 
 
@@ -271,7 +274,7 @@ def test_9_7_16_8_5_a_compiler_leaves_the_wait_of_its_own_loads_to_ptxas(
     data = np.arange(128 * 32, dtype=np.uint32)
     out = np.zeros(128, np.uint32)
     found = run(head + frame(body), data, out)
-    assert bool(found.hazards) == bad
+    assert bool(found.findings) == bad
     assert np.array_equal(out, data[::32])
 
 
@@ -286,9 +289,9 @@ def test_a_load_of_what_nobody_has_written_is_found_where_a_person_wrote_it() ->
     """Compilers load ahead of a loop that has no turn, and throw the numbers away."""
     out = np.zeros(128, np.uint32)
     found = run(frame(LOAD_AHEAD), out, out)
-    assert ["nobody has written" in h.message for h in found.hazards] == [True]
+    assert ["nobody has written" in h.message for h in found.findings] == [True]
     generated = "// Generated by LLVM NVPTX Back-End\n" + frame(LOAD_AHEAD)
-    assert not run(generated, out, out).hazards
+    assert not run(generated, out, out).findings
 
 
 def test_a_compiler_too_must_have_written_all_of_what_it_wrote_in_part() -> None:
@@ -298,4 +301,4 @@ def test_a_compiler_too_must_have_written_all_of_what_it_wrote_in_part() -> None
     two = LOAD_AHEAD.replace("x1.b32 {%r20}", "x2.b32 {%r20, %r21}")
     text = "// Generated by LLVM NVPTX Back-End\n" + frame(half + two)
     out = np.zeros(128, np.uint32)
-    assert any("nobody has written" in h.message for h in run(text, out, out).hazards)
+    assert any("nobody has written" in h.message for h in run(text, out, out).findings)

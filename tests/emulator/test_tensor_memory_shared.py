@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
+from phasebit.emulator import Run
 from phasebit.emulator.errors import Deadlock, LaunchError
-from phasebit.emulator.launch import Run
 from tests.emulator.tensor_ptx import HEAD, run
 
 SCHEDULES = ("eager", "late", "random")
@@ -48,7 +48,7 @@ def test_9_7_16_7_1_a_block_waits_until_the_other_gives_back(
 ) -> None:
     body = TAKE.format(0, columns) + QUIT + USE + GIVE.format(0, columns)
     found, out = launch(body, blocks, schedule=schedule, resident=2)
-    assert out == [7 + i for i in range(blocks)] and not found.hazards
+    assert out == [7 + i for i in range(blocks)] and not found.findings
 
 
 def test_9_7_16_1_what_one_block_has_another_gets_not() -> None:
@@ -75,23 +75,23 @@ def test_9_7_16_7_1_each_holds_what_the_other_waits_for(schedule: str) -> None:
         "and each holds columns that the other waits for", str(caught.value),
     ), caught.value  # fmt: skip
     found, _ = launch(ONCE, resident=2, schedule=schedule)
-    assert not found.hazards
+    assert not found.findings
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_9_7_16_7_1_the_danger_is_seen_where_each_block_is_alone(schedule: str) -> None:
     found, _ = launch(TWICE, schedule=schedule)
-    (hazard,) = found.hazards
-    assert hazard.kind == "tensor" and hazard.line
-    assert "may each hold what the other waits for" in hazard.message
-    assert not launch(ONCE, schedule=schedule)[0].hazards
-    assert not launch(TWICE, blocks=1, schedule=schedule)[0].hazards
+    (finding,) = found.findings
+    assert finding.kind == "tensor" and finding.line
+    assert "may each hold what the other waits for" in finding.message
+    assert not launch(ONCE, schedule=schedule)[0].findings
+    assert not launch(TWICE, blocks=1, schedule=schedule)[0].findings
     half = TWICE.replace("256", "128")
-    assert not launch(half, schedule=schedule)[0].hazards
+    assert not launch(half, schedule=schedule)[0].findings
 
 
 def test_no_danger_where_shared_memory_keeps_blocks_apart() -> None:
-    assert not launch(TWICE, shared=150 << 10)[0].hazards
+    assert not launch(TWICE, shared=150 << 10)[0].findings
 
 
 def test_a_multiprocessor_has_1_to_32_blocks() -> None:

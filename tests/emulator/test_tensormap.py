@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import phasebit as pb
+from phasebit.emulator.copy_engine.tensormap import SIZE, decode
 from phasebit.emulator.errors import Fault, LaunchError
-from phasebit.emulator.swizzle import MODES
-from phasebit.emulator.tensormap import SIZE, decode
+from phasebit.emulator.numbers.swizzle import MODES
 from tests.emulator import tensors
 
 
@@ -110,7 +110,7 @@ class TestCopies:
         run, data, shown = tensors.run(case, "load", tile_of(case, random), schedule=schedule)
         assert np.array_equal(shown, tensors.expected_load(case)), case
         assert np.array_equal(data, case.data)
-        assert not run.hazards
+        assert not run.findings
 
     @pytest.mark.parametrize("seed", range(60))
     def test_store(self, seed: int) -> None:
@@ -120,7 +120,7 @@ class TestCopies:
         schedule = ("eager", "late", "random")[seed % 3]
         run, data, _ = tensors.run(case, "store", tile, schedule=schedule)
         assert np.array_equal(data, tensors.expected_store(case, tile, False)), case
-        assert not run.hazards
+        assert not run.findings
 
     @pytest.mark.parametrize("seed", range(20))
     def test_add(self, seed: int) -> None:
@@ -129,7 +129,7 @@ class TestCopies:
         tile = tile_of(fitted(case), random)
         run, data, _ = tensors.run(fitted(case), "add", tile)
         assert np.array_equal(data, tensors.expected_store(fitted(case), tile, True)), case
-        assert not run.hazards
+        assert not run.findings
 
     def test_what_is_no_tensor_map_is_said(self) -> None:
         with pytest.raises(Fault, match="there is no tensor map at"):
@@ -272,9 +272,9 @@ class TestReplace:
     def test_a_map_can_be_changed_field_by_field(self) -> None:
         run, out, wanted = self.run(FENCE)
         assert np.array_equal(out, wanted)
-        assert not run.hazards
+        assert not run.findings
 
     def test_without_the_fence_of_the_tensormap_proxy_it_is_found(self) -> None:
         run, _, _ = self.run("")
-        assert [h.kind for h in run.hazards] == ["proxy"]
-        assert "fence.proxy.tensormap::generic.acquire" in run.hazards[0].message
+        assert [h.kind for h in run.findings] == ["proxy"]
+        assert "fence.proxy.tensormap::generic.acquire" in run.findings[0].message

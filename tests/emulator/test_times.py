@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 
 import phasebit as pb
-from phasebit import devices, files, machine
+from phasebit import files, hardware
 from phasebit.emulator.errors import LaunchError
-from phasebit.emulator.launch import Kernel
-from phasebit.gpu import _FLUSH
+from phasebit.launching import devices
+from phasebit.launching.launch import Kernel
+from phasebit.launching.timing import _FLUSH
 
-needs_gpu = pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU here")
+needs_gpu = pytest.mark.skipif(hardware.gpu() is None, reason="no NVIDIA GPU here")
 pytestmark = pytest.mark.nvcc
 
 
 def matvec() -> Kernel:
     instance = "template __global__ void matvec(int, int, const float*, const float*, float*);"
-    module = pb.compile("#define OWN_MAIN\n" + files.kernel("05_matvec") + instance)
+    module = pb.compile("#define OWN_MAIN\n" + files.kernel("measuring/matvec") + instance)
     return module[module.kernels[0]]
 
 
@@ -30,7 +31,7 @@ def arguments(M: int, K: int) -> list[object]:
 
 
 def test_the_emulator_has_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "gpu", lambda: None)
+    monkeypatch.setattr(hardware, "gpu", lambda: None)
     kernel = matvec()
     with pytest.raises(devices.DeviceError, match="no GPU here"):
         kernel.times(1, 256, [arguments(8, 64)])
@@ -46,7 +47,7 @@ def test_the_flush_reads_every_byte_once_and_writes_none() -> None:
     run = module["flush"].launch(grid=2, block=256, args=[memory])
     loaded = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
     assert run.counters[loaded] == memory.nbytes // 32
-    assert not memory.any() and not run.hazards
+    assert not memory.any() and not run.findings
     memory[-1] = 7  # so that the loads cannot have been left out
     module["flush"].launch(grid=2, block=256, args=[memory])
     assert memory[0] == 7

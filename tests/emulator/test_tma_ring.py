@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 import phasebit as pb
+from phasebit.edits import replace_once
+from phasebit.emulator import Run
 from phasebit.emulator.errors import Deadlock, Fault, StepLimit
-from phasebit.emulator.launch import Run, compile
+from phasebit.launching.launch import compile
 
 SOURCE = """
 #include "ptx_sm90.cuh"
@@ -89,7 +91,7 @@ def launch(
 def test_right_and_without_findings(cluster: int, schedule: str) -> None:
     run, out, wanted = launch(cluster=cluster, schedule=schedule)
     assert np.array_equal(out, wanted)
-    assert not run.hazards
+    assert not run.findings
 
 
 MISTAKES = {
@@ -112,9 +114,9 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_planted_mistake_is_found(name: str) -> None:
     old, new = MISTAKES[name]
-    assert SOURCE.count(old) == 1
+    text = replace_once(SOURCE, old, new)
     try:
-        run, _, _ = launch(SOURCE.replace(old, new), schedule="late", max_steps=5000)
-        assert run.hazards
+        run, _, _ = launch(text, schedule="late", max_steps=5000)
+        assert run.findings
     except (Deadlock, Fault, StepLimit):
         pass

@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 
-from phasebit.emulator.launch import Module, Run
+from phasebit.emulator import Run
+from phasebit.launching.launch import Module
 
 # Two warps and a barrier; warp 0 first counts to its loop's end, so warp 1 waits for it.
 PTX = """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from phasebit.emulator.launch import Module, Run
+from phasebit.emulator import Run
+from phasebit.launching.launch import Module
 
 HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n"
 

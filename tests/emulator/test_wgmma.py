@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit import machine
+from phasebit import hardware
 from phasebit.__main__ import main
 from phasebit.emulator.errors import Fault, PtxError
-from phasebit.emulator.formats import decode
-from phasebit.emulator.launch import Module
-from phasebit.emulator.matrix_descriptors import MatrixDescriptor, encode
-from phasebit.emulator.matrix_descriptors import decode as decode_descriptor
-from phasebit.emulator.proof.numbers import BYTES
-from phasebit.emulator.swizzle import B128, NONE
-from phasebit.emulator.wgmma_tiles import overlaps
+from phasebit.emulator.numbers.formats import decode
+from phasebit.emulator.numbers.swizzle import B128, NONE
+from phasebit.emulator.tensor_core.matrix_descriptors import MatrixDescriptor, encode
+from phasebit.emulator.tensor_core.matrix_descriptors import decode as decode_descriptor
+from phasebit.emulator.tensor_core.wgmma_tiles import overlaps
+from phasebit.launching.launch import Module
+from proof.numbers import BYTES
 from tests.emulator.wgmma_cases import CASES, DATA, HEAD, Case
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -151,7 +151,7 @@ def test_tiles_that_lie_on_each_other() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(machine.gpu() is None, reason="no NVIDIA GPU")
+@pytest.mark.skipif(hardware.gpu() is None, reason="no NVIDIA GPU")
 class TestOnTheGpu:
     """The same programs on Hopper: whole numbers must agree, and so must all the others."""
 
@@ -235,7 +235,7 @@ def test_a_chain_survives_branches_joins_and_moves(
     """Thread 0 leaves the others and comes back while the accumulators are under way."""
     run, found, product, before = twice(*schedule, check=check)
     assert np.array_equal(found, 2 * product + before)
-    assert not run.hazards
+    assert not run.findings
 
 
 def test_late_changes_the_accumulators_only_when_somebody_waits() -> None:

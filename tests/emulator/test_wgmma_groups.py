@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit.emulator.types import Array
-from phasebit.emulator.warpgroups import SIZE, Multiplication, Queue
+from phasebit.emulator.machine.events import Told
+from phasebit.emulator.ptx.types import Array
+from phasebit.emulator.tensor_core.warpgroups import SIZE, Multiplication, Queue
 
 
 class Scene:
     """A batch of three warp groups, and multiplications whose result is a number for all."""
 
     def __init__(self) -> None:
-        machine = SimpleNamespace(agents=[], checked=False)
-        self.batch: Any = SimpleNamespace(lanes=3 * SIZE, machine=machine)
-        self.queue = self.batch.multiplications = Queue(self.batch)
+        machine = SimpleNamespace(agents=[], now=1, told=Told())
+        self.batch: Any = SimpleNamespace(lanes=3 * SIZE, machine=machine, keepers=[])
+        self.queue = Queue(self.batch)
+        self.batch.of = {Queue: self.queue}.__getitem__
 
     def begin(self, group: int, result: int, before: Array | None = None) -> Multiplication:
         buffer = np.zeros((1, SIZE), np.uint32)

@@ -1,6 +1,6 @@
 """Programs of one ``wgmma.mma_async``, for the emulator and for an H200.
 
-As in :mod:`phasebit.emulator.proof.warpgroups`, whose products these are, random descriptors point
+As in :mod:`proof.warpgroups`, whose products these are, random descriptors point
 into an image of random numbers. Here they are arguments, so that a test can find the tiles too.
 """
 
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.proof.dice import Dice
-from phasebit.emulator.proof.numbers import BYTES, draw, packed
-from phasebit.emulator.proof.warpgroups import COLUMNS, IMAGE, Product, place
+from proof.dice import Dice
+from proof.numbers import BYTES, draw, packed
+from proof.warpgroups import COLUMNS, IMAGE, Product, place
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -19,7 +19,7 @@ import numpy as np
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, tcgen05
 from cutlass.tensor_utils import LayoutEnum
 
-from phasebit.emulator.tensormap import TensorMap
+from phasebit.emulator import TensorMap
 from tests.foreign.cute_roles import LOAD, MMA, THREADS, allocator
 from tests.foreign.cute_tools import Notes, compiled, fake, launch
 from tests.foreign.scaled_numbers import PIECE, operand

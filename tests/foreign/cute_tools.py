@@ -1,12 +1,14 @@
 # mypy: ignore-errors
 """From a kernel in CuTe DSL to a launch in the emulator: compiled without a GPU, with fake tensors.
 
-Extents are static, so a kernel's parameters are what its signature says: the tiled MMA (a struct
-of flags, all zero here), a tensor map for each copy atom, a pointer for each tensor.
+A `Product` is launched through `phasebit.cute`, by the kernel's own host code. What else is here
+does without it: extents are static, so a kernel's parameters are what its signature says: the tiled
+MMA (a struct of flags, all zero here), a tensor map for each copy atom, a pointer for each tensor.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import tempfile
 from dataclasses import dataclass, field
@@ -14,11 +16,11 @@ from dataclasses import dataclass, field
 import cutlass
 import cutlass.cute as cute
 import numpy as np
-from cutlass.cute.runtime import make_fake_compact_tensor
+from cutlass.cute.runtime import from_dlpack, make_fake_compact_tensor
 
-from phasebit.emulator.formats import decode, encode
-from phasebit.emulator.launch import Module
-from phasebit.emulator.tensormap import TensorMap
+import phasebit.cute
+from phasebit.emulator import TensorMap, formats
+from phasebit.launching.launch import Module
 
 SWIZZLES = {"0,4,3": "none", "1,4,3": "32B", "2,4,3": "64B", "3,4,3": "128B",
             "2,5,2": "128B_ATOM_32B"}  # fmt: skip
@@ -58,18 +60,25 @@ class Notes:
 def stored(kind, values):
     """Numbers as the bits of an element type."""
     if kind in FORMATS:
-        return np.asarray(encode(FORMATS[kind], values.astype(np.float64)))
+        return np.asarray(formats.encode(FORMATS[kind], values.astype(np.float64)))
     return values.astype(PLAIN[kind])
 
 
 def shown(kind, bits):
-    return decode(FORMATS[kind], bits) if kind in FORMATS else bits
+    return formats.decode(FORMATS[kind], bits) if kind in FORMATS else bits
 
 
 def fake(kind, shape, major="row"):
     """A tensor of fixed extents whose last (``row``) or first index moves fastest."""
     order = (1, 0) if major == "row" else (0, 1)
     return make_fake_compact_tensor(kind, shape, stride_order=order, assumed_align=16)
+
+
+def tensor(kind, array, major="row"):
+    """An array, its rows or its columns one after another, as a tensor of an element type."""
+    made = from_dlpack(array if major == "row" else array.T, assumed_align=16)
+    made.element_type = kind
+    return made
 
 
 def compiled(kernel, tensors, arch):
@@ -106,7 +115,7 @@ def launch(kernel, grid, threads, args, how, *, shared, cluster=None, check=True
     flags = [bytes(p.size) for p in wanted[: len(wanted) - len(args)]]
     run = kernel.launch(grid, threads, [*flags, *args], shared=shared, cluster=cluster,
                         schedule=how[0], seed=how[1], check=check)  # fmt: skip
-    assert run.hazards == [], [str(h) for h in run.hazards[:2]]
+    assert run.findings == [], [str(h) for h in run.findings[:2]]
     return run
 
 
@@ -124,11 +133,33 @@ class Product:
         self.kinds = (gemm.kind, getattr(gemm, "kind_b", gemm.kind), gemm.out)
         self.shapes = ((m, k), (n, k), (m, n))
         self.majors = (*("row" if major == "k" else "column" for major in gemm.majors), "row")
-        tensors = [fake(*one) for one in zip(self.kinds, self.shapes, self.majors, strict=True)]
-        self.kernel = compiled(gemm, tensors, self.arch)
+        parts = zip(self.kinds, self.shapes, self.majors, strict=True)
+        self.tensors = [fake(*one) for one in parts]
+        with phasebit.cute.emulated(self.arch):
+            self.compiled = cute.compile(gemm, *self.tensors)
+
+    @functools.cached_property
+    def kernel(self):
+        """Its PTX, for a launch without host code."""
+        self.gemm.notes = Notes()
+        return compiled(self.gemm, self.tensors, self.arch)
 
     def check(self, how, check=True) -> None:
         """Small random integers, which every element type holds; the product is exact."""
+        gemm, random = self.gemm, np.random.default_rng()
+        m, n, k = self.shape
+        a, b = random.integers(-4, 5, (m, k)), random.integers(-4, 5, (n, k))
+        arrays = [stored(kind, values if major == "row" else np.ascontiguousarray(values.T))
+                  for kind, values, major in zip(self.kinds, (a, b, np.full((m, n), 77)),
+                                                 self.majors, strict=True)]  # fmt: skip
+        with phasebit.cute.emulated(self.arch, schedules=[how], check=check) as runs:
+            self.compiled(*map(tensor, self.kinds, arrays, self.majors))
+        assert len(runs.launches) == 1 and runs.findings == [], str(runs)
+        wanted = stored(gemm.out, a @ b.T)
+        assert np.array_equal(shown(gemm.out, arrays[2]), shown(gemm.out, wanted))
+
+    def check_here(self, how, check=True) -> None:
+        """The same without host code, for who keeps the arguments (`saved/make.py`)."""
         gemm, random = self.gemm, np.random.default_rng()
         m, n, k = self.shape
         a, b = random.integers(-4, 5, (m, k)), random.integers(-4, 5, (n, k))

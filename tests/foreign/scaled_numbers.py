@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.formats import encode
+from phasebit.emulator import formats
 
 Array = np.ndarray[Any, np.dtype[Any]]
 PIECE = 512
@@ -23,7 +23,7 @@ def operand(
     """
     random = np.random.default_rng()
     values = random.choice([0, 0.5, 1, 1.5, 2, 3, -1, -2, -4, 6], (rows, depth))
-    codes = np.asarray(encode(kind, values)).astype(np.uint8)
+    codes = np.asarray(formats.encode(kind, values)).astype(np.uint8)
     if kind == "e2m1":
         codes = codes[:, ::2] | codes[:, 1::2] << 4
     if scale == "ue8m0":
@@ -31,6 +31,6 @@ def operand(
         factors = 2.0 ** (scales.astype(int) - 127)
     else:
         factors = random.choice([0.5, 1, 1.5, 2], (rows, depth // vector))
-        scales = np.asarray(encode(scale, factors)).astype(np.uint8)
+        scales = np.asarray(formats.encode(scale, factors)).astype(np.uint8)
     pieces = scales.reshape(rows // 128, 4, 32, -1, 4).transpose(0, 3, 2, 1, 4)
     return codes, np.ascontiguousarray(pieces), values * np.repeat(factors, vector, axis=1)

@@ -16,7 +16,7 @@ pytest.importorskip("triton", reason="triton is not installed: NOT asked")
 
 from triton.experimental.gluon import language as gl
 
-from phasebit.emulator.formats import encode
+from phasebit.emulator import formats
 from tests.foreign import gluon_blackwell as new
 from tests.foreign import gluon_hopper as old
 from tests.foreign.triton_tools import Built, Tiled
@@ -116,7 +116,7 @@ def one_tile(kind, registers):
 def test_every_type_of_wgmma(kind, registers):
     a, b = integers(64, 1024 // WIDE[kind]), integers(64, 1024 // WIDE[kind])
     given = [v.astype(PLAIN[kind]) if kind in PLAIN
-             else np.asarray(encode(ENCODED[kind], v.astype(np.float64)))
+             else np.asarray(formats.encode(ENCODED[kind], v.astype(np.float64)))
              for v in (a, b)]  # fmt: skip
     for how in SCHEDULES:
         c = np.zeros((64, 64), np.int32 if kind == "i8" else np.float32)
@@ -177,7 +177,7 @@ def test_every_shape_of_load_and_store(shape, rows):
 
 def test_packed_arithmetic():
     built = Built(new.packed, dict.fromkeys(("x", "y", "z", "out"), "*fp32"), {}, 100)
-    assert "sub.f32x2" in built.kernel.module.ptx
+    assert "sub.f32x2" in built.kernel.ptx
     x, y, z = (integers(512).astype(np.float32) for _ in range(3))
     out = np.zeros(512, np.float32)
     built.launch((1,), [x, y, z, out], ("late", 0))

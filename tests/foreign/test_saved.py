@@ -20,7 +20,7 @@ def saved(name: str) -> Saved:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_product_is_right_and_nothing_is_found(name: str, how: tuple[str, int]) -> None:
     right, run = saved(name).multiply(*how)
-    assert right and not run.hazards, run.hazards[:2]
+    assert right and not run.findings, run.findings[:2]
 
 
 def test_there_are_some() -> None:

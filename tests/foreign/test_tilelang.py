@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("tilelang", reason="tilelang is not installed: NOT asked")
 
-from phasebit.emulator.formats import encode
+from phasebit.emulator import formats
 from tests.foreign import tile_kernels
 from tests.foreign.tile_tools import Built
 
@@ -52,7 +52,7 @@ def stored(kind, values):
     if kind == "int8":
         return values.astype(np.int8)
     name = "e4m3" if "e4m3" in kind else "f16"
-    return np.asarray(encode(name, values.astype(np.float64)))
+    return np.asarray(formats.encode(name, values.astype(np.float64)))
 
 
 @pytest.mark.parametrize("how", SCHEDULES, ids=str)

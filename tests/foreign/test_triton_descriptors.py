@@ -16,7 +16,7 @@ import pytest
 triton: Any = pytest.importorskip("triton", reason="triton is not installed: NOT asked")
 tl: Any = pytest.importorskip("triton.language")
 
-from phasebit.emulator.formats import encode  # noqa: E402
+from phasebit.emulator import formats  # noqa: E402
 from tests.foreign.triton_tools import Built, Tiled  # noqa: E402
 
 pytestmark = pytest.mark.foreign
@@ -150,8 +150,8 @@ def test_pointers(name: str, target: int, how: tuple[str, int]) -> None:
     kind, (m, n, k), (bm, bn, _), _ = POINTERS[name]
     a, b = integers(m, k), integers(n, k)
     plain = {"i8": np.int8, "fp32": np.float32}
-    given = [v.astype(plain[kind]) if kind in plain else encode(KINDS[kind], v.astype(np.float64))
-             for v in (a, b)]  # fmt: skip
+    given = [v.astype(plain[kind]) if kind in plain
+             else formats.encode(KINDS[kind], v.astype(np.float64)) for v in (a, b)]  # fmt: skip
     c = np.full((m, n), -1, np.int32 if kind == "i8" else np.float32)
     grid = (-(-m // bm), -(-n // bn))
     pointers(name, target).launch(grid, [*given, c, m, n, k, k, k, n], how)

@@ -15,7 +15,7 @@ import pytest
 triton: Any = pytest.importorskip("triton", reason="triton is not installed: NOT asked")
 tl: Any = pytest.importorskip("triton.language")
 
-from phasebit.emulator.formats import encode  # noqa: E402
+from phasebit.emulator import formats  # noqa: E402
 from tests.foreign.triton_tools import Built  # noqa: E402
 
 pytestmark = pytest.mark.foreign
@@ -88,7 +88,7 @@ def stored(kind: str, values: Array) -> Array:
         return values.astype(np.int8)
     if kind == "f32":
         return values.astype(np.float32)
-    return np.asarray(encode(kind, values.astype(np.float64)))
+    return np.asarray(formats.encode(kind, values.astype(np.float64)))
 
 
 @pytest.mark.parametrize("how", SCHEDULES, ids=lambda s: s[0])
@@ -104,7 +104,7 @@ def test_products(name: str, warps: int, side: int, how: tuple[str, int]) -> Non
          "BM": side, "BN": 64, "BK": depth, "WIDEN": int(name == "A from registers"),
          "WHOLE": int(name == "s8")}, HOPPER, warps=warps,
     )  # fmt: skip
-    assert "wgmma.mma_async" in kernel.kernel.module.ptx
+    assert "wgmma.mma_async" in kernel.kernel.ptx
     random = np.random.default_rng()
     m, k = 2 * side, 256
     a, b = random.integers(-4, 5, (m, k)), random.integers(-4, 5, (k, 64))

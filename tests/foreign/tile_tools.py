@@ -17,8 +17,8 @@ import tilelang
 from tilelang import tvm
 
 from phasebit import toolchain
-from phasebit.emulator.launch import Module
-from phasebit.emulator.tensormap import TensorMap
+from phasebit.emulator import TensorMap
+from phasebit.launching.launch import Module
 
 HOME = Path(tilelang.__file__).parent
 INCLUDES = [HOME / "src", HOME / "3rdparty/cutlass/include"]
@@ -45,9 +45,10 @@ class Built:
         with tempfile.TemporaryDirectory() as folder:
             source, made = Path(folder) / "k.cu", Path(folder) / "k.ptx"
             source.write_text(self.source)
-            command = [toolchain.nvcc().path, "-ptx", f"-arch={target}", "-std=c++17", "-w",
-                       "--expt-relaxed-constexpr", *(f"-I{i}" for i in INCLUDES), source, "-o",
-                       made]  # fmt: skip
+            options = ["-std=c++17", "-w", "--expt-relaxed-constexpr",
+                       *(f"-I{folder}" for folder in INCLUDES)]  # fmt: skip
+            command = toolchain.nvcc_command("ptx", target, options=options, include=False)
+            command += [source, "-o", made]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr[-3000:]
             self.ptx = made.read_text()
@@ -63,7 +64,7 @@ class Built:
                 for what in ("block", "thread")]  # fmt: skip
         shared = next((n for tag, n in shape.items() if "dyn" in tag), 0)
         run = self.kernel.launch(*size, args, shared=shared, schedule=how[0], seed=how[1])
-        assert run.hazards == [], [str(h) for h in run.hazards[:2]]
+        assert run.findings == [], [str(h) for h in run.findings[:2]]
 
     def _map(self, numbers, arrays):
         """``numbers``: type, rank, array, extents, strides with the innermost, box, steps, …"""

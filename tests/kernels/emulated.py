@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import sys
 import tempfile
 from pathlib import Path
 
-from phasebit import process, toolchain
-from phasebit.emulator import build
+from phasebit import build_cache, process, toolchain
+from phasebit.launching import build
 from phasebit.runtime import library
 
 
@@ -28,18 +30,18 @@ def emulate(
     that the last line includes is left out then; its GPU functions are for timing.
     """
     lent = host_half(text) == host_half(right)
-    built = toolchain.build(right if lent else text, target=target, runtime=library.build())
-    assert built.warnings == "" or (right and not lent)  # a mistake may be worth a warning
+    program, warnings = built(right if lent else text, target)
+    assert warnings == "" or (right and not lent)  # a mistake may be worth a warning
     command = [sys.executable, "-m", "phasebit", "run", "--schedule", schedule]
     if not lent:
-        return process.run([*command, built.program, *args], timeout=timeout)
+        return process.run([*command, program, *args], timeout=timeout)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernels.ptx")
         path.write_text(build.ptx(_HARNESS.sub("", text), target), encoding="utf-8")
-        return process.run([*command, "--ptx", path, built.program, *args], timeout=timeout)
+        return process.run([*command, "--ptx", path, program, *args], timeout=timeout)
 
 
-_HARNESS = re.compile(r'^#include "[^"]+"\s*\Z', re.MULTILINE)
+_HARNESS = re.compile(r'^#include "([^"]+)"\s*\Z', re.MULTILINE)
 _GPU_FUNCTION = re.compile(r"[^\n]*__(?:global|device)__[^;{}=]*\([^;{}=]*\)[^;{}=()]*\{")
 
 
@@ -60,3 +62,80 @@ def host_half(text: str) -> str:
         kept.append(text[at : found.end()] + "}")
         at = end
     return "".join([*kept, text[at:]])
+
+
+ASKED = {
+    "harness.cuh": ("MNK", "void launch(const float* A, const float* B, float* C);"),
+    "asynchronous_copies/filter_harness.cuh": (
+        ["TILE"],
+        '#include "asynchronous_copies/filter.cuh"\n'
+        "void launch(const float* x, float* y, int n, Weights weights, int blocks);",
+    ),
+    "copy_engine/product_harness.cuh": (
+        [],
+        '#include "copy_engine/product.cuh"\nvoid launch(const Product& p);',
+    ),
+}
+"""What a harness asks of the kernels before it, as its first lines say: constants, a function."""
+
+
+def built(text: str, target: str) -> tuple[Path, str]:
+    """A program, compiled for the emulator, and the compiler's warnings.
+
+    Its harness is a unit of its own, compiled once for many kernels: most of the time goes there.
+    """
+    found = _HARNESS.search(text)
+    if found is None or found[1] not in ASKED or "STAMPS" in text:
+        whole = toolchain.build(text, target=target, runtime=library.build())
+        return whole.program, whole.warnings
+    names, declared = ASKED[found[1]]
+    harness = "\n".join([*constants(text, names), declared, found[0], ""])
+    objects = [unit(text[: found.start()], target), unit(harness, target)]
+    options = ["-cudart", "shared", f"-L{library.build()}", *(each / "unit.o" for each in objects)]
+    command = toolchain.nvcc_command("program of PTX", target, options=options)
+    program = _kept("", command, "program")
+    return program / "program", "".join((each / "log").read_text("utf-8") for each in objects)
+
+
+def constants(text: str, names: str | list[str]) -> list[str]:
+    """The lines that define these constants, and those that they are made of.
+
+    >>> constants("constexpr int A = 1;\\nconstexpr int B = 2 * A;\\nconstexpr int C = 3;", "B")
+    ['constexpr int A = 1;', 'constexpr int B = 2 * A;']
+    """
+    lines = re.findall(r"^constexpr int [^;]*;", text, re.MULTILINE)
+    wanted, before = set(names), set[str]()
+    while wanted != before:
+        before = set(wanted)
+        for line in lines:
+            if wanted & set(re.findall(r"(\w+) =", line)):
+                wanted |= set(re.findall(r"[A-Z]\w*", line))
+    return [line for line in lines if wanted & set(re.findall(r"(\w+) =", line))]
+
+
+def unit(text: str, target: str) -> Path:
+    """The folder with ``unit.o``, of a text that needs others to be a program, and a ``log``."""
+    options = ["-std=c++17", "-lineinfo", "-Wno-deprecated-gpu-targets", "--no-compress", "-c"]
+    command = toolchain.nvcc_command("program of PTX", target, options=[*options, "source.cu"])
+    return _kept(f'#line 1 "source.cu"\n{text}', command, "unit.o")
+
+
+def _kept(text: str, command: list[str | Path], output: str) -> Path:
+    """What a compiler makes of a text, made once. Raises :class:`toolchain.CompileError`."""
+    said = [str(word) for word in command]
+    facts = [text, toolchain.headers(text), said, output, toolchain.nvcc().version]
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        (folder / "source.cu").write_text(text, encoding="utf-8")
+        done = process.run(
+            [*command, "-o", output], timeout=toolchain.BUILD_SECONDS, cwd=folder,
+            env=toolchain.temporary_in(folder.parent),
+        )  # fmt: skip
+        log = done.stdout + done.stderr
+        if not done.ok:
+            raise toolchain.explain(log, "source.cu")
+        (folder / "log").write_text(log, encoding="utf-8")
+
+    return build_cache.keep(f"tests/{key}", make)

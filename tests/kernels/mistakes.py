@@ -6,11 +6,13 @@ Each is (kernel, what the file says, what the mistake says, a pattern of the ver
 from __future__ import annotations
 
 from phasebit import files
+from phasebit.edits import replace_once
 
-TILED, RING = "04_tiled", "05_barrier_double_buffer"
-WIDE, TILES, ASYNC = "11_a_wide_loads", "11_b_register_tiles", "11_c_async_copies"
-FEW, WARPS, GPU = "11_d_few_arrivals", "11_e_warp_workers", "11_f_whole_gpu"
-OWN, TENSOR = "11_g_own_ring", "11_h_tensor_cores"
+TILED, RING = "double_buffering/tiled", "double_buffering/barrier_double_buffer"
+WIDE, TILES = "double_buffering/a_wide_loads", "double_buffering/b_register_tiles"
+ASYNC, FEW = "double_buffering/c_async_copies", "double_buffering/d_few_arrivals"
+WARPS, GPU = "double_buffering/e_warp_workers", "double_buffering/f_whole_gpu"
+OWN, TENSOR = "double_buffering/g_own_ring", "double_buffering/h_tensor_cores"
 WRONG, HANGS = "wrong result", "did not end"
 EITHER = f"{WRONG}|{HANGS}"  # which of the two depends on who wins the race
 
@@ -135,8 +137,9 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
     ),
 }
 
-STAGE, ROLES, STAY = "15_a_one_stage", "15_b_ring", "15_c_blocks_that_stay"
-BOXES, PAIRS = "15_d_boxes_of_c", "15_e_pairs"
+STAGE, ROLES = "copy_engine/a_one_stage", "copy_engine/b_ring"
+STAY, BOXES = "copy_engine/c_blocks_that_stay", "copy_engine/d_boxes_of_c"
+PAIRS = "copy_engine/e_pairs"
 UNSEEN, EARLY = "async", "may still read it"
 
 HOPPER: dict[str, tuple[str, str, str, str]] = {
@@ -198,7 +201,7 @@ HOPPER: dict[str, tuple[str, str, str, str]] = {
         PAIRS, "    ptx::cluster_arrive();  // a block stays while the other may write into it\n"
         "    ptx::cluster_wait();\n", "", "exit|left|ended|gone"),
 }  # fmt: skip
-"""The same for chapter 15's products; what the emulator or the check must say."""
+"""The same for the products of *The copy engine*; what the emulator or the check must say."""
 
 
 def source(kernel: str) -> str:
@@ -209,6 +212,4 @@ def source(kernel: str) -> str:
 def planted(name: str) -> str:
     """The source with that mistake in it."""
     kernel, right, wrong, _ = (MISTAKES | HOPPER)[name]
-    text = source(kernel)
-    assert text.count(right) == 1, f"{right!r} must stand in {kernel}.cu exactly once"
-    return text.replace(right, wrong)
+    return replace_once(source(kernel), right, wrong, f"{kernel}.cu")

@@ -1,4 +1,4 @@
-"""The GPU half of a program, assembled for one target or many."""
+"""The GPU half of a program, assembled for one target or many; and a whole one, run."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ def assemble(text: str, *targets: str) -> Assembled:
 
     Raises :class:`toolchain.CompileError`.
     """
-    numbers = [target.removeprefix("sm_") for target in targets]
-    codes = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in numbers]
-    folders = [f"-I{folder}" for folder in toolchain.include_folders()]
-    options = ["-std=c++17", "-lineinfo", "-Xptxas", "-v", "-fatbin", "-o", "code"]
+    options = ["-std=c++17", "-lineinfo", "-Xptxas", "-v"]
+    command = [*toolchain.nvcc_command("fatbin", *targets, options=options), "source.cu"]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "source.cu").write_text(text, encoding="utf-8")
-        command = [toolchain.nvcc().path, *options, *codes, *folders, "source.cu"]
-        done = process.run(command, timeout=toolchain.BUILD_SECONDS, cwd=folder)
+        done = process.run([*command, "-o", "code"], timeout=toolchain.BUILD_SECONDS, cwd=folder)
     log = done.stdout + done.stderr
     if not done.ok:
         raise toolchain.explain(log, "source.cu")
     return Assembled(toolchain.parse_resources(log), toolchain.warnings(log))
+
+
+def run(text: str, *args: str) -> process.Finished:
+    """A whole program, compiled for this machine's GPU and run on it."""
+    return process.run([toolchain.build(text).program, *args], timeout=60)
 
 
 _INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)

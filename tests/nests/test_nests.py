@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from phasebit import caches, native, nests
-from phasebit.nests import program
+from phasebit.nests import compiled as program
 from phasebit.nests.source import write
 
 pytestmark = pytest.mark.nvcc

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from phasebit import caches, nests
-from phasebit.nests import examples, footprint, packing
+from phasebit.nests import examples, misses, packing
 from phasebit.nests.loops import Pack
 
 EXAMPLE = examples.EXAMPLES["contraction"]
@@ -26,7 +26,7 @@ def test_the_worked_example_of_rohwedder() -> None:
     assert plan.candidates[0].uses == 60
     # A alone saves less than B alone, and both save more than either.
     cycles = [
-        footprint.estimate(nest).cycles
+        misses.estimate(nest).cycles
         for nest in (
             EXAMPLE,
             EXAMPLE.pack("A", 1),
@@ -79,7 +79,7 @@ def test_entries_are_those_that_the_elements_touch() -> None:
     for depth, granule in itertools.product(range(4), (64, 4096)):
         box = nest.box("A", depth)
         at = np.ravel_multi_index(np.indices(box).reshape(3, -1), shape)
-        assert footprint.entries(nest, "A", depth, granule) == len(set(at * 4 // granule))
+        assert misses.entries(nest, "A", depth, granule) == len(set(at * 4 // granule))
 
 
 SMALL = (
@@ -94,8 +94,8 @@ SMALL = (
 @pytest.mark.nvcc
 @pytest.mark.parametrize("nest", SMALL, ids=str)
 def test_the_estimate_is_near_what_the_simulator_counts(nest: nests.Nest) -> None:
-    counts = footprint.counted(nests.build(nest, options=["-O1"]).watch())
-    told = footprint.estimate(nest)
+    counts = misses.counted(nests.build(nest, options=["-O1"]).watch())
+    told = misses.estimate(nest)
     assert told.accesses == counts.accesses
     assert told.cycles == pytest.approx(counts.cycles, rel=0.15)
 

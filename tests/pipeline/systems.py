@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from phasebit.pipeline import Pipeline
 
 WORKED = Pipeline(producers=4, consumers=6, slots=6, produce=5, consume=3)
-"""The worked example of chapter 1, with 20 jobs."""
+"""The worked example of *Producers, consumers, buffers*, with 20 jobs."""
 
 
 def grid() -> Iterator[Pipeline]:

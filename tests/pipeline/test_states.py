@@ -83,3 +83,15 @@ def test_latencies_repeat() -> None:
     assert [pipeline.produce_of(job) for job in range(7)] == [1, 2, 3, 1, 2, 3, 1]
     assert pipeline.consume_of(5) == 4
     assert hash(pipeline) == hash(Pipeline(1, 1, 2, (1, 2, 3), 4))
+
+
+@pytest.mark.parametrize("name", ["producers", "consumers", "slots"])
+def test_a_pipeline_is_no_larger_than_memory(name: str) -> None:
+    sizes = {"producers": 1, "consumers": 1, "slots": 1, name: 10**9}
+    with pytest.raises(ValueError, match=f"{name} is 1000000000: give at most 100,000"):
+        Pipeline(**sizes, produce=1, consume=1)
+
+
+def test_a_simulation_keeps_every_job() -> None:
+    with pytest.raises(ValueError, match=r"jobs is 1000000000: .* give at most 5,000,000"):
+        simulate(Pipeline(1, 1, 1, 1, 1), 10**9)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
-import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from phasebit import toolchain
+from phasebit import build_cache, toolchain
 from phasebit.runtime.backend import Backend
 from phasebit.runtime.command import nvcc_command
-from phasebit.runtime.program import run_program
+from phasebit.runtime.protocol import ENVIRONMENT
+from phasebit.runtime.report import ForPeople
+from phasebit.runtime.run_program import run_program
 
 from .fake import FakeBackend
 
@@ -31,22 +33,24 @@ class Ran:
 
 
 @pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """compiled(name, *nvcc options): the program, built once."""
-    folder = tmp_path_factory.mktemp("programs")
-    built: dict[tuple[str, ...], Path] = {}
+def compiled() -> Callable[..., Path]:
+    """compiled(name, *nvcc options): the program, built once for all processes that ask."""
 
     def compile_program(name: str, *options: str) -> Path:
-        if (name, *options) not in built:
-            try:
-                command = nvcc_command([str(PROGRAMS / f"{name}.cu"), *options])
-            except toolchain.ToolMissing as error:
-                pytest.skip(str(error))
-            program = folder / f"{name}{len(built)}"
-            done = subprocess.run([*command, "-o", program], capture_output=True, text=True)
+        source = PROGRAMS / f"{name}.cu"
+        try:
+            command = nvcc_command([str(source), *options])
+        except toolchain.ToolMissing as error:
+            pytest.skip(str(error))
+        facts = repr((source.read_text("utf-8"), command, toolchain.nvcc().version))
+        key = hashlib.sha256(facts.encode()).hexdigest()[:32]
+
+        def make(folder: Path) -> None:
+            folder.mkdir()
+            done = subprocess.run([*command, "-o", folder / name], capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
-            built[name, *options] = program
-        return built[name, *options]
+
+        return build_cache.keep(f"tests/{key}", make) / name
 
     return compile_program
 
@@ -65,7 +69,11 @@ def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
         log = io.StringIO()
         capfd.readouterr()
         status = run_program(
-            [program, *arguments], backend or FakeBackend(), limit=limit, log=log, **more
+            [program, *arguments],
+            backend or FakeBackend(),
+            limit=limit,
+            reporter=ForPeople(log),
+            **more,
         )
         out, err = capfd.readouterr()
         return Ran(status, out, log.getvalue() + err)
@@ -76,4 +84,4 @@ def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
 @pytest.fixture(autouse=True)
 def quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_LAUNCH_BLOCKING", raising=False)
-    os.environ.pop("PHASEBIT_DEVICE", None)
+    monkeypatch.delenv(ENVIRONMENT, raising=False)

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Mapping
 
 from phasebit.runtime.backend import KernelFacts, Launch, ModuleError, Outcome, Parameter, Symbol
-from phasebit.runtime.memory import DeviceMemory
+from phasebit.runtime.mapped_memory import DeviceMemory
 from phasebit.runtime.protocol import Space, Status
+from phasebit.runtime.report import of_program
 
 _SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
 _ENTRY = re.compile(r"\.entry\s+(\w+)\s*\((.*?)\)(.*?)\{", re.DOTALL)
@@ -57,6 +58,12 @@ def increment(k: Kernels) -> Outcome:
     return Outcome(clocks=1000 * k.launch.grid[0])
 
 
+def add(k: Kernels) -> Outcome:
+    """p[i] += n for every thread"""
+    k.ints(0, k.launch.grid[0] * k.launch.block[0])[:] += k.integer(1)
+    return Outcome(clocks=1000)
+
+
 def scale(k: Kernels) -> Outcome:
     """p[i] = p[i] * factor + offset[0] + managed, from a struct, a symbol and a managed variable"""
     n, factor = struct.unpack("<bxxxi", k.arguments[1])
@@ -73,7 +80,9 @@ def say(k: Kernels) -> Outcome:
 def stray(k: Kernels) -> Outcome:
     return Outcome(
         error=Status.ILLEGAL_ADDRESS,
-        findings=["thread 3 of block 0 reads 4 bytes at 0x10, which is in no allocation"],
+        findings=[
+            of_program("thread 3 of block 0 reads 4 bytes at 0x10, which is in no allocation")
+        ],
     )
 
 
@@ -128,7 +137,7 @@ def nothing(k: Kernels) -> Outcome:
 KERNELS: dict[str, Callable[[Kernels], Outcome]] = {
     item.__name__: item
     for item in (
-        increment, scale, say, stray, endless, until_flag, cooperative, cluster, gather, busy,
+        increment, add, scale, say, stray, endless, until_flag, cooperative, cluster, gather, busy,
         nothing,
     )
 }  # fmt: skip

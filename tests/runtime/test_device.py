@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 
 import pytest
 
 from phasebit import toolchain
-from phasebit.runtime import device
+from phasebit.runtime import properties as device
 from phasebit.runtime.library import SOURCES
 
 CAPABILITIES = (75, 80, 86, 89, 90, 100, 120)
@@ -16,9 +17,25 @@ CAPABILITIES = (75, 80, 86, 89, 90, 100, 120)
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_properties_pack_into_the_structures_size(capability):
     assert len(device.properties_bytes(capability, 1 << 32)) == 1008
-    names, _ = device.layout()
-    assert set(device.properties(capability, 1)) <= set(names)
+    names = device.layout()[0]
+    assert set(device.properties(capability, 1)) <= {*names, *device.layout(12)[0]}
     assert len(set(names)) == len(names)
+
+
+def test_the_structure_of_cuda_12():
+    """Size and offsets: gcc's, with the header of the package nvidia-cuda-runtime-cu12 12.9."""
+    names, codes = device.layout(12)
+    offsets = {"multiProcessorCount": 388, "l2CacheSize": 616, "sharedMemPerBlockOptin": 696,
+               "clusterLaunch": 772}  # fmt: skip
+    for name, offset in offsets.items():
+        before = codes[: names.index(name)]
+        assert struct.calcsize("@" + "".join(before) + "0" + codes[names.index(name)]) == offset
+    assert len(device.properties_bytes(90, 1 << 32, 12)) == 1032
+    assert set(names) - set(device.layout()[0]) == {
+        "clockRate", "deviceOverlap", "kernelExecTimeoutEnabled", "computeMode",
+        "maxTexture1DLinear", "memoryClockRate", "singleToDoublePrecisionPerfRatio",
+        "cooperativeMultiDeviceLaunch",
+    }  # fmt: skip
 
 
 def test_no_attribute_past_the_last():

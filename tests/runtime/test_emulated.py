@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from phasebit.runtime import command
+
 from .conftest import PROGRAMS
 
-pytest.importorskip("phasebit.emulator.launch")
+pytest.importorskip("phasebit.emulator")
 pytestmark = pytest.mark.nvcc
 
 WHOLE = PROGRAMS.parent / "whole"
@@ -27,10 +29,12 @@ def phasebit(*words: object, limit: float = 120) -> subprocess.CompletedProcess[
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory, compiled):
-    """The program that a `.out` file belongs to, compiled by the command."""
+    """The program that a `.out` file belongs to; those in `whole/` are compiled by the command."""
     folder = tmp_path_factory.mktemp("whole")
 
     def build(recorded, *options):
+        if recorded.parent == PROGRAMS:
+            return compiled(recorded.stem, *options)
         program = folder / f"{recorded.stem}{abs(hash(options))}"
         if not program.exists():
             done = phasebit("nvcc", *options, recorded.with_suffix(".cu"), "-o", program)
@@ -42,7 +46,7 @@ def built(tmp_path_factory, compiled):
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
 def test_prints_what_it_printed_on_an_h200(recorded, built):
-    done = phasebit("run", "--fast", built(recorded))
+    done = phasebit("run", "--fast", "--error-exitcode", 0, built(recorded))  # some fail on purpose
     assert done.stdout == recorded.read_text()
     assert done.returncode == 0
 
@@ -132,8 +136,9 @@ def test_a_kernel_may_read_only_what_somebody_has_written(name, tmp_path, compil
     program = tmp_path / "reading"
     assert phasebit("nvcc", "-lineinfo", source, "-o", program).returncode == 0
     done = phasebit("run", program)
-    assert done.returncode == 0
-    if name.startswith(("nobody", "half")):
+    wrong = name.startswith(("nobody", "half"))
+    assert done.returncode == (command.FOUND if wrong else 0)
+    if wrong:
         byte = 128 if "half" in name else 0
         assert f"reads cudaMalloc #1[{byte} bytes in], which nobody has written" in done.stderr
         assert "reading.cu:2" in done.stderr and done.stderr.count("\n") == 1
@@ -144,7 +149,8 @@ def test_a_kernel_may_read_only_what_somebody_has_written(name, tmp_path, compil
 def test_status_and_arguments_pass_through(built):
     program = built(PROGRAMS / "printing.out")
     done = phasebit("run", program, "--fast", "-x")
-    assert done.returncode == 0 and done.stdout.endswith("after the wait\n")
+    assert done.returncode == command.FOUND and "bytes that kernels printed are lost" in done.stderr
+    assert done.stdout.endswith("after the wait\n")
 
 
 def test_other_kernels_in_a_programs_place(tmp_path):
@@ -180,11 +186,43 @@ def test_limit(compiled):
     assert "ended after 1 s, the time limit" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "targets"),
+    [
+        ([], ["90a"]),
+        (["-arch", "sm_80"], ["80"]),
+        (["--gpu-architecture=compute_75", "-code=sm_75"], ["75"]),
+        (["-gencode", "arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=[sm_90]"],
+         ["80", "90"]),
+        (["--generate-code=arch=compute_90,code=[compute_90,sm_90]"] * 2, ["90"]),
+        (["-arch=sm_100a", "-code", "sm_100a"], ["100a"]),
+    ],
+)  # fmt: skip
+def test_every_way_to_name_a_target_makes_ptx_and_no_machine_code(options, targets):
+    words = command.nvcc_command([*options, "x.cu"])
+    made = [word for word in words if word.startswith("arch=")]
+    assert made == [f"arch=compute_{n},code=compute_{n}" for n in targets]
+    assert words.count("x.cu") == 1 and not any("sm_" in word for word in words)
+
+
+def test_options_in_files_are_options(tmp_path):
+    (tmp_path / "a.rsp").write_text("-DA='x y' -lcudadevrt -arch=sm_80")
+    (tmp_path / "b.rsp").write_text(f"-optf={tmp_path}/a.rsp\nx.cu\n")
+    for words in ([f"--options-file={tmp_path}/b.rsp"], ["-optf", f"{tmp_path}/b.rsp"]):
+        made = command.nvcc_command([*words, "-DB"])
+        assert made[-3:] == ["-DA=x y", "x.cu", "-DB"]
+        assert "arch=compute_80,code=compute_80" in made
+
+
 def test_bad_options_of_nvcc():
+    for words in (["-optf", "absent.rsp"], ["-optf"]):
+        done = phasebit("nvcc", *words)
+        assert done.returncode == 2 and "name a file of options" in done.stderr
     done = phasebit("nvcc", "-arch=volta", "x.cu")
     assert done.returncode == 2 and "write -arch=sm_90a" in done.stderr
-    done = phasebit("nvcc", "-gencode", "arch=compute_90,code=sm_90", "x.cu")
-    assert done.returncode == 2 and "-arch=sm_NN" in done.stderr
+    for other in ("code=sm_90", "arch=native,code=sm_90", "arch=compute_90,code=lto_90"):
+        done = phasebit("nvcc", "-gencode", other, "x.cu")
+        assert done.returncode == 2 and f"-gencode={other} is not a target" in done.stderr
     done = phasebit("nvcc", "-rdc=true", "-dlto", "x.cu")
     assert done.returncode == 2 and "this leaves no PTX" in done.stderr
 
@@ -232,6 +270,18 @@ def test_the_stack_is_as_large_as_the_program_asked_for(tmp_path):
     assert (done.stdout, done.stderr) == ("cudaSuccess\ncudaSuccess, 0 wrong\n", "")
     done = phasebit("run", program, 1 << 20)
     assert done.stdout == "cudaErrorInvalidValue\ncudaErrorIllegalAddress, 0 wrong\n"
+
+
+def test_a_kernel_may_wait_for_the_host_or_a_clock_but_not_for_nobody(tmp_path):
+    program = tmp_path / "program"
+    assert not phasebit("nvcc", UNITS / "looking.cu", "-o", program).returncode
+    done = phasebit("run", program)
+    assert done.stdout.splitlines() == [
+        "pinned: cudaSuccess", "managed: cudaSuccess", "a clock: cudaSuccess",
+        "nobody: cudaErrorLaunchTimeout",
+    ]  # fmt: skip
+    assert done.stderr.count("livelock") == 1 and "looking.cu:7" in done.stderr
+    assert "work that is issued later runs later" in done.stderr
 
 
 def test_system_atomics_hold_against_the_host(tmp_path):

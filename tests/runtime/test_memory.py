@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 
 import pytest
 
-from phasebit.runtime.memory import BASE, PAGE, DeviceMemory, OutOfMemory
+from phasebit.runtime.mapped_memory import BASE, PAGE, DeviceMemory, OutOfMemory
 from phasebit.runtime.protocol import Space
 
 
@@ -55,7 +57,7 @@ def test_more_than_there_is(memory):
 
 def test_addresses_are_used_again_after_a_while(memory, monkeypatch):
     """Against a naive model: live allocations never overlap, whatever is freed."""
-    monkeypatch.setattr("phasebit.runtime.memory.FRESH", 1 << 18)
+    monkeypatch.setattr("phasebit.runtime.mapped_memory.FRESH", 1 << 18)
     kept = [memory.reserve(5000) for _ in range(3)]
     rng = random.Random(1)
     live = {}
@@ -96,3 +98,15 @@ def test_the_program_sees_the_same_bytes(memory):
     assert memory.view(at, 1)[0] == 42
     memory.view(at, 4)[3] = 7
     assert other[at - BASE + 3] == 7
+
+
+def test_a_limit_on_addresses_is_a_sentence():
+    """Under `ulimit -v`, of 4 GB."""
+    code = (
+        "import resource; from phasebit.runtime import run_program\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\n"
+        "try: run_program.device_memory(1 << 20)\n"
+        "except run_program.ProgramError as error: print(error)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert said.stdout.endswith("lift the limit of this process, ulimit -v unlimited\n"), said

@@ -67,16 +67,16 @@ class TestOtherBuilds:
             elf.check(program)
 
     @pytest.mark.parametrize(
-        ("code", "message"),
-        [("compute_90", "compressed"), ("sm_90", "only machine code, and the emulator reads PTX")],
+        ("output", "message"),
+        [
+            ("program of PTX", "compressed"),
+            ("program", "only machine code, and the emulator reads PTX"),
+        ],
     )
-    def test_ptx_that_cannot_be_read(self, code, message, tmp_path, run):
+    def test_ptx_that_cannot_be_read(self, output, message, tmp_path, run):
         program = tmp_path / "program"
-        subprocess.run(
-            [toolchain.nvcc().path, PROGRAMS / "basics.cu", "-cudart", "shared",
-             "-gencode", f"arch=compute_90,code={code}", "-o", program],
-            check=True,
-        )  # fmt: skip
+        command = toolchain.nvcc_command(output, "sm_90", options=["-cudart", "shared"])
+        subprocess.run([*command, PROGRAMS / "basics.cu", "-o", program], check=True)
         ran = run(program, backend=FakeBackend())
         assert message in ran.said and "python -m phasebit nvcc" in ran.said
         assert ran.status != 0

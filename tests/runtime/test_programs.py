@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from phasebit.runtime import driver_library, library
 from phasebit.runtime.protocol import ENVIRONMENT
 
 from .conftest import PROGRAMS
@@ -28,6 +30,17 @@ def test_prints_what_it_printed_on_an_h200(name, compiled, run):
 def test_every_program_is_compared_or_tested_here():
     recorded = {path.stem for path in PROGRAMS.glob("*.out")}
     assert {path.stem for path in PROGRAMS.glob("*.cu")} - recorded == {"missing", "trouble"}
+
+
+def test_every_call_that_the_stand_in_has_is_made_by_a_program(compiled):
+    """What a program calls of other libraries is undefined in its table of symbols.
+
+    The driver library is one such program: `test_driver.py` makes its calls."""
+    programs = [compiled(path.stem) for path in sorted(PROGRAMS.glob("*.cu"))]
+    programs.append(library.build() / driver_library.SONAME)
+    listed = subprocess.run(["nm", "-Du", *programs], capture_output=True, text=True, check=True)
+    made = set(re.findall(r"\b\w*cuda\w+", listed.stdout))
+    assert library.defined() - made == set()
 
 
 @pytest.mark.parametrize(
@@ -90,6 +103,10 @@ class TestTrouble:
         assert (ran.status, ran.said) == (139, "phasebit: the program died of SIGSEGV\n")
         assert run(compiled("trouble"), "abort").status == 134
 
+    def test_a_program_of_cuda_12_sees_its_own_structure(self, compiled, run):
+        ran = run(compiled("trouble"), "twelve")
+        assert ran.output == "phasebit emulator, 8 multiprocessors, behind\n"
+
     def test_exit_status_is_the_programs(self, compiled, run):
         assert run(compiled("trouble"), "status").status == 7
 
@@ -137,7 +154,7 @@ class TestTrouble:
     def test_ended_server_takes_the_program_along(self, how, what, compiled):
         script = (
             "import sys; from tests.runtime.fake import FakeBackend; "
-            "from phasebit.runtime.program import run_program; "
+            "from phasebit.runtime.run_program import run_program; "
             "run_program(sys.argv[1:], FakeBackend())"
         )
         program = compiled("trouble")

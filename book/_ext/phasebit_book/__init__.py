@@ -11,6 +11,7 @@ PARTS = (
     "cuda_cells",
     "numbers",
     "tiers",
+    "rules",
     "picture",
     "lab",
 )

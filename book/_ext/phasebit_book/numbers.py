@@ -1,21 +1,17 @@
-"""Give each chapter the number in its file's name: ``03_barriers`` is chapter 3.
+"""Give each chapter the number in its file's name: ``07_idea`` has the number 7.
 
 Sphinx would count the chapters that exist; the parts are written out of order.
 """
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-
-def chapter_number(docname: str) -> int | None:
-    """``book/part1_pipelines/03_barriers`` is 3; a page without a number is None."""
-    match = re.match(r"(\d+)_", docname.rpartition("/")[2])
-    return int(match[1]) if match else None
+from phasebit import contents
 
 
 class NumberTitle(SphinxTransform):
@@ -24,7 +20,7 @@ class NumberTitle(SphinxTransform):
     default_priority = 100
 
     def apply(self, **kwargs: object) -> None:
-        number = chapter_number(self.env.docname)
+        number = contents.number(Path(self.env.docname))
         title = next(iter(self.document.findall(nodes.title)), None)
         if number is not None and title is not None and not title.astext()[:1].isdigit():
             title.insert(0, nodes.Text(f"{number}. "))

@@ -14,8 +14,8 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
-from phasebit.chapters import Chapter, chapters
-from phasebit.machine import TIERS
+from phasebit.contents import Chapter, chapters
+from phasebit.hardware import TIERS
 
 COLUMNS = ("browser", *TIERS)
 HEADINGS = {

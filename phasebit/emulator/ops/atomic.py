@@ -7,19 +7,20 @@ lanes.  For most operations a running total over each address does that at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from phasebit.emulator.numerics import canonical, flush, where
+from phasebit.emulator.machine.group import Group
+from phasebit.emulator.machine.launch_observer import LaunchObserver
+from phasebit.emulator.numbers.halves import HALVES
+from phasebit.emulator.numbers.numerics import canonical, flush, where
 from phasebit.emulator.ops import half
-from phasebit.emulator.ops.memory import lies_in
+from phasebit.emulator.ops.loads_and_stores import lies_in
 from phasebit.emulator.ops.move import half_of
-from phasebit.emulator.table import Option, effect
-from phasebit.emulator.types import WIDE, Array, Value, dtype
-
-if TYPE_CHECKING:
-    from phasebit.emulator.group import Group
+from phasebit.emulator.ptx.operands import misfit
+from phasebit.emulator.ptx.syntax import Instruction, Vector
+from phasebit.emulator.ptx.table import Option, Selected, Traits, effect
+from phasebit.emulator.ptx.types import WIDE, Array, Value, dtype
 
 Step = Callable[[Value, Value, Value], Value]
 NOFTZ: list[dict[str, Option]] = [{"noftz": ("noftz", True)}]
@@ -27,7 +28,19 @@ SUMS = {"u32", "s32", "u64", "s64", "f32", "f64", "f16", "bf16", "f16x2", "bf16x
 VECTORS: list[dict[str, Option]] = [*NOFTZ, {f"v{n}": ("vector", n) for n in (2, 4, 8)}]
 ORDERED = {"u32", "s32", "u64", "s64"}
 BITS = {"b32", "b64"}
-SHORT = half.HALVES
+SHORT = HALVES
+
+
+def check_vector(instruction: Instruction, chosen: Selected) -> None:
+    """As many registers as ``.v2``, ``.v4`` … say."""
+    count = chosen.options.get("vector")
+    vectors = [o for o in instruction.operands if isinstance(o, Vector)]
+    if count is not None and any(len(vector.items) != count for vector in vectors):
+        raise misfit(instruction, f"{instruction.mnemonic} needs {count} registers")
+
+
+WORDS = Traits(words=True)
+VECTOR = Traits(words=True, check=check_vector)
 
 
 def _update(
@@ -49,10 +62,10 @@ def _places(
     """Where each thread's number lies, or the first of ``count``; the instruction is checked."""
     width = dtype(kind).itemsize
     machine = g.batch.machine
-    access = machine.program.executing_access() if machine.checked else -1
+    access = machine.executing_access()
     index = g.index(address, space, count * width, width.bit_length() - 1, access)
-    if machine.checked:
-        machine.checker.atomic(g, index, width, sem, scope, access, count)
+    for told in machine.told[LaunchObserver.updates]:
+        told(g, index, width, sem, scope, count)
     machine.progress += 1
     machine.polls += 1
     return g.spread(index)
@@ -66,6 +79,8 @@ def _replace(
     b = g.spread(b)
     c = None if c is None else g.spread(c)
     old, places, before, after = _turns(view, index, b, c, step, running)
+    if before.tobytes() != after.tobytes():
+        g.batch.machine.changes += 1
     if scope != "sys":
         view[places] = after
         return old
@@ -121,11 +136,11 @@ def _add64(old: Value, x: Value, _: Value) -> Value:
     return where(x != x, x, where(old != old, old, old + x))
 
 
-@effect("atom.add red.add", "a x -> x", SUMS, section="9.7.13.5", options=NOFTZ, releases=True)
+@effect("atom.add red.add", "a x -> x", SUMS, section="9.7.13.5", options=NOFTZ, traits=WORDS)
 def add(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
         sem: str = "relaxed", scope: str = "gpu", noftz: bool = False) -> Value:  # fmt: skip
     """atom.add: old + b; f32 in global memory flushes subnormals."""
-    if kind in half.HALVES:
+    if kind in HALVES:
         return _update(g, address, b, space, kind, sem, scope,
                        lambda old, x, _: half.add(old, x, kind=kind))  # fmt: skip
     if kind == "f32":  # the L2 does it for global memory, the SM for shared
@@ -139,7 +154,7 @@ def add(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic"
                    running=np.add)  # fmt: skip
 
 
-@effect("atom.min red.min", "a x -> x", ORDERED, section="9.7.13.5", releases=True)
+@effect("atom.min red.min", "a x -> x", ORDERED, section="9.7.13.5", traits=WORDS)
 def min_(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
          sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
     """atom.min: the smaller of old and b."""
@@ -147,7 +162,7 @@ def min_(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic
                    lambda old, x, _: np.minimum(old, x), running=np.minimum)  # fmt: skip
 
 
-@effect("atom.max red.max", "a x -> x", ORDERED, section="9.7.13.5", releases=True)
+@effect("atom.max red.max", "a x -> x", ORDERED, section="9.7.13.5", traits=WORDS)
 def max_(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
          sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
     """atom.max: the larger of old and b."""
@@ -155,7 +170,7 @@ def max_(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic
                    lambda old, x, _: np.maximum(old, x), running=np.maximum)  # fmt: skip
 
 
-@effect("atom.inc red.inc", "a x -> x", {"u32"}, section="9.7.13.5", releases=True)
+@effect("atom.inc red.inc", "a x -> x", {"u32"}, section="9.7.13.5", traits=WORDS)
 def inc(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
         sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
     """atom.inc: old + 1, or 0 once old has reached b."""
@@ -163,7 +178,7 @@ def inc(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic"
                    lambda old, x, _: where(old >= x, np.uint32(0), old + np.uint32(1)))  # fmt: skip
 
 
-@effect("atom.dec red.dec", "a x -> x", {"u32"}, section="9.7.13.5", releases=True)
+@effect("atom.dec red.dec", "a x -> x", {"u32"}, section="9.7.13.5", traits=WORDS)
 def dec(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
         sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
     """atom.dec: old - 1, or b when old is 0 or above b."""
@@ -173,7 +188,7 @@ def dec(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic"
     return _update(g, address, b, space, kind, sem, scope, step)
 
 
-@effect("atom.and red.and", "a x -> x", BITS, section="9.7.13.5", releases=True)
+@effect("atom.and red.and", "a x -> x", BITS, section="9.7.13.5", traits=WORDS)
 def and_(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
          sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
     """atom.and: old & b."""
@@ -181,7 +196,7 @@ def and_(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic
                    running=np.bitwise_and)  # fmt: skip
 
 
-@effect("atom.or red.or", "a x -> x", BITS, section="9.7.13.5", releases=True)
+@effect("atom.or red.or", "a x -> x", BITS, section="9.7.13.5", traits=WORDS)
 def or_(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
         sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
     """atom.or: old | b."""
@@ -189,7 +204,7 @@ def or_(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic"
                    running=np.bitwise_or)  # fmt: skip
 
 
-@effect("atom.xor red.xor", "a x -> x", BITS, section="9.7.13.5", releases=True)
+@effect("atom.xor red.xor", "a x -> x", BITS, section="9.7.13.5", traits=WORDS)
 def xor(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
         sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
     """atom.xor: old ^ b."""
@@ -197,14 +212,14 @@ def xor(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic"
                    running=np.bitwise_xor)  # fmt: skip
 
 
-@effect("atom.exch", "a x -> x", BITS | {"b128"}, section="9.7.13.5", releases=True)
+@effect("atom.exch", "a x -> x", BITS | {"b128"}, section="9.7.13.5", traits=WORDS)
 def exch(g: Group, address: Value, b: Value, *, kind: str, space: str = "generic",
          sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
     """atom.exch: b."""
     return _update(g, address, b, space, kind, sem, scope, lambda old, x, _: x)
 
 
-@effect("atom.cas", "a x x -> x", {"b16", "b32", "b64", "b128"}, section="9.7.13.5", releases=True)
+@effect("atom.cas", "a x x -> x", {"b16", "b32", "b64", "b128"}, section="9.7.13.5", traits=WORDS)
 def cas(g: Group, address: Value, b: Value, c: Value, *, kind: str, space: str = "generic",
         sem: str = "relaxed", scope: str = "gpu") -> Value:  # fmt: skip
     """atom.cas: c where old equals b, else old."""
@@ -233,8 +248,8 @@ def _vector(
     )
 
 
-@effect("atom.add red.add", "a *x -> *x", SHORT | {"f32"}, section="9.7.13.5", options=VECTORS,
-        releases=True)  # fmt: skip
+@effect("atom.add red.add", "a *x -> *x", SHORT | {"f32"},
+        section="9.7.13.5", options=VECTORS, traits=VECTOR)  # fmt: skip
 def add_vector(g: Group, address: Value, b: Sequence[Value], *, kind: str, vector: int,
                space: str = "generic", sem: str = "relaxed", scope: str = "gpu",
                noftz: bool = False) -> tuple[Value, ...]:  # fmt: skip
@@ -245,7 +260,7 @@ def add_vector(g: Group, address: Value, b: Sequence[Value], *, kind: str, vecto
                    lambda old, x, _: half.add(old, x, kind=kind))  # fmt: skip
 
 
-@effect("atom.min red.min", "a *x -> *x", SHORT, section="9.7.13.5", options=VECTORS, releases=True)
+@effect("atom.min red.min", "a *x -> *x", SHORT, section="9.7.13.5", options=VECTORS, traits=VECTOR)
 def min_vector(g: Group, address: Value, b: Sequence[Value], *, kind: str, vector: int,
                space: str = "generic", sem: str = "relaxed", scope: str = "gpu",
                noftz: bool = False) -> tuple[Value, ...]:  # fmt: skip
@@ -254,7 +269,7 @@ def min_vector(g: Group, address: Value, b: Sequence[Value], *, kind: str, vecto
                    lambda old, x, _: half.min_(old, x, kind=kind))  # fmt: skip
 
 
-@effect("atom.max red.max", "a *x -> *x", SHORT, section="9.7.13.5", options=VECTORS, releases=True)
+@effect("atom.max red.max", "a *x -> *x", SHORT, section="9.7.13.5", options=VECTORS, traits=VECTOR)
 def max_vector(g: Group, address: Value, b: Sequence[Value], *, kind: str, vector: int,
                space: str = "generic", sem: str = "relaxed", scope: str = "gpu",
                noftz: bool = False) -> tuple[Value, ...]:  # fmt: skip

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from phasebit.emulator.agents import start
-from phasebit.emulator.bulk import BulkCopy, Reduced, Side, Stretch, bulk_groups
-from phasebit.emulator.cta_pairs import pair_of
+from phasebit.emulator.copy_engine.bulk_copies import BulkCopy, Reduced, Side, Stretch, bulk_groups
+from phasebit.emulator.copy_engine.copy_observer import BulkCopyObserver
 from phasebit.emulator.errors import Fault
-from phasebit.emulator.layout import RANK_SHIFT
-from phasebit.emulator.mbarriers import BarrierSite, sites
-from phasebit.emulator.table import effect
-from phasebit.emulator.types import Value
-
-if TYPE_CHECKING:
-    from phasebit.emulator.group import Group
+from phasebit.emulator.machine.barrier_sites import BarrierSite, sites
+from phasebit.emulator.machine.group import Group
+from phasebit.emulator.ptx.placement import RANK_SHIFT
+from phasebit.emulator.ptx.table import effect
+from phasebit.emulator.ptx.types import Value
+from phasebit.emulator.tensor_core.cta_pairs import pair_of
 
 LOAD = "cp.async.bulk.shared::{}.global.mbarrier::complete_tx::bytes"
 STORE = "cp.async.bulk.global.shared::cta.bulk_group"
@@ -40,10 +37,11 @@ def each(
     """
     columns = [g.spread(x) for x in operands if x is not None]
     threads: Iterable[int] = range(g.n)
-    instruction = g.batch.machine.program.executing() if g.n > 1 else None
-    if instruction is not None and (
-        same or (instruction.generated and "bulk" in instruction.modifiers)
-    ):
+    machine = g.batch.machine
+    instruction = machine.executing() if g.n > 1 else None
+    if instruction is not None and (same or (
+        instruction.generated and machine.program.traits(instruction).engine == "copies"
+    )):  # fmt: skip
         said = np.stack([g.lanes // 32, *(c.astype(np.int64) for c in columns)])
         threads = sorted(np.unique(said, axis=1, return_index=True)[1].tolist())
     return [
@@ -55,13 +53,12 @@ def each(
 def fault(g: Group, why: str) -> Fault:
     """The error for a copy that one thread asks for."""
     where = g.batch.machine.where(g)
-    return Fault(f"cp.async.bulk by {g.batch.describe(g.lanes)}: {why}; {where}")
+    return Fault("cp.async.bulk by {}: {}; {}", g.batch.describe(g.lanes), why, where)
 
 
 def access_of(g: Group) -> int:
-    """The checker's number for the instruction."""
-    machine = g.batch.machine
-    return machine.program.executing_access() if machine.checked else -1
+    """The number of the instruction."""
+    return g.batch.machine.executing_access()
 
 
 def stretch(g: Group, space: str, address: int, size: int, access: int) -> Stretch:
@@ -93,18 +90,17 @@ def begin(
     def tell() -> None:
         if site is not None:
             site.carrier = access
-            if machine.checked:
-                machine.checker.engine.landed(copy)
-            site.operate(g, "complete_tx", size)
+            for lands in machine.told[BulkCopyObserver.lands]:
+                lands(copy)
+            site.operate(g, "complete_tx", size, access=access)
 
     copy = BulkCopy(g.batch, g.lanes, source, target, size, access, site, tell)
-    machine.counters.add("cp_async_bulk.bytes", size)
     if site is None:
         state = bulk_groups(g.batch)
         state.copies.append((int(state.closed[g.lanes[0]]), copy))
-    if machine.checked:
-        machine.checker.engine.started(g, copy)
-    start(machine, copy)
+    for told in machine.told[BulkCopyObserver.starts_copy]:
+        told(g, copy)
+    copy.start()
 
 
 def ranks(g: Group, mask: int) -> list[int]:
@@ -247,11 +243,11 @@ def bulk_prefetch(g: Group, address: Value, size: Value, policy: Value = None) -
 def bulk_commit_group(g: Group) -> None:
     """cp.async.bulk.commit_group: close the group of bulk copies since the last one."""
     bulk_groups(g.batch).closed[g.lanes] += 1
-    if g.batch.machine.checked:
-        g.batch.machine.checker.engine.committed(access_of(g))
+    for told in g.batch.machine.told[BulkCopyObserver.closes_group]:
+        told(g)
 
 
-@effect("cp.async.bulk.wait_group", "u32", section="9.7.9.27.2.2", releases=True,
+@effect("cp.async.bulk.wait_group", "u32", section="9.7.9.27.2.2",
         options=[{"read": ("read", True)}])  # fmt: skip
 def bulk_wait_group(g: Group, pending: Value, *, read: bool = False) -> None:
     """cp.async.bulk.wait_group N: all but the newest N groups of the thread are done.
@@ -267,14 +263,13 @@ def bulk_wait_group(g: Group, pending: Value, *, read: bool = False) -> None:
             kept.append((number, copy))
             continue
         copy.fetch()
-        if machine.checked:
-            machine.checker.engine.source_is_free(copy)
+        for free in machine.told[BulkCopyObserver.source_is_free]:
+            free(copy)
         if read:
             kept.append((number, copy))
             continue
         copy.finish()
-        if machine.checked:
-            machine.checker.engine.target_is_written(copy)
+        for written in machine.told[BulkCopyObserver.target_is_written]:
+            written(copy)
     state.copies = kept
-    if machine.checked:
-        machine.now += 1
+    machine.now += 1

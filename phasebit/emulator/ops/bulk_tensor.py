@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.bulk import Reduced
-from phasebit.emulator.layout import LOCAL_BASE, SHARED_BASE, WINDOW_SHIFT, align_up
+from phasebit.emulator.copy_engine.bulk_copies import Reduced
+from phasebit.emulator.copy_engine.copy_observer import BulkCopyObserver
+from phasebit.emulator.copy_engine.sub_byte_copy import Slots, in_global, in_shared
+from phasebit.emulator.copy_engine.sub_byte_copy import problem as narrow_problem
+from phasebit.emulator.copy_engine.tensor_copy import LINE, PIECE, Box, Rows, column, rows_at
+from phasebit.emulator.copy_engine.tensor_copy import tile as tile_of
+from phasebit.emulator.copy_engine.tensormap import PACKED, SIZE, WIDE, Descriptor, decode, problem
+from phasebit.emulator.machine.group import Group
 from phasebit.emulator.ops.bulk import (
     OPERATIONS,
     access_of,
@@ -21,16 +27,9 @@ from phasebit.emulator.ops.bulk import (
     same_block,
     site_of,
 )
-from phasebit.emulator.sub_byte_copy import Slots, in_global, in_shared
-from phasebit.emulator.sub_byte_copy import problem as narrow_problem
-from phasebit.emulator.table import effect
-from phasebit.emulator.tensor_copy import LINE, PIECE, Box, Rows, column, rows_at
-from phasebit.emulator.tensor_copy import tile as tile_of
-from phasebit.emulator.tensormap import PACKED, SIZE, WIDE, Descriptor, decode, problem
-from phasebit.emulator.types import Value
-
-if TYPE_CHECKING:
-    from phasebit.emulator.group import Group
+from phasebit.emulator.ptx.placement import LOCAL_BASE, SHARED_BASE, WINDOW_SHIFT, align_up
+from phasebit.emulator.ptx.table import effect
+from phasebit.emulator.ptx.types import Value
 
 REDUCED = {
     "add": {"u32", "s32", "u64", "f16", "bf16", "f32", "f32.ftz", "f64", "tf32", "tf32.ftz"},
@@ -96,8 +95,8 @@ def descriptor(
         )
     if why := problem(d):
         raise fault(g, why)
-    if g.batch.machine.checked:
-        g.batch.machine.checker.engine.world.reads_map(g, where, access)
+    for told in g.batch.machine.told[BulkCopyObserver.reads_map]:
+        told(g, where, access)
     if d.rank != rank:
         raise fault(g, f"the tensor map has {d.rank} dimensions, not {rank}")
     return d.plain() if mode == "tile" else _four_rows(g, d, mode)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.numerics import bf16_to_f32, flush, flush16, where
-from phasebit.emulator.table import FTZ, value
-from phasebit.emulator.types import BITS, INTEGERS, SIZE, Value, dtype
+from phasebit.emulator.numbers.numerics import bf16_to_f32, flush, flush16, where
+from phasebit.emulator.ptx.table import FTZ, Traits, value
+from phasebit.emulator.ptx.types import BITS, INTEGERS, SIZE, Value, dtype
 
 NUMBERS = INTEGERS | BITS | {"f16", "bf16", "f32", "f64"}
 
@@ -61,7 +61,7 @@ def setp(
     return (_combine(p, c, op), _combine(~p, c, op)) if op else (p, ~p)
 
 
-@value("selp", "x x pred -> x", NUMBERS, section="9.7.6.3")
+@value("selp", "x x pred -> x", NUMBERS, section="9.7.6.3", traits=Traits(untyped=True))
 def selp(a: Value, b: Value, p: Value) -> Value:
     """selp: a where the predicate holds, else b."""
     return where(p, a, b)

@@ -7,18 +7,17 @@ then the scheduler has what became of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.errors import Fault
-from phasebit.emulator.group import Frame
-from phasebit.emulator.layout import FUNCTION_BASE
-from phasebit.emulator.machine import WARP_GROUP
-from phasebit.emulator.types import Array, Value
-
-if TYPE_CHECKING:
-    from phasebit.emulator.group import Group
+from phasebit.emulator.errors import Fault, Trap
+from phasebit.emulator.findings import Place
+from phasebit.emulator.machine.gathering import WARP_GROUP
+from phasebit.emulator.machine.group import Frame, Group
+from phasebit.emulator.machine.launch_observer import LaunchObserver
+from phasebit.emulator.ptx.placement import FUNCTION_BASE
+from phasebit.emulator.ptx.types import Array, Value
 
 __all__ = [
     "WARP_GROUP", "branch", "branch_index", "call", "call_external", "call_indirect", "leave",
@@ -50,12 +49,11 @@ def branch(g: Group, p: Value, taken: int, fall: int) -> int:
 def divide(g: Group, p: Array, taken: int, fall: int) -> int:
     """Two groups from one: where ``p`` holds and where it does not."""
     machine = g.batch.machine
-    machine.counters.divergent += 1
     join = machine.program.joins[g.pc]
     if join >= 0 and g.rejoin[-1:] != (join,):
         g.rejoin = (*g.rejoin, join)
-    if machine.checked:
-        machine.checker.convergence.divided(g, p, join)
+    for told in machine.told[LaunchObserver.divides]:
+        told(g, p, join)
     for where, pc in ((p, taken), (~p, fall)):
         some = g.part(np.flatnonzero(where), pc)
         if pc == join:
@@ -70,7 +68,8 @@ def branch_index(g: Group, index: Value, targets: tuple[int, ...]) -> int:
     values = np.unique(index)
     if int(values[-1]) >= len(targets):
         raise Fault(
-            f"brx.idx with index {int(values[-1])}, but its table has {len(targets)} labels"
+            "brx.idx with index {}, but its table has {} labels",
+            int(values[-1]), len(targets),
         )
     if len(values) == 1:
         return targets[int(values[0])]
@@ -95,7 +94,7 @@ def call(
     caller, base = program.functions[g.pc].name, g.base
     new = base + program.layout.step(caller, name)
     if new > base:
-        g.batch.need_stack(new + program.layout.local_size, g)
+        g.batch.need_stack(new + program.layout.local_size, g.lanes, len(g.frames) + 1)
     for (start, size), formal in zip(arguments, function.parameters, strict=True):
         copy_local(g, base + start, new + frames[name, formal.name], size)
     back = tuple(
@@ -105,7 +104,7 @@ def call(
     g.frames.append(Frame(g.registers, resume, back, base))
     g.base = new
     g.registers = program.fresh_registers(function)
-    g.stack = machine.stack_number(g.stack, resume)
+    g.stack = machine.stacks.number(g.stack, resume)
     return program.entry(name)
 
 
@@ -133,7 +132,7 @@ def _target(g: Group, pointer: int, names: list[str]) -> str:
     """The function at an address."""
     number = (pointer - FUNCTION_BASE) // 16
     if not 0 <= number < len(names) or names[number] not in g.batch.machine.program.first_block:
-        raise Fault(f"a call through {pointer:#x}, which is the address of no function")
+        raise Fault("a call through {:#x}, which is the address of no function", pointer)
     return names[number]
 
 
@@ -170,7 +169,7 @@ def ret(g: Group) -> int:
         copy_local(g, source, target, size)
     g.registers = frame.registers
     g.base = frame.base
-    g.stack = g.batch.machine.stack_parent(g.stack)
+    g.stack = g.batch.machine.stacks.parent(g.stack)
     return frame.resume
 
 
@@ -180,9 +179,9 @@ def leave(g: Group) -> int:
     return -1
 
 
-def trap(g: Group, where: str) -> int:
+def trap(g: Group, where: Place) -> int:
     """``trap`` (PTX ISA 9.7.19.5): the kernel ends with an error."""
-    raise Fault(f"trap executed by {g.batch.describe(g.lanes[:1])} at {where}")
+    raise Trap("trap executed by {} at {}", g.batch.describe(g.lanes[:1]), where)
 
 
 def together(g: Group, membermask: Value | None) -> bool:
@@ -194,8 +193,8 @@ def together(g: Group, membermask: Value | None) -> bool:
         all_here = g.whole and (membermask is None or _is_full(membermask))
     if not all_here and not machine.gather(g, membermask):
         return False
-    if machine.checked and (g.cuts or not all_here):
-        machine.checker.members(g, None if membermask is WARP_GROUP else membermask)
+    for told in machine.told[LaunchObserver.gathered]:
+        told(g, None if membermask is WARP_GROUP else membermask, all_here)
     return True
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator import formats, numerics
-from phasebit.emulator.numerics import bf16_to_f32, canonical, flush, saturate, where
-from phasebit.emulator.ops.half import decode, encode
-from phasebit.emulator.table import FTZ, ROUNDING, SAT, value
-from phasebit.emulator.types import SIZE, UNSIGNED, Array, Value, dtype
+from phasebit.emulator.numbers import formats, numerics
+from phasebit.emulator.numbers.halves import decode, encode
+from phasebit.emulator.numbers.numerics import bf16_to_f32, canonical, flush, saturate, where
+from phasebit.emulator.ptx.table import FTZ, ROUNDING, SAT, value
+from phasebit.emulator.ptx.types import SIZE, UNSIGNED, Array, Value, dtype
 
 INTEGER = frozenset({"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"})
 FLOATING = frozenset({"f16", "bf16", "f32", "f64"})
@@ -237,7 +237,7 @@ def cvt_tf32(
 # -- 8-bit and shorter formats -------------------------------------------------
 
 def _short(function: Callable[..., Array], name: str, a: Value, **options: Any) -> Value:
-    """A function of :mod:`phasebit.emulator.formats`, which wants arrays, for any value."""
+    """A function of :mod:`phasebit.emulator.numbers.formats`, which wants arrays, for any value."""
     result = function(name, np.atleast_1d(a), **options)
     return result if isinstance(a, np.ndarray) else result[0]
 

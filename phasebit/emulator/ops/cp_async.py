@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.agents import Agent, CopiesArrive, ThreadCopy, start
-from phasebit.emulator.group import Group
-from phasebit.emulator.mbarriers import sites
-from phasebit.emulator.numerics import where as where_
-from phasebit.emulator.table import effect
-from phasebit.emulator.types import Array, Value
-
-if TYPE_CHECKING:
-    from phasebit.emulator.machine import Batch
+from phasebit.emulator.copy_engine.copy_observer import ThreadCopyObserver
+from phasebit.emulator.machine.agents import Agent, CopiesArrive, ThreadCopy
+from phasebit.emulator.machine.barrier_sites import sites
+from phasebit.emulator.machine.batch import Batch
+from phasebit.emulator.machine.group import Group
+from phasebit.emulator.numbers.numerics import where as where_
+from phasebit.emulator.ptx.table import effect
+from phasebit.emulator.ptx.types import Array, Value
 
 
 class CopyGroups:
@@ -27,9 +26,7 @@ class CopyGroups:
 
 def groups_of(batch: Batch) -> CopyGroups:
     """The commit groups of a batch; made on first use."""
-    if batch.copies is None:
-        batch.copies = CopyGroups(batch)
-    return batch.copies
+    return batch.of(CopyGroups)
 
 
 @effect("cp.async.ca cp.async.cg", "a a u32 u32|pred", None, section="9.7.9.25.3.1", optional=1)
@@ -45,7 +42,7 @@ def cp_async(
     width = int(size)
     if count is not None and count.dtype == bool:
         count = where_(count, np.uint32(0), np.uint32(width))
-    access = machine.program.executing_access() if machine.checked else -1
+    access = machine.executing_access()
     to = g.spread(g.shared_index(target, target.dtype.type(0), width, 0, width, access))
     given = np.full(g.n, width) if count is None else g.spread(count).astype(np.int64)
     if np.all(given == width):
@@ -59,10 +56,9 @@ def cp_async(
         batch, g.lanes, to, origin, width, given, state.closed[g.lanes].copy(), access
     )
     state.copies.append(copy)
-    machine.counters.add("cp_async.bytes", width * g.n)
-    if machine.checked:
-        machine.checker.copy_started(g, copy)
-    start(machine, copy)
+    for told in machine.told[ThreadCopyObserver.starts_thread_copy]:
+        told(g, copy)
+    copy.start()
 
 
 def _partial(g: Group, address: Value, given: Array, width: int, access: int) -> Array:
@@ -87,13 +83,13 @@ def commit_group(g: Group) -> None:
     groups_of(g.batch).closed[g.lanes] += 1
 
 
-@effect("cp.async.wait_group", "u32", section="9.7.9.25.3.3", releases=True)
+@effect("cp.async.wait_group", "u32", section="9.7.9.25.3.3")
 def wait_group(g: Group, pending: Value) -> None:
     """cp.async.wait_group N: all but the newest N groups of this thread are done."""
     _settle(g, groups_of(g.batch).closed[g.lanes] - int(pending))
 
 
-@effect("cp.async.wait_all", "", section="9.7.9.25.3.3", releases=True)
+@effect("cp.async.wait_all", "", section="9.7.9.25.3.3")
 def wait_all(g: Group) -> None:
     """cp.async.wait_all: all copies of this thread are done."""
     state = groups_of(g.batch)
@@ -113,15 +109,15 @@ def _settle(g: Group, limit: Array) -> None:
             kept.append(copy)
             continue
         copy.finish()
-        if g.batch.machine.checked:
-            g.batch.machine.checker.copy_observed(g, copy, copy.lanes[due])
+        for told in g.batch.machine.told[ThreadCopyObserver.waited_for_thread_copy]:
+            told(g, copy, copy.lanes[due])
         if not due.all():
             kept.append(copy)
     state.copies = kept
 
 
 @effect("cp.async.mbarrier.arrive", "a", {"b64"}, section="9.7.13.15.15",
-        options=[{"noinc": ("noinc", True)}], releases=True)  # fmt: skip
+        options=[{"noinc": ("noinc", True)}])  # fmt: skip
 def mbarrier_arrive(
     g: Group, address: Value, *, space: str = "generic", noinc: bool = False
 ) -> None:
@@ -137,8 +133,8 @@ def mbarrier_arrive(
             for _ in lanes:
                 site.operate(g, "add_pending")
         mine: list[Agent] = [c for c in state.copies if np.isin(c.lanes, lanes).any()]
-        if machine.checked:
-            machine.checker.release_copies(g, lanes, site)
+        for told in machine.told[ThreadCopyObserver.thread_copies_arrive]:
+            told(g, lanes, site)
 
         def arrive(site: Any = site, count: int = len(lanes), lanes: Array = lanes) -> None:
             site.arrived.append(lanes)
@@ -148,6 +144,5 @@ def mbarrier_arrive(
                 site.operate(g, "arrive", fit)
                 left -= fit
 
-        start(machine, CopiesArrive(g.batch, mine, arrive))
-    if machine.checked:
-        machine.now += 1
+        CopiesArrive(g.batch, mine, arrive).start()
+    machine.now += 1

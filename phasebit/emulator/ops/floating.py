@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator import numerics
-from phasebit.emulator.numerics import canonical, exactly, flush, saturate, where
-from phasebit.emulator.table import FTZ, ROUNDING, SAT, value
-from phasebit.emulator.types import Value
+from phasebit.emulator.numbers import numerics
+from phasebit.emulator.numbers.numerics import canonical, exactly, flush, saturate, where
+from phasebit.emulator.ptx.table import FTZ, ROUNDING, SAT, value
+from phasebit.emulator.ptx.types import Value
 
 F32 = frozenset({"f32"})
 BOTH = frozenset({"f32", "f64"})

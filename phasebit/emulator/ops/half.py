@@ -11,74 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator import numerics
-from phasebit.emulator.numerics import bf16_to_f32, where
+from phasebit.emulator.numbers import numerics
+from phasebit.emulator.numbers.halves import (
+    HALVES,
+    PACKED,
+    decode,
+    elementwise,
+    extreme,
+    join,
+    parts,
+)
+from phasebit.emulator.numbers.numerics import where
 from phasebit.emulator.ops import floating
 from phasebit.emulator.ops.compare import BOOLEAN, COMPARE, compare
-from phasebit.emulator.table import FTZ, ROUNDING, SAT, value
-from phasebit.emulator.types import Value
+from phasebit.emulator.ptx.table import FTZ, ROUNDING, SAT, value
+from phasebit.emulator.ptx.types import Value
 
-HALVES = frozenset({"f16", "bf16", "f16x2", "bf16x2"})
-PACKED = frozenset({"f16x2", "bf16x2"})
 RELU = {"relu": ("relu", True)}
 OOB = {"oob": ("oob", True)}
 ARITHMETIC = [ROUNDING, FTZ, SAT, RELU]
 MINMAX = {"NaN": ("nan", True), "xorsign": ("xorsign", True), "abs": ("xorsign", True)}
-
-
-def decode(bits: Value, kind: str) -> Value:
-    """16 bits as an f64 number."""
-    if kind.startswith("bf16"):
-        return bf16_to_f32(bits).astype(np.float64)
-    return bits.view(np.float16).astype(np.float64)
-
-
-def encode(x: Value, kind: str) -> Value:
-    """An f64 number, rounded to odd, as 16 bits; NaN becomes 0x7fff."""
-    if kind.startswith("bf16"):
-        return numerics.f64_to_bf16(x)
-    bits = x.astype(np.float16).view(np.uint16)
-    return where(x != x, np.uint16(0x7FFF), bits)
-
-
-def parts(a: Value, kind: str) -> list[Value]:
-    """The 16-bit parts of a value, lowest first."""
-    if kind.endswith("x2"):
-        bits = a.view(np.uint32)
-        return [bits.astype(np.uint16), (bits >> np.uint32(16)).astype(np.uint16)]
-    return [a.view(np.uint16)]
-
-
-def join(halves: list[Value], kind: str) -> Value:
-    """The parts as one value again."""
-    if len(halves) == 2:
-        return halves[0].astype(np.uint32) | (halves[1].astype(np.uint32) << np.uint32(16))
-    return halves[0].view(np.float16) if kind == "f16" else halves[0]
-
-
-def elementwise(
-    function: Callable[..., Value], kind: str, operands: tuple[Value, ...], ftz: bool = False,
-    sat: bool = False, relu: bool = False,
-) -> Value:  # fmt: skip
-    """Apply a function of f64 numbers to each part of the operands."""
-    results = []
-    for pieces in zip(*[parts(o, kind) for o in operands], strict=True):
-        numbers = [decode(p, kind) for p in pieces]
-        if ftz:
-            numbers = [where(np.abs(n) < 2.0**-14, np.copysign(0.0, n), n) for n in numbers]
-        exact = function(*numbers)
-        bits = encode(exact, kind)
-        if ftz:  # tiny as if the exponent had no limits: rounded where it has room
-            small = np.abs(decode(encode(exact * 2.0**8, kind), kind)) < 2.0**-6
-            bits = where(small, bits & np.uint16(0x8000), bits)
-        if sat or relu:
-            number = decode(bits, kind)
-            clamped = np.minimum(number, 1.0) if sat else number
-            one = encode(clamped, kind)
-            zero = np.uint16(0)
-            bits = where(number > 0, one, zero if sat else where(number != number, bits, zero))
-        results.append(bits)
-    return join(results, kind)
 
 
 @value("add", "x x -> x", HALVES, section="9.7.4.1", options=ARITHMETIC)
@@ -144,32 +96,12 @@ def abs_(a: Value, *, kind: str, ftz: bool = False) -> Value:
     return _signs(a, kind, lambda bits: bits & np.uint16(0x7FFF))
 
 
-def _extreme(
-    pick: Any, a: Value, b: Value, kind: str, ftz: bool, nan: bool, xorsign: bool
-) -> Value:
-    def choose(x: Value, y: Value) -> Value:
-        if xorsign:
-            sign = np.signbit(x) ^ np.signbit(y)
-            x, y = np.abs(x), np.abs(y)
-        zeros = (x == 0) & (y == 0)
-        negative = (
-            np.signbit(x) | np.signbit(y) if pick is np.fmin else np.signbit(x) & np.signbit(y)
-        )
-        r = where(zeros, where(negative, np.float64(-0.0), np.float64(0.0)),
-                  numerics.prefer_number(pick, x, y))
-        if xorsign:
-            r = where(sign, -np.abs(r), r)
-        return where((x != x) | (y != y), np.float64(np.nan), r) if nan else r
-
-    return elementwise(choose, kind, (a, b), ftz=ftz)
-
-
 @value("min", "x x -> x", HALVES, section="9.7.4.7", options=[FTZ, MINMAX])
 def min_(
     a: Value, b: Value, *, kind: str, ftz: bool = False, nan: bool = False, xorsign: bool = False
 ) -> Value:
     """min: the smaller; a NaN loses unless .NaN."""
-    return _extreme(np.fmin, a, b, kind, ftz, nan, xorsign)
+    return extreme(np.fmin, a, b, kind, ftz, nan, xorsign)
 
 
 @value("max", "x x -> x", HALVES, section="9.7.4.8", options=[FTZ, MINMAX])
@@ -177,7 +109,7 @@ def max_(
     a: Value, b: Value, *, kind: str, ftz: bool = False, nan: bool = False, xorsign: bool = False
 ) -> Value:
     """max: the larger; a NaN loses unless .NaN."""
-    return _extreme(np.fmax, a, b, kind, ftz, nan, xorsign)
+    return extreme(np.fmax, a, b, kind, ftz, nan, xorsign)
 
 
 APPROX_KINDS = frozenset({"f16", "f16x2", "bf16", "bf16x2"})

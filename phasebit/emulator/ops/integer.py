@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from phasebit.emulator.numerics import where
-from phasebit.emulator.table import value
-from phasebit.emulator.types import INTEGERS, SIGNED, SIZE, UNSIGNED, Value, dtype, widen
+from phasebit.emulator.numbers.numerics import where
+from phasebit.emulator.ptx.table import value
+from phasebit.emulator.ptx.types import INTEGERS, SIGNED, SIZE, UNSIGNED, Value, dtype, widen
 
 WORDS = frozenset({"u32", "s32"})
 CARRY = frozenset({"u32", "s32", "u64", "s64"})

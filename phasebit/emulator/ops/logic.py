@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from phasebit.emulator.numerics import where
-from phasebit.emulator.table import value
-from phasebit.emulator.types import BITS, UNSIGNED, Value
+from phasebit.emulator.numbers.numerics import where
+from phasebit.emulator.ptx.table import value
+from phasebit.emulator.ptx.types import BITS, UNSIGNED, Value
 
 BITS_OR_PRED = BITS | {"pred"}
 SHIFTS = frozenset({"b16", "b32", "b64"})

@@ -3,8 +3,8 @@
 The 32 threads of a warp execute each of these together.  What arrives here is
 a group of whole warps; all of them are computed at once.  An operand that is a
 vector of registers becomes one array [warps, 32 lanes, registers], the fragment
-(:mod:`phasebit.emulator.fragments`) makes of it matrices [warps, rows, columns],
-the tensor core's arithmetic (:mod:`phasebit.emulator.tensor_core`) multiplies
+(:mod:`phasebit.emulator.numbers.fragments`) makes of it matrices [warps, rows, columns],
+the tensor core's arithmetic (:mod:`phasebit.emulator.tensor_core.arithmetic`) multiplies
 them, and the result takes the same way back.
 
 Registers of 32 bits are uint32 patterns here whatever they hold; those of f64
@@ -14,15 +14,14 @@ are float64.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
-from phasebit.emulator import sparse, tensor_core
 from phasebit.emulator.errors import Fault
-from phasebit.emulator.formats import decode, encode
-from phasebit.emulator.fragments import (
+from phasebit.emulator.machine.group import AccessObserver, Group
+from phasebit.emulator.numbers import sparse
+from phasebit.emulator.numbers.fragments import (
     Fragment,
     accumulator,
     operand_a,
@@ -33,16 +32,22 @@ from phasebit.emulator.fragments import (
     repeated,
     unpack,
 )
-from phasebit.emulator.group import Group
-from phasebit.emulator.numerics import canonical
-from phasebit.emulator.syntax import Instruction
-from phasebit.emulator.table import ROUNDING, Option, collective
-from phasebit.emulator.types import Array, Value
-from phasebit.emulator.write_accesses import Accesses
-
-PER_REGISTER = {"f16": 2, "bf16": 2, "tf32": 1, "e4m3": 4, "e5m2": 4, "f64": 1,
-                "s8": 4, "u8": 4, "s4": 8, "u4": 8, "b1": 32}  # fmt: skip
-"""Elements of A and B in one register: of 32 bits, of 64 for f64."""
+from phasebit.emulator.ops.warp_matrices import (
+    PER_REGISTER,
+    accesses,
+    fragments,
+    gathered,
+    matrix,
+    scattered,
+    sizes,
+    transposed,
+    whole_warps,
+)
+from phasebit.emulator.ptx.operands import items_of, misfit
+from phasebit.emulator.ptx.syntax import Instruction
+from phasebit.emulator.ptx.table import ROUNDING, Option, Selected, Traits, collective
+from phasebit.emulator.ptx.types import Array, Value
+from phasebit.emulator.tensor_core import arithmetic as tensor_core
 
 BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8, "s8": 1, "u8": 1, "s32": 4}
 """Bytes of an element in memory, for ``wmma.load`` and ``wmma.store``."""
@@ -68,93 +73,6 @@ ONE_BIT: dict[str, Option] = {
 WMMA_SHAPES: dict[str, Option] = {
     word: ("shape", word) for word in ("m16n16k16", "m32n8k16", "m8n32k16", "m16n16k8", "m8n8k4")
 }
-
-
-@functools.cache
-def sizes(shape: str) -> tuple[int, int, int]:
-    """The numbers in the name of a shape.
-
-    >>> sizes("m16n8k16")
-    (16, 8, 16)
-    """
-    m, n, k = re.findall(r"[0-9]+", shape)
-    return int(m), int(n), int(k)
-
-
-# -- the warps of a group --------------------------------------------------------
-
-
-def whole_warps(g: Group, name: str) -> int:
-    """How many warps the group has.  Raises :class:`Fault` when one of them is not complete."""
-    warp = g.batch.warp_of[g.lanes]
-    if g.n % 32 or (warp[::32] != warp[31::32]).any():
-        raise Fault(
-            f"{name} needs all 32 threads of the warp, but here are {g.batch.describe(g.lanes)}: "
-            "make the block a multiple of 32 threads and let none of them return before"
-        )
-    return g.n // 32
-
-
-def gathered(g: Group, registers: Sequence[Value], name: str) -> Array:
-    """The registers of an operand as one array [warps, 32, registers]."""
-    warps = whole_warps(g, name)
-    return np.stack([g.spread(r) for r in registers], axis=1).reshape(warps, 32, -1)
-
-
-def scattered(registers: Array) -> tuple[Array, ...]:
-    """The values of result registers, from an array [warps, 32, registers]."""
-    flat = registers.reshape(-1, registers.shape[2])
-    return tuple(np.ascontiguousarray(flat[:, j]) for j in range(flat.shape[1]))
-
-
-# -- from registers to a matrix and back -------------------------------------------
-
-
-def matrix(registers: Array, fragment: Fragment, kind: str) -> Array:
-    """The matrix [warps, rows, columns] that the registers [warps, 32, r] make up.
-
-    Its elements are float64, or integers for an integer type: exact in either case.
-    Raises :class:`Fault` when there are too few or too many registers.
-    """
-    elements = numbers(registers, kind)
-    if elements.shape[2] != fragment.elements:
-        raise Fault(
-            f"a {fragment.shape[0]}×{fragment.shape[1]} matrix of {kind} is {fragment.elements} "
-            f"elements a thread, but the registers given hold {elements.shape[2]}"
-        )
-    whole = fragment.collect(elements)
-    return whole.astype(np.float64) if whole.dtype.kind == "f" else whole
-
-
-def numbers(registers: Array, kind: str) -> Array:
-    """The elements that registers hold, [warps, 32, elements]."""
-    if kind == "f64":
-        return registers
-    if kind == "f32":
-        return registers.view(np.float32)
-    if kind == "s32":
-        return registers.view(np.int32)
-    elements = unpack(registers, PER_REGISTER[kind])
-    if kind in ("u8", "u4", "b1"):
-        return elements
-    if kind == "s8":
-        return elements.view(np.int8)
-    if kind == "s4":
-        return (elements.view(np.int8) ^ 8) - np.int8(8)
-    return decode(kind, elements)
-
-
-def fragments(whole: Array, fragment: Fragment, kind: str) -> Array:
-    """The registers [warps, 32, r] of a result, from its matrix [warps, rows, columns]."""
-    elements = fragment.spread(whole)
-    if kind == "f64":
-        return elements
-    if kind == "s32":
-        return elements.view(np.uint32)
-    if kind == "f32":  # the values are exact in f32; only NaNs have something to lose
-        single: Array = canonical(elements.astype(np.float32)).view(np.uint32)
-        return single
-    return pack(encode(kind, elements))
 
 
 def multiply(
@@ -205,13 +123,22 @@ def product(
 # -- mma ------------------------------------------------------------------------
 
 
+def check_types(instruction: Instruction, chosen: Selected) -> None:
+    """Four types, and perhaps that of the scales."""
+    if len(chosen.types) not in (4, 5):
+        raise misfit(instruction, "mma names the types of D, A, B and C")
+
+
+MMA = Traits(check=check_types)
+
+
 @collective(
     "mma.sync.row.col", "*b32 *b32 *b32 -> *b32", {"f32", "f16", "s32"}, MULTIPLICANDS,
-    section="9.7.14.5.14", options=[MMA_SHAPES, SATFINITE, ONE_BIT],
+    section="9.7.14.5.14", options=[MMA_SHAPES, SATFINITE, ONE_BIT], traits=MMA,
 )  # fmt: skip
 @collective(
     "mma.sync.row.col", "*f64 *f64 *f64 -> *f64", {"f64"},
-    section="9.7.14.5.14", options=[MMA_SHAPES, ROUNDING],
+    section="9.7.14.5.14", options=[MMA_SHAPES, ROUNDING], traits=MMA,
 )  # fmt: skip
 def mma(
     g: Group,
@@ -240,14 +167,15 @@ def mma(
 
 @collective(
     "mma.sync.m8n8k4.row.col mma.sync.m8n8k4.row mma.sync.m8n8k4.col", "*b32 *b32 *b32 -> *b32",
-    {"f32", "f16"}, {"f16"}, section="9.7.14.5.14",
+    {"f32", "f16"}, {"f16"}, section="9.7.14.5.14", traits=MMA,
 )  # fmt: skip
 def mma_quads(
     g: Group, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], *, types: tuple[str, ...]
 ) -> tuple[Array, ...]:
     """mma.m8n8k4: D = A·B + C by each of the four quads of a warp, as Volta had it."""
     name = "mma.m8n8k4"
-    instruction = executed(g)
+    instruction = g.batch.machine.executing()
+    assert instruction is not None
     first, second = (word for word in instruction.modifiers if word in ("row", "col"))
     of_d, _, _, of_c = types
     left, right = quads_operand(first == "row"), quads_operand(second == "col")
@@ -264,7 +192,7 @@ def mma_quads(
 @collective(
     "mma.sp.sync.row.col mma.sp::ordered_metadata.sync.row.col", "*b32 *b32 *b32 b32 u32 -> *b32",
     {"f32", "f16", "s32"}, MULTIPLICANDS - {"b1"},
-    section="9.7.14.6.3", options=[MMA_SHAPES, SATFINITE],
+    section="9.7.14.6.3", options=[MMA_SHAPES, SATFINITE], traits=MMA,
 )  # fmt: skip
 def mma_sparse(
     g: Group,
@@ -288,7 +216,7 @@ def mma_sparse(
     m, n, k = sizes(shape)
     chunk, wide = sparse.CHUNK[of_a], of_a in sparse.WIDE
     if m != 16 or k // chunk not in ((4, 8) if wide else (8, 16)):
-        raise Fault(f"mma.sp has no {shape} of {of_a}")
+        raise Fault("mma.sp has no {} of {}", shape, of_a)
     part_c = accumulator(m, n)
     stored = matrix(gathered(g, a, name), operand_a(m, k // 2, PER_REGISTER[of_a]), of_a)
     bits = sparse.places(
@@ -309,39 +237,16 @@ def mma_sparse(
 # -- ldmatrix, stmatrix, movmatrix -----------------------------------------------
 
 
-def transposed(rows: Array, width: int) -> Array:
-    """Square matrices of ``width``-byte elements, rows and columns exchanged.
-
-    ``rows`` is uint32 [..., rows, words]; so is the result.
-    """
-    elements = np.ascontiguousarray(rows).view(f"u{width}")
-    return np.ascontiguousarray(np.swapaxes(elements, -1, -2)).view(np.uint32)
-
-
-def executed(g: Group) -> Instruction:
-    """The instruction that a group executes."""
-    instruction = g.batch.machine.program.blocks[g.pc].collective
-    assert instruction is not None
-    return instruction
+def check_registers(instruction: Instruction, chosen: Selected) -> None:
+    """One register for each matrix of 8 × 8 words."""
+    tiles = chosen.options.get("count", 1) * (2 if "m16n16" in chosen.entry.needs else 1)
+    matrix = instruction.operands[0 if chosen.entry.results else 1]
+    if len(items_of(matrix)) != tiles:
+        name = instruction.mnemonic
+        raise misfit(instruction, f"{name} of this shape needs {tiles} registers")
 
 
-def access_number(g: Group) -> int:
-    """The checker's number for the memory instruction that a group executes."""
-    program = g.batch.machine.program
-    instruction = executed(g)
-    if instruction in program.accesses:
-        return program.accesses.index(instruction)
-    return program.access_id(instruction)
-
-
-@functools.lru_cache(maxsize=1024)
-def accesses(steps: tuple[int, ...], width: int, request: int, access: int, space: str) -> Accesses:
-    """What the checker is told: elements of ``width`` bytes at ``steps`` from each lane's first.
-
-    Traffic is counted in requests of ``request`` bytes.  Kept, for the checker plans by object.
-    """
-    requests = tuple((step, request) for step in steps[:: request // width])
-    return Accesses(steps, width, requests, access, "weak", "cta", space)
+ROWS = Traits(matrix=True, check=check_registers)
 
 
 def row_words(g: Group, address: Value, space: str, rows: int, name: str) -> Array:
@@ -353,18 +258,17 @@ def row_words(g: Group, address: Value, space: str, rows: int, name: str) -> Arr
     warps = whole_warps(g, name)
     lanes, given = g.lanes.reshape(warps, 32), g.spread(address).reshape(warps, 32)
     asked = Group(g.batch, lanes[:, :rows].ravel(), g.pc, [None] * len(g.registers), g.time)
-    checked = g.batch.machine.checked
-    access = access_number(g) if checked else -1
+    access = g.batch.machine.executing_access()
     first = asked.spread(asked.index(given[:, :rows].ravel(), space, 16, 2, access))
-    if checked:
-        watch = asked.watch_store if name == "stmatrix" else asked.watch_load
-        watch(first, accesses((0, 1, 2, 3), 4, 16, access, space))
+    watch = asked.watch_store if name == "stmatrix" else asked.watch_load
+    watch(first, accesses((0, 1, 2, 3), 4, 16, access, space))
     return first.reshape(warps, rows)[:, :, None] + np.arange(4)
 
 
 @collective(
-    "ldmatrix.sync.m8n8", "a -> *b32", {"b16"}, section="9.7.14.5.15", options=[COUNT, TRANS]
-)
+    "ldmatrix.sync.m8n8", "a -> *b32", {"b16"}, section="9.7.14.5.15", options=[COUNT, TRANS],
+    traits=ROWS,
+)  # fmt: skip
 def ldmatrix(
     g: Group, address: Value, *, space: str = "generic", count: int = 1, trans: bool = False
 ) -> tuple[Array, ...]:
@@ -382,7 +286,7 @@ def ldmatrix(
 
 @collective(
     "ldmatrix.sync.m16n16.trans", "a -> *b32", {"b8"}, section="9.7.14.5.15",
-    options=[{word: COUNT[word] for word in ("x1", "x2")}],
+    options=[{word: COUNT[word] for word in ("x1", "x2")}], traits=ROWS,
 )  # fmt: skip
 def ldmatrix_b8(
     g: Group, address: Value, *, space: str = "generic", count: int = 1
@@ -397,7 +301,8 @@ def ldmatrix_b8(
     return scattered(rows.reshape(-1, 2 * count, 32).swapaxes(1, 2))
 
 
-@collective("stmatrix.sync.m8n8", "a *b32", {"b16"}, section="9.7.14.5.16", options=[COUNT, TRANS])
+@collective("stmatrix.sync.m8n8", "a *b32", {"b16"}, section="9.7.14.5.16",
+            options=[COUNT, TRANS], traits=ROWS)  # fmt: skip
 def stmatrix(
     g: Group,
     address: Value,
@@ -416,8 +321,9 @@ def stmatrix(
 
 
 @collective(
-    "stmatrix.sync.m16n8.trans", "a *b32", {"b8"}, section="9.7.14.5.16", options=[COUNT]
-)
+    "stmatrix.sync.m16n8.trans", "a *b32", {"b8"}, section="9.7.14.5.16", options=[COUNT],
+    traits=ROWS,
+)  # fmt: skip
 def stmatrix_b8(
     g: Group, address: Value, registers: Sequence[Value], *, space: str = "generic", count: int = 1
 ) -> None:
@@ -481,10 +387,9 @@ def element_places(
     offset = np.tile(major, (warps, 1)) * apart[:, None] + np.tile(minor, (warps, 1))
     shift = size.bit_length() - 1
     base = g.spread(address)
-    checked = g.batch.machine.checked
-    access = access_number(g) if checked else -1
+    access = g.batch.machine.executing_access()
     places: Array = g.spread(g.index(base, space, size, shift, access))[:, None] + offset
-    if checked:
+    if g.batch.machine.told[AccessObserver.loads]:
         # the farthest element must lie in the same array as the first
         last = base + (offset.max(axis=1) * size).astype(base.dtype)
         g.index(last, space, size, shift, access)

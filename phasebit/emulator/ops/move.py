@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from phasebit.emulator.layout import RANK_SHIFT, SHARED_BASE
-from phasebit.emulator.table import effect, value
-from phasebit.emulator.types import WIDE, Value
+from phasebit.emulator.machine.group import Group
+from phasebit.emulator.ptx.operands import misfit
+from phasebit.emulator.ptx.placement import RANK_SHIFT, SHARED_BASE
+from phasebit.emulator.ptx.syntax import Instruction
+from phasebit.emulator.ptx.table import Selected, Traits, effect, value
+from phasebit.emulator.ptx.types import WIDE, Value
 
-if TYPE_CHECKING:
-    from phasebit.emulator.group import Group
+
+def check_two(instruction: Instruction, chosen: Selected) -> None:
+    """Vectors count as one operand here, too."""
+    if len(instruction.operands) != 2:
+        raise misfit(instruction, "mov needs a result and a source")
 
 
-@value("mov", "x -> x", None, section="9.7.9.1")
+@value("mov", "x -> x", None, section="9.7.9.1",
+       traits=Traits(written="move", untyped=True, check=check_two))  # fmt: skip
 def mov(a: Value) -> Value:
     """mov: a register, a constant, an address, a special register; packs and unpacks vectors."""
     return a

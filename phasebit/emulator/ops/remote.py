@@ -6,17 +6,14 @@ The store is under way like a copy: an mbarrier beside its target counts the byt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from phasebit.emulator.bulk import Reduced, Stretch
+from phasebit.emulator.copy_engine.bulk_copies import Reduced, Stretch
+from phasebit.emulator.machine.group import Group
 from phasebit.emulator.ops.bulk import access_of, begin, fault, same_block, site_of
-from phasebit.emulator.table import effect
-from phasebit.emulator.types import SIZE, Array, Value
-
-if TYPE_CHECKING:
-    from phasebit.emulator.group import Group
+from phasebit.emulator.ptx.table import effect
+from phasebit.emulator.ptx.types import SIZE, Array, Value
 
 COUNTED = "mbarrier::complete_tx::bytes"
 NUMBERS = frozenset({"b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"})

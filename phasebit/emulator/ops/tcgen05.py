@@ -6,47 +6,43 @@ products, which run beside the threads, and commits them to an mbarrier.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.cta_pairs import blocks
 from phasebit.emulator.errors import Fault
-from phasebit.emulator.group import Group
-from phasebit.emulator.instruction_descriptors import (
+from phasebit.emulator.findings import Sentence, say
+from phasebit.emulator.machine.barrier_sites import sites
+from phasebit.emulator.machine.group import Group
+from phasebit.emulator.numbers.sub_byte import codes_to_containers, in_slots, slots_to_codes
+from phasebit.emulator.ops.tcgen05_access import REGISTERS, Access, executing
+from phasebit.emulator.ops.warp_matrices import accesses, scattered, whole_warps
+from phasebit.emulator.ptx.placement import RANK_SHIFT
+from phasebit.emulator.ptx.table import Option, Traits, blocking, collective, effect
+from phasebit.emulator.ptx.types import Array, Value
+from phasebit.emulator.tensor_core.cta_pairs import blocks
+from phasebit.emulator.tensor_core.instruction_descriptors import (
     InstructionDescriptorError,
 )
-from phasebit.emulator.instruction_descriptors import decode as decode_instruction
-from phasebit.emulator.layout import RANK_SHIFT
-from phasebit.emulator.matrix_descriptors import DescriptorError, places
-from phasebit.emulator.matrix_descriptors import decode as decode_matrix
-from phasebit.emulator.mbarriers import sites
-from phasebit.emulator.ops.matrix import accesses, scattered, whole_warps
-from phasebit.emulator.register_waits import touched_before
-from phasebit.emulator.sub_byte import codes_to_containers, in_slots, slots_to_codes
-from phasebit.emulator.table import Option, blocking, collective, effect
-from phasebit.emulator.tensor_checks import COPIED, Region
-from phasebit.emulator.tensor_memory import Request, one, split, tensor_memory
-from phasebit.emulator.tensor_mma import (
+from phasebit.emulator.tensor_core.instruction_descriptors import decode as decode_instruction
+from phasebit.emulator.tensor_core.matrix_descriptors import DescriptorError, places
+from phasebit.emulator.tensor_core.matrix_descriptors import decode as decode_matrix
+from phasebit.emulator.tensor_core.regions import Region
+from phasebit.emulator.tensor_core.tensor_memory import Request, one, split, tensor_memory
+from phasebit.emulator.tensor_core.tensor_mma import (
     Form,
     multiply,
 )
-from phasebit.emulator.tensor_operands import Product
-from phasebit.emulator.tensor_work import issue
-from phasebit.emulator.types import Array, Value
+from phasebit.emulator.tensor_core.tensor_observer import Commit, TensorObserver
+from phasebit.emulator.tensor_core.tensor_operands import Product
+from phasebit.emulator.tensor_core.tensor_work import issue
 
 ONE_BLOCK: dict[str, Option] = {"cta_group::1": ("group", 1)}
+FILLED_LATER = Traits(registers="filled later")
 GROUPS: dict[str, Option] = ONE_BLOCK | {"cta_group::2": ("group", 2)}
 B32 = frozenset({"b32"})
 B64 = frozenset({"b64"})
-
-
-def executing(g: Group) -> tuple[str, int]:
-    """The instruction that a group executes, in words, and the checker's number for it."""
-    machine = g.batch.machine
-    return machine.where(g), machine.program.executing_access() if machine.checked else -1
 
 
 # -- allocating -------------------------------------------------------------------
@@ -80,19 +76,19 @@ def alloc(
         ) -> None:
             writer = Group(batch, warp.lanes[:1], warp.pc, [None] * len(warp.registers), warp.time)
             index = writer.index(target, space, 4, 2, access)
-            if machine.checked:
-                machine.checker.tensor.allocated(
-                    batch, Region(slot, slice(0, 8), slice(first, first + columns))
-                )
-                writer.watch_store(writer.spread(index), accesses((0,), 4, 4, access, space))
-                machine.checker.tensor.wrote_address(warp)
+            for allocated in machine.told[TensorObserver.allocated]:
+                allocated(warp, Region(slot, slice(0, 8), slice(first, first + columns)))
+            writer.watch_store(writer.spread(index), accesses((0,), 4, 4, access, space))
+            for wrote in machine.told[TensorObserver.wrote_address]:
+                wrote(warp)
             machine.memory.u4[index] = first
 
         request = Request(slot, int(counts[w]), warp, where, grant)
         slots = blocks(warp, group, "tcgen05.alloc", where)
         if tensor_memory(batch).allocate(request, resume, slots):
             free.append(warp)
-    machine.counters.add("tcgen05.allocations", warps)
+    for asks in machine.told[TensorObserver.asks_for_columns]:
+        asks(g, warps)
     if warps == 1:
         return resume if free else -1
     for warp in free:
@@ -134,21 +130,20 @@ def dealloc_pair(g: Group, dest: Any, address: Value, count: Value) -> int:
 
 def _given_back(
     g: Group, address: Value, count: Value
-) -> list[tuple[Array, int, int, int, str]]:
+) -> list[tuple[Array, int, int, int, Sentence]]:
     """For each warp: its lanes, its block, address and number of columns, the instruction."""
     batch = g.batch
     whole_warps(g, "tcgen05.dealloc")
-    where, access = executing(g)
+    where, _ = executing(g)
     counts = one(g, count, "numbers of columns", where)
     found = []
     for w, start in enumerate(one(g, address, "addresses", where)):
         lanes = g.lanes[32 * w : 32 * w + 32]
         slot = int(batch.slots(lanes[:1])[0])
-        if batch.machine.checked:
-            first = split(start)[1]
-            region = Region(slot, slice(0, 8), slice(first, min(first + int(counts[w]), 512)))
-            if first < 512:
-                batch.machine.checker.tensor.deallocated(g, lanes, region, access)
+        first = split(start)[1]
+        region = Region(slot, slice(0, 8), slice(first, min(first + int(counts[w]), 512)))
+        for told in batch.machine.told[TensorObserver.deallocates] if first < 512 else ():
+            told(g, lanes, region)
         found.append((lanes, slot, int(start), int(counts[w]), where))
     return found
 
@@ -167,92 +162,7 @@ SHAPES: dict[str, Option] = {
     word: ("shape", word) for word in ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
 }
 TIMES: dict[str, Option] = {f"x{n}": ("times", n) for n in (1, 2, 4, 8, 16, 32, 64, 128)}
-REGISTERS = {"32x32b": 1, "16x64b": 1, "16x32bx2": 1, "16x128b": 2, "16x256b": 4}
-"""Registers of a thread for .x1."""
 
-
-@functools.cache
-def cells(shape: str, registers: int, apart: int) -> tuple[Array, Array]:
-    """Row and column that register j of lane t holds, counted from the address: [32, registers].
-
-    ``apart``: how many columns further the second half of 16x32bx2 begins.
-    """
-    t, j = np.arange(32)[:, None], np.arange(registers)[None, :]
-    zero = 0 * (t + j)
-    if shape == "32x32b":
-        return t + zero, j + zero
-    if shape == "16x64b":
-        return (t >> 2) + 8 * (t & 1) + zero, (t >> 1 & 1) + 2 * j
-    if shape == "16x128b":
-        return (t >> 2) + 8 * (j & 1), (t & 3) + 4 * (j >> 1)
-    if shape == "16x256b":
-        return (t >> 2) + 8 * (j >> 1 & 1), 2 * (t & 3) + (j & 1) + 8 * (j >> 2)
-    return (t & 15) + zero, j + apart * (t >> 4)
-
-
-class Access:
-    """Where the warps of a group reach in tensor memory: checked for each, one index for all.
-
-    Where all warps give the address of the first quarter, each is given its own, and that is
-    reported: the PTX ISA does not allow it (9.7.16.8.1), but DeepGEMM and TileLang count on it.
-    """
-
-    def __init__(
-        self, g: Group, address: Value, shape: str, times: int, registers: int, apart: int,
-        halved: bool, name: str,
-    ) -> None:  # fmt: skip
-        warps = whole_warps(g, name)
-        self.where, self.access = executing(g)
-        needed = REGISTERS[shape] * times
-        if needed != registers or registers > 128:
-            raise Fault(
-                f"{name}.{shape}.x{times} has {needed} registers a thread (at most 128), not "
-                f"{registers}: {self.where}"
-            )
-        row, column = cells(shape, registers, apart)
-        self.regions: list[tuple[Array, Region]] = []
-        memory = tensor_memory(g.batch)
-        first_lane, first_column, slots = [], [], []
-        height = 32 if shape == "32x32b" else 16
-        wide = 2 if halved else 1
-        spans = [(0, wide * (int(column.max()) + 1))]
-        if shape == "16x32bx2":
-            spans = [(0, wide * registers), (wide * apart, wide * (apart + registers))]
-        for w, start in enumerate(one(g, address, "addresses", self.where)):
-            lanes = g.lanes[32 * w : 32 * w + 32]
-            who = g.batch.describe(lanes)
-            lane, at = split(start)
-            warp = int(lanes[0]) % g.batch.threads // 32
-            quarter = 32 * (warp % 4)
-            if not quarter <= lane <= quarter + 31:
-                why = (
-                    f"{who} reaches lanes {lane}-{lane + height - 1} of tensor memory: "
-                    f"{self.where}; warp w reaches only lanes 32 (w % 4) to 32 (w % 4) + 31, here "
-                    f"{quarter}-{quarter + 31}: add (w % 4) << 21 to the address"
-                )
-                if lane > 31:
-                    raise Fault(why)
-                lane += quarter
-                if g.batch.machine.checked:
-                    g.batch.machine.checker.tensor.wrong_quarter(why, self.where)
-            if (lane - quarter) % height:
-                raise Fault(
-                    f"{who} begins at lane {lane} of tensor memory: {self.where}; the shape "
-                    f"{shape} begins at a multiple of {height}"
-                )
-            slot = int(g.batch.slots(lanes[:1])[0])
-            halves = slice(lane // 16, (lane + height) // 16)
-            for low, high in spans:
-                memory.reach(slot, (lane, lane + height), (at + low, at + high), who, self.where)
-                self.regions.append((lanes, Region(slot, halves, slice(at + low, at + high))))
-            first_lane.append(lane)
-            first_column.append(at)
-            slots.append(slot)
-        self.memory = memory.cells
-        self.slots = np.array(slots)[:, None, None]
-        self.rows = np.array(first_lane)[:, None, None] + row
-        self.columns = np.array(first_column)[:, None, None] + wide * column
-        self.warps = warps
 
 
 PACK: dict[str, Option] = {"pack::16b": ("halved", True)}
@@ -262,55 +172,28 @@ ONCE = {word: option for word, option in SHAPES.items() if word not in TWICE}
 
 
 @collective("tcgen05.ld.sync", "a -> *b32", B32, section="9.7.16.8.3",
-            options=[ONCE, TIMES, PACK])  # fmt: skip
+            options=[ONCE, TIMES, PACK], traits=FILLED_LATER)  # fmt: skip
 @collective("tcgen05.ld.sync", "a u32 -> *b32", B32, section="9.7.16.8.3",
-            options=[TWICE, TIMES, PACK])  # fmt: skip
+            options=[TWICE, TIMES, PACK], traits=FILLED_LATER)  # fmt: skip
 def ld(
     g: Group, address: Value, apart: Value = None, *, shape: str, times: int,
     halved: bool = False,
 ) -> tuple[Array, ...]:  # fmt: skip
     """tcgen05.ld: a warp loads from its quarter of tensor memory into registers.
 
-    They may be used after tcgen05.wait::ld.  With .pack::16b a register takes the low halves of
+    Whoever uses one waits for its value (9.7.16.6.4.5); that the cells are free again says
+    tcgen05.wait::ld alone.  With .pack::16b a register takes the low halves of
     two neighbouring columns.
-
-    CuTe DSL leaves the wait away where its loads are not inline assembly, and Triton's optimizer
-    uses registers before it.  ptxas lets the first use of a register wait for the load, as for any
-    load (seen in the SASS of both forms: the wait is an empty instruction), so in the text of
-    these compilers that is no hazard.
     """
-    machine = g.batch.machine
     registers = REGISTERS[shape] * times
     found = Access(g, address, shape, times, registers, int(apart or 0), halved, "tcgen05.ld")
     values = found.memory[found.slots, found.rows, found.columns]
     if halved:
         high = found.memory[found.slots, found.rows, found.columns + 1]
         values = (values & np.uint32(0xFFFF)) | high << np.uint32(16)
-    machine.counters.add("tcgen05.ld.registers", g.n * registers)
-    if machine.checked:
-        for lanes, region in found.regions:
-            machine.checker.tensor.load(g, lanes, region, found.access)
-        _watch_registers(g, found)
+    for told in g.batch.machine.told[TensorObserver.loads_columns]:
+        told(g, found.regions, registers)
     return scattered(values)
-
-
-def _watch_registers(g: Group, found: Access) -> None:
-    """Report what uses the registers of a load before it is waited for."""
-    machine = g.batch.machine
-    instruction = machine.program.executing()
-    assert instruction is not None
-    early = touched_before(machine.program, instruction, "wait::ld")
-    if early is not None and instruction.generated:
-        for lanes, _ in found.regions:
-            machine.checker.tensor.waited(g, lanes, "ld")
-    elif early is not None:
-        user, register = early
-        machine.checker.findings.report(
-            "async",
-            f"`{user.text}` at {user.where} uses {register} before tcgen05.wait::ld: the load may "
-            f"still be under way: `{instruction.text}` at {instruction.where}",
-            -1, ("register", instruction, user), user,
-        )  # fmt: skip
 
 
 @collective("tcgen05.st.sync", "a *b32", B32, section="9.7.16.8.4",
@@ -324,18 +207,15 @@ def st(
     Others may look after tcgen05.wait::st.  With .unpack::16b the halves of a register go to the
     low halves of two neighbouring columns.
     """
-    machine = g.batch.machine
     count = len(registers)
     found = Access(g, address, shape, times, count, apart, halved, "tcgen05.st")
     values = np.stack([g.spread(r) for r in registers], axis=1).reshape(found.warps, 32, count)
-    if machine.checked:
-        for lanes, region in found.regions:
-            machine.checker.tensor.store(g, lanes, region, found.access)
+    for told in g.batch.machine.told[TensorObserver.stores_columns]:
+        told(g, found.regions, count)
     if halved:
         found.memory[found.slots, found.rows, found.columns + 1] = values >> np.uint32(16)
         values = values & np.uint32(0xFFFF)
     found.memory[found.slots, found.rows, found.columns] = values
-    machine.counters.add("tcgen05.st.registers", g.n * count)
 
 
 @collective("tcgen05.st.sync", "a u32 *b32", B32, section="9.7.16.8.4",
@@ -348,9 +228,9 @@ def st_apart(
     st(g, address, registers, shape=shape, times=times, halved=halved, apart=int(apart))
 
 
-@collective("tcgen05.wait::ld.sync", "", section="9.7.16.8.5")
+@collective("tcgen05.wait::ld.sync", "", section="9.7.16.8.5", traits=Traits(registers="awaited"))
 def wait_ld(g: Group) -> None:
-    """tcgen05.wait::ld: the warp's loads have come; their registers may be used."""
+    """tcgen05.wait::ld: the warp's loads have come; what they read may be overwritten."""
     _waited(g, "ld")
 
 
@@ -363,10 +243,10 @@ def wait_st(g: Group) -> None:
 def _waited(g: Group, word: str) -> None:
     machine = g.batch.machine
     warps = whole_warps(g, f"tcgen05.wait::{word}")
-    if machine.checked:
+    for told in machine.told[TensorObserver.waits_for_columns]:
         for w in range(warps):
-            machine.checker.tensor.waited(g, g.lanes[32 * w : 32 * w + 32], word)
-        machine.now += 1
+            told(g, g.lanes[32 * w : 32 * w + 32], word)
+    machine.now += 1
 
 
 # -- multiplying --------------------------------------------------------------------
@@ -392,10 +272,10 @@ def mma(
     that it is done.  How it rounds is an assumption: that of the tensor core's model for Blackwell.
     """
     machine = g.batch.machine
-    where, access = executing(g)
+    where, _ = executing(g)
     masks, accumulate, scale = _rest(rest, 4 * group, where)
-    if g.n > 1 and machine.checked and len(np.unique(g.batch.warp_of[g.lanes])) < g.n:
-        machine.checker.tensor.issued_by_many(g, "tcgen05.mma", access)
+    for told in machine.told[TensorObserver.issues]:
+        told(g, "tcgen05.mma")
     values = [g.spread(x) for x in (target, a[1], b, descriptor, accumulate)]
     masked = [g.spread(x) for x in masks]
     for i in range(g.n):
@@ -403,13 +283,12 @@ def mma(
         d_at, a_at, b_bits, bits, adds = (x[i] for x in values)
         _one_mma(
             thread, int(d_at), a[0] == "a", int(a_at), int(b_bits), int(bits), bool(adds), scale,
-            [int(x[i]) for x in masked], form, group, where, access,
+            [int(x[i]) for x in masked], form, group, where,
         )  # fmt: skip
-    machine.counters.add("tcgen05.mma", g.n)
 
 
 def _rest(
-    rest: Sequence[tuple[str, Any]], words: int, where: str
+    rest: Sequence[tuple[str, Any]], words: int, where: Sentence
 ) -> tuple[tuple[Value, ...], Value, int]:
     """The operands after the instruction descriptor: lane mask, whether D is added, its scale."""
     left = list(rest)
@@ -418,20 +297,20 @@ def _rest(
         masks = left.pop(0)[1]
         if len(masks) != words:
             raise Fault(
-                f"tcgen05.mma takes a mask of {words} words, four for each block, not "
-                f"{len(masks)}: {where}"
+                "tcgen05.mma takes a mask of {} words, four for each block, not {}: {}",
+                words, len(masks), where,
             )
     if not left or left[0][0] != "pred" or len(left) > 2:
-        raise Fault(f"tcgen05.mma wants a predicate that says whether D is added: {where}")
+        raise Fault("tcgen05.mma wants a predicate that says whether D is added: {}", where)
     scale = int(np.max(left[1][1])) if len(left) > 1 else 0
     if not 0 <= scale <= 15:
-        raise Fault(f"tcgen05.mma scales D by 2 to the power of -{scale}; 0 to 15: {where}")
+        raise Fault("tcgen05.mma scales D by 2 to the power of -{}; 0 to 15: {}", scale, where)
     return masks, left[0][1], scale
 
 
 def _one_mma(
     g: Group, target: int, a_in_tensor: bool, a: int, b: int, bits: int, adds: bool, scale: int,
-    masks: Sequence[int], kind: str, group: int, where: str, access: int,
+    masks: Sequence[int], kind: str, group: int, where: Sentence,
 ) -> None:  # fmt: skip
     """What one thread issues; each block of a pair gives half of A's rows and half of B's."""
     batch = g.batch
@@ -440,12 +319,11 @@ def _one_mma(
     try:
         of = decode_instruction(bits, kind, group)
     except InstructionDescriptorError as error:
-        raise Fault(f"tcgen05.mma of {who}: {error}; {where}") from error
+        raise Fault("tcgen05.mma of {}: {}; {}", who, error, where) from error
     if scale and kind not in ("f16", "tf32"):
-        raise Fault(f"tcgen05.mma of {who}: kind::{kind} does not scale D; {where}")
+        raise Fault("tcgen05.mma of {}: kind::{} does not scale D; {}", who, kind, where)
     product = Product(g, slots, of, target, a_in_tensor, a, b, where)
-    if batch.machine.checked:
-        product.note(g, access, adds)
+    product.tell(g, adds)
     kept: Array | None = None
     if masks:
         kept = np.unpackbits(np.array(masks, "<u4").view(np.uint8), bitorder="little") == 0
@@ -467,6 +345,17 @@ SPREADS = {
 }
 """Of each shape of ``tcgen05.cp``: rows, bytes of a row, and which rows go where: first lane,
 first row, one past the last row."""
+
+
+class Bytes:
+    """Bytes of the buffer that are copied."""
+
+    def __init__(self, positions: Array) -> None:
+        self.positions = positions
+
+    def words(self, shift: int) -> Array:
+        """The words of ``1 << shift`` bytes that they lie in."""
+        return np.unique(self.positions >> shift)
 
 
 CP_SHAPES: dict[str, Option] = {
@@ -492,41 +381,40 @@ def cp(
     32 r after the address's.  .b8x16: numbers of 4 or 6 bits in slots of 16 bytes get a byte each.
     """
     batch, machine = g.batch, g.batch.machine
-    where, access = executing(g)
+    where, _ = executing(g)
     if shape + multicast not in SPREADS:
         known = ", ".join(SPREADS)
-        raise Fault(f"there is no tcgen05.cp.{shape}{multicast}: {where}; there are {known}")
+        raise Fault(
+            "there is no tcgen05.cp.{}{}: {}; there are {}",
+            shape, multicast, where, known,
+        )
     count, width, parts = SPREADS[shape + multicast]
     memory = tensor_memory(batch)
     for i, (to, bits) in enumerate(zip(g.spread(target), g.spread(descriptor), strict=True)):
         thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
-        who = f"tcgen05.cp of {batch.describe(thread.lanes)}"
+        who = say("tcgen05.cp of {}", batch.describe(thread.lanes))
         lane, column = split(to)
         if lane and (shape != "4x256b" or lane > 31):
             most = "one of the lanes 0-31" if shape == "4x256b" else "lane 0"
-            raise Fault(f"{who} begins at lane {lane}; {shape} begins at {most}; {where}")
+            raise Fault("{} begins at lane {}; {} begins at {}; {}", who, lane, shape, most, where)
         columns = slice(column, column + width // 4)
         try:
             offsets = places(decode_matrix(int(bits), "tcgen05"), count, width, 1, False)
         except DescriptorError as error:
-            raise Fault(f"{who}: {error}; {where}") from error
+            raise Fault("{}: {}; {}", who, error, where) from error
         if int(offsets.max()) >= machine.reserved:
             raise Fault(
-                f"{who} reads up to byte {int(offsets.max())} of shared memory, and the block has "
-                f"{machine.reserved}: {where}"
+                "{} reads up to byte {} of shared memory, and the block has {}: {}",
+                who, int(offsets.max()), machine.reserved, where,
             )
         for slot in blocks(thread, group, "tcgen05.cp", where):
             memory.reach(slot, (0, 128), (columns.start, columns.stop), who, where)
             at = offsets + batch.shared_base + slot * batch.shared_stride
-            if machine.checked:
-                looked = in_slots(at, narrow) if narrow else at
-                words = np.unique(looked >> machine.checker.races.shift)
-                halves = slice(lane // 16, 8, 2) if shape == "4x256b" else slice(0, 8)
-                region = Region(slot, halves, columns)
-                machine.checker.tensor.multiply(
-                    thread, access, region, None, words, False, "a tcgen05.cp", form=COPIED
-                )
-                machine.now += 1
+            halves = slice(lane // 16, 8, 2) if shape == "4x256b" else slice(0, 8)
+            region = Region(slot, halves, columns)
+            for told in machine.told[TensorObserver.copies_columns]:
+                told(thread, region, Bytes(in_slots(at, narrow) if narrow else at))
+            machine.now += 1
 
             def work(
                 at: Array = at, slot: int = slot, lane: int = lane, columns: slice = columns
@@ -542,57 +430,69 @@ def cp(
 
 
 @effect("tcgen05.commit.mbarrier::arrive::one", "a", B64, section="9.7.16.12.1",
-        options=[GROUPS], releases=True)  # fmt: skip
+        options=[GROUPS])  # fmt: skip
 @effect("tcgen05.commit.mbarrier::arrive::one.multicast::cluster", "a b16", B64,
-        section="9.7.16.12.1", options=[GROUPS], releases=True)  # fmt: skip
+        section="9.7.16.12.1", options=[GROUPS])  # fmt: skip
 def commit(
     g: Group, address: Value, mask: Value = None, *, space: str = "generic", group: int = 1
 ) -> None:
     """tcgen05.commit: an mbarrier gets an arrival when this thread's operations so far are done.
 
     With .multicast::cluster so do those at the same place in the blocks of the mask.
+
+    A generic address where the instruction says ``.shared::cluster`` is none of that space's, but
+    its lower half is.  An address of that space where the instruction says nothing is no generic
+    one; ThunderKittens counts on it.  Either is reported, and taken as it was meant.
     """
     machine = g.batch.machine
     where, access = executing(g)
-    if g.n > 1 and machine.checked and len(np.unique(g.batch.warp_of[g.lanes])) < g.n:
-        machine.checker.tensor.issued_by_many(g, "tcgen05.commit", access)
+    for told in machine.told[TensorObserver.issues]:
+        told(g, "tcgen05.commit")
     addresses = g.spread(address)
     for i in range(g.n):
         thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
         where_to = addresses[i : i + 1]
+        given = "generic" if int(where_to[0]) >> 32 else "shared"
+        if given != space:
+            for other in machine.told[TensorObserver.address_of_other_space]:
+                other(thread, int(where_to[0]), given)
+            where_to = where_to.astype(np.uint32)
         if mask is not None:
             ranks = [r for r in range(16) if int(g.spread(mask)[i]) >> r & 1]
             if not ranks:
-                raise Fault(f"tcgen05.commit to no block, for its mask is 0: {where}")
+                raise Fault("tcgen05.commit to no block, for its mask is 0: {}", where)
             offset = int(where_to[0]) & ((1 << RANK_SHIFT) - 1)
             where_to = np.array([offset | r << RANK_SHIFT for r in ranks], where_to.dtype)
         blocks(thread, group, "tcgen05.commit", where)
         for to in where_to:
-            ((site, _),) = sites(thread, np.array([to]), space)
-            known = machine.checker.tensor.commit(thread, site) if machine.checked else None
+            ((site, _),) = sites(thread, np.array([to]), "shared" if given != space else space)
+            one_commit = Commit(thread, site)
+            for commits in machine.told[TensorObserver.commits]:
+                commits(one_commit)
 
-            def arrive(site: Any = site, thread: Group = thread, known: Any = known) -> None:
-                if known is not None:
-                    machine.checker.tensor.committed(site, known)
-                site.operate(thread, "arrive", 1)
+            def arrive(commit: Commit = one_commit) -> None:
+                for arrives in machine.told[TensorObserver.commit_arrives]:
+                    arrives(commit)
+                commit.site.operate(commit.thread, "arrive", 1, access=access)
 
             issue(g.batch, int(thread.lanes[0]), arrive, signals=True)
-    if machine.checked:
-        machine.now += 1
+    machine.now += 1
 
 
-@effect("tcgen05.fence::before_thread_sync", "", section="9.7.16.11.1", releases=True)
+@effect("tcgen05.fence::before_thread_sync", "", section="9.7.16.11.1",
+        traits=Traits(tensor_fence="before"))  # fmt: skip
 def fence_before(g: Group) -> None:
     """tcgen05.fence::before_thread_sync: the thread's tensor operations, then its next barrier.
 
-    Nothing here runs ahead of a fence; the checker notes it.
+    Nothing here runs ahead of a fence.
     """
-    if g.batch.machine.checked:
-        g.batch.machine.checker.tensor.fenced_before(g)
+    for told in g.batch.machine.told[TensorObserver.fenced_before]:
+        told(g)
 
 
-@effect("tcgen05.fence::after_thread_sync", "", section="9.7.16.11.1", releases=True)
+@effect("tcgen05.fence::after_thread_sync", "", section="9.7.16.11.1",
+        traits=Traits(tensor_fence="after"))  # fmt: skip
 def fence_after(g: Group) -> None:
     """tcgen05.fence::after_thread_sync: the thread's last barrier, then its tensor operations."""
-    if g.batch.machine.checked:
-        g.batch.machine.checker.tensor.fenced_after(g)
+    for told in g.batch.machine.told[TensorObserver.fenced_after]:
+        told(g)

@@ -1,6 +1,6 @@
 """``tcgen05.mma`` with block scales (PTX ISA 9.7.16.10.9.1): kinds mxf8f6f4, mxf4, mxf4nvf4.
 
-The scales lie in tensor memory, see :mod:`~phasebit.emulator.block_scales`; all else is as
+The scales lie in tensor memory, see ``tensor_core.block_scales``; all else is as
 without them, see :mod:`~phasebit.emulator.ops.tcgen05`.
 """
 
@@ -10,19 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.block_scales import ADDRESS, columns, multiply, read, scaled, values
-from phasebit.emulator.cta_pairs import blocks
 from phasebit.emulator.errors import Fault
-from phasebit.emulator.group import Group
-from phasebit.emulator.instruction_descriptors import InstructionDescriptorError
-from phasebit.emulator.ops.tcgen05 import COLLECTOR, GROUPS, executing
-from phasebit.emulator.scaled_descriptors import VECTORS, ScaledDescriptor, decode
-from phasebit.emulator.table import Option, effect
-from phasebit.emulator.tensor_checks import Region
-from phasebit.emulator.tensor_memory import split, tensor_memory
-from phasebit.emulator.tensor_operands import Product
-from phasebit.emulator.tensor_work import issue
-from phasebit.emulator.types import Array, Value
+from phasebit.emulator.findings import Sentence, say
+from phasebit.emulator.machine.group import Group
+from phasebit.emulator.ops.tcgen05 import COLLECTOR, GROUPS
+from phasebit.emulator.ops.tcgen05_access import executing
+from phasebit.emulator.ptx.table import Option, effect
+from phasebit.emulator.ptx.types import Array, Value
+from phasebit.emulator.tensor_core.block_scales import (
+    ADDRESS,
+    columns,
+    multiply,
+    read,
+    scaled,
+    values,
+)
+from phasebit.emulator.tensor_core.cta_pairs import blocks
+from phasebit.emulator.tensor_core.instruction_descriptors import InstructionDescriptorError
+from phasebit.emulator.tensor_core.regions import Region
+from phasebit.emulator.tensor_core.scaled_descriptors import VECTORS, ScaledDescriptor, decode
+from phasebit.emulator.tensor_core.tensor_memory import split, tensor_memory
+from phasebit.emulator.tensor_core.tensor_observer import TensorObserver
+from phasebit.emulator.tensor_core.tensor_operands import Product
+from phasebit.emulator.tensor_core.tensor_work import issue
 
 KINDS: dict[str, Option] = {f"kind::{word}": ("form", word) for word in VECTORS}
 SIZES: dict[str, Option] = {
@@ -39,24 +49,25 @@ class Scales:
 
     def __init__(
         self, g: Group, slots: tuple[int, ...], address: int, rows: int, first: int, name: str,
-        of: ScaledDescriptor, where: str, halves: bool = False,
+        of: ScaledDescriptor, where: Sentence, halves: bool = False,
     ) -> None:  # fmt: skip
-        who = f"tcgen05.mma of {g.batch.describe(g.lanes)}"
+        who = say("tcgen05.mma of {}", g.batch.describe(g.lanes))
         lane, column = split(address & ADDRESS)
         if lane:
             raise Fault(
-                f"{who}: the scales of {name} begin at lane {lane}; they begin at lane 0, and the "
-                f"other quarters of the lanes repeat them; {where}"
+                "{}: the scales of {} begin at lane {}; they begin at lane 0, and the other "
+                "quarters of the lanes repeat them; {}",
+                who, name, lane, where,
             )
         self.memory = tensor_memory(g.batch)
         end = column + columns(rows // 2 if halves else rows)
         for slot in slots:
             self.memory.reach(
-                slot, (0, 128), (column, end), f"the scales of {name} of {who}", where
+                slot, (0, 128), (column, end), say("the scales of {} of {}", name, who), where
             )
         self.regions = [Region(slot, slice(0, 8), slice(column, end)) for slot in slots]
         self.rows, self.first, self.halves = rows, first, halves
-        self.of, self.name, self.where = of, name, f"{who}; {where}"
+        self.of, self.name, self.where = of, name, say("{}; {}", who, where)
 
     def read(self, block: int) -> Array:
         """The numbers, f64 [rows, scales of a row], that one block holds."""
@@ -82,26 +93,26 @@ def mma(
 
     16 or 32 elements along k share a scale.  How it rounds is an assumption.
     """
-    machine = g.batch.machine
-    where, access = executing(g)
+    where, _ = executing(g)
     if vector not in VECTORS[form]:
         known = ", ".join(f".{word}" if word else "none" for word in VECTORS[form])
-        raise Fault(f"kind::{form} has no {vector or 'block_scale without its size'}: {where}; "
-                    f"it takes {known}")  # fmt: skip
-    if g.n > 1 and machine.checked and len(np.unique(g.batch.warp_of[g.lanes])) < g.n:
-        machine.checker.tensor.issued_by_many(g, "tcgen05.mma", access)
+        raise Fault(
+            "kind::{} has no {}: {}; it takes {}",
+            form, vector or "block_scale without its size", where, known,
+        )  # fmt: skip
+    for told in g.batch.machine.told[TensorObserver.issues]:
+        told(g, "tcgen05.mma")
     operands: list[Any] = [target, a[1], b, descriptor, a_scales, b_scales, accumulate[1]]
     spread = [g.spread(x) for x in operands]
     for i in range(g.n):
         thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
         numbers = [int(x[i]) for x in spread]
-        _one(thread, numbers, a[0] == "a", form, VECTORS[form][vector], group, where, access)
-    machine.counters.add("tcgen05.mma", g.n)
+        _one(thread, numbers, a[0] == "a", form, VECTORS[form][vector], group, where)
 
 
 def _one(
     g: Group, operands: list[int], a_in_tensor: bool, kind: str, per_row: int, group: int,
-    where: str, access: int,
+    where: Sentence,
 ) -> None:  # fmt: skip
     """What one thread issues."""
     target, a, b, bits, a_scales, b_scales, adds = operands
@@ -110,13 +121,12 @@ def _one(
     try:
         of = decode(bits, kind, per_row, group)
     except InstructionDescriptorError as error:
-        raise Fault(f"tcgen05.mma of {batch.describe(g.lanes)}: {error}; {where}") from error
+        raise Fault("tcgen05.mma of {}: {}; {}", batch.describe(g.lanes), error, where) from error
     product = Product(g, slots, of, target, a_in_tensor, a, b, where)
     height = of.m // len(slots)
     of_a = Scales(g, slots, a_scales, height, of.a_id, "A", of, where)
     of_b = Scales(g, slots, b_scales, of.n, of.b_id, "B", of, where, product.halved)
-    if batch.machine.checked:
-        product.note(g, access, bool(adds), list(zip(of_a.regions, of_b.regions, strict=True)))
+    product.tell(g, bool(adds), list(zip(of_a.regions, of_b.regions, strict=True)))
 
     def multiplied(first: Array, second: Array, old: Array | None) -> Array:
         parts = [

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from phasebit.emulator.cta_pairs import blocks
 from phasebit.emulator.errors import Fault
-from phasebit.emulator.group import Group
-from phasebit.emulator.ops.tcgen05 import GROUPS, executing
-from phasebit.emulator.table import Option, effect
-from phasebit.emulator.tensor_checks import HALVES, Region
-from phasebit.emulator.tensor_memory import split, tensor_memory
-from phasebit.emulator.tensor_work import issue
-from phasebit.emulator.types import Value
+from phasebit.emulator.findings import say
+from phasebit.emulator.machine.group import Group
+from phasebit.emulator.ops.tcgen05 import GROUPS
+from phasebit.emulator.ops.tcgen05_access import executing
+from phasebit.emulator.ptx.table import Option, effect
+from phasebit.emulator.ptx.types import Value
+from phasebit.emulator.tensor_core.cta_pairs import blocks
+from phasebit.emulator.tensor_core.regions import HALVES, Region
+from phasebit.emulator.tensor_core.tensor_memory import split, tensor_memory
+from phasebit.emulator.tensor_core.tensor_observer import TensorObserver
+from phasebit.emulator.tensor_core.tensor_work import issue
 
 COLUMNS = 8
 """32 bytes."""
@@ -36,22 +39,25 @@ def shift(g: Group, target: Value, *, down: bool, group: int = 1) -> None:
     It runs in the queue with the products.
     """
     batch, machine = g.batch, g.batch.machine
-    where, access = executing(g)
+    where, _ = executing(g)
     memory = tensor_memory(batch)
     for i, address in enumerate(g.spread(target)):
         thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
-        who = f"tcgen05.shift of {batch.describe(thread.lanes)}"
+        who = say("tcgen05.shift of {}", batch.describe(thread.lanes))
         lane, column = split(address)
         if lane % LANES:
-            raise Fault(f"{who} begins at lane {lane}; it is a multiple of {LANES}; {where}")
+            raise Fault(
+                "{} begins at lane {}; it is a multiple of {}; {}",
+                who, lane, LANES, where,
+            )
         rows = slice(lane, lane + LANES)
         halves = slice(rows.start * HALVES // 128, rows.stop * HALVES // 128)
         columns = slice(column, column + COLUMNS)
         for slot in blocks(thread, group, "tcgen05.shift", where):
             memory.reach(slot, (rows.start, rows.stop), (columns.start, columns.stop), who, where)
-            if machine.checked:
-                machine.checker.tensor.shift(thread, access, Region(slot, halves, columns))
-                machine.now += 1
+            for told in machine.told[TensorObserver.shifts]:
+                told(thread, Region(slot, halves, columns))
+            machine.now += 1
 
             def work(slot: int = slot, rows: slice = rows, columns: slice = columns) -> None:
                 quarter = memory.cells[slot][rows, columns]

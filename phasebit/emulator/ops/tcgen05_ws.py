@@ -1,7 +1,7 @@
 """``tcgen05.mma.ws`` (PTX ISA 9.7.16.10.9.3): B stays in the tensor core while A changes.
 
 The product is that of :mod:`~phasebit.emulator.ops.tcgen05`, for other shapes, with D where
-:mod:`~phasebit.emulator.weight_stationary` says, and with columns of B that may count as zero.
+``tensor_core.weight_stationary`` says, and with columns of B that may count as zero.
 The collector, a cache for B, changes nothing that one can compute.
 """
 
@@ -11,20 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.cta_pairs import blocks
 from phasebit.emulator.errors import Fault
-from phasebit.emulator.group import Group
-from phasebit.emulator.instruction_descriptors import InstructionDescriptorError, decode
-from phasebit.emulator.ops.tcgen05 import KINDS, ONE_BLOCK, executing
-from phasebit.emulator.table import Option, effect
-from phasebit.emulator.tensor_checks import Region
-from phasebit.emulator.tensor_memory import split, tensor_memory
-from phasebit.emulator.tensor_mma import Form, from_tensor_memory, multiply
-from phasebit.emulator.tensor_operands import A_COLUMNS, SharedOperand
-from phasebit.emulator.tensor_work import issue
-from phasebit.emulator.types import Array, Value
-from phasebit.emulator.weight_stationary import SHIFTS, MaskError, banks, rows
-from phasebit.emulator.weight_stationary import decode as decode_mask
+from phasebit.emulator.findings import Sentence, say
+from phasebit.emulator.machine.group import Group
+from phasebit.emulator.ops.tcgen05 import KINDS, ONE_BLOCK
+from phasebit.emulator.ops.tcgen05_access import executing
+from phasebit.emulator.ptx.table import Option, effect
+from phasebit.emulator.ptx.types import Array, Value
+from phasebit.emulator.tensor_core.cta_pairs import blocks
+from phasebit.emulator.tensor_core.instruction_descriptors import InstructionDescriptorError, decode
+from phasebit.emulator.tensor_core.regions import Region
+from phasebit.emulator.tensor_core.tensor_memory import split, tensor_memory
+from phasebit.emulator.tensor_core.tensor_mma import Form, from_tensor_memory, multiply
+from phasebit.emulator.tensor_core.tensor_observer import TensorObserver
+from phasebit.emulator.tensor_core.tensor_operands import A_COLUMNS, SharedOperand
+from phasebit.emulator.tensor_core.tensor_work import issue
+from phasebit.emulator.tensor_core.weight_stationary import SHIFTS, MaskError, banks, rows
+from phasebit.emulator.tensor_core.weight_stationary import decode as decode_mask
 
 COLLECTOR: dict[str, Option] = {
     f"collector::b{n}::{word}": ("collector", f"b{n} {word}")
@@ -43,39 +46,40 @@ def mma(
 
     A in tensor memory lies in each bank of lanes, for its part of D [assumed].
     """
-    machine = g.batch.machine
-    where, access = executing(g)
-    if g.n > 1 and machine.checked and len(np.unique(g.batch.warp_of[g.lanes])) < g.n:
-        machine.checker.tensor.issued_by_many(g, "tcgen05.mma.ws", access)
+    where, _ = executing(g)
+    for told in g.batch.machine.told[TensorObserver.issues]:
+        told(g, "tcgen05.mma.ws")
     operands: list[Any] = [target, a[1], b, descriptor, accumulate[1], 0 if mask is None else mask]
     spread = [g.spread(x) for x in operands]
     for i in range(g.n):
         thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
-        _one(thread, [int(x[i]) for x in spread], a[0] == "a", form, where, access)
-    machine.counters.add("tcgen05.mma", g.n)
+        _one(thread, [int(x[i]) for x in spread], a[0] == "a", form, where)
 
 
 def _one(
-    g: Group, operands: list[int], a_in_tensor: bool, kind: str, where: str, access: int
+    g: Group, operands: list[int], a_in_tensor: bool, kind: str, where: Sentence
 ) -> None:
     """What one thread issues."""
     target, a, b, bits, adds, mask = operands
     batch, machine = g.batch, g.batch.machine
-    who = f"tcgen05.mma.ws of {batch.describe(g.lanes)}"
+    who = say("tcgen05.mma.ws of {}", batch.describe(g.lanes))
     (slot,) = blocks(g, 1, "tcgen05.mma.ws", where)
     try:
         of = decode(bits, kind, weights=True)
         columns = decode_mask(mask, of.m, of.n, SHIFTS[bits >> 30])
     except (InstructionDescriptorError, MaskError) as error:
-        raise Fault(f"{who}: {error}; {where}") from error
+        raise Fault("{}: {}; {}", who, error, where) from error
     memory = tensor_memory(batch)
     count = 128 // of.m
 
     def region(address: int, width: int, name: str) -> Region:
         lane, column = split(address)
         if lane:
-            raise Fault(f"{who}: {name} begins at lane {lane}; it begins at lane 0; {where}")
-        memory.reach(slot, (0, 128), (column, column + width), f"{name} of {who}", where)
+            raise Fault(
+                "{}: {} begins at lane {}; it begins at lane 0; {}",
+                who, name, lane, where,
+            )
+        memory.reach(slot, (0, 128), (column, column + width), say("{} of {}", name, who), where)
         return Region(slot, slice(0, 8), slice(column, column + width))
 
     d = region(target, of.n // count, "D")
@@ -83,16 +87,13 @@ def _one(
     shared, source = [second], None
     if a_in_tensor:
         if of.mn_major_a:
-            raise Fault(f"{who}: A in tensor memory is K-major; {where}")
+            raise Fault("{}: A in tensor memory is K-major; {}", who, where)
         source = region(a, A_COLUMNS, "A")
     else:
         shared.append(SharedOperand(g, slot, a, of.m, of, "A", where))
-    if machine.checked:
-        words = np.unique(np.concatenate([x.words(machine.checker.races.shift) for x in shared]))
-        machine.checker.tensor.multiply(
-            g, access, d, source, words, bool(adds), form=of.m << 16 | of.n
-        )
-        machine.now += 1
+    for told in machine.told[TensorObserver.multiplies]:
+        told(g, d, source, shared, bool(adds), (), of.m << 16 | of.n)
+    machine.now += 1
     cells = memory.cells[slot]
 
     def product(first: Array, right: Array, old: Array | None) -> Array:

@@ -7,17 +7,16 @@ warp and 32 columns.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.numerics import canonical, where
+from phasebit.emulator.machine.group import Group
+from phasebit.emulator.machine.launch_observer import LaunchObserver
+from phasebit.emulator.numbers.numerics import canonical, where
 from phasebit.emulator.ops.compare import BOOLEAN
-from phasebit.emulator.table import collective, effect
-from phasebit.emulator.types import Array, Value
-
-if TYPE_CHECKING:
-    from phasebit.emulator.group import Group
+from phasebit.emulator.ptx.table import collective, effect
+from phasebit.emulator.ptx.types import Array, Value
 
 __all__ = ["BOOLEAN", "Table", "elect", "shfl", "vote_ballot"]
 
@@ -61,8 +60,8 @@ def shfl(
     g: Group, a: Value, b: Value, c: Value, membermask: Value, *, mode: str
 ) -> tuple[Value, Value]:
     """shfl.sync: the value of another lane; the predicate says whether that lane was in range."""
-    if g.batch.machine.checker:
-        g.batch.machine.checker.shuffle(g)
+    for told in g.batch.machine.told[LaunchObserver.shuffles]:
+        told(g)
     t = Table(g)
     lane = t.column.astype(np.int64)
     b = g.spread(b).astype(np.int64) & 31
@@ -83,6 +82,12 @@ def shfl(
         source = lowest | (b & ~segment)
         valid = source <= highest
     source = np.where(valid, source, lane)
+    if 32 * t.count != g.n:
+        here = t.spread(np.bool_(True), False)
+        named = g.spread(membermask).astype(np.int64) >> source & 1 != 0
+        wrong = ~here[t.row, source] & named
+        for shuffles in g.batch.machine.told[LaunchObserver.shuffles_from] if wrong.any() else ():
+            shuffles(g, source, wrong)
     return t.spread(a)[t.row, source], valid
 
 
@@ -196,9 +201,14 @@ def redux_f32(
 
 @collective("elect.sync", "u32 -> b32 pred", None, section="9.7.13.13")
 def elect(g: Group, membermask: Value) -> tuple[Value, Value]:
-    """elect.sync: one leader among the members (here the lowest lane), and who it is."""
+    """elect.sync: one leader among the members, and who it is.
+
+    Which one is not said, but that it is always the same: here the lowest lane, or in some of the
+    random schedules the highest.
+    """
     t = Table(g)
-    present = t.each(t.ballot(np.bool_(True))) & g.spread(membermask)
-    lowest = present & (~present + np.uint32(1))
-    leader = np.frexp(lowest.astype(np.float64))[1].astype(np.int64) - 1
+    present: Array = t.each(t.ballot(np.bool_(True))) & g.spread(membermask)
+    if not g.batch.machine.last_leads:
+        present = present & (~present + np.uint32(1))
+    leader = np.frexp(present.astype(np.float64))[1].astype(np.int64) - 1
     return leader.astype(np.uint32), leader == t.column

@@ -1,8 +1,8 @@
 """Matrix multiplication by a warp group (PTX ISA 9.7.15): wgmma.
 
 Four warps multiply 64 rows of A by 8 to 256 columns of B.  B, and mostly A, lie in shared memory
-as a descriptor says (:mod:`phasebit.emulator.wgmma_tiles`); the accumulators are registers.  The
-instruction only begins the work (:mod:`phasebit.emulator.warpgroups`): operands in shared memory
+as a descriptor says (``tensor_core.wgmma_tiles``); the accumulators are registers.  The
+instruction only begins the work (``tensor_core.warpgroups``): operands in shared memory
 are read, and accumulators written, some time before ``wgmma.wait_group`` lets the threads go on.
 """
 
@@ -12,16 +12,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from phasebit.emulator import tensor_core
-from phasebit.emulator.agents import start
 from phasebit.emulator.errors import Fault
-from phasebit.emulator.fragments import accumulator, operand_a
-from phasebit.emulator.group import Group
-from phasebit.emulator.ops.matrix import PER_REGISTER, SATFINITE, fragments, matrix
-from phasebit.emulator.table import Option, collective
-from phasebit.emulator.types import Array, Value
-from phasebit.emulator.warpgroups import SIZE, Multiplication, queue_of
-from phasebit.emulator.wgmma_tiles import Tile
+from phasebit.emulator.machine.group import Group
+from phasebit.emulator.numbers.fragments import accumulator, operand_a
+from phasebit.emulator.ops.matrix import SATFINITE
+from phasebit.emulator.ops.warp_matrices import PER_REGISTER, fragments, matrix
+from phasebit.emulator.ptx.operands import items_of, misfit
+from phasebit.emulator.ptx.syntax import Immediate, Instruction, Vector
+from phasebit.emulator.ptx.table import Option, Selected, Traits, collective
+from phasebit.emulator.ptx.types import SIZE as BYTES
+from phasebit.emulator.ptx.types import Array, Value
+from phasebit.emulator.tensor_core import arithmetic as tensor_core
+from phasebit.emulator.tensor_core.warpgroups import (
+    SIZE,
+    Multiplication,
+    WarpGroupObserver,
+    queue_of,
+)
+from phasebit.emulator.tensor_core.wgmma_tiles import Tile
 
 SHAPES: dict[str, Option] = {
     f"m64n{n}k{k}": ("shape", (n, k)) for k in (8, 16, 32) for n in range(8, 257, 8)
@@ -31,21 +39,57 @@ COLUMNS = 64
 """Columns of B multiplied at once: their products, 65,536 of f16, should stay in cache."""
 
 
-@collective("wgmma.fence.sync", "", section="9.7.15.7.1")
+def check_multiplication(instruction: Instruction, chosen: Selected) -> None:
+    """``wgmma.mma_async`` (PTX ISA 9.7.15.2, 9.7.15.3, 9.7.15.5.2)."""
+    if len(chosen.types) != 3 or "shape" not in chosen.options:
+        raise misfit(instruction, "wgmma.mma_async names a shape and the types of D, A and B")
+    of_d, of_a, of_b = chosen.types
+    n, k = chosen.options["shape"]
+    if k * BYTES[of_a] != 32:
+        raise misfit(instruction, f"wgmma of {of_a} has a k of {32 // BYTES[of_a]}, not {k}")
+    if of_d == "s32" and n > 32 and n % 16:
+        raise misfit(instruction, "wgmma of integers has an n of 8, 24 or a multiple of 16")
+    if of_a != of_b and {of_a, of_b} not in ({"e4m3", "e5m2"}, {"s8", "u8"}):
+        raise misfit(instruction, f"wgmma cannot multiply {of_a} by {of_b}")
+    if of_d == "f16" and of_a in ("bf16", "tf32"):
+        raise misfit(instruction, f"wgmma of {of_a} has a D of f32")
+    d, a = instruction.operands[:2]
+    count = n // (4 if of_d == "f16" else 2)
+    if len(items_of(d)) != count:
+        raise misfit(instruction, f"D of {of_d} with n = {n} is {count} registers")
+    if isinstance(a, Vector) and len(a.items) != 4:
+        raise misfit(instruction, "A in registers is 4 of them")
+    numbers = 0 if of_d == "s32" else 2
+    if BYTES[of_a] == 2 and of_d != "s32":
+        numbers += 1 if isinstance(a, Vector) else 2
+    if len(instruction.operands) != 4 + numbers:
+        raise misfit(
+            instruction, f"this wgmma takes {numbers} numbers (signs, transposes) after scale-d"
+        )
+    for place, operand in enumerate(instruction.operands[4:]):
+        allowed = (1, -1) if place < 2 else (0, 1)
+        if not isinstance(operand, Immediate) or operand.value not in allowed:
+            raise misfit(instruction, f"operand {5 + place} of wgmma is one of {allowed}")
+
+
+WARP_GROUP = Traits(warp_group=True)
+MULTIPLICATION = Traits(warp_group=True, multiplies=True, check=check_multiplication)
+
+
+@collective("wgmma.fence.sync", "", section="9.7.15.7.1", traits=WARP_GROUP)
 def fence(g: Group) -> None:
     """wgmma.fence: what the warp group did to its registers comes before its multiplications."""
-    queue = queue_of(g)
-    queue.moment += 1
-    queue.fenced[g.lanes] = queue.moment
+    for told in g.batch.machine.told[WarpGroupObserver.fences_registers]:
+        told(g)
 
 
-@collective("wgmma.commit_group.sync", "", section="9.7.15.7.2")
+@collective("wgmma.commit_group.sync", "", section="9.7.15.7.2", traits=WARP_GROUP)
 def commit_group(g: Group) -> None:
     """wgmma.commit_group: close the group of multiplications begun since the last one."""
     queue_of(g).closed[g.lanes] += 1
 
 
-@collective("wgmma.wait_group.sync", "u32", section="9.7.15.7.3")
+@collective("wgmma.wait_group.sync", "u32", section="9.7.15.7.3", traits=WARP_GROUP)
 def wait_group(g: Group, pending: Value) -> None:
     """wgmma.wait_group N: all but the newest N groups of this warp group are done."""
     queue = queue_of(g)
@@ -55,11 +99,11 @@ def wait_group(g: Group, pending: Value) -> None:
 @collective(
     "wgmma.mma_async.sync", "u64|*b32 u64 pred s32 s32 s32 s32 -> +*b32",
     {"f32", "f16"}, {"f16", "bf16", "tf32", "e4m3", "e5m2"},
-    section="9.7.15.5.2", options=[SHAPES], optional=2,
+    section="9.7.15.5.2", options=[SHAPES], optional=2, traits=MULTIPLICATION,
 )  # fmt: skip
 @collective(
     "wgmma.mma_async.sync", "u64|*b32 u64 pred -> +*b32", {"s32"}, {"s8", "u8"},
-    section="9.7.15.5.2", options=[SHAPES, SATFINITE],
+    section="9.7.15.5.2", options=[SHAPES, SATFINITE], traits=MULTIPLICATION,
 )  # fmt: skip
 def mma_async(
     g: Group,
@@ -121,18 +165,16 @@ def mma_async(
         buffer = np.empty((len(d), g.n), np.uint32)
         for row, value in zip(buffer, d, strict=True):
             row[:] = value
-        if machine.checked:
-            machine.checker.wgmma.adds_to(g, buffer, np.repeat(kept, SIZE))
-    instruction = machine.program.blocks[g.pc].collective
+        for adds in machine.told[WarpGroupObserver.adds_to]:
+            adds(g, buffer, np.repeat(kept, SIZE))
+    instruction = machine.executing()
     mma = Multiplication(
         g.batch, g.lanes, buffer, before, compute, queue.closed[g.lanes].copy(), instruction
     )
-    if machine.checked:
-        access = machine.program.executing_access()
-        machine.checker.wgmma.started(g, mma, tiles_a + tiles_b, access)
+    for starts in machine.told[WarpGroupObserver.starts_product]:
+        starts(g, mma, tiles_a + tiles_b)
     queue.add(mma, a if isinstance(a, tuple) else ())
-    machine.counters.add("wgmma.multiplications", groups)
-    start(machine, mma)
+    mma.start()
     return tuple(buffer)
 
 
@@ -163,9 +205,9 @@ def whole_groups(g: Group) -> int:
     together = g.n % SIZE == 0 and (g.lanes[::SIZE] + SIZE - 1 == g.lanes[SIZE - 1 :: SIZE]).all()
     if not together or (first % SIZE).any():
         raise Fault(
-            f"wgmma needs all 128 threads of the warp group, but here are "
-            f"{g.batch.describe(g.lanes)}: {g.batch.machine.where(g)}; make the roles of a block "
-            "multiples of 128 threads and let none of them return before"
+            "wgmma needs all 128 threads of the warp group, but here are {}: {}; make the roles "
+            "of a block multiples of 128 threads and let none of them return before",
+            g.batch.describe(g.lanes), g.batch.machine.where(g),
         )
     return g.n // SIZE
 

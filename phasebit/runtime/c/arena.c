@@ -26,11 +26,10 @@ static void write_hex(char *at, uint64_t value) {
 static void on_fault(int number, siginfo_t *info, void *context) {
     (void)context;
     if (in_arena(info->si_addr)) {
-        char text[] = "phasebit: host code touched device memory at 0x____________; copy it with "
+        char text[] = "host code touched device memory at 0x____________; copy it with "
                       "cudaMemcpy, or allocate it with cudaMallocManaged\n";
         write_hex(strchr(text, '_'), (uint64_t)info->si_addr);
-        ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
-        (void)written;
+        say_raw(text, sizeof text - 1);
     }
     sigaction(number, &before, NULL); /* return, fault again, and die of it as usual */
 }
@@ -72,7 +71,16 @@ void open_pages(uint64_t address, uint64_t size) {
     mprotect((void *)address, size, PROT_READ | PROT_WRITE);
 }
 
+static bool kept_open;
+
+void keep_pages_open(void) {
+    open_pages(arena, arena_span);
+    kept_open = true;
+}
+
 void close_pages(uint64_t address, uint64_t size) {
+    if (kept_open)
+        return;
     mprotect((void *)address, size, PROT_NONE);
 }
 

@@ -1,7 +1,8 @@
-/* Stream capture: work for a stream goes into a graph instead of to the device.
+/* Stream capture, for programs that make their graphs by doing the work once: work for a stream
+ * goes into a graph instead of to the device.
  *
- * `launch`, `copy`, `fill` and host functions look at `stream->capture` before they act. Another stream joins when it waits
- * for an event that was recorded in a capturing stream. */
+ * `launch`, `copy`, `fill` and host functions look at `stream->capture` before they act. Another
+ * stream joins when it waits for an event that was recorded in a capturing stream. */
 #include "graph.h"
 
 API cudaError_t cudaStreamBeginCapture(cudaStream_t handle, int mode) {

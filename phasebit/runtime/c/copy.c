@@ -1,5 +1,6 @@
-/* Copies and fills. The device half checks both ends against its allocations and advances its
- * clock; the bytes are moved here, where both ends are in reach. */
+/* Copies and fills, for every program that has data. The device half checks both ends against
+ * its allocations and advances its clock; the bytes are moved here, where both ends are in
+ * reach. */
 #include "graph.h"
 #include <string.h>
 
@@ -23,7 +24,8 @@ cudaError_t copy(struct block to, struct block from, struct cudaExtent extent, i
                                                  .extent = extent, .copy_kind = kind});
         return cudaSuccess;
     }
-    if (is_legacy(stream) && capturing(NULL)) /* the legacy stream would wait for what is not to run yet */
+    /* The legacy stream would wait for what is not to run yet. */
+    if (is_legacy(stream) && capturing(NULL))
         return cudaErrorStreamCaptureImplicit;
     uint64_t to_bytes = extent_bytes(to, extent), from_bytes = extent_bytes(from, extent);
     cudaError_t error = CALL(OP_COPY, NULL, 0, (uint64_t)to.at, to_bytes, (uint64_t)from.at,

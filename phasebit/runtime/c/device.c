@@ -1,10 +1,6 @@
-/* The device: there is one, number 0. */
+/* The device, for programs that ask what there is and choose: there is one, number 0. */
 #include "runtime.h"
-#include <stdio.h>
 #include <string.h>
-
-/* 13.0: the interface that the stand-in follows. */
-enum { VERSION = 13000 };
 
 API cudaError_t cudaGetDeviceCount(int *count) {
     struct guard guard __attribute__((cleanup(leave))) = enter(true);
@@ -41,14 +37,23 @@ API cudaError_t cudaSetValidDevices(int *devices, int count) {
     return cudaSuccess;
 }
 
-API cudaError_t cudaGetDeviceProperties(void *properties, int device) {
+/* The device half answers with the whole structure; its size is that of the version. */
+static cudaError_t properties_of(void *properties, int device, int version, size_t size) {
     ENTER_FAULTLESS();
     if (device)
         return fail(cudaErrorInvalidDevice);
     if (!properties)
         return fail(cudaErrorInvalidValue);
-    /* The device half answers with the whole structure; sizeof(cudaDeviceProp) is fixed. */
-    return fail(CALL(OP_PROPERTIES, properties, 1008, 0));
+    return fail(CALL(OP_PROPERTIES, properties, size, version));
+}
+
+API cudaError_t cudaGetDeviceProperties(void *properties, int device) {
+    return properties_of(properties, device, 13, 1008);
+}
+
+/* What the headers of CUDA 12 call that function. */
+API cudaError_t cudaGetDeviceProperties_v2(void *properties, int device) {
+    return properties_of(properties, device, 12, 1032);
 }
 
 API cudaError_t cudaDeviceGetAttribute(int *value, int attribute, int device) {
@@ -92,7 +97,7 @@ API cudaError_t cudaDeviceReset(void) {
 API cudaError_t cudaRuntimeGetVersion(int *version) {
     if (!version)
         return fail(cudaErrorInvalidValue);
-    *version = VERSION;
+    *version = RUNTIME_VERSION;
     return cudaSuccess;
 }
 
@@ -220,81 +225,3 @@ API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
 /* Profilers have nothing to start here, and programs that mark a region are none the worse. */
 API cudaError_t cudaProfilerStart(void) { return cudaSuccess; }
 API cudaError_t cudaProfilerStop(void) { return cudaSuccess; }
-
-/* cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col of the driver library: the emulator checks the
- * arguments and gives the 128 bytes that its copies read. A CUresult is no cudaError_t, but 0 and 1
- * mean the same. */
-static cudaError_t encode_tiled(void *map, unsigned type, unsigned rank, void *address,
-                                const uint64_t *dims, const uint64_t *strides,
-                                const unsigned *box, const unsigned *steps, unsigned interleave,
-                                unsigned swizzle, unsigned promotion, unsigned fill) {
-    ENTER();
-    enum { MOST = 5, DIMS = 3, STRIDES = 8, BOX = 12, STEPS = 17 };
-    uint64_t words[26] = {type, rank, (uint64_t)address};
-    if (!map || !dims || !box || !steps || (rank > 1 && !strides))
-        return cudaErrorInvalidValue;
-    for (unsigned i = 0; i < rank && i < MOST; i++) {
-        words[DIMS + i] = dims[i];
-        words[BOX + i] = box[i];
-        words[STEPS + i] = steps[i];
-        if (i + 1 < rank && i + 1 < MOST)
-            words[STRIDES + i] = strides[i];
-    }
-    words[22] = interleave, words[23] = swizzle, words[24] = promotion, words[25] = fill;
-    return call_device(OP_TENSOR_MAP, words, COUNT(words), NULL, 0, map, 128);
-}
-
-static cudaError_t encode_im2col(void *map, unsigned type, unsigned rank, void *address,
-                                 const uint64_t *dims, const uint64_t *strides, const int *lower,
-                                 const int *upper, unsigned channels, unsigned pixels,
-                                 const unsigned *steps, unsigned interleave, unsigned swizzle,
-                                 unsigned promotion, unsigned fill) {
-    ENTER();
-    enum { MOST = 5, DIMS = 3, STRIDES = 8, BOX = 12, STEPS = 17, LOWER = 26, UPPER = 29 };
-    uint64_t words[32] = {type, rank, (uint64_t)address};
-    if (!map || !dims || !strides || !lower || !upper || !steps)
-        return cudaErrorInvalidValue;
-    for (unsigned i = 0; i < rank && i < MOST; i++) {
-        words[DIMS + i] = dims[i];
-        words[STEPS + i] = steps[i];
-        if (i + 1 < rank && i + 1 < MOST)
-            words[STRIDES + i] = strides[i];
-        if (i + 2 < rank && i + 2 < MOST)
-            words[LOWER + i] = (uint64_t)(int64_t)lower[i],
-                      words[UPPER + i] = (uint64_t)(int64_t)upper[i];
-    }
-    words[BOX] = channels, words[BOX + 1] = pixels;
-    words[22] = interleave, words[23] = swizzle, words[24] = promotion, words[25] = fill;
-    return call_device(OP_TENSOR_MAP, words, COUNT(words), NULL, 0, map, 128);
-}
-
-/* Functions of the driver library: only those that no program of the runtime can do without. */
-API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function,
-                                                 unsigned version, unsigned long long flags,
-                                                 int *status) {
-    ENTER();
-    (void)version, (void)flags;
-    if (!symbol || !function)
-        return fail(cudaErrorInvalidValue);
-    if (!strcmp(symbol, "cuTensorMapEncodeTiled")) {
-        *function = (void *)encode_tiled;
-        if (status)
-            *status = 0; /* cudaDriverEntryPointSuccess */
-        return cudaSuccess;
-    }
-    if (!strcmp(symbol, "cuTensorMapEncodeIm2col")) {
-        *function = (void *)encode_im2col;
-        if (status)
-            *status = 0;
-        return cudaSuccess;
-    }
-    *function = NULL;
-    if (status)
-        *status = 1; /* cudaDriverEntryPointSymbolNotFound */
-    return missing(symbol);
-}
-
-API cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function,
-                                        unsigned long long flags, int *status) {
-    return cudaGetDriverEntryPointByVersion(symbol, function, VERSION, flags, status);
-}

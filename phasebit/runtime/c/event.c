@@ -1,4 +1,5 @@
-/* Events. Their times are the emulator's clock: see clock.py. */
+/* Events, for programs that time their work or let one stream wait for another. Their times are
+ * the emulator's clock: see clock.py. */
 #include "runtime.h"
 #include <sched.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
-/* Kernels: their attributes, and how many blocks fit. */
+/* Kernels: their attributes, and how many blocks fit; for programs that choose the shape of a
+ * launch, or ask for more shared memory than is usual. */
 #include "runtime.h"
 #include <string.h>
 
 /* 48 KiB with the static part, or what the program asked for; less than 48 KiB is a limit too. */
 uint64_t dynamic_shared_allowed(const struct kernel *kernel) {
-    enum { USUAL = 49152 };
     if (kernel->dynamic_shared)
         return kernel->dynamic_shared;
-    return kernel->facts.shared < USUAL ? USUAL - kernel->facts.shared : 0;
+    return kernel->facts.shared < USUAL_SHARED ? USUAL_SHARED - kernel->facts.shared : 0;
 }
 
 API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *answer, const void *function) {

@@ -1,4 +1,4 @@
-/* Graphs: work written down to be launched again.
+/* Graphs, for programs that launch the same small kernels again and again: work written down.
  *
  * A graph here is the list of its nodes in the order in which they were added or captured. Every
  * dependency points backwards in that order, so running down the list respects them all; what is

@@ -1,12 +1,21 @@
-/* Launches: `<<<>>>`, cudaLaunchKernel and its relatives. */
+/* Launches, for every program: `<<<>>>`, cudaLaunchKernel and its relatives. */
+#define _GNU_SOURCE
 #include "graph.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <link.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* `kernel<<<grid, block, shared, stream>>>(…)` pushes its configuration, then calls the stub,
  * which pops it. A thread can nest such calls while it computes arguments. */
 enum { MOST_NESTED = 16 };
 static _Thread_local struct shape pushed[MOST_NESTED];
 static _Thread_local int pushes;
+/* The launch that comes next is one by `<<<>>>`, whose status the program does not see. */
+static _Thread_local bool bracketed;
 
 API unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream) {
     if (pushes == MOST_NESTED)
@@ -24,6 +33,7 @@ API cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shar
     *block = top->block;
     *shared = top->shared;
     *(cudaStream_t *)stream = top->stream;
+    bracketed = true;
     return cudaSuccess;
 }
 
@@ -33,21 +43,20 @@ static bool divides(dim3 cluster, dim3 grid) {
     return grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
 }
 
-enum { PORTABLE_CLUSTER = 8, LARGEST_CLUSTER = 16 };
-
 static cudaError_t check_shape(const struct kernel *kernel, const struct shape *shape) {
     const struct facts *facts = &kernel->facts;
     dim3 grid = shape->grid, block = shape->block, cluster = shape->cluster;
-    if (!volume(grid) || grid.x > INT32_MAX || grid.y > 65535 || grid.z > 65535)
+    if (!volume(grid) || grid.x > MAX_GRID_X || grid.y > MAX_GRID_Y || grid.z > MAX_GRID_Z)
         return cudaErrorInvalidValue;
-    if (!volume(block) || block.x > 1024 || block.y > 1024 || block.z > 64)
+    if (!volume(block) || block.x > MAX_BLOCK_EXTENTS_X || block.y > MAX_BLOCK_EXTENTS_Y ||
+        block.z > MAX_BLOCK_EXTENTS_Z)
         return cudaErrorInvalidValue;
     if (volume(block) > facts->max_threads)
         return cudaErrorInvalidValue;
     if (shape->shared > dynamic_shared_allowed(kernel))
         return cudaErrorInvalidValue;
     if (volume(cluster) > 1) {
-        unsigned most = kernel->non_portable_cluster ? LARGEST_CLUSTER : PORTABLE_CLUSTER;
+        unsigned most = kernel->non_portable_cluster ? MAX_CLUSTER : PORTABLE_CLUSTER;
         if (facts->capability < 90 || volume(cluster) > most || !divides(cluster, grid))
             return cudaErrorInvalidClusterSize;
     }
@@ -115,11 +124,46 @@ cudaError_t launch(const void *function, struct shape shape, void **arguments) {
     return cudaSuccess;
 }
 
+static int note_base(struct dl_phdr_info *first, size_t size, void *base) {
+    (void)size;
+    *(uintptr_t *)base = first->dlpi_addr;
+    return 1; /* the program comes first */
+}
+
+/* The device half remembers a launch that was refused, and where, until the program asks. */
+static void refused(const void *function, const struct shape *shape, cudaError_t error) {
+    cudaError_t unknown;
+    struct kernel *kernel = find_kernel(function, &unknown);
+    if (!kernel)
+        return; /* what is wrong with its code has been said */
+    enum { MOST = 16 };
+    void *calls[MOST];
+    uint64_t words[8 + MOST] = {gettid(),       shape->grid.x,  shape->grid.y,  shape->grid.z,
+                                shape->block.x, shape->block.y, shape->block.z, shape->shared};
+    size_t count = 8;
+    uintptr_t base = 0; /* the program lies so far behind where its file says */
+    dl_iterate_phdr(note_base, &base);
+    for (int i = backtrace(calls, MOST) - 1; i >= 0; i--) {
+        Dl_info info;
+        if (dladdr(calls[i], &info) && !strcmp(info.dli_fname, program_invocation_name))
+            words[count++] = (uintptr_t)calls[i] - base - 1; /* within the call */
+    }
+    char text[strlen(kernel->name) + 64];
+    int size = snprintf(text, sizeof text, "%s %s", name_of(error), kernel->name);
+    post_device(OP_REFUSED, words, count, text, size);
+    unasked = true;
+}
+
 API cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
                                  size_t shared, cudaStream_t stream) {
+    bool unseen = bracketed;
+    bracketed = false;
     ENTER();
     struct shape shape = {.grid = grid, .block = block, .shared = shared, .stream = stream};
-    return fail(launch(function, shape, arguments));
+    cudaError_t error = fail(launch(function, shape, arguments));
+    if (error && unseen)
+        refused(function, &shape, error);
+    return error;
 }
 
 API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments,
@@ -169,7 +213,9 @@ API cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *functi
     if (!clusters || !config)
         return fail(cudaErrorInvalidValue);
     struct shape shape = shape_of(config);
-    if ((error = complete_shape(kernel, &shape)))
+    struct kernel any = *kernel; /* CUTLASS asks with more threads than its kernel takes */
+    any.facts.max_threads = MAX_BLOCK_EXTENTS_X;
+    if ((error = complete_shape(&any, &shape)))
         return fail(error);
     uint64_t fits[2], multiprocessors;
     error = CALL(OP_OCCUPANCY, fits, sizeof fits, kernel->facts.number, volume(shape.block),
@@ -191,7 +237,7 @@ API cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, const void *func
     if (!size || !config)
         return fail(cudaErrorInvalidValue);
     *size = kernel->facts.capability < 90       ? 1
-            : kernel->non_portable_cluster      ? LARGEST_CLUSTER
+            : kernel->non_portable_cluster      ? MAX_CLUSTER
                                                 : PORTABLE_CLUSTER;
     return cudaSuccess;
 }

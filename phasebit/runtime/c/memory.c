@@ -1,4 +1,4 @@
-/* Allocation: device, managed, pinned; what a pointer is. */
+/* Allocation, for every program: device, managed, pinned; hints about managed memory. */
 #define _GNU_SOURCE
 #include "runtime.h"
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Host memory that the device sees: registered pages, and what a pointer is. */
+/* Host memory that the device sees, for programs that bring their own: registered pages, and what
+ * a pointer is. */
 #define _GNU_SOURCE
 #include "runtime.h"
 #include <stdlib.h>

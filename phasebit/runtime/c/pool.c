@@ -1,4 +1,5 @@
-/* Memory pools: a pool is a name for the device's memory, with attributes to set and read. */
+/* Memory pools, for programs that allocate in a stream: a pool is a name for the device's
+ * memory, with attributes to set and read. */
 #include "runtime.h"
 #include <stdlib.h>
 

@@ -1,6 +1,8 @@
-/* Registration: before main, each translation unit hands over its fat binary, and says which
- * host function stands for which kernel and which host variable for which device variable. */
+/* Registration, for every program, by calls that nvcc writes: before main, each translation unit
+ * hands over its fat binary, and says which host function stands for which kernel and which host
+ * variable for which device variable. */
 #include "runtime.h"
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +11,8 @@ static struct kernel *kernels;
 static struct variable *variables;
 static uint64_t next_module = 1;
 static bool unsent;
+
+bool uses_runtime;
 
 static void *allocate(size_t size) {
     void *made = calloc(1, size);
@@ -31,6 +35,19 @@ struct fat_header {
 
 static size_t size_of(const struct fat_header *header) {
     return header->magic == 0xBA55ED50 ? header->header + header->size : 0;
+}
+
+/* The bytes of device code that a program hands over by its address alone: a fat binary, machine
+ * code, or text that ends with a zero. */
+static size_t length_of(const void *code) {
+    if (size_of(code))
+        return size_of(code);
+    const Elf64_Ehdr *elf = code;
+    if (memcmp(elf->e_ident, ELFMAG, SELFMAG))
+        return strlen(code);
+    size_t sections = elf->e_shoff + (size_t)elf->e_shnum * elf->e_shentsize;
+    size_t segments = elf->e_phoff + (size_t)elf->e_phnum * elf->e_phentsize;
+    return sections > segments ? sections : segments; /* nvcc writes their tables last */
 }
 
 /* Device code that was compiled apart: one fat binary for each unit, in a list that ends with
@@ -64,23 +81,47 @@ API void **__cudaRegisterFatBinary(void *fat) {
     return (void **)module;
 }
 
+enum { WRAPPER = 0x466243b1 }; /* the magic number of `struct wrapper` */
+
+struct module *add_module(const void *code) {
+    const struct wrapper *wrapper = code;
+    if (wrapper->magic == WRAPPER)
+        code = wrapper->data;
+    struct module *module = allocate(sizeof *module);
+    module->number = next_module++;
+    module->size = length_of(code);
+    module->blob = memcpy(allocate(module->size + 1), code, module->size);
+    module->next = modules;
+    modules = module;
+    unsent = true;
+    send_modules();
+    return module;
+}
+
 API void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
 
-API void __cudaUnregisterFatBinary(void **handle) {
-    /* Called at exit, or when a library is closed: its names must not be found any more. */
-    struct module *module = (struct module *)handle;
+void forget_module(struct module *module) {
     for (struct kernel *k = kernels; k; k = k->next)
         if (k->module == module)
             k->host = NULL;
     for (struct variable *v = variables; v; v = v->next)
         if (v->module == module)
             v->host = NULL;
+    for (struct module **at = &modules; *at; at = &(*at)->next)
+        if (*at == module) {
+            *at = module->next;
+            break;
+        }
 }
+
+/* Called at exit, or when a library is closed: its names must not be found any more. */
+API void __cudaUnregisterFatBinary(void **handle) { forget_module((struct module *)handle); }
 
 API void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
                                 int thread_limit, void *tid, void *bid, void *bdim, void *gdim,
                                 int *wsize) {
     (void)device, (void)thread_limit, (void)tid, (void)bid, (void)bdim, (void)gdim, (void)wsize;
+    uses_runtime = true;
     struct kernel *kernel = allocate(sizeof *kernel);
     kernel->host = host;
     kernel->name = name;
@@ -190,6 +231,28 @@ static void describe(struct kernel *kernel) {
         kernel->asked = true;
     }
     free(answer);
+}
+
+/* A kernel that has no host stub: it is its own handle. */
+struct kernel *kernel_of_module(struct module *module, const char *name, cudaError_t *error) {
+    for (struct kernel *k = kernels; k; k = k->next)
+        if (k->module == module && k->host && !strcmp(k->name, name))
+            return find_kernel(k, error);
+    struct kernel *kernel = allocate(sizeof *kernel);
+    kernel->name = strcpy(allocate(strlen(name) + 1), name);
+    kernel->module = module;
+    kernel->carveout = -1;
+    describe(kernel);
+    *error = kernel->error;
+    if (*error) {
+        free((char *)kernel->name);
+        free(kernel);
+        return NULL;
+    }
+    kernel->host = kernel;
+    kernel->next = kernels;
+    kernels = kernel;
+    return kernel;
 }
 
 /* A kernel is named by its host stub or by its handle. The stub's address is a hash key, in

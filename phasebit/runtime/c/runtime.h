@@ -14,11 +14,19 @@
 #include "protocol.h"
 #include <stdbool.h>
 
+/* 13.0: the interface that the stand-in follows. */
+enum { RUNTIME_VERSION = 13000 };
+
 #define API __attribute__((visibility("default")))
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* error.c */
 cudaError_t fail(cudaError_t error);
+const char *name_of(cudaError_t error);
+/* This thread's last error is that of a launch by `<<<>>>`, and nobody has asked for it yet. */
+extern _Thread_local bool unasked;
+void say_there(int file); /* what follows is for that file, and not for standard error */
+void say_raw(const char *text, size_t size); /* a line; async-signal-safe */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The end of every call that the stand-in does not have. */
 cudaError_t missing(const char *call);
@@ -63,6 +71,7 @@ void *reachable(const void *pointer);
 /* Let the program's own code touch these pages, or not. */
 void open_pages(uint64_t address, uint64_t size);
 void close_pages(uint64_t address, uint64_t size);
+void keep_pages_open(void); /* all of them, for good */
 volatile uint64_t *finished_word(void);
 int arena_file(void);
 uint64_t arena_offset(const void *pointer);
@@ -107,6 +116,12 @@ struct variable {
 /* By host stub or by handle; asks the device half once. NULL and *error. */
 struct kernel *find_kernel(const void *function, cudaError_t *error);
 struct variable *find_variable(const void *symbol, cudaError_t *error);
+/* The program's own code was compiled for the runtime, which makes contexts by itself. */
+extern bool uses_runtime;
+/* A copy of code that the program brings: a fat binary, machine code, or text. */
+struct module *add_module(const void *code);
+void forget_module(struct module *module);
+struct kernel *kernel_of_module(struct module *module, const char *name, cudaError_t *error);
 /* Send modules not sent yet; after the first connection, before any question about them. */
 void send_modules(void);
 void forget_device_answers(void);

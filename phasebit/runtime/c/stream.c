@@ -1,5 +1,6 @@
-/* Streams. Work is executed in the order in which it is sent; a stream's own clock, kept by the
- * device half, is what makes streams overlap in the times that events read. */
+/* Streams, for programs with work side by side. It is executed in the order in which it is sent;
+ * a stream's own clock, kept by the device half, is what makes streams overlap in the times that
+ * events read. */
 #include "graph.h"
 #include <sched.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Device variables by name: __device__, __constant__, __managed__. */
+/* Device variables by name, for programs that have some: __device__, __constant__, __managed__. */
 #include "runtime.h"
 
 API cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {

@@ -1,14 +1,14 @@
-/* The connection to the device half: one socket, one lock, messages as protocol.py has them. */
+/* The connection to the device half: one socket, one lock, messages as protocol.py has them.
+ *
+ * In a process that is itself the device half (in_process.py) a function stands for the socket. */
 #define _GNU_SOURCE
 #include "runtime.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -20,12 +20,17 @@ static cudaError_t fault;
 static uint64_t sent_launches;
 static bool launch_blocking; /* CUDA_LAUNCH_BLOCKING=1 */
 
+typedef int (*served_t)(uint32_t op, const uint64_t *words, uint64_t count, const void *bytes,
+                        uint64_t size, void *reply, uint64_t capacity, int32_t *fault);
+static served_t served;
+
 static char *printed;
 static size_t printed_size;
 
-bool connected(void) { return device >= 0; }
+
+bool connected(void) { return device >= 0 || served; }
 uint64_t launches_sent(void) { return sent_launches; }
-uint64_t launches_finished(void) { return device < 0 ? 0 : *finished_word(); }
+uint64_t launches_finished(void) { return connected() ? *finished_word() : 0; }
 
 static void gone(void) {
     /* The device half says itself why it ended; there is no going on without it. */
@@ -111,12 +116,17 @@ static cudaError_t receive_reply(void *reply, size_t capacity) {
 
 cudaError_t call_device(enum op op, const uint64_t *words, size_t count, const void *bytes,
                         size_t size, void *reply, size_t capacity) {
+    if (served)
+        return served(op, words, count, bytes, size, reply, capacity, &fault);
     send_message(op, words, count, bytes, size);
     return receive_reply(reply, capacity);
 }
 
 void post_device(enum op op, const uint64_t *words, size_t count, const void *bytes, size_t size) {
-    send_message(op, words, count, bytes, size);
+    if (served)
+        served(op, words, count, bytes, size, NULL, 0, &fault);
+    else
+        send_message(op, words, count, bytes, size);
     if (op != OP_LAUNCH)
         return;
     sent_launches++;
@@ -134,8 +144,8 @@ void flush_printed(void) {
 static cudaError_t connect_device(void) {
     static bool told;
     const char *where = getenv(ENVIRONMENT);
-    int socket_fd, memory_fd, server;
-    if (!where || sscanf(where, "%d,%d,%d", &socket_fd, &memory_fd, &server) != 3) {
+    int socket_fd, memory_fd, words_fd;
+    if (!where || sscanf(where, "%d,%d,%d", &socket_fd, &memory_fd, &words_fd) != 3) {
         if (!told)
             say("no device: start this program with `python -m phasebit run PROGRAM`");
         told = true;
@@ -144,8 +154,7 @@ static cudaError_t connect_device(void) {
     unsetenv(ENVIRONMENT);
     fcntl(socket_fd, F_SETFD, FD_CLOEXEC);
     fcntl(memory_fd, F_SETFD, FD_CLOEXEC);
-    if (getppid() == server)
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    say_there(words_fd);
     device = socket_fd;
     owner = getpid();
     const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
@@ -159,6 +168,24 @@ static cudaError_t connect_device(void) {
     return cudaSuccess;
 }
 
+/* This process is the device: `function` answers from now on, NULL: nobody. An error of a kernel
+ * is forgotten. Memory stays mapped for good, open to the process's own code. */
+API cudaError_t phasebit_serve(served_t function, int memory_fd) {
+    static bool mapped;
+    served = function;
+    owner = getpid();
+    fault = cudaSuccess;
+    uint64_t answer[2];
+    if (!function || mapped)
+        return cudaSuccess;
+    CALL(OP_HELLO, answer, sizeof answer, 0);
+    mapped = map_arena(memory_fd, answer[0], answer[1]);
+    if (!mapped)
+        return cudaErrorInitializationError;
+    keep_pages_open();
+    return cudaSuccess;
+}
+
 /* The context died of an error: on an H200 the reset itself succeeds, and nothing after it. */
 void forget_device(void) {
     if (fault)
@@ -168,7 +195,7 @@ void forget_device(void) {
 struct guard enter(bool faultless) {
     pthread_mutex_lock(&lock);
     struct guard guard = {cudaSuccess};
-    if (device < 0)
+    if (!connected())
         guard.error = connect_device();
     else if (getpid() != owner)
         guard.error = cudaErrorInitializationError; /* forked after the device was opened */

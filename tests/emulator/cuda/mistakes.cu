@@ -23,7 +23,7 @@ __global__ void neighbours(const int* in, int* out, int rounds) {
     out[t] = sum;
 }
 
-// A ring of two slots with mbarriers, one producer warp, one consumer warp, as in chapter 3.
+// A ring of two slots with mbarriers, one producer warp, one consumer warp, as in *Barriers*.
 // 11: no wait for empty. 12: no wait for full. 13: the consumer's arrival is missing.
 // 14: full expects one arrival too many. 15: the consumer arrives before it reads.
 // 16: parity never flips. 17: lane 0 arrives for the warp, without __syncwarp (18: with it).

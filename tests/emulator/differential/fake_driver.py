@@ -16,7 +16,7 @@ Kernel = Callable[[np.ndarray, np.ndarray, int], None]
 
 
 class FakeDriver:
-    """The eleven calls that the runner makes."""
+    """The calls that running a program makes."""
 
     def __init__(self, kernels: dict[str, Kernel], fail: str = "") -> None:
         self.kernels = kernels
@@ -37,8 +37,8 @@ class FakeDriver:
 
         return call
 
-    def _cuGetErrorName(self, code: int, text: Any) -> None:
-        text._obj.value = b"CUDA_ERROR_MISALIGNED_ADDRESS"
+    def _cuGetErrorString(self, code: int, text: Any) -> None:
+        text._obj.value = b"misaligned address"
 
     def _cuDeviceGetName(self, buffer: Any, size: int, device: Any) -> None:
         buffer.value = b"a fake"
@@ -63,8 +63,8 @@ class FakeDriver:
         function._obj.value = len(self._functions) + 1
         self._functions[function._obj.value] = self.kernels[name.decode()]
 
-    def _cuLaunchKernel(self, function: Any, gx: int, gy: int, gz: int, bx: int, by: int, bz: int,
-                        shared: int, stream: Any, parameters: Any, extra: Any) -> None:  # fmt: skip
+    def _cuLaunchKernelEx(self, config: Any, function: Any, parameters: Any, extra: Any) -> None:
         pointers = [ctypes.c_uint64.from_address(p).value for p in parameters]
         arrays = [np.frombuffer(self.memory[p], np.uint64) for p in pointers]
-        self._functions[function.value](arrays[0], arrays[1], gx * bx)
+        spread = config._obj
+        self._functions[function.value](arrays[0], arrays[1], spread.grid[0] * spread.block[0])

@@ -78,5 +78,5 @@ KERNEL shuffle_names_absent_lanes ARGUMENTS {
 
 KERNEL nobody_sets_the_flag ARGUMENTS {
     if (threadIdx.x == 0)
-        while (atomicAdd(out, 0) == PLANT(0, 1)) {}  // <- deadlock steplimit
+        while (atomicAdd(out, 0) == PLANT(0, 1)) {}  // <- deadlock livelock
 }

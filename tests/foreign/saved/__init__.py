@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.formats import decode, encode
-from phasebit.emulator.launch import Module, Run
-from phasebit.emulator.tensormap import TensorMap
+from phasebit.emulator import Run, TensorMap, formats
+from phasebit.launching.launch import Module
 from tests.foreign.scaled_numbers import operand
 
 FOLDER = Path(__file__).parent
@@ -29,12 +28,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def bits(kind: str, values: Array) -> Array:
     """Numbers as an array of an element type."""
     if kind in ("f16", "bf16", "e4m3", "e5m2"):
-        return np.asarray(encode(kind, values.astype(np.float64)))
+        return np.asarray(formats.encode(kind, values.astype(np.float64)))
     return values.astype({"f32": np.float32, "s8": np.int8, "s32": np.int32}[kind])
 
 
 def numbers(kind: str, held: Array) -> Array:
-    return np.asarray(decode(kind, held)) if kind in ("f16", "bf16", "e4m3", "e5m2") else held
+    coded = kind in ("f16", "bf16", "e4m3", "e5m2")
+    return np.asarray(formats.decode(kind, held)) if coded else held
 
 
 @dataclass

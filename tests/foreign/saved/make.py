@@ -18,13 +18,14 @@ import re
 import cutlass
 import numpy as np
 
-from phasebit.emulator.launch import Kernel
-from phasebit.emulator.tensormap import TensorMap
+from phasebit.emulator import TensorMap
+from phasebit.launching.launch import Kernel
 from tests.foreign import cute_blackwell, cute_hopper, test_gluon
 from tests.foreign import test_triton_descriptors as triton_kernels
 from tests.foreign.cute_scaled import Scaled, ScaledProduct
 from tests.foreign.cute_tools import Product
 from tests.foreign.saved import FOLDER
+from tests.foreign.triton_tools import Built
 
 F16, F32, E4M3 = cutlass.Float16, cutlass.Float32, cutlass.Float8E4M3FN
 
@@ -32,17 +33,17 @@ F16, F32, E4M3 = cutlass.Float16, cutlass.Float32, cutlass.Float8E4M3FN
 @contextlib.contextmanager
 def watched():
     """The arguments of the launches inside."""
-    seen, launch = [], Kernel.launch
+    seen, launch, through_door = [], Kernel.launch, Built.launch
 
     def note(self, grid, block, args, **more):
         seen.append((self, grid, block, args, more))
         return launch(self, grid, block, args, **more)
 
-    Kernel.launch = note
+    Kernel.launch, Built.launch = note, Built.launch_here
     try:
         yield seen
     finally:
-        Kernel.launch = launch
+        Kernel.launch, Built.launch = launch, through_door
 
 
 def save(name, compiler, target, shape, kinds, run, places=(0, 1, 2), **more_about):
@@ -72,7 +73,7 @@ def save(name, compiler, target, shape, kinds, run, places=(0, 1, 2), **more_abo
         "compiler": f"{compiler} {importlib.metadata.version(compiler)}", "target": target,
         "date": datetime.date.today().isoformat(), "shape": shape, "kinds": kinds,
         "grid": [int(n) for n in grid], "threads": int(threads), "shared": int(more["shared"]),
-        "cluster": more.get("cluster"), "args": given, "ptx": without_places(kernel.module.ptx),
+        "cluster": more.get("cluster"), "args": given, "ptx": without_places(kernel.ptx),
     } | more_about  # fmt: skip
     (FOLDER / f"{name}.json.xz").write_bytes(lzma.compress(json.dumps(about).encode(), preset=9))
 
@@ -84,7 +85,7 @@ def without_places(ptx):
 
 def cute(name, gemm, shape, target, kinds, **more):
     product = Product(gemm, shape, target)
-    save(name, "nvidia-cutlass-dsl", target, shape, kinds, lambda: product.check(("late", 0)),
+    save(name, "nvidia-cutlass-dsl", target, shape, kinds, lambda: product.check_here(("late", 0)),
          **more)  # fmt: skip
 
 

@@ -5,9 +5,9 @@
 #include <cuda_runtime.h>
 #include <unistd.h>
 
-__global__ void endless() {
-    while (true)
-        ;
+__global__ void endless() { // it counts, so nobody can say that it goes round in circles
+    for (unsigned turns = 0;;)
+        asm volatile("add.u32 %0, %0, 1;" : "+r"(turns));
 }
 __global__ void until_flag(volatile int *p) {
     while (p[0] == 0)
@@ -15,12 +15,22 @@ __global__ void until_flag(volatile int *p) {
     p[1] = 42;
 }
 
+/* What cudaGetDeviceProperties is with the headers of CUDA 12. */
+extern "C" cudaError_t cudaGetDeviceProperties_v2(void *properties, int device);
+
 __device__ int first, second;
 
 int main(int, char **arguments) {
     const char *what = arguments[1];
     int *p;
     cudaMalloc(&p, 64);
+    if (!strcmp(what, "twelve")) {
+        char properties[1032 + 8] = {};
+        strcpy(properties + 1032, "behind");
+        cudaGetDeviceProperties_v2(properties, 0);
+        printf("%.17s, %d multiprocessors, %s\n", properties, *(int *)(properties + 388),
+               properties + 1032);
+    }
     if (!strcmp(what, "touch"))
         *p = 1;
     if (!strcmp(what, "freed")) {

@@ -1,0 +1,137 @@
+// Only those who signal arrive, and a warp signals once: the waiters name the phase by its
+// parity, as in *Barriers*, and the empty barrier counts warps. Few threads suffice for copies.
+#include "check.cuh"
+#include "mbarrier.cuh"
+#include <cuda_pipeline.h>
+
+constexpr int M = 32, N = 32, K = 4096;  // C = A · B, row-major f32
+constexpr int BK = 64;                   // depth of a tile
+constexpr int TILES = K / BK;            // jobs to hand over
+constexpr int SLOTS = 6;                 // tiles that fit in the ring
+constexpr int PRODUCERS = 128;           // threads: 4 warps
+constexpr int CONSUMERS = 256;           // threads: 8 warps, 16 groups
+constexpr int THREADS = PRODUCERS + CONSUMERS;
+constexpr int DEPTH = BK / (CONSUMERS / 16);  // a group's slice of a tile: 4
+constexpr int PAD = 4;                   // floats between the rows of a: no bank conflicts
+static_assert(K % BK == 0, "K must be whole tiles");
+static_assert(DEPTH % 4 == 0, "a group reads four elements of a row of A at once");
+
+struct Slot {
+    float a[M][BK + PAD];  // a tile of A
+    float b[BK][N];        // a tile of B
+};
+
+struct Ring {
+    union {
+        Slot slot[SLOTS];
+        float sums[CONSUMERS / 32][M][N];  // of each warp, once all tiles are done
+    };
+    barrier full[SLOTS];   // "the consumers may read the slot": counts producer threads
+    barrier empty[SLOTS];  // "the producers may write the slot": counts consumer warps
+    barrier done;          // among the consumers
+};
+
+// One slot further; back at slot 0, the phase bit flips. As in *Barriers*.
+__device__ void advance(int& slot, bool& phase) {
+    if (++slot == SLOTS) slot = 0, phase = !phase;
+}
+
+// Four neighbouring floats as one value; the first must be aligned to 16 bytes.
+__device__ float4& four(float& first) { return reinterpret_cast<float4&>(first); }
+__device__ const float4& four(const float& first) {
+    return reinterpret_cast<const float4&>(first);
+}
+
+__device__ void produce(Ring& ring, const float* __restrict__ A,
+                        const float* __restrict__ B) {
+    int s = 0;
+    bool phase = false;
+    for (int tile = 0; tile < TILES; ++tile, advance(s, phase)) {
+        wait(ring.empty[s], !phase);  // the phase before the first counts as complete
+        Slot& slot = ring.slot[s];
+        const int k0 = tile * BK;
+        for (int n = threadIdx.x * 4; n < M * BK; n += PRODUCERS * 4)
+            __pipeline_memcpy_async(&slot.a[n / BK][n % BK], &A[n / BK * K + k0 + n % BK], 16);
+        for (int n = threadIdx.x * 4; n < BK * N; n += PRODUCERS * 4)
+            __pipeline_memcpy_async(&slot.b[n / N][n % N], &B[k0 * N + n], 16);
+        arrive_when_copied(ring.full[s]);
+    }
+}
+
+// Adds a slice of the tile's products to a thread's c: rows y, y + 4, … and columns
+// x … x + 3, x + 16 … x + 19 of C.
+__device__ void multiply(const Slot& slot, int k0, int x, int y, float (&c)[8][8]) {
+    for (int k = k0; k < k0 + DEPTH; k += 4) {
+        float a[8][4], b[8];
+        for (int i = 0; i < 8; ++i) four(a[i][0]) = four(slot.a[y + 4 * i][k]);
+        for (int d = 0; d < 4; ++d) {
+            four(b[0]) = four(slot.b[k + d][x]);
+            four(b[4]) = four(slot.b[k + d][x + 16]);
+            for (int i = 0; i < 8; ++i)
+                for (int j = 0; j < 8; ++j) c[i][j] += a[i][d] * b[j];
+        }
+    }
+}
+
+__device__ void consume(Ring& ring, float* __restrict__ C) {
+    const int t = threadIdx.x - PRODUCERS, lane = t % 32, warp = t / 32;
+    // Lanes that differ in bit 0 share their rows, in bit 1 their columns: so shared memory
+    // serves each load of sixteen bytes for half a warp in one wavefront.
+    const int y = lane >> 1 & 3, x = ((lane & 1) | (lane >> 2 & 2)) * 4;
+    float c[8][8] = {};
+    int s = 0;
+    bool phase = false;
+    for (int tile = 0; tile < TILES; ++tile, advance(s, phase)) {
+        wait(ring.full[s], phase);
+        multiply(ring.slot[s], t / 16 * DEPTH, x, y, c);
+        __syncwarp();  // all of the warp have read the slot
+        if (lane == 0) (void)ring.empty[s].arrive();
+    }
+    // The two groups of a warp add their sums; each keeps four of the eight rows.
+    const bool upper = lane >= 16;
+    (void)ring.done.arrive();
+    wait(ring.done, 0);  // nobody reads the slots any more
+    for (int i = 0; i < 4; ++i) {
+        float sum[8];
+        for (int j = 0; j < 8; ++j) {
+            const float mine = upper ? c[i + 4][j] : c[i][j], other = upper ? c[i][j] : c[i + 4][j];
+            sum[j] = mine + __shfl_xor_sync(~0u, other, 16);
+        }
+        float(&row)[N] = ring.sums[warp][y + 4 * (i + upper * 4)];
+        four(row[x]) = four(sum[0]);
+        four(row[x + 16]) = four(sum[4]);
+    }
+    (void)ring.done.arrive();
+    wait(ring.done, 1);  // the sums are written
+    for (int i = t; i < M * N; i += CONSUMERS) {
+        float sum = 0;
+        for (int w = 0; w < CONSUMERS / 32; ++w) sum += ring.sums[w][i / N][i % N];
+        C[i] = sum;
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+matmul(const float* A,  // (M, K)
+       const float* B,  // (K, N)
+       float* C)        // (M, N)
+{
+    extern __shared__ float4 memory[];  // as much as the launch asks for
+    Ring& ring = *reinterpret_cast<Ring*>(memory);
+    if (threadIdx.x < SLOTS) {
+        init(&ring.full[threadIdx.x], PRODUCERS);
+        init(&ring.empty[threadIdx.x], CONSUMERS / 32);
+    }
+    if (threadIdx.x == 0) init(&ring.done, CONSUMERS);
+    __syncthreads();  // nobody arrives before the barriers exist
+
+    if (threadIdx.x < PRODUCERS) produce(ring, A, B);
+    else consume(ring, C);
+}
+
+void launch(const float* A, const float* B, float* C) {
+    // More than 48 KiB of shared memory must be asked for.
+    CHECK(cudaFuncSetAttribute(matmul, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Ring)));
+    matmul<<<1, THREADS, sizeof(Ring)>>>(A, B, C);
+}
+
+#include "harness.cuh"

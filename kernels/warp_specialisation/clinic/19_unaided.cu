@@ -1,0 +1,68 @@
+// Two groups of consumers, half of k each.
+#include "warp_specialisation/ring.cuh"
+
+constexpr int M = 32, N = 32, K = 256;  // C = A · B, row-major f32
+constexpr int BK = 32;                  // depth of a tile
+constexpr int TILES = K / BK;           // jobs to hand over
+constexpr int SLOTS = 2;                // tiles that fit in the ring
+constexpr int PRODUCERS = 128, GROUP = 64, THREADS = PRODUCERS + 2 * GROUP;
+
+__shared__ float a[SLOTS][M][BK];              // tiles of A
+__shared__ float b[SLOTS][BK][N];              // tiles of B
+__shared__ Barrier full[SLOTS], empty[SLOTS];  // may be read, may be written
+
+__device__ void produce(const float* A, const float* B) {
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32;  // lane, warp
+    Place at;
+    for (int tile = 0; tile < TILES; ++tile, at = advance(at, SLOTS)) {
+        wait(empty[at.slot], at.phase ^ 1);
+        for (int row = y; row < 32; row += 4) {
+            a[at.slot][row][x] = A[row * K + tile * BK + x];
+            b[at.slot][row][x] = B[(tile * BK + row) * N + x];
+        }
+        arrive(full[at.slot]);
+    }
+}
+
+__device__ void consume(float* C) {
+    const int group = (threadIdx.x - PRODUCERS) / GROUP;
+    const int x = threadIdx.x % 32, y = threadIdx.x / 32 % 2;
+    float c[16] = {};  // column x of rows y, y + 2, …
+    Place at;
+    for (int tile = 0; tile < TILES; ++tile, at = advance(at, SLOTS)) {
+        wait(full[at.slot], at.phase);
+        for (int k = group * BK / 2; k < (group + 1) * BK / 2; ++k)
+            for (int i = 0; i < 16; ++i)
+                c[i] += a[at.slot][y + 2 * i][k] * b[at.slot][k][x];  // <- race
+        arrive(empty[at.slot]);
+    }
+    float (&part)[M][N] = a[0];  // all tiles are multiplied: a slot is free
+#ifdef REPAIRED
+    sync(2, 2 * GROUP);
+#endif
+    if (group == 1)
+        for (int i = 0; i < 16; ++i) part[y + 2 * i][x] = c[i];  // <- race
+    sync(1, 2 * GROUP);
+    if (group == 0)
+        for (int i = 0; i < 16; ++i) C[(y + 2 * i) * N + x] = c[i] + part[y + 2 * i][x];
+}
+
+__global__ void __launch_bounds__(THREADS)
+matmul(const float* A,  // (M, K)
+       const float* B,  // (K, N)
+       float* C)        // (M, N)
+{
+    if (threadIdx.x < SLOTS) {
+        init(full[threadIdx.x], PRODUCERS);
+        init(empty[threadIdx.x], 2 * GROUP);
+    }
+    __syncthreads();  // nobody arrives before the barriers exist
+    if (threadIdx.x < PRODUCERS) produce(A, B);
+    else consume(C);
+}
+
+void launch(const float* A, const float* B, float* C) {
+    matmul<<<1, THREADS>>>(A, B, C);
+}
+
+#include "harness.cuh"

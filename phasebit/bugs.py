@@ -1,0 +1,205 @@
+"""Bugs that people had: a folder each in ``bugs/``, with ``broken.cu``, ``fixed.cu``, ``bug.toml``.
+
+Both programs check their own result, print ``right`` or ``wrong: 3 of 40``, and end with status 0
+or 2. They are the smallest that show the bug, written for this collection; where it was found,
+what a test of results sees and what ought to be reported stand in ``bug.toml``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tomllib
+from dataclasses import dataclass
+from difflib import unified_diff
+from functools import cache
+from itertools import dropwhile
+from pathlib import Path
+
+from phasebit import build_cache, files, process, toolchain
+from phasebit.emulator import Finding
+from phasebit.runtime import library, report
+
+TWINS = ("broken", "fixed")
+
+KINDS = {
+    "exit": "Whoever leaves has waited for everything that still uses what is theirs.",
+    "reuse": "Memory is free when the last reader has said so, and the writer has heard it.",
+    "proxy": "Between a store by threads and a read by an engine stands a proxy fence.",
+    "count": "What a barrier is told to expect comes, and nothing else.",
+    "tensor memory": "Loads from tensor memory are waited for before anything relies on them.",
+    "address": "An instruction gets an address of the kind that it asks for.",
+    "divergence": "Everybody whom an instruction names executes it.",
+    "bounds": "The guard compares with the size, not with the last index.",
+    "uninitialised": "Nothing is read before it was written, not even to be multiplied by zero.",
+    "result": "A test has sizes that differ in every direction, and a poisoned output.",
+}
+"""Kind of a bug -> the one rule that would have prevented it."""
+
+SECONDS = 60.0
+"""How long a program may run on the emulator; each takes about a second."""
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One bug; the fields but ``name``, which is its folder's, are those of ``bug.toml``.
+
+    ``rule`` is what the emulator must say is broken, and ``line`` the text of a line of
+    ``broken.cu`` that it must name; both are empty where there is nothing for a checker to find.
+    ``isa`` is the section that makes it a mistake, and what it says; ``hardware`` what the program
+    in which it was found did on a GPU, empty where nobody has tried.
+    """
+
+    name: str
+    title: str
+    kind: str
+    state: str
+    arch: str
+    where: tuple[str, ...]
+    source: tuple[str, ...]
+    read: str
+    test: str
+    isa: str
+    repair: str
+    hardware: str = ""
+    rule: str = ""
+    line: str = ""
+
+    def path(self, twin: str) -> Path:
+        """The file of ``"broken"`` or ``"fixed"``."""
+        return files.bugs() / self.name / f"{twin}.cu"
+
+    def text(self, twin: str) -> str:
+        """The program, ``"broken"`` or ``"fixed"``."""
+        return self.path(twin).read_text(encoding="utf-8")
+
+    @property
+    def code(self) -> str:
+        """The broken program without the words at its head, which give the bug away."""
+        lines = self.text("broken").splitlines(keepends=True)
+        return "".join(dropwhile(lambda line: line.startswith("//"), lines))
+
+    @property
+    def number(self) -> int:
+        """The number of :attr:`line` in ``broken.cu``; 0 where there is none."""
+        lines = [text.strip() for text in self.text("broken").splitlines()]
+        return lines.index(self.line) + 1 if self.line else 0
+
+    @property
+    def repaired(self) -> str:
+        """What the repair changes: the lines that go (−) and those that come (+)."""
+        broken, fixed = (self.text(twin).splitlines() for twin in TWINS)
+        lines = list(unified_diff(broken, fixed, lineterm="", n=0))[2:]
+        return "\n".join(line for line in lines if not line.startswith("@@"))
+
+    @property
+    def report(self) -> str:
+        """What one would write to those who keep the code, in Markdown."""
+        lines = [f"### {self.title}", "", *(f"- {where}" for where in self.where)]
+        lines += [f"- {link}" for link in self.source]
+        lines += ["", f"What makes it a mistake: PTX ISA or CUDA documentation, {self.isa}."]
+        lines += ["", f"What a test of results sees: {self.test}."]
+        lines += ["", f"On hardware: {self.hardware}."] if self.hardware else []
+        program = ["```cpp", self.text("broken").rstrip(), "```"]
+        lines += ["", "The smallest program that shows it:", "", *program]
+        change = ["```diff", self.repaired, "```"]
+        return "\n".join([*lines, "", f"A repair: {self.repair}.", "", *change])
+
+    def build(self, twin: str, *, target: str | None = None, emulated: bool = True) -> Path:
+        """The program, compiled: for the emulator, or for this machine's GPU.
+
+        Raises as :func:`phasebit.toolchain.build`.
+        """
+        return build(self.text(twin), f"{twin}.cu", target or self.arch, emulated=emulated)
+
+    def run(self, twin: str = "broken", *, schedule: str = "late") -> Outcome:
+        """Run it on the emulator, all checks on."""
+        return emulate(self.build(twin), schedule=schedule)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: what the program printed, ``status`` it ended with, and what was found."""
+
+    printed: str
+    status: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def result(self) -> str:
+        """``right``, ``wrong: 3 of 40``, or the name of the error that ended it."""
+        return result(self.printed, self.status)
+
+    @property
+    def lines(self) -> frozenset[int]:
+        """All lines of the program's own file that the findings name."""
+        return frozenset(
+            call.line
+            for finding in self.findings
+            for place in finding.places
+            for call in place.calls
+        )
+
+
+def result(printed: str, status: int) -> str:
+    """One or two words for the end of a program that printed this, on whichever device."""
+    if failed := re.search(r"failed: (\w+)", printed):
+        return failed[1]
+    last = printed.strip().splitlines()[-1:]
+    return last[0] if last else f"status {status}"
+
+
+def names() -> list[str]:
+    """All bugs."""
+    return sorted(path.parent.name for path in files.bugs().glob("*/bug.toml"))
+
+
+@cache
+def bug(name: str) -> Bug:
+    """One of them. Raises ``ValueError`` for an unknown name, and a ``bug.toml`` that is off."""
+    path = files.bugs() / name / "bug.toml"
+    if not path.is_file():
+        raise ValueError(f"no bug is called {name!r}: choose from {', '.join(names())}")
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    lists = {key: tuple(value) for key, value in data.items() if isinstance(value, list)}
+    try:
+        found = Bug(name, **{**data, **lists, "read": str(data["read"])})
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"{path}: {error}") from None
+    if found.kind not in KINDS:
+        raise ValueError(
+            f"{path}: no kind is called {found.kind!r}: choose from {', '.join(KINDS)}"
+        )
+    return found
+
+
+def every() -> list[Bug]:
+    """All of them, by kind in the order of :data:`KINDS`."""
+    order = list(KINDS)
+    return sorted(map(bug, names()), key=lambda it: (order.index(it.kind), it.name))
+
+
+def build(text: str, name: str, target: str | None, *, emulated: bool = True) -> Path:
+    """A program of this collection, compiled: for the emulator, or for this machine's GPU.
+
+    Raises as :func:`phasebit.toolchain.build`.
+    """
+    runtime = library.build() if emulated else None
+    include = [files.bugs() / "include"]
+    built = toolchain.build(text, name=name, target=target, runtime=runtime, include=include)
+    return built.program
+
+
+def emulate(program: Path, *, schedule: str = "late") -> Outcome:
+    """Run a program on the emulator, in a process of its own, all checks on."""
+    with build_cache.Scratch() as folder:
+        said = Path(folder, "report")
+        run = [sys.executable, "-P", "-m", "phasebit", "run", "--schedule", schedule]
+        limits = ["--limit", f"{SECONDS:g}", "--error-exitcode", "0", "--quiet",
+                  "--report", str(said), "--report-format", "json"]  # fmt: skip
+        package = str(Path(__file__).resolve().parent.parent)
+        paths = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "PYTHONPATH": paths}
+        done = process.run([*run, *limits, program], timeout=2 * SECONDS, env=environment)
+        return Outcome(done.stdout + done.stderr, done.status, report.read(said).findings)

@@ -1,0 +1,155 @@
+"""What was built is kept, in a folder that only its owner may write, since it will be executed.
+
+An entry appears whole or not at all, however many processes make it at once. They work in
+:class:`Scratch` folders; those of processes that were killed go when another one starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import functools
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+_OWNER = ".phasebit-scratch"  # in a scratch folder: locked as long as its process lives
+_YOUNG = 60.0  # seconds in which a scratch folder may be there and not be locked yet
+_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR)
+
+
+class CacheError(RuntimeError):
+    """The cache cannot be used; the text says why and what to do."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What Jupyter shows: the sentence, without the frames of this package."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class Scratch(tempfile.TemporaryDirectory[str]):
+    """A temporary folder, in ``parent`` or where such folders are, that outlives no process.
+
+    Whoever is killed leaves it behind unlocked, and :func:`sweep` removes it.
+    """
+
+    def __init__(self, parent: Path | None = None, prefix: str = "phasebit-") -> None:
+        super().__init__(prefix=prefix, dir=parent)
+        self._owner = Path(self.name, _OWNER).open("w")  # noqa: SIM115
+        with contextlib.suppress(OSError):  # a file system without locks: it is never swept
+            fcntl.flock(self._owner, fcntl.LOCK_EX)
+
+    def cleanup(self) -> None:
+        """Remove the folder."""
+        super().cleanup()
+        self._owner.close()
+
+
+def sweep(parent: Path, prefix: str) -> None:
+    """Remove our own scratch folders in ``parent`` whose process is gone."""
+    for each in parent.glob(f"{prefix}*/{_OWNER}"):
+        with contextlib.suppress(OSError), each.open("r+") as owner:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            facts = os.fstat(owner.fileno())
+            if facts.st_uid == os.geteuid() and time.time() - facts.st_mtime > _YOUNG:
+                shutil.rmtree(each.parent, ignore_errors=True)
+
+
+def folder() -> Path:
+    """Where builds are kept: ``$PHASEBIT_CACHE``, else the user's cache folder.
+
+    Raises :class:`CacheError` where it cannot be made, or where others may write.
+    """
+    given = os.environ.get("PHASEBIT_CACHE")
+    if given:
+        return _opened(Path(given))
+    try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError as error:
+        raise CacheError(
+            "there is no home folder to keep builds in: set PHASEBIT_CACHE to a folder"
+        ) from error
+    return _opened(Path(home, "phasebit"))
+
+
+@functools.cache
+def _opened(path: Path) -> Path:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    _check(path)
+    for parent, prefix in ((path, ".new-"), (Path(tempfile.gettempdir()), "phasebit-")):
+        sweep(parent, prefix)
+    return path
+
+
+def _check(path: Path) -> None:
+    """What lies here will be executed. Raises :class:`CacheError` if others may have put it."""
+    facts = path.stat()
+    if facts.st_uid != os.geteuid():
+        raise CacheError(
+            f"{path} belongs to another user, and programs would be run from it: "
+            "set PHASEBIT_CACHE to a folder of your own"
+        )
+    if facts.st_mode & 0o022:
+        raise CacheError(
+            f"others may write to {path}, and programs would be run from it: chmod go-w {path}, "
+            "or set PHASEBIT_CACHE to another folder"
+        )
+
+
+def keep(name: str, make: Callable[[Path], None]) -> Path:
+    """The entry of this name, a file or a folder, made first where there is none.
+
+    ``make`` makes it at the path that it is given, in a scratch folder. Raises
+    :class:`CacheError` and whatever ``make`` raises.
+    """
+    entry = folder() / name
+    if not entry.exists():
+        try:
+            entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with Scratch(folder(), ".new-") as scratch:
+                made = Path(scratch, entry.name)
+                make(made)
+                made.chmod(0o700 if made.is_dir() else 0o600)  # whatever the umask is
+                _publish(made, entry)
+        except OSError as error:
+            if error.errno in _UNWRITABLE:
+                raise _unwritable(folder(), error) from error
+            raise
+    _check(entry)
+    return entry
+
+
+def shrink(folder: Path, most: int) -> None:
+    """Remove files of a folder, the oldest first, until all together have ``most`` bytes."""
+    files = []
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):  # another process removes it, too
+            facts = path.stat()
+            files.append((facts.st_mtime, facts.st_size, path))
+    excess = sum(size for _, size, _ in files) - most
+    for _, size, path in sorted(files):
+        if excess <= 0:
+            break
+        path.unlink(missing_ok=True)
+        excess -= size
+
+
+def _publish(made: Path, entry: Path) -> None:
+    try:
+        made.replace(entry)
+    except OSError:  # a folder that another process has made meanwhile
+        if not entry.exists():
+            raise
+
+
+def _unwritable(path: Path, error: OSError) -> CacheError:
+    return CacheError(
+        f"{path}, where builds are kept, cannot be written ({error.strerror}): "
+        "set PHASEBIT_CACHE to a folder of your own"
+    )

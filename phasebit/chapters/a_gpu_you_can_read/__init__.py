@@ -1,0 +1,1 @@
+"""The emulator, read: planted mistakes, and how answers are checked."""

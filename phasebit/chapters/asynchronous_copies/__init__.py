@@ -1,0 +1,1 @@
+"""Asynchronous copies: what is measured, and how answers are checked."""

@@ -1,0 +1,1 @@
+"""Barriers: what a reader's answers are checked with."""

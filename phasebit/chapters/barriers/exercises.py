@@ -1,0 +1,244 @@
+"""Checks of *Barriers*."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator, Iterator
+from itertools import product
+from typing import Any
+
+from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same, shown
+from phasebit.pipeline.explore import Exploration, explore
+from phasebit.pipeline.mistakes import MISTAKES
+from phasebit.pipeline.moves import Machine
+from phasebit.pipeline.ring import Program, Ring, advance
+from phasebit.pipeline.steps import RELATIONS, Step, System
+
+
+@judged
+def stage_and_phase(answer: Callable[[int, int], tuple[int, int]]) -> str:
+    """``answer(i, stages)``: slot and phase bit of item i, without walking there."""
+    for stages in range(1, 8):
+        stage, phase = 0, 0
+        for i in range(100):
+            got = ask(answer, i, stages)
+            if not same(got, (stage, phase)):
+                raise Wrong(
+                    f"for item {i} in a ring of {stages} it gives {shown(got)}, "
+                    f"walking there gives {(stage, phase)}"
+                )
+            stage, phase = advance(stage, phase, stages)
+    return "100 items in rings of 1 to 7 slots"
+
+
+@judged
+def counts(answer: Callable[[int, int, int, int, int, int], tuple[int, int, int]]) -> str:
+    """``answer(warps, lanes, BM, BN, BK, itemsize)`` -> full's count, empty's count, bytes."""
+    draw = random.Random(3)
+    cases = [(1, 1, 16, 16, 16, 4), (8, 32, 128, 256, 64, 2)]
+    cases += [
+        (
+            draw.randint(1, 12),
+            draw.choice((1, 32)),
+            16 * draw.randint(1, 8),
+            16 * draw.randint(1, 16),
+            8 * draw.randint(1, 8),
+            draw.choice((1, 2, 4)),
+        )
+        for _ in range(20)
+    ]
+    for case in cases:
+        warps, lanes, BM, BN, BK, itemsize = case
+        right = (1, warps * lanes, (BM * BK + BK * BN) * itemsize)
+        got = ask(answer, *case)
+        if not isinstance(got, (tuple, list)) or len(got) != 3:
+            raise Wrong(f"give three numbers, (full, empty, bytes), not {shown(got)}")
+        for name, mine, theirs in zip(("full", "empty", "bytes"), right, got, strict=True):
+            if not same(theirs, mine):
+                raise Wrong(
+                    f"for warps={warps}, lanes={lanes}, BM={BM}, BN={BN}, BK={BK}, "
+                    f"itemsize={itemsize} the {name} should be {mine}, not {shown(theirs)}"
+                )
+    return f"{len(cases)} kernels"
+
+
+@judged
+def one_test(answer: Ring) -> str:
+    """One ring in which every mistake of the clinic without copies fails."""
+    if not isinstance(answer, Ring):
+        raise Wrong("give a Ring(stages=…, items=…, consumers=…, BK=…)")
+    if answer.items > 12 or answer.stages > 4 or answer.consumers > 2:
+        raise Wrong("at most 4 stages, 12 items and 2 consumers, so that the search stays short")
+    if answer != Ring(answer.stages, answer.items, answer.consumers, BK=answer.BK):
+        raise Wrong("choose only stages, items, consumers and BK")
+    caught = [m for m in MISTAKES if "bytes" not in m.name]
+    for mistake in caught:
+        if explore(mistake.broken(answer)).clean:
+            raise Wrong(f"it lets {mistake.name!r} pass")
+    return f"{len(caught)} mistakes, all caught"
+
+
+CASES = {
+    "A": "waiting on the wrong barrier: full for empty",
+    "B": "a missing arrive",
+    "C": "index from k instead of k / BK",
+    "D": "wrong initial phase: the consumer's",
+    "E": "one barrier for both directions",
+    "F": "waiting on the wrong barrier: another slot's",
+}
+"""The failing runs of the exercise: a letter, and the mistake."""
+
+CHOICES = tuple(sorted({*CASES.values(), "wrong count: one too many"}))
+"""What a failing run may be of: the mistakes of :data:`CASES`, and one more."""
+
+
+def failing_run(letter: str) -> Exploration:
+    """The shortest failing run of one of :data:`CASES`, in the smallest ring that has one.
+
+    Raises ``ValueError`` for a letter that none has.
+    """
+    if letter not in CASES:
+        raise ValueError(f"there is no run {letter!r}: choose from {', '.join(CASES)}")
+    return explore(next(it for it in MISTAKES if it.name == CASES[letter]).broken())
+
+
+@judged
+def six_runs(answer: dict[str, Any]) -> str:
+    """Letter -> the name of the mistake, one of :data:`CHOICES`."""
+    if not isinstance(answer, dict) or set(answer) != set(CASES):
+        raise Wrong(f"give a dictionary with the letters {', '.join(CASES)}")
+    if all(name is ... or name is None for name in answer.values()):
+        raise NotAnswered
+    strange = [name for name in answer.values() if name not in CHOICES and name is not ...]
+    if strange:
+        raise Wrong(f"{shown(strange[0])} is none of barriers.CHOICES")
+    wrong = [letter for letter, name in CASES.items() if answer[letter] != name]
+    if wrong:
+        raise Wrong(f"{len(CASES) - len(wrong)} of {len(CASES)} are right; not {', '.join(wrong)}")
+    return f"{len(CASES)} runs"
+
+
+@judged
+def whole_ring(producer: Program, consumer: Program) -> str:
+    """A producer and a consumer: clean in every small ring, and all slots in use."""
+    checked = 0
+    for stages, consumers, items in product((1, 2, 3), (1, 2), range(1, 8)):
+        ring = Ring(stages, items, consumers)
+        system = ask(_system, ring, producer, consumer)
+        found = explore(system)
+        where = f"stages={stages}, items={items}, consumers={consumers}"
+        if not found.clean:
+            raise Wrong(f"with {where}: {found.shortest}")
+        if _most_full(system) < min(stages, items):
+            raise Wrong(f"with {where} it is clean, but never are all slots full at once")
+        checked += 1
+    return f"{checked} rings, every interleaving"
+
+
+def _system(ring: Ring, producer: Callable[[Ring], Any], consumer: Callable[[Ring], Any]) -> System:
+    if any(program(ring) in (None, ...) for program in (producer, consumer)):
+        raise NotAnswered
+    return ring.system(producer, consumer)
+
+
+def _most_full(system: System) -> int:
+    """The largest number of slots that hold an unread item at once."""
+    machine = Machine(system)
+    seen, todo, most = {machine.start}, [machine.start], 0
+    while todo:
+        state = todo.pop()
+        most = max(most, sum(part.filled and part.unread > 0 for part in state.parts))
+        for event, who in machine.possible(state):
+            after = machine.take(state, event.step, who)
+            if after not in seen:
+                seen.add(after)
+                todo.append(after)
+    return most
+
+
+def load(cell: str) -> Step:
+    """Read a shared variable: ``value = yield load(cell)``."""
+    return Step("load", cell)
+
+
+Meeting = Callable[[int], Generator[Step, int, None]]
+"""``meet(n)``: ends when all n threads have called it; may be called again at once."""
+
+
+@judged
+def meeting(answer: Meeting) -> str:
+    """A barrier built from the shared variables ``count`` and ``phase``, both 0 at first.
+
+    Tried with 2 to 5 threads that meet 1 to 4 times, under 100 random schedules each.
+    """
+    runs = 0
+    for threads, meetings in product((2, 3, 4, 5), (1, 2, 3, 4)):
+        for seed in range(100):
+            _meet_at_random(answer, threads, meetings, seed)
+            runs += 1
+    return f"{runs:,} random schedules"
+
+
+def _meet_at_random(answer: Meeting, threads: int, meetings: int, seed: int) -> None:
+    """Run ``threads`` threads through so many meetings; raises :class:`Wrong`."""
+    draw = random.Random(seed)
+    cells = {"count": 0, "phase": 0}
+    arrived = [0] * threads
+    left = [0] * threads
+    where = f"{threads} threads, {meetings} meeting{'s'[: meetings != 1]}, seed {seed}"
+
+    def program(me: int) -> Iterator[Step]:
+        for _ in range(meetings):
+            yield load("count")  # so that others may come first
+            arrived[me] += 1
+            meeting = ask(answer, threads)
+            if not isinstance(meeting, Generator):
+                raise Wrong("meet is a generator: its steps are yielded")
+            yield from meeting
+            left[me] += 1
+            if min(arrived) < left[me]:
+                late = arrived.index(min(arrived))
+                raise Wrong(
+                    f"{where}: thread {me} leaves meeting {left[me] - 1} "
+                    f"before thread {late} has come"
+                )
+
+    programs: list[Any] = [program(me) for me in range(threads)]
+    waiting: dict[int, Step] = {}
+
+    def go_on(me: int, value: int | None) -> None:
+        """Run a thread to its next step."""
+        try:
+            waiting[me] = programs[me].send(value)
+        except StopIteration:
+            del waiting[me]
+
+    for me in range(threads):
+        go_on(me, None)
+    for _ in range(2_000 * threads * meetings):
+        ready = [me for me, step in waiting.items() if _can_go_on(step, cells)]
+        if not waiting:
+            return
+        if not ready:
+            stuck = ", ".join(f"thread {me} waits {step}" for me, step in waiting.items())
+            raise Wrong(f"{where}: deadlock, {stuck}")
+        me = ready[int(draw.random() * len(ready))]
+        go_on(me, _take(waiting[me], cells))
+    raise Wrong(f"{where}: no end after {2_000 * threads * meetings} steps")
+
+
+def _can_go_on(step: Step, cells: dict[str, int]) -> bool:
+    if not isinstance(step, Step) or step.on not in cells:
+        raise Wrong(f"yield load, store, add or until on {' or '.join(cells)}, not {step}")
+    return step.do not in RELATIONS or RELATIONS[step.do](cells[str(step.on)], step.value)
+
+
+def _take(step: Step, cells: dict[str, int]) -> int:
+    """Do it, and give what was in the cell before."""
+    cell = str(step.on)
+    before = cells[cell]
+    if step.do == "store":
+        cells[cell] = step.value
+    elif step.do == "add":
+        cells[cell] += step.value
+    return before

@@ -1,0 +1,1 @@
+"""Caches and tiles on a processor: what is measured, and how answers are checked."""

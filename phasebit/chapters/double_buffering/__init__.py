@@ -1,0 +1,1 @@
+"""Double buffering: what is measured, stamped and counted, and how answers are checked."""

@@ -1,0 +1,192 @@
+"""Checks of *Double buffering with barriers*."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+from phasebit import files
+from phasebit.exercises.cases import Case, agree
+from phasebit.exercises.judge import Wrong, ask, judged, real, same, shown, whole
+from phasebit.mbarrier import Mbarrier
+
+LINES = (
+    "(void)ring.empty[slot].arrive();",
+    "__syncthreads();",
+    "if (threadIdx.x == 0) (void)ring.full[slot].arrive();",
+    "(void)ring.full[slot].arrive();",
+    "ring.full[slot].arrive_and_wait();",
+)
+"""Lines to choose from for the end of the producer's loop."""
+
+_MISSING = "(void)ring.full[slot].arrive();"
+
+
+@judged
+def end_of_run(answer: Callable[[int, int, int, int], tuple[int, int, int]]) -> str:
+    """``answer(tiles, slots, producers, consumers)`` about slot 0 when the kernel has ended.
+
+    Phases that its barrier full completed, phases that empty completed, and the arrivals that
+    empty still waits for. Compared with two :class:`Mbarrier` objects that go through it.
+    """
+    draw = random.Random(11)
+    cases = [(128, 2, 256, 256)]
+    for _ in range(40):
+        slots = draw.randint(1, 5)
+        cases.append((draw.randint(slots, 40), slots, draw.randint(1, 9), draw.randint(1, 9)))
+    for case in cases:
+        got, right = ask(answer, *case), _play(*case)
+        if not same(got, right):
+            tiles, slots, producers, consumers = case
+            raise Wrong(
+                f"for {tiles} tiles, {slots} slots, {producers} producers and {consumers} "
+                f"consumers the barriers say {right}, you say {shown(got)}"
+            )
+    return f"{len(cases)} kernels"
+
+
+def _play(tiles: int, slots: int, producers: int, consumers: int) -> tuple[int, int, int]:
+    full = Mbarrier(producers + consumers, name="full[0]")
+    empty = Mbarrier(producers + consumers, name="empty[0]")
+    empty.arrive(consumers)  # before the loop
+    for _ in range(0, tiles, slots):  # the tiles that pass through slot 0
+        empty.test_wait(empty.arrive(producers))
+        full.arrive(producers)
+        full.test_wait(full.arrive(consumers))
+        empty.arrive(consumers)
+    return full.phase, empty.phase, empty.pending
+
+
+@judged
+def floor(answer: Callable[[int, int, int, int, float], float]) -> str:
+    """``answer(m, n, k, lanes, ghz)``: microseconds that the multiply-adds need at the least.
+
+    ``lanes`` multiply-adds begin in each cycle; ``ghz`` is the clock in 10⁹ cycles a second.
+    """
+    draw = random.Random(12)
+    cases = [(32, 32, 4096, 128, 1.98)]
+    for _ in range(50):
+        m, n, k = draw.randint(1, 512), draw.randint(1, 512), draw.randint(1, 9999)
+        cases.append((m, n, k, draw.choice((32, 64, 128)), round(draw.uniform(0.5, 3), 2)))
+    for case in cases:
+        m, n, k, lanes, ghz = case
+        got, right = real(ask(answer, *case), "microseconds"), m * n * k / lanes / ghz * 1e-3
+        if not math.isclose(got, right, rel_tol=1e-6):
+            raise Wrong(
+                f"for M={m}, N={n}, K={k}, {lanes} lanes at {ghz} GHz the floor is "
+                f"{right:.10g} µs, not {got:.10g}"
+            )
+    return f"{len(cases)} sizes"
+
+
+def repaired(number: int) -> str:
+    """The producer–consumer kernel, its producer's loop ending in ``LINES[number]``.
+
+    Raises ``ValueError`` for a number that names no line.
+    """
+    if not whole(number) or not 0 <= number < len(LINES):
+        raise ValueError(f"give a number from 0 to {len(LINES) - 1}")
+    return files.kernel("double_buffering/barrier_double_buffer").replace(_MISSING, LINES[number])
+
+
+@judged
+def missing_line(answer: int) -> str:
+    """Compile the kernel with that line and run it, on a GPU or on the emulator."""
+    from phasebit.notebook import verdict  # needs IPython
+
+    try:
+        source = repaired(answer)
+    except ValueError as error:
+        raise Wrong(str(error)) from error
+    said = verdict(source)
+    if not said.startswith("matmul: OK"):
+        raise Wrong(said)
+    return said
+
+
+_ROW = 68  # floats from one row of the padded tile of A to the next
+
+
+@judged
+def sixteen_lanes(answer: Callable[[int], tuple[int, int]]) -> str:
+    """``answer(lane)``: row and column, 0 to 3 each, of lanes 0 to 15; all places once.
+
+    Half a warp's loads of 16 bytes, from ``a[y][…]`` and ``b[…][4x]``, must take one wavefront.
+    """
+    import numpy as np
+
+    from phasebit.emulator import traffic
+
+    places = []
+    for lane in range(16):
+        place = ask(answer, lane)
+        if not (isinstance(place, (tuple, list)) and len(place) == 2
+                and all(type(each) is int and 0 <= each < 4 for each in place)):  # fmt: skip
+            raise Wrong(f"lane {lane} is at {shown(place)}: give (y, x), each from 0 to 3")
+        places.append(tuple(place))
+    if len(set(places)) < 16:
+        twice = next(place for place in places if places.count(place) > 1)
+        raise Wrong(f"two lanes are at {twice}: C has 16 places, one for each lane")
+    for name, position in (
+        ("a", [4 * _ROW * y for y, _ in places]),
+        ("b", [16 * x for _, x in places]),
+    ):
+        warp = np.array(position + [at + 16 * 4 * _ROW for at in position])
+        passes, _ = traffic.bank_passes(warp, 16)
+        if passes != 2:
+            raise Wrong(f"the load from {name} takes {passes} wavefronts a warp, not 2")
+    return "2 loads, one wavefront for each half of a warp"
+
+
+# Systems in which equally fast teams differ. In the first two the fewest warps need more slots
+# than another team; in the others teams of the same size differ in their slots.
+_TIES = (
+    (3, 2, 2, 9, 17), (6, 4, 4, 12, 24),
+    (6, 7, 2, 11, 14), (4, 5, 0, 11, 18), (3, 8, 4, 13, 20),
+)  # fmt: skip
+
+
+@judged
+def choose_team(answer: Callable[[int, int, int, int, int], tuple[int, int, int]]) -> str:
+    """``answer(p, c, h, warps, room)``: the fastest (producers, consumers, slots), by the law.
+
+    At most ``warps`` workers and ``room`` slots, a multiple of both numbers of workers; of equally
+    fast teams the one with the fewest workers, and of those the one with the fewest slots.
+    """
+
+    def cases() -> Iterator[Case]:
+        draw = random.Random(13)
+        for _ in range(60):
+            system = (draw.randint(1, 400), draw.randint(1, 1200), draw.randint(0, 200),
+                      draw.randint(2, 14), draw.randint(14, 24))  # fmt: skip
+            yield system, best_team(*system)
+        for system in _TIES:
+            yield system, best_team(*system)
+
+    names = ("p", "c", "h", "warps", "room")
+    return agree(
+        answer,
+        cases(),
+        lambda *system: ", ".join(f"{n} {v}" for n, v in zip(names, system, strict=True)),
+        "systems",
+    )
+
+
+def best_team(p: int, c: int, h: int, warps: int, room: int) -> tuple[int, int, int]:
+    """The answer to :func:`choose_team`; there is one whenever ``room`` is at least ``warps``."""
+    teams = [
+        (producers, consumers, slots)
+        for producers in range(1, warps)
+        for consumers in range(1, warps - producers + 1)
+        for slots in range(1, room + 1)
+        if slots % producers == 0 and slots % consumers == 0
+    ]
+
+    def order(team: tuple[int, int, int]) -> tuple[Fraction, int, int]:
+        producers, consumers, slots = team
+        rate = min(Fraction(producers, p), Fraction(consumers, c), Fraction(slots, p + c + h))
+        return -rate, producers + consumers, slots  # no two teams are alike in all three
+
+    return min(teams, key=order)

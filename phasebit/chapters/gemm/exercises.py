@@ -1,0 +1,136 @@
+"""Checks of *The anatomy of a fast GEMM*."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasebit import native, rounding
+from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same, shown
+
+SECONDS = 10.0
+"""How long a reader's C++ function may take for one call."""
+
+_POISON = np.float32(np.nan)
+
+
+@judged
+def registers(answer: Callable[[int, int], int]) -> str:
+    """``answer(rows, vectors)``: vector registers that a tile's sums, B's and A's values take."""
+    cases = [(rows, vectors) for rows in (1, 6, 9, 14, 15, 30) for vectors in (1, 2, 3, 4)]
+    for rows, vectors in cases:
+        got, right = ask(answer, rows, vectors), rows * vectors + vectors + 1
+        if not same(got, right):
+            raise Wrong(
+                f"registers of a tile with rows {rows} and vectors {vectors}: {right}, not "
+                f"{shown(got)}"
+            )
+    return f"{len(cases)} tiles"
+
+
+@judged
+def packed(answer: Callable[..., int]) -> str:
+    """``answer(m, n, k, mc)``: floats that the packing of A and of B writes, without the zeros."""
+    draw = random.Random(80)
+    cases = [(1024, 1024, 1024, 4088), (512, 7, 9, 512), (8192, 1024, 64, 4088), (4089, 1, 1, 4088)]
+    cases += [
+        (draw.randint(1, 9000), draw.randint(1, 999), draw.randint(1, 999), draw.randint(14, 4088))
+        for _ in range(20)
+    ]
+    for m, n, k, mc in cases:
+        got, right = ask(answer, m, n, k, mc), m * k + -(-m // mc) * k * n
+        if not same(got, right):
+            raise Wrong(
+                f"for m {m}, n {n}, k {k} and mc {mc} it is {right} elements, not {shown(got)}"
+            )
+    return f"{len(cases)} products"
+
+
+def _call(answer: native.Library, name: str, parameters: int, *given: Any) -> None:
+    """Call a function of a cell in a process of its own."""
+    function = answer.functions.get(name) if isinstance(answer, native.Library) else None
+    if function is None or len(function.parameters) != parameters:
+        raise Wrong(f"give a %%cpp cell with a function {name} of {parameters} parameters")
+    try:
+        function.guarded(*given, timeout=SECONDS)
+    except native.CallError as error:
+        raise Wrong(str(error)) from error
+
+
+def _untouched(array: NDArray[np.float32]) -> bool:
+    return bool(np.isnan(array).all())
+
+
+@judged
+def pack_transposed(answer: native.Library) -> str:
+    """``pack(mc, kc, width, a, lda, to)``: panels of A where A is stored transposed, (kc, mc)."""
+    rng = np.random.default_rng(81)
+    cases = [(8, 3, 4, 8), (7, 5, 4, 7), (1, 1, 14, 3), (14, 64, 14, 20), (45, 33, 14, 45)]
+    cases += [(int(m), int(k), int(w), int(m) + 5) for m, k, w in rng.integers(1, 60, (8, 3))]
+    for mc, kc, width, lda in cases:
+        a = rng.standard_normal((kc, lda), np.float32)
+        panels = -(-mc // width)
+        to = np.full(panels * kc * width + 1, _POISON)  # one more, that must stay
+        _call(answer, "pack", 6, mc, kc, width, a, lda, to)
+        if _untouched(to):
+            raise NotAnswered
+        padded = np.zeros((panels * width, kc), np.float32)
+        padded[:mc] = a[:, :mc].T
+        right = padded.reshape(panels, width, kc).transpose(0, 2, 1).ravel()
+        what = f"mc {mc}, kc {kc}, width {width}, lda {lda}"
+        if not np.isnan(to[-1]):
+            raise Wrong(f"for {what} it writes behind the last panel")
+        wrong = np.flatnonzero(to[:-1] != right)
+        if wrong.size:
+            at = int(wrong[0])
+            panel, place = divmod(at, kc * width)
+            step, row = divmod(place, width)
+            raise Wrong(
+                f"for {what} to[{at}], step {step} of row {row} of panel {panel}, is {to[at]:g} "
+                f"instead of {right[at]:g}"
+            )
+    return f"{len(cases)} blocks"
+
+
+ROWS, COLUMNS = 4, 16
+"""The tile of the last exercise."""
+
+
+@judged
+def relu(answer: native.Library) -> str:
+    """``micro(kc, a, b, bias, c, ldc)``: c (4, 16) = max(0, a b + bias) from two panels."""
+    rng = np.random.default_rng(82)
+    cases = [(1, 16), (0, 16), (3, 19), (64, 32), (257, 100)]
+    for kc, ldc in cases:
+        a = rng.standard_normal((kc, ROWS), np.float32)
+        b = rng.standard_normal((kc, COLUMNS), np.float32)
+        bias = rng.standard_normal(COLUMNS, np.float32)
+        given = [each if each.size else np.zeros(1, np.float32) for each in (a, b)]
+        c, filled = np.full((ROWS, ldc), _POISON), np.full((ROWS, ldc), np.float32(-7))
+        _call(answer, "micro", 6, kc, *given, bias, c, ldc)
+        if _untouched(c):  # or made from the poison that was in it: another filling tells
+            _call(answer, "micro", 6, kc, *given, bias, filled, ldc)
+            if (filled != -7).any():
+                raise Wrong("it reads c, which holds nothing yet: only write there")
+            if kc != cases[0][0]:
+                raise Wrong(f"for kc {kc} nothing is written to c")
+            raise NotAnswered
+        product, size = rounding.reference(a.T, b)
+        exact, size = product + bias, size + np.abs(bias)
+        bad = rounding.wrong(c[:, :COLUMNS], np.maximum(exact, 0), _bound(kc) * size)
+        if bad.any():
+            row, column = (int(i) for i in np.argwhere(bad)[0])
+            right = max(float(exact[row, column]), 0.0)
+            got = c[row, column]
+            raise Wrong(f"for kc {kc} and ldc {ldc} c[{row}][{column}] is {got:g}, not {right:g}")
+        if not _untouched(c[:, COLUMNS:]) and ldc > COLUMNS:
+            raise Wrong(f"for ldc {ldc} it writes between the rows of c")
+    return f"{len(cases)} tiles"
+
+
+def _bound(kc: int) -> float:
+    return float(rounding.product_bound(kc + 2))

@@ -1,0 +1,1 @@
+"""Rates of a pipeline: what a reader's answers are checked with."""

@@ -1,0 +1,1 @@
+"""Layouts: drawn, computed, measured in packed operands and in orders of blocks."""

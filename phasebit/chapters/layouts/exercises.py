@@ -1,0 +1,256 @@
+"""Checks of *Layouts*, and the warp tile of *Tiling on the GPU* as the emulator sees it run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tensor_layouts import Layout, Swizzle, compose
+
+from phasebit import files, measure
+from phasebit.chapters.layouts import block_order, block_order_times
+from phasebit.chapters.layouts import view as layouts
+from phasebit.exercises.judge import Wrong, ask, judged, same, shown, whole
+from phasebit.launching.launch import compile as compile_cuda
+
+PIECE = 16
+"""Bytes that a lane of a swizzled tile moves."""
+
+
+def holders(kernel: str, instance: str) -> Any:
+    """Which thread of a block stores each element of C: an array (128, 128).
+
+    ``kernel`` is a rung of *Tiling on the GPU*, ``instance`` what stands between ``void`` and its
+    parameters. It is run on the emulator, one block with K = 8, and every store is looked at.
+    """
+    text = files.kernel(kernel) + f"template __global__ void {instance}(Product);\n"
+    module = compile_cuda("#define OWN_MAIN\n" + text, "sm_75")
+    name = next(each for each in module.kernels if "ILb1E" in each)
+    size = {"A": 128 * 8, "B": 8 * 128, "C": 128 * 128}
+    room = [module.memory.allocate(4 * floats, array) for array, floats in size.items()]
+    for allocation in room:
+        module.memory.bytes(allocation)[:] = 0
+    fields = [*((array, "u8") for array in size),
+              *((size, "i4") for size in ("M", "N", "K", "lda", "ldb", "ldc")),
+              ("alpha", "f4"), ("beta", "f4")]  # fmt: skip
+    product = np.array((*(each.address for each in room), 128, 128, 8, 8, 128, 128, 1, 0), fields)
+    run = module[name].launch(1, 256, [product[()]], accesses=True)
+    found = np.full(128 * 128, -1)
+    for access in run.accesses:
+        if access.space == "global" and access.op == "store":
+            for lane in access.lanes:
+                first = int(access.addresses[lane]) // 4
+                found[first : first + access.size // 4] = access.warp * 32 + lane
+    return found.reshape(128, 128)
+
+
+def _layout(given: Any, shape: tuple[int, ...]) -> list[int]:
+    """All offsets of an answer, in the order of its coordinates; column after column."""
+    try:
+        table = layouts.table(given) if len(shape) == 2 else None
+        extent = (len(table), len(table[0])) if table else (len(given),)
+        values = [int(given(i)) for i in range(len(given))]
+    except Exception as error:
+        raise Wrong(f"{shown(given)} is no layout of {shape}: {error}") from error
+    if extent != shape:
+        raise Wrong(f"{shown(given)} has the extent {extent}: it should be {shape}")
+    return values
+
+
+@judged
+def transposed(answer: Callable[[int, int, int], Any]) -> str:
+    """``answer(m, k, pad)``: the layout of a tile (m, k), stored k by k, with rows padded."""
+    draw = random.Random(100)
+    for _ in range(30):
+        m, k, pad = draw.randint(1, 40), draw.randint(1, 12), draw.randint(0, 8)
+        got = _layout(ask(answer, m, k, pad), (m, k))
+        for i, offset in enumerate(got):
+            if offset != i // m * (m + pad) + i % m:
+                raise Wrong(
+                    f"for m = {m}, k = {k}, pad = {pad} element ({i % m}, {i // m}) is at "
+                    f"{i // m * (m + pad) + i % m}, not {offset}"
+                )
+    return "30 tiles"
+
+
+@judged
+def packed(answer: Callable[[int, int, int, int], Any]) -> str:
+    """``answer(rows, cols, tile_rows, tile_cols)``: a matrix stored tile after tile.
+
+    Tiles follow each other row by row, and so do the elements of each; sizes are whole tiles.
+    """
+    draw = random.Random(101)
+    for _ in range(30):
+        high, wide, down, across = (draw.randint(1, 5) for _ in range(4))
+        rows, cols = high * down, wide * across
+        got = _layout(ask(answer, rows, cols, high, wide), (rows, cols))
+        for i, offset in enumerate(got):
+            row, col = i % rows, i // rows
+            tile = row // high * across + col // wide
+            right = tile * high * wide + row % high * wide + col % wide
+            if offset != right:
+                raise Wrong(
+                    f"for {rows} × {cols} in tiles of {high} × {wide} element ({row}, {col}) is "
+                    f"at {right}, not {offset}"
+                )
+    return "30 matrices, every element"
+
+
+@judged
+def ordered(answer: Callable[[int, int, int], Any]) -> str:
+    """``answer(rows, cols, height)``: super-rows as a layout, number -> row + rows · column.
+
+    ``height`` divides ``rows``.
+    """
+    draw = random.Random(102)
+    for _ in range(30):
+        height, bands, cols = draw.randint(1, 6), draw.randint(1, 5), draw.randint(1, 9)
+        rows = height * bands
+        got = _layout(ask(answer, rows, cols, height), (rows * cols,))
+        right = [row + rows * col for row, col in block_order.super_rows(rows, cols, height)]
+        if got != right:
+            i = next(i for i, (a, b) in enumerate(zip(got, right, strict=True)) if a != b)
+            raise Wrong(
+                f"for {rows} × {cols} blocks and super-rows of {height} number {i} is "
+                f"{right[i]}, not {got[i]}"
+            )
+    return "30 grids, every block"
+
+
+@judged
+def swizzle(answer: Callable[[int], tuple[int, int, int]]) -> str:
+    """``answer(row_bytes)``: bits, base and shift of a swizzle of byte offsets.
+
+    Rows of 32 to 1024 bytes, a power of two. No piece may leave its row. One wavefront each
+    for any eight rows from a multiple of eight on, at any piece of 16 bytes; and for any whole
+    line of 128 bytes.
+    """
+    for row_bytes in (32, 64, 128, 256, 512, 1024):
+        got = ask(answer, row_bytes)
+        if (
+            not isinstance(got, (tuple, list))
+            or len(got) != 3
+            or not all(whole(each) and each >= 0 for each in got)
+        ):
+            raise Wrong(f"for rows of {row_bytes} bytes give three whole numbers, not {shown(got)}")
+        bits, base, shift = map(int, got)
+        problem = why_not(bits, base, shift, row_bytes)
+        if problem:
+            raise Wrong(f"for rows of {row_bytes} bytes: {problem}")
+    return "rows of 32 to 1024 bytes, every piece of 64 rows"
+
+
+@judged
+def waves_read(answer: Callable[[block_order.Order, int, tuple[int, int], int], int]) -> str:
+    """``answer(order, running, tile, k)``: bytes that all waves of an order read.
+
+    A wave is ``running`` blocks of the order, at last fewer. It reads each row of A and each
+    column of B that one of its blocks needs, ``tile`` of them a part, ``k`` long, 2 bytes each.
+    """
+    draw = random.Random()
+    for _ in range(30):
+        rows, columns = draw.randint(1, 12), draw.randint(1, 12)
+        order = draw.choice([
+            block_order.rows_first(rows, columns),
+            block_order.super_rows(rows, columns, draw.randint(1, rows)),
+            block_order.hilbert(rows, columns),
+            block_order.shuffled(rows, columns, draw.randrange(1000)),
+        ])  # fmt: skip
+        running, k = draw.randint(1, rows * columns + 3), 8 * draw.randint(1, 9)
+        tile = draw.choice([(16, 32), (32, 16), (64, 8), (8, 64)])
+        got, right = ask(answer, list(order), running, tile, k), _read(order, running, tile, k)
+        if not same(got, right):
+            raise Wrong(
+                f"{rows} × {columns} parts that begin {shown(order[:4])}, {running} at a time, "
+                f"tiles of {tile}, k = {k}: {right} bytes, not {shown(got)}"
+            )
+    record = measure.read("layouts")
+    off = []
+    cube = record["orders"][0]
+    (m, n, k), tile = cube["shape"], block_order_times.TILE
+    for name, order in block_order_times.orders(m // tile[0], n // tile[1]).items():
+        (row,) = (row for row in cube["rows"] if row["order"] == name)
+        told = ask(answer, order, record["multiprocessors"], tile, k)
+        if name != "drawn by lot":
+            off.append(abs(told / row[block_order_times.DRAM] - 1))
+    return (
+        f"30 orders; of what an H200 read for {m} × {n} × {k} in {len(off)} orders "
+        f"it is off by {max(off):.1%} at most"
+    )
+
+
+def _read(order: block_order.Order, running: int, tile: tuple[int, int], k: int) -> int:
+    """What :func:`waves_read` asks for."""
+    total = 0
+    for first in range(0, len(order), running):
+        wave = order[first : first + running]
+        rows, columns = (len(set(each)) for each in zip(*wave, strict=True))
+        total += 2 * k * (rows * tile[0] + columns * tile[1])
+    return total
+
+
+@judged
+def height(answer: Callable[[int, tuple[int, int]], int]) -> str:
+    """``answer(running, tile)``: the height of super-rows with which a wave reads least.
+
+    Judged where a wave can be a square of elements in whole blocks: that height is best, and one
+    that reads at most 2% more is as good.
+    """
+    draw = random.Random()
+    cases = [(4, 4, 1), (2, 8, 1), (16, 2, 1), (16, 8, 8)]  # blocks down, across, and a unit
+    cases += [(draw.randint(2, 16), draw.randint(2, 16), draw.choice([1, 8])) for _ in range(16)]
+    for down, across, unit in cases:
+        running, tile = down * across, (16 * unit * across, 16 * unit * down)
+        got = ask(answer, running, tile)
+        if not whole(got) or got < 1:
+            raise Wrong(f"for {running} blocks of {tile} it gives {got!r}: give a whole number")
+        more = reads(int(got), down, across, tile) / reads(down, down, across, tile) - 1
+        if more > 0.02:
+            raise Wrong(
+                f"{running} blocks of {tile[0]} × {tile[1]} at a time: with {down} rows a wave "
+                f"reads least, with {got} it reads {more:.0%} more"
+            )
+    return f"{len(cases)} kinds of waves, beside the best height of each"
+
+
+def reads(high: int, down: int, across: int, tile: tuple[int, int]) -> float:
+    """What each block reads on average, for k = 1, with super-rows of a height.
+
+    ``down`` × ``across`` blocks run at a time, on a C of whole waves that holds a super-row.
+    """
+    high = min(high, down * across)  # then a wave is one column, as with any greater height
+    rows, columns = down * max(2, -(-high // down)), 2 * across
+    order = block_order.super_rows(rows, columns, high)
+    return _read(order, down * across, tile, 1) / len(order)
+
+
+def why_not(bits: int, base: int, shift: int, row_bytes: int) -> str:
+    """What is wrong with a swizzle for a tile of 64 rows, or nothing; see :func:`swizzle`."""
+    pieces = row_bytes // PIECE
+    try:
+        places = layouts.table(
+            compose(Swizzle(bits, base, shift), Layout((64, pieces), (row_bytes, PIECE)))
+        )
+    except Exception as error:
+        return f"Swizzle({bits}, {base}, {shift}) is none: {error}"
+    every = {place for line in places for place in line}
+    if len(every) != 64 * pieces or max(every) >= 64 * row_bytes:
+        return "two pieces have one place, or one leaves the tile"
+    if any(place // row_bytes != row for row, line in enumerate(places) for place in line):
+        return "a piece leaves its row"
+    if any(place % PIECE for place in every):
+        return "a piece no longer begins at a multiple of 16 bytes"
+    for first in range(0, 64, 8):
+        for piece in range(pieces):
+            column = [places[row][piece] for row in range(first, first + 8)]
+            waves = layouts.wavefronts(column, PIECE)
+            if waves > 1:
+                return f"piece {piece} of rows {first} to {first + 7} takes {waves} wavefronts"
+    in_order = [place for line in places for place in line]
+    for line in range(0, len(in_order), 8):
+        waves = layouts.wavefronts(in_order[line : line + 8], PIECE)
+        if waves > 1:
+            return f"eight neighbours, from piece {line} on, take {waves} wavefronts"
+    return ""

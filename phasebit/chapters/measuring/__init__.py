@@ -1,0 +1,1 @@
+"""How to measure: what is measured, and how answers are checked."""

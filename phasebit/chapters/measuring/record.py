@@ -1,0 +1,121 @@
+"""*Measuring honestly*: a kernel timed in many ways, what a GPU can do at most, what data costs.
+
+Each program runs in several processes; the parts take turns, so that the GPU's temperature is
+nobody's advantage.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from typing import Any
+
+from phasebit import measure
+from phasebit.instruments import programs
+
+NAME = "measuring"
+
+_CLOCKS, _CACHES, _ROOFLINE = 5, 3, 3  # processes of each program
+_ROUNDS, _SUSTAINED = 2, 2.0  # of each kind of data, and seconds of products without a pause
+_SETTLE = 0.4  # seconds of those that do not count, at the beginning and at the end
+DATA = ("zeros", "whole", "normal")
+
+Lists = dict[str, list[float]]
+
+
+def record() -> dict[str, Any]:
+    """Measure on this machine's GPU.
+
+    The record holds ``ways`` and ``caches`` (microseconds, by the name of the way), ``shape`` (of
+    A, f32), ``l2_mib`` (the size of the L2 cache), ``power_limit_w``, ``rates`` (TB/s of
+    ``copy``, TFLOP/s of the others) and ``data`` (for each kind: ``times_us`` of products, and
+    every ``watt`` and ``mhz`` that was read meanwhile).
+    """
+    facts, cublas = measure.facts(), measure.find_cublas()
+    names = ("clocks", "caches", "roofline", "zeros")
+    ready = {name: programs.kernel(f"measuring/{name}") for name in names}
+    ways: Lists = {}
+    caches: Lists = {}
+    rates: Lists = {}
+    for lap in range(_CLOCKS):
+        _join(ways, programs.times(ready["clocks"]))
+        if lap < _CACHES:
+            _join(caches, programs.times(ready["caches"]))
+        if lap < _ROOFLINE:
+            _join(rates, programs.times(ready["roofline"]))
+        print(f"⏱ process {lap + 1} of {_CLOCKS}", flush=True)
+    data: dict[str, Lists] = {kind: {} for kind in DATA}
+    for _ in range(_ROUNDS):
+        for kind in DATA:
+            arguments = ("--cublas", str(cublas), "--data", kind, "--seconds", f"{_SUSTAINED:g}")
+            with _Sensors() as sensors:
+                times = programs.times(ready["zeros"], *arguments)[kind]
+                watt, mhz = sensors.last(_SUSTAINED)
+            _join(data[kind], {"times_us": times, "watt": watt, "mhz": mhz})
+            print(f"⏱ {kind}: {measure.summary(times).median:.0f} µs", flush=True)
+    return {
+        "benchmark": NAME,
+        **facts,
+        "shape": [4096, 2048],
+        "l2_mib": rates.pop("L2 cache, MiB")[0],
+        "power_limit_w": programs.sensor("power.limit"),
+        "protocol": {
+            "ways": f"clocks.cu, {_CLOCKS} processes: the first launch of each, then 200 "
+            "times each other way; ways 5 and 6 are times of 200 launches over 200",
+            "caches": f"caches.cu, {_CACHES} processes, 200 launches a way after 200 that do "
+            "not count; events around each launch; flushed: 256 MiB of other memory are read "
+            "before each",
+            "rates": f"roofline.cu, {_ROOFLINE} processes, 50 launches each after 50 that do "
+            "not count; copy: 512 MiB read and 512 MiB written",
+            "data": f"zeros.cu, cublasGemmEx of {cublas.name}, 8192 × 8192 × 8192, bf16, sums "
+            f"in f32, {_SUSTAINED:g} s without a pause, {_ROUNDS} rounds in turn; whole: -4 to "
+            "4; power and clock as nvidia-smi reads them, without the first and last "
+            f"{_SETTLE:g} s",
+            "inputs": "normal random numbers where nothing else is said, drawn anew in each "
+            "process",
+            "clock": "CUDA events, except where the way says otherwise",
+        },
+        "ways": ways,
+        "caches": caches,
+        "rates": rates,
+        "data": data,
+    }
+
+
+def _join(all_of_them: Lists, more: Lists) -> None:
+    for name, values in more.items():
+        all_of_them.setdefault(name, []).extend(values)
+
+
+class _Sensors:
+    """Power and clock of the GPU while something runs, from nvidia-smi, twenty times a second."""
+
+    def __enter__(self) -> _Sensors:
+        self._read: list[tuple[float, float, float]] = []  # when, watt, mhz
+        query = "--query-gpu=power.draw.instant,clocks.sm"
+        command = ["nvidia-smi", "-i", "0", query, "--format=csv,noheader,nounits", "-lms", "50"]
+        self._reader = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+        return self
+
+    def _listen(self) -> None:
+        for line in self._reader.stdout or ():
+            try:
+                watt, mhz = map(float, line.split(","))
+            except ValueError:  # "[N/A]": this GPU has no such sensor
+                continue
+            self._read.append((time.monotonic(), watt, mhz))
+
+    def last(self, seconds: float) -> tuple[list[float], list[float]]:
+        """What was read in the last seconds, without their beginning and end: watts, MHz."""
+        now = time.monotonic()
+        first, end = now - seconds + _SETTLE, now - _SETTLE
+        kept = [(watt, mhz) for when, watt, mhz in self._read if first <= when <= end]
+        return [watt for watt, _ in kept], [mhz for _, mhz in kept]
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.terminate()
+        self._reader.wait()
+        self._thread.join()

@@ -1,0 +1,93 @@
+"""What the page shows of the bugs: excerpts, what the emulator finds, tables."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from typing import Any
+
+from phasebit import bugs, measure
+from phasebit.emulator import rulebook
+from phasebit.instruments.sanitizer import TOOLS
+
+_WIDTH = 80
+
+
+def show(name: str) -> None:
+    """Print where a bug was found, and the kernel of the smallest program that has it."""
+    bug = bugs.bug(name)
+    for where in bug.where:
+        print(textwrap.fill(where, _WIDTH, subsequent_indent="  "))
+    print("\n" + _kernels(bug))
+
+
+def _kernels(bug: bugs.Bug) -> str:
+    """The lines of its device functions, with their numbers: all between headers and ``main``."""
+    lines = bug.text("broken").splitlines()
+    first = max(k for k, line in enumerate(lines) if line.startswith("#include")) + 2
+    last = next(k for k, line in enumerate(lines) if line.startswith("int main")) - 1
+    return "\n".join(f"{k + 1:3}  {lines[k]}".rstrip() for k in range(first, last))
+
+
+def find(name: str) -> bugs.Outcome:
+    """Run a broken program on the emulator; print its result and what is found, by line."""
+    bug = bugs.bug(name)
+    seen = bug.run()
+    text = bug.text("broken").splitlines()
+    print("result:", seen.result)
+    said: list[object] = []
+    for finding in seen.findings:
+        numbers = sorted({place.calls[-1].line for place in finding.places if place.calls})
+        if (finding.rule, numbers) not in said:
+            said.append((finding.rule, numbers))
+            print(f"{finding.rule} ({finding.grade})")
+            for number in numbers:
+                print(f"{number:3}  {text[number - 1].strip()}")
+    if not seen.findings:
+        print("no finding")
+    return seen
+
+
+def explain(name: str) -> None:
+    """Print what makes it a mistake, what a test of results sees, and the repair."""
+    bug = bugs.bug(name)
+    facts = {"documentation": bug.isa, "a test of results": bug.test, "hardware": bug.hardware}
+    for what, words in facts.items():
+        if words:
+            print(textwrap.fill(f"{what}: {words}", _WIDTH, subsequent_indent="  "))
+    print(f"repair: {bug.repair}\n{textwrap.indent(bug.repaired, '  ')}")
+
+
+def kinds() -> measure.Table:
+    """The kinds of bugs, the rule that would have prevented each, and how many there are."""
+    count = Counter(bug.kind for bug in bugs.every())
+    rows = tuple((kind, rule, str(count[kind])) for kind, rule in bugs.KINDS.items())
+    return measure.Table(("kind", "the rule", "bugs"), rows, "bugs/*/bug.toml")
+
+
+def table(seen: dict[str, bugs.Outcome]) -> measure.Table:
+    """All bugs: what their results say, and what the emulator finds.
+
+    ``seen``: bug -> how its broken program ran.
+    """
+    rows = []
+    for bug in bugs.every():
+        outcome = seen[bug.name]
+        rules = dict.fromkeys(finding.rule for finding in outcome.findings)
+        grades = dict.fromkeys(rulebook.rule(rule).grade for rule in rules)
+        rows.append((bug.title, bug.kind, outcome.result, ", ".join(rules) or "–",
+                     ", ".join(grades) or "–"))  # fmt: skip
+    heading = ("bug", "kind", "result, on the emulator", "found", "grade")
+    return measure.Table(heading, tuple(rows), "each broken program once, with the late schedule")
+
+
+def on_gpu(record: dict[str, Any]) -> measure.Table:
+    """What a GPU made of them, and which tool of compute-sanitizer found what, from the record."""
+    rows = []
+    for name, twins in record["bugs"].items():
+        runs = twins["broken"]["runs"]
+        ends = ", ".join(f"{how} in {count} of {sum(runs.values())}" for how, count in runs.items())
+        verdicts = [twins["broken"]["tools"][tool]["verdict"] for tool in TOOLS]
+        cells = ["–" if verdict == "nothing" else verdict for verdict in verdicts]
+        rows.append((bugs.bug(name).title, ends, *cells))
+    return measure.Table(("bug", record["gpu"], *TOOLS), tuple(rows), measure.source(record))

@@ -1,0 +1,1 @@
+"""Tensor cores: what is measured beside cuBLAS and Triton, and how answers are checked."""

@@ -1,0 +1,167 @@
+"""Checks of *Tensor cores without Hopper*, and its kernels on the emulator."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from phasebit.exercises.cases import Case, agree
+from phasebit.exercises.judge import Wrong, ask, judged, shown, whole
+
+if TYPE_CHECKING:
+    from phasebit.emulator import Run
+
+Shape = tuple[int, int, int]
+
+
+def rasterise(number: int, rows: int, cols: int, height: int) -> tuple[int, int]:
+    """Row and column of block ``number``, as in ``gemm.cuh``: super-rows, column by column.
+
+    >>> [rasterise(n, rows=3, cols=2, height=2) for n in range(6)]
+    [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
+    """
+    first = number // (height * cols) * height
+    tall = min(rows - first, height)
+    within = number % (height * cols)
+    return first + within % tall, within // tall
+
+
+def emulate(
+    kernel: str, shape: Shape, grid: int | Sequence[int], block: int, *, shared: int = 0,
+    arguments: Sequence[int] = (), schedule: str = "late", arch: str | None = None,
+) -> tuple[Run, bool]:  # fmt: skip
+    """Run an instance of a kernel of *Tensor cores without Hopper*, f16 into f32, on whole numbers.
+
+    ``kernel`` is what stands between ``void`` and the parameters, ``shape`` M, N and K;
+    ``arguments`` follow the matrices. Returns the run and whether the product is exact.
+    """
+    import numpy as np
+
+    from phasebit.launching import launch
+
+    extra = "".join(", int" for _ in arguments)
+    module = launch.compile(
+        '#include "tensor_cores/gemm.cuh"\n#include "tensor_cores/naive.cuh"\n'
+        "using In = __half;\nusing Out = float;\n"
+        f"template __global__ void {kernel}(Gemm<In, Out>{extra});\n",
+        arch,
+    )
+    m, n, k = shape
+    draw, memory = np.random.default_rng(14), module.memory
+    matrices = [draw.integers(-4, 5, size).astype(np.float32) for size in ((m, k), (k, n))]
+    addresses = []
+    for name, matrix in zip("AB", matrices, strict=True):
+        halves = matrix.astype(np.float16)  # exact: whole and small
+        allocation = memory.allocate(halves.nbytes, name)
+        memory.bytes(allocation)[:] = halves.view(np.uint8).ravel()
+        addresses.append(allocation.address)
+    result = memory.allocate(4 * m * n, "C")
+    memory.bytes(result)[:] = 0xFF  # NaN
+    fields = [*((name, "u8") for name in "ABC"),
+              *((name, "i4") for name in ("M", "N", "K", "lda", "ldb", "ldc")),
+              ("alpha", "f4"), ("beta", "f4")]  # fmt: skip
+    product = np.array((*addresses, result.address, m, n, k, k, n, n, 1, 0), fields)[()]
+    (name,) = module.kernels
+    run = module[name].launch(
+        grid, block, [product, *arguments], shared=shared, schedule=schedule
+    )
+    got = memory.bytes(result).view(np.float32).reshape(m, n)
+    return run, bool(np.array_equal(got, matrices[0] @ matrices[1]))
+
+
+@judged
+def lane_of(answer: Callable[[int, int], tuple[int, int]]) -> str:
+    """``answer(row, column)`` of C (16, 8): the lane that holds it, and the number 0 to 3."""
+    from phasebit.emulator import fragments
+
+    held = fragments.accumulator(16, 8)
+    where = {
+        (int(held.row[lane, i]), int(held.column[lane, i])): (lane, i)
+        for lane in range(32)
+        for i in range(4)
+    }
+    cases: list[Case] = list(where.items())
+    random.Random(14).shuffle(cases)
+    return agree(answer, cases, lambda row, col: f"row {row}, column {col}", "elements")
+
+
+@judged
+def slots(answer: Callable[[int, int, int, int], int]) -> str:
+    """``answer(bm, bn, bk, kib)``: how many slots of 16-bit tiles fit in so much shared memory."""
+    draw = random.Random(15)
+
+    def cases() -> Iterator[Case]:
+        yield (128, 256, 64, 227), 4
+        yield (128, 256, 64, 163), 3
+        for _ in range(60):
+            bm, bn = draw.choice((32, 64, 128, 256)), draw.choice((64, 128, 256))
+            bk, kib = draw.choice((16, 32, 64)), draw.choice((48, 64, 99, 100, 163, 227))
+            yield (bm, bn, bk, kib), kib * 1024 // ((bm + bn) * bk * 2)
+
+    def words(bm: int, bn: int, bk: int, kib: int) -> str:
+        return f"tiles of {bm} × {bk} and {bk} × {bn} in {kib} KiB"
+
+    return agree(answer, cases(), words, "sizes")
+
+
+@judged
+def short_rows(answer: Callable[[int, int], int]) -> str:
+    """``answer(row, chunk)``: where chunk 0 to 3 of a row of 64 bytes goes in its row, 0 to 3.
+
+    Every row must keep its chunks, and the rows that one 8 × 8 matrix takes from a column of
+    chunks must lie in different banks.
+    """
+    for row in range(64):
+        places = [ask(answer, row, chunk) for chunk in range(4)]
+        if not all(map(whole, places)):
+            raise Wrong(f"for row {row} it gives {shown(places)}: give whole numbers")
+        if sorted(places) != [0, 1, 2, 3]:
+            raise Wrong(f"row {row} puts its four chunks at {places}: two would share a place")
+    for first in range(0, 64, 8):
+        for chunk in range(4):
+            quads = [(4 * row + answer(row, chunk)) % 8 for row in range(first, first + 8)]
+            most = max(quads.count(quad) for quad in quads)
+            if most > 1:
+                raise Wrong(
+                    f"chunk {chunk} of rows {first} to {first + 7}: {most} of the eight lie in the "
+                    "same four banks"
+                )
+    return "64 rows, no conflicts"
+
+
+@judged
+def best_height(answer: Callable[[int, int, int, int, int], int]) -> str:
+    """``answer(concurrent, rows, cols, bm, bn)``: the height of super-rows with the least traffic.
+
+    Traffic is what the first ``concurrent`` blocks of a grid of rows × cols read in one step
+    along K when each tile is read once: bm for each row of blocks, bn for each column. Of heights
+    that are equally good, the least.
+    """
+    draw = random.Random(16)
+
+    def cases() -> Iterator[Case]:
+        yield (132, 64, 32, 128, 256), _best(132, 64, 32, 128, 256)
+        for _ in range(40):
+            rows, cols = draw.randint(2, 40), draw.randint(2, 40)
+            bm, bn = draw.choice((64, 128, 256)), draw.choice((64, 128, 256))
+            given = (draw.randint(2, min(200, rows * cols)), rows, cols, bm, bn)
+            yield given, _best(*given)
+
+    def words(concurrent: int, rows: int, cols: int, bm: int, bn: int) -> str:
+        return f"{concurrent} of {rows} × {cols} blocks of {bm} × {bn}"
+
+    return agree(answer, cases(), words, "grids")
+
+
+def _best(concurrent: int, rows: int, cols: int, bm: int, bn: int) -> int:
+    def traffic(height: int) -> int:
+        return wave_traffic(concurrent, rows, cols, bm, bn, height)
+
+    return min(range(1, rows + 1), key=traffic)
+
+
+def wave_traffic(concurrent: int, rows: int, cols: int, bm: int, bn: int, height: int) -> int:
+    """Rows of A and columns of B that the first ``concurrent`` blocks need, each counted once."""
+    blocks = [rasterise(number, rows, cols, height) for number in range(concurrent)]
+    return bm * len({row for row, _ in blocks}) + bn * len({col for _, col in blocks})

@@ -1,0 +1,1 @@
+"""Tensor memory: kernels for Blackwell on the emulator, and what finds their mistakes."""

@@ -1,0 +1,1 @@
+"""Threads, memory and occupancy: what is measured, and how answers are checked."""

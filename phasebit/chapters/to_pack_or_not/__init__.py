@@ -1,0 +1,1 @@
+"""Whether packing pays: what is measured, and how answers are checked."""

@@ -1,0 +1,1 @@
+"""Warp specialisation: registers by role, and a clinic of broken kernels."""

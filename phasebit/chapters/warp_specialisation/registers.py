@@ -1,0 +1,123 @@
+"""Who uses which registers: what ptxas allocates for a kernel, and what its machine code names.
+
+The first is one number for a kernel; the second differs from one part of it to another.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from phasebit import build_cache, process, toolchain
+
+_SECONDS = 60.0
+_OPTIONS = ("-std=c++17", "-O3", "-lineinfo", "-Xptxas", "-v")
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """What ``ptxas -v`` says about a kernel and the functions it calls."""
+
+    registers: int  # a thread, at launch
+    stack: int  # bytes a thread
+    spill_stores: int  # bytes a thread
+    spill_loads: int  # bytes a thread
+    notes: tuple[str, ...]  # what ptxas would like to be known
+
+
+@dataclass(frozen=True)
+class Part:
+    """What the machine code of one function of a kernel names."""
+
+    instructions: int
+    highest: int  # register, -1 when it names none
+    local: int  # instructions that move data between registers and local memory
+
+
+def cubin(source: str, target: str = toolchain.DEFAULT_TARGET) -> tuple[bytes, Allocation]:
+    """The machine code of a kernel's source, and what was allocated for it.
+
+    Raises :class:`toolchain.CompileError` with the line, :class:`toolchain.ToolMissing`.
+    """
+    with build_cache.Scratch() as scratch:
+        folder = Path(scratch)
+        text = f'#line 1 "kernel.cu"\n{source}\n'.replace('#include "harness.cuh"', "")
+        (folder / "source.cu").write_text(text, encoding="utf-8")
+        command = toolchain.nvcc_command("cubin", target, options=_OPTIONS)
+        command += ["source.cu", "-o", "kernel.cubin"]
+        done = process.run(command, timeout=_SECONDS, cwd=folder)
+        if not done.ok:
+            raise toolchain.explain(done.stdout + done.stderr, "kernel.cu")
+        return (folder / "kernel.cubin").read_bytes(), _allocation(done.stdout + done.stderr)
+
+
+def _allocation(log: str) -> Allocation:
+    """From the output of ``ptxas -v`` for a file with one kernel."""
+
+    def most(pattern: str) -> int:
+        return max(map(int, re.findall(pattern, log)), default=0)
+
+    return Allocation(
+        most(r"Used (\d+) registers"),
+        most(r"(\d+) bytes stack frame"),
+        most(r"(\d+) bytes spill stores"),
+        most(r"(\d+) bytes spill loads"),
+        tuple(re.findall(r"^ptxas (?:info|warning)\s*: (?:\(\w+\) )?(.*setmaxnreg.*)$", log, re.M)),
+    )
+
+
+def lines_of(source: str, functions: tuple[str, ...]) -> dict[str, range]:
+    """The lines of these functions of a source: from their head to the brace in column 1."""
+    lines = source.splitlines()
+    found = {}
+    for name in functions:
+        begins = re.compile(rf"__device__.*\b{name}\(")
+        head = next(i for i, line in enumerate(lines, 1) if begins.match(line))
+        end = next(i for i, line in enumerate(lines[head:], head + 1) if line == "}")
+        found[name] = range(head, end + 1)
+    return found
+
+
+def by_function(code: bytes, lines: Mapping[str, range]) -> dict[str, Part]:
+    """What the machine code that came from these lines of ``kernel.cu`` names.
+
+    Raises :class:`toolchain.ToolMissing` without nvdisasm, which is part of the CUDA toolkit.
+    """
+    tool = toolchain.tool("nvdisasm")
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        Path(file.name).write_bytes(code)
+        done = process.run([tool, "-c", "-gi", file.name], timeout=_SECONDS)
+    if not done.ok:
+        raise toolchain.CudaError(f"nvdisasm failed: {done.stderr}")
+    return parts(done.stdout, lines)
+
+
+def parts(sass: str, lines: Mapping[str, range]) -> dict[str, Part]:
+    """Read what ``nvdisasm -c -gi`` prints; an instruction belongs to the function it came from.
+
+    Places stand above the instructions, the inlined one first, then where it was inlined.
+    """
+    texts: dict[str, list[str]] = {name: [] for name in lines}
+    places: list[int] = []
+    fresh = True
+    for line in sass.splitlines():
+        if line.lstrip().startswith("//## File"):
+            if fresh:
+                places, fresh = [], False
+            places += [int(n) for n in re.findall(r'kernel\.cu", line (\d+)', line)]
+        elif instruction := re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(.+?) ;", line):
+            fresh = True
+            for name, wanted in lines.items():
+                if any(place in wanted for place in places):
+                    texts[name].append(instruction[1])
+    return {
+        name: Part(
+            len(found),
+            max((int(n) for text in found for n in re.findall(r"\bR(\d+)\b", text)), default=-1),
+            sum(bool(re.search(r"\b(LDL|STL)\b", text)) for text in found),
+        )
+        for name, found in texts.items()
+    }

@@ -1,0 +1,1 @@
+"""*Your own kernels*: a small project, with the commands that a shell would get."""

@@ -1,0 +1,104 @@
+"""The book's kernels that are right, under the four tools of compute-sanitizer.
+
+Which they are, each chapter says in a module ``clean`` of its folder: ``programs()`` gives names
+and programs. They check their results as always; a verdict counts only of a program that ended
+well. (The patients of the clinic and their repaired twins are in the record of their chapter.)
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from phasebit import chapters, measure, replay, toolchain
+from phasebit.instruments import programs, sanitizer
+from phasebit.instruments.sanitizer import Program
+
+NAME = "clean_kernels"
+_SECONDS = 200.0  # of one program under one tool
+
+
+def every() -> dict[str, Program]:
+    """Every program that is looked at: its chapter and what it is called there -> the program."""
+    return {
+        f"{chapter}/{name}": program
+        for chapter in chapters.having("clean")
+        for name, program in chapters.load(chapter, "clean").programs().items()
+    }
+
+
+def record() -> dict[str, Any]:
+    """What each tool says of each program, on this machine's GPU.
+
+    A program that the record holds as it is, looked at with the same tools on the same kind of
+    GPU, keeps what was said of it and the day of that.
+
+    Raises :class:`toolchain.CudaError` when there is no GPU or no compute-sanitizer, or when a
+    program fails without it.
+    """
+    facts, known = measure.facts(), sanitizer.version()
+    everything = every()
+    notes = dict.fromkeys(program.inputs for program in everything.values())
+    about = {
+        "compute-sanitizer": known,
+        "protocol": {"tools": sanitizer.protocol(), "inputs": "; ".join(notes)},
+    }
+    kept = _kept({name: program.text for name, program in everything.items()}, facts | about)
+    new = {name: program for name, program in everything.items() if name not in kept}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        built = dict(zip(new, pool.map(_command, new.items()), strict=True))
+        list(pool.map(lambda command: programs.output(Path(command[0]), *command[1:]),
+                      built.values()))  # fmt: skip
+        said = {
+            (name, tool): pool.submit(sanitizer.under, tool, command, _file(name), _SECONDS)
+            for tool in sanitizer.TOOLS
+            for name, command in built.items()
+        }
+        verdicts = {key: future.result() for key, future in said.items()}
+    for (name, tool), verdict in verdicts.items():
+        if verdict["verdict"] != "nothing":
+            print(f"⏱ {tool}, {name}: {verdict}")
+    looked_at = {
+        name: {
+            "text": replay.key(program.text),
+            "date": facts["date"],
+            "tools": {tool: verdicts[name, tool] for tool in sanitizer.TOOLS},
+        }
+        for name, program in new.items()
+    }
+    return {
+        "benchmark": NAME,
+        **facts,
+        **about,
+        "programs": {name: kept.get(name) or looked_at[name] for name in everything},
+    }
+
+
+def _kept(every: dict[str, str], today: dict[str, Any]) -> dict[str, Any]:
+    """What the record says of programs that are still what they were, if it holds today."""
+    try:
+        before = measure.read(NAME)
+    except FileNotFoundError:
+        return {}
+    if any(before.get(field) != value for field, value in today.items() if field != "date"):
+        return {}
+    return {
+        name: {"text": said["text"], "date": said.get("date", before["date"]),
+               "tools": said["tools"]}
+        for name, said in before["programs"].items()
+        if name in every and replay.key(every[name]) == said["text"]
+    }  # fmt: skip
+
+
+def _file(name: str) -> str:
+    return f"{name.replace('/', '_').replace(' ', '_').replace(',', '')}.cu"
+
+
+def _command(item: tuple[str, Program]) -> list[str]:
+    name, program = item
+    if program.command:
+        return [*program.command]
+    built = toolchain.build(program.text, name=_file(name)).program
+    return [os.fspath(built), *program.arguments]

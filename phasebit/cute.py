@@ -1,0 +1,143 @@
+"""Kernels of CuTe DSL on the emulator, with the host code that there is.
+
+    import phasebit.cute
+
+    with phasebit.cute.emulated("sm_100a", schedules="all") as runs:
+        gemm(a, b, c)
+    assert not runs.findings
+
+`pip install nvidia-cutlass-dsl`; it needs no GPU. CuTe DSL compiles as for a GPU of the target, and
+its compiled host code is linked with a runtime library of ours (`doors/cute_runtime.c`), which
+leads to the stand-ins for CUDA's (`phasebit.runtime.in_process`); the PTX of each kernel, which the
+compiler keeps, is executed in place of its machine code. Tensors are what `from_dlpack` takes:
+PyTorch's, of `device="cuda"` or on the CPU, NumPy arrays, `phasebit.doors.device_arrays`; what lies
+outside of device memory is copied there before each launch and back after it.
+
+Kernels are compiled within the block: a function that was compiled before it keeps the library with
+which it was linked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from phasebit.doors import cuda_tensors, cute_library
+from phasebit.doors.borrowed import Loans
+from phasebit.doors.patched import patched
+from phasebit.runtime import fatbin, in_process
+from phasebit.runtime.in_process import Runs
+
+
+def _packages() -> tuple[Any, Any, Any]:
+    """CuTe DSL's compiler and its tensors, and NVIDIA's runtime for Python."""
+    try:
+        from cuda.bindings import runtime as cuda
+        from cutlass.base_dsl import compile_backend
+        from cutlass.cute import runtime
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"phasebit.cute needs CuTe DSL, and {error.name} is not installed: "
+            "pip install nvidia-cutlass-dsl"
+        ) from error
+    return compile_backend, runtime, cuda
+
+
+@contextmanager
+def emulated(
+    target: str = "sm_100a", *, schedules: str | Sequence[tuple[str, int]] = "late",
+    check: bool = True,
+) -> Iterator[Runs]:  # fmt: skip
+    """Within the block, kernels of CuTe DSL run on the emulator as on a GPU of `target`.
+
+    `schedules`: under which of them each launch runs, from the same memory: eager, late, random,
+    "all", or pairs of a name and a seed. `check=False` looks for no races. Yields what the
+    launches did: `runs.findings`, `runs.launches`. Raises ModuleNotFoundError without CuTe DSL,
+    and what `in_process.emulated` raises.
+    """
+    backend, tensors, runtime = _packages()
+    with ExitStack() as stack:
+        enter = stack.enter_context
+        runs = enter(in_process.emulated(target, schedules=schedules, check=check))
+        enter(cuda_tensors.emulated(in_process.capability(target)))
+        settings = tensors._CuTeDSL._get_dsl().envar
+        for name, value in {
+            "shared_libs": str(cute_library.build()), "_arch": target,
+            "keep_ptx": True, "lineinfo": True, "disable_file_caching": True,
+            "dump_dir": enter(tempfile.TemporaryDirectory(prefix="phasebit-")),
+        }.items():  # fmt: skip
+            enter(patched(settings, name, value))
+        legacy = backend.LegacyCompilerBackend
+        build = legacy._build_compiled_function
+        enter(patched(legacy, "_build_compiled_function", _noting(build)))
+        for name, value in _runtime_calls().items():
+            enter(patched(runtime, name, value))
+        loans = Loans()
+        enter(patched(tensors._Tensor, "__init__", _lending(tensors._Tensor.__init__, loans)))
+        around = in_process.process().backend.around
+        around.append(loans.current)
+        stack.callback(around.remove, loans.current)
+        yield runs
+
+
+def _runtime_calls() -> dict[str, Any]:
+    """The calls of NVIDIA's runtime for Python that CuTe DSL makes: that runtime has its library
+    within, which asks a driver for more than is documented."""
+    from cuda.bindings.runtime import cudaError_t
+
+    library = in_process.process().runtime
+
+    def unload(handle: Any) -> tuple[Any]:
+        return (cudaError_t(library.cudaLibraryUnload(ctypes.c_void_p(int(handle)))),)
+
+    return {
+        "cudaGetDeviceCount": lambda: (cudaError_t.cudaSuccess, 1),
+        "cudaGetDevice": lambda: (cudaError_t.cudaSuccess, 0),
+        "cudaSetDevice": lambda device: (cudaError_t.cudaSuccess,),
+        "cudaDeviceSynchronize": lambda: (cudaError_t(library.cudaDeviceSynchronize()),),
+        "cudaLibraryUnload": unload,
+    }
+
+
+def _noting(build: Any) -> Any:
+    """A compilation after which the device knows the PTX of the machine code that was made."""
+
+    def wrapped(self: Any, *args: Any, **more: Any) -> Any:
+        made = build(self, *args, **more)
+        path = self._dsl.compile_options.full_ptx_path
+        if path and Path(path).exists() and made.ir_module is not None:
+            text = Path(path).read_text()
+            for code in _BINARY.findall(str(made.ir_module)):
+                key = fatbin.digest(_unescaped(code))
+                in_process.process().device.texts[key] = text
+        return made
+
+    return wrapped
+
+
+_BINARY = re.compile(r'@\w*_binary\("((?:[^"\\]|\\.)*)"\)')
+_ESCAPE = re.compile(r"\\([0-9A-F]{2}|.)", re.DOTALL)
+
+
+def _unescaped(text: str) -> bytes:
+    """The bytes of a string as MLIR prints it."""
+
+    def one(match: re.Match[str]) -> str:
+        code = match[1]
+        return chr(int(code, 16)) if len(code) == 2 else code
+
+    return _ESCAPE.sub(one, text).encode("latin-1")
+
+
+def _lending(init: Any, loans: Loans) -> Any:
+    """A tensor of CuTe's whose memory kernels may see."""
+
+    def wrapped(self: Any, tensor: Any, *args: Any, **more: Any) -> None:
+        init(self, loans.lend(tensor), *args, **more)
+
+    return wrapped

@@ -1,0 +1,26 @@
+"""Pictures that belong to the page: plots, grids of cells, diagrams.
+
+A ``Picture`` is an SVG and a sentence. The sentence carries the numbers that matter: it is the
+alternative text of the picture and what a test compares.
+"""
+
+from phasebit.draw.diagrams import Arrow, Node, diagram
+from phasebit.draw.grids import Cell, chart, heatmap
+from phasebit.draw.picture import Picture, Real
+from phasebit.draw.plots import bars, curves, roofline, scatter, spread
+
+__all__ = [
+    "Arrow",
+    "Cell",
+    "Node",
+    "Picture",
+    "Real",
+    "bars",
+    "chart",
+    "curves",
+    "diagram",
+    "heatmap",
+    "roofline",
+    "scatter",
+    "spread",
+]

@@ -1,0 +1,109 @@
+"""Pictures: an SVG and the sentence that says the same; how Matplotlib's become the page's.
+
+Matplotlib draws; afterwards its fixed colours become the theme's variables, so that the picture
+follows the page from light to dark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from html import escape
+from typing import Any
+
+from phasebit.palette import COLOURS, FAINT, FONT, MUTED, TEXT, colour
+
+Real = int | float | Fraction
+
+# Matplotlib knows no variables: it draws in these colours, which are exchanged afterwards.
+INK, INK_MUTED, INK_FAINT = "#010203", "#040506", "#070809"
+_EXCHANGE = {INK: "var(--text)", INK_MUTED: "var(--muted)", INK_FAINT: "var(--faint)"} | {
+    code: colour(name) for name, code in COLOURS.items()
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An ``<svg>`` element and the sentence that says the same."""
+
+    svg: str
+    alt: str
+
+    def __str__(self) -> str:
+        return self.alt
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"image/svg+xml": self.svg, "text/plain": self.alt}
+
+
+def figure_of(width: float, height: float) -> tuple[Any, Any]:
+    """A figure of this many inches and its axes, with no state kept anywhere."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    figure.patch.set_visible(False)
+    axes = figure.add_subplot()
+    axes.patch.set_visible(False)
+    axes.xaxis.label.set_color(INK)
+    axes.yaxis.label.set_color(INK)
+    axes.tick_params(colors=INK_MUTED, labelsize=9)
+    return figure, axes
+
+
+def picture(figure: Any, alt: str) -> Picture:
+    import matplotlib
+
+    text = io.StringIO()
+    salt = hashlib.sha256(alt.encode()).hexdigest()[:12]
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
+        figure.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
+    return Picture(_themed(text.getvalue(), alt), alt)
+
+
+def _themed(svg: str, alt: str) -> str:
+    """Matplotlib's SVG, fit to stand inside a page: variables, a title, nothing that leaks out."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    # A style sheet inside an inlined picture would apply to the whole page.
+    svg = re.sub(r"<style[^>]*>.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"; font-family: [^;\"]*", "", svg)
+    # Two decimals are enough for a place; what a reader reads stays as it is.
+    svg = re.sub(r"<[^>]*>", lambda tag: _rounded(tag.group()), svg)
+    svg = re.sub(
+        "|".join(_EXCHANGE), lambda found: _EXCHANGE[found.group().lower()], svg, flags=re.I
+    )
+    # The opening tag, then the alternative text as its first child.
+    head, body = svg.split(">", 1)
+    head = head.replace("<svg", '<svg role="img" class="phasebit-plot"', 1)
+    theme = f"--text:{TEXT};--muted:{MUTED};--faint:{FAINT}"
+    head += f' style="{theme};font-family:{FONT};stroke-linejoin:round;background:transparent"'
+    lines = [line for line in body.splitlines() if line.strip()]
+    return f"{head}>\n<title>{escape(alt)}</title>\n" + "\n".join(lines)
+
+
+def _rounded(tag: str) -> str:
+    return re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found.group()):.2f}", tag)
+
+
+def frame(axes: Any, title: str, x_label: str, y_label: str = "") -> None:
+    """Title, labels, grid and sides; without a ``y_label`` rows stand there, which need neither."""
+    axes.grid(axis="both" if y_label else "x", color=INK_FAINT, linewidth=0.7)
+    axes.set_axisbelow(True)
+    for where, side in axes.spines.items():
+        side.set_visible(where == "bottom" or (where == "left" and bool(y_label)))
+        side.set_color(INK_MUTED)
+    axes.set_xlabel(x_label)
+    if y_label:
+        axes.set_ylabel(y_label)
+    axes.set_title(title, fontsize=10, color=INK, loc="left")
+
+
+def no_ticks() -> Any:
+    from matplotlib.ticker import NullLocator
+
+    return NullLocator()

@@ -1,0 +1,259 @@
+"""Plots with axes: curves with their names, bars, dots, roofs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from phasebit.draw.picture import INK, INK_MUTED, Picture, Real, figure_of, frame, no_ticks, picture
+from phasebit.palette import COLOURS
+
+SERIES = (
+    ("blue", "-", "o"),
+    ("orange", "--", "s"),
+    ("green", "-.", "^"),
+    ("pink", ":", "D"),
+    ("cyan", (0, (5, 1, 1, 1, 1, 1)), "v"),
+    ("red", (0, (1, 1)), "x"),
+)
+
+
+def curves(
+    x: Sequence[Real] | Sequence[str],
+    series: Mapping[str, Sequence[Real]],
+    *,
+    x_label: str,
+    y_label: str,
+    title: str,
+    show: Callable[[Real], str] = lambda value: f"{float(value):.2f}",
+    from_zero: bool = True,
+    notes: Sequence[tuple[Real, Real, str]] = (),
+    evenly: bool = False,
+) -> Picture:
+    """Several curves over ``x``, at most six, each named where it ends.
+
+    ``notes`` are texts at points (x, y, text). ``evenly`` puts the points equally far apart,
+    whatever their x, which may be names then. Raises ``ValueError`` for a series that is not as
+    long as x, more than six, or notes where the points stand evenly.
+    """
+    if evenly and notes:
+        raise ValueError("notes have places on an axis of numbers: leave out evenly")
+    if len(series) > len(SERIES):
+        raise ValueError(f"series has {len(series)} curves: give at most {len(SERIES)}")
+    for name, values in series.items():
+        if len(values) != len(x):
+            raise ValueError(f"series {name!r} has {len(values)} values: give {len(x)}, one an x")
+    figure, axes = figure_of(6.2, 3.2)
+    places = [float(index if evenly else place) for index, place in enumerate(x)]
+    ends = []
+    for (name, values), (hue, dash, marker) in zip(series.items(), SERIES, strict=False):
+        axes.plot(
+            places, [float(each) for each in values], color=COLOURS[hue],
+            linestyle=dash, linewidth=1.8, marker=marker if len(x) <= 40 else None, markersize=4,
+        )
+        ends.append((float(values[-1]), name, hue))
+    axes.margins(x=0.02)
+    if from_zero:
+        axes.set_ylim(bottom=0)
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(bottom, top)
+    apart, at = (top - bottom) * 0.075, float("-inf")
+    for value, name, hue in sorted(ends):
+        at = max(value, at + apart)
+        axes.annotate(
+            name, (1, at), (6, 0), xycoords=("axes fraction", "data"),
+            textcoords="offset points", va="center", color=COLOURS[hue], fontsize=9.5,
+            annotation_clip=False,
+        )
+    for note_x, note_y, text in notes:
+        axes.annotate(
+            text, (float(note_x), float(note_y)), (8, -16), textcoords="offset points",
+            color=INK, fontsize=9,
+            arrowprops={"arrowstyle": "-", "color": INK_MUTED, "linewidth": 0.8},
+        )
+    if evenly or (all(isinstance(each, int) for each in x) and len(x) <= 24):
+        axes.set_xticks(places, [str(each) for each in x])
+    frame(axes, title, x_label, y_label)
+    lines = "\n".join(
+        f"{name}: " + " ".join(show(value) for value in values) for name, values in series.items()
+    )
+    across = f"{x_label} {', '.join(str(each) for each in x)}"
+    return picture(figure, f"{title}. {y_label}, from left to right at {across}.\n{lines}")
+
+
+def spread(
+    times: Mapping[str, Sequence[Real]],
+    apart: Mapping[str, Sequence[Real]],
+    *,
+    x_label: str,
+    title: str,
+    times_are: str,
+    apart_are: str,
+) -> Picture:
+    """Many measurements of a few things: a row each, a dot each.
+
+    ``apart`` are measurements of another kind of the same things, drawn as crosses on the same
+    rows; ``times_are`` and ``apart_are`` name the two kinds. Raises ``ValueError`` for a row
+    without measurements.
+    """
+    from statistics import median, quantiles
+
+    figure, axes = figure_of(6.2, 0.7 + 0.65 * len(times))
+    lines = []
+    for row, (name, values) in enumerate(times.items()):
+        if len(values) < 2:
+            raise ValueError(f"{name!r} has {len(values)} measurements: give at least two")
+        numbers = [float(each) for each in values]
+        low, middle, high = quantiles(numbers, n=4)
+        # Dots one above the other in order of measurement, so that a drift would show.
+        heights = [row + 0.28 - 0.56 * i / (len(numbers) - 1) for i in range(len(numbers))]
+        every = -(-len(numbers) // 120)  # enough dots to see the spread, few enough to load
+        axes.plot(
+            numbers[::every], heights[::every],
+            linestyle="none", marker=".", markersize=3, color=COLOURS["blue"],
+        )
+        axes.annotate(
+            f"{middle:.1f}", (middle, row), (0, 15), textcoords="offset points", ha="center",
+            color=INK, fontsize=9.5,
+        )
+        line = f"{name}: {times_are} {middle:.1f} (median), middle half {low:.1f} to {high:.1f}"
+        others = [float(each) for each in apart.get(name, ())]
+        if others:
+            axes.plot(
+                others, [row] * len(others), linestyle="none", marker="x", markersize=7,
+                markeredgewidth=1.6, color=COLOURS["orange"],
+            )
+            line += f"; {apart_are} {median(others):.1f} (median)"
+        lines.append(line)
+    axes.set_xlim(left=0)
+    axes.set_ylim(len(times) - 0.6, -0.7)
+    axes.set_yticks(range(len(times)), list(times))
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    frame(axes, title, f"{x_label}   (dots: {times_are}; crosses: {apart_are})")
+    return picture(figure, f"{title}. {x_label}.\n" + "\n".join(lines))
+
+
+def roofline(
+    bandwidth: float,
+    rates: Mapping[str, float],
+    points: Mapping[str, tuple[float, float]],
+    *,
+    title: str,
+) -> Picture:
+    """Roofs and kernels under them, both axes logarithmic.
+
+    ``bandwidth`` in TB/s, ``rates`` in TFLOP/s, ``points`` name -> (FLOP a byte, TFLOP/s).
+    Raises ``ValueError`` for a number that is not positive, or without rates.
+    """
+    numbers = [bandwidth, *rates.values(), *(each for point in points.values() for each in point)]
+    if not rates or min(numbers) <= 0:
+        raise ValueError("a roofline needs rates, and every number of it must be positive")
+    figure, axes = figure_of(6.2, 4.4)
+    left = min([0.1, *(intensity / 2 for intensity, _ in points.values())])
+    right = max(4 * max(rates.values()) / bandwidth, *(4 * x for x, _ in points.values()), 1.0)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    slope = [left, max(rates.values()) / bandwidth]
+    axes.plot(slope, [bandwidth * x for x in slope], color=COLOURS["grey"], linewidth=1.8)
+    middle = math.sqrt(slope[0] * slope[1])
+    axes.annotate(
+        f"memory: {bandwidth:.2f} TB/s", (middle, bandwidth * middle), (-8, 4),
+        textcoords="offset points", ha="right", color=INK_MUTED, fontsize=9.5,
+    )
+    at = 0.0
+    for name, rate in sorted(rates.items(), key=lambda item: item[1]):
+        hue, dash, _ = SERIES[list(rates).index(name) % len(SERIES)]
+        axes.plot([rate / bandwidth, right], [rate, rate], color=COLOURS[hue], linestyle=dash,
+                  linewidth=1.8)  # fmt: skip
+        at = max(rate, 1.7 * at)  # names one above the other, however close the roofs
+        axes.annotate(
+            f"{name}: {rate:.0f}", (right, at), (6, 0), textcoords="offset points",
+            va="center", color=COLOURS[hue], fontsize=9.5, annotation_clip=False,
+        )
+    for name, (intensity, reached) in points.items():
+        axes.plot([intensity], [reached], marker="o", markersize=6, color=COLOURS["pink"])
+        far = intensity > math.sqrt(left * right)  # on the right half, the name stands below
+        axes.annotate(
+            name, (intensity, reached), (0, -14) if far else (8, -3), color=INK, fontsize=9,
+            textcoords="offset points", ha="center" if far else "left",
+        )
+    axes.set_xlim(left, right)
+    frame(axes, title, "operations for each byte moved, FLOP/B", "TFLOP/s")
+    lines = [f"memory: {bandwidth:.2f} TB/s"]
+    lines += [f"{name}: {rate:.0f} TFLOP/s, from {rate / bandwidth:.1f} FLOP/B on"
+              for name, rate in rates.items()]  # fmt: skip
+    for name, (intensity, reached) in points.items():
+        lines.append(f"{name}: {intensity:.3g} FLOP/B, {reached:.3g} TFLOP/s")
+    return picture(figure, f"{title}.\n" + "\n".join(lines))
+
+
+def bars(
+    values: Mapping[str, float],
+    *,
+    x_label: str,
+    title: str,
+    hues: Mapping[str, str] | None = None,
+    show: Callable[[float], str] = lambda value: f"{value:.0f}",
+) -> Picture:
+    """A bar for each value, in their order, with the value beside it.
+
+    ``hues`` gives some of them another colour of the palette than blue. Raises ``ValueError``
+    for a value below zero.
+    """
+    if min(values.values()) < 0:
+        raise ValueError("a bar below zero: give values from zero on")
+    figure, axes = figure_of(6.2, 0.9 + 0.34 * len(values))
+    for row, (name, value) in enumerate(values.items()):
+        hue = COLOURS[(hues or {}).get(name, "blue")]
+        axes.barh(row, value, height=0.62, color=hue, alpha=0.75)
+        axes.annotate(
+            show(value), (value, row), (4, 0), textcoords="offset points", va="center",
+            color=INK, fontsize=9.5,
+        )  # fmt: skip
+    axes.set_xlim(0, 1.1 * max(values.values()))
+    axes.set_ylim(len(values) - 0.5, -0.5)
+    axes.set_yticks(range(len(values)), list(values))
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    frame(axes, title, x_label)
+    lines = "\n".join(f"{name}: {show(value)}" for name, value in values.items())
+    return picture(figure, f"{title}. {x_label}.\n{lines}")
+
+
+def scatter(
+    points: Mapping[str, tuple[float, float]],
+    *,
+    x_label: str,
+    y_label: str,
+    title: str,
+    name: Collection[str] = (),
+) -> Picture:
+    """A dot for each thing at (x, y), both axes logarithmic, with the line on which x is y.
+
+    ``name`` are those whose names are written beside their dots; the sentence has all. Raises
+    ``ValueError`` for a number that is not positive, and without points.
+    """
+    numbers = [each for point in points.values() for each in point]
+    if not numbers or min(numbers) <= 0:
+        raise ValueError("a scatter needs points, and every number of it must be positive")
+    figure, axes = figure_of(5.2, 4.2)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    low, high = 0.85 * min(numbers), 1.2 * max(numbers)
+    axes.plot([low, high], [low, high], color=INK_MUTED, linewidth=1, linestyle="--")
+    for each, (x, y) in points.items():
+        axes.plot([x], [y], marker="o", markersize=5, color=COLOURS["blue"], alpha=0.75)
+        if each in name:
+            right = x < math.sqrt(low * high)
+            axes.annotate(
+                each, (x, y), (7 if right else -7, -3), textcoords="offset points", color=INK,
+                fontsize=9, ha="left" if right else "right",
+            )  # fmt: skip
+    axes.set_xlim(low, high)
+    axes.set_ylim(low, high)
+    ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if low <= tick <= high]
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.set_minor_locator(no_ticks())
+    frame(axes, title, x_label, y_label)
+    lines = [f"{each}: {x:.3g}, {y:.3g}" for each, (x, y) in points.items()]
+    return picture(figure, f"{title}. {x_label}, {y_label}.\n" + "\n".join(lines))

@@ -1,0 +1,34 @@
+"""Changes to the text of a kernel: what is to be replaced stands there exactly once.
+
+A mistake that is planted in a kernel, a stamp, a variant that is measured: each is an edit of a
+file that may change one day. An edit that no longer fits, or fits twice, is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def replace_once(text: str, old: str, new: str, where: str = "the text") -> str:
+    """The text with ``new`` in place of ``old``.
+
+    Raises ``ValueError``, which names ``where``, unless ``old`` stands there exactly once.
+
+    >>> replace_once("a ring of 4 slots", "4", "2")
+    'a ring of 2 slots'
+    """
+    count = text.count(old)
+    if count != 1:
+        times = f"{count} times" if count else "nowhere"
+        raise ValueError(
+            f"{where} must hold {old.strip()!r} once to be changed there, and holds it {times}: "
+            "write the edit anew"
+        )
+    return text.replace(old, new)
+
+
+def replace_each(text: str, edits: Iterable[tuple[str, str]], where: str = "the text") -> str:
+    """The text after several edits, one after another. Raises as :func:`replace_once`."""
+    for old, new in edits:
+        text = replace_once(text, old, new, where)
+    return text

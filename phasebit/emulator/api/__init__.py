@@ -1,0 +1,1 @@
+"""What a program uses: a module is read, a kernel launched, a run looked at."""

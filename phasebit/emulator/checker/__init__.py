@@ -1,0 +1,1 @@
+"""What watches a launch: bounds, races, proxies, tensor memory, memory traffic."""

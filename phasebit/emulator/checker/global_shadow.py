@@ -1,0 +1,87 @@
+"""What is known of each word of global memory: its last writer and three readers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phasebit.emulator.ptx.types import Array
+
+I4 = np.int32
+
+
+class GlobalShadow:
+    """Last writer and three readers of each word of global memory.
+
+    A reader is kept as ``2 * thread + strong + 1``; 0 is nobody.  ``write_time`` is 0 for
+    what was written before the launch, and negative for what nobody has written.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.write_time = np.zeros(0, I4)
+        self.writer = np.zeros(0, np.int64)
+        self.write_access = np.zeros(0, I4)
+        self.write_strong = np.zeros(0, bool)
+        self.readers = [Readers(), Readers(), Readers()]
+        """The last reader; before it, another of the same unit; one of another unit."""
+
+    def fit(self, size: int) -> None:
+        """Cover ``size`` words; new ones were never touched."""
+        if size <= self.size:
+            return
+        self.write_time, self.writer = _grown(self.write_time, size), _grown(self.writer, size)
+        self.write_access = _grown(self.write_access, size)
+        self.write_strong = _grown(self.write_strong, size)
+        for readers in self.readers:
+            readers.fit(size)
+        self.size = size
+
+    def read(
+        self, once: Array, last: Array, first: Array | None, team: int, access: int, now: int
+    ) -> None:
+        """These words are read by ``last``; where several threads do, also by ``first``."""
+        newest, same, foreign = self.readers
+        before = newest.code[once]
+        moved = (before != last) & (before > 0)
+        if np.count_nonzero(moved):
+            words, old = once[moved], before[moved]
+            apart = (old - 1) // (2 * team) != (last[moved] - 1) // (2 * team)
+            for slot, which in ((same, ~apart), (foreign, apart)):
+                if np.count_nonzero(which):
+                    some = words[which]
+                    slot.note(some, old[which], newest.time[some], newest.access[some])
+        newest.note(once, last, now, access)
+        if first is not None:
+            apart = (first - 1) // (2 * team) != (last - 1) // (2 * team)
+            for slot, which in ((same, ~apart & (first != last)), (foreign, apart)):
+                if np.count_nonzero(which):
+                    slot.note(once[which], first[which], now, access)
+
+
+class Readers:
+    """One reader of each word, when it read, and at which access."""
+
+    def __init__(self) -> None:
+        self.code = np.zeros(0, np.int64)
+        self.time = np.zeros(0, I4)
+        self.access = np.zeros(0, I4)
+        self.used = False
+
+    def fit(self, size: int) -> None:
+        self.code, self.time = _grown(self.code, size), _grown(self.time, size)
+        self.access = _grown(self.access, size)
+
+    def note(self, words: Array, code: Array, time: Array | int, access: Array | int) -> None:
+        self.used = True
+        self.code[words] = code
+        self.time[words] = time
+        self.access[words] = access
+
+
+def _grown(array: Array, size: int) -> Array:
+    new = np.zeros(size, array.dtype)
+    new[: len(array)] = array
+    return new
+
+
+__all__ = ["GlobalShadow", "Readers"]

@@ -1,0 +1,230 @@
+"""Order by mbarriers: what threads publish when they arrive, those know whose wait succeeds.
+
+A barrier is also memory: it must be initialised before anybody uses it, nobody else may touch it
+while it is live, and those who have used it must be done with it before it goes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from phasebit.emulator.checker.footprint import Common
+from phasebit.emulator.checker.races import Races
+from phasebit.emulator.checker.reports import Findings
+from phasebit.emulator.checker.shared_shadow import LIVE
+from phasebit.emulator.copy_engine.copy_observer import ThreadCopyObserver
+from phasebit.emulator.findings import say
+from phasebit.emulator.machine.barrier_sites import BarrierSite, MbarrierObserver
+from phasebit.emulator.machine.batch import Batch
+from phasebit.emulator.machine.group import Group
+from phasebit.emulator.machine.launch_observer import LaunchObserver
+from phasebit.emulator.ptx.types import Array
+
+
+@dataclass(eq=False)
+class Notes:
+    """What is known of one mbarrier."""
+
+    frontier: Array | None = None
+    """What the arrivals of the current phase have published."""
+    published: Array | None = None
+    """What those of completed phases have."""
+    used: Array | None = None
+    """When each thread of the cluster last used the barrier."""
+    asked: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """Column of the clocks that says whether it has come -> an arrival, or bytes, that a thread
+    has asked for: when, the thread, the access."""
+    made: tuple[int, int] = (0, 0)
+    """When ``mbarrier.init`` was, and by which column of the clocks."""
+
+
+class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
+    """Keeps what mbarriers publish."""
+
+    def __init__(self, races: Races, findings: Findings) -> None:
+        self.machine = races.machine
+        self.races = races
+        self.findings = findings
+        self.notes: dict[BarrierSite, Notes] = {}
+
+    def of(self, site: BarrierSite) -> Notes:
+        """What is known of a barrier."""
+        if site not in self.notes:
+            self.notes[site] = Notes()
+        return self.notes[site]
+
+    def ends(self, batch: Batch) -> None:
+        """The barriers of a batch are gone."""
+        self.notes = {site: notes for site, notes in self.notes.items() if site.batch is not batch}
+
+    def publish(self, site: BarrierSite, known: Array) -> None:
+        """This is known to whoever waits for the current phase of a barrier."""
+        notes = self.of(site)
+        before = notes.frontier
+        notes.frontier = known if before is None else np.maximum(before, known)
+
+    def touch(self, g: Group, lanes: Array, site: BarrierSite, itself: bool = True) -> None:
+        """Threads use an mbarrier: its initialisation must be ordered before.
+
+        Not ``itself``: they ask for an arrival, which comes later (:meth:`asks`).
+        """
+        notes = self.of(site)
+        some = g if lanes is g.lanes else g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
+        access = self.machine.executing_access()
+        words = Common(self._words(site), some.n)
+        s = self.races.shadows[g.batch]
+        if notes.used is None or not site.barrier.live:  # the operation itself will say so
+            self.races.shared_load(some, words, 0, access, True)
+        else:
+            x = self._words(site) - s.base
+            s.write_time[x], s.writer[x] = notes.made
+            self.races.shared_load(some, words, 0, access, True)
+            s.write_time[x] = LIVE
+            if itself:
+                self.uses(g.batch, lanes, site)
+        away = self.machine.cluster_size > 1 and site.slot != int(lanes[0]) // g.batch.threads
+        if itself and away:
+            s.note_remote(some, words, access, self.machine.now)
+
+    def uses(self, batch: Batch, lanes: Array, site: BarrierSite) -> None:
+        """Threads have used an mbarrier: it may not go before."""
+        used = self.of(site).used
+        if used is not None:
+            used[self.races.shadows[batch].threads(lanes)] = self.machine.now
+
+    def asks(self, site: BarrierSite, column: int, lane: int) -> None:
+        """A thread has asked for an arrival, or for bytes; ``column`` will say that it has come."""
+        self.of(site).asked[column] = self.machine.now, lane, self.machine.executing_access()
+
+    # -- events ---------------------------------------------------------------
+
+    def tests(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """Threads come to wait."""
+        self.touch(g, lanes, site)
+
+    def arrives(self, g: Group, lanes: Array, site: BarrierSite, sem: str) -> None:
+        """An arrival publishes; the barrier's own memory must have been written.
+
+        A relaxed one publishes what a ``tcgen05.fence`` has ordered before it, no more.
+        """
+        if sem != "relaxed":
+            self.touch(g, lanes, site)
+            known = self.races.order.frontier(g.batch, lanes)
+            self.races.order.may_be_overwritten(self.races.shadows[g.batch], lanes, known)
+            self.publish(site, known)
+        elif self.races.facts.tensor_fences:
+            self.publish(site, self.races.order.tensor_fenced(g.batch, lanes))
+
+    def thread_copies_arrive(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """The threads' copies arrive, and publish themselves."""
+        self.publish(site, self.races.order.copies_frontier(g.batch, lanes))
+
+    def completes(self, site: BarrierSite) -> None:
+        """A phase is over: what its arrivals published is known from now on."""
+        notes = self.of(site)
+        if notes.frontier is None:
+            return
+        before = notes.published
+        notes.published = notes.frontier if before is None else np.maximum(before, notes.frontier)
+        notes.frontier = None
+
+    def passes(self, g: Group, site: BarrierSite) -> None:
+        """A wait has succeeded: its threads learn."""
+        self.uses(g.batch, g.lanes, site)
+        published = self.of(site).published
+        if published is not None:
+            self.races.order.acquire(g, published)
+
+    def initialises(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """The memory belongs to the barrier until it is invalidated: others may not touch it."""
+        notes, s = self.of(site), self.races.shadows[g.batch]
+        x = self._words(site) - s.base
+        notes.made = self.machine.now, s.initialiser(int(lanes[0]))
+        notes.used = np.zeros(s.team, np.int32)
+        notes.asked.clear()
+        s.write_time[x], s.writer[x] = LIVE, notes.made[1]
+        s.write_access[x] = self.machine.executing_access()
+        s.write_strong[x] = False
+        if len(lanes) > 1:
+            self._by_many(g, lanes, site)
+
+    def invalidates(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """``mbarrier.inval``: all who have used the barrier must be done with it."""
+        s, lane = self.races.shadows[g.batch], lanes[:1]
+        access = self.machine.executing_access()
+        x = self._words(site) - s.base
+        s.write_time[x], s.writer[x] = self.machine.now, s.threads(lane)[0]
+        s.write_access[x] = access
+        used = self.of(site).used
+        if used is None:
+            return
+        known = np.maximum(s.clock[lane[0], : s.team], s.floor[lane[0] // g.batch.threads])
+        known[s.threads(lane)] = self.machine.now
+        warps = np.arange(0, s.team, 32)  # libcu++ has heard of one lane for all of its warp
+        heard = np.repeat(np.maximum.reduceat(known, warps), 32)[: s.team]
+        late = used > heard
+        if late.any():
+            other = lane // s.team * s.team + np.argmax(late)
+            self.findings.report(
+                "mbarrier-invalidated-in-use",
+                say(
+                    "{} invalidates mbarrier {}: {}; {} uses it, and nothing orders the two",
+                    g.batch.describe(lane), site.name, self.findings.place(access),
+                    g.batch.describe(other),
+                ),
+                access, ("invalidated", access),
+            )  # fmt: skip
+        self._not_come(g, lane, site, access)
+        self.machine.now += 1
+
+    def _not_come(self, g: Group, lane: Array, site: BarrierSite, access: int) -> None:
+        """An mbarrier goes: has all come that threads have asked for?"""
+        s = self.races.shadows[g.batch]
+        floor = int(s.floor[lane[0] // g.batch.threads])
+        for column, (time, by, there) in self.of(site).asked.items():
+            if time > max(int(s.clock[lane[0], column]), floor):
+                self.findings.report(
+                    "mbarrier-invalidated-in-use",
+                    say(
+                        "{} invalidates mbarrier {}: {}; what {} has asked for may still arrive "
+                        "there, and nothing says that it has: {}",
+                        g.batch.describe(lane), site.name, self.findings.place(access),
+                        g.batch.describe(np.array([by])), self.findings.place(there),
+                    ),
+                    access, ("invalidated", access, there),
+                )  # fmt: skip
+
+    def _words(self, site: BarrierSite) -> Array:
+        """The granules that a barrier lies in."""
+        unit = self.races.facts.shift
+        return np.arange(site.position() >> unit, (site.position() + 8) >> unit)
+
+    def _by_many(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """Several threads initialise a barrier: all but the first one that is live already."""
+        self.findings.report(
+            "mbarrier-initialised-again",
+            say(
+                "{} initialise mbarrier {}, each of them once more: {}; a barrier that is live "
+                "may not be initialised (PTX ISA 9.7.13.15.9): let one thread do it",
+                g.batch.describe(lanes), site.name, self.machine.where(g),
+            ),
+            -1, ("inits", self.machine.where(g)),
+        )  # fmt: skip
+
+    def unobserved(self, g: Group, site: BarrierSite) -> None:
+        """Nobody has seen the phase before complete: nothing keeps arrivals of two phases apart."""
+        where = self.machine.where(g)
+        self.findings.report(
+            "mbarrier-phase-unseen",
+            say(
+                "{} arrive in phase {} of {}, but nobody has seen phase {} complete: {}{}",
+                g.batch.describe(g.lanes), site.barrier.phase, site.name, site.barrier.phase - 1,
+                where, site.maker,
+            ),
+            -1, ("observed", where),
+        )  # fmt: skip
+
+
+__all__ = ["MbarrierOrder"]

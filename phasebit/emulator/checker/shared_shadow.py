@@ -1,0 +1,245 @@
+"""What is known of the shared memory of a batch, word by word, and the clocks of its threads.
+
+See :mod:`~phasebit.emulator.checker.races` for what they mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phasebit.emulator.checker.footprint import Footprint
+from phasebit.emulator.machine.barrier_sites import BarrierSite
+from phasebit.emulator.machine.batch import Batch
+from phasebit.emulator.machine.group import Group
+from phasebit.emulator.ptx.mangling import readable
+from phasebit.emulator.ptx.types import Array
+
+I4 = np.int32
+
+Clocks = dict[int, Array]
+"""Unit -> for each of its threads the time up to which it is known."""
+
+LIVE = int(np.iinfo(I4).max)
+"""When the words of a live mbarrier were written: later than anybody knows of."""
+
+SITES = 64
+"""Columns for mbarriers that count copies; where there are more, two share one."""
+
+PENDING = 256
+"""Reads of shared memory that are noted before they are entered word by word."""
+
+
+class Fenced:
+    """What each thread of a batch knew at its last fence, and when that was."""
+
+    def __init__(self, clock: Array) -> None:
+        self.rows = np.zeros_like(clock)
+        self.time = np.zeros(len(clock), I4)
+
+
+class SharedShadow:
+    """What the checker knows about the shared memory of a batch, and its threads' clocks."""
+
+    def __init__(
+        self, batch: Batch, shift: int, copies: bool, bulk: bool = False, fences: bool = False
+    ) -> None:
+        self.batch = batch
+        self.team = batch.threads * batch.machine.cluster_size
+        """Threads that can reach one shared memory: those of the cluster."""
+        words = (batch.count * batch.shared_stride) >> shift
+        self.base = batch.shared_base >> shift
+        self.write_time = np.zeros(words, I4)
+        self.writer = np.zeros(words, I4)
+        self.write_access = np.zeros(words, I4)
+        self.write_strong = np.zeros(words, bool)
+        self.read_time = np.zeros(words, I4)
+        self.read_access = np.zeros(words, I4)
+        self.reader = np.zeros(words, I4)
+        """The column of a thread that last read each word."""
+        self.readers = np.zeros((words, self.team), I4)
+        """When each thread last read each word, but for the reads that are ``pending``."""
+        self.pending: list[tuple[Footprint, int, Array, int]] = []
+        """Reads not yet entered there: words, their start, columns of the threads, the time.
+        Most are ordered before everything that follows, at the latest by the next barrier, before
+        anybody needs to know who it was; then they need not be entered at all."""
+        self.last_read = np.zeros(self.team, I4)
+        """When each thread last read any word."""
+        self.last_remote = np.zeros(self.team, I4)
+        """When each thread last used a barrier of another block."""
+        columns = self.team * (2 if copies else 1)
+        self.bulk = columns
+        """Columns from here on belong to the mbarriers that count bulk copies."""
+        if bulk:
+            columns += SITES
+        self.sites: dict[tuple[int, int], int] = {}
+        """Rank and place of an mbarrier -> its column."""
+        self.site_time = np.zeros((batch.count, SITES), I4)
+        """When the last copy began that each of them counts."""
+        self.inits = columns
+        """Columns from here on belong to what each thread did by ``mbarrier.init``, which
+        ``fence.mbarrier_init`` publishes and nothing else it did; only in a cluster."""
+        if batch.machine.cluster_size > 1:
+            columns += self.team
+        self.proxy = columns
+        """Columns from here on: what of each thread's doings ``fence.proxy.async`` has made
+        visible to the copy engine."""
+        if bulk:
+            columns += self.team
+        self.warp_groups = columns
+        """Columns from here on: what each warp group's multiplications are known to have read."""
+        if bulk:
+            columns += -(-self.team // 128)
+        self.overwrites = columns
+        """Columns from here on: up to when what each thread has read may be overwritten by bulk
+        copies, for a ``fence.proxy.async`` or an arrival at a barrier lies between."""
+        if bulk:
+            columns += self.team
+        self.fences = columns
+        """Columns from here on: until when each thread's doings in tensor memory are fenced,
+        ``tcgen05.fence::before_thread_sync``, on the way to others."""
+        if fences:
+            columns += self.team
+        self.clock = np.zeros((batch.lanes, columns), I4)
+        """Columns past ``team`` belong to the asynchronous copies of each thread."""
+        self.init_fenced = np.zeros(batch.lanes, I4)
+        """When each thread last executed ``fence.mbarrier_init``."""
+        self.floor = np.zeros(batch.count, I4)
+        self.lowest = 0
+        """The least of the floors."""
+        self.version = 0
+        """How often a floor or a clock has moved."""
+        self.first = (batch.machine.next_block - batch.count) * batch.threads
+        """The number of its first thread, through the whole grid."""
+        self.fenced: dict[str, Fenced] = {}
+        """``near`` and ``far``: fences for the same unit, and for others."""
+        self.unsettled: dict[tuple[int, int], tuple[Array, Clocks, Clocks]] = {}
+        """What relaxed reads have seen: address, unit -> by whom, and what was published there."""
+        self.news = np.zeros(batch.lanes, bool)
+        """Threads that have acquired something since their warp last shuffled."""
+
+    def unit(self, lane: int) -> int:
+        """The number of a thread's unit, a block or a cluster, through the whole grid."""
+        return int(self.first + lane) // self.team
+
+    def initialiser(self, lane: int) -> int:
+        """The column of what a thread writes by ``mbarrier.init``, now."""
+        if self.inits == self.proxy:
+            return lane % self.team
+        column = self.inits + lane % self.team
+        self.clock[lane, column] = self.batch.machine.now
+        self.version += 1
+        return column
+
+    def site(self, site: BarrierSite) -> int:
+        """The column of an mbarrier that counts bulk copies."""
+        key = (site.slot % self.batch.machine.cluster_size, site.offset)
+        return self.bulk + self.sites.setdefault(key, len(self.sites) % SITES)
+
+    def site_name(self, column: int) -> str:
+        """What the mbarrier is called that a column belongs to."""
+        rank, offset = next(k for k, v in self.sites.items() if v == column - self.bulk)
+        layout = self.batch.machine.program.layout
+        return readable(layout.shared_name(offset)).removesuffix("+0") + (
+            f" of rank {rank}" if self.batch.machine.cluster_size > 1 else ""
+        )
+
+    def site_started(self, site: BarrierSite, now: int) -> None:
+        """A copy begins that this barrier counts."""
+        self.site_time[site.slot, self.site(site) - self.bulk] = now
+
+    def unobserved(self, slot: int) -> bool:
+        """Whether a bulk copy to this block has begun that none of its threads has waited for."""
+        if not self.sites:
+            return False
+        lanes = slice(slot * self.batch.threads, (slot + 1) * self.batch.threads)
+        known = self.clock[lanes, self.bulk : self.bulk + SITES].max(axis=0)
+        return bool((self.site_time[slot] > known).any())
+
+    def note_remote(self, g: Group, words: Footprint, access: int, now: int) -> None:
+        """These threads use a barrier of another block, which must not end before."""
+        x = words.at(-self.base)
+        columns = self.threads(g.lanes)
+        self.readers[words.every - self.base, columns] = now
+        self.last_remote[columns] = now
+        self.read_access[x] = access
+
+    def threads(self, lanes: Array) -> Array:
+        """The columns of these threads."""
+        return lanes if self.team == self.batch.lanes else lanes % self.team
+
+    def learn(self, lanes: Array, known: Array) -> None:
+        """What is ``known`` (a row for all, or one for each) is ordered before these threads."""
+        rows = run(lanes)
+        if isinstance(rows, slice):  # in place: making a new table takes longer than the maximum
+            np.maximum(self.clock[rows], known, out=self.clock[rows])
+        else:
+            self.clock[rows] = np.maximum(self.clock[rows], known)
+        self.version += 1
+
+    def meet(self, lanes: Array, starts: Array, known: Array) -> None:
+        """Each run of these threads now knows its row of ``known``, which is all they knew."""
+        ends = [*starts[1:].tolist(), len(lanes)]
+        for first, end, row in zip(starts.tolist(), ends, known, strict=True):
+            self.clock[run(lanes[first:end])] = row
+        self.version += 1
+
+    def barrier(self, slots: Array, now: int) -> None:
+        """Everything up to now is ordered before what these blocks do."""
+        self.floor[slots] = now
+        self.lowest = int(self.floor.min())
+        self.version += 1
+        if self.lowest == now:
+            self.pending.clear()
+
+    def share_fences(self, slots: Array) -> None:
+        """A barrier of whole blocks: what one thread has fenced counts for all."""
+        for slot in slots.tolist():
+            lanes = slice(slot * self.batch.threads, (slot + 1) * self.batch.threads)
+            self.clock[lanes, self.proxy :] = self.clock[lanes, self.proxy :].max(axis=0)
+
+    def ordered(self, g: Group, agents: Array | slice, times: Array) -> bool:
+        """Is what these agents did at these times ordered before every thread of the group?
+
+        True is certain; False may also mean: before some of them.  It compares with what all of
+        the group know, one row instead of one for each thread.  That row is kept with the group:
+        clocks and floors never go back, so an old one errs on the safe side.
+        """
+        version, known = g.known or (-1, None)
+        if known is not None and not np.count_nonzero(times > known[agents]):
+            return True
+        if version == self.version:
+            return False
+        known = np.maximum(self.clock[run(g.lanes)].min(axis=0), self.lowest)
+        g.known = (self.version, known)
+        return not np.count_nonzero(times > known[agents])
+
+    def note_read(self, g: Group, words: Footprint, start: int, now: int) -> None:
+        """These threads read these words."""
+        columns = self.threads(g.lanes)
+        self.last_read[columns] = now
+        self.pending.append((words, start, columns, now))
+        if len(self.pending) > PENDING:
+            alive = self.clock[self.batch.alive, : self.team].min(axis=0)
+            known = np.maximum(alive, self.lowest)
+            self.pending = [p for p in self.pending if np.count_nonzero(p[3] > known[p[2]])]
+            if len(self.pending) > PENDING // 2:
+                self.enter_reads()
+
+    def enter_reads(self) -> None:
+        """Enter the reads that are pending."""
+        for words, start, columns, time in self.pending:
+            self.readers[words.every + start, columns] = time
+        self.pending.clear()
+
+    def floor_of(self, g: Group) -> Array:
+        """The floor of each thread's block."""
+        return self.floor[self.batch.slots(g.lanes)]
+
+
+def run(lanes: Array) -> Array | slice:
+    """These rows of a table; lanes without a gap as a slice, which copies nothing."""
+    first, last = int(lanes[0]), int(lanes[-1])
+    return slice(first, last + 1) if last - first == len(lanes) - 1 else lanes
+
+
+__all__ = ["I4", "LIVE", "SITES", "Clocks", "Fenced", "SharedShadow", "run"]

@@ -1,0 +1,1 @@
+"""From basic blocks of PTX to Python functions."""

@@ -1,0 +1,1 @@
+"""Bulk copies and boxes of tensors: the asynchronous work of the copy engine."""

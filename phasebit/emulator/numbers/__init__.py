@@ -1,0 +1,1 @@
+"""Numbers and their places: formats, rounding, fragments of matrices, swizzles."""

@@ -1,0 +1,84 @@
+"""PTX that was read and translated is kept on disk, so that another process need not do it again.
+
+The name of an entry is made from the text, the emulator's sources, Python, NumPy, and what else a
+translation depends on; what is in it, from its own digest: an entry that was damaged is made anew.
+Where no cache can be had, everything is translated each time, which is all that a cache saves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from phasebit import build_cache, emulator
+from phasebit.emulator import saved_program
+
+SHORTEST = 8192
+"""Characters of PTX below which to translate takes no longer than to look."""
+
+MOST_BYTES = 256 << 20
+"""What all entries may take together; the ones that were not used for longest go first."""
+
+_FOLDER = "translated"
+_DIGEST = hashlib.sha256().digest_size
+
+
+class KeptKernel(emulator.Kernel):
+    """A kernel whose translation is kept."""
+
+    def translated(self, check: bool, exact: bool, clustered: bool) -> Any:
+        """See :meth:`phasebit.emulator.Kernel.translated`."""
+        facts = (self.function.name, self.layout.globals, check, exact, clustered)
+        make = super().translated
+        return _kept(self.ptx, facts, lambda: make(check, exact, clustered))
+
+
+class KeptModule(emulator.Module):
+    """A module whose reading and translations are kept."""
+
+    kernel_type: type[emulator.Kernel] = KeptKernel
+
+    def read(self, ptx: str) -> Any:
+        """See :meth:`phasebit.emulator.Module.read`."""
+        make = super().read
+        return _kept(ptx, (), lambda: make(ptx))
+
+
+def _kept(ptx: str, facts: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """What ``make`` makes of the text, or made once; it may raise, and nothing is kept then."""
+    maker = saved_program.maker() if len(ptx) >= SHORTEST else None
+    if maker is None:
+        return make()
+    key = hashlib.sha256(repr((maker, facts, ptx)).encode()).hexdigest()[:32]
+    made: list[Any] = []
+
+    def write(path: Path) -> None:
+        made.append(make())
+        data = saved_program.save(made[0])
+        path.write_bytes(hashlib.sha256(data).digest() + zlib.compress(data, 1))
+
+    with contextlib.suppress(build_cache.CacheError):
+        entry = build_cache.keep(f"{_FOLDER}/{key}", write)
+        if not made:
+            data = _whole(entry)
+            if data is not None:
+                return saved_program.load(data)
+            entry.unlink(missing_ok=True)
+            build_cache.keep(f"{_FOLDER}/{key}", write)
+        build_cache.shrink(entry.parent, MOST_BYTES)
+    return made[0] if made else make()
+
+
+def _whole(entry: Path) -> bytes | None:
+    """What an entry holds, or ``None`` where it is not what was written."""
+    try:
+        kept = entry.read_bytes()
+        data = zlib.decompress(kept[_DIGEST:])
+        entry.touch()  # used last
+    except (OSError, zlib.error):  # another process has removed it, or it is damaged
+        return None
+    return data if hashlib.sha256(data).digest() == kept[:_DIGEST] else None

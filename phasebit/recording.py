@@ -1,0 +1,72 @@
+"""What ``python -m phasebit record`` does: measure a chapter on this machine, write its record.
+
+A chapter that has something to measure has a module ``record`` in its folder, with two names.
+``NAME`` is what its record is called (``"double_buffering"``, so the file is
+``records/double_buffering.nvidia-h200.json``). ``record()`` measures and returns the record, the
+whole JSON: :func:`phasebit.measure.facts`, ``"benchmark"``, ``"protocol"`` and whatever was
+measured. It may print lines that begin with ``⏱``. Where it saves other records, too,
+``FURTHER`` names them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from phasebit import chapters, clean_kernels, contents, files, measure
+
+
+class Benchmark(Protocol):
+    """What a chapter's module ``record`` holds."""
+
+    NAME: str
+
+    def record(self) -> dict[str, Any]:
+        """Measure, and return the record."""
+
+
+def measured() -> list[str]:
+    """The chapters that have something to measure, in the order of the book."""
+    numbers = _numbers()
+    names = chapters.having("record")
+    return sorted(names, key=lambda name: (numbers.get(name, len(names)), name))
+
+
+def chapter(word: str) -> str:
+    """The chapter that a word names, by its folder (``"copy_engine"``) or its number (``"15"``).
+
+    Raises ``LookupError`` when it names none, or one with nothing to measure.
+    """
+    numbers = _numbers()
+    asked = next((name for name, number in numbers.items() if word == str(number)), word)
+    known = measured()
+    if asked not in known:
+        some = ", ".join(f"{name} ({numbers[name]})" if name in numbers else name for name in known)
+        raise LookupError(f"chapter {word} has nothing to measure: choose from {some}")
+    return asked
+
+
+def _numbers() -> dict[str, int]:
+    """Chapter -> its number, from the notebooks' names; an installed package has no notebooks."""
+    pages = contents.notebooks(files.book())
+    found = {contents.name(path): contents.number(path) for path in pages}
+    return {name: number for name, number in found.items() if number is not None}
+
+
+def benchmark(name: str) -> Benchmark:
+    """The benchmark of a chapter, by its folder's name."""
+    return cast(Benchmark, chapters.load(name, "record"))
+
+
+def record(name: str) -> Path:
+    """Measure a chapter on this machine and write the record; returns its file.
+
+    Where the chapter has programs that must be clean, that record is renewed, too.
+
+    Raises :class:`phasebit.toolchain.CudaError` when the chapter needs a GPU and there is none, or
+    when a kernel fails.
+    """
+    path = measure.save(benchmark(name).record())
+    if name in chapters.having("clean"):
+        measure.save(clean_kernels.record())
+    return path

@@ -1,0 +1,81 @@
+"""The checks of *Asynchronous copies* accept what is right and refuse planted wrong answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasebit.chapters.asynchronous_copies import exercises as check
+from tests.book.notebooks import ROOT, solutions
+
+CHAPTER = next(ROOT.glob("book/*/??_asynchronous_copies.ipynb"))
+
+
+def test_no_answer_yet() -> None:
+    for each in (check.enough_slots, check.bytes_under_way, check.wait_first):
+        assert each.verdict(lambda *a: ...).endswith("not answered yet")
+    assert check.other_line.verdict(...).endswith("not answered yet")
+
+
+@pytest.mark.nvcc
+def test_the_solutions_in_the_chapter_are_right() -> None:
+    names: dict[str, object] = {}
+    for solution in solutions(CHAPTER):
+        exec(solution, names)
+    for name in ("enough_slots", "bytes_under_way", "wait_first"):
+        assert f"{name}: OK" in getattr(check, name).verdict(names[name])
+    assert "other_line: OK" in check.other_line.verdict(names["choice"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda latency, tile: latency // tile + 1,  # right but where it divides
+        lambda latency, tile: -(-latency // tile),  # the slot is busy while it is read, too
+        lambda latency, tile: (latency + tile) / tile,
+        lambda latency, tile: 5,
+        lambda latency, tile: True,
+        lambda latency, tile: "4",
+    ],
+)
+def test_enough_slots_refuses(wrong: object) -> None:
+    assert "not right yet" in check.enough_slots.verdict(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda rate, latency: rate * latency * 1e9,
+        lambda rate, latency: rate / latency,
+        lambda rate, latency: 2.88e6,
+        lambda rate, latency: str(rate * latency),
+    ],
+)
+def test_bytes_under_way_refuses(wrong: object) -> None:
+    assert "not right yet" in check.bytes_under_way.verdict(wrong)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (lambda stages: stages - 1, "finds async"),  # as in the loop with two barriers
+        (lambda stages: 0, "so is a larger N"),  # waits for everything
+        (lambda stages: 1, "finds async"),  # only right for three
+        (lambda stages: -1, "whole number"),
+        (lambda stages: 0.0, "whole number"),
+    ],
+)
+def test_wait_first_refuses(wrong: object, why: str) -> None:
+    verdict = check.wait_first.verdict(wrong)
+    assert "not right yet" in verdict and why in verdict
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("line", [0, 1, 2, 3])
+def test_other_line_refuses(line: int) -> None:
+    assert "not right yet" in check.other_line.verdict(line)
+
+
+@pytest.mark.parametrize("wrong", [-1, 5, "3", True, 2.0])
+def test_other_line_refuses_what_is_no_line(wrong: object) -> None:
+    assert "give a number from 0 to 4" in check.other_line.verdict(wrong)

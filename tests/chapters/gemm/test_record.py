@@ -1,0 +1,56 @@
+"""The parts of the benchmark of *The anatomy of a fast GEMM* that take no time to measure."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+
+import pytest
+
+from phasebit import files, native
+from phasebit.chapters.gemm import record as bench
+
+pytestmark = pytest.mark.nvcc
+
+
+@pytest.mark.parametrize("name", bench.VARIANTS)
+def test_a_variant_is_another_program_and_right(name: str) -> None:
+    library, _ = bench._variant(name)
+    same = bench._variant("as it is")[0].build.library == library.build.library
+    assert same == (name == "as it is")
+
+
+def test_every_call_has_its_turns() -> None:
+    calls: list[str] = []
+    work = {name: lambda name=name: calls.append(name) for name in "abc"}
+    times = bench._alternate(work, 3, {"c": 2})
+    assert "".join(calls) == "ab" + "abc" + "abc" + "ab"
+    assert {name: len(each) for name, each in times.items()} == {"a": 3, "b": 3, "c": 2}
+
+
+@pytest.mark.skipif(
+    shutil.which("objdump") is None or platform.machine() != "x86_64",
+    reason="reads x86 machine code with objdump",
+)
+def test_sums_without_a_register_are_on_the_stack() -> None:
+    def count(rows: int) -> int | None:
+        options = [f"-DROWS={rows}", "-DVECTORS=2", "-mavx2", "-mfma", "-mno-avx512f"]
+        return bench.stack(native.load("gemm/tile", options=options))
+
+    assert count(6) == 0  # 12 sums, 2, 1: 15 of 16 registers
+    spilled = count(8)  # 19 wanted
+    assert spilled is not None and spilled >= 3
+
+
+def test_the_record_says_what_the_chapter_draws() -> None:
+    paths = sorted(files.records().glob(f"{bench.NAME}.*.json"))
+    assert paths
+    for path in paths:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        assert set(record["ladder"]) == {str(n) for n in bench.SIZES}
+        for times in record["ladder"].values():
+            assert bench.VENDOR in times and bench.BEST in times
+        kc, nc = record["block"][1:]
+        assert f"{kc} {nc}" in record["blocks"]
+        assert list(record["tiles"]) == [f"{rows} {vectors}" for rows, vectors in bench.TILES]

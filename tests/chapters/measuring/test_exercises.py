@@ -1,0 +1,202 @@
+"""The checks of *Measuring honestly* accept what is right and refuse planted wrong answers."""
+
+from __future__ import annotations
+
+import statistics
+
+import numpy as np
+import pytest
+
+from phasebit import files
+from phasebit.chapters.measuring import exercises as check
+from phasebit.chapters.measuring.exercises import ToyGpu
+from tests.book.notebooks import ROOT, code, solutions, source
+
+CHAPTER = next(ROOT.glob("book/*/??_measuring.ipynb"))
+
+
+def refuses(judge: object, answer: object) -> None:
+    assert "not right yet" in judge.verdict(answer)  # type: ignore[attr-defined]
+
+
+def test_no_answer_yet() -> None:
+    for each in (check.rate, check.possible, check.bound, check.accept, check.honest):
+        assert each.verdict(lambda *a: ...).endswith("not answered yet"), each
+    assert check.mistakes.verdict(...).endswith("not answered yet")
+
+
+def test_the_solutions_of_the_chapter() -> None:
+    names: dict[str, object] = {}
+    for text in solutions(CHAPTER):
+        exec(text, names)
+    for exercise in ("rate", "possible", "bound", "accept", "honest"):
+        verdict = getattr(check, exercise).verdict(names[exercise])
+        assert verdict.startswith(f"{exercise}: OK"), verdict
+    assert check.mistakes.verdict(names["answer"]) == "mistakes: OK (6 programs)"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda m, n, k, ms: 2 * m * n * k / ms / 1e12,  # milliseconds as seconds
+        lambda m, n, k, ms: 2 * m * n * k / (ms * 1e-6) / 1e12,  # as microseconds
+        lambda m, n, k, ms: m * n * k / (ms * 1e-3) / 1e12,  # multiply-adds
+        lambda m, n, k, ms: 2 * m * n * k / (ms * 1e-3) / 1e9,  # GFLOP/s
+        lambda m, n, k, ms: 2 * m * n * k / (ms * 1e-3) / 2**40,
+        lambda m, n, k, ms: True,
+        lambda m, n, k, ms: "785",
+    ],
+)
+def test_rate_refuses(wrong: object) -> None:
+    refuses(check.rate, wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda flop, moved, us, tb, tf: us * 1e-6 >= moved / (tb * 1e12),  # memory only
+        lambda flop, moved, us, tb, tf: us * 1e-6 >= flop / (tf * 1e12),  # arithmetic only
+        lambda flop, moved, us, tb, tf: us * 1e-6 >= (moved / tb + flop / tf) / 1e12,  # the sum
+        lambda flop, moved, us, tb, tf: us * 1e-3 >= max(moved / tb, flop / tf) / 1e12,  # ms
+        lambda flop, moved, us, tb, tf: us * 1e-6 < max(moved / tb, flop / tf) / 1e12,
+        lambda flop, moved, us, tb, tf: True,
+        lambda flop, moved, us, tb, tf: 1,
+    ],
+)
+def test_possible_refuses(wrong: object) -> None:
+    refuses(check.possible, wrong)
+
+
+U = {"f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
+
+
+def gamma(K: int, u: float) -> float:
+    return K * u / (1 - K * u)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda K, sums, output: gamma(K, U[sums]),  # the output is not rounded
+        lambda K, sums, output: gamma(K, U[sums]) + U[output],  # without the second order
+        lambda K, sums, output: (1 + gamma(K, U[sums])) * (1 + U[output]) - 1,  # always rounded
+        lambda K, sums, output: gamma(K, 2 * U[sums]),  # the spacing, not half of it
+        lambda K, sums, output: gamma(K, U[output]),
+        lambda K, sums, output: K * U[sums],
+        lambda K, sums, output: 0.1,
+    ],
+)
+def test_bound_refuses(wrong: object) -> None:
+    refuses(check.bound, wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda got, exact, allowed: not np.any(np.abs(got - exact) > allowed),  # NaN passes
+        lambda got, exact, allowed: bool(np.nanmax(np.abs(got - exact) - allowed) <= 0),
+        lambda got, exact, allowed: bool(np.all(got - exact <= allowed)),  # one side only
+        lambda got, exact, allowed: bool(np.mean(np.abs(got - exact)) <= np.mean(allowed)),
+        lambda got, exact, allowed: bool(np.all(np.abs(got - exact) < 0.1)),
+        lambda got, exact, allowed: bool(np.allclose(got, exact)),
+        lambda got, exact, allowed: True,
+        lambda got, exact, allowed: False,
+        lambda got, exact, allowed: 1,
+    ],
+)
+def test_accept_refuses(wrong: object) -> None:
+    refuses(check.accept, wrong)
+
+
+@pytest.mark.parametrize("wrong", ["ABCDEF", "CADEF", "CADEFF", 5, "CADFEB"])
+def test_mistakes_refuses(wrong: object) -> None:
+    refuses(check.mistakes, wrong)
+
+
+def timed(gpu: ToyGpu, flush: bool = True, wait: bool = False, count: int = 101) -> list[float]:
+    pairs = []
+    for _ in range(count):
+        if flush:
+            gpu.flush()
+        if wait:
+            gpu.wait()
+        before = gpu.event()
+        gpu.launch()
+        pairs.append((before, gpu.event()))
+    gpu.wait()
+    return [gpu.elapsed(before, after) for before, after in pairs]
+
+
+def around(gpu: ToyGpu) -> float:
+    """The flush is timed, too."""
+    before = gpu.event()
+    for _ in range(100):
+        gpu.flush()
+        gpu.launch()
+    after = gpu.event()
+    gpu.wait()
+    return gpu.elapsed(before, after) / 100
+
+
+def host(gpu: ToyGpu) -> float:
+    gpu.launch()
+    times = []
+    for _ in range(100):
+        gpu.flush()
+        gpu.wait()
+        start = gpu.clock()
+        gpu.launch()
+        gpu.wait()
+        times.append(gpu.clock() - start)
+    return statistics.median(times)
+
+
+def nobody_waits(gpu: ToyGpu) -> float:
+    start = gpu.clock()
+    gpu.launch()
+    return gpu.clock() - start
+
+
+def too_early(gpu: ToyGpu) -> float:
+    before = gpu.event()
+    gpu.launch()
+    return gpu.elapsed(before, gpu.event())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda gpu: statistics.median(timed(gpu, flush=False)),  # in the cache
+        lambda gpu: statistics.fmean(timed(gpu)),  # disturbed, and with the first launch
+        lambda gpu: statistics.fmean(timed(gpu)[1:]),
+        lambda gpu: timed(gpu, count=1)[0],  # the first launch
+        lambda gpu: timed(gpu, count=2)[1],  # a single one, which may be disturbed
+        lambda gpu: statistics.median(timed(gpu, wait=True)),  # an empty queue: the host's pace
+        lambda gpu: max(timed(gpu)),
+        around,
+        host,
+        nobody_waits,
+        too_early,
+        lambda gpu: 30.0,
+        lambda gpu: True,
+    ],
+)
+def test_honest_refuses(wrong: object) -> None:
+    refuses(check.honest, wrong)
+
+
+def test_the_toy_keeps_its_promises() -> None:
+    gpu = ToyGpu(5)
+    start = gpu.clock()
+    gpu.launch()
+    assert gpu.clock() - start < 10  # it returns at once
+    gpu.wait()
+    assert gpu.clock() - start > 2000  # the first launch loads the kernel
+    with pytest.raises(ValueError, match="as event"):
+        gpu.elapsed(0, 1)
+
+
+@pytest.mark.parametrize("kernel", ["measuring/matvec", "measuring/clocks", "measuring/caches"])
+def test_a_cell_is_its_file(kernel: str) -> None:
+    cells = [source(cell) for cell in code(CHAPTER)]
+    assert "%%cuda\n" + files.kernel(kernel).rstrip("\n") in cells

@@ -1,0 +1,176 @@
+"""The checks of *Tensor cores without Hopper* refuse planted wrong answers; its numbers agree."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from phasebit import draw, files, measure, notebook, process, toolchain
+from phasebit.chapters.tensor_cores import exercises as check
+from phasebit.runtime import library
+from tests.book.notebooks import ROOT, code, solutions, source
+from tests.kernels.emulated import emulate
+
+CHAPTER = next(ROOT.glob("book/*/??_tensor_cores.ipynb"))
+
+
+def test_the_solutions_of_the_chapter() -> None:
+    names: dict[str, object] = {"check": check}
+    exec("".join(solutions(CHAPTER)), names)
+    assert "OK" in check.lane_of.verdict(names["lane_of"])
+    assert "OK" in check.slots.verdict(names["slots"])
+    assert "OK" in check.short_rows.verdict(names["place"])
+    assert "OK" in check.best_height.verdict(names["best_height"])
+
+
+def test_no_answer_yet() -> None:
+    for each in (check.lane_of, check.slots, check.short_rows, check.best_height):
+        assert each.verdict(lambda *a: ...).endswith("not answered yet")
+
+
+@pytest.mark.parametrize(
+    ("exercise", "wrong"),
+    [
+        ("lane_of", lambda row, col: (row % 8 * 4 + col // 2, col % 2)),  # the lower half
+        ("lane_of", lambda row, col: (row % 8 * 4 + col % 4, row // 8 * 2 + col // 4)),
+        ("lane_of", lambda row, col: (row // 2 * 4 + col // 2, row % 2 * 2 + col % 2)),
+        ("slots", lambda bm, bn, bk, kib: kib * 1024 // (bk * (bm + bn))),  # bytes for elements
+        ("slots", lambda bm, bn, bk, kib: kib * 1000 // (2 * bk * (bm + bn))),
+        ("slots", lambda bm, bn, bk, kib: -(-kib * 1024 // (2 * bk * (bm + bn)))),
+        ("slots", lambda bm, bn, bk, kib: kib * 1024 / (2 * bk * (bm + bn))),
+        ("slots", lambda bm, bn, bk, kib: 3),
+        ("short_rows", lambda row, chunk: chunk),
+        ("short_rows", lambda row, chunk: chunk ^ row % 4),
+        ("short_rows", lambda row, chunk: row // 2 % 4),  # two chunks in one place
+        ("short_rows", lambda row, chunk: chunk ^ row // 2 % 2),
+        ("short_rows", lambda row, chunk: chunk ^ row % 8),
+        ("best_height", lambda n, rows, cols, bm, bn: 1),
+        ("best_height", lambda n, rows, cols, bm, bn: min(rows, round((n * bn / bm) ** 0.5))),
+        ("best_height", lambda n, rows, cols, bm, bn: rows),
+        ("best_height", lambda n, rows, cols, bm, bn: 1 // 0),
+    ],
+)
+def test_a_wrong_answer_is_refused(exercise: str, wrong: object) -> None:
+    assert "not right yet" in getattr(check, exercise).verdict(wrong)
+
+
+@pytest.mark.parametrize("swizzle", [lambda r, c: (c + r // 2) % 4, lambda r, c: (c - r // 2) % 4])
+def test_another_swizzle_without_conflicts_is_accepted(swizzle: object) -> None:
+    assert "OK" in check.short_rows.verdict(swizzle)
+
+
+@pytest.mark.nvcc
+def test_the_order_of_blocks_is_that_of_the_kernel() -> None:
+    grids = [(1, 1, 1), (3, 2, 2), (8, 12, 4), (7, 5, 16), (5, 9, 3)]
+    calls = "".join(
+        f"for (int n = 0; n < {rows * cols}; ++n) "
+        f'{{ Block b = rasterise(n, {rows}, {cols}, {height}); printf("%d %d\\n", b.row, b.col); }}'
+        for rows, cols, height in grids
+    )
+    text = f'#include "tensor_cores/gemm.cuh"\nint main() {{ {calls} }}\n'
+    program = toolchain.build(text).program
+    said = [
+        tuple(map(int, line.split()))
+        for line in process.run([program], timeout=30).stdout.splitlines()
+    ]
+    mine = [check.rasterise(n, r, c, h) for r, c, h in grids for n in range(r * c)]
+    assert said == mine
+    for rows, cols, height in grids:
+        blocks = {check.rasterise(n, rows, cols, height) for n in range(rows * cols)}
+        assert len(blocks) == rows * cols
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(("rung", "swizzle"), [("shared tiles", "false"), ("swizzle", "true")])
+def test_conflicts_are_those_that_nsight_compute_counted(rung: str, swizzle: str) -> None:
+    run, right = check.emulate(
+        f"one_slot<Tiling<64, 64, 64, 32, 32>, {swizzle}, 16, In, Out>",
+        (128, 128, 128),
+        (2, 2),
+        128,
+    )
+    assert right and not run.findings
+    counted = measure.read("tensor_cores")["conflicts"][rung]
+    times = (counted.pop("size") // 128) ** 3
+    assert {name: value / times for name, value in counted.items()} == {
+        name: run.counters[name] for name in counted
+    }
+
+
+def test_the_record_reaches_what_the_chapter_promises() -> None:
+    record = measure.read("tensor_cores")
+    for result in record["best"]:
+        times = {name: sorted(each)[len(each) // 2] for name, each in result["times_us"].items()}
+        assert times["super-rows"] <= times["Triton, mma.sync"] / 0.95
+    hits = [
+        row["lts__t_sectors_srcunit_tex_lookup_hit.sum"] / row["lts__t_sectors_srcunit_tex.sum"]
+        for row in record["heights"]["rows"]
+    ]
+    assert hits[3] > hits[0] + 0.05  # super-rows of 8 against rows
+
+
+ENDS = {
+    "tensor_cores/naive.cuh": "void launch(const Gemm<In, Out>& g) { launch_naive(g); }",
+    "tensor_cores/gemm.cuh": """\
+using Tiles = std::conditional_t<CP_ASYNC, Tiling<128, 256, 64, 64, 64>,
+                                 Tiling<128, 128, 32, 64, 64>>;  // sm_75 has less room
+void launch(const Gemm<In, Out>& g) { launch_gemm<Tiles, CP_ASYNC ? 3 : 2>(g); }""",
+}
+"""File -> what its cell has behind it."""
+
+
+def cell_of(kernel: str) -> str:
+    text = (files.kernels() / kernel).read_text(encoding="utf-8").replace("#pragma once\n", "")
+    types = "using In = Element;  // bf16; f16 on sm_75\nusing Out = float;"
+    return f'%%cuda\n{text}\n{types}\n{ENDS[kernel]}\n#include "gemm.cuh"'
+
+
+@pytest.mark.parametrize("kernel", ENDS)
+def test_a_cell_is_its_file(kernel: str) -> None:
+    assert cell_of(kernel) in [source(cell) for cell in code(CHAPTER)]
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("kernel", ENDS)
+def test_a_cell_says_the_same_on_a_t4(kernel: str) -> None:
+    """Its target is the chapter's tier; what runs it here is the emulator."""
+    (cell,) = [cell for cell in code(CHAPTER) if source(cell) == cell_of(kernel)]
+    saved = "".join(cell["outputs"][0]["text"]).splitlines()
+    program = cell_of(kernel).partition("\n")[2]
+    built = toolchain.build(program, target="sm_75", runtime=library.build())
+    done = emulate(program, target="sm_75")
+    assert done.ok and not built.warnings, done.stderr + built.warnings
+    said = [*notebook.report(built).splitlines(), *done.stdout.splitlines()]
+    assert [line for line in said if line[0] != "⏱"] == [line for line in saved if line[0] != "⏱"]
+
+
+def test_bars() -> None:
+    picture = draw.bars({"one": 1.0, "ten": 10.0}, x_label="things", title="Bars")
+    assert str(picture) == "Bars. things.\none: 1\nten: 10"
+    with pytest.raises(ValueError, match="below zero"):
+        draw.bars({"less": -1.0}, x_label="things", title="Bars")
+
+
+@pytest.mark.skipif(shutil.which("hipcc") is None, reason="no hipcc here: apt-get install hipcc")
+def test_the_same_kernel_compiles_for_cdna(tmp_path: Path) -> None:
+    text = tmp_path / "one_slot.cpp"
+    text.write_text(
+        '#include <hip/hip_runtime.h>\n#include "tensor_cores/one_slot.cuh"\n'
+        "template void launch_one_slot<Tiling<64, 64, 64, 32, 32>, true, 16>"
+        "(const Gemm<__half, float>&);\n"
+    )
+    command = ["hipcc", "--offload-arch=gfx90a", "-O3", "-std=c++17", "-S", "--cuda-device-only"]
+    done = subprocess.run(
+        [*command, f"-I{files.kernels()}", str(text), "-o", str(tmp_path / "one_slot.s")],
+        env={"HIP_PLATFORM": "amd", "PATH": "/usr/local/bin:/usr/bin:/bin"},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assembly = (tmp_path / "one_slot.s").read_text(encoding="utf-8")
+    assert "v_mfma_f32_16x16x16f16" in assembly
+    assert re.search(r"\.vgpr_spill_count: 0\b", assembly)
+    assert re.search(r"\.wavefront_size: 64\b", assembly)

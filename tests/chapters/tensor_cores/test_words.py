@@ -1,0 +1,29 @@
+"""What the chapter says in words of its record: a new measurement must keep it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import median
+
+from phasebit import measure
+
+
+def test_tensor_cores() -> None:
+    record = measure.read("tensor_cores")
+    times = [median(each) for each in record["ladder"]["times_us"].values()]
+    steps = [before / after for before, after in pairwise(times)]
+    assert sorted(steps)[-2:] == sorted(steps[:2]), "two steps stand out"
+    assert min(steps[:2]) > 2 * max(steps[2:]) and abs(steps[-1] - 1) < 0.03
+    heights = record["heights"]["rows"]
+    read = [row["dram__bytes_read.sum"] for row in heights]
+    assert 0.5 < min(read) / max(read) < 0.56, "by almost half"
+    assert heights[read.index(min(read))]["height"] == 16
+    waited = [median(row["times_us"]) for row in heights]
+    assert max(waited) < 1.02 * min(waited), "the last column hardly moves"
+    assert measure.roofline().bandwidth * 1e12 < record["copy_bytes_per_second"]
+    whole, four, _, two = (
+        {name: median(times) for name, times in row["times_us"].items()} for row in record["ragged"]
+    )
+    assert 0.5 < whole["super-rows"] / four["super-rows"] < 0.6
+    assert whole["cuBLAS"] / four["cuBLAS"] < 0.45
+    assert two["super-rows"] > 2 * four["super-rows"]

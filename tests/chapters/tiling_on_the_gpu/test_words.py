@@ -1,0 +1,63 @@
+"""What the chapter says in words of its record: a new measurement must keep it."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from phasebit import measure
+from phasebit.chapters.tiling_on_the_gpu import ladder
+
+
+def test_tiling_on_the_gpu() -> None:
+    record = measure.read("tiling_on_the_gpu")
+    machine = measure.read("threads_and_memory")
+    sectors, wavefronts, *_ = ladder.METRICS
+    executed, fetched = "smsp__inst_executed.sum", "dram__bytes_read.sum"
+    counted = record["counters"]
+    took = {
+        size: {name: median(times) / 1000 for name, times in products.items()}
+        for size, products in record["products"].items()
+    }
+    ms = took["4096"]
+    clocks = machine["multiprocessors"] * machine["most_mhz"] * 1e3  # of all together, each ms
+    busy = {name: counted[name][executed] / 4 / clocks for name in ladder.RUNGS}
+
+    def gain(metric: str, before: str, after: str) -> float:
+        return float(counted[before][metric] / counted[after][metric])
+
+    assert 1.7 < ms["naive"] / ms["coalesced"] / gain(sectors, "naive", "coalesced") < 2.3
+    assert gain(sectors, "coalesced", "shared_tile") > 19
+    assert ms["coalesced"] / ms["shared_tile"] < 1.5
+    assert counted["shared_tile"][wavefronts] / clocks > 0.7 * ms["shared_tile"]
+    beyond = {}
+    for name in list(ladder.RUNGS)[2:]:
+        bounds = [busy[name], counted[name][wavefronts] / clocks]
+        assert counted[name][fetched] / measure.roofline().bandwidth / 1e9 < 0.5 * max(bounds)
+        beyond[name] = ms[name] / max(bounds)
+    assert max(beyond, key=lambda name: beyond[name]) == "square"
+    assert min(beyond, key=lambda name: beyond[name]) == "tuned"
+    for before, after in (("conflict_free", "warp_tile"), ("warp_tile", "double_buffered")):
+        assert 0.9 < ms[before] / ms[after] < 1, "two known ideas gain nothing"
+    more = busy["double_buffered"] - busy["warp_tile"]
+    less = ms["warp_tile"] - busy["warp_tile"] - ms["double_buffered"] + busy["double_buffered"]
+    assert more > 0.4 and abs(more - less) < 0.1
+    assert took["1024"]["double_buffered"] < 0.95 * took["1024"]["warp_tile"]
+    assert 1.6 < took["1024"]["square"] / took["1024"]["column"] < 1.8, "by seven tenths"
+
+    slower = {name: ms[name] / ms["tuned"] - 1 for name in ladder.TUNED if name != "small_tile"}
+    assert sorted(slower, key=lambda name: -slower[name])[:4] == [
+        "one_resident", "depth_8", "row_by_row", "always_ask"
+    ]  # fmt: skip
+    kinds = executed, sectors, wavefronts, fetched
+    change = {
+        name: {metric: gain(metric, name, "tuned") - 1 for metric in kinds}
+        for name in ladder.TUNED
+    }
+    for name in ("row_by_row", "one_resident"):
+        assert all(abs(each) < 0.005 for metric, each in change[name].items() if metric != fetched)
+    assert change["always_ask"][executed] > 0.03 and change["depth_8"][executed] > 0.05
+    assert change["lanes_in_rows"][wavefronts] > 0.49 and change["row_order"][fetched] > 0.2
+    assert max(abs(slower["lanes_in_rows"]), abs(slower["row_order"])) < 0.005
+    assert change["small_tile"][sectors] > 0.99
+    small = {size: each["small_tile"] / each["tuned"] for size, each in took.items()}
+    assert small["2048"] > 1.3 > small["4096"] > 1.1 > 0.95 > small["1024"]

@@ -1,0 +1,145 @@
+"""The clinic of broken kernels: every mistake is found at its line, every twin is healthy.
+
+Under each schedule of asynchronous work on the emulator; what compute-sanitizer said about the
+same programs on an H200 is in the record.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+
+import pytest
+
+from phasebit import measure
+from phasebit.chapters.warp_specialisation import clinic
+from phasebit.chapters.warp_specialisation import record as benchmark
+from phasebit.instruments import sanitizer
+
+REFUSED = "06_define_m"
+"""Not for the emulator: the compiler refuses it."""
+
+NAMES = clinic.names()
+RUN = [name for name in NAMES if name != REFUSED]
+
+schedules = pytest.mark.parametrize("schedule", clinic.SCHEDULES, ids=lambda s: f"{s[0]}{s[1]}")
+
+
+@functools.cache
+def record() -> dict[str, dict]:  # type: ignore[type-arg]
+    return measure.read(benchmark.NAME)
+
+
+class TestTexts:
+    def test_there_are_patients(self) -> None:
+        assert [int(name[:2]) for name in NAMES] == list(range(1, len(NAMES) + 1))
+        assert len(RUN) - 3 >= 12, "besides the three unaided ones"
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_a_reader_sees_no_mark(self, name: str) -> None:
+        for repaired in (False, True):
+            text = clinic.source(name, repaired)
+            lines = text.splitlines()
+            assert "<-" not in text and "REPAIRED" not in text
+            assert len(lines) <= 80 and max(map(len, lines)) <= 100
+            assert lines[0].startswith("// ") and lines[-1] == '#include "harness.cuh"'
+        assert clinic.source(name) != clinic.source(name, repaired=True)
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_kinds_are_known(self, name: str) -> None:
+        marks = clinic.marks(name)
+        assert marks
+        assert {kind for kinds in marks.values() for kind in kinds} <= set(clinic.KINDS)
+
+    def test_a_fix_is_what_differs(self) -> None:
+        lines = clinic.fix("11_arrive_count").splitlines()
+        assert [line[0] for line in lines] == ["-", "-", "+", "+"]
+        assert "THREADS" in lines[0] and "PRODUCERS" in lines[2]
+
+    def test_constants(self) -> None:
+        known = clinic.constants(clinic.source("09_slots_and_bytes"))
+        assert known["SLOTS"] == 3 and known["BYTES"] == 2 * 2 * 32 * 32 * 4
+        assert clinic.constants("#define M 32\nconstexpr int A = 7, B = (A + 1) / 2;") == {
+            "M": 32, "A": 7, "B": 4,
+        }  # fmt: skip
+
+    @pytest.mark.parametrize("text", ["__import__('os')", "2 ** 9", "f(1); g"])
+    def test_an_expression_is_no_program(self, text: str) -> None:
+        with pytest.raises((ValueError, TypeError, NameError)):
+            clinic.constants(f"constexpr int A = {text};")
+
+    def test_a_text_without_a_launch(self) -> None:
+        with pytest.raises(ValueError, match="K and a launch"):
+            clinic.launch_of("constexpr int M = 1, N = 1;")
+
+
+@schedules
+class TestEmulator:
+    pytestmark = pytest.mark.nvcc
+
+    @pytest.mark.parametrize("name", RUN)
+    def test_found_at_its_line(self, name: str, schedule: tuple[str, int]) -> None:
+        seen = clinic.examine(clinic.source(name), *schedule)
+        marks = clinic.marks(name)
+        found = {(each.kind, line) for each in seen.findings for line in each.lines}
+        assert any(kind in marks.get(line, ()) for kind, line in found), seen
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_the_repaired_twin_is_healthy(self, name: str, schedule: tuple[str, int]) -> None:
+        seen = clinic.examine(clinic.source(name, repaired=True), *schedule)
+        assert seen.healthy, seen
+
+
+class TestOthers:
+    pytestmark = pytest.mark.nvcc
+
+    def test_the_compiler_refuses_the_macro(self) -> None:
+        seen = clinic.examine(clinic.source(REFUSED))
+        (finding,) = seen.findings
+        assert seen.verdict == "not compiled" and finding.kind == "compile"
+        assert set(finding.lines) == set(clinic.marks(REFUSED))
+
+    @pytest.mark.parametrize("case", clinic.VARIANTS, ids=" ".join)
+    def test_variants(self, case: tuple[str, str]) -> None:
+        seen = clinic.examine(clinic.variant(*case))
+        assert seen.healthy == (case[1] == "syncwarp"), seen
+
+    def test_the_healthy_kernel(self) -> None:
+        assert clinic.examine(clinic.source("00_healthy")).healthy
+
+
+class TestRecord:
+    def test_everything_is_in_it(self) -> None:
+        """And it is about these very programs: red after a change, until recorded again."""
+        wanted = {name: benchmark.fingerprint(text) for name, text in benchmark.patients().items()}
+        assert {name: said["text"] for name, said in record()["clinic"].items()} == wanted
+        assert set(record()["registers"]) == {*benchmark.VARIANTS, "ignored"}
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_the_repaired_twin_was_right_and_clean(self, name: str) -> None:
+        said = record()["clinic"][f"{name} repaired"]
+        assert set(said["runs"]) == {"right"}
+        assert {tool["verdict"] for tool in said["tools"].values()} == {"nothing"}
+        assert set(said["tools"]) == set(sanitizer.TOOLS)
+
+    def test_what_the_chapter_says_about_luck(self) -> None:
+        runs = {name: set(said["runs"]) for name, said in record()["clinic"].items()}
+        for name in ("05_last_prefetch", "10_no_drain", "15_early_release", "16_proxy_fence"):
+            assert runs[f"{name} broken"] == {"right"}
+        assert runs["15_early_release delayed"] == {"wrong"}
+        tools = record()["clinic"]["18_unaided syncwarp"]["tools"]
+        assert tools["racecheck"]["verdict"] == "found" and runs["18_unaided syncwarp"] == {"right"}
+
+    def test_what_the_chapter_says_about_registers(self) -> None:
+        rows = record()["registers"]
+        assert len({row["registers"] for row in rows.values()}) == 1
+        for name, row in rows.items():
+            assert (row["spill_stores"] == 0) == (name == "setmaxnreg")
+            assert bool(row["notes"]) == (name == "ignored")
+            roles = row["roles"]
+            assert 3 * roles["produce"]["highest"] < roles["consume"]["highest"]
+            assert roles["produce"]["local"] == 0
+        assert rows["setmaxnreg"]["roles"]["produce"]["highest"] < 24
+        assert rows["setmaxnreg"]["roles"]["consume"]["highest"] > rows["inside"]["registers"]
+        times = {name: statistics.median(rows[name]["warm_us"]) for name in benchmark.VARIANTS}
+        assert 1.8 < times["inside"] / times["setmaxnreg"] < 2.2, "half of the time"

@@ -1,0 +1,51 @@
+"""What ptxas allocates, and what machine code names."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasebit import toolchain
+from phasebit.chapters.warp_specialisation import record as benchmark
+from phasebit.chapters.warp_specialisation import registers
+
+SASS = """\
+        //## File "kernel.cu", line 3
+        /*0010*/                   MOV R1, c[0x0][0x28] ;
+        //## File "ring.cuh", line 9 inlined at "kernel.cu", line 12
+        //## File "kernel.cu", line 12
+        /*0020*/              @!P0 LDS.128 R44, [R7] ;
+        /*0030*/                   STL [R1+0x4], R45 ;
+        //## File "kernel.cu", line 22
+        /*0040*/                   FFMA R165, R3, R4, R165 ;
+        /*0050*/                   BRA `(.L_x_1) ;
+"""
+
+
+def test_parts() -> None:
+    found = registers.parts(SASS, {"produce": range(10, 20), "consume": range(20, 30)})
+    assert found["produce"] == registers.Part(instructions=2, highest=45, local=1)
+    assert found["consume"] == registers.Part(instructions=2, highest=165, local=0)
+    assert registers.parts(SASS, {"none": range(90, 99)})["none"] == registers.Part(0, -1, 0)
+
+
+def test_lines_of() -> None:
+    text = "__device__ int f(int x) {\n    return x;\n}\n__device__ inline void g() {\n}\n"
+    assert registers.lines_of(text, ("f", "g")) == {"f": range(1, 4), "g": range(4, 6)}
+
+
+@pytest.mark.nvcc
+class TestPtxas:
+    def test_one_number_for_all_roles(self) -> None:
+        for name in benchmark.VARIANTS:
+            _, found = registers.cubin(benchmark.variant(name))
+            assert found.registers == 168, "65,536 for 384 threads, rounded down to eights"
+            assert bool(found.spill_stores) == (name != "setmaxnreg")
+
+    def test_setmaxnreg_is_ignored_without_a_promise(self) -> None:
+        text = benchmark.variant("setmaxnreg").replace("(THREADS, 1)", "(THREADS)")
+        _, found = registers.cubin(text)
+        assert found.spill_stores and any("ignored" in note for note in found.notes)
+
+    def test_a_mistake_names_its_line(self) -> None:
+        with pytest.raises(toolchain.CompileError, match=r"line 2 of kernel\.cu"):
+            registers.cubin("__global__ void f() {\n    nonsense;\n}\n")

@@ -1,0 +1,92 @@
+"""Threads that have left: a shuffle from one of them, a barrier that they went around."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phasebit.emulator import Run
+from tests.emulator.tensor_ptx import run
+from tests.emulator.wgmma_cases import HEAD
+
+SCHEDULES = ("eager", "late", "random")
+KERNEL = (
+    HEAD
+    + """
+.visible .entry kernel(.param .u64 out)
+{
+    .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<4>; .shared .b32 word;
+    ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd1, %rd1, %rd2; mov.u32 %r2, %r1;
+    BODY
+    st.global.u32 [%rd1], %r2;
+    ret;
+}
+"""
+)
+
+
+def launch(body: str, schedule: str, threads: int = 64) -> Run:
+    out = np.zeros(64, np.uint32)
+    return run(KERNEL.replace("BODY", body), out, threads=threads, schedule=schedule)
+
+
+LEAVE = "and.b32 %r4, %r1, 31; setp.ge.u32 %p1, %r4, 20; @%p1 ret;"
+SHUFFLE = "shfl.sync.down.b32 %r2|%p2, %r1, DELTA, 31, MASK;"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+class TestShuffle:
+    """9.7.9.6: the value of a thread that is not active is undefined."""
+
+    def test_from_a_lane_that_has_left(self, schedule: str) -> None:
+        text = LEAVE + SHUFFLE.replace("DELTA", "8").replace("MASK", "0xffffffff")
+        (finding,) = launch(text, schedule).findings
+        assert finding.rule == "shuffle-from-departed" and finding.line
+        assert "thread 12 of block 0 takes the value of thread 20 of block 0" in finding.message
+
+    def test_from_lanes_that_are_there(self, schedule: str) -> None:
+        there = LEAVE + SHUFFLE.replace("DELTA", "12").replace("down", "up")
+        assert not launch(there.replace("MASK", "0xffffffff"), schedule).findings
+
+    @pytest.mark.parametrize(("threads", "mask"), [(64, "0xfffff"), (20, "0xffffffff")])
+    def test_what_no_mask_names_and_what_never_was(
+        self, threads: int, mask: str, schedule: str
+    ) -> None:
+        """The usual sum over a warp in which some lanes have no part; nobody uses their values."""
+        text = (LEAVE if threads == 64 else "") + SHUFFLE.replace("DELTA", "8")
+        assert not launch(text.replace("MASK", mask), schedule, threads).findings
+
+
+AROUND = "setp.lt.u32 %p1, %r1, 32; @!%p1 bra ON; BARRIER ON: add.u32 %r2, %r2, 1;"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+class TestBarrier:
+    """``if (threadIdx.x < 32) __syncthreads();``: half of the threads go around, and leave."""
+
+    def test_a_barrier_of_all_that_a_warp_goes_around(self, schedule: str) -> None:
+        (finding,) = launch(AROUND.replace("BARRIER", "bar.sync 0;"), schedule).findings
+        assert finding.rule == "divergent-barrier" and finding.line
+        assert "warp 0 of block 0 stand at `bar.sync 0`" in finding.message
+        assert "warp 1 of block 0 of the same block went around it and left" in finding.message
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            AROUND.replace("BARRIER", "bar.sync 1, 32;"),
+            AROUND.replace("BARRIER", "") + "bar.sync 0;",
+            "setp.ge.u32 %p1, %r1, 32; @%p1 ret; bar.sync 0; add.u32 %r2, %r2, 1;",
+        ],
+        ids=["of some", "behind", "after an early exit"],
+    )
+    def test_a_barrier_that_is_no_mistake(self, body: str, schedule: str) -> None:
+        assert not launch(body, schedule).findings
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_13_3_a_wait_at_the_cluster_barrier_without_an_arrival(schedule: str) -> None:
+    text = KERNEL.replace("BODY", "barrier.cluster.wait.acquire;")
+    out = np.zeros(64, np.uint32)
+    (finding,) = run(text, out, threads=32, blocks=2, cluster=2, schedule=schedule).findings
+    assert "waits at the cluster barrier without having arrived" in finding.message

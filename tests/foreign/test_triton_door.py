@@ -1,0 +1,184 @@
+# mypy: ignore-errors
+"""`phasebit.triton`: host code of Triton's and Gluon's as it stands, and mistakes that it has.
+
+``pip install triton``; with ``torch``, too, its tensors are asked.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("triton", reason="triton is not installed: NOT asked")
+
+import triton
+import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
+
+import phasebit.triton
+from phasebit.doors import device_arrays
+from phasebit.runtime import in_process
+
+pytestmark = pytest.mark.foreign
+
+
+@triton.jit
+def add(a, b, c, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(a + i, mask=i < n)
+    y = tl.load(b + i, mask=i < n)
+    tl.store(c + i, x + y, mask=i < n)
+
+
+@triton.jit
+def everybody(c, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(c + i, tl.load(c + i) + tl.program_id(0))  # planted: no atomic
+
+
+@gluon.jit
+def through_shared(a, c, WAIT: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    flat: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    i = gl.arange(0, 128, layout)
+    shared = gl.allocate_shared_memory(gl.float32, [128], flat)
+    async_copy.async_load(shared, a + i)
+    async_copy.commit_group()
+    if WAIT:
+        async_copy.wait_group(0)
+    gl.store(c + i, shared.load(layout))
+
+
+def test_a_kernel_of_triton():
+    with phasebit.triton.emulated("sm_90a", schedules="all") as runs:
+        a, b = (device_arrays.array(np.arange(100, dtype=np.float32)) for _ in "ab")
+        c = device_arrays.empty(100)
+        add[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](a, b, c, 100, BLOCK=64)
+    assert not runs.findings and [one.grid for one in runs.launches] == [(2, 1, 1)]
+    assert np.array_equal(c, 2 * np.arange(100))
+
+
+def test_blocks_that_race_are_told_with_the_line():
+    with phasebit.triton.emulated("sm_80") as runs:
+        everybody[(4,)](device_arrays.empty(64), BLOCK=64)
+    line = everybody.fn.__code__.co_firstlineno + 3
+    assert any(f"test_triton_door.py:{line}" in str(one) for one in runs.findings), runs
+    assert {one.kernel for one in runs.findings} == {"everybody"}
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_copy_that_nobody_waits_for_is_told_in_gluon(wait):
+    with phasebit.triton.emulated("sm_80", schedules="all") as runs:
+        a, c = device_arrays.array(np.arange(128, dtype=np.float32)), device_arrays.empty(128)
+        through_shared[(1,)](a, c, wait, num_warps=4)
+    line = through_shared.fn.__code__.co_firstlineno + 10
+    assert bool(runs.findings) != wait, runs
+    assert wait or any(f"test_triton_door.py:{line}" in str(one) for one in runs.findings), runs
+    assert not wait or np.array_equal(a, c)
+
+
+def test_another_target_is_compiled_for():
+    for target in ("sm_80", "sm_90a"):
+        with phasebit.triton.emulated(target) as runs:
+            a, c = device_arrays.empty(64), device_arrays.empty(64)
+            made = add[(1,)](a, a, c, 64, BLOCK=64)
+        assert made.metadata.target.arch == int(target[3:5]) and not runs.findings
+
+
+def test_a_kernel_that_tunes_itself_takes_the_first_way_that_runs():
+    ways = [triton.Config({"BLOCK": size}, num_warps=1) for size in (32, 64)]
+    tuned = triton.autotune(ways, key=["n"])(add)
+    with phasebit.triton.emulated("sm_80") as runs:
+        c = device_arrays.array(np.ones(64, np.float32))
+        tuned[lambda meta: (64 // meta["BLOCK"],)](c, c, c, 64)
+    assert [one.grid[0] for one in runs.launches] == [2, 1, 2] and not runs.findings
+
+
+def test_after_the_block_triton_is_as_before():
+    before = triton.runtime.driver._active
+    with phasebit.triton.emulated("sm_80"):
+        assert triton.runtime.driver.active.get_current_target().arch == 80
+    assert triton.runtime.driver._active is before
+
+
+SCRIPT = """
+import numpy as np, triton, triton.language as tl
+import phasebit.triton
+from phasebit.doors import device_arrays
+phasebit.triton.install("sm_80")
+
+@triton.jit
+def shift(c):
+    i = tl.arange(0, 64)
+    tl.store(c + i, tl.load(c + i + 1))
+
+shift[(1,)](device_arrays.empty(64), num_warps=1)
+"""
+
+
+def test_installed_for_a_whole_script(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=paths)
+    assert done.returncode == 0, done.stderr
+    assert "phasebit: kernel shift" in done.stdout and "script.py:11" in done.stdout, done.stdout
+
+
+class TestTorch:
+    """Tensors of PyTorch's: of `cuda`, and of the host."""
+
+    @pytest.fixture(autouse=True)
+    def torch(self):
+        self.torch = pytest.importorskip("torch", reason="torch is not installed: NOT asked")
+
+    def test_host_code_that_names_cuda(self):
+        torch = self.torch
+        with phasebit.triton.emulated("sm_90a") as runs:
+            device = triton.runtime.driver.active.get_active_torch_device()
+            a, b = torch.randn(90, device=device), torch.rand(90, device="cuda")
+            c = torch.empty_like(a)
+            assert c.is_cuda and c.device.type == "cuda" and in_process.holds(c.data_ptr())
+            add[(2,)](a, b, c, 90, BLOCK=64)
+            torch.testing.assert_close(c, a + b)
+            assert (a + b).is_cuda and (a + b)[3:].is_cuda and a.to(torch.float16).is_cuda
+            assert not c.cpu().is_cuda and torch.ones(3).cuda().is_cuda
+            assert torch.cuda.get_device_capability() == (9, 0)
+        assert not runs.findings and len(runs.launches) == 1
+        assert not torch.cuda.is_available()
+
+    def test_tensors_of_the_host_are_lent(self):
+        torch = self.torch
+        whole, c = torch.arange(200.0), torch.zeros(100)
+        with phasebit.triton.emulated("sm_90a") as runs:
+            add[(2,)](whole[:100], whole[100:], c, 100, BLOCK=64)
+        assert not runs.findings
+        assert torch.equal(c, whole[:100] + whole[100:])
+
+    def test_gradients_flow(self):
+        torch = self.torch
+
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(context, x):
+                y = torch.empty_like(x)
+                add[(1,)](x, x, y, x.numel(), BLOCK=64)
+                return y
+
+            @staticmethod
+            def backward(context, dy):
+                dx = torch.empty_like(dy)
+                add[(1,)](dy, dy, dx, dy.numel(), BLOCK=64)
+                return dx
+
+        with phasebit.triton.emulated("sm_90a") as runs:
+            x = torch.ones(64, device="cuda", requires_grad=True)
+            (Twice.apply(x) * 3).sum().backward()
+            assert torch.equal(x.grad.cpu(), torch.full((64,), 6.0))
+        assert not runs.findings and len(runs.launches) == 2

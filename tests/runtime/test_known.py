@@ -1,0 +1,116 @@
+"""Known findings: suppressed by rule and place, or kept in a baseline; what is left counts."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from phasebit.emulator import rulebook
+from phasebit.emulator.digest import site_of
+from phasebit.emulator.findings import Call, Finding, Place, Sentence, Threads, Wait, say
+from phasebit.runtime.known import (
+    KnownError,
+    Sieve,
+    Suppression,
+    baseline,
+    suppressions,
+    write_baseline,
+)
+from phasebit.runtime.report import End, ForPeople
+
+AT = Place(20, "ld", "scan.cuh", (Call(41), Call(12, 5, "wait")))
+OTHER = Place(9, "st", "scan.cuh", (Call(30),))
+RACE = Finding("race", say("reads {}, written {}", AT, OTHER), AT, kernel="scan<4>", launch=1)
+LEFT = Finding("bulk-in-flight-at-exit", say("it leaves at {}", OTHER), OTHER, kernel="copy")
+DEAD = Finding(
+    "deadlock", say("all wait"), None, (Wait(Threads.of(0, [0], 32), "full", AT, ""),), "ring"
+)
+
+
+@pytest.mark.parametrize("text", [
+    "race", "r*", "*", "race@scan.cuh", "race@scan.cuh:12", "race@scan.cuh:41", "race@scan.cuh:30",
+    "race@wait", "race@scan<4>", "race@scan*", " race@*.cuh ",
+])  # fmt: skip
+def test_a_suppression_matches(text: str) -> None:
+    assert Suppression.of(text).matches(RACE)
+
+
+@pytest.mark.parametrize("text", [
+    "deadlock", "race@scan.cu", "race@scan.cuh:13", "race@copy", "race-in-one-store", "no-promise",
+])  # fmt: skip
+def test_a_suppression_does_not_match(text: str) -> None:
+    assert not Suppression.of(text).matches(RACE)
+
+
+def test_a_grade_stands_for_its_rules_and_a_deadlock_has_the_places_of_its_waits() -> None:
+    assert Suppression.of("no-promise").matches(LEFT)
+    assert rulebook.rule(LEFT.rule).grade == rulebook.NO_PROMISE
+    assert Suppression.of("deadlock@scan.cuh:12").matches(DEAD)
+    assert not Suppression.of("deadlock@scan.cuh:13").matches(DEAD)
+
+
+@pytest.mark.parametrize(("text", "says"), [("rase", "'rase' is no rule"), ("race@", "say where")])
+def test_a_suppression_that_cannot_be(text: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(KnownError, match=f"--suppress {text}: {says}"):
+        Suppression.of(text)
+    file = tmp_path / "file"
+    file.write_text(f"# a comment\nrace  # as known\n\n{text}\n")
+    with pytest.raises(KnownError, match=f"file:4: .*{says}"):
+        suppressions([], [str(file)])
+
+
+def test_a_file_of_suppressions(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("# a comment\nrace@a.cu:3  # as known\n\n  deadlock\n")
+    assert [each.text for each in suppressions(["trap"], [str(file)])] == [
+        "trap", "race@a.cu:3", "deadlock"
+    ]  # fmt: skip
+    with pytest.raises(KnownError, match="cannot read"):
+        suppressions([], [str(tmp_path / "none")])
+
+
+def told(*findings: Finding, hidden: tuple[str, ...] = (), known: Path | None = None) -> list[str]:
+    log = io.StringIO()
+    sieve = Sieve(
+        ForPeople(log), suppressions(hidden, []), baseline(str(known)) if known else frozenset()
+    )
+    sieve.found(findings)
+    sieve.ended(End(0), None)
+    lines = [line.removeprefix("phasebit: ") for line in log.getvalue().splitlines()]
+    return [*lines, str(sieve.new)]
+
+
+def test_suppressed_findings_are_counted_and_not_told() -> None:
+    assert told(RACE, RACE, LEFT, hidden=("race", "no-promise")) == ["3 findings suppressed", "0"]
+
+
+def test_a_suppression_that_matches_nothing_is_said() -> None:
+    assert told(LEFT, hidden=("race@scan.cuh:12",)) == [
+        "kernel copy: async: it leaves at PTX line 9 (scan.cuh:30)",
+        "suppression race@scan.cuh:12 matches nothing", "1",
+    ]  # fmt: skip
+
+
+def test_a_baseline_holds_what_was_found_and_no_more(tmp_path: Path) -> None:
+    file = tmp_path / "known.json"
+    write_baseline(str(file), [site_of(RACE), site_of(RACE), site_of(DEAD)])
+    assert baseline(str(file)) == {site_of(RACE), site_of(DEAD)}
+    assert str(tmp_path) not in file.read_text()
+    moved = Finding("race", Sentence(("elsewhere",)), OTHER, kernel="scan<4>", launch=1)
+    assert told(RACE, moved, known=file) == [
+        "kernel scan<4>: race: elsewhere", "1 finding known from the baseline",
+        "1 entry of the baseline not found in this run", "1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [
+    "", "[]", '{"version": 2, "findings": []}', '{"version": 1, "findings": [{"rule": "rase"}]}',
+    '{"version": 1, "findings": [{"rule": "rase", "kernel": "", "lines": []}]}',
+])  # fmt: skip
+def test_what_is_no_baseline_is_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "known.json"
+    file.write_text(text)
+    with pytest.raises(KnownError, match="is no baseline of this version: write it anew"):
+        baseline(str(file))

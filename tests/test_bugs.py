@@ -1,0 +1,82 @@
+"""The bugs that people had: every broken program is told apart from its fixed twin."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from phasebit import bugs, files
+
+ALL = bugs.every()
+FOUND = [bug for bug in ALL if bug.line]
+
+
+def test_every_folder_is_a_bug_with_its_two_programs() -> None:
+    folders = {path.name for path in files.bugs().iterdir() if path.is_dir()} - {"include"}
+    assert folders == set(bugs.names())
+    assert all(bug.path(twin).is_file() for bug in ALL for twin in bugs.TWINS)
+
+
+@pytest.mark.parametrize("bug", ALL, ids=lambda bug: bug.name)
+def test_it_is_told_whole(bug: bugs.Bug) -> None:
+    for text in (bug.title, bug.test, bug.isa, bug.repair, *bug.where):
+        assert text and not text.endswith("."), text
+    assert all(re.match(r"https://github\.com/.+/blob/[0-9a-f]{40}/", it) for it in bug.source)
+    assert bug.text("broken").startswith("//") and bug.repaired
+    assert all(len(bug.text(twin).splitlines()) <= 120 for twin in bugs.TWINS)
+    assert bool(bug.number) == bool(bug.line)
+
+
+@pytest.mark.parametrize("kind", bugs.KINDS)
+def test_every_kind_has_a_bug(kind: str) -> None:
+    assert any(bug.kind == kind for bug in ALL)
+
+
+def test_a_name_that_none_has_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match="'slip': choose from bulk_store_without_proxy_fence, "):
+        bugs.bug("slip")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('kind = "reuse"', 'kind = "luck"'), "no kind is called 'luck': choose from exit"),
+        (('arch = "sm_75"\n', ""), "arch"),
+        (('title = "', 'titel = "'), "titel"),
+    ],
+)
+def test_a_description_that_is_off_is_refused(
+    change: tuple[str, str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "slip"
+    folder.mkdir()
+    text = (files.bugs() / "reduction_scratch_reused" / "bug.toml").read_text(encoding="utf-8")
+    (folder / "bug.toml").write_text(text.replace(*change), encoding="utf-8")
+    monkeypatch.setattr(files, "bugs", lambda: tmp_path)
+    with pytest.raises(ValueError, match=said):
+        bugs.bug("slip")
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("bug", FOUND, ids=lambda bug: bug.name)
+def test_the_broken_program_is_found_with_its_line(bug: bugs.Bug) -> None:
+    seen = bug.run("broken")
+    assert bug.rule in {finding.rule for finding in seen.findings}, seen.printed
+    assert bug.number in seen.lines
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("bug", [bug for bug in ALL if not bug.line], ids=lambda bug: bug.name)
+def test_where_nothing_is_to_be_found_the_result_is_wrong(bug: bugs.Bug) -> None:
+    seen = bug.run("broken")
+    assert not seen.findings and seen.result.startswith("wrong")
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("schedule", ["eager", "late"])
+@pytest.mark.parametrize("bug", ALL, ids=lambda bug: bug.name)
+def test_the_fixed_program_is_right_and_clean(bug: bugs.Bug, schedule: str) -> None:
+    seen = bug.run("fixed", schedule=schedule)
+    assert (seen.result, seen.findings) == ("right", ())

@@ -1,0 +1,65 @@
+"""The book's kernels were clean under compute-sanitizer, each as it is now."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasebit import clean_kernels, files, measure, replay
+from phasebit.chapters.threads_and_memory import record
+from phasebit.instruments import sanitizer
+
+ARRIVE_TWICE = ("asynchronous_copies/pipeline", "asynchronous_copies/mbarrier")
+TWICE = ["Barrier error detected. Missing wait."]
+"""What synccheck says where copies arrive beside their thread: see that chapter's ``clean``."""
+
+
+class TestKeeping:
+    """What was said of a program that has not changed need not be asked again."""
+
+    def test_only_what_is_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        today = {"gpu": "G", "date": "today", "protocol": {"tools": "four"}}
+        before = {
+            **today, "date": "yesterday",
+            "programs": {
+                "same": {"text": replay.key("int a;"), "tools": {"memcheck": {}}},
+                "changed": {"text": replay.key("int b;"), "tools": {}},
+                "gone": {"text": replay.key("int c;"), "tools": {}},
+                "dated": {"text": replay.key("int d;"), "date": "long ago", "tools": {}},
+            },
+        }  # fmt: skip
+        monkeypatch.setattr(measure, "read", lambda name: before)
+        every = {"same": "int a;", "changed": "int b = 1;", "new": "int e;", "dated": "int d;"}
+        kept = clean_kernels._kept(every, today)
+        assert {name: said["date"] for name, said in kept.items()} == {
+            "same": "yesterday", "dated": "long ago",
+        }  # fmt: skip
+        assert kept["same"]["tools"] == {"memcheck": {}}
+        assert clean_kernels._kept(every, {**today, "gpu": "another"}) == {}
+
+
+class TestRecord:
+    def test_it_is_about_these_very_programs(self) -> None:
+        """Red after a change of a kernel, until recorded again."""
+        known = measure.read(clean_kernels.NAME)["programs"]
+        assert {name: said["text"] for name, said in known.items()} == {
+            name: replay.key(program.text) for name, program in clean_kernels.every().items()
+        }
+
+    @pytest.mark.parametrize(
+        "chapter", ["threads_and_memory", "asynchronous_copies", "copy_engine"]
+    )
+    def test_every_program_of_these_chapters_is_in_it(self, chapter: str) -> None:
+        mine = {name for name in files.kernel_names(".cu") if name.startswith(f"{chapter}/")}
+        if chapter == "threads_and_memory":
+            together = {f"{chapter}/{name}" for name in record.PROGRAMS}
+            mine = mine - together | {f"{chapter}/counted"}
+        said = {name for name in clean_kernels.every() if name.startswith(f"{chapter}/")}
+        assert {name for name in said if "," not in name} == mine
+
+    @pytest.mark.parametrize("name", clean_kernels.every())
+    def test_clean(self, name: str) -> None:
+        tools = measure.read(clean_kernels.NAME)["programs"][name]["tools"]
+        assert set(tools) == set(sanitizer.TOOLS)
+        for tool, said in tools.items():
+            wanted = TWICE if tool == "synccheck" and name in ARRIVE_TWICE else []
+            assert (said["verdict"], said["said"]) == ("said" if wanted else "nothing", wanted)

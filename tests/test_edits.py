@@ -1,0 +1,17 @@
+"""An edit of a text fits exactly once, or is refused with the place and the words."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasebit.edits import replace_each, replace_once
+
+
+def test_edits_follow_one_another() -> None:
+    assert replace_each("a = 1; b = 2;", [("a = 1", "a = 3"), ("a = 3; b", "c")]) == "c = 2;"
+
+
+@pytest.mark.parametrize(("old", "times"), [("c", "nowhere"), ("= ", "2 times")])
+def test_what_does_not_stand_there_once_is_refused(old: str, times: str) -> None:
+    with pytest.raises(ValueError, match=f"^ring.cu must hold .* once .*, and holds it {times}: "):
+        replace_once("a = 1; b = 2;", old, "", "ring.cu")

@@ -1,0 +1,51 @@
+"""GPUs and tiers."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasebit import hardware
+from phasebit.hardware import Gpu, parse_smi
+
+
+@pytest.mark.parametrize(
+    ("capability", "target", "tier"),
+    [
+        ((7, 0), "sm_70", "cpu"),
+        ((7, 5), "sm_75", "sm_75"),
+        ((8, 0), "sm_80", "sm_80"),
+        ((8, 9), "sm_89", "sm_80"),
+        ((9, 0), "sm_90a", "sm_90a"),
+        ((10, 0), "sm_100a", "sm_100a"),
+        ((10, 3), "sm_103a", "sm_80"),  # another chip: no code for sm_100a runs on it
+        ((12, 0), "sm_120a", "sm_80"),
+    ],
+)
+def test_target_and_tier(capability: tuple[int, int], target: str, tier: str) -> None:
+    gpu = Gpu("some GPU", capability, "580")
+    assert gpu.target == target and gpu.tier == tier and gpu.executes(target)
+
+
+def test_machine_code_runs_within_a_generation() -> None:
+    ampere = Gpu("A10", (8, 6), "580")
+    assert ampere.executes("sm_80") and ampere.executes("sm_86")
+    assert not any(ampere.executes(other) for other in ("sm_75", "sm_89", "sm_90", "sm_90a"))
+    assert not Gpu("B200", (10, 0), "580").executes("sm_90a")
+
+
+def test_an_unknown_tier_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"unknown tier 'sm_99': choose one of cpu, sm_75"):
+        Gpu("some GPU", (9, 0), "580").runs("sm_99")
+
+
+def test_what_the_driver_says() -> None:
+    assert parse_smi("NVIDIA H200, 9.0, 580.159.04\n") == Gpu("NVIDIA H200", (9, 0), "580.159.04")
+    two = "NVIDIA L4, 8.9, 550.54\nTesla T4, 7.5, 550.54\n"
+    assert parse_smi(two) == Gpu("NVIDIA L4", (8, 9), "550.54")
+    for nothing in ("", "No devices were found\n", "GPU, [Not Supported], 470"):
+        assert parse_smi(nothing) is None
+
+
+def test_an_empty_list_of_devices_hides_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert hardware.gpu.__wrapped__() is None
