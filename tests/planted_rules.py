@@ -18,7 +18,6 @@ _BY_FILE: dict[str, dict[str, str]] = {
     },
     "tests/emulator/test_bad_input.py": {
         "invalid-ptx": "test_a_module_is_made_of_text[7]",
-        "step-limit": "test_a_kernel_that_never_ends_is_ended[True-a loop]",
     },
     "tests/emulator/test_bulk.py": {
         "block-leaves-too-early":
@@ -76,6 +75,7 @@ _BY_FILE: dict[str, dict[str, str]] = {
     },
     "tests/emulator/test_livelock.py": {
         "livelock": "test_a_livelock_is_one_at_once[a loop-True-late]",
+        "step-limit": "test_a_loop_that_counts_meets_the_limit_of_turns",
     },
     "tests/emulator/test_race_grades.py": {
         "race": "test_stores_of_two_values_are_a_race[shared]",

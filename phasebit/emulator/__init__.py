@@ -20,8 +20,10 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 ``Access`` ``ABSENT``        a load or a store of a warp; a lane that takes no part
 ``Finding``                  what the checker found; module ``findings``
 ``rulebook``                 the rules that a finding may name
+``digest``                   many findings in few words
 ``EmulatorError``            every error: ``PtxError``, ``LaunchError``, ``Fault``,
-                             ``Deadlock``, ``Livelock``, ``StepLimit``, ``Defect``
+                             ``Deadlock``, ``Livelock``, ``StepLimit``, ``Defect``, and
+                             ``Found``: of ``raises=True``, when there are findings
 ``observing``                subscribes to what launches do meanwhile: a ``LaunchObserver``,
                              ``AccessObserver``, ``MbarrierObserver`` or ``TensorObserver``
 ``demangle`` ``readable``    a name of C++, whole and its last part

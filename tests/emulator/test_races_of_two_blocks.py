@@ -36,7 +36,7 @@ def test_each_thread_has_the_floor_of_its_own_block(
     shadow.write_time[word], shadow.writer[word] = written, THREADS - 1
     shadow.write_time[16 - word], shadow.writer[16 - word] = 1, THREADS - 1
     reported: list[object] = []
-    monkeypatch.setattr(Races, "_report", lambda *args: reported.append(args))
+    monkeypatch.setattr(Races, "_report", lambda *args, **rest: reported.append(args))
     words = np.where(group.lanes // THREADS == block, word, 16 - word)
     checker = Races.__new__(Races)
     checker._against_writer(shadow, group, words, 0, False, "reads")

@@ -20,7 +20,7 @@ class Scene:
     """A batch of three warp groups, and multiplications whose result is a number for all."""
 
     def __init__(self) -> None:
-        machine = SimpleNamespace(agents=[], now=1, told=Told())
+        machine = SimpleNamespace(agents=[], now=1, changes=0, told=Told())
         self.batch: Any = SimpleNamespace(lanes=3 * SIZE, machine=machine, keepers=[])
         self.queue = Queue(self.batch)
         self.batch.of = {Queue: self.queue}.__getitem__

@@ -224,9 +224,7 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
 
     def _allocates(self, access: int) -> bool:
         instruction = self.findings.instruction(access)
-        return instruction is not None and (
-            instruction.mnemonic == "tcgen05" and instruction.modifiers[0] == "alloc"
-        )
+        return instruction is not None and self.machine.program.traits(instruction).allocates
 
     def _seen(self, s: SharedShadow, g: Group, columns: Array) -> Array:
         """Up to when these threads' doings are ordered before those of this one."""

@@ -26,7 +26,7 @@ from phasebit.emulator.machine.program import Program
 from phasebit.emulator.machine.running_launch import RunningLaunch
 from phasebit.emulator.machine.special_registers import CLOCKS
 from phasebit.emulator.machine.standing import not_started
-from phasebit.emulator.ptx.control_flow import Block
+from phasebit.emulator.ptx.control_flow import Block, loops
 from phasebit.emulator.ptx.types import Value
 
 PAUSE = 512
@@ -41,10 +41,6 @@ NAMED = 4
 GLANCE = 16
 """Turns after which a watch ends if it is clear that something happens."""
 
-_LOOPS = ("bra", "brx.idx")
-_WAITS = ("bar.sync", "barrier.sync", "bar.warp.sync", "nanosleep")
-_FENCES = ("membar", "fence")
-_TESTS = ("mbarrier.test_wait", "mbarrier.try_wait")
 _FAMILIES = ("warp", "atomic")
 """Atomics are quiet as long as they change nothing, which is counted where they are executed."""
 
@@ -168,15 +164,13 @@ def quiet(program: Program, block: Block) -> bool:
         if any(f"%{clock}" in instruction.text for clock in CLOCKS):
             return False
         if entry is None:
-            if instruction.mnemonic not in _LOOPS:
+            if not loops(instruction):
                 return False
-        elif entry.mnemonic == "activemask" or not (  # which asks how threads are grouped
+        elif entry.traits.sees_grouping or not (
             entry.kind == "value"
             or entry.traits.written == "load"
+            or entry.traits.unnoticed
             or entry.family in _FAMILIES
-            or entry.mnemonic in _FENCES
-            or entry.name in _WAITS
-            or entry.name.startswith(_TESTS)
         ):
             return False
     return True

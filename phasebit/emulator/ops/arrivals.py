@@ -14,7 +14,7 @@ from phasebit.emulator.errors import MbarrierFault
 from phasebit.emulator.machine.barrier_sites import IMAGE, BarrierSite, MbarrierObserver, sites
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
-from phasebit.emulator.ptx.table import blocking, effect, value
+from phasebit.emulator.ptx.table import Traits, blocking, effect, value
 from phasebit.emulator.ptx.types import Array, Value
 from phasebit.mbarrier import pending_count as count_of_token
 
@@ -196,7 +196,8 @@ def _wait(
 
 
 @blocking("mbarrier.test_wait mbarrier.try_wait", "a b64 u32 -> pred", B64,
-          section="9.7.13.15.16", options=SCOPED, optional=1)  # fmt: skip
+          section="9.7.13.15.16", options=SCOPED, optional=1,
+          traits=Traits(unnoticed=True))  # fmt: skip
 def wait(
     g: Group, dest: Any, address: Value, token: Value, hint: Value = None, *,
     space: str = "generic", sem: str = "acquire",
@@ -210,7 +211,8 @@ def wait(
 
 
 @blocking("mbarrier.test_wait.parity mbarrier.try_wait.parity", "a u32 u32 -> pred", B64,
-          section="9.7.13.15.16", options=SCOPED, optional=1)  # fmt: skip
+          section="9.7.13.15.16", options=SCOPED, optional=1,
+          traits=Traits(unnoticed=True))  # fmt: skip
 def wait_parity(
     g: Group, dest: Any, address: Value, parity: Value, hint: Value = None, *,
     space: str = "generic", sem: str = "acquire",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from phasebit.emulator.ptx.types import Array, Value
 
 PRED = frozenset({"pred"})
 BAR = Traits(aligned="bar")
+UNNOTICED = Traits(unnoticed=True)
 
 
 def _by_barrier(g: Group, number: Value) -> list[tuple[Group, int, int]]:
@@ -57,7 +59,8 @@ def _passes(g: Group, number: Value, count: Value | None) -> bool:
     )
 
 
-@blocking("bar.sync barrier.sync", "u32 u32", section="9.7.13.1", optional=1, traits=BAR)
+@blocking("bar.sync barrier.sync", "u32 u32", section="9.7.13.1", optional=1,
+          traits=replace(BAR, unnoticed=True))  # fmt: skip
 def bar_sync(g: Group, dest: Any, number: Value, count: Value | None = None) -> int:
     """bar.sync: wait until all threads of the block (or ``count``) have arrived."""
     machine = g.batch.machine
@@ -149,7 +152,7 @@ def bar_red_or_count(g: Group, dest: Any, number: Value, count: Value, p: Value)
     return _reduce(g, dest, number, count, p, "or")
 
 
-@collective("bar.warp.sync", "u32", section="9.7.13.2")
+@collective("bar.warp.sync", "u32", section="9.7.13.2", traits=UNNOTICED)
 def bar_warp_sync(g: Group, membermask: Value) -> None:
     """bar.warp.sync: the threads of a warp wait for each other; their writes are ordered."""
     machine = g.batch.machine
@@ -157,14 +160,14 @@ def bar_warp_sync(g: Group, membermask: Value) -> None:
         told(g)
 
 
-@effect("membar", "", section="9.7.13.4",
+@effect("membar", "", section="9.7.13.4", traits=UNNOTICED,
         options=[{w: ("scope", s) for w, s in (("gl", "gpu"), ("cta", "cta"), ("sys", "sys"))}])
 def membar(g: Group, *, scope: str = "gpu") -> None:
     """membar: fence.sc of a scope."""
     fence(g, scope=scope)
 
 
-@effect("fence", "", section="9.7.13.4",
+@effect("fence", "", section="9.7.13.4", traits=UNNOTICED,
         options=[{s: ("sem", s) for s in ("sc", "acq_rel", "acquire", "release")}])  # fmt: skip
 def fence(g: Group, *, sem: str = "sc", scope: str = "gpu") -> None:
     """fence: this thread's earlier accesses come before its later ones, for others that look."""
@@ -174,7 +177,7 @@ def fence(g: Group, *, sem: str = "sc", scope: str = "gpu") -> None:
     machine.now += 1
 
 
-@effect("fence.proxy", "a u32", section="9.7.13.4", optional=2,
+@effect("fence.proxy", "a u32", section="9.7.13.4", optional=2, traits=UNNOTICED,
         options=[{w: ("proxy", w) for w in ("alias", "async", "async.global", "async.shared",
                                             "tensormap::generic")},
                  {"acquire": ("sem", "acquire"), "release": ("sem", "release")}])  # fmt: skip
@@ -200,7 +203,7 @@ def fence_proxy(
     machine.now += 1
 
 
-@effect("fence.mbarrier_init", "", section="9.7.13.4",
+@effect("fence.mbarrier_init", "", section="9.7.13.4", traits=UNNOTICED,
         options=[{"release": ("sem", "release")}])  # fmt: skip
 def fence_mbarrier_init(g: Group, *, sem: str = "release") -> None:
     """fence.mbarrier_init: a relaxed arrival at the cluster barrier publishes them from now on."""
@@ -215,7 +218,7 @@ def griddepcontrol(g: Group) -> None:
     """griddepcontrol: nothing to do for a kernel that runs alone."""
 
 
-@blocking("nanosleep", "u32", frozenset({"u32"}), section="9.7.19.1")
+@blocking("nanosleep", "u32", frozenset({"u32"}), section="9.7.19.1", traits=UNNOTICED)
 def nanosleep(g: Group, dest: Any, duration: Value) -> int:
     """nanosleep: let others run; the clock moves on."""
     return g.batch.machine.sleep(g, int(np.max(duration)))

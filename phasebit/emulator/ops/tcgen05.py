@@ -49,7 +49,7 @@ B64 = frozenset({"b64"})
 
 
 @blocking("tcgen05.alloc.sync", "a u32", B32, section="9.7.16.7.1", options=[GROUPS],
-          whole=True)  # fmt: skip
+          traits=Traits(allocates=True), whole=True)  # fmt: skip
 def alloc(
     g: Group, dest: Any, address: Value, count: Value, *, space: str = "generic", group: int = 1
 ) -> int:

@@ -15,7 +15,7 @@ from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
 from phasebit.emulator.numbers.numerics import canonical, where
 from phasebit.emulator.ops.compare import BOOLEAN
-from phasebit.emulator.ptx.table import collective, effect
+from phasebit.emulator.ptx.table import Traits, collective, effect
 from phasebit.emulator.ptx.types import Array, Value
 
 __all__ = ["BOOLEAN", "Table", "elect", "shfl", "vote_ballot"]
@@ -147,7 +147,8 @@ def match_all(g: Group, a: Value, membermask: Value) -> tuple[Value, Value]:
     return np.where(agree, g.spread(membermask), np.uint32(0)), agree
 
 
-@effect("activemask", "-> b32", {"b32"}, section="9.7.13.11")
+@effect("activemask", "-> b32", {"b32"}, section="9.7.13.11",
+        traits=Traits(sees_grouping=True))  # fmt: skip
 def activemask(g: Group) -> Value:
     """activemask: the lanes of the warp that execute together right now."""
     t = Table(g)

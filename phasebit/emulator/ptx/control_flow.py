@@ -38,6 +38,11 @@ CONTROL = frozenset({"bra", "brx", "call", "ret", "exit", "trap"})
 """Instructions that end a block and that the translator itself knows."""
 
 
+def loops(instruction: Instruction) -> bool:
+    """Whether a control instruction only says where in the function to go on."""
+    return instruction.mnemonic in ("bra", "brx")
+
+
 @dataclass(eq=False)
 class Block:
     """A basic block.  ``end`` is the control or waiting instruction that closes it, if any."""

@@ -123,6 +123,12 @@ class Traits:
     """Of fences between tensor operations and barriers: which side of the barrier it is on."""
     sees_refusal: bool = False
     """It tells whether there was a cluster left to take over."""
+    sees_grouping: bool = False
+    """It tells which threads of a warp execute together at that moment."""
+    unnoticed: bool = False
+    """It orders, asks or waits: no other thread can notice that it was executed."""
+    allocates: bool = False
+    """It takes tensor memory, and writes the address to shared memory."""
     check: Callable[[Instruction, Selected], None] | None = None
     """Raises :class:`PtxError` for operands that do not fit it, whose number does."""
     engine: Engine | None = None

@@ -25,7 +25,7 @@ def test_a_row_for_each_mistake_and_a_column_for_each_tool() -> None:
     ended = {row[0]: row[1:] for row in table.rows}
     assert ended["wrong parity"] == ("deadlock", *("hangs",) * 4)
     assert ended["misaligned shared"] == ("fault", "found", "fails", "fails", "fails")
-    assert ended["one warp at the barrier"] == ("race", "–", "found", "–", "–")
+    assert ended["one warp at the barrier"] == ("race, barrier", "–", "found", "–", "–")
 
 
 def test_the_summary_counts_the_rows_of_the_table() -> None:
