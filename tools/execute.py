@@ -34,6 +34,7 @@ def execute(path: Path, timeout: int = 600) -> None:
         raise SystemExit(f"{path.name} is not saved: a cell failed.\n\n{error}") from None
     notebook.metadata.pop("language_info", None)  # the Python version of this machine
     merge_streams(notebook)
+    fold(notebook)
     nbformat.write(notebook, path)
     print(f"{path.name}: saved after {time.monotonic() - begin:.0f} s", flush=True)
 
@@ -54,6 +55,17 @@ def merge_streams(notebook: nbformat.NotebookNode) -> None:
                 merged.append(output)
         if cell.cell_type == "code":
             cell.outputs = merged
+
+
+def fold(notebook: nbformat.NotebookNode) -> None:
+    """Hide outputs that answer a guess, in Jupyter and Colab as on the page.
+
+    The page reads the tag ``hide-output``; JupyterLab and Colab read two other fields.
+    """
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and "hide-output" in cell.metadata.get("tags", []):
+            cell.metadata["collapsed"] = True
+            cell.metadata["jupyter"] = {**cell.metadata.get("jupyter", {}), "outputs_hidden": True}
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 from phasebit import files, replay
 from phasebit.hardware import TIERS
 
-from .notebooks import CHAPTERS, address, code, prose, read, source, texts
+from .notebooks import CHAPTERS, Cell, address, code, prose, read, source, texts
 
 each = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
@@ -22,6 +22,9 @@ except ModuleNotFoundError:  # on Colab
     %pip install -q "phasebit[notebook] @ git+{address}"
     import phasebit as pb
 %load_ext phasebit"""
+
+GUESS = re.compile(r"\*\*Guess\.\*\*.*")
+"""How a page asks for a guess: the paragraph begins with these words."""
 
 MACHINE_PATH = re.compile(r"/(?:home|root|Users|tmp|work|mnt|opt|private|content)/[\w.-]+")
 
@@ -49,6 +52,47 @@ def test_saved_outputs_have_no_error(path: Path) -> None:
         for output in cell["outputs"]:
             assert output["output_type"] != "error", source(cell)
             assert output.get("name") != "stderr", source(cell)
+
+
+def folded(cell: Cell) -> bool:
+    """Whether a cell's output is hidden on the page, in JupyterLab and in Colab; all or none."""
+    metadata = cell["metadata"]
+    ways = {
+        "hide-output" in metadata.get("tags", []),
+        metadata.get("collapsed", False),
+        metadata.get("jupyter", {}).get("outputs_hidden", False),
+    }
+    assert len(ways) == 1, f"python tools/execute.py hides it everywhere: {source(cell)}"
+    return ways.pop()
+
+
+def given_away(cells: list[Cell]) -> list[str]:
+    """The guesses whose answer stands in the open: the first output after each."""
+    told, guess = [], ""
+    for cell in cells:
+        if cell["cell_type"] == "markdown" and (asked := GUESS.search(source(cell))):
+            guess = asked.group()
+        elif guess and cell.get("outputs") and "setup" not in cell["metadata"].get("tags", []):
+            told += [] if folded(cell) else [guess]
+            guess = ""
+    return told
+
+
+@each
+def test_no_guess_is_given_away(path: Path) -> None:
+    for cell in code(path):
+        folded(cell)
+    assert not given_away(read(path)["cells"])
+
+
+def test_a_guess_that_is_given_away_is_noticed() -> None:
+    asks = {"cell_type": "markdown", "metadata": {}, "source": ["**Guess.** Which one?"]}
+    tells = {"cell_type": "code", "metadata": {}, "source": ["1"], "outputs": ["1"]}
+    hidden = {"tags": ["hide-output"], "collapsed": True, "jupyter": {"outputs_hidden": True}}
+    assert given_away([asks, tells]) == ["**Guess.** Which one?"]
+    assert given_away([asks, {**tells, "metadata": hidden}, tells]) == []
+    with pytest.raises(AssertionError, match="hides it everywhere"):
+        given_away([asks, {**tells, "metadata": {"tags": ["hide-output"]}}])
 
 
 @each
