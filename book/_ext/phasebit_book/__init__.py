@@ -14,6 +14,7 @@ PARTS = (
     "rules",
     "picture",
     "lab",
+    "stepper",
 )
 
 
