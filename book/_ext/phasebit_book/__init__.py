@@ -15,6 +15,7 @@ PARTS = (
     "picture",
     "lab",
     "stepper",
+    "explorers",
 )
 
 
