@@ -16,6 +16,7 @@ PARTS = (
     "lab",
     "stepper",
     "explorers",
+    "timelines",
 )
 
 
