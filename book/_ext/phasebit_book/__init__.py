@@ -15,6 +15,8 @@ PARTS = (
     "picture",
     "lab",
     "stepper",
+    "explorers",
+    "timelines",
 )
 
 
