@@ -32,7 +32,6 @@ PENDING = {
     "threads_and_memory",
     "tiling_on_the_gpu",
     "to_pack_or_not",
-    "warp_specialisation",
 }
 """Chapters that have no table yet. A chapter leaves this set when it gets one, for good."""
 
