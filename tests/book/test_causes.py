@@ -18,7 +18,7 @@ from .notebooks import CHAPTERS  # noqa: E402
 
 PENDING = {
     "a_gpu_you_can_read", "asynchronous_copies", "barriers", "caches_and_tiles", "copy_engine",
-    "double_buffering", "gemm", "how_fast", "layouts", "measuring", "other_peoples_kernels",
+    "gemm", "how_fast", "layouts", "measuring", "other_peoples_kernels",
     "state_machine", "tensor_cores", "tensor_memory", "threads_and_memory",
     "tiling_on_the_gpu", "to_pack_or_not", "warp_specialisation", "your_own_kernels",
 }  # fmt: skip
