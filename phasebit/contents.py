@@ -1,13 +1,15 @@
-"""The chapters of the book and the tier each one needs.
+"""The chapters of the book, the tier that each one needs, and the chapters before it.
 
-A notebook says it in its own metadata: ``"phasebit": {"tier": "sm_75"}``, with one of
-:data:`phasebit.hardware.TIERS`. The table in *How to read* and ``python -m phasebit doctor``
-both read it here.
+A notebook says it in its own metadata: ``"phasebit": {"needs": ["barriers"], "tier": "sm_75"}``.
+The tier is one of :data:`phasebit.hardware.TIERS`; ``needs`` names the chapters without which
+this one cannot be read, and leaves out those that they need themselves. The table and the map
+in *How to read* and ``python -m phasebit doctor`` read it here.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,8 @@ class Chapter:
     path: Path
     title: str
     tier: str
+    needs: tuple[str, ...] = ()
+    """The names of the chapters that a reader needs before, without what those need."""
 
     @property
     def number(self) -> int | None:
@@ -48,20 +52,27 @@ def name(notebook: Path) -> str:
 def read(path: Path) -> Chapter:
     """The chapter in a notebook file.
 
-    Raises ``ValueError`` when the notebook has no title or names no known tier.
+    Raises ``ValueError`` when the notebook has no title, names no known tier, or does not say
+    which chapters it needs.
     """
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    tier = notebook["metadata"].get("phasebit", {}).get("tier")
+    said = notebook["metadata"].get("phasebit", {})
+    tier, needs = said.get("tier"), said.get("needs")
     if tier not in TIERS:
         raise ValueError(
             f"{path.name} names no tier: set its metadata to "
             f'"phasebit": {{"tier": …}} with one of {", ".join(TIERS)}'
         )
+    if not isinstance(needs, list) or not all(isinstance(one, str) for one in needs):
+        raise ValueError(
+            f"{path.name} does not say which chapters it needs: set its metadata to "
+            f'"phasebit": {{"needs": […]}} with their names, as in "barriers", or with none'
+        )
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             for line in "".join(cell["source"]).splitlines():
                 if line.startswith("# "):
-                    return Chapter(path, line[2:].strip(), tier)
+                    return Chapter(path, line[2:].strip(), tier, tuple(needs))
     raise ValueError(f"{path.name} has no title: begin a markdown cell with '# '")
 
 
@@ -85,3 +96,25 @@ def chapters(book: Path) -> list[Chapter]:
     """All chapters under the folder ``book/``, in order; those without a number come last."""
     found = map(read, notebooks(book))
     return sorted(found, key=lambda one: (one.number is None, one.number or 0, one.path))
+
+
+def way(every: Iterable[Chapter], to: str) -> list[Chapter]:
+    """The chapters that a reader needs to get to one, in order, that one last.
+
+    >>> one, two, three = (Chapter(Path(f"{n}"), "", "cpu", needs) for n, needs in
+    ...                    [("01_a", ()), ("02_b", ()), ("03_c", ("a",))])
+    >>> [chapter.name for chapter in way([one, two, three], "c")]
+    ['a', 'c']
+
+    Raises ``ValueError`` for a chapter, asked for or needed, that is not among them.
+    """
+    known = {chapter.name: chapter for chapter in every}
+    wanted, todo = set(), [to]
+    while todo:
+        name = todo.pop()
+        if name not in known:
+            raise ValueError(f"the book has no chapter {name!r}: choose from {', '.join(known)}")
+        if name not in wanted:
+            wanted.add(name)
+            todo += known[name].needs
+    return [chapter for name, chapter in known.items() if name in wanted]

@@ -21,7 +21,7 @@ ALL = toolchain.Nvcc(Path("/bin/nvcc"), "13.0.88", ("sm_75", "sm_80", "sm_90", "
 
 def write(folder: Path, name: str, tier: object, title: str = "# A title") -> Path:
     path = folder / f"{name}.ipynb"
-    metadata = {} if tier is None else {"phasebit": {"tier": tier}}
+    metadata = {} if tier is None else {"phasebit": {"needs": [], "tier": tier}}
     cells = [{"cell_type": "markdown", "source": [title + "\n", "text"]}]
     path.write_text(json.dumps({"metadata": metadata, "cells": cells}), encoding="utf-8")
     return path

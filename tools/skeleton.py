@@ -151,7 +151,7 @@ def notebook(name: str, title: str, tier: str, address: str) -> str:
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     whole = {
         "cells": written,
-        "metadata": {"kernelspec": kernel, "phasebit": {"tier": tier}},
+        "metadata": {"kernelspec": kernel, "phasebit": {"needs": [], "tier": tier}},
         "nbformat": 4,
         "nbformat_minor": 5,
     }

@@ -22,7 +22,7 @@ SMALL: dict[str, Any] = {
     "nbformat_minor": 5,
     "metadata": {
         "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
-        "phasebit": {"tier": "cpu"},
+        "phasebit": {"needs": [], "tier": "cpu"},
     },
     "cells": [
         {"cell_type": "markdown", "id": "t", "metadata": {}, "source": "# Small\n\nA page."},

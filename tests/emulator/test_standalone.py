@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "phasebit"
 
 APPENDIX = {
+    "phasebit.emulator.checker.proxies.Engine",
     "phasebit.emulator.checker.races.Races",
+    "phasebit.emulator.machine.agents.Agent",
     "phasebit.emulator.machine.barrier_sites.BarrierSite",
     "phasebit.emulator.machine.barrier_sites.BarrierSites",
     "phasebit.emulator.machine.device_memory.POISON",

@@ -14,6 +14,8 @@ PARTS = (
     "rules",
     "picture",
     "lab",
+    "stepper",
+    "explorers",
 )
 
 

@@ -1,1 +1,1 @@
-"""Layouts: drawn, computed, measured in packed operands and in orders of blocks."""
+"""Layouts: drawn, computed, and measured in packed operands."""

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from tensor_layouts import Layout, Swizzle, compose
 
-from phasebit import files, measure
-from phasebit.chapters.layouts import block_order, block_order_times
+from phasebit import files
 from phasebit.chapters.layouts import view as layouts
-from phasebit.exercises.judge import Wrong, ask, judged, same, shown, whole
+from phasebit.exercises.judge import Wrong, ask, judged, shown, whole
 from phasebit.launching.launch import compile as compile_cuda
 
 PIECE = 16
@@ -99,27 +98,6 @@ def packed(answer: Callable[[int, int, int, int], Any]) -> str:
 
 
 @judged
-def ordered(answer: Callable[[int, int, int], Any]) -> str:
-    """``answer(rows, cols, height)``: super-rows as a layout, number -> row + rows · column.
-
-    ``height`` divides ``rows``.
-    """
-    draw = random.Random(102)
-    for _ in range(30):
-        height, bands, cols = draw.randint(1, 6), draw.randint(1, 5), draw.randint(1, 9)
-        rows = height * bands
-        got = _layout(ask(answer, rows, cols, height), (rows * cols,))
-        right = [row + rows * col for row, col in block_order.super_rows(rows, cols, height)]
-        if got != right:
-            i = next(i for i, (a, b) in enumerate(zip(got, right, strict=True)) if a != b)
-            raise Wrong(
-                f"for {rows} × {cols} blocks and super-rows of {height} number {i} is "
-                f"{right[i]}, not {got[i]}"
-            )
-    return "30 grids, every block"
-
-
-@judged
 def swizzle(answer: Callable[[int], tuple[int, int, int]]) -> str:
     """``answer(row_bytes)``: bits, base and shift of a swizzle of byte offsets.
 
@@ -140,90 +118,6 @@ def swizzle(answer: Callable[[int], tuple[int, int, int]]) -> str:
         if problem:
             raise Wrong(f"for rows of {row_bytes} bytes: {problem}")
     return "rows of 32 to 1024 bytes, every piece of 64 rows"
-
-
-@judged
-def waves_read(answer: Callable[[block_order.Order, int, tuple[int, int], int], int]) -> str:
-    """``answer(order, running, tile, k)``: bytes that all waves of an order read.
-
-    A wave is ``running`` blocks of the order, at last fewer. It reads each row of A and each
-    column of B that one of its blocks needs, ``tile`` of them a part, ``k`` long, 2 bytes each.
-    """
-    draw = random.Random()
-    for _ in range(30):
-        rows, columns = draw.randint(1, 12), draw.randint(1, 12)
-        order = draw.choice([
-            block_order.rows_first(rows, columns),
-            block_order.super_rows(rows, columns, draw.randint(1, rows)),
-            block_order.hilbert(rows, columns),
-            block_order.shuffled(rows, columns, draw.randrange(1000)),
-        ])  # fmt: skip
-        running, k = draw.randint(1, rows * columns + 3), 8 * draw.randint(1, 9)
-        tile = draw.choice([(16, 32), (32, 16), (64, 8), (8, 64)])
-        got, right = ask(answer, list(order), running, tile, k), _read(order, running, tile, k)
-        if not same(got, right):
-            raise Wrong(
-                f"{rows} × {columns} parts that begin {shown(order[:4])}, {running} at a time, "
-                f"tiles of {tile}, k = {k}: {right} bytes, not {shown(got)}"
-            )
-    record = measure.read("layouts")
-    off = []
-    cube = record["orders"][0]
-    (m, n, k), tile = cube["shape"], block_order_times.TILE
-    for name, order in block_order_times.orders(m // tile[0], n // tile[1]).items():
-        (row,) = (row for row in cube["rows"] if row["order"] == name)
-        told = ask(answer, order, record["multiprocessors"], tile, k)
-        if name != "drawn by lot":
-            off.append(abs(told / row[block_order_times.DRAM] - 1))
-    return (
-        f"30 orders; of what an H200 read for {m} × {n} × {k} in {len(off)} orders "
-        f"it is off by {max(off):.1%} at most"
-    )
-
-
-def _read(order: block_order.Order, running: int, tile: tuple[int, int], k: int) -> int:
-    """What :func:`waves_read` asks for."""
-    total = 0
-    for first in range(0, len(order), running):
-        wave = order[first : first + running]
-        rows, columns = (len(set(each)) for each in zip(*wave, strict=True))
-        total += 2 * k * (rows * tile[0] + columns * tile[1])
-    return total
-
-
-@judged
-def height(answer: Callable[[int, tuple[int, int]], int]) -> str:
-    """``answer(running, tile)``: the height of super-rows with which a wave reads least.
-
-    Judged where a wave can be a square of elements in whole blocks: that height is best, and one
-    that reads at most 2% more is as good.
-    """
-    draw = random.Random()
-    cases = [(4, 4, 1), (2, 8, 1), (16, 2, 1), (16, 8, 8)]  # blocks down, across, and a unit
-    cases += [(draw.randint(2, 16), draw.randint(2, 16), draw.choice([1, 8])) for _ in range(16)]
-    for down, across, unit in cases:
-        running, tile = down * across, (16 * unit * across, 16 * unit * down)
-        got = ask(answer, running, tile)
-        if not whole(got) or got < 1:
-            raise Wrong(f"for {running} blocks of {tile} it gives {got!r}: give a whole number")
-        more = reads(int(got), down, across, tile) / reads(down, down, across, tile) - 1
-        if more > 0.02:
-            raise Wrong(
-                f"{running} blocks of {tile[0]} × {tile[1]} at a time: with {down} rows a wave "
-                f"reads least, with {got} it reads {more:.0%} more"
-            )
-    return f"{len(cases)} kinds of waves, beside the best height of each"
-
-
-def reads(high: int, down: int, across: int, tile: tuple[int, int]) -> float:
-    """What each block reads on average, for k = 1, with super-rows of a height.
-
-    ``down`` × ``across`` blocks run at a time, on a C of whole waves that holds a super-row.
-    """
-    high = min(high, down * across)  # then a wave is one column, as with any greater height
-    rows, columns = down * max(2, -(-high // down)), 2 * across
-    order = block_order.super_rows(rows, columns, high)
-    return _read(order, down * across, tile, 1) / len(order)
 
 
 def why_not(bits: int, base: int, shift: int, row_bytes: int) -> str:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
+from itertools import groupby
 from typing import Any
 
-from phasebit import bugs, measure
+import numpy as np
+
+from phasebit import bugs, files, measure
 from phasebit.emulator import rulebook
 from phasebit.instruments.sanitizer import TOOLS
+from phasebit.launching.launch import compile as compile_cuda
+from phasebit.timeline import Span, Timeline
 
 _WIDTH = 80
 
@@ -56,6 +61,50 @@ def explain(name: str) -> None:
         if words:
             print(textwrap.fill(f"{what}: {words}", _WIDTH, subsequent_indent="  "))
     print(f"repair: {bug.repair}\n{textwrap.indent(bug.repaired, '  ')}")
+
+
+def scratch_in_order(warps: tuple[int, int] = (0, 1)) -> Timeline:
+    """When two warps of the softmax use ``scratch[0]``, and which barriers stand between.
+
+    The kernel runs on the emulator; time goes down, a line for each access or barrier. The text of
+    the program says which barriers lie between the lines that the warps come to.
+    """
+    bug = bugs.bug("reduction_scratch_reused")
+    folders = [files.bugs() / "include", files.kernels() / "include"]
+    options = [word for folder in folders for word in ("-I", str(folder))]
+    rows, columns, threads = 2, 200, 128  # ROWS, COLUMNS, THREADS of the program
+    x = np.zeros((rows, columns), np.float32)
+    kernel = compile_cuda(bug.path("broken"), options=options)["softmax"]
+    run = kernel.launch(rows, threads, [x, np.empty_like(x)], device="emulator", accesses=True)
+    uses = [
+        (use.line, use.op, use.warp)
+        for use in run.accesses
+        if use.space == "shared" and use.block == 0 and use.addresses[0] == 0
+        if use.warp in warps
+    ]
+    text = bug.text("broken").splitlines()
+    names = {warp: f"warp {warp}" for warp in warps}
+    spans: list[Span] = []
+    step, before = 0, 0
+    for line, together in groupby(uses, key=lambda use: use[0]):
+        for number in range(before + 1, line):
+            if before and "__syncthreads()" in text[number - 1]:
+                spans += [
+                    Span(row, step, step + 1, "signal", str(number)) for row in names.values()
+                ]
+                step += 1
+        for op, of_both in groupby(together, key=lambda use: use[1]):
+            kind, what = ("consume", "reads") if op == "load" else ("produce", "writes")
+            for _, _, warp in of_both:
+                spans.append(Span(names[warp], step, step + 1, kind, f"{line} {what}"))
+            step += 1
+        before = line
+    return Timeline(
+        tuple(names.values()), spans, unit="step", down=True,
+        title="Two warps and scratch[0]: the line that uses it, in the order of a run",
+        legend={"consume": "reads scratch[0]", "produce": "writes scratch[0]",
+                "signal": "__syncthreads()"},
+    )  # fmt: skip
 
 
 def kinds() -> measure.Table:

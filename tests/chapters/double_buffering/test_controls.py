@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from phasebit import files, process, toolchain
-from phasebit.chapters.double_buffering import clock_stamps, controls, emulated
+from phasebit.chapters.double_buffering import clock_stamps, controls, observed
 from phasebit.chapters.double_buffering import record as benchmark
 from phasebit.edits import replace_once
 from phasebit.measure import load, read
 
-WAVEFRONTS = emulated.COUNTERS["wavefronts of shared loads"]
-MEETINGS = emulated.COUNTERS["arrivals at __syncthreads()"]
+WAVEFRONTS = observed.COUNTERS["wavefronts of shared loads"]
+MEETINGS = observed.COUNTERS["arrivals at __syncthreads()"]
 
 
 def test_what_is_timed() -> None:
@@ -30,14 +30,14 @@ def test_what_is_timed() -> None:
 @pytest.mark.parametrize("depth", [32, 192])  # one tile; six
 def test_a_control_is_right_under_every_schedule(name: str, depth: int) -> None:
     for schedule, seed in (("late", 0), ("eager", 0), ("random", 3)):
-        run, right = emulated.emulate(controls.source(name), depth, schedule, seed)
+        run, right = observed.emulate(controls.source(name), depth, schedule, seed)
         assert right and not run.findings
 
 
 @pytest.mark.nvcc
 def test_a_control_without_its_barrier_is_found() -> None:
     line = "        __syncthreads();  // the other slot is full, and this one is empty\n"
-    run, _ = emulated.emulate(replace_once(controls.source("no_roles"), line, ""), 192)
+    run, _ = observed.emulate(replace_once(controls.source("no_roles"), line, ""), 192)
     assert {finding.kind for finding in run.findings} == {"race"}
 
 
@@ -45,9 +45,9 @@ def test_a_control_without_its_barrier_is_found() -> None:
 def test_equal_work() -> None:
     """The wavefronts of the ring; a barrier more is a meeting more for each thread and tile."""
     names = ("barrier_double_buffer", "one slot, 4 rows", "no roles, 4 rows", "ring, one slot")
-    counts = [emulated.emulate(controls.source(name), 192)[0].counters for name in names]
+    counts = [observed.emulate(controls.source(name), 192)[0].counters for name in names]
     assert len({each[WAVEFRONTS] for each in counts}) == 1
-    more = emulated.emulate(controls.source("no roles, second barrier"), 192)[0].counters
+    more = observed.emulate(controls.source("no roles, second barrier"), 192)[0].counters
     assert more[MEETINGS] - counts[2][MEETINGS] == 256 * 6
 
 

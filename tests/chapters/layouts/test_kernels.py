@@ -11,20 +11,10 @@ from phasebit.edits import replace_once
 from tests.kernels import targets
 from tests.kernels.emulated import emulate
 
-ORDER, PACKING = "layouts/order", "layouts/packing"
-SINCE = {ORDER: "sm_80", PACKING: "sm_75"}
+PACKING = "layouts/packing"
+SINCE = {PACKING: "sm_75"}
 
 MISTAKES: dict[str, tuple[str, str, str]] = {
-    "an entry of the table is used twice": (
-        ORDER, "order[blockIdx.x]", "order[blockIdx.x / 2 * 2]"),
-    "the table is not looked at": (
-        ORDER, "const Part part = order[blockIdx.x];", "const Part part = {0, int(blockIdx.x)};"),
-    "nobody waits for the copies": (
-        ORDER, "        ptx::cp_async_wait_group<ORDER_SLOTS - 2>();\n", ""),
-    "a slot is filled while it is read": (
-        ORDER, "        __syncthreads();  // this tile is full", "        //"),
-    "the tile after the next is filled": (
-        ORDER, "        fill(tile + ORDER_SLOTS - 1);", "        fill(tile + ORDER_SLOTS);"),
     "tiles are packed row by row": (
         PACKING, "packed[(tile * BK + i / ROWS) * BM + m0 % BM + i % ROWS]",
         "packed[(tile * BM + m0 % BM + i % ROWS) * BK + i / ROWS]"),

@@ -24,15 +24,3 @@ def test_layouts() -> None:
             if (columns > most["copy"] / saved) != (took["copy and packed"] < took["strided"]):
                 wrong.append((s, columns))
     assert wrong == [(8, 2)], "the rule of the copy's price decides right but for one"
-
-    *_, wide = record["orders"]
-    for entry in record["orders"]:
-        rows = sorted(entry["rows"], key=lambda row: row["dram__bytes_read.sum"])
-        assert [row["order"] for row in rows[:2]] == ["super-rows of 16", "Hilbert"]
-    read = {row["order"]: row["dram__bytes_read.sum"] for row in wide["rows"]}
-    assert 9 < read["row by row"] / read["super-rows of 16"] < 11
-    restless = {name: median(each["times_us"]) for name, each in wide["without_rest"].items()}
-    assert 1.15 < restless["row by row"] / restless["super-rows of 16"] < 1.25
-    assert restless["drawn by lot"] < restless["row by row"]
-    clocks = [median(row["mhz"]) for row in wide["rows"]]
-    assert max(clocks) < 1.01 * min(clocks), "with rests, one clock"

@@ -1,5 +1,5 @@
 // The blocks of a product in an order drawn by lot: whatever the table says, C is the same.
-#include "layouts/order.cuh"
+#include "block_order/order.cuh"
 #include <algorithm>
 #include <random>
 #include <vector>

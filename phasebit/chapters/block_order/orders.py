@@ -1,7 +1,7 @@
 """In which order blocks take the parts of C, and what the L2 cache makes of it.
 
 A part is ``(row, column)``, counted in tiles of C. An order is a list of all parts: the table
-that ``layouts/order.cuh`` reads, one entry a block. Blocks begin in the order of their numbers,
+that ``block_order/order.cuh`` reads, one entry a block. Blocks begin in the order of their numbers,
 so as many neighbours of the list run at once as the GPU holds.
 
     >>> super_rows(2, 3, 2)

@@ -1,4 +1,4 @@
-"""``layouts/order.cuh`` on the GPU: one product, its blocks in several orders, and cuBLAS."""
+"""``block_order/order.cuh`` on the GPU: one product, its blocks in several orders, and cuBLAS."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from phasebit import toolchain
-from phasebit.chapters.layouts import block_order
+from phasebit.chapters.block_order import orders
 from phasebit.instruments import beside_torch, profiler, rested
 from phasebit.instruments.beside_torch import Launch
 
@@ -39,7 +39,7 @@ DRAM, DRAM_WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
 COUNTERS = (LOOKUPS, HIT, ASKED, FABRIC, FABRIC_HIT, DRAM, DRAM_WRITTEN)
 
 _HEADER = """
-#include "layouts/order.cuh"
+#include "block_order/order.cuh"
 using In = __nv_bfloat16;
 """
 _LIBRARY = (
@@ -85,17 +85,17 @@ int main(int argc, char** argv) {  // M N K, then files of rows and columns
 )
 
 
-def orders(rows: int, columns: int) -> dict[str, block_order.Order]:
+def compared(rows: int, columns: int) -> dict[str, orders.Order]:
     """The orders that are compared, by name, for a C of so many tiles."""
     return {
-        "row by row": block_order.rows_first(rows, columns),
+        "row by row": orders.rows_first(rows, columns),
         **{
-            f"super-rows of {height}": block_order.super_rows(rows, columns, height)
+            f"super-rows of {height}": orders.super_rows(rows, columns, height)
             for height in HEIGHTS
         },
-        "column by column": block_order.super_rows(rows, columns, rows),
-        "Hilbert": block_order.hilbert(rows, columns),
-        "drawn by lot": block_order.shuffled(rows, columns),
+        "column by column": orders.super_rows(rows, columns, rows),
+        "Hilbert": orders.hilbert(rows, columns),
+        "drawn by lot": orders.shuffled(rows, columns),
     }
 
 
@@ -119,9 +119,9 @@ def measured(torch: Any, shape: tuple[int, int, int]) -> dict[str, Any]:
     run = ctypes.CDLL(str(library().program)).run
     arrays = beside_torch.pointers((a, b, c))
     stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-    tables = orders(m // TILE[0], n // TILE[1])
+    tables = compared(m // TILE[0], n // TILE[1])
 
-    def launcher(order: block_order.Order) -> Launch:
+    def launcher(order: orders.Order) -> Launch:
         table = torch.tensor(order, dtype=torch.int32, device="cuda")
 
         def launch() -> None:
@@ -161,7 +161,7 @@ def _said(times: dict[str, list[float]]) -> str:
     return f"{medians['times_us']:.0f} µs, {medians['mhz']:.0f} MHz"
 
 
-def count(shape: tuple[int, int, int], tables: list[block_order.Order]) -> list[dict[str, float]]:
+def count(shape: tuple[int, int, int], tables: list[orders.Order]) -> list[dict[str, float]]:
     """Nsight Compute's counters of one launch for each order."""
     with tempfile.TemporaryDirectory() as scratch:
         paths = []

@@ -8,27 +8,27 @@ from typing import Any
 import pytest
 
 from phasebit import measure
-from phasebit.chapters.layouts import block_order
-from phasebit.chapters.layouts import block_order_times as times
+from phasebit.chapters.block_order import block_order_times as times
+from phasebit.chapters.block_order import orders
 
 GRIDS = [(1, 1), (3, 5), (8, 8), (7, 4), (16, 9)]
 
 
 @pytest.mark.parametrize(("rows", "columns"), GRIDS)
 def test_every_part_once(rows: int, columns: int) -> None:
-    every = sorted(block_order.rows_first(rows, columns))
+    every = sorted(orders.rows_first(rows, columns))
     assert every == [(row, column) for row in range(rows) for column in range(columns)]
     for order in (
-        block_order.super_rows(rows, columns, 3),
-        block_order.hilbert(rows, columns),
-        block_order.shuffled(rows, columns),
+        orders.super_rows(rows, columns, 3),
+        orders.hilbert(rows, columns),
+        orders.shuffled(rows, columns),
     ):
         assert sorted(order) == every
 
 
 @pytest.mark.parametrize("side", [1, 2, 4, 8, 32])
 def test_hilbert_walks_to_neighbours(side: int) -> None:
-    order = block_order.hilbert(side, side)
+    order = orders.hilbert(side, side)
     steps = itertools.pairwise(order)
     assert all(abs(a - c) + abs(b - d) == 1 for (a, b), (c, d) in steps)
 
@@ -42,22 +42,20 @@ def test_super_rows_are_the_kernels() -> None:
             tuple(tensor_cores.rasterise(number, rows, columns, height))
             for number in range(rows * columns)
         ]
-        assert block_order.super_rows(rows, columns, height) == kernel
+        assert orders.super_rows(rows, columns, height) == kernel
 
 
 def test_a_height_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="give at least 1"):
-        block_order.super_rows(2, 2, 0)
+        orders.super_rows(2, 2, 0)
 
 
-def played(order: block_order.Order, resident: int, cache: int) -> block_order.Shared:
-    return block_order.shared(
-        order, 512, (64, 64), resident=resident, cache=cache, halves=1, depth=256
-    )
+def played(order: orders.Order, resident: int, cache: int) -> orders.Shared:
+    return orders.shared(order, 512, (64, 64), resident=resident, cache=cache, halves=1, depth=256)
 
 
 def test_what_a_large_cache_misses_is_the_operands() -> None:
-    told = played(block_order.shuffled(4, 4), 4, 1 << 30)
+    told = played(orders.shuffled(4, 4), 4, 1 << 30)
     assert told.missed == told.read == 2 * 4 * 64 * 512 * 2
     assert told.forwarded == 0
     assert told.asked == 16 * 2 * 64 * 512 * 2
@@ -74,7 +72,7 @@ def test_without_room_each_wave_reads_its_own() -> None:
 def test_the_least_recently_used_goes() -> None:
     piece = 64 * 256 * 2
     # One step of K. Row 0 is used by each block and stays; column 0 has gone when it is back.
-    told = block_order.shared(
+    told = orders.shared(
         [(0, 0), (0, 1), (0, 2), (0, 0)], 256, (64, 64), resident=1, cache=3 * piece, halves=1,
         depth=256,
     )  # fmt: skip
@@ -84,12 +82,12 @@ def test_the_least_recently_used_goes() -> None:
 def test_two_halves_fetch_from_memory_once() -> None:
     """What both need comes once from memory; each half but the home misses it once more."""
     together = [(0, column) for column in range(8)]
-    told = block_order.shared(together, 8192, (64, 64), resident=8, cache=1 << 30)
+    told = orders.shared(together, 8192, (64, 64), resident=8, cache=1 << 30)
     operands = 9 * 64 * 8192 * 2
     assert told.read == operands
     assert told.read < told.missed < 2 * told.read
     assert told.missed - told.forwarded <= told.read
-    alone = block_order.shared(together[:1], 1 << 18, (64, 64), resident=1, cache=1 << 30)
+    alone = orders.shared(together[:1], 1 << 18, (64, 64), resident=1, cache=1 << 30)
     assert alone.read == alone.missed == alone.asked
     assert alone.forwarded == pytest.approx(alone.missed / 2, rel=0.15)  # the homes drawn by lot
 
@@ -99,7 +97,7 @@ def test_halves_that_need_the_same_hold_less() -> None:
     same, operands = [(0, 0)] * 8, 2 * 64 * 4096 * 2
 
     def read(halves: int) -> int:
-        told = block_order.shared(same, 4096, (64, 64), resident=2, cache=operands, halves=halves)
+        told = orders.shared(same, 4096, (64, 64), resident=2, cache=operands, halves=halves)
         return told.read
 
     assert read(1) == operands
@@ -107,10 +105,10 @@ def test_halves_that_need_the_same_hold_less() -> None:
 
 
 def test_drift_separates_blocks_that_share() -> None:
-    order = block_order.rows_first(40, 40)
+    order = orders.rows_first(40, 40)
 
     def read(drift: float) -> int:
-        told = block_order.shared(
+        told = orders.shared(
             order, 4096, (64, 64), resident=80, cache=8 << 20, drift=drift, halves=1
         )
         return told.read
@@ -124,21 +122,21 @@ def test_an_h200_reads_what_the_model_says() -> None:
     record = measure.read("tensor_cores")["heights"]
     assert len(record["rows"]) == 6
     for row in record["rows"]:
-        order = block_order.super_rows(64, 32, row["height"])
-        told = block_order.shared(order, record["size"], (128, 256), resident=132, cache=60 << 20)
+        order = orders.super_rows(64, 32, row["height"])
+        told = orders.shared(order, record["size"], (128, 256), resident=132, cache=60 << 20)
         assert told.read == pytest.approx(row["dram__bytes_read.sum"], rel=0.01)
 
 
-RECORD = measure.read("layouts")
+RECORD = measure.read("block_order")
 
 
-def compared(which: int) -> dict[str, tuple[block_order.Shared, dict[str, Any]]]:
+def compared(which: int) -> dict[str, tuple[orders.Shared, dict[str, Any]]]:
     entry = RECORD["orders"][which]
     m, n, k = entry["shape"]
-    tables = times.orders(m // 128, n // 256)
+    tables = times.compared(m // 128, n // 256)
     return {
         row["order"]: (
-            block_order.shared(
+            orders.shared(
                 tables[row["order"]], k, times.TILE,
                 resident=RECORD["multiprocessors"], cache=RECORD["l2_bytes"],
             ),
@@ -156,7 +154,7 @@ def compared(which: int) -> dict[str, tuple[block_order.Shared, dict[str, Any]]]
 def test_what_cannot_be_played_is_refused(changed: dict[str, Any], said: str) -> None:
     given = {"order": [(0, 0)], "k": 64, "tile": (8, 8), "resident": 1, "cache": 1024}
     with pytest.raises(ValueError, match=said):
-        block_order.shared(**{**given, **changed})
+        orders.shared(**{**given, **changed})
 
 
 def test_the_largest_depth_as_the_chapter_says() -> None:

@@ -1,0 +1,201 @@
+"""Tables and pictures of *The order of blocks*: the model beside what an H200 counted and took."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+from phasebit import draw, measure
+from phasebit.chapters.block_order import orders
+from phasebit.chapters.block_order.block_order_times import (
+    ASKED,
+    DRAM,
+    DRAM_WRITTEN,
+    FABRIC,
+    HIT,
+    LOOKUPS,
+    TILE,
+    compared,
+)
+from phasebit.draw import Cell, Picture
+
+Entry = dict[str, Any]
+"""One shape of the record: its orders, their counters and their times."""
+LOT = "drawn by lot"
+
+
+def numbered(
+    order: orders.Order, rows: int, columns: int, title: str, running: int = 24
+) -> Picture:
+    """The tiles of C, each with the number of its block; the first ``running`` are coloured."""
+    cells: list[list[Cell | None]] = [[None] * columns for _ in range(rows)]
+    for number, (row, column) in enumerate(order):
+        cells[row][column] = Cell(str(number), "orange" if number < running else "grey")
+    return draw.chart(
+        cells, rows=range(rows), columns=range(columns), row_label="row of blocks",
+        column_label="column of blocks (cells: the block's number)", title=title,
+        legend={"orange": f"the first {running}, which run together"},
+    )  # fmt: skip
+
+
+def play(record: Entry, entry: Entry, **changed: Any) -> dict[str, orders.Shared]:
+    """The model of each order of a shape; ``changed`` are arguments of :func:`orders.shared`."""
+    m, n, k = entry["shape"]
+    facts = {"resident": record["multiprocessors"], "cache": record["l2_bytes"]} | changed
+    tables = compared(m // TILE[0], n // TILE[1])
+    return {
+        row["order"]: orders.shared(tables[row["order"]], k, TILE, **facts) for row in entry["rows"]
+    }
+
+
+def read(row: Entry) -> float:
+    """Bytes that an order read from memory, as the H200 counted them."""
+    return float(row[DRAM])
+
+
+def moved(row: Entry) -> float:
+    """Bytes that an order read from memory and wrote to it."""
+    return float(row[DRAM] + row[DRAM_WRITTEN])
+
+
+def microseconds(each: Entry) -> float:
+    """The median time."""
+    return float(median(each["times_us"]))
+
+
+def megahertz(each: Entry) -> float:
+    """The median clock at the end of a launch."""
+    return float(median(each["mhz"]))
+
+
+def beside_the_model(record: Entry, entry: Entry) -> measure.Table:
+    """The model and the counters, order by order; prints how far they are apart."""
+    told = play(record, entry)
+    undivided = play(record, entry, halves=1)
+    rows, off, points = [], {}, []
+    for row in entry["rows"]:
+        model = told[row["order"]]
+        missed = (row[LOOKUPS] - row[HIT]) / row[ASKED]
+        off[row["order"]] = abs(model.read / row[DRAM] - 1)
+        points.append(abs(1 - model.hit_rate - missed))
+        rows.append((
+            row["order"], f"{model.read / 1e9:.2f}", f"{row[DRAM] / 1e9:.2f}",
+            f"{1 - model.hit_rate:.1%}", f"{missed:.1%}",
+            f"{model.forwarded / 1e9:.2f}", f"{32 * row[FABRIC] / 1e9:.2f}",
+        ))  # fmt: skip
+    lot = off.pop(LOT)
+    print(f"bytes from memory: off by {max(off.values()):.1%} at most; {LOT}, by {lot:.0%}")
+    print(
+        f"missed: off by {100 * max(points):.1f} points at most; were the cache undivided,", end=" "
+    )
+    print(f"by {100 * _points_off(undivided, entry):.1f}")
+    return measure.Table(
+        ("order", "GB read, model", "H200", "missed, model", "H200",
+         "GB between halves, model", "H200"),
+        tuple(rows), f"{measure.source(record)}; {_shape(entry)}",
+    )  # fmt: skip
+
+
+def _points_off(told: dict[str, orders.Shared], entry: Entry) -> float:
+    """The largest difference between misses of a model and those counted, as shares."""
+    off: list[float] = [
+        abs(1 - told[row["order"]].hit_rate - (row[LOOKUPS] - row[HIT]) / row[ASKED])
+        for row in entry["rows"]
+    ]
+    return max(off)
+
+
+def in_lockstep_and_drifting(record: Entry, entries: list[Entry], drift: float) -> measure.Table:
+    """Both models beside the counters; prints for how many orders they are near."""
+    rows, near, every, agreed = [], 0, 0, []
+    for entry in entries:
+        lockstep, drifting = play(record, entry), play(record, entry, drift=drift)
+        for row in entry["rows"]:
+            one, other = lockstep[row["order"]].read, drifting[row["order"]].read
+            off, off_drifting = (each / row[DRAM] - 1 for each in (one, other))
+            near += abs(off) < 0.1
+            every += 1
+            if abs(one / other - 1) < 0.05:
+                agreed.append(max(abs(off), abs(off_drifting)))
+            rows.append((
+                " × ".join(map(str, entry["shape"][:2])), row["order"], f"{row[DRAM] / 1e9:.2f}",
+                f"{one / 1e9:.2f}", f"{off:+.0%}", f"{other / 1e9:.2f}", f"{off_drifting:+.0%}",
+            ))  # fmt: skip
+    print(f"in lockstep, {near} of {every} orders are within 10%")
+    print(f"for {len(agreed)} the two predictions agree within 5%;", end=" ")
+    print(f"these are off by {max(agreed):.0%} at most")
+    return measure.Table(
+        ("C", "order", "GB, H200", "in lockstep", "off", f"drifting by {drift:.0%}", "off"),
+        tuple(rows), f"{measure.source(record)}; K = {entries[0]['shape'][2]}",
+    )  # fmt: skip
+
+
+def three_ways_to_time(record: Entry, entry: Entry) -> measure.Table:
+    """Each order's time and clock: by turns without rest, with rests, and alone for long."""
+
+    def said(each: Entry) -> tuple[str, str]:
+        return f"{microseconds(each) / 1e3:.2f}", f"{megahertz(each):.0f}"
+
+    restless, alone = entry["without_rest"], entry["sustained"]
+    rows = [
+        (row["order"], f"{moved(row) / 1e9:.1f}", *said(restless[row["order"]]), *said(row),
+         *said(alone[row["order"]]))
+        for row in entry["rows"]
+    ]  # fmt: skip
+    rows.append(("cuBLAS", "", *said(restless["cuBLAS"]), *said(entry["vendor"]),
+                 *said(alone["cuBLAS"])))  # fmt: skip
+    return measure.Table(
+        ("order", "GB read and written", "ms, by turns without rest", "MHz", "ms, with rests",
+         "MHz", "ms, alone for long", "MHz"),
+        tuple(rows), f"{measure.source(record)}; {_shape(entry)}; medians",
+    )  # fmt: skip
+
+
+def longer_of_two(record: Entry) -> measure.Table:
+    """Times with rests beside the longer of multiplication and traffic."""
+    rate = record["copy_bytes_per_second"]
+    rows, wrong = [], []
+    for entry in record["orders"]:
+        fastest = min(microseconds(row) for row in entry["rows"])
+        for row in entry["rows"]:
+            took = microseconds(row)
+            told = max(fastest, moved(row) / rate * 1e6)
+            wrong.append(abs(told / took - 1))
+            if took > 1.02 * fastest:
+                rows.append((_shape(entry), row["order"], f"{moved(row) / took / 1e6:.2f}",
+                             f"{took / fastest:.2f}", f"{told / fastest:.2f}"))  # fmt: skip
+    print(f"a copy moves {rate / 1e12:.2f} TB/s")
+    print(f"the longer of multiplication and traffic: off by {max(wrong):.1%} at most")
+    return measure.Table(
+        ("M × N × K", "order", "TB/s", "time / the fastest order's", "predicted"), tuple(rows),
+        f"{measure.source(record)}; with rests; orders more than 2% slower than the fastest",
+    )  # fmt: skip
+
+
+def clocks(entries: dict[str, Entry]) -> Picture:
+    """The clock against what was read, of the last shape; prints times and cycles of all."""
+    ratios = []
+    for name, entry in entries.items():
+        hot = entry["sustained"]
+        took = {row["order"]: microseconds(hot[row["order"]]) for row in entry["rows"]}
+        ratios += [_cycles(hot[row["order"]]) / _cycles(row) for row in entry["rows"]]
+        best, worst = min(took, key=took.__getitem__), max(took, key=took.__getitem__)
+        print(f"{name}: best {best}, worst {worst}, {took[worst] / took[best] - 1:.0%} more time")
+    print(f"cycles, alone for long / with rests: from {min(ratios):.2f} to {max(ratios):.2f}")
+    rows = sorted(entry["rows"], key=read)
+    return draw.curves(
+        [round(read(row) / 1e9, 1) for row in rows],
+        {"with rests": [megahertz(row) for row in rows],
+         "alone for long": [megahertz(hot[row["order"]]) for row in rows]},
+        x_label="GB read from memory", y_label="MHz", from_zero=False,
+        show=lambda value: f"{float(value):.0f}",
+        title=f"The clock against the traffic ({_shape(entry)}, nine orders)",
+    )  # fmt: skip
+
+
+def _cycles(each: Entry) -> float:
+    return microseconds(each) * megahertz(each)
+
+
+def _shape(entry: Entry) -> str:
+    return " × ".join(map(str, entry["shape"]))
