@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from pathlib import Path
 
 import pytest
 
@@ -51,14 +50,14 @@ def test_equal_work() -> None:
     assert more[MEETINGS] - counts[2][MEETINGS] == 256 * 6
 
 
-def memory_order(name: str, folder: Path) -> str:
+def memory_order(name: str) -> str:
     """Loads and stores of a kernel's machine code in order, as ``LDG 8; STS 8``."""
     try:
         tool = toolchain.tool("cuobjdump")
     except toolchain.CudaError as missing:
         pytest.skip(str(missing))
     text = controls.source(name).replace('#include "harness.cuh"', "int main() {}")
-    program = toolchain.build(text, arch="sm_90a").program
+    program = toolchain.build(text, target="sm_90a").program
     said = process.run([tool, "-sass", program], timeout=60)
     assert said.ok, said.stderr
     codes = re.findall(r"/\*[0-9a-f]{4}\*/\s+(?:@!?U?P\d+ )?(LDG|STS|LDS|BAR|BRA)\b", said.stdout)
@@ -77,9 +76,9 @@ def memory_order(name: str, folder: Path) -> str:
     ],
 )
 def test_the_machine_code_loads_and_stores_in_that_order(
-    name: str, pattern: str, count: int, tmp_path: Path
+    name: str, pattern: str, count: int
 ) -> None:
-    assert memory_order(name, tmp_path).count(pattern) == count
+    assert memory_order(name).count(pattern) == count
 
 
 def test_the_words_of_the_chapter() -> None:
