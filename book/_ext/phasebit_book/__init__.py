@@ -16,6 +16,8 @@ PARTS = (
     "lab",
     "stepper",
     "explorers",
+    "timelines",
+    "lean",
 )
 
 
