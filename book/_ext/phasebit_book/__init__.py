@@ -14,6 +14,9 @@ PARTS = (
     "rules",
     "picture",
     "lab",
+    "stepper",
+    "explorers",
+    "timelines",
 )
 
 
