@@ -17,6 +17,7 @@ PARTS = (
     "stepper",
     "explorers",
     "timelines",
+    "lean",
 )
 
 
