@@ -14,6 +14,10 @@ PARTS = (
     "rules",
     "picture",
     "lab",
+    "stepper",
+    "explorers",
+    "timelines",
+    "lean",
 )
 
 

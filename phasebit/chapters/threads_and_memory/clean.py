@@ -23,5 +23,12 @@ def programs() -> dict[str, Program]:
             "counting",
         ),
         "bandwidth": Program(files.kernel("threads_and_memory/bandwidth"), ("--json", os.devnull)),
+        "divergence": Program(
+            files.kernel("threads_and_memory/divergence"),
+            command=(sys.executable, "-m", record.__name__, "deals"),
+            inputs="divergence: launched from Python, as for counting",
+        ),
+        "latencies": Program(files.kernel("threads_and_memory/latencies"), ("--json", os.devnull)),
+        "one_way": Program(files.kernel("threads_and_memory/one_way"), ()),
         "occupancy": Program(files.kernel("threads_and_memory/occupancy")),
     }

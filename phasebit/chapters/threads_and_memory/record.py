@@ -1,9 +1,9 @@
 """Occupancy, sectors and banks as a GPU has them, and the bandwidth they leave.
 
-Four measurements in one record: what the runtime's occupancy calculator says of many
-configurations; what Nsight Compute counts of the chapter's small kernels; how fast a large array
-is copied, by stride and by resident warps; how long three transposes take. The times stand beside
-those of cudaMemcpy from device to device in the same run.
+What the runtime's occupancy calculator says of many configurations; what Nsight Compute counts of
+the chapter's small kernels; how long one load takes, by where it is answered; how fast a large
+array is copied, by stride and by resident warps; how long three transposes take. The times of the
+last two stand beside those of cudaMemcpy from device to device in the same run.
 """
 
 from __future__ import annotations
@@ -39,8 +39,14 @@ METRICS = (
 DRAM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 """Bytes that came from DRAM, and bytes that went there."""
 
+ISSUED = ("smsp__inst_executed.sum", "smsp__thread_inst_executed.sum")
+"""Instructions that warps executed, and their threads, each by itself."""
+
 LOGS = range(6)
 """Strides of the copy: 2 to the power of these."""
+
+FETCHES = ("32", "128")
+"""Bytes that the L2 cache is allowed to fetch at a time."""
 
 PROGRAMS = ("sectors", "banks", "transpose")
 SHAPE = (64, 96)
@@ -69,6 +75,25 @@ def _launch(module: Module, kernel: str, program: str, device: str) -> Run:
     return module[kernel].launch(1, 32, [x, y], device=device)
 
 
+def deals() -> dict[str, Any]:
+    """2560 turns of a loop, dealt to the 128 threads of a block in three ways: name -> (128)."""
+    thread = np.arange(128, dtype=np.int32)
+    return {
+        "alike in each warp": 8 * (1 + thread // 32),
+        "mixed in each warp": 8 * (1 + thread % 4),
+        "one lane a warp": np.where(thread % 32 == 0, 640, 0).astype(np.int32),
+    }
+
+
+def launch_deals(device: str) -> dict[str, Run]:
+    """The loop of ``divergence.cu``, once for each deal: name -> run."""
+    kernel = compile_ptx(files.kernel("threads_and_memory/divergence"), "sm_75")["turn"]
+    return {
+        name: kernel.launch(1, 128, [turns, np.zeros(128, np.uint32)], device=device)
+        for name, turns in deals().items()
+    }
+
+
 def launch_strided() -> None:
     """One strided copy of 256 MiB for each of :data:`LOGS`, on the GPU."""
     kernel = compile_ptx(files.kernel("threads_and_memory/bandwidth"), "sm_75")["strided"]
@@ -89,10 +114,17 @@ def record() -> dict[str, Any]:
     transpose = programs.times(programs.kernel("threads_and_memory/transpose"))
     for name, times in transpose.items():
         print(f"⏱ {name}: {statistics.median(times):.0f} µs")
+    latency = programs.times(programs.kernel("threads_and_memory/latencies"))
     configurations, registers = _occupancy()
     print(f"⏱ {len(configurations)} configurations")
     counted = dict(profiler.count([*_MYSELF, "kernels"], METRICS))
     strided = [counts for _, counts in profiler.count([*_MYSELF, "strided"], DRAM)]
+    one_way = programs.kernel("threads_and_memory/one_way")
+    ways = {
+        fetched: [counts for _, counts in profiler.count([one_way, fetched], DRAM)]
+        for fetched in FETCHES
+    }
+    diverged = [counts for _, counts in profiler.count([*_MYSELF, "deals"], ISSUED)]
     print(f"⏱ {len(counted)} kernels counted")
     return {
         "benchmark": NAME,
@@ -108,6 +140,11 @@ def record() -> dict[str, Any]:
             "vendor": "cudaMemcpyAsync from device to device, the same bytes, in the same process",
             "counters": f"{profiler.version()}, --clock-control none, one launch of each kernel, "
             f"PTX for sm_75 assembled by the driver; transposes of {SHAPE[0]} × {SHAPE[1]}",
+            "latency": "latencies.cu, cycles a load by where the walk goes; random rings of lines "
+            "of 128 bytes, caches flushed before, one round or 32 MiB walked before the clock",
+            "one_way": "DRAM's bytes as counted, each array 256 MiB, by the most that the L2 cache "
+            "fetches at a time (cudaLimitMaxL2FetchGranularity, a hint)",
+            "divergence": "as counters, of machine instructions",
             "occupancy": "cudaOccupancyMaxActiveBlocksPerMultiprocessor; a configuration is "
             "kernel, static and dynamic shared bytes, threads a block, blocks",
         },
@@ -116,6 +153,16 @@ def record() -> dict[str, Any]:
         "registers": registers,
         "occupancy": configurations,
         "counters": counted,
+        "latency": latency,
+        "one_way": {
+            fetched: {
+                f"{way}, stride {1 << log}": counts.pop(0)
+                for way in ("loads", "stores")
+                for log in LOGS
+            }
+            for fetched, counts in ways.items()
+        },
+        "divergence": dict(zip(deals(), diverged, strict=True)),
         "strided": {str(1 << log): c for log, c in zip(LOGS, strided, strict=True)},
         "bandwidth": bandwidth["rows"],
         "bandwidth_bytes": 2 << 28,
@@ -141,4 +188,10 @@ def _occupancy() -> tuple[list[list[Any]], dict[str, int]]:
 
 
 if __name__ == "__main__":  # what Nsight Compute looks at
-    launch_strided() if sys.argv[1:] == ["strided"] else launch_all("gpu")
+    match sys.argv[1:]:
+        case ["strided"]:
+            launch_strided()
+        case ["deals"]:
+            launch_deals("gpu")
+        case _:
+            launch_all("gpu")

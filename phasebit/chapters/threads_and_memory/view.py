@@ -3,16 +3,167 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from phasebit import measure
-from phasebit.chapters.threads_and_memory.record import DRAM
+from phasebit import measure, patterns
+from phasebit.chapters.threads_and_memory.record import DRAM, ISSUED, SHAPE
+from phasebit.draw import Cell, Picture, chart
+from phasebit.draw.picture import INK, figure_of, frame, picture
+from phasebit.emulator import Access, Run
+from phasebit.occupancy import limits, occupancy
+from phasebit.palette import COLOURS
+
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
+GENERATIONS = {75: "T4", 80: "A100", 90: "H100, H200", 100: "B200"}
 
 
 def counted_by(record: dict[str, Any]) -> str:
     """Who counted, where and when: ``"Nsight Compute 2025.3.1.0 on NVIDIA H200, 2026-11-21"``."""
     return f"{record['protocol']['counters'].partition(',')[0]} on {measure.source(record)}"
+
+
+def limits_table() -> measure.Table:
+    """What one multiprocessor holds, of four generations."""
+    owns = [limits(capability) for capability in GENERATIONS]
+    rows = {
+        "threads": [f"{own.threads:,}" for own in owns],
+        "warps": [str(own.warps) for own in owns],
+        "blocks": [str(own.blocks) for own in owns],
+        "registers of 32 bits": [f"{own.registers:,}" for own in owns],
+        "shared memory, KiB": [str(own.shared // 1024) for own in owns],
+        "of it for one block, KiB": [str(own.block_shared // 1024) for own in owns],
+    }
+    return measure.Table(
+        ("one multiprocessor holds", *(f"sm_{c} ({name})" for c, name in GENERATIONS.items())),
+        tuple((name, *row) for name, row in rows.items()),
+        "CUDA C++ Programming Guide, specifications per compute capability",
+    )
+
+
+def occupancy_table(record: dict[str, Any], shared: Mapping[str, int]) -> measure.Table:
+    """What limits kernels in blocks of 256 threads on sm_90; ``shared``: bytes a block."""
+    rows = []
+    for kernel, size in shared.items():
+        registers = record["registers"][kernel]
+        fit = occupancy(limits(90), registers, size, threads=256)
+        rows.append((kernel, str(registers), str(size), str(fit.blocks), str(fit.warps),
+                     f"{fit.share:.0%}", ", ".join(fit.limited_by)))  # fmt: skip
+    return measure.Table(
+        ("kernel", "registers", "shared", "blocks", "warps", "occupancy", "limited by"),
+        tuple(rows),
+        f"blocks of 256 threads on sm_90; registers: ptxas, CUDA {record['cuda']}",
+    )
+
+
+def divergence_table(
+    turns: Mapping[str, Any], runs: Mapping[str, Run], record: dict[str, Any]
+) -> measure.Table:
+    """What each deal of turns costs, as the emulator counts it and, if recorded, the profiler.
+
+    ``turns``: deal -> how often each thread goes round (threads).
+    """
+    rows = []
+    recorded = record.get("divergence", {})
+    for deal, run in runs.items():
+        longest = turns[deal].reshape(-1, 32).max(axis=1)
+        issued, threads = (run.counters[metric] for metric in ISSUED)
+        row = [deal, f"{turns[deal].sum():,}", f"{longest.sum():,}", f"{issued:,}",
+               f"{threads / issued / 32:.0%}"]  # fmt: skip
+        rows.append((*row, *([f"{recorded[deal][ISSUED[0]]:,}"] if recorded else [])))
+    heading = ("deal", "turns of all threads", "turns of all warps", "instructions issued",
+               "lanes busy")  # fmt: skip
+    by = f"; profiler: {counted_by(record)}, machine instructions" if recorded else ""
+    return measure.Table(
+        (*heading, *(["profiler"] if recorded else [])),
+        tuple(rows),
+        f"PTX instructions, the emulator{by}",
+    )
+
+
+def turns_of_a_warp(turns: Any, title: str) -> Picture:
+    """Which lanes of a warp are busy in which of its turns; ``turns`` (32)."""
+    most, each = int(turns.max()), 8
+    return chart(
+        [[Cell("x", patterns.HUES[0]) if turn < own else None for own in turns]
+         for turn in range(0, most, each)],
+        rows=[f"{turn + 1} to {turn + each}" for turn in range(0, most, each)],
+        columns=range(32), row_label="turns", column_label="lane (x: it is busy)", title=title,
+    )  # fmt: skip
+
+
+def hierarchy(record: dict[str, Any]) -> Picture:
+    """The memories that a load may be answered from: who shares each, its size, its latency.
+
+    A latency is drawn where a record of the book has it: this chapter's where it does, else that of
+    *Asynchronous copies*.
+    """
+    copies, measuring = measure.read("asynchronous_copies"), measure.read("measuring")
+    steps = 4096 * 1e-3  # loads of a walk, and ns in µs
+    known = {"l2": statistics.median(copies["latency"]["l2_us"]) / steps,
+             "memory": statistics.median(copies["latency"]["memory_us"]) / steps}  # fmt: skip
+    whose = measure.source(copies)
+    if "latency" in record:
+        names = {"shared": "shared memory", "l1": "64 KiB", "l2": "8192 KiB",
+                 "memory": "524288 KiB"}  # fmt: skip
+        known = {key: statistics.median(record["latency"][name]) / record["most_mhz"] * 1e3
+                 for key, name in names.items()}  # fmt: skip
+        whose = f"{measure.source(record)}, at {record['most_mhz']} MHz"
+    own = limits(90)
+    levels = {
+        "registers": f"registers: {own.registers * 4 // 1024} KiB a multiprocessor",
+        "shared": f"shared memory: up to {own.shared // 1024} KiB a multiprocessor",
+        "l1": "L1 cache: what is left of 256 KiB, a multiprocessor",
+        "l2": f"L2 cache: {measuring['l2_mib']:.0f} MiB for all",
+        "memory": "global memory (DRAM), for all",
+    }
+    figure, axes = figure_of(4.4, 2.2)
+    axes.set_xscale("log")
+    lines = []
+    for row, (key, words) in enumerate(levels.items()):
+        time = known.get(key)
+        says = "no load needed" if key == "registers" else "not measured yet"
+        if time:
+            says = f"{time:.0f} ns"
+            axes.plot([time], [row], marker="o", markersize=7, color=COLOURS["blue"])
+        at = (time, row) if time else (10, row)
+        axes.annotate(says, at, (8, 0), textcoords="offset points", va="center", color=INK,
+                      fontsize=9)  # fmt: skip
+        lines.append(f"{words}: {says}")
+    axes.set_xlim(10, 1000)
+    axes.set_xticks([10, 30, 100, 300, 1000], ["10", "30", "100", "300", "1000"])
+    axes.set_ylim(len(levels) - 0.5, -0.5)
+    axes.set_yticks(range(len(levels)), list(levels.values()))
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    title = f"Where a load may be answered ({whose})"
+    frame(axes, title, "ns for one load that waits for the one before")
+    return picture(figure, f"{title}.\n" + "\n".join(lines))
+
+
+def first_read(run: Run) -> Access:
+    """The first load of a run from shared memory, with the addresses of its lanes."""
+    return next(a for a in run.accesses if (a.space, a.op) == ("shared", "load"))
+
+
+def wavefront_us(record: dict[str, Any], kernel: str) -> float:
+    """µs that the timed transpose needs if shared memory does a wavefront a clock and no more."""
+    counters = record["counters"][kernel]
+    counted = sum(counters[WAVEFRONTS.format(op)] for op in ("ld", "st"))
+    larger = record["transpose_bytes"] / 8 / (SHAPE[0] * SHAPE[1])  # than the counted matrix
+    us: float = counted * larger / record["multiprocessors"] / record["most_mhz"]
+    return us
+
+
+def sector_us(record: dict[str, Any], kernel: str) -> float:
+    """µs that the timed transpose needs if its sectors move as fast as those of cudaMemcpy."""
+
+    def sectors(name: str) -> int:
+        counted: int = sum(record["counters"][name][SECTORS.format(op)] for op in ("ld", "st"))
+        return counted
+
+    times: list[float] = record["transpose_us"]["cudaMemcpy"]
+    return statistics.median(times) * sectors(kernel) / sectors("copy")
 
 
 def bandwidth(record: dict[str, Any], what: str) -> dict[int, float]:
@@ -71,26 +222,31 @@ def dram_table(record: dict[str, Any]) -> measure.Table:
 
 
 def transpose_table(record: dict[str, Any]) -> measure.Table:
-    """The transposes and the copies of the record, as a table."""
+    """The transposes: what sectors and wavefronts predict, beside what was measured."""
     vendor = statistics.median(record["transpose_us"]["cudaMemcpy"])
     rows = []
     for name, times in record["transpose_us"].items():
         low, middle, high = statistics.quantiles(times, n=4)
-        rows.append(
-            (
-                name,
-                f"{middle:.0f}",
-                f"{low:.0f}–{high:.0f}",
-                f"{_rate(record['transpose_bytes'], times):.0f}",
-                f"{middle / vendor:.2f}",
-            )
+        measured = (f"{middle:.0f}", f"{low:.0f}–{high:.0f}", f"{middle / vendor:.2f}")
+        if name == "cudaMemcpy":
+            rows.append((name, "", "", "1.00", *measured))
+            continue
+        sectors, wavefronts = sector_us(record, name), wavefront_us(record, name)
+        predicted = (
+            f"{sectors:.0f}",
+            f"{wavefronts:.0f}",
+            f"{max(sectors, wavefronts) / vendor:.2f}",
         )
+        rows.append((name, *predicted, *measured))
     return measure.Table(
-        ("kernel", "µs, median", "middle half", "GB/s", "times cudaMemcpy"),
+        ("kernel", "sectors, µs", "wavefronts, µs", "predicted, × cudaMemcpy",
+         "measured, µs", "middle half", "measured, × cudaMemcpy"),
         tuple(rows),
-        f"8192 × 8192 floats, read once and written once. {measure.source(record)}, "
-        f"driver {record['driver']}, CUDA {record['cuda']}",
-    )
+        f"8192 × 8192 floats; sectors: at cudaMemcpy's rate; wavefronts: one a clock at "
+        f"{record['most_mhz']} MHz on {record['multiprocessors']} multiprocessors; predicted: the "
+        f"longer of the two. {measure.source(record)}, driver {record['driver']}, "
+        f"CUDA {record['cuda']}",
+    )  # fmt: skip
 
 
 def _rate(size: int, times_us: Sequence[float]) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from phasebit.chapters.barriers import exercises as barriers
-from phasebit.chapters.barriers.exercises import load
+from phasebit.chapters.barriers.meetings import load
 from phasebit.pipeline import mistakes, ring, steps
 from phasebit.pipeline.ring import Ring
 from phasebit.pipeline.steps import Step, add, arrive, fill, read, store, until, wait
@@ -252,21 +252,96 @@ def spins_for_ever(n: int) -> Meeting:
         pass
 
 
+def flips_nothing(n: int) -> Meeting:
+    """Right once: the phase is 1 for ever after."""
+    phase = yield load("phase")
+    if (yield add("count", 1)) == n - 1:
+        yield store("count", 0)
+        yield store("phase", 1)
+    else:
+        yield until("phase", "!=", phase)
+
+
+def for_two(n: int) -> Meeting:
+    phase = yield load("phase")
+    if (yield add("count", 1)) == 1:
+        yield store("count", 0)
+        yield store("phase", phase ^ 1)
+    else:
+        yield until("phase", "!=", phase)
+
+
+def all_reset(n: int) -> Meeting:
+    phase = yield load("phase")
+    if (yield add("count", 1)) == n - 1:
+        yield store("phase", phase ^ 1)
+    yield until("phase", "!=", phase)
+    yield store("count", 0)
+
+
+def in_one_expression(n: int) -> Meeting:
+    """The counter is read twice in one expression, which keeps the first value out of sight."""
+    phase = yield load("phase")
+    yield add("count", 1)
+    if (yield load("count")) + (yield load("count")) == 2 * n:
+        yield store("count", 0)
+        yield store("phase", phase ^ 1)
+    else:
+        yield until("phase", "!=", phase)
+
+
+def chases(n: int) -> Meeting:
+    """Both go on taking back what the other one said."""
+    yield add("count", 1)
+    while (yield load("count")) < n:
+        yield add("count", -1)
+        yield add("count", 1)
+        if (yield load("phase")) == 2:
+            return
+
+
+def grows(n: int) -> Meeting:
+    while (yield add("count", 1)) >= 0:
+        pass
+
+
+def spins_around_two(n: int) -> Meeting:
+    """A deadlock in which everybody is busy."""
+    while (yield load("phase")) == 0 and (yield load("count")) == 0:
+        pass
+
+
+def ever_counting(n: int) -> Meeting:
+    """Right without a reset: the counter grows, and the phase with it."""
+    before = yield add("count", 1)
+    if before % n == n - 1:
+        yield add("phase", 1)
+    yield until("phase", ">", before // n)
+
+
 class TestMeeting:
-    @pytest.mark.parametrize("right", [by_phase, by_spinning])
+    @pytest.mark.parametrize("right", [by_phase, by_spinning, ever_counting])
     def test_right(self, right: object) -> None:
         assert "OK" in verdict(barriers.meeting, right)
 
     @pytest.mark.parametrize(
         ("wrong", "why"),
         [
-            (counter_only, "leaves meeting 1 before"),
+            (counter_only, "2 threads, 2 meetings: thread 0 leaves meeting 1 before thread 1 has"),
             (back_to_zero, "deadlock"),
             (lost_update, ""),
             (signals_before_reset, "deadlock"),
             (looks_too_late, "deadlock"),
-            (never_waits, "2 threads, 1 meeting, seed 0: thread 1 leaves meeting 0 before"),
-            (spins_for_ever, "no end after"),
+            (never_waits, "2 threads, 1 meeting: thread 0 leaves meeting 0 before thread 1 has"),
+            (spins_for_ever, "deadlock, thread 0 at load phase"),
+            (flips_nothing, "2 threads, 2 meetings: "),
+            (for_two, "3 threads, 1 meeting: thread 1 leaves meeting 0 before"),
+            (all_reset, ""),
+            (in_one_expression, ""),
+            (chases, "leaves meeting 1 before"),
+            (grows, "does a variable grow for ever"),
+            (spins_around_two, "from here on the threads never end"),
+            (lambda n: (yield add("count", 1 // (n - n))), "raises ZeroDivisionError"),
             (lambda n: [add("count", 1)], "meet is a generator"),
             (lambda n: (yield add("counter", 1)), "yield load, store, add or until"),
         ],

@@ -126,6 +126,11 @@ extern "C" __global__ void planes(const float* x, float* y, int n) {
         (THROUGH_SHARED.replace("    __syncthreads();\n", ""), "race|uninit|wrong"),
         (THROUGH_SHARED.replace("if (3 * first + k < 3 * n) ", ""), "for 300 pixels"),
         (THROUGH_SHARED.replace("x[3", "y[3"), "wrong|nan|uninit|sectors"),
+        (THROUGH_SHARED.replace("float s[384]", "float s[256]"), "shared|outside|bounds"),
+        (THROUGH_SHARED.replace("s[3 * t + c]", "s[128 * c + t]"), "planes are wrong"),
+        (THROUGH_SHARED.replace("y[c * n +", "y[c * (n + 1) +"), "planes are wrong|behind|outside"),
+        (THROUGH_SHARED.replace("c < 3", "c < 4"), "behind|wrong|outside|uninit"),
+        (THROUGH_SHARED.replace("k < 384; k += 128", "k < 256; k += 128"), "wrong|uninit"),
         ("int planes;", "planes"),
         ("nonsense", "line 1"),
     ],
@@ -165,5 +170,6 @@ def test_the_solutions_of_the_chapter() -> None:
 def test_a_cell_is_its_file() -> None:
     cells = [source(cell) for cell in code(CHAPTER)]
     assert "%%cuda\n" + files.kernel("threads_and_memory/transpose").rstrip("\n") in cells
-    for name in ("threads_and_memory/sectors", "threads_and_memory/banks"):
-        assert any(f'r"""\n{files.kernel(name)}"""' in cell for cell in cells)
+    for name in ("sectors", "banks", "divergence"):
+        text = files.kernel(f"threads_and_memory/{name}")
+        assert any(f'r"""\n{text}"""' in cell for cell in cells)

@@ -67,7 +67,13 @@ def test_right_and_timed() -> None:
 @pytest.mark.nvcc
 @pytest.mark.parametrize(
     ("name", "chips"),
-    [("threads_and_memory/transpose", targets.ALL), ("threads_and_memory/bandwidth", ["sm_75"])],
+    [
+        ("threads_and_memory/transpose", targets.ALL),
+        ("threads_and_memory/bandwidth", ["sm_75"]),
+        ("threads_and_memory/latencies", ["sm_75"]),
+        ("threads_and_memory/one_way", ["sm_75"]),
+        ("threads_and_memory/divergence", ["sm_75"]),
+    ],
 )
 def test_compiles_without_spills_or_warnings(name: str, chips: Sequence[str]) -> None:
     build = targets.assemble(files.kernel(name), *chips)
@@ -115,3 +121,52 @@ def test_a_copy_that_is_none_is_seen_before_it_is_timed(name: str, tmp_path: Pat
 def test_the_copies_are_right_on_the_emulator(tmp_path: Path) -> None:
     done = emulate(bandwidth(), "--json", f"{tmp_path}/times.json")
     assert done.ok and not done.stderr, done.stderr
+
+
+WALKS = {
+    "a step too few": ("step < STEPS; ++step) at = ring", "step < STEPS - 1; ++step) at = ring",
+                       "shared memory: the walk ended"),
+    "no warm-up": ("step < warm; ++step) at = __ldca", "step < warm - 1; ++step) at = __ldca",
+                   "KiB: the walk ended"),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+def test_the_walks_end_where_they_should_on_the_emulator() -> None:
+    done = emulate(files.kernel("threads_and_memory/latencies"))
+    assert done.ok and not done.stderr, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2 and all("ends where it should" in line for line in lines)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", WALKS)
+def test_a_walk_that_ends_elsewhere_is_seen(name: str) -> None:
+    right, wrong, said = WALKS[name]
+    text = files.kernel("threads_and_memory/latencies")
+    done = emulate(replace_once(text, right, wrong), right=text)
+    assert not done.ok and said in done.stderr, done.stdout + done.stderr
+
+
+ONE_WAY = {
+    "the turned number loses its upper bits": (" | i >> (bits - log);", ";"),
+    "an element is not stored": ("    out[place(i, log, bits)] = log + 1;",
+                                 "    if (i) out[place(i, log, bits)] = log + 1;"),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+def test_one_way_touches_every_element() -> None:
+    text = files.kernel("threads_and_memory/one_way")
+    for arguments in ((), ("32",)):
+        done = emulate(text, *arguments)
+        assert done.ok and done.stdout == "one way: OK, every element once\n", done.stderr
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", ONE_WAY)
+def test_one_way_sees_what_it_left_out(name: str) -> None:
+    right, wrong = ONE_WAY[name]
+    text = files.kernel("threads_and_memory/one_way")
+    done = emulate(replace_once(text, right, wrong), right=text)
+    assert not done.ok and "WRONG" in done.stdout

@@ -54,10 +54,32 @@ def test_counters_are_those_of_the_profiler() -> None:
         assert mine == RECORD["counters"][kernel], kernel
 
 
+@pytest.mark.nvcc
+def test_padded_differs_from_tiled_in_wavefronts_alone() -> None:
+    """Among what is counted; the few instructions more of *tiled* compute addresses."""
+    tiled, padded = (benchmark.launch_all("emulator")[name] for name in ("tiled", "padded"))
+    moved = [name for name in tiled.counters if "mem_global" in name or name == "inst.memory"]
+    assert len(moved) > 4 and all(tiled.counters[name] == padded.counters[name] for name in moved)
+    loads = view.WAVEFRONTS.format("ld")
+    assert tiled.counters[loads] == 32 * padded.counters[loads]
+    issued = [run.counters["smsp__inst_executed.sum"] for run in (tiled, padded)]
+    assert 0.97 < issued[0] / issued[1] < 1.03
+
+
 def test_the_record_supports_what_the_chapter_says() -> None:
     """Orders of magnitude that the prose relies on; a new record must keep them."""
     vendor = view.memcpy_bandwidth(RECORD)
-    times = {row[0]: float(row[4]) for row in view.transpose_table(RECORD).rows}
+    rows = view.transpose_table(RECORD).rows
+    predicted, times = ({row[0]: float(row[at]) for row in rows} for at in (3, 6))
+    assert sorted(times, key=times.__getitem__) == [
+        "cudaMemcpy",
+        "copy",
+        "padded",
+        "tiled",
+        "naive",
+    ]
+    assert all(times[name] > 1.1 * predicted[name] for name in ("naive", "tiled", "padded"))
+    assert predicted["padded"] < predicted["tiled"] < predicted["naive"]
     assert times["cudaMemcpy"] == 1 and times["copy"] < 1.1
     assert times["naive"] > 2 * times["tiled"] > 3 * times["padded"]
     assert 1 / 3 < times["tiled"] / times["naive"] < 0.4 and times["tiled"] > 2
@@ -66,8 +88,39 @@ def test_the_record_supports_what_the_chapter_says() -> None:
     assert narrow[48] < 0.95 * narrow[64] and narrow[64] < 0.8 * vendor
     strided = view.strided_times(RECORD)
     assert strided[2] > 2.5 * strided[1] and strided[32] > 1.4 * strided[16] > 1.8 * strided[8]
+    sectors_of_l1 = 2 * 2**26 / 32 * 8 / RECORD["multiprocessors"] / RECORD["most_mhz"]  # µs
+    assert 110 < sectors_of_l1 < 140 and strided[32] > 20 * sectors_of_l1, "an eighth of a ms"
     needed = {row[0]: float(row[5]) for row in view.dram_table(RECORD).rows}
     assert all(0.9 < needed[stride] < 1.1 for stride in ("1", "2", "4", "8", "16"))
     assert needed["32"] > 1.4
     for rates in (wide, narrow):  # the law is a bound
         assert all(rate <= 1.01 * min(vendor, rates[2] * n / 2) for n, rate in rates.items())
+
+
+class TestWhatTheNextRecordAdds:
+    """The page shows it as soon as a record has it; until then it says that it is not measured."""
+
+    def test_latencies(self) -> None:
+        without = {name: value for name, value in RECORD.items() if name != "latency"}
+        assert str(view.hierarchy(without)).count("not measured yet") == 2
+        walks = {"shared memory": 19.8, "64 KiB": 39.6, "8192 KiB": 198, "524288 KiB": 990}
+        recorded = without | {"latency": {name: [time] for name, time in walks.items()}}
+        said = str(view.hierarchy(recorded | {"most_mhz": 1980})).splitlines()
+        assert [line.rpartition(": ")[2] for line in said[2:]] == [
+            "10 ns",
+            "20 ns",
+            "100 ns",
+            "500 ns",
+        ]
+
+    @pytest.mark.nvcc
+    def test_divergence(self) -> None:
+        runs, deals = benchmark.launch_deals("emulator"), benchmark.deals()
+        assert {int(turns.sum()) for turns in deals.values()} == {2560}
+        without = {name: value for name, value in RECORD.items() if name != "divergence"}
+        table = view.divergence_table(deals, runs, without)
+        assert [row[2] for row in table.rows] == ["80", "128", "2,560"]
+        assert [row[4] for row in table.rows] == ["100%", "67%", "4%"]
+        counted = {name: dict.fromkeys(benchmark.ISSUED, 7) for name in deals}
+        table = view.divergence_table(deals, runs, without | {"divergence": counted})
+        assert [row[5] for row in table.rows] == ["7"] * 3 and table.heading[5] == "profiler"

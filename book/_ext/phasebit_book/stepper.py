@@ -1,0 +1,52 @@
+"""The stepper: rings on which the reader is the scheduler, in a page.
+
+A box ``<div class="phasebit-stepper" data-ring="NAME">`` becomes one; ``NAME`` is one of
+:func:`phasebit.pipeline.walk.rings`. Their states are worked out at every build, and written as a
+script, so that a page opened as a file has them too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+from phasebit.pipeline.walk import rings
+
+RINGS = "stepper_rings.js"
+
+_BOX = re.compile(r'class="phasebit-stepper"[^>]*?data-ring="([^"]*)"')
+
+
+def add_scripts(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Give a page with steppers their scripts. Refuses a ring that there is not."""
+    body = context.get("body", "")
+    if "phasebit-stepper" not in body:
+        return
+    for name in _BOX.findall(body):
+        if name not in rings():
+            raise ExtensionError(f"{page}: no ring is called {name!r}: choose from {list(rings())}")
+    app.add_js_file(RINGS, loading_method="defer")
+    app.add_js_file("stepper.js", loading_method="defer")
+
+
+def write_rings(app: Sphinx) -> None:
+    """Write the states of all rings where the site's other scripts are."""
+    if app.builder.format == "html":
+        target = Path(app.outdir) / "_static" / RINGS
+        target.parent.mkdir(parents=True, exist_ok=True)
+        data = json.dumps(rings(), separators=(",", ":"))
+        target.write_text(f"window.phasebitRings = {data};\n", encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("html-page-context", add_scripts)
+    app.connect("builder-inited", write_rings)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,200 @@
+/* Explorers: machines small enough to be worked out in the page. A box,
+
+     <div class="phasebit-explorer" data-explorer="banks">fallback</div>
+
+   becomes a form and a picture that follows it. The arithmetic is that of the emulator; tests
+   compare the two (tests/site/test_explorers.py, which calls window.phasebitExplorers). */
+
+(() => {
+  "use strict";
+
+  const LANES = 32, BANKS = 32, WORD = 4, LINE = BANKS * WORD;
+  const HUES = ["blue", "orange", "green", "pink", "cyan", "red", "grey", "blue"];
+
+  function element(tag, properties = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(properties))
+      if (name in node) node[name] = value;
+      else node.setAttribute(name, value);
+    node.append(...children);
+    return node;
+  }
+
+  /* -- banks: phasebit/emulator/numbers/swizzle.py and checker/traffic.py ---- */
+
+  /* Where the byte of an unswizzled address lies: bits from `low` on are XORed with those above. */
+  function swizzle(address, bits, low, shift) {
+    return address ^ ((address >> shift) & (((1 << bits) - 1) << low));
+  }
+
+  /* How a warp's lanes are spread over the tile: lane, number in a row -> (row, byte in the row). */
+  const WAYS = {
+    column: { label: "a column", at: (lane, v) => [lane, v.column * v.size] },
+    row: { label: "along a row", at: (lane, v) => [Math.floor((lane * v.size) / v.row), (lane * v.size) % v.row] },
+    matrices: { label: "as ldmatrix does", at: (lane, v) => [lane % 8, (Math.floor(lane / 8) * v.size + v.column * v.size) % v.row] },
+  };
+
+  function addresses(v) {
+    return Array.from({ length: LANES }, (_, lane) => {
+      const [row, byte] = WAYS[v.way].at(lane, v);
+      return swizzle(row * v.row + (byte % v.row), v.bits, v.low, v.shift);
+    });
+  }
+
+  /* Whether a load serves these lanes, two parts of a warp, in one go. */
+  function merges(lanes) {
+    return [1, 2].some((flip) => lanes.every((address, k) => address === lanes[k ^ flip]));
+  }
+
+  /* The parts of a warp that are served one after the other, each [first lane, last lane + 1]. */
+  function parts(lanes, size) {
+    const together = (LANES * WORD) / Math.max(size, WORD);
+    const cut = [];
+    for (let first = 0; first < LANES; first += together) cut.push([first, first + together]);
+    if (cut.length === 1) return cut;
+    const joined = [];
+    for (let k = 0; k < cut.length; k += 2) {
+      const [[first, middle], [, last]] = [cut[k], cut[k + 1]];
+      joined.push(...(merges(lanes.slice(first, last)) ? [[first, last]] : [[first, middle], [middle, last]]));
+    }
+    return joined;
+  }
+
+  /* For each part its wavefronts: the most words that one bank must give. */
+  function wavefronts(lanes, size) {
+    return parts(lanes, size).map(([first, last]) => {
+      const words = new Set();
+      for (const address of lanes.slice(first, last))
+        for (let k = 0; k < size; k += WORD) words.add((address + k) >> 2);
+      const load = new Array(BANKS).fill(0);
+      for (const word of words) load[word % BANKS] += 1;
+      return { first, last, load, count: Math.max(...load) };
+    });
+  }
+
+  const PRESETS = {
+    none: [0, 4, 3], "32B": [1, 4, 3], "64B": [2, 4, 3], "128B": [3, 4, 3],
+  };
+
+  class Banks {
+    constructor(box, index) {
+      this.fields = {};
+      const id = (name) => `explorer-${index}-${name}`;
+      const choose = (name, label, options, value) => {
+        const field = element("select", { id: id(name) }, ...options.map(([key, text]) => element("option", { value: key }, text)));
+        field.value = value;
+        this.fields[name] = field;
+        return element("label", { htmlFor: id(name) }, label, field);
+      };
+      const count = (name, label, max, value) => {
+        const field = element("input", { id: id(name), type: "number", min: 0, max, step: 1, value, inputMode: "numeric" });
+        this.fields[name] = field;
+        return element("label", { htmlFor: id(name) }, label, field);
+      };
+      const data = box.dataset;
+      const form = element("form", { className: "pb-lab-fields" },
+        choose("mode", "swizzle", [...Object.keys(PRESETS).map((key) => [key, key]), ["own", "own bits"]], data.mode ?? "none"),
+        count("bits", "bits that move", 5, 0), count("low", "first of them", 8, 4), count("shift", "shift to the others", 6, 3),
+        choose("row", "bytes a row", [32, 64, 128, 256, 512].map((n) => [n, String(n)]), data.row ?? "128"),
+        choose("size", "bytes a lane", [4, 8, 16].map((n) => [n, String(n)]), data.size ?? "16"),
+        choose("way", "a warp reads", Object.entries(WAYS).map(([key, way]) => [key, way.label]), data.way ?? "column"),
+        count("column", "element of the row", 127, data.column ?? 2));
+      this.part = element("select", { id: id("part") });
+      this.said = element("p", { role: "status", className: "pb-lab-numbers" });
+      this.error = element("p", { role: "alert", className: "pb-lab-error" });
+      this.picture = element("div", { className: "pb-picture", tabIndex: 0, role: "region", "aria-label": "shared memory, a line for each 128 bytes" });
+      const title = element("p", { className: "pb-lab-title", id: id("title") }, "Explorer: which lane asks which bank");
+      box.setAttribute("role", "group");
+      box.setAttribute("aria-labelledby", title.id);
+      box.replaceChildren(title, form, this.error, this.said,
+        element("label", { htmlFor: this.part.id, className: "pb-explorer-part" }, "lanes served together ", this.part), this.picture);
+      form.addEventListener("submit", (event) => event.preventDefault());
+      form.addEventListener("input", (event) => this.changed(event.target));
+      this.part.addEventListener("change", () => this.draw());
+      this.changed(this.fields.mode);
+    }
+
+    changed(field) {
+      if (field === this.fields.mode && field.value in PRESETS)
+        ["bits", "low", "shift"].forEach((name, k) => { this.fields[name].value = PRESETS[field.value][k]; });
+      else if ([this.fields.bits, this.fields.low, this.fields.shift].includes(field)) this.fields.mode.value = "own";
+      this.part.replaceChildren();
+      this.draw();
+    }
+
+    /* The numbers of the form, or a sentence that says what is wrong with them. */
+    values() {
+      const v = { way: this.fields.way.value };
+      for (const name of ["bits", "low", "shift", "row", "size", "column"]) {
+        v[name] = Number(this.fields[name].value);
+        if (!Number.isInteger(v[name]) || v[name] < 0) return `${name}: give a whole number from 0 on`;
+      }
+      if (v.bits && v.shift < v.bits) return "the bits that move must lie below those that they are XORed with: shift at least as many as move";
+      if (v.low < Math.log2(v.size)) return `a lane's ${v.size} bytes must stay together: let bits from ${Math.log2(v.size)} on move`;
+      if (v.way === "column" && (v.column + 1) * v.size > v.row) return `a row of ${v.row} bytes has elements 0 to ${v.row / v.size - 1}`;
+      return v;
+    }
+
+    draw() {
+      const v = this.values();
+      this.error.textContent = typeof v === "string" ? v : "";
+      if (typeof v === "string") return;
+      const lanes = addresses(v);
+      const served = wavefronts(lanes, v.size);
+      if (!this.part.options.length)
+        served.forEach(({ first, last }, k) => this.part.append(element("option", { value: k }, `${first} to ${last - 1}`)));
+      const total = served.reduce((sum, { count }) => sum + count, 0);
+      this.said.textContent = `${total} ${total === 1 ? "wavefront" : "wavefronts"} for 32 lanes of ${v.size} bytes; ${served.length} would do without conflicts.`;
+      const chosen = served[Number(this.part.value)];
+      this.picture.innerHTML = picture(lanes, v.size, chosen);
+    }
+  }
+
+  /* Lines of 128 bytes, a column for each bank; what the chosen lanes ask for, by lane. */
+  function picture(lanes, size, { first, last, load, count }) {
+    const width = 22, height = 20, left = 64, top = 26;
+    const asked = new Map();
+    for (let lane = first; lane < last; lane += 1)
+      for (let k = 0; k < size; k += WORD) {
+        const word = (lanes[lane] + k) >> 2;
+        asked.set(word, [...(asked.get(word) ?? []), lane]);
+      }
+    const lines = [...new Set([...asked.keys()].map((word) => Math.floor(word / BANKS)))].sort((a, b) => a - b);
+    const bottom = top + lines.length * height;
+    const out = [];
+    const words = `Lanes ${first} to ${last - 1} ask for ${asked.size} words; the busiest bank must give ${count}.`;
+    for (let bank = 0; bank < BANKS; bank += 1)
+      if (bank % 4 === 0) out.push(`<text x="${left + bank * width + 2}" y="${top - 8}" class="pb-x-axis">${bank}</text>`);
+    lines.forEach((line, k) => {
+      const y = top + k * height;
+      out.push(`<text x="${left - 8}" y="${y + 14}" text-anchor="end" class="pb-x-axis">${line * LINE}</text>`);
+      for (let bank = 0; bank < BANKS; bank += 1) {
+        const here = asked.get(line * BANKS + bank);
+        const x = left + bank * width;
+        if (!here) out.push(`<rect x="${x}" y="${y}" width="${width}" height="${height}" class="pb-x-free"/>`);
+        else {
+          const hue = `var(--pb-${HUES[here[0] % 8]})`;
+          out.push(`<g><title>lane ${here.join(", ")}: byte ${(line * BANKS + bank) * WORD}, bank ${bank}</title>` +
+            `<rect x="${x}" y="${y}" width="${width}" height="${height}" fill="${hue}" class="pb-x-asked"/>` +
+            `<text x="${x + width / 2}" y="${y + 14}" text-anchor="middle" class="pb-x-lane">${here.length > 1 ? "+" : here[0]}</text></g>`);
+        }
+      }
+    });
+    load.forEach((n, bank) => {
+      if (n) out.push(`<text x="${left + bank * width + width / 2}" y="${bottom + 16}" text-anchor="middle" class="${n > 1 ? "pb-x-many" : "pb-x-axis"}">${n}</text>`);
+    });
+    out.push(`<text x="${left - 8}" y="${bottom + 16}" text-anchor="end" class="pb-x-axis">words</text>`);
+    out.push(`<text x="${left - 8}" y="${top - 8}" text-anchor="end" class="pb-x-axis">bank</text>`);
+    const wide = left + BANKS * width + 4;
+    return `<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 ${wide} ${bottom + 24}" style="min-width:${wide * 0.92}px">` +
+      `<title>${words}</title>${out.join("")}</svg>`;
+  }
+
+  window.phasebitExplorers = { swizzle, addresses, wavefronts };
+
+  const KINDS = { banks: Banks };
+  document.querySelectorAll(".phasebit-explorer").forEach((box, index) => {
+    const Kind = KINDS[box.dataset.explorer];
+    if (Kind) new Kind(box, index); // an unknown one keeps its fallback
+  });
+})();

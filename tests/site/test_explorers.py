@@ -1,0 +1,116 @@
+"""The explorers work out what the emulator does, and can be used by keyboard, on a phone too."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from .conftest import HTML
+
+PAGES = [
+    path.relative_to(HTML).as_posix()
+    for path in sorted(HTML.glob("book/**/*.html"))
+    if 'class="phasebit-explorer"' in path.read_text(encoding="utf-8")
+]
+
+pytestmark = pytest.mark.site
+
+
+def test_the_copy_engines_chapter_has_one() -> None:
+    assert [page for page in PAGES if "copy_engine" in page]
+
+
+@pytest.fixture
+def page(browser, site):
+    from .look import CONTRAST, LEAST_CONTRAST, OVERFLOW, THEMES, WIDTHS, Watch
+
+    tab = browser.new_page()
+    watch = Watch(site)
+    watch.attach(tab)
+    tab.goto(site + PAGES[0])
+    tab.wait_for_load_state("networkidle")
+    yield tab
+    for theme in THEMES:
+        tab.emulate_media(color_scheme=theme)
+        for width in WIDTHS.values():
+            tab.set_viewport_size({"width": width, "height": 900})
+            assert tab.evaluate(OVERFLOW) + tab.evaluate(CONTRAST, LEAST_CONTRAST) == []
+    assert watch.wrong == []
+    tab.close()
+
+
+def choices(seed: int) -> dict[str, int | str]:
+    """Numbers that a reader might choose."""
+    some = random.Random(seed)
+    bits, row = some.randint(0, 3), some.choice([64, 128, 256, 512])
+    size = some.choice([4, 8, 16])
+    return {
+        "bits": bits,
+        "low": some.randint(4, 6),
+        "shift": some.randint(3, 5),
+        "row": row,
+        "size": size,
+        "way": some.choice(["column", "row", "matrices"]),
+        "column": some.randint(0, row // size - 1),
+    }
+
+
+def wanted(v) -> np.ndarray:
+    """The addresses of 32 lanes, by the emulator's swizzle."""
+    from phasebit.emulator.numbers.swizzle import Swizzle
+
+    lane = np.arange(32)
+    rows, bytes_ = {
+        "column": (lane, 0 * lane + v["column"] * v["size"]),
+        "row": (lane * v["size"] // v["row"], lane * v["size"] % v["row"]),
+        "matrices": (lane % 8, (lane // 8 + v["column"]) * v["size"] % v["row"]),
+    }[v["way"]]
+    return Swizzle("own", 0, v["bits"], v["low"], v["shift"])(rows * v["row"] + bytes_)
+
+
+def test_addresses_and_wavefronts_are_the_emulators(page) -> None:
+    from phasebit.emulator import traffic
+
+    for seed in range(60):
+        v = choices(seed)
+        lanes = page.evaluate("v => phasebitExplorers.addresses(v)", v)
+        assert lanes == wanted(v).tolist(), v
+        found = page.evaluate("([a, n]) => phasebitExplorers.wavefronts(a, n)", [lanes, v["size"]])
+        total, lost = traffic.bank_passes(np.array(lanes), v["size"])
+        assert sum(part["count"] for part in found) == total, v
+        assert len(found) == total - lost, v
+
+
+def test_a_swizzle_takes_the_conflicts_away(page) -> None:
+    box = page.locator(".phasebit-explorer").first
+    said = box.get_by_role("status")
+    assert said.inner_text().startswith("32 wavefronts")
+    assert "the busiest bank must give 8" in box.locator("svg").first.inner_html()
+    box.get_by_label("swizzle").select_option("128B")
+    assert said.inner_text().startswith("4 wavefronts")
+    assert box.get_by_label("bits that move").input_value() == "3"
+    box.get_by_label("bits that move").fill("2")
+    assert box.get_by_label("swizzle").input_value() == "own"
+    assert said.inner_text().startswith("8 wavefronts")
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "says"),
+    [
+        ("bits that move", "5", "shift at least as many as move"),
+        ("first of them", "2", "must stay together"),
+        ("element of the row", "9", "has elements 0 to 7"),
+        ("element of the row", "", ""),
+    ],
+)
+def test_numbers_that_make_no_picture_are_refused(page, label: str, value: str, says: str) -> None:
+    box = page.locator(".phasebit-explorer").first
+    before = box.locator("svg").first.inner_html()
+    box.get_by_label("swizzle").select_option("128B")
+    box.get_by_label(label).fill(value)
+    if says:
+        assert says in box.get_by_role("alert").inner_text()
+    else:
+        assert box.locator("svg").first.inner_html() != before  # nothing is element 0

@@ -1,0 +1,113 @@
+"""The stepper, driven as a reader would: by keyboard, to a failure, on a page opened as a file."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import HTML
+
+PAGES = [
+    path.relative_to(HTML).as_posix()
+    for path in sorted(HTML.glob("book/**/*.html"))
+    if 'class="phasebit-stepper"' in path.read_text(encoding="utf-8")
+]
+
+pytestmark = pytest.mark.site
+
+
+def test_the_front_page_has_one() -> None:
+    assert "book/intro.html" in PAGES
+
+
+@pytest.fixture
+def stepper(browser, site):
+    """The front page's stepper, in a browser that does not wait between steps."""
+    from .look import CONTRAST, LEAST_CONTRAST, OVERFLOW, THEMES, WIDTHS, Watch
+
+    tab = browser.new_page(reduced_motion="reduce")
+    watch = Watch(site)
+    watch.attach(tab)
+    tab.goto(site + "book/intro.html")
+    tab.wait_for_load_state("networkidle")
+    asked = []
+    tab.on("request", lambda request: asked.append(request.url))
+    yield tab.locator(".phasebit-stepper")
+    assert not asked, "all that can happen is there when the page is"
+    for theme in THEMES:
+        tab.emulate_media(color_scheme=theme)
+        for width in WIDTHS.values():
+            tab.set_viewport_size({"width": width, "height": 900})
+            assert tab.evaluate(OVERFLOW) + tab.evaluate(CONTRAST, LEAST_CONTRAST) == []
+    assert watch.wrong == []
+    tab.close()
+
+
+def said(box) -> str:
+    return box.get_by_role("status").inner_text()
+
+
+def log(box) -> list[str]:
+    return box.locator(".pb-step-log li").all_inner_texts()
+
+
+def mover(box, thread: str):
+    """The button with which a thread takes its next step."""
+    return box.get_by_role("region", name=thread).get_by_role("button")
+
+
+def test_the_reader_moves_a_thread_by_keyboard(stepper) -> None:
+    for words in ("wait empty[0] parity 1", "fill slot 0 with item 0"):
+        assert mover(stepper, "producer").inner_text() == words
+        mover(stepper, "producer").press("Enter")
+    assert log(stepper) == ["producer wait empty[0] parity 1", "producer fill slot 0 with item 0"]
+    assert "item 0 is being written" in stepper.get_by_role("list", name="slots").inner_text()
+    here = stepper.get_by_role("region", name="producer").locator("[aria-current=step]")
+    assert here.inner_text().strip() == "yield from fill(stage, item=i)"
+    stepper.get_by_role("button", name="Back").press("Enter")
+    assert log(stepper) == ["producer wait empty[0] parity 1"]
+
+
+def test_a_thread_that_must_wait_says_for_what(stepper) -> None:
+    assert mover(stepper, "consumer").is_disabled()
+    assert "Consumer waits until phase 0 of full[0] (parity 0) is complete" in said(stepper)
+
+
+@pytest.mark.parametrize("button", ["Run fair", "Run unfair"])
+def test_a_right_ring_runs_to_its_end(stepper, button: str) -> None:
+    stepper.get_by_role("button", name=button).click()
+    assert said(stepper).startswith("The end")
+    assert len(log(stepper)) == 24
+
+
+def test_no_failure_of_a_right_ring_is_found(stepper) -> None:
+    stepper.get_by_role("button", name="Find me a failure").click()
+    assert said(stepper).startswith("No order of steps fails. All 57 states")
+
+
+def test_each_mistake_is_played_to_its_failure(stepper) -> None:
+    from phasebit.pipeline.explore import explore
+    from phasebit.pipeline.mistakes import MISTAKES
+
+    for mistake in MISTAKES:
+        stepper.get_by_role("combobox").select_option(mistake.name)
+        stepper.get_by_role("button", name="Find me a failure").click()
+        run = explore(mistake.broken()).shortest
+        assert run is not None and run.failure is not None
+        assert said(stepper) == f"It fails: {run.failure.what}."
+        assert len(log(stepper)) == len(run.events)
+
+
+def test_a_page_opened_as_a_file_steps_too(browser) -> None:
+    tab = browser.new_page()
+    tab.goto((HTML / "book/intro.html").as_uri())
+    box = tab.locator(".phasebit-stepper")
+    mover(box, "producer").click()
+    assert log(box) == ["producer wait empty[0] parity 1"]
+    tab.close()
+
+
+def test_without_scripts_there_are_words(browser, site) -> None:
+    tab = browser.new_page(java_script_enabled=False)
+    tab.goto(site + "book/intro.html")
+    assert "a ring that you step through" in tab.locator(".phasebit-stepper").inner_text()
+    tab.close()
