@@ -111,20 +111,34 @@ def trace(addresses: ArrayLike, levels: Sequence[Level] = TYPICAL) -> Counts:
     return read_counts(levels, counts)
 
 
-def blocked(n: int, ld: int, block: int, levels: Sequence[Level] = TYPICAL) -> Counts:
+def blocked(
+    n: int,
+    ld: int,
+    block: int,
+    levels: Sequence[Level] = TYPICAL,
+    *,
+    columns: int = 0,
+    starts: Sequence[int] = (),
+) -> Counts:
     """Watch the product of two (n, n) matrices of f32, ``ld`` elements from row to row, in blocks.
 
-    The three matrices lie one behind the other, each at the start of a page. Raises
+    A block of B has ``block`` rows and as many columns, or ``columns``. ``starts`` are the bytes at
+    which A, B and C lie; else they lie one behind the other, each at the start of a page. Raises
     ``ValueError`` for a block below one, or an ``ld`` below ``n``.
     """
-    if block < 1 or ld < n:
-        raise ValueError(f"n {n}, ld {ld}, block {block}: give a block of 1 or more, and ld ≥ n")
+    columns = columns or block
+    if block < 1 or columns < 1 or ld < n:
+        raise ValueError(
+            f"n {n}, ld {ld}, block {block} × {columns}: give a block of 1 or more, and ld ≥ n"
+        )
     matrices = [np.zeros(n * ld, np.float32) for _ in range(3)]
     pages = -(-n * ld * 4 // 4096) * 4096
-    at = np.arange(3, dtype=np.int64) * pages
+    at = np.array(starts if len(starts) else [0, pages, 2 * pages], np.int64)
+    if at.shape != (3,):
+        raise ValueError(f"starts {list(starts)}: give three, of A, B and C")
     counts = np.zeros(1 + len(levels), np.int64)
     library = native.load("caches_and_tiles/blocked")
-    library.watched(n, ld, block, *matrices, at, len(levels), table(levels), counts)
+    library.watched(n, ld, block, columns, *matrices, at, len(levels), table(levels), counts)
     return read_counts(levels, counts)
 
 
@@ -158,3 +172,42 @@ def largest_block(level: Level, ld: int, most: int, spare: int = 2, size: int = 
     ):
         block += 1
     return block
+
+
+def best_rectangle(level: Level, n: int, ld: int, spare: int = 2, size: int = 4) -> tuple[int, int]:
+    """Rows and columns, at most ``n``, of the block of any shape that the cache keeps best.
+
+    Each row of a block is walked with one element of A, and each round of the block's columns with
+    a row of C: for each multiply-add 1 / columns and, line by line, in proportion to 1 / rows.
+    Among the shapes that leave ``spare`` ways of each set free the sum of both is least. Columns
+    are whole lines. Raises ``ValueError`` when not even one row of one line fits.
+    """
+    line = level.line // size
+    found = []
+    for columns in range(line, n + 1, line):
+        rows = 0
+        while rows < n and crowding(level, rows + 1, columns, ld, size).max() <= level.ways - spare:
+            rows += 1
+        if rows:
+            found.append((1 / rows + 1 / columns, rows, columns))
+    if not found:
+        raise ValueError(f"{level.name}: no block of whole lines leaves {spare} ways of a set free")
+    return min(found)[1:]
+
+
+def kept(walk: Sequence[int], level: Level, of: int) -> list[tuple[bool, tuple[int, ...]]]:
+    """What set ``of`` of a cache holds after each address of a walk: (missed, lines).
+
+    The lines are those of the addresses, the one used last first. Addresses of other sets are left
+    out.
+    """
+    lines: list[int] = []
+    found = []
+    for address in walk:
+        line = address // level.line
+        if line % level.sets != of:
+            continue
+        missed = line not in lines
+        lines = [line, *(each for each in lines if each != line)][: level.ways]
+        found.append((missed, tuple(lines)))
+    return found

@@ -88,7 +88,7 @@ def test_a_watched_product_is_the_product_and_counts_every_access() -> None:
     levels = caches.table(caches.TYPICAL)
     counts = np.zeros(5, np.int64)
     at = np.array([0, 1 << 20, 2 << 20])
-    library.watched(n, ld, block, a, b, d, at, 4, levels, counts)
+    library.watched(n, ld, block, block, a, b, d, at, 4, levels, counts)
     assert (c == d).all()
     blocks = -(-n // block)
     assert counts[0] == 3 * n**3 + blocks * n * n  # b, c twice; a once for each block column
@@ -119,3 +119,35 @@ def test_levels_that_are_none(levels: object, said: str) -> None:
         caches.trace([0], levels())  # type: ignore[operator]
     with pytest.raises(ValueError, match="give a block of 1 or more"):
         caches.blocked(8, 4, 1)
+
+
+def test_a_set_keeps_what_the_simulator_keeps() -> None:
+    level = caches.Level("L1", 64, 4, 3)
+    walk = [int(each) for each in np.random.default_rng(5).integers(0, 4096, 300)]
+    held = [caches.kept(walk, level, of) for of in range(level.sets)]
+    missed = sum(miss for steps in held for miss, _ in steps)
+    assert missed == caches.trace(walk, (level,)).misses["L1"]
+    assert sum(map(len, held)) == len(walk)
+    assert all(len(lines) <= level.ways for steps in held for _, lines in steps)
+
+
+def test_the_best_rectangle_leaves_its_ways_free_and_no_row_more_does() -> None:
+    level = caches.TYPICAL[0]
+    for ld in (192, 256, 264, 512):
+        rows, columns = caches.best_rectangle(level, 192, ld)
+        assert caches.crowding(level, rows, columns, ld).max() <= level.ways - 2
+        more = caches.crowding(level, rows + 1, columns, ld).max() > level.ways - 2
+        assert more or rows == 192
+    with pytest.raises(ValueError, match="no block of whole lines"):
+        caches.best_rectangle(caches.cache("L1", 128, 1), 64, 64)
+
+
+def test_arrays_that_want_one_set_compete() -> None:
+    level = caches.cache("L1", 8 << 10, 2)
+    alike, apart = (
+        caches.blocked(32, 32, 32, (level,), starts=starts).misses["L1"]
+        for starts in ((0, 4096, 8192), (0, 4096, 8192 + 64))
+    )
+    assert alike != apart
+    with pytest.raises(ValueError, match="give three"):
+        caches.blocked(8, 8, 8, starts=(0, 4096))

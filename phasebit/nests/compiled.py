@@ -19,7 +19,8 @@ Arrays = Mapping[str, NDArray[np.float32]]
 
 FREELY: tuple[str, ...] = ()
 NO_EXCHANGE = ("-fno-loop-interchange",)
-AS_WRITTEN = (*NO_EXCHANGE, "-fno-loop-unroll-and-jam", "-fno-tree-vectorize")
+NO_JAM, NO_VECTORS = ("-fno-loop-unroll-and-jam",), ("-fno-tree-vectorize",)
+AS_WRITTEN = (*NO_EXCHANGE, *NO_JAM, *NO_VECTORS)
 """What gcc is forbidden: to exchange loops, to unroll an outer one, to compute vectors."""
 
 _PAGE = 4096

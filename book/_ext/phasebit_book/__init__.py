@@ -18,6 +18,8 @@ PARTS = (
     "lab",
     "stepper",
     "explorers",
+    "timelines",
+    "lean",
 )
 
 

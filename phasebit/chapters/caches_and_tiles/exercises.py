@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from phasebit import caches
-from phasebit.exercises.judge import Wrong, ask, judged, same, shown, whole
+import numpy as np
+
+from phasebit import caches, native
+from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same, shown
 
 
 @judged
@@ -55,25 +57,59 @@ def misses_of_a_walk(answer: Callable[[int, int, int, int], int]) -> str:
     return f"{len(cases)} walks"
 
 
-@judged
-def padding(answer: Callable[[int, int], int]) -> str:
-    """``answer(n, block)``: the least ld ≥ n with which a block is kept by the first cache.
+SECONDS = 10.0
+"""How long a reader's C++ function may take for one call."""
 
-    The cache is ``caches.TYPICAL[0]``; a block of ``block`` rows and columns of f32 is kept when
-    it asks no set for more than six of its eight ways.
+SIZES = ((64, 64), (100, 128), (129, 256), (192, 192), (144, 200))
+"""n and ld of the matrices that are transposed."""
+
+MISSES = 5
+"""Of L1, for 32 elements: two lines would be 4. The rest is for what meets in a set."""
+
+
+@judged
+def transpose(answer: native.Library) -> str:
+    """``watched(n, ld, from, to, at, count, levels, counts)``: to = the transposed of from.
+
+    Both are (n, n) with ``ld`` floats from row to row, and each element is read and written once.
+    With the first cache of :data:`caches.TYPICAL` at most 5 accesses miss for 32 elements.
     """
-    level = caches.TYPICAL[0]
-    for n, block in ((256, 48), (256, 24), (512, 56), (200, 60), (1024, 64), (1000, 64), (384, 62)):
-        right = n
-        while caches.crowding(level, block, block, right).max() > level.ways - 2:
-            right += 1
-        got = ask(answer, n, block)
-        if not whole(got):
-            raise Wrong(f"it gives {shown(got)}: give a whole number of elements")
-        if got < n:
-            raise Wrong(f"with n {n} an ld of {got} is too small: rows would overlap")
-        if got < right:
-            raise Wrong(f"with n {n} and ld {got} some set is asked for more than six of {block}²")
-        if got > right:
-            raise Wrong(f"for n {n} and blocks of {block} a smaller ld than {got} does: {right}")
-    return "7 matrices"
+    function = answer.functions.get("watched") if isinstance(answer, native.Library) else None
+    if function is None or len(function.parameters) != 8:
+        raise Wrong("give a %%cpp cell with the function watched of the skeleton, 8 parameters")
+    level = (caches.TYPICAL[0],)
+    table = caches.table(level)
+    for n, ld in SIZES:
+        rng = np.random.default_rng(n)
+        given = rng.standard_normal((n, ld), np.float32)
+        before, to = given.copy(), np.full((n, ld), np.float32(np.nan))
+        at = np.array([0, -(-n * ld * 4 // 4096) * 4096], np.int64)
+        counts = np.zeros(2, np.int64)
+        try:
+            function.guarded(n, ld, given, to, at, 1, table, counts, timeout=SECONDS)
+        except native.CallError as error:
+            raise Wrong(str(error)) from error
+        what = f"n {n} and ld {ld}"
+        if not counts[0] and np.isnan(to).all():
+            raise NotAnswered
+        if not np.array_equal(given, before):
+            raise Wrong(f"for {what} it writes to from")
+        bad = np.argwhere(to[:, :n] != before[:, :n].T)
+        if bad.size:
+            row, column = map(int, bad[0])
+            got, right = to[row, column], before[column, row]
+            raise Wrong(f"for {what} to[{row}][{column}] is {got:g}, not {right:g}")
+        if not np.isnan(to[:, n:]).all():
+            raise Wrong(f"for {what} it writes between the rows of to")
+        accesses, missed = map(int, counts)
+        if accesses != 2 * n * n:
+            raise Wrong(
+                f"for {what} it makes {accesses} accesses: one load and one store for each "
+                f"element are {2 * n * n}"
+            )
+        if missed * 32 > MISSES * n * n:
+            raise Wrong(
+                f"for {what} it is right, and misses L1 {missed} times, {32 * missed / n**2:.1f} "
+                f"for 32 elements: at most {MISSES} are needed"
+            )
+    return f"{len(SIZES)} matrices"

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from phasebit import caches, files, measure, native, nests, openblas, process, toolchain
-from phasebit.nests.compiled import AS_WRITTEN, FREELY, NO_EXCHANGE
+from phasebit.nests.compiled import AS_WRITTEN, FREELY, NO_EXCHANGE, NO_JAM, NO_VECTORS
 
 NAME = "caches_and_tiles"
 
@@ -54,7 +54,8 @@ def record() -> dict[str, Any]:
             "program that multiplies once less one that does not, compiled with -O1",
         },
         "orders": {
-            " ".join(options): _orders(options) for options in (FREELY, NO_EXCHANGE, AS_WRITTEN)
+            " ".join(options): _orders(options)
+            for options in (FREELY, NO_EXCHANGE, NO_JAM, NO_VECTORS, AS_WRITTEN)
         },
         "blocks": {str(ld): _blocks(library, ld) for ld in LEADING},
         "vendor": vendor,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from phasebit import caches
+from phasebit import native
 from phasebit.chapters.caches_and_tiles import exercises as checks
+from tests.book.notebooks import ROOT, prose
 
 pytestmark = pytest.mark.nvcc
+
+CHAPTER = next(ROOT.glob("book/*/??_caches_and_tiles.ipynb"))
 
 
 def walk(count: int, stride: int, times: int, ways: int) -> int:
@@ -22,29 +26,19 @@ def walk(count: int, stride: int, times: int, ways: int) -> int:
     return sum(each if each <= ways else times * each for each in lines.values())
 
 
-def pad(n: int, block: int) -> int:
-    while caches.crowding(caches.TYPICAL[0], block, block, n).max() > 6:
-        n += 1
-    return n
-
-
 RIGHT: dict[str, Callable[..., Any]] = {
     "which_set": lambda address, line, sets: address // line % sets,
     "misses_of_a_walk": walk,
-    "padding": pad,
 }
 
 WRONG: list[tuple[str, Callable[..., Any]]] = [
     ("which_set", lambda address, line, sets: address % sets),
     ("which_set", lambda address, line, sets: address // (line * sets)),
     ("which_set", lambda address, line, sets: address // line & (sets - 1)),
+    ("which_set", lambda address, line, sets: np.arange(2)),
     ("misses_of_a_walk", lambda count, stride, times, ways: count),
     ("misses_of_a_walk", lambda count, stride, times, ways: count * times),
     ("misses_of_a_walk", lambda c, s, t, w: c if c <= 64 * w else c * t),
-    ("padding", lambda n, block: n),
-    ("padding", lambda n, block: n + 16),
-    ("padding", lambda n, block: pad(n, block) + 1),
-    ("padding", lambda n, block: float(pad(n, block))),
 ]
 
 
@@ -55,15 +49,79 @@ def test_a_right_answer_is_accepted(name: str) -> None:
     assert check.verdict(lambda *given: ...) == f"{name}: not answered yet"
 
 
-def test_a_whole_number_of_numpy_is_a_number() -> None:
-    answer = checks.padding.verdict(lambda n, block: np.int64(pad(n, block)))
-    assert answer.startswith("padding: OK")
-
-
-def test_the_number_in_the_solution() -> None:
-    assert pad(256, 48) == 259
-
-
 @pytest.mark.parametrize(("name", "answer"), WRONG)
 def test_a_wrong_answer_is_rejected(name: str, answer: Callable[..., Any]) -> None:
     assert getattr(checks, name).verdict(answer).startswith(f"{name}: not right yet")
+
+
+HEAD = """
+#include <algorithm>
+#include "watch.h"
+template <class Array>
+static void transpose(int64_t n, int64_t ld, Array from, Array to) {
+"""
+TAIL = """
+}
+extern "C" void watched(int64_t n, int64_t ld, float* from, float* to, const int64_t* at,
+                        int64_t count, const int64_t* levels, int64_t* counts) {
+    Memory memory(count, levels);
+    transpose(n, ld, Watched<float>(memory, from, at[0]), Watched<float>(memory, to, at[1]));
+    memory.report(counts);
+}
+"""
+
+
+def transposed(body: str) -> str:
+    return checks.transpose.verdict(native.compile(HEAD + body + TAIL))
+
+
+def solution() -> str:
+    _, _, folded = prose(CHAPTER).partition("```{solution} ex-caches-and-tiles-transpose")
+    return folded.partition("~~~cpp\n")[2].partition("~~~")[0]
+
+
+def test_the_solution_in_the_chapter_is_right() -> None:
+    assert transposed(solution()) == f"transpose: OK ({len(checks.SIZES)} matrices)"
+    assert transposed("") == "transpose: not answered yet"
+
+
+ELEMENT = "to[j * ld + i] = float(from[i * ld + j]);"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("for (int64_t i0 = 0; i0 < n; i0 += 16)", "const int64_t i0 = 0;", "is nan, not"),
+        ("16", "1024", "misses L1"),
+        ("16", "8", "misses L1"),
+        ("16", "32", "misses L1"),
+        ("to[j * ld + i]", "to[i * ld + j]", r"to\[0\]\[1\] is"),
+        ("j * ld", "j * n", "for n 100"),
+        ("i < std::min(i0 + 16, n)", "i < i0 + 16", "between the rows|ended by"),
+        ("std::min(j0 + 16, n)", "std::min(j0 + 16, ld)", "between the rows|ended by"),
+        ("i0 < n", "i0 + 16 <= n", "is nan, not"),
+        (ELEMENT, "{ const float e = from[i * ld + j]; to[j * ld + i] = e; from[i * ld + j] = e; }",
+         "accesses: one load"),
+        ("to[j * ld + i] =", "to[j * ld + i] +=", "is nan, not"),
+        (ELEMENT, "from[j * ld + i] = float(from[i * ld + j]);", "it writes to from"),
+        (ELEMENT, "to[j * ld + i] = from[i * ld + j] + to[j * ld + i];", "is nan, not"),
+        (ELEMENT, "to[j * ld + i - (1ll << 40)] = float(from[i * ld + j]);", "ended by SIGSEGV"),
+        (ELEMENT, "for (;;) to[0] = 1;", "did not come back"),
+    ],
+)  # fmt: skip
+def test_a_wrong_transposition_is_rejected(
+    old: str, new: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "SECONDS", 2.0)
+    right = solution()
+    assert old in right
+    verdict = transposed(right.replace(old, new))
+    assert verdict.startswith("transpose: not right yet")
+    assert re.search(said, verdict), verdict
+
+
+def test_another_cell_is_rejected() -> None:
+    other = native.compile('#include <cstdint>\nextern "C" void watched(int64_t n) {}')
+    for given in (other, 5):
+        said = checks.transpose.verdict(given)
+        assert said.startswith("transpose: not right yet: give a %%cpp cell with the function")

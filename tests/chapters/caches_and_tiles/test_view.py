@@ -1,0 +1,33 @@
+"""The pictures of *Caches and tiles*, and what GCC is quoted with."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasebit import caches, nests, toolchain
+from phasebit.chapters.caches_and_tiles import view
+
+L1 = caches.TYPICAL[0]
+
+
+def test_the_bits_of_an_address_are_its_line_its_set_and_its_byte() -> None:
+    picture = view.addresses([4096 + 64 * 5 + 3], L1, bits=13)
+    assert picture.alt.splitlines()[1].split("|")[1].split() == list("1000101000011")
+    with pytest.raises(ValueError, match="96 sets"):
+        view.addresses([0], caches.Level("L1", 64, 96, 2))
+
+
+def test_a_set_is_drawn_with_the_line_used_last_first() -> None:
+    picture = view.ways([0, 4096, 64, 0], L1)
+    rows = [line.split("|")[1].split() for line in picture.alt.splitlines()[1:]]
+    assert [row[:2] for row in rows] == [["0", "."], ["64", "0"], ["0", "64"]]
+
+
+@pytest.mark.nvcc
+def test_gcc_makes_vectors_of_the_outer_loop_of_one_order_only() -> None:
+    if not toolchain.host_compiler().version.startswith("g++ 12"):
+        pytest.skip("other compilers do other things")
+    nest = nests.parse("C[i][j] += A[i][k] * B[k][j]", i=512, j=512, k=512)
+    said = {order: view.compiler_says(order, nest.interchange(*order)) for order in ("ijk", "jik")}
+    assert "j: loop vectorized" in said["ijk"] and "vectorized" not in said["jik"]
+    assert "unroll and jam" in view.compiler_says("ikj", nest.interchange(*"ikj"))
