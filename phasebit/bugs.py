@@ -185,7 +185,7 @@ def build(text: str, name: str, target: str | None, *, emulated: bool = True) ->
 
     Raises as :func:`phasebit.toolchain.build`.
     """
-    runtime = library.build() if emulated else None
+    runtime = library.for_linking(toolchain.nvcc().major) if emulated else None
     include = [files.bugs() / "include"]
     built = toolchain.build(text, name=name, target=target, runtime=runtime, include=include)
     return built.program

@@ -114,7 +114,7 @@ def build(
     """
 
     def compiled(target: str, choice: devices.Choice) -> tuple[toolchain.Build, devices.Choice]:
-        runtime = None if choice.gpu else library.build()
+        runtime = None if choice.gpu else library.for_linking(compiler.major)
         built = toolchain.build(
             source,
             name=CELL,

@@ -78,6 +78,11 @@ class Nvcc:
     targets: tuple[str, ...]  # what it can build: "sm_75", …, "sm_90", "sm_90a", …
     passed_over: tuple[str, ...] = ()  # those that come before it and cannot be used, and why
 
+    @property
+    def major(self) -> int:
+        """Of the version: 12 or 13. Each has a runtime library of its own."""
+        return int(self.version.partition(".")[0])
+
     def target_for(self, gpu: hardware.Gpu | None) -> str:
         """The target to build for a GPU, or :data:`DEFAULT_TARGET` when there is none.
 
@@ -401,8 +406,6 @@ def build_library(
     folder = _kept(key, command, "source.cpp", "library.so", text, name, timeout)
     log = (folder / "log").read_text(encoding="utf-8")
     return HostBuild(folder / "library.so", chosen.version, flags, log.strip(), cached)
-
-
 
 
 def include_folders() -> tuple[Path, ...]:

@@ -4,10 +4,11 @@
     python -m phasebit run ./saxpy
 
 The program is a process of its own. A small C library, built on first use, stands in for its
-`libcudart.so.13`; over a socket it passes what the program asks to the process that started it,
-which owns the device's memory and executes kernels with `phasebit.emulator`. Two processes,
-because host code may do anything: exit, crash, spin, fork. Device memory is one file that both
-map, so a launch copies nothing, and the program goes on while its kernels run, as with a GPU.
+`libcudart`, of CUDA 12 or 13; over a socket it passes what the program asks to the process that
+started it, which owns the device's memory and executes kernels with `phasebit.emulator`. Two
+processes, because host code may do anything: exit, crash, spin, fork. Device memory is one file
+that both map, so a launch copies nothing, and the program goes on while its kernels run, as with a
+GPU.
 
 | the program's half, in C | the device's half |
 | --- | --- |
@@ -19,6 +20,7 @@ map, so a launch copies nothing, and the program goes on while its kernels run, 
 | `device.c` the device's numbers | `properties.py`, `phasebit.occupancy` |
 | `tensor_map.c` descriptions of boxes | `emulated.py` |
 | `library.c` code that a program brings as text | `fatbin.py` |
+| `of_cuda_12.c` calls that CUDA 13 changed | |
 | `error.c` `wire.c` one message at a time | `protocol.py` `connection.py` |
 | | `report.py` `known.py` `sarif.py` `junit.py` what was found |
 

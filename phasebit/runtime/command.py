@@ -83,8 +83,9 @@ def nvcc_command(options: Sequence[str]) -> list[str]:
         if not match:
             raise ValueError(f"{name}={value} is not a target: write -arch=sm_90a")
         targets.append(f"sm_{match[1]}")
+    folder = library.for_linking(toolchain.nvcc().major)
     given = ["--no-compress", "-lineinfo", "-Xcompiler", "-g1", "-cudart", "shared",
-             "-cudadevrt", "none", f"-L{library.build()}", *rest]  # fmt: skip
+             "-cudadevrt", "none", f"-L{folder}", *rest]  # fmt: skip
     chosen = dict.fromkeys(targets or [toolchain.DEFAULT_TARGET])
     command = toolchain.nvcc_command("program of PTX", *chosen, options=given, include=False)
     return [str(word) for word in command]

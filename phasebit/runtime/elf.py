@@ -1,6 +1,6 @@
 """Look at a program before running it: will it load the stand-in at all?
 
-A program with the CUDA runtime linked in (nvcc's default) or linked against another version
+A program with the CUDA runtime linked in (nvcc's default) or linked against CUDA 11
 would run and find no driver; the reader would be told that a GPU is missing. So the names of the
 shared libraries that it needs are read out of its dynamic section first.
 System V ABI, ch. 5, "Dynamic Section".
@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from phasebit.runtime.library import SONAME
+from phasebit.runtime.library import SONAME, SONAME_12
 
 _REMEDY = "build it with `python -m phasebit nvcc FILE.cu -o PROGRAM`"
 _LOAD, _DYNAMIC = 1, 2  # segment types
@@ -63,12 +63,13 @@ def check(program: Path) -> None:
         libraries = needed(data)
     except (ValueError, struct.error, StopIteration) as error:
         raise UnsuitableProgram(f"{program} is not a program for this machine: {error}") from error
-    if SONAME in libraries:
+    if SONAME in libraries or SONAME_12 in libraries:
         return
     others = [name for name in libraries if name.startswith("libcudart.so")]
     if others:
         raise UnsuitableProgram(
-            f"{program} was built for {others[0]}, the stand-in is {SONAME}; {_REMEDY}"
+            f"{program} was built for {others[0]}, the stand-in is {SONAME_12} and {SONAME}; "
+            f"{_REMEDY}"
         )
     if b".nv_fatbin" in data:
         raise UnsuitableProgram(f"{program} has the CUDA runtime linked into it; {_REMEDY}")

@@ -75,3 +75,34 @@ def test_ignore_src_makes_zeros_where_the_predicate_holds() -> None:
     right[:20] = source.reshape(20, 16)
     right[ignored] = 0
     assert np.array_equal(out.reshape(32, 16), right) and not run.findings
+
+
+GROUPS = """
+.version 9.0
+.target sm_80
+.address_size 64
+.visible .entry copy(.param .u64 from, .param .u64 out)
+{
+    .reg .b32 %r<9>; .reg .b64 %rd<9>; .shared .align 16 .b8 tile[48];
+    ld.param.u64 %rd1, [from]; ld.param.u64 %rd2, [out]; mov.u32 %r1, tile;
+    cp.async.ca.shared.global [%r1], [%rd1], 16; cp.async.commit_group;
+    cp.async.ca.shared.global [%r1+16], [%rd1+16], 16; cp.async.commit_group;
+    cp.async.ca.shared.global [%r1+32], [%rd1+32], 16; cp.async.commit_group;
+    cp.async.wait_group PENDING;
+    ld.shared.u32 %r2, [%r1+PLACE]; st.global.u32 [%rd2], %r2;
+    cp.async.wait_all;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("pending", range(5))
+@pytest.mark.parametrize("group", range(3))
+def test_all_groups_but_the_newest_are_done(pending: int, group: int) -> None:
+    """9.7.9.25.3.3: after ``wait_group N`` the N newest may be on their way, and no other."""
+    text = GROUPS.replace("PENDING", str(pending)).replace("PLACE", str(16 * group))
+    source, out = np.arange(1, 13, dtype=np.uint32), np.zeros(1, np.uint32)
+    run = Module(text)["copy"].launch(1, 1, [source, out], schedule="late")
+    done = group < 3 - pending
+    assert (out[0] == source[4 * group]) is np.bool_(done)
+    assert [each.rule for each in run.findings] == ([] if done else ["missing-copy-wait"])

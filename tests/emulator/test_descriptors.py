@@ -172,3 +172,47 @@ def test_9_7_16_4_2_the_shapes_of_weights() -> None:
     assert instruction_descriptors.decode(bits, "f16", weights=True).m == 32
     with pytest.raises(instruction_descriptors.InstructionDescriptorError, match="M = 32"):
         instruction_descriptors.decode(bits, "f16")
+
+
+F16 = instruction_descriptors.encode("f16", 64, 16, "f16", "f16", "f32")
+TF32 = instruction_descriptors.encode("tf32", 64, 16, "tf32", "tf32", "f32")
+F8 = instruction_descriptors.encode("f8f6f4", 64, 16, "e4m3", "e5m2", "f32")
+I8 = instruction_descriptors.encode("i8", 64, 16, "u8", "s8", "s32")
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "changed", "words"),
+    [
+        ("f16", F16, 1 << 3, "bit 3, saturation, is for kind::i8 only"),
+        ("tf32", TF32, 1 << 3, "bit 3, saturation, is for kind::i8 only"),
+        ("f8f6f4", F8, 1 << 3, "bit 3, saturation, is for kind::i8 only"),
+        ("i8", I8, 1 << 13, "bits 13 and 14, negation, are not for kind::i8"),
+        ("i8", I8, 1 << 14, "bits 13 and 14, negation, are not for kind::i8"),
+        ("f16", F16, 1 << 2, "bit 2 asks for a sparse A"),
+        ("f16", F16, 1 << 0, "bits 0-1 must be 0"),
+        ("f16", F16, 1 << 6, "bits 6-6 must be 0"),
+        ("f16", F16, 1 << 23, "bits 23-23 must be 0"),
+        ("f16", F16, 1 << 31, "bits 29-31 must be 0"),
+        ("f16", F16, 3 << 4, "type 2 of D is none of kind::f16, which has: 0 f16, 1 f32"),
+        ("f16", F16, 2 << 7, "type 2 of A is none of kind::f16, which has: 0 f16, 1 bf16"),
+        ("f16", F16, 7 << 10, "type 7 of B is none of kind::f16"),
+        ("f8f6f4", F8, 2 << 7, "type 2 of A is none of kind::f8f6f4"),
+        ("f16", F16, 8 << 24, "M = 192; with cta_group::1 it is 64 or 128"),
+        ("f16", F16, 2 << 17, "N = 0; with M = 64 it is a multiple of 8 up to 256"),
+        ("f16", F16, 0x23 << 17, "N = 264; with M = 64 it is a multiple of 8 up to 256"),
+    ],
+)
+def test_9_7_16_4_2_a_descriptor_that_no_multiplication_takes(
+    kind: str, right: int, changed: int, words: str
+) -> None:
+    """`changed`: the bits that are the other way round."""
+    assert instruction_descriptors.decode(right, kind).kind == kind
+    with pytest.raises(instruction_descriptors.InstructionDescriptorError, match=words):
+        instruction_descriptors.decode(right ^ changed, kind)
+
+
+def test_9_7_16_4_2_what_only_some_kinds_have() -> None:
+    assert instruction_descriptors.decode(I8 | 1 << 3, "i8").saturate
+    for kind, bits in (("f16", F16), ("tf32", TF32), ("f8f6f4", F8)):
+        made = instruction_descriptors.decode(bits | 1 << 13, kind)
+        assert (made.negate_a, made.negate_b) == (True, False)

@@ -286,3 +286,17 @@ def test_the_oracle_catches_a_wrong_table(field: str, monkeypatch: pytest.Monkey
     finally:
         monkeypatch.undo()
         formats._values.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "bias", "one", "most"),
+    [("f32", 127, 0x3F800000, 3.4028234663852886e38), ("tf32", 127, 0x3F800000, 3.40116e38),
+     ("f16", 15, 0x3C00, 65504.0), ("bf16", 127, 0x3F80, 3.3895313892515355e38),
+     ("e5m2", 15, 0x3C, 57344.0), ("e4m3", 7, 0x38, 448.0), ("e3m2", 3, 0xC, 28.0),
+     ("e2m3", 1, 0x8, 7.5), ("e2m1", 1, 0x2, 6.0), ("e8m13", 127, 0xFE000, 3.40262e38)],
+)  # fmt: skip
+def test_bias_the_code_of_one_and_the_largest(name: str, bias: int, one: int, most: float) -> None:
+    form = FORMATS[name]
+    assert form.bias == bias and form.max == pytest.approx(most, rel=1e-5)
+    assert encode(name, np.array([1.0])).tolist() == [one]
+    assert decode(name, np.array([one], form.storage)).tolist() == [1.0]

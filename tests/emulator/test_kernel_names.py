@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+from typing import Any
+
 import pytest
 
 from phasebit.emulator import LaunchError, Module
@@ -67,3 +70,33 @@ def test_without_a_runtime_of_cpp_the_names_of_the_ptx_do(
         assert mangling.apart([FLOAT_4, FLOAT_8]) == [FLOAT_4, FLOAT_8]
     finally:
         mangling.declaration.cache_clear()
+
+
+def test_the_next_cpp_runtime_is_asked_where_one_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str | None] = []
+    library = ctypes.CDLL
+
+    def there(name: str | None) -> Any:
+        asked.append(name)
+        if name == "libstdc++.so.6":
+            raise OSError("no such library")
+        return library("libstdc++.so.6" if name else None)
+
+    monkeypatch.setattr(mangling.ctypes, "CDLL", there)
+    mangling._runtime.cache_clear()
+    mangling.declaration.cache_clear()
+    try:
+        assert mangling.declaration(FLOAT_4) == "add<float, 4>(float*)"
+        assert asked == ["libstdc++.so.6", "libc++abi.so.1", None]
+        monkeypatch.setattr(mangling.ctypes, "CDLL", lambda name: object())
+        mangling._runtime.cache_clear()
+        mangling.declaration.cache_clear()
+        assert mangling.declaration(FLOAT_4) == FLOAT_4, "no runtime says what it means"
+    finally:
+        monkeypatch.undo()
+        mangling._runtime.cache_clear()
+        mangling.declaration.cache_clear()
+    assert mangling.declaration(FLOAT_4) == "add<float, 4>(float*)"
+    assert mangling.declaration("_Zwrong") == "_Zwrong"

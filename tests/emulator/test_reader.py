@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phasebit.emulator.errors import EmulatorError, PtxError
+from phasebit.emulator.ptx.placement import _called
 from phasebit.emulator.ptx.reader import read
 from phasebit.emulator.ptx.syntax import (
     Address,
@@ -274,3 +275,34 @@ def test_shared_variables_begin_at_zero_and_are_aligned() -> None:
     text = HEAD + ".extern .shared .align 4 .b8 rest[];\n" + kernel + body
     layout = Module(text)["k"].layout
     assert layout.shared == {"a": 0, "b": 4, "rest": 16}
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "align"),
+    [(".shared .v2 .f32 x;", 8, 8), (".shared .v4 .u16 x[3];", 24, 8),
+     (".shared .align 32 .v4 .b32 x;", 16, 32), (".shared .b8 x[7];", 7, 1)],
+)  # fmt: skip
+def test_the_size_of_a_variable_of_vectors(text: str, size: int, align: int) -> None:
+    module = read(f"{HEAD}.visible .entry k()\n{{\n{text}\nret;\n}}\n")
+    (variable,) = module.functions["k"].variables
+    assert (variable.size, variable.align) == (size, align)
+
+
+def test_two_things_that_say_the_same_are_two() -> None:
+    """They are keys of dictionaries: equal text elsewhere is something else."""
+    first, second = body("mov.u32 %r1, 1; mov.u32 %r1, 1;")
+    assert first != second and len({first, second}) == 2
+    text = f"{HEAD}.visible .entry k(.param .u64 a)\n{{\nret;\n}}\n"
+    (one_a,), (other_a,) = (read(text).functions["k"].parameters for _ in range(2))
+    assert one_a != other_a and len({one_a, other_a}) == 2
+    assert (one_a.elements, one_a.initial, one_a.pointer) == (None, None, False)
+    assert (one_a.extern, one_a.weak) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("call.uni f;", "f"), ("call (r), f, (a, b);", "f"), ("call f, (a);", "f"),
+     ("call (r), %rd1, (a), proto;", None), ("call %rd1, (a), proto;", None)],
+)  # fmt: skip
+def test_which_function_a_call_names(text: str, name: str | None) -> None:
+    assert _called(one(text)) == name

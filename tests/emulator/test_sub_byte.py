@@ -44,6 +44,23 @@ def test_9_7_16_10_4_the_places_are_each_other_s_reverse(width: int) -> None:
     assert np.array_equal(sub_byte.containers_to_codes(held | 3 * (width == 4), width), codes)
 
 
+@pytest.mark.parametrize("width", [4, 6])
+@pytest.mark.parametrize("outer", [(), (2,), (2, 3)])
+def test_slots_of_any_number_of_rows(width: int, outer: tuple[int, ...]) -> None:
+    """Each 16 bytes by themselves: what is in the gap counts nowhere."""
+    random = np.random.default_rng(width)
+    slots = random.integers(0, 256, (*outer, 48), dtype=np.uint8)
+    got = sub_byte.slots_to_codes(slots, width)
+    assert got.shape == slots.shape
+    for index in np.ndindex(outer):
+        for i in range(0, 48, 16):
+            whole = int.from_bytes(bytes(slots[*index, i : i + 2 * width]), "little")
+            codes = [whole >> width * k & (1 << width) - 1 for k in range(16)]
+            assert got[*index, i : i + 16].tolist() == codes
+    looked_at = [16 * slot + byte for slot in range(3) for byte in range(2 * width)]
+    assert sub_byte.in_slots(np.arange(48), width).ravel().tolist() == looked_at
+
+
 def a_map(kind: str, **more: Any) -> tuple[pb.TensorMap, Array, Array]:
     """A tensor of 6 rows of 256 numbers in memory, and the numbers."""
     width = WIDTH[kind]
@@ -82,7 +99,9 @@ class TestRules:
         assert a_map(kind)[0].nbytes == nbytes
 
 
-KERNEL = HEAD + """
+KERNEL = (
+    HEAD
+    + """
 .visible .entry kernel(.param .align 64 .b8 map[128], .param .u64 tile, .param .u32 first,
     .param .u32 row, .param .u32 expected)
 {
@@ -103,6 +122,7 @@ START:
     ret;
 }
 """
+)
 LOAD = """
     @!%p1 bra WAIT;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], %r4;

@@ -86,12 +86,19 @@ def built(text: str, target: str) -> tuple[Path, str]:
     """
     found = _HARNESS.search(text)
     if found is None or found[1] not in ASKED or "STAMPS" in text:
-        whole = toolchain.build(text, target=target, runtime=library.build())
+        whole = toolchain.build(
+            text, target=target, runtime=library.for_linking(toolchain.nvcc().major)
+        )
         return whole.program, whole.warnings
     names, declared = ASKED[found[1]]
     harness = "\n".join([*constants(text, names), declared, found[0], ""])
     objects = [unit(text[: found.start()], target), unit(harness, target)]
-    options = ["-cudart", "shared", f"-L{library.build()}", *(each / "unit.o" for each in objects)]
+    options = [
+        "-cudart",
+        "shared",
+        f"-L{library.for_linking(toolchain.nvcc().major)}",
+        *(each / "unit.o" for each in objects),
+    ]
     command = toolchain.nvcc_command("program of PTX", target, options=options)
     program = _kept("", command, "program")
     return program / "program", "".join((each / "log").read_text("utf-8") for each in objects)

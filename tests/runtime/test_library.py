@@ -23,21 +23,24 @@ def built():
         pytest.skip(str(error))
 
 
-def test_every_name_of_the_list_is_exported_with_its_version(built):
+def test_every_name_of_the_list_is_exported_with_both_versions(built):
     handle = ctypes.CDLL(str(built / library.SONAME))
     libc = ctypes.CDLL(None)
     libc.dlvsym.restype = ctypes.c_void_p
     libc.dlvsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
     for name in library.exported():
-        found = libc.dlvsym(handle._handle, name.encode(), library.SONAME.encode())
-        assert found, name
+        for version in (library.SONAME, library.SONAME_12):
+            assert libc.dlvsym(handle._handle, name.encode(), version.encode()), (name, version)
 
 
 def test_every_name_is_defined_an_alias_or_lacking_and_only_one_of_them():
     defined, aliases, lacking = library.defined(), library.aliases(), library.lacking()
     everything = [*defined, *aliases, *lacking]
     assert len(everything) == len(set(everything))
-    assert set(everything) == set(library.exported())
+    older = {name for name in defined if name.endswith("_12")}
+    assert set(everything) - older == set(library.exported())
+    assert {name.removesuffix("_12") for name in older} <= set(library.exported())
+    assert older <= set(library.of_cuda_12().values())
 
 
 def test_errors_have_names_and_texts(built):

@@ -61,9 +61,9 @@ class TestOtherBuilds:
 
     def test_other_version(self, tmp_path):
         program = self.build(tmp_path, "-cudart", "shared")
-        data = program.read_bytes().replace(b"libcudart.so.13\0", b"libcudart.so.12\0")
+        data = program.read_bytes().replace(b"libcudart.so.13\0", b"libcudart.so.11\0")
         program.write_bytes(data)
-        with pytest.raises(elf.UnsuitableProgram, match=r"built for libcudart.so.12"):
+        with pytest.raises(elf.UnsuitableProgram, match=r"built for libcudart.so.11"):
             elf.check(program)
 
     @pytest.mark.parametrize(

@@ -13,9 +13,13 @@ PARTS = (
     "tiers",
     "rules",
     "picture",
+    "openings",
+    "ways",
     "lab",
     "stepper",
     "explorers",
+    "timelines",
+    "lean",
 )
 
 

@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from phasebit.emulator import EmulatorError
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import Wrong, ask, judged, real, shown
+from phasebit.exercises.judge import Wrong, ask, judged, real
+from phasebit.launching.launch import compile as compile_ptx
 from phasebit.rounding import FORMATS, product_bound
+from phasebit.toolchain import CompileError
 
 _FORMAT_NAMES = ("f32", "f16", "bf16")
 
@@ -89,44 +92,72 @@ def bound(answer: Callable[[int, str, str], float]) -> str:
     return f"{len(cases)} kernels"
 
 
+COUNT_WRONG = """\
+// count[0] += how many of the n elements are not within allowed of exact
+extern "C" __global__ void count_wrong(const float* got, const double* exact,
+                                       const double* allowed, int n, int* count) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    // yours
+}
+"""
+"""The skeleton of the exercise that checks on the GPU."""
+
+_THREADS = 128  # a block of count_wrong
+
+
 @judged
-def accept(answer: Callable[[Any, Any, Any], bool]) -> str:
-    """``answer(got, exact, allowed)``: whether every element of got is within allowed of exact.
+def count_wrong(answer: str) -> str:
+    """CUDA source of :data:`COUNT_WRONG`: a kernel that counts the elements that are not right.
 
-    Three arrays; ``got`` is f32 and may hold anything.
+    Launched on the emulator in blocks of 128 threads, as many as n elements need. ``got`` may hold
+    anything, and ``count`` what an earlier launch found. No race, and nothing else is written.
     """
-    draw = np.random.default_rng()
+    if not isinstance(answer, str):
+        raise Wrong("give CUDA source, as a string")
+    try:
+        kernel = compile_ptx(answer, "sm_75")["count_wrong"]
+    except (CompileError, EmulatorError) as error:
+        raise Wrong(str(error).splitlines()[0]) from error
     tried = 0
-    for _ in range(20):
-        shape = tuple(int(n) for n in draw.integers(1, 9, draw.integers(1, 3)))
-        exact = draw.normal(size=shape)
-        allowed = np.abs(draw.normal(size=shape)) * 1e-3 + 1e-4
-        right = (exact + allowed * draw.uniform(-0.9, 0.9, shape)).astype(np.float32)
-        at = tuple(int(draw.integers(n)) for n in shape)
-
-        def but(value: float, at: Any = at, right: Any = right) -> Any:
-            changed = right.copy()
-            changed[at] = value
-            return changed
-
-        cases = [
-            ("every element is within", right, True),
-            ("one element is too large", but(exact[at] + 1.5 * allowed[at]), False),
-            ("one element is too small", but(exact[at] - 1.5 * allowed[at]), False),
-            ("one element is NaN", but(np.nan), False),
-            ("one element is infinite", but(-np.inf), False),
-            ("all are NaN", np.full(shape, np.nan, np.float32), False),
-            ("all are zero", np.zeros(shape, np.float32), bool(np.all(np.abs(exact) <= allowed))),
-        ]
-        for what, got, expected in cases:
-            with np.errstate(all="ignore"):
-                given = ask(answer, got.copy(), exact.copy(), allowed.copy())
-            if not isinstance(given, (bool, np.bool_)):
-                raise Wrong(f"it gives {shown(given)}: give True or False")
-            if bool(given) != expected:
-                raise Wrong(f"{what}, and it says {bool(given)}")
-            tried += 1
+    for what, n, got, exact, allowed, right in _results():
+        before = (got.copy(), exact.copy(), allowed.copy())
+        count = np.array([tried, -7], np.int32)
+        try:
+            run = kernel.launch(-(-n // _THREADS), _THREADS, [got, exact, allowed, n, count])
+        except EmulatorError as error:
+            raise Wrong(f"{what}, {n} elements: {str(error).splitlines()[0]}") from error
+        if run.findings:
+            raise Wrong(f"{what}, {n} elements: {str(run.findings[0]).splitlines()[0]}")
+        found = int(count[0]) - tried
+        if found != right:
+            raise Wrong(f"{what}, {n} elements: {right} are wrong, and it adds {found} to count")
+        same = zip(before, (got, exact, allowed), strict=True)
+        if count[1] != -7 or not all(np.array_equal(a, b, equal_nan=True) for a, b in same):
+            raise Wrong(f"{what}, {n} elements: it writes something else than count[0]")
+        tried += 1
     return f"{tried} results"
+
+
+def _results() -> Iterator[tuple[str, int, Any, Any, Any, int]]:
+    """What a kernel wrote, in words; n, got, exact, allowed, and how many elements are wrong."""
+    draw = np.random.default_rng()
+    for n in (1, 100, 128, 129, 300):
+        exact = draw.normal(size=n)
+        allowed = np.abs(draw.normal(size=n)) * 1e-3 + 1e-4
+        good = (exact + allowed * draw.uniform(-0.9, 0.9, n)).astype(np.float32)
+        yield "all are right", n, good.copy(), exact, allowed, 0
+        off = 1.5 * allowed
+        kinds: dict[str, Any] = {
+            "some are too large": exact + off, "some are too small": exact - off,
+            "some are NaN": np.nan, "some are infinite": np.inf, "some are -infinite": -np.inf,
+        }  # fmt: skip
+        for what, values in kinds.items():
+            at = draw.random(n) < 0.3
+            at[[0, -1]] = True  # the first and the last
+            yield what, n, np.where(at, values, good).astype(np.float32), exact, allowed, at.sum()
+        yield "all are NaN", n, np.full(n, np.nan, np.float32), exact, allowed, n
+        whole = np.round(8 * exact)
+        yield "whole numbers, nothing allowed", n, whole.astype(np.float32), whole, 0 * allowed, 0
 
 
 PROGRAMS = """\
@@ -166,10 +197,10 @@ PROGRAMS = """\
 MISTAKES = """\
 A  the clock is stopped before the kernel has run
 B  a launch is counted that also loads the kernel onto the GPU
-C  a time is taken for seconds that is none
+C  a time in another unit is used as seconds
 D  something else is timed as well
-E  what is measured is not where the claim says it is
-F  a result that is no number passes
+E  the data is not in the memory named
+F  a NaN passes
 """
 
 _RIGHT = "CADEFB"

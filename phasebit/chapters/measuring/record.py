@@ -30,20 +30,26 @@ def record() -> dict[str, Any]:
     The record holds ``ways`` and ``caches`` (microseconds, by the name of the way), ``shape`` (of
     A, f32), ``l2_mib`` (the size of the L2 cache), ``power_limit_w``, ``rates`` (TB/s of
     ``copy``, TFLOP/s of the others) and ``data`` (for each kind: ``times_us`` of products, and
-    every ``watt`` and ``mhz`` that was read meanwhile).
+    every ``watt`` and ``mhz`` that was read meanwhile). ``empty`` are ways of timing a kernel
+    that does nothing, ``ceilings`` rates beside the roof: memory that is only read, and tensor
+    cores whose operands change.
     """
     facts, cublas = measure.facts(), measure.find_cublas()
-    names = ("clocks", "caches", "roofline", "zeros")
+    names = ("clocks", "caches", "roofline", "zeros", "empty", "ceilings")
     ready = {name: programs.kernel(f"measuring/{name}") for name in names}
     ways: Lists = {}
     caches: Lists = {}
     rates: Lists = {}
+    empty: Lists = {}
+    ceilings: Lists = {}
     for lap in range(_CLOCKS):
         _join(ways, programs.times(ready["clocks"]))
+        _join(empty, programs.times(ready["empty"]))
         if lap < _CACHES:
             _join(caches, programs.times(ready["caches"]))
         if lap < _ROOFLINE:
             _join(rates, programs.times(ready["roofline"]))
+            _join(ceilings, programs.times(ready["ceilings"]))
         print(f"⏱ process {lap + 1} of {_CLOCKS}", flush=True)
     data: dict[str, Lists] = {kind: {} for kind in DATA}
     for _ in range(_ROUNDS):
@@ -63,6 +69,9 @@ def record() -> dict[str, Any]:
         "protocol": {
             "ways": f"clocks.cu, {_CLOCKS} processes: the first launch of each, then 200 "
             "times each other way; ways 5 and 6 are times of 200 launches over 200",
+            "empty": f"empty.cu, a kernel without work, {_CLOCKS} processes, 200 times each way",
+            "ceilings": f"ceilings.cu, {_ROOFLINE} processes, 50 launches each after 50 that do "
+            "not count; read only: 512 MiB",
             "caches": f"caches.cu, {_CACHES} processes, 200 launches a way after 200 that do "
             "not count; events around each launch; flushed: 256 MiB of other memory are read "
             "before each",
@@ -77,6 +86,8 @@ def record() -> dict[str, Any]:
             "clock": "CUDA events, except where the way says otherwise",
         },
         "ways": ways,
+        "empty": empty,
+        "ceilings": ceilings,
         "caches": caches,
         "rates": rates,
         "data": data,

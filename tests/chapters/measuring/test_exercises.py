@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 
-import numpy as np
 import pytest
 
 from phasebit import files
@@ -20,16 +19,18 @@ def refuses(judge: object, answer: object) -> None:
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.rate, check.possible, check.bound, check.accept, check.honest):
+    for each in (check.rate, check.possible, check.bound, check.honest):
         assert each.verdict(lambda *a: ...).endswith("not answered yet"), each
-    assert check.mistakes.verdict(...).endswith("not answered yet")
+    for text in (check.mistakes, check.count_wrong):
+        assert text.verdict(...).endswith("not answered yet")
 
 
+@pytest.mark.nvcc
 def test_the_solutions_of_the_chapter() -> None:
     names: dict[str, object] = {}
     for text in solutions(CHAPTER):
         exec(text, names)
-    for exercise in ("rate", "possible", "bound", "accept", "honest"):
+    for exercise in ("rate", "possible", "bound", "count_wrong", "honest"):
         verdict = getattr(check, exercise).verdict(names[exercise])
         assert verdict.startswith(f"{exercise}: OK"), verdict
     assert check.mistakes.verdict(names["answer"]) == "mistakes: OK (6 programs)"
@@ -90,22 +91,60 @@ def test_bound_refuses(wrong: object) -> None:
     refuses(check.bound, wrong)
 
 
+COUNTS = check.COUNT_WRONG.replace(
+    "    // yours\n",
+    "    if (i >= n) return;\n"
+    "    if (!(fabs(got[i] - exact[i]) <= allowed[i])) atomicAdd(count, 1);\n",
+)
+ASKED = "!(fabs(got[i] - exact[i]) <= allowed[i])"
+
+
+@pytest.mark.nvcc
 @pytest.mark.parametrize(
-    "wrong",
+    ("right", "wrong", "why"),
     [
-        lambda got, exact, allowed: not np.any(np.abs(got - exact) > allowed),  # NaN passes
-        lambda got, exact, allowed: bool(np.nanmax(np.abs(got - exact) - allowed) <= 0),
-        lambda got, exact, allowed: bool(np.all(got - exact <= allowed)),  # one side only
-        lambda got, exact, allowed: bool(np.mean(np.abs(got - exact)) <= np.mean(allowed)),
-        lambda got, exact, allowed: bool(np.all(np.abs(got - exact) < 0.1)),
-        lambda got, exact, allowed: bool(np.allclose(got, exact)),
-        lambda got, exact, allowed: True,
-        lambda got, exact, allowed: False,
-        lambda got, exact, allowed: 1,
+        (ASKED, "fabs(got[i] - exact[i]) > allowed[i]", "NaN"),
+        (ASKED, "!(got[i] - exact[i] <= allowed[i])", "too small"),
+        (ASKED, "!(fabs(got[i] - exact[i]) < allowed[i])", "nothing allowed"),
+        (ASKED, "!(fabs(got[i] - exact[i]) <= 1e-2)", "too large"),
+        (ASKED, "!(abs(int(got[i] - exact[i])) <= allowed[i])", "it adds"),
+        (ASKED, "!(fabs(got[i] - exact[i]) <= allowed[i] * fabs(exact[i]))", "it adds"),
+        (ASKED, "isnan(got[i]) || fabs(got[i] - exact[i]) > allowed[i] + 1", "too large"),
+        (ASKED, "fabs(got[i] - exact[i]) <= allowed[i]", "all are right"),
+        ("if (i >= n) return;", "", "allocation|outside|beyond|bytes"),
+        ("if (i >= n) return;", "if (i >= n - 1) return;", "it adds"),
+        ("if (i >= n) return;", "if (i > n) return;", "allocation|outside|beyond|bytes"),
+        ("atomicAdd(count, 1)", "count[0] += 1", "race|it adds"),
+        ("atomicAdd(count, 1)", "atomicExch(count, 1)", "it adds"),
+        ("atomicAdd(count, 1)", "atomicAdd(count, i)", "it adds"),
+        ("atomicAdd(count, 1)", "atomicAdd(count + 1, 1)", "it adds"),
+        ("atomicAdd(count, 1)", "(atomicAdd(count, 1), atomicAdd(count + 1, 1))", "something else"),
+        ("if (i >= n) return;", "if (i == 0) count[0] = 0; if (i >= n) return;", "race|it adds"),
+        ("blockIdx.x * blockDim.x + threadIdx.x", "threadIdx.x", "it adds"),
+        ("if (i >= n) return;", "if (i) return;", "it adds"),
+        ("extern", "nonsense", "line"),
     ],
 )
-def test_accept_refuses(wrong: object) -> None:
-    refuses(check.accept, wrong)
+def test_count_wrong_refuses(right: str, wrong: str, why: str) -> None:
+    assert right in COUNTS
+    said = check.count_wrong.verdict(COUNTS.replace(right, wrong))
+    assert "not right yet" in said and any(word in said for word in why.split("|")), said
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("other", [check.COUNT_WRONG, 5])
+def test_count_wrong_refuses_what_counts_nothing(other: object) -> None:
+    refuses(check.count_wrong, other)
+
+
+@pytest.mark.nvcc
+def test_count_wrong_accepts_a_loop_of_one_block() -> None:
+    loop = COUNTS.replace(
+        "    if (i >= n) return;\n    if (",
+        "    for (int k = i; k < n; k += blockDim.x * gridDim.x)\n    if (",
+    )
+    loop = loop.replace("got[i]", "got[k]").replace("exact[i]", "exact[k]")
+    assert "OK" in check.count_wrong.verdict(loop.replace("allowed[i]", "allowed[k]"))
 
 
 @pytest.mark.parametrize("wrong", ["ABCDEF", "CADEF", "CADEFF", 5, "CADFEB"])

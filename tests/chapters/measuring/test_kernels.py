@@ -19,6 +19,8 @@ PROGRAMS = {
     "clocks": 1,
     "caches": 1,
     "roofline": 3,
+    "empty": 1,
+    "ceilings": 2,
 }
 """Programs that run on the emulator, and the lines that each prints there."""
 
@@ -47,7 +49,7 @@ def test_runs_on_the_emulator_and_prints_no_time(name: str) -> None:
     assert len(lines) == PROGRAMS[name] and all(": OK" in line for line in lines), lines
 
 
-@pytest.mark.parametrize("name", ["clocks", "caches", "roofline"])
+@pytest.mark.parametrize("name", ["clocks", "caches", "roofline", "empty", "ceilings"])
 def test_the_emulator_has_no_times_to_keep(name: str, tmp_path: Path) -> None:
     done = emulate(files.kernel(f"measuring/{name}"), "--json", f"{tmp_path}/t")
     assert done.status == 1 and "the emulator has none" in done.stderr
@@ -79,6 +81,13 @@ MISTAKES = {
         "i < steps; ++i)\n        for (auto",
         "i <= steps; ++i)\n        for (auto",
     ),
+    "a word is not read": ("ceilings", "for (const uint4& each : held) own += each.x + each.y + "
+                                       "each.z + each.w;",
+                           "for (const uint4& each : held) own += each.x + each.y + each.z;"),
+    "the last block is not read": ("ceilings", "+ THREADS * 4 - 1)", ")"),
+    "a sum is lost on its way": ("ceilings", "step > 0", "step > 1"),
+    "a pair of tiles is multiplied twice": ("ceilings", "b[(i + j) % TILES], c[j]", "b[j], c[j]"),
+    "a round is left out": ("ceilings", "int round = 0;", "int round = 1;"),
 }  # fmt: skip
 
 

@@ -141,7 +141,9 @@ def test_a_cell_says_the_same_on_a_t4(kernel: str) -> None:
     (cell,) = [cell for cell in code(CHAPTER) if source(cell) == cell_of(kernel)]
     saved = "".join(cell["outputs"][0]["text"]).splitlines()
     program = cell_of(kernel).partition("\n")[2]
-    built = toolchain.build(program, target="sm_75", runtime=library.build())
+    built = toolchain.build(
+        program, target="sm_75", runtime=library.for_linking(toolchain.nvcc().major)
+    )
     done = emulate(program, target="sm_75")
     assert done.ok and not built.warnings, done.stderr + built.warnings
     said = [*notebook.report(built).splitlines(), *done.stdout.splitlines()]

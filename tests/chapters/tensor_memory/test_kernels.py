@@ -124,7 +124,9 @@ def source(kernel: str) -> str:
 
 
 def emulate(text: str, *options: str, args: tuple[str, ...] = ("--seed", "1")) -> process.Finished:
-    program = toolchain.build(text, target="sm_100a", runtime=library.build()).program
+    program = toolchain.build(
+        text, target="sm_100a", runtime=library.for_linking(toolchain.nvcc().major)
+    ).program
     command = [sys.executable, "-m", "phasebit", "run", *options, str(program), *args]
     return process.run(command, timeout=120)
 
