@@ -17,7 +17,7 @@ from phasebit import contents  # noqa: E402
 from .notebooks import CHAPTERS  # noqa: E402
 
 PENDING = {
-    "copy_engine", "gemm", "layouts", "tensor_cores", "tensor_memory",
+    "copy_engine", "layouts", "tensor_cores", "tensor_memory",
     "tiling_on_the_gpu",
     "to_pack_or_not", "warp_specialisation",
 }  # fmt: skip
