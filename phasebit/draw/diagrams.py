@@ -105,7 +105,8 @@ def diagram(nodes: Mapping[str, Node], arrows: Sequence[Arrow], *, title: str) -
     names = {name: node.text for name, node in nodes.items()}
     whose = {name: f"{node.of}: " if node.of else "" for name, node in nodes.items()}
     alt = f"{title}.\n" + "\n".join(
-        f"{whose[a.start]}{names[a.start]} → {names[a.end]}: {a.label}" for a in arrows
+        f"{whose[a.start]}{names[a.start]} → {names[a.end]}" + (f": {a.label}" if a.label else "")
+        for a in arrows
     )
     box = f"{edge[0]:g} {edge[1]:g} {width:g} {height:g}"
     drawing = re.sub(r"-?\d+\.\d{3,}", lambda n: f"{float(n.group()):.2f}", "\n".join(out))

@@ -115,3 +115,29 @@ def test_a_cuda_cell_is_read_as_cuda_after_its_first_line() -> None:
     assert "".join(value for _, value in tokens) == text
     assert not [value for token, value in tokens if token is Error]
     assert any(value == "__global__" and token in Keyword for token, value in tokens)
+
+
+LISTINGS = {
+    "a kernel": (
+        "cuda",
+        "__global__ void k(int* x)\n{\n    int i = threadIdx.x;\n    x[i] = i;\n}\n",
+    ),
+    "with numbers": (
+        "cuda",
+        "  4\n  5  constexpr int N = 3;\n  6  void f() {\n  7      g(N);\n  8  }\n",
+    ),
+    "a difference": ("cuda", "- for (int i = 0; i < n; ++i) {\n+ for (;;) {\n      f(i);\n  }\n"),
+    "Python": ("python", "# phasebit/x.py\ndef f(x):\n    y = x\n    z = y\n    return z\n"),
+    "a report": (None, "race: thread 0 of block 0 reads it;\n  nothing orders the two\na\nb\nc\n"),
+    "PTX": (None, "mov.u32 %r1, %tid.x;\nadd.s32 %r2, %r1, 1;\nret;\nret;\n"),
+    "a table": (None, "stride  sectors\n     0        1\n     1        4\n     2        8\n"),
+    "three lines": (None, "int i;\nint j;\nint k;\n"),
+}
+
+
+@pytest.mark.parametrize("what", LISTINGS)
+def test_a_listing_in_an_output_is_coloured_as_what_it_is(what: str) -> None:
+    from phasebit_book.cuda_cells import language
+
+    expected, text = LISTINGS[what]
+    assert language(text) == expected

@@ -12,6 +12,7 @@ TILED, RING = "double_buffering/tiled", "double_buffering/barrier_double_buffer"
 WIDE, TILES = "double_buffering/a_wide_loads", "double_buffering/b_register_tiles"
 ASYNC, FEW = "double_buffering/c_async_copies", "double_buffering/d_few_arrivals"
 WARPS, GPU = "double_buffering/e_warp_workers", "double_buffering/f_whole_gpu"
+NO_ROLES = "double_buffering/no_roles"
 OWN, TENSOR = "double_buffering/g_own_ring", "double_buffering/h_tensor_cores"
 WRONG, HANGS = "wrong result", "did not end"
 EITHER = f"{WRONG}|{HANGS}"  # which of the two depends on who wins the race
@@ -30,6 +31,12 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
         TILED,
         "__syncthreads();  // the tile is full",
         "",
+        WRONG,
+    ),
+    "the next tile is stored over the one that is multiplied": (
+        NO_ROLES,
+        "        if (tile + 1 < TILES) store(1 - slot);",
+        "        if (tile + 1 < TILES) store(slot);",
         WRONG,
     ),
     "the slot is taken from k": (RING, "ring.b[slot][k][x];", "ring.b[k % SLOTS][k][x];", WRONG),

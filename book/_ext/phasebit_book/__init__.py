@@ -13,6 +13,8 @@ PARTS = (
     "tiers",
     "rules",
     "picture",
+    "openings",
+    "ways",
     "lab",
     "stepper",
     "explorers",

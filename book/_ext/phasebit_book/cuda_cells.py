@@ -1,10 +1,11 @@
-"""Colour ``%%cuda`` and ``%%cpp`` cells as what they are: one line for the notebook, then C++.
+"""Colour C++ as C++: in ``%%cuda`` and ``%%cpp`` cells, and where a cell prints a kernel.
 
-Sphinx would read them as Python, and warn.
+Sphinx would read such a cell as Python, and warn; and it knows of no output what it is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from docutils import nodes
@@ -30,13 +31,40 @@ class CudaCellLexer(Lexer):
             yield start + index, token, value
 
 
+_NUMBER = re.compile(r"^ *\d+(?:  |$)", re.MULTILINE)
+_CPP = re.compile(
+    r"[;{}]\s*(?://.*)?$|^\s*(?://|#\s*(?:include|pragma|define|if|endif)|template\b|__\w+__)"
+)
+_SURE = re.compile(r"\b(?:__\w+__|const|constexpr|int|float|void|template)\b|\b(?:for|while|if) \(")
+_PYTHON = re.compile(r"^(?:def|class|@\w)", re.MULTILINE)
+_OUTPUT = ("none", "myst-ansi", "ipythontb", "")
+
+LEAST, SHARE = 4, 0.6
+"""A listing has at least so many lines, and so many of them end or begin as C++ does."""
+
+
+def language(text: str) -> str | None:
+    """``"cuda"`` or ``"python"`` where an output is a listing, with or without line numbers."""
+    lines = [line for line in _NUMBER.sub("", text).splitlines() if line.strip()]
+    if len(lines) < LEAST:
+        return None
+    if _PYTHON.match(lines[0]) or (lines[0].startswith("# ") and _PYTHON.match(lines[1])):
+        return "python"
+    alike = sum(bool(_CPP.search(line)) for line in lines)
+    return "cuda" if alike >= SHARE * len(lines) and _SURE.search(text) else None
+
+
 class ColourCudaCells(SphinxTransform):
     default_priority = 120
 
     def apply(self, **kwargs: object) -> None:
         for block in self.document.findall(nodes.literal_block):
-            if block.astext().startswith(("%%cuda", "%%cpp")):
+            text = block.astext()
+            if text.startswith(("%%cuda", "%%cpp")):
                 block["language"] = "cuda-cell"
+            elif block.get("language", "") in _OUTPUT and (found := language(text)):
+                block["language"] = found
+                block["force"] = True  # what surrounds a kernel may be no C++
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -188,6 +188,16 @@ class Stamps:
         return self.between(4, 5)
 
     @property
+    def producer_waits(self) -> float:
+        """The share of the time in which the producers wait, where they are one worker."""
+        return self.between(0, 1) / self.tile
+
+    @property
+    def consumer_waits(self) -> float:
+        """The share of the time in which the consumers wait, where they are one worker."""
+        return self.between(3, 4) / self.tile
+
+    @property
     def tile(self) -> float:
         """Mean ns from one tile to the next."""
         half, last = self.tiles // 2, self.tiles - 8

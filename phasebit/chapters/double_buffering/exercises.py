@@ -6,10 +6,11 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 from phasebit import files
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import Wrong, ask, judged, real, same, shown, whole
+from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, real, same, shown, whole
 from phasebit.mbarrier import Mbarrier
 
 LINES = (
@@ -106,38 +107,78 @@ def missing_line(answer: int) -> str:
     return said
 
 
-_ROW = 68  # floats from one row of the padded tile of A to the next
+BLANK = "// yours"
+"""What stands in a kernel that nobody has written yet."""
+
+RING_TILES = (1, 2, 5, 8)
+"""Tiles that a ring written from blank must hand over."""
+
+_RING = {"TILE": 128, "SLOTS": 3}
+_RUNS = (("late", 0), ("eager", 0), ("random", 5))
 
 
 @judged
-def sixteen_lanes(answer: Callable[[int], tuple[int, int]]) -> str:
-    """``answer(lane)``: row and column, 0 to 3 each, of lanes 0 to 15; all places once.
+def write_a_ring(answer: str) -> str:
+    """A kernel ``reverse(const float* x, float* y, int tiles)``, written from blank.
 
-    Half a warp's loads of 16 bytes, from ``a[y][…]`` and ``b[…][4x]``, must take one wavefront.
+    128 producers bring tiles of 128 floats into a ring of three slots, 128 consumers write each
+    tile out backwards.  Run on the emulator with every check, for several numbers of tiles and
+    under several schedules; barriers, arrivals and waits are counted.
     """
+    from phasebit import toolchain
+    from phasebit.emulator import EmulatorError, LaunchError
+    from phasebit.launching.launch import compile
+
+    if not isinstance(answer, str):
+        raise Wrong("give the text of the kernel, as a string")
+    if BLANK in answer:
+        raise NotAnswered
+    for name, value in _RING.items():
+        if f"constexpr int {name} = {value};" not in answer:
+            raise Wrong(f"keep the line constexpr int {name} = {value};")
+    try:
+        kernel = compile(answer)["reverse"]
+    except (toolchain.CudaError, LaunchError) as error:
+        raise Wrong(str(error)) from error
+    for tiles in RING_TILES:
+        for schedule, seed in _RUNS:
+            where = f"with {tiles} tiles, schedule {schedule}"
+            try:
+                _hand_over(kernel, tiles, schedule, seed, where)
+            except EmulatorError as error:
+                raise Wrong(f"{where}: {str(error).splitlines()[0]}") from error
+    return f"{len(RING_TILES) * len(_RUNS)} runs, no finding"
+
+
+def _hand_over(kernel: Any, tiles: int, schedule: str, seed: int, where: str) -> None:
+    """Run it once and judge the run."""
     import numpy as np
 
-    from phasebit.emulator import traffic
-
-    places = []
-    for lane in range(16):
-        place = ask(answer, lane)
-        if not (isinstance(place, (tuple, list)) and len(place) == 2
-                and all(type(each) is int and 0 <= each < 4 for each in place)):  # fmt: skip
-            raise Wrong(f"lane {lane} is at {shown(place)}: give (y, x), each from 0 to 3")
-        places.append(tuple(place))
-    if len(set(places)) < 16:
-        twice = next(place for place in places if places.count(place) > 1)
-        raise Wrong(f"two lanes are at {twice}: C has 16 places, one for each lane")
-    for name, position in (
-        ("a", [4 * _ROW * y for y, _ in places]),
-        ("b", [16 * x for _, x in places]),
-    ):
-        warp = np.array(position + [at + 16 * 4 * _ROW for at in position])
-        passes, _ = traffic.bank_passes(warp, 16)
-        if passes != 2:
-            raise Wrong(f"the load from {name} takes {passes} wavefronts a warp, not 2")
-    return "2 loads, one wavefront for each half of a warp"
+    tile, slots = _RING["TILE"], _RING["SLOTS"]
+    x = np.random.default_rng(random.randrange(1 << 30)).standard_normal(tiles * tile)
+    x = x.astype(np.float32)
+    y = np.full_like(x, np.nan)
+    run = kernel.launch(
+        grid=1, block=2 * tile, args=[x, y, tiles], device="emulator", schedule=schedule, seed=seed
+    )
+    if run.findings:
+        finding = run.findings[0]
+        raise Wrong(f"{where}: the emulator finds {finding.kind} at line {finding.lines[0]}")
+    if not np.array_equal(y, x.reshape(tiles, tile)[:, ::-1].ravel()):
+        raise Wrong(f"{where}: y is not each tile backwards")
+    meetings = run.counters.get("barrier.syncs", 0) / (2 * tile)
+    if meetings > 1:
+        raise Wrong(f"{where}: the block meets {meetings:.0f} times, and once is enough")
+    barriers = {signal.barrier for signal in run.trace.signals}
+    if tiles >= slots and len(barriers) != 2 * slots:
+        raise Wrong(f"{where}: there are arrivals at {len(barriers)} barriers, not {2 * slots}")
+    arrivals = run.counters["mbarrier.arrivals"]
+    right = tile * (4 * tiles + slots)
+    if arrivals != right:
+        raise Wrong(f"{where}: {arrivals:,} arrivals, where tokens take {right:,}")
+    # Of four arrivals a tile two are by those who wait; groups of warps count alike in both.
+    if 2 * run.counters["mbarrier.waits"] > len(run.trace.signals):
+        raise Wrong(f"{where}: somebody waits more than once a tile")
 
 
 # Systems in which equally fast teams differ. In the first two the fewest warps need more slots

@@ -1,9 +1,9 @@
 """*Double buffering with barriers*: kernels for C (32, 32) = A (32, 4096) · B (4096, 32), f32.
 
-Two records. ``double_buffering``: the kernels take turns, process by process, each beside
-cuBLAS. ``clock_stamps``: clock stamps of some kernels, one launch each, times of the kernels with
-other numbers of slots and workers, and what Nsight Compute and a look at the errors say of the
-last of them.
+Two records. ``double_buffering``: the kernels and their controls take turns, process by process,
+each beside cuBLAS. ``clock_stamps``: clock stamps of some kernels, one launch each, times of the
+kernels with other numbers of slots and workers, and what Nsight Compute and a look at the errors
+say of the last of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.chapters.double_buffering import clock_stamps, one_block
+from phasebit.chapters.double_buffering import clock_stamps, controls, one_block
 from phasebit.chapters.double_buffering.one_block import kernel_text
 from phasebit.instruments import programs
 
@@ -73,10 +73,11 @@ def record() -> dict[str, Any]:
     Raises :class:`toolchain.CudaError` when there is no GPU, no cuBLAS, or a kernel fails.
     """
     facts, cublas = measure.facts(), measure.find_cublas()
-    builds = _built({kernel: kernel_text(kernel) for kernel in KERNELS})
-    laps: dict[str, list[dict[str, list[float]]]] = {kernel: [] for kernel in KERNELS}
+    timed = timed_kernels()
+    builds = _built(timed)
+    laps: dict[str, list[dict[str, list[float]]]] = {kernel: [] for kernel in timed}
     for lap in range(_LAPS):
-        for kernel in KERNELS:
+        for kernel in timed:
             laps[kernel].append(_lap(builds[kernel].program, cublas))
             print(f"⏱ {kernel}, process {lap + 1} of {_LAPS}: cold "
                   f"{laps[kernel][-1]['cold_us'][0]:.1f} µs, "
@@ -84,9 +85,9 @@ def record() -> dict[str, Any]:
     kinds = ("cold_us", "flushed_us", "warm_us")
     rows: list[dict[str, Any]] = [
         {"kernel": kernel, **{kind: _joined(laps[kernel], kind) for kind in kinds}}
-        for kernel in KERNELS
+        for kernel in timed
     ]
-    every = [lap for kernel in KERNELS for lap in laps[kernel]]
+    every = [lap for kernel in timed for lap in laps[kernel]]
     rows.append(
         {
             "kernel": measure.VENDOR,
@@ -95,7 +96,7 @@ def record() -> dict[str, Any]:
             "warm_us": _joined(every, "cublas_us"),
         }
     )
-    queued = {kernel: statistics.median(_joined(laps[kernel], "queued_us")) for kernel in KERNELS}
+    queued = {kernel: statistics.median(_joined(laps[kernel], "queued_us")) for kernel in timed}
     queued[measure.VENDOR] = statistics.median(_joined(every, "cublas_queued_us"))
     nothing = {
         "queued_us": statistics.median(_joined(every, "empty_queued_us")),
@@ -118,6 +119,11 @@ def record() -> dict[str, Any]:
         },
         "rows": rows,
     }
+
+
+def timed_kernels() -> dict[str, str]:
+    """Name -> source of all that the first record times: the kernels, then their controls."""
+    return {name: controls.source(name) for name in (*KERNELS, *controls.CONTROLS)}
 
 
 def with_constants(source: str, constants: dict[str, int]) -> str:

@@ -51,8 +51,9 @@ def model(
 ) -> Block:
     """Block sizes from cache sizes.
 
-    A panel of A, ``tile_rows`` × kc, is to stay in L1 while the panels of B pass by; a block of
-    B, kc × nc, in L2 while the panels of A do; the block of A, mc × kc, in L3. Where the system
+    A panel of A, ``tile_rows`` × kc, is as large as the greater part of L1; a block of B, kc × nc,
+    is to stay in L2 while the panels of A pass by; the block of A, mc × kc, in L3. The panel of A
+    does not stay in L1: :func:`resident_depth` says which would. Where the system
     does not say a size, L1 counts ``nearest`` bytes, and each further cache 16 times as much.
     Source: Goto and van de Geijn, 2008, with the roles of A and B exchanged for rows in C.
     """
@@ -125,6 +126,59 @@ def _body(name: str) -> list[str]:
     return body.partition("\n}\n")[0].replace("    (void)block;\n", "").splitlines()
 
 
+LOOPS = ("j0", "i", "j")
+"""The loops of rung e whose rounds threads can divide."""
+
+
+def threaded(loop: str, threads: int, block: Block | None = None) -> Product:
+    """Rung e by several threads, which divide the rounds of a loop of :data:`LOOPS`.
+
+    Raises ``ValueError`` for another loop, or not 1 to 64 threads, and as :func:`native.load`.
+    """
+    if loop not in LOOPS or not 1 <= threads <= 64:
+        raise ValueError(f"loop {loop!r}, {threads} threads: give {', '.join(LOOPS)}, and 1 to 64")
+    library = native.load("gemm/threads", options=[f"-DLOOP={LOOPS.index(loop)}", "-pthread"])
+    sizes = block or default_block()
+    block_array = np.array([sizes.mc, sizes.kc, sizes.nc], np.int64)
+
+    def product(a: Matrix, b: Matrix, c: Matrix, alpha: float = 1.0, beta: float = 0.0) -> None:
+        (m, n, k), (lda, ldb, ldc) = openblas.shape(a, b, c)
+        library.gemm(threads, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, block_array)
+
+    return product
+
+
+def resident_depth(tile_rows: int, tile_columns: int, level: caches.Level) -> int:
+    """The largest kc with which a panel of A stays in L1 while panels of B pass by.
+
+    One way of each set is for C. A panel of B gets whole ways of the others, and one of A as many
+    in proportion. Source: Low, Igual, Smith and Quintana-Ortí, 2016, section 4.1, with the roles
+    of A and B exchanged for rows in C.
+    """
+    ways = int((level.ways - 1) / (1 + tile_rows / tile_columns))
+    return ways * level.sets * level.line // (4 * tile_columns)
+
+
+def panel_misses(tile_rows: int, tile_columns: int, kc: int, level: caches.Level) -> dict[str, int]:
+    """Misses of L1 when a micro-kernel takes one more panel of B: of A's lines and of B's.
+
+    C, which is touched at the end only, is left out. B's panels lie one behind the other.
+    """
+    step = np.arange(kc)[:, None]
+    of_a = step * tile_rows * 4 + np.arange(0, tile_rows * 4, 4)
+    of_b = step * tile_columns * 4 + np.arange(0, tile_columns * 4, 4)
+    pages = -(-kc * tile_rows * 4 // 4096) * 4096
+    found = []
+    for rounds in (3, 4):
+        walk = [
+            np.concatenate([of_a, pages + turn * kc * tile_columns * 4 + of_b], axis=1).ravel()
+            for turn in range(rounds)
+        ]
+        found.append(caches.trace(np.concatenate(walk), (level,)).misses[level.name])
+    fetched = kc * tile_columns * 4 // level.line  # B is new in each round
+    return {"A": found[1] - found[0] - fetched, "B": fetched}
+
+
 WATCHED = ("naive", "interchanged", "tiled", "packed", "registers")
 """The rungs of which ``kernels/gemm/watched.cpp`` has a version that caches can watch."""
 
@@ -137,10 +191,14 @@ def watched(
     block: Block,
     tile: tuple[int, int] = (14, 32),
     levels: Sequence[caches.Level] = caches.TYPICAL,
+    threads: int = 1,
+    loop: str = "j0",
 ) -> caches.Counts:
     """Add A·B to C, all (n, n), on a rung of :data:`WATCHED`; what caches and TLBs see of it.
 
-    An access is one element; what is in a register is none. Every array starts at a page. Raises
+    With several ``threads``, which divide the rounds of a loop of :data:`LOOPS` of the rung
+    "registers", it is what the first of them does, and what its own caches see. An
+    access is one element; what is in a register is none. Every array starts at a page. Raises
     ``ValueError`` for another rung, and for matrices that are not square and without gaps.
     """
     if name not in WATCHED:
@@ -154,7 +212,13 @@ def watched(
     arrays = [a, b, c, *panels]
     pages = [-(-array.nbytes // 4096) * 4096 for array in arrays]
     at = np.cumsum([0, *pages[:-1]], dtype=np.int64)
-    numbers = np.array([n, rows, columns, block.mc, block.kc, block.nc], np.int64)
+    if loop not in LOOPS or (threads > 1 and name != "registers"):
+        raise ValueError(f"loop {loop!r} of {name!r}: threads divide {', '.join(LOOPS)} of rung e")
+    nc = block.nc
+    if loop == "j0":  # a block for each thread
+        nc = min(nc, -(-n // threads // columns) * columns)
+    sizes_and_share = [n, rows, columns, block.mc, block.kc, nc, threads, LOOPS.index(loop)]
+    numbers = np.array(sizes_and_share, np.int64)
     counts = np.zeros(1 + len(levels), np.int64)
     library = native.load("gemm/watched")
     rows_of_levels = caches.table(levels)

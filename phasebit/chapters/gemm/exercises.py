@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -30,24 +29,6 @@ def registers(answer: Callable[[int, int], int]) -> str:
                 f"{shown(got)}"
             )
     return f"{len(cases)} tiles"
-
-
-@judged
-def packed(answer: Callable[..., int]) -> str:
-    """``answer(m, n, k, mc)``: floats that the packing of A and of B writes, without the zeros."""
-    draw = random.Random(80)
-    cases = [(1024, 1024, 1024, 4088), (512, 7, 9, 512), (8192, 1024, 64, 4088), (4089, 1, 1, 4088)]
-    cases += [
-        (draw.randint(1, 9000), draw.randint(1, 999), draw.randint(1, 999), draw.randint(14, 4088))
-        for _ in range(20)
-    ]
-    for m, n, k, mc in cases:
-        got, right = ask(answer, m, n, k, mc), m * k + -(-m // mc) * k * n
-        if not same(got, right):
-            raise Wrong(
-                f"for m {m}, n {n}, k {k} and mc {mc} it is {right} elements, not {shown(got)}"
-            )
-    return f"{len(cases)} products"
 
 
 def _call(answer: native.Library, name: str, parameters: int, *given: Any) -> None:

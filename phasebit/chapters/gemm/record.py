@@ -6,6 +6,8 @@ disturbs them less than the time on the wall. What is compared takes turns.
 
 from __future__ import annotations
 
+import os
+import random
 import re
 import shutil
 import time
@@ -37,6 +39,11 @@ TILES = (
     *((14, 1), (30, 1), (31, 1), (4, 2), (6, 2), (8, 2), (12, 2), (14, 2), (15, 2), (16, 2)),
     *((6, 3), (9, 3), (10, 3), (4, 4), (6, 4), (7, 4)),
 )
+CHAINS = (1, 2, 4, 6, 8, 10, 12, 16, 24)  # sums that are added to at the same time
+NEAR = gemm.Block(mc=4088, kc=64, nc=96)  # a block of B of 24 KiB, in L1: the control of rung d
+CONTROL_N = (1000, 1024)
+THREAD_N, THREAD_REPEATS = (1024, 2048), 9
+
 TILE_DEPTH, TILE_WIDTH, TILE_ROUNDS, TILE_CALLS = 512, 512, 10, 8
 PEAK_STEPS = 10_000  # as long as a call of a micro-kernel
 
@@ -99,6 +106,10 @@ def record() -> dict[str, Any]:
             "tiles": f"a panel of A, {TILE_DEPTH} long, times a block of B {TILE_WIDTH} wide, "
             "many times, by the clock on the wall; stack: the instructions of the inner loop that "
             "use the stack",
+            "chains": "as the peak, with fewer sums, in turns",
+            "controls": "rungs a and d, and d with a block of B that L1 holds; 1000 rows are no "
+            "power of two apart",
+            "threads": "by the clock on the wall, in turns, in another random order each",
         },
         "tile": [kernel.tile_rows(), kernel.tile_columns()],
         "block": [block.mc, block.kc, block.nc],
@@ -113,6 +124,9 @@ def record() -> dict[str, Any]:
         "tiles": tiles,
         "variants": {str(n): _alternate(_calls(n, changed), REPEATS[n]) for n in SIZES},
         "stack": {name: stack for name, (_, stack) in variants.items()},
+        "chains": _chains(),
+        "controls": {str(n): _controls(n) for n in CONTROL_N},
+        "threads": {str(n): _threads(n) for n in THREAD_N},
     }
 
 
@@ -217,6 +231,52 @@ def _tiles() -> tuple[list[float], dict[str, dict[str, Any]]]:
             # Each call by itself, after some that bring its panels near: the least counts.
             found[name]["seconds"] += work.times(given, TILE_CALLS, warm=3)
     return rates, found
+
+
+def _chains() -> dict[str, list[float]]:
+    """How many sums -> operations a second of multiply-adds on so many."""
+    to = np.zeros(16, np.float32)
+    works = {
+        str(sums): native.load("gemm/peak", options=[f"-DSUMS={sums}"]).multiply_adds
+        for sums in CHAINS
+    }
+    rates: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(TILE_ROUNDS):
+        for name, work in works.items():
+            flop = work(PEAK_STEPS, to)
+            rates[name] += [flop / each for each in work.times((PEAK_STEPS, to), TILE_CALLS)]
+    return rates
+
+
+def _controls(n: int) -> dict[str, list[float]]:
+    products = {
+        "naive": gemm.rung("naive"),
+        "packed": gemm.rung("packed"),
+        "packed, a block in L1": gemm.rung("packed", NEAR),
+        "registers": gemm.rung("registers"),
+    }
+    return _alternate(_calls(n, products), SLOW_REPEATS[1024])
+
+
+def _threads(n: int) -> dict[str, list[float]]:
+    """``"THREADS LOOP"`` -> seconds on the wall, for each loop of rung e that can be divided."""
+    counts = sorted({1, 2, 4, 8} & set(range(1, (os.cpu_count() or 1) + 1)))
+    products = {
+        f"{count} {loop}": gemm.threaded(loop, count) for count in counts for loop in gemm.LOOPS
+    }
+    for name, product in products.items():
+        _right(name, product)
+    calls = _calls(n, products)
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    shuffled, order = random.Random(n), list(calls)
+    for turn in range(-1, THREAD_REPEATS):
+        shuffled.shuffle(order)
+        for name in order:
+            begin = time.perf_counter()
+            calls[name]()
+            if turn >= 0:
+                times[name].append(time.perf_counter() - begin)
+    return times
 
 
 def _variant(name: str) -> tuple[native.Library, int | None]:

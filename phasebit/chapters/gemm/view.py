@@ -1,11 +1,18 @@
-"""What tables show of the record: the rate of each rung."""
+"""What tables and pictures of *The anatomy of a fast GEMM* show."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
-from phasebit import measure
-from phasebit.chapters.gemm.cpu_ladder import RUNGS
+import numpy as np
+from numpy.typing import NDArray
+
+from phasebit import caches, measure
+from phasebit.chapters.gemm.cpu_ladder import LOOPS, RUNGS, Block
+from phasebit.draw import Cell, Picture, chart
+from phasebit.palette import FAINT, FONT, MUTED, TEXT, colour
 
 
 def rates(recorded: dict[str, Any]) -> dict[str, str]:
@@ -16,3 +23,133 @@ def rates(recorded: dict[str, Any]) -> dict[str, str]:
         file: measure.spoken([size] * 3, measure.summary(times[name]).median * 1e6)
         for name, file in RUNGS.items()
     }
+
+
+_FIXED = (  # loop, its step, what is fixed from it on: of A, of B, of C, and where it lives
+    ("p0", "kc", "strip", "strip", "all", "memory"),
+    ("i0", "mc", "block", "strip", "rows", "A: L3"),
+    ("j0", "nc", "block", "block", "both", "B: L2"),
+    ("i", "MR", "panel", "block", "high", "A: L1 or L2"),
+    ("j", "NR", "panel", "panel", "tile", "C: registers; B passes by"),
+)
+
+
+def five_loops(
+    m: int, n: int, k: int, block: Block, tile: tuple[int, int], at: Sequence[int]
+) -> Picture:
+    """What each of the five loops fixes of A (m, k), B (k, n) and C (m, n), outermost first.
+
+    ``at`` are the rounds: p0, i0, j0, and i, j within their block. Sizes are elements, a pixel
+    each at most.
+    """
+    p0, i0, j0, i, j = at
+    rows, columns = tile
+    depth = slice(p0, min(p0 + block.kc, k))
+    below, across = slice(i0, min(i0 + block.mc, m)), slice(j0, min(j0 + block.nc, n))
+    few, some = slice(i0 + i, i0 + i + rows), slice(j0 + j, j0 + j + columns)
+    whole_m, whole_n = slice(0, m), slice(0, n)
+    of_rows = (whole_m, below, below, few, few)
+    of_columns = (whole_n, whole_n, across, across, some)
+    scale = 76 / max(m, n, k)
+    out, words = [], []
+
+    def matrix(
+        x: float, y: float, name: str, high: slice, wide: slice, full: tuple[int, int]
+    ) -> None:
+        hue = {"A": "orange", "B": "green", "C": "blue"}[name]
+        boxes = ((slice(0, full[0]), slice(0, full[1]), "none", FAINT), (high, wide, hue, ""))
+        for down, right, fill, stroke in boxes:
+            look = (
+                f"fill:none;stroke:{stroke}"
+                if stroke
+                else (f"fill:{colour(fill)};fill-opacity:.45;stroke:{colour(fill)}")
+            )
+            out.append(
+                f'<rect x="{x + right.start * scale:.1f}" y="{y + down.start * scale:.1f}" '
+                f'width="{(right.stop - right.start) * scale:.1f}" '
+                f'height="{(down.stop - down.start) * scale:.1f}" style="{look}"/>'
+            )
+        out.append(f'<text x="{x - 12:g}" y="{y + 12:g}" style="fill:{MUTED}">{name}</text>')
+        shape = f"{high.stop - high.start} × {wide.stop - wide.start}"
+        if (high, wide) != (slice(0, full[0]), slice(0, full[1])):
+            words.append(f"{name} {shape}")
+
+    for row, (loop, step, *_, lives) in enumerate(_FIXED):
+        y = 34.0 + 88 * row
+        words.append(f"\n{loop} by {step}:")
+        out.append(
+            f'<text x="{24 * row:g}" y="{y + 14:g}" style="fill:{TEXT};font-weight:bold">'
+            f'{loop} by {step}</text><text x="{24 * row:g}" y="{y + 32:g}" '
+            f'style="fill:{MUTED}">{escape(lives)}</text>'
+        )
+        matrix(270, y, "A", of_rows[row], depth, (m, k))
+        matrix(380, y, "B", depth, of_columns[row], (k, n))
+        matrix(490, y, "C", of_rows[row], of_columns[row], (m, n))
+        words.append(f"({lives})")
+    title = f"What each loop fixes: m = n = {m}, k = {k}, tile {rows} × {columns}"
+    alt = f"{title}." + " ".join(words).replace(" \n", "\n")
+    return Picture(
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-diagram" '
+        f'width="580" height="480" viewBox="0 0 580 480" '
+        f'style="font:12px {FONT};background:transparent">\n<title>{escape(alt)}</title>\n'
+        f'<text x="0" y="12" style="fill:{TEXT}">{escape(title)}</text>\n'
+        + "\n".join(out)
+        + "\n</svg>",
+        alt,
+    )
+
+
+def tlb_at_work(walks: Mapping[str, Sequence[int]], entries: int) -> Picture:
+    """The page of each access of some walks, and whether a TLB of ``entries`` pages missed it."""
+    level = caches.tlb("TLB", entries)
+    cells = [
+        [
+            Cell(str(pages[0]), "orange" if missed else "blue")
+            for missed, pages in caches.kept(walk, level, 0)
+        ]
+        for walk in walks.values()
+    ]
+    return chart(
+        cells, rows=list(walks), columns=range(len(cells[0])), row_label="",
+        column_label="access (in the cells: its page)",
+        title=f"A TLB of {entries} entries; misses "
+        + ", ".join(f"{name}: {sum(c.hue == 'orange' for c in line)}"
+                    for name, line in zip(walks, cells, strict=True)),
+        legend={"orange": "missed", "blue": "found"},
+    )  # fmt: skip
+
+
+def threads_measured(recorded: dict[str, Any]) -> str:
+    """A line for each loop that threads divide, or what measures them."""
+    if "threads" not in recorded:
+        return "⏱ this record has no threads yet: python -m phasebit record gemm measures them"
+    lines = []
+    for n, times in recorded["threads"].items():
+        one = measure.summary(times["1 j0"]).median
+        for name in times:
+            count, loop = name.split()
+            if loop in LOOPS and count != "1":
+                faster = one / measure.summary(times[name]).median
+                lines.append(f"⏱ {n}³, {count} threads divide {loop}: {faster:.2f} times as fast")
+    return "\n".join(lines)
+
+
+def panels(packed: NDArray[np.float32], rows: int) -> Picture:
+    """Panels of A, (panels, kc, width), as they lie in memory; A has ``rows`` rows."""
+    hues = ("blue", "orange", "green", "pink", "cyan", "red")
+    _, depth, width = packed.shape
+    cells = [
+        [
+            Cell(f"{value:.0f}", hues[r] if number * width + r < rows else "grey")
+            for step in panel
+            for r, value in enumerate(step)
+        ]
+        for number, panel in enumerate(packed)
+    ]
+    return chart(
+        cells, rows=[f"panel {number}" for number in range(len(packed))],
+        columns=range(depth * width), row_label="memory",
+        column_label="place in the panel, in floats",
+        title=f"A of {rows} × {depth}, its elements numbered row by row, in panels of {width} rows",
+        legend={**{hues[r]: f"row {r} of a panel" for r in range(width)}, "grey": "filled up"},
+    )  # fmt: skip

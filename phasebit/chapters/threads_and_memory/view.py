@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phasebit import measure, patterns
-from phasebit.chapters.threads_and_memory.record import DRAM, ISSUED, SHAPE
+from phasebit.chapters.threads_and_memory.record import DRAM, FETCHES, ISSUED, LOGS, SHAPE
 from phasebit.draw import Cell, Picture, chart
 from phasebit.draw.picture import INK, figure_of, frame, picture
 from phasebit.emulator import Access, Run
@@ -219,6 +219,28 @@ def dram_table(record: dict[str, Any]) -> measure.Table:
         f"bytes of DRAM in units of the array, 256 MiB; needed: at cudaMemcpy's {vendor:.0f} GB/s; "
         f"{measure.source(record)}",
     )  # fmt: skip
+
+
+def one_way_table(record: dict[str, Any]) -> measure.Table:
+    """Loads alone and stores alone: DRAM's bytes by stride, and by what L2 may fetch at a time.
+
+    Without a row where no record has it.
+    """
+    array, recorded = record["bandwidth_bytes"] / 2, record.get("one_way", {})
+    ways = [(way, fetched) for way in ("loads", "stores") for fetched in FETCHES]
+
+    def cell(way: str, fetched: str, stride: int) -> str:
+        counts = recorded[fetched][f"{way}, stride {stride}"]
+        read, written = (f"{counts[metric] / array:.1f}" for metric in DRAM)
+        return f"{read} + {written}"
+
+    rows = [(str(1 << log), *(cell(*way, 1 << log) for way in ways)) for log in LOGS if recorded]
+    return measure.Table(
+        ("stride", *(f"{way} alone, {fetched} bytes" for way, fetched in ways)),
+        tuple(rows),
+        "bytes of DRAM read + written in units of the array, 256 MiB; "
+        + (measure.source(record) if recorded else "no record has them yet"),
+    )
 
 
 def transpose_table(record: dict[str, Any]) -> measure.Table:

@@ -10,7 +10,7 @@ import numpy as np
 
 from phasebit import rounding, toolchain
 from phasebit.chapters.tiling_on_the_gpu import ladder
-from phasebit.emulator import Fault
+from phasebit.emulator import Fault, Run
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, real, shown
 
 WAVEFRONTS = ladder.METRICS[1]
@@ -83,3 +83,65 @@ def lanes(row: str, column: str) -> str:
     if 3 * got > 2 * plain:
         raise Wrong(f"the product is right, with {got} wavefronts where lane / 8 needs {plain}")
     return f"{got} wavefronts instead of {plain}"
+
+
+SQUARES = ladder.Rung("x_squares", 64, (256,))
+"""How a reader's kernel is launched: 256 threads for 64 × 64 of C."""
+_SECTORS, _LOADS = ladder.METRICS[0], ladder.METRICS[4]
+
+
+@judged
+def squares(code: str) -> str:
+    """``code``: a kernel ``squares(Product g)``; 256 threads make 64 × 64 of C, 16 elements each.
+
+    It is compiled with ``product.cuh`` and run on the emulator: ragged sizes, alpha and beta, C
+    full of NaN where it must not be read. On whole tiles it must fetch each number once, and
+    need no more than one shared load for four multiply-adds of a warp.
+    """
+    if not isinstance(code, str):
+        raise Wrong("give the CUDA code as a text")
+    if not code.strip() or "// ..." in code:
+        raise NotAnswered
+    kernel = f'#include "tiling_on_the_gpu/product.cuh"\n{code}\n'
+    for m, n, k in ((64, 64, 32), (64, 128, 8), (70, 68, 12), (33, 129, 41), (1, 1, 1)):
+        for alpha, beta in ((1.0, 0.0), (-0.5, 2.0)):
+            _squares_once(kernel, (m, n, k), alpha, beta)
+    run = _squares_once(kernel, (64, 64, 64), 1.0, 0.0)
+    fetched, least = run.counters[_SECTORS], 2 * 64 * 64 * 4 // 32
+    if fetched > least:
+        raise Wrong(f"the product is right, but a block asks for {fetched} sectors: {least} hold "
+                    "its rows of A and columns of B once")  # fmt: skip
+    loads, terms = run.counters[_LOADS], 64 * 64 * 64 // 32
+    if 4 * loads > terms:
+        raise Wrong(f"the product is right, with {loads / terms:.2f} shared loads for each "
+                    "multiply-add of a warp: at most a quarter is asked for")  # fmt: skip
+    return f"5 shapes; {loads / terms:.3f} shared loads for each multiply-add of a warp"
+
+
+def _squares_once(kernel: str, shape: tuple[int, int, int], alpha: float, beta: float) -> Run:
+    """One product of fresh numbers; raises :class:`Wrong` for whatever is wrong with it."""
+    m, n, k = shape
+    rng = np.random.default_rng()
+    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+    before = rng.standard_normal((m, n), np.float32)
+    c = before.copy() if beta else np.full((m, n), np.nan, np.float32)
+    where = f"M {m}, N {n}, K {k}, alpha {alpha:g}, beta {beta:g}"
+    try:
+        run = ladder.launched(SQUARES, kernel, a, b, c, alpha, beta)
+    except toolchain.CudaError as error:
+        raise Wrong(f"it does not compile: {str(error).splitlines()[0]}") from error
+    except LookupError as error:
+        raise Wrong(f"{error}: call it squares, with one parameter, Product g") from error
+    except Fault as error:
+        raise Wrong(f"{where}: it stops: {str(error).splitlines()[0]}") from error
+    if run.findings:
+        raise Wrong(f"{where}: {run.findings[0]}")
+    exact, size = rounding.reference(a, b)
+    exact, size = alpha * exact + beta * before, abs(alpha) * size + abs(beta * before)
+    bad = rounding.wrong(c, exact, rounding.product_bound(k + 4) * size)
+    if bad.any():
+        row, col = (int(each[0]) for each in np.nonzero(bad))
+        raise Wrong(
+            f"{where}: {int(bad.sum())} elements of C are wrong, the first is ({row}, {col})"
+        )
+    return run

@@ -105,11 +105,47 @@ TUNED: dict[str, Rung] = {
 }
 """The last rung with one thing changed in each."""
 
+
+def _square(tile: int, each: int, depth: int = 8) -> Rung:
+    """Rung e with another tile of a block, another square of a thread, or other depth."""
+    return RUNGS["square"]._replace(
+        tile=tile,
+        block=((tile // each) ** 2,),
+        changes=(
+            ("BM = 128, BN = 128, BK = 8;", f"BM = {tile}, BN = {tile}, BK = {depth};"),
+            ("int T = 8;", f"int T = {each};"),
+        ),
+    )
+
+
+SQUARES: dict[tuple[int, int], str] = {
+    **{
+        (tile, each): f"tile_{tile}_each_{each}"
+        for tile, each in ((32, 1), (32, 2), (32, 4), (64, 2), (64, 4), (64, 8), (128, 4))
+    },
+    (128, 8): "square",
+}
+"""Rows of a block's tile, and of a thread's square -> the variant of rung e that has them. All
+have tiles 8 deep; a block has as many threads as its tile has squares, from 64 to 1024."""
+
+_BOUNDS = ("__launch_bounds__(THREADS)", "__launch_bounds__(THREADS, 2)")
+
+SEPARATED: dict[str, Rung] = {
+    **{name: _square(*which) for which, name in SQUARES.items() if name != "square"},
+    "deep": _square(32, 1, 32),
+    "two_resident": RUNGS["square"]._replace(changes=(_BOUNDS,)),
+    "through_registers": Rung("i_through_registers", 128, (256,), ("aligned",)),
+}
+"""What rungs change together, apart: rung e with other tiles of a block and squares of a thread;
+``deep``, rung c in the code of rung e; ``two_resident``, rung e with registers for two blocks; and
+rung i without asynchronous copies."""
+
 VARIANTS: dict[str, Rung] = {
     **RUNGS,
     "swizzled": RUNGS["conflict_free"]._replace(changes=(("PADDED = true", "PADDED = false"),)),
     "reordered": RUNGS["warp_tile"]._replace(changes=tuple((new, old) for old, new in _LANES)),
     **TUNED,
+    **SEPARATED,
 }
 """The rungs, and some of them with one thing changed."""
 
@@ -155,7 +191,25 @@ def multiply(
     ``code`` is a changed copy of the rung's file, if given. Raises ``ValueError`` for an unknown
     rung, and as compiling and launching do.
     """
-    rung, kernel = VARIANTS[name], code or text(name)
+    return launched(VARIANTS[name], code or text(name), a, b, c, alpha, beta, target, schedule)
+
+
+def launched(
+    rung: Rung,
+    kernel: str,
+    a: Matrix,
+    b: Matrix,
+    c: Matrix,
+    alpha: float,
+    beta: float,
+    target: str = "sm_90a",
+    schedule: str = "late",
+) -> Run:
+    """C = alpha·A·B + beta·C on the emulator, by the kernel in a text, launched as ``rung`` says.
+
+    Raises ``LookupError`` when the text has no kernel of the rung's name, else as compiling and
+    launching do.
+    """
     module = _module(kernel, target)
     (m, k), n = a.shape, b.shape[1]
     addresses = []
@@ -194,7 +248,10 @@ def _symbol(kernels: Iterable[str], name: str, flags: list[bool]) -> str:
     """The symbol of ``tuned<true, false>`` among those of a module."""
     arguments = "".join(f"Lb{int(flag)}E" for flag in flags)
     wanted = re.compile(rf"_Z(N.*)?{len(name)}{name}" + (f"I{arguments}E" if flags else ""))
-    return next(symbol for symbol in kernels if wanted.match(symbol))
+    found = next((symbol for symbol in kernels if wanted.match(symbol)), None)
+    if found is None:
+        raise LookupError(f"no kernel is called {name}")
+    return found
 
 
 def count(name: str, depth: int) -> dict[str, int]:

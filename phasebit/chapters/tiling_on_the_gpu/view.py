@@ -1,18 +1,359 @@
-"""What tables show of the record: the rate of each rung."""
+"""Tables and pictures of *Tiling on the GPU*: the ladder's counters, bounds and times."""
 
 from __future__ import annotations
 
+import functools
+import itertools
+import re
+from math import prod
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.tiling_on_the_gpu.ladder import RUNGS
+from phasebit.chapters.tiling_on_the_gpu import ladder, machine_code
 from phasebit.chapters.tiling_on_the_gpu.record import SIZES
+from phasebit.draw import Cell, Picture, chart
+from phasebit.draw.picture import INK, INK_MUTED, figure_of, frame, picture
+from phasebit.draw.plots import SERIES
+from phasebit.occupancy import limits, occupancy
+from phasebit.palette import COLOURS
+
+Record = dict[str, Any]
+SECTORS, WAVEFRONTS, CONFLICTS, STORE_CONFLICTS, LOADS, COPIES = ladder.METRICS
+EXECUTED, FETCHED = "smsp__inst_executed.sum", "dram__bytes_read.sum"
+WORDS = {
+    SECTORS: "sectors", WAVEFRONTS: "wavefronts", CONFLICTS: "load conflicts",
+    STORE_CONFLICTS: "store conflicts", LOADS: "shared loads", COPIES: "async copies",
+}  # fmt: skip
+_STATIC = {"shared_tile": 8192, "column": 4096, "square": 8192, "vectorised": 8192,
+           "conflict_free": 8320, "warp_tile": 8320, "double_buffered": 16640}  # fmt: skip
+"""Bytes of static shared memory, as the compiler reports them; the last rung's is dynamic."""
 
 
-def rates(recorded: dict[str, Any]) -> dict[str, str]:
+def rates(recorded: Record) -> dict[str, str]:
     """Kernel -> its rate on the largest product of the record."""
     times = recorded["products"][str(SIZES[0])]
     return {
         rung.file: measure.spoken([SIZES[0]] * 3, measure.summary(times[name]).median)
-        for name, rung in RUNGS.items()
+        for name, rung in ladder.RUNGS.items()
     }
+
+
+@functools.lru_cache(maxsize=64)
+def predicted(name: str) -> dict[str, int]:
+    """The emulator's counters of a rung at the largest size of the record."""
+    return ladder.predict(name, SIZES[0])
+
+
+def milliseconds(record: Record, name: str, size: int = SIZES[0]) -> float:
+    """The median time of a kernel."""
+    return measure.summary(record["products"][str(size)][name]).median / 1000
+
+
+def counters() -> measure.Table:
+    """What the emulator predicts of each rung."""
+    rows = tuple(
+        (name, *(f"{predicted(name)[metric] / 1e6:,.0f}" for metric in WORDS))
+        for name in ladder.RUNGS
+    )
+    return measure.Table(("predicted", *WORDS.values()), rows, f"millions, for {SIZES[0]}³")
+
+
+def counters_beside_the_gpus(record: Record) -> measure.Table:
+    """Predicted and counted, side by side; prints the largest difference of each counter."""
+    counted = record["counters"]
+    print(f"{measure.source(record)}, CUDA {record['cuda']}")
+    for metric, word in WORDS.items():
+        off = [abs(counted[name][metric] / predicted(name)[metric] - 1)
+               for name in ladder.RUNGS if predicted(name)[metric]]  # fmt: skip
+        print(f"{word:>15}: counted and predicted differ by {max(off):.3%} at most")
+    rows = tuple(
+        (name, *(f"{predicted(name)[metric] / 1e6:,.0f} / {counted[name][metric] / 1e6:,.0f}"
+                 for metric in WORDS))
+        for name in ladder.RUNGS
+    )  # fmt: skip
+    caption = f"millions, for {SIZES[0]}³"
+    return measure.Table(("predicted / counted", *WORDS.values()), rows, caption)
+
+
+def times(record: Record) -> measure.Table:
+    """Milliseconds at every size; prints how near the last rung is to cuBLAS."""
+    first, last = milliseconds(record, "naive"), milliseconds(record, "tuned")
+    print(f"first to last: {first / last:.0f} times as fast")
+    for size in SIZES:
+        share = milliseconds(record, "cuBLAS", size) / milliseconds(record, "tuned", size)
+        spread = max(
+            measure.summary(each).spread for each in record["products"][str(size)].values()
+        )
+        print(f"{size:>5}: tuned reaches {share:.3f} of cuBLAS; the middle half of the times of "
+              f"any kernel is at most {spread:.1%} wide")  # fmt: skip
+    shown = [*ladder.RUNGS, "swizzled", "reordered", "cuBLAS"]
+    rows = tuple(
+        (name, *(f"{milliseconds(record, name, size):.3f}" for size in SIZES)) for name in shown
+    )
+    return measure.Table(
+        ("milliseconds", *(f"{size}³" for size in SIZES)), rows, measure.source(record)
+    )
+
+
+def steps(record: Record) -> measure.Table:
+    """What each rung gains over the one before it, and what it changes in the counters."""
+
+    def quotient(before: float, after: float) -> str:
+        return f"{before / after:.1f}" if before and after else "–"
+
+    counted, names, rows = record["counters"], list(ladder.RUNGS), []
+    for before, after in itertools.pairwise(names):
+        gain = milliseconds(record, before) / milliseconds(record, after)
+        rows.append((
+            f"{before} → {after}", f"{gain:.2f}",
+            *(f"{quotient(predicted(before)[metric], predicted(after)[metric])} / "
+              f"{quotient(counted[before][metric], counted[after][metric])}"
+              for metric in (SECTORS, LOADS, WAVEFRONTS)),
+            f"{counted[before][EXECUTED] / counted[after][EXECUTED]:.2f}",
+        ))  # fmt: skip
+    return measure.Table(
+        ("step", "times as fast", "sectors", "shared loads", "wavefronts", "instructions"),
+        tuple(rows), "before by after: predicted / counted; instructions counted",
+    )  # fmt: skip
+
+
+def clocks() -> float:
+    """Clocks of all multiprocessors together in a millisecond, at the highest clock rate."""
+    machine = measure.read("threads_and_memory")
+    return float(machine["multiprocessors"] * machine["most_mhz"] * 1e3)
+
+
+def bounds(record: Record) -> dict[str, list[float]]:
+    """Four lower bounds in milliseconds, for each rung that uses shared memory."""
+    names, counted = list(ladder.RUNGS)[2:], record["counters"]
+    rate = measure.roofline().bandwidth * 1e9  # bytes in a millisecond
+    return {
+        "instructions": [counted[name][EXECUTED] / 4 / clocks() for name in names],
+        "wavefronts": [predicted(name)[WAVEFRONTS] / clocks() for name in names],
+        "multiply-adds": [SIZES[0] ** 3 / 128 / clocks()] * len(names),
+        "memory": [counted[name][FETCHED] / rate for name in names],
+    }
+
+
+def beside_the_bounds(record: Record) -> Picture:
+    """Measured times and the four bounds, on a logarithmic axis; prints the largest of each."""
+    names, found = list(ladder.RUNGS)[2:], bounds(record)
+    took = [milliseconds(record, name) for name in names]
+    for i, name in enumerate(names):
+        bound = max(found, key=lambda each: found[each][i])
+        most = found[bound][i]
+        print(f"{name:>15}: {took[i]:5.2f} ms are {took[i] / most:.2f} times "
+              f"the largest bound, {most:5.2f} ms for {bound}")  # fmt: skip
+    figure, axes = figure_of(6.2, 3.6)
+    axes.set_yscale("log", base=2)
+    series = {"measured": took, **found}
+    for values, (hue, dash, marker) in zip(series.values(), SERIES, strict=False):
+        axes.plot(range(len(names)), values, color=COLOURS[hue], linestyle=dash, linewidth=1.8,
+                  marker=marker, markersize=4)  # fmt: skip
+    nudge = {"measured": 4, "instructions": 1, "multiply-adds": -8}
+    for (name, values), (hue, _, _) in zip(series.items(), SERIES, strict=False):
+        axes.annotate(name, (1, values[-1]), (6, nudge.get(name, 0)), va="center", fontsize=9.5,
+                      xycoords=("axes fraction", "data"), textcoords="offset points",
+                      color=COLOURS[hue], annotation_clip=False)  # fmt: skip
+    axes.set_xticks(range(len(names)), [ladder.RUNGS[name].letter for name in names])
+    ticks = [2.0**power for power in range(-4, 5)]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    title = f"{SIZES[0]}³: measured, and four lower bounds"
+    frame(axes, title, "rung", "milliseconds, doubling")
+    lines = "\n".join(
+        f"{name}: " + " ".join(f"{value:.2f}" for value in values)
+        for name, values in series.items()
+    )
+    return picture(figure, f"{title}. Milliseconds on a logarithmic axis, rungs c to j.\n{lines}")
+
+
+def squares(record: Record) -> measure.Table:
+    """Rung e with other tiles and squares: counters from the emulator, times if measured."""
+    rows = []
+    for (tile, each), name in sorted(ladder.SQUARES.items()):
+        told, took = predicted(name), record["products"][str(SIZES[0])].get(name)
+        rows.append((
+            f"{tile} × {tile}", f"{each} × {each}", str(ladder.VARIANTS[name].block[0]),
+            f"{told[SECTORS] / 1e6:,.0f}", f"{told[LOADS] / 1e6:,.0f}",
+            f"{told[WAVEFRONTS] / 1e6:,.0f}",
+            f"{measure.summary(took).median / 1000:.2f}" if took else "not measured yet",
+        ))  # fmt: skip
+    return measure.Table(
+        ("a block's tile", "a thread's square", "threads", "sectors", "shared loads",
+         "wavefronts", "ms"),
+        tuple(rows), f"millions, for {SIZES[0]}³, from the emulator; tiles 8 deep",
+    )  # fmt: skip
+
+
+def what_fits(record: Record) -> None:
+    """Print registers, and the blocks and warps that fit on a multiprocessor."""
+    for name in list(ladder.RUNGS)[2:]:
+        rung, registers = ladder.RUNGS[name], record["registers"][f"{name}_rung::{name}"]
+        warps = prod(rung.block) // 32
+        fits = occupancy(limits(90), registers, _STATIC.get(name, rung.shared), 32 * warps)
+        print(f"{name:>15}: {registers:3} registers a thread: {fits.blocks} × {warps:2} warps fit")
+
+
+def loops(record: Record, *names: str) -> measure.Table:
+    """The machine code of main loops, and the times of these kernels where they were measured."""
+    compiled = machine_code.read()
+    kinds = [kind for kind in machine_code.KINDS if kind != "global loads"]
+    rows = []
+    for name in names:
+        of, took = compiled["loops"][name], record["products"][str(SIZES[0])].get(name)
+        scale = 512 / of["multiply-adds"]
+        rows.append((
+            name, str(of["registers"]), f"{of['instructions'] * scale:.0f}",
+            *(f"{of[kind] * scale:.0f}" for kind in kinds),
+            f"{measure.summary(took).median / 1000:.2f}" if took else "not measured yet",
+        ))  # fmt: skip
+    return measure.Table(
+        ("main loop", "registers", "instructions", *kinds, f"ms at {SIZES[0]}³"), tuple(rows),
+        f"for 512 multiply-adds of a thread; nvcc {compiled['nvcc']}, {compiled['target']}; "
+        f"{measure.source(record)}",
+    )  # fmt: skip
+
+
+def banks(first_column: Any, title: str) -> Picture:
+    """The banks in which eight lanes find the four numbers that each loads from a column on."""
+    cells: list[list[Cell | None]] = [[None] * 32 for _ in range(2)]
+    for lane in range(8):
+        for word in range(first_column(lane), first_column(lane) + 4):
+            row = 0 if cells[0][word % 32] is None else 1
+            cells[row][word % 32] = Cell(str(lane), "blue" if row == 0 else "orange")
+    return chart(cells, rows=[1, 2], columns=range(32), row_label="wavefront",
+                 column_label="bank (in the cells: the lane)", title=title)  # fmt: skip
+
+
+def hierarchy() -> Picture:
+    """Who makes which part of C in rung h: a block, a warp, a thread; sizes from its text."""
+    text = ladder.text("warp_tile")
+
+    def constant(name: str) -> int:
+        found = re.search(rf"\b{name} = (\d+)", text)
+        if found is None:
+            raise ValueError(f"rung h has no constant {name}")
+        return int(found[1])
+
+    side, high, wide = constant("BM"), constant("WM"), constant("WN")
+    figure, axes = figure_of(6.6, 2.6)
+    axes.set_axis_off()
+    axes.set_xlim(-0.02, 3.6)
+    axes.set_ylim(1.16, -0.2)
+    axes.set_aspect("equal")
+
+    def area(x: float, y: float, width: float, height: float, hue: str, strong: bool) -> None:
+        axes.add_patch(_patch(x, y, width, height, COLOURS[hue], strong))
+
+    grid = 8  # blocks drawn of C's 32
+    for row in range(grid):
+        for col in range(grid):
+            area(col / grid, row / grid, 1 / grid, 1 / grid, "blue", (row, col) == (1, 2))
+    down, across = side // high, side // wide
+    for row in range(down):
+        for col in range(across):
+            area(1.2 + col / across, row / down, 1 / across, 1 / down, "orange",
+                 (row, col) == (0, 0))  # fmt: skip
+    half = high / wide / 2  # of the third panel: a warp's part is twice as wide as high
+    for group in range(4):
+        for lane in range(32):
+            x, y = group % 2 / 2 + lane % 8 / 16, group // 2 * half + lane // 8 * half / 4
+            area(2.5 + x, 0.25 + y, 1 / 16, half / 4, "green", lane == 5)
+    titles = (f"C: blocks of {side} × {side}", f"a block: warps of {high} × {wide}",
+              f"a warp: 32 threads of {high // 4} × {wide // 8}")  # fmt: skip
+    for place, words in enumerate(titles):
+        axes.text((0, 1.2, 2.5)[place], -0.06, words, color=INK, fontsize=9)
+    alt = (
+        "Tiles within tiles, rung h. C is cut into blocks of "
+        f"{side} × {side}; a block into {down * across} warps of {high} × {wide}; a warp's part "
+        f"goes to 32 threads, each with four groups of 4 × 4, half a warp's part apart. One "
+        "block, one warp and one thread are marked."
+    )
+    return picture(figure, alt)
+
+
+def _patch(x: float, y: float, width: float, height: float, colour: str, strong: bool) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x, y), width, height, facecolor=colour, alpha=0.8 if strong else 0.18,
+                     edgecolor=INK_MUTED, linewidth=0.4)  # fmt: skip
+
+
+def _against(record: Record, one: str, other: str, size: int) -> str:
+    """How much longer one takes than the other."""
+    return f"{milliseconds(record, one, size) / milliseconds(record, other, size) - 1:+.1%}"
+
+
+def small_differences(record: Record) -> None:
+    """Print what swizzle, warp tile, order of lanes and double buffering change in the time."""
+    print("          time against:    " + "    ".join(f"{size}³" for size in SIZES))
+    for one, other in (("swizzled", "conflict_free"), ("warp_tile", "conflict_free"),
+                       ("reordered", "warp_tile"), ("double_buffered", "warp_tile")):  # fmt: skip
+        change = "  ".join(f"{_against(record, one, other, size):>7}" for size in SIZES)
+        print(f"{one:>15}, {other:<13}{change}")
+
+
+def waiting(record: Record) -> None:
+    """Print how long three rungs start instructions, and how long nothing is started."""
+    for name in ("warp_tile", "double_buffered", "tuned"):
+        started = record["counters"][name][EXECUTED]
+        busy = started / 4 / clocks()
+        print(f"{name:>15}: {started / 1e6:5,.0f} million warp instructions, "
+              f"{SIZES[0] ** 3 / 32 / started:.0%} of them multiply-adds; to start them takes "
+              f"{busy:.2f} ms, waiting {milliseconds(record, name) - busy:.2f} ms")  # fmt: skip
+
+
+def taken_back(record: Record) -> measure.Table:
+    """The times of the last rung's variants against its own."""
+    rows = tuple(
+        (name, *(_against(record, name, "tuned", size) for size in SIZES)) for name in ladder.TUNED
+    )
+    return measure.Table(
+        ("time against tuned", *(f"{size}³" for size in SIZES)), rows, measure.source(record)
+    )
+
+
+def taken_back_counted(record: Record) -> measure.Table:
+    """Their counters; prints the prediction for the order of the lanes, and how many blocks fit."""
+    counted = record["counters"]
+    told = predicted("lanes_in_rows")[WAVEFRONTS]
+    print(f"lanes_in_rows, millions of wavefronts, predicted / counted: {told / 1e6:.0f} / "
+          f"{counted['lanes_in_rows'][WAVEFRONTS] / 1e6:.0f}")  # fmt: skip
+
+    def resident(name: str) -> int:
+        rung, registers = ladder.VARIANTS[name], record["registers"][f"{name}_rung::tuned"]
+        return occupancy(limits(90), registers, rung.shared, rung.block[0]).blocks
+
+    multiprocessors = measure.read("threads_and_memory")["multiprocessors"]
+    for name in ("tuned", "small_tile"):
+        there = ", ".join(
+            f"{(size // ladder.VARIANTS[name].tile) ** 2} at {size}" for size in SIZES
+        )
+        print(
+            f"{name}: {multiprocessors * resident(name)} blocks fit on the GPU; there are {there}"
+        )
+    rows = []
+    for name in ("tuned", *ladder.TUNED):
+        rung = ladder.VARIANTS[name]
+        change = (counted[name][metric] / counted["tuned"][metric] - 1
+                  for metric in (EXECUTED, SECTORS, WAVEFRONTS, FETCHED))  # fmt: skip
+        rows.append((name, *(f"{each:+z.1%}" for each in change), str(SIZES[0] // rung.depth),
+                     f"{resident(name)} × {rung.block[0] // 32}"))  # fmt: skip
+    return measure.Table(
+        ("counters against tuned", "instructions", "sectors", "wavefronts", "bytes from memory",
+         "tiles along K", "blocks that fit × warps"),
+        tuple(rows), f"{measure.source(record)}; {SIZES[0]}³; the last two are computed",
+    )  # fmt: skip
+
+
+def ragged(record: Record) -> None:
+    """Print what sizes that are no whole tiles cost."""
+    whole: dict[str, float] = {}
+    for row in record["ragged"]:
+        took = {name: measure.summary(each).median / 1000 for name, each in row["times_us"].items()}
+        whole = whole or took
+        more = ", ".join(f"{name} {took[name] / whole[name] - 1:+.0%}" for name in took)
+        shape = " × ".join(map(str, row["shape"]))
+        print(f"{shape:>19}: {took['tuned']:.2f} ms, {took['cuBLAS'] / took['tuned']:.2f} of "
+              f"cuBLAS; against whole tiles: {more}")  # fmt: skip

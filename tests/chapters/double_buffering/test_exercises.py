@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -16,7 +17,7 @@ CHAPTER = next(ROOT.glob("book/*/??_double_buffering.ipynb"))
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.end_of_run, check.floor, check.sixteen_lanes, check.choose_team):
+    for each in (check.end_of_run, check.floor, check.choose_team):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.missing_line.verdict(...).endswith("not answered yet")
 
@@ -62,18 +63,71 @@ def test_missing_line_refuses_what_is_no_line(wrong: object) -> None:
     assert "give a number from 0 to 4" in check.missing_line.verdict(wrong)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda lane: (lane // 4, lane % 4),  # b's lanes have no partner
-        lambda lane: (lane % 4, lane // 4),  # likewise a's
-        lambda lane: (lane >> 2, lane >> 1 & 1),  # two lanes in one place
-        lambda lane: (lane, 0),
-        lambda lane: lane,
-    ],
-)
-def test_sixteen_lanes_refuses(wrong: object) -> None:
-    assert "not right yet" in check.sixteen_lanes.verdict(wrong)
+RING = next(text for text in solutions(CHAPTER) if "reverse" in text).split('"""')[1]
+
+RINGS = {
+    "the slots never begin empty": (
+        "        for (int slot = 0; slot < SLOTS; ++slot) (void)ring.empty[slot].arrive();\n",
+        "",
+        "deadlock",
+    ),
+    "full counts one role": (
+        "init(&ring.full[threadIdx.x], 2 * TILE)", "init(&ring.full[threadIdx.x], TILE)", "barrier",
+    ),
+    "the consumer does not wait": (
+        "ring.full[slot].arrive_and_wait()", "(void)ring.full[slot].arrive()", "race",
+    ),
+    "the producer does not wait": (
+        "ring.empty[slot].arrive_and_wait()", "(void)ring.empty[slot].arrive()", "finds",
+    ),
+    "the producer signals at empty": (
+        "(void)ring.full[slot].arrive()", "(void)ring.empty[slot].arrive()", "deadlock",
+    ),
+    "one slot only": ("slot + 1 == SLOTS ? 0 : slot + 1", "0", "at 4 barriers, not 6"),
+    "nobody waits for the barriers to exist": ("    __syncthreads();\n", "", "race"),
+    "the producer waits at full, too": (
+        "(void)ring.full[slot].arrive()", "ring.full[slot].arrive_and_wait()", "more than once",
+    ),
+    "the last tile is left out": ("tile < tiles;", "tile < tiles - 1;", "not each tile backwards"),
+    "it says empty before it reads": (
+        "            y[tile * TILE + i] = ring.slot[slot][TILE - 1 - i];\n"
+        "            (void)ring.empty[slot].arrive();\n",
+        "            (void)ring.empty[slot].arrive();\n"
+        "            y[tile * TILE + i] = ring.slot[slot][TILE - 1 - i];\n",
+        "race",
+    ),
+    "not backwards": ("[TILE - 1 - i]", "[i]", "not each tile backwards"),
+    "one thread speaks for all": (
+        "(void)ring.full[slot].arrive()", "if (i == 0) (void)ring.full[slot].arrive()", "deadlock",
+    ),
+    "it says full before it writes": (
+        "            ring.slot[slot][i] = x[tile * TILE + i];\n            (void)ring.full[slot]",
+        "            (void)ring.full[slot].arrive();\n            ring.slot[slot][i] = "
+        "x[tile * TILE + i];\n            if (false) (void)ring.full[slot]",
+        "race",
+    ),
+    "a meeting a tile": (
+        "ring.slot[slot][i] = x[tile * TILE + i];",
+        "ring.slot[slot][i] = x[tile * TILE + i]; __syncthreads();",
+        "deadlock|meets|barrier",
+    ),
+    "no semicolon": ("int i = threadIdx.x % TILE;", "int i = threadIdx.x % TILE", "line"),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", RINGS)
+def test_write_a_ring_refuses(name: str) -> None:
+    old, new, why = RINGS[name]
+    assert old in RING
+    said = check.write_a_ring.verdict(RING.replace(old, new))
+    assert said.startswith("write_a_ring: not right yet") and re.search(why, said), said
+
+
+def test_write_a_ring_refuses_what_is_no_ring() -> None:
+    assert "as a string" in check.write_a_ring.verdict(3)
+    assert "SLOTS = 3" in check.write_a_ring.verdict(RING.replace("SLOTS = 3", "SLOTS = 1"))
+    assert "not answered yet" in check.write_a_ring.verdict(f"__global__ {check.BLANK}")
 
 
 def team(
@@ -127,8 +181,7 @@ def test_the_solutions_of_the_chapter() -> None:
     assert "OK" in check.end_of_run.verdict(names["end_of_run"])
     assert "OK" in check.floor.verdict(names["floor"])
     assert "OK" in check.missing_line.verdict(names["choice"])
-    assert "OK" in check.sixteen_lanes.verdict(names["place"])
-    assert "OK" in check.choose_team.verdict(names["team"])
+    assert "OK" in check.write_a_ring.verdict(names["ring"])
 
 
 # The chapter and the files it shows

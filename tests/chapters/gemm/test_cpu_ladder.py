@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from phasebit import files, hardware, native, openblas, toolchain
+from phasebit import caches, files, hardware, native, openblas, toolchain
 from phasebit.chapters.gemm import cpu_ladder as gemm
 from phasebit.edits import replace_once
 
@@ -218,3 +218,64 @@ def test_the_chapter_shows_the_rung_that_is_measured() -> None:
     assert magic == "%%cpp mine"
     assert text.strip() in gemm.source("registers")
     assert text.lstrip().startswith('#include "gemm/panels.h"') and "packing" not in text
+
+
+# Several threads, and what a cache keeps
+
+
+@pytest.mark.parametrize("loop", gemm.LOOPS)
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_make_the_product_whatever_loop_they_divide(loop: str, threads: int) -> None:
+    assert gemm.verify(gemm.threaded(loop, threads, SMALL)) == "OK"
+
+
+@pytest.mark.parametrize("given", [("p0", 2), ("j0", 0), ("j", 65)])
+def test_a_loop_that_nobody_divides_is_refused(given: tuple[str, int]) -> None:
+    with pytest.raises(ValueError, match="give j0, i, j, and 1 to 64"):
+        gemm.threaded(*given)
+
+
+def test_shares_of_threads_are_what_one_thread_does() -> None:
+    a = b = np.ones((64, 64), np.float32)
+    block = gemm.Block(28, 32, 64)
+    whole = gemm.watched("registers", a, b, np.zeros((64, 64), np.float32), block, (14, 16))
+    for loop in gemm.LOOPS:
+        c = np.zeros((64, 64), np.float32)
+        half = gemm.watched("registers", a, b, c, block, (14, 16), threads=2, loop=loop)
+        assert 0.4 < half.accesses / whole.accesses < 0.7
+        assert 0 < (c != 0).sum() < c.size
+    with pytest.raises(ValueError, match="threads divide"):
+        gemm.watched("packed", a, b, c, block, threads=2)
+
+
+def test_a_panel_of_a_stays_up_to_the_depth_that_the_ways_allow() -> None:
+    level = caches.cache("L1", 48 << 10, 12)
+    depth = gemm.resident_depth(14, 32, level)
+    assert depth == 224
+    assert gemm.panel_misses(14, 32, depth, level) == {"A": 0, "B": 448}
+    assert gemm.panel_misses(14, 32, 512, level) == {"A": 448, "B": 1024}
+
+
+@pytest.mark.parametrize("promise", ["", "__restrict"])
+@pytest.mark.parametrize("extent", ["", "const int64_t k = 512, n = 512;"])
+def test_gcc_makes_vectors_of_j_only_with_constants_and_a_promise(
+    promise: str, extent: str
+) -> None:
+    if not toolchain.host_compiler().version.startswith("g++ 12"):
+        pytest.skip("other compilers do other things")
+    names = "x, int64_t y" if extent else "n, int64_t k"
+    source = f"""#include <cstdint>
+extern "C" void f(int64_t {names}, const float* {promise} a, const float* {promise} b,
+                  float* {promise} c) {{
+    {extent}
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {{
+            float sum = 0;
+            for (int64_t p = 0; p < k; p++) sum += a[i * k + p] * b[p * n + j];
+            c[i * n + j] += sum;
+        }}
+}}
+"""
+    said = native.compile(source, options=["-fopt-info-vec-optimized"]).build.warnings
+    of_j = [line for line in said.splitlines() if ":6:" in line and "loop vectorized" in line]
+    assert bool(of_j) == bool(promise and extent), said

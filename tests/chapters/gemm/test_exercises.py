@@ -42,16 +42,12 @@ extern "C" void micro(int64_t kc, const float* a, const float* b, const float* b
 
 RIGHT: dict[str, Callable[..., Any]] = {
     "registers": lambda rows, vectors: rows * vectors + vectors + 1,
-    "packed": lambda m, n, k, mc: m * k + -(-m // mc) * k * n,
 }
 WRONG: list[tuple[str, Callable[..., Any]]] = [
     ("registers", lambda rows, vectors: rows * vectors),
     ("registers", lambda rows, vectors: rows * vectors + rows + 1),
     ("registers", lambda rows, vectors: float("nan")),
     ("registers", lambda rows, vectors: np.arange(2)),
-    ("packed", lambda m, n, k, mc: m * k + k * n),
-    ("packed", lambda m, n, k, mc: m * k + m / mc * k * n),
-    ("packed", lambda m, n, k, mc: m * k + (m // mc + 1) * k * n),
 ]
 
 
@@ -116,6 +112,11 @@ def test_right_cpp_is_accepted(name: str) -> None:
         ("relu", "sum[i][j] + bias[j])", "c[i * ldc + j] + sum[i][j] + bias[j])", "for kc 1"),
         ("relu", "c[i * ldc + j] =", "c[i * ldc + j] +=", "it reads c, which holds nothing yet"),
         ("relu", "float sum", "if (kc == 0) return; float sum", "for kc 0 nothing is written"),
+        ("relu", "std::max(0.0f,", "std::min(0.0f,", "is"),
+        ("relu", "sum[i][j] + bias[j])", "sum[i][j] + bias[i])", "is"),
+        ("relu", "a[p * 4 + i]", "a[i * kc + p]", "is|ended by"),
+        ("relu", "b[p * 16 + j]", "b[p * ldc + j]", "is|ended by"),
+        ("relu", "p++)", "p += 2)", "is"),
         ("relu", "j++) c[", "j++) c[i * ldc + 16] = c[", "between the rows"),
     ],
 )

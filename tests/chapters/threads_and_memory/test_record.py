@@ -54,6 +54,18 @@ def test_counters_are_those_of_the_profiler() -> None:
         assert mine == RECORD["counters"][kernel], kernel
 
 
+@pytest.mark.nvcc
+def test_padded_differs_from_tiled_in_wavefronts_alone() -> None:
+    """Among what is counted; the few instructions more of *tiled* compute addresses."""
+    tiled, padded = (benchmark.launch_all("emulator")[name] for name in ("tiled", "padded"))
+    moved = [name for name in tiled.counters if "mem_global" in name or name == "inst.memory"]
+    assert len(moved) > 4 and all(tiled.counters[name] == padded.counters[name] for name in moved)
+    loads = view.WAVEFRONTS.format("ld")
+    assert tiled.counters[loads] == 32 * padded.counters[loads]
+    issued = [run.counters["smsp__inst_executed.sum"] for run in (tiled, padded)]
+    assert 0.97 < issued[0] / issued[1] < 1.03
+
+
 def test_the_record_supports_what_the_chapter_says() -> None:
     """Orders of magnitude that the prose relies on; a new record must keep them."""
     vendor = view.memcpy_bandwidth(RECORD)
@@ -112,3 +124,16 @@ class TestWhatTheNextRecordAdds:
         counted = {name: dict.fromkeys(benchmark.ISSUED, 7) for name in deals}
         table = view.divergence_table(deals, runs, without | {"divergence": counted})
         assert [row[5] for row in table.rows] == ["7"] * 3 and table.heading[5] == "profiler"
+
+    def test_one_way(self) -> None:
+        without = {name: value for name, value in RECORD.items() if name != "one_way"}
+        assert "no record has them yet" in str(view.one_way_table(without))
+        array = RECORD["bandwidth_bytes"] / 2
+        counts = {
+            f"{way}, stride {1 << log}": dict.fromkeys(benchmark.DRAM, array * (log + 1))
+            for way in ("loads", "stores")
+            for log in benchmark.LOGS
+        }
+        added = without | {"one_way": dict.fromkeys(benchmark.FETCHES, counts)}
+        rows = view.one_way_table(added).rows
+        assert rows[1] == ("2", *["2.0 + 2.0"] * 4) and len(rows) == 6

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from phasebit.chapters.tiling_on_the_gpu import exercises as checks
+from phasebit.edits import replace_once
+from tests.book.notebooks import ROOT, solutions
 
 pytestmark = pytest.mark.nvcc
 
@@ -78,3 +80,98 @@ def test_an_order_of_lanes() -> None:
 )
 def test_other_orders_of_lanes(row: Any, column: Any, said: str) -> None:
     assert said in checks.lanes.verdict(row, column)  # type: ignore[attr-defined]
+
+
+def squares() -> str:
+    """The kernel in the chapter's solution."""
+    (path,) = ROOT.glob("book/*/??_tiling_on_the_gpu.ipynb")
+    (solution,) = (each for each in solutions(path) if each.startswith("CODE"))
+    names: dict[str, str] = {}
+    exec(solution, names)
+    return names["CODE"]
+
+
+NO_SHARED = """
+__global__ void __launch_bounds__(256) squares(Product g) {
+    const int row0 = blockIdx.y * 64, col0 = blockIdx.x * 64, t = threadIdx.x;
+    for (int i = t; i < 64 * 64; i += 256) {
+        float sum = 0;
+        for (int k = 0; k < g.K; ++k)
+            sum += element(g.A, g.M, g.K, g.lda, row0 + i / 64, k)
+                 * element(g.B, g.K, g.N, g.ldb, k, col0 + i % 64);
+        store(g, row0 + i / 64, col0 + i % 64, sum);
+    }
+}
+"""
+A_COLUMN = """
+__global__ void __launch_bounds__(256) squares(Product g) {
+    __shared__ float a[64][8], b[8][64];
+    const int row0 = blockIdx.y * 64, col0 = blockIdx.x * 64, t = threadIdx.x;
+    const int x = t % 64, y = t / 64 * 16;
+    float sum[16] = {};
+    for (int k0 = 0; k0 < g.K; k0 += 8) {
+        for (int i = t; i < 64 * 8; i += 256) {
+            a[i / 8][i % 8] = element(g.A, g.M, g.K, g.lda, row0 + i / 8, k0 + i % 8);
+            b[i / 64][i % 64] = element(g.B, g.K, g.N, g.ldb, k0 + i / 64, col0 + i % 64);
+        }
+        __syncthreads();
+        for (int k = 0; k < 8; ++k)
+            for (int i = 0; i < 16; ++i)
+                sum[i] += *(volatile float*)&a[y + i][k] * *(volatile float*)&b[k][x];
+        __syncthreads();
+    }
+    for (int i = 0; i < 16; ++i) store(g, row0 + y + i, col0 + x, sum[i]);
+}
+"""
+PLANTED: dict[str, tuple[str, str]] = {
+    "nobody waits for the tiles": ("        __syncthreads();  // the tiles are there\n", ""),
+    "tiles are filled while they are read": (
+        "        __syncthreads();  // nobody needs them any more\n", ""),
+    "the last columns of A are left out": ("k0 < g.K", "k0 + 8 <= g.K"),
+    "A is read beyond its edge": (
+        "element(g.A, g.M, g.K, g.lda, row0 + i / 8, k0 + i % 8)",
+        "g.A[(row0 + i / 8) * g.lda + k0 + i % 8]"),
+    "B is read beyond its edge": (
+        "element(g.B, g.K, g.N, g.ldb, k0 + i / 64, col0 + i % 64)",
+        "g.B[(k0 + i / 64) * g.ldb + col0 + i % 64]"),
+    "C is written beyond its edge": (
+        "store(g, row0 + y + i, col0 + x + j, sum[i][j])",
+        "g.C[(row0 + y + i) * g.ldc + col0 + x + j] = g.alpha * sum[i][j]"),
+    "alpha and beta are forgotten": (
+        "store(g, row0 + y + i, col0 + x + j, sum[i][j])",
+        "if (row0 + y + i < g.M && col0 + x + j < g.N)"
+        " g.C[(row0 + y + i) * g.ldc + col0 + x + j] = sum[i][j]"),
+    "rows and columns of C exchanged": ("row0 + y + i, col0 + x + j, sum[i][j]",
+                                        "row0 + y + i, col0 + x + j, sum[j][i]"),
+    "half of the tiles is filled": ("i < 64 * 8", "i < 32 * 8"),
+    "squares overlap": ("t % 16 * 4, y", "t % 16 * 3, y"),
+    "blocks exchanged": ("row0 = blockIdx.y * 64, col0 = blockIdx.x * 64",
+                         "row0 = blockIdx.x * 64, col0 = blockIdx.y * 64"),
+    "one k too few": ("k < 8; ++k", "k < 7; ++k"),
+    "the sums begin anew with each tile": (
+        "        __syncthreads();  // the tiles are there\n",
+        "        __syncthreads();\n        for (int i = 0; i < 16; ++i) sum[i / 4][i % 4] = 0;\n"),
+    "does not compile": ("float sum[4][4] = {}", "float sum[4][4] = {"),
+    "another name": ("squares(Product", "square(Product"),
+}  # fmt: skip
+
+
+def test_the_squares_of_the_chapter_are_right() -> None:
+    said = checks.squares.verdict(squares())  # type: ignore[attr-defined]
+    assert said.startswith("squares: OK"), said
+
+
+@pytest.mark.parametrize("mistake", PLANTED)
+def test_wrong_squares_are_refused(mistake: str) -> None:
+    code = replace_once(squares(), *PLANTED[mistake])
+    said = checks.squares.verdict(code)  # type: ignore[attr-defined]
+    assert said.startswith("squares: not right yet"), said
+
+
+def test_right_kernels_that_ask_too_much_are_refused() -> None:
+    verdict = checks.squares.verdict  # type: ignore[attr-defined]
+    assert "sectors: 1024 hold" in verdict(NO_SHARED)
+    assert "shared loads for each multiply-add of a warp: at most" in verdict(A_COLUMN)
+    assert "call it squares" in verdict(squares().replace(" squares(", " mine("))
+    assert "give the CUDA code as a text" in verdict(3)
+    assert verdict(" ") == verdict("// ...") == "squares: not answered yet"

@@ -43,7 +43,9 @@ def verdict(
     return "OK"
 
 
-@pytest.mark.parametrize("name", [*ladder.RUNGS, "swizzled", "not_ahead", "small_tile"])
+@pytest.mark.parametrize(
+    "name", [*ladder.RUNGS, "swizzled", "not_ahead", "small_tile", *ladder.SEPARATED]
+)
 def test_a_rung_multiplies_ragged_matrices(name: str) -> None:
     m, n, k = RAGGED[ladder.VARIANTS[name].tile]
     assert verdict(name, (m, n, k)) == "OK"
@@ -75,7 +77,7 @@ def test_infinity_and_nan_go_where_they_belong(name: str) -> None:
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-@pytest.mark.parametrize("name", ["double_buffered", "tuned"])
+@pytest.mark.parametrize("name", ["double_buffered", "through_registers", "tuned"])
 def test_copies_may_arrive_whenever_they_like(name: str, schedule: str) -> None:
     assert verdict(name, (128, 128, 96), schedule=schedule) == "OK"
 
@@ -92,6 +94,9 @@ MISTAKES = (
     ("swizzled", "a[place(ak + 3, am)] = left.w", "a[place(ak + 2, am)] = left.w"),
     ("warp_tile", "y + i / 4 * (WM / 2) + i % 4", "y + i / 4 * WM + i % 4"),
     ("double_buffered", "ptx::cp_async_wait_group<0>()", "ptx::cp_async_wait_group<1>()"),
+    ("through_registers", "put(slot ^ 1)", "put(slot)"),
+    ("through_registers", "        __syncthreads();  // this slot is full", "        //"),
+    ("through_registers", "load(k0 + BK);", "load(k0);"),
     ("tuned", "        __syncthreads();  // the first slot is full\n", ""),
     ("tuned", "slot : slot ^ 1, (k + 1) % BK", "slot : slot, (k + 1) % BK"),
     ("tuned", "lane >> 3 & 2", "lane >> 2 & 2"),
@@ -115,6 +120,21 @@ def test_the_emulator_predicts_what_nsight_compute_counted() -> None:
         predicted = ladder.predict(name, 4096)
         assert predicted[loads] == counted[name][loads]
         assert predicted[wavefronts] == pytest.approx(counted[name][wavefronts], rel=1e-3)
+
+
+def test_sectors_follow_the_tile_and_shared_loads_the_square() -> None:
+    sectors, _, _, _, loads, _ = ladder.METRICS
+    told = {which: ladder.predict(name, 4096) for which, name in ladder.SQUARES.items()}
+    for tile in (32, 64, 128):
+        assert {each[sectors] for which, each in told.items() if which[0] == tile} == {
+            2 * 4096**3 // tile * 4 // 32
+        }
+    for square in (1, 2, 4, 8):
+        assert len({each[loads] for which, each in told.items() if which[1] == square}) == 1
+    deep, rung_c = ladder.predict("deep", 4096), ladder.predict("shared_tile", 4096)
+    assert deep == rung_c
+    for metric in ladder.METRICS:
+        assert told[32, 1][metric] == rung_c[metric]
 
 
 BESIDE = """

@@ -50,8 +50,7 @@ def test_tiling_on_the_gpu() -> None:
     ]  # fmt: skip
     kinds = executed, sectors, wavefronts, fetched
     change = {
-        name: {metric: gain(metric, name, "tuned") - 1 for metric in kinds}
-        for name in ladder.TUNED
+        name: {metric: gain(metric, name, "tuned") - 1 for metric in kinds} for name in ladder.TUNED
     }
     for name in ("row_by_row", "one_resident"):
         assert all(abs(each) < 0.005 for metric, each in change[name].items() if metric != fetched)

@@ -1,0 +1,149 @@
+"""``{phasebit-opening} part1``: the picture with which a part opens, drawn while the book is built.
+
+Each is drawn from data: a run of the simulator or of the explorer, or a record. The content is the
+caption.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from phasebit import draw, measure
+from phasebit.chapters.copy_engine import variants
+from phasebit.chapters.copy_engine import view as copy_engine
+from phasebit.chapters.double_buffering import clock_stamps
+from phasebit.chapters.tensor_memory import blackwell
+from phasebit.draw import Cell, Picture
+from phasebit.pipeline.interleaving import walk
+from phasebit.pipeline.ring import Ring, consumer, producer
+from phasebit.timeline import Timeline
+
+from .inline_svg import inline
+
+HUES = ("blue", "orange", "green", "pink", "cyan", "grey", "red")
+
+
+def built() -> Picture:
+    """The kernels that the book ends with on Hopper, and the vendor's library."""
+    recorded = measure.read("copy_engine")
+    size = variants.SIZES[0]
+    (row,) = [row for row in recorded["ladder"] if row["size"] == size]
+    return draw.bars(
+        {name: copy_engine.rate(size, times) for name, times in row["times_us"].items()},
+        x_label=f"TFLOP/s, bf16, {size} × {size} × {size}",
+        title=f"Part V's kernels and the vendor's library, {measure.source(recorded)}",
+        hues={"cuBLAS": "grey"},
+    )
+
+
+def part1() -> Timeline:
+    """One run of the ring with its barriers."""
+    return walk(Ring(stages=2, items=3).system(producer, consumer), seed=4).timeline
+
+
+def part2() -> Picture:
+    """The roofs of a GPU, and where kernels of later parts come to lie under them."""
+    roof = measure.roofline()
+    places = []
+
+    def place(name: str, size: int, bytes_each: int, times_us: list[float]) -> None:
+        seconds = measure.summary(times_us).median * 1e-6
+        moved = 3.0 * size * size * bytes_each
+        places.append(measure.place(name, measure.matmul_flop(size, size, size), moved, seconds))
+
+    tiling = measure.read("tiling_on_the_gpu")["products"]
+    size = max(map(int, tiling))
+    for rung in ("naive", "tuned"):
+        place(f"f32, {rung}", size, 4, tiling[str(size)][rung])
+    (row,) = [row for row in measure.read("copy_engine")["ladder"]
+              if row["size"] == variants.SIZES[0]]  # fmt: skip
+    rung = "a ring of 4 slots"
+    place(f"bf16, {rung}", row["size"], 2, row["times_us"][rung])
+    return draw.roofline(
+        roof.bandwidth,
+        {name: rate for name, rate in roof.rates.items() if "zeros" not in name},
+        {each.name: (each.intensity, each.tflops) for each in places},
+        title=f"Roofline, {roof.source}",
+    )
+
+
+def part3() -> Picture:
+    """Where the numbers of a matrix lie: which of them come together, row by row and in tiles."""
+    side, line, tile = 8, 8, (2, 4)
+
+    def in_rows(row: int, column: int) -> int:
+        return row * side + column
+
+    def in_tiles(row: int, column: int) -> int:
+        down, right = row // tile[0], column // tile[1]
+        inside = row % tile[0] * tile[1] + column % tile[1]
+        return (down * (side // tile[1]) + right) * line + inside
+
+    def cells(place: Callable[[int, int], int], row: int) -> list[Cell]:
+        """A row of the matrix: each number's place in memory, a colour for each line of it."""
+        numbers = [place(row, column) for column in range(side)]
+        return [Cell(str(each), HUES[each // line % len(HUES)]) for each in numbers]
+
+    rows = [[*cells(in_rows, row), None, *cells(in_tiles, row)] for row in range(side)]
+    columns = [*map(str, range(side)), "", *map(str, range(side))]
+    return draw.chart(
+        rows, rows=[*map(str, range(side))], columns=columns, row_label="row",
+        column_label="column", title="Places in memory: row by row, and in tiles of 2 × 4",
+    )  # fmt: skip
+
+
+def part4() -> Timeline:
+    """Two slots and two roles in a block of an H200, by its own clock."""
+    inside = measure.read("clock_stamps")
+    stamps = clock_stamps.load(inside, "barrier_double_buffer", "warm")
+    title = f"Two slots between warps, tiles 60 to 65, {measure.source(inside)}"
+    return clock_stamps.timeline(stamps, 60, 65, title)
+
+
+def part5() -> Timeline:
+    """The ring that the copy engine fills, on an H200."""
+    recorded = measure.read("copy_engine")
+    stamps = copy_engine.stamps(recorded, variants.RING)
+    title = f"A ring of 4 slots, steps 60 to 67, {measure.source(recorded)}"
+    return copy_engine.timeline(stamps, 60, 67, title)
+
+
+def part6() -> Timeline:
+    """Two rings in a row, in the model."""
+    done = blackwell.chain(4, 4, stages=4, sums=2, copy=2, product=3, epilogue=9)
+    return blackwell.draw_chain(done, "Two rings in a row: a model, no time")
+
+
+OPENINGS: dict[str, Callable[[], Picture | Timeline]] = {
+    each.__name__: each for each in (built, part1, part2, part3, part4, part5, part6)
+}
+"""The picture's name -> what draws it."""
+
+
+class Opening(SphinxDirective):
+    has_content = True
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        if name not in OPENINGS:
+            raise self.error(f"no picture is called {name!r}: choose from {', '.join(OPENINGS)}")
+        drawn = OPENINGS[name]()
+        svg = drawn.svg() if isinstance(drawn, Timeline) else drawn.svg
+        page = re.sub(r"\W+", "-", self.env.docname)
+        number = self.env.new_serialno("phasebit-opening")
+        inlined = inline(svg, f"pb-{page}-o{number}")
+        figure = nodes.figure("", nodes.raw("", inlined, format="html"), classes=["pb-figure"])
+        texts, _ = self.state.inline_text(" ".join(self.content), self.lineno)
+        figure += nodes.caption("", "", *texts)
+        return [figure]
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("phasebit-opening", Opening)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,125 @@
+"""``{phasebit-map} CHAPTER``: which chapter needs which, and the shortest way to one of them.
+
+Both come from the notebooks' metadata. The picture has a row for each step that a reader must have
+gone before, and the chapters of the way are blue in it; under it stand links to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from phasebit.contents import Chapter, chapters, way
+from phasebit.draw import Arrow, Node, Picture, diagram
+
+from .inline_svg import inline
+
+ACROSS, DOWN = 270, 58  # pixels between two lanes, and between two rows
+ORDER = (0, -1, 1, -2, 2)
+"""Where lanes lie, in the order in which they are opened: the first in the middle."""
+
+
+def places(every: Sequence[Chapter], to: str) -> dict[str, tuple[int, int]]:
+    """Chapter -> its lane and its row; no two share both.
+
+    A chapter goes on in the lane of a chapter that it needs, if that is free; those of the way to
+    ``to`` have the first choice. Raises ``ValueError`` where the lanes do not suffice.
+    """
+    chosen = {chapter.name for chapter in way(every, to)}
+    found: dict[str, tuple[int, int]] = {}
+    ends: dict[int, str] = {}  # lane -> the chapter that is last in it
+    for chapter in every:
+        row = 1 + max((found[name][1] for name in chapter.needs), default=-1)
+        above = sorted(chapter.needs, key=lambda name: -found[name][1])
+        lanes = [found[name][0] for name in above if ends[found[name][0]] == name
+                 and (chapter.name in chosen or name not in chosen)]  # fmt: skip
+        taken = {lane for lane, at in found.values() if at == row}
+        fresh = [lane for lane in ORDER if lane not in ends]
+        ended = [lane for lane in ORDER if lane in ends and found[ends[lane]][1] < row - 1]
+        free = [lane for lane in (ended + fresh if chapter.needs else fresh) if lane not in taken]
+        if not lanes and not free:
+            raise ValueError(f"no lane is free for {chapter.name}: give ORDER more lanes")
+        lane = (lanes or free)[0]
+        found[chapter.name] = lane, row
+        ends[lane] = chapter.name
+    for chapter in every:  # one that stands alone in its lane goes near those that need it
+        users = [other.name for other in every if chapter.name in other.needs]
+        lane = found[chapter.name][0]
+        if users and all(found[name][0] != lane for name in (*users, *chapter.needs)):
+            found[chapter.name] = lane, min(found[name][1] for name in users) - 1
+    return found
+
+
+def called(chapter: Chapter) -> str:
+    """A chapter's title, after its number if it has one."""
+    return chapter.title if chapter.number is None else f"{chapter.number} {chapter.title}"
+
+
+def picture(every: Sequence[Chapter], to: str) -> Picture:
+    """The chapters of the parts, an arrow from each to those that need it."""
+    inside = [chapter for chapter in every if chapter.path.parent.name.startswith("part")]
+    chosen = {chapter.name for chapter in way(inside, to)}
+    at = places(inside, to)
+    boxes = {
+        chapter.name: Node(
+            called(chapter),
+            at[chapter.name][0] * ACROSS,
+            at[chapter.name][1] * DOWN,
+            "blue" if chapter.name in chosen else "grey",
+        )
+        for chapter in inside
+    }
+    arrows = []
+    for chapter in inside:
+        for name in chapter.needs:
+            across, down = (at[chapter.name][n] - at[name][n] for n in (0, 1))
+            bend = 30.0 * across if down > 1 else 0.0  # around the boxes between
+            arrows.append(Arrow(name, chapter.name, bend=bend))
+    return diagram(boxes, arrows, title="Which chapter needs which")
+
+
+class Map(SphinxDirective):
+    has_content = True
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        every = chapters(Path(self.env.srcdir) / "book")
+        for chapter in every:
+            self.env.note_dependency(str(chapter.path))
+        to = self.arguments[0]
+        number = self.env.new_serialno("phasebit-map")
+        page = re.sub(r"\W+", "-", self.env.docname)
+        svg = inline(picture(every, to).svg, f"pb-{page}-m{number}")
+        figure = nodes.figure("", nodes.raw("", svg, format="html"), classes=["pb-figure"])
+        texts, _ = self.state.inline_text(" ".join(self.content), self.lineno)
+        figure += nodes.caption("", "", *texts)
+        return [figure, self.links(way(every, to))]
+
+    def links(self, chosen: list[Chapter]) -> nodes.paragraph:
+        """The chapters of a way, each a link."""
+        line = nodes.paragraph("", "The shortest way: ")
+        for chapter in chosen:
+            page = chapter.path.relative_to(self.env.srcdir).with_suffix("").as_posix()
+            line += addnodes.pending_xref(
+                "",
+                nodes.inline(text=called(chapter)),
+                refdomain="std",
+                reftype="doc",
+                reftarget="/" + page,
+                refexplicit=True,
+                refwarn=True,
+                refdoc=self.env.docname,
+            )
+            line += nodes.Text("; " if chapter is not chosen[-1] else ".")
+        return line
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("phasebit-map", Map)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

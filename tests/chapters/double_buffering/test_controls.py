@@ -1,0 +1,108 @@
+"""The controls of the ring: right under every schedule, equal where the chapter says so."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+
+from phasebit import files, process, toolchain
+from phasebit.chapters.double_buffering import clock_stamps, controls, observed
+from phasebit.chapters.double_buffering import record as benchmark
+from phasebit.edits import replace_once
+from phasebit.measure import load, read
+
+WAVEFRONTS = observed.COUNTERS["wavefronts of shared loads"]
+MEETINGS = observed.COUNTERS["arrivals at __syncthreads()"]
+
+
+def test_what_is_timed() -> None:
+    timed = benchmark.timed_kernels()
+    assert set(timed) == {*benchmark.KERNELS, *controls.CONTROLS}
+    assert len(set(timed.values())) == len(timed), "no two are the same"
+    assert controls.source("tiled") == files.kernel("double_buffering/tiled")
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", controls.CONTROLS)
+@pytest.mark.parametrize("depth", [32, 192])  # one tile; six
+def test_a_control_is_right_under_every_schedule(name: str, depth: int) -> None:
+    for schedule, seed in (("late", 0), ("eager", 0), ("random", 3)):
+        run, right = observed.emulate(controls.source(name), depth, schedule, seed)
+        assert right and not run.findings
+
+
+@pytest.mark.nvcc
+def test_a_control_without_its_barrier_is_found() -> None:
+    line = "        __syncthreads();  // the other slot is full, and this one is empty\n"
+    run, _ = observed.emulate(replace_once(controls.source("no_roles"), line, ""), 192)
+    assert {finding.kind for finding in run.findings} == {"race"}
+
+
+@pytest.mark.nvcc
+def test_equal_work() -> None:
+    """The wavefronts of the ring; a barrier more is a meeting more for each thread and tile."""
+    names = ("barrier_double_buffer", "one slot, 4 rows", "no roles, 4 rows", "ring, one slot")
+    counts = [observed.emulate(controls.source(name), 192)[0].counters for name in names]
+    assert len({each[WAVEFRONTS] for each in counts}) == 1
+    more = observed.emulate(controls.source("no roles, second barrier"), 192)[0].counters
+    assert more[MEETINGS] - counts[2][MEETINGS] == 256 * 6
+
+
+def memory_order(name: str) -> str:
+    """Loads and stores of a kernel's machine code in order, as ``LDG 8; STS 8``."""
+    try:
+        tool = toolchain.tool("cuobjdump")
+    except toolchain.CudaError as missing:
+        pytest.skip(str(missing))
+    text = controls.source(name).replace('#include "harness.cuh"', "int main() {}")
+    program = toolchain.build(text, target="sm_90a").program
+    said = process.run([tool, "-sass", program], timeout=60)
+    assert said.ok, said.stderr
+    codes = re.findall(r"/\*[0-9a-f]{4}\*/\s+(?:@!?U?P\d+ )?(LDG|STS|LDS|BAR|BRA)\b", said.stdout)
+    return "; ".join(f"{code} {len(list(same))}" for code, same in itertools.groupby(codes))
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("name", "pattern", "count"),
+    [
+        ("barrier_double_buffer", "LDG 4; STS 4", 2),  # the trip for A, then the trip for B
+        ("tiled", "LDG 4; STS 4", 1),
+        ("a_wide_loads", "LDG 2; STS 2", 1),
+        ("ring, loads first", "LDG 8; STS 8", 1),
+        ("no roles, 4 rows", "LDG 8; LDS", 1),  # under way while it multiplies
+    ],
+)
+def test_the_machine_code_loads_and_stores_in_that_order(
+    name: str, pattern: str, count: int
+) -> None:
+    assert memory_order(name).count(pattern) == count
+
+
+def test_the_words_of_the_chapter() -> None:
+    every, inside = load("double_buffering"), read("clock_stamps")
+    times = {
+        point["constants"]["SLOTS"]: (point["warm_us"], point["flushed_us"])
+        for point in inside["sweep"] if point["kernel"] == "a_wide_loads"
+    }  # fmt: skip
+    assert 0.08 < 1 - times[2][0] / times[1][0] < 0.14, "a tenth, warm"
+    assert 1 / 3 < 1 - times[2][1] / times[1][1] < 0.42, "more than a third, flushed"
+    assert all(abs(times[n][i] / times[2][i] - 1) < 0.02 for n in (3, 4) for i in (0, 1))
+    tiled, ring, wide = (every[k] for k in ("tiled", "barrier_double_buffer", "a_wide_loads"))
+    assert 1.25 < tiled.warm / ring.warm < 1.4 and abs(tiled.flushed / ring.flushed - 1) < 0.03
+    assert wide.flushed < 0.65 * ring.flushed and ring.warm < wide.warm < wide.flushed
+    assert 2.4 < every["b_register_tiles"].warm / 16.5 < 2.7, "two and a half floors"
+
+    def waits(kernel: str, kind: str) -> tuple[float, float]:
+        stamps = clock_stamps.load(inside, kernel, kind)
+        return stamps.producer_waits, stamps.consumer_waits
+
+    for kernel, kind, producers in (
+        ("barrier_double_buffer", "warm", True), ("barrier_double_buffer", "flushed", False),
+        ("a_wide_loads", "warm", True), ("a_wide_loads", "flushed", True),
+        ("b_register_tiles", "warm", False), ("b_register_tiles", "flushed", False),
+    ):  # fmt: skip
+        producer, consumer = waits(kernel, kind)
+        assert (producer > 2 * consumer) if producers else (consumer > 2 * producer)
