@@ -19,7 +19,7 @@ from .notebooks import CHAPTERS  # noqa: E402
 PENDING = {
     "asynchronous_copies", "copy_engine", "layouts", "tensor_cores", "tensor_memory",
     "tiling_on_the_gpu",
-    "to_pack_or_not", "warp_specialisation",
+    "warp_specialisation",
 }  # fmt: skip
 """Chapters that have no table yet. A chapter leaves this set when it gets one, for good."""
 
