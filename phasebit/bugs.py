@@ -7,9 +7,7 @@ what a test of results sees and what ought to be reported stand in ``bug.toml``.
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 import tomllib
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -17,9 +15,9 @@ from functools import cache
 from itertools import dropwhile
 from pathlib import Path
 
-from phasebit import build_cache, files, process, toolchain
+from phasebit import files, toolchain
 from phasebit.emulator import Finding
-from phasebit.runtime import library, report
+from phasebit.runtime import apart, library
 
 TWINS = ("broken", "fixed")
 
@@ -193,13 +191,5 @@ def build(text: str, name: str, target: str | None, *, emulated: bool = True) ->
 
 def emulate(program: Path, *, schedule: str = "late") -> Outcome:
     """Run a program on the emulator, in a process of its own, all checks on."""
-    with build_cache.Scratch() as folder:
-        said = Path(folder, "report")
-        run = [sys.executable, "-P", "-m", "phasebit", "run", "--schedule", schedule]
-        limits = ["--limit", f"{SECONDS:g}", "--error-exitcode", "0", "--quiet",
-                  "--report", str(said), "--report-format", "json"]  # fmt: skip
-        package = str(Path(__file__).resolve().parent.parent)
-        paths = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "PYTHONPATH": paths}
-        done = process.run([*run, *limits, program], timeout=2 * SECONDS, env=environment)
-        return Outcome(done.stdout + done.stderr, done.status, report.read(said).findings)
+    done, told = apart.run([program], SECONDS, 2 * SECONDS, "--schedule", schedule)
+    return Outcome(done.stdout + done.stderr, done.status, told.findings)

@@ -18,7 +18,6 @@ import io
 import os
 import re
 import signal
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -41,8 +40,8 @@ from phasebit import (
 )
 from phasebit.emulator import Finding, digest
 from phasebit.launching import devices
-from phasebit.runtime import library
-from phasebit.runtime.report import read
+from phasebit.runtime import apart, library
+from phasebit.runtime.report import Report
 
 DEFAULT_SECONDS = 60.0
 """How long the program of a cell may run, unless ``--timeout`` says otherwise."""
@@ -165,30 +164,21 @@ def run(
     command = [os.fspath(built.program), *args]
     environment = dict(os.environ)
     with build_cache.Scratch() as folder:
-        stopped, report_file = Path(folder, "stopped"), Path(folder, "report")
+        stopped = Path(folder, "stopped")
         environment[backtrace.VARIABLE] = os.fspath(stopped)
-        if choice.gpu is None:
-            # A process of its own, with the device in it: see phasebit.runtime.
-            package = os.fspath(Path(phasebit.__file__).parent.parent)
-            paths = filter(None, [package, os.environ.get("PYTHONPATH")])
-            environment["PYTHONPATH"] = os.pathsep.join(paths)
-            emulator = [sys.executable, "-P", "-m", "phasebit", "run", "--limit", f"{timeout:g}"]
-            telling = ["--quiet", "--error-exitcode", "0", "--report", os.fspath(report_file)]
-            command = [*emulator, *telling, *command]
-        done = process.run(
-            command,
-            timeout=timeout + (0 if choice.gpu else _EMULATOR_GRACE),
-            ask=signal.SIGUSR1 if choice.gpu else None,
-            env=environment,
-        )
+        if choice.gpu:
+            done = process.run(command, timeout=timeout, ask=signal.SIGUSR1, env=environment)
+            reported = Report()
+        else:
+            latest = timeout + _EMULATOR_GRACE
+            done, reported = apart.run(command, timeout, latest, environment=environment)
         line = backtrace.stopped_at(built.program, stopped, CELL)
-        reported = read(report_file)
     fresh = CellRun(
         gpu=choice.gpu.name if choice.gpu else EMULATOR,
         driver=choice.gpu.driver if choice.gpu else "",
         cuda=built.nvcc,
         date=datetime.date.today().isoformat(),
-        stdout=done.stdout,
+        stdout=done.stdout + "".join(f"\nphasebit: {note}" for note in reported.notes),
         stderr=done.stderr,
         status=done.status,
         stopped=done.stopped,

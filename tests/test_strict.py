@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -45,3 +47,69 @@ def test_strict_is_for_all_launches(monkeypatch: pytest.MonkeyPatch) -> None:
         kernel().launch(*ARGUMENTS)
     assert kernel().launch(*ARGUMENTS, raises=False).findings
     assert kernel().launch(1, 1, [np.zeros(1, np.int32)]).findings == []
+
+
+FAULTS = {
+    "out-of-bounds": "st.global.u32 [%rd1+4096], %r1;",
+    "trap": "trap;",
+    "deadlock": "@%p1 bra DONE;\n    barrier.sync 1, 64;",
+    "step-limit": "mov.u32 %r1, 0;\nAGAIN: add.u32 %r1, %r1, 1; bra AGAIN;",
+}
+FAULTY = """
+.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    .reg .pred %p<2>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    mad.wide.u32 %rd2, %r1, 4, %rd1;
+    setp.ge.u32 %p1, %r1, 32;
+    st.global.u32 [%rd2], %r1;
+    FAULT
+DONE: ret;
+}
+"""
+
+
+@pytest.mark.parametrize("rule", FAULTS)
+def test_what_ends_a_kernel_is_a_finding_where_that_is_asked_for(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = pb.Module(FAULTY.replace("FAULT", FAULTS[rule]))
+    error = {"deadlock": pb.Deadlock, "step-limit": pb.StepLimit}.get(rule, pb.Fault)
+
+    def launch(**options: Any) -> pb.DeviceRun:
+        array = np.full(64, -1, np.int32)
+        run = module["k"].launch(1, 64, [array], max_steps=1000, **options)
+        assert array.tolist() == list(range(64))  # what was written stays
+        return run
+
+    with pytest.raises(error) as raised:
+        launch()
+    run = launch(on_fault="report")
+    assert [each.rule for each in run.findings] == [rule]
+    assert run.findings[0] == raised.value.finding
+    assert run.counters["smsp__inst_executed.sum"] > 0
+    with pytest.raises(pb.Found) as found:
+        launch(on_fault="report", raises=True)
+    assert found.value.rule == rule
+    monkeypatch.setattr(pb, "strict", True)
+    with pytest.raises(pb.Found):
+        launch(on_fault="report")
+
+
+def test_what_came_before_a_fault_is_found_before_it() -> None:
+    text = RACE.replace("ret;", "trap;\n    ret;")
+    run = pb.Module(text)["k"].launch(*ARGUMENTS, on_fault="report")
+    assert [each.rule for each in run.findings][-1] == "trap" and len(run.findings) > 1
+
+
+def test_a_refused_launch_is_an_error_in_any_case() -> None:
+    with pytest.raises(pb.LaunchError):
+        kernel().launch(1, 2000, [np.zeros(1, np.int32)], on_fault="report")
+    with pytest.raises(pb.LaunchError, match="on_fault 'ignore': choose one of raise, report"):
+        kernel().launch(*ARGUMENTS, on_fault="ignore")  # type: ignore[arg-type]

@@ -104,7 +104,10 @@ def environment_fault() -> str:
 
 def make_environment(fault: str) -> None:
     """A virtual environment of the Python that runs this."""
-    if os.path.lexists(VENV):
+    if leads_elsewhere():
+        print(f"== {VENV.name} was a link to what is not this folder's: that stays", flush=True)
+        VENV.unlink()
+    elif os.path.lexists(VENV):
         print(f"== {VENV.name} is made anew: {fault}", flush=True)
         empty(VENV)
     version = ".".join(map(str, sys.version_info[:3]))
@@ -122,6 +125,15 @@ def make_environment(fault: str) -> None:
             "on Debian or Ubuntu: apt-get install python3-venv"
         )
     IDENTITY.write_text(json.dumps(identity(PYTHON)))
+
+
+def leads_elsewhere() -> bool:
+    """Whether .venv is a link to a folder with something in it that was not made for this one."""
+    if not VENV.is_symlink() or not VENV.is_dir() or not any(VENV.iterdir()):
+        return False
+    with contextlib.suppress(OSError, ValueError):
+        return bool(json.loads(IDENTITY.read_text())[2] != str(VENV))
+    return True
 
 
 def empty(path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import phasebit
 from phasebit import emulator, kept_programs
@@ -73,6 +73,7 @@ class Kernel(kept_programs.KeptKernel):
         resident: int = 1,
         device: str = "emulator",
         raises: bool | None = None,
+        on_fault: Literal["raise", "report"] = "raise",
     ) -> DeviceRun:
         """Run the kernel and wait for its end.
 
@@ -90,13 +91,16 @@ class Kernel(kept_programs.KeptKernel):
         ``device``: ``auto`` is the GPU if there is one that the target runs on, unless
         ``phasebit.device`` says otherwise. ``raises``: whether findings of a kernel that came to
         its end are an error; by itself what ``phasebit.strict`` says, False at first.
+        ``on_fault="report"``: on the emulator, what ends a kernel (a fault, a deadlock, too many
+        steps) is the last of ``run.findings`` and no exception; arrays keep what was written until
+        then.
 
         Raises :class:`phasebit.LaunchError` before anything runs; :class:`phasebit.Fault`,
         :class:`phasebit.Deadlock` or :class:`phasebit.StepLimit` when the kernel fails;
         :class:`phasebit.Found` with ``raises``; :class:`phasebit.CudaError` where the device
         cannot be had.
         """
-        mode = Mode(schedule, seed, check, exact, max_steps, accesses, resident)
+        mode = Mode(schedule, seed, check, exact, max_steps, accesses, resident, on_fault=on_fault)
         extents = self.extents(grid, block, cluster, cooperative, shared)
         if not devices.choose(self.syntax.target, device, ptx=True).gpu:
             run = DeviceRun(self.execute(extents, args, mode))

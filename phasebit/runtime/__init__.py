@@ -32,10 +32,10 @@ Programs of the driver library (`-lcuda`) find a `libcuda.so.1` beside it, whose
 are said with calls of the runtime's: `driver_library.py`. A Python package that launches kernels
 itself needs no second process: `in_process.py`.
 
-`library.py` builds the C half, `run_program.py` starts a program and ends it, `elf.py` refuses one
-that would not load the stand-in, `backend.py` is what the runtime needs of an emulator and
-`emulated.py` is the emulator seen that way. Read `protocol.py` first, then `c/launch.c` and
-`server.py`: the two ends of a launch.
+`apart.py` runs a program from Python, `library.py` builds the C half, `run_program.py` starts a
+program and ends it, `elf.py` refuses one that would not load the stand-in, `backend.py` is what the
+runtime needs of an emulator and `emulated.py` is the emulator seen that way. Read `protocol.py`
+first, then `c/launch.c` and `server.py`: the two ends of a launch.
 
 What is found, and how the program ends, is said in sentences on standard error, each line led by
 `phasebit: `: each place once, with a count (`--all` tells every finding by itself, `--quiet` none).

@@ -45,6 +45,17 @@ def test_a_pinned_version_takes_every_python(pin: Requirement) -> None:
     assert [each for each in VERSIONS if not takes.contains(f"{each}.0")] == []
 
 
+def test_the_set_up_cell_brings_the_nvcc_that_is_pinned() -> None:
+    """Colab without a toolkit: `pip install phasebit[notebook]` is all that the cell does."""
+    text = (ROOT / "requirements-cuda.txt").read_text(encoding="utf-8")
+    pinned = next(line for line in text.splitlines() if line.startswith("cuda-toolkit["))
+    extra = map(Requirement, PROJECT["optional-dependencies"]["notebook"])
+    asked = next(each for each in extra if each.name == "cuda-toolkit")
+    assert Requirement(pinned).specifier == asked.specifier
+    assert asked.extras == Requirement(pinned).extras == {"nvcc", "cccl"}
+    assert asked.marker and asked.marker.evaluate({"platform_system": "Linux"})
+
+
 def test_types_are_checked_for_the_python_that_is_there() -> None:
     """NumPy 2.5 needs Python 3.12: read as 3.11, its stubs give an array no ``max()``."""
     assert "python_version" not in SETTINGS["tool"]["mypy"]

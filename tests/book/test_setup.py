@@ -179,6 +179,30 @@ def test_a_link_in_place_of_the_environment(checkout: Checkout, link: str) -> No
     assert checkout.venv.is_symlink() == (link != "nowhere")
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("what", ["another environment", "a folder with a file"])
+def test_a_link_to_what_is_somebody_else_s_is_left_alone(
+    what: str, done: Checkout, tmp_path: Path
+) -> None:
+    """As in a second work tree that shares the first one's environment."""
+    target = done.venv
+    if what != "another environment":
+        target = tmp_path / "mine"
+        target.mkdir()
+        (target / "letter").write_text("dear")
+    before = contents(target)
+    other = Checkout(tmp_path / "other")
+    other.venv.symlink_to(target)
+    answer = other.setup()
+    assert answer.returncode == 0 and "not this folder's: that stays" in answer.stdout
+    assert contents(target) == before
+    assert not other.venv.is_symlink() and (other.venv / ".made").is_file()
+    assert len(other.setup().stdout.splitlines()) == 1
+
+
 def test_an_environment_that_was_moved_is_made_anew(done: Checkout, tmp_path: Path) -> None:
     moved = shutil.copytree(tmp_path, tmp_path / "moved", symlinks=True)
     answer = make("setup", cwd=moved, **done.environment())

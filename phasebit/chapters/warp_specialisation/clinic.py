@@ -5,6 +5,10 @@ kernel of the book: C = A · B, checked by the harness. What differs between the
 repaired one stands between ``#ifndef REPAIRED``, ``#else`` and ``#endif``; a comment ``// <- race``
 marks a line at which the emulator must find the mistake, and as what; ``// <- see`` one that
 belongs to an excerpt. Readers see none of these.
+
+``kernels/warp_specialisation/reported/`` has further ones of the same form: mistakes that people
+told of in the trackers of their projects, made small (:mod:`.reported`). They are not in the
+record of the first sixteen.
 """
 
 from __future__ import annotations
@@ -44,6 +48,9 @@ KINDS = (
 )  # fmt: skip
 """What a finding can be; ``compile``: the compiler refuses the program."""
 
+PATIENTS = 16
+"""How many patients the clinic has; the others are for the exercises."""
+
 VARIANTS = {
     ("15_early_release", "delayed"): (
         "arrive(empty[at.slot]);  // nearly done",
@@ -76,6 +83,10 @@ def _folder() -> Any:
     return files.kernels() / "warp_specialisation" / "clinic"
 
 
+def _path(name: str) -> Any:
+    return (_folder() if name[0].isdigit() else _folder().parent / "reported") / f"{name}.cu"
+
+
 def _choose(text: str, repaired: bool) -> list[str]:
     """The lines that the preprocessor would leave of one of the two twins."""
     lines: list[str] = []
@@ -95,7 +106,7 @@ def _choose(text: str, repaired: bool) -> list[str]:
 
 def source(name: str, repaired: bool = False) -> str:
     """The text of a patient, broken or repaired, as somebody would have written it."""
-    text = (_folder() / f"{name}.cu").read_text(encoding="utf-8")
+    text = _path(name).read_text(encoding="utf-8")
     return "\n".join(_MARK.sub("", line) for line in _choose(text, repaired)) + "\n"
 
 
@@ -105,7 +116,7 @@ def marks(name: str) -> dict[int, frozenset[str]]:
 
 
 def _marked(name: str) -> dict[int, frozenset[str]]:
-    text = (_folder() / f"{name}.cu").read_text(encoding="utf-8")
+    text = _path(name).read_text(encoding="utf-8")
     return {
         number: frozenset(mark[1].split())
         for number, line in enumerate(_choose(text, False), 1)
@@ -309,6 +320,22 @@ class Ward:
         patient = Patient(self, name)
         print(f"{excerpt(name)}\n\n{self.record['gpu']}, recorded: {patient.symptom}")
         return patient
+
+    def count(self) -> None:
+        """Print how many of the patients the emulator, compute-sanitizer, the compiler found."""
+        said = {name: self.record["clinic"][f"{name} broken"] for name in self.found}
+        tools = [[each["verdict"] for each in one["tools"].values()] for one in said.values()]
+        kinds = list(self.found.values())
+        lucky = [name[:2] for name, one in said.items() if set(one["runs"]) == {"right"}]
+        print(len(kinds), "patients; found by")
+        print("  the emulator:", sum(kind not in ("", "compile") for kind in kinds))
+        print("  compute-sanitizer:", sum("found" in each for each in tools))
+        print("  the compiler:", kinds.count("compile"))
+        print("right in all processes on the GPU, and wrong all the same:", *lucky)
+
+    def examine(self) -> None:
+        """Run the sixteen patients, those who were not admitted too, on the emulator."""
+        self.found = {name: examine(source(name)).kinds for name in names()[:PATIENTS]}
 
     def table(self) -> measure.Table:
         """Who found which mistake: the emulator just now, the tools when they were recorded."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from phasebit import files, measure, process, replay, toolchain
-from phasebit.chapters.warp_specialisation import clinic, registers
+from phasebit.chapters.warp_specialisation import clinic, registers, reported
 from phasebit.instruments import programs, sanitizer
 
 NAME = "warp_specialisation"
@@ -56,7 +56,8 @@ def record() -> dict[str, Any]:
             "tools": sanitizer.protocol(),
         },
         "registers": _registers(cublas),
-        "clinic": _clinic(),
+        "clinic": _clinic(patients()),
+        "reported": _clinic(reports()),
     }
 
 
@@ -93,8 +94,7 @@ def _registers(cublas: Path) -> dict[str, Any]:
 # The clinic
 
 
-def _clinic() -> dict[str, Any]:
-    texts = patients()
+def _clinic(texts: dict[str, str]) -> dict[str, Any]:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         built = dict(zip(texts, pool.map(_build, texts.items()), strict=True))
     result: dict[str, Any] = {name: {} for name in texts}
@@ -141,6 +141,16 @@ def patients() -> dict[str, str]:
     for name, which in clinic.VARIANTS:
         texts[f"{name} {which}"] = clinic.variant(name, which)
     return texts
+
+
+def reports() -> dict[str, str]:
+    """The programs after threads, as :func:`patients` has the others."""
+    return {
+        f"{report.name} {twin}": clinic.source(report.name, twin == "repaired")
+        for report in reported.REPORTS
+        if report.name not in clinic.names()
+        for twin in ("broken", "repaired")
+    }
 
 
 def _file(name: str) -> str:

@@ -1,10 +1,99 @@
-"""What tables show of the record: the time of each kernel whose registers are looked at."""
+"""What the chapter shows of its kernels: roles at work, texts side by side, the record's times."""
 
 from __future__ import annotations
 
+from difflib import unified_diff
+from statistics import quantiles
 from typing import Any
 
-from phasebit import measure
+import numpy as np
+
+from phasebit import draw, files, measure
+from phasebit.chapters.warp_specialisation import clinic
+from phasebit.chapters.warp_specialisation import record as benchmark
+from phasebit.launching.launch import compile as compile_cuda
+from phasebit.timeline import Span, Timeline
+
+
+def roles() -> Timeline:
+    """Which role uses which slot of the healthy kernel, and when: a run on the emulator.
+
+    Time is the number of accesses to the slots so far, by whole warps. A span reaches from a
+    role's first access to a tile to its last.
+    """
+    text = clinic.source("00_healthy")
+    known = clinic.constants(text)
+    tile = 4 * known["M"] * known["BK"]  # bytes
+    slots, laps = known["SLOTS"], known["TILES"] // known["SLOTS"]
+    kernel = compile_cuda(text.replace('#include "harness.cuh"', ""))["matmul"]
+    a, b, c = (
+        np.zeros((known[rows], known[columns]), np.float32) for rows, columns in ("MK", "KN", "MN")
+    )
+    run = kernel.launch(1, known["THREADS"], [a, b, c], device="emulator", accesses=True)
+    uses: dict[tuple[int, int], list[int]] = {}  # warp, slot -> its accesses, in order
+    for step, use in enumerate(use for use in run.accesses if use.space == "shared"):
+        slot = int(use.addresses[0]) % (slots * tile) // tile  # tiles of B behind those of A
+        uses.setdefault((use.warp, slot), []).append(step)
+    when: dict[tuple[str, int], list[int]] = {}
+    for (warp, slot), steps in uses.items():
+        kind = "produce" if warp < known["PRODUCERS"] // 32 else "consume"
+        for lap, part in enumerate(np.split(np.array(steps), laps)):  # each lap the same accesses
+            when.setdefault((kind, lap * slots + slot), []).extend(map(int, part))
+    names = {"produce": "producers", "consume": "consumers"}
+    spans = [
+        Span(f"{names[kind]}, slot {number % slots}", min(steps), max(steps) + 1, kind, str(number))
+        for (kind, number), steps in sorted(when.items())
+    ]
+    rows = tuple(f"{name}, slot {slot}" for slot in range(slots) for name in names.values())
+    return Timeline(
+        rows, spans, unit="access", title="Two roles and two slots: the tile that each is at",
+        legend={"produce": "writes the tile", "consume": "reads the tile"},
+    )  # fmt: skip
+
+
+def bounded_wait() -> None:
+    """Print the wait that gives up."""
+    path = files.kernels() / "warp_specialisation" / "bounded_wait.cuh"
+    print(path.read_text(encoding="utf-8").partition("#pragma once\n")[2])
+
+
+def texts() -> None:
+    """Print the kernel whose sums are declared inside, and what two others have instead."""
+    said = {name: benchmark.variant(name) for name in benchmark.VARIANTS}
+    print(said["inside"].partition("\nvoid launch")[0])
+    inside = said["inside"].splitlines()[1:]
+    for name in "outside", "function":
+        print(f"{name}, instead:")
+        for line in list(unified_diff(inside, said[name].splitlines()[1:], lineterm="", n=0))[2:]:
+            if not line.startswith("@@"):
+                print(line)
+
+
+def registers(recorded: dict[str, Any], *names: str, title: str) -> draw.Picture:
+    """The registers that a thread is given at launch, and the highest that each role names."""
+    rows = recorded["registers"]
+    lines = []
+    for name in names:
+        used = [rows[name]["roles"][role]["highest"] + 1 for role in benchmark.ROLES]
+        lines.append([rows[name]["registers"], *used])
+    return draw.heatmap(
+        lines, rows=names, columns=("given", "producer", "consumer"), row_label="kernel",
+        column_label="registers a thread", show=str, title=f"{title} (CUDA {recorded['cuda']})",
+    )  # fmt: skip
+
+
+def times(recorded: dict[str, Any], *names: str) -> measure.Table:
+    """Spilled bytes and warm times of the kernels, and cuBLAS beside them."""
+    lines = []
+    for name in names:
+        row = recorded["registers"][name]
+        low, middle, high = quantiles(row["warm_us"], n=4)
+        beside = quantiles(row["cublas_us"], n=4)[1]
+        lines.append((name, str(row["spill_stores"]), f"{middle:.1f}", f"{low:.1f}–{high:.1f}",
+                      f"{beside:.1f}"))  # fmt: skip
+    heading = ("kernel", "bytes spilled", "warm, µs", "middle half", "cuBLAS, µs")
+    what = "C (256, 192) = A (256, 1024) · B (1024, 192), f32"
+    return measure.Table(heading, tuple(lines), f"{measure.source(recorded)}; {what}")
 
 
 def rates(recorded: dict[str, Any]) -> dict[str, str]:

@@ -25,6 +25,7 @@ MAX_STEPS = 2_000_000
 nobody sets are given up after ten seconds to two minutes, not after hours."""
 
 SCHEDULES = ("eager", "late", "random")
+ON_FAULT = ("raise", "report")
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,13 @@ class Mode:
     resident: int = 1
     trace: bool = True
     """Whether a checked run keeps what happened when."""
+    on_fault: str = "raise"
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise LaunchError(f"schedule {self.schedule!r}: choose one of {', '.join(SCHEDULES)}")
+        if self.on_fault not in ON_FAULT:
+            raise LaunchError(f"on_fault {self.on_fault!r}: choose one of {', '.join(ON_FAULT)}")
         for number, what in ((self.seed, "seed"), (self.max_steps, "max_steps"),
                              (self.resident, "resident")):  # fmt: skip
             if not isinstance(number, int | np.integer):

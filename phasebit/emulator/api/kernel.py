@@ -8,14 +8,14 @@ run.counters, run.findings
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from phasebit.emulator.api.arguments import DeviceArrays, EmulatedArrays, marshal, refuse_written
 from phasebit.emulator.api.execution import MAX_STEPS, Execution, Mode, Run
 from phasebit.emulator.api.extents import Extent, Extents
 from phasebit.emulator.codegen.translate import translate
 from phasebit.emulator.codegen.translated_program import TranslatedProgram
-from phasebit.emulator.errors import LaunchError
+from phasebit.emulator.errors import Deadlock, Fault, LaunchError, StepLimit
 from phasebit.emulator.machine.device_memory import Memory
 from phasebit.emulator.machine.system import EXTERNALS
 from phasebit.emulator.ptx.mangling import demangle
@@ -105,6 +105,7 @@ class Kernel:
         max_steps: int = MAX_STEPS,
         accesses: bool = False,
         resident: int = 1,
+        on_fault: Literal["raise", "report"] = "raise",
     ) -> Run:
         """Run the kernel and wait for its end.
 
@@ -115,11 +116,13 @@ class Kernel:
         :mod:`phasebit.emulator`, which says what each does and costs.
         ``accesses=True`` keeps each load and store in ``run.accesses``; it needs ``check``.
         ``resident``: how many blocks share a multiprocessor, and with it tensor memory.
+        ``on_fault="report"``: what ends a kernel is the last of ``run.findings`` and no exception;
+        arrays keep what was written until then.
 
         Raises :class:`LaunchError` before anything runs; :class:`Fault`, :class:`Deadlock` or
         :class:`StepLimit` when the kernel fails.
         """
-        mode = Mode(schedule, seed, check, exact, max_steps, accesses, resident)
+        mode = Mode(schedule, seed, check, exact, max_steps, accesses, resident, on_fault=on_fault)
         return self.execute(self.extents(grid, block, cluster, cooperative, shared), args, mode)
 
     def execute(self, extents: Extents, args: Sequence[Any], mode: Mode) -> Run:
@@ -127,7 +130,7 @@ class Kernel:
         arrays = EmulatedArrays(self.memory)
         try:
             execution = self.prepare(extents, self.marshal(args, arrays), mode)
-            execution.run()
+            _run(execution, mode)
         except MemoryError as error:
             raise LaunchError(
                 f"{self.name}: there is not enough memory for this launch: {error}"
@@ -136,3 +139,13 @@ class Kernel:
             written = arrays.give_back()
         refuse_written(written)
         return execution.result()
+
+
+def _run(execution: Execution, mode: Mode) -> None:
+    """Run it; what ends the kernel is a finding where that is asked for."""
+    try:
+        execution.run()
+    except (Fault, Deadlock, StepLimit) as error:
+        if mode.on_fault == "raise":
+            raise
+        execution.findings.append(error.finding)

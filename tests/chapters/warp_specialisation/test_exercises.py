@@ -13,7 +13,7 @@ CHAPTER = next(ROOT.glob("book/*/??_warp_specialisation.ipynb"))
 
 def test_no_answer_yet() -> None:
     assert check.budget.verdict(lambda *a: ...).endswith("not answered yet")
-    for each in (check.diagnosis, check.one_arrival, check.two_groups):
+    for each in (check.diagnosis, check.ward, check.one_arrival, check.two_groups, check.ring):
         assert each.verdict(...).endswith("not answered yet")
 
 
@@ -44,6 +44,89 @@ def test_diagnosis_refuses(wrong: object) -> None:
 def test_diagnosis_takes_either_end() -> None:
     for line, kinds in clinic.marks(check.DIAGNOSE).items():
         assert "OK" in check.diagnosis.verdict(("async", line)), kinds
+
+
+SIX = {2: ("fault", 18), 3: ("race", 32), 4: ("fault", 32), 5: ("fault", 30),
+       6: ("compile", 13), 7: ("race", 21)}  # fmt: skip
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {2: ("fault", 18)},  # one is not enough
+        {**SIX, 8: ("deadlock", 20)},
+        {**SIX, 9: ("fault", 1)},
+        {**SIX, 1: ("uninitialised", 40)},  # the chapter has done that one
+        {**SIX, 17: ("async", 36)},  # no patient of the ward
+        {**SIX, True: ("fault", 18)},
+        {**SIX, 10: "async"},
+        list(SIX.values()),
+    ],
+)
+def test_ward_refuses(wrong: object) -> None:
+    assert "not right yet" in check.ward.verdict(wrong)
+
+
+EMPTY, FULL = "wait(empty[at.slot], at.phase ^ 1);", "wait(full[at.slot], at.phase);"
+
+RINGS = {
+    "nobody waits for an empty slot": (EMPTY, ""),
+    "empty is waited for as full is": ("at.phase ^ 1", "at.phase"),
+    "nobody gives a slot back": ("arrive(empty[at.slot]);", ""),
+    "nobody says that a slot is full": ("arrive(full[at.slot]);", ""),
+    "nobody waits for a full slot": (FULL, ""),
+    "said to be full before it is": (EMPTY, f"{EMPTY} arrive(full[at.slot]);"),
+    "given back before it is read": (FULL, f"{FULL} arrive(empty[at.slot]);"),
+    "all threads are counted": ("init(full[threadIdx.x], PRODUCERS)",
+                                "init(full[threadIdx.x], THREADS)"),
+    "one thread is counted": ("init(empty[threadIdx.x], CONSUMERS)",
+                              "init(empty[threadIdx.x], 1)"),
+    "nobody waits for the barriers to exist": ("__syncthreads();", ""),
+    "the parity never flips": ("++tile, at = advance(at, SLOTS)) {\n        wait(full",
+                               "++tile, at.slot = advance(at, SLOTS).slot) {\n        wait(full"),
+    "the block meets in each round": ("arrive(full[at.slot]);",
+                                      "arrive(full[at.slot]); __syncthreads();"),
+    "always eight tiles": ("TILES = K / BK", "TILES = 8"),
+    "tiles of A go to one slot": ("a[at.slot][row][x] =", "a[0][row][x] ="),
+    "always two slots": ("SLOTS = 2;", "RING = 2, SLOTS = RING;"),
+    "room for three slots": ("[SLOTS][M][BK]", "[3][M][BK]"),
+}  # fmt: skip
+"""What people get wrong -> words of the healthy kernel, and others."""
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("wrong", RINGS)
+def test_ring_refuses(wrong: str) -> None:
+    old, new = RINGS[wrong]
+    text = clinic.source("00_healthy")
+    assert old in text
+    assert "not right yet" in check.ring.verdict(text.replace(old, new))
+
+
+@pytest.mark.nvcc
+def test_ring_refuses_what_is_no_ring() -> None:
+    assert "still empty" in check.ring.verdict(check.RING)
+    assert "as a string" in check.ring.verdict(3)
+    assert "not right yet" in check.ring.verdict("int x;")
+    everybody = clinic.source("10_no_drain", repaired=True)  # all threads copy and multiply
+    assert "not right yet" in check.ring.verdict(everybody)
+
+
+@pytest.mark.nvcc
+def test_ring_refuses_warps_with_two_roles() -> None:
+    """Right, without findings, and no warp has one role: each loads and multiplies."""
+    text = clinic.source("00_healthy")
+    both = (
+        text.replace(
+            "    for (int i = 0; i < 8; ++i) C[(y + 4 * i) * N + x] = c[i];",
+            "    for (int i = 0; i < 8; ++i) C[(y + 4 * i) * N + x] = c[i] + 0 * D[y];",
+        )
+        .replace("consume(float* C)", "consume(float* C, const float* D)")
+        .replace("consume(C)", "consume(C, A)")
+    )
+    assert "two roles" in check.ring.verdict(both)
 
 
 ARRIVE = "if (x == 0) arrive(empty[at.slot]);  // once for the warp"
@@ -101,7 +184,7 @@ def test_the_solutions_of_the_chapter() -> None:
         exec(text, names)
     for exercise, answer in (
         ("budget", "budget"), ("diagnosis", "answer_1"), ("one_arrival", "answer_2"),
-        ("two_groups", "answer_3"),
+        ("two_groups", "answer_3"), ("ward", "diagnoses"), ("ring", "answer_4"),
     ):  # fmt: skip
         said = getattr(check, exercise).verdict(names[answer])
         assert "OK" in said, said
