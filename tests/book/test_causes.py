@@ -18,7 +18,6 @@ from .notebooks import CHAPTERS  # noqa: E402
 
 PENDING = {
     "tensor_cores",
-    "to_pack_or_not",
 }
 """Chapters that have no table yet. A chapter leaves this set when it gets one, for good."""
 
