@@ -249,6 +249,7 @@ def test_the_drivers_numbers(place: int, value: int, words: str) -> None:
 @pytest.mark.parametrize("rank", [1, 5])
 def test_the_drivers_numbers_of_few_and_of_many_dimensions(rank: int) -> None:
     dims, strides = [64, 8, 4, 2, 1], [128, 1024, 4096, 8192]
-    made = described([6, rank, 4096, *dims, *strides, 8, 8, 2, 2, 1, *[1] * 5, 0, 0, 0, 0])
+    made = described([6, rank, 4096, *dims, *strides, 8, 8, 2, 2, 1, *range(1, 6), 0, 0, 0, 0])
     assert (made.dims, made.strides) == (tuple(dims[:rank]), tuple(strides[: rank - 1]))
     assert made.box == (8, 8, 2, 2, 1)[:rank]
+    assert made.element_strides == (1, 2, 3, 4, 5)[:rank]
