@@ -17,7 +17,7 @@ from phasebit import contents  # noqa: E402
 from .notebooks import CHAPTERS  # noqa: E402
 
 PENDING = {
-    "asynchronous_copies", "copy_engine", "layouts", "tensor_cores", "tensor_memory",
+    "asynchronous_copies", "copy_engine", "layouts", "tensor_memory",
     "tiling_on_the_gpu",
     "to_pack_or_not",
 }  # fmt: skip
