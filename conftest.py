@@ -8,7 +8,9 @@ nbval turns into tests.
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Generator
 from functools import cache
@@ -18,6 +20,11 @@ from typing import Any
 import pytest
 
 from tests import planted_rules
+
+# Hundreds of tests start Python anew: half of that time goes into compiling the package, where
+# nothing keeps what was compiled. `make` does the same.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 ROOT = Path(__file__).resolve().parent
 TIERS = ("none", "nvcc", "foreign", "gpu", "book", "site")

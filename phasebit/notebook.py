@@ -178,7 +178,7 @@ def run(
         driver=choice.gpu.driver if choice.gpu else "",
         cuda=built.nvcc,
         date=datetime.date.today().isoformat(),
-        stdout=done.stdout,
+        stdout=done.stdout + "".join(f"\nphasebit: {note}" for note in reported.notes),
         stderr=done.stderr,
         status=done.status,
         stopped=done.stopped,

@@ -270,18 +270,19 @@ def build(
             f"it builds {', '.join(compiler.targets)}"
         )
     output: Output = "program with PTX" if runtime else "program"
-    link = ["--no-compress", "-cudart", "shared", f"-L{runtime}"] if runtime else []
+    link = ["--no-compress", "-cudart", "shared"] if runtime else []
     folders = [f"-I{folder}" for folder in include]
     flags = [*_OPTIONS, *link, *folders, *options]
     text = f'#line {first_line} "{name}"\n{source}\n'
     helper = backtrace.SOURCE.read_text(encoding="utf-8")
-    told = [output, target, *flags]
+    told = [output, target, *flags]  # without the runtime's folder: nothing of it is in a program
     included = headers(source, (*include_folders(), *include))
     facts = [text, helper, included, told, compiler.version, platform.machine()]
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
     cached = (build_cache.folder() / key).exists()
     command = nvcc_command(output, target, options=flags)
+    command += [f"-L{runtime}"] if runtime else []
     command += ["source.cu", backtrace.SOURCE, "-o", "program", "-ldl"]
     if not cached and shutil.which("g++") is None and "-ccbin" not in flags:
         raise ToolMissing("nvcc needs a host compiler and there is no g++ on PATH: install g++")

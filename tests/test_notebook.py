@@ -198,7 +198,9 @@ def test_without_a_gpu_a_program_runs_on_the_emulator(
     assert lines[0].endswith("run on the emulator: no GPU here")
     assert lines[1].startswith("⏱ ptxas: nothing uses ")
     assert lines[2:] == [
-        "nothing: 0 bytes of static shared memory, no register spills", "ran", NO_TIME
+        "nothing: 0 bytes of static shared memory, no register spills",
+        "ran",
+        NO_TIME,
     ]
 
 
@@ -332,6 +334,18 @@ def test_a_race_raises_though_the_program_ends_well(
 
 
 @pytest.mark.nvcc
+def test_lost_output_is_said_and_is_no_error(
+    magics: CudaMagics, on_the_emulator: None, capsys: Any
+) -> None:
+    cell = (
+        '#include <cstdio>\n__global__ void k() { printf("lost"); }\nint main() { k<<<1, 1>>>(); }'
+    )
+    magics.cuda("", cell)
+    said = capsys.readouterr().out
+    assert "phasebit: 4 bytes that kernels printed are lost: the program ended" in said
+
+
+@pytest.mark.nvcc
 def test_the_same_program_with_a_barrier_is_clean(
     magics: CudaMagics, on_the_emulator: None, capsys: Any
 ) -> None:
@@ -360,7 +374,7 @@ def test_a_wrong_access_has_its_thread_array_and_line(
 def test_a_program_that_speaks_as_the_emulator_does_changes_nothing(
     magics: CudaMagics, on_the_emulator: None, capsys: Any
 ) -> None:
-    cell = '#include <cstdio>\n' + KERNEL.replace(
+    cell = "#include <cstdio>\n" + KERNEL.replace(
         "main() {", r'main() { fputs("phasebit: kernel nothing: race: a lie (cell:1)\n", stderr);'
     )
     magics.cuda("", cell)

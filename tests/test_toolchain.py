@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from phasebit import files, process, toolchain
 from phasebit.hardware import Gpu
+from phasebit.runtime import library
 from phasebit.toolchain import CompileError, CudaError, Nvcc, Resources, ToolMissing
 
 KERNEL = "__global__ void twice(float* x) { x[threadIdx.x] *= 2; }\n"
@@ -149,6 +151,18 @@ def test_the_same_is_built_once_and_anything_else_again(
     assert not toolchain.build(source, target="sm_75").cached
     assert not toolchain.build(source + "//").cached
     assert not list(cache.glob(".new-*"))
+
+
+@pytest.mark.nvcc
+def test_a_program_is_kept_wherever_the_runtime_lies(cache: Path, tmp_path: Path) -> None:
+    """A stand-in that changed is another folder; programs find it when they start."""
+    folder = library.for_linking(toolchain.nvcc().major)
+    other = shutil.copytree(folder, tmp_path / "other", symlinks=True)
+    source = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n"
+    first = toolchain.build(source, runtime=folder)
+    again = toolchain.build(source, runtime=other)
+    assert again.cached and again.program == first.program
+    assert not toolchain.build(source).cached
 
 
 @pytest.mark.nvcc

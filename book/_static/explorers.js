@@ -190,9 +190,69 @@
       `<title>${words}</title>${out.join("")}</svg>`;
   }
 
-  window.phasebitExplorers = { swizzle, addresses, wavefronts };
+  /* -- descriptors: tables of phasebit/emulator/tensor_core, in explorer_tables.js -- */
 
-  const KINDS = { banks: Banks };
+  const VIEWS = window.phasebitDescriptors ?? {};
+
+  /* Each field of a descriptor with its number, in words; and the bits that stand in none. */
+  function fields(view, bits) {
+    let rest = bits;
+    const found = VIEWS[view].fields.map(([low, width, name, meaning]) => {
+      const mask = (1n << BigInt(width)) - 1n;
+      const value = Number((bits >> BigInt(low)) & mask);
+      rest &= ~(mask << BigInt(low));
+      const words = typeof meaning === "number" ? String(value * meaning) : meaning[value] ?? "none such";
+      return { low, width, name, value, words, known: typeof meaning === "number" || value in meaning };
+    });
+    const stray = [];
+    for (let bit = 0; bit < VIEWS[view].bits; bit += 1) if ((rest >> BigInt(bit)) & 1n) stray.push(bit);
+    return { found, stray };
+  }
+
+  class Descriptor {
+    constructor(box, index) {
+      const id = (name) => `explorer-${index}-${name}`;
+      this.view = element("select", { id: id("view") }, ...Object.keys(VIEWS).map((name) => element("option", { value: name }, name)));
+      this.hex = element("input", { id: id("hex"), spellcheck: false, autocomplete: "off" });
+      this.view.value = box.dataset.view ?? Object.keys(VIEWS)[0];
+      this.hex.value = box.dataset.bits ?? "0x0";
+      this.error = element("p", { role: "alert", className: "pb-lab-error" });
+      this.table = element("div", { role: "status" });
+      const title = element("p", { className: "pb-lab-title", id: id("title") }, "Explorer: what the bits say");
+      const form = element("form", { className: "pb-lab-fields pb-wide-fields" },
+        element("label", { htmlFor: id("view") }, "descriptor", this.view),
+        element("label", { htmlFor: id("hex") }, "its bits, as a number", this.hex));
+      box.setAttribute("role", "group");
+      box.setAttribute("aria-labelledby", title.id);
+      box.replaceChildren(title, form, this.error, this.table);
+      form.addEventListener("submit", (event) => event.preventDefault());
+      form.addEventListener("input", () => this.draw());
+      this.draw();
+    }
+
+    draw() {
+      const text = this.hex.value.trim().replaceAll("_", "");
+      const { bits } = VIEWS[this.view.value];
+      if (!/^(0x[0-9a-f]+|\d+)$/i.test(text) || BigInt(text) >> BigInt(bits)) {
+        this.error.textContent = `a whole number of at most ${bits} bits, such as 0x${"4".padEnd(bits / 4, "0")}`;
+        return;
+      }
+      const { found, stray } = fields(this.view.value, BigInt(text));
+      this.error.textContent = stray.length ? `bit${stray.length > 1 ? "s" : ""} ${stray.join(", ")} must be 0` : "";
+      const head = element("tr", {}, ...["bits", "field", "number", "that is"].map((name) => element("th", { scope: "col" }, name)));
+      const rows = found.map(({ low, width, name, value, words, known }) => element("tr", {},
+        element("td", {}, width > 1 ? `${low}–${low + width - 1}` : String(low)),
+        element("th", { scope: "row" }, name),
+        element("td", {}, element("code", {}, value.toString(2).padStart(width, "0"))),
+        element("td", { className: known ? "" : "pb-step-wrong" }, words)));
+      this.table.replaceChildren(element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
+    }
+  }
+
+  const shown = (view, hex) => fields(view, BigInt(hex));
+  window.phasebitExplorers = { swizzle, addresses, wavefronts, fields: shown };
+
+  const KINDS = { banks: Banks, descriptor: Descriptor };
   document.querySelectorAll(".phasebit-explorer").forEach((box, index) => {
     const Kind = KINDS[box.dataset.explorer];
     if (Kind) new Kind(box, index); // an unknown one keeps its fallback

@@ -3,9 +3,9 @@
      <div class="phasebit-lab" data-lab="pipeline" data-producers="4" …>fallback</div>
 
    becomes a form. Its button loads Python (Pyodide, from this site) and the book's own
-   simulator; after that every change of a number draws the timeline anew. A box with
+   simulator, in a worker; after that every change of a number draws the timeline anew. A box with
    data-law also says what the law of *How fast can it go?* predicts. lab.py decides what is shown;
-   here are only the form and the loading. */
+   here is only the form. */
 
 (() => {
   "use strict";
@@ -22,30 +22,29 @@
     ["jobs", "jobs", 20],
   ];
   const STATIC = new URL(".", document.currentScript.src);
-  let python = null; // a promise of lab.show, shared by all labs of the page
+  let python = null; // what loadPython promises, shared by all labs of the page
 
-  async function loadPython() {
-    const { loadPyodide } = await import(new URL("pyodide/pyodide.mjs", STATIC));
-    const [pyodide, archive, glue] = await Promise.all([
-      loadPyodide({ indexURL: new URL("pyodide/", STATIC).href }),
-      get("phasebit.zip").then((answer) => answer.arrayBuffer()),
-      get("lab.py").then((answer) => answer.text()),
-    ]);
-    pyodide.unpackArchive(archive, "zip");
-    pyodide.FS.writeFile("lab.py", glue);
-    const show = pyodide.pyimport("lab").show;
-    return (values) => {
-      const answer = show.callKwargs(values);
-      const shown = answer.toJs({ dict_converter: Object.fromEntries });
-      answer.destroy();
-      return shown;
-    };
-  }
-
-  async function get(name) {
-    const answer = await fetch(new URL(name, STATIC));
-    if (!answer.ok) throw new Error(`${name}: ${answer.status} ${answer.statusText}`);
-    return answer;
+  /* A promise of a function that answers values with what to show; Python runs beside the page. */
+  function loadPython() {
+    const worker = new Worker(new URL("lab_worker.js", STATIC), { type: "module" });
+    const waiting = new Map(); // number of a question -> who waits for its answer
+    const show = (values) =>
+      new Promise((answer) => {
+        const id = waiting.size ? Math.max(...waiting.keys()) + 1 : 0;
+        waiting.set(id, answer);
+        worker.postMessage({ id, values });
+      });
+    return new Promise((loaded, failed) => {
+      worker.addEventListener("error", (event) => failed(new Error(event.message || "no answer")));
+      worker.addEventListener("message", ({ data }) => {
+        if (data.ready) loaded(show);
+        else if (data.failed) failed(new Error(data.failed));
+        else {
+          waiting.get(data.id)(data.shown);
+          waiting.delete(data.id);
+        }
+      });
+    });
   }
 
   function element(tag, properties = {}, ...children) {
@@ -77,7 +76,11 @@
         step: 1,
         value: box.dataset[name.replace(/_(.)/, (_, c) => c.toUpperCase())] ?? value,
       });
-      form.append(element("label", {}, label, input));
+      const slider = element("input", { type: "range", min: 1, max: name === "jobs" ? 60 : 12, value: input.value });
+      slider.setAttribute("aria-label", `${label}, as a slider`);
+      slider.addEventListener("input", () => (input.value = slider.value));
+      input.addEventListener("input", () => (slider.value = input.value));
+      form.append(element("label", {}, label, input, slider));
       return input;
     });
     box.replaceChildren(title, status, start, form, error, numbers, picture);
@@ -93,14 +96,19 @@
       "Runs the book's own simulator in this page. It loads Python once, 13 MB from this site.";
 
     let show = null;
-    const draw = () => {
+    let asked = 0; // questions so far: only the last one's answer is shown
+    const draw = async () => {
       const values = Object.fromEntries(
         inputs.map((input) => {
           const whole = /^-?\d+$/.test(input.value.trim());
           return [input.name, whole ? Number(input.value) : input.value];
         }),
       );
-      const shown = show(values);
+      const mine = (asked += 1);
+      box.setAttribute("aria-busy", "true");
+      const shown = await show(values);
+      if (mine !== asked) return;
+      box.setAttribute("aria-busy", "false");
       error.textContent = shown.error ?? "";
       for (const input of inputs) {
         const refused = shown.error?.startsWith(`${input.name} `) ?? false;

@@ -37,6 +37,7 @@ class Report:
 
     findings: tuple[Finding, ...] = ()
     end: End | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Reporter(Protocol):
@@ -206,7 +207,9 @@ def read(path: Path) -> Report:
         if not line.endswith("\n"):
             break
         data = json.loads(line)
-        if "finding" in data:
+        if "note" in data:
+            report = replace(report, notes=(*report.notes, data["note"]))
+        elif "finding" in data:
             finding = Finding.from_json(data["finding"])
             report = replace(report, findings=(*report.findings, finding))
         elif "end" in data:

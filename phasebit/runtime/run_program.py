@@ -35,6 +35,7 @@ from phasebit.runtime.server import Device
 
 TIMED_OUT = 124
 STANDARD_ERROR = 2
+NOTE = "note: "  # how a line of the program's half begins that is no finding
 GRACE = 2.0  # seconds between asking a program to end and ending it
 
 
@@ -166,8 +167,11 @@ def run_program(
     if reporter.apart:
         with open(spoken, encoding="utf-8", errors="replace") as file:
             file.seek(0)
-            for line in file:
-                reporter.found([of_program(line.rstrip("\n"))])
+            for line in map(str.rstrip, file):
+                if line.startswith(NOTE):
+                    reporter.note(line.removeprefix(NOTE))
+                else:
+                    reporter.found([of_program(line)])
     if status is None:
         end = End(TIMED_OUT, limit=limit or 0.0)
     elif status < 0:

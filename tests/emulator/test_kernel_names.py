@@ -100,3 +100,19 @@ def test_the_next_cpp_runtime_is_asked_where_one_is_not_there(
         mangling.declaration.cache_clear()
     assert mangling.declaration(FLOAT_4) == "add<float, 4>(float*)"
     assert mangling.declaration("_Zwrong") == "_Zwrong"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("_ZZ5tiledPKfS0_PfiE2As", "As"),
+        ("_Z5tiledILi3EEvPKf", "tiled"),  # once "EEv": a number that a template was given
+        ("_ZZ4gemmILi128ELin64ELb1EEvPfE4smem_0", "smem"),
+        ("_Z3a2bv", "a2b"),
+        ("_Z3sumPA10_fS1_", "sum"),
+        ("_Z99cut", "_Z99cut"),
+        ("tile", "tile"),
+    ],
+)
+def test_the_last_name_of_a_symbol(symbol: str, name: str) -> None:
+    assert mangling.readable(symbol) == name

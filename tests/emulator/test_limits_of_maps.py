@@ -103,6 +103,26 @@ def test_a_window_fits_shared_memory() -> None:
         dataclasses.replace(WINDOW, box=(256, 455)).check()
 
 
+@pytest.mark.parametrize(("rank", "most"), [(3, 1 << 15), (4, 1 << 7), (5, 1 << 4)])
+def test_how_far_a_windows_corners_go(rank: int, most: int) -> None:
+    extents = (64, *[1 << 16] * (rank - 2), 2)
+    made = Descriptor("f16", 4096, extents, tuple(128 << 5 * i for i in range(rank - 1)), (64, 8),
+                      (1,) * rank, mode="im2col", lower=(-most,) * (rank - 2),
+                      upper=(most - 1,) * (rank - 2))  # fmt: skip
+    assert problem(made) == ""
+    words = f"needs {rank - 2} numbers from {-most} to {most - 1}"
+    for wrong in ({"lower": (-most - 1,)}, {"upper": (most,)}):
+        ((name, (n,)),) = wrong.items()
+        assert words in problem(dataclasses.replace(made, **{name: (n,) * (rank - 2)}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rank", [2, 6])
+def test_a_window_has_three_to_five_dimensions(rank: int) -> None:
+    made = Descriptor("f16", 4096, (64,) * rank, (128,) * (rank - 1), (64, 8), (1,) * rank,
+                      mode="im2col", lower=(0,) * (rank - 2), upper=(0,) * (rank - 2))  # fmt: skip
+    assert "dimensions, not" in problem(made)
+
+
 def test_an_element_stride_innermost_counts_between_slices_alone() -> None:
     """5.5.6: of interleaved channels the innermost dimension is the width."""
     assert dataclasses.replace(PLAIN, element_strides=(2, 1)).nbytes == 64 * 8 * 2

@@ -129,7 +129,7 @@ def unit(text: str, target: str) -> Path:
 
 def _kept(text: str, command: list[str | Path], output: str) -> Path:
     """What a compiler makes of a text, made once. Raises :class:`toolchain.CompileError`."""
-    said = [str(word) for word in command]
+    said = [str(word) for word in command if not str(word).startswith("-L")]
     facts = [text, toolchain.headers(text), said, output, toolchain.nvcc().version]
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 

@@ -149,7 +149,8 @@ def test_a_kernel_may_read_only_what_somebody_has_written(name, tmp_path, compil
 def test_status_and_arguments_pass_through(built):
     program = built(PROGRAMS / "printing.out")
     done = phasebit("run", program, "--fast", "-x")
-    assert done.returncode == command.FOUND and "bytes that kernels printed are lost" in done.stderr
+    assert done.returncode == 0, "what a GPU would lose too is no finding"
+    assert "phasebit: 24 bytes that kernels printed are lost" in done.stderr
     assert done.stdout.endswith("after the wait\n")
 
 

@@ -29,7 +29,7 @@ def page(browser, site):
     tab = browser.new_page()
     watch = Watch(site)
     watch.attach(tab)
-    tab.goto(site + PAGES[0])
+    tab.goto(site + next(page for page in PAGES if "copy_engine" in page))
     tab.wait_for_load_state("networkidle")
     yield tab
     for theme in THEMES:
@@ -114,3 +114,56 @@ def test_numbers_that_make_no_picture_are_refused(page, label: str, value: str, 
         assert says in box.get_by_role("alert").inner_text()
     else:
         assert box.locator("svg").first.inner_html() != before  # nothing is element 0
+
+
+# -- descriptors --------------------------------------------------------------------
+
+
+def test_the_fields_of_matrix_descriptors_are_the_emulators(page) -> None:
+    from phasebit.emulator import matrix_descriptors
+
+    some = random.Random(1)
+    for family, modes in matrix_descriptors.SWIZZLES.items():
+        low = 62 if family == "wgmma" else 61
+        for mode in modes:
+            start, leading, stride = (some.randrange(1 << 14) for _ in range(3))
+            bits = start | leading << 16 | stride << 32 | (family == "tcgen05") << 46 | mode << low
+            read = matrix_descriptors.decode(bits, family)
+            view = f"matrix, {family}"
+            told = page.evaluate("([v, h]) => phasebitExplorers.fields(v, h)", [view, hex(bits)])
+            words = {field["name"]: field["words"] for field in told["found"]}
+            assert words["address"] == str(read.start)
+            assert words["leading offset"] == str(read.leading)
+            assert words["stride offset"] == str(read.stride)
+            assert words["swizzle"] == read.swizzle.name
+            assert told["stray"] == [] and all(field["known"] for field in told["found"])
+
+
+def test_the_fields_of_instruction_descriptors_are_the_emulators(page) -> None:
+    from phasebit.emulator.tensor_core.instruction_descriptors import RESULTS, TYPES, encode
+
+    for kind, types in TYPES.items():
+        for a in types.values():
+            d = next(iter(RESULTS[kind].values()))
+            bits = encode(kind, 128, 96, a, a, d, negate_b=kind != "i8")
+            view = f"instruction, kind::{kind}"
+            told = page.evaluate("([v, h]) => phasebitExplorers.fields(v, h)", [view, hex(bits)])
+            words = {field["name"]: field["words"] for field in told["found"]}
+            assert (words["M"], words["N"], words["type of A"]) == ("128", "96", a)
+            assert words["type of D"] == d
+            assert words["negate B"] == ("no" if kind == "i8" else "yes")
+            assert told["stray"] == []
+
+
+def test_a_wrong_descriptor_is_told(page) -> None:
+    box = page.locator(".phasebit-explorer[data-explorer=descriptor]").first
+    box.get_by_label("descriptor").select_option("matrix, tcgen05")
+    field = box.get_by_label("its bits, as a number")
+    field.fill("0x4000004000010040")  # a Hopper descriptor: version 0
+    row = box.get_by_role("row", name="version")
+    assert "none such" in row.inner_text()
+    field.fill("0x4010404000010040")
+    assert "bit 52 must be 0" in box.get_by_role("alert").inner_text()
+    for wrong in ("0x", "12x", "-1", "0x1" + 16 * "0"):
+        field.fill(wrong)
+        assert "at most 64 bits" in box.get_by_role("alert").inner_text()

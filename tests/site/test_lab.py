@@ -48,11 +48,18 @@ def lab(browser, site, request):
 
 
 def numbers(box) -> str:
+    answered(box)
     return box.locator(".pb-lab-numbers").inner_text()
 
 
 def picture(box) -> str:
+    answered(box)
     return box.locator(".pb-picture").inner_html()
+
+
+def answered(box) -> None:
+    """Wait until the worker has answered the last change."""
+    box.page.wait_for_function("box => box.ariaBusy === 'false'", arg=box.element_handle())
 
 
 @pytest.mark.parametrize("lab", PAGES[:1], indirect=True)
@@ -102,15 +109,32 @@ def test_a_wrong_parameter_is_refused_in_the_packages_own_words(lab) -> None:
     with pytest.raises(ValueError) as refusal:
         Pipeline(producers=1, consumers=1, slots=0, produce=1, consume=1)
     alert = lab.get_by_role("alert")
+    answered(lab)
     assert alert.inner_text() == str(refusal.value)
     assert lab.locator("input[name=slots]").get_attribute("aria-invalid") == "true"
     assert picture(lab) == before, "the last good run stays"
     lab.locator("input[name=produce]").fill("")
+    answered(lab)
     assert "slots" in alert.inner_text() or "produce" in alert.inner_text()
     lab.locator("input[name=produce]").fill("4")
     lab.locator("input[name=slots]").fill("3")
+    answered(lab)
     assert alert.inner_text() == ""
     assert picture(lab) != before
+
+
+@pytest.mark.parametrize("lab", PAGES[:1], indirect=True)
+def test_a_slider_moves_the_number_and_python_runs_beside_the_page(lab) -> None:
+    before = picture(lab)
+    slider = lab.get_by_label("slots B, as a slider")
+    slider.focus()
+    slider.press("Home")
+    assert lab.locator("input[name=slots]").input_value() == "1"
+    assert picture(lab) != before
+    lab.locator("input[name=jobs]").fill("60")
+    assert numbers(lab).startswith("60 jobs")
+    workers = [worker.url for worker in lab.page.workers]
+    assert any("lab_worker.js" in url for url in workers), "Python runs beside the page"
 
 
 @pytest.mark.parametrize("page", PAGES[:1])

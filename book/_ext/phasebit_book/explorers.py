@@ -1,19 +1,27 @@
 """Explorers: what a reader may choose the numbers of, worked out in the page.
 
 A box ``<div class="phasebit-explorer" data-explorer="KIND">`` becomes one; the kinds are those of
-``explorers.js``, and a test compares what each works out with the emulator.
+``explorers.js``, and a test compares what each works out with the emulator. The tables that they
+need are the emulator's, written as a script at every build.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-KINDS = ("banks",)
+from phasebit.emulator import matrix_descriptors
+from phasebit.emulator.tensor_core.descriptor_words import BOTH
+from phasebit.emulator.tensor_core.instruction_descriptors import RESULTS, TYPES
+
+KINDS = ("banks", "descriptor")
+TABLES = "explorer_tables.js"
 
 _BOX = re.compile(r'class="phasebit-explorer"[^>]*?data-explorer="([^"]*)"')
 
@@ -26,9 +34,52 @@ def add_script(
         if kind not in KINDS:
             raise ExtensionError(f"{page}: no explorer is called {kind!r}: choose from {KINDS}")
     if found:
+        app.add_js_file(TABLES, loading_method="defer")
         app.add_js_file("explorers.js", loading_method="defer")
+
+
+def descriptors() -> dict[str, dict[str, Any]]:
+    """Kind of descriptor -> its ``bits``, and ``fields``: low bit, width, name, meaning.
+
+    The meaning is a factor for what is written divided by it, or a table from numbers to words.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for family, modes in matrix_descriptors.SWIZZLES.items():
+        swizzles = {number: swizzle.name for number, swizzle in modes.items()}
+        low, version = (62, 0) if family == "wgmma" else (61, 1)
+        found[f"matrix, {family}"] = {
+            "bits": 64,
+            "fields": [
+                (0, 14, "address", 16), (16, 14, "leading offset", 16),
+                (32, 14, "stride offset", 16), (46, 3, "version", {version: f"{family}'s"}),
+                (49, 3, "base offset", 1), (low, 64 - low, "swizzle", swizzles),
+            ],
+        }  # fmt: skip
+    flags = {0: "no", 1: "yes"}
+    for kind, types in TYPES.items():
+        found[f"instruction, kind::{kind}"] = {
+            "bits": 32,
+            "fields": sorted(
+                [(low, width, name, flags) for low, width, name in BOTH if width == 1]
+                + [(3, 1, "saturate", flags), (4, 2, "type of D", RESULTS[kind]),
+                   (7, 3, "type of A", types), (10, 3, "type of B", types),
+                   (17, 6, "N", 8), (24, 5, "M", 16)],
+                key=lambda field: field[0],
+            ),
+        }  # fmt: skip
+    return found
+
+
+def write_tables(app: Sphinx) -> None:
+    """Write the emulator's tables where the site's other scripts are."""
+    if app.builder.format == "html":
+        target = Path(app.outdir) / "_static" / TABLES
+        target.parent.mkdir(parents=True, exist_ok=True)
+        data = json.dumps(descriptors(), separators=(",", ":"))
+        target.write_text(f"window.phasebitDescriptors = {data};\n", encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("html-page-context", add_script)
+    app.connect("builder-inited", write_tables)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,11 +10,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from phasebit import files, measure, toolchain
 from phasebit.edits import replace_each
-from phasebit.instruments import programs
+from phasebit.instruments import profiler, programs
 
 NAME = "asynchronous_copies"
 
@@ -29,6 +30,19 @@ FETCH = "if (next < tiles) fetch(ring[free], x, n, next);"
 
 WAIT = "__pipeline_wait_prior(STAGES - 1);"
 """The line without which it starts copies and works on whatever is there."""
+
+FITTING = (
+    ("TILE = 4 * THREADS; ", "TILE = 4 * THREADS - 8; "),
+    ("        weigh(ring[slot]", "        if (threadIdx.x < TILE / 4) weigh(ring[slot]"),
+)
+"""What makes a tile and its neighbours as many pieces as there are threads: one pass of copies."""
+
+STALLS = {
+    why: f"smsp__average_warps_issue_stalled_{why}_per_issue_active.ratio"
+    for why in ("long_scoreboard", "lg_throttle", "mio_throttle", "short_scoreboard", "barrier",
+                "wait", "math_pipe_throttle", "dispatch_stall")
+}  # fmt: skip
+"""Why a warp does not issue -> its counter in Nsight Compute."""
 
 ONE_BLOCK = 1024
 """Tiles of the one-block runs: 2 MiB in and 2 MiB out, which stay in the L2 cache when warm."""
@@ -58,6 +72,14 @@ def resident() -> str:
 def unwaited() -> str:
     """The ring of groups that starts its copies and never waits for them."""
     return _without(WAIT, ";")
+
+
+def fitting(source: str) -> str:
+    """A copy of groups, or of one of the above, whose tile takes one pass of copies.
+
+    Raises ``ValueError`` when a line is not there once.
+    """
+    return replace_each(source, FITTING, "asynchronous_copies/groups.cu")
 
 
 def _without(line: str, instead: str) -> str:
@@ -92,6 +114,23 @@ def record() -> dict[str, Any]:
     loads = programs.times(programs.kernel("asynchronous_copies/latency"))
     there = programs.times(_build(resident()).program, *_sizes(1, ONE_BLOCK))
     started = programs.times(_build(unwaited()).program, *_sizes(1, ONE_BLOCK))
+    fits = {
+        "groups": fitting(files.kernel("asynchronous_copies/groups")),
+        "resident": fitting(resident()),
+        "unwaited": fitting(unwaited()),
+    }
+    fits_us = {
+        what: programs.times(_build(text).program, *_sizes(1, ONE_BLOCK))
+        for what, text in fits.items()
+    }
+    stalls = {
+        what: _stalls(text)
+        for what, text in (
+            ("resident", resident()),
+            ("unwaited", unwaited()),
+            ("unwaited, fits", fits["unwaited"]),
+        )
+    }
     rows = []
     for kernel, stages, blocks, tiles in plan:
         times = programs.times(ready[kernel, stages], *_sizes(blocks, tiles))
@@ -111,18 +150,41 @@ def record() -> dict[str, Any]:
             "20 launches; from memory: each after a flush",
             "resident": "groups without its copies, one block, 1024 tiles; not verified",
             "unwaited": "groups without its wait, one block, 1024 tiles; not verified",
+            "fits": "groups, resident and unwaited with tiles of 504 outputs, whose copies take "
+            "one pass of the block; 1024 tiles",
+            "stalls": "Nsight Compute, the second launch of a process: warps that wait for a "
+            "reason, for each instruction that is issued",
             "inputs": "normal random numbers; every kernel is checked in the process that times it",
             "vendor": "cudaMemcpyAsync, device to device, of the same bytes in the same process",
         },
         "latency": loads,
         "resident": there,
         "unwaited": started,
+        "fits": fits_us,
+        "stalls": stalls,
         "rows": rows,
     }
 
 
 def _build(source: str) -> toolchain.Build:
     return toolchain.build(source, options=["-O3"])  # for the host: it checks long vectors
+
+
+def _stalls(source: str) -> dict[str, float]:
+    """Why the warps of a filter that verifies nothing wait, in its second launch."""
+    program = _build(source).program
+    command: list[str | Path] = [
+        "-k",
+        "filter",
+        "-s",
+        "1",
+        "-c",
+        "1",
+        program,
+        *_sizes(1, ONE_BLOCK),
+    ]
+    ((_, found),) = profiler.count(command, list(STALLS.values()))
+    return {why: found[metric] for why, metric in STALLS.items()}
 
 
 def _sizes(blocks: int, tiles: int) -> Iterable[str]:

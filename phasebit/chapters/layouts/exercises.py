@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from tensor_layouts import Layout, Swizzle, compose
 
-from phasebit import files
+from phasebit import files, toolchain
 from phasebit.chapters.layouts import view as layouts
-from phasebit.exercises.judge import Wrong, ask, judged, shown, whole
+from phasebit.emulator import Fault
+from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, shown, whole
 from phasebit.launching.launch import compile as compile_cuda
 
 PIECE = 16
@@ -43,6 +45,29 @@ def holders(kernel: str, instance: str) -> Any:
                 first = int(access.addresses[lane]) // 4
                 found[first : first + access.size // 4] = access.warp * 32 + lane
     return found.reshape(128, 128)
+
+
+def transposed_through(layout: Any) -> str:
+    """How many addresses of chapter *Threads and memory*'s padded transpose a layout names.
+
+    ``layout``: (row, column) of its tile of 32 × 32 floats to an offset in floats. The kernel is
+    run on the emulator; every lane of every store and load in shared memory is looked at.
+    """
+    kernel = files.kernels() / "threads_and_memory/transpose.cu"
+    matrix, out = np.ones((32, 32), np.float32), np.zeros((32, 32), np.float32)
+    run = compile_cuda(kernel, "sm_75")["padded"].launch(
+        1, (32, 8), [matrix, out, 32, 32], accesses=True
+    )
+    agree, every = 0, 0
+    seen: dict[tuple[str, int], int] = {}
+    for access in (each for each in run.accesses if each.space == "shared"):
+        number = seen[access.op, access.warp] = seen.get((access.op, access.warp), -1) + 1
+        line = access.warp + 8 * number  # each of the 8 warps takes every eighth row, or column
+        for lane in range(32):
+            at = (line, lane) if access.op == "store" else (lane, line)
+            agree += bool(access.addresses[lane] == 4 * layout(*at))
+            every += 1
+    return f"{agree:,} of {every:,} addresses as the layout says"
 
 
 def _layout(given: Any, shape: tuple[int, ...]) -> list[int]:
@@ -148,3 +173,50 @@ def why_not(bits: int, base: int, shift: int, row_bytes: int) -> str:
         if waves > 1:
             return f"eight neighbours, from piece {line} on, take {waves} wavefronts"
     return ""
+
+
+_GLOBAL = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
+_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
+
+
+@judged
+def no_gap(code: str) -> str:
+    """``code``: a kernel ``transpose(const float* in, float* out)``, ``extern "C"``.
+
+    One block of 32 × 8 threads transposes 32 × 32 floats through shared memory: 4096 bytes of it
+    and no more, no bank conflict, and whole sectors on both sides. It is run on the emulator.
+    """
+    if not isinstance(code, str):
+        raise Wrong("give the CUDA code as a text")
+    if not code.strip() or "// ..." in code:
+        raise NotAnswered
+    try:
+        module = compile_cuda(f"{code}\n", "sm_75")
+    except toolchain.CudaError as error:
+        raise Wrong(f"it does not compile: {str(error).splitlines()[0]}") from error
+    if "transpose" not in module.kernels:
+        raise Wrong('no kernel is called transpose: leave extern "C" before it')
+    matrix = np.random.default_rng().standard_normal((32, 32), np.float32)
+    out = np.full((32, 32), np.nan, np.float32)
+    try:
+        run = module["transpose"].launch(1, (32, 8), [matrix, out], accesses=True)
+    except Fault as error:
+        raise Wrong(f"it stops: {str(error).splitlines()[0]}") from error
+    if run.findings:
+        raise Wrong(str(run.findings[0]))
+    bad = out != matrix.T
+    if bad.any():
+        row, col = (int(each[0]) for each in np.nonzero(bad))
+        raise Wrong(f"{int(bad.sum())} elements are wrong, the first is ({row}, {col})")
+    if not any(access.space == "shared" for access in run.accesses):
+        raise Wrong("it is right, and goes past shared memory: copy through a tile there")
+    held = sum(map(int, re.findall(r"\.shared [^;]*\[(\d+)\];", module.ptx)))
+    if held > 4096:
+        raise Wrong(f"it is right, with {held} bytes of shared memory: the tile has 4096")
+    for op, word in (("ld", "loads"), ("st", "stores")):
+        if (sectors := run.counters[_GLOBAL.format(op)]) > 128:
+            raise Wrong(f"it is right, but its {word} ask for {sectors} sectors of global memory: "
+                        "128 hold the matrix")  # fmt: skip
+        if conflicts := run.counters[_CONFLICTS.format(op)]:
+            raise Wrong(f"it is right, with {conflicts} bank conflicts of its {word}")
+    return "1024 elements, 4096 bytes, no conflict"

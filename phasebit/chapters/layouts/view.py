@@ -195,6 +195,70 @@ def compare(layout: Any, code: Sequence[Sequence[int]]) -> str:
     return f"equal for all {len(said) * len(said[0]):,} coordinates"
 
 
+def agreement(layout: Any, held_by: Any) -> str:
+    """How many elements are held by the thread that a thread–value layout names.
+
+    ``held_by``: the thread of each element of a tile, an array.
+    """
+    rows, columns = held_by.shape
+    said = owners(layout, (rows, columns))
+    agree = sum(
+        [thread for thread, _ in said[row][col]] == [held_by[row, col]]
+        for row in range(rows)
+        for col in range(columns)
+    )
+    return f"{agree:,} of {rows * columns:,} elements"
+
+
+def by_warp(layout: Any, shape: tuple[int, int], rows: int, title: str) -> Picture:
+    """The first ``rows`` of a thread–value layout whose threads hold 4 × 4 neighbours.
+
+    A cell is 4 × 4 elements with the lane in it; its colour is the warp.
+    """
+    said = owners(layout, shape)
+    first = [[said[row][col][0][0] for col in range(0, shape[1], 4)] for row in range(0, rows, 4)]
+    warps = sorted({thread // 32 for line in first for thread in line})
+    hues = dict(zip(warps, HUES, strict=False))
+    return chart(
+        [[Cell(str(thread % 32), hues[thread // 32]) for thread in line] for line in first],
+        rows=range(0, rows, 4), columns=range(0, shape[1], 4), row_label="row",
+        column_label="column (a cell is 4 × 4 elements; in it the lane)", title=title,
+        legend={hue: f"warp {warp}" for warp, hue in hues.items()},
+    )  # fmt: skip
+
+
+def worst_row_and_column(layout: Any) -> str:
+    """Wavefronts of the worst row and the worst column of a tile of 32 × 32 floats."""
+    rows = table(layout)
+    columns = zip(*rows, strict=True)
+    row, column = (
+        max(wavefronts([4 * place for place in line], 4) for line in lines)
+        for lines in (rows, columns)
+    )
+    return f"worst row: {row}   worst column: {column}"
+
+
+def columns_and_lines(
+    place: Callable[[int, int], int], row_bytes: int, rows: int = 64
+) -> tuple[int, int]:
+    """Wavefronts of the worst column of eight rows, and of the worst line of 128 bytes.
+
+    ``place(row, piece)``: where in its row a piece of 16 bytes lies, counted in pieces.
+    """
+    pieces = row_bytes // 16
+    at = [
+        [row * row_bytes + 16 * place(row, piece) for piece in range(pieces)] for row in range(rows)
+    ]
+    columns = max(
+        wavefronts([at[row][piece] for row in range(first, first + 8)], 16)
+        for first in range(rows - 7)
+        for piece in range(pieces)
+    )
+    flat = [place for line in at for place in line]
+    lines = max(wavefronts(flat[i : i + 8], 16) for i in range(0, len(flat), 8))
+    return columns, lines
+
+
 def _extent(layout: Any) -> tuple[int, int]:
     """Rows and columns; a mode that is nested counts as one."""
     shape = layout.shape

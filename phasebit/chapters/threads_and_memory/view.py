@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phasebit import measure, patterns
-from phasebit.chapters.threads_and_memory.record import DRAM, ISSUED, SHAPE
+from phasebit.chapters.threads_and_memory.record import DRAM, FETCHES, ISSUED, LOGS, SHAPE
 from phasebit.draw import Cell, Picture, chart
 from phasebit.draw.picture import INK, figure_of, frame, picture
 from phasebit.emulator import Access, Run
@@ -221,31 +221,49 @@ def dram_table(record: dict[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
+def one_way_table(record: dict[str, Any]) -> measure.Table:
+    """Loads alone and stores alone: DRAM's bytes by stride, and by what L2 may fetch at a time.
+
+    Without a row where no record has it.
+    """
+    array, recorded = record["bandwidth_bytes"] / 2, record.get("one_way", {})
+    ways = [(way, fetched) for way in ("loads", "stores") for fetched in FETCHES]
+
+    def cell(way: str, fetched: str, stride: int) -> str:
+        counts = recorded[fetched][f"{way}, stride {stride}"]
+        read, written = (f"{counts[metric] / array:.1f}" for metric in DRAM)
+        return f"{read} + {written}"
+
+    rows = [(str(1 << log), *(cell(*way, 1 << log) for way in ways)) for log in LOGS if recorded]
+    return measure.Table(
+        ("stride", *(f"{way} alone, {fetched} bytes" for way, fetched in ways)),
+        tuple(rows),
+        "bytes of DRAM read + written in units of the array, 256 MiB; "
+        + (measure.source(record) if recorded else "no record has them yet"),
+    )
+
+
 def transpose_table(record: dict[str, Any]) -> measure.Table:
     """The transposes: what sectors and wavefronts predict, beside what was measured."""
     vendor = statistics.median(record["transpose_us"]["cudaMemcpy"])
     rows = []
     for name, times in record["transpose_us"].items():
         low, middle, high = statistics.quantiles(times, n=4)
-        measured = (f"{middle:.0f}", f"{low:.0f}–{high:.0f}", f"{middle / vendor:.2f}")
-        if name == "cudaMemcpy":
-            rows.append((name, "", "", "1.00", *measured))
-            continue
-        sectors, wavefronts = sector_us(record, name), wavefront_us(record, name)
-        predicted = (
-            f"{sectors:.0f}",
-            f"{wavefronts:.0f}",
-            f"{max(sectors, wavefronts) / vendor:.2f}",
-        )
-        rows.append((name, *predicted, *measured))
+        counted: tuple[str, ...] = ("", "")
+        predicted = 1.0
+        if name != "cudaMemcpy":
+            needed = sector_us(record, name), wavefront_us(record, name)
+            counted, predicted = tuple(f"{us:.0f}" for us in needed), max(needed) / vendor
+        measured = (f"{middle:.0f}", f"{low:.0f}–{high:.0f}")
+        rows.append((name, *counted, *measured, f"{predicted:.2f}", f"{middle / vendor:.2f}"))
     return measure.Table(
-        ("kernel", "sectors, µs", "wavefronts, µs", "predicted, × cudaMemcpy",
-         "measured, µs", "middle half", "measured, × cudaMemcpy"),
+        ("kernel", "sectors, µs", "wavefronts, µs", "measured, µs", "middle half", "predicted ×",
+         "measured ×"),
         tuple(rows),
-        f"8192 × 8192 floats; sectors: at cudaMemcpy's rate; wavefronts: one a clock at "
+        f"8192 × 8192 floats; sectors at cudaMemcpy's rate; wavefronts one a clock at "
         f"{record['most_mhz']} MHz on {record['multiprocessors']} multiprocessors; predicted: the "
-        f"longer of the two. {measure.source(record)}, driver {record['driver']}, "
-        f"CUDA {record['cuda']}",
+        f"longer of the two; ×: over cudaMemcpy's time. {measure.source(record)}, CUDA "
+        f"{record['cuda']}",
     )  # fmt: skip
 
 

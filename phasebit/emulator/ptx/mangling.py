@@ -30,25 +30,29 @@ def demangle(symbol: str) -> str:
     return "::".join(names) or symbol
 
 
+# What has digits and is no name: a number given to a template, a repetition, an array's extent.
+_NO_NAME = re.compile(r"L[a-z]n?\d+E|[ST][0-9A-Z]*_|A\d+_")
+
+
 def readable(name: str) -> str:
     """The last part of a mangled name: ``_ZZ5tiledPKfE2As`` is ``As``.
 
-    >>> readable("_ZZ5tiledPKfS0_PfiE2As"), readable("tile")
-    ('As', 'tile')
+    >>> readable("_ZZ5tiledPKfS0_PfiE2As"), readable("_Z5tiledILi3EEvPA10_f"), readable("tile")
+    ('As', 'tiled', 'tile')
     """
     if not name.startswith("_Z"):
         return name
-    best = name
-    for i, c in enumerate(name):
-        if c.isdigit() and (i == 0 or not name[i - 1].isdigit()):
-            digits = ""
-            j = i
-            while j < len(name) and name[j].isdigit():
-                digits += name[j]
-                j += 1
-            word = name[j : j + int(digits)]
-            if len(word) == int(digits) and word.isidentifier():
-                best = word
+    best, at = name, 2
+    while at < len(name):
+        length = re.compile(r"\d+").match(name, at)
+        if length is None:
+            skipped = _NO_NAME.match(name, at)
+            at = skipped.end() if skipped else at + 1
+            continue
+        at = length.end() + int(length[0])
+        word = name[length.end() : at]
+        if len(word) == int(length[0]) and word.isidentifier():
+            best = word
     return best
 
 

@@ -218,7 +218,7 @@ __attribute__((destructor)) static void finish(void) {
         return;
     CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX);
     if (printed_size)
-        say("%zu bytes that kernels printed are lost: the program ended without "
+        say(NOTE "%zu bytes that kernels printed are lost: the program ended without "
             "cudaDeviceSynchronize()",
             printed_size);
 }

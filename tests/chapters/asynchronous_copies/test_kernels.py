@@ -9,6 +9,7 @@ import pytest
 from phasebit import files, hardware, process, toolchain
 from phasebit.chapters.asynchronous_copies import exercises as check
 from phasebit.chapters.asynchronous_copies import record as benchmark
+from phasebit.chapters.asynchronous_copies import view
 from phasebit.edits import replace_once
 from tests.kernels import targets
 from tests.kernels.emulated import emulate
@@ -142,3 +143,30 @@ def test_a_walk_that_took_another_way_is_seen(name: str) -> None:
 def test_right_on_the_gpu(kernel: str) -> None:
     done = process.run([toolchain.build(text(kernel)).program], timeout=60)
     assert done.ok and done.stdout.startswith("filter: OK"), done.stdout + done.stderr
+
+
+@pytest.mark.nvcc
+def test_a_tile_that_fits_takes_one_pass_of_copies() -> None:
+    """An instruction a warp for each of the 22 tiles that are whole; 130 pieces take more."""
+    plain, fits = text("groups"), benchmark.fitting(text("groups"))
+    copies = []
+    for source in (plain, fits):
+        for schedule in ("eager", "late", "random"):
+            run, right = check.run(source, 128, schedule=schedule, tiles=24)
+            assert right and not run.findings
+        copies.append(run.counters["smsp__sass_inst_executed_op_ldgsts.sum"])
+    assert copies[1] == 4 * 22 < copies[0]
+    for other in (benchmark.resident(), benchmark.unwaited()):
+        assert benchmark.fitting(other) != other
+
+
+@pytest.mark.parametrize("stages", [1, 2, 4])
+def test_the_picture_of_groups(stages: int) -> None:
+    spans = view.groups_under_way(5, stages).spans
+    copies = [span for span in spans if span.kind == "copy"]
+    assert sorted(span.label for span in copies) == list("01234")
+    for span in copies:  # no slot is filled while another tile is in it
+        others = [o for o in spans if o.row == span.row and o is not span]
+        assert all(o.end <= span.start or o.start >= span.end for o in others)
+    together = max(sum(c.start <= at < c.end for c in copies) for at in range(200))
+    assert together == min(stages, 5)

@@ -10,6 +10,7 @@ import pytest
 from tensor_layouts import Layout
 
 from phasebit.chapters.layouts import exercises as check
+from phasebit.edits import replace_once
 from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/??_layouts.ipynb"))
@@ -27,6 +28,7 @@ def test_the_solutions_in_the_chapter_are_right() -> None:
         exec(solution, names)
     for name in FUNCTIONS:
         assert f"{name}: OK" in getattr(check, name).verdict(names[name])
+    assert "no_gap: OK" in check.no_gap.verdict(names["CODE"])  # type: ignore[attr-defined]
 
 
 WRONG: list[tuple[str, Callable[..., Any], str]] = [
@@ -68,3 +70,68 @@ def test_whole_numbers_of_numpy_are_whole() -> None:
         return [np.int64(min(3, bits)), 4, np.int32(max(3, bits))]
 
     assert check.swizzle.verdict(swizzle).startswith("swizzle: OK")  # type: ignore[attr-defined]
+
+
+CODE = """
+extern "C" __global__ void transpose(const float* in, float* out) {
+    __shared__ float tile[32][32];
+    const int x = threadIdx.x;
+    for (int row = threadIdx.y; row < 32; row += 8) tile[row][x ^ row] = in[32 * row + x];
+    __syncthreads();  // the tile is full
+    for (int row = threadIdx.y; row < 32; row += 8) out[32 * row + x] = tile[x][row ^ x];
+}
+"""
+PLANTED = {
+    "plain": ([("x ^ row]", "x]"), ("row ^ x]", "row]")], "bank conflicts of its loads"),
+    "padded": ([("[32][32]", "[32][33]"), ("x ^ row]", "x]"), ("row ^ x]", "row]")],
+               "4224 bytes of shared memory"),
+    "the swizzle of pieces": ([("x ^ row]", "x ^ row % 8 * 4]"), ("row ^ x]", "row ^ x % 8 * 4]")],
+                              "bank conflicts of its loads"),
+    "half of the bits": ([("x ^ row]", "x ^ row % 16]"), ("row ^ x]", "row ^ x % 16]")],
+                         "bank conflicts of its loads"),
+    "the row is not used, its half is": (
+        [("x ^ row]", "x ^ row / 2]"), ("row ^ x]", "row ^ x / 2]")], "bank conflicts"),
+    "swizzled on one side only": ([("row ^ x]", "row]")], "elements are wrong"),
+    "not transposed": ([("tile[x][row ^ x]", "tile[row][x ^ row]")], "elements are wrong"),
+    "nobody waits": ([("    __syncthreads();  // the tile is full\n", "")], "race"),
+    "half of the rows": ([("row < 32; row += 8) out", "row < 16; row += 8) out")],
+                         "elements are wrong"),
+    "rows left out of the tile": ([("row < 32; row += 8) tile", "row < 32; row += 16) tile")],
+                                  "tile"),
+    "reads beyond the matrix": ([("in[32 * row + x]", "in[33 * row + x]")], "in"),
+    "stores by columns": (
+        [("out[32 * row + x] = tile[x][row ^ x]", "out[32 * x + row] = tile[row][x ^ row]")],
+        "its stores ask for 1024 sectors"),
+    "past shared memory": (
+        [("tile[x][row ^ x]", "in[32 * x + row]"), ("tile[row][x ^ row] = ", "")],
+        "shared memory"),
+    "does not compile": ([("__shared__ float", "__shared__ flat")], "does not compile"),
+    "another name": ([("transpose(", "turn(")], "no kernel is called transpose"),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("mistake", PLANTED)
+def test_a_wrong_transpose_is_refused(mistake: str) -> None:
+    edits, words = PLANTED[mistake]
+    code = CODE
+    for old, new in edits:
+        code = replace_once(code, old, new)
+    said = check.no_gap.verdict(code)  # type: ignore[attr-defined]
+    assert said.startswith("no_gap: not right yet") and words in said, said
+
+
+@pytest.mark.nvcc
+def test_a_rotation_is_right_too() -> None:
+    code = CODE.replace("x ^ row]", "(x + row) % 32]").replace("row ^ x]", "(row + x) % 32]")
+    verdict = check.no_gap.verdict  # type: ignore[attr-defined]
+    assert verdict(code).startswith("no_gap: OK")
+    assert verdict("") == verdict("// ...") == "no_gap: not answered yet"
+    assert "give the CUDA code as a text" in verdict(0)
+
+
+@pytest.mark.nvcc
+def test_the_transpose_goes_through_a_padded_tile() -> None:
+    through = check.transposed_through
+    assert through(Layout((32, 32), (33, 1))).startswith("2,048 of 2,048 addresses")
+    assert through(Layout((32, 32), (32, 1))).startswith("64 of 2,048 addresses")

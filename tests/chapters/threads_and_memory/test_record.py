@@ -70,7 +70,7 @@ def test_the_record_supports_what_the_chapter_says() -> None:
     """Orders of magnitude that the prose relies on; a new record must keep them."""
     vendor = view.memcpy_bandwidth(RECORD)
     rows = view.transpose_table(RECORD).rows
-    predicted, times = ({row[0]: float(row[at]) for row in rows} for at in (3, 6))
+    predicted, times = ({row[0]: float(row[at]) for row in rows} for at in (5, 6))
     assert sorted(times, key=times.__getitem__) == [
         "cudaMemcpy",
         "copy",
@@ -124,3 +124,16 @@ class TestWhatTheNextRecordAdds:
         counted = {name: dict.fromkeys(benchmark.ISSUED, 7) for name in deals}
         table = view.divergence_table(deals, runs, without | {"divergence": counted})
         assert [row[5] for row in table.rows] == ["7"] * 3 and table.heading[5] == "profiler"
+
+    def test_one_way(self) -> None:
+        without = {name: value for name, value in RECORD.items() if name != "one_way"}
+        assert "no record has them yet" in str(view.one_way_table(without))
+        array = RECORD["bandwidth_bytes"] / 2
+        counts = {
+            f"{way}, stride {1 << log}": dict.fromkeys(benchmark.DRAM, array * (log + 1))
+            for way in ("loads", "stores")
+            for log in benchmark.LOGS
+        }
+        added = without | {"one_way": dict.fromkeys(benchmark.FETCHES, counts)}
+        rows = view.one_way_table(added).rows
+        assert rows[1] == ("2", *["2.0 + 2.0"] * 4) and len(rows) == 6
