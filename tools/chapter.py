@@ -58,8 +58,9 @@ def places(toc: str) -> list[Place]:
 
 
 def prose(root: Path) -> list[Path]:
-    """The files whose text may mention a chapter by its number: notebooks and pages."""
-    book = [path for kind in ("*.md", "*.ipynb") for path in sorted((root / "book").rglob(kind))]
+    """The files whose text may mention a chapter by its number: notebooks, pages, their causes."""
+    kinds = ("*.md", "*.ipynb", "causes/*.toml")
+    book = [path for kind in kinds for path in sorted((root / "book").rglob(kind))]
     pages = [path for path in book if not {"_vendor", ".ipynb_checkpoints"} & {*path.parts}]
     return [*sorted(root.glob("*.md")), *pages]
 

@@ -41,7 +41,7 @@ __device__ const float4& four(const float& first) {
 __device__ void produce(Ring& ring, const float* __restrict__ A,
                         const float* __restrict__ B) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    // Its sixteen bytes of the first rows of each tile; then so many rows further, and again.
+    // This lane copies 16 bytes of rows y, y + A_ROWS, y + 2 · A_ROWS, … of each tile.
     const int x = lane % (BK / 4) * 4, y = lane / (BK / 4);  // in A
     const int u = lane % (N / 4) * 4, v = lane / (N / 4);    // in B
     constexpr int A_ROWS = 32 / (BK / 4), B_ROWS = 32 / (N / 4);

@@ -29,8 +29,7 @@ __device__ const float4& four(const float& first) {
     return reinterpret_cast<const float4&>(first);
 }
 
-// Starts a warp's copies of a tile. A lane's sixteen bytes of the first rows; then so many rows
-// further, and again.
+// Starts a warp's copies of a tile. A lane copies 16 bytes of rows y, y + A_ROWS, y + 2 · A_ROWS, …
 __device__ void start_copies(Slot& slot, int tile, const float* __restrict__ A,
                              const float* __restrict__ B) {
     const int lane = threadIdx.x % 32;

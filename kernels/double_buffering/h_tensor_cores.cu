@@ -87,7 +87,7 @@ __device__ void multiply(const Slot& slot, float (&c)[2][4][4]) {
                 const float a_low[2] = {low(a[i][s]), low(a[i][s + 1])};
                 mma(c[h][i], b_low, a_high);
                 mma(c[h][i], b_high, a_low);
-                mma(c[h][i], b_high, a_high);  // low · low is below what f32 keeps
+                mma(c[h][i], b_high, a_high);  // low · low is left out
             }
         }
 }

@@ -38,6 +38,11 @@ def tile(*sizes: int) -> str:
     return f"--affine-loop-tile=tile-sizes={','.join(map(str, sizes))}"
 
 
+def jam(factor: int) -> str:
+    """The pass that unrolls the outermost loop, and joins the copies of the loops inside."""
+    return f"--affine-loop-unroll-jam=unroll-jam-factor={factor}"
+
+
 def copy(kib: int) -> str:
     """The pass that copies what a loop touches, where that is at most ``kib`` KiB."""
     return (

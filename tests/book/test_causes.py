@@ -17,8 +17,8 @@ from phasebit import contents  # noqa: E402
 from .notebooks import CHAPTERS  # noqa: E402
 
 PENDING = {
-    "copy_engine", "tensor_cores", "tensor_memory", "to_pack_or_not",
-}  # fmt: skip
+    "tensor_cores",
+}
 """Chapters that have no table yet. A chapter leaves this set when it gets one, for good."""
 
 DONE = [path for path in CHAPTERS if contents.name(path) not in PENDING]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
-from fractions import Fraction
+from collections.abc import Callable
 from typing import Any
 
 from phasebit import files
-from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, real, same, shown, whole
 from phasebit.mbarrier import Mbarrier
 
@@ -179,55 +177,3 @@ def _hand_over(kernel: Any, tiles: int, schedule: str, seed: int, where: str) ->
     # Of four arrivals a tile two are by those who wait; groups of warps count alike in both.
     if 2 * run.counters["mbarrier.waits"] > len(run.trace.signals):
         raise Wrong(f"{where}: somebody waits more than once a tile")
-
-
-# Systems in which equally fast teams differ. In the first two the fewest warps need more slots
-# than another team; in the others teams of the same size differ in their slots.
-_TIES = (
-    (3, 2, 2, 9, 17), (6, 4, 4, 12, 24),
-    (6, 7, 2, 11, 14), (4, 5, 0, 11, 18), (3, 8, 4, 13, 20),
-)  # fmt: skip
-
-
-@judged
-def choose_team(answer: Callable[[int, int, int, int, int], tuple[int, int, int]]) -> str:
-    """``answer(p, c, h, warps, room)``: the fastest (producers, consumers, slots), by the law.
-
-    At most ``warps`` workers and ``room`` slots, a multiple of both numbers of workers; of equally
-    fast teams the one with the fewest workers, and of those the one with the fewest slots.
-    """
-
-    def cases() -> Iterator[Case]:
-        draw = random.Random(13)
-        for _ in range(60):
-            system = (draw.randint(1, 400), draw.randint(1, 1200), draw.randint(0, 200),
-                      draw.randint(2, 14), draw.randint(14, 24))  # fmt: skip
-            yield system, best_team(*system)
-        for system in _TIES:
-            yield system, best_team(*system)
-
-    names = ("p", "c", "h", "warps", "room")
-    return agree(
-        answer,
-        cases(),
-        lambda *system: ", ".join(f"{n} {v}" for n, v in zip(names, system, strict=True)),
-        "systems",
-    )
-
-
-def best_team(p: int, c: int, h: int, warps: int, room: int) -> tuple[int, int, int]:
-    """The answer to :func:`choose_team`; there is one whenever ``room`` is at least ``warps``."""
-    teams = [
-        (producers, consumers, slots)
-        for producers in range(1, warps)
-        for consumers in range(1, warps - producers + 1)
-        for slots in range(1, room + 1)
-        if slots % producers == 0 and slots % consumers == 0
-    ]
-
-    def order(team: tuple[int, int, int]) -> tuple[Fraction, int, int]:
-        producers, consumers, slots = team
-        rate = min(Fraction(producers, p), Fraction(consumers, c), Fraction(slots, p + c + h))
-        return -rate, producers + consumers, slots  # no two teams are alike in all three
-
-    return min(teams, key=order)

@@ -49,12 +49,28 @@ PROTOCOL = {
     "own clock; the time is the median of warm launches without it",
     "errors": "the largest over all of C and five draws of normal random numbers, over Σ|a·b|, in "
     "units of 2⁻²⁴; the second number is that of f32 sums, one term at a time",
+    "errors_positive": "the same for numbers from 0.5 to 1, whose errors do not cancel",
 }
 """How the two parts are measured."""
 
 ONE_PRODUCT = "h_tensor_cores, one product"
 """The kernel without the two products that involve a lower part."""
 
+ROUNDED = "h_tensor_cores, rounded parts"
+"""The kernel whose parts are rounded to tf32 by an instruction, not cut off."""
+
+_CUT = (
+    (
+        "__device__ float high(float x) "
+        "{ return __uint_as_float(__float_as_uint(x) & 0xffffe000); }\n",
+        "__device__ float high(float x) {\n"
+        "    unsigned bits;\n"
+        '    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));\n'
+        "    return __uint_as_float(bits);\n"
+        "}\n",
+    ),
+    ("{ return x - high(x); }", "{ return high(x - high(x)); }"),
+)
 _DRAWS = 5
 _SHARED_BYTES = 200_000  # more than any of these kernels asks for
 
@@ -85,6 +101,14 @@ def one_product(source: str) -> str:
     return replace_each(source, [(line, "") for line in lower], "h_tensor_cores.cu")
 
 
+def rounded(source: str) -> str:
+    """``h_tensor_cores`` with both parts of a number rounded to the nearest tf32 number.
+
+    Raises ``ValueError`` when a line is not there once.
+    """
+    return replace_each(source, _CUT, "h_tensor_cores.cu")
+
+
 def counted(times: Callable[[Path], list[float]]) -> list[dict[str, float | str]]:
     """Count each of :data:`TRIES`; ``times`` runs a program and gives its warm times in µs."""
     rows = []
@@ -97,12 +121,19 @@ def counted(times: Callable[[Path], list[float]]) -> list[dict[str, float | str]
     return rows
 
 
-def error(source: str, depth: int, seed: int, device: str) -> tuple[float, float]:
-    """The largest error of a kernel's C (32, 32) for normal random numbers and K = ``depth``, over
-    Σ|a·b| of its element, in units of 2⁻²⁴; and that of sums in f32, one term at a time."""
+def error(
+    source: str, depth: int, seed: int, device: str, positive: bool = False
+) -> tuple[float, float]:
+    """The largest error of a kernel's C (32, 32) for K = ``depth``, over Σ|a·b| of its element, in
+    units of 2⁻²⁴; and that of sums in f32, one term at a time. The numbers are normal ones, or
+    ``positive``: from 0.5 to 1."""
     draw = np.random.default_rng(seed)
-    a = draw.standard_normal((32, depth)).astype(np.float32)
-    b = draw.standard_normal((depth, 32)).astype(np.float32)
+
+    def numbers(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+        drawn = draw.uniform(0.5, 1, shape) if positive else draw.standard_normal(shape)
+        return drawn.astype(np.float32)
+
+    a, b = numbers(32, depth), numbers(depth, 32)
     c = np.full((32, 32), np.nan, np.float32)
     text = source.replace('#include "harness.cuh"', "").replace("K = 4096", f"K = {depth}")
     warps = re.search(r"constexpr int WARPS = (\d+);", text)
@@ -123,16 +154,17 @@ def error(source: str, depth: int, seed: int, device: str) -> tuple[float, float
     return largest(c), largest(plain)
 
 
-def errors() -> dict[str, list[float]]:
+def errors(positive: bool = False) -> dict[str, list[float]]:
     """Kernel -> the largest error on this machine's GPU, and that of f32 sums, as :func:`error`."""
     tensor = files.kernel("double_buffering/h_tensor_cores")
     sources = {
         "g_own_ring": files.kernel("double_buffering/g_own_ring"),
         "h_tensor_cores": tensor,
+        ROUNDED: rounded(tensor),
         ONE_PRODUCT: one_product(tensor),
     }
     found = {}
     for name, source in sources.items():
-        pairs = [error(source, 4096, seed, "gpu") for seed in range(_DRAWS)]
+        pairs = [error(source, 4096, seed, "gpu", positive) for seed in range(_DRAWS)]
         found[name] = [max(pair[0] for pair in pairs), max(pair[1] for pair in pairs)]
     return found

@@ -191,6 +191,7 @@ def _inside(facts: dict[str, Any], cublas: Path) -> dict[str, Any]:
         "sweep": sweep,
         "counted": one_block.counted(lambda program: _lap(program, cublas)["warm_us"]),
         "errors": one_block.errors(),
+        "errors_positive": one_block.errors(positive=True),
     }
 
 

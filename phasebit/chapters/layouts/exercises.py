@@ -47,6 +47,29 @@ def holders(kernel: str, instance: str) -> Any:
     return found.reshape(128, 128)
 
 
+def transposed_through(layout: Any) -> str:
+    """How many addresses of chapter *Threads and memory*'s padded transpose a layout names.
+
+    ``layout``: (row, column) of its tile of 32 × 32 floats to an offset in floats. The kernel is
+    run on the emulator; every lane of every store and load in shared memory is looked at.
+    """
+    kernel = files.kernels() / "threads_and_memory/transpose.cu"
+    matrix, out = np.ones((32, 32), np.float32), np.zeros((32, 32), np.float32)
+    run = compile_cuda(kernel, "sm_75")["padded"].launch(
+        1, (32, 8), [matrix, out, 32, 32], accesses=True
+    )
+    agree, every = 0, 0
+    seen: dict[tuple[str, int], int] = {}
+    for access in (each for each in run.accesses if each.space == "shared"):
+        number = seen[access.op, access.warp] = seen.get((access.op, access.warp), -1) + 1
+        line = access.warp + 8 * number  # each of the 8 warps takes every eighth row, or column
+        for lane in range(32):
+            at = (line, lane) if access.op == "store" else (lane, line)
+            agree += bool(access.addresses[lane] == 4 * layout(*at))
+            every += 1
+    return f"{agree:,} of {every:,} addresses as the layout says"
+
+
 def _layout(given: Any, shape: tuple[int, ...]) -> list[int]:
     """All offsets of an answer, in the order of its coordinates; column after column."""
     try:

@@ -249,25 +249,21 @@ def transpose_table(record: dict[str, Any]) -> measure.Table:
     rows = []
     for name, times in record["transpose_us"].items():
         low, middle, high = statistics.quantiles(times, n=4)
-        measured = (f"{middle:.0f}", f"{low:.0f}–{high:.0f}", f"{middle / vendor:.2f}")
-        if name == "cudaMemcpy":
-            rows.append((name, "", "", "1.00", *measured))
-            continue
-        sectors, wavefronts = sector_us(record, name), wavefront_us(record, name)
-        predicted = (
-            f"{sectors:.0f}",
-            f"{wavefronts:.0f}",
-            f"{max(sectors, wavefronts) / vendor:.2f}",
-        )
-        rows.append((name, *predicted, *measured))
+        counted: tuple[str, ...] = ("", "")
+        predicted = 1.0
+        if name != "cudaMemcpy":
+            needed = sector_us(record, name), wavefront_us(record, name)
+            counted, predicted = tuple(f"{us:.0f}" for us in needed), max(needed) / vendor
+        measured = (f"{middle:.0f}", f"{low:.0f}–{high:.0f}")
+        rows.append((name, *counted, *measured, f"{predicted:.2f}", f"{middle / vendor:.2f}"))
     return measure.Table(
-        ("kernel", "sectors, µs", "wavefronts, µs", "predicted, × cudaMemcpy",
-         "measured, µs", "middle half", "measured, × cudaMemcpy"),
+        ("kernel", "sectors, µs", "wavefronts, µs", "measured, µs", "middle half", "predicted ×",
+         "measured ×"),
         tuple(rows),
-        f"8192 × 8192 floats; sectors: at cudaMemcpy's rate; wavefronts: one a clock at "
+        f"8192 × 8192 floats; sectors at cudaMemcpy's rate; wavefronts one a clock at "
         f"{record['most_mhz']} MHz on {record['multiprocessors']} multiprocessors; predicted: the "
-        f"longer of the two. {measure.source(record)}, driver {record['driver']}, "
-        f"CUDA {record['cuda']}",
+        f"longer of the two; ×: over cudaMemcpy's time. {measure.source(record)}, CUDA "
+        f"{record['cuda']}",
     )  # fmt: skip
 
 

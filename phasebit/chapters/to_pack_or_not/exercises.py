@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
-from phasebit import nests
-from phasebit.exercises.judge import Wrong, ask, judged, same, shown
-from phasebit.nests import misses
+import numpy as np
 
-STATEMENTS: tuple[tuple[str, dict[str, int]], ...] = (
-    ("C[i][j] += A[i][k] * B[k][j]", {"i": 96, "j": 80, "k": 112}),
-    ("C[i][j] += A[k][i] * B[j][k]", {"j": 64, "k": 150, "i": 72}),
-    ("C[i][j] += A[k][l][i] * B[l][k][j]", {"i": 20, "j": 24, "k": 30, "l": 28}),
-    ("C[n][i][j] += A[i][k][n] * B[k][j][n]", {"n": 12, "i": 30, "j": 32, "k": 34}),
-    ("y[i] += A[j][i] * x[j]", {"i": 400, "j": 500}),
-)
+from phasebit import native
+from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same, shown
 
 
 @judged
@@ -91,33 +83,55 @@ def depths(answer: Callable[[Sequence[str], Sequence[str]], list[int]]) -> str:
     return f"{len(cases)} nests"
 
 
+SECONDS = 10.0
+"""How long a reader's C++ function may take for one call."""
+
+PRODUCTS = ((8, 8, 4), (30, 33, 8), (48, 64, 16), (37, 37, 50), (21, 40, 1))
+"""n, ld and block of the products in blocks."""
+
+
 @judged
-def best_order(answer: Callable[[nests.Nest], Sequence[str]]) -> str:
-    """``answer(nest)``: the loops in an order that needs no packing, as few cycles as any.
+def packed_blocks(answer: native.Library) -> str:
+    """``counted(n, ld, block, a, b, c, buffer, accesses)``: c += a b, blocks of b in a buffer.
 
-    Cycles as ``misses.estimate(nest.interchange(*order)).cycles`` says; within 2 % of the
-    best of all orders.
+    The buffer is (block, block); each element of b is read once, to be copied.
     """
-    for statement, extents in STATEMENTS:
-        nest = nests.parse(statement, **extents)
-        got = ask(answer, nest)
-        if not isinstance(got, list | tuple | str) or not _each_once(got, extents):
+    function = answer.functions.get("counted") if isinstance(answer, native.Library) else None
+    if function is None or len(function.parameters) != 8:
+        raise Wrong("give a %%cpp cell with the function counted of the skeleton, 8 parameters")
+    for n, ld, block in PRODUCTS:
+        rng = np.random.default_rng(n)
+        a, b, c = (rng.integers(-8, 9, (n, ld)).astype(np.float32) for _ in "abc")
+        right, gaps = c[:, :n] + a[:, :n] @ b[:, :n], c[:, n:].copy()
+        given, before = [a.copy(), b.copy(), c.copy()], c[:, :n].copy()
+        buffer = np.full(block * block + 1, np.float32(np.nan))  # one more, that must stay
+        accesses = np.zeros(4, np.int64)
+        try:
+            function.guarded(n, ld, block, *given, buffer, accesses, timeout=SECONDS)
+        except native.CallError as error:
+            raise Wrong(str(error)) from error
+        what = f"n {n}, ld {ld} and block {block}"
+        if not accesses.any():
+            raise NotAnswered
+        if not (np.array_equal(given[0], a) and np.array_equal(given[1], b)):
+            raise Wrong(f"for {what} it writes to a or b")
+        if not np.isnan(buffer[-1]):
+            raise Wrong(f"for {what} it writes behind the buffer of block × block")
+        bad = np.argwhere(given[2][:, :n] != right)
+        if bad.size:
+            row, column = map(int, bad[0])
+            got = given[2][row, column]
             raise Wrong(
-                f"{statement}: give the loops {', '.join(extents)} in some order, each once; "
-                f"{shown(got)} is no such order"
+                f"for {what} c[{row}][{column}] is {got:g}, not {right[row, column]:g}; it was "
+                f"{before[row, column]:g} before"
             )
-        cycles = misses.estimate(nest.interchange(*got)).cycles
-        best = min(
-            misses.estimate(nest.interchange(*order)).cycles
-            for order in itertools.permutations(extents)
-        )
-        if cycles > 1.02 * best:
+        if not np.array_equal(given[2][:, n:], gaps):
+            raise Wrong(f"for {what} it writes between the rows of c")
+        if accesses[1] != n * n:
             raise Wrong(
-                f"{statement} in the order {' '.join(got)} takes {100 * (cycles / best - 1):.0f} % "
-                "more cycles than in the best order"
+                f"for {what} it is right, and reads b {accesses[1]} times: {n * n} are enough, "
+                "once for each element, to copy it"
             )
-    return f"{len(STATEMENTS)} nests"
-
-
-def _each_once(given: Sequence[object], names: Collection[str]) -> bool:
-    return len(given) == len(names) and all(name in given for name in names)
+        if accesses[3] < 2 * n * n:
+            raise Wrong(f"for {what} it is right, and does not use the buffer")
+    return f"{len(PRODUCTS)} products"

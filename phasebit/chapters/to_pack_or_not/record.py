@@ -24,6 +24,7 @@ ANY_ORDER = ("-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math")
 
 MODES = {"as written": AS_WRITTEN, "-O3": FREELY, "any order": ANY_ORDER}
 TILES = (16, 32)
+JAM = 4  # rounds of an outer loop that MLIR joins
 COPY_KIB = 32  # what MLIR's copies may fill: the first level of caches.TYPICAL
 POLLY = ("-mllvm", "-polly")
 CLANGS = ("clang++-16", "clang++-17", "clang++-18", "clang++-19", "clang++-15", "clang++")
@@ -126,15 +127,20 @@ def compiled(name: str, nest: nests.Nest) -> Times:
     clang = _clang()
     if clang:
         programs["clang"] = nests.build(nest, ANY_ORDER, clang)
+        programs["clang, packed"] = nests.build(decided, ANY_ORDER, clang)
         if _has_polly(clang):
             programs["Polly"] = nests.build(nest, (*ANY_ORDER, *POLLY), clang)
     if mlir.tools() and all(level.step == 1 for level in nest.order):
         programs["MLIR"] = mlir.build(nest)
+        programs["MLIR, jammed"] = mlir.build(nest, [mlir.jam(JAM)])
         for size in TILES:
             tile = mlir.tile(*[size] * len(nest.order))
             programs[f"MLIR, tiled {size}"] = mlir.build(nest, [tile])
             passes = [tile, mlir.copy(COPY_KIB)]
             programs[f"MLIR, tiled {size}, copied"] = mlir.build(nest, passes)
+            programs[f"MLIR, tiled {size}, copied, jammed"] = mlir.build(
+                nest, [*passes, mlir.jam(JAM)]
+            )
     return timed(programs)
 
 

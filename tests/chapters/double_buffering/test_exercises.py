@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -17,7 +15,7 @@ CHAPTER = next(ROOT.glob("book/*/??_double_buffering.ipynb"))
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.end_of_run, check.floor, check.choose_team):
+    for each in (check.end_of_run, check.floor):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.missing_line.verdict(...).endswith("not answered yet")
 
@@ -128,42 +126,6 @@ def test_write_a_ring_refuses_what_is_no_ring() -> None:
     assert "as a string" in check.write_a_ring.verdict(3)
     assert "SLOTS = 3" in check.write_a_ring.verdict(RING.replace("SLOTS = 3", "SLOTS = 1"))
     assert "not answered yet" in check.write_a_ring.verdict(f"__global__ {check.BLANK}")
-
-
-def team(
-    p: int, c: int, h: int, warps: int, room: int, order: Callable[[int, int, int], tuple[int, ...]]
-) -> tuple[int, int, int]:
-    """The fastest team by the law; of equally fast ones the least in that order."""
-    teams = [
-        (P, C, B)
-        for P in range(1, warps)
-        for C in range(1, warps - P + 1)
-        for B in range(math.lcm(P, C), room + 1, math.lcm(P, C))
-    ]
-    return min(teams, key=lambda t: (-min(t[0] / p, t[1] / c, t[2] / (p + c + h)), *order(*t)))
-
-
-def test_equally_fast_teams() -> None:
-    """Fewest warps, then fewest slots, leave one team: whose producers are fewest is no matter."""
-    right = lambda *system: team(*system, order=lambda P, C, B: (P + C, B, -P))  # noqa: E731
-    assert "choose_team: OK" in check.choose_team.verdict(right)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda p, c, h, warps, room: (4, 8, 16),  # the kernel's
-        lambda p, c, h, warps, room: (1, warps - 1, warps - 1),  # consumers only
-        lambda p, c, h, warps, room: check.best_team(p, c, 0, warps, room),  # no hand-off
-        lambda p, c, h, warps, room: check.best_team(p, c, h, warps, room)[::-1],
-        lambda *system: team(*system, order=lambda P, C, B: (B, P + C)),  # slots before warps
-        lambda *system: team(*system, order=lambda P, C, B: (P + C, P)),  # slots do not count
-        lambda *system: team(*system, order=lambda P, C, B: ()),  # the first that is as fast
-        lambda p, c, h, warps, room: None,
-    ],
-)
-def test_choose_team_refuses(wrong: object) -> None:
-    assert "choose_team: OK" not in check.choose_team.verdict(wrong)
 
 
 @pytest.mark.nvcc

@@ -34,9 +34,18 @@ def test_upper_parts_alone_are_not_f32() -> None:
     assert measured(one_block.one_product(TENSOR)) > 40
 
 
+def test_cut_parts_err_on_one_side() -> None:
+    """Normal numbers hide it: products of both signs cancel what was cut off."""
+    cut, plain = one_block.error(TENSOR, DEPTH, 3, "emulator", positive=True)
+    rounded, _ = one_block.error(one_block.rounded(TENSOR), DEPTH, 3, "emulator", positive=True)
+    assert rounded < 0.6 * cut and plain > rounded
+
+
 def test_a_changed_file_is_noticed() -> None:
     with pytest.raises(ValueError, match="must hold"):
         one_block.one_product("")
+    with pytest.raises(ValueError, match="must hold"):
+        one_block.rounded("")
     with pytest.raises(ValueError, match="WARPS"):
         one_block.error("", DEPTH, seed=3, device="emulator")
     assert set(one_block.tries()) == set(one_block.TRIES)

@@ -128,3 +128,10 @@ def test_a_rotation_is_right_too() -> None:
     assert verdict(code).startswith("no_gap: OK")
     assert verdict("") == verdict("// ...") == "no_gap: not answered yet"
     assert "give the CUDA code as a text" in verdict(0)
+
+
+@pytest.mark.nvcc
+def test_the_transpose_goes_through_a_padded_tile() -> None:
+    through = check.transposed_through
+    assert through(Layout((32, 32), (33, 1))).startswith("2,048 of 2,048 addresses")
+    assert through(Layout((32, 32), (32, 1))).startswith("64 of 2,048 addresses")

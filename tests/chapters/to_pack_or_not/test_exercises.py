@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from phasebit import native
 from phasebit.chapters.to_pack_or_not import exercises as checks
-from phasebit.nests import misses
-from tests.book.notebooks import ROOT, solutions
+from tests.book.notebooks import ROOT, code, prose, solutions, source
 
 CHAPTER = next(ROOT.glob("book/*/??_to_pack_or_not.ipynb"))
 
@@ -33,19 +33,10 @@ def reused(order: Any, index: Any) -> list[int]:
     ]
 
 
-def cheapest(nest: Any) -> Any:
-    names = [level.variable for level in nest.order]
-    return min(
-        itertools.permutations(names),
-        key=lambda order: misses.estimate(nest.interchange(*order)).cycles,
-    )
-
-
 RIGHT: dict[str, Callable[..., Any]] = {
     "pages_of_column": column,
     "copied": copies,
     "depths": reused,
-    "best_order": cheapest,
 }
 
 WRONG: list[tuple[str, Callable[..., Any]]] = [
@@ -59,18 +50,12 @@ WRONG: list[tuple[str, Callable[..., Any]]] = [
     ("depths", lambda order, index: [d for d, n in enumerate(order) if n not in index]),
     ("depths", lambda order, index: [d for d in reused(order, index) if d > 0]),
     ("depths", lambda order, index: list(range(len(order)))),
-    ("best_order", lambda nest: [level.variable for level in nest.order]),
-    ("best_order", lambda nest: sorted(level.variable for level in nest.order)),
-    ("best_order", lambda nest: cheapest(nest)[:-1]),
-    ("best_order", lambda nest: cheapest(nest)[::-1]),
     # What is no number, no list, no order at all.
     ("pages_of_column", lambda rows, ld: np.arange(2)),
     ("pages_of_column", lambda rows, ld: {row * ld * 4 // 4096 for row in range(rows)}),
     ("copied", lambda e, order, index, depth: np.arange(2)),
     ("depths", lambda order, index: set(reused(order, index))),
     ("depths", lambda order, index: [order[d] for d in reused(order, index)]),
-    ("best_order", lambda nest: nest.order),
-    ("best_order", lambda nest: nest.interchange(*cheapest(nest))),
 ]
 
 
@@ -82,7 +67,7 @@ def test_a_right_answer_is_accepted(name: str) -> None:
 
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
-    names: dict[str, Any] = {"misses": misses}
+    names: dict[str, Any] = {}
     for solution in solutions(CHAPTER):
         exec(solution, names)
     for name in RIGHT:
@@ -100,3 +85,75 @@ def test_a_wrong_answer_is_rejected(name: str, answer: Callable[..., Any]) -> No
 def test_what_is_no_function_is_rejected(name: str) -> None:
     said = f"{name}: not right yet: the answer is 5, and should be a function"
     assert getattr(checks, name).verdict(5) == said
+
+
+def skeleton() -> str:
+    """The cell of the last exercise, without its magic."""
+    cell = next(each for each in code(CHAPTER) if source(each).startswith("%%cpp blocks"))
+    return source(cell).partition("\n")[2]
+
+
+def blocks(body: str) -> str:
+    head, brace, tail = skeleton().partition("Array buffer) {\n")
+    return checks.packed_blocks.verdict(native.compile(head + brace + body + tail))
+
+
+def solution() -> str:
+    _, _, folded = prose(CHAPTER).partition("```{solution} ex-to-pack-or-not-blocks")
+    return folded.partition("~~~cpp\n")[2].partition("~~~")[0]
+
+
+@pytest.mark.nvcc
+def test_the_packed_blocks_of_the_chapter_are_right() -> None:
+    assert blocks(solution()) == f"packed_blocks: OK ({len(checks.PRODUCTS)} products)"
+    assert blocks("") == "packed_blocks: not answered yet"
+
+
+COPY = "buffer[(k - k0) * block + j - j0] = float(b[k * ld + j]);"
+USE = "c[i * ld + j] += factor * buffer[(k - k0) * block + j - j0];"
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (USE, "c[i * ld + j] += factor * b[k * ld + j];", "it is right, and reads b"),
+        (COPY, ";", "is nan, not"),
+        (USE, USE.replace("+=", "="), "it was"),
+        (USE, USE.replace("(k - k0) * block + j - j0", "(j - j0) * block + k - k0"), "not"),
+        (COPY, COPY.replace("(k - k0) * block", "(k - k0) * ld"), "behind the buffer|ended by"),
+        (COPY, COPY.replace("b[k * ld + j]", "b[j * ld + k]"), "not"),
+        (COPY, COPY.replace("k * ld", "k * n"), "for n 30"),
+        (COPY, "buffer[k * ld + j] = float(b[k * ld + j]);", "behind the buffer|ended by|not"),
+        ("k1 = std::min(k0 + block, n)", "k1 = k0 + block", "not|ended by"),
+        ("j1 = std::min(j0 + block, n)", "j1 = std::min(j0 + block, ld)", "between|not|ended by"),
+        ("k0 < n", "k0 + block <= n", "not"),
+        ("a[i * ld + k]", "a[k * ld + i]", "not"),
+        ("", "", ""),
+        (COPY, "{ buffer[(k - k0) * block + j - j0] = float(b[k * ld + j]); b[k * ld + j] = 0; }",
+         "writes to a or b"),
+        ("for (int64_t i = 0; i < n; i++)\n", "for (int64_t i = 1; i < n; i++)\n", "not"),
+    ],
+)  # fmt: skip
+def test_wrong_packed_blocks_are_rejected(old: str, new: str, said: str) -> None:
+    right = solution()
+    if not said:  # the copy inside the loop over the rows
+        copy = right[
+            right.index("        for (int64_t k = k0") : right.index("        for (int64_t i")
+        ]
+        inside = right.replace(copy, "").replace("i++)\n", "i++) {\n" + copy, 1)
+        changed, said = (
+            inside.replace("            }\n    }\n", "            }\n    }}\n"),
+            "reads b",
+        )
+    else:
+        assert old in right, old
+        changed = right.replace(old, new)
+    verdict = blocks(changed)
+    assert verdict.startswith("packed_blocks: not right yet"), verdict
+    assert re.search(said, verdict), verdict
+
+
+def test_another_cell_is_rejected() -> None:
+    said = checks.packed_blocks.verdict(5)
+    assert said.startswith("packed_blocks: not right yet: give a %%cpp cell with the function")

@@ -1,0 +1,44 @@
+"""trmm and gramschmidt are right in every version, and what is told of them is so."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasebit import nests, toolchain
+from phasebit.chapters.to_pack_or_not import triangles, view
+from phasebit.nests.examples import EXAMPLES
+
+pytestmark = pytest.mark.nvcc
+
+
+@pytest.mark.parametrize("name", triangles.NESTS)
+@pytest.mark.parametrize("version", triangles.VERSIONS)
+def test_a_version_is_right(name: str, version: str) -> None:
+    assert triangles.wrong(name, version, 37) < 1e-4
+
+
+@pytest.mark.parametrize("name", triangles.NESTS)
+def test_a_packed_column_saves_the_misses_of_the_tlb(name: str) -> None:
+    plain, packed = (triangles.watch(name, each, 240) for each in triangles.VERSIONS[:2])
+    assert packed.misses["TLB"] < plain.misses["TLB"] / 20
+
+
+def test_a_nest_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="choose from trmm, gramschmidt"):
+        triangles.arrays("syrk", 4)
+
+
+def test_a_column_compares_programs_that_differ_in_one_thing() -> None:
+    times = {"x": {"gcc": [2.0, 3.0], "gcc, packed": [1.0], "MLIR": [4.0]}}
+    heading, rows = view.compilers(times)
+    assert heading[1:] == ("gcc: packed",) and rows == [("x", "2.00")]
+    assert view.gain(times["x"], "Polly", "clang") is None
+
+
+def test_gcc_makes_vectors_of_the_convolution_only_when_it_is_packed() -> None:
+    if not toolchain.host_compiler().version.startswith("g++ 12"):
+        pytest.skip("other compilers do other things")
+    nest: nests.Nest = EXAMPLES["convolution, channels last"]
+    options = ["-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math"]
+    assert view.vectors("x", nest, options) == "⏱ x: no vectors"
+    assert view.vectors("x", nest.pack("W", 1), options) == "⏱ x: vectors along c"
