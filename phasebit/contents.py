@@ -93,9 +93,11 @@ def notebook(book: Path, chapter: str) -> Path:
 
 
 def chapters(book: Path) -> list[Chapter]:
-    """All chapters under the folder ``book/``, in order; those without a number come last."""
-    found = map(read, notebooks(book))
-    return sorted(found, key=lambda one: (one.number is None, one.number or 0, one.path))
+    """All chapters under the folder ``book/``, in the order of its pages.
+
+    One without a number follows the others of its part; the appendix comes last.
+    """
+    return [read(path) for path in notebooks(book)]
 
 
 def way(every: Iterable[Chapter], to: str) -> list[Chapter]:

@@ -31,6 +31,13 @@ def test_a_chapter_that_does_not_say_what_it_needs_is_refused(
         contents.read(path)
 
 
+def test_a_page_without_a_number_stays_in_its_part() -> None:
+    names = [chapter.name for chapter in EVERY]
+    assert names.index("block_order") == names.index("tensor_cores") + 1
+    numbers = [chapter.number for chapter in EVERY if chapter.number]
+    assert numbers == sorted(numbers) == [*range(1, len(numbers) + 1)]
+
+
 def misplaced(every: list[Chapter]) -> list[str]:
     """What a reader who goes from the first page to the last would meet too early."""
     before: set[str] = set()

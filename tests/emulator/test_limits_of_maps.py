@@ -116,6 +116,19 @@ def test_how_far_a_windows_corners_go(rank: int, most: int) -> None:
         assert words in problem(dataclasses.replace(made, **{name: (n,) * (rank - 2)}))  # type: ignore[arg-type]
 
 
+def test_a_window_that_is_interleaved_has_its_slices_last_but_one() -> None:
+    made = Descriptor("f16", 4096, (10, 9, 4, 2), (16, 160, 1440), (8, 8), (1, 1, 1, 1), "16B",
+                      mode="im2col", lower=(0, 0), upper=(-9, -8))  # fmt: skip
+    assert problem(made) == ""
+    assert "is empty" in problem(dataclasses.replace(made, upper=(-10, -8)))
+    assert "is empty" in problem(dataclasses.replace(made, upper=(-9, -9)))
+
+
+def test_the_driver_has_32_bits_for_the_end_of_a_window() -> None:
+    made = dataclasses.replace(WINDOW, dims=(64, 1 << 32, 9, 2), upper=(0, 1))
+    assert problem(made) == "" and "is empty" in problem(dataclasses.replace(made, lower=(0, -2)))
+
+
 @pytest.mark.parametrize("rank", [2, 6])
 def test_a_window_has_three_to_five_dimensions(rank: int) -> None:
     made = Descriptor("f16", 4096, (64,) * rank, (128,) * (rank - 1), (64, 8), (1,) * rank,
@@ -231,3 +244,11 @@ def test_the_drivers_numbers(place: int, value: int, words: str) -> None:
     assert described(NUMBERS) == PLAIN
     with pytest.raises(LaunchError, match=words):
         described([*NUMBERS[:place], value, *NUMBERS[place + 1 :]])
+
+
+@pytest.mark.parametrize("rank", [1, 5])
+def test_the_drivers_numbers_of_few_and_of_many_dimensions(rank: int) -> None:
+    dims, strides = [64, 8, 4, 2, 1], [128, 1024, 4096, 8192]
+    made = described([6, rank, 4096, *dims, *strides, 8, 8, 2, 2, 1, *[1] * 5, 0, 0, 0, 0])
+    assert (made.dims, made.strides) == (tuple(dims[:rank]), tuple(strides[: rank - 1]))
+    assert made.box == (8, 8, 2, 2, 1)[:rank]
