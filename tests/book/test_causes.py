@@ -16,9 +16,7 @@ from phasebit import contents  # noqa: E402
 
 from .notebooks import CHAPTERS  # noqa: E402
 
-PENDING = {
-    "tensor_cores",
-}
+PENDING: set[str] = set()
 """Chapters that have no table yet. A chapter leaves this set when it gets one, for good."""
 
 DONE = [path for path in CHAPTERS if contents.name(path) not in PENDING]

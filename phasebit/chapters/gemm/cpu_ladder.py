@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -251,6 +251,20 @@ def compare(product: Product, n: int = 768, repeats: int = 7) -> str:
         return f"⏱ {n}³: {rate:.1f} GFLOP/s here; this NumPy has no OpenBLAS, see the record"
     ratio = least["theirs"] / least["ours"]
     return f"⏱ {n}³: {ratio:.3f} of the rate of {openblas.version()}, one thread, measured now"
+
+
+def in_turns(products: Mapping[str, Product], n: int, rounds: int) -> dict[str, float]:
+    """The least seconds on the wall of each product of (n, n) matrices, in random order."""
+    rng = np.random.default_rng(n)
+    a, b = (rng.standard_normal((n, n), np.float32) for _ in "ab")
+    c = np.zeros((n, n), np.float32)
+    least = dict.fromkeys(products, float("inf"))
+    for _ in range(rounds):
+        for name in rng.permutation(list(products)):
+            begin = time.perf_counter()
+            products[name](a, b, c)
+            least[name] = min(least[name], time.perf_counter() - begin)
+    return least
 
 
 # Checking

@@ -14,6 +14,28 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, int, int]
 
+PRODUCT = """\
+// A warp multiplies: C (16, 64) = A (16, 64) · B (64, 64), f16 into f32, all by rows.
+#include "ptx.cuh"
+
+// Where chunk `chunk` of row `row` begins, in a tile with rows of 64 elements.
+__device__ int place(int row, int chunk) { return row * 64 + (chunk ^ row % 8) * 8; }
+
+__global__ void __launch_bounds__(32) product(const __half* A, const __half* B, float* C) {
+    __shared__ alignas(128) __half a[16 * 64], b[64 * 64];
+    const int lane = threadIdx.x;
+    for (int i = lane; i < 16 * 64; i += 32) a[place(i / 64, i % 64 / 8) + i % 8] = A[i];
+    for (int i = lane; i < 64 * 64; i += 32) b[place(i / 64, i % 64 / 8) + i % 8] = B[i];
+    __syncwarp();
+    float c[8][4] = {};  // the sums of eight pieces of 16 × 8
+    // yours: steps of 16 along K, ptx::ldmatrix_x4, ptx::ldmatrix_x4_trans, ptx::mma_16x8x16
+}
+"""
+"""What the reader's product of one warp begins with."""
+
+LOADS = 4 * (1 + 4) * 4
+"""Wavefronts of the product's shared loads at best: steps, x4 loads of A and B, four each."""
+
 
 def rasterise(number: int, rows: int, cols: int, height: int) -> tuple[int, int]:
     """Row and column of block ``number``, as in ``gemm.cuh``: super-rows, column by column.
@@ -42,7 +64,7 @@ def emulate(
 
     extra = "".join(", int" for _ in arguments)
     module = launch.compile(
-        '#include "tensor_cores/gemm.cuh"\n#include "tensor_cores/naive.cuh"\n'
+        '#include "tensor_cores/ring_alone.cuh"\n#include "tensor_cores/naive.cuh"\n'
         "using In = __half;\nusing Out = float;\n"
         f"template __global__ void {kernel}(Gemm<In, Out>{extra});\n",
         arch,
@@ -63,9 +85,7 @@ def emulate(
               ("alpha", "f4"), ("beta", "f4")]  # fmt: skip
     product = np.array((*addresses, result.address, m, n, k, k, n, n, 1, 0), fields)[()]
     (name,) = module.kernels
-    run = module[name].launch(
-        grid, block, [product, *arguments], shared=shared, schedule=schedule
-    )
+    run = module[name].launch(grid, block, [product, *arguments], shared=shared, schedule=schedule)
     got = memory.bytes(result).view(np.float32).reshape(m, n)
     return run, bool(np.array_equal(got, matrices[0] @ matrices[1]))
 
@@ -84,6 +104,44 @@ def lane_of(answer: Callable[[int, int], tuple[int, int]]) -> str:
     cases: list[Case] = list(where.items())
     random.Random(14).shuffle(cases)
     return agree(answer, cases, lambda row, col: f"row {row}, column {col}", "elements")
+
+
+@judged
+def warp_product(answer: str) -> str:
+    """The product of one warp: exact on whole numbers, no findings, no conflicts, no load twice."""
+    import numpy as np
+
+    from phasebit import toolchain
+    from phasebit.emulator import EmulatorError
+    from phasebit.launching import launch
+
+    if not isinstance(answer, str):
+        raise Wrong("give the whole text of the kernel, as a string")
+    if answer.strip() == PRODUCT.strip():
+        raise Wrong("the kernel computes nothing yet")
+    draw = np.random.default_rng()
+    try:
+        kernel = launch.compile(answer)["product"]
+        for schedule in ("late", "eager", "random"):
+            a, b = (draw.integers(-4, 5, size).astype(np.float16) for size in ((16, 64), (64, 64)))
+            c = np.full((16, 64), np.nan, np.float32)
+            run = kernel.launch(1, 32, [a, b, c], schedule=schedule, device="emulator")
+            wrong = c != a.astype(np.float32) @ b.astype(np.float32)
+            if wrong.any():
+                row, column = (int(each[0]) for each in np.nonzero(wrong))
+                raise Wrong(f"{wrong.sum()} of {c.size} elements; the first is ({row}, {column})")
+            if run.findings:
+                raise Wrong(f"the product is right, but: {run.findings[0].message}")
+    except (toolchain.CudaError, EmulatorError, KeyError) as error:
+        raise Wrong(str(error)) from error
+    pipe = "l1tex__data_{}_mem_shared_op_ld.sum"
+    conflicts = run.counters[pipe.format("bank_conflicts_pipe_lsu")]
+    wavefronts = run.counters[pipe.format("pipe_lsu_wavefronts")]
+    if conflicts:
+        raise Wrong(f"the product is right, but the loads have {conflicts} bank conflicts")
+    if wavefronts > LOADS:
+        raise Wrong(f"the product is right, but it takes {wavefronts} wavefronts; {LOADS} will do")
+    return f"3 products, {wavefronts} wavefronts, no conflict"
 
 
 @judged

@@ -32,6 +32,16 @@ LADDER = {
 }
 """Rung -> how it is launched."""
 
+CONTROLS = {
+    "swizzle": LADDER["swizzle"],
+    "a ring, no fragments ahead": "launch_ring_alone<Small, 4>(g, 1, stream)",
+    "a ring, fragments ahead": LADDER["a ring of 4 slots"],
+    "blocks of 128 × 128, warps of 32 × 32": "launch_aligned<Middle, 3, 16>(g, 1, stream)",
+    "blocks of 128 × 128, warps of 64 × 64": "launch_aligned<Wide, 3, 16>(g, 1, stream)",
+    "blocks of 128 × 256, warps of 64 × 64": LADDER["larger warp tiles"],
+}
+"""What the rungs four and five change together, one by one -> how it is launched."""
+
 BEST = "super-rows"
 TRITON, VENDOR = "Triton, mma.sync", "cuBLAS"
 
@@ -46,7 +56,10 @@ _HEADER = """
 #include "tensor_cores/gemm.cuh"
 #include "tensor_cores/naive.cuh"
 #include "tensor_cores/peak.cuh"
+#include "tensor_cores/ring_alone.cuh"
 using Small = Tiling<64, 64, 64, 32, 32>;
+using Middle = Tiling<128, 128, 64, 32, 32>;
+using Wide = Tiling<128, 128, 64, 64, 64>;
 using Large = Tiling<128, 256, 64, 64, 64>;
 constexpr int LARGE_SLOTS = 3;
 using In = __nv_bfloat16;
@@ -113,6 +126,7 @@ def record() -> dict[str, Any]:
         "peak": _peak(torch, library),
         "copy_bytes_per_second": beside_torch.copy_rate(torch),
         "ladder": _products(torch, SIZES[0], _rungs(torch, library, SIZES[0])),
+        "controls": _products(torch, SIZES[0], _controls(torch, library, SIZES[0])),
         "best": [_beside(torch, rival, library, size) for size in SIZES],
         "heights": _heights(torch, library, SIZES[-1]),
         "ragged": [_ragged(torch, library, shape) for shape in RAGGED],
@@ -138,6 +152,10 @@ def _protocol(torch: Any, rival: Any) -> dict[str, str]:
 def _library() -> ctypes.CDLL:
     entries = [
         _ENTRY.format(name=f"rung{i}", launch=launch) for i, launch in enumerate(LADDER.values())
+    ]
+    entries += [
+        _ENTRY.format(name=f"control{i}", launch=launch)
+        for i, launch in enumerate(CONTROLS.values())
     ]
     entries.append(
         _ENTRY.format(name="any", launch="launch_gemm<Large, LARGE_SLOTS>(g, super, stream)")
@@ -177,6 +195,14 @@ def _products(
 def _rungs(torch: Any, library: ctypes.CDLL, size: int) -> tuple[dict[str, Launch], Any]:
     matrices = _matrices(torch, size, size, size)
     launches = {rung: _ours(torch, library[f"rung{i}"], matrices) for i, rung in enumerate(LADDER)}
+    return launches, matrices
+
+
+def _controls(torch: Any, library: ctypes.CDLL, size: int) -> tuple[dict[str, Launch], Any]:
+    matrices = _matrices(torch, size, size, size)
+    launches = {
+        name: _ours(torch, library[f"control{i}"], matrices) for i, name in enumerate(CONTROLS)
+    }
     return launches, matrices
 
 

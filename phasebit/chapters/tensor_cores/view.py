@@ -1,10 +1,18 @@
-"""What tables show of the record: the rate of each kernel."""
+"""What the chapter shows: fragments, banks, what its rungs demand, and the record's rates."""
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Callable
 from typing import Any
 
-from phasebit import measure
+import numpy as np
+
+from phasebit import draw, files, measure
+from phasebit.chapters.tensor_cores import exercises as check
+from phasebit.draw import Cell, Picture
+from phasebit.emulator import fragments
+from phasebit.launching import launch
 
 KERNELS = {
     "naive": "fragments from global memory",
@@ -12,6 +20,18 @@ KERNELS = {
     "gemm": "super-rows",
 }
 """Kernel -> the best rung that is one of it."""
+
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
+HIT, ASKED = "lts__t_sectors_srcunit_tex_lookup_hit.sum", "lts__t_sectors_srcunit_tex.sum"
+DRAM = "dram__bytes_read.sum"
+
+HUES = ("blue", "orange", "green", "pink", "red", "cyan", "grey", "blue")
+MMA_FLOP = 2 * 16 * 8 * 16
+"""Operations of one ``mma.sync`` of 16 × 8 × 16."""
+
+Tiles = tuple[int, int, int, int, int]
+"""Block's tile: rows, columns, depth; a warp's part of it: rows, columns."""
 
 
 def rates(recorded: dict[str, Any]) -> dict[str, str]:
@@ -23,3 +43,184 @@ def rates(recorded: dict[str, Any]) -> dict[str, str]:
         )
         for kernel, rung in KERNELS.items()
     }
+
+
+def rate(size: int, times_us: list[float]) -> float:
+    """TFLOP/s of a product of square matrices, from the median of its times."""
+    return measure.tflops(measure.matmul_flop(size, size, size), statistics.median(times_us) * 1e-6)
+
+
+def instruction(words: str, header: str = "ptx.cuh") -> None:
+    """Print a function of ``kernels/include``, and the comment above it; ``words``: its first."""
+    text = (files.kernels() / "include" / header).read_text(encoding="utf-8")
+    print(next(part for part in text.split("\n\n") if part.startswith(words)).rstrip())
+
+
+def lanes(fragment: Any, title: str, packed: int = 2) -> Picture:
+    """Each element of a fragment with its lane and register, ``packed`` elements a register."""
+    rows, columns = fragment.shape
+    cells: list[list[Cell | None]] = [[None] * columns for _ in range(rows)]
+    for lane in range(32):
+        for i, (row, column) in enumerate(
+            zip(fragment.row[lane], fragment.column[lane], strict=True)
+        ):
+            cells[row][column] = Cell(f"{lane}:{i // packed}", HUES[lane // 4])
+    return draw.chart(
+        cells, rows=range(rows), columns=range(columns), row_label="row", column_label="column",
+        title=f"{title}: lane:register",
+    )  # fmt: skip
+
+
+def operands() -> tuple[Picture, Picture, Picture]:
+    """The fragments of A (16, 16), B (16, 8) and C (16, 8)."""
+    return (
+        lanes(fragments.operand_a(16, 16, 2), "A, 16 × 16"),
+        lanes(fragments.operand_b(8, 16, 2), "B, 16 × 8"),
+        lanes(fragments.accumulator(16, 8), "C, 16 × 8", packed=1),
+    )
+
+
+def ldmatrix(transposed: bool = False) -> Picture:
+    """Which lane gives each row's address to ``ldmatrix.x4``, and where each element arrives.
+
+    A warp loads a tile of 16 × 16 whose elements are their own numbers, on the emulator.
+    """
+    name = "ldmatrix_x4_trans" if transposed else "ldmatrix_x4"
+    kernel = launch.compile(
+        '#include "ptx.cuh"\n'
+        "__global__ void look(const unsigned short* tile, unsigned* out) {\n"
+        "    __shared__ alignas(16) unsigned short a[16][16];\n"
+        "    const int lane = threadIdx.x;\n"
+        "    for (int i = lane; i < 256; i += 32) a[i / 16][i % 16] = tile[i];\n"
+        "    __syncwarp();\n    unsigned r[4];\n"
+        f"    ptx::{name}(r[0], r[1], r[2], r[3], &a[lane % 16][lane / 16 * 8]);\n"
+        "    for (int i = 0; i < 4; ++i) out[4 * lane + i] = r[i];\n}\n"
+    )["look"]
+    registers = np.zeros((32, 4), np.uint32)
+    kernel.launch(1, 32, [np.arange(256, dtype=np.uint16), registers], device="emulator")
+    out = registers.view(np.uint16).reshape(32, 4, 2)
+    cells: list[list[Cell | None]] = [[None] * 18 for _ in range(16)]
+    for row in range(16):
+        for half in range(2):
+            cells[row][9 * half] = Cell(str(row + 16 * half), "grey")
+    for lane, register, half in np.ndindex(32, 4, 2):
+        row, column = divmod(int(out[lane, register, half]), 16)
+        cells[row][column + 1 + column // 8] = Cell(f"{lane}:{register}", HUES[register])
+    columns = ["lane", *range(8), "lane", *range(8, 16)]
+    return draw.chart(
+        cells, rows=range(16), columns=columns, row_label="row", column_label="column",
+        title=f"{name}: lane that gives a row's address; lane:register of each element",
+        legend={HUES[i]: f"register {i}" for i in range(4)},
+    )  # fmt: skip
+
+
+def banks(place: Callable[[int, int], int], title: str) -> Picture:
+    """Where ``place(row, chunk)`` puts the chunks of eight rows among eight groups of banks."""
+    cells: list[list[Cell | None]] = [[None] * 8 for _ in range(8)]
+    for row in range(8):
+        for chunk in range(8):
+            cells[row][place(row, chunk)] = Cell(str(chunk), "orange" if chunk == 2 else "grey")
+    return draw.chart(
+        cells, rows=range(8), columns=range(8), row_label="row",
+        column_label="group of four banks", title=title,
+        legend={"orange": "rows of the matrix that begins at chunk 2"},
+    )  # fmt: skip
+
+
+def conflicts(recorded: dict[str, Any]) -> None:
+    """Wavefronts and conflicts of ``one_slot``: counted here, and by Nsight Compute."""
+    for rung, swizzle in {"shared tiles": "false", "swizzle": "true"}.items():
+        run, right = check.emulate(
+            f"one_slot<Tiling<64, 64, 64, 32, 32>, {swizzle}, 16, In, Out>", (128, 128, 128),
+            grid=(2, 2), block=128,
+        )  # fmt: skip
+        print(f"{rung}: the product is right: {right}, findings: {len(run.findings)}")
+        for name, counter in {"wavefronts": WAVEFRONTS, "conflicts": CONFLICTS}.items():
+            here, there = run.counters[counter], recorded["conflicts"][rung][counter]
+            print(f"    {name:>10} of shared loads: {here:6,} × 64 = {here * 64:9,}", end="")
+            print(f"   Nsight Compute: {there:9,.0f}")
+
+
+def demands(*tilings: Tiles) -> measure.Table:
+    """What one ``mma.sync`` asks for in a tiling: bytes from outside, wavefronts of shared memory.
+
+    The wavefronts are those of the ring's kernel on the emulator, with two slots and four tiles
+    along K; after the last tile it loads one step of zeros. The bytes are arithmetic.
+    """
+    rows = []
+    for tiles in tilings:
+        bm, bn, bk, wm, wn = tiles
+        k, threads = 4 * bk, 32 * (bm // wm) * (bn // wn)
+        run, right = check.emulate(
+            f"gemm<Tiling<{', '.join(map(str, tiles))}>, 2, 16, In, Out>", (bm, bn, k), 1, threads,
+            shared=2 * 2 * bk * (bm + bn), arguments=[1],
+        )  # fmt: skip
+        if not right or run.findings or run.counters[CONFLICTS]:
+            raise AssertionError(f"{tiles}: wrong, or with findings or conflicts")
+        mma = bm * bn * k // (16 * 8 * 16)
+        outside = 2 * (bm + bn) * k / mma
+        rows.append((f"{bm} × {bn}", f"{wm} × {wn}", f"{outside:.0f}",
+                     f"{run.counters[WAVEFRONTS] / mma:.2f}"))  # fmt: skip
+    heading = ("block", "warp", "bytes from outside, an mma", "wavefronts, an mma")
+    return measure.Table(heading, tuple(rows), "on the emulator: right, no findings, no conflicts")
+
+
+def order(height: int, running: int = 24) -> Picture:
+    """Blocks of C, each with its number, in super-rows of this height."""
+    cells: list[list[Cell | None]] = [[None] * 12 for _ in range(8)]
+    for number in range(8 * 12):
+        row, col = check.rasterise(number, rows=8, cols=12, height=height)
+        cells[row][col] = Cell(str(number), "orange" if number < running else "grey")
+    return draw.chart(
+        cells, rows=range(8), columns=range(12), row_label="row of blocks",
+        column_label="column of blocks", title=f"Super-rows of {height}",
+        legend={"orange": f"the first {running} blocks, which run together"},
+    )  # fmt: skip
+
+
+def heights(recorded: dict[str, Any]) -> measure.Table:
+    """Super-rows of several heights: what they need, what the counters saw, and the time."""
+    rows = []
+    for row in recorded["heights"]["rows"]:
+        needed = check.wave_traffic(132, 64, 32, 128, 256, row["height"])
+        rows.append((
+            str(row["height"]), f"{needed:,}", f"{row[HIT] / row[ASKED]:.1%}",
+            f"{row[DRAM] / 1e9:.2f}", f"{statistics.median(row['times_us']) / 1e3:.2f}",
+        ))  # fmt: skip
+    heading = ("height", "rows and columns needed", "L2 hits", "GB read", "ms")
+    return measure.Table(heading, tuple(rows), measure.source(recorded))
+
+
+def ladder(recorded: dict[str, Any]) -> dict[str, float]:
+    """Rung -> TFLOP/s, and what ``mma.sync`` does alone."""
+    size, peak = recorded["ladder"]["size"], recorded["peak"]
+    found = {rung: rate(size, times) for rung, times in recorded["ladder"]["times_us"].items()}
+    seconds = statistics.median(peak["times_us"]) * 1e-6
+    return {**found, "mma.sync alone": measure.tflops(peak["flop"], seconds)}
+
+
+def rivals(recorded: dict[str, Any]) -> measure.Table:
+    """Our last rung, Triton and cuBLAS, by turns."""
+    rows = []
+    for result in recorded["best"]:
+        size, times = result["size"], result["times_us"]
+        mine = rate(size, times["super-rows"])
+        for name in times:
+            low, _, high = statistics.quantiles(times[name], n=4)
+            own = rate(size, times[name])
+            rows.append((f"{size}: {name}", f"{statistics.median(times[name]):.0f}",
+                         f"{low:.0f}–{high:.0f}", f"{own:.0f}", f"{mine / own:.2f}"))  # fmt: skip
+    heading = ("product and kernel", "µs", "middle half", "TFLOP/s", "ours beside it")
+    return measure.Table(heading, tuple(rows), measure.source(recorded))
+
+
+def ragged(recorded: dict[str, Any]) -> measure.Table:
+    """Shapes whose rows begin at multiples of 16, 4, 4 and 2 bytes."""
+    rows = []
+    for result in recorded["ragged"]:
+        m, n, k = result["shape"]
+        flop = measure.matmul_flop(m, n, k)
+        each = (statistics.median(times) * 1e-6 for times in result["times_us"].values())
+        rows.append((f"{m} × {n} × {k}", *(f"{measure.tflops(flop, time):.0f}" for time in each)))
+    heading = ("M × N × K", "ours, TFLOP/s", "cuBLAS, TFLOP/s")
+    return measure.Table(heading, tuple(rows), measure.source(recorded))

@@ -73,6 +73,8 @@ class BarrierSite:
             self.name += f" of block {int(batch.blocks[slot])}"
         self.barrier = Mbarrier(name=self.name, check_observed=False)
         self.waiters: list[tuple[Group, int, bool, Any, int]] = []
+        self.refused: dict[int, int] = {}
+        """A thread that was told no, without need -> of which phase, last."""
         """Group, token or parity, whether parity, destination, where to go on."""
         self.arrived: list[Array] = []
         """Lanes that arrived in the current phase, for reports."""
@@ -157,10 +159,18 @@ class BarrierSite:
         for told in self.batch.machine.told[MbarrierObserver.passes]:
             told(g, self)
 
-    def wait(self, g: Group, key: int, parity: bool, dest: Any, resume: int, may_fail: bool) -> int:
-        """Go on at once, or park until the phase completes."""
+    def wait(
+        self, g: Group, key: int, parity: bool, dest: Any, resume: int, may_fail: bool,
+        hasty: bool = False,
+    ) -> int:  # fmt: skip
+        """Go on at once, or park until the phase completes; ``hasty``: only if asked again."""
         machine = self.batch.machine
         passed = self.test(g, key, parity)
+        first, phase = int(g.lanes[0]), self.barrier.phase
+        if hasty and not passed and self.refused.get(first) != phase:
+            self.refused[first] = phase
+            g.write(dest, np.bool_(False))
+            return resume
         for told in machine.told[MbarrierObserver.waits]:
             told(g, self, not passed)
         if passed:
@@ -175,9 +185,9 @@ class BarrierSite:
             group.write(dest, np.bool_(False))
             machine.wake(group, resume, group.time + 1)
 
-        phase = self.barrier.phase if parity else key >> 24
+        awaited = phase if parity else key >> 24
         return machine.park(
-            g, Waiting(f"phase {phase} of mbarrier {self.name}", machine.where(g), self.explain,
+            g, Waiting(f"phase {awaited} of mbarrier {self.name}", machine.where(g), self.explain,
                        give_up if may_fail else None, self.name, lambda: self.barrier.tx),
         )  # fmt: skip
 

@@ -82,6 +82,8 @@ class LaunchState:
         self.random = random.Random(self.seed)
         self.last_leads = self.schedule == "random" and bool(self.seed % 2)
         """Whether ``elect.sync`` names the highest lane, not the lowest."""
+        self.says_no_first = self.last_leads
+        """Whether ``mbarrier.test_wait`` says no once before it waits for a phase."""
         self.clock = 0
         self.now = 1
         """The moment: it advances wherever a thread publishes what it has written."""

@@ -279,3 +279,11 @@ extern "C" void f(int64_t {names}, const float* {promise} a, const float* {promi
     said = native.compile(source, options=["-fopt-info-vec-optimized"]).build.warnings
     of_j = [line for line in said.splitlines() if ":6:" in line and "loop vectorized" in line]
     assert bool(of_j) == bool(promise and extent), said
+
+
+def test_products_take_turns() -> None:
+    calls: list[str] = []
+    products = {name: lambda a, b, c, name=name: calls.append(name) for name in "ab"}
+    least = gemm.in_turns(products, 8, 5)
+    assert set(least) == set("ab") and 0 < max(least.values()) < 1
+    assert all(set(calls[i : i + 2]) == set("ab") for i in range(0, 10, 2))

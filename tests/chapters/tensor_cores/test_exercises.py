@@ -11,6 +11,8 @@ import pytest
 
 from phasebit import draw, files, measure, notebook, process, toolchain
 from phasebit.chapters.tensor_cores import exercises as check
+from phasebit.chapters.tensor_cores import record as benchmark
+from phasebit.chapters.tensor_cores import view
 from phasebit.runtime import library
 from tests.book.notebooks import ROOT, code, solutions, source
 from tests.kernels.emulated import emulate
@@ -20,14 +22,105 @@ CHAPTER = next(ROOT.glob("book/*/??_tensor_cores.ipynb"))
 
 def test_the_solutions_of_the_chapter() -> None:
     names: dict[str, object] = {"check": check}
-    exec("".join(solutions(CHAPTER)), names)
+    for text in solutions(CHAPTER):
+        exec(text, names)
     assert "OK" in check.lane_of.verdict(names["lane_of"])
     assert "OK" in check.slots.verdict(names["slots"])
     assert "OK" in check.short_rows.verdict(names["place"])
     assert "OK" in check.best_height.verdict(names["best_height"])
 
 
+LOAD_A = "a + place(lane % 16, 2 * step + lane / 16)"
+LOAD_B = "b + place(16 * step + lane % 16, 2 * j + lane / 16)"
+
+WARPS = {
+    "B is not transposed": ("ldmatrix_x4_trans", "ldmatrix_x4"),
+    "A is transposed": ("ptx::ldmatrix_x4(", "ptx::ldmatrix_x4_trans("),
+    "the swizzle is forgotten": (LOAD_A, "a + lane % 16 * 64 + (2 * step + lane / 16) * 8"),
+    "neighbouring lanes take the halves of a row": (
+        LOAD_A, "a + place(lane / 2, 2 * step + lane % 2)"),
+    "the registers of A in rows": ("f[0], f[1], f[2], f[3]", "f[0], f[2], f[1], f[3]"),
+    "the registers of B crosswise": (
+        "g[0][0], g[0][1], g[1][0], g[1][1]", "g[0][0], g[1][0], g[0][1], g[1][1]"),
+    "the same step of B each time": (LOAD_B, "b + place(lane % 16, 2 * j + lane / 16)"),
+    "one of two pieces": ("ptx::mma_16x8x16(c[2 * j + 1], f, g[1], __half());", ""),
+    "three steps": ("step < 4", "step < 3"),
+    "the lower half above": ("lane / 4 + i / 2 * 8", "lane / 4 + (1 - i / 2) * 8"),
+    "sums stored down a column": ("i / 2 * 8) * 64", "i % 2 * 8) * 64"),
+    "rows and columns of C exchanged": (
+        "(lane / 4 + i / 2 * 8) * 64 + 8 * j + lane % 4 * 2 + i % 2",
+        "(lane % 4 * 2 + i % 2) * 64 + 8 * j + lane / 4 + i / 2 * 8"),
+    "nobody waits for the tiles": ("__syncwarp();", ""),
+    "no swizzle anywhere: right, with conflicts": ("(chunk ^ row % 8)", "chunk"),
+    "A is loaded for each piece": (
+        "ptx::ldmatrix_x4_trans(",
+        f"ptx::ldmatrix_x4(f[0], f[1], f[2], f[3], {LOAD_A});\n ptx::ldmatrix_x4_trans("),
+}  # fmt: skip
+"""What people get wrong -> words of the solution, and others."""
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("wrong", WARPS)
+def test_one_warps_product_refuses(wrong: str) -> None:
+    names: dict[str, object] = {"check": check}
+    for text in solutions(CHAPTER):
+        exec(text, names)
+    old, new = WARPS[wrong]
+    text = str(names["answer"])
+    assert old in text
+    assert "not right yet" in check.warp_product.verdict(text.replace(old, new))
+
+
+@pytest.mark.nvcc
+def test_one_warps_product() -> None:
+    names: dict[str, object] = {"check": check}
+    for text in solutions(CHAPTER):
+        exec(text, names)
+    assert "OK" in check.warp_product.verdict(names["answer"])
+    assert "computes nothing" in check.warp_product.verdict(check.PRODUCT)
+    for each in (3, "int x;", "nonsense"):
+        assert "not right yet" in check.warp_product.verdict(each)
+
+
+@pytest.mark.nvcc
+def test_ldmatrix_hands_out_what_mma_wants() -> None:
+    """The picture of a load, from a run, is that of A's fragment, from the tables."""
+
+    def cells(picture: object) -> list[list[str]]:
+        lines = str(picture).splitlines()[1:17]
+        return [re.findall(r"\d+:\d", line.partition("|")[2]) for line in lines]
+
+    a, _, _ = view.operands()
+    assert len(cells(a)[0]) == 16 and cells(view.ldmatrix()) == cells(a)
+    assert cells(view.ldmatrix(transposed=True)) != cells(a)
+
+
+@pytest.mark.nvcc
+def test_the_blocks_tile_and_the_warps_tile_cost_different_things() -> None:
+    rows = view.demands((64, 64, 64, 32, 32), (128, 128, 64, 32, 32), (128, 128, 64, 64, 64)).rows
+    outside, wavefronts = [row[2] for row in rows], [row[3] for row in rows]
+    assert outside == ["128", "64", "64"] and wavefronts == ["2.12", "2.12", "1.06"]
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("schedule", ["late", "eager", "random"])
+def test_the_ring_without_fragments_ahead(schedule: str) -> None:
+    run, right = check.emulate(
+        "ring_alone<Tiling<64, 64, 64, 32, 32>, 4, 16, In, Out>", (128, 128, 256), 4, 128,
+        shared=4 * 16384, arguments=[1], schedule=schedule,
+    )  # fmt: skip
+    assert right and not run.findings
+
+
+def test_the_controls_change_one_thing_at_a_time() -> None:
+    assert {benchmark.LADDER[name] for name in ("swizzle", "a ring of 4 slots")} < {
+        *benchmark.CONTROLS.values()
+    }
+    assert len(set(benchmark.CONTROLS.values())) == len(benchmark.CONTROLS)
+
+
 def test_no_answer_yet() -> None:
+    assert check.warp_product.verdict(...).endswith("not answered yet")
     for each in (check.lane_of, check.slots, check.short_rows, check.best_height):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
 
