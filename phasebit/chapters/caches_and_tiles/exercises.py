@@ -81,12 +81,14 @@ def transpose(answer: native.Library) -> str:
     table = caches.table(level)
     for n, ld in SIZES:
         rng = np.random.default_rng(n)
-        given = rng.standard_normal((n, ld), np.float32)
-        before, to = given.copy(), np.full((n, ld), np.float32(np.nan))
+        # Behind both there is room, so that a store past the end breaks nothing but the rule.
+        given = rng.standard_normal((n + ld, ld), np.float32)
+        room = np.full((n + ld, ld), np.float32(np.nan))
+        before, to = given.copy(), room[:n]
         at = np.array([0, -(-n * ld * 4 // 4096) * 4096], np.int64)
         counts = np.zeros(2, np.int64)
         try:
-            function.guarded(n, ld, given, to, at, 1, table, counts, timeout=SECONDS)
+            function.guarded(n, ld, given, room, at, 1, table, counts, timeout=SECONDS)
         except native.CallError as error:
             raise Wrong(str(error)) from error
         what = f"n {n} and ld {ld}"
@@ -94,13 +96,13 @@ def transpose(answer: native.Library) -> str:
             raise NotAnswered
         if not np.array_equal(given, before):
             raise Wrong(f"for {what} it writes to from")
-        bad = np.argwhere(to[:, :n] != before[:, :n].T)
+        bad = np.argwhere(to[:, :n] != before[:n, :n].T)
         if bad.size:
             row, column = map(int, bad[0])
             got, right = to[row, column], before[column, row]
             raise Wrong(f"for {what} to[{row}][{column}] is {got:g}, not {right:g}")
-        if not np.isnan(to[:, n:]).all():
-            raise Wrong(f"for {what} it writes between the rows of to")
+        if not np.isnan(to[:, n:]).all() or not np.isnan(room[n:]).all():
+            raise Wrong(f"for {what} it writes between the rows of to, or past the last")
         accesses, missed = map(int, counts)
         if accesses != 2 * n * n:
             raise Wrong(
