@@ -63,9 +63,15 @@ def fold(notebook: nbformat.NotebookNode) -> None:
     The page reads the tag ``hide-output``; JupyterLab and Colab read two other fields.
     """
     for cell in notebook.cells:
-        if cell.cell_type == "code" and "hide-output" in cell.metadata.get("tags", []):
-            cell.metadata["collapsed"] = True
-            cell.metadata["jupyter"] = {**cell.metadata.get("jupyter", {}), "outputs_hidden": True}
+        if cell.cell_type != "code":
+            continue
+        jupyter = {**cell.metadata.pop("jupyter", {})}
+        jupyter.pop("outputs_hidden", None)
+        cell.metadata.pop("collapsed", None)
+        if "hide-output" in cell.metadata.get("tags", []):
+            cell.metadata["collapsed"] = jupyter["outputs_hidden"] = True
+        if jupyter:
+            cell.metadata["jupyter"] = jupyter
 
 
 if __name__ == "__main__":

@@ -27,18 +27,23 @@
   /* A promise of a function that answers values with what to show; Python runs beside the page. */
   function loadPython() {
     const worker = new Worker(new URL("lab_worker.js", STATIC), { type: "module" });
+    let questions = 0;
     const waiting = new Map(); // number of a question -> who waits for its answer
     const show = (values) =>
       new Promise((answer) => {
-        const id = waiting.size ? Math.max(...waiting.keys()) + 1 : 0;
+        const id = (questions += 1);
         waiting.set(id, answer);
         worker.postMessage({ id, values });
       });
     return new Promise((loaded, failed) => {
-      worker.addEventListener("error", (event) => failed(new Error(event.message || "no answer")));
+      const fail = (why) => {
+        worker.terminate();
+        failed(new Error(why));
+      };
+      worker.addEventListener("error", (event) => fail(event.message || "no answer"));
       worker.addEventListener("message", ({ data }) => {
         if (data.ready) loaded(show);
-        else if (data.failed) failed(new Error(data.failed));
+        else if (data.failed) fail(data.failed);
         else {
           waiting.get(data.id)(data.shown);
           waiting.delete(data.id);

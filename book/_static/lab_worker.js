@@ -26,10 +26,14 @@ async function load() {
 try {
   const show = await load();
   self.onmessage = ({ data: { id, values } }) => {
-    const answer = show.callKwargs(values);
-    const shown = answer.toJs({ dict_converter: Object.fromEntries });
-    answer.destroy();
-    self.postMessage({ id, shown });
+    try {
+      const answer = show.callKwargs(values);
+      const shown = answer.toJs({ dict_converter: Object.fromEntries });
+      answer.destroy();
+      self.postMessage({ id, shown });
+    } catch (reason) {
+      self.postMessage({ id, shown: { error: `Python failed: ${reason.message}` } });
+    }
   };
   self.postMessage({ ready: true });
 } catch (reason) {

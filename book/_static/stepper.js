@@ -24,7 +24,7 @@
   const failed = (target) => typeof target === "string";
 
   /* The moves that lead from a state to the nearest failure, or null when there is none. */
-  function shortest(ring, from, wanted) {
+  function shortest(ring, from) {
     const origin = new Map([[from, null]]);
     const back = (state, last) => {
       const moves = last ? [last] : [];
@@ -36,11 +36,11 @@
       const next = [];
       let broken = null;
       for (const state of level) {
-        if (ring.ends[state] && wanted(ring.ends[state])) return back(state, null);
+        if (ring.ends[state]) return back(state, null);
         for (const move of ring.moves[state]) {
           const target = move[1];
           if (failed(target)) {
-            if (!broken && wanted(target)) broken = () => back(state, move);
+            broken ??= () => back(state, move);
           } else if (!origin.has(target)) {
             origin.set(target, [state, move]);
             next.push(target);
@@ -174,10 +174,10 @@
 
     playShortest() {
       if (this.broken || !this.moves().length) this.restart();
-      let run = shortest(this.ring, this.state, () => true);
+      let run = shortest(this.ring, this.state);
       if (!run && this.state !== 0) {
         this.restart();
-        run = shortest(this.ring, 0, () => true);
+        run = shortest(this.ring, 0);
       }
       if (!run) {
         this.say(`No order of steps fails. All ${this.ring.states.length} states that this ring can reach were looked at.`, "right");

@@ -16,11 +16,7 @@ from phasebit import contents  # noqa: E402
 
 from .notebooks import CHAPTERS  # noqa: E402
 
-PENDING: set[str] = set()
-"""Chapters that have no table yet. A chapter leaves this set when it gets one, for good."""
-
-DONE = [path for path in CHAPTERS if contents.name(path) not in PENDING]
-each = pytest.mark.parametrize("path", DONE, ids=lambda path: path.stem)
+each = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
 
 @each
@@ -40,9 +36,9 @@ def test_what_shows_a_cause_is_there(path: Path) -> None:
             assert why is None, f"{cause.sentence}: {why}"
 
 
-def test_a_table_is_of_a_chapter_that_is_done() -> None:
+def test_a_table_is_of_a_chapter() -> None:
     names = {path.stem for path in causes.TABLES.glob("*.toml")}
-    assert names <= {contents.name(path) for path in DONE}
+    assert names <= {contents.name(path) for path in CHAPTERS}
 
 
 PAGE = """\
@@ -85,7 +81,7 @@ def test_evidence_that_is_not_there_is_noticed(planted: str) -> None:
 
 @pytest.mark.parametrize(
     "there",
-    ["cell: x = 1", "test: tests/book/test_causes.py::test_a_table_is_of_a_chapter_that_is_done",
+    ["cell: x = 1", "test: tests/book/test_causes.py::test_a_table_is_of_a_chapter",
      "reason: two threads share one slot"],
 )  # fmt: skip
 def test_evidence_that_is_there_is_found(there: str) -> None:

@@ -59,7 +59,7 @@ def choices(seed: int) -> dict[str, int | str]:
 
 def wanted(v) -> np.ndarray:
     """The addresses of 32 lanes, by the emulator's swizzle."""
-    from phasebit.emulator.numbers.swizzle import Swizzle
+    from phasebit.emulator import swizzle
 
     lane = np.arange(32)
     rows, bytes_ = {
@@ -67,7 +67,7 @@ def wanted(v) -> np.ndarray:
         "row": (lane * v["size"] // v["row"], lane * v["size"] % v["row"]),
         "matrices": (lane % 8, (lane // 8 + v["column"]) * v["size"] % v["row"]),
     }[v["way"]]
-    return Swizzle("own", 0, v["bits"], v["low"], v["shift"])(rows * v["row"] + bytes_)
+    return swizzle.Swizzle("own", 0, v["bits"], v["low"], v["shift"])(rows * v["row"] + bytes_)
 
 
 def test_addresses_and_wavefronts_are_the_emulators(page) -> None:
@@ -140,12 +140,12 @@ def test_the_fields_of_matrix_descriptors_are_the_emulators(page) -> None:
 
 
 def test_the_fields_of_instruction_descriptors_are_the_emulators(page) -> None:
-    from phasebit.emulator.tensor_core.instruction_descriptors import RESULTS, TYPES, encode
+    from phasebit.emulator import instruction_descriptors as words_of
 
-    for kind, types in TYPES.items():
+    for kind, types in words_of.TYPES.items():
         for a in types.values():
-            d = next(iter(RESULTS[kind].values()))
-            bits = encode(kind, 128, 96, a, a, d, negate_b=kind != "i8")
+            d = next(iter(words_of.RESULTS[kind].values()))
+            bits = words_of.encode(kind, 128, 96, a, a, d, negate_b=kind != "i8")
             view = f"instruction, kind::{kind}"
             told = page.evaluate("([v, h]) => phasebitExplorers.fields(v, h)", [view, hex(bits)])
             words = {field["name"]: field["words"] for field in told["found"]}

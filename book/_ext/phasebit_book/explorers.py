@@ -16,24 +16,24 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from phasebit.emulator import matrix_descriptors
-from phasebit.emulator.tensor_core.descriptor_words import BOTH
-from phasebit.emulator.tensor_core.instruction_descriptors import RESULTS, TYPES
+from phasebit.emulator import descriptor_words, instruction_descriptors, matrix_descriptors
 
 KINDS = ("banks", "descriptor")
 TABLES = "explorer_tables.js"
 
-_BOX = re.compile(r'class="phasebit-explorer"[^>]*?data-explorer="([^"]*)"')
+_BOX = re.compile(r'<div[^>]*\bclass="phasebit-explorer"[^>]*>')
+_KIND = re.compile(r'\bdata-explorer="([^"]*)"')
 
 
 def add_script(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
     """Give a page with explorers the script. Refuses a kind that there is not."""
-    for kind in (found := _BOX.findall(context.get("body", ""))):
+    for box in (boxes := _BOX.findall(context.get("body", ""))):
+        kind = found[1] if (found := _KIND.search(box)) else ""
         if kind not in KINDS:
             raise ExtensionError(f"{page}: no explorer is called {kind!r}: choose from {KINDS}")
-    if found:
+    if boxes:
         app.add_js_file(TABLES, loading_method="defer")
         app.add_js_file("explorers.js", loading_method="defer")
 
@@ -56,12 +56,14 @@ def descriptors() -> dict[str, dict[str, Any]]:
             ],
         }  # fmt: skip
     flags = {0: "no", 1: "yes"}
-    for kind, types in TYPES.items():
+    both = [(low, width, name, flags) for low, width, name in descriptor_words.BOTH if width == 1]
+    for kind, types in instruction_descriptors.TYPES.items():
+        results = instruction_descriptors.RESULTS[kind]
         found[f"instruction, kind::{kind}"] = {
             "bits": 32,
             "fields": sorted(
-                [(low, width, name, flags) for low, width, name in BOTH if width == 1]
-                + [(3, 1, "saturate", flags), (4, 2, "type of D", RESULTS[kind]),
+                both
+                + [(3, 1, "saturate", flags), (4, 2, "type of D", results),
                    (7, 3, "type of A", types), (10, 3, "type of B", types),
                    (17, 6, "N", 8), (24, 5, "M", 16)],
                 key=lambda field: field[0],

@@ -20,7 +20,8 @@ from phasebit.pipeline.walk import rings
 
 RINGS = "stepper_rings.js"
 
-_BOX = re.compile(r'class="phasebit-stepper"[^>]*?data-ring="([^"]*)"')
+_BOX = re.compile(r'<div[^>]*\bclass="phasebit-stepper"[^>]*>')
+_RING = re.compile(r'\bdata-ring="([^"]*)"')
 
 
 def add_scripts(
@@ -30,7 +31,8 @@ def add_scripts(
     body = context.get("body", "")
     if "phasebit-stepper" not in body:
         return
-    for name in _BOX.findall(body):
+    for box in _BOX.findall(body):
+        name = found[1] if (found := _RING.search(box)) else ""
         if name not in rings():
             raise ExtensionError(f"{page}: no ring is called {name!r}: choose from {list(rings())}")
     app.add_js_file(RINGS, loading_method="defer")

@@ -11,6 +11,7 @@ from sphinx.application import Sphinx
 def add_script(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
+    """Give a page with timelines the script."""
     if 'class="phasebit-timeline"' in context.get("body", ""):
         app.add_js_file("timelines.js", loading_method="defer")
 

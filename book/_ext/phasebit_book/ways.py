@@ -95,11 +95,15 @@ class Map(SphinxDirective):
         to = self.arguments[0]
         number = self.env.new_serialno("phasebit-map")
         page = re.sub(r"\W+", "-", self.env.docname)
-        svg = inline(picture(every, to).svg, f"pb-{page}-m{number}")
+        try:
+            drawn, chosen = picture(every, to), way(every, to)
+        except ValueError as problem:
+            raise self.error(str(problem)) from None
+        svg = inline(drawn.svg, f"pb-{page}-m{number}")
         figure = nodes.figure("", nodes.raw("", svg, format="html"), classes=["pb-figure"])
         texts, _ = self.state.inline_text(" ".join(self.content), self.lineno)
         figure += nodes.caption("", "", *texts)
-        return [figure, self.links(way(every, to))]
+        return [figure, self.links(chosen)]
 
     def links(self, chosen: list[Chapter]) -> nodes.paragraph:
         """The chapters of a way, each a link."""

@@ -8,9 +8,11 @@ same. Threads run one program, so states in which they have only changed places 
 
 from __future__ import annotations
 
+import operator
 from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from types import GeneratorType
 from typing import Any, NamedTuple
 
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, shown
@@ -20,6 +22,7 @@ Meeting = Callable[[int], Generator[Step, int, None]]
 """``meet(n)``: ends when all n threads have called it; may be called again at once."""
 
 CELLS = ("count", "phase")
+DOINGS = ("come", "load", "store", "add", *RELATIONS)
 """The shared variables, both 0 at first."""
 
 STATES = 10_000
@@ -143,15 +146,19 @@ class Threads:
             raise
         except Exception as error:
             raise Wrong(f"{self}: it raises {type(error).__name__}: {error}") from error
-        if step is not None and (not isinstance(step, Step) or step.on not in CELLS):
+        if step is not None and (
+            not isinstance(step, Step) or step.on not in CELLS or step.do not in DOINGS
+        ):
             raise Wrong(
                 f"yield load, store, add or until on {' or '.join(CELLS)}, not {shown(step)}"
             )
         frames = []
-        while meeting is not None and meeting.gi_frame is not None:
+        while isinstance(meeting, GeneratorType) and meeting.gi_frame is not None:
             variables = sorted(meeting.gi_frame.f_locals.items())
             frames.append((meeting.gi_frame.f_lasti, repr(variables)))
             meeting = meeting.gi_yieldfrom
+        if meeting is not None and not isinstance(meeting, GeneratorType):  # yield from a list
+            frames.append((operator.length_hint(meeting, 0), ""))
         return Place(step, came, left, tuple(frames), given[-LAST:])
 
     def after(self, state: State, thread: int) -> State | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from phasebit import measure, toolchain
 from phasebit.chapters.block_order import block_order_times, orders
-from phasebit.emulator import Fault
+from phasebit.emulator import EmulatorError
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same, shown, whole
 from phasebit.launching.launch import compile as compile_cuda
 
@@ -71,7 +71,7 @@ def serpentine(code: str) -> str:
         out = np.full((rows * cols, 2), -1, np.int32)
         try:
             run = module["ask"].launch(rows * cols, 1, [out, rows, cols, height])
-        except Fault as error:
+        except EmulatorError as error:
             raise Wrong(f"it stops: {str(error).splitlines()[0]}") from error
         if run.findings:
             raise Wrong(str(run.findings[0]))

@@ -170,10 +170,10 @@ def _hand_over(kernel: Any, tiles: int, schedule: str, seed: int, where: str) ->
     barriers = {signal.barrier for signal in run.trace.signals}
     if tiles >= slots and len(barriers) != 2 * slots:
         raise Wrong(f"{where}: there are arrivals at {len(barriers)} barriers, not {2 * slots}")
-    arrivals = run.counters["mbarrier.arrivals"]
+    arrivals = run.counters.get("mbarrier.arrivals", 0)
     right = tile * (4 * tiles + slots)
     if arrivals != right:
         raise Wrong(f"{where}: {arrivals:,} arrivals, where tokens take {right:,}")
     # Of four arrivals a tile two are by those who wait; groups of warps count alike in both.
-    if 2 * run.counters["mbarrier.waits"] > len(run.trace.signals):
+    if 2 * run.counters.get("mbarrier.waits", 0) > len(run.trace.signals):
         raise Wrong(f"{where}: somebody waits more than once a tile")

@@ -199,10 +199,16 @@ def watched(
     With several ``threads``, which divide the rounds of a loop of :data:`LOOPS` of the rung
     "registers", it is what the first of them does, and what its own caches see. An
     access is one element; what is in a register is none. Every array starts at a page. Raises
-    ``ValueError`` for another rung, and for matrices that are not square and without gaps.
+    ``ValueError`` for another rung, for a loop or a number of threads that there cannot be, and
+    for matrices that are not square and without gaps.
     """
     if name not in WATCHED:
         raise ValueError(f"nobody can watch {name!r}: choose from {', '.join(WATCHED)}")
+    if loop not in LOOPS or threads < 1 or (threads > 1 and name != "registers"):
+        raise ValueError(
+            f"loop {loop!r} of {name!r}, {threads} threads: 1 or more threads divide "
+            f"{', '.join(LOOPS)} of rung e"
+        )
     n, (rows, columns) = len(a), tile
     for matrix in (a, b, c):
         if matrix.shape != (n, n) or not matrix.flags.c_contiguous:
@@ -212,8 +218,6 @@ def watched(
     arrays = [a, b, c, *panels]
     pages = [-(-array.nbytes // 4096) * 4096 for array in arrays]
     at = np.cumsum([0, *pages[:-1]], dtype=np.int64)
-    if loop not in LOOPS or (threads > 1 and name != "registers"):
-        raise ValueError(f"loop {loop!r} of {name!r}: threads divide {', '.join(LOOPS)} of rung e")
     nc = block.nc
     if loop == "j0":  # a block for each thread
         nc = min(nc, -(-n // threads // columns) * columns)

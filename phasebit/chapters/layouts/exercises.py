@@ -12,7 +12,7 @@ from tensor_layouts import Layout, Swizzle, compose
 
 from phasebit import files, toolchain
 from phasebit.chapters.layouts import view as layouts
-from phasebit.emulator import Fault
+from phasebit.emulator import EmulatorError
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, shown, whole
 from phasebit.launching.launch import compile as compile_cuda
 
@@ -200,7 +200,7 @@ def no_gap(code: str) -> str:
     out = np.full((32, 32), np.nan, np.float32)
     try:
         run = module["transpose"].launch(1, (32, 8), [matrix, out], accesses=True)
-    except Fault as error:
+    except EmulatorError as error:
         raise Wrong(f"it stops: {str(error).splitlines()[0]}") from error
     if run.findings:
         raise Wrong(str(run.findings[0]))
@@ -214,9 +214,9 @@ def no_gap(code: str) -> str:
     if held > 4096:
         raise Wrong(f"it is right, with {held} bytes of shared memory: the tile has 4096")
     for op, word in (("ld", "loads"), ("st", "stores")):
-        if (sectors := run.counters[_GLOBAL.format(op)]) > 128:
+        if (sectors := run.counters.get(_GLOBAL.format(op), 0)) > 128:
             raise Wrong(f"it is right, but its {word} ask for {sectors} sectors of global memory: "
                         "128 hold the matrix")  # fmt: skip
-        if conflicts := run.counters[_CONFLICTS.format(op)]:
+        if conflicts := run.counters.get(_CONFLICTS.format(op), 0):
             raise Wrong(f"it is right, with {conflicts} bank conflicts of its {word}")
     return "1024 elements, 4096 bytes, no conflict"

@@ -10,7 +10,7 @@ import numpy as np
 
 from phasebit import rounding, toolchain
 from phasebit.chapters.tiling_on_the_gpu import ladder
-from phasebit.emulator import Fault, Run
+from phasebit.emulator import EmulatorError, Run
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, real, shown
 
 WAVEFRONTS = ladder.METRICS[1]
@@ -74,7 +74,7 @@ def lanes(row: str, column: str) -> str:
         run = ladder.multiply("warp_tile", a, b, c, code=code)
     except toolchain.CudaError as error:
         raise Wrong(f"it does not compile: {str(error).splitlines()[0]}") from error
-    except Fault as error:
+    except EmulatorError as error:
         raise Wrong(f"a lane leaves its tile: {str(error).splitlines()[0]}") from error
     verdict = rounding.check(c, a, b)
     if verdict != "OK":
@@ -132,7 +132,7 @@ def _squares_once(kernel: str, shape: tuple[int, int, int], alpha: float, beta: 
         raise Wrong(f"it does not compile: {str(error).splitlines()[0]}") from error
     except LookupError as error:
         raise Wrong(f"{error}: call it squares, with one parameter, Product g") from error
-    except Fault as error:
+    except EmulatorError as error:
         raise Wrong(f"{where}: it stops: {str(error).splitlines()[0]}") from error
     if run.findings:
         raise Wrong(f"{where}: {run.findings[0]}")

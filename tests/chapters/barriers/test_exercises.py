@@ -319,8 +319,17 @@ def ever_counting(n: int) -> Meeting:
     yield until("phase", ">", before // n)
 
 
+def from_a_list(n: int) -> Meeting:
+    """Right, and its last thread yields two steps from a list."""
+    phase = yield load("phase")
+    if (yield add("count", 1)) == n - 1:
+        yield from [store("count", 0), store("phase", 1 - phase)]
+    else:
+        yield until("phase", "!=", phase)
+
+
 class TestMeeting:
-    @pytest.mark.parametrize("right", [by_phase, by_spinning, ever_counting])
+    @pytest.mark.parametrize("right", [by_phase, by_spinning, ever_counting, from_a_list])
     def test_right(self, right: object) -> None:
         assert "OK" in verdict(barriers.meeting, right)
 
@@ -344,6 +353,7 @@ class TestMeeting:
             (lambda n: (yield add("count", 1 // (n - n))), "raises ZeroDivisionError"),
             (lambda n: [add("count", 1)], "meet is a generator"),
             (lambda n: (yield add("counter", 1)), "yield load, store, add or until"),
+            (lambda n: (yield arrive("count")), "yield load, store, add or until"),
         ],
     )
     def test_wrong(self, wrong: object, why: str) -> None:

@@ -146,6 +146,8 @@ PLANTED = {
     "a band of rows instead of columns": ("(height * cols)", "(height * rows)", "part"),
     "within the band by its height alone": (
         "number - first * cols", "number % (height * cols) / 1 + 1", "computes part"),
+    "never ends": ("const int first = band * height;",
+                   "const int first = band * height; while (rows > 0) {}", "it stops"),
     "does not compile": ("const int band", "const in band", "does not compile"),
     "returns nothing": (
         "return {first + within % high, band % 2 ? cols - 1 - col : col};", "", "part"),

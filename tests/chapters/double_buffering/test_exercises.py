@@ -122,6 +122,15 @@ def test_write_a_ring_refuses(name: str) -> None:
     assert said.startswith("write_a_ring: not right yet") and re.search(why, said), said
 
 
+@pytest.mark.nvcc
+def test_write_a_ring_refuses_a_kernel_without_barriers() -> None:
+    head = RING[: RING.index("    const int i")]
+    body = "    const int t = threadIdx.x;\n    if (t < TILE) for (int k = 0; k < tiles; ++k)"
+    text = f"{head}{body} y[k * TILE + t] = x[k * TILE + TILE - 1 - t];\n}}\n"
+    said = check.write_a_ring.verdict(text)
+    assert re.search("not right yet: .*: 0 arrivals, where tokens take", said), said
+
+
 def test_write_a_ring_refuses_what_is_no_ring() -> None:
     assert "as a string" in check.write_a_ring.verdict(3)
     assert "SLOTS = 3" in check.write_a_ring.verdict(RING.replace("SLOTS = 3", "SLOTS = 1"))

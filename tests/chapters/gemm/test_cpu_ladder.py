@@ -246,6 +246,8 @@ def test_shares_of_threads_are_what_one_thread_does() -> None:
         assert 0 < (c != 0).sum() < c.size
     with pytest.raises(ValueError, match="threads divide"):
         gemm.watched("packed", a, b, c, block, threads=2)
+    with pytest.raises(ValueError, match="0 threads: 1 or more"):
+        gemm.watched("registers", a, b, c, block, (14, 16), threads=0)
 
 
 def test_a_panel_of_a_stays_up_to_the_depth_that_the_ways_allow() -> None:

@@ -107,6 +107,9 @@ PLANTED = {
         "shared memory"),
     "does not compile": ([("__shared__ float", "__shared__ flat")], "does not compile"),
     "another name": ([("transpose(", "turn(")], "no kernel is called transpose"),
+    "a parameter too many": ([("float* out)", "float* out, int n)")], "it stops"),
+    "never ends": ([("    __syncthreads();  // the tile is full\n", "    for (;;) {}\n")],
+                   "it stops"),
 }  # fmt: skip
 
 

@@ -30,6 +30,18 @@ def test_the_solutions_of_the_chapter() -> None:
     assert "OK" in check.best_height.verdict(names["best_height"])
 
 
+PAST_SHARED_MEMORY = """
+#include <cuda_fp16.h>
+__global__ void product(const __half* A, const __half* B, float* C) {
+    for (int i = threadIdx.x; i < 16 * 64; i += 32) {
+        float sum = 0;
+        for (int k = 0; k < 64; ++k)
+            sum += __half2float(A[i / 64 * 64 + k]) * __half2float(B[64 * k + i % 64]);
+        C[i] = sum;
+    }
+}
+"""
+
 LOAD_A = "a + place(lane % 16, 2 * step + lane / 16)"
 LOAD_B = "b + place(16 * step + lane % 16, 2 * j + lane / 16)"
 
@@ -78,6 +90,8 @@ def test_one_warps_product() -> None:
         exec(text, names)
     assert "OK" in check.warp_product.verdict(names["answer"])
     assert "computes nothing" in check.warp_product.verdict(check.PRODUCT)
+    said = check.warp_product.verdict(PAST_SHARED_MEMORY)
+    assert "nothing is loaded from shared memory" in said, said
     for each in (3, "int x;", "nonsense"):
         assert "not right yet" in check.warp_product.verdict(each)
 

@@ -153,6 +153,8 @@ PLANTED: dict[str, tuple[str, str]] = {
         "        __syncthreads();\n        for (int i = 0; i < 16; ++i) sum[i / 4][i % 4] = 0;\n"),
     "does not compile": ("float sum[4][4] = {}", "float sum[4][4] = {"),
     "another name": ("squares(Product", "square(Product"),
+    "never ends": ("        __syncthreads();  // the tiles are there\n", "        for (;;) {}\n"),
+    "a parameter too many": ("squares(Product g)", "squares(Product g, int n)"),
 }  # fmt: skip
 
 
