@@ -62,10 +62,9 @@ def descriptors() -> dict[str, dict[str, Any]]:
         found[f"instruction, kind::{kind}"] = {
             "bits": 32,
             "fields": sorted(
-                both
-                + [(3, 1, "saturate", flags), (4, 2, "type of D", results),
-                   (7, 3, "type of A", types), (10, 3, "type of B", types),
-                   (17, 6, "N", 8), (24, 5, "M", 16)],
+                [*both, (3, 1, "saturate", flags), (4, 2, "type of D", results),
+                 (7, 3, "type of A", types), (10, 3, "type of B", types),
+                 (17, 6, "N", 8), (24, 5, "M", 16)],
                 key=lambda field: field[0],
             ),
         }  # fmt: skip
