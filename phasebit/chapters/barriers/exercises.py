@@ -84,7 +84,7 @@ CASES = {
     "B": "a missing arrive",
     "C": "index from k instead of k / BK",
     "D": "wrong initial phase: the consumer's",
-    "E": "one barrier for both directions",
+    "E": "wrong initial phase: the producer's",
     "F": "waiting on the wrong barrier: another slot's",
 }
 """The failing runs of the exercise: a letter, and the mistake."""

@@ -380,6 +380,10 @@ class TestSixRuns:
         said = verdict(barriers.six_runs, wrong)
         assert "not right yet" in said and why in said
 
+    def test_no_two_runs_are_alike(self) -> None:
+        runs = [barriers.failing_run(letter).shortest for letter in barriers.CASES]
+        assert len({str(run.events) for run in runs if run}) == len(barriers.CASES)
+
     def test_every_run_fails_and_a_letter_that_none_has_is_refused(self) -> None:
         assert not any(barriers.failing_run(letter).clean for letter in barriers.CASES)
         with pytest.raises(ValueError, match="no run 'G': choose from A, B, C"):
