@@ -21,6 +21,9 @@ from phasebit import contents, emulator, files, hardware, toolchain
 
 PYTHON = (3, 11)
 
+COMPILER = "cuda-toolkit"
+"""The package that brings an nvcc where there is none: of interest is whether there is one."""
+
 # Adds 1 to the word of each thread: if this comes out right, the emulator executes PTX here.
 _PROBE = """
 .version 8.0
@@ -173,6 +176,8 @@ def _packages(book: bool) -> Iterable[Finding]:
     for requirement in _requirements():
         match = re.match(r"[\w.-]+", requirement)
         name = match[0] if match else requirement
+        if name == COMPILER:
+            continue
         try:
             found = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

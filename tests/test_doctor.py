@@ -126,6 +126,15 @@ def test_a_missing_package_has_a_remedy(book: Path, monkeypatch: pytest.MonkeyPa
     assert not doctor.examine().executable
 
 
+def test_the_package_of_a_compiler_is_not_asked_for_where_there_is_one(
+    book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_requirements", lambda: [f"{doctor.COMPILER}[nvcc]==0.1"])
+    assert doctor.examine().executable
+    monkeypatch.undo()
+    assert any(requirement.startswith(doctor.COMPILER) for requirement in doctor._requirements())
+
+
 def test_requirements_come_from_the_package_where_there_is_no_checkout(
     book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
