@@ -1,7 +1,10 @@
 // Choosing the one device; what can be set on it and read back; what it is to others.
 #include <cstdio>
-#include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
+
+// As in cuda_profiler_api.h, which an nvcc from pip comes without.
+extern "C" cudaError_t CUDARTAPI cudaProfilerStart(void);
+extern "C" cudaError_t CUDARTAPI cudaProfilerStop(void);
 
 static void tell(const char *what, cudaError_t error) {
     printf("%s: %s\n", what, cudaGetErrorName(error));
