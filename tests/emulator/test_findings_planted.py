@@ -47,6 +47,6 @@ class TestRecords:
         planted = {n: replay.summary(c) for n, c in PLANTED.items()}
         assert list(record["planted"]) == list(planted)
         for name, recorded in record["planted"].items():
-            # By another compiler's order of instructions a broken kernel may go wrong further.
-            assert recorded == planted[name][: len(recorded)] and bool(recorded), name
+            # How far a broken kernel goes wrong after that depends on the compiler, too.
+            assert recorded and recorded[0] == planted[name][0], name
         assert record["repaired"] == {n: replay.summary(c) for n, c in REPAIRED.items()}
