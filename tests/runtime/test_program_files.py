@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from phasebit import toolchain
-from phasebit.runtime import elf, fatbin
+from phasebit.runtime import elf, fatbin, library
 
 from .conftest import PROGRAMS
 from .fake import FakeBackend
@@ -43,6 +43,11 @@ def test_script_passes(tmp_path):
     elf.check(script)
 
 
+def to_link() -> str:
+    """Where the linker finds a shared runtime library: an nvcc from pip comes without one."""
+    return f"-L{library.for_linking(toolchain.nvcc().major)}"
+
+
 @pytest.mark.nvcc
 class TestOtherBuilds:
     def build(self, folder, *options):
@@ -51,7 +56,8 @@ class TestOtherBuilds:
             nvcc = toolchain.nvcc().path
         except toolchain.ToolMissing as error:
             pytest.skip(str(error))
-        subprocess.run([nvcc, PROGRAMS / "missing.cu", *options, "-o", program], check=True)
+        command = [nvcc, PROGRAMS / "missing.cu", *options, to_link(), "-o", program]
+        subprocess.run(command, check=True)
         return program
 
     def test_runtime_linked_in(self, tmp_path):
@@ -76,7 +82,7 @@ class TestOtherBuilds:
     def test_ptx_that_cannot_be_read(self, output, message, tmp_path, run):
         program = tmp_path / "program"
         command = toolchain.nvcc_command(output, "sm_90", options=["-cudart", "shared"])
-        subprocess.run([*command, PROGRAMS / "basics.cu", "-o", program], check=True)
+        subprocess.run([*command, PROGRAMS / "basics.cu", to_link(), "-o", program], check=True)
         ran = run(program, backend=FakeBackend())
         assert message in ran.said and "python -m phasebit nvcc" in ran.said
         assert ran.status != 0
