@@ -186,7 +186,7 @@ class Examination:
         said = [f"result: {self.verdict}"]
         seen: list[object] = []
         for finding in self.findings:
-            lines = sorted(set(finding.lines))
+            lines = sorted({statement(text, line) for line in finding.lines})
             if (finding.kind, lines) in seen:
                 continue
             seen.append((finding.kind, lines))
@@ -232,6 +232,20 @@ def shared_bytes(text: str, arch: str = "sm_90a") -> int:
 
 def _program(text: str) -> str:
     return text.replace('#include "harness.cuh"', "")
+
+
+def statement(text: list[str], number: int) -> int:
+    """The line, from 1, on which the assembler statement of a line begins; else the line itself.
+
+    Compilers do not agree on which of its lines an instruction is.
+    """
+    begin = number
+    while begin > 1:
+        before = text[begin - 2].partition("//")[0].rstrip()
+        if not before or before[-1] in ";{}":
+            break
+        begin -= 1
+    return begin if "asm" in text[begin - 1] else number
 
 
 def _number(expression: str, known: dict[str, int]) -> int:
