@@ -21,14 +21,10 @@ def test_unknown_capability_has_the_limits_of_an_older_one() -> None:
     assert occupancy.limits(60) == occupancy.limits(75)
 
 
-UNDOCUMENTED = {107}
-"""Targets of nvcc 13.4 of which we know no document with their limits."""
-
-
 @pytest.mark.nvcc
 def test_the_table_has_every_target_of_the_compiler() -> None:
     numbers = {capabilities.capability(target) for target in toolchain.nvcc().targets}
-    assert numbers - UNDOCUMENTED <= set(occupancy.LIMITS)
+    assert numbers <= set(occupancy.LIMITS)
 
 
 @pytest.mark.parametrize("number", occupancy.LIMITS)

@@ -77,6 +77,7 @@ LIMITS: dict[int, Limits] = {
     90: Limits(),
     100: Limits(),
     103: Limits(),
+    107: Limits(1024, 16),  # by the headers of CUDA 13.4: cuda_occupancy.h, CCCL's arch_traits
     110: Limits(1536, 24),
     120: Limits(1536, 24, 100 * KIB, 99 * KIB),
     121: Limits(1536, 24, 100 * KIB, 99 * KIB),

@@ -114,11 +114,14 @@ def build(folder: Path) -> None:
 
 def emulator(target: Path) -> None:
     """What the emulator finds in the planted mistakes and the repaired twins."""
+    from phasebit import toolchain
     from tests.emulator import cases, replay
 
     record = {
         "what": "the emulator over planted mistakes and their repaired twins",
+        "nvcc": ".".join(toolchain.nvcc().version.split(".")[:2]),
         "planted": {case.name: replay.summary(case) for case in cases.planted()},
+        "otherwise": {},  # version of nvcc -> what differs from "planted" there
         "repaired": {case.name: replay.summary(case) for case in cases.planted(repaired=True)},
     }
     target.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -10,7 +10,7 @@ import json
 
 import pytest
 
-from phasebit import files
+from phasebit import files, toolchain
 from phasebit.chapters.a_gpu_you_can_read.planted_mistakes import EMULATOR, SANITIZER
 from tests.emulator import cases, replay
 
@@ -44,9 +44,8 @@ class TestRecords:
     @pytest.mark.nvcc
     def test_the_emulators_record_is_what_it_finds(self) -> None:
         record = json.loads((files.records() / EMULATOR).read_text(encoding="utf-8"))
-        planted = {n: replay.summary(c) for n, c in PLANTED.items()}
-        assert list(record["planted"]) == list(planted)
-        for name, recorded in record["planted"].items():
-            # How far a broken kernel goes wrong after that depends on the compiler, too.
-            assert recorded and recorded[0] == planted[name][0], name
+        # How far a broken kernel goes wrong depends on the order in which a compiler puts it.
+        here = ".".join(toolchain.nvcc().version.split(".")[:2])
+        expected = record["planted"] | record["otherwise"].get(here, {})
+        assert expected == {n: replay.summary(c) for n, c in PLANTED.items()}
         assert record["repaired"] == {n: replay.summary(c) for n, c in REPAIRED.items()}
