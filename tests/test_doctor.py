@@ -171,6 +171,8 @@ def test_the_books_own_chapters() -> None:
     assert found[11] == "sm_75" and found[1] == found[2] == found[3] == "cpu"
     numbers = [number for number in found if number is not None]
     assert numbers == sorted(numbers)  # pages without a number stand where the book has them
+    folders = [one.path.parent.name for one in contents.chapters(files.book())]
+    assert folders == sorted(folders, key=lambda name: (name == "appendix", name))
 
 
 def test_a_reader_who_stops_early_ends_the_command_quietly() -> None:
