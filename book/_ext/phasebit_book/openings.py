@@ -6,12 +6,10 @@ caption.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 
 from phasebit import draw, measure
 from phasebit.chapters.copy_engine import variants
@@ -24,7 +22,7 @@ from phasebit.pipeline.interleaving import walk
 from phasebit.pipeline.ring import Ring, consumer, producer
 from phasebit.timeline import Timeline
 
-from .inline_svg import inline
+from .figure import FigureDirective
 
 
 def built() -> Picture:
@@ -124,8 +122,7 @@ OPENINGS: dict[str, Callable[[], Picture | Timeline]] = {
 """The picture's name -> what draws it."""
 
 
-class Opening(SphinxDirective):
-    has_content = True
+class Opening(FigureDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
@@ -134,13 +131,7 @@ class Opening(SphinxDirective):
             raise self.error(f"no picture is called {name!r}: choose from {', '.join(OPENINGS)}")
         drawn = OPENINGS[name]()
         svg = drawn.svg() if isinstance(drawn, Timeline) else drawn.svg
-        page = re.sub(r"\W+", "-", self.env.docname)
-        number = self.env.new_serialno("phasebit-opening")
-        inlined = inline(svg, f"pb-{page}-o{number}")
-        figure = nodes.figure("", nodes.raw("", inlined, format="html"), classes=["pb-figure"])
-        texts, _ = self.state.inline_text(" ".join(self.content), self.lineno)
-        figure += nodes.caption("", "", *texts)
-        return [figure]
+        return [self.figure(svg)]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
