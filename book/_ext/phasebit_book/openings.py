@@ -17,13 +17,12 @@ from phasebit.chapters.copy_engine import view as copy_engine
 from phasebit.chapters.double_buffering import clock_stamps
 from phasebit.chapters.tensor_memory import blackwell
 from phasebit.draw import Cell, Picture
+from phasebit.palette import EIGHT
 from phasebit.pipeline.interleaving import walk
 from phasebit.pipeline.ring import Ring, consumer, producer
 from phasebit.timeline import Timeline
 
 from .figure import FigureDirective
-
-HUES = ("blue", "orange", "green", "pink", "cyan", "grey", "red")
 
 
 def built() -> Picture:
@@ -85,7 +84,7 @@ def part3() -> Picture:
     def cells(place: Callable[[int, int], int], row: int) -> list[Cell]:
         """A row of the matrix: each number's place in memory, a colour for each line of it."""
         numbers = [place(row, column) for column in range(side)]
-        return [Cell(str(each), HUES[each // line % len(HUES)]) for each in numbers]
+        return [Cell(str(each), EIGHT[each // line]) for each in numbers]
 
     rows = [[*cells(in_rows, row), None, *cells(in_tiles, row)] for row in range(side)]
     columns = [*map(str, range(side)), "", *map(str, range(side))]
