@@ -19,6 +19,7 @@ PARTS = (
     "stepper",
     "explorers",
     "timelines",
+    "links",
     "lean",
 )
 
