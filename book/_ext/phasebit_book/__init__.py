@@ -20,6 +20,7 @@ PARTS = (
     "explorers",
     "timelines",
     "links",
+    "searchable",
     "lean",
 )
 
