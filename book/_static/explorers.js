@@ -9,7 +9,7 @@
   "use strict";
 
   const LANES = 32, BANKS = 32, WORD = 4, LINE = BANKS * WORD;
-  const HUES = ["blue", "orange", "green", "pink", "cyan", "red", "grey", "blue"];
+  const HUES = window.phasebitHues ?? ["blue"];  // a lane has that of its number modulo 8
 
   function element(tag, properties = {}, ...children) {
     const node = document.createElement(tag);
@@ -173,7 +173,7 @@
         const x = left + bank * width;
         if (!here) out.push(`<rect x="${x}" y="${y}" width="${width}" height="${height}" class="pb-x-free"/>`);
         else {
-          const hue = `var(--pb-${HUES[here[0] % 8]})`;
+          const hue = `var(--pb-${HUES[here[0] % HUES.length]})`;
           out.push(`<g><title>lane ${here.join(", ")}: byte ${(line * BANKS + bank) * WORD}, bank ${bank}</title>` +
             `<rect x="${x}" y="${y}" width="${width}" height="${height}" fill="${hue}" class="pb-x-asked"/>` +
             `<text x="${x + width / 2}" y="${y + 14}" text-anchor="middle" class="pb-x-lane">${here.length > 1 ? "+" : here[0]}</text></g>`);

@@ -7,16 +7,17 @@ need are the emulator's, written as a script at every build.
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+from phasebit import palette
 from phasebit.emulator import descriptor_words, instruction_descriptors, matrix_descriptors
+
+from .written import write_script
 
 KINDS = ("banks", "descriptor")
 TABLES = "explorer_tables.js"
@@ -72,12 +73,8 @@ def descriptors() -> dict[str, dict[str, Any]]:
 
 
 def write_tables(app: Sphinx) -> None:
-    """Write the emulator's tables where the site's other scripts are."""
-    if app.builder.format == "html":
-        target = Path(app.outdir) / "_static" / TABLES
-        target.parent.mkdir(parents=True, exist_ok=True)
-        data = json.dumps(descriptors(), separators=(",", ":"))
-        target.write_text(f"window.phasebitDescriptors = {data};\n", encoding="utf-8")
+    """Write the emulator's tables, and the colours of what comes in eights."""
+    write_script(app, TABLES, phasebitDescriptors=descriptors(), phasebitHues=palette.EIGHT)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -161,7 +161,7 @@ def _library() -> ctypes.CDLL:
         _ENTRY.format(name="any", launch="launch_gemm<Large, LARGE_SLOTS>(g, super, stream)")
     )
     text = _HEADER + "".join(entries) + _PEAK
-    built = toolchain.build(text, name=NAME, options=["-shared", "-Xcompiler", "-fPIC"])
+    built = toolchain.build(text, name=NAME, library=True)
     return ctypes.CDLL(str(built.program))
 
 

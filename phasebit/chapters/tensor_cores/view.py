@@ -13,6 +13,7 @@ from phasebit.chapters.tensor_cores import exercises as check
 from phasebit.draw import Cell, Picture
 from phasebit.emulator import fragments
 from phasebit.launching import launch
+from phasebit.palette import EIGHT, HUES
 
 KERNELS = {
     "naive": "fragments from global memory",
@@ -26,7 +27,6 @@ CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
 HIT, ASKED = "lts__t_sectors_srcunit_tex_lookup_hit.sum", "lts__t_sectors_srcunit_tex.sum"
 DRAM = "dram__bytes_read.sum"
 
-HUES = ("blue", "orange", "green", "pink", "red", "cyan", "grey", "blue")
 MMA_FLOP = 2 * 16 * 8 * 16
 """Operations of one ``mma.sync`` of 16 × 8 × 16."""
 
@@ -64,7 +64,7 @@ def lanes(fragment: Any, title: str, packed: int = 2) -> Picture:
         for i, (row, column) in enumerate(
             zip(fragment.row[lane], fragment.column[lane], strict=True)
         ):
-            cells[row][column] = Cell(f"{lane}:{i // packed}", HUES[lane // 4])
+            cells[row][column] = Cell(f"{lane}:{i // packed}", EIGHT[lane // 4])
     return draw.chart(
         cells, rows=range(rows), columns=range(columns), row_label="row", column_label="column",
         title=f"{title}: lane:register",

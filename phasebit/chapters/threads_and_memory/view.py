@@ -6,13 +6,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from phasebit import measure, patterns
+from phasebit import measure
 from phasebit.chapters.threads_and_memory.record import DRAM, FETCHES, ISSUED, LOGS, SHAPE
 from phasebit.draw import Cell, Picture, chart
 from phasebit.draw.picture import INK, figure_of, frame, picture
 from phasebit.emulator import Access, Run
 from phasebit.occupancy import limits, occupancy
-from phasebit.palette import COLOURS
+from phasebit.palette import COLOURS, HUES
 
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
@@ -86,7 +86,7 @@ def turns_of_a_warp(turns: Any, title: str) -> Picture:
     """Which lanes of a warp are busy in which of its turns; ``turns`` (32)."""
     most, each = int(turns.max()), 8
     return chart(
-        [[Cell("x", patterns.HUES[0]) if turn < own else None for own in turns]
+        [[Cell("x", HUES[0]) if turn < own else None for own in turns]
          for turn in range(0, most, each)],
         rows=[f"{turn + 1} to {turn + each}" for turn in range(0, most, each)],
         columns=range(32), row_label="turns", column_label="lane (x: it is busy)", title=title,
