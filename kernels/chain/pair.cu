@@ -1,5 +1,5 @@
-// The chain for a pair of blocks: products of 256 × 256 × 16 by the tensor cores of two neighbouring
-// multiprocessors. Each block brings half of the rows of A and half of those of B, and
+// The chain for a pair of blocks: products of 256 × 256 × 16 by the tensor cores of two
+// multiprocessors, neighbours. Each block brings half of the rows of A and half of those of B, and
 // keeps half of the rows of the sum. One thread of the first block issues for both: both blocks'
 // copies are counted at its barriers, and its commits arrive at the barriers of both.
 #include "chain/place.cuh"

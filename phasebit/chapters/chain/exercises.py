@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 from phasebit.chapters.chain import kernels
 from phasebit.chapters.chain.model import Chain, Ring, Role
@@ -51,7 +52,7 @@ def slots_for(answer: Callable[[int, int, int], int]) -> str:
             product = draw.randint(2, 40)
             copy, latency = draw.randint(1, product), draw.randint(0, 200)
             slots = 1
-            while _ring(copy, latency, product, slots).per_tile() > product:
+            while not _busy(copy, latency, product, slots):
                 slots += 1
             yield (copy, latency, product), slots
 
@@ -61,11 +62,14 @@ def slots_for(answer: Callable[[int, int, int], int]) -> str:
     return agree(answer, cases(), words, "rings")
 
 
-def _ring(copy: int, latency: int, product: int, slots: int) -> Chain:
-    return Chain(
+def _busy(copy: int, latency: int, product: int, slots: int) -> bool:
+    """Whether the tensor core never waits once it has begun."""
+    chain = Chain(
         [Role("copies", 1, copy, latency), Role("tensor core", 1, product)],
         [Ring("slices", slots, 1)],
     )
+    begins = [w.begin for w in chain.run(4 * slots + 4) if w.role == "tensor core"]
+    return all(b - a == product for a, b in pairwise(begins))
 
 
 BLANK = "// yours"

@@ -27,6 +27,32 @@ def source(name: str) -> str:
     return (files.kernels() / "chain" / f"{name}.cu").read_text(encoding="utf-8")
 
 
+def function(source: str, name: str) -> str:
+    """A function of a kernel, with the comment above it; ``ValueError`` where there is none."""
+    found = re.search(
+        rf"^(?://[^\n]*\n)*(?:template <[^\n]*> )?__device__ void {name}\(.*?^}}$",
+        source,
+        re.M | re.S,
+    )
+    if found is None:
+        raise ValueError(f"the kernel has no function {name}")
+    return found[0]
+
+
+def apart(source: str) -> str:
+    """The pair's kernel without the cluster's meeting at its end: each block meets alone."""
+    last = source.rindex("    ptx::cluster_arrive();\n    ptx::cluster_wait();")
+    end = source.index("\n", source.index("ptx::cluster_wait();", last))
+    return f"{source[:last]}    __syncthreads();{source[end:]}"
+
+
+def loaded(source: str, m: int, n: int, k: int) -> int:
+    """Bytes that copies bring to shared memory for a product, in whole boxes."""
+    rings = Rings.of(source)
+    rows, columns = rings.tile
+    return -(-m // rows) * -(-n // columns) * -(-k // 64) * rings.slot * rings.blocks
+
+
 @dataclass(frozen=True)
 class Rings:
     """The rings of a kernel, by its source: slots, and where its barriers lie."""

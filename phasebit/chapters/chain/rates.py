@@ -20,8 +20,8 @@ PIECES = 8
 
 
 def gemm(
-    k: int, *, bytes_a_clock: int = 96, latency: int = 1000, stages: int = 4, sums: int = 2,
-    pair: bool = False,
+    k: int, *, bytes_a_clock: int = 128, latency: int = 1000, stages: int = 4, sums: int = 2,
+    pieces: int = 2, pair: bool = False,
 ) -> Chain:  # fmt: skip
     """The chain of one multiprocessor, alone or one of a pair, for tiles of depth ``k``.
 
@@ -46,7 +46,7 @@ def gemm(
         [
             Ring("ring of slices", stages, slices),
             Ring("ring of sums", sums, 1),
-            Ring("ring of pieces", 2, PIECES),
+            Ring("ring of pieces", pieces, PIECES),
         ],
     )
 

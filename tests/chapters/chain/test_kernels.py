@@ -1,4 +1,4 @@
-"""The kernels of *Four producers, four consumers*: right on the emulator, every mistake found.
+"""The kernels of *Four producers, four consumers*: right on the emulator, every slip found.
 
 No GPU that they are for was at hand, so nothing here asks one.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from phasebit import process, toolchain
-from phasebit.chapters.chain import kernels, mistakes, view
+from phasebit.chapters.chain import kernels, slips, view
 from phasebit.runtime import library
 
 OK = "matmul: OK, exact on whole numbers, for whole tiles and ragged edges\n"
@@ -43,15 +43,15 @@ def test_right_on_the_emulator(kernel: str, schedule: str, seed: str) -> None:
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize("kernel", kernels.KERNELS)
 def test_every_schedule_gives_the_same_and_no_finding(kernel: str, schedule: str) -> None:
-    shape = mistakes.SHAPES[kernel]
-    assert mistakes.judge(kernels.source(kernel), shape, schedule) == ""
+    shape = slips.SHAPES[kernel]
+    assert slips.judge(kernels.source(kernel), shape, schedule) == ""
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("name", mistakes.MISTAKES)
-def test_every_mistake_is_found(name: str) -> None:
-    mistake = mistakes.MISTAKES[name]
-    assert re.search(mistake.says, mistakes.verdict(mistake)), mistakes.verdict(mistake)
+@pytest.mark.parametrize("name", slips.SLIPS)
+def test_every_slip_is_found(name: str) -> None:
+    slip = slips.SLIPS[name]
+    assert re.search(slip.says, slips.verdict(slip)), slips.verdict(slip)
 
 
 @pytest.mark.nvcc
