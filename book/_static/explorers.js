@@ -95,7 +95,7 @@
       const form = element("form", { className: "pb-lab-fields" },
         choose("mode", "swizzle", [...Object.keys(PRESETS).map((key) => [key, key]), ["own", "own bits"]], data.mode ?? "none"),
         count("bits", "bits that move", 5, 0), count("low", "first of them", 8, 4), count("shift", "shift to the others", 6, 3),
-        choose("row", "bytes a row", [32, 64, 128, 256, 512].map((n) => [n, String(n)]), data.row ?? "128"),
+        choose("row", "bytes a row", [32, 64, 128, 132, 144, 256, 512].map((n) => [n, String(n)]), data.row ?? "128"),
         choose("size", "bytes a lane", [4, 8, 16].map((n) => [n, String(n)]), data.size ?? "16"),
         choose("way", "a warp reads", Object.entries(WAYS).map(([key, way]) => [key, way.label]), data.way ?? "column"),
         count("column", "element of the row", 127, data.column ?? 2));
@@ -131,6 +131,7 @@
       }
       if (v.bits && v.shift < v.bits) return "the bits that move must lie below those that they are XORed with: shift at least as many as move";
       if (v.low < Math.log2(v.size)) return `a lane's ${v.size} bytes must stay together: let bits from ${Math.log2(v.size)} on move`;
+      if (v.row % v.size) return `a row of ${v.row} bytes does not hold whole pieces of ${v.size}, which begin at multiples of ${v.size}`;
       if (v.way === "column" && (v.column + 1) * v.size > v.row) return `a row of ${v.row} bytes has elements 0 to ${v.row / v.size - 1}`;
       return v;
     }

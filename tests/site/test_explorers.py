@@ -18,8 +18,24 @@ PAGES = [
 pytestmark = pytest.mark.site
 
 
-def test_the_copy_engines_chapter_has_one() -> None:
-    assert [page for page in PAGES if "copy_engine" in page]
+@pytest.mark.parametrize("chapter", ["threads_and_memory", "copy_engine"])
+def test_the_chapters_on_banks_have_one(chapter: str) -> None:
+    assert [page for page in PAGES if chapter in page]
+
+
+def test_padding_takes_the_conflicts_of_a_column_away(browser, site) -> None:
+    tab = browser.new_page()
+    tab.goto(site + next(page for page in PAGES if "threads_and_memory" in page))
+    box = tab.locator(".phasebit-explorer").first
+    said = box.get_by_role("status")
+    assert said.inner_text().startswith("32 wavefronts")
+    box.get_by_label("bytes a row").select_option("132")
+    assert said.inner_text().startswith("1 wavefront ")
+    box.get_by_label("bytes a lane").select_option("16")
+    assert "whole pieces of 16" in box.get_by_role("alert").inner_text()
+    box.get_by_label("bytes a row").select_option("144")
+    assert said.inner_text().startswith("4 wavefronts")
+    tab.close()
 
 
 @pytest.fixture
@@ -44,8 +60,8 @@ def page(browser, site):
 def choices(seed: int) -> dict[str, int | str]:
     """Numbers that a reader might choose."""
     some = random.Random(seed)
-    bits, row = some.randint(0, 3), some.choice([64, 128, 256, 512])
-    size = some.choice([4, 8, 16])
+    bits, row = some.randint(0, 3), some.choice([64, 128, 132, 144, 256, 512])
+    size = some.choice([size for size in (4, 8, 16) if row % size == 0])
     return {
         "bits": bits,
         "low": some.randint(4, 6),
