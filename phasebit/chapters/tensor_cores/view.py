@@ -257,6 +257,21 @@ def ladder(recorded: dict[str, Any]) -> dict[str, float]:
     return {**found, "mma.sync alone": measure.tflops(peak["flop"], seconds)}
 
 
+def controls(recorded: dict[str, Any]) -> measure.Table:
+    """Kernels that change one thing of the one above, by turns, and what each gains."""
+    size, times_us = recorded["controls"]["size"], recorded["controls"]["times_us"]
+    rows: list[tuple[str, ...]] = []
+    before = 0.0
+    for name, times in times_us.items():
+        low, middle, high = statistics.quantiles(times, n=4)
+        gain = f"{before / middle:.2f} times" if before else ""
+        rows.append((name, f"{middle:.0f}", f"{low:.0f}–{high:.0f}",
+                     f"{measure.square_rate(size, times):.0f}", gain))  # fmt: skip
+        before = middle
+    heading = ("kernel", "µs", "middle half", "TFLOP/s", "as fast as the one above")
+    return measure.Table(heading, tuple(rows), measure.source(recorded))
+
+
 def rivals(recorded: dict[str, Any]) -> measure.Table:
     """Our last rung, Triton and cuBLAS, by turns."""
     rows = []
