@@ -145,6 +145,23 @@ def test_the_tests_of_a_file_that_changed_are_forgotten() -> None:
     assert found == {"tests": {"ab::1": 1.0}, "functions": {"m.py:f": ["ab::1"]}}
 
 
+def test_who_is_drawn_stays_when_another_module_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def places(extra: int) -> list[tuple[str, str, int, int]]:
+        found = [("m.py", "Add", place, place // 2) for place in range(40)]
+        return found + [("n.py", "Add", place, place) for place in range(extra)]
+
+    def order(extra: int, seed: int, sample: int | None = None) -> list[tuple[Any, ...]]:
+        monkeypatch.setattr(mutants, "all_places", lambda _: iter(places(extra)))
+        return [at for at in mutants.drawn(sample, seed, "") if at[0] == "m.py"]
+
+    monkeypatch.setattr(mutants, "made", lambda *at: at if at[2] % 5 else None)
+    assert order(0, 1) == order(7, 1) != order(0, 2)
+    assert order(0, 1, 9) == order(0, 1)[:9] and len(order(0, 1)) == 32
+    assert len({line for *_, line in order(0, 1, 12)}) == 12  # no line twice before the others
+
+
 def test_what_was_killed_when_drawn_stays_apart_from_what_is_killed_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

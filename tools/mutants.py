@@ -22,11 +22,11 @@ import contextlib
 import datetime
 import difflib
 import hashlib
+import itertools
 import json
 import math
 import os
 import platform
-import random
 import resource
 import select
 import shutil
@@ -59,7 +59,7 @@ FIRST, MOST_SECONDS = 4, 60.0
 """Tests of each file in the first round; seconds of tests in the second, for who survived that."""
 CHEAP = 0.3
 """Seconds of a test that does not wait for quicker ones: the files that are nearest come first."""
-LIMIT, PATIENCE = 20, 30
+LIMIT, PATIENCE = 6, 60
 """A mutant counts as killed by time when its tests take so many seconds of a processor more than
 three times what they took; or so many times as long by the clock, when it only waits."""
 MOST_BYTES = 6 << 30
@@ -273,22 +273,21 @@ def drawn(sample: int | None, seed: int, within: str) -> Iterator[tuple[Mutant, 
     lines: dict[tuple[str, int], list[tuple[str, int]]] = collections.defaultdict(list)
     for module, operator, occurrence, line in all_places(tuple(within.split(","))):
         lines[module, line].append((operator, occurrence))
-    dice = random.Random(seed)
-    order = sorted(lines)
-    dice.shuffle(order)
-    count = 0
-    while order and count != sample:
-        for module, line in [*order]:
-            if count == sample:
-                return
-            choices = lines[module, line]
-            operator, occurrence = choices.pop(dice.randrange(len(choices)))
-            if not choices:
-                order.remove((module, line))
-            mutant = made(module, operator, occurrence, line)
-            if mutant:
-                count += 1
-                yield mutant
+
+    def lot(*what: object) -> bytes:
+        """What decides who comes first; it stays, whatever else is changed."""
+        return hashlib.sha256(repr((seed, *what)).encode()).digest()
+
+    order = sorted(lines, key=lambda at: lot(*at))
+    for at in order:
+        lines[at].sort(key=lambda change, at=at: lot(*at, *change))
+    chosen = (
+        (module, *changes[turn], line)
+        for turn in range(max(map(len, lines.values()), default=0))
+        for module, line in order
+        if turn < len(changes := lines[module, line])
+    )
+    yield from itertools.islice(filter(None, itertools.starmap(made, chosen)), sample)
 
 
 # -- judging ----------------------------------------------------------------------------------
@@ -612,9 +611,10 @@ def page(record: dict[str, Any]) -> str:
         f" {record['operators']} on Python {record['python']}. A line of the emulator or of the"
         " runtime is drawn, each as likely, then one change of it. The tests that reach its"
         " function judge it: a few of each file, then those of the nearest files, a minute of them;"
-        " of the emulator's, only tests that need no nvcc. *When drawn* is what the tests did before anybody knew the mutant: it"
-        " alone says what they do with mutants that nobody looked at. *Now* is after tests were"
-        " written for those that survived. In brackets, Wilson's 95 % interval, in per cent.",
+        " of the emulator's, only tests that need no nvcc. *When drawn* is what the tests did"
+        " before anybody knew the mutant: it alone says what they do with mutants that nobody"
+        " looked at. *Now* is after tests were written for those that survived. In brackets,"
+        " Wilson's 95 % interval, in per cent.",
         "",
         "| sample | mutants | equivalent | killed when drawn | killed now |",
         "| --- | --- | --- | --- | --- |",

@@ -38,7 +38,8 @@ def test_each_thread_has_a_stack_of_its_own(step: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "at", "thread", "address"), [(4, 16, 12, 64), (4, 4, 15, 64), (0, 64, 0, 64), (1, 0, 1, 1)]
+    ("step", "at", "thread", "address"),
+    [(4, 16, 12, 64), (4, 4, 15, 64), (0, 64, 0, 64), (1, 0, 1, 1)],
 )  # fmt: skip
 def test_the_first_thread_that_is_beyond_its_stack_is_named(
     step: int, at: int, thread: int, address: int
