@@ -12,10 +12,10 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from phasebit import draw, measure
+from phasebit.chapters.chain import model
 from phasebit.chapters.copy_engine import variants
 from phasebit.chapters.copy_engine import view as copy_engine
 from phasebit.chapters.double_buffering import clock_stamps
-from phasebit.chapters.tensor_memory import blackwell
 from phasebit.draw import Cell, Picture
 from phasebit.palette import EIGHT
 from phasebit.pipeline.interleaving import walk
@@ -112,8 +112,13 @@ def part5() -> Timeline:
 
 def part6() -> Timeline:
     """Two rings in a row, in the model."""
-    done = blackwell.chain(4, 4, stages=4, sums=2, copy=2, product=3, epilogue=9)
-    return blackwell.draw_chain(done, "Two rings in a row: a model, no time")
+    roles = [
+        model.Role("copy engine", 4, 2),
+        model.Role("tensor core", 4, 3),
+        model.Role("epilogue", 1, 9),
+    ]
+    chain = model.Chain(roles, [model.Ring("slices", 4, 4), model.Ring("sums", 2, 1)])
+    return model.draw(chain, 4, "Two rings in a row: a model, no time")
 
 
 OPENINGS: dict[str, Callable[[], Picture | Timeline]] = {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from phasebit.chapters.tensor_memory import blackwell
 from phasebit.edits import replace_each
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged, whole
+from phasebit.exercises.rings import written
 
 
 @judged
@@ -53,6 +55,89 @@ def cell_of(answer: Callable[[int, int], tuple[int, int]]) -> str:
     random.Random(164).shuffle(every)
     cases: list[Case] = [((t, j), (int(lanes[t, j]), int(columns[t, j]))) for t, j in every]
     return agree(answer, cases, lambda t, j: f"register {j} of thread {t}", "registers")
+
+
+_KEEP = ("constexpr int COLUMNS = 64;",)
+_RUNS = (("late", 0), ("eager", 0), ("random", 5), ("random", 6))
+
+
+@judged
+def rescale(answer: str) -> str:
+    """A kernel ``rescale(const float* x, const float* factor, float* y)``, written from blank.
+
+    256 threads: warps 0 to 3 put x (128, 64) into tensor memory, warps 4 to 7 multiply row i there
+    by ``factor[i]``, warps 0 to 3 fetch what is there then and write y.  Run on the emulator with
+    every check under all schedules; who loads and stores, and how much, is counted.
+    """
+    from phasebit import toolchain
+    from phasebit.emulator import LaunchError
+    from phasebit.launching.launch import compile
+
+    text = written(answer, _KEEP)
+    try:
+        kernel = compile(text, "sm_100a")["rescale"]
+    except (toolchain.CudaError, LaunchError) as error:
+        raise Wrong(str(error)) from error
+    for schedule, seed in _RUNS:
+        _rescaled(kernel, schedule, seed)
+    for fence in ("before", "after"):
+        if f"tcgen05.fence::{fence}_thread_sync" not in kernel.ptx:
+            raise Wrong(f"there is no tcgen05.fence::{fence}_thread_sync, which the PTX ISA asks "
+                        f"for {fence} threads meet")  # fmt: skip
+    return "exact, no finding, each group of warps in its part"
+
+
+def _rescaled(kernel: Any, schedule: str, seed: int) -> None:
+    """Run it once and judge the run."""
+    import numpy as np
+
+    from phasebit.emulator import EmulatorError, observing
+
+    where = f"schedule {schedule}"
+    draw = np.random.default_rng(random.randrange(1 << 30))
+    x = draw.standard_normal((128, 64)).astype(np.float32)
+    factor = draw.standard_normal(128).astype(np.float32)
+    y = np.full_like(x, np.nan)
+    seen: set[tuple[str, int]] = set()
+    try:
+        with observing(_group_watcher(seen)):
+            run = kernel.launch(
+                1, 256, [x, factor, y], device="emulator", schedule=schedule, seed=seed
+            )
+    except EmulatorError as error:
+        raise Wrong(f"{where}: {str(error).splitlines()[0]}") from error
+    if run.findings:
+        finding = run.findings[0]
+        raise Wrong(f"{where}: the emulator finds {finding.kind} at line {finding.lines[0]}")
+    if not np.array_equal(y, x * factor[:, None]):
+        raise Wrong(f"{where}: y is not x with each row multiplied by its factor")
+    if run.counters["bytes.global.load"] > 2 * x.nbytes:
+        raise Wrong("x is loaded more than once: y comes from tensor memory")
+    expected = {(what, group) for what in ("loads", "stores") for group in (0, 1)}
+    for what, group in sorted(expected - seen):
+        raise Wrong(f"warps {4 * group} to {4 * group + 3} have no {what} of tensor memory")
+    for what, count in (("loads", "tcgen05.ld.registers"), ("stores", "tcgen05.st.registers")):
+        if run.counters.get(count, 0) != 2 * x.size:
+            raise Wrong(f"{what} of tensor memory fill {run.counters.get(count, 0)} registers, and "
+                        f"{2 * x.size} do: every number twice")  # fmt: skip
+
+
+def _group_watcher(seen: set[tuple[str, int]]) -> object:
+    """Who writes down which group of four warps loads, and which stores."""
+    from phasebit.emulator import TensorObserver
+
+    class Watcher(TensorObserver):
+        def loads_columns(self, g: Any, regions: Any, registers: int) -> None:
+            self.note("loads", g, regions)
+
+        def stores_columns(self, g: Any, regions: Any, registers: int) -> None:
+            self.note("stores", g, regions)
+
+        def note(self, what: str, g: Any, regions: Any) -> None:
+            for lanes, _ in regions:
+                seen.add((what, int(g.batch.warp_of[lanes[0]]) % g.batch.warps // 4))
+
+    return Watcher()
 
 
 @judged

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from phasebit.chapters.tensor_memory import exercises as check
-from tests.book.notebooks import ROOT, solutions
+from phasebit.edits import replace_once
+from tests.book.notebooks import ROOT, code, solutions, source
 
-CHAPTERS = [
+PAGES = [
     next(ROOT.glob(f"book/*/??_{name}.ipynb"))
     for name in ("tensor_memory", "one_thread_multiplies")
 ]
+RESCALE = next(text for text in solutions(PAGES[0]) if "rescale" in text).split('"""')[1]
 FUNCTIONS = ("address_for", "columns", "cell_of", "clocks_per_tile")
 
 
@@ -18,15 +20,22 @@ def test_no_answer_yet() -> None:
     for name in FUNCTIONS:
         assert getattr(check, name).verdict(lambda *a: ...).endswith("not answered yet")
     assert check.earliest.verdict(...).endswith("not answered yet")
+    blank = next(text for cell in code(PAGES[0]) if "check.rescale" in (text := source(cell)))
+    assert check.rescale.verdict(blank.split('"""')[1]).endswith("not answered yet")
 
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
     names: dict[str, object] = {}
-    for solution in [text for chapter in CHAPTERS for text in solutions(chapter)]:
+    for solution in [text for chapter in PAGES for text in solutions(chapter)]:
         exec(solution, names)
     for name in FUNCTIONS:
         assert f"{name}: OK" in getattr(check, name).verdict(names[name])
     assert names["earliest"] == 3
+
+
+@pytest.mark.nvcc
+def test_the_kernel_in_the_chapter_is_right() -> None:
+    assert "rescale: OK" in check.rescale.verdict(RESCALE)
 
 
 @pytest.mark.parametrize(
@@ -92,3 +101,56 @@ def test_clocks_per_tile_refuses(wrong: object) -> None:
 )  # fmt: skip
 def test_earliest_runs_the_kernel(place: object, says: str) -> None:
     assert says in check.earliest.verdict(place)
+
+
+ALLOCATION = "    if (warp == 0) ptx::tcgen05_alloc<COLUMNS>(&address);\n"
+STORED = "    ptx::tcgen05_wait_st();\n    meet();\n"
+FILLED = (
+    "x[row * COLUMNS + first + j]);\n"
+    "            ptx::tcgen05_st_32x32b_x32(mine + first, r);\n        }\n"
+)
+RESCALES = {
+    "nothing is allocated": (ALLOCATION, "    if (warp == 0) address = 0;\n", "not allocated"),
+    "the address is taken for 0": ("mine = address +", "mine = 0 +", "not allocated"),
+    "nothing is given back": (
+        "        ptx::tcgen05_dealloc<COLUMNS>(address);\n", "", "finds tensor"),
+    "too few columns": ("tcgen05_alloc<COLUMNS>", "tcgen05_alloc<32>", "not allocated"),
+    "the warp's number, not its quarter": ("warp % 4 * 32", "warp * 32", "lanes 128-159"),
+    "every warp in the first quarter": ("(warp % 4 * 32 << 16)", "0", "finds tensor"),
+    "the lane in the lower half": (
+        "(warp % 4 * 32 << 16)", "warp % 4 * 32", "not allocated"),
+    "x is not waited for": (f"{FILLED}{STORED}", f"{FILLED}    meet();\n", "finds async"),
+    "the first meeting is left out": (
+        f"{ALLOCATION}    meet();\n", ALLOCATION, "finds race"),
+    "the warps of the second group begin at once": (
+        f"{FILLED}{STORED}", f"{FILLED}    ptx::tcgen05_wait_st();\n", "finds async"),
+    "given back while others fetch": (
+        "        }\n    meet();\n    if (warp == 0) {", "        }\n    if (warp == 0) {",
+        "finds race"),
+    "no fence before": ("    ptx::tcgen05_fence_before_thread_sync();\n", "", "no tcgen05.fence"),
+    "no fence behind": ("    ptx::tcgen05_fence_after_thread_sync();\n", "", "no tcgen05.fence"),
+    "one group does it all": ("    if (warp >= 4)", "    if (warp < 4)", "4 to 7 have no loads"),
+    "half of the columns": (
+        "    if (warp >= 4)\n        for (int first = 0",
+        "    if (warp >= 4)\n        for (int first = 32", "y is not x"),
+    "the factor of a lane of the warp": ("factor[row]", "factor[row % 32]", "y is not x"),
+    "the factor of a thread": ("factor[row]", "factor[threadIdx.x]", "after the end of"),
+    "every warp gives back": ("    if (warp == 0) {\n", "    {\n", "second time"),
+    "past tensor memory": (
+        "= __uint_as_float(r[j]);\n        }\n    meet",
+        "= factor[row] * x[row * COLUMNS + first + j];\n        }\n    meet", "more than once"),
+}  # fmt: skip
+"""What is replaced by what in the solution, and what must be said."""
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", RESCALES)
+def test_rescale_refuses(name: str) -> None:
+    old, new, says = RESCALES[name]
+    said = check.rescale.verdict(replace_once(RESCALE, old, new))
+    assert said.startswith("rescale: not right yet") and says in said, said
+
+
+@pytest.mark.parametrize(("wrong", "says"), [(1, "as a string"), ("__global__", "keep the line")])
+def test_rescale_wants_a_kernel(wrong: object, says: str) -> None:
+    assert says in check.rescale.verdict(wrong)
