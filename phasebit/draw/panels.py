@@ -54,9 +54,10 @@ def _draw(axes: Any, part: Panel, left: float) -> None:
     across, down = part.width / part.columns, part.height / part.rows
     look: dict[str, Any] = {"facecolor": COLOURS[part.hue], "linewidth": 0}
     axes.add_patch(Rectangle((left, 0), part.width, part.height, alpha=0.18, **look))
+    dark = 0.35 if part.labels else 0.75  # a label is read on it, on the page's dark ground, too
     for row, column in sorted(part.marked):
         corner = (left + column * across, row * down)
-        axes.add_patch(Rectangle(corner, across, down, alpha=0.75, **look))
+        axes.add_patch(Rectangle(corner, across, down, alpha=dark, **look))
     lines: dict[str, Any] = {"color": INK_MUTED, "linewidth": 0.3, "alpha": 0.5}
     downs = [left + column * across for column in range(part.columns + 1)]
     axes.vlines(downs, 0, part.height, **lines)

@@ -19,6 +19,9 @@ PARTS = (
     "stepper",
     "explorers",
     "timelines",
+    "links",
+    "setup_cells",
+    "progress",
     "lean",
 )
 
