@@ -20,12 +20,12 @@ Array = NDArray[Any]
 ATOM_ROWS, ATOM_SCALES, SLICE = 128, 4, 256
 """Rows and scales of a row in an atom of 512 bytes; numbers along k in a slice."""
 
-SOURCE = "nvfp4"
+ALONE, PAIR = KERNELS = "nvfp4", "nvfp4_pair"
 
 
-def source() -> str:
-    """The kernel's source."""
-    return (files.kernels() / "low_precision" / f"{SOURCE}.cu").read_text(encoding="utf-8")
+def source(name: str = ALONE) -> str:
+    """The source of one of :data:`KERNELS`."""
+    return (files.kernels() / "low_precision" / f"{name}.cu").read_text(encoding="utf-8")
 
 
 def packed(codes: Array) -> Array:
@@ -33,14 +33,15 @@ def packed(codes: Array) -> Array:
     return np.asarray(codes[:, ::2] | codes[:, 1::2] << 4, np.uint8)
 
 
-def atoms(scales: Array) -> Array:
+def atoms(scales: Array, up_to: int = ATOM_ROWS) -> Array:
     """Scales uint8 (rows, k / 16) as the kernel's copies want them, uint8 [n, 512]; padded.
 
     An atom holds four scales of 128 rows: scale j of row r at byte 16 (r % 32) + 4 (r / 32) + j.
-    Atoms follow each other along k, then along the rows, up to whole slices.
+    Atoms follow each other along k, then along the rows, up to whole slices and to a multiple of
+    ``up_to`` rows.
     """
     rows, count = scales.shape
-    whole = np.zeros((-(-rows // ATOM_ROWS) * ATOM_ROWS, -(-count // 16) * 16), np.uint8)
+    whole = np.zeros((-(-rows // up_to) * up_to, -(-count // 16) * 16), np.uint8)
     whole[:rows, :count] = scales
     tiles = whole.reshape(-1, 4, 32, whole.shape[1] // ATOM_SCALES, ATOM_SCALES)
     return np.ascontiguousarray(tiles.transpose(0, 3, 2, 1, 4)).reshape(-1, 512)
@@ -57,7 +58,8 @@ class Product(NamedTuple):
 def multiply(a: Quantised, b: Quantised, text: str = "", *, schedule: str = "late") -> Product:
     """C (m, n) = A (m, k) · B (n, k)ᵀ with every check; k a multiple of 32.
 
-    ``text``: another kernel than the file's. C is full of NaN before the launch.
+    ``text``: another kernel than :data:`ALONE`'s; of a pair where it has a cluster. C is full of
+    NaN before the launch.
     """
     from phasebit.emulator import TensorMap
     from phasebit.launching.launch import compile
@@ -65,13 +67,19 @@ def multiply(a: Quantised, b: Quantised, text: str = "", *, schedule: str = "lat
     (m, k), n = a.codes.shape, len(b.codes)
     if k % 32:
         raise ValueError(f"k is {k}: give a multiple of 32, so that rows begin at 16 bytes")
+    text = text or source(ALONE)
+    blocks = 2 if "__cluster_dims__" in text else 1
     maps = [TensorMap(packed(q.codes), (SLICE, 128), data_type="b4x16", dims=(k, len(q.codes)),
                       strides=(k // 2,), swizzle="128B") for q in (a, b)]  # fmt: skip
+    scales: list[Any] = [atoms(q.scales, 128 * blocks) for q in (a, b)]
+    if blocks == 2:
+        scales = [TensorMap(x.view(np.int32), (128, 4), data_type="s32") for x in scales]
+    tile = 128 * blocks
     c = np.full((m, n), np.nan, np.float32)
-    run = compile(text or source(), "sm_100a")["matmul"].launch(
-        (-(-n // 128), -(-m // 128)), 192,
-        [*maps, atoms(a.scales), atoms(b.scales), c, m, n, -(-k // SLICE)],
-        shared=3 * 36_864 + 1_024, schedule=schedule,
+    run = compile(text, "sm_100a")["matmul"].launch(
+        (blocks * -(-n // tile), -(-m // tile)), 192,
+        [*maps, *scales, c, m, n, -(-k // SLICE)],
+        shared=3 * (32_768 + 2_048 * (1 + blocks)) + 1_024, schedule=schedule,
     )  # fmt: skip
     return Product(run, c)
 
