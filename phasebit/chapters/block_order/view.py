@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
@@ -18,6 +19,8 @@ from phasebit.chapters.block_order.block_order_times import (
     compared,
 )
 from phasebit.draw import Cell, Picture
+from phasebit.draw.picture import INK, INK_MUTED, figure_of, picture
+from phasebit.palette import COLOURS
 
 Entry = dict[str, Any]
 """One shape of the record: its orders, their counters and their times."""
@@ -36,6 +39,53 @@ def numbered(
         column_label="column of blocks (cells: the block's number)", title=title,
         legend={"orange": f"the first {running}, which run together"},
     )  # fmt: skip
+
+
+def waves(record: Entry, entry: Entry, names: tuple[str, ...]) -> Picture:
+    """The first wave of some orders on the tiles of C, and what of A and of B it needs.
+
+    C is drawn to scale. Bands left of it are the rows of A that a block of the wave needs, bands
+    above it the columns of B.
+    """
+    from matplotlib.patches import PathPatch, Rectangle
+    from matplotlib.path import Path
+    from matplotlib.transforms import Affine2D
+
+    m, n, _ = entry["shape"]
+    rows, columns = m // TILE[0], n // TILE[1]
+    tables = compared(rows, columns)
+    high, wide, band, step = 1 / rows, 1 / columns, 0.07, 1.3
+    figure, axes = figure_of(2.2 * len(names), 2.5)
+    axes.set_axis_off()
+    axes.set_xlim(-0.14, step * (len(names) - 1) + 1.02)
+    axes.set_ylim(1.02, -0.3)
+    axes.set_aspect("equal")
+
+    def areas(
+        corners: Iterable[tuple[float, float]], width: float, height: float, hue: str
+    ) -> None:
+        one = Path.unit_rectangle().transformed(Affine2D().scale(width, height))
+        each = (one.transformed(Affine2D().translate(*corner)) for corner in corners)
+        axes.add_patch(PathPatch(Path.make_compound_path(*each), facecolor=COLOURS[hue], lw=0))
+
+    said = []
+    for place, name in enumerate(names):
+        left, wave = place * step, tables[name][: record["multiprocessors"]]
+        of_a, of_b = ({block[side] for block in wave} for side in (0, 1))
+        areas(((left + column * wide, row * high) for row, column in wave), wide, high, "orange")
+        areas(((left - band - 0.03, row * high) for row in sorted(of_a)), band, high, "blue")
+        areas(((left + column * wide, -band - 0.03) for column in sorted(of_b)), wide, band,
+              "green")  # fmt: skip
+        axes.add_patch(Rectangle((left, 0), 1, 1, fill=False, edgecolor=INK_MUTED, linewidth=0.8))
+        axes.text(left, -0.22, name, color=INK, fontsize=9)
+        axes.text(left + 0.02, -0.12, f"{len(of_a)} rows, {len(of_b)} columns", color=INK_MUTED,
+                  fontsize=7.5)  # fmt: skip
+        said.append(f"{name}: {len(wave)} tiles in {len(of_a)} rows and {len(of_b)} columns")
+    title = (
+        f"The first wave on the {rows} × {columns} tiles of C; left the rows of A that it needs, "
+        "above the columns of B"
+    )
+    return picture(figure, f"{title}.\n" + "\n".join(said))
 
 
 def play(record: Entry, entry: Entry, **changed: Any) -> dict[str, orders.Shared]:
