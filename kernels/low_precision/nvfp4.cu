@@ -1,6 +1,6 @@
-// Products of four bits: C = A · Bᵀ of NVFP4, numbers of e2m1 and a scale of ue4m3 for each 16 along
-// k, sums in f32. A slot holds a slice of A and B and their scales; the thread that multiplies
-// copies the scales to tensor memory first, where the tensor core reads them. A block makes a tile.
+// Products of four bits: C = A · Bᵀ of NVFP4, numbers of e2m1 and a scale of ue4m3 for each 16 of
+// them along k, sums in f32. A slot holds a slice of A and B and their scales; the thread that
+// multiplies copies the scales to tensor memory first, where the tensor core reads them.
 #include "low_precision/scales.cuh"
 #include "tensor_map.cuh"
 

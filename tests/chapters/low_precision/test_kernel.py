@@ -75,11 +75,15 @@ def test_it_is_right_without_a_finding(
 
 
 PAIRED = {
-    "both blocks announce": ("        if (rank == 0)  // for both blocks\n", "", "0 of 1 pending"),
+    "both blocks announce": (
+        "        if (rank == 0)  // for both blocks\n",
+        "",
+        "too many announced",
+    ),
     "one block's bytes are announced": (
         "PAIR * (sizeof to.a + sizeof to.b +",
         "(sizeof to.a + sizeof to.b +",
-        "a bulk copy writes it",
+        "deadlock",
     ),
     "the second block is not told of the sum": ("(&s.done, BOTH)", "(&s.done, 1)", "deadlock"),
     "scales of the first half of B for both": (
