@@ -1,4 +1,4 @@
-"""Scripts that are written at every build: the tables of the explorers, the rings of the stepper."""
+"""Scripts that are written at every build: the explorers' tables, the rings of the stepper."""
 
 from __future__ import annotations
 
