@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import phasebit.runtime
+from phasebit.runtime.backend import Outcome
 from phasebit.runtime.protocol import Copy, Status
 
 C = Path(phasebit.runtime.__file__).parent / "c"
@@ -25,3 +26,7 @@ def test_the_error_of_a_status(status: Status) -> None:
     (name,) = [name for name, number in errors.items() if int(number) == status]
     assert status.name.replace("_", "").lower() in name.lower()
     assert len(Status) == len(Status.__members__)  # none is another name of another
+
+
+def test_a_launch_of_which_nothing_is_said_went_well() -> None:
+    assert Outcome() == Outcome(clocks=0, printed=b"", error=Status.SUCCESS, findings=())
