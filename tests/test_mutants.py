@@ -210,5 +210,5 @@ def test_equivalent_mutants_are_of_lines_that_are_there() -> None:
     entries = json.loads(mutants.EQUIVALENT.read_text(encoding="utf-8"))
     for each in entries:
         lines = (ROOT / each["module"]).read_text(encoding="utf-8").splitlines()
-        assert each["before"] in {line.strip() for line in lines}, each
+        assert each["before"].strip() in {line.strip() for line in lines}, each
         assert each["before"] != each["after"] and each["why"].endswith(".")
