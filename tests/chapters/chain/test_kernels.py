@@ -27,15 +27,14 @@ def test_a_kernel_file_holds_one_idea(kernel: str) -> None:
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", (*kernels.KERNELS, kernels.MULTICAST))
-@pytest.mark.parametrize(("schedule", "seed"), [("eager", "1"), ("late", "2"), ("random", "3")])
-def test_right_on_the_emulator(kernel: str, schedule: str, seed: str) -> None:
-    """The whole program, over shapes of its harness."""
+def test_right_on_the_emulator(kernel: str) -> None:
+    """The whole program, over shapes of its harness; the schedules have a test below."""
     program = toolchain.build(
         kernels.source(kernel), target="sm_100a",
         runtime=library.for_linking(toolchain.nvcc().major),
     ).program  # fmt: skip
-    command = [sys.executable, "-m", "phasebit", "run", "--schedule", schedule, str(program)]
-    done = process.run([*command, "--seed", seed], timeout=300)
+    command = [sys.executable, "-m", "phasebit", "run", "--schedule", "late", str(program)]
+    done = process.run([*command, "--seed", "2"], timeout=300)
     assert done.ok and done.stdout == OK and not done.stderr, done.stdout + done.stderr
 
 
