@@ -61,6 +61,9 @@ RULES = _table([
     Rule("race-in-one-store", "race",
          "Threads of one instruction store different values to one place.",
          "CUDA C++, SIMT architecture"),
+    Rule("narrow-scope", "race",
+         "A block reads what another wrote, and is told of it with .cta scope only.",
+         "8.5, 8.8, 9.7.13.15.13"),
     Rule("mbarrier-invalidated-in-use", "race",
          "A thread invalidates an mbarrier while another may still use it.", "9.7.13.15.10"),
     # -- what nobody wrote ----------------------------------------------------
@@ -139,6 +142,9 @@ RULES = _table([
     Rule("missing-tcgen05-commit", "async",
          "What a tensor operation reads or writes is used before a tcgen05.commit after it was "
          "waited for.", "9.7.16.6, 9.7.16.12.1"),
+    Rule("missing-grid-wait", "async",
+         "A kernel that may begin early touches what the one before it does, and has not waited "
+         "for it.", "9.7.13.14"),
     # -- proxies --------------------------------------------------------------
     Rule("missing-proxy-fence", "proxy",
          "Memory is used through the generic and the async proxy without a fence between.",

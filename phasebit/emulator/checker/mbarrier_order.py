@@ -31,6 +31,10 @@ class Notes:
     """What the arrivals of the current phase have published."""
     published: Array | None = None
     """What those of completed phases have."""
+    home: Array | None = None
+    """What reaches a wait of ``.cta`` scope: as the frontier, and of other blocks nothing."""
+    home_published: Array | None = None
+    """The same of completed phases."""
     used: Array | None = None
     """When each thread of the cluster last used the barrier."""
     asked: dict[int, tuple[int, int, int]] = field(default_factory=dict)
@@ -59,11 +63,15 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         """The barriers of a batch are gone."""
         self.notes = {site: notes for site, notes in self.notes.items() if site.batch is not batch}
 
-    def publish(self, site: BarrierSite, known: Array) -> None:
-        """This is known to whoever waits for the current phase of a barrier."""
+    def publish(self, site: BarrierSite, known: Array, home: Array | None = None) -> None:
+        """This is known to whoever waits for the current phase of a barrier.
+
+        ``home``: what is known to a wait of ``.cta`` scope, where that is less.
+        """
         notes = self.of(site)
-        before = notes.frontier
-        notes.frontier = known if before is None else np.maximum(before, known)
+        notes.frontier = _joined(notes.frontier, known)
+        if self.machine.cluster_size > 1:
+            notes.home = _joined(notes.home, known if home is None else home)
 
     def touch(self, g: Group, lanes: Array, site: BarrierSite, itself: bool = True) -> None:
         """Threads use an mbarrier: its initialisation must be ordered before.
@@ -98,22 +106,55 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         """A thread has asked for an arrival, or for bytes; ``column`` will say that it has come."""
         self.of(site).asked[column] = self.machine.now, lane, self.machine.executing_access()
 
+    def _by_block(self, batch: Batch, lanes: Array) -> list[Array]:
+        """The threads of each block of a cluster; all, where a block is a unit of its own."""
+        slots = batch.slots(lanes)
+        if self.machine.cluster_size == 1 or slots[0] == slots[-1]:
+            return [lanes]
+        return [lanes[slots == slot] for slot in np.unique(slots)]
+
+    def _reaching(
+        self, batch: Batch, lanes: Array, site: BarrierSite, scope: str, known: Array
+    ) -> tuple[Array, Array | None]:
+        """What an arrival says to a wait of cluster scope, and to one of ``.cta`` scope.
+
+        ``lanes`` are of one block. At a barrier of another block an operation of ``.cta`` scope
+        says nothing of what was written; that these threads are here, and have read what they
+        have, it does say.
+        """
+        slot = int(lanes[0]) // batch.threads
+        if self.machine.cluster_size == 1 or slot == site.slot:
+            return known, None
+        s = self.races.shadows[batch]
+        home = known.copy()
+        fenced = s.fenced.get("near")
+        wide = slice(s.wide, s.proxy)
+        home[wide] = 0 if fenced is None else fenced.rows[lanes, wide].max(axis=0)
+        if scope != "cta":
+            return known, home
+        s.narrow[slot % self.machine.cluster_size] = self.machine.executing_access()
+        return home, None
+
     # -- events ---------------------------------------------------------------
 
-    def tests(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+    def tests(self, g: Group, lanes: Array, site: BarrierSite, sem: str, scope: str) -> None:
         """Threads come to wait."""
         self.touch(g, lanes, site)
+        if self.machine.cluster_size > 1:
+            access = self.machine.executing_access() if sem != "relaxed" and scope == "cta" else -1
+            self.races.shadows[g.batch].waits_near[lanes] = access
 
-    def arrives(self, g: Group, lanes: Array, site: BarrierSite, sem: str) -> None:
+    def arrives(self, g: Group, lanes: Array, site: BarrierSite, sem: str, scope: str) -> None:
         """An arrival publishes; the barrier's own memory must have been written.
 
         A relaxed one publishes what a ``tcgen05.fence`` has ordered before it, no more.
         """
         if sem != "relaxed":
             self.touch(g, lanes, site)
-            known = self.races.order.frontier(g.batch, lanes)
-            self.races.order.may_be_overwritten(self.races.shadows[g.batch], lanes, known)
-            self.publish(site, known)
+            for some in self._by_block(g.batch, lanes):
+                known = self.races.order.frontier(g.batch, some)
+                self.races.order.may_be_overwritten(self.races.shadows[g.batch], some, known)
+                self.publish(site, *self._reaching(g.batch, some, site, scope, known))
         elif self.races.facts.tensor_fences:
             self.publish(site, self.races.order.tensor_fenced(g.batch, lanes))
 
@@ -126,16 +167,26 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         notes = self.of(site)
         if notes.frontier is None:
             return
-        before = notes.published
-        notes.published = notes.frontier if before is None else np.maximum(before, notes.frontier)
+        notes.published = _joined(notes.published, notes.frontier)
         notes.frontier = None
+        if notes.home is not None:
+            notes.home_published = _joined(notes.home_published, notes.home)
+            notes.home = None
 
     def passes(self, g: Group, site: BarrierSite) -> None:
         """A wait has succeeded: its threads learn."""
         self.uses(g.batch, g.lanes, site)
-        published = self.of(site).published
-        if published is not None:
-            self.races.order.acquire(g, published)
+        notes = self.of(site)
+        if notes.published is None:
+            return
+        s = self.races.shadows[g.batch]
+        near = s.waits_near[g.lanes[0]]
+        if near >= 0 and notes.home_published is not None:
+            if (notes.home_published < notes.published).any():
+                s.waited_near(site.slot, int(near))
+            self.races.order.acquire(g, notes.home_published)
+        else:
+            self.races.order.acquire(g, notes.published)
 
     def initialises(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """The memory belongs to the barrier until it is invalidated: others may not touch it."""
@@ -225,6 +276,10 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
             ),
             -1, ("observed", where),
         )  # fmt: skip
+
+
+def _joined(before: Array | None, known: Array) -> Array:
+    return known if before is None else np.maximum(before, known)
 
 
 __all__ = ["MbarrierOrder"]
