@@ -119,6 +119,12 @@ _BY_FILE: dict[str, dict[str, str]] = {
         "wgmma-source-overwritten": "test_found[wait-for-the-tile-by-too-few-late0]",
         "wrong-descriptor": "test_found[rows-that-lie-on-each-other-late0]",
     },
+    "tests/test_bugs.py": {
+        "phase-may-be-missed":
+            "test_the_broken_program_is_found_with_its_line[lane_behind_the_copy]",
+        "tensor-memory-pair-freed-early":
+            "test_the_broken_program_is_found_with_its_line[pair_freed_too_early]",
+    },
     "tests/runtime/test_dependent_launches.py": {
         "missing-grid-wait":
             "test_what_the_kernel_before_touches_is_found_before_the_wait[reads]",

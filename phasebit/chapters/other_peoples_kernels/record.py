@@ -44,7 +44,7 @@ def record() -> dict[str, Any]:
 def _bugs() -> dict[str, Any]:
     gpu = hardware.gpu()
     target = toolchain.nvcc().target_for(gpu)
-    here = [bug for bug in bugs.every() if gpu and gpu.runs(bug.arch)]
+    here = [bug for bug in bugs.found_here() if gpu and gpu.runs(bug.arch)]
     wanted = [(bug, twin) for bug in here for twin in bugs.TWINS]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         built = list(pool.map(lambda it: it[0].build(it[1], target=target, emulated=False), wanted))

@@ -7,6 +7,7 @@ while it is live, and those who have used it must be done with it before it goes
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from phasebit.emulator.machine.batch import Batch
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
 from phasebit.emulator.ptx.types import Array
+
+NEVER = -9
+"""A phase that no barrier has."""
 
 
 @dataclass(eq=False)
@@ -40,6 +44,8 @@ class Notes:
     asked: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """Column of the clocks that says whether it has come -> an arrival, or bytes, that a thread
     has asked for: when, the thread, the access."""
+    passed: Array | None = None
+    """Rows: the last phase that each thread of the cluster has seen complete, when, where."""
     made: tuple[int, int] = (0, 0)
     """When ``mbarrier.init`` was, and by which column of the clocks."""
 
@@ -52,6 +58,8 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         self.races = races
         self.findings = findings
         self.notes: dict[BarrierSite, Notes] = {}
+        self.gathered_at: dict[Batch, Array] = {}
+        """When each thread last executed a ``.sync`` instruction with its warp."""
 
     def of(self, site: BarrierSite) -> Notes:
         """What is known of a barrier."""
@@ -61,6 +69,7 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
 
     def ends(self, batch: Batch) -> None:
         """The barriers of a batch are gone."""
+        self.gathered_at.pop(batch, None)
         self.notes = {site: notes for site, notes in self.notes.items() if site.batch is not batch}
 
     def publish(self, site: BarrierSite, known: Array, home: Array | None = None) -> None:
@@ -140,6 +149,7 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
     def tests(self, g: Group, lanes: Array, site: BarrierSite, sem: str, scope: str) -> None:
         """Threads come to wait."""
         self.touch(g, lanes, site)
+        self.races.shadows[g.batch].waits_at[lanes] = self.machine.executing_access()
         if self.machine.cluster_size > 1:
             access = self.machine.executing_access() if sem != "relaxed" and scope == "cta" else -1
             self.races.shadows[g.batch].waits_near[lanes] = access
@@ -167,6 +177,7 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         notes = self.of(site)
         if notes.frontier is None:
             return
+        self._late_lanes(site, notes, notes.frontier)
         notes.published = _joined(notes.published, notes.frontier)
         notes.frontier = None
         if notes.home is not None:
@@ -177,9 +188,15 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         """A wait has succeeded: its threads learn."""
         self.uses(g.batch, g.lanes, site)
         notes = self.of(site)
+        s = self.races.shadows[g.batch]
+        if notes.passed is None:
+            notes.passed = np.full((3, s.team), NEVER, np.int64)
+        columns = s.threads(g.lanes)
+        notes.passed[0, columns] = site.barrier.phase - 1
+        notes.passed[1, columns] = self.machine.now
+        notes.passed[2, columns] = s.waits_at[g.lanes]
         if notes.published is None:
             return
-        s = self.races.shadows[g.batch]
         near = s.waits_near[g.lanes[0]]
         if near >= 0 and notes.home_published is not None:
             if (notes.home_published < notes.published).any():
@@ -187,6 +204,53 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
             self.races.order.acquire(g, notes.home_published)
         else:
             self.races.order.acquire(g, notes.published)
+
+    def gathered(self, g: Group, membermask: Any, all_here: bool) -> None:
+        """The threads of a ``.sync`` instruction have waited for each other."""
+        times = self.gathered_at.setdefault(g.batch, np.zeros(g.batch.lanes, np.int64))
+        times[g.lanes] = self.machine.now
+
+    def _late_lanes(self, site: BarrierSite, notes: Notes, frontier: Array) -> None:
+        """A phase is complete: had all lanes of a warp seen the one before?
+
+        Of a warp that waited for the phase before, one lane may have gone on and brought about
+        that this one completes.  A lane that nothing held together with it may come to its wait
+        only now: its parity no longer says that the phase is over, and it waits for ever.
+        """
+        if notes.passed is None:
+            return
+        batch = site.batch
+        waited = np.flatnonzero(notes.passed[0] == site.barrier.phase - 2)
+        if not len(waited):
+            return
+        times = notes.passed[1, waited]
+        seen = frontier[waited] >= times
+        if seen.all():
+            return
+        s = self.races.shadows[batch]
+        first = site.slot * batch.threads // s.team * s.team
+        lanes = first + waited
+        synced = self.gathered_at.get(batch)
+        if synced is not None:
+            seen |= synced[lanes] >= times
+        warps = batch.warp_of[lanes]
+        known = np.isin(warps, warps[frontier[waited] >= times])
+        late = ~seen & known & batch.alive[lanes]
+        if not late.any():
+            return
+        access = int(notes.passed[2, waited[late][0]])
+        ahead = lanes[(frontier[waited] >= times) & (warps == warps[late][0])]
+        self.findings.report(
+            "phase-may-be-missed",
+            say(
+                "{} may come too late to see phase {} of {} complete: {}; the next phase completes "
+                "after {} has gone on, and nothing keeps the lanes of the warp together: "
+                "put __syncwarp() behind the wait",
+                batch.describe(lanes[late][:1]), site.barrier.phase - 2, site.name,
+                self.findings.place(access), batch.describe(ahead[:1]),
+            ),
+            access, ("missed", access),
+        )  # fmt: skip
 
     def initialises(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """The memory belongs to the barrier until it is invalidated: others may not touch it."""

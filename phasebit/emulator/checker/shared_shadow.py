@@ -87,6 +87,8 @@ class SharedShadow:
         """Rank of a block -> the operation of too small a scope that last told others of it."""
         if batch.machine.cluster_size > 1:
             columns += self.team
+        self.waits_at = np.full(batch.lanes, -1, I4)
+        """The wait at an mbarrier that a thread has come to last."""
         self.waits_near = np.full(batch.lanes, -1, I4)
         """The wait of ``.cta`` scope that a thread has come to last; -1 after a wider one."""
         self.proxy = columns
