@@ -230,6 +230,7 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         s = self.races.shadows[batch]
         first = site.slot * batch.threads // s.team * s.team
         lanes = first + waited
+        seen |= s.floor[lanes // batch.threads] >= times  # a barrier of the block lies between
         synced = self.gathered_at.get(batch)
         if synced is not None:
             seen |= synced[lanes] >= times
