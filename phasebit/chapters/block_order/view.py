@@ -72,23 +72,19 @@ def beside_the_model(record: Entry, entry: Entry) -> measure.Table:
     """The model and the counters, order by order; prints how far they are apart."""
     told = play(record, entry)
     undivided = play(record, entry, halves=1)
-    rows, off, points = [], {}, []
+    rows, off = [], {}
     for row in entry["rows"]:
         model = told[row["order"]]
-        missed = (row[LOOKUPS] - row[HIT]) / row[ASKED]
         off[row["order"]] = abs(model.read / row[DRAM] - 1)
-        points.append(abs(1 - model.hit_rate - missed))
         rows.append((
             row["order"], f"{model.read / 1e9:.2f}", f"{row[DRAM] / 1e9:.2f}",
-            f"{1 - model.hit_rate:.1%}", f"{missed:.1%}",
+            f"{1 - model.hit_rate:.1%}", f"{_missed(row):.1%}",
             f"{model.forwarded / 1e9:.2f}", f"{32 * row[FABRIC] / 1e9:.2f}",
         ))  # fmt: skip
     lot = off.pop(LOT)
     print(f"bytes from memory: off by {max(off.values()):.1%} at most; {LOT}, by {lot:.0%}")
-    print(
-        f"missed: off by {100 * max(points):.1f} points at most; were the cache undivided,", end=" "
-    )
-    print(f"by {100 * _points_off(undivided, entry):.1f}")
+    points, were = (100 * _points_off(each, entry) for each in (told, undivided))
+    print(f"missed: off by {points:.1f} points at most; were the cache undivided, by {were:.1f}")
     return measure.Table(
         ("order", "GB read, model", "H200", "missed, model", "H200",
          "GB between halves, model", "H200"),
@@ -96,11 +92,15 @@ def beside_the_model(record: Entry, entry: Entry) -> measure.Table:
     )  # fmt: skip
 
 
+def _missed(row: Entry) -> float:
+    """The share of what blocks asked for that the near half of the cache did not have."""
+    return float((row[LOOKUPS] - row[HIT]) / row[ASKED])
+
+
 def _points_off(told: dict[str, orders.Shared], entry: Entry) -> float:
     """The largest difference between misses of a model and those counted, as shares."""
     off: list[float] = [
-        abs(1 - told[row["order"]].hit_rate - (row[LOOKUPS] - row[HIT]) / row[ASKED])
-        for row in entry["rows"]
+        abs(1 - told[row["order"]].hit_rate - _missed(row)) for row in entry["rows"]
     ]
     return max(off)
 

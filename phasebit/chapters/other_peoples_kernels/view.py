@@ -133,10 +133,13 @@ def table(seen: dict[str, bugs.Outcome]) -> measure.Table:
 def on_gpu(record: dict[str, Any]) -> measure.Table:
     """What a GPU made of them, and which tool of compute-sanitizer found what, from the record."""
     rows = []
-    for name, twins in record["bugs"].items():
-        runs = twins["broken"]["runs"]
+    for program, said in record["programs"].items():
+        name, twin = program.split()
+        if twin != "broken":
+            continue
+        runs = said["runs"]
         ends = ", ".join(f"{how} in {count} of {sum(runs.values())}" for how, count in runs.items())
-        verdicts = [twins["broken"]["tools"][tool]["verdict"] for tool in TOOLS]
+        verdicts = [said["tools"][tool]["verdict"] for tool in TOOLS]
         cells = ["–" if verdict == "nothing" else verdict for verdict in verdicts]
         rows.append((bugs.bug(name).title, ends, *cells))
     return measure.Table(("bug", record["gpu"], *TOOLS), tuple(rows), measure.source(record))

@@ -110,6 +110,11 @@ def source(name: str, repaired: bool = False) -> str:
     return "\n".join(_MARK.sub("", line) for line in _choose(text, repaired)) + "\n"
 
 
+def numbered(name: str) -> str:
+    """The broken text, with the numbers of its lines."""
+    return "\n".join(f"{n:3}  {line}" for n, line in enumerate(source(name).splitlines(), 1))
+
+
 def marks(name: str) -> dict[int, frozenset[str]]:
     """Lines of the broken text at which the emulator must find the mistake -> as what."""
     return {line: kinds for line, kinds in _marked(name).items() if kinds != {"see"}}

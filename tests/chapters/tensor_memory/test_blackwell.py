@@ -9,7 +9,7 @@ import pytest
 from phasebit.chapters.tensor_memory import blackwell
 from tests.book.notebooks import ROOT, code, source
 
-CHAPTER = next(ROOT.glob("book/*/??_tensor_memory.ipynb"))
+CHAPTER = next(ROOT.glob("book/*/??_one_thread_multiplies.ipynb"))
 
 
 def test_the_rings_of_a_kernel_are_read_from_its_source() -> None:
