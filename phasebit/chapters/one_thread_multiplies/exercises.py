@@ -27,6 +27,21 @@ def instruction(answer: Callable[[int, int], int]) -> str:
     return agree(answer, cases(), lambda m, n: f"{m} × {n}", "shapes")
 
 
+@judged
+def products(answer: Callable[[int, int, int], int]) -> str:
+    """``answer(m, n, k)``: products that the first kernel issues, over all its blocks."""
+    draw = random.Random(170)
+
+    def cases() -> Iterator[Case]:
+        yield (128, 128, 64), 4
+        yield (200, 132, 200), 64
+        for _ in range(40):
+            m, n, k = draw.randint(1, 600), 4 * draw.randint(1, 150), 8 * draw.randint(1, 60)
+            yield (m, n, k), -(-m // 128) * -(-n // 128) * -(-k // 64) * 4
+
+    return agree(answer, cases(), lambda m, n, k: f"{m} × {n} × {k}", "shapes")
+
+
 class Tile(NamedTuple):
     """A tile of bf16 as the copy engine leaves it: boxes of lines as long as the swizzle."""
 

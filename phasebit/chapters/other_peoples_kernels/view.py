@@ -34,6 +34,20 @@ def _kernels(bug: bugs.Bug) -> str:
     return "\n".join(f"{k + 1:3}  {lines[k]}".rstrip() for k in range(first, last))
 
 
+def numbered(name: str) -> str:
+    """The whole broken program without its comments at the head, with the numbers of its lines."""
+    lines = enumerate(bugs.bug(name).code.splitlines(), 1)
+    return "\n".join(f"{number:3}  {line}".rstrip() for number, line in lines)
+
+
+def no_promise(seen: dict[str, bugs.Outcome]) -> None:
+    """Print the bugs, and their rules, of which nothing is known to go wrong."""
+    for bug in bugs.every():
+        findings = seen[bug.name].findings
+        for rule in dict.fromkeys(it.rule for it in findings if it.grade == "no promise"):
+            print(f"{bug.title}: {rule}")
+
+
 def find(name: str) -> bugs.Outcome:
     """Run a broken program on the emulator; print its result and what is found, by line."""
     bug = bugs.bug(name)

@@ -246,6 +246,22 @@ def fits(arch: str, *slots: int) -> None:
             print(error)
 
 
+def turing() -> None:
+    """Run the ring compiled for sm_75 under three schedules; print what all of them say."""
+    schedules = ("late", "eager", "random")
+    said = []
+    for schedule in schedules:
+        run, right = check.emulate(
+            "gemm<Tiling<64, 64, 64, 32, 32>, 2, 16, In, Out>", (128, 128, 128), 4, 128,
+            shared=2 * 16384, arguments=[2], schedule=schedule, arch="sm_75",
+        )  # fmt: skip
+        said.append((right, len(run.findings), run.counters[CONFLICTS]))
+    right = all(each[0] for each in said)
+    findings, conflicts = (sum(each[i] for each in said) for i in (1, 2))
+    print(f"sm_75, schedules {', '.join(schedules)}: right: {right}, findings: {findings}, "
+          f"bank conflicts: {conflicts}")  # fmt: skip
+
+
 def ladder(recorded: dict[str, Any]) -> dict[str, float]:
     """Rung -> TFLOP/s, and what ``mma.sync`` does alone."""
     size, peak = recorded["ladder"]["size"], recorded["peak"]

@@ -140,31 +140,6 @@ def _group_watcher(seen: set[tuple[str, int]]) -> object:
     return Watcher()
 
 
-@judged
-def clocks_per_tile(answer: Callable[[int, int, int, int], float]) -> str:
-    """``answer(slices, product, epilogue, sums)``: clocks a tile; copies are never late."""
-    draw = random.Random(163)
-
-    def cases() -> Iterator[Case]:
-        yield (4, 3, 9, 1), 21
-        yield (4, 3, 9, 2), 12
-        for _ in range(60):
-            slices, product = draw.randint(1, 9), draw.randint(1, 9)
-            epilogue, sums = draw.randint(1, 60), draw.randint(1, 4)
-            done = blackwell.chain(
-                12 * sums, slices, stages=64, sums=sums, copy=0, product=product,
-                epilogue=epilogue,
-            )  # fmt: skip
-            found = blackwell.per_tile(done)
-            assert found == int(found)
-            yield (slices, product, epilogue, sums), int(found)
-
-    def words(slices: int, product: int, epilogue: int, sums: int) -> str:
-        return f"{slices} slices of {product}, an epilogue of {epilogue} and {sums} sums"
-
-    return agree(answer, cases(), words, "pipelines")
-
-
 _LINES = """            if (first + PIECE == TILE_N) {  // in registers: the sum may be overwritten
                 ptx::tcgen05_fence_before_thread_sync();
                 if (lane == 0) ptx::mbarrier_arrive(&s.sum_empty[from.slot]);

@@ -371,6 +371,22 @@ class Ward:
         )
 
 
+def _ended(runs: dict[str, int]) -> str:
+    if len(runs) == 1 and next(iter(runs)).startswith("not compiled"):
+        return "not compiled"
+    total = sum(runs.values())
+    return ", ".join(f"{how} in {count} of {total}" for how, count in runs.items())
+
+
+def recorded(said: dict[str, Any]) -> tuple[str, str]:
+    """How a program ended on the recorded GPU, and the tools that found something or hung."""
+    loud = [
+        f"{tool}: {_cell(each)}" for tool, each in said["tools"].items()
+        if each["verdict"] != "nothing"
+    ]  # fmt: skip
+    return _ended(said["runs"]), ", ".join(loud) or "–"
+
+
 def _cell(said: dict[str, Any] | None) -> str:
     if said is None:
         return "·"
@@ -392,11 +408,7 @@ class Patient:
     @property
     def symptom(self) -> str:
         """How its processes ended on the recorded GPU: ``"wrong in 5 of 5"``."""
-        runs = self.ward.record["clinic"][f"{self.name} broken"]["runs"]
-        if len(runs) == 1 and next(iter(runs)).startswith("not compiled"):
-            return "not compiled"
-        total = sum(runs.values())
-        return ", ".join(f"{how} in {count} of {total}" for how, count in runs.items())
+        return _ended(self.ward.record["clinic"][f"{self.name} broken"]["runs"])
 
     def change(self, *pairs: tuple[str, str], schedule: str = "late") -> None:
         """An experiment: run the broken text with some words exchanged; print how it ends.

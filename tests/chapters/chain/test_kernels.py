@@ -66,16 +66,6 @@ def test_launch_control_gives_every_tile_to_one_block(schedule: str) -> None:
 
 
 @pytest.mark.nvcc
-def test_two_sums_are_filled_and_drained_at_once_and_one_is_not() -> None:
-    for sums, beside in ((2, True), (1, False)):
-        source = kernels.source(kernels.CHAIN).replace("SUMS = 2", f"SUMS = {sums}")
-        with kernels.watching() as log:
-            kernels.multiply(source, 384, 256, 192, schedule="eager")
-        said = str(view.picture(source, log))
-        assert ("while tile 0 is carried out" in said) is beside
-
-
-@pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", kernels.KERNELS)
 def test_ptxas_takes_it_without_a_warning(kernel: str, tmp_path: Path) -> None:
     path = tmp_path / "kernel.cu"

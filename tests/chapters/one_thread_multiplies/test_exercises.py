@@ -8,7 +8,7 @@ from phasebit.chapters.one_thread_multiplies import exercises as check
 from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/??_one_thread_multiplies.ipynb"))
-FUNCTIONS = ("instruction", "descriptor")
+FUNCTIONS = ("products", "instruction", "descriptor")
 
 
 def test_no_answer_yet() -> None:
@@ -35,6 +35,20 @@ def test_the_solutions_in_the_chapter_are_right() -> None:
 )
 def test_instruction_refuses(wrong: object) -> None:
     assert "not right yet" in check.instruction.verdict(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda m, n, k: m * n * k // (128 * 128 * 16),
+        lambda m, n, k: -(-m // 128) * -(-n // 128) * -(-k // 16),  # slices are whole
+        lambda m, n, k: -(-m // 128) * -(-n // 128) * -(-k // 64),
+        lambda m, n, k: -(-m // 128) * -(-n // 256) * -(-k // 64) * 4,
+        lambda m, n, k: 4 * (m // 128) * (n // 128) * (k // 64),
+    ],
+)
+def test_products_refuses(wrong: object) -> None:
+    assert "not right yet" in check.products.verdict(wrong)
 
 
 def descriptor(**changed: object) -> object:

@@ -114,6 +114,12 @@ def test_the_last_rung_needs_more_than_an_sm_86_has(capsys: pytest.CaptureFixtur
     assert two == "sm_86, 2 slots, 96 KiB: right: True, findings: 0"
 
 
+@pytest.mark.nvcc
+def test_the_ring_on_a_turing(capsys: pytest.CaptureFixture[str]) -> None:
+    view.turing()
+    assert capsys.readouterr().out.endswith("right: True, findings: 0, bank conflicts: 0\n")
+
+
 def test_the_first_wave_is_a_compact_patch() -> None:
     _, *said = str(view.waves(1, 8, 16)).splitlines()
     assert [re.findall(r"\d+", line) for line in said] == [

@@ -10,10 +10,10 @@ from tests.book.notebooks import ROOT, code, solutions, source
 
 PAGES = [
     next(ROOT.glob(f"book/*/??_{name}.ipynb"))
-    for name in ("tensor_memory", "one_thread_multiplies")
+    for name in ("tensor_memory", "one_thread_multiplies", "chain")
 ]
 RESCALE = next(text for text in solutions(PAGES[0]) if "rescale" in text).split('"""')[1]
-FUNCTIONS = ("address_for", "columns", "cell_of", "clocks_per_tile")
+FUNCTIONS = ("address_for", "columns", "cell_of")
 
 
 def test_no_answer_yet() -> None:
@@ -78,19 +78,6 @@ def test_columns_refuses(wrong: object) -> None:
 )
 def test_cell_of_refuses(wrong: object) -> None:
     assert "not right yet" in check.cell_of.verdict(wrong)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda slices, product, epilogue, sums: slices * product + epilogue,
-        lambda slices, product, epilogue, sums: max(slices * product, epilogue),
-        lambda slices, product, epilogue, sums: (slices * product + epilogue) / sums,
-        lambda slices, product, epilogue, sums: slices * product,
-    ],
-)
-def test_clocks_per_tile_refuses(wrong: object) -> None:
-    assert "not right yet" in check.clocks_per_tile.verdict(wrong)
 
 
 @pytest.mark.nvcc
