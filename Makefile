@@ -26,7 +26,7 @@ SOURCES := _config.yml _toc.yml $(shell find book phasebit kernels records -type
 
 JUPYTER_BOOK := $(VENV)/bin/jupyter-book build . -n -W --keep-going --all
 
-.PHONY: help setup book site test proof bench record serve clean pin
+.PHONY: help setup book site test proof mutants bench record serve clean pin
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -50,6 +50,15 @@ test: setup _build/.site  ## run every test this machine can run, and say what i
 
 proof: setup  ## replay the emulator's proof whole: what an H200 answered, bit for bit
 	@$(PY) -m proof replay
+
+# Hours for all of them: SAMPLE=60 takes some, SEED=2 others. Stop it and start it again as you like.
+# What it needs has pins of its own, so it is not installed into .venv.
+SEED ?= 1
+mutants: setup  ## change the code a little, and see whether a test notices
+	@[ -e _build/mutants/cosmic-ray ] || $(PY) -m pip install -q --disable-pip-version-check \
+	    --target _build/mutants/cosmic-ray cosmic-ray==8.7.0
+	@$(PY) tools/mutants.py reach
+	@nice $(PY) tools/mutants.py run --seed $(SEED) $(if $(SAMPLE),--sample $(SAMPLE))
 
 bench: setup  ## time the simulator beside SimPy, and whatever else bench/ measures
 	@for file in bench/*.py; do \

@@ -19,12 +19,14 @@ from typing import Any
 
 import pytest
 
-from tests import planted_rules
+from tests import forked, planted_rules
 
 # Hundreds of tests start Python anew: half of that time goes into compiling the package, where
 # nothing keeps what was compiled. `make` does the same.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+forked.install()
 
 ROOT = Path(__file__).resolve().parent
 TIERS = ("none", "nvcc", "foreign", "gpu", "book", "site")

@@ -41,11 +41,10 @@ def record() -> dict[str, Any]:
     facts, known = measure.facts(), sanitizer.version()
     everything = every()
     notes = dict.fromkeys(program.inputs for program in everything.values())
-    about = {
-        "compute-sanitizer": known,
-        "protocol": {"tools": sanitizer.protocol(), "inputs": "; ".join(notes)},
-    }
-    kept = _kept({name: program.text for name, program in everything.items()}, facts | about)
+    texts = {name: replay.key(program.text) for name, program in everything.items()}
+    tools = {"tools": sanitizer.protocol()}
+    today = {**facts, "compute-sanitizer": known, "protocol": tools}
+    kept = sanitizer.kept(NAME, "programs", texts, today)
     new = {name: program for name, program in everything.items() if name not in kept}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         built = dict(zip(new, pool.map(_command, new.items()), strict=True))
@@ -62,34 +61,18 @@ def record() -> dict[str, Any]:
             print(f"⏱ {tool}, {name}: {verdict}")
     looked_at = {
         name: {
-            "text": replay.key(program.text),
+            "text": texts[name],
             "date": facts["date"],
             "tools": {tool: verdicts[name, tool] for tool in sanitizer.TOOLS},
         }
-        for name, program in new.items()
+        for name in new
     }
     return {
         "benchmark": NAME,
-        **facts,
-        **about,
+        **today,
+        "protocol": tools | {"inputs": "; ".join(notes)},
         "programs": {name: kept.get(name) or looked_at[name] for name in everything},
     }
-
-
-def _kept(every: dict[str, str], today: dict[str, Any]) -> dict[str, Any]:
-    """What the record says of programs that are still what they were, if it holds today."""
-    try:
-        before = measure.read(NAME)
-    except FileNotFoundError:
-        return {}
-    if any(before.get(field) != value for field, value in today.items() if field != "date"):
-        return {}
-    return {
-        name: {"text": said["text"], "date": said.get("date", before["date"]),
-               "tools": said["tools"]}
-        for name, said in before["programs"].items()
-        if name in every and replay.key(every[name]) == said["text"]
-    }  # fmt: skip
 
 
 def _file(name: str) -> str:

@@ -9,22 +9,23 @@ program is too (``PR_SET_PDEATHSIG``).
 
 All of that is Linux's. Elsewhere only the program's own process group ends.
 
-This file is also the keeper's program, and needs the standard library alone.
+This file is also the keeper's program, and needs the standard library alone: of that as little as
+it can, since there is a keeper for every program, and what it imports is most of what it costs.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import resource
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Sequence
+    from typing import Any, NoReturn
 
 ENDING_SECONDS = 10.0
 """How long a keeper tries to end what is below it: a process of another user stays."""
@@ -41,6 +42,8 @@ def start(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     What is returned stands for the command: it has its status, and passes SIGUSR1 on to it. Give
     it to :func:`end` at last. Raises ``OSError`` when the command cannot be started.
     """
+    import subprocess
+
     heard, said = os.pipe()
     try:
         options["pass_fds"] = (*options.get("pass_fds", ()), said)
@@ -112,6 +115,8 @@ def keep(
 
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
+        import ctypes
+
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
@@ -163,11 +168,11 @@ def _group(process: int) -> int:
 def _below(root: int) -> list[int]:
     """The processes that descend from ``root`` (proc(5), ``/proc/pid/stat``)."""
     children: dict[int, list[int]] = {}
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{number}/stat", "rb") as file:
             # After the name, which may hold anything: state, parent.
-            parent = int(file.read_bytes().rpartition(b")")[2].split()[1])
-            children.setdefault(parent, []).append(int(file.parent.name))
+            parent = int(file.read().rpartition(b")")[2].split()[1])
+            children.setdefault(parent, []).append(int(number))
     found = [root]
     for each in found:
         found += children.get(each, [])
@@ -177,6 +182,8 @@ def _below(root: int) -> list[int]:
 def _end_like(status: int) -> NoReturn:
     """End this process as another one ended."""
     if os.WIFSIGNALED(status):
+        import resource
+
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         number = os.WTERMSIG(status)
         with contextlib.suppress(OSError):  # SIGKILL has one handler only

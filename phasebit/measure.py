@@ -51,6 +51,11 @@ def tflops(flop: float, seconds: float) -> float:
     return flop / seconds / 1e12
 
 
+def square_rate(size: int, times_us: Sequence[float]) -> float:
+    """TFLOP/s of a product of square matrices, from the median of its times in microseconds."""
+    return tflops(matmul_flop(size, size, size), statistics.median(times_us) * 1e-6)
+
+
 def spoken(shape: Sequence[int], us: float) -> str:
     """A product's rate in a few words, from its M, N, K and its time in microseconds.
 

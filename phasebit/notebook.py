@@ -150,6 +150,13 @@ def _target(compiler: toolchain.Nvcc) -> str:
         return compiler.target_for(None)
 
 
+def _with_notes(text: str, notes: Sequence[str]) -> str:
+    """What a program printed, and each of the emulator's notes on a line of its own."""
+    if notes and text and not text.endswith("\n"):
+        text += "\n"
+    return text + "".join(f"phasebit: {note}\n" for note in notes)
+
+
 def run(
     built: toolchain.Build,
     choice: devices.Choice,
@@ -178,7 +185,7 @@ def run(
         driver=choice.gpu.driver if choice.gpu else "",
         cuda=built.nvcc,
         date=datetime.date.today().isoformat(),
-        stdout=done.stdout + "".join(f"\nphasebit: {note}" for note in reported.notes),
+        stdout=_with_notes(done.stdout, reported.notes),
         stderr=done.stderr,
         status=done.status,
         stopped=done.stopped,

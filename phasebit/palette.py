@@ -17,6 +17,11 @@ COLOURS = {
     "grey": "#808080",
 }
 
+HUES = ("blue", "orange", "green", "pink", "cyan", "red")
+"""Colours of what is numbered, in order; grey is left for what has no number."""
+EIGHT = (*HUES, "grey", "blue")
+"""The same for what comes in eights: only the first and the last look alike."""
+
 
 def _theme(site: str, notebook: str, editor: str, fallback: str) -> str:
     return f"var(--pst-{site}, var(--jp-{notebook}, var(--vscode-{editor}, {fallback})))"

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from phasebit.draw import Cell, Picture, chart
 from phasebit.emulator import Access, traffic
 from phasebit.measure import Table
+from phasebit.palette import HUES
 
 WORD = 4  # bytes
-HUES = ("blue", "orange", "green", "pink", "cyan", "red")
-"""Neighbouring sectors, or wavefronts, in different colours."""
 
 
 def lanes(accesses: Mapping[str, Access], title: str) -> Picture:

@@ -245,6 +245,7 @@ def build(
     options: Sequence[str] = (),
     runtime: Path | None = None,
     include: Sequence[Path] = (),
+    library: bool = False,
     timeout: float = BUILD_SECONDS,
 ) -> Build:
     """Compile a CUDA program: the text of one, or the path of a ``.cu`` file.
@@ -253,7 +254,7 @@ def build(
     defaults to this machine's GPU. Kernels of the book may include ``"harness.cuh"``.
     ``runtime`` is a folder with a CUDA runtime library, for a program that is to load that one
     and bring its PTX along (see :mod:`phasebit.runtime`). ``include`` are folders of headers beside
-    those of the book.
+    those of the book. ``library``: the program is a shared library, to be loaded by another one.
 
     Raises :class:`CompileError` with file and line, :class:`ToolMissing`, or :class:`CudaError`
     for a target that the compiler cannot build.
@@ -272,9 +273,12 @@ def build(
     output: Output = "program with PTX" if runtime else "program"
     link = ["--no-compress", "-cudart", "shared"] if runtime else []
     folders = [f"-I{folder}" for folder in include]
-    flags = [*_OPTIONS, *link, *folders, *options]
+    shape = ["-shared", "-Xcompiler", "-fPIC"] if library else []
+    flags = [*_OPTIONS, *link, *shape, *folders, *options]
     text = f'#line {first_line} "{name}"\n{source}\n'
-    helper = backtrace.SOURCE.read_text(encoding="utf-8")
+    # It listens for a whole program's signals: a library's belong to who loads it.
+    helpers = [] if library else [backtrace.SOURCE]
+    helper = "".join(file.read_text(encoding="utf-8") for file in helpers)
     told = [output, target, *flags]  # without the runtime's folder: nothing of it is in a program
     included = headers(source, (*include_folders(), *include))
     facts = [text, helper, included, told, compiler.version, platform.machine()]
@@ -283,7 +287,7 @@ def build(
     cached = (build_cache.folder() / key).exists()
     command = nvcc_command(output, target, options=flags)
     command += [f"-L{runtime}"] if runtime else []
-    command += ["source.cu", backtrace.SOURCE, "-o", "program", "-ldl"]
+    command += ["source.cu", *helpers, "-o", "program", "-ldl"]
     if not cached and shutil.which("g++") is None and "-ccbin" not in flags:
         raise ToolMissing("nvcc needs a host compiler and there is no g++ on PATH: install g++")
     folder = _kept(key, command, "source.cu", "program", text, name, timeout)

@@ -33,12 +33,15 @@ class TestKeeping:
         }  # fmt: skip
         monkeypatch.setattr(measure, "read", lambda name: before)
         every = {"same": "int a;", "changed": "int b = 1;", "new": "int e;", "dated": "int d;"}
-        kept = clean_kernels._kept(every, today)
+        texts = {name: replay.key(text) for name, text in every.items()}
+        kept = sanitizer.kept("any", "programs", texts, today)
         assert {name: said["date"] for name, said in kept.items()} == {
             "same": "yesterday", "dated": "long ago",
         }  # fmt: skip
         assert kept["same"]["tools"] == {"memcheck": {}}
-        assert clean_kernels._kept(every, {**today, "gpu": "another"}) == {}
+        assert sanitizer.kept("any", "another part", texts, today) == {}
+        for other in ({"gpu": "another"}, {"protocol": {"tools": "five"}}):
+            assert sanitizer.kept("any", "programs", texts, {**today, **other}) == {}
 
 
 class TestRecord:

@@ -14,11 +14,13 @@ from phasebit.draw import (
     Arrow,
     Cell,
     Node,
+    Panel,
     bars,
     chart,
     curves,
     diagram,
     heatmap,
+    panels,
     roofline,
     scatter,
 )
@@ -265,3 +267,12 @@ def test_a_scatter_says_its_points_and_names_some() -> None:
     for wrong in ({}, {"x": (0.0, 1.0)}):
         with pytest.raises(ValueError, match="must be positive"):
             scatter(wrong, x_label="told", y_label="seen", title="none")
+
+
+def test_panels_mark_their_parts() -> None:
+    one = Panel("a block", 2, 3, {(0, 1)}, labels={(1, 2): "5"})
+    shown = panels([one, Panel("a warp", 4, 4, ())], alt="Tiles.")
+    assert str(shown) == "Tiles." and "a warp" in shown.svg and ">5<" in shown.svg
+    for strange in ({(2, 0)}, {(0, 3)}, {(-1, 0)}):
+        with pytest.raises(ValueError, match="a block: it has no part"):
+            panels([one._replace(marked=strange)], alt="Tiles.")

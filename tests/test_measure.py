@@ -32,6 +32,7 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_rate_is_made_from_seconds() -> None:
     assert measure.matmul_flop(4096, 4096, 4096) == 137438953472
+    assert measure.square_rate(1000, [1e3, 2e3, 9e3]) == measure.tflops(2e9, 2e-3)
     assert measure.tflops(1e12, 1) == 1 and measure.tflops(1e12, 1e-3) == 1000
     assert RECORD.rate("tiled") == pytest.approx(8388608 / 100e-6 / 1e12)
     for seconds in (0, -1):

@@ -443,3 +443,12 @@ def test_the_magics_are_registered_under_their_names() -> None:
         patch.setattr("sys.stdout", io.StringIO())
         notebook.load(shell)
     assert isinstance(shell.find_cell_magic("cuda").__self__, CudaMagics)
+
+
+def test_a_note_has_a_line_of_its_own() -> None:
+    assert notebook._with_notes("right\n", ["first", "second"]) == (
+        "right\nphasebit: first\nphasebit: second\n"
+    )
+    assert notebook._with_notes("right", ["first"]) == "right\nphasebit: first\n"
+    assert notebook._with_notes("", ["first"]) == "phasebit: first\n"
+    assert notebook._with_notes("right", []) == "right"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 from pathlib import Path
 
@@ -163,6 +164,13 @@ def test_a_program_is_kept_wherever_the_runtime_lies(cache: Path, tmp_path: Path
     again = toolchain.build(source, runtime=other)
     assert again.cached and again.program == first.program
     assert not toolchain.build(source).cached
+
+
+@pytest.mark.nvcc
+def test_a_library_is_loaded_and_called(cache: Path) -> None:
+    """Every symbol of it is found: nothing is linked into it that only a whole program has."""
+    build = toolchain.build('extern "C" int seven() { return 7; }', library=True)
+    assert ctypes.CDLL(str(build.program)).seven() == 7
 
 
 @pytest.mark.nvcc

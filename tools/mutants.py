@@ -2,12 +2,15 @@
 
     python tools/mutants.py reach                    which tests reach which function (once)
     python tools/mutants.py run --sample 60          mutants drawn by --seed; all without --sample
-    python tools/mutants.py report                   how many were killed, and who survived
+    python tools/mutants.py run --again              survivors again: a test was written since
+    python tools/mutants.py report --record          how many were killed, and who survived
 
 A mutant is judged by the tests that reach its function, the quickest of each file first. What was
 judged is kept in ``_build/mutants``: a run that was interrupted goes on where it was. Mutants that
-no test can tell from the original stand in ``tests/equivalent_mutants.json`` with the reason.
-Needs ``pip install cosmic-ray``; no GPU, and an nvcc for the tests of the runtime only.
+no test can tell from the original stand in ``tests/equivalent_mutants.json`` with the reason, and
+the last sample in ``records/mutants.json``, which ``tests/mutants.md`` shows.
+Needs cosmic-ray, which ``make mutants`` installs beside the rest; no GPU, and an nvcc for the tests
+of the runtime only.
 """
 
 from __future__ import annotations
@@ -15,13 +18,19 @@ from __future__ import annotations
 import argparse
 import ast
 import collections
+import contextlib
+import datetime
 import difflib
 import hashlib
+import itertools
 import json
+import math
 import os
-import random
+import platform
+import resource
+import select
 import shutil
-import subprocess
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -33,7 +42,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "_build" / "mutants"
 REACH, SESSION, TREE = FOLDER / "reach.json", FOLDER / "session.jsonl", FOLDER / "tree"
+PLACES, OUTPUT = FOLDER / "places.json", FOLDER / "output.txt"
 EQUIVALENT = ROOT / "tests" / "equivalent_mutants.json"
+RECORD, PAGE = ROOT / "records" / "mutants.json", ROOT / "tests" / "mutants.md"
+
+# Not in .venv: what it depends on is not what the book pins.
+sys.path.append(os.fspath(FOLDER / "cosmic-ray"))
 
 PACKAGES = {
     "phasebit/emulator": ["tests/emulator", "tests/foreign/test_saved.py"],
@@ -43,8 +57,14 @@ PACKAGES = {
 TIERS = {"phasebit/emulator": "not nvcc and not gpu", "phasebit/runtime": "not gpu"}
 FIRST, MOST_SECONDS = 4, 60.0
 """Tests of each file in the first round; seconds of tests in the second, for who survived that."""
-LIMIT = 90.0
-"""Seconds after which a mutant that hangs counts as killed."""
+CHEAP = 0.3
+"""Seconds of a test that does not wait for quicker ones: the files that are nearest come first."""
+LIMIT, PATIENCE = 6, 60
+"""A mutant counts as killed by time when its tests take so many seconds of a processor more than
+three times what they took; or so many times as long by the clock, when it only waits."""
+MOST_BYTES = 6 << 30
+"""What a mutant may ask for."""
+GONE = ("survived", "reached by no test")
 
 
 @dataclass(frozen=True)
@@ -80,46 +100,75 @@ class Reach:
         self.codes: set[CodeType] = set()
         self.tests: dict[str, float] = {}
         self.functions: dict[str, list[str]] = {}
+        self.passed = False
+        self.collecting = 0.0
 
     def _called(self, frame: FrameType, event: str, _: Any) -> None:
-        if event == "call":
-            self.codes.add(frame.f_code)
+        """A function is called; its lines are not traced."""
+        self.codes.add(frame.f_code)
+
+    def pytest_collection(self, session: object) -> None:
+        self.began = time.perf_counter()
+
+    def pytest_collection_finish(self, session: object) -> None:
+        self.collecting = round(time.perf_counter() - self.began, 4)
 
     def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
         self.codes.clear()
+        self.passed = True
         self.began = time.perf_counter()
-        sys.setprofile(self._called)
+        sys.settrace(self._called)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.passed &= report.passed
 
     def pytest_runtest_logfinish(self, nodeid: str, location: object) -> None:
-        sys.setprofile(None)
+        sys.settrace(None)
+        if not self.passed:
+            return  # it cannot judge
         self.tests[nodeid] = round(time.perf_counter() - self.began, 4)
         for code in self.codes:
             if code.co_filename.startswith(self.package):
-                path = os.path.relpath(code.co_filename, ROOT)
-                key = f"{path}:{code.co_firstlineno}"
+                key = f"{os.path.relpath(code.co_filename, ROOT)}:{code.co_qualname}"
                 self.functions.setdefault(key, []).append(nodeid)
 
 
 def reach(chosen: list[str]) -> None:
-    """Run each file of tests once, and write who reaches what; files that are known stay so."""
+    """Run each file of tests that is new or has changed, and write who reaches what.
+
+    Those that are chosen run anyway, and with them their tests that need an nvcc.
+    """
     import pytest
 
     sys.path.insert(0, os.fspath(ROOT))
     FOLDER.mkdir(parents=True, exist_ok=True)
-    found = known() if REACH.exists() else {"files": [], "tests": {}, "functions": {}}
+    found = (
+        known() if REACH.exists() else {"files": {}, "reading": {}, "tests": {}, "functions": {}}
+    )
     for package, folders in PACKAGES.items():
         paths = [path for each in folders for path in (ROOT / each).rglob("test_*.py")]
         paths += [ROOT / each for each in folders if each.endswith(".py")]
         for file in sorted(path.relative_to(ROOT).as_posix() for path in paths):
-            if file in found["files"] or (chosen and file not in chosen):
+            now = digest((ROOT / file).read_text(encoding="utf-8"))
+            if file not in chosen if chosen else found["files"].get(file) == now:
                 continue
             plugin = Reach(package)
-            pytest.main(["-q", "--no-header", "-m", TIERS[package], file], plugins=[plugin])
-            found["files"].append(file)
+            tier = "not gpu" if chosen else TIERS[package]
+            pytest.main(["-q", "--no-header", "-m", tier, file], plugins=[plugin])
+            forget(found, file)
+            found["files"][file], found["reading"][file] = now, plugin.collecting
             found["tests"] |= plugin.tests
             for key, tests in plugin.functions.items():
                 found["functions"].setdefault(key, []).extend(tests)
             REACH.write_text(json.dumps(found), encoding="utf-8")
+
+
+def forget(found: dict[str, Any], file: str) -> None:
+    """Drop the tests of a file that has changed."""
+    for test in [each for each in found["tests"] if each.startswith(f"{file}::")]:
+        del found["tests"][test]
+    for key, tests in found["functions"].items():
+        found["functions"][key] = [test for test in tests if test in found["tests"]]
 
 
 def known() -> dict[str, Any]:
@@ -149,16 +198,38 @@ def stripped(source: str) -> str:
     return ast.dump(tree)
 
 
-def functions(source: str) -> list[tuple[int, int, int, str]]:
-    """First line with decorators, first and last line, and name of every function; outer first."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            decorators = getattr(node, "decorator_list", [])
-            first = min([node.lineno, *(each.lineno for each in decorators)])
-            last = node.end_lineno or node.lineno
-            found.append((first, node.lineno, last, getattr(node, "name", "")))
+def functions(source: str) -> list[tuple[int, int, str]]:
+    """First line with decorators, last line and qualified name of each function; outer first."""
+    found: list[tuple[int, int, str]] = []
+
+    def look(node: ast.AST, prefix: str) -> None:
+        for each in ast.iter_child_nodes(node):
+            inside = prefix
+            if isinstance(each, ast.ClassDef):
+                inside = f"{prefix}{each.name}."
+            elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                name = prefix + getattr(each, "name", "<lambda>")
+                lines = [each.lineno, *(one.lineno for one in getattr(each, "decorator_list", []))]
+                found.append((min(lines), each.end_lineno or each.lineno, name))
+                inside = f"{name}.<locals>."
+            look(each, inside)
+
+    look(ast.parse(source), "")
     return found
+
+
+def all_places(within: tuple[str, ...]) -> Iterator[tuple[str, str, int, int]]:
+    """Module, and what :func:`places` says of it, which is kept as long as its text stays."""
+    kept = json.loads(PLACES.read_text(encoding="utf-8")) if PLACES.exists() else {}
+    for path in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        module, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+        if not module.startswith(within):
+            continue
+        if kept.get(module, [""])[0] != digest(text):
+            kept[module] = [digest(text), [*places(module)]]
+        for operator, occurrence, line in kept[module][1]:
+            yield module, operator, occurrence, line
+    PLACES.write_text(json.dumps(kept), encoding="utf-8")
 
 
 def places(module: str) -> Iterator[tuple[str, int, int]]:
@@ -166,12 +237,12 @@ def places(module: str) -> Iterator[tuple[str, int, int]]:
     from cosmic_ray import plugins
     from cosmic_ray.ast import ast_nodes, get_ast
 
-    tree = get_ast((ROOT / module).read_text(encoding="utf-8"))
+    nodes = [*ast_nodes(get_ast((ROOT / module).read_text(encoding="utf-8")))]
     for name in sorted(plugins.operator_names()):
         operator = plugins.get_operator(name)
         if operator.arguments() or "NoOp" in name:
             continue
-        positions = (at for node in ast_nodes(tree) for at in operator().mutation_positions(node))
+        positions = (at for node in nodes for at in operator().mutation_positions(node))
         for occurrence, (start, _) in enumerate(positions):
             yield name, occurrence, start[0]
 
@@ -192,106 +263,216 @@ def made(module: str, operator: str, occurrence: int, line: int) -> tuple[Mutant
     lines = [each for each in changes if each[:2] in ("- ", "+ ")]
     before = " ".join(each[2:].strip() for each in lines if each[0] == "-")
     after = " ".join(each[2:].strip() for each in lines if each[0] == "+")
-    names = [name for first, _, last, name in functions(source) if first <= line <= last and name]
-    mutant = Mutant(
-        module, digest(source), operator, occurrence, line, ".".join(names), before, after
-    )
-    return mutant, text
+    names = [name for first, last, name in functions(source) if first <= line <= last]
+    function = names[-1] if names else ""
+    return Mutant(module, digest(source), operator, occurrence, line, function, before, after), text
 
 
 def drawn(sample: int | None, seed: int, within: str) -> Iterator[tuple[Mutant, str]]:
     """Mutants, as many as asked for: a line first, then one of its changes, each as likely."""
     lines: dict[tuple[str, int], list[tuple[str, int]]] = collections.defaultdict(list)
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            module = path.relative_to(ROOT).as_posix()
-            if module.startswith(tuple(within.split(","))):
-                for operator, occurrence, line in places(module):
-                    lines[module, line].append((operator, occurrence))
-    dice = random.Random(seed)
-    order = sorted(lines)
-    dice.shuffle(order)
-    count = 0
-    while order and count != sample:
-        for module, line in [*order]:
-            if count == sample:
-                return
-            choices = lines[module, line]
-            operator, occurrence = choices.pop(dice.randrange(len(choices)))
-            if not choices:
-                order.remove((module, line))
-            mutant = made(module, operator, occurrence, line)
-            if mutant:
-                count += 1
-                yield mutant
+    for module, operator, occurrence, line in all_places(tuple(within.split(","))):
+        lines[module, line].append((operator, occurrence))
+
+    def lot(*what: object) -> bytes:
+        """What decides who comes first; it stays, whatever else is changed."""
+        return hashlib.sha256(repr((seed, *what)).encode()).digest()
+
+    order = sorted(lines, key=lambda at: lot(*at))
+    for at in order:
+        lines[at].sort(key=lambda change, at=at: lot(*at, *change))
+    chosen = (
+        (module, *changes[turn], line)
+        for turn in range(max(map(len, lines.values()), default=0))
+        for module, line in order
+        if turn < len(changes := lines[module, line])
+    )
+    yield from itertools.islice(filter(None, itertools.starmap(made, chosen)), sample)
 
 
 # -- judging ----------------------------------------------------------------------------------
 
 
 def judges(mutant: Mutant, reached: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The tests of the first round, and those of the second."""
+    """The tests of the first round, a few of each file; and those of the second: files of which
+    more tests reach the function come first, as they are likelier to be about it."""
     source = (ROOT / mutant.module).read_text(encoding="utf-8")
-    own = [each for each in functions(source) if each[0] <= mutant.line <= each[2]]
     tests: set[str] = set()
-    for first, line, _, _ in reversed(own):  # the innermost that anybody reaches
-        for at in {first, line}:
-            tests |= set(reached["functions"].get(f"{mutant.module}:{at}", ()))
-        if tests:
-            break
+    for first, last, name in reversed(functions(source)):  # the innermost that anybody reaches
+        if first <= mutant.line <= last and not tests:
+            tests = set(reached["functions"].get(f"{mutant.module}:{name}", ()))
     if not tests:  # what runs when the module is imported: whoever reaches any of its functions
         for key, found in reached["functions"].items():
             tests |= set(found) if key.startswith(f"{mutant.module}:") else set()
-    seconds = reached["tests"]
+    if not tests:  # what only a child of the tests runs: those of the module's name, or all
+        folders = [
+            each
+            for package in PACKAGES
+            if mutant.module.startswith(package)
+            for each in PACKAGES[package]
+        ]
+        there = {each for each in reached["tests"] if each.startswith(tuple(folders))}
+        named = f"/test_{Path(mutant.module).stem}.py::"
+        tests = {each for each in there if named in each} or there
+    order = sorted(tests, key=lambda test: (price(test, reached), test))
     files: dict[str, list[str]] = collections.defaultdict(list)
-    for test in sorted(tests, key=lambda each: (seconds[each], each)):
+    for test in order:
         files[test.partition("::")[0]].append(test)
-    first = [test for found in files.values() for test in found[:FIRST]]
+    quick = {test for found in files.values() for test in found[:FIRST]}
+    whole = collections.Counter(test.partition("::")[0] for test in reached["tests"])
+    near = sorted(files, key=lambda file: -len(files[file]) / whole[file])
     rest, spent = [], 0.0
-    for test in sorted(tests - set(first), key=lambda each: (seconds[each], each)):
-        spent += seconds[test]
+    for test in (each for file in near for each in files[file] if each not in quick):
+        spent += reached["tests"][test]
         if spent > MOST_SECONDS:
             break
         rest.append(test)
-    return first, rest
+    rank = {file: number for number, file in enumerate(near)}
+    quickest = sorted(
+        quick,
+        key=lambda test: (
+            price(test, reached) > CHEAP,
+            rank[test.partition("::")[0]],
+            price(test, reached),
+            test,
+        ),
+    )
+    return quickest, rest
 
 
-def verdict(mutant: Mutant, text: str, reached: dict[str, Any], turn: int) -> str:
-    """``killed``, ``killed by time``, ``survived``, or ``reached by no test``."""
-    rounds = [tests for tests in judges(mutant, reached) if tests]
+def price(test: str, reached: dict[str, Any]) -> float:
+    """Seconds of a test, and of reading its file."""
+    file = test.partition("::")[0]
+    return float(reached["tests"][test] + reached.get("reading", {}).get(file, 0.0))
+
+
+def helpings(tests: list[str], reached: dict[str, Any]) -> Iterator[list[str]]:
+    """The tests in portions, small ones first: most mutants die at once."""
+    size, portion, spent = 1.0, list[str](), 0.0
+    for test in tests:
+        portion.append(test)
+        spent += price(test, reached)
+        if spent > size or len(portion) == 400:
+            yield portion
+            size, portion, spent = 4 * size, [], 0.0
+    if portion:
+        yield portion
+
+
+def verdict(mutant: Mutant, text: str, reached: dict[str, Any], turn: int) -> tuple[str, str]:
+    """``killed``, ``killed by time``, ``survived`` or ``reached by no test``; and the killer."""
+    rounds = [each for tests in judges(mutant, reached) for each in helpings(tests, reached)]
     if not rounds:
-        return "reached by no test"
+        return "reached by no test", ""
     path = TREE / mutant.module
     original = path.read_text(encoding="utf-8")
-    later = time.time() + turn  # another time than any compiled file knows
-    try:
-        path.write_text(text, encoding="utf-8")
-        os.utime(path, (later, later))
-        for tests in rounds:
-            for at in range(0, len(tests), 400):
-                said = tried(tests[at : at + 400], LIMIT)
-                if said:
-                    return said
-    finally:
-        path.write_text(original, encoding="utf-8")
-        os.utime(path, (later - 0.5, later - 0.5))
-    return "survived"
+    later = time.time() + 2 * turn  # another time than any compiled file knows
+    for tests in rounds:
+        while tests:
+            try:
+                path.write_text(text, encoding="utf-8")
+                os.utime(path, (later + 1, later + 1))
+                said, killer = tried(tests, reached["tests"])
+            finally:
+                path.write_text(original, encoding="utf-8")
+                os.utime(path, (later, later))
+            if not said:
+                break
+            if passes(killer or tests[0], reached["tests"]):
+                return said, killer
+            print(f"fails without any change: {killer or tests[0]}", flush=True)
+            tests = [each for each in tests if each != (killer or tests[0])]
+    return "survived", ""
 
 
-def tried(tests: list[str], limit: float | None) -> str:
-    """What tests say of the tree: nothing where they pass, else how the mutant was killed."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-    here = {"PYTHONPATH": os.fspath(TREE), "PHASEBIT_CACHE": os.fspath(FOLDER / "cache")}
-    try:
-        done = subprocess.run(
-            command, cwd=TREE, timeout=limit, capture_output=True, text=True,
-            env={**os.environ, **here},
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return "killed by time"
-    if done.returncode not in (0, 1, 2):  # no test was found, or pytest was called wrongly
-        raise SystemExit(f"these are no tests here: {' '.join(tests)}\n{done.stdout[-2000:]}")
-    return "killed" if done.returncode else ""
+SURE: dict[str, bool] = {}
+"""Tests that were tried on the tree without any change: do they pass?"""
+
+
+def passes(test: str, seconds: dict[str, float]) -> bool:
+    """Does a test pass on the tree as it is? Asked once; a file is taken to."""
+    if test not in SURE:
+        SURE[test] = "::" not in test or not tried([test], seconds)[0]
+    return SURE[test]
+
+
+def tried(tests: list[str], seconds: dict[str, float]) -> tuple[str, str]:
+    """How tests kill the tree, and which of them; two empty strings where all pass.
+
+    They run in a child of this process, which has everything imported but the package.
+    """
+    import hypothesis  # noqa: F401
+    import numpy  # noqa: F401
+    import pytest
+
+    limit = LIMIT + math.ceil(3 * sum(seconds.get(test, 0.0) for test in tests))
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 99
+        try:
+            os.close(read)
+            enter(limit)
+            killer = Killer(write, tests)
+            options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "phasebit.pytest_plugin"]
+            status = int(pytest.main([*options, *tests], plugins=[killer]))
+        finally:
+            os._exit(status)
+    os.close(write)
+    ends = select.select([os.pidfd_open(child)], [], [], PATIENCE * limit)[0]
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    with open(read, encoding="utf-8") as pipe:
+        killer_name = pipe.read().partition("\n")[0]
+    if not ends or os.WIFSIGNALED(status):
+        return "killed by time" if not killer_name else "killed", killer_name
+    code = os.waitstatus_to_exitcode(status)
+    if code not in (0, 1, 2, 99) and not killer_name:  # no test was found, or called wrongly
+        said = OUTPUT.read_text(encoding="utf-8", errors="replace")
+        raise SystemExit(f"these are no tests here: {' '.join(tests)}\n{said[-2000:]}")
+    return ("killed", killer_name) if code else ("", "")
+
+
+def enter(seconds: int) -> None:
+    """Make this process one of the tree's, with limits, whose output nobody sees."""
+    os.setsid()
+    out = os.open(OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+    os.chdir(TREE)
+    given = [os.path.realpath(each) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    ours = {*given, os.fspath(ROOT), os.fspath(ROOT / "tools"), os.fspath(FOLDER / "cosmic-ray")}
+    sys.path[:] = [
+        os.fspath(TREE),
+        *(each for each in sys.path if os.path.realpath(each) not in ours),
+    ]
+    os.environ.update(
+        PYTHONPATH=os.fspath(TREE),
+        PHASEBIT_CACHE=os.fspath(FOLDER / "cache"),
+        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
+    )
+
+
+class Killer:
+    """A plugin of pytest: runs tests in our order, and writes what fails first."""
+
+    def __init__(self, pipe: int, tests: list[str]) -> None:
+        self.pipe = pipe
+        self.place = {test: number for number, test in enumerate(tests)}
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        items.sort(key=lambda item: self.place.get(item.nodeid, 0))  # after that of conftest.py
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            os.write(self.pipe, f"{report.nodeid}\n".encode())
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            os.write(self.pipe, f"{report.nodeid}\n".encode())
 
 
 def equivalent() -> dict[tuple[str, str, str], str]:
@@ -300,12 +481,12 @@ def equivalent() -> dict[tuple[str, str, str], str]:
     return {(each["module"], each["before"], each["after"]): each["why"] for each in entries}
 
 
-def run(sample: int | None, seed: int, within: str) -> int:
-    """Judge mutants that were not judged yet; the number of those that survived."""
+def run(sample: int | None, seed: int, within: str, again: bool) -> int:
+    """Judge mutants that were not judged yet, or survivors again; how many survive."""
     try:
         import cosmic_ray  # noqa: F401
     except ImportError:
-        raise SystemExit("there is no cosmic-ray: pip install cosmic-ray") from None
+        raise SystemExit("there is no cosmic-ray: make mutants installs it") from None
     if not REACH.exists():
         raise SystemExit("nobody knows which tests reach what: python tools/mutants.py reach")
     reached = known()
@@ -313,54 +494,171 @@ def run(sample: int | None, seed: int, within: str) -> int:
         shutil.rmtree(TREE)
     ignored = shutil.ignore_patterns("__pycache__", "_build", ".*", "node_modules")
     shutil.copytree(ROOT, TREE, ignore=ignored)
-    for file in reached["files"]:
-        tests = [test for test in reached["tests"] if test.startswith(f"{file}::")]
-        if any(tried(tests[at : at + 400], None) for at in range(0, len(tests), 400)):
-            raise SystemExit(f"{file} fails without any change")
     judged = {each["name"]: each["verdict"] for each in session()}
     known_same, survived = equivalent(), 0
+    chosen = survivors() if again else drawn(sample, seed, within)
     with SESSION.open("a", encoding="utf-8") as out:
-        for turn, (mutant, text) in enumerate(drawn(sample, seed, within)):
-            if mutant.name in judged:
-                said = judged[mutant.name]
-            elif (mutant.module, mutant.before, mutant.after) in known_same:
-                said = "equivalent"
+        for turn, (mutant, text) in enumerate(chosen):
+            if mutant.name in judged and not again:
+                said, killer = judged[mutant.name], ""
             else:
-                said = verdict(mutant, text, reached, turn)
-                entry = {"name": mutant.name, "verdict": said, **asdict(mutant)}
-                out.write(json.dumps(entry) + "\n")
+                same = (mutant.module, mutant.before, mutant.after) in known_same
+                said, killer = ("equivalent", "") if same else verdict(mutant, text, reached, turn)
+                facts = {"name": mutant.name, "verdict": said, "killer": killer, "seed": seed}
+                out.write(json.dumps(facts | asdict(mutant)) + "\n")
                 out.flush()
-            survived += said in ("survived", "reached by no test")
-            print(f"{said:20} {mutant.name}", flush=True)
+            survived += said in GONE
+            print(f"{said:20} {mutant.name} {killer}", flush=True)
     return survived
 
 
+def survivors() -> Iterator[tuple[Mutant, str]]:
+    """The mutants that no test killed so far."""
+    for each in session():
+        if each["verdict"] in GONE:
+            mutant = made(each["module"], each["operator"], each["occurrence"], each["line"])
+            if mutant:
+                yield mutant
+
+
 def session() -> list[dict[str, Any]]:
-    """What was judged so far, of modules that have not changed since."""
+    """What was judged so far, of modules that have not changed since; ``first`` is the verdict
+    before tests were written for the mutant."""
     if not SESSION.exists():
         return []
-    entries = map(json.loads, SESSION.read_text(encoding="utf-8").splitlines())
     now = {
         path.relative_to(ROOT).as_posix(): digest(path.read_text(encoding="utf-8"))
         for package in PACKAGES for path in (ROOT / package).rglob("*.py")
     }  # fmt: skip
-    return [each for each in entries if now.get(each["module"]) == each["digest"]]
+    found: dict[str, dict[str, Any]] = {}
+    for each in map(json.loads, SESSION.read_text(encoding="utf-8").splitlines()):
+        if now.get(each["module"]) == each["digest"]:
+            before = found.get(each["name"], {"first": each["verdict"], "seed": each["seed"]})
+            found[each["name"]] = each | {key: before[key] for key in ("first", "seed")}
+    return [*found.values()]
 
 
-def report() -> None:
-    """Counts, and the survivors with their lines."""
+# -- what came out ----------------------------------------------------------------------------
+
+
+def interval(part: int, whole: int) -> tuple[float, float]:
+    """Wilson's 95 % interval for a share of which ``part`` of ``whole`` were seen, in per cent."""
+    if not whole:
+        return 0.0, 100.0
+    z, share = 1.959964, part / whole
+    middle = (share + z * z / (2 * whole)) / (1 + z * z / whole)
+    half = z / (1 + z * z / whole) * math.sqrt(share * (1 - share) / whole + (z / whole / 2) ** 2)
+    return round(100 * (middle - half), 1), round(100 * (middle + half), 1)
+
+
+def room(module: str) -> str:
+    """The folder that a module is counted in: of the emulator, one of its rooms."""
+    parts = module.split("/")
+    return "/".join(parts[1:3] if parts[1] == "emulator" and len(parts) > 3 else parts[1:2])
+
+
+def summary(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """What is counted: of each seed and each folder, and who survives."""
     same = equivalent()
-    counts = collections.Counter[str]()
-    for each in session():
-        key = (each["module"], each["before"], each["after"])
-        said = "equivalent" if key in same else each["verdict"]
-        counts[said] += 1
-        if said in ("survived", "reached by no test"):
-            print(f"{said}: {each['name']}\n  - {each['before']}\n  + {each['after']}")
-    killed = counts["killed"] + counts["killed by time"]
-    judged = sum(counts.values()) - counts["equivalent"]
-    share = f"{100 * killed / judged:.1f} %" if judged else "none judged"
-    print(f"killed {killed} of {judged} that are not equivalent ({share}); {dict(counts)}")
+    for each in entries:
+        if (each["module"], each["before"], each["after"]) in same:
+            each["verdict"] = "equivalent"
+    seeds = sorted({each["seed"] for each in entries})
+    rooms = sorted({room(each["module"]) for each in entries})
+    told = ("module", "function", "before", "after", "verdict")
+    return {
+        "samples": [
+            {"seed": seed} | counts([each for each in entries if each["seed"] == seed])
+            for seed in seeds
+        ],
+        "folders": [
+            {"folder": one} | counts([each for each in entries if room(each["module"]) == one])
+            for one in rooms
+        ],
+        "survivors": [
+            {key: each[key] for key in told} for each in entries if each["verdict"] in GONE
+        ],
+    }
+
+
+def counts(entries: list[dict[str, Any]]) -> dict[str, int]:
+    """Mutants, those that nobody can tell, those killed when drawn, and those killed now."""
+    real = [each for each in entries if each["verdict"] != "equivalent"]
+    return {
+        "mutants": len(entries),
+        "equivalent": len(entries) - len(real),
+        "killed_when_drawn": sum(each["first"].startswith("killed") for each in real),
+        "killed": sum(each["verdict"].startswith("killed") for each in real),
+    }
+
+
+def page(record: dict[str, Any]) -> str:
+    """The record as a page."""
+
+    def row(name: str, one: dict[str, int]) -> str:
+        real = one["mutants"] - one["equivalent"]
+        cells = [name, one["mutants"], one["equivalent"]]
+        for key in ("killed_when_drawn", "killed"):
+            low, high = interval(one[key], real)
+            share = f"{100 * one[key] / real:.1f} %" if real else "–"
+            cells.append(f"{one[key]} of {real}: {share} ({low} to {high})")
+        return f"| {' | '.join(map(str, cells))} |"
+
+    lines = [
+        "# Mutants",
+        "",
+        f"Written by `tools/mutants.py report --record` on {record['date']}, with the operators of"
+        f" {record['operators']} on Python {record['python']}. A line of the emulator or of the"
+        " runtime is drawn, each as likely, then one change of it. The tests that reach its"
+        " function judge it: a few of each file, then those of the nearest files, a minute of them;"
+        " of the emulator's, only tests that need no nvcc. *When drawn* is what the tests did"
+        " before anybody knew the mutant: it alone says what they do with mutants that nobody"
+        " looked at. *Now* is after tests were written for those that survived. In brackets,"
+        " Wilson's 95 % interval, in per cent.",
+        "",
+        "| sample | mutants | equivalent | killed when drawn | killed now |",
+        "| --- | --- | --- | --- | --- |",
+        *(row(f"seed {each['seed']}", each) for each in record["samples"]),
+        "",
+        "| folder | mutants | equivalent | killed when drawn | killed now |",
+        "| --- | --- | --- | --- | --- |",
+        *(row(f"`{each['folder']}`", each) for each in record["folders"]),
+        "",
+    ]
+    if record["survivors"]:
+        lines += ["Those that survive:", ""]
+        for each in record["survivors"]:
+            where = f"`{each['module']}`, `{each['function'] or 'the module'}`"
+            lines.append(f"- {where}: `{each['before']}` → `{each['after']}`")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def report(keep: bool) -> None:
+    """Print the counts and the survivors with their lines; keep them as the record."""
+    entries = session()
+    for each in entries:
+        if each["verdict"] in GONE and "seed" in each:
+            print(f"{each['verdict']}: {each['name']}\n  - {each['before']}\n  + {each['after']}")
+    found = summary(entries)
+    if keep:
+        from importlib.metadata import version
+
+        facts = {
+            "what": "mutants of the emulator and the runtime, and whether a test notices",
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "python": platform.python_version(),
+            "operators": f"cosmic-ray {version('cosmic-ray')}",
+        }
+        RECORD.write_text(json.dumps(facts | found, indent=1) + "\n", encoding="utf-8")
+        PAGE.write_text(page(facts | found), encoding="utf-8")
+    for one in found["samples"]:
+        real = one["mutants"] - one["equivalent"]
+        low, high = interval(one["killed"], real)
+        print(
+            f"seed {one['seed']}: killed {one['killed']} of {real} that are not equivalent"
+            f" ({low} to {high} %), {one['killed_when_drawn']} when drawn"
+        )
 
 
 def main() -> None:
@@ -369,10 +667,12 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     reaching = commands.add_parser("reach")
     reaching.add_argument("tests", nargs="*", help="files of tests; all that mirror the packages")
-    commands.add_parser("report")
+    reporting = commands.add_parser("report")
+    reporting.add_argument("--record", action="store_true", help="keep it in records/ and tests/")
     running = commands.add_parser("run")
     running.add_argument("--sample", type=int)
     running.add_argument("--seed", type=int, default=1)
+    running.add_argument("--again", action="store_true", help="judge the survivors again")
     running.add_argument(
         "--within", default="phasebit/", help="a module, or a folder of them; commas between"
     )
@@ -380,9 +680,9 @@ def main() -> None:
     if given.command == "reach":
         reach(given.tests)
     elif given.command == "report":
-        report()
-    elif run(given.sample, given.seed, given.within):
-        report()
+        report(given.record)
+    elif run(given.sample, given.seed, given.within, given.again):
+        report(False)
         raise SystemExit(1)
 
 

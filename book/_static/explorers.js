@@ -9,7 +9,7 @@
   "use strict";
 
   const LANES = 32, BANKS = 32, WORD = 4, LINE = BANKS * WORD;
-  const HUES = ["blue", "orange", "green", "pink", "cyan", "red", "grey", "blue"];
+  const HUES = window.phasebitHues ?? ["blue"];  // a lane has that of its number modulo 8
 
   function element(tag, properties = {}, ...children) {
     const node = document.createElement(tag);
@@ -95,7 +95,7 @@
       const form = element("form", { className: "pb-lab-fields" },
         choose("mode", "swizzle", [...Object.keys(PRESETS).map((key) => [key, key]), ["own", "own bits"]], data.mode ?? "none"),
         count("bits", "bits that move", 5, 0), count("low", "first of them", 8, 4), count("shift", "shift to the others", 6, 3),
-        choose("row", "bytes a row", [32, 64, 128, 256, 512].map((n) => [n, String(n)]), data.row ?? "128"),
+        choose("row", "bytes a row", [32, 64, 128, 132, 144, 256, 512].map((n) => [n, String(n)]), data.row ?? "128"),
         choose("size", "bytes a lane", [4, 8, 16].map((n) => [n, String(n)]), data.size ?? "16"),
         choose("way", "a warp reads", Object.entries(WAYS).map(([key, way]) => [key, way.label]), data.way ?? "column"),
         count("column", "element of the row", 127, data.column ?? 2));
@@ -131,6 +131,7 @@
       }
       if (v.bits && v.shift < v.bits) return "the bits that move must lie below those that they are XORed with: shift at least as many as move";
       if (v.low < Math.log2(v.size)) return `a lane's ${v.size} bytes must stay together: let bits from ${Math.log2(v.size)} on move`;
+      if (v.row % v.size) return `a row of ${v.row} bytes does not hold whole pieces of ${v.size}, which begin at multiples of ${v.size}`;
       if (v.way === "column" && (v.column + 1) * v.size > v.row) return `a row of ${v.row} bytes has elements 0 to ${v.row / v.size - 1}`;
       return v;
     }
@@ -173,7 +174,7 @@
         const x = left + bank * width;
         if (!here) out.push(`<rect x="${x}" y="${y}" width="${width}" height="${height}" class="pb-x-free"/>`);
         else {
-          const hue = `var(--pb-${HUES[here[0] % 8]})`;
+          const hue = `var(--pb-${HUES[here[0] % HUES.length]})`;
           out.push(`<g><title>lane ${here.join(", ")}: byte ${(line * BANKS + bank) * WORD}, bank ${bank}</title>` +
             `<rect x="${x}" y="${y}" width="${width}" height="${height}" fill="${hue}" class="pb-x-asked"/>` +
             `<text x="${x + width / 2}" y="${y + 14}" text-anchor="middle" class="pb-x-lane">${here.length > 1 ? "+" : here[0]}</text></g>`);
@@ -209,6 +210,33 @@
     return { found, stray };
   }
 
+  /* What tcgen05.mma would make of an instruction descriptor: in words, or what is wrong. */
+  function verdict(view, bits) {
+    const { rules } = VIEWS[view];
+    const { found, stray } = fields(view, bits);
+    const said = Object.fromEntries(found.map((field) => [field.name, field]));
+    const is = (name) => said[name].value !== 0;
+    const unknown = found.find((field) => !field.known);
+    if (unknown) return { groups: [], words: `${unknown.name}: there is no number ${unknown.value}` };
+    if (stray.length) return { groups: [], words: `bits that must be 0: ${stray.join(", ")}` };
+    const banned = rules.zero.find(is);
+    if (banned) return { groups: [], words: `${banned}: not with this instruction` };
+    const [a, b, d] = ["type of A", "type of B", "type of D"].map((name) => said[name].words);
+    for (const [name, type, major] of [["A", a, "A is M-major"], ["B", b, "B is N-major"]])
+      if (is(major) && rules.straight.includes(type)) return { groups: [], words: `${name} of ${type} must be K-major` };
+    const [m, n] = [Number(said.M.words), Number(said.N.words)];
+    const step = is("B is N-major") && rules.bytes.includes(b) ? 16 : 1;
+    const groups = ["1", "2"].filter((group) => rules.shapes[group][m]?.includes(n) && n % (step * group) === 0);
+    if (!groups.length) return { groups, words: `no cta_group takes M = ${m} with N = ${n}` };
+    const operand = (name, type, major, along) =>
+      `${is(`negate ${name}`) ? "-" : ""}${name} ${type}, ${is(major) ? along : "K"}-major`;
+    return {
+      groups,
+      words: `D ${d} (${m} × ${n}) = ${operand("A", a, "A is M-major", "M")} · ${operand("B", b, "B is N-major", "N")}; ` +
+        `k = ${rules.k}${is("saturate") ? ", saturated" : ""}`,
+    };
+  }
+
   class Descriptor {
     constructor(box, index) {
       const id = (name) => `explorer-${index}-${name}`;
@@ -217,6 +245,7 @@
       this.view.value = box.dataset.view ?? Object.keys(VIEWS)[0];
       this.hex.value = box.dataset.bits ?? "0x0";
       this.error = element("p", { role: "alert", className: "pb-lab-error" });
+      this.said = element("p", { className: "pb-lab-numbers" });
       this.table = element("div", { role: "status" });
       const title = element("p", { className: "pb-lab-title", id: id("title") }, "Explorer: what the bits say");
       const form = element("form", { className: "pb-lab-fields pb-wide-fields" },
@@ -224,7 +253,7 @@
         element("label", { htmlFor: id("hex") }, "its bits, as a number", this.hex));
       box.setAttribute("role", "group");
       box.setAttribute("aria-labelledby", title.id);
-      box.replaceChildren(title, form, this.error, this.table);
+      box.replaceChildren(title, form, this.error, this.said, this.table);
       form.addEventListener("submit", (event) => event.preventDefault());
       form.addEventListener("input", () => this.draw());
       this.draw();
@@ -239,6 +268,11 @@
       }
       const { found, stray } = fields(this.view.value, BigInt(text));
       this.error.textContent = stray.length ? `bit${stray.length > 1 ? "s" : ""} ${stray.join(", ")} must be 0` : "";
+      this.said.textContent = "";
+      if (VIEWS[this.view.value].rules) {
+        const { groups, words } = verdict(this.view.value, BigInt(text));
+        this.said.textContent = groups.length ? `${words}; with ${groups.map((group) => `cta_group::${group}`).join(" or ")}` : `refused: ${words}`;
+      }
       const head = element("tr", {}, ...["bits", "field", "number", "that is"].map((name) => element("th", { scope: "col" }, name)));
       const rows = found.map(({ low, width, name, value, words, known }) => element("tr", {},
         element("td", {}, width > 1 ? `${low}–${low + width - 1}` : String(low)),
@@ -249,10 +283,119 @@
     }
   }
 
-  const shown = (view, hex) => fields(view, BigInt(hex));
-  window.phasebitExplorers = { swizzle, addresses, wavefronts, fields: shown };
+  /* -- tensor memory: phasebit/emulator/ops/tcgen05_access.py ---------------- */
 
-  const KINDS = { banks: Banks, descriptor: Descriptor };
+  /* Of each shape: lanes, registers of .x1, and the cell that register j of thread t holds. */
+  const SHAPES = {
+    "32x32b": { lanes: 32, registers: 1, at: (t, j) => [t, j] },
+    "16x64b": { lanes: 16, registers: 1, at: (t, j) => [(t >> 2) + 8 * (t & 1), ((t >> 1) & 1) + 2 * j] },
+    "16x128b": { lanes: 16, registers: 2, at: (t, j) => [(t >> 2) + 8 * (j & 1), (t & 3) + 4 * (j >> 1)] },
+    "16x256b": { lanes: 16, registers: 4, at: (t, j) => [(t >> 2) + 8 * ((j >> 1) & 1), 2 * (t & 3) + (j & 1) + 8 * (j >> 2)] },
+    "16x32bx2": { lanes: 16, registers: 1, at: (t, j, apart) => [t & 15, j + apart * (t >> 4)] },
+  };
+
+  /* For each thread and register the cells that it holds, [lane, column] from the address on. */
+  function cells(shape, times, apart, pack) {
+    const { registers, at } = SHAPES[shape];
+    return Array.from({ length: LANES }, (_, t) => Array.from({ length: registers * times }, (_, j) => {
+      const [lane, column] = at(t, j, apart);
+      return pack ? [[lane, 2 * column], [lane, 2 * column + 1]] : [[lane, column]];
+    }));
+  }
+
+  const DRAWN = 32; // columns
+
+  class Tensor {
+    constructor(box, index) {
+      const id = (name) => `explorer-${index}-${name}`;
+      const data = box.dataset;
+      this.fields = {};
+      const put = (name, label, field, value) => {
+        field.id = id(name);
+        field.value = value;
+        this.fields[name] = field;
+        return element("label", { htmlFor: id(name) }, label, field);
+      };
+      const choose = (name, label, options, value) =>
+        put(name, label, element("select", {}, ...options.map(([key, text]) => element("option", { value: key }, text))), value);
+      const count = (name, label, max, value) =>
+        put(name, label, element("input", { type: "number", min: 0, max, step: 1, inputMode: "numeric" }), value);
+      const form = element("form", { className: "pb-lab-fields" },
+        choose("shape", "shape", Object.keys(SHAPES).map((name) => [name, name]), data.shape ?? "32x32b"),
+        choose("times", "repeated", [1, 2, 4, 8, 16, 32, 64, 128].map((n) => [n, `.x${n}`]), data.times ?? "4"),
+        choose("pack", "halves", [["", "no"], ["16", ".pack::16b"]], ""),
+        count("warp", "warp of the block", 31, data.warp ?? "0"),
+        choose("half", "lanes of the quarter", [["0", "first 16"], ["16", "last 16"]], "0"),
+        count("column", "first column", 511, data.column ?? "0"),
+        count("apart", "columns to the second half", 511, data.apart ?? "8"));
+      this.said = element("p", { role: "status", className: "pb-lab-numbers" });
+      this.error = element("p", { role: "alert", className: "pb-lab-error" });
+      this.picture = element("div", { className: "pb-picture", tabIndex: 0, role: "region", "aria-label": "tensor memory, a line for each lane" });
+      const title = element("p", { className: "pb-lab-title", id: id("title") }, "Explorer: which thread gets which cell");
+      box.setAttribute("role", "group");
+      box.setAttribute("aria-labelledby", title.id);
+      box.replaceChildren(title, form, this.error, this.said, this.picture);
+      form.addEventListener("submit", (event) => event.preventDefault());
+      form.addEventListener("input", () => this.draw());
+      this.draw();
+    }
+
+    /* The numbers of the form, or a sentence that says what is wrong with them. */
+    values() {
+      const v = { shape: this.fields.shape.value, pack: this.fields.pack.value !== "" };
+      for (const name of ["times", "warp", "half", "column", "apart"]) {
+        v[name] = Number(this.fields[name].value);
+        if (!Number.isInteger(v[name]) || v[name] < 0) return `${name}: give a whole number from 0 on`;
+      }
+      const { registers, lanes } = SHAPES[v.shape];
+      if (registers * v.times > 128) return `${v.shape}.x${v.times} has ${registers * v.times} registers a thread, and there are 128 at most`;
+      if (v.warp > 31) return "a block has warps 0 to 31";
+      v.first = 32 * (v.warp % 4) + (lanes === 16 ? v.half : 0);
+      v.cells = cells(v.shape, v.times, v.apart, v.pack);
+      const wide = Math.max(...v.cells.flat(2).map(([, column]) => column)) + 1;
+      if (v.column + wide > 512) return `columns ${v.column} to ${v.column + wide - 1}: there are 512`;
+      return { ...v, wide };
+    }
+
+    draw() {
+      const v = this.values();
+      this.error.textContent = typeof v === "string" ? v : "";
+      if (typeof v === "string") return;
+      const { registers, lanes } = SHAPES[v.shape];
+      this.said.textContent = `Address 0x${((v.first << 16) | v.column).toString(16).padStart(8, "0")}: warp ${v.warp} gets lanes ${v.first} to ` +
+        `${v.first + lanes - 1}, ${registers * v.times} ${registers * v.times === 1 ? "register" : "registers"} a thread` +
+        (v.wide > DRAWN ? `; drawn are ${DRAWN} of ${v.wide} columns.` : ".");
+      this.picture.innerHTML = memory(v, lanes);
+    }
+  }
+
+  /* Lanes downwards, columns across; in each cell the thread that gets it, coloured by register. */
+  function memory(v, lanes) {
+    const width = 24, height = 18, left = 60, top = 26;
+    const shown = Math.min(v.wide, DRAWN), bottom = top + lanes * height;
+    const out = [];
+    for (let column = 0; column < shown; column += 4)
+      out.push(`<text x="${left + column * width + 2}" y="${top - 8}" class="pb-x-axis">${v.column + column}</text>`);
+    for (let lane = 0; lane < lanes; lane += 1)
+      out.push(`<text x="${left - 8}" y="${top + lane * height + 13}" text-anchor="end" class="pb-x-axis">${v.first + lane}</text>`);
+    v.cells.forEach((line, thread) => line.forEach((held, register) => held.forEach(([lane, column]) => {
+      if (column >= shown) return;
+      const x = left + column * width, y = top + lane * height;
+      out.push(`<g><title>lane ${v.first + lane}, column ${v.column + column}: register ${register} of thread ${thread}</title>` +
+        `<rect x="${x}" y="${y}" width="${width}" height="${height}" fill="var(--pb-${HUES[register % 8]})" class="pb-x-asked"/>` +
+        `<text x="${x + width / 2}" y="${y + 13}" text-anchor="middle" class="pb-x-lane">${thread}</text></g>`);
+    })));
+    out.push(`<text x="${left - 8}" y="${top - 8}" text-anchor="end" class="pb-x-axis">column</text>`);
+    const wide = left + shown * width + 4;
+    return `<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 ${wide} ${bottom + 8}" style="min-width:${wide * 0.92}px">` +
+      `<title>Which thread of warp ${v.warp} gets which cell, by ${v.shape}.x${v.times}.</title>${out.join("")}</svg>`;
+  }
+
+  const shown = (view, hex) => fields(view, BigInt(hex));
+  const judged = (view, hex) => verdict(view, BigInt(hex));
+  window.phasebitExplorers = { swizzle, addresses, wavefronts, fields: shown, verdict: judged, cells };
+
+  const KINDS = { banks: Banks, descriptor: Descriptor, tensor: Tensor };
   document.querySelectorAll(".phasebit-explorer").forEach((box, index) => {
     const Kind = KINDS[box.dataset.explorer];
     if (Kind) new Kind(box, index); // an unknown one keeps its fallback

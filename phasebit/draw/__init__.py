@@ -6,6 +6,7 @@ alternative text of the picture and what a test compares.
 
 from phasebit.draw.diagrams import Arrow, Node, diagram
 from phasebit.draw.grids import Cell, chart, heatmap
+from phasebit.draw.panels import Panel, panels
 from phasebit.draw.picture import Picture, Real
 from phasebit.draw.plots import bars, curves, roofline, scatter, spread
 
@@ -13,6 +14,7 @@ __all__ = [
     "Arrow",
     "Cell",
     "Node",
+    "Panel",
     "Picture",
     "Real",
     "bars",
@@ -20,6 +22,7 @@ __all__ = [
     "curves",
     "diagram",
     "heatmap",
+    "panels",
     "roofline",
     "scatter",
     "spread",

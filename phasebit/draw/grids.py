@@ -42,7 +42,13 @@ def heatmap(
                 rectangle(c, r, facecolor=COLOURS["blue"], alpha=0.03 + 0.45 * share, linewidth=0)
             )
             axes.text(
-                c, r, show(value), ha="center", va="center", color=INK, fontsize=9,
+                c,
+                r,
+                show(value),
+                ha="center",
+                va="center",
+                color=INK,
+                fontsize=9,
                 fontweight="bold" if (r, c) in outline else "normal",
             )
     for r, c in sorted(outline):
@@ -62,14 +68,18 @@ def heatmap(
     note = f" Framed: {outline_means}." if outline_means else ""
     if note:
         axes.annotate(
-            note.strip(), (0, 0), (0, -34), xycoords="axes fraction", textcoords="offset points",
-            fontsize=9, color=INK_MUTED, annotation_clip=False,
+            note.strip(),
+            (0, 0),
+            (0, -34),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=9,
+            color=INK_MUTED,
+            annotation_clip=False,
         )
     grid = "\n".join(
         f"{row_label} {row}: "
-        + " ".join(
-            show(value) + ("*" if (r, c) in outline else "") for c, value in enumerate(line)
-        )
+        + " ".join(show(value) + ("*" if (r, c) in outline else "") for c, value in enumerate(line))
         for r, (row, line) in enumerate(zip(rows, values, strict=True))
     )
     across = f"{column_label} {', '.join(str(each) for each in columns)}"

@@ -48,8 +48,13 @@ def curves(
     ends = []
     for (name, values), (hue, dash, marker) in zip(series.items(), SERIES, strict=False):
         axes.plot(
-            places, [float(each) for each in values], color=COLOURS[hue],
-            linestyle=dash, linewidth=1.8, marker=marker if len(x) <= 40 else None, markersize=4,
+            places,
+            [float(each) for each in values],
+            color=COLOURS[hue],
+            linestyle=dash,
+            linewidth=1.8,
+            marker=marker if len(x) <= 40 else None,
+            markersize=4,
         )
         ends.append((float(values[-1]), name, hue))
     axes.margins(x=0.02)
@@ -61,14 +66,24 @@ def curves(
     for value, name, hue in sorted(ends):
         at = max(value, at + apart)
         axes.annotate(
-            name, (1, at), (6, 0), xycoords=("axes fraction", "data"),
-            textcoords="offset points", va="center", color=COLOURS[hue], fontsize=9.5,
+            name,
+            (1, at),
+            (6, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="center",
+            color=COLOURS[hue],
+            fontsize=9.5,
             annotation_clip=False,
         )
     for note_x, note_y, text in notes:
         axes.annotate(
-            text, (float(note_x), float(note_y)), (8, -16), textcoords="offset points",
-            color=INK, fontsize=9,
+            text,
+            (float(note_x), float(note_y)),
+            (8, -16),
+            textcoords="offset points",
+            color=INK,
+            fontsize=9,
             arrowprops={"arrowstyle": "-", "color": INK_MUTED, "linewidth": 0.8},
         )
     if evenly or (all(isinstance(each, int) for each in x) and len(x) <= 24):
@@ -109,19 +124,33 @@ def spread(
         heights = [row + 0.28 - 0.56 * i / (len(numbers) - 1) for i in range(len(numbers))]
         every = -(-len(numbers) // 120)  # enough dots to see the spread, few enough to load
         axes.plot(
-            numbers[::every], heights[::every],
-            linestyle="none", marker=".", markersize=3, color=COLOURS["blue"],
+            numbers[::every],
+            heights[::every],
+            linestyle="none",
+            marker=".",
+            markersize=3,
+            color=COLOURS["blue"],
         )
         axes.annotate(
-            f"{middle:.1f}", (middle, row), (0, 15), textcoords="offset points", ha="center",
-            color=INK, fontsize=9.5,
+            f"{middle:.1f}",
+            (middle, row),
+            (0, 15),
+            textcoords="offset points",
+            ha="center",
+            color=INK,
+            fontsize=9.5,
         )
         line = f"{name}: {times_are} {middle:.1f} (median), middle half {low:.1f} to {high:.1f}"
         others = [float(each) for each in apart.get(name, ())]
         if others:
             axes.plot(
-                others, [row] * len(others), linestyle="none", marker="x", markersize=7,
-                markeredgewidth=1.6, color=COLOURS["orange"],
+                others,
+                [row] * len(others),
+                linestyle="none",
+                marker="x",
+                markersize=7,
+                markeredgewidth=1.6,
+                color=COLOURS["orange"],
             )
             line += f"; {apart_are} {median(others):.1f} (median)"
         lines.append(line)
@@ -157,8 +186,13 @@ def roofline(
     axes.plot(slope, [bandwidth * x for x in slope], color=COLOURS["grey"], linewidth=1.8)
     middle = math.sqrt(slope[0] * slope[1])
     axes.annotate(
-        f"memory: {bandwidth:.2f} TB/s", (middle, bandwidth * middle), (-8, 4),
-        textcoords="offset points", ha="right", color=INK_MUTED, fontsize=9.5,
+        f"memory: {bandwidth:.2f} TB/s",
+        (middle, bandwidth * middle),
+        (-8, 4),
+        textcoords="offset points",
+        ha="right",
+        color=INK_MUTED,
+        fontsize=9.5,
     )
     at = 0.0
     for name, rate in sorted(rates.items(), key=lambda item: item[1]):
@@ -167,15 +201,26 @@ def roofline(
                   linewidth=1.8)  # fmt: skip
         at = max(rate, 1.7 * at)  # names one above the other, however close the roofs
         axes.annotate(
-            f"{name}: {rate:.0f}", (right, at), (6, 0), textcoords="offset points",
-            va="center", color=COLOURS[hue], fontsize=9.5, annotation_clip=False,
+            f"{name}: {rate:.0f}",
+            (right, at),
+            (6, 0),
+            textcoords="offset points",
+            va="center",
+            color=COLOURS[hue],
+            fontsize=9.5,
+            annotation_clip=False,
         )
     for name, (intensity, reached) in points.items():
         axes.plot([intensity], [reached], marker="o", markersize=6, color=COLOURS["pink"])
         far = intensity > math.sqrt(left * right)  # on the right half, the name stands below
         axes.annotate(
-            name, (intensity, reached), (0, -14) if far else (8, -3), color=INK, fontsize=9,
-            textcoords="offset points", ha="center" if far else "left",
+            name,
+            (intensity, reached),
+            (0, -14) if far else (8, -3),
+            color=INK,
+            fontsize=9,
+            textcoords="offset points",
+            ha="center" if far else "left",
         )
     axes.set_xlim(left, right)
     frame(axes, title, "operations for each byte moved, FLOP/B", "TFLOP/s")

@@ -35,7 +35,7 @@ extern "C" void run(unsigned long long* found, cudaStream_t stream) {
 
 def clock() -> toolchain.Build:
     """A kernel that counts its cycles, and the nanoseconds that they took (about 50 µs)."""
-    return toolchain.build(_CLOCK, name="clock", options=["-shared", "-Xcompiler", "-fPIC"])
+    return toolchain.build(_CLOCK, name="clock", library=True)
 
 
 def times(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from phasebit import process, toolchain
+from phasebit import measure, process, toolchain
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 """Of compute-sanitizer, in the order of the book's tables."""
@@ -43,6 +43,31 @@ def version() -> str:
     """``"2025.3.1.0"``; raises :class:`toolchain.ToolMissing` where there is none."""
     said = process.run([toolchain.tool("compute-sanitizer"), "--version"], timeout=30).stdout
     return str(re.findall(r"Version (\S+)", said)[-1])
+
+
+def kept(
+    record: str, part: str, texts: Mapping[str, str], today: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a record says in ``part`` of programs that are still what they were, each with its day.
+
+    ``texts``: name -> what the record knows a program's text by. ``today`` is what the next record
+    says of its GPU, its compiler, its tools and, in ``"protocol"``, of how it looks: where one of
+    these is another than in the record, nothing is kept.
+    """
+    try:
+        before = measure.read(record)
+    except FileNotFoundError:
+        return {}
+    now = dict(today)
+    rules = now.pop("protocol")
+    same = all(before.get(field) == value for field, value in now.items() if field != "date")
+    if not same or any(before["protocol"].get(rule) != text for rule, text in rules.items()):
+        return {}
+    return {
+        name: {"date": before["date"]} | said
+        for name, said in before.get(part, {}).items()
+        if said["text"] == texts.get(name)
+    }
 
 
 def under(

@@ -8,10 +8,11 @@ estimate of :mod:`phasebit.nests.misses` saves in the loops, its cost is what th
 The best ratio is taken first, then the others are looked at again with it in place.
 
 After Rohwedder, Henderson, De Carvalho, Chen and Amaral, *To Pack or Not to Pack: A Generalized
-Packing Analysis and Transformation*, CGO 2023, who pack to save entries of a TLB first, and
-shorten strides on the way; here the misses of all levels count. What would copy a whole array
-before the outermost loop is a candidate only where ``whole`` allows it. To copy only where it
-pays is the idea of Temam, Granston and Jalby, Supercomputing 1993.
+Packing Analysis and Transformation*, CGO 2023. By the source of their pass they count the entries
+of a TLB that a pack saves in loops that did not fit before and do after, and keep a pack that saves
+none if it brings the innermost index into order; here the misses of all levels count. What would
+copy a whole array before the outermost loop is a candidate only where ``whole`` allows it. To copy
+only where it pays is the idea of Temam, Granston and Jalby, Supercomputing 1993.
 """
 
 from __future__ import annotations

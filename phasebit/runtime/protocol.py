@@ -28,6 +28,9 @@ REPLY = struct.Struct("<IiiI")
 # file descriptors, the last for what the host half itself has to say).
 ENVIRONMENT = "PHASEBIT_SERVER"
 
+NOTE = "note: "
+"""How a line of the host half begins that accuses nobody; the device half leaves it out."""
+
 #: Offset, behind the last byte of device memory, of the count of finished launches.
 CONTROL_BYTES = 4096
 
@@ -126,6 +129,7 @@ def header() -> str:
         lines += [f"    {name.upper()}_{item.name} = {item.value}," for item in group]
         lines.append("};")
     lines.append(f'#define ENVIRONMENT "{ENVIRONMENT}"')
+    lines.append(f'#define NOTE "{NOTE}"')
     lines.append(f"#define CONTROL_BYTES {CONTROL_BYTES}")
     lines.append("enum {")
     for name in _FACTS:

@@ -29,13 +29,12 @@ from phasebit.runtime import elf, library
 from phasebit.runtime.backend import Backend, Stop
 from phasebit.runtime.connection import serve
 from phasebit.runtime.mapped_memory import SPAN, DeviceMemory
-from phasebit.runtime.protocol import ENVIRONMENT
+from phasebit.runtime.protocol import ENVIRONMENT, NOTE
 from phasebit.runtime.report import End, ForPeople, Reporter, of_program
 from phasebit.runtime.server import Device
 
 TIMED_OUT = 124
 STANDARD_ERROR = 2
-NOTE = "note: "  # how a line of the program's half begins that is no finding
 GRACE = 2.0  # seconds between asking a program to end and ending it
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import html
+import json
+import math
 import re
+import statistics
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from phasebit import contents
 from phasebit.contents import Chapter
-from phasebit.timeline import Timeline
+from phasebit.timeline import Span, Timeline
 
 from .notebooks import ROOT
 
@@ -26,12 +32,101 @@ INSIDE = [chapter for chapter in EVERY if chapter.path.parent.name.startswith("p
 TO = "tensor_memory"
 
 
+def recorded(name: str) -> dict[str, Any]:
+    """The record, read without the package."""
+    (path,) = (ROOT / "records").glob(f"{name}.*.json")
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return data
+
+
 @pytest.mark.parametrize("name", openings.OPENINGS)
-def test_each_picture_is_drawn_from_what_is_there(name: str) -> None:
+def test_each_picture_says_what_it_is(name: str) -> None:
     drawn = openings.OPENINGS[name]()
     svg = drawn.svg() if isinstance(drawn, Timeline) else drawn.svg
-    assert 'role="img"' in svg and re.search(r"<title[ >]", svg)
-    assert len(str(drawn)) > 20
+    title = str(drawn).partition("\n")[0].partition(". ")[0].rstrip(".")
+    assert 'role="img"' in svg
+    assert re.search(r"<title[^>]*>(.*?)</title>", svg, re.S)
+    assert title in html.unescape(svg)
+
+
+def test_the_first_page_shows_the_rates_of_the_record() -> None:
+    (row,) = (row for row in recorded("copy_engine")["ladder"] if row["size"] == 8192)
+    rates = {
+        name: 2 * 8192**3 / statistics.median(times) / 1e6
+        for name, times in row["times_us"].items()
+    }
+    shown = str(openings.built()).splitlines()[1:]
+    assert shown == [f"{name}: {rate:.0f}" for name, rate in rates.items()]
+
+
+def test_the_roof_is_that_of_the_record() -> None:
+    rates = recorded("measuring")["rates"]
+    shown = str(openings.part2())
+    assert f"\nmemory: {statistics.median(rates['copy']):.2f} TB/s\n" in shown
+    for name in ("f32", "f16 mma, normal", "bf16 wgmma, normal"):
+        assert f"\n{name}: {statistics.median(rates[name]):.0f} TFLOP/s, " in shown
+
+
+def test_rows_and_tiles_hold_the_same_64_places() -> None:
+    rows = [line.partition("|")[2].split() for line in str(openings.part3()).splitlines()[1:]]
+    left, right = ([list(map(int, row[at])) for row in rows] for at in (slice(8), slice(9, None)))
+    assert left == [list(range(8 * row, 8 * row + 8)) for row in range(8)]
+    tiles = [
+        [right[2 * i + y][4 * j + x] for y in range(2) for x in range(4)]
+        for i in range(4) for j in range(2)
+    ]  # fmt: skip
+    assert tiles == [list(range(8 * tile, 8 * tile + 8)) for tile in range(8)]
+
+
+def used_too_early(spans: Iterable[Span]) -> list[str]:
+    """Tiles whose consuming begins, anywhere, before their producing has ended."""
+    made: dict[str, float] = {}
+    used: dict[str, float] = {}
+    for span in spans:
+        label = span.label.rpartition(" ")[2]
+        if span.kind == "produce" and span.label:
+            made[label] = max(made.get(label, 0.0), span.end)
+        if span.kind == "consume" and span.label:
+            used[label] = min(used.get(label, math.inf), span.start)
+    assert made and set(used) <= set(made)
+    return [label for label, start in used.items() if start < made[label]]
+
+
+def doubly_used(spans: Iterable[Span]) -> list[Span]:
+    """Spans of a slot that begin before the slot's last one has ended."""
+    found, until = [], dict[str, float]()
+    for span in sorted(spans, key=lambda span: span.start):
+        if span.row.startswith("slot"):
+            if span.start < until.get(span.row, 0.0) - 1e-6:
+                found.append(span)
+            until[span.row] = max(span.end, until.get(span.row, 0.0))
+    return found
+
+
+@pytest.mark.parametrize("name", ["part4", "part5", "part6"])
+def test_in_each_timeline_a_slot_is_full_before_it_is_read(name: str) -> None:
+    spans = openings.OPENINGS[name]().spans  # type: ignore[union-attr]
+    assert used_too_early(spans) == []
+    assert doubly_used(spans) == []
+
+
+def test_a_slot_that_is_read_early_would_be_seen() -> None:
+    spans = openings.part5().spans
+    early = [
+        span._replace(start=span.start - 5000) if span.row == "slot 0" and span.kind == "consume"
+        else span for span in spans
+    ]  # fmt: skip
+    assert used_too_early(early)
+    assert doubly_used(early)
+
+
+def test_the_ring_of_the_first_part_fills_each_slot_before_it_is_read() -> None:
+    spans = openings.part1().spans
+    fills = [span for span in spans if span.label.startswith("fill slot")]
+    reads = [span for span in spans if span.label.startswith("read slot")]
+    assert [span.label for span in fills] == [f"fill slot {i % 2}, item {i}" for i in range(3)]
+    assert [span.label for span in reads] == [f"read slot {i % 2}" for i in range(3)]
+    assert all(fill.end <= read.start for fill, read in zip(fills, reads, strict=True))
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part["caption"])

@@ -18,8 +18,24 @@ PAGES = [
 pytestmark = pytest.mark.site
 
 
-def test_the_copy_engines_chapter_has_one() -> None:
-    assert [page for page in PAGES if "copy_engine" in page]
+@pytest.mark.parametrize("chapter", ["threads_and_memory", "copy_engine"])
+def test_the_chapters_on_banks_have_one(chapter: str) -> None:
+    assert [page for page in PAGES if chapter in page]
+
+
+def test_padding_takes_the_conflicts_of_a_column_away(browser, site) -> None:
+    tab = browser.new_page()
+    tab.goto(site + next(page for page in PAGES if "threads_and_memory" in page))
+    box = tab.locator(".phasebit-explorer").first
+    said = box.get_by_role("status")
+    assert said.inner_text().startswith("32 wavefronts")
+    box.get_by_label("bytes a row").select_option("132")
+    assert said.inner_text().startswith("1 wavefront ")
+    box.get_by_label("bytes a lane").select_option("16")
+    assert "whole pieces of 16" in box.get_by_role("alert").inner_text()
+    box.get_by_label("bytes a row").select_option("144")
+    assert said.inner_text().startswith("4 wavefronts")
+    tab.close()
 
 
 @pytest.fixture
@@ -44,8 +60,8 @@ def page(browser, site):
 def choices(seed: int) -> dict[str, int | str]:
     """Numbers that a reader might choose."""
     some = random.Random(seed)
-    bits, row = some.randint(0, 3), some.choice([64, 128, 256, 512])
-    size = some.choice([4, 8, 16])
+    bits, row = some.randint(0, 3), some.choice([64, 128, 132, 144, 256, 512])
+    size = some.choice([size for size in (4, 8, 16) if row % size == 0])
     return {
         "bits": bits,
         "low": some.randint(4, 6),
@@ -167,3 +183,96 @@ def test_a_wrong_descriptor_is_told(page) -> None:
     for wrong in ("0x", "12x", "-1", "0x1" + 16 * "0"):
         field.fill(wrong)
         assert "at most 64 bits" in box.get_by_role("alert").inner_text()
+
+
+def test_what_an_instruction_takes_is_what_the_emulator_takes(page) -> None:
+    from phasebit.emulator import instruction_descriptors as words_of
+
+    some = random.Random(2)
+    ends = {True: 0, False: 0}
+    for trial in range(600):
+        kind = some.choice(list(words_of.TYPES))
+        a, b = (some.choice(list(words_of.TYPES[kind].values())) for _ in "ab")
+        d = some.choice(list(words_of.RESULTS[kind].values()))
+        m = some.choice([64, 128, 256, 16 * some.randint(1, 20)])
+        bits = words_of.encode(
+            kind, m, 8 * some.randint(0, 34), a, b, d, mn_major_a=some.random() < 0.3,
+            mn_major_b=some.random() < 0.3, negate_a=some.random() < 0.2,
+            saturate=some.random() < 0.1,
+        )  # fmt: skip
+        if trial % 4 == 0:
+            bits ^= 1 << some.randrange(32)
+        said = page.evaluate(
+            "([v, h]) => phasebitExplorers.verdict(v, h)", [f"instruction, kind::{kind}", hex(bits)]
+        )
+        for group in (1, 2):
+            try:
+                found = str(words_of.decode(bits, kind, group))
+            except words_of.InstructionDescriptorError:
+                found = ""
+            assert (str(group) in said["groups"]) == bool(found), (hex(bits), kind, said)
+            ends[bool(found)] += 1
+            if found:
+                assert found == f"kind::{kind}: {said['words']}"
+    assert min(ends.values()) > 100
+
+
+# -- tensor memory ------------------------------------------------------------------
+
+
+@pytest.fixture
+def tensor(browser, site):
+    tab = browser.new_page()
+    tab.goto(site + next(page for page in PAGES if "tensor_memory" in page))
+    tab.wait_for_load_state("networkidle")
+    yield tab
+    tab.close()
+
+
+def test_the_cells_of_a_load_are_the_emulators(tensor) -> None:
+    from phasebit.emulator.ops.tcgen05_access import REGISTERS, cells
+
+    some = random.Random(3)
+    for shape, registers in REGISTERS.items():
+        for _ in range(6):
+            times = some.choice([n for n in (1, 2, 4, 8, 16, 32) if n * registers <= 128])
+            apart, pack = some.randint(1, 40), some.random() < 0.5
+            told = tensor.evaluate(
+                "([s, n, a, p]) => phasebitExplorers.cells(s, n, a, p)", [shape, times, apart, pack]
+            )
+            lanes, columns = cells(shape, registers * times, apart)
+            for t in range(32):
+                for j in range(registers * times):
+                    lane, column = int(lanes[t, j]), int(columns[t, j])
+                    held = (
+                        [[lane, 2 * column], [lane, 2 * column + 1]] if pack else [[lane, column]]
+                    )
+                    assert told[t][j] == held, (shape, times, t, j)
+
+
+def test_a_reader_chooses_warp_and_shape(tensor) -> None:
+    box = tensor.locator(".phasebit-explorer[data-explorer=tensor]").first
+    said = box.get_by_role("status")
+    assert "warp 1 gets lanes 32 to 47, 8 registers a thread" in said.inner_text()
+    box.get_by_label("shape").select_option("32x32b")
+    box.get_by_label("warp of the block").fill("6")
+    box.get_by_label("first column").fill("10")
+    assert "Address 0x0040000a: warp 6 gets lanes 64 to 95" in said.inner_text()
+    assert "lane 64, column 10: register 0 of thread 0" in box.locator("svg").first.inner_html()
+    box.get_by_label("repeated").select_option("128")
+    assert "drawn are 32 of 128 columns" in said.inner_text()
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "says"),
+    [
+        ("warp of the block", "32", "warps 0 to 31"),
+        ("first column", "511", "there are 512"),
+        ("repeated", "128", "128 at most"),
+    ],
+)
+def test_loads_that_there_are_not_are_refused(tensor, label: str, value: str, says: str) -> None:
+    box = tensor.locator(".phasebit-explorer[data-explorer=tensor]").first
+    field = box.get_by_label(label)
+    (field.select_option if label == "repeated" else field.fill)(value)
+    assert says in box.get_by_role("alert").inner_text()

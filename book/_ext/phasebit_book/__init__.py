@@ -19,6 +19,8 @@ PARTS = (
     "stepper",
     "explorers",
     "timelines",
+    "links",
+    "searchable",
     "lean",
 )
 

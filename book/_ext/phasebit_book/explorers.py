@@ -7,18 +7,19 @@ need are the emulator's, written as a script at every build.
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+from phasebit import palette
 from phasebit.emulator import descriptor_words, instruction_descriptors, matrix_descriptors
 
-KINDS = ("banks", "descriptor")
+from .written import write_script
+
+KINDS = ("banks", "descriptor", "tensor")
 TABLES = "explorer_tables.js"
 
 _BOX = re.compile(r'<div[^>]*\bclass="phasebit-explorer"[^>]*>')
@@ -67,17 +68,48 @@ def descriptors() -> dict[str, dict[str, Any]]:
                  (17, 6, "N", 8), (24, 5, "M", 16)],
                 key=lambda field: field[0],
             ),
+            "rules": rules(kind),
         }  # fmt: skip
     return found
 
 
+def rules(kind: str) -> dict[str, Any]:
+    """What ``tcgen05.mma`` of a kind takes, as the emulator's decoder says when it is asked.
+
+    ``k``: elements along k; ``shapes``: cta_group -> M -> the values of N; ``zero``: fields that
+    must be 0; ``straight``: types of operands that must be K-major; ``bytes``: those for whose
+    N-major B the step of N is 16 for each block.
+    """
+    operand = next(iter(instruction_descriptors.TYPES[kind].values()))
+    result = next(iter(instruction_descriptors.RESULTS[kind].values()))
+
+    def takes(m: int, n: int, group: int, extra: int = 0, operand: str = operand) -> bool:
+        bits = instruction_descriptors.encode(kind, m, n, operand, operand, result) | extra
+        try:
+            instruction_descriptors.decode(bits, kind, group)
+        except instruction_descriptors.InstructionDescriptorError:
+            return False
+        return True
+
+    low = {name: at for at, _, name in descriptor_words.BOTH} | {"saturate": 3}
+    flags = ("sparse A", "saturate", "negate A", "negate B")
+    types = instruction_descriptors.TYPES[kind].values()
+    return {
+        "k": instruction_descriptors.DEPTH[kind],
+        "shapes": {
+            group: {m: [n for n in range(8, 257, 8) if takes(m, n, group)]
+                    for m in range(16, 257, 16) if takes(m, 32 * group, group)}
+            for group in (1, 2)
+        },
+        "zero": [name for name in flags if not takes(128, 64, 1, 1 << low[name])],
+        "straight": [name for name in types if not takes(128, 64, 1, 1 << 16, name)],
+        "bytes": [name for name in types if not takes(64, 8, 1, 1 << 16, name)],
+    }  # fmt: skip
+
+
 def write_tables(app: Sphinx) -> None:
-    """Write the emulator's tables where the site's other scripts are."""
-    if app.builder.format == "html":
-        target = Path(app.outdir) / "_static" / TABLES
-        target.parent.mkdir(parents=True, exist_ok=True)
-        data = json.dumps(descriptors(), separators=(",", ":"))
-        target.write_text(f"window.phasebitDescriptors = {data};\n", encoding="utf-8")
+    """Write the emulator's tables, and the colours of what comes in eights."""
+    write_script(app, TABLES, phasebitDescriptors=descriptors(), phasebitHues=palette.EIGHT)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

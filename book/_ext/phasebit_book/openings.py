@@ -6,26 +6,23 @@ caption.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 
 from phasebit import draw, measure
+from phasebit.chapters.chain import model
 from phasebit.chapters.copy_engine import variants
 from phasebit.chapters.copy_engine import view as copy_engine
 from phasebit.chapters.double_buffering import clock_stamps
-from phasebit.chapters.tensor_memory import blackwell
 from phasebit.draw import Cell, Picture
+from phasebit.palette import EIGHT
 from phasebit.pipeline.interleaving import walk
 from phasebit.pipeline.ring import Ring, consumer, producer
 from phasebit.timeline import Timeline
 
-from .inline_svg import inline
-
-HUES = ("blue", "orange", "green", "pink", "cyan", "grey", "red")
+from .figure import FigureDirective
 
 
 def built() -> Picture:
@@ -87,7 +84,7 @@ def part3() -> Picture:
     def cells(place: Callable[[int, int], int], row: int) -> list[Cell]:
         """A row of the matrix: each number's place in memory, a colour for each line of it."""
         numbers = [place(row, column) for column in range(side)]
-        return [Cell(str(each), HUES[each // line % len(HUES)]) for each in numbers]
+        return [Cell(str(each), EIGHT[each // line]) for each in numbers]
 
     rows = [[*cells(in_rows, row), None, *cells(in_tiles, row)] for row in range(side)]
     columns = [*map(str, range(side)), "", *map(str, range(side))]
@@ -115,8 +112,13 @@ def part5() -> Timeline:
 
 def part6() -> Timeline:
     """Two rings in a row, in the model."""
-    done = blackwell.chain(4, 4, stages=4, sums=2, copy=2, product=3, epilogue=9)
-    return blackwell.draw_chain(done, "Two rings in a row: a model, no time")
+    roles = [
+        model.Role("copy engine", 4, 2),
+        model.Role("tensor core", 4, 3),
+        model.Role("epilogue", 1, 9),
+    ]
+    chain = model.Chain(roles, [model.Ring("slices", 4, 4), model.Ring("sums", 2, 1)])
+    return model.draw(chain, 4, "Two rings in a row: a model, no time")
 
 
 OPENINGS: dict[str, Callable[[], Picture | Timeline]] = {
@@ -125,8 +127,7 @@ OPENINGS: dict[str, Callable[[], Picture | Timeline]] = {
 """The picture's name -> what draws it."""
 
 
-class Opening(SphinxDirective):
-    has_content = True
+class Opening(FigureDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
@@ -135,13 +136,7 @@ class Opening(SphinxDirective):
             raise self.error(f"no picture is called {name!r}: choose from {', '.join(OPENINGS)}")
         drawn = OPENINGS[name]()
         svg = drawn.svg() if isinstance(drawn, Timeline) else drawn.svg
-        page = re.sub(r"\W+", "-", self.env.docname)
-        number = self.env.new_serialno("phasebit-opening")
-        inlined = inline(svg, f"pb-{page}-o{number}")
-        figure = nodes.figure("", nodes.raw("", inlined, format="html"), classes=["pb-figure"])
-        texts, _ = self.state.inline_text(" ".join(self.content), self.lineno)
-        figure += nodes.caption("", "", *texts)
-        return [figure]
+        return [self.figure(svg)]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

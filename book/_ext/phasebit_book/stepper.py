@@ -7,9 +7,7 @@ script, so that a page opened as a file has them too.
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -17,6 +15,8 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 from phasebit.pipeline.walk import rings
+
+from .written import write_script
 
 RINGS = "stepper_rings.js"
 
@@ -40,12 +40,8 @@ def add_scripts(
 
 
 def write_rings(app: Sphinx) -> None:
-    """Write the states of all rings where the site's other scripts are."""
-    if app.builder.format == "html":
-        target = Path(app.outdir) / "_static" / RINGS
-        target.parent.mkdir(parents=True, exist_ok=True)
-        data = json.dumps(rings(), separators=(",", ":"))
-        target.write_text(f"window.phasebitRings = {data};\n", encoding="utf-8")
+    """Write the states of all rings."""
+    write_script(app, RINGS, phasebitRings=rings())
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

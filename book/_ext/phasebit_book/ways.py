@@ -6,19 +6,17 @@ gone before, and the chapters of the way are blue in it; under it stand links to
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 
 from phasebit.contents import Chapter, chapters, way
 from phasebit.draw import Arrow, Node, Picture, diagram
 
-from .inline_svg import inline
+from .figure import FigureDirective
 
 ACROSS, DOWN = 270, 58  # pixels between two lanes, and between two rows
 ORDER = (0, -1, 1, -2, 2)
@@ -84,8 +82,7 @@ def picture(every: Sequence[Chapter], to: str) -> Picture:
     return diagram(boxes, arrows, title="Which chapter needs which")
 
 
-class Map(SphinxDirective):
-    has_content = True
+class Map(FigureDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
@@ -93,17 +90,11 @@ class Map(SphinxDirective):
         for chapter in every:
             self.env.note_dependency(str(chapter.path))
         to = self.arguments[0]
-        number = self.env.new_serialno("phasebit-map")
-        page = re.sub(r"\W+", "-", self.env.docname)
         try:
             drawn, chosen = picture(every, to), way(every, to)
         except ValueError as problem:
             raise self.error(str(problem)) from None
-        svg = inline(drawn.svg, f"pb-{page}-m{number}")
-        figure = nodes.figure("", nodes.raw("", svg, format="html"), classes=["pb-figure"])
-        texts, _ = self.state.inline_text(" ".join(self.content), self.lineno)
-        figure += nodes.caption("", "", *texts)
-        return [figure, self.links(chosen)]
+        return [self.figure(drawn.svg), self.links(chosen)]
 
     def links(self, chosen: list[Chapter]) -> nodes.paragraph:
         """The chapters of a way, each a link."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import re
@@ -12,7 +13,8 @@ import numpy as np
 
 from phasebit import Pipeline, files
 from phasebit.edits import replace_each
-from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, real, same, shown, whole
+from phasebit.exercises import rings
+from phasebit.exercises.judge import Wrong, ask, judged, real, same, shown, whole
 from phasebit.pipeline.law import bounds
 
 
@@ -141,11 +143,7 @@ def other_line(answer: int) -> str:
     return "the result is right, and the emulator finds nothing"
 
 
-BLANK = "// yours"
-"""What stands in a kernel that nobody has written yet."""
-
 _TILE, _THREADS, _STAGES = 512, 128, "constexpr int STAGES = 4;"
-_RUNS = (("late", 0), ("eager", 0), ("random", 5))
 
 
 @judged
@@ -156,30 +154,13 @@ def write_a_ring(answer: str) -> str:
     and write each tile out backwards.  Run on the emulator with every check, with 2 to 4 stages,
     several numbers of tiles and early and late copies; copies, meetings and waits are counted.
     """
-    from phasebit import toolchain
-    from phasebit.emulator import EmulatorError, LaunchError
-    from phasebit.launching.launch import compile
-
-    if not isinstance(answer, str):
-        raise Wrong("give the text of the kernel, as a string")
-    if BLANK in answer:
-        raise NotAnswered
-    if answer.count(_STAGES) != 1:
-        raise Wrong(f"keep the line {_STAGES}")
+    text = rings.written(answer, [_STAGES])
     for stages in (4, 2, 3):
-        try:
-            kernel = compile(answer.replace(_STAGES, f"constexpr int STAGES = {stages};"))
-            reverse = kernel["reverse"]
-        except (toolchain.CudaError, LaunchError) as error:
-            raise Wrong(str(error)) from error
+        module = rings.compiled(text.replace(_STAGES, f"constexpr int STAGES = {stages};"))
         for tiles in (1, 3, 8):
-            for schedule, seed in _RUNS:
-                where = f"with {stages} stages, {tiles} tiles, copies {schedule}"
-                try:
-                    _turn_round(reverse, tiles, schedule, seed, where)
-                except EmulatorError as error:
-                    raise Wrong(f"{where}: {str(error).splitlines()[0]}") from error
-        left = [int(n) for n in re.findall(r"cp\.async\.wait_group\s+(\d+);", kernel.ptx)]
+            words, judge = f"{stages} stages, {tiles} tiles", functools.partial(_copies, tiles)
+            rings.turned_round(module, _TILE, _THREADS, tiles, words, judge)
+        left = [int(n) for n in re.findall(r"cp\.async\.wait_group\s+(\d+);", module.ptx)]
         if max(left, default=0) < stages - 2:
             raise Wrong(
                 f"with {stages} stages, no wait leaves {stages - 2} or more groups under way"
@@ -187,19 +168,8 @@ def write_a_ring(answer: str) -> str:
     return "2 to 4 stages, no finding"
 
 
-def _turn_round(kernel: Any, tiles: int, schedule: str, seed: int, where: str) -> None:
-    """Run it once and judge the run."""
-    x = np.random.default_rng(random.randrange(1 << 30)).standard_normal(tiles * _TILE)
-    x = x.astype(np.float32)
-    y = np.full_like(x, np.nan)
-    run = kernel.launch(
-        grid=1, block=_THREADS, args=[x, y, tiles], device="emulator", schedule=schedule, seed=seed
-    )
-    if run.findings:
-        finding = run.findings[0]
-        raise Wrong(f"{where}: the emulator finds {finding.kind} at line {finding.lines[0]}")
-    if not np.array_equal(y, x.reshape(tiles, _TILE)[:, ::-1].ravel()):
-        raise Wrong(f"{where}: y is not each tile backwards")
+def _copies(tiles: int, run: Any, where: str) -> None:
+    """Judge the copies and meetings of a run."""
     copies, right = run.counters.get("smsp__sass_inst_executed_op_ldgsts.sum", 0), 4 * tiles
     if copies != right:
         raise Wrong(f"{where}: the warps execute {copies} copies, and {right} of 16 bytes do")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from phasebit import measure
+from phasebit import files, measure
+from phasebit.chapters.asynchronous_copies import exercises
+from phasebit.chapters.asynchronous_copies import record as benchmark
+from phasebit.launching import ring_timeline
 from phasebit.timeline import Span, Timeline
 
 _STEP = 4  # columns of a drawing for one thing that the block does
+_SLOTS_SHOWN = (1, 2, 3, 6)  # of the matrix product's ring c; d has six
 
 
 def rates(recorded: dict[str, Any]) -> dict[str, str]:
@@ -66,3 +70,108 @@ def groups_under_way(tiles: int, stages: int) -> Timeline:
         legend={"produce": "starts copies", "wait": "waits for the oldest group",
                 "consume": "weighs", "copy": "may be under way"},
     )  # fmt: skip
+
+
+def producer_warp(tiles: int) -> Timeline:
+    """The ring with the producer warp on the emulator: one consumer warp stands for the four."""
+    run, _ = exercises.run(
+        files.kernel("asynchronous_copies/mbarrier"), 160, tiles=tiles, schedule="late"
+    )
+    stages = 4
+    barriers = [f"ring+{stages * (128 + 2) * 16 + 8 * n}" for n in range(2 * stages)]
+    return ring_timeline.timeline(
+        run.trace, producer=4, consumer=0, full=barriers[:stages], empty=barriers[stages:]
+    )
+
+
+def starting(recorded: dict[str, Any]) -> measure.Table:
+    """What it costs to start copies, with the chapter's tiles and with tiles that fit.
+
+    Instructions of a warp for a tile are counted by the emulator, ns a tile are the record's.
+    Prints why the warps wait: how many do, for each instruction that is issued.
+    """
+    for what, name in (
+        ("resident", "no copies"),
+        ("unwaited", "copies, nobody waits"),
+        ("unwaited, fits", "the same, tiles that fit"),
+    ):
+        stalls = recorded["stalls"][what]
+        print(f"{name:>25}: {stalls['barrier']:.1f} warps wait at the barrier,", end=" ")
+        print(f"{stalls['wait']:.1f} for the result of an instruction")
+    fits = recorded["fits"]
+    kernels = {
+        "no copies": (benchmark.resident(), recorded["resident"]),
+        "no copies, tiles that fit": (benchmark.fitting(benchmark.resident()), fits["resident"]),
+        "copies, nobody waits": (benchmark.unwaited(), recorded["unwaited"]),
+        "the same, tiles that fit": (benchmark.fitting(benchmark.unwaited()), fits["unwaited"]),
+    }
+    return measure.Table(
+        ("four slots", "instructions", "ns a tile"),
+        tuple(
+            (name, str(instructions(text)), f"{_tile(times['warm_us'], benchmark.ONE_BLOCK):.0f}")
+            for name, (text, times) in kernels.items()
+        ),
+        measure.source(recorded),
+    )
+
+
+def instructions(source: str) -> int:
+    """Instructions that a warp of a filter executes for a tile, on the emulator."""
+    tiles, warps = 24, 4
+    run, _ = exercises.run(source, 32 * warps, tiles=tiles)
+    executed: float = run.counters["smsp__inst_executed.sum"]
+    return round(executed / warps / tiles)
+
+
+def rings(recorded: dict[str, Any]) -> measure.Table:
+    """Nanoseconds a tile of the rings with some numbers of slots, one block."""
+    kernels = {"groups": "groups", "pipeline": "cuda::pipeline", "mbarrier": "a producer warp"}
+    times = {
+        (row["kernel"], row["stages"]): " / ".join(
+            f"{_tile(row[state], row['tiles']):.0f}" for state in ("warm_us", "flushed_us")
+        )
+        for row in recorded["rows"]
+        if row["blocks"] == 1
+    }
+    slots = (1, 2, 4, 8)
+    rows = [
+        (name, *(times[kernel, number] for number in slots)) for kernel, name in kernels.items()
+    ]
+    print(f"through registers, one slot: {times['loads', 1]}")
+    print(f"groups, three slots:         {times['groups', 3]}")
+    return measure.Table(
+        ("ring", *(f"{number} slot{'s' * (number > 1)}" for number in slots)),
+        tuple(rows),
+        f"{measure.source(recorded)}; ns a tile, one block, from L2 / from memory",
+    )
+
+
+def _tile(times_us: list[float], tiles: int) -> float:
+    """Median ns a tile."""
+    return measure.summary(times_us).median / tiles * 1e3
+
+
+def matrix_rings(by_turns: measure.Record, inside: dict[str, Any]) -> measure.Table:
+    """The rings of *Double buffering with barriers* whose producers do not wait, beside its b."""
+    b = by_turns["b_register_tiles"]
+    rows = [("b: threads carry", "2", "256", f"{b.warm:.1f}", f"{b.flushed:.1f}")]
+    for point in inside["sweep"]:
+        slots, producers = (point["constants"].get(name, "") for name in ("SLOTS", "PRODUCERS"))
+        times = f"{point['warm_us']:.1f}", f"{point['flushed_us']:.1f}"
+        if point["kernel"] == "c_async_copies" and slots in _SLOTS_SHOWN:
+            rows.append(("c: copies", str(slots), "256", *times))
+        elif point["kernel"] == "d_few_arrivals":
+            rows.append(("d: copies, few arrivals", "6", str(producers), *times))
+    return measure.Table(
+        ("ring", "slots", "producer threads", "warm, µs", "flushed, µs"),
+        tuple(rows),
+        f"{measure.source(inside)}; b by turns with the kernels of its chapter, "
+        f"{by_turns.date}; the others a process each",
+    )
+
+
+def function(kernel: str, name: str) -> str:
+    """The text of a function of a kernel's file, without the empty line behind it."""
+    text = files.kernel(kernel)
+    begin = text.index(f"__device__ void {name}(")
+    return text[begin : text.index("\n}\n", begin) + 2]

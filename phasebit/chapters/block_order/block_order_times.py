@@ -101,8 +101,7 @@ def compared(rows: int, columns: int) -> dict[str, orders.Order]:
 
 def library() -> toolchain.Build:
     """The kernel as a function."""
-    options = ["-shared", "-Xcompiler", "-fPIC"]
-    return toolchain.build(_LIBRARY, name="block_orders", options=options)
+    return toolchain.build(_LIBRARY, name="block_orders", library=True)
 
 
 def program() -> toolchain.Build:

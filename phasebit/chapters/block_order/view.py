@@ -18,6 +18,8 @@ from phasebit.chapters.block_order.block_order_times import (
     compared,
 )
 from phasebit.draw import Cell, Picture
+from phasebit.draw.picture import INK, INK_MUTED, figure_of, picture
+from phasebit.palette import COLOURS
 
 Entry = dict[str, Any]
 """One shape of the record: its orders, their counters and their times."""
@@ -36,6 +38,49 @@ def numbered(
         column_label="column of blocks (cells: the block's number)", title=title,
         legend={"orange": f"the first {running}, which run together"},
     )  # fmt: skip
+
+
+def waves(record: Entry, entry: Entry, names: tuple[str, ...]) -> Picture:
+    """The first wave of some orders on the tiles of C, and what of A and of B it needs.
+
+    C is drawn to scale. Bands left of it are the rows of A that a block of the wave needs, bands
+    above it the columns of B.
+    """
+    from matplotlib.patches import Rectangle
+
+    m, n, _ = entry["shape"]
+    rows, columns = m // TILE[0], n // TILE[1]
+    tables = compared(rows, columns)
+    high, wide, band, step = 1 / rows, 1 / columns, 0.07, 1.3
+    figure, axes = figure_of(2.2 * len(names), 2.5)
+    axes.set_axis_off()
+    axes.set_xlim(-0.14, step * (len(names) - 1) + 1.02)
+    axes.set_ylim(1.02, -0.3)
+    axes.set_aspect("equal")
+
+    def area(x: float, y: float, width: float, height: float, hue: str) -> None:
+        axes.add_patch(Rectangle((x, y), width, height, facecolor=hue, linewidth=0))
+
+    said = []
+    for place, name in enumerate(names):
+        left, wave = place * step, tables[name][: record["multiprocessors"]]
+        for row, column in wave:
+            area(left + column * wide, row * high, wide, high, COLOURS["orange"])
+        of_a, of_b = ({block[side] for block in wave} for side in (0, 1))
+        for row in of_a:
+            area(left - band - 0.03, row * high, band, high, COLOURS["blue"])
+        for column in of_b:
+            area(left + column * wide, -band - 0.03, wide, band, COLOURS["green"])
+        axes.add_patch(Rectangle((left, 0), 1, 1, fill=False, edgecolor=INK_MUTED, linewidth=0.8))
+        axes.text(left, -0.22, name, color=INK, fontsize=9)
+        axes.text(left + 0.02, -0.12, f"{len(of_a)} rows, {len(of_b)} columns", color=INK_MUTED,
+                  fontsize=7.5)  # fmt: skip
+        said.append(f"{name}: {len(wave)} tiles in {len(of_a)} rows and {len(of_b)} columns")
+    title = (
+        f"The first wave on the {rows} × {columns} tiles of C; left the rows of A that it needs, "
+        "above the columns of B"
+    )
+    return picture(figure, f"{title}.\n" + "\n".join(said))
 
 
 def play(record: Entry, entry: Entry, **changed: Any) -> dict[str, orders.Shared]:
@@ -72,23 +117,19 @@ def beside_the_model(record: Entry, entry: Entry) -> measure.Table:
     """The model and the counters, order by order; prints how far they are apart."""
     told = play(record, entry)
     undivided = play(record, entry, halves=1)
-    rows, off, points = [], {}, []
+    rows, off = [], {}
     for row in entry["rows"]:
         model = told[row["order"]]
-        missed = (row[LOOKUPS] - row[HIT]) / row[ASKED]
         off[row["order"]] = abs(model.read / row[DRAM] - 1)
-        points.append(abs(1 - model.hit_rate - missed))
         rows.append((
             row["order"], f"{model.read / 1e9:.2f}", f"{row[DRAM] / 1e9:.2f}",
-            f"{1 - model.hit_rate:.1%}", f"{missed:.1%}",
+            f"{1 - model.hit_rate:.1%}", f"{_missed(row):.1%}",
             f"{model.forwarded / 1e9:.2f}", f"{32 * row[FABRIC] / 1e9:.2f}",
         ))  # fmt: skip
     lot = off.pop(LOT)
     print(f"bytes from memory: off by {max(off.values()):.1%} at most; {LOT}, by {lot:.0%}")
-    print(
-        f"missed: off by {100 * max(points):.1f} points at most; were the cache undivided,", end=" "
-    )
-    print(f"by {100 * _points_off(undivided, entry):.1f}")
+    points, were = (100 * _points_off(each, entry) for each in (told, undivided))
+    print(f"missed: off by {points:.1f} points at most; were the cache undivided, by {were:.1f}")
     return measure.Table(
         ("order", "GB read, model", "H200", "missed, model", "H200",
          "GB between halves, model", "H200"),
@@ -96,11 +137,15 @@ def beside_the_model(record: Entry, entry: Entry) -> measure.Table:
     )  # fmt: skip
 
 
+def _missed(row: Entry) -> float:
+    """The share of what blocks asked for that the near half of the cache did not have."""
+    return float((row[LOOKUPS] - row[HIT]) / row[ASKED])
+
+
 def _points_off(told: dict[str, orders.Shared], entry: Entry) -> float:
     """The largest difference between misses of a model and those counted, as shares."""
     off: list[float] = [
-        abs(1 - told[row["order"]].hit_rate - (row[LOOKUPS] - row[HIT]) / row[ASKED])
-        for row in entry["rows"]
+        abs(1 - told[row["order"]].hit_rate - _missed(row)) for row in entry["rows"]
     ]
     return max(off)
 

@@ -151,8 +151,7 @@ def _protocol(torch: Any) -> dict[str, str]:
 
 
 def _build(text: str) -> toolchain.Build:
-    options = ["-shared", "-Xcompiler", "-fPIC"]
-    return toolchain.build(text, name=NAME, target="sm_90a", options=options)
+    return toolchain.build(text, name=NAME, target="sm_90a", library=True)
 
 
 def _matrices(torch: Any, size: int) -> Matrices:

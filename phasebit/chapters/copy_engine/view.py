@@ -12,10 +12,7 @@ from phasebit.chapters.copy_engine.variants import LADDER, RING, SIZES
 from phasebit.pipeline.ring_drawing import RingDrawing
 from phasebit.timeline import RING_LEGEND, Timeline
 
-
-def rate(size: int, times: list[float]) -> float:
-    """TFLOP/s of a product of square matrices, by the median of its times in µs."""
-    return measure.tflops(measure.matmul_flop(size, size, size), statistics.median(times) * 1e-6)
+rate = measure.square_rate
 
 
 def cycles(row: Mapping[str, Any], name: str) -> float:

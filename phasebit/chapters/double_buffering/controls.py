@@ -6,7 +6,7 @@ else. The record ``double_buffering`` times them by turns with the kernels.
 
 from __future__ import annotations
 
-from phasebit import files, measure
+from phasebit import files
 from phasebit.edits import replace_each
 
 _Edits = tuple[tuple[str, str], ...]
@@ -53,18 +53,3 @@ def source(name: str) -> str:
     """
     kernel, edits = CONTROLS.get(name, (name, ()))
     return replace_each(files.kernel(f"double_buffering/{kernel}"), edits, f"{kernel}.cu")
-
-
-def times(record: measure.Record, *kernels: str) -> str:
-    """Warm and flushed medians of some kernels and of every control, a dash where there is none."""
-    names = (*kernels, *CONTROLS)
-    width = max(map(len, names)) + 2
-    lines = [f"{'µs':{width}}   warm   flushed"]
-    measured = {row.kernel: row for row in record.rows}
-    for name in names:
-        row = measured.get(name)
-        lines.append(
-            f"{name:{width}}"
-            + (f"{row.warm:7.1f}{row.flushed:10.1f}" if row else f"{'–':>7}{'–':>10}")
-        )
-    return "\n".join(lines)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Callable
 from typing import Any
 
 from phasebit import files
-from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, real, same, shown, whole
+from phasebit.exercises import rings
+from phasebit.exercises.judge import Wrong, ask, judged, real, same, shown, whole
 from phasebit.mbarrier import Mbarrier
 
 LINES = (
@@ -105,14 +107,10 @@ def missing_line(answer: int) -> str:
     return said
 
 
-BLANK = "// yours"
-"""What stands in a kernel that nobody has written yet."""
-
 RING_TILES = (1, 2, 5, 8)
 """Tiles that a ring written from blank must hand over."""
 
-_RING = {"TILE": 128, "SLOTS": 3}
-_RUNS = (("late", 0), ("eager", 0), ("random", 5))
+_TILE, _SLOTS = 128, 3
 
 
 @judged
@@ -123,55 +121,24 @@ def write_a_ring(answer: str) -> str:
     tile out backwards.  Run on the emulator with every check, for several numbers of tiles and
     under several schedules; barriers, arrivals and waits are counted.
     """
-    from phasebit import toolchain
-    from phasebit.emulator import EmulatorError, LaunchError
-    from phasebit.launching.launch import compile
-
-    if not isinstance(answer, str):
-        raise Wrong("give the text of the kernel, as a string")
-    if BLANK in answer:
-        raise NotAnswered
-    for name, value in _RING.items():
-        if f"constexpr int {name} = {value};" not in answer:
-            raise Wrong(f"keep the line constexpr int {name} = {value};")
-    try:
-        kernel = compile(answer)["reverse"]
-    except (toolchain.CudaError, LaunchError) as error:
-        raise Wrong(str(error)) from error
+    keep = (f"constexpr int TILE = {_TILE};", f"constexpr int SLOTS = {_SLOTS};")
+    module = rings.compiled(rings.written(answer, keep))
     for tiles in RING_TILES:
-        for schedule, seed in _RUNS:
-            where = f"with {tiles} tiles, schedule {schedule}"
-            try:
-                _hand_over(kernel, tiles, schedule, seed, where)
-            except EmulatorError as error:
-                raise Wrong(f"{where}: {str(error).splitlines()[0]}") from error
-    return f"{len(RING_TILES) * len(_RUNS)} runs, no finding"
+        judge = functools.partial(_signals, tiles)
+        rings.turned_round(module, _TILE, 2 * _TILE, tiles, f"{tiles} tiles", judge)
+    return f"{len(RING_TILES) * len(rings.SCHEDULES)} runs, no finding"
 
 
-def _hand_over(kernel: Any, tiles: int, schedule: str, seed: int, where: str) -> None:
-    """Run it once and judge the run."""
-    import numpy as np
-
-    tile, slots = _RING["TILE"], _RING["SLOTS"]
-    x = np.random.default_rng(random.randrange(1 << 30)).standard_normal(tiles * tile)
-    x = x.astype(np.float32)
-    y = np.full_like(x, np.nan)
-    run = kernel.launch(
-        grid=1, block=2 * tile, args=[x, y, tiles], device="emulator", schedule=schedule, seed=seed
-    )
-    if run.findings:
-        finding = run.findings[0]
-        raise Wrong(f"{where}: the emulator finds {finding.kind} at line {finding.lines[0]}")
-    if not np.array_equal(y, x.reshape(tiles, tile)[:, ::-1].ravel()):
-        raise Wrong(f"{where}: y is not each tile backwards")
-    meetings = run.counters.get("barrier.syncs", 0) / (2 * tile)
+def _signals(tiles: int, run: Any, where: str) -> None:
+    """Judge the meetings, arrivals and waits of a run."""
+    meetings = run.counters.get("barrier.syncs", 0) / (2 * _TILE)
     if meetings > 1:
         raise Wrong(f"{where}: the block meets {meetings:.0f} times, and once is enough")
     barriers = {signal.barrier for signal in run.trace.signals}
-    if tiles >= slots and len(barriers) != 2 * slots:
-        raise Wrong(f"{where}: there are arrivals at {len(barriers)} barriers, not {2 * slots}")
+    if tiles >= _SLOTS and len(barriers) != 2 * _SLOTS:
+        raise Wrong(f"{where}: there are arrivals at {len(barriers)} barriers, not {2 * _SLOTS}")
     arrivals = run.counters.get("mbarrier.arrivals", 0)
-    right = tile * (4 * tiles + slots)
+    right = _TILE * (4 * tiles + _SLOTS)
     if arrivals != right:
         raise Wrong(f"{where}: {arrivals:,} arrivals, where tokens take {right:,}")
     # Of four arrivals a tile two are by those who wait; groups of warps count alike in both.

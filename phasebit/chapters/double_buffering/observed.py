@@ -9,6 +9,8 @@ import numpy as np
 
 from phasebit.emulator import Deadlock, Run
 from phasebit.launching.launch import compile
+from phasebit.launching.ring_timeline import timeline
+from phasebit.timeline import Timeline
 
 COUNTERS = {
     "sectors loaded from global memory": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
@@ -18,6 +20,15 @@ COUNTERS = {
     "arrivals at cuda::barriers": "mbarrier.arrivals",
 }
 """What :func:`table` shows -> the emulator's counter."""
+
+
+BARRIERS = {
+    "memory+16384": "full[0]",
+    "memory+16392": "full[1]",
+    "memory+16400": "empty[0]",
+    "memory+16408": "empty[1]",
+}
+"""Where the barriers of the ring of two slots lie -> what its source calls them."""
 
 
 def threads(source: str) -> int:
@@ -44,11 +55,11 @@ def emulate(
 
 
 def table(sources: Mapping[str, str], depth: int = 4096) -> str:
-    """Kernels beside each other: :data:`COUNTERS`, whether C is right, and the findings."""
+    """Kernels beside each other for one K: :data:`COUNTERS`, whether C is right, the findings."""
     runs = [emulate(source, depth) for source in sources.values()]
     width = max(12, *map(len, sources)) + 2
     first = max(map(len, COUNTERS))
-    lines = [" " * first + "".join(f"{name:>{width}}" for name in sources)]
+    lines = [f"{f'K = {depth}':<{first}}" + "".join(f"{name:>{width}}" for name in sources)]
     for what, counter in COUNTERS.items():
         values = (f"{run.counters.get(counter, 0):>{width},}" for run, _ in runs)
         lines.append(f"{what:>{first}}" + "".join(values))
@@ -68,12 +79,20 @@ def findings(run: Run, source: str) -> str:
     return "\n".join(lines)
 
 
-def waits(deadlock: Deadlock, source: str, names: Mapping[str, str]) -> str:
-    """Who waits for what, and why; ``names`` says what the barriers are called in the source."""
+def order(source: str, tiles: int) -> Timeline:
+    """The ring of two slots: warp 0 stands for the producers, warp 8 for the consumers."""
+    run, _ = emulate(source, depth=32 * tiles)
+    full_0, full_1, empty_0, empty_1 = BARRIERS
+    full, empty = [full_0, full_1], [empty_0, empty_1]
+    return timeline(run.trace, producer=0, consumer=8, full=full, empty=empty)
+
+
+def waits(deadlock: Deadlock, source: str) -> str:
+    """Who waits for what in the ring of two slots, and why."""
     text, lines = source.splitlines(), []
     for wait in deadlock.waits:
         what, why = wait.what, wait.why
-        for address, name in names.items():
+        for address, name in BARRIERS.items():
             what, why = what.replace(address, name), why.replace(address, name)
         lines.append(f"{wait.threads} wait for {what}")
         if wait.place is not None:

@@ -157,17 +157,26 @@ def _alternate(
     calls: Mapping[str, Callable[[], object]],
     repeats: int,
     fewer: Mapping[str, int] | None = None,
+    clock: Callable[[], int] = time.thread_time_ns,
+    shuffled: random.Random | None = None,
 ) -> dict[str, list[float]]:
-    """Seconds of the processor for each call, in turns; those in ``fewer`` have fewer turns."""
+    """Seconds of each call, in turns; those in ``fewer`` have fewer turns.
+
+    ``clock`` counts nanoseconds: of the processor, unless another is given. With ``shuffled``
+    each turn has an order of its own.
+    """
     times: dict[str, list[float]] = {name: [] for name in calls}
+    order = list(calls)
     for turn in range(-1, repeats):
-        for name, call in calls.items():
+        if shuffled:
+            shuffled.shuffle(order)
+        for name in order:
             most = (fewer or {}).get(name, repeats)
             if turn >= most or (turn < 0 and most < repeats):
                 continue
-            begin = time.thread_time_ns()
-            call()
-            seconds = (time.thread_time_ns() - begin) * 1e-9
+            begin = clock()
+            calls[name]()
+            seconds = (clock() - begin) * 1e-9
             if turn >= 0:
                 times[name].append(seconds)
     return times
@@ -266,17 +275,9 @@ def _threads(n: int) -> dict[str, list[float]]:
     }
     for name, product in products.items():
         _right(name, product)
-    calls = _calls(n, products)
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    shuffled, order = random.Random(n), list(calls)
-    for turn in range(-1, THREAD_REPEATS):
-        shuffled.shuffle(order)
-        for name in order:
-            begin = time.perf_counter()
-            calls[name]()
-            if turn >= 0:
-                times[name].append(time.perf_counter() - begin)
-    return times
+    return _alternate(
+        _calls(n, products), THREAD_REPEATS, clock=time.perf_counter_ns, shuffled=random.Random(n)
+    )
 
 
 def _variant(name: str) -> tuple[native.Library, int | None]:

@@ -74,8 +74,7 @@ int main(int argc, char** argv) {  // M N K of each product, and how many are in
 
 def library() -> toolchain.Build:
     """The kernels as a function."""
-    options = ["-shared", "-Xcompiler", "-fPIC"]
-    return toolchain.build(_LIBRARY, name="packed_operands", options=options)
+    return toolchain.build(_LIBRARY, name="packed_operands", library=True)
 
 
 def program() -> toolchain.Build:

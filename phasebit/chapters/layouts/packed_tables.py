@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from phasebit import draw, measure
+from phasebit import draw, files, measure
 from phasebit.chapters.layouts import packed_tiles
 from phasebit.chapters.layouts.packed_operands import ASKED
 from phasebit.draw import Picture
@@ -13,6 +13,15 @@ from phasebit.draw import Picture
 Record = dict[str, Any]
 TOGETHER = COLUMNS = (1, 2, 4, 8, 16)
 """Products that are interleaved; and columns of blocks, 128 wide."""
+
+
+def two_loads() -> str:
+    """How the product brings a tile of A to shared memory: from tiles, or where it lies."""
+    text = (
+        (files.kernels() / "layouts/packing.cuh").read_text("utf-8").replace("#pragma unroll\n", "")
+    )
+    begin = text.index("        if (PACKED)")
+    return text[begin : text.index("        }\n", text.index("} else {", begin)) + 9]
 
 
 def sectors() -> measure.Table:
@@ -47,7 +56,7 @@ def _medians(entry: Record) -> dict[str, float]:
 
 
 def counted(record: Record) -> measure.Table:
-    """Sectors by the formula and as counted, and times; prints how far the formula is off."""
+    """Counted sectors, and times; prints how far the formula is from them, in place and packed."""
     took_all, rows, off = interleaved(record), [], 0.0
     for each in record["interleaved_counted"]:
         s, (m, n, k) = each["interleaved"], each["shape"]
@@ -58,7 +67,7 @@ def counted(record: Record) -> measure.Table:
         off = max(off, abs(strided / formula - 1), abs(packed / (n / 128) - 1))
         took = took_all[s, n]
         rows.append((
-            str(s), f"{formula:g}", f"{strided:.2f}", f"{packed:.2f}",
+            str(s), f"{strided:.2f}",
             f"{each['strided']['dram__bytes_read.sum'] / 1e9:.2f}", f"{took['strided']:.0f}",
             f"{took['copy and packed'] - took['copy']:.0f}", f"{took['copy']:.0f}",
         ))  # fmt: skip
@@ -66,8 +75,8 @@ def counted(record: Record) -> measure.Table:
     print(f"sectors: the formula is off by {off:.1%} at most")
     print(f"eight interleaved beside a dense A, in place: {slower:.1%} slower")
     return measure.Table(
-        ("interleaved", "sectors in place, formula", "counted", "counted, packed",
-         "GB from memory, in place", "µs in place", "µs packed", "µs copy"),
+        ("interleaved", "sectors in place", "GB from memory, in place", "µs in place", "µs packed",
+         "µs copy"),
         tuple(rows), measure.source(record) + "; sectors for A in units of a dense A, N = 1024",
     )  # fmt: skip
 
@@ -97,7 +106,7 @@ def when_it_pays(record: Record) -> Picture:
 def beside_the_vendor(record: Record) -> measure.Table:
     """Both ways beside cuBLAS; prints where in place wins, and what the copies cost."""
     took_all, rows = interleaved(record), []
-    for s in TOGETHER:
+    for s in (1, 4, 16):
         for n in (128, 512, 2048):
             took = took_all[s, n]
             best = min(took["strided"], took["copy and packed"])
@@ -119,14 +128,11 @@ def beside_the_vendor(record: Record) -> measure.Table:
     )  # fmt: skip
 
 
-def rows_far_apart(record: Record) -> measure.Table:
-    """One product whose rows lie at several distances; prints how much that changes."""
+def rows_far_apart(record: Record) -> None:
+    """Print the times of one product whose rows lie at several distances: least and most."""
     took = {entry["name"]: _medians(entry) for entry in record["alone"]}
-    in_place = [each["strided"] for each in took.values()]
-    print(f"in place, from the fastest to the slowest: {max(in_place) / min(in_place) - 1:.1%}")
-    ways = ("strided", "copy and packed", "copy", "cuBLAS")
-    rows = tuple((name, *(f"{each[way]:.0f}" for way in ways)) for name, each in took.items())
-    return measure.Table(
-        ("A, 2048 × 1024", "in place", "copy and packed", "copy", "cuBLAS"), rows,
-        measure.source(record) + "; N = 2048; µs",
-    )  # fmt: skip
+    print(f"{measure.source(record)}; A of 2048 × 1024 as", ", ".join(took))
+    ways = {"strided": "in place", "copy and packed": "copy and packed", "cuBLAS": "cuBLAS"}
+    for way, words in ways.items():
+        times = [each[way] for each in took.values()]
+        print(f"{words:>15}: {min(times):.0f} to {max(times):.0f} µs")

@@ -19,12 +19,11 @@ from phasebit import patterns
 from phasebit.draw import Cell, Picture, chart
 from phasebit.emulator import ABSENT, Access
 from phasebit.launching.launch import compile as compile_cuda
+from phasebit.palette import HUES
 
 Coordinates = tuple[int, int]
 Hue = Callable[[int, int], str]
 """Row and column -> a colour of the palette."""
-
-HUES = patterns.HUES
 
 
 def table(layout: Any) -> list[list[int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phasebit import measure
@@ -19,42 +18,23 @@ MEMORY_TBS = 4.8
 """TB/s of an H200's memory. Source: NVIDIA, H200 Tensor Core GPU, data sheet."""
 
 
-def times_table(record: dict[str, Any], times: Mapping[str, Sequence[float]]) -> measure.Table:
-    """Median and middle half of each list of times, in µs."""
-    return measure.Table(
-        ("", "median, µs", "middle half", "times"),
-        tuple((name, *_summary(values)) for name, values in times.items()),
-        measure.source(record),
-    )
-
-
 def ways_table(record: dict[str, Any]) -> measure.Table:
-    """The six ways, and what those that are recorded give for an empty kernel."""
-    empty, whose = empty_kernel(record)
+    """The six ways: all times, each process by itself, and a kernel that does nothing."""
+    processes = len(record["ways"]["1 the first launch, waited for"])
+    empty = {name: statistics.median(times) for name, times in record["empty"].items()}
+    rows = []
+    for name, times in record["ways"].items():
+        s, each = measure.summary(times), len(times) // processes
+        medians = [statistics.median(times[i : i + each]) for i in range(0, len(times), each)]
+        cells = (name, f"{s.median:.2f}", f"{s.low:.2f}–{s.high:.2f}", f"{s.count}",
+                 f"{min(medians):.2f}–{max(medians):.2f}")  # fmt: skip
+        rows.append((*cells, f"{empty[name]:.2f}" if name in empty else ""))
     return measure.Table(
-        ("", "median, µs", "middle half", "times", "an empty kernel, µs"),
-        tuple(
-            (name, *_summary(times), f"{empty[name]:.2f}" if name in empty else "")
-            for name, times in record["ways"].items()
-        ),
-        f"{measure.source(record)}; an empty kernel: {whose}",
-    )
-
-
-def empty_kernel(record: dict[str, Any]) -> tuple[dict[str, float], str]:
-    """Median µs of a kernel that does nothing, by the name of the way; and the record's source.
-
-    From this chapter's record where it has them, else the two ways of that of the clock stamps.
-    """
-    if "empty" in record:
-        medians = {name: statistics.median(times) for name, times in record["empty"].items()}
-        return medians, measure.source(record)
-    stamps = measure.read("clock_stamps")
-    found = {
-        "4 events around each launch": stamps["nothing"]["warm_us"],
-        "5 events around 200 launches": stamps["nothing"]["queued_us"],
-    }
-    return found, f"{measure.source(stamps)}, way 5 around 50 launches"
+        ("", "median, µs", "middle half", "times", f"medians of {processes} processes",
+         "an empty kernel, µs"),
+        tuple(rows),
+        measure.source(record),
+    )  # fmt: skip
 
 
 def covers(record: dict[str, Any]) -> Timeline:
@@ -102,10 +82,5 @@ def data_table(record: dict[str, Any], flop: float) -> measure.Table:
 
 
 def ceilings(record: dict[str, Any]) -> dict[str, float]:
-    """Medians of the ceilings that were measured beside the roof, none before they are recorded."""
-    return {name: statistics.median(rates) for name, rates in record.get("ceilings", {}).items()}
-
-
-def _summary(times: Sequence[float]) -> tuple[str, str, str]:
-    s = measure.summary(times)
-    return f"{s.median:.2f}", f"{s.low:.2f}–{s.high:.2f}", f"{s.count}"
+    """Medians of the ceilings that were measured beside the roof: TB/s read, TFLOP/s."""
+    return {name: statistics.median(rates) for name, rates in record["ceilings"].items()}

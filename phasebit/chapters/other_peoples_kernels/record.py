@@ -19,7 +19,7 @@ from phasebit.instruments import sanitizer
 NAME = "other_peoples_kernels"
 
 _PROCESSES = 20  # of each program
-_SECONDS = 30.0  # a process that has not ended after this time hangs
+_SECONDS = 15.0  # a process that has not ended after this time hangs
 _JOBS = 16  # processes at a time
 
 
@@ -28,43 +28,56 @@ def record() -> dict[str, Any]:
 
     Raises :class:`toolchain.CudaError` when one of these is missing.
     """
-    facts, version = measure.facts(), sanitizer.version()
-    return {
-        "benchmark": NAME,
-        **facts,
-        "compute-sanitizer": version,
+    today = {
+        **measure.facts(),
+        "compute-sanitizer": sanitizer.version(),
         "protocol": {
             "runs": f"{_PROCESSES} processes of each program, {_JOBS} at a time; outputs poisoned",
             "tools": sanitizer.protocol(),
         },
-        "bugs": _bugs(),
     }
+    return {"benchmark": NAME, **today, "programs": _programs(today)}
 
 
-def _bugs() -> dict[str, Any]:
+def _programs(today: dict[str, Any]) -> dict[str, Any]:
+    """``"NAME broken"``, ``"NAME fixed"`` -> what is known of that program.
+
+    One that the record holds as it is, is not run again.
+    """
     gpu = hardware.gpu()
     target = toolchain.nvcc().target_for(gpu)
     here = [bug for bug in bugs.found_here() if gpu and gpu.runs(bug.arch)]
-    wanted = [(bug, twin) for bug in here for twin in bugs.TWINS]
+    every = {f"{bug.name} {twin}": (bug, twin) for bug in here for twin in bugs.TWINS}
+    texts = {name: fingerprint(bug.text(twin)) for name, (bug, twin) in every.items()}
+    kept = sanitizer.kept(NAME, "programs", texts, today)
+    wanted = {name: each for name, each in every.items() if name not in kept}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        built = list(pool.map(lambda it: it[0].build(it[1], target=target, emulated=False), wanted))
-    result: dict[str, Any] = {bug.name: {} for bug in here}
+        programs = pool.map(
+            lambda each: each[0].build(each[1], target=target, emulated=False), wanted.values()
+        )
+        built = dict(zip(wanted, programs, strict=True))
     with ThreadPoolExecutor(_JOBS) as pool:
-        plain = [[pool.submit(_run, program) for _ in range(_PROCESSES)] for program in built]
-        said = [
-            {
-                tool: pool.submit(sanitizer.under, tool, [program], f"{twin}.cu", _SECONDS)
-                for tool in sanitizer.TOOLS
+        runs = {
+            name: [pool.submit(_run, program) for _ in range(_PROCESSES)]
+            for name, program in built.items()
+        }
+        said = {
+            (name, tool): pool.submit(
+                sanitizer.under, tool, [program], f"{wanted[name][1]}.cu", _SECONDS
+            )
+            for name, program in built.items()
+            for tool in sanitizer.TOOLS
+        }
+        new = {
+            name: {
+                "text": texts[name],
+                "date": today["date"],
+                "runs": dict(Counter(run.result() for run in runs[name])),
+                "tools": {tool: said[name, tool].result() for tool in sanitizer.TOOLS},
             }
-            for (_, twin), program in zip(wanted, built, strict=True)
-        ]
-        for (bug, twin), processes, tools in zip(wanted, plain, said, strict=True):
-            result[bug.name][twin] = {
-                "runs": dict(Counter(run.result() for run in processes)),
-                "tools": {tool: answer.result() for tool, answer in tools.items()},
-                "text": fingerprint(bug.text(twin)),
-            }
-    return result
+            for name in wanted
+        }
+    return {name: kept.get(name) or new[name] for name in every}
 
 
 def fingerprint(text: str) -> str:

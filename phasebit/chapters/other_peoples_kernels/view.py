@@ -34,6 +34,20 @@ def _kernels(bug: bugs.Bug) -> str:
     return "\n".join(f"{k + 1:3}  {lines[k]}".rstrip() for k in range(first, last))
 
 
+def numbered(name: str) -> str:
+    """The whole broken program without its comments at the head, with the numbers of its lines."""
+    lines = enumerate(bugs.bug(name).code.splitlines(), 1)
+    return "\n".join(f"{number:3}  {line}".rstrip() for number, line in lines)
+
+
+def no_promise(seen: dict[str, bugs.Outcome]) -> None:
+    """Print the bugs, and their rules, of which nothing is known to go wrong."""
+    for bug in bugs.every():
+        findings = seen[bug.name].findings
+        for rule in dict.fromkeys(it.rule for it in findings if it.grade == "no promise"):
+            print(f"{bug.title}: {rule}")
+
+
 def find(name: str) -> bugs.Outcome:
     """Run a broken program on the emulator; print its result and what is found, by line."""
     bug = bugs.bug(name)
@@ -133,10 +147,13 @@ def table(seen: dict[str, bugs.Outcome]) -> measure.Table:
 def on_gpu(record: dict[str, Any]) -> measure.Table:
     """What a GPU made of them, and which tool of compute-sanitizer found what, from the record."""
     rows = []
-    for name, twins in record["bugs"].items():
-        runs = twins["broken"]["runs"]
+    for program, said in record["programs"].items():
+        name, twin = program.split()
+        if twin != "broken":
+            continue
+        runs = said["runs"]
         ends = ", ".join(f"{how} in {count} of {sum(runs.values())}" for how, count in runs.items())
-        verdicts = [twins["broken"]["tools"][tool]["verdict"] for tool in TOOLS]
+        verdicts = [said["tools"][tool]["verdict"] for tool in TOOLS]
         cells = ["–" if verdict == "nothing" else verdict for verdict in verdicts]
         rows.append((bugs.bug(name).title, ends, *cells))
     return measure.Table(("bug", record["gpu"], *TOOLS), tuple(rows), measure.source(record))

@@ -129,7 +129,9 @@ def warp_product(answer: str) -> str:
             wrong = c != a.astype(np.float32) @ b.astype(np.float32)
             if wrong.any():
                 row, column = (int(each[0]) for each in np.nonzero(wrong))
-                raise Wrong(f"{wrong.sum()} of {c.size} elements; the first is ({row}, {column})")
+                raise Wrong(
+                    f"{wrong.sum()} of {c.size} elements are wrong, the first is ({row}, {column})"
+                )
             if run.findings:
                 raise Wrong(f"the product is right, but: {run.findings[0].message}")
     except (toolchain.CudaError, EmulatorError) as error:

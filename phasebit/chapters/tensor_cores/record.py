@@ -161,7 +161,7 @@ def _library() -> ctypes.CDLL:
         _ENTRY.format(name="any", launch="launch_gemm<Large, LARGE_SLOTS>(g, super, stream)")
     )
     text = _HEADER + "".join(entries) + _PEAK
-    built = toolchain.build(text, name=NAME, options=["-shared", "-Xcompiler", "-fPIC"])
+    built = toolchain.build(text, name=NAME, library=True)
     return ctypes.CDLL(str(built.program))
 
 
@@ -187,8 +187,7 @@ def _products(
         beside_torch.check(torch, name, launch, matrices, beside_torch.cut_sums(size))
     times = beside_torch.times(torch, launches, rounds, 5)
     for name, each in times.items():
-        rate = measure.tflops(measure.matmul_flop(size, size, size), statistics.median(each) * 1e-6)
-        print(f"⏱ {size}: {name}, {rate:.1f} TFLOP/s")
+        print(f"⏱ {size}: {name}, {measure.square_rate(size, each):.1f} TFLOP/s")
     return {"size": size, "times_us": times}
 
 

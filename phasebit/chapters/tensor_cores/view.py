@@ -10,9 +10,10 @@ import numpy as np
 
 from phasebit import draw, files, measure
 from phasebit.chapters.tensor_cores import exercises as check
-from phasebit.draw import Cell, Picture
-from phasebit.emulator import fragments
+from phasebit.draw import Cell, Panel, Picture
+from phasebit.emulator import EmulatorError, fragments
 from phasebit.launching import launch
+from phasebit.palette import EIGHT, HUES
 
 KERNELS = {
     "naive": "fragments from global memory",
@@ -26,9 +27,11 @@ CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
 HIT, ASKED = "lts__t_sectors_srcunit_tex_lookup_hit.sum", "lts__t_sectors_srcunit_tex.sum"
 DRAM = "dram__bytes_read.sum"
 
-HUES = ("blue", "orange", "green", "pink", "red", "cyan", "grey", "blue")
 MMA_FLOP = 2 * 16 * 8 * 16
 """Operations of one ``mma.sync`` of 16 × 8 × 16."""
+
+RUNNING, ROWS, COLUMNS = 132, 64, 32
+"""Blocks that run together on an H200; rows and columns of blocks of 128 × 256 in 8192 × 8192."""
 
 Tiles = tuple[int, int, int, int, int]
 """Block's tile: rows, columns, depth; a warp's part of it: rows, columns."""
@@ -45,11 +48,6 @@ def rates(recorded: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def rate(size: int, times_us: list[float]) -> float:
-    """TFLOP/s of a product of square matrices, from the median of its times."""
-    return measure.tflops(measure.matmul_flop(size, size, size), statistics.median(times_us) * 1e-6)
-
-
 def instruction(words: str, header: str = "ptx.cuh") -> None:
     """Print a function of ``kernels/include``, and the comment above it; ``words``: its first."""
     text = (files.kernels() / "include" / header).read_text(encoding="utf-8")
@@ -64,7 +62,7 @@ def lanes(fragment: Any, title: str, packed: int = 2) -> Picture:
         for i, (row, column) in enumerate(
             zip(fragment.row[lane], fragment.column[lane], strict=True)
         ):
-            cells[row][column] = Cell(f"{lane}:{i // packed}", HUES[lane // 4])
+            cells[row][column] = Cell(f"{lane}:{i // packed}", EIGHT[lane // 4])
     return draw.chart(
         cells, rows=range(rows), columns=range(columns), row_label="row", column_label="column",
         title=f"{title}: lane:register",
@@ -165,6 +163,34 @@ def demands(*tilings: Tiles) -> measure.Table:
     return measure.Table(heading, tuple(rows), "on the emulator: right, no findings, no conflicts")
 
 
+def tiles(sizes: Tiles, matrix: int) -> Picture:
+    """C cut into tiles of blocks, one of these into tiles of warps, that into pieces of an ``mma``.
+
+    In the last panel the elements of a piece that lane 0 holds are marked.
+    """
+    bm, bn, _, wm, wn = sizes
+    held = fragments.accumulator(16, 8)
+    of_lane = {(int(row), int(col)) for row, col in zip(held.row[0], held.column[0], strict=True)}
+    down, across = bm // wm, bn // wn
+    numbers = {divmod(warp, across): str(warp) for warp in range(down * across)}
+    parts = (
+        Panel(f"C: blocks of {bm} × {bn}", matrix // bm, matrix // bn, {(1, 2)}),
+        Panel(f"a block: {down * across} warps of {wm} × {wn}", down, across, {(0, 0)}, "orange",
+              1.2, 1.2 * bm / bn, numbers),
+        Panel(f"a warp: {wm // 16 * wn // 8} of 16 × 8", wm // 16, wn // 8, {(0, 0)}, "green",
+              1.0, wm / wn),
+        Panel("an mma: lane 0", 16, 8, of_lane, "pink", 0.5),
+    )  # fmt: skip
+    places = ", ".join(f"({row}, {col})" for row, col in sorted(of_lane))
+    return draw.panels(
+        parts,
+        alt=f"Tiles within tiles. C, {matrix} × {matrix}, is cut into {matrix // bm} × "
+        f"{matrix // bn} blocks of {bm} × {bn}; a block's tile into {down} × {across} of {wm} × "
+        f"{wn}, one for each warp; a warp's into {wm // 16} × {wn // 8} pieces of 16 × 8, one for "
+        f"each mma.sync of a step; of a piece lane 0 holds {places}.",
+    )
+
+
 def order(height: int, running: int = 24) -> Picture:
     """Blocks of C, each with its number, in super-rows of this height."""
     cells: list[list[Cell | None]] = [[None] * 12 for _ in range(8)]
@@ -174,15 +200,29 @@ def order(height: int, running: int = 24) -> Picture:
     return draw.chart(
         cells, rows=range(8), columns=range(12), row_label="row of blocks",
         column_label="column of blocks", title=f"Super-rows of {height}",
-        legend={"orange": f"the first {running} blocks, which run together"},
+        legend={"orange": f"the first {running} blocks"},
     )  # fmt: skip
+
+
+def waves(*heights: int) -> Picture:
+    """The blocks of C that run together at first, for 8192 × 8192 in blocks of 128 × 256."""
+    parts, said = [], []
+    for height in heights:
+        first = {check.rasterise(n, ROWS, COLUMNS, height) for n in range(RUNNING)}
+        rows, columns = ({place[i] for place in first} for i in (0, 1))
+        parts.append(Panel(f"super-rows of {height}", ROWS, COLUMNS, first, "orange"))
+        said.append(f"super-rows of {height}: in {len(rows)} rows and {len(columns)} columns")
+    return draw.panels(
+        parts,
+        alt=f"The first {RUNNING} of {ROWS} × {COLUMNS} blocks of 128 × 256.\n" + "\n".join(said),
+    )
 
 
 def heights(recorded: dict[str, Any]) -> measure.Table:
     """Super-rows of several heights: what they need, what the counters saw, and the time."""
     rows = []
     for row in recorded["heights"]["rows"]:
-        needed = check.wave_traffic(132, 64, 32, 128, 256, row["height"])
+        needed = check.wave_traffic(RUNNING, ROWS, COLUMNS, 128, 256, row["height"])
         rows.append((
             str(row["height"]), f"{needed:,}", f"{row[HIT] / row[ASKED]:.1%}",
             f"{row[DRAM] / 1e9:.2f}", f"{statistics.median(row['times_us']) / 1e3:.2f}",
@@ -191,12 +231,61 @@ def heights(recorded: dict[str, Any]) -> measure.Table:
     return measure.Table(heading, tuple(rows), measure.source(recorded))
 
 
+def fits(arch: str, *slots: int) -> None:
+    """Print whether the last rung runs on the emulator's GPU of this target, with so many slots."""
+    for number in slots:
+        needed = number * 2 * 64 * (128 + 256)
+        print(f"{arch}, {number} slots, {needed // 1024} KiB: ", end="")
+        try:
+            run, right = check.emulate(
+                f"gemm<Tiling<128, 256, 64, 64, 64>, {number}, 16, In, Out>", (128, 256, 128), 1,
+                256, shared=needed, arguments=[1], arch=arch,
+            )  # fmt: skip
+            print(f"right: {right}, findings: {len(run.findings)}")
+        except EmulatorError as error:
+            print(error)
+
+
+def turing() -> None:
+    """Run the ring compiled for sm_75 under three schedules; print what all of them say."""
+    schedules = ("late", "eager", "random")
+    said = []
+    for schedule in schedules:
+        run, right = check.emulate(
+            "gemm<Tiling<64, 64, 64, 32, 32>, 2, 16, In, Out>", (128, 128, 128), 4, 128,
+            shared=2 * 16384, arguments=[2], schedule=schedule, arch="sm_75",
+        )  # fmt: skip
+        said.append((right, len(run.findings), run.counters[CONFLICTS]))
+    right = all(each[0] for each in said)
+    findings, conflicts = (sum(each[i] for each in said) for i in (1, 2))
+    print(f"sm_75, schedules {', '.join(schedules)}: right: {right}, findings: {findings}, "
+          f"bank conflicts: {conflicts}")  # fmt: skip
+
+
 def ladder(recorded: dict[str, Any]) -> dict[str, float]:
     """Rung -> TFLOP/s, and what ``mma.sync`` does alone."""
     size, peak = recorded["ladder"]["size"], recorded["peak"]
-    found = {rung: rate(size, times) for rung, times in recorded["ladder"]["times_us"].items()}
+    found = {
+        rung: measure.square_rate(size, times)
+        for rung, times in recorded["ladder"]["times_us"].items()
+    }
     seconds = statistics.median(peak["times_us"]) * 1e-6
     return {**found, "mma.sync alone": measure.tflops(peak["flop"], seconds)}
+
+
+def controls(recorded: dict[str, Any]) -> measure.Table:
+    """Kernels that change one thing of the one above, by turns, and what each gains."""
+    size, times_us = recorded["controls"]["size"], recorded["controls"]["times_us"]
+    rows: list[tuple[str, ...]] = []
+    before = 0.0
+    for name, times in times_us.items():
+        low, middle, high = statistics.quantiles(times, n=4)
+        gain = f"{before / middle:.2f} times" if before else ""
+        rows.append((name, f"{middle:.0f}", f"{low:.0f}–{high:.0f}",
+                     f"{measure.square_rate(size, times):.0f}", gain))  # fmt: skip
+        before = middle
+    heading = ("kernel", "µs", "middle half", "TFLOP/s", "as fast as the one above")
+    return measure.Table(heading, tuple(rows), measure.source(recorded))
 
 
 def rivals(recorded: dict[str, Any]) -> measure.Table:
@@ -204,10 +293,10 @@ def rivals(recorded: dict[str, Any]) -> measure.Table:
     rows = []
     for result in recorded["best"]:
         size, times = result["size"], result["times_us"]
-        mine = rate(size, times["super-rows"])
+        mine = measure.square_rate(size, times["super-rows"])
         for name in times:
             low, _, high = statistics.quantiles(times[name], n=4)
-            own = rate(size, times[name])
+            own = measure.square_rate(size, times[name])
             rows.append((f"{size}: {name}", f"{statistics.median(times[name]):.0f}",
                          f"{low:.0f}–{high:.0f}", f"{own:.0f}", f"{mine / own:.2f}"))  # fmt: skip
     heading = ("product and kernel", "µs", "middle half", "TFLOP/s", "ours beside it")

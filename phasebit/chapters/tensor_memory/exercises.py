@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any
 
 from phasebit.chapters.tensor_memory import blackwell
 from phasebit.edits import replace_each
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import Wrong, ask, judged, shown, whole
+from phasebit.exercises.judge import Wrong, judged, whole
+from phasebit.exercises.rings import written
 
 
 @judged
@@ -30,104 +31,6 @@ def address_for(answer: Callable[[int, int, int], int]) -> str:
 
 
 @judged
-def instruction(answer: Callable[[int, int], int]) -> str:
-    """``answer(m, n)``: the instruction descriptor for bf16 into f32, all K-major."""
-    from phasebit.emulator import instruction_descriptors
-
-    draw = random.Random(161)
-
-    def cases() -> Iterator[Case]:
-        for m, n in [(128, 128), (64, 8), *((draw.choice((64, 128)), 8 * draw.randint(1, 32))
-                     for _ in range(40))]:  # fmt: skip
-            if m == 128 and n % 16:
-                n += 8
-            yield (m, n), instruction_descriptors.encode("f16", m, n, "bf16", "bf16", "f32")
-
-    return agree(answer, cases(), lambda m, n: f"{m} × {n}", "shapes")
-
-
-class Tile(NamedTuple):
-    """A tile of bf16 as the copy engine leaves it: boxes of lines as long as the swizzle."""
-
-    address: int
-    rows: int
-    depth: int
-    major: str
-    """``"K"``: a line holds neighbours along k; ``"MN"``: neighbours along the rows."""
-    span: int
-    """Bytes of a line, over which it is swizzled: 128, 64 or 32."""
-
-    def __str__(self) -> str:
-        return (f"{self.rows} × {self.depth} at {self.address:#x}, {self.major}-major, swizzled "
-                f"over {self.span} bytes")  # fmt: skip
-
-
-@judged
-def descriptor(answer: Callable[[int, int, int, str, int], int]) -> str:
-    """``answer(address, rows, depth, major, span)``: a matrix descriptor for ``tcgen05``.
-
-    The tile is filled with random numbers, box by box as the copy engine would, and read through
-    the descriptor, as the emulator's tensor core does. See :class:`Tile`.
-    """
-    draw = random.Random()
-    tiles = [Tile(0x8400, 128, 64, "K", 128), Tile(0x8400, 128, 64, "MN", 128)]
-    for _ in range(40):
-        span, major = draw.choice((128, 64, 32)), draw.choice(("K", "MN"))
-        rows = draw.choice((64, 128) if major == "K" else range(span // 2, 257, span // 2))
-        depth = span // 2 if major == "K" else 16 * draw.randint(1, 4)
-        tiles.append(Tile(1024 * draw.randrange(190), rows, depth, major, span))
-    for tile in tiles:
-        got = ask(answer, *tile)
-        if not whole(got):
-            raise Wrong(f"for {tile} it gives {shown(got)}: give a whole number, the 64 bits")
-        _read_through(int(got), tile, draw)
-    return f"{len(tiles)} tiles, filled with random numbers and read through it"
-
-
-def _read_through(bits: int, tile: Tile, draw: random.Random) -> None:
-    """Raises :class:`Wrong` when a descriptor does not lead to a tile's elements."""
-    import numpy as np
-
-    from phasebit.emulator import matrix_descriptors as descriptors
-    from phasebit.emulator import swizzle
-
-    wrong = f"{bits:#018x} for {tile}"
-    if not 0 <= bits < 1 << 64:
-        raise Wrong(f"{wrong}: it has more than 64 bits, or is negative")
-    try:
-        said = descriptors.decode(bits, "tcgen05")
-    except descriptors.DescriptorError as error:
-        raise Wrong(f"for {tile}: {error}") from error
-    if said.start != tile.address:
-        raise Wrong(f"{wrong}: it begins at {said.start:#x}; addresses are written divided by 16")
-    if said.swizzle.name != f"{tile.span}B":
-        raise Wrong(f"{wrong}: its swizzle is {said.swizzle.name}; see the codes in bits 61 to 63")
-    if said.base_offset:
-        raise Wrong(f"{wrong}: its base offset is {said.base_offset}; the tile begins where the "
-                    "pattern does, so bits 49 to 51 are 0")  # fmt: skip
-    numbers = np.random.default_rng(draw.getrandbits(32)).integers(
-        0, 1 << 16, (tile.rows, tile.depth), np.uint16
-    )
-    lines = numbers if tile.major == "K" else numbers.T
-    boxes = lines.reshape(len(lines), -1, tile.span // 2).swapaxes(0, 1)
-    pieces = boxes.reshape(-1, 8)  # of 16 bytes, in the order in which the boxes hold them
-    memory = np.empty_like(pieces)
-    memory[swizzle.SPANS[tile.span](np.arange(0, pieces.nbytes, 16)) // 16] = pieces
-    places = descriptors.places(said, tile.rows, tile.depth, 2, tile.major == "MN") - tile.address
-    inside = (places >= 0) & (places < memory.nbytes)
-    seen = np.where(inside, memory.ravel()[np.where(inside, places, 0) // 2], -1)
-    if np.array_equal(seen, numbers):
-        return
-    row, k = (int(n[0]) for n in np.nonzero(seen != numbers))
-    eight = 8 * tile.span
-    if said.stride != eight:
-        why = f"the stride offset is {said.stride} bytes, and eight lines have {eight}"
-    else:
-        why = f"the leading offset is {said.leading} bytes, and a box has {tile.depth * tile.span}"
-    raise Wrong(f"{wrong}: it finds another number for row {row}, k {k}: {why}")
-
-
-@judged
 def columns(answer: Callable[[int, int], int]) -> str:
     """``answer(n, sums)``: columns to allocate for so many sums of n columns; 0 if too many."""
 
@@ -143,28 +46,98 @@ def columns(answer: Callable[[int, int], int]) -> str:
 
 
 @judged
-def clocks_per_tile(answer: Callable[[int, int, int, int], float]) -> str:
-    """``answer(slices, product, epilogue, sums)``: clocks a tile; copies are never late."""
-    draw = random.Random(163)
+def cell_of(answer: Callable[[int, int], tuple[int, int]]) -> str:
+    """``answer(thread, register)``: lane and column that a load of ``16x256b.x8`` puts there."""
+    from phasebit.emulator.ops.tcgen05_access import cells
 
-    def cases() -> Iterator[Case]:
-        yield (4, 3, 9, 1), 21
-        yield (4, 3, 9, 2), 12
-        for _ in range(60):
-            slices, product = draw.randint(1, 9), draw.randint(1, 9)
-            epilogue, sums = draw.randint(1, 60), draw.randint(1, 4)
-            done = blackwell.chain(
-                12 * sums, slices, stages=64, sums=sums, copy=0, product=product,
-                epilogue=epilogue,
-            )  # fmt: skip
-            found = blackwell.per_tile(done)
-            assert found == int(found)
-            yield (slices, product, epilogue, sums), int(found)
+    lanes, columns = cells("16x256b", 32, 0)
+    every = [(t, j) for t in range(32) for j in range(32)]
+    random.Random(164).shuffle(every)
+    cases: list[Case] = [((t, j), (int(lanes[t, j]), int(columns[t, j]))) for t, j in every]
+    return agree(answer, cases, lambda t, j: f"register {j} of thread {t}", "registers")
 
-    def words(slices: int, product: int, epilogue: int, sums: int) -> str:
-        return f"{slices} slices of {product}, an epilogue of {epilogue} and {sums} sums"
 
-    return agree(answer, cases(), words, "pipelines")
+_KEEP = ("constexpr int COLUMNS = 64;",)
+_RUNS = (("late", 0), ("eager", 0), ("random", 5), ("random", 6))
+
+
+@judged
+def rescale(answer: str) -> str:
+    """A kernel ``rescale(const float* x, const float* factor, float* y)``, written from blank.
+
+    256 threads: warps 0 to 3 put x (128, 64) into tensor memory, warps 4 to 7 multiply row i there
+    by ``factor[i]``, warps 0 to 3 fetch what is there then and write y.  Run on the emulator with
+    every check under all schedules; who loads and stores, and how much, is counted.
+    """
+    from phasebit import toolchain
+    from phasebit.emulator import LaunchError
+    from phasebit.launching.launch import compile
+
+    text = written(answer, _KEEP)
+    try:
+        kernel = compile(text, "sm_100a")["rescale"]
+    except (toolchain.CudaError, LaunchError) as error:
+        raise Wrong(str(error)) from error
+    for schedule, seed in _RUNS:
+        _rescaled(kernel, schedule, seed)
+    for fence in ("before", "after"):
+        if f"tcgen05.fence::{fence}_thread_sync" not in kernel.ptx:
+            raise Wrong(f"there is no tcgen05.fence::{fence}_thread_sync, which the PTX ISA asks "
+                        f"for {fence} threads meet")  # fmt: skip
+    return "exact, no finding, each group of warps in its part"
+
+
+def _rescaled(kernel: Any, schedule: str, seed: int) -> None:
+    """Run it once and judge the run."""
+    import numpy as np
+
+    from phasebit.emulator import EmulatorError, observing
+
+    where = f"schedule {schedule}"
+    draw = np.random.default_rng(random.randrange(1 << 30))
+    x = draw.standard_normal((128, 64)).astype(np.float32)
+    factor = draw.standard_normal(128).astype(np.float32)
+    y = np.full_like(x, np.nan)
+    seen: set[tuple[str, int]] = set()
+    try:
+        with observing(_group_watcher(seen)):
+            run = kernel.launch(
+                1, 256, [x, factor, y], device="emulator", schedule=schedule, seed=seed
+            )
+    except EmulatorError as error:
+        raise Wrong(f"{where}: {str(error).splitlines()[0]}") from error
+    if run.findings:
+        finding = run.findings[0]
+        raise Wrong(f"{where}: the emulator finds {finding.kind} at line {finding.lines[0]}")
+    if not np.array_equal(y, x * factor[:, None]):
+        raise Wrong(f"{where}: y is not x with each row multiplied by its factor")
+    if run.counters["bytes.global.load"] > 2 * x.nbytes:
+        raise Wrong("x is loaded more than once: y comes from tensor memory")
+    expected = {(what, group) for what in ("loads", "stores") for group in (0, 1)}
+    for what, group in sorted(expected - seen):
+        raise Wrong(f"warps {4 * group} to {4 * group + 3} have no {what} of tensor memory")
+    for what, count in (("loads", "tcgen05.ld.registers"), ("stores", "tcgen05.st.registers")):
+        if run.counters.get(count, 0) != 2 * x.size:
+            raise Wrong(f"{what} of tensor memory fill {run.counters.get(count, 0)} registers, and "
+                        f"{2 * x.size} do: every number twice")  # fmt: skip
+
+
+def _group_watcher(seen: set[tuple[str, int]]) -> object:
+    """Who writes down which group of four warps loads, and which stores."""
+    from phasebit.emulator import TensorObserver
+
+    class Watcher(TensorObserver):
+        def loads_columns(self, g: Any, regions: Any, registers: int) -> None:
+            self.note("loads", g, regions)
+
+        def stores_columns(self, g: Any, regions: Any, registers: int) -> None:
+            self.note("stores", g, regions)
+
+        def note(self, what: str, g: Any, regions: Any) -> None:
+            for lanes, _ in regions:
+                seen.add((what, int(g.batch.warp_of[lanes[0]]) % g.batch.warps // 4))
+
+    return Watcher()
 
 
 _LINES = """            if (first + PIECE == TILE_N) {  // in registers: the sum may be overwritten

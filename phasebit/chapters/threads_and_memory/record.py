@@ -48,6 +48,9 @@ LOGS = range(6)
 FETCHES = ("32", "128")
 """Bytes that the L2 cache is allowed to fetch at a time."""
 
+ONE_WAY = tuple(f"{way}, stride {1 << log}" for way in ("loads", "stores") for log in LOGS)
+"""The launches of ``one_way.cu``, in its order."""
+
 PROGRAMS = ("sectors", "banks", "transpose")
 SHAPE = (64, 96)
 """Rows and columns of the matrix whose transposes are counted: six whole tiles."""
@@ -155,12 +158,7 @@ def record() -> dict[str, Any]:
         "counters": counted,
         "latency": latency,
         "one_way": {
-            fetched: {
-                f"{way}, stride {1 << log}": counts.pop(0)
-                for way in ("loads", "stores")
-                for log in LOGS
-            }
-            for fetched, counts in ways.items()
+            fetched: dict(zip(ONE_WAY, counts, strict=True)) for fetched, counts in ways.items()
         },
         "divergence": dict(zip(deals(), diverged, strict=True)),
         "strided": {str(1 << log): c for log, c in zip(LOGS, strided, strict=True)},

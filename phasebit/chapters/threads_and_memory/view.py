@@ -6,13 +6,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from phasebit import measure, patterns
+from phasebit import measure
 from phasebit.chapters.threads_and_memory.record import DRAM, FETCHES, ISSUED, LOGS, SHAPE
 from phasebit.draw import Cell, Picture, chart
 from phasebit.draw.picture import INK, figure_of, frame, picture
 from phasebit.emulator import Access, Run
 from phasebit.occupancy import limits, occupancy
-from phasebit.palette import COLOURS
+from phasebit.palette import COLOURS, HUES
 
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
@@ -60,33 +60,31 @@ def occupancy_table(record: dict[str, Any], shared: Mapping[str, int]) -> measur
 def divergence_table(
     turns: Mapping[str, Any], runs: Mapping[str, Run], record: dict[str, Any]
 ) -> measure.Table:
-    """What each deal of turns costs, as the emulator counts it and, if recorded, the profiler.
+    """What each deal of turns costs, as the emulator counts it and as the profiler does.
 
     ``turns``: deal -> how often each thread goes round (threads).
     """
     rows = []
-    recorded = record.get("divergence", {})
     for deal, run in runs.items():
         longest = turns[deal].reshape(-1, 32).max(axis=1)
-        issued, threads = (run.counters[metric] for metric in ISSUED)
-        row = [deal, f"{turns[deal].sum():,}", f"{longest.sum():,}", f"{issued:,}",
-               f"{threads / issued / 32:.0%}"]  # fmt: skip
-        rows.append((*row, *([f"{recorded[deal][ISSUED[0]]:,}"] if recorded else [])))
-    heading = ("deal", "turns of all threads", "turns of all warps", "instructions issued",
-               "lanes busy")  # fmt: skip
-    by = f"; profiler: {counted_by(record)}, machine instructions" if recorded else ""
+        cells = [deal, f"{turns[deal].sum():,}", f"{longest.sum():,}"]
+        for counted in (run.counters, record["divergence"][deal]):
+            issued, threads = (counted[metric] for metric in ISSUED)
+            cells += [f"{issued:,}", f"{threads / issued / 32:.0%}"]
+        rows.append(tuple(cells))
     return measure.Table(
-        (*heading, *(["profiler"] if recorded else [])),
+        ("deal", "turns of all threads", "turns of all warps", "PTX instructions issued",
+         "lanes busy", "machine instructions issued", "lanes busy"),
         tuple(rows),
-        f"PTX instructions, the emulator{by}",
-    )
+        f"PTX: the emulator; machine: {counted_by(record)}",
+    )  # fmt: skip
 
 
 def turns_of_a_warp(turns: Any, title: str) -> Picture:
     """Which lanes of a warp are busy in which of its turns; ``turns`` (32)."""
     most, each = int(turns.max()), 8
     return chart(
-        [[Cell("x", patterns.HUES[0]) if turn < own else None for own in turns]
+        [[Cell("x", HUES[0]) if turn < own else None for own in turns]
          for turn in range(0, most, each)],
         rows=[f"{turn + 1} to {turn + each}" for turn in range(0, most, each)],
         columns=range(32), row_label="turns", column_label="lane (x: it is busy)", title=title,
@@ -96,47 +94,43 @@ def turns_of_a_warp(turns: Any, title: str) -> Picture:
 def hierarchy(record: dict[str, Any]) -> Picture:
     """The memories that a load may be answered from: who shares each, its size, its latency.
 
-    A latency is drawn where a record of the book has it: this chapter's where it does, else that of
-    *Asynchronous copies*.
+    A level's latency is the median over the walks that fit into it and into no nearer one; each
+    walk is a small dot.
     """
-    copies, measuring = measure.read("asynchronous_copies"), measure.read("measuring")
-    steps = 4096 * 1e-3  # loads of a walk, and ns in µs
-    known = {"l2": statistics.median(copies["latency"]["l2_us"]) / steps,
-             "memory": statistics.median(copies["latency"]["memory_us"]) / steps}  # fmt: skip
-    whose = measure.source(copies)
-    if "latency" in record:
-        names = {"shared": "shared memory", "l1": "64 KiB", "l2": "8192 KiB",
-                 "memory": "524288 KiB"}  # fmt: skip
-        known = {key: statistics.median(record["latency"][name]) / record["most_mhz"] * 1e3
-                 for key, name in names.items()}  # fmt: skip
-        whose = f"{measure.source(record)}, at {record['most_mhz']} MHz"
-    own = limits(90)
+    own, l2_mib = limits(90), measure.read("measuring")["l2_mib"]
     levels = {
-        "registers": f"registers: {own.registers * 4 // 1024} KiB a multiprocessor",
-        "shared": f"shared memory: up to {own.shared // 1024} KiB a multiprocessor",
-        "l1": "L1 cache: what is left of 256 KiB, a multiprocessor",
-        "l2": f"L2 cache: {measuring['l2_mib']:.0f} MiB for all",
-        "memory": "global memory (DRAM), for all",
+        f"registers: {own.registers * 4 // 1024} KiB a multiprocessor": (-1.0, -1.0),
+        f"shared memory: up to {own.shared // 1024} KiB a multiprocessor": (-1.0, 0.0),
+        "L1 cache: what is left of 256 KiB, a multiprocessor": (0.0, own.shared / 1024),
+        f"L2 cache: {l2_mib:.0f} MiB for all": (own.shared / 1024, l2_mib * 1024),
+        "global memory (DRAM), for all": (l2_mib * 1024, float("inf")),
     }
-    figure, axes = figure_of(4.4, 2.2)
+    walks = {
+        0.0 if name == "shared memory" else float(name.removesuffix(" KiB")):
+        statistics.median(cycles) / record["most_mhz"] * 1e3
+        for name, cycles in record["latency"].items()
+    }  # fmt: skip
+    figure, axes = figure_of(4.4, 2.8)
     axes.set_xscale("log")
     lines = []
-    for row, (key, words) in enumerate(levels.items()):
-        time = known.get(key)
-        says = "no load needed" if key == "registers" else "not measured yet"
-        if time:
-            says = f"{time:.0f} ns"
-            axes.plot([time], [row], marker="o", markersize=7, color=COLOURS["blue"])
-        at = (time, row) if time else (10, row)
-        axes.annotate(says, at, (8, 0), textcoords="offset points", va="center", color=INK,
-                      fontsize=9)  # fmt: skip
-        lines.append(f"{words}: {says}")
+    for row, (words, (above, most)) in enumerate(levels.items()):
+        found = [ns for kib, ns in walks.items() if above < kib <= most]
+        says, at = "no load needed", 10.0
+        if found:
+            at = statistics.median(found)
+            says = f"{at:.0f} ns"
+            axes.plot(found, [row] * len(found), "o", markersize=3, color=COLOURS["blue"])
+            axes.plot([at], [row], marker="o", markersize=7, color=COLOURS["blue"])
+        axes.annotate(says, (at, row), (0, 6), textcoords="offset points", va="bottom",
+                      ha="center" if found else "left", color=INK, fontsize=9)  # fmt: skip
+        span = f" ({min(found):.0f} to {max(found):.0f})" if len(found) > 1 else ""
+        lines.append(f"{words}: {says}{span}")
     axes.set_xlim(10, 1000)
     axes.set_xticks([10, 30, 100, 300, 1000], ["10", "30", "100", "300", "1000"])
-    axes.set_ylim(len(levels) - 0.5, -0.5)
-    axes.set_yticks(range(len(levels)), list(levels.values()))
+    axes.set_ylim(len(levels) - 0.5, -0.8)
+    axes.set_yticks(range(len(levels)), list(levels))
     axes.tick_params(axis="y", length=0, labelcolor=INK)
-    title = f"Where a load may be answered ({whose})"
+    title = f"Where a load may be answered ({measure.source(record)}, at {record['most_mhz']} MHz)"
     frame(axes, title, "ns for one load that waits for the one before")
     return picture(figure, f"{title}.\n" + "\n".join(lines))
 
@@ -222,25 +216,34 @@ def dram_table(record: dict[str, Any]) -> measure.Table:
 
 
 def one_way_table(record: dict[str, Any]) -> measure.Table:
-    """Loads alone and stores alone: DRAM's bytes by stride, and by what L2 may fetch at a time.
+    """DRAM's bytes of loads alone and of stores alone, by stride; and what is left of the copy.
 
-    Without a row where no record has it.
+    The loads stand once for each size that L2 may fetch at a time. The copy's loads are what it
+    reads less what stores alone read.
     """
-    array, recorded = record["bandwidth_bytes"] / 2, record.get("one_way", {})
-    ways = [(way, fetched) for way in ("loads", "stores") for fetched in FETCHES]
-
-    def cell(way: str, fetched: str, stride: int) -> str:
-        counts = recorded[fetched][f"{way}, stride {stride}"]
-        read, written = (f"{counts[metric] / array:.1f}" for metric in DRAM)
-        return f"{read} + {written}"
-
-    rows = [(str(1 << log), *(cell(*way, 1 << log) for way in ways)) for log in LOGS if recorded]
+    array, one_way = record["bandwidth_bytes"] / 2, record["one_way"]
+    rows = []
+    for stride in (1 << log for log in LOGS):
+        loads = [one_way[most][f"loads, stride {stride}"][DRAM[0]] for most in FETCHES]
+        read, written = (one_way[FETCHES[0]][f"stores, stride {stride}"][way] for way in DRAM)
+        copies = record["strided"][str(stride)][DRAM[0]] - read
+        counts = (*loads, copies, read, written)
+        rows.append((str(stride), *(f"{count / array:.1f}" for count in counts)))
     return measure.Table(
-        ("stride", *(f"{way} alone, {fetched} bytes" for way, fetched in ways)),
+        ("stride", *(f"loads alone, {most} bytes" for most in FETCHES), "the copy's loads",
+         "stores alone, read", "written"),
         tuple(rows),
-        "bytes of DRAM read + written in units of the array, 256 MiB; "
-        + (measure.source(record) if recorded else "no record has them yet"),
-    )
+        "bytes of DRAM in units of the array, 256 MiB; loads alone, with at most so many bytes "
+        f"fetched at a time; {measure.source(record)}",
+    )  # fmt: skip
+
+
+def lookup_us(record: dict[str, Any], stride: int) -> float:
+    """µs that L1 needs to look up all requests of a strided copy, at 4 lines a clock."""
+    requests = record["bandwidth_bytes"] / 4 / 32  # loads and stores, a warp each
+    lines = min(32, stride)  # of 128 bytes, that a request touches
+    us: float = requests * max(1, lines / 4) / record["multiprocessors"] / record["most_mhz"]
+    return us
 
 
 def transpose_table(record: dict[str, Any]) -> measure.Table:

@@ -7,7 +7,6 @@ of a product of any size, for Nsight Compute to confirm.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 import struct
@@ -160,12 +159,6 @@ def text(name: str) -> str:
     found = files.kernel(f"tiling_on_the_gpu/{VARIANTS[name].file}")
     found = found.partition("\n#ifndef OWN_MAIN")[0]
     return replace_each(found, VARIANTS[name].changes, f"{VARIANTS[name].file}.cu")
-
-
-def difference(before: str, after: str) -> str:
-    """What a rung changes in another one: the lines that differ, with a sign in front."""
-    lines = difflib.ndiff(text(before).splitlines(), text(after).splitlines())
-    return "\n".join(line for line in lines if line[0] in "+-")
 
 
 def source() -> str:

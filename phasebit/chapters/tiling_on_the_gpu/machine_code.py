@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 from phasebit import files, process, toolchain
 from phasebit.chapters.tiling_on_the_gpu import ladder
+from phasebit.instruments import disassembly
 
 NAME = "tiling_compiled"
 TARGET = "sm_90a"
@@ -31,7 +30,8 @@ KINDS = {
     "barriers": r"BAR\b",
 }
 """What is counted -> how such an instruction begins."""
-_SECONDS = 300.0
+_SECONDS = 60.0
+_OPTIONS = ("-std=c++17", "-O3", "-Xptxas", "-v")
 _PREDICATE = r"(?:@!?U?P\w+ )?"
 
 
@@ -75,31 +75,17 @@ def loops() -> dict[str, dict[str, int]]:
 
     Raises :class:`toolchain.ToolMissing` without nvdisasm, which is part of the CUDA toolkit.
     """
-    disassembler = toolchain.tool("nvdisasm")
     found = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for name in LOOPS:
-            rung = ladder.VARIANTS[name]
-            source, cubin = Path(folder, f"{name}.cu"), Path(folder, f"{name}.cubin")
-            source.write_text(f"{ladder.text(name)}\n", encoding="utf-8")
-            kernels = files.kernels()
-            done = process.run(
-                [toolchain.tool("nvcc"), "-std=c++17", "-O3", f"-arch={TARGET}", "-cubin",
-                 "-Xptxas", "-v", f"-I{kernels}", f"-I{kernels / 'include'}", str(source), "-o",
-                 str(cubin)], timeout=_SECONDS,
-            )  # fmt: skip
-            said = done.stderr
-            if done.ok:
-                done = process.run([disassembler, "-c", str(cubin)], timeout=_SECONDS)
-            if not done.ok:
-                raise toolchain.CudaError(f"{name}: {done.stderr}")
-            flags = "".join("Lb1E" for _ in rung.asks)
-            symbol = f"{len(rung.kernel)}{rung.kernel}" + (f"I{flags}E" if flags else "")
-            part = next(part for part in re.split(r"\n\.text\.", done.stdout)[1:]
-                        if symbol in part.partition(":")[0])  # fmt: skip
-            registers = re.search(rf"{re.escape(symbol)}.*?Used (\d+) registers", said, re.S)
-            assert registers, said
-            found[name] = {"registers": int(registers[1]), **counts(main_loop(part))}
+    for name in LOOPS:
+        rung = ladder.VARIANTS[name]
+        code, said = disassembly.cubin(ladder.text(name), TARGET, _OPTIONS)
+        flags = "".join("Lb1E" for _ in rung.asks)
+        symbol = f"{len(rung.kernel)}{rung.kernel}" + (f"I{flags}E" if flags else "")
+        part = next(part for part in re.split(r"\n\.text\.", disassembly.listing(code))[1:]
+                    if symbol in part.partition(":")[0])  # fmt: skip
+        registers = re.search(rf"{re.escape(symbol)}.*?Used (\d+) registers", said, re.S)
+        assert registers, said
+        found[name] = {"registers": int(registers[1]), **counts(main_loop(part))}
     return found
 
 

@@ -58,9 +58,8 @@ def sources() -> tuple[str, str]:
 def build() -> tuple[toolchain.Build, toolchain.Build]:
     """Both of :func:`sources`, compiled side by side: each takes the compiler a minute."""
     library, counted = sources()
-    shared = ["-shared", "-Xcompiler", "-fPIC"]
     with ThreadPoolExecutor() as pool:
-        one = pool.submit(toolchain.build, library, name=NAME, options=shared)
+        one = pool.submit(toolchain.build, library, name=NAME, library=True)
         other = pool.submit(toolchain.build, counted, name=NAME)
         return one.result(), other.result()
 

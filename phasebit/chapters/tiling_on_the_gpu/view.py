@@ -58,21 +58,15 @@ def counters() -> measure.Table:
     return measure.Table(("predicted", *WORDS.values()), rows, f"millions, for {SIZES[0]}³")
 
 
-def counters_beside_the_gpus(record: Record) -> measure.Table:
-    """Predicted and counted, side by side; prints the largest difference of each counter."""
-    counted = record["counters"]
-    print(f"{measure.source(record)}, CUDA {record['cuda']}")
+def counters_beside_the_gpus(record: Record) -> None:
+    """Print how far each predicted counter is from the counted one, over all rungs."""
+    print(f"counted on {measure.source(record)}")
     for metric, word in WORDS.items():
-        off = [abs(counted[name][metric] / predicted(name)[metric] - 1)
-               for name in ladder.RUNGS if predicted(name)[metric]]  # fmt: skip
-        print(f"{word:>15}: counted and predicted differ by {max(off):.3%} at most")
-    rows = tuple(
-        (name, *(f"{predicted(name)[metric] / 1e6:,.0f} / {counted[name][metric] / 1e6:,.0f}"
-                 for metric in WORDS))
-        for name in ladder.RUNGS
-    )  # fmt: skip
-    caption = f"millions, for {SIZES[0]}³"
-    return measure.Table(("predicted / counted", *WORDS.values()), rows, caption)
+        pairs = [(predicted(name)[metric], record["counters"][name][metric])
+                 for name in ladder.RUNGS]  # fmt: skip
+        most, told = max((abs(found - told), told) for told, found in pairs)
+        print(f"{word:>15}: off by {most / 1e6:6.2f} millions at most", end="")
+        print(f", {most / told:.3%}" if told else ", where none are predicted")
 
 
 def times(record: Record) -> measure.Table:
@@ -81,11 +75,7 @@ def times(record: Record) -> measure.Table:
     print(f"first to last: {first / last:.0f} times as fast")
     for size in SIZES:
         share = milliseconds(record, "cuBLAS", size) / milliseconds(record, "tuned", size)
-        spread = max(
-            measure.summary(each).spread for each in record["products"][str(size)].values()
-        )
-        print(f"{size:>5}: tuned reaches {share:.3f} of cuBLAS; the middle half of the times of "
-              f"any kernel is at most {spread:.1%} wide")  # fmt: skip
+        print(f"{size:>5}: tuned reaches {share:.2f} of cuBLAS")
     shown = [*ladder.RUNGS, "swizzled", "reordered", "cuBLAS"]
     rows = tuple(
         (name, *(f"{milliseconds(record, name, size):.3f}" for size in SIZES)) for name in shown
@@ -169,20 +159,21 @@ def beside_the_bounds(record: Record) -> Picture:
 
 
 def squares(record: Record) -> measure.Table:
-    """Rung e with other tiles and squares: counters from the emulator, times if measured."""
+    """Rung e with other tiles, squares and depths: the emulator's counters, and times."""
     rows = []
-    for (tile, each), name in sorted(ladder.SQUARES.items()):
-        told, took = predicted(name), record["products"][str(SIZES[0])].get(name)
+    for (tile, each), name in [*sorted(ladder.SQUARES.items()), ((32, 1), "deep")]:
+        told = predicted(name)
         rows.append((
-            f"{tile} × {tile}", f"{each} × {each}", str(ladder.VARIANTS[name].block[0]),
+            f"{tile} × {tile}", f"{each} × {each}", _constant(name, "BK"),
+            str(ladder.VARIANTS[name].block[0]),
             f"{told[SECTORS] / 1e6:,.0f}", f"{told[LOADS] / 1e6:,.0f}",
-            f"{told[WAVEFRONTS] / 1e6:,.0f}",
-            f"{measure.summary(took).median / 1000:.2f}" if took else "not measured yet",
+            f"{told[WAVEFRONTS] / 1e6:,.0f}", f"{milliseconds(record, name):.2f}",
         ))  # fmt: skip
     return measure.Table(
-        ("a block's tile", "a thread's square", "threads", "sectors", "shared loads",
+        ("a block's tile", "a thread's square", "depth", "threads", "sectors", "shared loads",
          "wavefronts", "ms"),
-        tuple(rows), f"millions, for {SIZES[0]}³, from the emulator; tiles 8 deep",
+        tuple(rows), f"counters in millions, from the emulator; times: {measure.source(record)}; "
+        f"{SIZES[0]}³",
     )  # fmt: skip
 
 
@@ -196,17 +187,17 @@ def what_fits(record: Record) -> None:
 
 
 def loops(record: Record, *names: str) -> measure.Table:
-    """The machine code of main loops, and the times of these kernels where they were measured."""
+    """The machine code of main loops, and the times of these kernels."""
     compiled = machine_code.read()
     kinds = [kind for kind in machine_code.KINDS if kind != "global loads"]
     rows = []
     for name in names:
-        of, took = compiled["loops"][name], record["products"][str(SIZES[0])].get(name)
+        of = compiled["loops"][name]
         scale = 512 / of["multiply-adds"]
         rows.append((
             name, str(of["registers"]), f"{of['instructions'] * scale:.0f}",
             *(f"{of[kind] * scale:.0f}" for kind in kinds),
-            f"{measure.summary(took).median / 1000:.2f}" if took else "not measured yet",
+            f"{milliseconds(record, name):.2f}",
         ))  # fmt: skip
     return measure.Table(
         ("main loop", "registers", "instructions", *kinds, f"ms at {SIZES[0]}³"), tuple(rows),
@@ -226,17 +217,17 @@ def banks(first_column: Any, title: str) -> Picture:
                  column_label="bank (in the cells: the lane)", title=title)  # fmt: skip
 
 
+def _constant(rung: str, name: str) -> str:
+    """The value of a constant in a rung's text; ``ValueError`` where there is none."""
+    found = re.search(rf"\b{name} = (\d+)", ladder.text(rung))
+    if found is None:
+        raise ValueError(f"{rung} has no constant {name}")
+    return found[1]
+
+
 def hierarchy() -> Picture:
     """Who makes which part of C in rung h: a block, a warp, a thread; sizes from its text."""
-    text = ladder.text("warp_tile")
-
-    def constant(name: str) -> int:
-        found = re.search(rf"\b{name} = (\d+)", text)
-        if found is None:
-            raise ValueError(f"rung h has no constant {name}")
-        return int(found[1])
-
-    side, high, wide = constant("BM"), constant("WM"), constant("WN")
+    side, high, wide = (int(_constant("warp_tile", name)) for name in ("BM", "WM", "WN"))
     figure, axes = figure_of(6.6, 2.6)
     axes.set_axis_off()
     axes.set_xlim(-0.02, 3.6)
@@ -338,7 +329,8 @@ def taken_back_counted(record: Record) -> measure.Table:
         rung = ladder.VARIANTS[name]
         change = (counted[name][metric] / counted["tuned"][metric] - 1
                   for metric in (EXECUTED, SECTORS, WAVEFRONTS, FETCHED))  # fmt: skip
-        rows.append((name, *(f"{each:+z.1%}" for each in change), str(SIZES[0] // rung.depth),
+        said = (f"{each:+.1%}" if abs(each) >= 0.0005 else "" for each in change)
+        rows.append((name, *said, str(SIZES[0] // rung.depth),
                      f"{resident(name)} × {rung.block[0] // 32}"))  # fmt: skip
     return measure.Table(
         ("counters against tuned", "instructions", "sectors", "wavefronts", "bytes from memory",

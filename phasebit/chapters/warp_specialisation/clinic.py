@@ -110,6 +110,11 @@ def source(name: str, repaired: bool = False) -> str:
     return "\n".join(_MARK.sub("", line) for line in _choose(text, repaired)) + "\n"
 
 
+def numbered(name: str) -> str:
+    """The broken text, with the numbers of its lines."""
+    return "\n".join(f"{n:3}  {line}" for n, line in enumerate(source(name).splitlines(), 1))
+
+
 def marks(name: str) -> dict[int, frozenset[str]]:
     """Lines of the broken text at which the emulator must find the mistake -> as what."""
     return {line: kinds for line, kinds in _marked(name).items() if kinds != {"see"}}
@@ -366,6 +371,22 @@ class Ward:
         )
 
 
+def _ended(runs: dict[str, int]) -> str:
+    if len(runs) == 1 and next(iter(runs)).startswith("not compiled"):
+        return "not compiled"
+    total = sum(runs.values())
+    return ", ".join(f"{how} in {count} of {total}" for how, count in runs.items())
+
+
+def recorded(said: dict[str, Any]) -> tuple[str, str]:
+    """How a program ended on the recorded GPU, and the tools that found something or hung."""
+    loud = [
+        f"{tool}: {_cell(each)}" for tool, each in said["tools"].items()
+        if each["verdict"] != "nothing"
+    ]  # fmt: skip
+    return _ended(said["runs"]), ", ".join(loud) or "–"
+
+
 def _cell(said: dict[str, Any] | None) -> str:
     if said is None:
         return "·"
@@ -387,11 +408,7 @@ class Patient:
     @property
     def symptom(self) -> str:
         """How its processes ended on the recorded GPU: ``"wrong in 5 of 5"``."""
-        runs = self.ward.record["clinic"][f"{self.name} broken"]["runs"]
-        if len(runs) == 1 and next(iter(runs)).startswith("not compiled"):
-            return "not compiled"
-        total = sum(runs.values())
-        return ", ".join(f"{how} in {count} of {total}" for how, count in runs.items())
+        return _ended(self.ward.record["clinic"][f"{self.name} broken"]["runs"])
 
     def change(self, *pairs: tuple[str, str], schedule: str = "late") -> None:
         """An experiment: run the broken text with some words exchanged; print how it ends.

@@ -40,24 +40,26 @@ def record() -> dict[str, Any]:
     Raises :class:`toolchain.CudaError` when one of these is missing or a kernel fails.
     """
     facts, cublas = measure.facts(), measure.find_cublas()
-    version = sanitizer.version()
+    rules = {
+        "patients": f"{_SEEDS} processes each, inputs from seeds 1 to {_SEEDS}; "
+        f"the kernel is given 10 s; {_JOBS} processes at a time",
+        "tools": sanitizer.protocol(),
+    }
+    today = {**facts, "compute-sanitizer": sanitizer.version(), "protocol": rules}
     return {
         "benchmark": NAME,
-        **facts,
-        "compute-sanitizer": version,
+        **today,
         "protocol": {
             "registers": "ptxas -v; nvdisasm -gi, an instruction belongs to the function that its "
             "line is in",
             "times": f"{_LAUNCHES} warm launches in each of {_LAPS} processes after 50 that do not "
             "count, CUDA events; kernels by turns; inputs random, cached; "
             f"cublasSgemm from {cublas.name} by turns in the same processes, pedantic f32",
-            "patients": f"{_SEEDS} processes each, inputs from seeds 1 to {_SEEDS}; "
-            f"the kernel is given 10 s; {_JOBS} processes at a time",
-            "tools": sanitizer.protocol(),
+            **rules,
         },
         "registers": _registers(cublas),
-        "clinic": _clinic(patients()),
-        "reported": _clinic(reports()),
+        "clinic": _looked_at("clinic", patients(), today),
+        "reported": _looked_at("reported", reports(), today),
     }
 
 
@@ -69,10 +71,15 @@ def variant(name: str) -> str:
     return files.kernel(f"warp_specialisation/registers/{name}")
 
 
+def ignored() -> str:
+    """The kernel with ``setmaxnreg``, but with no number of registers fixed at its entry."""
+    return variant("setmaxnreg").replace("(THREADS, 1)", "(THREADS)")
+
+
 def _registers(cublas: Path) -> dict[str, Any]:
     result: dict[str, Any] = {}
     texts = {name: variant(name) for name in VARIANTS}
-    texts["ignored"] = texts["setmaxnreg"].replace("(THREADS, 1)", "(THREADS)")
+    texts["ignored"] = ignored()
     for name, text in texts.items():
         code, allocation = registers.cubin(text)
         roles = registers.by_function(code, registers.lines_of(text, ROLES))
@@ -92,6 +99,14 @@ def _registers(cublas: Path) -> dict[str, Any]:
 
 
 # The clinic
+
+
+def _looked_at(part: str, texts: dict[str, str], today: dict[str, Any]) -> dict[str, Any]:
+    """What is known of each program: one that the record holds as it is, is not run again."""
+    known = {name: fingerprint(text) for name, text in texts.items()}
+    kept = sanitizer.kept(NAME, part, known, today)
+    new = _clinic({name: text for name, text in texts.items() if name not in kept})
+    return {name: kept.get(name) or {"date": today["date"]} | new[name] for name in texts}
 
 
 def _clinic(texts: dict[str, str]) -> dict[str, Any]:

@@ -6,14 +6,12 @@ The first is one number for a kernel; the second differs from one part of it to 
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from phasebit import build_cache, process, toolchain
+from phasebit import toolchain
+from phasebit.instruments import disassembly
 
-_SECONDS = 60.0
 _OPTIONS = ("-std=c++17", "-O3", "-lineinfo", "-Xptxas", "-v")
 
 
@@ -42,16 +40,9 @@ def cubin(source: str, target: str = toolchain.DEFAULT_TARGET) -> tuple[bytes, A
 
     Raises :class:`toolchain.CompileError` with the line, :class:`toolchain.ToolMissing`.
     """
-    with build_cache.Scratch() as scratch:
-        folder = Path(scratch)
-        text = f'#line 1 "kernel.cu"\n{source}\n'.replace('#include "harness.cuh"', "")
-        (folder / "source.cu").write_text(text, encoding="utf-8")
-        command = toolchain.nvcc_command("cubin", target, options=_OPTIONS)
-        command += ["source.cu", "-o", "kernel.cubin"]
-        done = process.run(command, timeout=_SECONDS, cwd=folder)
-        if not done.ok:
-            raise toolchain.explain(done.stdout + done.stderr, "kernel.cu")
-        return (folder / "kernel.cubin").read_bytes(), _allocation(done.stdout + done.stderr)
+    text = source.replace('#include "harness.cuh"', "")
+    code, log = disassembly.cubin(text, target, _OPTIONS)
+    return code, _allocation(log)
 
 
 def _allocation(log: str) -> Allocation:
@@ -86,13 +77,7 @@ def by_function(code: bytes, lines: Mapping[str, range]) -> dict[str, Part]:
 
     Raises :class:`toolchain.ToolMissing` without nvdisasm, which is part of the CUDA toolkit.
     """
-    tool = toolchain.tool("nvdisasm")
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        Path(file.name).write_bytes(code)
-        done = process.run([tool, "-c", "-gi", file.name], timeout=_SECONDS)
-    if not done.ok:
-        raise toolchain.CudaError(f"nvdisasm failed: {done.stderr}")
-    return parts(done.stdout, lines)
+    return parts(disassembly.listing(code, "-gi"), lines)
 
 
 def parts(sass: str, lines: Mapping[str, range]) -> dict[str, Part]:

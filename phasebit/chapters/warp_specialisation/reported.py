@@ -8,6 +8,7 @@ nothing but this chapter's means: they say nothing of how often a mistake is mad
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from phasebit import measure
 from phasebit.chapters.warp_specialisation import clinic
@@ -46,11 +47,24 @@ REPORTS = (
 """The threads, read in November 2026."""
 
 
-def table() -> measure.Table:
-    """Each program on the emulator: its result, and what is found."""
+def table(recorded: dict[str, Any]) -> measure.Table:
+    """Each program on the emulator: its result, and what is found.
+
+    Beside them, when the record has them, how five processes ended on its GPU, and the tools of
+    compute-sanitizer that found something.
+    """
+    known = {**recorded["clinic"], **recorded.get("reported", {})}
+    on_gpu = all(f"{report.name} broken" in known for report in REPORTS)
     rows = []
     for report in REPORTS:
         seen = clinic.examine(clinic.source(report.name))
-        rows.append((report.thread, report.what, report.state, seen.verdict, seen.kinds or "–"))
-    heading = ("thread", "what went wrong", "repair", "result, on the emulator", "found")
-    return measure.Table(heading, tuple(rows), "kernels/warp_specialisation/reported")
+        row = [report.thread, report.what, report.state, seen.verdict, seen.kinds or "–"]
+        if on_gpu:
+            row += clinic.recorded(known[f"{report.name} broken"])
+        rows.append(tuple(row))
+    heading = ["thread", "what went wrong", "repair", "result, on the emulator", "found"]
+    note = "kernels/warp_specialisation/reported"
+    if on_gpu:
+        heading += [str(recorded["gpu"]), "compute-sanitizer"]
+        note += f"; {measure.source(recorded)}"
+    return measure.Table(tuple(heading), tuple(rows), note)

@@ -11,7 +11,9 @@ import numpy as np
 from phasebit import draw, files, measure
 from phasebit.chapters.warp_specialisation import clinic
 from phasebit.chapters.warp_specialisation import record as benchmark
+from phasebit.edits import replace_once
 from phasebit.launching.launch import compile as compile_cuda
+from phasebit.mbarrier import Mbarrier
 from phasebit.timeline import Span, Timeline
 
 
@@ -51,6 +53,54 @@ def roles() -> Timeline:
     )  # fmt: skip
 
 
+def parity() -> Timeline:
+    """Four slots, eight consumers: what two of them see of ``full[0]``, phase by phase."""
+    full = Mbarrier(1, name="full[0]")
+    readers = {"consumer 0, tile 0: phase 0, parity 0": 0,
+               "consumer 4, tile 4: phase 1, parity 1": 1}  # fmt: skip
+    spans = []
+    for done in range(3):
+        spans.append(Span("full[0]", done, done + 1, f"parity {done % 2}", f"phase {done}"))
+        for reader, phase in readers.items():
+            ends = full.test_wait_parity(phase % 2)
+            kind = "wait" if not ends else "full" if phase < full.phase else "bad"
+            spans.append(Span(reader, done, done + 1, kind))
+        full.arrive()
+    return Timeline(
+        ("full[0]", *readers), spans, unit="phases complete",
+        title="Two waits for one barrier, by their parity",
+        legend={
+            "parity 0": "open phase, of parity 0", "parity 1": "open phase, of parity 1",
+            "wait": "the wait goes on", "full": "the wait ends: its phase is complete",
+            "bad": "the wait ends: its phase has not begun",
+        },
+    )  # fmt: skip
+
+
+def loaders(warps: int) -> str:
+    """The kernel whose sums are declared inside, with this many warps that load."""
+    text = benchmark.variant("inside")
+    text = replace_once(
+        text, "constexpr int THREADS = 3 * GROUP;         // one group loads, two multiply",
+        f"constexpr int LOADERS = {32 * warps};  // threads that load\n"
+        "constexpr int THREADS = LOADERS + 2 * GROUP;",
+    )  # fmt: skip
+    text = replace_once(text, "init(full[threadIdx.x], GROUP)", "init(full[threadIdx.x], LOADERS)")
+    text = replace_once(text, "if (threadIdx.x < GROUP)", "if (threadIdx.x < LOADERS)")
+    text = replace_once(text, "(threadIdx.x - GROUP)", "(threadIdx.x - LOADERS)")
+    return text.replace("i += GROUP", "i += LOADERS")
+
+
+def ignored(recorded: dict[str, Any]) -> None:
+    """Print what ptxas says of ``setmaxnreg`` without a number at entry, and the lines meant."""
+    row = recorded["registers"]["ignored"]
+    print(*row["notes"])
+    print("bytes spilled:", row["spill_stores"])
+    for number, line in enumerate(benchmark.ignored().splitlines(), 1):
+        if "setmaxnreg" in line or "__launch_bounds__" in line:
+            print(f"{number:3}  {line}")
+
+
 def bounded_wait() -> None:
     """Print the wait that gives up."""
     path = files.kernels() / "warp_specialisation" / "bounded_wait.cuh"
@@ -82,16 +132,18 @@ def registers(recorded: dict[str, Any], *names: str, title: str) -> draw.Picture
     )  # fmt: skip
 
 
-def times(recorded: dict[str, Any], *names: str) -> measure.Table:
-    """Spilled bytes and warm times of the kernels, and cuBLAS beside them."""
+def trades(recorded: dict[str, Any], *names: str) -> measure.Table:
+    """Registers at launch and in each role, spilled bytes and warm times; cuBLAS beside them."""
     lines = []
     for name in names:
         row = recorded["registers"][name]
+        used = (str(row["roles"][role]["highest"] + 1) for role in benchmark.ROLES)
         low, middle, high = quantiles(row["warm_us"], n=4)
         beside = quantiles(row["cublas_us"], n=4)[1]
-        lines.append((name, str(row["spill_stores"]), f"{middle:.1f}", f"{low:.1f}–{high:.1f}",
-                      f"{beside:.1f}"))  # fmt: skip
-    heading = ("kernel", "bytes spilled", "warm, µs", "middle half", "cuBLAS, µs")
+        lines.append((name, str(row["registers"]), *used, str(row["spill_stores"]),
+                      f"{middle:.1f}", f"{low:.1f}–{high:.1f}", f"{beside:.1f}"))  # fmt: skip
+    heading = ("kernel", "registers given", "producers name", "consumers name", "bytes spilled",
+               "warm, µs", "middle half", "cuBLAS, µs")  # fmt: skip
     what = "C (256, 192) = A (256, 1024) · B (1024, 192), f32"
     return measure.Table(heading, tuple(lines), f"{measure.source(recorded)}; {what}")
 

@@ -48,8 +48,8 @@ class EventCounts(
     def starts_thread_copy(self, g: Group, copy: ThreadCopy) -> None:
         self.add("cp_async.bytes", copy.width * g.n)
 
-    def starts_copy(self, g: Group, copy: BulkCopy) -> None:
-        self.add("cp_async_bulk.bytes", copy.size)
+    def starts_copies(self, g: Group, copies: Sequence[tuple[Group, BulkCopy]]) -> None:
+        self.add("cp_async_bulk.bytes", sum(copy.size for _, copy in copies))
 
     def asks_for_columns(self, g: Group, warps: int) -> None:
         self.add("tcgen05.allocations", warps)

@@ -18,8 +18,12 @@ threads have read it: what was fenced, or read before an arrival at a barrier.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+
 import numpy as np
 
+from phasebit.emulator.checker.alike_copies import Alike, free, untouched
 from phasebit.emulator.checker.footprint import Footprint, touching
 from phasebit.emulator.checker.global_proxies import GlobalProxies
 from phasebit.emulator.checker.mbarrier_order import MbarrierOrder
@@ -67,8 +71,51 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
 
     # -- a copy begins --------------------------------------------------------
 
-    def starts_copy(self, g: Group, copy: BulkCopy) -> None:
+    def starts_copies(self, g: Group, copies: Sequence[tuple[Group, BulkCopy]]) -> None:
+        """Threads ask for copies: their sources must be ready, their targets free."""
+        for _, together in groupby(copies, lambda pair: pair[1].site):
+            some = list(together)
+            if len(some) == 1 or not self._starts_alike(g, [copy for _, copy in some]):
+                for one, copy in some:
+                    self._starts(one, copy)
+
+    def _starts_alike(self, g: Group, copies: list[BulkCopy]) -> bool:
+        """Look at copies of one barrier at once, if they are alike and nothing is amiss with any.
+
+        ``cuda::memcpy_async`` makes a copy of a few bytes for each thread.
+        """
+        lanes = np.concatenate([copy.lanes for copy in copies])
+        if len(lanes) < g.n:
+            g = g.part(np.flatnonzero(np.isin(g.lanes, lanes)), g.pc)
+        alike = Alike.of(g, copies, self.races.facts.shift)
+        if alike is None or self.reading.get(g.batch) or self.writing:
+            return False
+        s = self.races.shadows[g.batch]
+        world = self.races.global_memory
+        if not untouched(world.shadow, alike.reads) or not free(s, g, alike.writes - s.base):
+            return False
+        first = copies[0]
+        site = alike.site
+        made = self.mbarriers.of(site).made[1]
+        others = g.lanes[s.threads(g.lanes) != made % s.team]
+        if len(others):
+            self.mbarriers.touch(g, g.lanes if len(others) == g.n else others, site, itself=False)
+        column = s.site(site)
+        self.mbarriers.asks(site, column, int(g.lanes[-1]))
+        world.load(g, Footprint.plain(alike.reads), 0, first.access, False)
+        self.races.shared_store(
+            g, Footprint.plain(alike.writes), 0, first.access, False, agent=column
+        )
+        s.site_started(site, self.machine.now)
+        self._remember(g.batch, first.target, alike.writes.ravel())
+        for copy in copies:
+            copy.started = self.machine.now
+        self.machine.now += 1
+        return True
+
+    def _starts(self, g: Group, copy: BulkCopy) -> None:
         """A thread asks for a copy: its source must be ready, its target free."""
+        copy.started = self.machine.now
         shift = self.races.facts.shift
         s = self.races.shadows[g.batch]
         self.grouped |= copy.site is None
@@ -107,9 +154,9 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
         """How the lines that a copy fills are swizzled; plain copies bring what they bring."""
         if batch not in self.patterns:
             self.patterns[batch] = np.zeros(batch.count * batch.shared_stride // LINE + 1, np.uint8)
-        low, high = ((int(w) << self.races.facts.shift) - batch.shared_base for w in words[[0, -1]])
+        lines = ((words << self.races.facts.shift) - batch.shared_base) // LINE
         known = 1 + SWIZZLES.index(target.mode) if isinstance(target, Box) else 0
-        self.patterns[batch][low // LINE : high // LINE + 1] = known
+        self.patterns[batch][lines] = known
 
     def otherwise(self, batch: Batch, position: int, swizzle: str) -> Sentence | None:
         """A tile whose descriptor names another swizzle than the copy that brought it; or nothing.
@@ -141,8 +188,9 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
         mine = writers < s.team
         fenced = s.clock[g.lanes[0], s.proxy + np.where(mine, writers, 0)]
         late = mine & (times > fenced)
-        reads = say("{} of {} reads", what, g.batch.describe(g.lanes))
-        self.unordered(s, g, x, late, "wrote", access, reads)
+        if late.any():
+            reads = say("{} of {} reads", what, g.batch.describe(g.lanes))
+            self.unordered(s, g, x, late, "wrote", access, reads)
 
     def unordered(
         self, s: SharedShadow, g: Group, x: Array, late: Array, did: str, access: int, what: Said,
@@ -203,12 +251,13 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
         if late.any():  # what copies have read needs no fence: they use the same proxy
             late &= ~np.isin(s.read_access[x], [a for a in np.unique(s.read_access[x][late])
                                                if self.findings.is_copy(int(a))])  # fmt: skip
-        self.unordered(
-            s, g, x, late, "has read", access,
-            say("a bulk copy of {} writes", g.batch.describe(g.lanes)),
-            unless="neither fence.proxy.async nor the reader's arrival at a barrier",
-            key="overwrites",
-        )  # fmt: skip
+        if late.any():
+            self.unordered(
+                s, g, x, late, "has read", access,
+                say("a bulk copy of {} writes", g.batch.describe(g.lanes)),
+                unless="neither fence.proxy.async nor the reader's arrival at a barrier",
+                key="overwrites",
+            )  # fmt: skip
 
     def _overwrites_written(self, s: SharedShadow, g: Group, x: Array, access: int) -> None:
         times, writers = s.write_time[x], s.writer[x]
@@ -217,10 +266,11 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
         if late.any():  # the address that tcgen05.alloc writes: Triton's kernels count on it
             late &= ~np.isin(s.write_access[x], [a for a in np.unique(s.write_access[x][late])
                                                 if self._allocates(int(a))])  # fmt: skip
-        self.unordered(
-            s, g, x, late, "has written", access,
-            say("a bulk copy of {} writes", g.batch.describe(g.lanes)), key="overwrites",
-        )  # fmt: skip
+        if late.any():
+            self.unordered(
+                s, g, x, late, "has written", access,
+                say("a bulk copy of {} writes", g.batch.describe(g.lanes)), key="overwrites",
+            )  # fmt: skip
 
     def _allocates(self, access: int) -> bool:
         instruction = self.findings.instruction(access)

@@ -243,7 +243,9 @@ class SharedShadow:
             return True
         if version == self.version:
             return False
-        known = np.maximum(self.clock[run(g.lanes)].min(axis=0), self.lowest)
+        first, last = (int(lane) // self.batch.threads for lane in g.lanes[[0, -1]])
+        floor = self.floor[first : last + 1].min()
+        known = np.maximum(self.clock[run(g.lanes)].min(axis=0), floor)
         g.known = (self.version, known)
         return not np.count_nonzero(times > known[agents])
 

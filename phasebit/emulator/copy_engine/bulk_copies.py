@@ -143,6 +143,7 @@ class BulkCopy(Agent):
         """The mbarrier that counts its bytes; None where it belongs to a bulk group."""
         self.tell = tell
         self.started = batch.machine.now
+        """When, for the checker, which may look at several copies in a row."""
         self.data: Array | None = None
         self.reduces = isinstance(target, Reduced)
         self.reads: tuple[int, int] | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from phasebit.emulator.copy_engine.bulk_copies import BulkCopy
 from phasebit.emulator.machine.agents import ThreadCopy
 from phasebit.emulator.machine.barrier_sites import BarrierSite
@@ -25,8 +27,8 @@ class ThreadCopyObserver:
 class BulkCopyObserver:
     """Events of bulk copies: ``cp.async.bulk`` and whatever else the copy engine does."""
 
-    def starts_copy(self, g: Group, copy: BulkCopy) -> None:
-        """A thread asks for a copy."""
+    def starts_copies(self, g: Group, copies: Sequence[tuple[Group, BulkCopy]]) -> None:
+        """Threads of a group ask for copies: each with a group of the thread that asks for it."""
 
     def lands(self, copy: BulkCopy) -> None:
         """The bytes of a copy have come, and its mbarrier is about to be told."""

@@ -45,13 +45,19 @@ def inval(g: Group, address: Value, *, space: str = "generic") -> None:
             told(g, g.lanes if where is None else g.lanes[where], site)
 
 
-def _one(count: Value | None, where: Array | None) -> Any:
+def _one(count: Value, where: Array | None) -> Any:
     """The operand of the first of these threads."""
-    if count is None:
-        return 1
     if isinstance(count, np.ndarray):
         return count[0] if where is None else count[where[0]]
     return count
+
+
+def _operands(count: Value | None, lanes: Array, where: Array | None) -> list[tuple[int, Array]]:
+    """The operands of these threads, each with those that have it."""
+    if not isinstance(count, np.ndarray):
+        return [(1 if count is None else int(count), lanes)]
+    mine = count if where is None else count[where]
+    return [(int(one), lanes[mine == one]) for one in np.unique(mine)]
 
 
 def _arrive(
@@ -69,7 +75,8 @@ def _arrive(
             arrives_at(g, site.name)
         for arrives in machine.told[MbarrierObserver.arrives]:
             arrives(g, lanes, site, sem, scope)
-        token = _arrive_at(g, site, len(lanes), int(_one(count, where)), what, lanes)
+        for one, some in _operands(count, lanes, where):
+            token = _arrive_at(g, site, one, what, some)
         if len(found) == 1:
             tokens = np.uint64(token)
         else:
@@ -78,12 +85,10 @@ def _arrive(
     return tokens
 
 
-def _arrive_at(
-    g: Group, site: BarrierSite, threads: int, count: int, what: str, lanes: Array
-) -> int:
-    """``threads`` arrivals of ``count`` each, in as few steps as the phase allows."""
+def _arrive_at(g: Group, site: BarrierSite, count: int, what: str, lanes: Array) -> int:
+    """An arrival of ``count`` by each of these threads, in as few steps as the phase allows."""
     site.arrived.append(lanes)
-    token = 0
+    threads, token = len(lanes), 0
     machine = g.batch.machine
     while threads:
         unobserved = not site.barrier.observed
@@ -148,11 +153,11 @@ def expect_tx(
 ) -> None:
     """mbarrier.expect_tx: expect bytes of copies, for each thread."""
     for site, where in sites(g, address, space):
-        for _ in range(g.n if where is None else len(where)):
+        for size in g.spread(nbytes)[slice(None) if where is None else where].tolist():
             for told in g.batch.machine.told[MbarrierObserver.announces_bytes]:
                 told(g, site)
-            site.announces(int(_one(nbytes, where)))
-            site.operate(g, "expect_tx", int(_one(nbytes, where)))
+            site.announces(size)
+            site.operate(g, "expect_tx", size)
 
 
 @effect("mbarrier.complete_tx", "a u32", B64, section="9.7.13.15.12", options=SCOPED)
@@ -161,8 +166,8 @@ def complete_tx(
 ) -> None:
     """mbarrier.complete_tx: bytes have landed (without a copy)."""
     for site, where in sites(g, address, space):
-        for _ in range(g.n if where is None else len(where)):
-            site.operate(g, "complete_tx", int(_one(nbytes, where)))
+        for size in g.spread(nbytes)[slice(None) if where is None else where].tolist():
+            site.operate(g, "complete_tx", size)
 
 
 def _wait(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -85,6 +85,22 @@ def begin(
     g: Group, source: Side, target: Side, size: int, access: int, site: BarrierSite | None
 ) -> None:
     """Put one thread's copy under way."""
+    begin_together(g, [(g, asked(g, source, target, size, access, site))])
+
+
+def begin_together(g: Group, copies: Sequence[tuple[Group, BulkCopy]]) -> None:
+    """Put copies under way for which threads of ``g`` ask at once, in this order."""
+    machine = g.batch.machine
+    for told in machine.told[BulkCopyObserver.starts_copies]:
+        told(g, copies)
+    for _, copy in copies:
+        copy.start()
+
+
+def asked(
+    g: Group, source: Side, target: Side, size: int, access: int, site: BarrierSite | None
+) -> BulkCopy:
+    """A copy that one thread asks for, not yet under way."""
     machine = g.batch.machine
 
     def tell() -> None:
@@ -98,9 +114,7 @@ def begin(
     if site is None:
         state = bulk_groups(g.batch)
         state.copies.append((int(state.closed[g.lanes[0]]), copy))
-    for told in machine.told[BulkCopyObserver.starts_copy]:
-        told(g, copy)
-    copy.start()
+    return copy
 
 
 def ranks(g: Group, mask: int) -> list[int]:
@@ -147,13 +161,14 @@ def bulk_load(
 
     Addresses and size are multiples of 16; size and barrier as for each thread that asks.
     """
-    access = access_of(g)
+    access, copies = access_of(g), []
     for one, (to, origin, count, bar) in each(g, target, address, size, barrier):
         check_size(one, count)
         source = stretch(one, "global", origin, count, access)
         there, site = stretch(one, "shared", to, count, access), site_of(one, bar)
         same_block(one, there, site)
-        begin(one, source, there, count, access, site)
+        copies.append((one, asked(one, source, there, count, access, site)))
+    begin_together(g, copies)
 
 
 @effect(f"{LOAD.format('cluster')}.multicast::cluster", "a a u32 a u16 u64",

@@ -27,8 +27,7 @@ const char *name_of(cudaError_t error);
 extern _Thread_local bool unasked;
 void say_there(int file); /* what follows is for that file, and not for standard error */
 void say_raw(const char *text, size_t size); /* a line; async-signal-safe */
-/* How a line begins that accuses nobody; the device half leaves it out (`run_program.py`). */
-#define NOTE "note: "
+/* A line that accuses nobody begins with NOTE of `protocol.h`. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The end of every call that the stand-in does not have. */
 cudaError_t missing(const char *call);

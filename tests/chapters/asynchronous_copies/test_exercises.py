@@ -7,6 +7,7 @@ import re
 import pytest
 
 from phasebit.chapters.asynchronous_copies import exercises as check
+from phasebit.exercises.rings import BLANK
 from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/??_asynchronous_copies.ipynb"))
@@ -16,7 +17,7 @@ def test_no_answer_yet() -> None:
     for each in (check.enough_slots, check.bytes_under_way, check.wait_first):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.other_line.verdict(...).endswith("not answered yet")
-    assert check.write_a_ring.verdict(check.BLANK).endswith("not answered yet")
+    assert check.write_a_ring.verdict(BLANK).endswith("not answered yet")
 
 
 @pytest.mark.nvcc

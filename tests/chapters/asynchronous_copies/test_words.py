@@ -24,6 +24,11 @@ def test_asynchronous_copies() -> None:
     started = median(record["unwaited"]["warm_us"]) / async_copies.ONE_BLOCK
     floor = tile("groups", 8, "warm_us")
     assert floor > 2 * there and abs(floor / started - 1) < 0.05
+    near, far = (median(record["latency"][what]) / 4096 for what in ("l2_us", "memory_us"))
+    assert (near + there) / 2 <= 1.01 * there, "two slots are enough from the L2 cache"
+    assert (far + there) / 3 > 1.05 * there >= (far + there) / 4, "and four from memory"
+    assert (near + started) / 2 <= 1.01 * started and (far + started) / 3 <= started < far + started
+    assert abs(tile("groups", 16, "warm_us") / floor - 1) < 0.02
     for state in ("warm_us", "flushed_us"):
         for stages in (4, 8, 16):
             assert abs(tile("groups", stages, state) / floor - 1) < 0.05
@@ -40,10 +45,41 @@ def test_asynchronous_copies() -> None:
         for row in record["rows"]
         if row["tiles"] == async_copies.WHOLE_GPU
     }
-    assert rates["groups", 4, 1] > 2 * rates["groups", 1, 1]
+    assert 1.9 < rates["groups", 4, 1] / rates["groups", 1, 1] < 2.1, "double"
     crowded = [rate for (_, _, blocks), rate in rates.items() if blocks == 8]
     copies = [
         time for row in record["rows"] if row["tiles"] == async_copies.WHOLE_GPU
         for time in row["copy_warm_us"]
     ]  # fmt: skip
     assert max(crowded) < 1.2 * min(crowded) and max(rates.values()) < 1 / median(copies)
+
+
+def test_a_second_pass_of_copies() -> None:
+    record = measure.read("asynchronous_copies")
+    times = {
+        (what, fits): median(where["warm_us"])
+        for fits, each in (("", record), ("fits", record["fits"]))
+        for what in ("resident", "unwaited")
+        for where in [each[what]]
+    }
+    add, add_one = (times["unwaited", fits] - times["resident", fits] for fits in ("", "fits"))
+    assert 0.4 < 1 - add_one / add < 0.6, "about half"
+    stalls = record["stalls"]
+    at_barrier = [stalls[what]["barrier"] for what in ("resident", "unwaited", "unwaited, fits")]
+    assert at_barrier[1] > 3 * at_barrier[0] > 3 * at_barrier[2], "these waits are gone"
+    results = [stalls[what]["wait"] for what in ("resident", "unwaited, fits")]
+    assert 1.6 < results[1] / results[0] < 2.1, "nearly twice"
+
+
+def test_the_rings_of_the_matrix_product() -> None:
+    b, sweep = measure.load("double_buffering")["b_register_tiles"], measure.read("clock_stamps")
+    times = {
+        (point["kernel"], *point["constants"].values()): (point["warm_us"], point["flushed_us"])
+        for point in sweep["sweep"]
+    }
+    c, d = "c_async_copies", "d_few_arrivals"
+    assert times[c, 2][0] > b.warm and times[c, 2][1] < 0.9 * b.flushed, "only when flushed"
+    assert all(abs(times[c, slots][1] / times[c, slots][0] - 1) < 0.02 for slots in (3, 4))
+    for state in (0, 1):
+        assert 0.93 < times[d, 256][state] / times[c, 6][state] < 1, "little more"
+        assert times[d, 128][state] < times[d, 256][state] < 0.9 * times[d, 64][state]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from phasebit import files, hardware, process, toolchain
-from phasebit.edits import replace_once
-from tests.kernels import targets
-from tests.kernels.emulated import emulate
+from phasebit import hardware
+from tests.kernels import own_header
 
 ORDER = "block_order/order"
-SINCE = {ORDER: "sm_80"}
+SINCE = "sm_80"
 
 MISTAKES: dict[str, tuple[str, str, str]] = {
     "an entry of the table is used twice": (
@@ -28,53 +24,29 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
 }  # fmt: skip
 
 
-def text(kernel: str) -> str:
-    """The program with its own header in it, so that a mistake can be planted in either."""
-    header = (files.kernels() / f"{kernel}.cuh").read_text("utf-8").replace("#pragma once", "")
-    return files.kernel(kernel).replace(f'#include "{kernel}.cuh"\n', header)
-
-
-def planted(name: str) -> str:
-    kernel, right, wrong = MISTAKES[name]
-    return replace_once(text(kernel), right, wrong)
-
-
 @pytest.mark.parametrize("name", MISTAKES)
 def test_every_mistake_fits_its_kernel(name: str) -> None:
-    assert planted(name) != text(MISTAKES[name][0])
+    assert own_header.planted(MISTAKES, name) != own_header.text(ORDER)
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("schedule", ["late", "eager"])
-@pytest.mark.parametrize("kernel", SINCE)
-def test_right_on_the_emulator(kernel: str, schedule: str) -> None:
-    done = emulate(files.kernel(kernel), target=SINCE[kernel], schedule=schedule)
-    assert done.ok and not done.stderr, done.stdout + done.stderr
-    assert re.search("OK, exact on whole numbers", done.stdout)
+def test_right_on_the_emulator(schedule: str) -> None:
+    own_header.right_on_the_emulator(ORDER, SINCE, schedule)
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("name", MISTAKES)
 def test_the_emulator_sees_the_mistake(name: str) -> None:
-    kernel = MISTAKES[name][0]
-    done = emulate(planted(name), "--seed", "10", target=SINCE[kernel], right=text(kernel))
-    assert not done.stopped
-    seen = "wrong result|out of bounds|outside|uninitialised|race|^phasebit: "
-    assert re.search(seen, done.stderr, re.MULTILINE), done.stdout + done.stderr
+    own_header.seen_on_the_emulator(MISTAKES, name, SINCE)
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("kernel", SINCE)
-def test_compiles_without_spills_or_warnings(kernel: str) -> None:
-    built = targets.assemble(files.kernel(kernel), SINCE[kernel], "sm_90a")
-    assert built.warnings == ""
-    assert not any(use.spills for use in built.resources)
+def test_compiles_without_spills_or_warnings() -> None:
+    own_header.no_spills_nor_warnings(ORDER, SINCE, "sm_90a")
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(hardware.gpu() is None, reason="no NVIDIA GPU here")
-@pytest.mark.parametrize("kernel", SINCE)
-def test_right_on_the_gpu(kernel: str) -> None:
-    built = toolchain.build(files.kernels() / f"{kernel}.cu")
-    done = process.run([built.program], timeout=60)
-    assert done.ok and "OK, exact" in done.stdout, done.stdout + done.stderr
+def test_right_on_the_gpu() -> None:
+    own_header.right_on_the_gpu(ORDER)

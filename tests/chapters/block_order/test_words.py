@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from phasebit import measure
+from phasebit.chapters.block_order import view
 
 
 def test_the_order_of_blocks() -> None:
@@ -20,3 +21,12 @@ def test_the_order_of_blocks() -> None:
     assert restless["drawn by lot"] < restless["row by row"]
     clocks = [median(row["mhz"]) for row in wide["rows"]]
     assert max(clocks) < 1.01 * min(clocks), "with rests, one clock"
+
+
+def test_the_first_wave_is_drawn_as_its_order_says() -> None:
+    record = measure.read("block_order")
+    cube = record["orders"][0]
+    drawn = view.waves(record, cube, ("row by row", "super-rows of 16")).alt
+    # 132 = 4 · 32 + 4 tiles in rows of 32; 8 · 16 + 4 in columns of 16
+    assert "row by row: 132 tiles in 5 rows and 32 columns" in drawn
+    assert "super-rows of 16: 132 tiles in 16 rows and 9 columns" in drawn

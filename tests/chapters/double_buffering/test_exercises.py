@@ -9,6 +9,7 @@ import pytest
 
 from phasebit import files
 from phasebit.chapters.double_buffering import exercises as check
+from phasebit.exercises.rings import BLANK
 from tests.book.notebooks import ROOT, code, solutions, source
 
 CHAPTER = next(ROOT.glob("book/*/??_double_buffering.ipynb"))
@@ -134,7 +135,7 @@ def test_write_a_ring_refuses_a_kernel_without_barriers() -> None:
 def test_write_a_ring_refuses_what_is_no_ring() -> None:
     assert "as a string" in check.write_a_ring.verdict(3)
     assert "SLOTS = 3" in check.write_a_ring.verdict(RING.replace("SLOTS = 3", "SLOTS = 1"))
-    assert "not answered yet" in check.write_a_ring.verdict(f"__global__ {check.BLANK}")
+    assert "not answered yet" in check.write_a_ring.verdict(f"__global__ {BLANK}")
 
 
 @pytest.mark.nvcc

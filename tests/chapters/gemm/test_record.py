@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import platform
+import random
 import shutil
 
 import pytest
@@ -27,6 +29,16 @@ def test_every_call_has_its_turns() -> None:
     times = bench._alternate(work, 3, {"c": 2})
     assert "".join(calls) == "ab" + "abc" + "abc" + "ab"
     assert {name: len(each) for name, each in times.items()} == {"a": 3, "b": 3, "c": 2}
+
+
+def test_turns_may_be_shuffled_and_timed_by_another_clock() -> None:
+    calls: list[str] = []
+    work = {name: lambda name=name: calls.append(name) for name in "abcd"}
+    ticks = itertools.count(step=1_000_000_000)
+    times = bench._alternate(work, 5, clock=lambda: next(ticks), shuffled=random.Random(1))
+    turns = ["".join(calls[i : i + 4]) for i in range(0, 24, 4)]
+    assert {"".join(sorted(turn)) for turn in turns} == {"abcd"} and len(set(turns)) > 1
+    assert times == {name: [1.0] * 5 for name in "abcd"}
 
 
 @pytest.mark.skipif(

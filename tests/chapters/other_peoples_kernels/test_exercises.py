@@ -91,8 +91,9 @@ def test_a_record_of_a_gpu_is_shown_by_bug_and_tool() -> None:
     found = {"verdict": "found", "said": ["Race"], "lines": [15]}
     tools = {"memcheck": tool, "racecheck": found, "initcheck": tool, "synccheck": tool}
     twin = {"runs": {"right": 19, "wrong": 1}, "tools": tools}
+    programs = {f"reduction_scratch_reused {which}": twin for which in bugs.TWINS}
     record = {"gpu": "GPU", "driver": "1", "cuda": "13", "date": "2026-01-01",
-              "bugs": {"reduction_scratch_reused": {"broken": twin, "fixed": twin}}}  # fmt: skip
+              "programs": programs}  # fmt: skip
     (row,) = view.on_gpu(record).rows
     assert row == ("Two reductions, one scratch", "right in 19 of 20, wrong in 1 of 20",
                    "–", "found", "–", "–")  # fmt: skip

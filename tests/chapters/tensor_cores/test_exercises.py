@@ -70,6 +70,13 @@ WARPS = {
 }  # fmt: skip
 """What people get wrong -> words of the solution, and others."""
 
+REFUSALS = {
+    "nobody waits for the tiles": "the product is right, but: thread",
+    "no swizzle anywhere: right, with conflicts": "bank conflicts",
+    "A is loaded for each piece": "wavefronts; 80 will do",
+}
+"""What the check says of those that compute the right product; of the others: wrong elements."""
+
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("wrong", WARPS)
@@ -80,7 +87,9 @@ def test_one_warps_product_refuses(wrong: str) -> None:
     old, new = WARPS[wrong]
     text = str(names["answer"])
     assert old in text
-    assert "not right yet" in check.warp_product.verdict(text.replace(old, new))
+    said = check.warp_product.verdict(text.replace(old, new))
+    why = REFUSALS.get(wrong, "of 1024 elements are wrong, the first is (")
+    assert "not right yet" in said and why in said, said
 
 
 @pytest.mark.nvcc
@@ -92,8 +101,30 @@ def test_one_warps_product() -> None:
     assert "computes nothing" in check.warp_product.verdict(check.PRODUCT)
     said = check.warp_product.verdict(PAST_SHARED_MEMORY)
     assert "nothing is loaded from shared memory" in said, said
-    for each in (3, "int x;", "nonsense"):
-        assert "not right yet" in check.warp_product.verdict(each)
+    assert "as a string" in check.warp_product.verdict(3)
+    assert "no kernel called 'product'" in check.warp_product.verdict("int x;")
+    assert "line 1 of source.cu" in check.warp_product.verdict("nonsense")
+
+
+@pytest.mark.nvcc
+def test_the_last_rung_needs_more_than_an_sm_86_has(capsys: pytest.CaptureFixture[str]) -> None:
+    view.fits("sm_86", 3, 2)
+    three, two = capsys.readouterr().out.splitlines()
+    assert "144 KiB" in three and "more than the 101376" in three
+    assert two == "sm_86, 2 slots, 96 KiB: right: True, findings: 0"
+
+
+@pytest.mark.nvcc
+def test_the_ring_on_a_turing(capsys: pytest.CaptureFixture[str]) -> None:
+    view.turing()
+    assert capsys.readouterr().out.endswith("right: True, findings: 0, bank conflicts: 0\n")
+
+
+def test_the_first_wave_is_a_compact_patch() -> None:
+    _, *said = str(view.waves(1, 8, 16)).splitlines()
+    assert [re.findall(r"\d+", line) for line in said] == [
+        ["1", "5", "32"], ["8", "8", "17"], ["16", "16", "9"],
+    ]  # fmt: skip
 
 
 @pytest.mark.nvcc

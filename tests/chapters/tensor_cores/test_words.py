@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from statistics import median
+from statistics import median, quantiles
 
 from phasebit import measure
 
@@ -27,3 +27,15 @@ def test_tensor_cores() -> None:
     assert 0.5 < whole["super-rows"] / four["super-rows"] < 0.6
     assert whole["cuBLAS"] / four["cuBLAS"] < 0.45
     assert two["super-rows"] > 2 * four["super-rows"]
+
+
+def test_what_the_controls_say() -> None:
+    times = [median(each) for each in measure.read("tensor_cores")["controls"]["times_us"].values()]
+    ring, ahead, block, warp, wide = (before / after for before, after in pairwise(times))
+    assert 1.35 < ring < 1.5 and 1.35 < warp < 1.5, "about 1.4 times as fast"
+    assert 1.09 < block < 1.16, "about an eighth"
+    assert abs(wide - 1) < 0.02, "nothing more"
+    low, high = quantiles(
+        measure.read("tensor_cores")["controls"]["times_us"]["a ring, no fragments ahead"], n=4
+    )[::2]
+    assert low < times[2] < high and ahead < 1.03, "not told from the spread"

@@ -5,25 +5,37 @@ from __future__ import annotations
 import pytest
 
 from phasebit.chapters.tensor_memory import exercises as check
-from tests.book.notebooks import ROOT, solutions
+from phasebit.edits import replace_once
+from tests.book.notebooks import ROOT, code, solutions, source
 
-CHAPTER = next(ROOT.glob("book/*/??_tensor_memory.ipynb"))
-FUNCTIONS = ("address_for", "columns", "instruction", "descriptor", "clocks_per_tile")
+PAGES = [
+    next(ROOT.glob(f"book/*/??_{name}.ipynb"))
+    for name in ("tensor_memory", "one_thread_multiplies", "chain")
+]
+RESCALE = next(text for text in solutions(PAGES[0]) if "rescale" in text).split('"""')[1]
+FUNCTIONS = ("address_for", "columns", "cell_of")
 
 
 def test_no_answer_yet() -> None:
     for name in FUNCTIONS:
         assert getattr(check, name).verdict(lambda *a: ...).endswith("not answered yet")
     assert check.earliest.verdict(...).endswith("not answered yet")
+    blank = next(text for cell in code(PAGES[0]) if "check.rescale" in (text := source(cell)))
+    assert check.rescale.verdict(blank.split('"""')[1]).endswith("not answered yet")
 
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
     names: dict[str, object] = {}
-    for solution in solutions(CHAPTER):
+    for solution in [text for chapter in PAGES for text in solutions(chapter)]:
         exec(solution, names)
     for name in FUNCTIONS:
         assert f"{name}: OK" in getattr(check, name).verdict(names[name])
     assert names["earliest"] == 3
+
+
+@pytest.mark.nvcc
+def test_the_kernel_in_the_chapter_is_right() -> None:
+    assert "rescale: OK" in check.rescale.verdict(RESCALE)
 
 
 @pytest.mark.parametrize(
@@ -56,88 +68,16 @@ def test_columns_refuses(wrong: object) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda m, n: 1 << 4 | 1 << 7 | 1 << 10 | n // 16 << 17 | m // 16 << 24,
-        lambda m, n: 1 << 4 | 1 << 7 | 1 << 10 | m // 8 << 17 | n // 16 << 24,
-        lambda m, n: 1 << 7 | 1 << 10 | n // 8 << 17 | m // 16 << 24,
-        lambda m, n: 0x08200490,  # one shape
+        lambda t, j: (t, j),  # 32x32b
+        lambda t, j: (t // 4 + 8 * (j % 2), t % 4 + 4 * (j // 2)),  # 16x128b
+        lambda t, j: (t // 4, 2 * (t % 4) + j % 2 + 8 * (j // 2)),
+        lambda t, j: (t // 4 + 8 * (j // 2 % 2), 2 * (t % 4) + j % 2),
+        lambda t, j: (2 * (t % 4) + j % 2 + 8 * (j // 4), t // 4 + 8 * (j // 2 % 2)),
+        lambda t, j: t // 4,
     ],
 )
-def test_instruction_refuses(wrong: object) -> None:
-    assert "not right yet" in check.instruction.verdict(wrong)
-
-
-def descriptor(**changed: object) -> object:
-    """The right answer with some of its fields in another way."""
-
-    def answer(address: int, rows: int, depth: int, major: str, span: int) -> int:
-        names = {"address": address, "rows": rows, "depth": depth, "major": major, "span": span}
-        fields = {
-            "start": address >> 4,
-            "leading": depth * span >> 4 if major == "MN" else 1,
-            "stride": 8 * span >> 4,
-            "version": 1,
-            "base": 0,
-            "code": {128: 2, 64: 4, 32: 6}[span],
-        }
-        for name, value in changed.items():
-            fields[name] = eval(value, names) if isinstance(value, str) else value  # type: ignore
-        shifts = {"start": 0, "leading": 16, "stride": 32, "version": 46, "base": 49, "code": 61}
-        return sum(fields[name] << shift for name, shift in shifts.items())
-
-    return answer
-
-
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"start": "address"}, "divided by 16"),
-        ({"start": 0}, "it begins at 0x0"),
-        ({"version": 0}, "this is a Hopper descriptor"),
-        ({"version": 2}, "must be 001"),
-        ({"code": 2}, "its swizzle is 128B"),
-        ({"code": "{128: 1, 64: 2, 32: 3}[span]"}, "its swizzle is 128B, atoms of 32B"),
-        ({"code": 0}, "its swizzle is none"),
-        ({"base": 1}, "its base offset is 1"),
-        ({"leading": 1}, "the leading offset is 16 bytes, and a box has 8192"),
-        ({"leading": "8 * span >> 4"}, "the leading offset is 1024 bytes, and a box has 8192"),
-        ({"leading": "rows * span >> 4"}, "the leading offset is 16384 bytes, and a box has 8192"),
-        ({"leading": 0}, "the leading offset is 0 bytes"),
-        ({"stride": 64}, "the stride offset is 1024 bytes, and eight lines have"),  # of 128B alone
-        ({"stride": "span >> 4"}, "the stride offset is 128 bytes, and eight lines have 1024"),
-        ({"stride": "depth * span >> 4"}, "and eight lines have 1024"),
-        ({"stride": 0}, "the stride offset is 0 bytes"),
-        ({"stride": 1, "leading": 64}, "the stride offset is 16 bytes"),  # exchanged
-        ({"code": 2, "version": 257}, "bits 53-60 must be 0"),
-        ({"code": 8}, "more than 64 bits"),
-        ({"code": -4}, "is negative"),
-    ],
-)
-def test_descriptor_refuses(wrong: dict[str, object], says: str) -> None:
-    said = check.descriptor.verdict(descriptor(**wrong))
-    assert said.startswith("descriptor: not right yet: ") and says in said, said
-
-
-@pytest.mark.parametrize("wrong", [True, 1.0, "0x4000404000010840", [1]])
-def test_descriptor_wants_a_number(wrong: object) -> None:
-    assert "give a whole number" in check.descriptor.verdict(lambda *a: wrong)
-
-
-def test_descriptor_takes_any_leading_offset_of_a_single_box() -> None:
-    free = descriptor(leading="depth * span >> 4 if major == 'MN' else 7")
-    assert "descriptor: OK" in check.descriptor.verdict(free)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda slices, product, epilogue, sums: slices * product + epilogue,
-        lambda slices, product, epilogue, sums: max(slices * product, epilogue),
-        lambda slices, product, epilogue, sums: (slices * product + epilogue) / sums,
-        lambda slices, product, epilogue, sums: slices * product,
-    ],
-)
-def test_clocks_per_tile_refuses(wrong: object) -> None:
-    assert "not right yet" in check.clocks_per_tile.verdict(wrong)
+def test_cell_of_refuses(wrong: object) -> None:
+    assert "not right yet" in check.cell_of.verdict(wrong)
 
 
 @pytest.mark.nvcc
@@ -148,3 +88,56 @@ def test_clocks_per_tile_refuses(wrong: object) -> None:
 )  # fmt: skip
 def test_earliest_runs_the_kernel(place: object, says: str) -> None:
     assert says in check.earliest.verdict(place)
+
+
+ALLOCATION = "    if (warp == 0) ptx::tcgen05_alloc<COLUMNS>(&address);\n"
+STORED = "    ptx::tcgen05_wait_st();\n    meet();\n"
+FILLED = (
+    "x[row * COLUMNS + first + j]);\n"
+    "            ptx::tcgen05_st_32x32b_x32(mine + first, r);\n        }\n"
+)
+RESCALES = {
+    "nothing is allocated": (ALLOCATION, "    if (warp == 0) address = 0;\n", "not allocated"),
+    "the address is taken for 0": ("mine = address +", "mine = 0 +", "not allocated"),
+    "nothing is given back": (
+        "        ptx::tcgen05_dealloc<COLUMNS>(address);\n", "", "finds tensor"),
+    "too few columns": ("tcgen05_alloc<COLUMNS>", "tcgen05_alloc<32>", "not allocated"),
+    "the warp's number, not its quarter": ("warp % 4 * 32", "warp * 32", "lanes 128-159"),
+    "every warp in the first quarter": ("(warp % 4 * 32 << 16)", "0", "finds tensor"),
+    "the lane in the lower half": (
+        "(warp % 4 * 32 << 16)", "warp % 4 * 32", "not allocated"),
+    "x is not waited for": (f"{FILLED}{STORED}", f"{FILLED}    meet();\n", "finds async"),
+    "the first meeting is left out": (
+        f"{ALLOCATION}    meet();\n", ALLOCATION, "finds race"),
+    "the warps of the second group begin at once": (
+        f"{FILLED}{STORED}", f"{FILLED}    ptx::tcgen05_wait_st();\n", "finds async"),
+    "given back while others fetch": (
+        "        }\n    meet();\n    if (warp == 0) {", "        }\n    if (warp == 0) {",
+        "finds race"),
+    "no fence before": ("    ptx::tcgen05_fence_before_thread_sync();\n", "", "no tcgen05.fence"),
+    "no fence behind": ("    ptx::tcgen05_fence_after_thread_sync();\n", "", "no tcgen05.fence"),
+    "one group does it all": ("    if (warp >= 4)", "    if (warp < 4)", "4 to 7 have no loads"),
+    "half of the columns": (
+        "    if (warp >= 4)\n        for (int first = 0",
+        "    if (warp >= 4)\n        for (int first = 32", "y is not x"),
+    "the factor of a lane of the warp": ("factor[row]", "factor[row % 32]", "y is not x"),
+    "the factor of a thread": ("factor[row]", "factor[threadIdx.x]", "after the end of"),
+    "every warp gives back": ("    if (warp == 0) {\n", "    {\n", "second time"),
+    "past tensor memory": (
+        "= __uint_as_float(r[j]);\n        }\n    meet",
+        "= factor[row] * x[row * COLUMNS + first + j];\n        }\n    meet", "more than once"),
+}  # fmt: skip
+"""What is replaced by what in the solution, and what must be said."""
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", RESCALES)
+def test_rescale_refuses(name: str) -> None:
+    old, new, says = RESCALES[name]
+    said = check.rescale.verdict(replace_once(RESCALE, old, new))
+    assert said.startswith("rescale: not right yet") and says in said, said
+
+
+@pytest.mark.parametrize(("wrong", "says"), [(1, "as a string"), ("__global__", "keep the line")])
+def test_rescale_wants_a_kernel(wrong: object, says: str) -> None:
+    assert says in check.rescale.verdict(wrong)

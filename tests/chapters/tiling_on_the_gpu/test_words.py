@@ -60,3 +60,26 @@ def test_tiling_on_the_gpu() -> None:
     assert change["small_tile"][sectors] > 0.99
     small = {size: each["small_tile"] / each["tuned"] for size, each in took.items()}
     assert small["2048"] > 1.3 > small["4096"] > 1.1 > 0.95 > small["1024"]
+
+
+def test_what_the_chapter_says_of_the_controls() -> None:
+    products = measure.read("tiling_on_the_gpu")["products"]
+    ms = {name: median(times) / 1000 for name, times in products["4096"].items()}
+
+    def square(tile: int, each: int) -> float:
+        return ms[ladder.SQUARES[tile, each]]
+
+    for tile, squares in ((32, (1, 2, 4)), (64, (2, 4))):
+        times = [square(tile, each) for each in squares]
+        assert sorted(times, reverse=True) == times and times[0] > 2 * times[-1]
+    fours = [square(tile, 4) for tile in (32, 64, 128)]
+    assert max(fours) < 1.03 * min(fours), "the tile does nothing for the time"
+    assert square(64, 2) > square(32, 2), "the larger tile is slower"
+    assert 0.5 < ms["deep"] / square(32, 1) < 0.6, "the depth nearly halves the time"
+    second = 1 - ms["two_resident"] / ms["square"]
+    rest = 1 - ms["vectorised"] / ms["two_resident"]
+    assert 0.3 < second < 0.36 and 0.25 < rest < 0.36, "a third; as much again"
+    for name in ("warp_tile", "double_buffered"):
+        assert 0.8 < ms["through_registers"] / ms[name] < 0.85, "a sixth off"
+    without_gap = median(products["2048"]["naive"]) / median(products["2048"]["coalesced"])
+    assert 12 < without_gap < 14, "three times the 4.3 of the cells on the page"

@@ -118,6 +118,22 @@ class TestReported:
         assert seen.healthy, seen
 
 
+@pytest.mark.nvcc
+def test_the_table_of_reports_has_what_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    healthy = clinic.examine(clinic.source("00_healthy"))
+    monkeypatch.setattr(clinic, "examine", lambda text: healthy)
+    tools = {"memcheck": {"verdict": "nothing"}, "synccheck": {"verdict": "hangs"}}
+    said = {"runs": {"right": 4, "never ends": 1}, "tools": tools}
+    both = {"gpu": "a GPU", "date": "2026-11-22", "clinic": {"18_unaided broken": said}}
+    assert len(reported.table(both).heading) == 5, "not all of them are recorded"
+    both["reported"] = {f"{name} broken": said for name in REPORTED}
+    shown = reported.table(both)
+    assert shown.heading[-2:] == ("a GPU", "compute-sanitizer")
+    assert {row[-2:] for row in shown.rows} == {
+        ("right in 4 of 5, never ends in 1 of 5", "synccheck: hangs")
+    }
+
+
 class TestOthers:
     pytestmark = pytest.mark.nvcc
 

@@ -76,46 +76,50 @@ def test_ward_refuses(wrong: object) -> None:
 EMPTY, FULL = "wait(empty[at.slot], at.phase ^ 1);", "wait(full[at.slot], at.phase);"
 
 RINGS = {
-    "nobody waits for an empty slot": (EMPTY, ""),
-    "empty is waited for as full is": ("at.phase ^ 1", "at.phase"),
-    "nobody gives a slot back": ("arrive(empty[at.slot]);", ""),
-    "nobody says that a slot is full": ("arrive(full[at.slot]);", ""),
-    "nobody waits for a full slot": (FULL, ""),
-    "said to be full before it is": (EMPTY, f"{EMPTY} arrive(full[at.slot]);"),
-    "given back before it is read": (FULL, f"{FULL} arrive(empty[at.slot]);"),
-    "all threads are counted": ("init(full[threadIdx.x], PRODUCERS)",
-                                "init(full[threadIdx.x], THREADS)"),
-    "one thread is counted": ("init(empty[threadIdx.x], CONSUMERS)",
-                              "init(empty[threadIdx.x], 1)"),
-    "nobody waits for the barriers to exist": ("__syncthreads();", ""),
-    "the parity never flips": ("++tile, at = advance(at, SLOTS)) {\n        wait(full",
-                               "++tile, at.slot = advance(at, SLOTS).slot) {\n        wait(full"),
-    "the block meets in each round": ("arrive(full[at.slot]);",
-                                      "arrive(full[at.slot]); __syncthreads();"),
-    "always eight tiles": ("TILES = K / BK", "TILES = 8"),
-    "tiles of A go to one slot": ("a[at.slot][row][x] =", "a[0][row][x] ="),
-    "always two slots": ("SLOTS = 2;", "RING = 2, SLOTS = RING;"),
-    "room for three slots": ("[SLOTS][M][BK]", "[3][M][BK]"),
+    "nobody waits for an empty slot": (EMPTY, "", "barrier:"),
+    "empty is waited for as full is": ("at.phase ^ 1", "at.phase", "phase 0 of empty[0]"),
+    "nobody gives a slot back": ("arrive(empty[at.slot]);", "", "phase 0 of empty[0]"),
+    "nobody says that a slot is full": ("arrive(full[at.slot]);", "", "phase 0 of full[0]"),
+    "nobody waits for a full slot": (FULL, "", "race:"),
+    "said to be full before it is": (
+        f"{EMPTY}\n", f"{EMPTY} arrive(full[at.slot]);\n", "barrier:"),
+    "given back before it is read": (FULL, f"{FULL} arrive(empty[at.slot]);", "barrier:"),
+    "all threads are counted": (
+        "init(full[threadIdx.x], PRODUCERS)", "init(full[threadIdx.x], THREADS)",
+        "128 of 256 arrivals pending"),
+    "one thread is counted": (
+        "init(empty[threadIdx.x], CONSUMERS)", "init(empty[threadIdx.x], 1)", "barrier:"),
+    "nobody waits for the barriers to exist": ("__syncthreads();", "", "race:"),
+    "the parity never flips": (
+        "++tile, at = advance(at, SLOTS)) {\n        wait(full",
+        "++tile, at.slot = advance(at, SLOTS).slot) {\n        wait(full", "phase 1 of empty[0]"),
+    "the block meets in each round": (
+        "arrive(full[at.slot]);", "arrive(full[at.slot]); __syncthreads();", "may meet once"),
+    "always eight tiles": ("TILES = K / BK", "TILES = 8", "fault:"),
+    "tiles of A go to one slot": ("a[at.slot][row][x] =", "a[0][row][x] =", "race:"),
+    "always two slots": ("SLOTS = 2;", "RING = 2, SLOTS = RING;", "constant SLOTS"),
+    "room for three slots": ("[SLOTS][M][BK]", "[3][M][BK]", "does not bring room"),
 }  # fmt: skip
-"""What people get wrong -> words of the healthy kernel, and others."""
+"""What people get wrong -> words of the healthy kernel, others, and words of the refusal."""
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("wrong", RINGS)
 def test_ring_refuses(wrong: str) -> None:
-    old, new = RINGS[wrong]
+    old, new, why = RINGS[wrong]
     text = clinic.source("00_healthy")
     assert old in text
-    assert "not right yet" in check.ring.verdict(text.replace(old, new))
+    said = check.ring.verdict(text.replace(old, new))
+    assert "not right yet" in said and why in said, said
 
 
 @pytest.mark.nvcc
 def test_ring_refuses_what_is_no_ring() -> None:
     assert "still empty" in check.ring.verdict(check.RING)
     assert "as a string" in check.ring.verdict(3)
-    assert "not right yet" in check.ring.verdict("int x;")
+    assert "keep the line with the constant M" in check.ring.verdict("int x;")
     everybody = clinic.source("10_no_drain", repaired=True)  # all threads copy and multiply
-    assert "not right yet" in check.ring.verdict(everybody)
+    assert "may meet once" in check.ring.verdict(everybody)
 
 
 @pytest.mark.nvcc

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from phasebit import toolchain
+from phasebit.chapters.warp_specialisation import clinic, registers, view
 from phasebit.chapters.warp_specialisation import record as benchmark
-from phasebit.chapters.warp_specialisation import registers
 
 SASS = """\
         //## File "kernel.cu", line 3
@@ -42,9 +42,20 @@ class TestPtxas:
             assert bool(found.spill_stores) == (name != "setmaxnreg")
 
     def test_setmaxnreg_is_ignored_without_a_promise(self) -> None:
-        text = benchmark.variant("setmaxnreg").replace("(THREADS, 1)", "(THREADS)")
-        _, found = registers.cubin(text)
+        _, found = registers.cubin(benchmark.ignored())
         assert found.spill_stores and any("ignored" in note for note in found.notes)
+
+    def test_one_warp_that_loads_costs_as_much_as_four(self) -> None:
+        """Warps lie in four register files of 16,384: of nine to twelve, three lie in one."""
+        alone, one, four, five = (registers.cubin(view.loaders(warps))[1] for warps in (0, 1, 4, 5))
+        assert alone.registers > 192 and not alone.spill_stores
+        assert one == four and one.registers == 16384 // (3 * 32) // 8 * 8
+        assert five.registers == 16384 // (4 * 32) and five.spill_stores > one.spill_stores
+
+    @pytest.mark.parametrize("warps", [1, 3, 4])
+    def test_a_kernel_with_fewer_loaders_is_right(self, warps: int) -> None:
+        text = view.loaders(warps).replace("K = 1024", "K = 16")
+        assert clinic.examine(text).healthy
 
     def test_a_mistake_names_its_line(self) -> None:
         with pytest.raises(toolchain.CompileError, match=r"line 2 of kernel\.cu"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from phasebit import measure
-from phasebit.chapters.warp_specialisation import worker_warps
+from phasebit.chapters.warp_specialisation import view, worker_warps
 
 
 @pytest.mark.nvcc
@@ -18,6 +18,15 @@ def test_slots_that_fit_are_right(schedule: str) -> None:
 @pytest.mark.nvcc
 def test_too_few_slots_are_found() -> None:
     assert worker_warps.run(4) == (["async"], False)
+
+
+def test_a_parity_does_not_tell_phases_two_apart() -> None:
+    """The picture: a wait for phase 1 ends while phase 0 is open; one for phase 0 does not."""
+    seen: dict[str, list[str]] = {}
+    for span in view.parity().spans:
+        seen.setdefault(span.row.partition(",")[0], []).append(span.kind)
+    assert seen["consumer 0"] == ["wait", "full", "wait"]
+    assert seen["consumer 4"] == ["bad", "wait", "full"]
 
 
 def test_the_words_of_the_chapter() -> None:

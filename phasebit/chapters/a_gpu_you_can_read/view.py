@@ -1,0 +1,114 @@
+"""What the chapter prints and draws of the emulator: its sources, a warp's blocks, 32 addresses."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from phasebit import draw
+from phasebit.draw import Cell, Picture
+
+Step = tuple[int, list[int], Any]
+"""A block executed: its number, the lanes that executed it, what was seen there."""
+
+
+def say(text: object) -> None:
+    """Print, in lines that fit the page."""
+    for line in str(text).splitlines():
+        print(textwrap.fill(line, 80, subsequent_indent="    "))
+
+
+def show(thing: Any) -> None:
+    """Print a piece of source, and the file that it is from."""
+    print("#", inspect.unwrap(thing).__module__.replace(".", "/") + ".py")
+    print(textwrap.dedent(inspect.getsource(thing)).rstrip(), end="\n\n")
+
+
+def watch(kernel: Any, log: list[Step], look: Callable[[Any], Any] = lambda group: None) -> Any:
+    """Note every block that a kernel executes: its number, its lanes, a look."""
+    program = kernel.program(check=True)
+
+    def watched(number: int, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def step(group: Any) -> Any:
+            log.append((number, group.lanes.tolist(), look(group)))
+            return function(group)
+
+        return step
+
+    program.code = [watched(i, f) for i, f in enumerate(program.code)]
+    return program
+
+
+def ways(log: Sequence[Step]) -> Counter[tuple[int, int]]:
+    """How often a lane went from one block to another."""
+    last: dict[int, int] = {}
+    taken: Counter[tuple[int, int]] = Counter()
+    for number, here, _ in log:
+        for lane in here:
+            if lane in last:
+                taken[last[lane], number] += 1
+            last[lane] = number
+    return taken
+
+
+def graph(program: Any, log: Sequence[Step]) -> Picture:
+    """The blocks of the kernel ``bits``, and the lanes that went from each to each."""
+    labels = {b.index: b.label or ("begin" if b.index == 0 else "") for b in program.blocks}
+    what = {2: "is the bit one?", 3: "count it"}
+    place = {0: (0, 0), 1: (0, 75), 2: (0, 150), 3: (0, 225), 4: (0, 300), 5: (190, 75)}
+    nodes = {
+        str(i): draw.Node(
+            f"{i}: {labels[i] or what[i]}", *place[i], hue={3: "orange", 5: "green"}.get(i, "blue")
+        )
+        for i in labels
+    }
+    bends = {(2, 4): 70, (4, 1): 110}
+    arrows = [
+        draw.Arrow(str(start), str(end), f"{count} lanes", bends.get((start, end), 0))
+        for (start, end), count in sorted(ways(log).items())
+    ]
+    return draw.diagram(nodes, arrows, title="Blocks of the kernel bits, and lanes by way taken")
+
+
+def lanes(log: Sequence[Step]) -> Picture:
+    """Which lanes of the warp execute which block of the kernel ``bits``, step by step."""
+    hue = {3: "orange", 5: "green"}
+    return draw.chart(
+        [[Cell(str(number), hue.get(number, "blue")) if lane in here else None
+          for lane in range(32)] for number, here, _ in log],
+        rows=range(len(log)), columns=range(32), row_label="step", column_label="lane",
+        title="One warp in the kernel bits: which lanes execute which block",
+        legend={"orange": "count the bit", "green": "store and leave"},
+    )  # fmt: skip
+
+
+def sectors(stride: int) -> Picture:
+    """The sector that each lane's word ``x[stride * lane]`` lies in."""
+    touched = [4 * stride * lane // 32 for lane in range(32)]
+    return draw.chart(
+        [[Cell("", "blue") if touched[lane] == sector else None for lane in range(32)]
+         for sector in range(max(touched) + 1)],
+        rows=range(max(touched) + 1), columns=range(32), row_label="sector", column_label="lane",
+        title=f"Stride {stride}: the sector that each lane's word lies in",
+    )  # fmt: skip
+
+
+def banks(stride: int) -> Picture:
+    """Wavefronts that give ``x[stride * lane]`` to 32 lanes: from each bank one word in each."""
+    waves: list[dict[int, int]] = []
+    for lane in range(32):
+        bank = stride * lane % 32
+        wave = next((wave for wave in waves if bank not in wave), None)
+        if wave is None:
+            waves.append(wave := {})
+        wave[bank] = lane
+    return draw.chart(
+        [[Cell(str(wave[bank]), "orange") if bank in wave else None for bank in range(32)]
+         for wave in waves],
+        rows=range(len(waves)), columns=range(32), row_label="wavefront",
+        column_label="bank (in the cells: the lane it serves)",
+        title=f"Stride {stride}: banks and wavefronts",
+    )  # fmt: skip

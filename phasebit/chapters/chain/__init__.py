@@ -1,0 +1,1 @@
+"""What only *Four producers, four consumers* needs."""

@@ -1,0 +1,120 @@
+"""Checks of *Four producers, four consumers*."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from phasebit.chapters.chain import kernels
+from phasebit.chapters.chain.model import Chain, Ring, Role
+from phasebit.exercises.cases import Case, agree
+from phasebit.exercises.judge import NotAnswered, Wrong, judged
+
+
+@judged
+def clocks_per_tile(answer: Callable[[int, int, int, int], float]) -> str:
+    """``answer(slices, product, epilogue, sums)``: clocks a tile; copies are never late."""
+    draw = random.Random(180)
+
+    def cases() -> Iterator[Case]:
+        yield (4, 3, 9, 1), 21
+        yield (4, 3, 9, 2), 12
+        for _ in range(60):
+            slices, product = draw.randint(1, 9), draw.randint(1, 9)
+            epilogue, sums = draw.randint(1, 60), draw.randint(1, 4)
+            chain = Chain(
+                [Role("tensor core", slices, product), Role("epilogue", 1, epilogue)],
+                [Ring("sums", sums, 1)],
+            )
+            found = chain.per_tile()
+            assert found == int(found)
+            yield (slices, product, epilogue, sums), int(found)
+
+    def words(slices: int, product: int, epilogue: int, sums: int) -> str:
+        return f"{slices} slices of {product}, an epilogue of {epilogue} and {sums} sums"
+
+    return agree(answer, cases(), words, "chains")
+
+
+@judged
+def slots_for(answer: Callable[[int, int, int], int]) -> str:
+    """``answer(copy, latency, product)``: the fewest slots that keep the tensor core busy.
+
+    A copy keeps the copy engine ``copy`` clocks and has come ``latency`` clocks later; it is never
+    slower than the product.
+    """
+    draw = random.Random(181)
+
+    def cases() -> Iterator[Case]:
+        yield (384, 1000, 512), 4
+        for _ in range(60):
+            product = draw.randint(2, 40)
+            copy, latency = draw.randint(1, product), draw.randint(0, 200)
+            slots = 1
+            while not _busy(copy, latency, product, slots):
+                slots += 1
+            yield (copy, latency, product), slots
+
+    def words(copy: int, latency: int, product: int) -> str:
+        return f"a copy of {copy} clocks that comes {latency} later, and a product of {product}"
+
+    return agree(answer, cases(), words, "rings")
+
+
+def _busy(copy: int, latency: int, product: int, slots: int) -> bool:
+    """Whether the tensor core never waits once it has begun."""
+    chain = Chain(
+        [Role("copies", 1, copy, latency), Role("tensor core", 1, product)],
+        [Ring("slices", slots, 1)],
+    )
+    begins = [w.begin for w in chain.run(4 * slots + 4) if w.role == "tensor core"]
+    return all(b - a == product for a, b in pairwise(begins))
+
+
+BLANK = "// yours"
+_SHAPES = (257, 232, 200), (130, 12, 64), (513, 300, 72)
+"""Several tiles of four slices, a single slice, and tiles that go round both sums twice."""
+
+
+def with_role(answer: str, name: str) -> str:
+    """The chain's kernel with a role of the reader's in place of its own."""
+    text = kernels.source(kernels.CHAIN)
+    begin = text.index(f"__device__ void {name}(")
+    end = text.index("\n}\n", begin) + 3
+    return text[:begin] + answer.strip() + "\n" + text[end:]
+
+
+@judged
+def multiplier(answer: str) -> str:
+    """The role ``multiply`` of the chain, written from blank: run on the emulator with every check.
+
+    Ragged shapes, eager and late copies and products, fresh numbers.
+    """
+    from phasebit import toolchain
+    from phasebit.emulator import EmulatorError, LaunchError
+
+    if not isinstance(answer, str):
+        raise Wrong("give the text of the role, as a string")
+    if BLANK in answer:
+        raise NotAnswered
+    head = "__device__ void multiply(Shared& s, int m, int n, int k)"
+    if answer.count(head) != 1:
+        raise Wrong(f"keep the line {head} {{")
+    source = with_role(answer, "multiply")
+    runs = [(shape, schedule) for shape in _SHAPES for schedule in ("late", "eager")]
+    for shape, schedule in runs:
+        where = "{} × {} × {}".format(*shape) + f", {schedule} copies and products"
+        try:
+            run, exact = kernels.multiply(
+                source, *shape, schedule=schedule, seed=random.randrange(1 << 30)
+            )
+        except (toolchain.CudaError, LaunchError) as error:
+            raise Wrong(str(error)) from error
+        except EmulatorError as error:
+            raise Wrong(f"{where}: {str(error).splitlines()[0]}") from error
+        if run.findings:
+            raise Wrong(f"{where}: the emulator finds: {str(run.findings[0])[:160]} …")
+        if not exact:
+            raise Wrong(f"{where}: C is wrong")
+    return f"{len(runs)} runs, no finding"

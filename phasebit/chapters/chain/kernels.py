@@ -1,0 +1,205 @@
+"""The kernels of *Four producers, four consumers* on the emulator: run, and watched.
+
+No GPU that they are for was at hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from phasebit import files
+
+if TYPE_CHECKING:
+    from phasebit.emulator import Run
+
+CHAIN, PAIR, LAUNCH_CONTROL = KERNELS = "chain", "pair", "launch_control"
+
+PIECES, PATTERN = 4 * 2 * 32 * 32 * 4, 1024
+"""Bytes of the pieces of C on their way out, and of the swizzle's pattern."""
+
+
+def source(name: str) -> str:
+    """The source of one of :data:`KERNELS`."""
+    return (files.kernels() / "chain" / f"{name}.cu").read_text(encoding="utf-8")
+
+
+def function(source: str, name: str) -> str:
+    """A function of a kernel, with the comment above it; ``ValueError`` where there is none."""
+    found = re.search(
+        rf"^(?://[^\n]*\n)*(?:template <[^\n]*> )?__device__ void {name}\(.*?^}}$",
+        source,
+        re.M | re.S,
+    )
+    if found is None:
+        raise ValueError(f"the kernel has no function {name}")
+    return found[0]
+
+
+def apart(source: str) -> str:
+    """The pair's kernel without the cluster's meeting at its end: each block meets alone."""
+    last = source.rindex("    ptx::cluster_arrive();\n    ptx::cluster_wait();")
+    end = source.index("\n", source.index("ptx::cluster_wait();", last))
+    return f"{source[:last]}    __syncthreads();{source[end:]}"
+
+
+def loaded(source: str, m: int, n: int, k: int) -> int:
+    """Bytes that copies bring to shared memory for a product, in whole boxes."""
+    rings = Rings.of(source)
+    rows, columns = rings.tile
+    return -(-m // rows) * -(-n // columns) * -(-k // 64) * rings.slot * rings.blocks
+
+
+@dataclass(frozen=True)
+class Rings:
+    """The rings of a kernel, by its source: slots, and where its barriers lie."""
+
+    stages: int
+    sums: int
+    answers: int
+    """Slots for numbers of tiles; 0 where each block knows its tiles."""
+    blocks: int
+    """1, or 2 for a pair."""
+
+    @classmethod
+    def of(cls, source: str) -> Rings:
+        """Raises ``ValueError`` for a kernel whose constants have other names."""
+
+        def number(name: str) -> int:
+            found = re.search(rf"constexpr int {name} = (\d+);", source)
+            if found is None:
+                raise ValueError(f"the kernel has no line `constexpr int {name} = …;`")
+            return int(found[1])
+
+        answers = number("ANSWERS") if "ANSWERS = " in source else 0
+        blocks = 2 if "__cluster_dims__" in source else 1
+        return cls(number("STAGES"), number("SUMS"), answers, blocks)
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of C that a block, or a pair, makes at a time."""
+        return 128 * self.blocks, 256
+
+    @property
+    def slot(self) -> int:
+        """Bytes of a slice of A and B in one block: 64 numbers of bf16 a row."""
+        return 64 * 2 * (128 + 256 // self.blocks)
+
+    @property
+    def in_front(self) -> int:
+        """Bytes of shared memory before the barriers."""
+        return self.stages * self.slot + PIECES
+
+    @property
+    def shared(self) -> int:
+        """``sizeof(Shared)``: barriers, answers and address need less than one pattern."""
+        return self.in_front + PATTERN
+
+    @property
+    def warps(self) -> int:
+        """Of a block."""
+        return 6 + (self.answers > 0)
+
+    def barriers(self) -> dict[str, str]:
+        """What the emulator calls each barrier -> what the kernel calls it."""
+        rings = ("", self.stages), ("sum ", self.sums), ("answer ", self.answers)
+        names = [f"{ring}{side} {slot}" for ring, slots in rings
+                 for side in ("full", "empty") for slot in range(slots)]  # fmt: skip
+        return {f"memory+{self.in_front + 8 * i}": name for i, name in enumerate(names)}
+
+
+class Product(NamedTuple):
+    """A product that was made on the emulator."""
+
+    run: Run
+    exact: bool
+
+
+def multiply(
+    source: str, m: int, n: int, k: int, *, workers: int = 1, schedule: str = "late",
+    seed: int = 18,
+) -> Product:  # fmt: skip
+    """C (m, n) = A (m, k) · B (n, k)ᵀ on whole numbers, with every check.
+
+    ``workers``: blocks, or pairs, of a kernel whose blocks know their tiles. C is full of NaN
+    before the launch.
+    """
+    import numpy as np
+
+    from phasebit.emulator import TensorMap, formats
+    from phasebit.launching.launch import compile
+
+    draw = np.random.default_rng(seed)
+    a, b = (draw.integers(-4, 5, size).astype(np.float64) for size in ((m, k), (n, k)))
+    c = np.full((m, n), np.nan, np.float32)
+    rings = Rings.of(source)
+    maps = [TensorMap(np.asarray(formats.encode("bf16", x)), (64, rows), data_type="bf16",
+                      swizzle="128B")
+            for x, rows in ((a, 128), (b, 256 // rings.blocks))]  # fmt: skip
+    numbers = [m, n, k] if not rings.answers else [m, k]
+    blocks = workers * rings.blocks
+    if rings.answers:
+        blocks = -(-m // rings.tile[0]) * -(-n // rings.tile[1])
+    run = compile(source, "sm_100a")["matmul"].launch(
+        (blocks,), 32 * rings.warps, [*maps, TensorMap(c, (32, 32), swizzle="128B"), *numbers],
+        shared=rings.shared, schedule=schedule,
+    )  # fmt: skip
+    return Product(run, bool(np.array_equal(c, a @ b.T)))
+
+
+# -- what happens at its barriers --------------------------------------------------
+
+
+class Seen(NamedTuple):
+    """A phase that completed, a wait that went on because it had, or a warp's ``tcgen05.ld``."""
+
+    what: str
+    """``completes``, ``passes`` or ``fetches``."""
+    barrier: str
+    """Its name; for a fetch the first column and the one past the last, ``0-32``."""
+    at: int
+    """The emulator's clock."""
+    block: int
+    warp: int
+    """Who waited; -1 for a completion."""
+
+
+@contextmanager
+def watching() -> Iterator[list[Seen]]:
+    """Collects what happens at the mbarriers of kernels that run on the emulator meanwhile.
+
+    And what is fetched from tensor memory.
+    """
+    from phasebit.emulator import observing
+
+    log: list[Seen] = []
+    with observing(_observer(log)):
+        yield log
+
+
+def _observer(log: list[Seen]) -> object:
+    """Who listens to the emulator, and writes what it hears into a list."""
+    from phasebit.emulator import MbarrierObserver, TensorObserver
+
+    class Watcher(MbarrierObserver, TensorObserver):
+        def completes(self, site: Any) -> None:
+            block = int(site.batch.blocks[site.slot])
+            log.append(Seen("completes", site.name, site.time, block, -1))
+
+        def passes(self, g: Any, site: Any) -> None:
+            batch = g.batch
+            for warp in sorted({int(w) for w in batch.warp_of[g.lanes]}):
+                slot, mine = divmod(warp, batch.warps)
+                at = max(g.time, site.opened)
+                log.append(Seen("passes", site.name, at, int(batch.blocks[slot]), mine))
+
+        def loads_columns(self, g: Any, regions: Any, registers: int) -> None:
+            for lanes, region in regions:
+                slot, warp = divmod(int(g.batch.warp_of[lanes[0]]), g.batch.warps)
+                columns = f"{region.columns.start}-{region.columns.stop}"
+                log.append(Seen("fetches", columns, g.time, int(g.batch.blocks[slot]), warp))
+
+    return Watcher()

@@ -1,0 +1,168 @@
+"""A row of rings, after Part I: what each role and each ring allows, and what a run of it does.
+
+A role begins a job when it is free and its slots are ready; that is all. For two roles and one
+ring it is Part I's simulator, clock by clock, which a test compares. The law counts, for each
+role and each ring, the clocks that it needs for a tile: the greatest is the least that a tile can
+take. A longer circuit, through several rings, can take longer still (``Chain.law`` says when), so
+the run decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from phasebit.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class Role:
+    """Who consumes from the ring on its left and produces into the one on its right."""
+
+    name: str
+    jobs: int
+    """For a tile."""
+    clocks: int
+    """That a job keeps it."""
+    after: int = 0
+    """Clocks from there until its work can be seen: the role is free, and the slot is not."""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Slots between two roles. A tile takes ``per_tile`` of them in turn."""
+
+    name: str
+    slots: int
+    per_tile: int
+
+
+class Work(NamedTuple):
+    """A job of a role in a run."""
+
+    role: str
+    number: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Roles in a row, and a ring between each two.
+
+    Raises ``ValueError`` where a role's jobs do not make a whole number of jobs for each slot.
+    """
+
+    roles: Sequence[Role]
+    rings: Sequence[Ring]
+
+    def __post_init__(self) -> None:
+        if len(self.roles) != len(self.rings) + 1:
+            raise ValueError(
+                f"{len(self.roles)} roles and {len(self.rings)} rings: "
+                "give a ring between each two roles"
+            )
+        for left, ring, right in zip(self.roles, self.rings, self.roles[1:], strict=False):
+            for role in (left, right):
+                if role.jobs % ring.per_tile:
+                    raise ValueError(
+                        f"{role.name} has {role.jobs} jobs a tile for {ring.per_tile} slots of "
+                        f"{ring.name}: give a multiple"
+                    )
+
+    def law(self) -> dict[str, Fraction]:
+        """Clocks of a tile that each role and each ring needs at least.
+
+        A role: its jobs. A ring: a slot is filled, seen, drained and seen again, and each of its
+        slots does that for its share of the tile. The greatest of them is the rate where no role
+        between two rings waits within a slot; else a tile can take longer.
+        """
+        needs = {r.name: Fraction(r.jobs * r.clocks) for r in self.roles}
+        for left, ring, right in zip(self.roles, self.rings, self.roles[1:], strict=False):
+            turn = (
+                left.jobs * left.clocks // ring.per_tile
+                + left.after
+                + right.jobs * right.clocks // ring.per_tile
+                + right.after
+            )
+            needs[ring.name] = Fraction(turn * ring.per_tile, ring.slots)
+        return needs
+
+    def binds(self) -> str:
+        """The role or ring that needs most; of equals the first."""
+        needs = self.law()
+        return max(needs, key=lambda name: needs[name])
+
+    def run(self, tiles: int) -> list[Work]:
+        """Every job of so many tiles, by role and then by number."""
+        ends: list[list[int]] = [[] for _ in self.roles]
+        begins: list[list[int]] = [[] for _ in self.roles]
+        for tile in range(tiles):
+            # A role goes a tile ahead of the next one only as far as it is let: step by step.
+            wanted = [(tile + 1) * role.jobs for role in self.roles]
+            while any(len(e) < w for e, w in zip(ends, wanted, strict=True)):
+                before = sum(map(len, ends))
+                for at in range(len(self.roles)):
+                    while len(ends[at]) < wanted[at]:
+                        ready = self._ready(at, ends)
+                        if ready is None:
+                            break
+                        begin = max(ready, ends[at][-1] if ends[at] else 0)
+                        begins[at].append(begin)
+                        ends[at].append(begin + self.roles[at].clocks)
+                assert sum(map(len, ends)) > before, "a row of rings cannot stop"
+        return [
+            Work(role.name, number, begin, end)
+            for role, b, e in zip(self.roles, begins, ends, strict=True)
+            for number, (begin, end) in enumerate(zip(b, e, strict=True))
+        ]
+
+    def _ready(self, at: int, ends: list[list[int]]) -> int | None:
+        """When a role's next job finds its slots ready; ``None`` while that is not known."""
+        job, role, ready = len(ends[at]), self.roles[at], 0
+        if at:  # the slot on the left is full
+            ring, left = self.rings[at - 1], self.roles[at - 1]
+            mine, theirs = role.jobs // ring.per_tile, left.jobs // ring.per_tile
+            if job % mine == 0:
+                last = (job // mine + 1) * theirs - 1
+                if last >= len(ends[at - 1]):
+                    return None
+                ready = max(ready, ends[at - 1][last] + left.after)
+        if at < len(self.rings):  # the slot on the right is empty
+            ring, right = self.rings[at], self.roles[at + 1]
+            mine, theirs = role.jobs // ring.per_tile, right.jobs // ring.per_tile
+            turn = job // mine - ring.slots
+            if job % mine == 0 and turn >= 0:
+                last = (turn + 1) * theirs - 1
+                if last >= len(ends[at + 1]):
+                    return None
+                ready = max(ready, ends[at + 1][last] + right.after)
+        return ready
+
+    def per_tile(self, tiles: int = 60) -> Fraction:
+        """Clocks from one finished tile to the next, once a run repeats itself.
+
+        Raises ``ValueError`` where the second half of the run does not: give more tiles.
+        """
+        last = self.roles[-1]
+        ends = [w.end for w in self.run(tiles) if w.role == last.name][last.jobs - 1 :: last.jobs]
+        for period in range(1, tiles // 4):
+            turns = {ends[i] - ends[i - period] for i in range(tiles // 2, tiles)}
+            if len(turns) == 1:
+                return Fraction(turns.pop(), period)
+        raise ValueError(f"{tiles} tiles do not repeat: give more")
+
+
+def draw(chain: Chain, tiles: int, title: str, unit: str = "clock") -> Timeline:
+    """A run of the model, a row a role; a job bears its number."""
+    from phasebit.timeline import Span, Timeline
+
+    kinds = ("produce", "consume", "store", "copy")
+    kind_of = {r.name: kinds[i % len(kinds)] for i, r in enumerate(chain.roles)}
+    spans = [Span(w.role, w.begin, w.end, kind_of[w.role], str(w.number))
+             for w in chain.run(tiles) if w.end > w.begin]  # fmt: skip
+    legend = {kind: name for name, kind in kind_of.items()}
+    return Timeline([r.name for r in chain.roles], spans, unit=unit, title=title, legend=legend)

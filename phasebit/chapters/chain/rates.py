@@ -1,0 +1,69 @@
+"""A matrix product as a chain of rings, with documented rates of a B200: arithmetic, no time.
+
+Zadouri et al. (FlashAttention-4) give, for each multiprocessor and clock, 8192 operations of the
+tensor core in bf16 and 128 bytes of shared memory. How many bytes a clock copies bring, and
+how late they come, is not documented: these are for the reader to choose.
+"""
+
+from __future__ import annotations
+
+from phasebit.chapters.chain.model import Chain, Ring, Role
+
+OPERATIONS, SHARED_BYTES = 8192, 128
+"""Of a multiprocessor in a clock: of its tensor core in bf16, and of its shared memory."""
+
+ROWS, COLUMNS, SLICE = 128, 256, 64
+"""Of C that a multiprocessor makes at a time, and along k of a slot."""
+
+PIECES = 8
+"""Of a sum: 32 columns each, 16 KiB of f32, by the four warps together."""
+
+
+def gemm(
+    k: int, *, bytes_a_clock: int = 128, latency: int = 1000, stages: int = 4, sums: int = 2,
+    pieces: int = 2, pair: bool = False,
+) -> Chain:  # fmt: skip
+    """The chain of one multiprocessor, alone or one of a pair, for tiles of depth ``k``.
+
+    ``bytes_a_clock``: that copies bring to it; ``latency``: clocks until they have come. The
+    epilogue writes each piece to shared memory and the copy engine reads it from there; both take
+    at least the clocks that shared memory needs. Raises ``ValueError`` for a k that is no multiple
+    of 64.
+    """
+    if k < SLICE or k % SLICE:
+        raise ValueError(f"k is {k}: give a multiple of {SLICE}")
+    slices = k // SLICE
+    product = 2 * ROWS * COLUMNS * SLICE // OPERATIONS
+    piece = ROWS * COLUMNS // PIECES * 4 // SHARED_BYTES
+    copied = 2 * SLICE * (ROWS + COLUMNS // (2 if pair else 1))
+    return Chain(
+        [
+            Role("copies", slices, -(-copied // bytes_a_clock), latency),
+            Role("tensor core", slices, product),
+            Role("epilogue", PIECES, piece),
+            Role("stores", PIECES, piece),
+        ],
+        [
+            Ring("ring of slices", stages, slices),
+            Ring("ring of sums", sums, 1),
+            Ring("ring of pieces", pieces, PIECES),
+        ],
+    )
+
+
+def finish(
+    lengths: list[int], free: list[int], by_number: bool
+) -> list[list[tuple[int, int, int]]]:
+    """Tiles of these ``lengths`` in clocks, on multiprocessors that are ``free`` from a clock on.
+
+    ``by_number``: tile i is the work of multiprocessor i modulo their number, as in a static
+    persistent grid; else whoever is free first takes the next tile, as with cluster launch
+    control. Returns for each multiprocessor (tile, begin, end).
+    """
+    done: list[list[tuple[int, int, int]]] = [[] for _ in free]
+    ready = list(free)
+    for tile, length in enumerate(lengths):
+        who = tile % len(free) if by_number else min(range(len(free)), key=lambda p: (ready[p], p))
+        done[who].append((tile, ready[who], ready[who] + length))
+        ready[who] += length
+    return done

@@ -1,0 +1,133 @@
+"""Slips that people make in the kernels of *Four producers, four consumers*: a change each."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from phasebit.chapters.chain import kernels
+from phasebit.edits import replace_once
+
+SHAPES = {
+    kernels.CHAIN: (257, 232, 72),
+    kernels.PAIR: (300, 260, 72),
+    kernels.LAUNCH_CONTROL: (600, 232, 72),
+}
+"""Of two slices a tile, ragged on every side: a block gets several tiles."""
+
+
+class Slip(NamedTuple):
+    """What somebody wrote in place of what is right."""
+
+    kernel: str
+    right: str
+    wrong: str
+    says: str
+    """What the emulator must say, as a regular expression; ``WRONG`` for a wrong result."""
+
+    @property
+    def source(self) -> str:
+        """The kernel with the slip."""
+        text = kernels.source(self.kernel)
+        return replace_once(text, self.right, self.wrong)
+
+
+_C, _P, _L = kernels.KERNELS
+
+SLIPS = {
+    "the loader never waits for an empty slot": Slip(
+        _C, "ptx::mbarrier_wait(&s.empty[at.slot], at.phase ^ 1);", ";", "with 0 of 1 pending"),
+    "the loader waits for the wrong phase": Slip(
+        _C, "&s.empty[at.slot], at.phase ^ 1", "&s.empty[at.slot], at.phase", "deadlock"),
+    "the multiplier does not wait for an empty sum": Slip(
+        _C, "ptx::mbarrier_wait(&s.sum_empty[to.slot], to.phase ^ 1);", ";",
+        "race: .*nothing orders the two"),
+    "a sum is said to be full after each slice": Slip(
+        _C, "            ptx::tcgen05_commit(&s.empty[from.slot]);",
+        "            ptx::tcgen05_commit(&s.empty[from.slot]);\n"
+        "            ptx::tcgen05_commit(&s.sum_full[to.slot]);", "async: .*reads tensor memory"),
+    "both sums lie in the same columns": Slip(
+        _C, "s.tensor_memory + to.slot * TILE_N", "s.tensor_memory",
+        "async: .*reads tensor memory"),
+    "a sum is given back before it has been fetched": Slip(
+        _C, "first + PIECE == TILE_N", "first == 0", "race: .*nothing orders the two"),
+    "one warp gives the sum back for all four": Slip(
+        _C, "ptx::mbarrier_init(&s.sum_empty[slot], EPILOGUE)",
+        "ptx::mbarrier_init(&s.sum_empty[slot], 1)", "deadlock"),
+    "every thread gives the sum back": Slip(
+        _C, "if (lane == 0) ptx::mbarrier_arrive(&s.sum_empty",
+        "ptx::mbarrier_arrive(&s.sum_empty", "deadlock"),
+    "a piece is overwritten while it leaves": Slip(
+        _C, "ptx::cp_async_bulk_wait_group_read<1>()", "ptx::cp_async_bulk_wait_group_read<2>()",
+        "may still read it"),
+    "the block ends while pieces leave": Slip(
+        _C, "    if (lane == 0) ptx::cp_async_bulk_wait_group_read<0>();", "    ;",
+        "leaves the kernel while"),
+    "the sums' place does not go on": Slip(
+        _C, "        ptx::tcgen05_commit(&s.sum_full[to.slot]);\n        to.advance();",
+        "        ptx::tcgen05_commit(&s.sum_full[to.slot]);", "deadlock"),
+    "both blocks of a pair announce": Slip(
+        _P, "if (rank == 0)  // for both blocks\n", "\n", "with 0 of 1 pending"),
+    "a pair's bytes are announced for one block": Slip(
+        _P, "PAIR * (sizeof s.a[0] + sizeof s.b[0])", "sizeof s.a[0] + sizeof s.b[0]",
+        "a bulk copy writes it"),
+    "a pair's slots are given back in one block": Slip(
+        _P, "&s.empty[from.slot], BOTH", "&s.empty[from.slot], 1", "deadlock"),
+    "a pair's sum is given back to the wrong block": Slip(
+        _P, "ptx::mbarrier_arrive_at_after_reads(&s.sum_empty[from.slot], 0)",
+        "ptx::mbarrier_arrive(&s.sum_empty[from.slot])", "deadlock"),
+    "a pair's instruction says 128 rows": Slip(
+        _P, "ptx::tcgen05_bf16_f32(TILE_M, TILE_N)", "ptx::tcgen05_bf16_f32(ROWS, TILE_N)",
+        "nobody has written all of it"),
+    "both blocks of a pair bring the same rows of B": Slip(
+        _P, "col + rank * ROWS, full", "col, full", "WRONG"),
+    "the answer is read before it has come": Slip(
+        _L, "        work(tile % rows * TILE_M, tile / rows * TILE_N);\n"
+        "        ptx::mbarrier_wait(&s.answer_full[at.slot], at.phase);\n",
+        "        work(tile % rows * TILE_M, tile / rows * TILE_N);\n", "deadlock"),
+    "the answer's bytes are not announced": Slip(
+        _L, "ptx::mbarrier_arrive_expect_tx(&s.answer_full[at.slot], sizeof s.answers[0]);",
+        "ptx::mbarrier_arrive(&s.answer_full[at.slot]);", "deadlock"),
+    "a reader of answers is not counted": Slip(
+        _L, "READERS = EPILOGUE + 3", "READERS = EPILOGUE + 2", "nobody has seen phase 0 complete"),
+    "a role does not say that it has read": Slip(
+        _L, "if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.answer_empty[at.slot]);",
+        "if (threadIdx.x == 0) ptx::mbarrier_arrive(&s.answer_empty[at.slot]);", "deadlock"),
+    "the asker goes on after a no": Slip(
+        _L, "for (int tile = 0; tile >= 0; at.advance())",
+        "for (int tile = 0, no = 0; no < 2; at.advance(), no += tile < 0)", "none left"),
+    "a block makes its own tile twice": Slip(
+        _L, "tile = ptx::cancelled(&s.answers[at.slot]);\n        ptx::fence_proxy_async_shared();"
+        "  // the next", "tile = ptx::cancelled(&s.answers[at.slot]) < 0 ? -1 : int(blockIdx.x);\n"
+        "        ptx::fence_proxy_async_shared();  // the next", "WRONG"),
+}  # fmt: skip
+"""What the slip is -> the slip."""
+
+
+def verdict(slip: Slip, schedule: str = "late") -> str:
+    """All that the emulator says of it, and ``WRONG`` where the result is."""
+    return judge(slip.source, SHAPES[slip.kernel], schedule)
+
+
+def judge(source: str, shape: tuple[int, int, int], schedule: str = "late") -> str:
+    """All that the emulator says of a kernel's product; ``WRONG`` where the result is."""
+    from phasebit.emulator import EmulatorError
+
+    try:
+        run, exact = kernels.multiply(source, *shape, schedule=schedule)
+    except EmulatorError as error:
+        return "\n".join([str(error), *map(str, error.findings)])
+    return "\n".join([*map(str, run.findings), *["WRONG"] * (not exact)])
+
+
+def brief(slip: Slip) -> tuple[str, str]:
+    """What the emulator says of it in a few words, and what became of the result."""
+    said = verdict(slip)
+    first = said.partition("\n")[0]
+    words = {
+        "race": "race: nothing orders the two",
+        "async": "async: not waited for",
+        "deadlock": "deadlock",
+    }
+    kind = first.partition(":")[0]
+    result = "wrong" if said.endswith("WRONG") else "none" if kind == "deadlock" else "right"
+    return words.get(kind, first), result

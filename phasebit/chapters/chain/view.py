@@ -1,0 +1,168 @@
+"""Pictures of *Four producers, four consumers*, drawn from runs on the emulator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from phasebit.chapters.chain.kernels import Rings, Seen
+
+if TYPE_CHECKING:
+    from phasebit.draw import Picture
+    from phasebit.timeline import Timeline
+
+LOADER, MULTIPLIER, EPILOGUE, ASKER = 4, 5, 0, 6
+"""Warps; of the epilogue's four the first."""
+
+TITLE = "The roles of a block on the emulator, whose clock counts instructions: no time"
+
+
+def roles(source: str, log: Sequence[Seen]) -> Timeline:
+    """The rings of block 0 on the emulator's clock; of a pair it is the one that issues.
+
+    A slot is *filled* from its producer's wait at ``empty`` to the end of that phase of ``full``,
+    and *drained* from its consumer's wait to the end of that phase of ``empty``.
+    """
+    from phasebit.pipeline.ring_drawing import RingDrawing
+    from phasebit.timeline import Timeline
+
+    rings = Rings.of(source)
+    names = rings.barriers()
+    events: dict[tuple[str, str, int], list[int]] = {}
+    for seen in log:
+        if seen.barrier in names and seen.block == 0:
+            events.setdefault((seen.what, names[seen.barrier], seen.warp), []).append(seen.at)
+    drawing = RingDrawing()
+
+    def ring(prefix: str, row: str, slots: int, producer: int, consumer: int, *rows: str) -> None:
+        for slot in range(slots):
+            steps = [
+                events.get((what, f"{prefix}{side} {slot}", warp), [])
+                for what, side, warp in (("passes", "empty", producer), ("completes", "full", -1),
+                                         ("passes", "full", consumer), ("completes", "empty", -1))
+            ]  # fmt: skip
+            for turn, (begin, full, taken, empty) in enumerate(zip(*steps, strict=False)):
+                label = str(slot + turn * slots)
+                drawing.turn(f"{row} {slot}", begin, full, taken, empty, label)
+                if rows[0]:
+                    drawing.span(rows[0], begin, full, "produce", label)
+                if rows[1]:
+                    drawing.span(rows[1], taken, empty, "consume", label)
+
+    ring("answer ", "tile", rings.answers, ASKER, LOADER, "launch control", "")
+    ring("", "slot", rings.stages, LOADER, MULTIPLIER, "copy engine", "tensor core")
+    ring("sum ", "sum", rings.sums, MULTIPLIER, EPILOGUE, "", "epilogue")
+    rows = [
+        *["launch control"] * (rings.answers > 0), *(f"tile {i}" for i in range(rings.answers)),
+        "copy engine", *(f"slot {i}" for i in range(rings.stages)),
+        "tensor core", *(f"sum {i}" for i in range(rings.sums)), "epilogue",
+    ]  # fmt: skip
+    return Timeline(
+        rows, drawing.spans, unit="clock", title=TITLE,
+        legend={"produce": "being filled", "full": "full", "consume": "being drained"},
+    )  # fmt: skip
+
+
+def picture(source: str, log: Sequence[Seen]) -> Picture:
+    """:func:`roles`; its sentences say of each tile what was drained while it was filled.
+
+    The clock depends on the compiler; those sentences hardly do.
+    """
+    from phasebit.draw import Picture
+
+    drawn = roles(source, log)
+    sums: dict[str, dict[int, tuple[float, float]]] = {"produce": {}, "consume": {}}
+    for span in drawn.spans:
+        if span.row.startswith("sum ") and span.kind in sums:
+            sums[span.kind][int(span.label)] = span.start, span.end
+    lines = []
+    slots = Rings.of(source).sums
+    for tile, (begin, end) in sorted(sums["produce"].items()):
+        beside = [str(other) for other, (start, stop) in sorted(sums["consume"].items())
+                  if start < end and begin < stop]  # fmt: skip
+        what = f"while tile {', '.join(beside)} is carried out" if beside else "alone"
+        lines.append(f"tile {tile} is added up in sum {tile % slots}, {what}")
+    return Picture(drawn.svg(), f"{drawn.title}.\n" + "\n".join(lines))
+
+
+def columns(source: str, log: Sequence[Seen]) -> Picture:
+    """Tensor memory of block 0 as it fills and empties: columns across, events downwards.
+
+    A sum is shown as full columns of one tile, from the multiplier's wait at *sum empty* on; a
+    piece is empty again when warp 0 of the epilogue has fetched it.
+    """
+    from phasebit.draw import Cell, Picture, chart
+
+    piece, wide = 32, 256
+    rings = Rings.of(source)
+    names = rings.barriers()
+    cells: list[Cell | None] = [None] * (512 // piece)
+    count = [0] * rings.sums
+    rows, events, filled = [], [], []
+    for seen in sorted((s for s in log if s.block == 0), key=lambda s: s.at):
+        name = names.get(seen.barrier, "")
+        if seen.what == "fetches" and seen.warp == EPILOGUE:
+            first, last = (int(n) // piece for n in seen.barrier.split("-"))
+            cells[first:last] = [None] * (last - first)
+            events.append(f"columns {first * piece} to {last * piece - 1} fetched")
+        elif name.startswith("sum ") and (seen.what, name[4:8], seen.warp) in (
+            ("passes", "empt", MULTIPLIER), ("completes", "full", -1)
+        ):  # fmt: skip
+            slot = int(name[-1])
+            full = seen.what == "completes"
+            tile = slot + rings.sums * count[slot]
+            if tile >= _sums_made(log, names):
+                continue  # a wait of the tail
+            count[slot] += full
+            first = slot * wide // piece
+            hue = "orange" if full else "blue"
+            cells[first : first + wide // piece] = [Cell(str(tile), hue)] * (wide // piece)
+            events.append(f"tile {tile} {'is complete' if full else 'begins'}")
+            if full:
+                filled.append(f"tile {tile} in columns {slot * wide} to {(slot + 1) * wide - 1}")
+        else:
+            continue
+        rows.append(list(cells))
+    title = "Tensor memory of one block, as it fills and empties"
+    drawn = chart(
+        rows, rows=events, columns=range(0, 512, piece), row_label="what happens",
+        column_label="32 columns, all lanes, from this one on", title=title,
+        legend={"blue": "being added up", "orange": "complete, not yet fetched"},
+    )  # fmt: skip
+    return Picture(drawn.svg, f"{title}: {'; '.join(filled)}; each fetched 32 columns at a time.")
+
+
+def _sums_made(log: Sequence[Seen], names: dict[str, str]) -> int:
+    """How many sums of block 0 became full."""
+    return sum(
+        s.block == 0 and s.what == "completes" and names.get(s.barrier, "").startswith("sum full")
+        for s in log
+    )
+
+
+def tiles_of_blocks(source: str, log: Sequence[Seen]) -> dict[int, int]:
+    """How many tiles each block made, in the order of the blocks."""
+    names = Rings.of(source).barriers()
+    made = Counter(
+        s.block for s in log
+        if s.what == "completes" and names.get(s.barrier, "").startswith("sum full")
+    )  # fmt: skip
+    return dict(sorted(made.items()))
+
+
+def finishing(runs: Mapping[str, Sequence[Sequence[tuple[int, int, int]]]]) -> Timeline:
+    """Tiles of each multiprocessor, for ways to hand them out: name -> ``rates.finish``."""
+    from phasebit.timeline import Span, Timeline
+
+    rows, spans = [], []
+    for name, done in runs.items():
+        for number, tiles in enumerate(done):
+            rows.append(f"{name}, {number}")
+            spans += [
+                Span(rows[-1], begin, end, "consume", str(tile)) for tile, begin, end in tiles
+            ]
+    return Timeline(
+        rows, spans, unit="clock", title="Who makes which tile, and when: a model",
+        legend={"consume": "makes a tile"},
+    )  # fmt: skip

@@ -1,0 +1,123 @@
+"""Checks of *One thread multiplies*."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from phasebit.exercises.cases import Case, agree
+from phasebit.exercises.judge import Wrong, ask, judged, shown, whole
+
+
+@judged
+def instruction(answer: Callable[[int, int], int]) -> str:
+    """``answer(m, n)``: the instruction descriptor for bf16 into f32, all K-major."""
+    from phasebit.emulator import instruction_descriptors
+
+    draw = random.Random(161)
+
+    def cases() -> Iterator[Case]:
+        for m, n in [(128, 128), (64, 8), *((draw.choice((64, 128)), 8 * draw.randint(1, 32))
+                     for _ in range(40))]:  # fmt: skip
+            if m == 128 and n % 16:
+                n += 8
+            yield (m, n), instruction_descriptors.encode("f16", m, n, "bf16", "bf16", "f32")
+
+    return agree(answer, cases(), lambda m, n: f"{m} × {n}", "shapes")
+
+
+@judged
+def products(answer: Callable[[int, int, int], int]) -> str:
+    """``answer(m, n, k)``: products that the first kernel issues, over all its blocks."""
+    draw = random.Random(170)
+
+    def cases() -> Iterator[Case]:
+        yield (128, 128, 64), 4
+        yield (200, 132, 200), 64
+        for _ in range(40):
+            m, n, k = draw.randint(1, 600), 4 * draw.randint(1, 150), 8 * draw.randint(1, 60)
+            yield (m, n, k), -(-m // 128) * -(-n // 128) * -(-k // 64) * 4
+
+    return agree(answer, cases(), lambda m, n, k: f"{m} × {n} × {k}", "shapes")
+
+
+class Tile(NamedTuple):
+    """A tile of bf16 as the copy engine leaves it: boxes of lines as long as the swizzle."""
+
+    address: int
+    rows: int
+    depth: int
+    major: str
+    """``"K"``: a line holds neighbours along k; ``"MN"``: neighbours along the rows."""
+    span: int
+    """Bytes of a line, over which it is swizzled: 128, 64 or 32."""
+
+    def __str__(self) -> str:
+        return (f"{self.rows} × {self.depth} at {self.address:#x}, {self.major}-major, swizzled "
+                f"over {self.span} bytes")  # fmt: skip
+
+
+@judged
+def descriptor(answer: Callable[[int, int, int, str, int], int]) -> str:
+    """``answer(address, rows, depth, major, span)``: a matrix descriptor for ``tcgen05``.
+
+    The tile is filled with random numbers, box by box as the copy engine would, and read through
+    the descriptor, as the emulator's tensor core does. See :class:`Tile`.
+    """
+    draw = random.Random()
+    tiles = [Tile(0x8400, 128, 64, "K", 128), Tile(0x8400, 128, 64, "MN", 128)]
+    for _ in range(40):
+        span, major = draw.choice((128, 64, 32)), draw.choice(("K", "MN"))
+        rows = draw.choice((64, 128) if major == "K" else range(span // 2, 257, span // 2))
+        depth = span // 2 if major == "K" else 16 * draw.randint(1, 4)
+        tiles.append(Tile(1024 * draw.randrange(190), rows, depth, major, span))
+    for tile in tiles:
+        got = ask(answer, *tile)
+        if not whole(got):
+            raise Wrong(f"for {tile} it gives {shown(got)}: give a whole number, the 64 bits")
+        _read_through(int(got), tile, draw)
+    return f"{len(tiles)} tiles, filled with random numbers and read through it"
+
+
+def _read_through(bits: int, tile: Tile, draw: random.Random) -> None:
+    """Raises :class:`Wrong` when a descriptor does not lead to a tile's elements."""
+    import numpy as np
+
+    from phasebit.emulator import matrix_descriptors as descriptors
+    from phasebit.emulator import swizzle
+
+    wrong = f"{bits:#018x} for {tile}"
+    if not 0 <= bits < 1 << 64:
+        raise Wrong(f"{wrong}: it has more than 64 bits, or is negative")
+    try:
+        said = descriptors.decode(bits, "tcgen05")
+    except descriptors.DescriptorError as error:
+        raise Wrong(f"for {tile}: {error}") from error
+    if said.start != tile.address:
+        raise Wrong(f"{wrong}: it begins at {said.start:#x}; addresses are written divided by 16")
+    if said.swizzle.name != f"{tile.span}B":
+        raise Wrong(f"{wrong}: its swizzle is {said.swizzle.name}; see the codes in bits 61 to 63")
+    if said.base_offset:
+        raise Wrong(f"{wrong}: its base offset is {said.base_offset}; the tile begins where the "
+                    "pattern does, so bits 49 to 51 are 0")  # fmt: skip
+    numbers = np.random.default_rng(draw.getrandbits(32)).integers(
+        0, 1 << 16, (tile.rows, tile.depth), np.uint16
+    )
+    lines = numbers if tile.major == "K" else numbers.T
+    boxes = lines.reshape(len(lines), -1, tile.span // 2).swapaxes(0, 1)
+    pieces = boxes.reshape(-1, 8)  # of 16 bytes, in the order in which the boxes hold them
+    memory = np.empty_like(pieces)
+    memory[swizzle.SPANS[tile.span](np.arange(0, pieces.nbytes, 16)) // 16] = pieces
+    places = descriptors.places(said, tile.rows, tile.depth, 2, tile.major == "MN") - tile.address
+    inside = (places >= 0) & (places < memory.nbytes)
+    seen = np.where(inside, memory.ravel()[np.where(inside, places, 0) // 2], -1)
+    if np.array_equal(seen, numbers):
+        return
+    row, k = (int(n[0]) for n in np.nonzero(seen != numbers))
+    eight = 8 * tile.span
+    if said.stride != eight:
+        why = f"the stride offset is {said.stride} bytes, and eight lines have {eight}"
+    else:
+        why = f"the leading offset is {said.leading} bytes, and a box has {tile.depth * tile.span}"
+    raise Wrong(f"{wrong}: it finds another number for row {row}, k {k}: {why}")

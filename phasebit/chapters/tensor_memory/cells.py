@@ -1,0 +1,214 @@
+"""The small kernels of *Tensor memory* on the emulator: what lies where, and who may fetch it.
+
+Each function runs a kernel of ``kernels/tensor_memory`` and gives what it found; the pictures are
+drawn from those runs.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from phasebit import files
+
+if TYPE_CHECKING:
+    from phasebit.draw import Picture
+    from phasebit.emulator import Run
+    from phasebit.measure import Table
+
+ALL = 6
+"""For ``who``: warps 0 to 3 fetch, each from its own quarter."""
+
+SHAPES = {
+    "32x32b": ("32x32b.x4", ""), "16x64b": ("16x64b.x4", ""), "16x128b": ("16x128b.x2", ""),
+    "16x256b": ("16x256b.x1", ""), "16x32bx2": ("16x32bx2.x4", ", 8"),
+}  # fmt: skip
+"""Shape -> the instruction that gives a thread four registers in it, and its last operand."""
+
+COPIES = ("128x128b", "64x128b.warpx2::02_13", "64x128b.warpx2::01_23", "32x128b.warpx4")
+"""Shapes of ``tcgen05.cp`` with rows of 16 bytes."""
+
+
+def source(name: str, **macros: object) -> str:
+    """A kernel of the chapter, with macros defined before its first line."""
+    lines = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
+    return lines + files.kernel(f"tensor_memory/{name}")
+
+
+def shapes(shape: str = "16x256b") -> str:
+    """The kernel ``shapes`` for one of :data:`SHAPES`."""
+    if shape not in SHAPES:
+        raise ValueError(f"there is no shape {shape!r}: choose from {', '.join(SHAPES)}")
+    instruction, apart = SHAPES[shape]
+    return source("shapes", SHAPE=f'"{instruction}"', APART=f'"{apart}"')
+
+
+def fetch(text: str, who: int = ALL, quarter: int = 0, **options: Any) -> tuple[Any, Run]:
+    """Run ``shapes``: lane and column in each register [192, 4, 2], -1 for none; and the run."""
+    import numpy as np
+
+    from phasebit.launching.launch import compile
+
+    out = np.full((192, 4), -1, np.int32)
+    run = compile(text, "sm_100a")["shapes"].launch(1, 192, [out, who, quarter], **options)
+    pair = np.stack([out // 1000, out % 1000], axis=2)
+    return np.where(out[..., None] < 0, -1, pair), run
+
+
+class Reach(NamedTuple):
+    """Which warp reaches which quarter, and what is said of one that does not."""
+
+    picture: Picture
+    refusal: str
+
+
+def reach() -> Reach:
+    """Let each of six warps fetch from each quarter: 24 launches, drawn."""
+    from phasebit.draw import Cell, chart
+    from phasebit.emulator import Fault
+
+    text, refusal = shapes("32x32b"), ""
+
+    def allowed(warp: int, quarter: int) -> Cell:
+        nonlocal refusal
+        try:
+            _, run = fetch(text, warp, quarter)
+        except Fault as fault:
+            refusal = str(fault)
+            return Cell("no", "grey")
+        if run.findings:
+            refusal = run.findings[0].message
+            return Cell("no", "grey")
+        return Cell("yes", "blue")
+
+    drawn = chart(
+        [[allowed(warp, quarter) for quarter in range(4)] for warp in range(6)],
+        rows=[f"warp {warp}" for warp in range(6)], columns=[0, 32, 64, 96],
+        row_label="fetches", column_label="32 lanes from this one on",
+        title="Which warp reaches which lanes: 24 launches on the emulator",
+    )  # fmt: skip
+    return Reach(drawn, re.sub(r": tcgen05.*?;", ": …;", refusal))
+
+
+HUES = ("blue", "orange", "green", "pink")
+"""Of registers 0 to 3."""
+
+
+def holders(shape: str) -> Picture:
+    """Which thread of warp 0 got which cell, by the kernel ``shapes``: lanes down, columns across.
+
+    The text is the thread, the colour the register.
+    """
+    from phasebit.draw import Cell, chart
+
+    got, _ = fetch(shapes(shape))
+    mine = got[:32]
+    high, wide = int(mine[..., 0].max()) + 1, int(mine[..., 1].max()) + 1
+    cells: list[list[Cell | None]] = [[None] * wide for _ in range(high)]
+    for thread in range(32):
+        for register in range(4):
+            lane, column = mine[thread, register]
+            cells[lane][column] = Cell(str(thread), HUES[register])
+    return chart(
+        cells, rows=[f"lane {lane}" for lane in range(high)], columns=range(wide),
+        row_label="of warp 0", column_label="column",
+        title=f"{SHAPES[shape][0]}: the thread that gets a cell, and in which register",
+        legend={hue: f"register {register}" for register, hue in enumerate(HUES)},
+    )  # fmt: skip
+
+
+LEFT_OUT = (
+    "        ptx::tcgen05_wait_st();\n",
+    "        ptx::tcgen05_wait_ld();\n",
+    "    __syncthreads();  // all see the address\n",
+    "    __syncthreads();  // all have fetched\n",
+    "        ptx::tcgen05_dealloc<COLUMNS>(base);\n",
+)
+"""Lines of ``shapes`` without which it is wrong."""
+
+
+def without_each() -> Table:
+    """What the emulator finds in ``shapes`` without each of :data:`LEFT_OUT`, and the numbers."""
+    from phasebit.edits import replace_once
+    from phasebit.measure import Table
+
+    text, rows = shapes("32x32b"), []
+    right, _ = fetch(text)
+    for line in LEFT_OUT:
+        changed = replace_once(text, line, "")
+        got, run = fetch(changed, schedule="eager")
+        found = run.findings[0]
+        place = changed.splitlines()[found.lines[0] - 1]
+        called = re.search(r"ptx::(\w+)", place)
+        at = called[1] if called else "tcgen05.ld" if '"=r"' in place else "= address"
+        call, _, why = line.strip().removeprefix("ptx::").partition(";")
+        same = "right" if (got == right).all() else "wrong"
+        rows.append((call.partition("(")[0].partition("<")[0] + why, found.kind, at, same))
+    return Table(("left out", "found", "at", "numbers"), tuple(rows), "on the emulator")
+
+
+def excerpt(name: str, first: str, last: str) -> str:
+    """The lines of a kernel from the one that holds ``first`` to the one that holds ``last``."""
+    lines = files.kernel(f"tensor_memory/{name}").splitlines()
+    start = next(i for i, line in enumerate(lines) if first in line)
+    end = next(i for i, line in enumerate(lines) if i >= start and last in line)
+    return "\n".join(lines[start : end + 1])
+
+
+def copied(shape: str = "128x128b", issuer: int = 0, **options: Any) -> tuple[Any, Run]:
+    """Run ``copied``: the row that each lane got [128], and the run."""
+    import numpy as np
+
+    from phasebit.launching.launch import compile
+
+    out = np.full(128, -2, np.int32)
+    text = source("copied", SHAPE=f'"{shape}"', ISSUER=issuer)
+    run = compile(text, "sm_100a")["copied"].launch(1, 128, [out], **options)
+    return out, run
+
+
+def spreads() -> Picture:
+    """Which row each lane gets from each of :data:`COPIES`: a line for each quarter."""
+    from phasebit.draw import Cell, chart
+
+    cells, rows = [], []
+    for shape in COPIES:
+        lanes, _ = copied(shape)
+        for quarter in range(4):
+            hue = HUES[int(lanes[32 * quarter]) // 32]
+            cells.append([Cell(str(row), hue) for row in lanes[32 * quarter : 32 * quarter + 32]])
+            rows.append(f"{shape}, lanes from {32 * quarter}")
+    return chart(
+        cells, rows=rows, columns=range(32), row_label="tcgen05.cp",
+        column_label="lane of the quarter", title="Which row of shared memory a lane gets",
+        legend={hue: f"rows {32 * n} to {32 * n + 31}" for n, hue in enumerate(HUES)},
+    )  # fmt: skip
+
+
+def allocate(first: int, more: int, *, blocks: int = 2, resident: int = 2) -> tuple[Any, Run]:
+    """Run ``columns``: the addresses that each block got [blocks, 2], and the run."""
+    import numpy as np
+
+    from phasebit.launching.launch import compile
+
+    out = np.full((blocks, 2), -1, np.int32)
+    text = source("columns", FIRST=first, MORE=more)
+    run = compile(text, "sm_100a")["columns"].launch(blocks, 32, [out], resident=resident)
+    return out, run
+
+
+def weigh(text: str, *, schedule: str = "late", seed: int = 16) -> tuple[Run, bool]:
+    """Run ``a_in_tensor_memory`` on whole numbers: the run, and whether O is exact."""
+    import numpy as np
+
+    from phasebit.emulator import formats
+    from phasebit.launching.launch import compile
+
+    draw = np.random.default_rng(seed)
+    scores = draw.integers(-2, 3, (128, 64)).astype(np.float32)
+    values = draw.integers(-4, 5, (64, 64)).astype(np.float64)
+    out = np.full((128, 64), np.nan, np.float32)
+    bits = np.asarray(formats.encode("bf16", values))
+    kernel = compile(text, "sm_100a")["weigh"]
+    run = kernel.launch(1, 128, [scores, bits, out], schedule=schedule)
+    return run, bool(np.array_equal(out, np.exp2(scores) @ values))

@@ -1,0 +1,68 @@
+"""Rectangles cut into equal parts, side by side: blocks of a matrix, warps of a block, waves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from phasebit.draw.picture import INK, INK_MUTED, Picture, figure_of, picture
+from phasebit.palette import COLOURS
+
+
+class Panel(NamedTuple):
+    """A rectangle of ``width`` × ``height`` in units of the picture, cut into rows × columns.
+
+    ``marked`` parts, as (row, column), are dark; ``labels`` stand in their parts.
+    """
+
+    title: str
+    rows: int
+    columns: int
+    marked: Collection[tuple[int, int]]
+    hue: str = "blue"
+    width: float = 1.0
+    height: float = 1.0
+    labels: Mapping[tuple[int, int], str] = {}
+
+
+def panels(parts: Sequence[Panel], *, alt: str) -> Picture:
+    """The panels from left to right, each under its title; ``alt`` says what they show.
+
+    Raises ``ValueError`` for a marked or labelled part that a panel does not have.
+    """
+    gap, tall = 0.3, max(part.height for part in parts)
+    whole = sum(part.width for part in parts) + gap * (len(parts) - 1)
+    figure, axes = figure_of(7.2, 7.2 * (tall + 0.3) / whole)
+    axes.set_axis_off()
+    axes.set_xlim(-0.02, whole + 0.02)
+    axes.set_ylim(tall + 0.02, -0.28)
+    axes.set_aspect("equal")
+    left = 0.0
+    for part in parts:
+        for row, column in (*part.marked, *part.labels):
+            if not (0 <= row < part.rows and 0 <= column < part.columns):
+                raise ValueError(f"{part.title}: it has no part {(row, column)}")
+        _draw(axes, part, left)
+        axes.text(left, -0.05, part.title, color=INK, fontsize=8.5, va="bottom")
+        left += part.width + gap
+    return picture(figure, alt)
+
+
+def _draw(axes: Any, part: Panel, left: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    across, down = part.width / part.columns, part.height / part.rows
+    look: dict[str, Any] = {"facecolor": COLOURS[part.hue], "linewidth": 0}
+    axes.add_patch(Rectangle((left, 0), part.width, part.height, alpha=0.18, **look))
+    dark = 0.35 if part.labels else 0.75  # a label is read on it, on the page's dark ground, too
+    for row, column in sorted(part.marked):
+        corner = (left + column * across, row * down)
+        axes.add_patch(Rectangle(corner, across, down, alpha=dark, **look))
+    lines: dict[str, Any] = {"color": INK_MUTED, "linewidth": 0.3, "alpha": 0.5}
+    downs = [left + column * across for column in range(part.columns + 1)]
+    axes.vlines(downs, 0, part.height, **lines)
+    acrosses = [row * down for row in range(part.rows + 1)]
+    axes.hlines(acrosses, left, left + part.width, **lines)
+    for (row, column), label in part.labels.items():
+        middle = (left + (column + 0.5) * across, (row + 0.5) * down)
+        axes.text(*middle, label, color=INK, fontsize=8, ha="center", va="center")

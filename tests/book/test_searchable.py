@@ -1,0 +1,24 @@
+"""The search does not find a page by its set-up cell."""
+
+from __future__ import annotations
+
+import sys
+
+from docutils import nodes
+from docutils.utils import new_document
+
+from .notebooks import ROOT
+
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+from phasebit_book.searchable import without_setup
+
+
+def test_only_the_set_up_cell_is_left_out() -> None:
+    page = new_document("page")
+    section = nodes.section("", nodes.paragraph("", "before"))
+    section += nodes.container("", nodes.literal_block("", "pip"), classes=["cell", "tag_setup"])
+    section += nodes.container("", nodes.literal_block("", "phase"), classes=["cell"])
+    page += section
+    assert without_setup(page).astext().split() == ["before", "phase"]
+    assert page.astext().split() == ["before", "pip", "phase"]

@@ -1,0 +1,109 @@
+"""The checks of *Four producers, four consumers* accept what is right, refuse what people write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from phasebit.chapters.chain import exercises as check
+from phasebit.edits import replace_once
+from tests.book.notebooks import ROOT, solutions
+
+CHAPTER = next(ROOT.glob("book/*/??_chain.ipynb"))
+
+
+def answers() -> dict[str, object]:
+    names: dict[str, object] = {}
+    for solution in solutions(CHAPTER):
+        exec(solution, names)
+    return names
+
+
+def test_no_answer_yet() -> None:
+    for each in (check.clocks_per_tile, check.slots_for):
+        assert each.verdict(lambda *a: ...).endswith("not answered yet")
+    assert check.multiplier.verdict(...).endswith("not answered yet")
+    assert check.multiplier.verdict("// yours").endswith("not answered yet")
+
+
+def test_the_solutions_of_arithmetic_are_right() -> None:
+    for name in ("clocks_per_tile", "slots_for"):
+        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda slices, product, epilogue, sums: slices * product + epilogue,
+        lambda slices, product, epilogue, sums: max(slices * product, epilogue),
+        lambda slices, product, epilogue, sums: (slices * product + epilogue) / sums,
+        lambda slices, product, epilogue, sums: slices * product,
+        lambda slices, product, epilogue, sums: slices * max(product, epilogue),
+    ],
+)
+def test_clocks_per_tile_refuses(wrong: Callable[..., float]) -> None:
+    assert "not right yet" in check.clocks_per_tile.verdict(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda copy, latency, product: 2,
+        lambda copy, latency, product: -(-latency // product),
+        lambda copy, latency, product: -(-(copy + latency) // product),
+        lambda copy, latency, product: (copy + latency + product) // product,
+        lambda copy, latency, product: 1 + -(-(copy + latency + product) // product),
+        lambda copy, latency, product: -(-(copy + latency + product) // copy),
+    ],
+)
+def test_slots_for_refuses(wrong: Callable[..., int]) -> None:
+    assert "not right yet" in check.slots_for.verdict(wrong)
+
+
+EMPTY = "        ptx::mbarrier_wait(&s.sum_empty[to.slot], to.phase ^ 1);\n"
+FENCE = "        ptx::tcgen05_fence_after_thread_sync();\n"
+FULL = "            ptx::mbarrier_wait(&s.full[from.slot], from.phase);\n"
+FREED = "            ptx::tcgen05_commit(&s.empty[from.slot]);\n"
+MADE = "        ptx::tcgen05_commit(&s.sum_full[to.slot]);\n"
+WRONG = {
+    "no wait for an empty sum": ((EMPTY, ""),),
+    "waits for a full sum": ((EMPTY, EMPTY.replace("to.phase ^ 1", "to.phase")),),
+    "no fence behind that wait": ((FENCE, ""),),
+    "no wait for the slice": ((FULL, ""),),
+    "waits for an empty slice": ((FULL, FULL.replace("from.phase", "from.phase ^ 1")),),
+    "never frees a slot": ((FREED, ""),),
+    "frees a slot before its products": ((FREED, ""), (FULL, FULL + FREED)),
+    "never says that a sum is full": ((MADE, ""),),
+    "says so after each slice": ((MADE, ""), (FREED, FREED + "    " + MADE)),
+    "adds to what was there": (("slice + step > 0", "true"),),
+    "begins anew with each slice": (("slice + step > 0", "step > 0"),),
+    "never adds": (("slice + step > 0", "false"),),
+    "the same 16 of k four times": (("a + 2 * step, b + 2 * step", "a, b"),),
+    "steps in bytes": (("a + 2 * step, b + 2 * step", "a + 32 * step, b + 32 * step"),),
+    "the slot of slices does not go on": (("            from.advance();\n", ""),),
+    "the slot of sums does not go on": (("        to.advance();\n", ""),),
+    "both sums in one place": ((" + to.slot * TILE_N", ""),),
+    "half as wide": (("tcgen05_bf16_f32(TILE_M, TILE_N)", "tcgen05_bf16_f32(TILE_M, 128)"),),
+    "another head": (("int m, int n, int k", "int m, int n"),),
+}
+
+
+@pytest.mark.nvcc
+def test_the_solution_runs() -> None:
+    said = check.multiplier.verdict(answers()["role"])
+    assert said == "multiplier: OK (6 runs, no finding)"
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", WRONG)
+def test_multiplier_refuses(name: str) -> None:
+    role = str(answers()["role"])
+    for old, new in WRONG[name]:
+        role = replace_once(role, old, new)
+    assert check.multiplier.verdict(role).startswith("multiplier: not right yet: ")
+
+
+@pytest.mark.parametrize("wrong", [1, lambda: None, ["role"]])
+def test_multiplier_wants_text(wrong: object) -> None:
+    assert "give the text of the role" in check.multiplier.verdict(wrong)

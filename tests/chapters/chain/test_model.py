@@ -1,0 +1,92 @@
+"""The model of a row of rings: Part I's for one ring, and its law."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from phasebit.chapters.chain.model import Chain, Ring, Role, draw
+from phasebit.pipeline import Pipeline, simulate, steady_rate
+
+
+def one_ring(produce: int, consume: int, slots: int, full: int, empty: int) -> Chain:
+    return Chain(
+        [Role("producer", 1, produce, full), Role("consumer", 1, consume, empty)],
+        [Ring("ring", slots, 1)],
+    )
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 4])
+def test_one_ring_is_part_ones_clock_by_clock(slots: int) -> None:
+    for produce, consume, full, empty in itertools.product((1, 2, 5), (1, 3, 4), (0, 1), (0, 2)):
+        jobs = simulate(Pipeline(1, 1, slots, produce, consume, full, empty), jobs=12).jobs
+        ours = one_ring(produce, consume, slots, full, empty).run(12)
+        assert [(w.begin, w.end) for w in ours] == [
+            *((job.fill, job.filled) for job in jobs),
+            *((job.drain, job.drained) for job in jobs),
+        ]
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3])
+def test_one_ring_goes_as_fast_as_the_law_says(slots: int) -> None:
+    for produce, consume in itertools.product(range(1, 7), repeat=2):
+        chain = one_ring(produce, consume, slots, 1, 1)
+        rate = steady_rate(Pipeline(1, 1, slots, produce, consume))
+        assert 1 / rate == max(chain.law().values()) == chain.per_tile()
+
+
+def rows(seed: int) -> Chain:
+    pick = random.Random(seed)
+    slices, pieces = pick.randint(1, 6), pick.randint(1, 6)
+    return Chain(
+        [
+            Role("copy engine", slices, pick.randint(1, 9), pick.randint(0, 20)),
+            Role("tensor core", slices, pick.randint(1, 9)),
+            Role("epilogue", pieces, pick.randint(1, 9)),
+            Role("store", pieces, pick.randint(1, 9), pick.randint(0, 5)),
+        ],
+        [
+            Ring("slices", pick.randint(1, 4), slices),
+            Ring("sums", pick.randint(1, 3), 1),
+            Ring("pieces", pick.randint(1, 3), pieces),
+        ],
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_chain_is_faster_than_the_law(seed: int) -> None:
+    chain = rows(seed)
+    assert chain.per_tile() >= max(chain.law().values())
+
+
+def test_a_circuit_through_two_rings_can_be_slower_than_the_law() -> None:
+    slower = [s for s in range(60) if rows(s).per_tile() > max(rows(s).law().values())]
+    assert 0 < len(slower) < 30
+
+
+@pytest.mark.parametrize("sums", [1, 2, 3])
+def test_two_sums_hide_the_shorter_of_product_and_epilogue(sums: int) -> None:
+    chain = Chain([Role("tensor core", 4, 3), Role("epilogue", 1, 9)], [Ring("sums", sums, 1)])
+    assert chain.per_tile() == (21 if sums == 1 else 12)
+
+
+def test_the_picture_has_every_job() -> None:
+    chain = rows(3)
+    drawn = draw(chain, 2, "a run")
+    assert len(drawn.spans) == 2 * sum(r.jobs for r in chain.roles)
+
+
+@pytest.mark.parametrize(
+    ("roles", "rings", "says"),
+    [
+        ([Role("a", 1, 1)], [Ring("r", 1, 1)], "a ring between each two"),
+        ([Role("a", 3, 1), Role("b", 1, 1)], [Ring("r", 1, 2)], "give a multiple"),
+    ],
+)
+def test_a_chain_that_does_not_fit_is_refused(
+    roles: list[Role], rings: list[Ring], says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        Chain(roles, rings)

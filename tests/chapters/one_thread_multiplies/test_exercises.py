@@ -1,0 +1,112 @@
+"""The checks of *One thread multiplies* accept what is right and refuse planted wrong answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasebit.chapters.one_thread_multiplies import exercises as check
+from tests.book.notebooks import ROOT, solutions
+
+CHAPTER = next(ROOT.glob("book/*/??_one_thread_multiplies.ipynb"))
+FUNCTIONS = ("products", "instruction", "descriptor")
+
+
+def test_no_answer_yet() -> None:
+    for name in FUNCTIONS:
+        assert getattr(check, name).verdict(lambda *a: ...).endswith("not answered yet")
+
+
+def test_the_solutions_in_the_chapter_are_right() -> None:
+    names: dict[str, object] = {}
+    for solution in solutions(CHAPTER):
+        exec(solution, names)
+    for name in FUNCTIONS:
+        assert f"{name}: OK" in getattr(check, name).verdict(names[name])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda m, n: 1 << 4 | 1 << 7 | 1 << 10 | n // 16 << 17 | m // 16 << 24,
+        lambda m, n: 1 << 4 | 1 << 7 | 1 << 10 | m // 8 << 17 | n // 16 << 24,
+        lambda m, n: 1 << 7 | 1 << 10 | n // 8 << 17 | m // 16 << 24,
+        lambda m, n: 0x08200490,  # one shape
+    ],
+)
+def test_instruction_refuses(wrong: object) -> None:
+    assert "not right yet" in check.instruction.verdict(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda m, n, k: m * n * k // (128 * 128 * 16),
+        lambda m, n, k: -(-m // 128) * -(-n // 128) * -(-k // 16),  # slices are whole
+        lambda m, n, k: -(-m // 128) * -(-n // 128) * -(-k // 64),
+        lambda m, n, k: -(-m // 128) * -(-n // 256) * -(-k // 64) * 4,
+        lambda m, n, k: 4 * (m // 128) * (n // 128) * (k // 64),
+    ],
+)
+def test_products_refuses(wrong: object) -> None:
+    assert "not right yet" in check.products.verdict(wrong)
+
+
+def descriptor(**changed: object) -> object:
+    """The right answer with some of its fields in another way."""
+
+    def answer(address: int, rows: int, depth: int, major: str, span: int) -> int:
+        names = {"address": address, "rows": rows, "depth": depth, "major": major, "span": span}
+        fields = {
+            "start": address >> 4,
+            "leading": depth * span >> 4 if major == "MN" else 1,
+            "stride": 8 * span >> 4,
+            "version": 1,
+            "base": 0,
+            "code": {128: 2, 64: 4, 32: 6}[span],
+        }
+        for name, value in changed.items():
+            fields[name] = eval(value, names) if isinstance(value, str) else value  # type: ignore
+        shifts = {"start": 0, "leading": 16, "stride": 32, "version": 46, "base": 49, "code": 61}
+        return sum(fields[name] << shift for name, shift in shifts.items())
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"start": "address"}, "divided by 16"),
+        ({"start": 0}, "it begins at 0x0"),
+        ({"version": 0}, "this is a Hopper descriptor"),
+        ({"version": 2}, "must be 001"),
+        ({"code": 2}, "its swizzle is 128B"),
+        ({"code": "{128: 1, 64: 2, 32: 3}[span]"}, "its swizzle is 128B, atoms of 32B"),
+        ({"code": 0}, "its swizzle is none"),
+        ({"base": 1}, "its base offset is 1"),
+        ({"leading": 1}, "the leading offset is 16 bytes, and a box has 8192"),
+        ({"leading": "8 * span >> 4"}, "the leading offset is 1024 bytes, and a box has 8192"),
+        ({"leading": "rows * span >> 4"}, "the leading offset is 16384 bytes, and a box has 8192"),
+        ({"leading": 0}, "the leading offset is 0 bytes"),
+        ({"stride": 64}, "the stride offset is 1024 bytes, and eight lines have"),  # of 128B alone
+        ({"stride": "span >> 4"}, "the stride offset is 128 bytes, and eight lines have 1024"),
+        ({"stride": "depth * span >> 4"}, "and eight lines have 1024"),
+        ({"stride": 0}, "the stride offset is 0 bytes"),
+        ({"stride": 1, "leading": 64}, "the stride offset is 16 bytes"),  # exchanged
+        ({"code": 2, "version": 257}, "bits 53-60 must be 0"),
+        ({"code": 8}, "more than 64 bits"),
+        ({"code": -4}, "is negative"),
+    ],
+)
+def test_descriptor_refuses(wrong: dict[str, object], says: str) -> None:
+    said = check.descriptor.verdict(descriptor(**wrong))
+    assert said.startswith("descriptor: not right yet: ") and says in said, said
+
+
+@pytest.mark.parametrize("wrong", [True, 1.0, "0x4000404000010840", [1]])
+def test_descriptor_wants_a_number(wrong: object) -> None:
+    assert "give a whole number" in check.descriptor.verdict(lambda *a: wrong)
+
+
+def test_descriptor_takes_any_leading_offset_of_a_single_box() -> None:
+    free = descriptor(leading="depth * span >> 4 if major == 'MN' else 7")
+    assert "descriptor: OK" in check.descriptor.verdict(free)

@@ -1,0 +1,57 @@
+"""On the rendered pages words lead somewhere, and the search finds what it should."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from .conftest import HTML
+
+pytestmark = pytest.mark.site
+
+PAGE = "book/part4_asynchrony/12_asynchronous_copies.html"
+
+
+def test_a_term_shows_its_meaning_under_the_pointer_and_on_focus(browser, site) -> None:
+    tab = browser.new_page(viewport={"width": 390, "height": 800})
+    tab.goto(site + PAGE)
+    term = tab.locator("a.term").first
+    meaning = term.get_attribute("data-meaning")
+    shown = "e => getComputedStyle(e, '::after').content"
+    assert meaning and term.evaluate(shown) == "none"
+    term.hover()
+    assert json.loads(term.evaluate(shown)) == meaning
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    tab.mouse.move(0, 0)
+    assert term.evaluate(shown) == "none"
+    tab.keyboard.press("Tab")  # the next focus is shown as one of the keyboard's
+    term.focus()
+    assert json.loads(term.evaluate(shown)) == meaning
+    tab.close()
+
+
+def test_chapters_are_linked_wherever_they_are_mentioned() -> None:
+    chapters = [path for path in HTML.glob("book/part*/*.html") if path.stem[:1].isdigit()]
+    assert len(chapters) > 15
+    linked, loose = 0, []
+    for path in chapters:
+        own = int(path.stem[:2])
+        html = path.read_text(encoding="utf-8")
+        for paragraph in re.findall(r"<p>(.*?)</p>", html, re.DOTALL):
+            linked += len(re.findall(r"<span>[Cc]hapter \d+</span></a>", paragraph))
+            plain = re.sub(r"<a .*?</a>", "", paragraph, flags=re.DOTALL)
+            numbers = map(int, re.findall(r"\bchapter (\d+)", plain))
+            loose += [(path.stem, number) for number in numbers if number != own]
+    assert linked > 100 and loose == []
+
+
+def test_the_search_does_not_find_every_page_by_its_set_up() -> None:
+    index = (HTML / "searchindex.js").read_text(encoding="utf-8")
+    found = json.loads(index[index.index("(") + 1 : index.rindex(")")])
+    pages = len(found["docnames"])
+    for word in ("modulenotfounderror", "load_ext"):
+        where = found["terms"].get(word, [])
+        assert (1 if isinstance(where, int) else len(where)) < pages / 3, word
+    assert "phase" in found["terms"]
