@@ -50,7 +50,7 @@ def test_every_kind_has_a_bug(kind: str) -> None:
 
 
 def test_a_name_that_none_has_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match="'slip': choose from bulk_store_without_proxy_fence, "):
+    with pytest.raises(ValueError, match="'slip': choose from address_read_without_order, "):
         bugs.bug("slip")
 
 
