@@ -42,22 +42,31 @@ NEEDS = {
 LONGEST = (
     "tests/chapters/copy_engine/test_products.py",
     "tests/chapters/double_buffering/test_kernels.py",
+    "tests/chapters/tensor_cores/test_kernels.py",
+    "tests/chapters/tensor_memory/test_kernels.py",
     "tests/runtime/test_emulated.py",
     "tests/book/test_gate.py",
-    "tests/emulator/test_cuda.py",
+    "tests/chapters/measuring/test_kernels.py",
     "tests/test_notebook.py",
-    "tests/chapters/asynchronous_copies/test_kernels.py",
     "tests/chapters/double_buffering/test_exercises.py",
+    "tests/chapters/asynchronous_copies/test_kernels.py",
+    "tests/emulator/test_cuda.py",
+    "tests/chapters/tensor_cores/test_exercises.py",
     "tests/emulator/test_findings_planted.py",
+    "tests/chapters/tensor_memory/test_left_out_calls.py",
+    "tests/chapters/layouts/test_kernels.py",
     "tests/chapters/copy_engine/test_tma_copy.py",
+    "tests/chapters/other_peoples_kernels/test_exercises.py",
     "tests/chapters/copy_engine/test_wgmma.py",
     "tests/emulator/test_differential.py",
+    "tests/chapters/asynchronous_copies/test_exercises.py",
+    "tests/chapters/double_buffering/test_controls.py",
+    "tests/test_clean.py",
+    "tests/foreign/test_saved.py",
     "tests/emulator/test_tcgen05_pair.py",
     "tests/emulator/test_tcgen05_scaled.py",
-    "tests/foreign/test_saved.py",
-    "tests/test_clean.py",
 )
-"""The files that take longest where nothing is cached, by processor time, from 200 s to 25 s."""
+"""The files that take longest where nothing is cached, by processor time, from 130 s to 20 s."""
 
 
 def tier(item: pytest.Item) -> str:

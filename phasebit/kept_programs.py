@@ -69,7 +69,8 @@ def _kept(ptx: str, facts: tuple[Any, ...], make: Callable[[], Any]) -> Any:
                 return saved_program.load(data)
             entry.unlink(missing_ok=True)
             build_cache.keep(f"{_FOLDER}/{key}", write)
-        build_cache.shrink(entry.parent, MOST_BYTES)
+        if made:
+            build_cache.shrink(entry.parent, MOST_BYTES)
     return made[0] if made else make()
 
 

@@ -18,6 +18,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,9 @@ COMMAND = ["-m", "phasebit", "run"]
 PIPES = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 MOST = 1 << 17
 """Bytes of a request."""
+
+GRACE = 0.5
+"""Seconds for runs that are at their end when nobody can ask any more."""
 
 _started = keeper.start
 
@@ -106,8 +110,9 @@ def _waiting() -> socket.socket:
     if os.getpid() not in _asking:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())],
+            [sys.executable, "-P", __file__, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
+            start_new_session=True,  # an interrupt is ours alone: it ends when we do
             pass_fds=[theirs.fileno()],
             env={**os.environ, "PYTHONPATH": os.fspath(ROOT)},
         )
@@ -119,7 +124,7 @@ def _waiting() -> socket.socket:
 
 
 def _serve(asked: socket.socket) -> None:
-    """Be the process that waits, until nobody can ask any more."""
+    """Be the process that waits, until nobody can ask any more; then its runs end, too."""
     import numpy.ma  # noqa: F401  (numpy.unique asks for it)
 
     from phasebit import __main__, kept_programs  # noqa: F401
@@ -137,13 +142,16 @@ def _serve(asked: socket.socket) -> None:
             _run(json.loads(request), *fds)
         for each in fds:
             os.close(each)
+    late = time.monotonic() + GRACE
     with contextlib.suppress(ChildProcessError):
-        while True:
-            os.waitpid(-1, 0)
+        while time.monotonic() < late:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                time.sleep(0.01)
 
 
 def _run(request: dict[str, Any], output: int, errors: int, says: int) -> NoReturn:
     """Start a keeper with the run, say its number, wait, and say how it ended."""
+    keeper._prctl(keeper._PR_SET_PDEATHSIG, signal.SIGKILL)
     own, wait = os.getpid(), os.fork()
     if wait == 0:
         try:

@@ -276,3 +276,12 @@ def test_panels_mark_their_parts() -> None:
     for strange in ({(2, 0)}, {(0, 3)}, {(-1, 0)}):
         with pytest.raises(ValueError, match="a block: it has no part"):
             panels([one._replace(marked=strange)], alt="Tiles.")
+
+
+def test_a_heading_in_words_has_room() -> None:
+    def width(*columns: str) -> float:
+        given = {"rows": [0], "row_label": "row", "column_label": "column", "title": "t"}
+        shown = chart([[Cell("x")] * len(columns)], columns=columns, **given)
+        return float(ET.fromstring(shown.svg).get("width", ""))
+
+    assert width("racecheck", "memcheck") > width("1", "2") + 60

@@ -175,16 +175,18 @@ def test_what_was_killed_when_drawn_stays_apart_from_what_is_killed_now(
         facts = {"name": name, "verdict": said, "seed": seed, "digest": text, "before": name}
         return json.dumps(facts | {"module": "phasebit/emulator/m.py", "after": "", "function": ""})
 
-    lines = [entry("a", "killed", 1), entry("b", "survived", 1), entry("c", "survived", 2)]
-    lines += [entry("d", "killed", 2, "of another text"), entry("b", "killed by time", 9)]
+    lines = [entry("a", "killed", 1), entry("t", "survived", 1), entry("c", "survived", 2)]
+    lines += [entry("a line that is gone", "survived", 2), entry("t", "killed by time", 9)]
+    lines += [entry("i", "killed", 2, "of another text")]
     mutants.SESSION.write_text("\n".join(lines))
     found = mutants.summary(mutants.session())
-    none = {"equivalent": 0, "killed_when_drawn": 0, "killed": 0}
-    assert found["samples"] == [
-        {"seed": 1, "mutants": 2, "equivalent": 0, "killed_when_drawn": 1, "killed": 2},
-        {"seed": 2, "mutants": 1} | none,
-    ]
+    one = {"seed": 1, "equivalent": 0, "gone": 0, "killed_when_drawn": 1, "killed": 2}
+    two = {"seed": 2, "equivalent": 0, "gone": 1, "killed_when_drawn": 1, "killed": 1}
+    assert found["samples"] == [one | {"mutants": 2}, two | {"mutants": 3}]
     assert [each["before"] for each in found["survivors"]] == ["c"]
+    assert {each["name"] for each in mutants.unchanged(mutants.session())} == {
+        "a", "t", "c", "a line that is gone"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_wilsons_interval(part: int, whole: int, low: float, high: float) -> Non
 def test_the_page_shows_the_record() -> None:
     record = json.loads(mutants.RECORD.read_text(encoding="utf-8"))
     assert mutants.page(record) == mutants.PAGE.read_text(encoding="utf-8")
-    for key in ("mutants", "equivalent", "killed_when_drawn", "killed"):
+    for key in ("mutants", "equivalent", "gone", "killed_when_drawn", "killed"):
         assert sum(one[key] for one in record["samples"]) == sum(
             one[key] for one in record["folders"]
         )

@@ -21,6 +21,7 @@ import collections
 import contextlib
 import datetime
 import difflib
+import functools
 import hashlib
 import itertools
 import json
@@ -64,7 +65,7 @@ LIMIT, PATIENCE = 6, 60
 three times what they took; or so many times as long by the clock, when it only waits."""
 MOST_BYTES = 6 << 30
 """What a mutant may ask for."""
-GONE = ("survived", "reached by no test")
+ALIVE = ("survived", "reached by no test")
 
 
 @dataclass(frozen=True)
@@ -494,7 +495,7 @@ def run(sample: int | None, seed: int, within: str, again: bool) -> int:
         shutil.rmtree(TREE)
     ignored = shutil.ignore_patterns("__pycache__", "_build", ".*", "node_modules")
     shutil.copytree(ROOT, TREE, ignore=ignored)
-    judged = {each["name"]: each["verdict"] for each in session()}
+    judged = {each["name"]: each["verdict"] for each in unchanged(session())}
     known_same, survived = equivalent(), 0
     chosen = survivors() if again else drawn(sample, seed, within)
     with SESSION.open("a", encoding="utf-8") as out:
@@ -507,35 +508,47 @@ def run(sample: int | None, seed: int, within: str, again: bool) -> int:
                 facts = {"name": mutant.name, "verdict": said, "killer": killer, "seed": seed}
                 out.write(json.dumps(facts | asdict(mutant)) + "\n")
                 out.flush()
-            survived += said in GONE
+            survived += said in ALIVE
             print(f"{said:20} {mutant.name} {killer}", flush=True)
     return survived
 
 
 def survivors() -> Iterator[tuple[Mutant, str]]:
     """The mutants that no test killed so far."""
-    for each in session():
-        if each["verdict"] in GONE:
+    for each in unchanged(session()):
+        if each["verdict"] in ALIVE:
             mutant = made(each["module"], each["operator"], each["occurrence"], each["line"])
             if mutant:
                 yield mutant
 
 
 def session() -> list[dict[str, Any]]:
-    """What was judged so far, of modules that have not changed since; ``first`` is the verdict
-    before tests were written for the mutant."""
+    """What was judged so far; ``first`` is the verdict before tests were written for a mutant."""
     if not SESSION.exists():
         return []
-    now = {
-        path.relative_to(ROOT).as_posix(): digest(path.read_text(encoding="utf-8"))
-        for package in PACKAGES for path in (ROOT / package).rglob("*.py")
-    }  # fmt: skip
     found: dict[str, dict[str, Any]] = {}
     for each in map(json.loads, SESSION.read_text(encoding="utf-8").splitlines()):
-        if now.get(each["module"]) == each["digest"]:
-            before = found.get(each["name"], {"first": each["verdict"], "seed": each["seed"]})
-            found[each["name"]] = each | {key: before[key] for key in ("first", "seed")}
+        before = found.get(each["name"], {"first": each["verdict"], "seed": each["seed"]})
+        found[each["name"]] = each | {key: before[key] for key in ("first", "seed")}
     return [*found.values()]
+
+
+def unchanged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of modules whose text is still the same: they need not be judged again."""
+
+    @functools.cache
+    def now(module: str) -> str:
+        path = ROOT / module
+        return digest(path.read_text(encoding="utf-8")) if path.exists() else ""
+
+    return [each for each in entries if now(each["module"]) == each["digest"]]
+
+
+def gone(module: str, before: str) -> bool:
+    """Whether the line that was changed is no longer in its module."""
+    path = ROOT / module
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return before.strip() not in " ".join(line.strip() for line in text.splitlines())
 
 
 # -- what came out ----------------------------------------------------------------------------
@@ -563,6 +576,8 @@ def summary(entries: list[dict[str, Any]]) -> dict[str, Any]:
     for each in entries:
         if (each["module"], each["before"], each["after"]) in same:
             each["verdict"] = "equivalent"
+        elif gone(each["module"], each["before"]):
+            each["verdict"] = "gone"
     seeds = sorted({each["seed"] for each in entries})
     rooms = sorted({room(each["module"]) for each in entries})
     told = ("module", "function", "before", "after", "verdict")
@@ -576,18 +591,20 @@ def summary(entries: list[dict[str, Any]]) -> dict[str, Any]:
             for one in rooms
         ],
         "survivors": [
-            {key: each[key] for key in told} for each in entries if each["verdict"] in GONE
+            {key: each[key] for key in told} for each in entries if each["verdict"] in ALIVE
         ],
     }
 
 
 def counts(entries: list[dict[str, Any]]) -> dict[str, int]:
-    """Mutants, those that nobody can tell, those killed when drawn, and those killed now."""
+    """Mutants, those that nobody can tell, and those killed when drawn; those whose line is gone
+    since, and those of the others that are killed now."""
     real = [each for each in entries if each["verdict"] != "equivalent"]
     return {
         "mutants": len(entries),
         "equivalent": len(entries) - len(real),
         "killed_when_drawn": sum(each["first"].startswith("killed") for each in real),
+        "gone": sum(each["verdict"] == "gone" for each in real),
         "killed": sum(each["verdict"].startswith("killed") for each in real),
     }
 
@@ -598,10 +615,10 @@ def page(record: dict[str, Any]) -> str:
     def row(name: str, one: dict[str, int]) -> str:
         real = one["mutants"] - one["equivalent"]
         cells = [name, one["mutants"], one["equivalent"]]
-        for key in ("killed_when_drawn", "killed"):
-            low, high = interval(one[key], real)
-            share = f"{100 * one[key] / real:.1f} %" if real else "–"
-            cells.append(f"{one[key]} of {real}: {share} ({low} to {high})")
+        for key, of in (("killed_when_drawn", real), ("killed", real - one["gone"])):
+            low, high = interval(one[key], of)
+            share = f"{100 * one[key] / of:.1f} %" if of else "–"
+            cells.append(f"{one[key]} of {of}: {share} ({low} to {high})")
         return f"| {' | '.join(map(str, cells))} |"
 
     lines = [
@@ -613,8 +630,8 @@ def page(record: dict[str, Any]) -> str:
         " function judge it: a few of each file, then those of the nearest files, a minute of them;"
         " of the emulator's, only tests that need no nvcc. *When drawn* is what the tests did"
         " before anybody knew the mutant: it alone says what they do with mutants that nobody"
-        " looked at. *Now* is after tests were written for those that survived. In brackets,"
-        " Wilson's 95 % interval, in per cent.",
+        " looked at. *Now* is after tests were written for those that survived, and without those"
+        " whose line is no longer there. In brackets, Wilson's 95 % interval, in per cent.",
         "",
         "| sample | mutants | equivalent | killed when drawn | killed now |",
         "| --- | --- | --- | --- | --- |",
@@ -638,7 +655,7 @@ def report(keep: bool) -> None:
     """Print the counts and the survivors with their lines; keep them as the record."""
     entries = session()
     for each in entries:
-        if each["verdict"] in GONE and "seed" in each:
+        if each["verdict"] in ALIVE and "seed" in each:
             print(f"{each['verdict']}: {each['name']}\n  - {each['before']}\n  + {each['after']}")
     found = summary(entries)
     if keep:
@@ -653,7 +670,7 @@ def report(keep: bool) -> None:
         RECORD.write_text(json.dumps(facts | found, indent=1) + "\n", encoding="utf-8")
         PAGE.write_text(page(facts | found), encoding="utf-8")
     for one in found["samples"]:
-        real = one["mutants"] - one["equivalent"]
+        real = one["mutants"] - one["equivalent"] - one["gone"]
         low, high = interval(one["killed"], real)
         print(
             f"seed {one['seed']}: killed {one['killed']} of {real} that are not equivalent"

@@ -41,10 +41,10 @@ __device__ inline void tcgen05_mma_f16_from_tensor_memory(unsigned d, unsigned a
                  : "memory");
 }
 
-// tcgen05.cp.128x128b, 9.7.16.9.2: 16 bytes of each of 128 rows to four columns of 128 lanes. One
+// tcgen05.cp.128x256b, 9.7.16.9.2: 32 bytes of each of 128 rows to eight columns of 128 lanes. One
 // thread issues it; it runs in the queue with the products. sm_100a.
-__device__ inline void tcgen05_cp_128x128b(unsigned address, unsigned long long rows) {
-    asm volatile("tcgen05.cp.cta_group::1.128x128b [%0], %1;" :: "r"(address), "l"(rows)
+__device__ inline void tcgen05_cp_128x256b(unsigned address, unsigned long long rows) {
+    asm volatile("tcgen05.cp.cta_group::1.128x256b [%0], %1;" :: "r"(address), "l"(rows)
                  : "memory");
 }
 

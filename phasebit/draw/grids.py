@@ -121,6 +121,8 @@ def chart(
     edges = [left]  # of the columns, each as wide as its widest text
     for c in range(len(columns)):
         widest = max((len(cell.text) for line in cells if (cell := line[c])), default=1)
+        if len(columns) <= 8 and len(str(columns[c])) > 3:  # a heading in words is written out
+            widest = max(widest, len(str(columns[c])) + 1)
         edges.append(edges[-1] + max(16.0, 6.2 * widest + 4))
     out = [
         f'<text x="0" y="12" style="fill:{TEXT}">{escape(title.splitlines()[0])}</text>',

@@ -178,10 +178,9 @@ def build() -> Path:
     Raises BuildError.
     """
     command = compiler()
-    version = _run([*command, "--version"])
     # What is generated follows from these: this module is one of them.
     written = [Path(__file__), Path(driver_library.__file__), EXCHANGE, *HERE.glob("symbols*.txt")]
-    digest = hashlib.sha256(version.stdout.encode() + protocol.header().encode())
+    digest = hashlib.sha256(_identity(command).encode() + protocol.header().encode())
     for path in (*sorted(written), *_files(SOURCES), *_files(driver_library.SOURCES)):
         digest.update(path.name.encode() + path.read_bytes())
     name = f"runtime/{digest.hexdigest()[:16]}"
@@ -196,6 +195,15 @@ def exchange() -> Callable[..., None]:
     function.argtypes = [number, pointer, pointer, number, pointer, pointer, pointer]
     function.restype = None
     return function
+
+
+def _identity(command: list[str]) -> str:
+    """Which compiler that is; its file says so as well as its version, and need not be started."""
+    found = shutil.which(command[0])
+    if found is None:
+        return _run([*command, "--version"]).stdout  # which says why it cannot be started
+    facts = os.stat(found)
+    return f"{command} {os.path.realpath(found)} {facts.st_size} {facts.st_mtime_ns}"
 
 
 def _files(folder: Path) -> list[Path]:

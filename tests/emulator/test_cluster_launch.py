@@ -108,6 +108,15 @@ def test_few_blocks_do_the_work_of_all() -> None:
     assert set(np.unique(out)) == {1, 2}
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_some_answers_are_no_without_need_but_not_all(seed: int) -> None:
+    """Under the schedule ``random``: who gets a "no" makes room for a block that starts as ever."""
+    text = PERSISTENT.replace("atom.global.add.u32 %r12, [%rd2], 1;",
+                              "add.u32 %r11, %r11, 1; st.global.u32 [%rd2], %r11;")  # fmt: skip
+    out, _ = steal((40, 1, 1), text=text, schedule="random", seed=seed)
+    assert 2 < len(np.unique(out)) < 40
+
+
 LOOK = "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p4, %q;"
 
 

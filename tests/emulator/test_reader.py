@@ -129,6 +129,8 @@ $L__info_string0:
 $L__info_string1:
 .b8 116,114,121
 .b8 95,111,110,99,101,0
+$L__info_string2:
+.b8 95,90,78,50,110,115,52,119,97,105,116,69,105,0
 }
 """
 
@@ -139,6 +141,7 @@ $L__info_string1:
         ("$L__info_string0", "kernel.cu:41, in wait at line 12"),
         ("$L__info_string0 + 9", "kernel.cu:41, in try_once at line 12"),
         ("$L__info_string1", "kernel.cu:41, in try_once at line 12"),
+        ("$L__info_string2", "kernel.cu:41, in wait at line 12"),  # ns::wait
         ("$L__info_string7", "kernel.cu:41, in an inlined function at line 12"),
     ],
 )

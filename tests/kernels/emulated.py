@@ -29,8 +29,8 @@ def emulate(
     compiled to PTX only: three quarters of the time to compile go into the host half. A harness
     that the last line includes is left out then; its GPU functions are for timing.
     """
-    lent = host_half(text) == host_half(right)
-    program, warnings = built(right if lent else text, target)
+    lent = bool(right) and same_host_half(text, right)
+    program, warnings = built(text, target, right if lent else text)
     assert warnings == "" or (right and not lent)  # a mistake may be worth a warning
     command = [sys.executable, "-m", "phasebit", "run", "--schedule", schedule]
     if not lent:
@@ -64,35 +64,77 @@ def host_half(text: str) -> str:
     return "".join([*kept, text[at:]])
 
 
+_CONSTANTS = re.compile(r"^constexpr int (\w+ = [^;]*);.*\n", re.MULTILINE)
+_NO_CODE = re.compile(r"//.*|^static_assert\(.*\n", re.MULTILINE)
+
+
+def same_host_half(text: str, other: str) -> bool:
+    """Whether two programs differ in GPU functions only, and in constants that only these use.
+
+    >>> one = "constexpr int K = 1;\\nconstexpr int L = K + 1;\\nint main() { return A; }"
+    >>> same_host_half(one, one.replace("K = 1", "K = 2"))
+    True
+    >>> same_host_half(one.replace("A", "L"), one.replace("A", "L").replace("K = 1", "K = 2"))
+    False
+    """
+    halves = host_half(text), host_half(other)
+    mine, theirs = (
+        dict(
+            each.strip().partition(" = ")[::2]
+            for line in _CONSTANTS.findall(half)
+            for each in line.split(",")
+        )
+        for half in halves
+    )
+    rest, others = (_CONSTANTS.sub("", half) for half in halves)
+    if rest != others or mine.keys() != theirs.keys():
+        return False
+    moved = {name for name in mine if mine[name] != theirs[name]}
+    for name, made in mine.items():  # each is made of those before it
+        if moved & set(re.findall(r"\w+", made)):
+            moved.add(name)
+    return not moved & set(re.findall(r"\w+", _NO_CODE.sub("", rest)))
+
+
 ASKED = {
-    "harness.cuh": ("MNK", "void launch(const float* A, const float* B, float* C);"),
+    "harness.cuh": ("", "MNK", "void launch(const float* A, const float* B, float* C);"),
     "asynchronous_copies/filter_harness.cuh": (
+        '#include "asynchronous_copies/filter.cuh"',
         ["TILE"],
-        '#include "asynchronous_copies/filter.cuh"\n'
         "void launch(const float* x, float* y, int n, Weights weights, int blocks);",
     ),
     "copy_engine/product_harness.cuh": (
+        '#include "copy_engine/product.cuh"',
         [],
-        '#include "copy_engine/product.cuh"\nvoid launch(const Product& p);',
+        "void launch(const Product& p);",
+    ),
+    "gemm.cuh": (
+        '#include "tensor_cores/tile.cuh"',
+        ["In", "Out"],
+        "void launch(const Gemm<In, Out>& g);",
     ),
 }
-"""What a harness asks of the kernels before it, as its first lines say: constants, a function."""
+"""What a harness asks of the kernels before it, as its first lines say: a header, constants and
+types, a function."""
 
 
-def built(text: str, target: str) -> tuple[Path, str]:
+def built(text: str, target: str, host: str = "") -> tuple[Path, str]:
     """A program, compiled for the emulator, and the compiler's warnings.
 
     Its harness is a unit of its own, compiled once for many kernels: most of the time goes there.
+    ``host`` is what the kernels' host half is taken from; without a harness the whole program.
     """
+    host = host or text
     found = _HARNESS.search(text)
-    if found is None or found[1] not in ASKED or "STAMPS" in text:
+    alone = found is None or found[1] not in ASKED or "tiling_on_the_gpu/" in text
+    if found is None or alone or "STAMPS" in text:
         whole = toolchain.build(
-            text, target=target, runtime=library.for_linking(toolchain.nvcc().major)
+            host, target=target, runtime=library.for_linking(toolchain.nvcc().major)
         )
         return whole.program, whole.warnings
-    names, declared = ASKED[found[1]]
-    harness = "\n".join([*constants(text, names), declared, found[0], ""])
-    objects = [unit(text[: found.start()], target), unit(harness, target)]
+    header, names, declared = ASKED[found[1]]
+    harness = "\n".join([header, *constants(text, names), declared, found[0], ""])
+    objects = [unit(_HARNESS.sub("", host), target), unit(harness, target)]
     options = [
         "-cudart",
         "shared",
@@ -105,12 +147,12 @@ def built(text: str, target: str) -> tuple[Path, str]:
 
 
 def constants(text: str, names: str | list[str]) -> list[str]:
-    """The lines that define these constants, and those that they are made of.
+    """The lines that define these constants and types, and those that they are made of.
 
     >>> constants("constexpr int A = 1;\\nconstexpr int B = 2 * A;\\nconstexpr int C = 3;", "B")
     ['constexpr int A = 1;', 'constexpr int B = 2 * A;']
     """
-    lines = re.findall(r"^constexpr int [^;]*;", text, re.MULTILINE)
+    lines = re.findall(r"^(?:constexpr int|using) [^;]*;", text, re.MULTILINE)
     wanted, before = set(names), set[str]()
     while wanted != before:
         before = set(wanted)

@@ -86,24 +86,37 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("name", FAILURES)
-def test_failing_kernel_gives_a_gpus_error_and_the_finding(name, tmp_path, compiled):
-    statement, error, words = FAILURES[name]
-    source = tmp_path / "failing.cu"
+def choice(of):
+    """The statements of a table, of which the number `which` chooses one."""
+    cases = (f"case {number}: {{ {each} break; }}" for number, each in enumerate(of))
+    return f"switch (which) {{ {' '.join(cases)} }}"
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("failing")
+    source, program = folder / "failing.cu", folder / "failing"
     source.write_text(
-        "#include <cassert>\n#include <cstdio>\n"
-        f"__global__ void failing(int *p) {{ {statement} }}\n"
-        "int main() {\n"
+        "#include <cassert>\n#include <cstdio>\n#include <cstdlib>\n"
+        "__global__ void failing(int *p, int which) {\n"
+        f"    {choice(statement for statement, _, _ in FAILURES.values())}\n"
+        "}\n"
+        "int main(int, char **arguments) {\n"
         "    int *p;\n"
         "    cudaMalloc(&p, 256);\n"
-        "    failing<<<1, 1>>>(p);\n"
+        "    failing<<<1, 1>>>(p, atoi(arguments[1]));\n"
         '    printf("%s\\n", cudaGetErrorName(cudaGetLastError()));\n'
         '    printf("%s\\n", cudaGetErrorName(cudaDeviceSynchronize()));\n'
         "}\n"
     )
-    program = tmp_path / "failing"
     assert phasebit("nvcc", source, "-o", program).returncode == 0
-    done = phasebit("run", program)
+    return program
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_failing_kernel_gives_a_gpus_error_and_the_finding(name, failing):
+    _, error, words = FAILURES[name]
+    done = phasebit("run", failing, list(FAILURES).index(name))
     assert done.stdout == f"cudaSuccess\n{error}\n"
     assert words in done.stderr and "kernel failing" in done.stderr
 
@@ -118,30 +131,36 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize("name", WRITERS)
-def test_a_kernel_may_read_only_what_somebody_has_written(name, tmp_path, compiled):
-    source = tmp_path / "reading.cu"
+@pytest.fixture(scope="module")
+def reading(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reading")
+    source, program = folder / "reading.cu", folder / "reading"
     source.write_text(
+        "#include <cstdlib>\n"
         "__global__ void fill(int *p) { p[threadIdx.x] = threadIdx.x; }\n"
         "__global__ void twice(int *p) { p[threadIdx.x] *= 2; }\n"
-        "int main() {\n"
-        "    int *p;\n"
+        "int main(int, char **arguments) {\n"
+        "    int *p, which = atoi(arguments[1]);\n"
         "    cudaMalloc(&p, 256);\n"
-        f"    {WRITERS[name]}\n"
+        f"    {choice(WRITERS.values())}\n"
         "    twice<<<1, 64>>>(p);\n"
         "    twice<<<1, 64>>>(p);\n"
         "    cudaDeviceSynchronize();\n"
         "}\n"
     )
-    program = tmp_path / "reading"
     assert phasebit("nvcc", "-lineinfo", source, "-o", program).returncode == 0
-    done = phasebit("run", program)
+    return program
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_kernel_may_read_only_what_somebody_has_written(name, reading):
+    done = phasebit("run", reading, list(WRITERS).index(name))
     wrong = name.startswith(("nobody", "half"))
     assert done.returncode == (command.FOUND if wrong else 0)
     if wrong:
         byte = 128 if "half" in name else 0
         assert f"reads cudaMalloc #1[{byte} bytes in], which nobody has written" in done.stderr
-        assert "reading.cu:2" in done.stderr and done.stderr.count("\n") == 1
+        assert "reading.cu:3" in done.stderr and done.stderr.count("\n") == 1
     else:
         assert done.stderr == ""
 

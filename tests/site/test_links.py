@@ -55,3 +55,13 @@ def test_the_search_does_not_find_every_page_by_its_set_up() -> None:
         where = found["terms"].get(word, [])
         assert (1 if isinstance(where, int) else len(where)) < pages / 3, word
     assert "phase" in found["terms"]
+
+
+def test_the_set_up_is_folded_and_opens(browser, site) -> None:
+    tab = browser.new_page()
+    tab.goto(site + PAGE)
+    source = tab.get_by_text("import phasebit as pb").first
+    assert not source.is_visible()
+    tab.get_by_text("Show the set-up").click()
+    assert source.is_visible()
+    tab.close()

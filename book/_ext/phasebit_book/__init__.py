@@ -20,7 +20,8 @@ PARTS = (
     "explorers",
     "timelines",
     "links",
-    "searchable",
+    "setup_cells",
+    "progress",
     "lean",
 )
 

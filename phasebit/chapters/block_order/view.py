@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
@@ -46,7 +47,9 @@ def waves(record: Entry, entry: Entry, names: tuple[str, ...]) -> Picture:
     C is drawn to scale. Bands left of it are the rows of A that a block of the wave needs, bands
     above it the columns of B.
     """
-    from matplotlib.patches import Rectangle
+    from matplotlib.patches import PathPatch, Rectangle
+    from matplotlib.path import Path
+    from matplotlib.transforms import Affine2D
 
     m, n, _ = entry["shape"]
     rows, columns = m // TILE[0], n // TILE[1]
@@ -58,19 +61,21 @@ def waves(record: Entry, entry: Entry, names: tuple[str, ...]) -> Picture:
     axes.set_ylim(1.02, -0.3)
     axes.set_aspect("equal")
 
-    def area(x: float, y: float, width: float, height: float, hue: str) -> None:
-        axes.add_patch(Rectangle((x, y), width, height, facecolor=hue, linewidth=0))
+    def areas(
+        corners: Iterable[tuple[float, float]], width: float, height: float, hue: str
+    ) -> None:
+        one = Path.unit_rectangle().transformed(Affine2D().scale(width, height))
+        each = (one.transformed(Affine2D().translate(*corner)) for corner in corners)
+        axes.add_patch(PathPatch(Path.make_compound_path(*each), facecolor=COLOURS[hue], lw=0))
 
     said = []
     for place, name in enumerate(names):
         left, wave = place * step, tables[name][: record["multiprocessors"]]
-        for row, column in wave:
-            area(left + column * wide, row * high, wide, high, COLOURS["orange"])
         of_a, of_b = ({block[side] for block in wave} for side in (0, 1))
-        for row in of_a:
-            area(left - band - 0.03, row * high, band, high, COLOURS["blue"])
-        for column in of_b:
-            area(left + column * wide, -band - 0.03, wide, band, COLOURS["green"])
+        areas(((left + column * wide, row * high) for row, column in wave), wide, high, "orange")
+        areas(((left - band - 0.03, row * high) for row in sorted(of_a)), band, high, "blue")
+        areas(((left + column * wide, -band - 0.03) for column in sorted(of_b)), wide, band,
+              "green")  # fmt: skip
         axes.add_patch(Rectangle((left, 0), 1, 1, fill=False, edgecolor=INK_MUTED, linewidth=0.8))
         axes.text(left, -0.22, name, color=INK, fontsize=9)
         axes.text(left + 0.02, -0.12, f"{len(of_a)} rows, {len(of_b)} columns", color=INK_MUTED,

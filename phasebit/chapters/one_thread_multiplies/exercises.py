@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, ask, judged, shown, whole
+from phasebit.exercises.rings import written
 
 
 @judged
@@ -121,3 +122,58 @@ def _read_through(bits: int, tile: Tile, draw: random.Random) -> None:
     else:
         why = f"the leading offset is {said.leading} bytes, and a box has {tile.depth * tile.span}"
     raise Wrong(f"{wrong}: it finds another number for row {row}, k {k}: {why}")
+
+
+_KEEP = ("constexpr int M = 128, N = 128, K = 64;",)
+_RUNS = (("late", 0), ("eager", 0), ("random", 5))
+
+
+@judged
+def multiply(answer: str) -> str:
+    """A kernel ``multiply(A, B, C)`` whose product one thread issues, written from a skeleton.
+
+    C (128, 128) = A (128, 64) · B (64, 128), both row-major, bf16 in f32, by 128 threads.  Run on
+    the emulator with every check under all schedules, on whole numbers; products are counted.
+    """
+    from phasebit import toolchain
+    from phasebit.emulator import LaunchError
+    from phasebit.launching.launch import compile
+
+    text = written(answer, _KEEP)
+    try:
+        kernel = compile(text, "sm_100a")["multiply"]
+    except (toolchain.CudaError, LaunchError) as error:
+        raise Wrong(str(error)) from error
+    for schedule, seed in _RUNS:
+        _multiplied(kernel, schedule, seed)
+    for fence in ("before", "after"):
+        if f"tcgen05.fence::{fence}_thread_sync" not in kernel.ptx:
+            raise Wrong(f"there is no tcgen05.fence::{fence}_thread_sync, which the PTX ISA asks "
+                        f"for {fence} threads meet")  # fmt: skip
+    return "exact, no finding, four products of one thread"
+
+
+def _multiplied(kernel: Any, schedule: str, seed: int) -> None:
+    """Run it once and judge the run."""
+    import numpy as np
+
+    from phasebit.emulator import EmulatorError, formats
+
+    where = f"schedule {schedule}"
+    draw = np.random.default_rng(random.randrange(1 << 30))
+    a, b = (draw.integers(-4, 5, shape).astype(np.float64) for shape in ((128, 64), (64, 128)))
+    c = np.full((128, 128), np.nan, np.float32)
+    bits = [np.asarray(formats.encode("bf16", x)) for x in (a, b)]
+    try:
+        run = kernel.launch(1, 128, [*bits, c], device="emulator", schedule=schedule, seed=seed)
+    except EmulatorError as error:
+        raise Wrong(f"{where}: {str(error).splitlines()[0]}") from error
+    if run.findings:
+        finding = run.findings[0]
+        raise Wrong(f"{where}: the emulator finds {finding.kind} at line {finding.lines[0]}")
+    wrong = np.argwhere(c != a @ b)
+    if len(wrong):
+        raise Wrong(f"{where}: C is wrong at {len(wrong)} places, first at row {wrong[0][0]}, "
+                    f"column {wrong[0][1]}")  # fmt: skip
+    if run.counters.get("tcgen05.mma", 0) != 4:
+        raise Wrong(f"{run.counters.get('tcgen05.mma', 0)} products are issued, and four do")

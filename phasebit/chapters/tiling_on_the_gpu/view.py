@@ -96,14 +96,13 @@ def steps(record: Record) -> measure.Table:
         gain = milliseconds(record, before) / milliseconds(record, after)
         rows.append((
             f"{before} → {after}", f"{gain:.2f}",
-            *(f"{quotient(predicted(before)[metric], predicted(after)[metric])} / "
-              f"{quotient(counted[before][metric], counted[after][metric])}"
+            *(quotient(counted[before][metric], counted[after][metric])
               for metric in (SECTORS, LOADS, WAVEFRONTS)),
             f"{counted[before][EXECUTED] / counted[after][EXECUTED]:.2f}",
         ))  # fmt: skip
     return measure.Table(
         ("step", "times as fast", "sectors", "shared loads", "wavefronts", "instructions"),
-        tuple(rows), "before by after: predicted / counted; instructions counted",
+        tuple(rows), f"before by after, counted on {measure.source(record)}; {SIZES[0]}³",
     )  # fmt: skip
 
 

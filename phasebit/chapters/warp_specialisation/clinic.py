@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from phasebit import files, measure, toolchain
+from phasebit import draw, files, measure, toolchain
 from phasebit.edits import replace_once
 from phasebit.emulator import (
     Deadlock,
@@ -356,19 +356,39 @@ class Ward:
         """Run the sixteen patients, those who were not admitted too, on the emulator."""
         self.found = {name: examine(source(name)).kinds for name in names()[:PATIENTS]}
 
-    def table(self) -> measure.Table:
+    def chart(self) -> draw.Picture:
         """Who found which mistake: the emulator just now, the tools when they were recorded."""
-        rows = []
+        cells: list[list[draw.Cell | None]] = []
         for name in self.found:
             said = self.record["clinic"][f"{name} broken"]
-            cells = [_cell(said["tools"].get(tool)) for tool in TOOLS]
-            rows.append((name.replace("_", " "), Patient(self, name).symptom,
-                         self.found[name] or "–", *cells))  # fmt: skip
-        heading = ("patient", self.record["gpu"], "emulator", *TOOLS)
-        version = self.record["compute-sanitizer"]
-        return measure.Table(
-            heading, tuple(rows), f"{measure.source(self.record)}; compute-sanitizer {version}"
-        )
+            told = [_briefly(said["runs"]), self.found[name] or "–"]
+            told += [_cell(said["tools"].get(tool)) for tool in TOOLS]
+            cells.append([draw.Cell(text, _hue(text)) for text in told])
+        return draw.chart(
+            cells, rows=[name.replace("_", " ") for name in self.found],
+            columns=("on the GPU", "emulator", *TOOLS), row_label="patient",
+            column_label=f"compute-sanitizer {self.record['compute-sanitizer']}",
+            title=f"Who finds what; the GPU and the tools: {measure.source(self.record)}",
+            legend={
+                "green": "found", "orange": "never ends", "red": "wrong, or stopped by an error",
+            },
+        )  # fmt: skip
+
+
+def _briefly(runs: dict[str, int]) -> str:
+    """How processes ended, in a word or two; a fault by the end of its name."""
+    if len(runs) > 1:
+        return _ended(runs)
+    end = next(iter(runs))
+    return "refused" if end.startswith("not compiled") else end.removeprefix("cudaError")
+
+
+def _hue(text: str) -> str:
+    if text in ("–", "·", "right"):
+        return "grey"
+    if text in ("hangs", "never ends"):
+        return "orange"
+    return "red" if text.startswith(("wrong", "Illegal", "right in", "never")) else "green"
 
 
 def _ended(runs: dict[str, int]) -> str:

@@ -119,6 +119,16 @@ def texts() -> None:
                 print(line)
 
 
+def spills(recorded: dict[str, Any], *names: str) -> None:
+    """Print the bytes that a thread of each kernel spills, and which role's code moves them."""
+    rows = [recorded["registers"][name] for name in names]
+    print("kernels:", *names)
+    print("bytes that a thread spills:", *(row["spill_stores"] for row in rows))
+    for role in benchmark.ROLES:
+        moved = (row["roles"][role]["local"] for row in rows)
+        print(f"instructions that spill, {role}:", *moved)
+
+
 def registers(recorded: dict[str, Any], *names: str, title: str) -> draw.Picture:
     """The registers that a thread is given at launch, and the highest that each role names."""
     rows = recorded["registers"]

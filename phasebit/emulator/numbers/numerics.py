@@ -270,14 +270,11 @@ def bf16_to_f32(bits: Value) -> Value:
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
-def f32_to_bf16(a: Value, rounding: str = "rn") -> Value:
-    """f32 to bf16; NaN becomes 0x7fff."""
+def f32_to_bf16(a: Value) -> Value:
+    """f32 to bf16, rounded to nearest; NaN becomes 0x7fff."""
     bits = a.view(np.uint32)
-    if rounding == "rn":
-        odd = (bits >> np.uint32(16)) & np.uint32(1)
-        rounded = (bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)
-    else:
-        rounded = bits >> np.uint32(16)
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    rounded = (bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)
     return where(a != a, np.uint32(0x7FFF), rounded).astype(np.uint16)
 
 

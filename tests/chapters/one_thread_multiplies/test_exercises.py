@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from phasebit.chapters.one_thread_multiplies import exercises as check
@@ -9,6 +11,7 @@ from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/??_one_thread_multiplies.ipynb"))
 FUNCTIONS = ("products", "instruction", "descriptor")
+MULTIPLY = next(text for text in solutions(CHAPTER) if "copy_b" in text).split('"""')[1]
 
 
 def test_no_answer_yet() -> None:
@@ -110,3 +113,67 @@ def test_descriptor_wants_a_number(wrong: object) -> None:
 def test_descriptor_takes_any_leading_offset_of_a_single_box() -> None:
     free = descriptor(leading="depth * span >> 4 if major == 'MN' else 7")
     assert "descriptor: OK" in check.descriptor.verdict(free)
+
+
+WRONGS = {
+    "B is called K-major": (" | 1 << 16;", ";", "reads B up to"),
+    "A is called M-major too": (" | 1 << 16;", " | 3 << 15;", "C is wrong|finds"),
+    "the wrong bit": (" | 1 << 16;", " | 1 << 14;", "reads B up to"),
+    "B's step of a K-major tile": ("right + 128 * step", "right + 2 * step", "C is wrong|finds"),
+    "B's step in bytes": ("right + 128 * step", "right + 2048 * step", "C is wrong|finds|reads B"),
+    "A's step of 16 numbers": (
+        "tcgen05_descriptor_128B(a) + 2 * step", "tcgen05_descriptor_128B(a) + 16 * step",
+        "C is wrong|finds"),
+    "A does not step": (
+        "tcgen05_descriptor_128B(a) + 2 * step", "tcgen05_descriptor_128B(a)", "C is wrong"),
+    "leading and stride change places": (
+        "8192ull >> 4 << 16 | 1024ull >> 4 << 32", "1024ull >> 4 << 16 | 8192ull >> 4 << 32",
+        "C is wrong|finds|reads B"),
+    "the leading offset of a K-major tile": (
+        "8192ull >> 4 << 16", "16ull >> 4 << 16", "C is wrong|finds"),
+    "no version": (" | 1ull << 46 | 2ull", " | 2ull", "invalid|Hopper|version"),
+    "the swizzle of 64 bytes": ("2ull << 61", "4ull << 61", "C is wrong|finds|reads B"),
+    "no swizzle": (" | 2ull << 61", "", "C is wrong|finds|reads B"),
+    "N in sixteenths": (
+        "ptx::tcgen05_bf16_f32(M, N) |", "ptx::tcgen05_bf16_f32(M, N / 2) |", "finds|C is wrong"),
+    "every step begins with zero": ("step > 0", "false", "C is wrong"),
+    "the first step adds to what was there": ("step > 0", "true", "finds"),
+    "nobody commits": ("        ptx::tcgen05_commit(&done);\n", "", "deadlock"),
+    "nobody waits": ("    ptx::mbarrier_wait(&done, 0);\n", "", "finds async"),
+    "the commit comes first": (
+        "        for (int step = 0;",
+        "        ptx::tcgen05_commit(&done);\n        for (int step = 0;",
+        "finds|barrier"),
+    "all threads issue": ("    if (t == 0) {\n        const", "    {\n        const", "finds|barr"),
+    "no proxy fence": ("    ptx::fence_proxy_async_shared();\n", "", "finds proxy"),
+    "no fence before": (
+        "    ptx::tcgen05_fence_before_thread_sync();\n", "", "no tcgen05.fence::before"),
+    "no fence behind": (
+        "    ptx::tcgen05_fence_after_thread_sync();\n", "", "no tcgen05.fence::after"),
+    "two steps of four": ("step < K / 16", "step < K / 32", "C is wrong"),
+    "every warp fetches the first quarter": ("(warp * 32 << 16)", "0", "finds tensor"),
+}  # fmt: skip
+"""What is replaced by what in the solution, everywhere, and what must be said."""
+
+
+@pytest.mark.nvcc
+def test_the_kernel_in_the_chapter_is_right() -> None:
+    assert "multiply: OK" in check.multiply.verdict(MULTIPLY)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", WRONGS)
+def test_multiply_refuses(name: str) -> None:
+    old, new, says = WRONGS[name]
+    assert old in MULTIPLY
+    said = check.multiply.verdict(MULTIPLY.replace(old, new))
+    assert said.startswith("multiply: not right yet") and re.search(says, said), said
+
+
+@pytest.mark.parametrize(("wrong", "says"), [(1, "as a string"), ("__global__", "keep the line")])
+def test_multiply_wants_a_kernel(wrong: object, says: str) -> None:
+    assert says in check.multiply.verdict(wrong)
+
+
+def test_a_blank_kernel_is_not_answered_yet() -> None:
+    assert check.multiply.verdict("// yours").endswith("not answered yet")

@@ -79,6 +79,18 @@ def test_the_large_tiles_compile_without_spills_or_warnings(target: str, read: s
     assert not any(use.spills for use in built.resources)
 
 
+@pytest.mark.nvcc
+def test_the_assembler_warns_of_no_rung() -> None:
+    functions = (
+        f"void rung_{i}(const Product& g) {{ {RUNGS[rung]} }}" for i, rung in enumerate(RUNGS)
+    )
+    text = program("", "bf16", "f32").replace(
+        '#include "gemm.cuh"', "using Product = Gemm<In, Out>;"
+    )
+    built = targets.assemble("\n".join([text, *functions]), "sm_90a")
+    assert built.warnings == "" and len(built.resources) >= len(RUNGS)
+
+
 # One mistake each, and what must be said about it.
 MISTAKES = {
     "a tile is multiplied before it is there": (

@@ -134,6 +134,20 @@ def test_the_table_of_reports_has_what_is_recorded(monkeypatch: pytest.MonkeyPat
     }
 
 
+def test_the_chart_of_the_ward_says_who_found_what() -> None:
+    ward = clinic.Ward(record())
+    ward.found = {"02_fragment_shape": "fault", "12_stale_parity": "", "06_define_m": "compile"}
+    lines = [line.split("|") for line in str(ward.chart()).splitlines() if "|" in line]
+    assert [patient.strip() for patient, _ in lines] == [
+        "02 fragment shape", "12 stale parity", "06 define m",
+    ]  # fmt: skip
+    assert [cells.split() for _, cells in lines] == [
+        ["wrong", "fault", "found", "–", "–", "–"],
+        ["wrong", "–", "hangs", "hangs", "hangs", "hangs"],
+        ["refused", "compile", "·", "·", "·", "·"],
+    ]
+
+
 class TestOthers:
     pytestmark = pytest.mark.nvcc
 
@@ -200,6 +214,7 @@ class TestRecord:
 
     def test_what_the_chapter_says_about_luck(self) -> None:
         runs = {name: set(said["runs"]) for name, said in record()["clinic"].items()}
+        assert all(len(runs[f"{name} broken"]) == 1 for name in NAMES[: clinic.PATIENTS])
         for name in ("05_last_prefetch", "10_no_drain", "15_early_release", "16_proxy_fence"):
             assert runs[f"{name} broken"] == {"right"}
         assert runs["15_early_release delayed"] == {"wrong"}

@@ -142,22 +142,23 @@ ARRIVE = "if (x == 0) arrive(empty[at.slot]);  // once for the warp"
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize(
-    "change",
+    ("old", "new", "why"),
     [
-        (ARRIVE, ARRIVE),  # nothing
-        (ARRIVE, f"{ARRIVE} __syncwarp();"),  # too late
-        (ARRIVE, "arrive(empty[at.slot]);"),  # 32 times as many as expected
-        (ARRIVE, f"__syncthreads(); {ARRIVE}"),
-        (ARRIVE, ""),
-        ("K = 256;", "K = 32;"),
-        ("wait(full[at.slot], at.phase);", ""),
-        ("arrive(full[at.slot]);", "nonsense"),
+        (ARRIVE, ARRIVE, "race:"),  # nothing is changed
+        (ARRIVE, f"{ARRIVE} __syncwarp();", "race:"),  # too late
+        (ARRIVE, "arrive(empty[at.slot]);", "barrier:"),  # 32 times as many as expected
+        (ARRIVE, f"__syncthreads(); {ARRIVE}", "deadlock:"),
+        (ARRIVE, "", "phase 0 of empty[0]"),
+        ("K = 256;", "K = 32;", "keep the line with the constant K"),
+        ("wait(full[at.slot], at.phase);", "", "race:"),
+        ("arrive(full[at.slot]);", "nonsense", "not compiled"),
     ],
 )
-def test_one_arrival_refuses(change: tuple[str, str]) -> None:
+def test_one_arrival_refuses(old: str, new: str, why: str) -> None:
     text = clinic.source(check.ONE_ARRIVAL)
-    assert change[0] in text
-    assert "not right yet" in check.one_arrival.verdict(text.replace(*change))
+    assert old in text
+    said = check.one_arrival.verdict(text.replace(old, new))
+    assert "not right yet" in said and why in said, said
 
 
 @pytest.mark.nvcc
@@ -168,21 +169,30 @@ def test_one_arrival_takes_both_repairs() -> None:
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize(
-    "change",
+    ("old", "new", "why"),
     [
-        ("    sync(1, 2 * GROUP);", "    sync(1, 2 * GROUP);\n    sync(2, 2 * GROUP);"),  # after it
-        ("    if (group == 1)", "    sync(2, GROUP);\n    if (group == 1)"),  # each group alone
-        ("    if (group == 1)", "    __syncwarp();\n    if (group == 1)"),
-        ("= a[0];", "= a[1];"),  # the other slot
-        ("    sync(1, 2 * GROUP);", ""),
-        ("    float (&part)[M][N] = a[0];", "    __shared__ float part[M][N];"),  # larger
-        ("C[(y + 2 * i) * N + x] = c[i] + part", "C[(y + 2 * i) * N + x] = part"),
+        ("    sync(1, 2 * GROUP);", "    sync(1, 2 * GROUP);\n    sync(2, 2 * GROUP);", "race:"),
+        ("    if (group == 1)", "    sync(2, GROUP);\n    if (group == 1)", "barrier:"),
+        ("    if (group == 1)", "    __syncwarp();\n    if (group == 1)", "race:"),
+        ("= a[0];", "= a[1];", "with K = 96"),  # the other slot: one tile does not show it
+        ("    sync(1, 2 * GROUP);", "", "race:"),
+        ("    float (&part)[M][N] = a[0];", "    __shared__ float part[M][N];",
+         "20,512 bytes of shared memory"),
     ],
-)
-def test_two_groups_refuses(change: tuple[str, str]) -> None:
+)  # fmt: skip
+def test_two_groups_refuses(old: str, new: str, why: str) -> None:
     text = clinic.source(check.TWO_GROUPS)
-    assert change[0] in text
-    assert "not right yet" in check.two_groups.verdict(text.replace(*change))
+    assert old in text
+    said = check.two_groups.verdict(text.replace(old, new))
+    assert "not right yet" in said and why in said, said
+
+
+@pytest.mark.nvcc
+def test_two_groups_refuses_half_of_the_sum() -> None:
+    text = clinic.source(check.TWO_GROUPS, repaired=True)
+    half = text.replace("= c[i] + part", "= part")
+    said = check.two_groups.verdict(half)
+    assert half != text and "result: wrong" in said and "race" not in said, said
 
 
 @pytest.mark.nvcc

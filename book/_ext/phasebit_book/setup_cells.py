@@ -1,7 +1,8 @@
-"""What the search looks at: a page without the set-up cell that every chapter has.
+"""The set-up cell that every chapter has: folded on its page, and left out of the search.
 
-Its words (``pip install phasebit``, the GPU, the compiler) stand on each page, and a search for
-one of them would find every page.
+A reader who runs the notebook needs it, one who reads does not. Its words (``pip install
+phasebit``, the compiler, the GPU) stand on each page, and a search for one of them would find
+every page.
 """
 
 from __future__ import annotations
@@ -9,9 +10,22 @@ from __future__ import annotations
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.transforms import SphinxTransform
 
 SETUP = "tag_setup"
 """The class of a cell with the tag ``setup``."""
+
+
+class Fold(SphinxTransform):
+    """Have MyST-NB fold the source of these cells; what they print stays in sight."""
+
+    default_priority = 100
+
+    def apply(self, **kwargs: object) -> None:
+        for cell in self.document.findall(nodes.container):
+            if SETUP in cell["classes"]:
+                cell["hide_mode"] = "input"
+                cell["prompt_show"], cell["prompt_hide"] = "Show the set-up", "Hide the set-up"
 
 
 def without_setup(page: nodes.document) -> nodes.document:
@@ -36,5 +50,6 @@ def index_less(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_transform(Fold)
     app.connect("builder-inited", index_less)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

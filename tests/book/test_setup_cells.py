@@ -1,4 +1,4 @@
-"""The search does not find a page by its set-up cell."""
+"""The set-up cell is folded on its page, and the search does not find a page by it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .notebooks import ROOT
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
-from phasebit_book.searchable import without_setup
+from phasebit_book.setup_cells import Fold, without_setup
 
 
 def test_only_the_set_up_cell_is_left_out() -> None:
@@ -22,3 +22,11 @@ def test_only_the_set_up_cell_is_left_out() -> None:
     page += section
     assert without_setup(page).astext().split() == ["before", "phase"]
     assert page.astext().split() == ["before", "pip", "phase"]
+
+
+def test_only_the_set_up_cell_is_folded() -> None:
+    page = new_document("page")
+    page += nodes.container("", classes=["cell", "tag_setup"])
+    page += nodes.container("", classes=["cell"])
+    Fold(page).apply()
+    assert [cell.get("hide_mode") for cell in page] == ["input", None]

@@ -1,0 +1,1 @@
+"""What only *Low precision, block by block* needs."""

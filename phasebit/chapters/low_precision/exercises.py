@@ -1,0 +1,109 @@
+"""Checks of *Low precision, block by block*."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from phasebit.chapters.low_precision import nvfp4
+from phasebit.exercises.cases import Case, agree
+from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, shown
+
+
+@judged
+def byte_of(answer: Callable[[int, int], int]) -> str:
+    """``answer(row, j)``: the byte of an atom that holds scale ``j`` of 4 of a row of 128."""
+    marks = np.arange(512, dtype=np.int64).reshape(128, 4)
+    tiles = marks.reshape(4, 32, 1, 4).transpose(2, 1, 0, 3).ravel()
+    place = np.empty(512, np.int64)
+    place[tiles] = np.arange(512)
+
+    def cases() -> Iterator[Case]:
+        yield (0, 0), 0
+        yield (33, 2), 22
+        for row in random.Random(190).sample(range(128), 60):
+            yield (row, row % 4), int(place[4 * row + row % 4])
+
+    return agree(answer, cases(), lambda row, j: f"row {row}, scale {j}", "scales")
+
+
+@judged
+def block(answer: Callable[[Any], Any]) -> str:
+    """``answer(x)``: 16 numbers -> the numbers that NVFP4 makes of them, without a whole factor.
+
+    The scale is the largest magnitude over 6, rounded to e4m3; each number is divided by it and
+    rounded to e2m1. Whole blocks of zeros stay zeros.
+    """
+    from phasebit.emulator import formats
+
+    draw = np.random.default_rng(random.randrange(1 << 30))
+    blocks = [np.linspace(-7, 8, 16), np.zeros(16), np.full(16, 6.0)]
+    blocks += [draw.standard_normal(16) * 10.0 ** draw.integers(-1, 2) for _ in range(40)]
+    for x in blocks:
+        scale = formats.decode("e4m3", formats.encode("e4m3", np.abs(x).max() / 6))
+        by = np.float64(scale) or 1.0
+        right = formats.decode("e2m1", formats.encode("e2m1", x / by, satfinite=True)) * by
+        got = ask(answer, x.copy())
+        try:
+            found = np.asarray(got, np.float64)
+        except (TypeError, ValueError):
+            raise Wrong(f"it gives {shown(got)}: give 16 numbers") from None
+        if found.shape != (16,):
+            raise Wrong(f"it gives {shown(got)}: give 16 numbers")
+        if not np.allclose(found, right, rtol=1e-6, atol=0):
+            at = int(np.argmax(np.abs(found - right)))
+            raise Wrong(
+                f"for a block whose largest magnitude is {np.abs(x).max():.4g}, {x[at]:.4g} "
+                f"becomes {found[at]:.4g}, and NVFP4 makes {right[at]:.4g} of it"
+            )
+    return f"{len(blocks)} blocks"
+
+
+BLANK = "// yours"
+_HEAD = "__device__ void multiply(Shared& s, int slices)"
+_SHAPES = (128, 128, 256), (140, 40, 1088)
+"""One slice, and five slices on ragged tiles, so that each slot comes twice."""
+
+
+def with_multiply(answer: str) -> str:
+    """The kernel with the reader's role in place of its own."""
+    text = nvfp4.source()
+    begin = text.index("__device__ void multiply(")
+    end = text.index("\n}\n", begin) + 3
+    return text[:begin] + answer.strip() + "\n" + text[end:]
+
+
+@judged
+def multiply(answer: str) -> str:
+    """The role that copies scales and multiplies, from blank: run with every check."""
+    from phasebit import toolchain
+    from phasebit.emulator import EmulatorError, LaunchError
+
+    if not isinstance(answer, str):
+        raise Wrong("give the text of the role, as a string")
+    if BLANK in answer:
+        raise NotAnswered
+    if answer.count(_HEAD) != 1:
+        raise Wrong(f"keep the line {_HEAD} {{")
+    source = with_multiply(answer)
+    runs = [(shape, schedule) for shape in _SHAPES for schedule in ("late", "eager")]
+    for (m, n, k), schedule in runs:
+        where = f"{m} × {n} × {k}, {schedule} copies and products"
+        a, b = (nvfp4.plain(rows, k, random.randrange(1 << 30)) for rows in (m, n))
+        try:
+            run, c = nvfp4.multiply(a, b, source, schedule=schedule)
+        except (toolchain.CudaError, LaunchError) as error:
+            raise Wrong(str(error)) from error
+        except EmulatorError as error:
+            raise Wrong(f"{where}: {str(error).splitlines()[0]}") from error
+        if run.findings:
+            raise Wrong(f"{where}: the emulator finds: {str(run.findings[0])[:160]} …")
+        if not np.array_equal(c, a.values() @ b.values().T):
+            raise Wrong(f"{where}: C is wrong")
+    return f"{len(runs)} runs, no finding"
+
+
+__all__ = ["block", "byte_of", "multiply", "with_multiply"]

@@ -1,0 +1,173 @@
+"""One product with every bit of its descriptors in the reader's hand, and what is said of them.
+
+:func:`product` runs ``kernels/one_thread_multiplies/described.cu`` on the emulator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from phasebit import files
+
+if TYPE_CHECKING:
+    from phasebit.draw import Picture
+    from phasebit.emulator import Run
+    from phasebit.measure import Table
+
+BYTES = 16_384
+"""Of a tile in shared memory."""
+
+
+class Tile(NamedTuple):
+    """A tile in shared memory and the descriptor that leads to its elements."""
+
+    image: Any
+    """What shared memory holds, as words of 32 bits."""
+    descriptor: int
+    """As if the tile began at address 0."""
+
+
+def tile(matrix: Any, kind: str = "bf16", *, mn_major: bool = False) -> Tile:
+    """Lay a matrix (rows, k) of numbers of two bytes out as the 128-byte swizzle wants it.
+
+    K-major: lines of 64 numbers along k. MN-major: lines of 64 rows, one for each k, in boxes
+    one behind the other.
+    """
+    import numpy as np
+
+    from phasebit.emulator import formats, matrix_descriptors, swizzle
+
+    rows, depth = matrix.shape
+    leading = depth * 128 if mn_major else 16
+    bits = matrix_descriptors.encode(0, leading, 1024, swizzle.B128, "tcgen05")
+    where = matrix_descriptors.places(
+        matrix_descriptors.decode(bits, "tcgen05"), rows, depth, 2, mn_major
+    )
+    image = np.zeros(BYTES // 2, np.uint16)
+    image[where // 2] = formats.encode(kind, np.asarray(matrix, np.float64))
+    return Tile(image.view(np.uint32), bits)
+
+
+def product(
+    a: Tile, b: Tile, instruction: int, *, times: int = 1, columns: int = 64,
+    schedule: str = "late", text: str = "",
+) -> tuple[Any, Run]:  # fmt: skip
+    """Add the product of two tiles ``times`` times: the bits of every cell, and the run.
+
+    ``columns``: how many of the sum are fetched, a multiple of 32; the cells are [128, columns].
+    ``text``: the kernel, if it is not the file's.
+    """
+    import numpy as np
+
+    from phasebit.launching.launch import compile
+
+    out = np.zeros((128, columns), np.uint32)
+    text = text or files.kernel("one_thread_multiplies/described")
+    kernel = compile(text, "sm_100a")["described"]
+    arguments = [a.image, b.image, a.descriptor, b.descriptor, instruction, times, out, columns]
+    return out, kernel.launch(1, 128, arguments, schedule=schedule)
+
+
+def rows_in_lanes() -> Picture:
+    """Which row of the sum each lane holds, with 128 rows and with 64: from two products."""
+    import numpy as np
+
+    from phasebit.draw import Cell, chart
+    from phasebit.emulator import instruction_descriptors as descriptors
+
+    lines = []
+    for m in (128, 64):
+        a, b = np.zeros((m, 16)), np.zeros((32, 16))
+        a[:, 0], b[:, 0] = np.arange(m) + 1, 1  # column 0 of row r is r + 1
+        instruction = descriptors.encode("f16", m, 32, "bf16", "bf16", "f32")
+        out, _ = product(tile(a), tile(b), instruction, columns=32)
+        for numbers in out.view(np.float32)[:, 0].reshape(4, 32):
+            known = [1 <= x <= m and x == int(x) for x in numbers]
+            lines.append([Cell(str(int(x) - 1), "blue") if ok else Cell("", "grey")
+                          for x, ok in zip(numbers, known, strict=True)])  # fmt: skip
+    return chart(
+        lines, rows=[f"M = {m}, lanes from {32 * quarter}" for m in (128, 64)
+                     for quarter in range(4)],
+        columns=range(32), row_label="sum with", column_label="lane of the quarter",
+        title="Which row of the sum a lane of tensor memory holds",
+        legend={"blue": "a row", "grey": "nothing"},
+    )  # fmt: skip
+
+
+def excerpt(name: str, first: str, last: str) -> str:
+    """The lines of a kernel from the one that holds ``first`` to the one that holds ``last``."""
+    lines = files.kernel(f"one_thread_multiplies/{name}").splitlines()
+    start = next(i for i, line in enumerate(lines) if first in line)
+    end = next(i for i, line in enumerate(lines) if i >= start and last in line)
+    return "\n".join(lines[start : end + 1])
+
+
+def words(instruction: int) -> str:
+    """What an instruction descriptor says to kind::f16, or what is wrong with it."""
+    from phasebit.emulator import instruction_descriptors as descriptors
+
+    try:
+        return str(descriptors.decode(instruction, "f16")).removeprefix("kind::f16: ")
+    except descriptors.InstructionDescriptorError as error:
+        return str(error).partition(": ")[2]
+
+
+def _steps(numbers: list[int]) -> str:
+    """16, 32, 48, …, 256 as ``16 to 256 by 16``; an irregular beginning is listed."""
+    step = numbers[-1] - numbers[-2]
+    first = next(i for i in range(len(numbers)) if numbers[i:] == [*range(numbers[i], 257, step)])
+    begin = "".join(f"{n}, " for n in numbers[:first])
+    return f"{begin}{numbers[first]} to {numbers[-1]} by {step}"
+
+
+def shapes() -> Table:
+    """The shapes of each kind, as the emulator's decoder says when it is asked for all of them."""
+    from phasebit.emulator import instruction_descriptors as plain
+    from phasebit.emulator.tensor_core import scaled_descriptors as scaled
+    from phasebit.measure import Table
+
+    def takes(kind: str, m: int, n: int, group: int) -> bool:
+        try:
+            if kind in plain.DEPTH:
+                a = next(iter(plain.TYPES[kind].values()))
+                d = next(iter(plain.RESULTS[kind].values()))
+                plain.decode(plain.encode(kind, m, n, a, a, d), kind, group)
+            else:
+                a = next(iter(scaled.ELEMENTS[kind].values()))
+                per_row = next(iter(scaled.VECTORS[kind].values()))
+                if m % 128:
+                    return False
+                scaled.decode(scaled.encode(kind, n, a, a, m=m), kind, per_row, group)
+        except plain.InstructionDescriptorError:
+            return False
+        return True
+
+    rows = []
+    for kind, k in {**plain.DEPTH, **scaled.K}.items():
+        for group in (1, 2):
+            for m in (64, 128, 256):
+                found = [n for n in range(8, 257, 8) if takes(kind, m, n, group)]
+                if found:
+                    rows.append((kind, str(group), str(m), _steps(found), str(k)))
+    return Table(
+        ("kind", "CTAs", "M", "N", "K"), tuple(rows),
+        "dense products, as the emulator's decoder takes them",
+    )  # fmt: skip
+
+
+def queued(text: str, *, schedule: str = "late", seed: int = 17) -> tuple[Run, bool]:
+    """Run ``queue`` on whole numbers: the run, and whether both sums are exact."""
+    import numpy as np
+
+    from phasebit.emulator import formats
+    from phasebit.launching.launch import compile
+
+    draw = np.random.default_rng(seed)
+    a, b = (draw.integers(-4, 5, (rows, 16)).astype(np.float64) for rows in (128, 32))
+    moved = a.copy().reshape(4, 32, 16)
+    moved[:, :-1] = moved[:, 1:].copy()  # the last lane of a quarter keeps its row
+    out = np.full((128, 64), np.nan, np.float32)
+    bits = [np.asarray(formats.encode("bf16", x)) for x in (a, b)]
+    run = compile(text, "sm_100a")["queue"].launch(1, 128, [*bits, out], schedule=schedule)
+    right = np.hstack([a @ b.T, moved.reshape(128, 16) @ b.T])
+    return run, bool(np.array_equal(out, right))

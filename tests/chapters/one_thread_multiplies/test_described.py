@@ -1,0 +1,156 @@
+"""The kernels of *One thread multiplies*: right on the emulator, each mistake found."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from phasebit import files, process, toolchain
+from phasebit.chapters.one_thread_multiplies import described
+from phasebit.edits import replace_once
+from phasebit.emulator import EmulatorError, formats, instruction_descriptors
+from tests.book.notebooks import ROOT, code, source
+
+CHAPTER = next(ROOT.glob("book/*/??_one_thread_multiplies.ipynb"))
+KERNELS = ["described", "queue"]
+PLAIN = instruction_descriptors.encode("f16", 128, 64, "bf16", "bf16", "f32")
+
+
+def kernel(name: str) -> str:
+    return files.kernel(f"one_thread_multiplies/{name}")
+
+
+def test_the_cell_that_shows_a_kernel_holds_the_file() -> None:
+    texts = [source(cell) for cell in code(CHAPTER)]
+    (cell,) = [text for text in texts if text.startswith("DESCRIBED = r'''")]
+    assert cell.split("'''")[1] == kernel("described")
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_file_holds_one_idea(name: str) -> None:
+    lines = kernel(name).splitlines()
+    assert lines[0].startswith("// ")
+    assert len(lines) <= 100 and max(map(len, lines)) <= 100
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", KERNELS)
+def test_ptxas_takes_it_without_a_warning(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cu"
+    path.write_text(kernel(name))
+    strict = ["-Xptxas", "-warn-spills,-Werror", "-Werror", "all-warnings"]
+    command = toolchain.nvcc_command("cubin", "sm_100a", options=strict)
+    done = process.run([*command, path, "-o", tmp_path / "kernel.cubin"], timeout=120)
+    assert done.ok and not done.stderr, done.stderr
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("bits", range(0, 16, 3))
+def test_majors_and_signs_do_what_the_bits_say(bits: int, schedule: str) -> None:
+    draw = np.random.default_rng(bits)
+    a, b = (draw.integers(-4, 5, (rows, 16)).astype(float) for rows in (128, 64))
+    tiles = [described.tile(x, mn_major=bool(bits >> i & 1)) for i, x in ((2, a), (3, b))]
+    out, run = described.product(*tiles, PLAIN | bits << 13, schedule=schedule)
+    sign = (-1) ** (bits.bit_count() - (bits >> 2).bit_count())
+    assert np.array_equal(out.view(np.float32), sign * (a @ b.T)) and not run.findings
+
+
+@pytest.mark.nvcc
+def test_a_sum_in_f16_stops_where_one_more_is_lost() -> None:
+    ones = np.zeros((128, 16))
+    ones[:, 0] = 1
+    tiles = described.tile(ones, "f16"), described.tile(ones[:64], "f16")
+    for kind, right in (("f16", 2048), ("f32", 2100)):
+        bits = instruction_descriptors.encode("f16", 128, 64, "f16", "f16", kind)
+        out, _ = described.product(*tiles, bits, times=2100)
+        assert formats.decode(kind, out.ravel()[:1]) == right
+
+
+def test_shapes_are_those_of_the_decoder() -> None:
+    rows = {row[:3]: row[3:] for row in described.shapes().rows}
+    assert rows["f16", "1", "128"] == ("16 to 256 by 16", "16")
+    assert rows["i8", "1", "64"] == ("8, 16, 24, 32 to 256 by 16", "32")
+    assert rows["mxf4nvf4", "2", "256"] == ("16 to 256 by 16", "64")
+    assert ("mxf4", "1", "64") not in rows and len(rows) == 25
+
+
+def test_words_say_what_is_wrong() -> None:
+    assert described.words(PLAIN).startswith("D f32 (128 × 64) = A bf16, K-major")
+    assert "N = 24; with M = 128 it is a multiple of 16" in described.words(
+        PLAIN & ~(63 << 17) | 3 << 17
+    )
+
+
+@pytest.mark.nvcc
+def test_rows_lie_in_lanes() -> None:
+    lines = described.rows_in_lanes().alt.splitlines()[1:]
+    assert lines[1].split()[-32:] == [str(n) for n in range(32, 64)]
+    assert lines[5].split()[-32:] == [*(str(n) for n in range(16, 32)), *"#" * 16]
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_the_queue_is_right(schedule: str) -> None:
+    for seed in (1, 2):
+        run, right = described.queued(kernel("queue"), schedule=schedule, seed=seed)
+        assert right and not run.findings and run.counters["tcgen05.mma"] == 2
+
+
+WAITED = (
+    "        ptx::tcgen05_commit(&first);\n"
+    "        ptx::mbarrier_wait(&first, 0);  // copy before shift: no pair that is ordered\n"
+    "        ptx::tcgen05_fence_after_thread_sync();\n"
+)
+OTHER = """    }
+    if (t == 32) {
+        const unsigned long long right = ptx::tcgen05_descriptor_none(b, N * 16, 128);
+        constexpr unsigned INSTRUCTION = ptx::tcgen05_bf16_f32(M, N);
+        ptx::tcgen05_mma_f16_from_tensor_memory(base + SUM, """
+MISTAKES = {
+    "a shift behind a copy without a wait": (
+        WAITED, "", "does not run the two in order", "tcgen05_shift_down"),
+    "another thread multiplies": (
+        "        ptx::tcgen05_mma_f16_from_tensor_memory(base + SUM, ", OTHER,
+        "a tensor operation of thread 0", "base \\+ SUM"),
+    "a whole warp issues": (
+        "    if (t == 0) {\n        const", "    if (t < 32) {\n        const",
+        "each of them once more", "tcgen05_cp|from_tensor_memory|tcgen05_commit"),
+    "nobody waits for the last commit": (
+        "    ptx::mbarrier_wait(&done, 0);\n", "", "has not waited|waited", "tcgen05_ld_32x32b"),
+    "nobody commits": (
+        "        ptx::tcgen05_commit(&done);\n", "", "deadlock", "mbarrier_wait\\(&done"),
+    "the commit comes before the product": (
+        "        ptx::tcgen05_commit(&done);\n    }\n    ptx",
+        "    }\n    ptx", "deadlock", "mbarrier_wait\\(&done"),
+    "no proxy fence": (
+        "    ptx::fence_proxy_async_shared();  // copy and product see the tiles\n", "",
+        "async proxy", "tcgen05_cp_128x256b"),
+    "one quarter of four is moved": ("quarter < 4", "quarter < 1", "WRONG", ""),
+    "a shift that begins in a quarter's middle": (
+        "(quarter * 32 << 16)", "(quarter * 32 + 8 << 16)", "a multiple of 32", "shift_down"),
+    "the leading offset of one core matrix": ("(a, M * 16, 128)", "(a, 16, 128)", "WRONG", ""),
+    "the sums overlap": ("MOVED = N,", "MOVED = N / 2,", "WRONG|writes", ""),
+    "both products read A where the sum is": (
+        "A_AT = 2 * N;", "A_AT = N / 2;", "over its own A", "from_tensor_memory"),
+}  # fmt: skip
+"""What is replaced by what in ``queue``, what must be said, what stands in the line named."""
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", MISTAKES)
+def test_every_mistake_is_found(name: str) -> None:
+    old, new, words, place = MISTAKES[name]
+    text = replace_once(kernel("queue"), old, new)
+    try:
+        run, right = described.queued(text)
+        said = "\n".join([*map(str, run.findings), "" if right else "WRONG"])
+    except EmulatorError as error:
+        said = "\n".join([str(error), *map(str, error.findings)])
+    assert re.search(words, said), said
+    there = {i for i, line in enumerate(text.splitlines(), 1) if place and re.search(place, line)}
+    named = {int(number) for number in re.findall(r"(?:\.cu:|\bline )(\d+)", said)}
+    assert not place or there & named, f"lines {sorted(there)} are not named:\n{said}"
