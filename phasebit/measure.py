@@ -159,11 +159,6 @@ class Row:
     warm_us: tuple[float, ...]  # launches back to back, after warm-up
 
     @property
-    def cold(self) -> float:
-        """Median of the cold launches, in µs."""
-        return statistics.median(self.cold_us)
-
-    @property
     def flushed(self) -> float:
         """Median of the launches after a flush, in µs."""
         return statistics.median(self.flushed_us)
@@ -172,12 +167,6 @@ class Row:
     def warm(self) -> float:
         """Median of the warm launches, in µs."""
         return statistics.median(self.warm_us)
-
-    @property
-    def middle_half(self) -> tuple[float, float]:
-        """The quartiles of the warm launches, in µs: half of them lie between."""
-        low, _, high = statistics.quantiles(self.warm_us, n=4)
-        return low, high
 
 
 @dataclass(frozen=True)
@@ -199,10 +188,6 @@ class Record:
             if row.kernel == kernel:
                 return row
         raise KeyError(f"the record {self.benchmark} has no kernel {kernel!r}")
-
-    def rate(self, kernel: str) -> float:
-        """TFLOP/s of the median warm launch."""
-        return tflops(matmul_flop(*self.shape), self[kernel].warm * 1e-6)
 
     @property
     def source(self) -> str:
@@ -338,30 +323,6 @@ class Table:
             f'<table class="table">{caption}\n<thead>{head}</thead>\n<tbody>{body}</tbody></table>'
         )
         return {"text/html": html, "text/plain": str(self)}
-
-
-def table(record: Record, names: dict[str, str] | None = None) -> Table:
-    """A record as a table, the vendor's library first; ``names`` are those of the kernels."""
-    rows = []
-    for row in sorted(record.rows, key=lambda row: row.kernel != VENDOR):
-        low, high = row.middle_half
-        rows.append(
-            (
-                (names or {}).get(row.kernel, row.kernel),
-                f"{row.cold:.0f}" if row.cold_us else "–",
-                f"{row.flushed:.1f}",
-                f"{row.warm:.1f}",
-                f"{low:.1f}–{high:.1f}",
-                f"{record.rate(row.kernel):.3f}",
-                f"{record[VENDOR].warm / row.warm:.2f}",
-            )
-        )
-    times = ("first launch, µs", "caches flushed, µs", "warm, µs", "middle half")
-    return Table(
-        ("kernel", *times, "TFLOP/s", "of cuBLAS"),
-        tuple(rows),
-        f"{record.source}, driver {record.driver}, CUDA {record.cuda}",
-    )
 
 
 # Measuring

@@ -13,10 +13,6 @@ TWICE = ["Barrier error detected. Missing wait."]
 """What synccheck says where copies arrive beside their thread: see that chapter's ``clean``."""
 
 
-WAITING = {f"threads_and_memory/{name}" for name in ("divergence", "latencies", "one_way")}
-"""Programs that no record is of yet: the next one on a GPU takes them out of here, for good."""
-
-
 class TestKeeping:
     """What was said of a program that has not changed need not be asked again."""
 
@@ -49,14 +45,8 @@ class TestRecord:
         """Red after a change of a kernel, until recorded again."""
         known = measure.read(clean_kernels.NAME)["programs"]
         assert {name: said["text"] for name, said in known.items()} == {
-            name: replay.key(program.text)
-            for name, program in clean_kernels.every().items()
-            if name not in WAITING
+            name: replay.key(program.text) for name, program in clean_kernels.every().items()
         }
-
-    def test_what_waits_is_a_program_without_a_record(self) -> None:
-        assert clean_kernels.every().keys() >= WAITING
-        assert not measure.read(clean_kernels.NAME)["programs"].keys() & WAITING
 
     @pytest.mark.parametrize(
         "chapter", ["threads_and_memory", "asynchronous_copies", "copy_engine"]
@@ -69,7 +59,7 @@ class TestRecord:
         said = {name for name in clean_kernels.every() if name.startswith(f"{chapter}/")}
         assert {name for name in said if "," not in name} == mine
 
-    @pytest.mark.parametrize("name", sorted(clean_kernels.every().keys() - WAITING))
+    @pytest.mark.parametrize("name", sorted(clean_kernels.every()))
     def test_clean(self, name: str) -> None:
         tools = measure.read(clean_kernels.NAME)["programs"][name]["tools"]
         assert set(tools) == set(sanitizer.TOOLS)

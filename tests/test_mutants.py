@@ -65,6 +65,23 @@ def test_the_tests_that_reach_the_innermost_function_judge(
     assert mutants.judges(mutant(9, "m.py"), {"tests": {}, "functions": {}}) == ([], [])
 
 
+def test_what_a_child_of_the_tests_runs_is_judged_by_all_of_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    path = "phasebit/runtime/m.py"
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text(SOURCE)
+    seconds = {"tests/runtime/a::1": 0.1, "tests/runtime/b::1": 9.0, "tests/emulator/c::1": 0.1}
+    tests = [*seconds]
+    reached = {"tests": seconds, "functions": {f"{path}:Ring.slot": tests[:1]}}
+    assert mutants.judges(mutant(9, path), reached) == (tests[:1], tests[1:2])
+    assert mutants.judges(mutant(9, path), reached | {"functions": {}}) == (tests[:2], [])
+    seconds["tests/runtime/test_m.py::1"] = 1.0
+    named = mutants.judges(mutant(9, path), reached | {"functions": {}})[0]
+    assert named == ["tests/runtime/test_m.py::1"]
+
+
 def test_quick_tests_of_each_file_come_first_and_slow_ones_have_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,5 +227,5 @@ def test_equivalent_mutants_are_of_lines_that_are_there() -> None:
     entries = json.loads(mutants.EQUIVALENT.read_text(encoding="utf-8"))
     for each in entries:
         lines = (ROOT / each["module"]).read_text(encoding="utf-8").splitlines()
-        assert each["before"] in {line.strip() for line in lines}, each
+        assert each["before"].strip() in {line.strip() for line in lines}, each
         assert each["before"] != each["after"] and each["why"].endswith(".")

@@ -56,6 +56,8 @@ PACKAGES = {
 }
 """Package -> the tests that mirror it."""
 TIERS = {"phasebit/emulator": "not nvcc and not gpu", "phasebit/runtime": "not gpu"}
+CHILDREN = "phasebit/runtime"
+"""The package whose tests start it in other processes, too."""
 FIRST, MOST_SECONDS = 4, 60.0
 """Tests of each file in the first round; seconds of tests in the second, for who survived that."""
 CHEAP = 0.3
@@ -305,14 +307,13 @@ def judges(mutant: Mutant, reached: dict[str, Any]) -> tuple[list[str], list[str
     if not tests:  # what runs when the module is imported: whoever reaches any of its functions
         for key, found in reached["functions"].items():
             tests |= set(found) if key.startswith(f"{mutant.module}:") else set()
-    if not tests:  # what only a child of the tests runs: those of the module's name, or all
-        folders = [
-            each
-            for package in PACKAGES
-            if mutant.module.startswith(package)
-            for each in PACKAGES[package]
-        ]
-        there = {each for each in reached["tests"] if each.startswith(tuple(folders))}
+    # What a child of the tests runs, nobody sees from here: then those of the module, or all.
+    folders = [
+        each for package in PACKAGES if mutant.module.startswith(package)
+        for each in PACKAGES[package]
+    ]  # fmt: skip
+    there = {each for each in reached["tests"] if each.startswith(tuple(folders))}
+    if not tests:
         named = f"/test_{Path(mutant.module).stem}.py::"
         tests = {each for each in there if named in each} or there
     order = sorted(tests, key=lambda test: (price(test, reached), test))
@@ -323,7 +324,10 @@ def judges(mutant: Mutant, reached: dict[str, Any]) -> tuple[list[str], list[str
     whole = collections.Counter(test.partition("::")[0] for test in reached["tests"])
     near = sorted(files, key=lambda file: -len(files[file]) / whole[file])
     rest, spent = [], 0.0
-    for test in (each for file in near for each in files[file] if each not in quick):
+    further = [each for file in near for each in files[file] if each not in quick]
+    if mutant.module.startswith(CHILDREN):
+        further += sorted(there - tests, key=lambda test: (price(test, reached), test))
+    for test in further:
         spent += reached["tests"][test]
         if spent > MOST_SECONDS:
             break

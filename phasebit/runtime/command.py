@@ -24,7 +24,7 @@ from pathlib import Path
 
 from phasebit import toolchain
 from phasebit.emulator import Finding, digest
-from phasebit.runtime import elf, junit, known, library, sarif
+from phasebit.runtime import elf, known, library
 from phasebit.runtime.mapped_memory import SPAN
 from phasebit.runtime.report import (
     AsJson,
@@ -203,6 +203,8 @@ def _file(name: str, form: str | None, program: str) -> Reporter:
         raise ProgramError(f"cannot write {name}: {error.strerror}") from error
 
     def write(findings: Sequence[Finding], end: End) -> None:
+        from phasebit.runtime import junit, sarif  # most runs write neither
+
         if form == "sarif":
             text = json.dumps(sarif.log(program, findings, end), indent=1, ensure_ascii=False)
         else:

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from phasebit.emulator import Run
 
 CHAIN, PAIR, LAUNCH_CONTROL = KERNELS = "chain", "pair", "launch_control"
+MULTICAST = "multicast"
+"""Of two blocks that share B; the others are the chapter's steps."""
 
 PIECES, PATTERN = 4 * 2 * 32 * 32 * 4, 1024
 """Bytes of the pieces of C on their way out, and of the swizzle's pattern."""
 
 
 def source(name: str) -> str:
-    """The source of one of :data:`KERNELS`."""
+    """The source of one of :data:`KERNELS`, or of :data:`MULTICAST`."""
     return (files.kernels() / "chain" / f"{name}.cu").read_text(encoding="utf-8")
 
 
@@ -47,10 +49,17 @@ def apart(source: str) -> str:
 
 
 def loaded(source: str, m: int, n: int, k: int) -> int:
-    """Bytes that copies bring to shared memory for a product, in whole boxes."""
+    """Bytes that copies write to shared memory for a product, in whole boxes."""
     rings = Rings.of(source)
     rows, columns = rings.tile
     return -(-m // rows) * -(-n // columns) * -(-k // 64) * rings.slot * rings.blocks
+
+
+def fetched(source: str, m: int, n: int, k: int) -> int:
+    """Bytes that copies read for it: of a multicast what both blocks get is read once."""
+    rings = Rings.of(source)
+    shared = 64 * 2 * 256 if rings.blocks == 2 and not rings.pair else 0
+    return loaded(source, m, n, k) * (2 * rings.slot - shared) // (2 * rings.slot)
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,8 @@ class Rings:
     answers: int
     """Slots for numbers of tiles; 0 where each block knows its tiles."""
     blocks: int
-    """1, or 2 for a pair."""
+    """1, or 2 for a pair, or for two blocks that share B."""
+    pair: bool
 
     @classmethod
     def of(cls, source: str) -> Rings:
@@ -76,7 +86,8 @@ class Rings:
 
         answers = number("ANSWERS") if "ANSWERS = " in source else 0
         blocks = 2 if "__cluster_dims__" in source else 1
-        return cls(number("STAGES"), number("SUMS"), answers, blocks)
+        pair = "constexpr int PAIR" in source
+        return cls(number("STAGES"), number("SUMS"), answers, blocks, pair)
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -86,7 +97,7 @@ class Rings:
     @property
     def slot(self) -> int:
         """Bytes of a slice of A and B in one block: 64 numbers of bf16 a row."""
-        return 64 * 2 * (128 + 256 // self.blocks)
+        return 64 * 2 * (128 + (128 if self.pair else 256))
 
     @property
     def in_front(self) -> int:

@@ -11,6 +11,7 @@ SHAPES = {
     kernels.CHAIN: (257, 232, 72),
     kernels.PAIR: (300, 260, 72),
     kernels.LAUNCH_CONTROL: (600, 232, 72),
+    kernels.MULTICAST: (300, 260, 328),
 }
 """Of two slices a tile, ragged on every side: a block gets several tiles."""
 
@@ -32,6 +33,7 @@ class Slip(NamedTuple):
 
 
 _C, _P, _L = kernels.KERNELS
+_M = kernels.MULTICAST
 
 SLIPS = {
     "the loader never waits for an empty slot": Slip(
@@ -99,6 +101,17 @@ SLIPS = {
         _L, "tile = ptx::cancelled(&s.answers[at.slot]);\n        ptx::fence_proxy_async_shared();"
         "  // the next", "tile = ptx::cancelled(&s.answers[at.slot]) < 0 ? -1 : int(blockIdx.x);\n"
         "        ptx::fence_proxy_async_shared();  // the next", "WRONG"),
+    "the other block's reading is not waited for": Slip(
+        _M, "mbarrier_init(&s.empty[slot], BLOCKS)", "mbarrier_init(&s.empty[slot], 1)",
+        "async|race|pending|nobody has seen"),
+    "a slot is given back in one's own block only": Slip(
+        _M, "(&s.empty[from.slot], ALL)", "(&s.empty[from.slot], 1 << blockIdx.x % BLOCKS)",
+        "deadlock"),
+    "both blocks copy the same half of B": Slip(
+        _M, "first = blockIdx.x % BLOCKS * part", "first = 0 * part",
+        "nobody has written|deadlock|WRONG|race|async"),
+    "each block keeps its half of B": Slip(
+        _M, "col + first, full, ALL)", "col + first, full, 1 << blockIdx.x % BLOCKS)", "deadlock"),
 }  # fmt: skip
 """What the slip is -> the slip."""
 

@@ -94,6 +94,38 @@ def rows_in_lanes() -> Picture:
     )  # fmt: skip
 
 
+def pieces(*, mn_major: bool) -> Picture:
+    """Where a tile of bf16, 128 rows × 64 along k, lies: its pieces of 16 bytes, in order.
+
+    A line for each line of shared memory, of 128 bytes, around the places to which the stride and
+    the leading offset lead; in a cell the first number that it holds: its row, its k.
+    """
+    import numpy as np
+
+    from phasebit.draw import Cell, chart
+    from phasebit.emulator import matrix_descriptors
+
+    rows, depth = 128, 64
+    found = tile(np.zeros((rows, depth)), mn_major=mn_major)
+    where = matrix_descriptors.places(
+        matrix_descriptors.decode(found.descriptor, "tcgen05"), rows, depth, 2, mn_major
+    )
+    first = {int(where[r, k]): (r, k) for r in range(rows) for k in range(depth)}
+    lines = [0, 1, 2, 7, 8, 9, 64, 65] if mn_major else [0, 1, 2, 7, 8, 9, 127]
+    cells = []
+    for line in lines:
+        held = [first[128 * line + 16 * piece] for piece in range(8)]
+        cells.append([Cell(f"{r},{k}", "orange" if (r if mn_major else k) // 8 % 8 == 0 else "blue")
+                      for r, k in held])  # fmt: skip
+    major = "An N-major" if mn_major else "A K-major"
+    return chart(
+        cells, rows=[f"byte {128 * line}" for line in lines],
+        columns=[16 * piece for piece in range(8)], row_label="line from",
+        column_label="byte of the line", title=f"{major} tile: the row and the k of each piece",
+        legend={"orange": "the first piece of its line, before the swizzle"},
+    )  # fmt: skip
+
+
 def excerpt(name: str, first: str, last: str) -> str:
     """The lines of a kernel from the one that holds ``first`` to the one that holds ``last``."""
     lines = files.kernel(f"one_thread_multiplies/{name}").splitlines()

@@ -398,12 +398,17 @@ def _ended(runs: dict[str, int]) -> str:
     return ", ".join(f"{how} in {count} of {total}" for how, count in runs.items())
 
 
-def recorded(said: dict[str, Any]) -> tuple[str, str]:
-    """How a program ended on the recorded GPU, and the tools that found something or hung."""
+def recorded(said: dict[str, Any], repaired: dict[str, Any]) -> tuple[str, str]:
+    """How a program ended on the recorded GPU, and the tools that found something or hung.
+
+    What a tool says of the ``repaired`` program as well is marked.
+    """
     loud = [
-        f"{tool}: {_cell(each)}" for tool, each in said["tools"].items()
+        f"{tool}: {_cell(each)}"
+        + (", repaired too" if repaired["tools"][tool]["verdict"] == each["verdict"] else "")
+        for tool, each in said["tools"].items()
         if each["verdict"] != "nothing"
-    ]  # fmt: skip
+    ]
     return _ended(said["runs"]), ", ".join(loud) or "–"
 
 

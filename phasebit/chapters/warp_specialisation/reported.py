@@ -60,7 +60,8 @@ def table(recorded: dict[str, Any]) -> measure.Table:
         seen = clinic.examine(clinic.source(report.name))
         row = [report.thread, report.what, report.state, seen.verdict, seen.kinds or "–"]
         if on_gpu:
-            row += clinic.recorded(known[f"{report.name} broken"])
+            twins = (known[f"{report.name} {twin}"] for twin in ("broken", "repaired"))
+            row += clinic.recorded(*twins)
         rows.append(tuple(row))
     heading = ["thread", "what went wrong", "repair", "result, on the emulator", "found"]
     note = "kernels/warp_specialisation/reported"

@@ -154,3 +154,18 @@ def test_every_mistake_is_found(name: str) -> None:
     there = {i for i, line in enumerate(text.splitlines(), 1) if place and re.search(place, line)}
     named = {int(number) for number in re.findall(r"(?:\.cu:|\bline )(\d+)", said)}
     assert not place or there & named, f"lines {sorted(there)} are not named:\n{said}"
+
+
+def test_pieces_are_where_the_descriptor_leads() -> None:
+    along_k, along_n = (
+        [
+            line.split("|")[1].split()
+            for line in described.pieces(mn_major=major).alt.splitlines()[1:]
+        ]
+        for major in (False, True)
+    )
+    assert along_k[0] == [f"0,{8 * piece}" for piece in range(8)]
+    assert along_k[1] == [f"1,{8 * (piece ^ 1)}" for piece in range(8)]
+    assert along_k[4][0] == "8,0" and along_k[6][7] == "127,0"
+    assert along_n[0] == [f"{8 * piece},0" for piece in range(8)]
+    assert along_n[1][1] == "0,1" and along_n[6][0] == "64,0"

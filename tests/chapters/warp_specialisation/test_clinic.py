@@ -124,14 +124,17 @@ def test_the_table_of_reports_has_what_is_recorded(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(clinic, "examine", lambda text: healthy)
     tools = {"memcheck": {"verdict": "nothing"}, "synccheck": {"verdict": "hangs"}}
     said = {"runs": {"right": 4, "never ends": 1}, "tools": tools}
+    quiet = {tool: {"verdict": "nothing"} for tool in tools}
     both = {"gpu": "a GPU", "date": "2026-11-22", "clinic": {"18_unaided broken": said}}
     assert len(reported.table(both).heading) == 5, "not all of them are recorded"
     both["reported"] = {f"{name} broken": said for name in REPORTED}
+    both["reported"] |= {f"{name} repaired": {**said, "tools": quiet} for name in REPORTED}
+    both["reported"][f"{REPORTED[0]} repaired"] = said
     shown = reported.table(both)
     assert shown.heading[-2:] == ("a GPU", "compute-sanitizer")
-    assert {row[-2:] for row in shown.rows} == {
-        ("right in 4 of 5, never ends in 1 of 5", "synccheck: hangs")
-    }
+    ended = "right in 4 of 5, never ends in 1 of 5"
+    assert {row[-2:] for row in shown.rows[1:]} == {(ended, "synccheck: hangs")}
+    assert shown.rows[0][-2:] == (ended, "synccheck: hangs, repaired too")
 
 
 def test_the_chart_of_the_ward_says_who_found_what() -> None:
@@ -200,9 +203,8 @@ class TestRecord:
         """And it is about these very programs: red after a change, until recorded again."""
         wanted = {name: benchmark.fingerprint(text) for name, text in benchmark.patients().items()}
         assert {name: said["text"] for name, said in record()["clinic"].items()} == wanted
-        if "reported" in record():
-            texts = {n: benchmark.fingerprint(text) for n, text in benchmark.reports().items()}
-            assert {n: said["text"] for n, said in record()["reported"].items()} == texts
+        texts = {n: benchmark.fingerprint(text) for n, text in benchmark.reports().items()}
+        assert {n: said["text"] for n, said in record()["reported"].items()} == texts
         assert set(record()["registers"]) == {*benchmark.VARIANTS, "ignored"}
 
     @pytest.mark.parametrize("name", NAMES)

@@ -1,0 +1,165 @@
+// The chain for two blocks that share B without sharing products: they make tiles one below the
+// other, each copies half of B's rows, and the copy engine writes what it has read to both of them
+// (multicast). As many bytes are read as by a pair of blocks, and a slot is as large as alone.
+#include "chain/multicast.cuh"
+#include "chain/place.cuh"
+#include "tensor_map.cuh"
+
+constexpr int BLOCKS = 2;                  // of a cluster
+constexpr int TILE_M = 128, TILE_N = 256;  // of C: 128 lanes × 256 columns of tensor memory
+constexpr int TILE_K = 64;                 // a slice: rows of 128 bytes, as long as the swizzle
+constexpr int STEP = 16;                   // what one instruction takes of it
+constexpr int STAGES = 4;                  // slots of 48 KiB in shared memory
+constexpr int SUMS = 2;                    // slots of 256 columns in tensor memory: all of it
+constexpr int EPILOGUE = 4;                // warps, one for each quarter of tensor memory
+constexpr int THREADS = 32 * (EPILOGUE + 2);
+constexpr int PIECE = 32;                  // columns of C that a warp stores at a time: 128 bytes
+
+struct Shared {
+    alignas(1024) __nv_bfloat16 a[STAGES][TILE_M * TILE_K];  // the swizzle's pattern: 1024 bytes
+    alignas(1024) __nv_bfloat16 b[STAGES][TILE_N * TILE_K];
+    alignas(1024) float c[EPILOGUE][2][32 * PIECE];  // a warp's pieces on their way to C
+    unsigned long long full[STAGES], empty[STAGES];
+    unsigned long long sum_full[SUMS], sum_empty[SUMS];
+    unsigned tensor_memory;  // its address
+};
+
+// The tiles of this block: its cluster's are TILE_M · BLOCKS rows high.
+template <class Work> __device__ void for_each_tile(int m, int n, Work work) {
+    constexpr int HIGH = TILE_M * BLOCKS;
+    const int rows = (m + HIGH - 1) / HIGH, cols = (n + TILE_N - 1) / TILE_N;
+    for (int tile = blockIdx.x / BLOCKS; tile < rows * cols; tile += gridDim.x / BLOCKS)
+        work(tile % rows * HIGH + blockIdx.x % BLOCKS * TILE_M, tile / rows * TILE_N);
+}
+
+constexpr unsigned short ALL = (1 << BLOCKS) - 1;
+
+__device__ void load(Shared& s, const CUtensorMap& A, const CUtensorMap& B, int m, int n, int k) {
+    const int part = TILE_N / BLOCKS, first = blockIdx.x % BLOCKS * part;  // of B's rows
+    Place<STAGES> at;
+    for_each_tile(m, n, [&](int row, int col) {
+        for (int slice = 0; slice < k; slice += TILE_K, at.advance()) {
+            unsigned long long* full = &s.full[at.slot];
+            ptx::mbarrier_wait(&s.empty[at.slot], at.phase ^ 1);  // in both blocks
+            ptx::mbarrier_arrive_expect_tx(full, sizeof s.a[0] + sizeof s.b[0]);  // whole boxes
+            ptx::cp_async_bulk_tensor_load(s.a[at.slot], A, slice, row, full);
+            ptx::cp_async_bulk_tensor_multicast(s.b[at.slot] + first * TILE_K, B, slice,
+                                                col + first, full, ALL);
+        }
+    });
+    tail(s.empty, at);
+}
+
+__device__ void multiply(Shared& s, int m, int n, int k) {
+    constexpr unsigned INSTRUCTION = ptx::tcgen05_bf16_f32(TILE_M, TILE_N);
+    Place<STAGES> from;
+    Place<SUMS> to;
+    for_each_tile(m, n, [&](int, int) {
+        const unsigned sum = s.tensor_memory + to.slot * TILE_N;
+        ptx::mbarrier_wait(&s.sum_empty[to.slot], to.phase ^ 1);
+        ptx::tcgen05_fence_after_thread_sync();  // what follows comes after the epilogue's loads
+        for (int slice = 0; slice < k; slice += TILE_K, from.advance()) {
+            ptx::mbarrier_wait(&s.full[from.slot], from.phase);
+            const unsigned long long a = ptx::tcgen05_descriptor_128B(s.a[from.slot]);
+            const unsigned long long b = ptx::tcgen05_descriptor_128B(s.b[from.slot]);
+            for (int step = 0; step < TILE_K / STEP; ++step)  // 16 along k are 32 bytes
+                ptx::tcgen05_mma_f16(sum, a + 2 * step, b + 2 * step, INSTRUCTION,
+                                     slice + step > 0);
+            ptx::tcgen05_commit_to(&s.empty[from.slot], ALL);  // both blocks write this slot
+        }
+        ptx::tcgen05_commit(&s.sum_full[to.slot]);
+        to.advance();
+    });
+    tail(s.sum_empty, to);
+}
+
+__device__ void store(Shared& s, const CUtensorMap& C, int m, int n) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    Place<SUMS> from;
+    Place<2> to;
+    for_each_tile(m, n, [&](int row, int col) {
+        const unsigned sum = s.tensor_memory + (warp * 32 << 16) + from.slot * TILE_N;
+        ptx::mbarrier_wait(&s.sum_full[from.slot], from.phase);
+        ptx::tcgen05_fence_after_thread_sync();
+        for (int first = 0; first < TILE_N; first += PIECE, to.advance()) {
+            unsigned r[PIECE];
+            ptx::tcgen05_ld_32x32b_x32(r, sum + first);
+            ptx::tcgen05_wait_ld();
+            if (first + PIECE == TILE_N) {  // in registers: the sum may be overwritten
+                ptx::tcgen05_fence_before_thread_sync();
+                if (lane == 0) ptx::mbarrier_arrive(&s.sum_empty[from.slot]);
+            }
+            float* piece = s.c[warp][to.slot];
+            if (lane == 0) ptx::cp_async_bulk_wait_group_read<1>();  // it has left the one before
+            __syncwarp();
+            for (int p = 0; p < PIECE / 4; ++p)  // 16 bytes of this lane's row, swizzled
+                *reinterpret_cast<uint4*>(piece + lane * PIECE + (p ^ lane % 8) * 4) =
+                    make_uint4(r[4 * p], r[4 * p + 1], r[4 * p + 2], r[4 * p + 3]);
+            ptx::fence_proxy_async_shared();
+            __syncwarp();
+            if (lane == 0) {
+                ptx::cp_async_bulk_tensor_store(C, col + first, row + 32 * warp, piece);
+                ptx::cp_async_bulk_commit_group();
+            }
+        }
+        from.advance();
+    });
+    if (lane == 0) ptx::cp_async_bulk_wait_group_read<0>();  // shared memory ends with the block
+}
+
+__global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
+matmul(const __grid_constant__ CUtensorMap A,  // (m, k) in boxes of TILE_M × TILE_K, swizzled
+       const __grid_constant__ CUtensorMap B,  // (n, k) in boxes of half as many rows
+       const __grid_constant__ CUtensorMap C,  // (m, n) in boxes of 32 × PIECE, swizzled
+       int m, int n, int k) {
+#if defined(__CUDA_ARCH_FEAT_SM100_ALL)
+    extern __shared__ __align__(1024) char memory[];
+    Shared& s = *reinterpret_cast<Shared*>(memory);
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (threadIdx.x == 0) {
+        for (int slot = 0; slot < STAGES; ++slot) {
+            ptx::mbarrier_init(&s.full[slot], 1);   // the thread that says how many bytes
+            ptx::mbarrier_init(&s.empty[slot], BLOCKS);  // a commit of each block
+        }
+        for (int slot = 0; slot < SUMS; ++slot) {
+            ptx::mbarrier_init(&s.sum_full[slot], 1);          // a commit
+            ptx::mbarrier_init(&s.sum_empty[slot], EPILOGUE);  // warps
+        }
+        ptx::fence_mbarrier_init();
+    }
+    __syncwarp();  // a warp allocates together
+    if (warp == 0) ptx::tcgen05_alloc<SUMS * TILE_N>(&s.tensor_memory);
+    ptx::tcgen05_fence_before_thread_sync();
+    ptx::cluster_arrive();
+    ptx::cluster_wait();  // the others see the address, and both blocks' barriers
+    ptx::tcgen05_fence_after_thread_sync();
+    if (warp < EPILOGUE) store(s, C, m, n);
+    else if (warp == EPILOGUE && lane == 0) load(s, A, B, m, n, k);
+    else if (warp == EPILOGUE + 1 && lane == 0) multiply(s, m, n, k);
+    __syncwarp();  // the lanes that had no role
+    ptx::tcgen05_fence_before_thread_sync();
+    ptx::cluster_arrive();
+    ptx::cluster_wait();  // everybody has read, and nobody leaves while the other is at work
+    ptx::tcgen05_fence_after_thread_sync();
+    if (warp == 0) {
+        ptx::tcgen05_relinquish_alloc_permit();
+        ptx::tcgen05_dealloc<SUMS * TILE_N>(s.tensor_memory);
+    }
+#endif
+}
+
+#include "tensor_memory/product.cuh"
+
+void launch(const Product& p) {
+    constexpr int HIGH = TILE_M * BLOCKS;
+    const int tiles = (p.m + HIGH - 1) / HIGH * ((p.n + TILE_N - 1) / TILE_N);
+    int processors;
+    CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
+    CHECK(cudaFuncSetAttribute(matmul, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               sizeof(Shared)));
+    const auto swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+    matmul<<<BLOCKS * std::min({tiles, processors / BLOCKS, p.workers}), THREADS,
+             sizeof(Shared)>>>(tensor_map_2d(p.A, p.m, p.k, TILE_M, TILE_K, swizzle),
+                               tensor_map_2d(p.B, p.n, p.k, TILE_N / BLOCKS, TILE_K, swizzle),
+                               tensor_map_2d(p.C, p.m, p.n, 32, PIECE, swizzle), p.m, p.n, p.k);
+}
