@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -48,6 +49,25 @@ def _rules(args: argparse.Namespace) -> int:
         print(rulebook.describe(args.name) if args.name else rulebook.listing())
     except ValueError as error:
         return _refuse(error)
+    return 0
+
+
+def _score(args: argparse.Namespace) -> int:
+    from phasebit import bugs, score
+
+    try:
+        wanted = args.tool or score.names()
+        for name in wanted:
+            score.tool(name)
+        of = [bugs.bug(name) for name in args.bug] if args.bug else bugs.every()
+    except ValueError as error:
+        return _refuse(error)
+    record = score.measure(wanted, of, lambda line: print(line, file=sys.stderr, flush=True))
+    if args.write:
+        record = score.merged(score.read(), record)
+        score.path().write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        print(f"wrote {score.path()}")
+    print(score.text(record))
     return 0
 
 
@@ -113,6 +133,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = commands.add_parser("rules", help="what a program can be found to break")
     command.add_argument("name", nargs="?", help="only this one, as race")
     command.set_defaults(run=_rules)
+
+    command = commands.add_parser("score", help="what tools find in the programs of bugs/")
+    command.add_argument("--tool", action="append", help="only this one; may be given again")
+    command.add_argument("--write", action="store_true", help="into records/, for the book")
+    command.add_argument("bug", nargs="*", help="only these, as lane_behind_the_copy")
+    command.set_defaults(run=_score)
 
     command = commands.add_parser("descriptor", help="what a descriptor of a tensor core says")
     command.add_argument(

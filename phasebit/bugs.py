@@ -24,8 +24,11 @@ TWINS = ("broken", "fixed")
 KINDS = {
     "exit": "Whoever leaves has waited for everything that still uses what is theirs.",
     "reuse": "Memory is free when the last reader has said so, and the writer has heard it.",
+    "scope": "Whoever tells another block does so with a scope that reaches it; so does the wait.",
+    "between kernels": "A kernel that may begin early waits before it touches what others touch.",
     "proxy": "Between a store by threads and a read by an engine stands a proxy fence.",
     "count": "What a barrier is told to expect comes, and nothing else.",
+    "phase": "A parity counts the phases of its own barrier, and nobody waits a phase late.",
     "tensor memory": "Loads from tensor memory are waited for before anything relies on them.",
     "address": "An instruction gets an address of the kind that it asks for.",
     "divergence": "Everybody whom an instruction names executes it.",
@@ -46,7 +49,9 @@ class Bug:
     ``rule`` is what the emulator must say is broken, and ``line`` the text of a line of
     ``broken.cu`` that it must name; both are empty where there is nothing for a checker to find.
     ``isa`` is the section that makes it a mistake, and what it says; ``hardware`` what the program
-    in which it was found did on a GPU, empty where nobody has tried.
+    in which it was found did on a GPU, empty where nobody has tried.  ``thread`` is where people
+    discuss it, ``source`` the lines of the original; ``state`` is what its owners say: "fixed",
+    "confirmed", "closed", "proposed" (suspected by whoever reports it), or "found here".
     """
 
     name: str
@@ -55,11 +60,12 @@ class Bug:
     state: str
     arch: str
     where: tuple[str, ...]
-    source: tuple[str, ...]
     read: str
     test: str
     isa: str
     repair: str
+    source: tuple[str, ...] = ()
+    thread: tuple[str, ...] = ()
     hardware: str = ""
     rule: str = ""
     line: str = ""
@@ -95,7 +101,7 @@ class Bug:
     def report(self) -> str:
         """What one would write to those who keep the code, in Markdown."""
         lines = [f"### {self.title}", "", *(f"- {where}" for where in self.where)]
-        lines += [f"- {link}" for link in self.source]
+        lines += [f"- {link}" for link in (*self.thread, *self.source)]
         lines += ["", f"What makes it a mistake: PTX ISA or CUDA documentation, {self.isa}."]
         lines += ["", f"What a test of results sees: {self.test}."]
         lines += ["", f"On hardware: {self.hardware}."] if self.hardware else []
@@ -178,6 +184,11 @@ def every() -> list[Bug]:
     return sorted(map(bug, names()), key=lambda it: (order.index(it.kind), it.name))
 
 
+def found_here() -> list[Bug]:
+    """Those that the emulator found in others' kernels; the rest is from their trackers."""
+    return [one for one in every() if one.state == "found here"]
+
+
 def build(text: str, name: str, target: str | None, *, emulated: bool = True) -> Path:
     """A program of this collection, compiled: for the emulator, or for this machine's GPU.
 
@@ -189,7 +200,8 @@ def build(text: str, name: str, target: str | None, *, emulated: bool = True) ->
     return built.program
 
 
-def emulate(program: Path, *, schedule: str = "late") -> Outcome:
+def emulate(program: Path, *, schedule: str = "late", seed: int = 0) -> Outcome:
     """Run a program on the emulator, in a process of its own, all checks on."""
-    done, told = apart.run([program], SECONDS, 2 * SECONDS, "--schedule", schedule)
+    options = ("--schedule", schedule, "--seed", str(seed))
+    done, told = apart.run([program], SECONDS, 2 * SECONDS, *options)
     return Outcome(done.stdout + done.stderr, done.status, told.findings)

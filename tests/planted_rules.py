@@ -31,6 +31,7 @@ _BY_FILE: dict[str, dict[str, str]] = {
     "tests/emulator/test_cluster.py": {
         "access-to-departed-block":
             "TestClusterBarrier::test_reaching_into_a_block_that_has_left_is_found",
+        "narrow-scope": "TestScopes::test_what_another_block_wrote_needs_cluster_scope[0]",
         "barrier-misuse": "TestClusterBarrier::test_arriving_twice_is_found",
         "deadlock": "TestClusterBarrier::test_a_block_that_does_not_arrive_is_named",
     },
@@ -117,6 +118,16 @@ _BY_FILE: dict[str, dict[str, str]] = {
         "uninitialised-accumulator": "test_found[accumulators-that-nobody-has-written-late0]",
         "wgmma-source-overwritten": "test_found[wait-for-the-tile-by-too-few-late0]",
         "wrong-descriptor": "test_found[rows-that-lie-on-each-other-late0]",
+    },
+    "tests/test_bugs.py": {
+        "phase-may-be-missed":
+            "test_the_broken_program_is_found_with_its_line[lane_behind_the_copy]",
+        "tensor-memory-pair-freed-early":
+            "test_the_broken_program_is_found_with_its_line[pair_freed_too_early]",
+    },
+    "tests/runtime/test_dependent_launches.py": {
+        "missing-grid-wait":
+            "test_what_the_kernel_before_touches_is_found_before_the_wait[reads]",
     },
     "tests/runtime/test_run_options.py": {
         "refused-launch": "test_what_comes_after_a_refused_launch",

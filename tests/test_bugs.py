@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,11 @@ from phasebit import bugs, files
 
 ALL = bugs.every()
 FOUND = [bug for bug in ALL if bug.line]
+COMMON = (
+    ("proxy",), ("scope",), ("tensor memory",), ("reuse",), ("phase", "count"),
+    ("between kernels",),
+)  # fmt: skip
+STATES = ("found here", "proposed", "confirmed", "closed", "fixed")
 
 
 def test_every_folder_is_a_bug_with_its_two_programs() -> None:
@@ -24,9 +30,18 @@ def test_it_is_told_whole(bug: bugs.Bug) -> None:
     for text in (bug.title, bug.test, bug.isa, bug.repair, *bug.where):
         assert text and not text.endswith("."), text
     assert all(re.match(r"https://github\.com/.+/blob/[0-9a-f]{40}/", it) for it in bug.source)
+    assert all(re.match(r"https://github\.com/.+/(issues|pull)/\d+$", it) for it in bug.thread)
+    assert bug.state in STATES and bool(bug.thread) == (bug.state != "found here")
     assert bug.text("broken").startswith("//") and bug.repaired
     assert all(len(bug.text(twin).splitlines()) <= 120 for twin in bugs.TWINS)
     assert bool(bug.number) == bool(bug.line)
+
+
+def test_there_are_at_least_thirty_six_and_five_of_each_common_kind() -> None:
+    count = Counter(bug.kind for bug in ALL)
+    assert len(ALL) >= 36
+    for kinds in COMMON:
+        assert sum(count[kind] for kind in kinds) >= 5, kinds
 
 
 @pytest.mark.parametrize("kind", bugs.KINDS)
@@ -35,7 +50,7 @@ def test_every_kind_has_a_bug(kind: str) -> None:
 
 
 def test_a_name_that_none_has_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match="'slip': choose from bulk_store_without_proxy_fence, "):
+    with pytest.raises(ValueError, match="'slip': choose from address_read_without_order, "):
         bugs.bug("slip")
 
 

@@ -61,6 +61,9 @@ RULES = _table([
     Rule("race-in-one-store", "race",
          "Threads of one instruction store different values to one place.",
          "CUDA C++, SIMT architecture"),
+    Rule("narrow-scope", "race",
+         "A block reads what another wrote, and is told of it with .cta scope only.",
+         "8.5, 8.8, 9.7.13.15.13"),
     Rule("mbarrier-invalidated-in-use", "race",
          "A thread invalidates an mbarrier while another may still use it.", "9.7.13.15.10"),
     # -- what nobody wrote ----------------------------------------------------
@@ -95,6 +98,9 @@ RULES = _table([
     Rule("mbarrier-phase-unseen", "barrier",
          "A thread arrives in a phase before anyone has seen the one before complete.",
          "9.7.13.15.4"),
+    Rule("phase-may-be-missed", "barrier",
+         "A thread's wait may come so late that the phase after the one it waits for is over.",
+         "9.7.13.15.16"),
     Rule("announced-bytes-missing", "barrier",
          "An mbarrier ends with bytes announced that never came.", "9.7.13.15.5", NO_PROMISE),
     Rule("unannounced-bytes", "barrier",
@@ -139,6 +145,9 @@ RULES = _table([
     Rule("missing-tcgen05-commit", "async",
          "What a tensor operation reads or writes is used before a tcgen05.commit after it was "
          "waited for.", "9.7.16.6, 9.7.16.12.1"),
+    Rule("missing-grid-wait", "async",
+         "A kernel that may begin early touches what the one before it does, and has not waited "
+         "for it.", "9.7.13.14"),
     # -- proxies --------------------------------------------------------------
     Rule("missing-proxy-fence", "proxy",
          "Memory is used through the generic and the async proxy without a fence between.",
@@ -173,6 +182,9 @@ RULES = _table([
          "9.7.16.7.1"),
     Rule("tensor-memory-hold-and-wait", "tensor",
          "Two blocks on a multiprocessor may each hold the columns that the other waits for.",
+         "9.7.16.7.1"),
+    Rule("tensor-memory-pair-freed-early", "tensor",
+         "A block gives back tensor memory of a pair before the other is known to have it.",
          "9.7.16.7.1"),
     Rule("tensor-memory-leak", "tensor",
          "A block leaves with tensor memory allocated.", "9.7.16.7.1"),

@@ -71,7 +71,8 @@ class Launch:
 
     A cooperative launch has a `workspace`: the address of zeroed device memory in which
     `grid.sync()` counts (the code reads it from %envreg1, upper half, and %envreg2). `stack`: the
-    bytes a thread that the program asks for with cudaLimitStackSize.
+    bytes a thread that the program asks for with cudaLimitStackSize. A `dependent` one may begin
+    before the launch before it has ended (programmatic stream serialisation).
     """
 
     kernel: str
@@ -83,6 +84,7 @@ class Launch:
     cooperative: bool = False
     workspace: int = 0
     stack: int = 0
+    dependent: bool = False
 
 
 @dataclass(frozen=True)

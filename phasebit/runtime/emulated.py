@@ -239,7 +239,8 @@ class _Module:
             launch.cooperative, launch.shared,
         )  # fmt: skip
         return kernel.prepare(
-            extents, launch.parameters, mode, workspace=launch.workspace, stack=launch.stack
+            extents, launch.parameters, mode, workspace=launch.workspace, stack=launch.stack,
+            dependent=launch.dependent,
         )
 
 

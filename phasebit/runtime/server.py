@@ -25,6 +25,8 @@ from phasebit.runtime.protocol import Copy, Op, Space, Status
 from phasebit.runtime.report import ForPeople, Reporter, of_program
 
 ALL_STREAMS = 2**64 - 1
+ENDING = {Op.FREE, Op.COPY, Op.FILL, Op.SYNCHRONIZE, Op.ELAPSED, Op.WAIT, Op.HOST_WROTE, Op.UNLOAD}
+"""After these the next kernel begins when those before it have ended, whatever its launch says."""
 WORKSPACE_BYTES = 4096  # where grid.sync() counts
 _DEFAULT_CAPABILITY = 90
 _CALLS = {
@@ -107,6 +109,8 @@ class Device:
         self._workspace = 0
         self._allocations = 0
         self._launches = 0
+        self._last_stream: int | None = None
+        """That of the last launch, if nothing has been asked of any stream since."""
 
     def handle(self, op: int, words: Sequence[int], blob: bytes) -> Reply | None:
         """Do what one message asks. None for posted messages.
@@ -121,6 +125,8 @@ class Device:
             if op == Op.LAUNCH:
                 self.memory.finished += 1
             return Reply(self.fault) if op < Op.CALLS else None
+        if op in ENDING:
+            self._last_stream = None
         return handler(_Call(words, blob))
 
     def say(self, text: str, rule: str) -> None:
@@ -347,8 +353,9 @@ class Device:
 
     def _launch(self, call: _Call) -> None:
         """words: kernel, stream, grid (3), block (3), shared, cluster (3), cooperative,
-        bytes of stack."""
-        number, stream, gx, gy, gz, bx, by, bz, shared, cx, cy, cz, cooperative, stack = call.words
+        bytes of stack, may it begin before the kernel before it in its stream has ended."""
+        number, stream, gx, gy, gz, bx, by, bz, shared, cx, cy, cz, *rest = call.words
+        cooperative, stack, early = rest
         kernel = self._kernels[number]
         launch = Launch(
             kernel.facts.name,
@@ -360,7 +367,9 @@ class Device:
             bool(cooperative),
             self._clean_workspace() if cooperative else 0,
             stack,
+            bool(early) and stream == self._last_stream,
         )
+        self._last_stream = stream
         try:
             outcome = kernel.module.launch(launch)
         except Exception as error:

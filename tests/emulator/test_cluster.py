@@ -279,3 +279,98 @@ class TestRemoteArrive:
 def test_setmaxnreg_checks_the_count() -> None:
     """9.7.19.5: a multiple of 8 from 24 to 256."""
     launch('asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");', threads=128)
+
+
+SHARE = """
+    __shared__ int box[64];
+    __shared__ unsigned flag;
+    __shared__ unsigned long long full;
+    unsigned t = threadIdx.x, rank = cluster_rank(), bar = address(&full);
+    if (t == 0) { init(bar, 64); fence_init(); flag = 0; }
+    arrive(); cluster_wait();
+    if (rank == 1) { box[t] = t + 1; TELL } else { HEAR READ }
+    arrive(); cluster_wait();
+"""
+READ = """
+    int v;
+    asm volatile("ld.shared::cluster.u32 %0, [%1];"
+                 : "=r"(v) : "r"(mapa(address(&box[63 - t]), 1)) : "memory");
+    out[t] = v;
+"""
+
+
+def arrives(how: str) -> str:
+    return (
+        f'asm volatile("mbarrier.arrive{how}.shared::cluster.b64 _, [%0];"'
+        ' :: "r"(mapa(bar, 0)) : "memory");'
+    )
+
+
+def waits(how: str) -> str:
+    return (
+        f'asm volatile("{{ .reg .pred p; L: mbarrier.try_wait.parity{how}.shared::cta.b64"'
+        ' " p, [%0], 0; @!p bra L; }" :: "r"(bar) : "memory");'
+    )
+
+
+def stores(how: str) -> str:
+    return (
+        '__syncthreads(); if (t == 0) asm volatile("st.'
+        + how
+        + '.shared::cluster.u32 [%0], 1;" :: "r"(mapa(address(&flag), 0)) : "memory");'
+    )
+
+
+LOOKS = """
+    unsigned f;
+    do asm volatile("ld.acquire.cluster.shared::cta.u32 %0, [%1];"
+                    : "=r"(f) : "r"(address(&flag)) : "memory");
+    while (!f);
+"""
+
+
+class TestScopes:
+    """8.5, 9.7.13.15.13: ``.cta``, also where no scope is written, orders within one block."""
+
+    NARROW = (
+        (arrives(".release.cta"), waits(".acquire.cluster")),
+        (arrives(""), waits(".acquire.cluster")),
+        (arrives(".release.cluster"), waits("")),
+        (stores("release.cta"), LOOKS),
+    )
+    WIDE = (
+        (arrives(".release.cluster"), waits(".acquire.cluster")),
+        (arrives(".release.cluster"), waits("") + "arrive(); cluster_wait();"),
+        (arrives(".release.cluster"), waits("") + 'asm volatile("fence.acq_rel.cluster;");'),
+        ('asm volatile("fence.acq_rel.cluster;");' + arrives(""), waits(".acquire.cluster")),
+        (stores("release.cluster"), LOOKS),
+    )
+
+    def share(self, tell: str, hear: str, read: str = READ) -> tuple[Run, Any]:
+        if "arrive();" in hear:
+            tell += "arrive(); cluster_wait();"
+        body = SHARE.replace("TELL", tell).replace("HEAR", hear).replace("READ", read)
+        return launch(body)
+
+    @pytest.mark.parametrize("how", range(len(NARROW)))
+    def test_what_another_block_wrote_needs_cluster_scope(self, how: int) -> None:
+        run, _ = self.share(*self.NARROW[how])
+        assert [finding.rule for finding in run.findings] == ["narrow-scope"]
+        assert "thread 0 of block 0 reads box[252 bytes in]" in str(run.findings[0])
+        assert len(run.findings[0].places) == 3
+
+    @pytest.mark.parametrize("how", range(len(WIDE)))
+    def test_with_it_nothing_is_found(self, how: int) -> None:
+        run, out = self.share(*self.WIDE[how])
+        assert not run.findings
+        assert (out[:64] == 64 - np.arange(64)).all()
+
+    def test_a_count_alone_needs_none(self) -> None:
+        run, _ = self.share(*self.NARROW[1], read="box[t] = 7; out[t] = box[t];")
+        assert not run.findings
+
+    def test_what_its_own_block_said_needs_none(self) -> None:
+        told = "if (t < 32) {" + waits(".acquire.cluster") + "} __syncthreads();"
+        run, out = self.share(self.WIDE[0][0], told)
+        assert not run.findings
+        assert (out[:64] == 64 - np.arange(64)).all()

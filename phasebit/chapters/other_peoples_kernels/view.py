@@ -123,8 +123,8 @@ def scratch_in_order(warps: tuple[int, int] = (0, 1)) -> Timeline:
 
 def kinds() -> measure.Table:
     """The kinds of bugs, the rule that would have prevented each, and how many there are."""
-    count = Counter(bug.kind for bug in bugs.every())
-    rows = tuple((kind, rule, str(count[kind])) for kind, rule in bugs.KINDS.items())
+    count = Counter(bug.kind for bug in bugs.found_here())
+    rows = tuple((kind, bugs.KINDS[kind], str(count[kind])) for kind in bugs.KINDS if count[kind])
     return measure.Table(("kind", "the rule", "bugs"), rows, "bugs/*/bug.toml")
 
 
@@ -134,7 +134,7 @@ def table(seen: dict[str, bugs.Outcome]) -> measure.Table:
     ``seen``: bug -> how its broken program ran.
     """
     rows = []
-    for bug in bugs.every():
+    for bug in bugs.found_here():
         outcome = seen[bug.name]
         rules = dict.fromkeys(finding.rule for finding in outcome.findings)
         grades = dict.fromkeys(rulebook.rule(rule).grade for rule in rules)

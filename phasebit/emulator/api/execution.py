@@ -118,6 +118,7 @@ class Execution:
     def __init__(
         self, program: TranslatedProgram, layout: Layout, memory: Memory, extents: Extents,
         parameters: bytes, mode: Mode, *, workspace: int = 0, stack: int = 0,
+        dependent: bool = False,
     ) -> None:  # fmt: skip
         self.program = program
         self.findings: list[Finding] = []
@@ -131,7 +132,7 @@ class Execution:
             shared_size=layout.static_shared + extents.shared, schedule=mode.schedule,
             seed=mode.seed, steps=mode.max_steps, exact=mode.exact, resident=mode.resident,
             stacked=STACKED_OBSERVED if mode.check else STACKED,
-            keep_apart=mode.check and mode.trace,
+            keep_apart=mode.check and mode.trace, dependent=dependent,
         )  # fmt: skip
         self.machine.workspace = workspace
         # A frame here has another size than on a GPU, so a small limit must not be too small.

@@ -80,13 +80,14 @@ class Kernel:
         return marshal(self.name, self.function, self.layout, args, arrays)
 
     def prepare(
-        self, extents: Extents, parameters: bytes, mode: Mode, *, workspace: int = 0, stack: int = 0
-    ) -> Execution:
+        self, extents: Extents, parameters: bytes, mode: Mode, *, workspace: int = 0,
+        stack: int = 0, dependent: bool = False,
+    ) -> Execution:  # fmt: skip
         """A launch with its parameters as bytes, ready to run; see :class:`Execution`."""
         program = self.program(mode.check, mode.exact, extents.cluster != (1, 1, 1))
         return Execution(
             program, self.layout, self.memory, extents, parameters, mode,
-            workspace=workspace, stack=stack,
+            workspace=workspace, stack=stack, dependent=dependent,
         )  # fmt: skip
 
     def launch(

@@ -37,7 +37,7 @@ class EventCounts(
     def syncs_warp(self, g: Group) -> None:
         self.add("barrier.warp_syncs", g.n)
 
-    def arrives(self, g: Group, lanes: Array, site: BarrierSite, sem: str) -> None:
+    def arrives(self, g: Group, lanes: Array, site: BarrierSite, sem: str, scope: str) -> None:
         self.add("mbarrier.arrivals", len(lanes))
 
     def waits(self, g: Group, site: BarrierSite, blocked: bool) -> None:

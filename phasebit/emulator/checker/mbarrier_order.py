@@ -7,6 +7,7 @@ while it is live, and those who have used it must be done with it before it goes
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
 from phasebit.emulator.ptx.types import Array
 
+NEVER = -9
+"""A phase that no barrier has."""
+
 
 @dataclass(eq=False)
 class Notes:
@@ -31,11 +35,17 @@ class Notes:
     """What the arrivals of the current phase have published."""
     published: Array | None = None
     """What those of completed phases have."""
+    home: Array | None = None
+    """What reaches a wait of ``.cta`` scope: as the frontier, and of other blocks nothing."""
+    home_published: Array | None = None
+    """The same of completed phases."""
     used: Array | None = None
     """When each thread of the cluster last used the barrier."""
     asked: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """Column of the clocks that says whether it has come -> an arrival, or bytes, that a thread
     has asked for: when, the thread, the access."""
+    passed: Array | None = None
+    """Rows: the last phase that each thread of the cluster has seen complete, when, where."""
     made: tuple[int, int] = (0, 0)
     """When ``mbarrier.init`` was, and by which column of the clocks."""
 
@@ -48,6 +58,8 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         self.races = races
         self.findings = findings
         self.notes: dict[BarrierSite, Notes] = {}
+        self.gathered_at: dict[Batch, Array] = {}
+        """When each thread last executed a ``.sync`` instruction with its warp."""
 
     def of(self, site: BarrierSite) -> Notes:
         """What is known of a barrier."""
@@ -57,13 +69,18 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
 
     def ends(self, batch: Batch) -> None:
         """The barriers of a batch are gone."""
+        self.gathered_at.pop(batch, None)
         self.notes = {site: notes for site, notes in self.notes.items() if site.batch is not batch}
 
-    def publish(self, site: BarrierSite, known: Array) -> None:
-        """This is known to whoever waits for the current phase of a barrier."""
+    def publish(self, site: BarrierSite, known: Array, home: Array | None = None) -> None:
+        """This is known to whoever waits for the current phase of a barrier.
+
+        ``home``: what is known to a wait of ``.cta`` scope, where that is less.
+        """
         notes = self.of(site)
-        before = notes.frontier
-        notes.frontier = known if before is None else np.maximum(before, known)
+        notes.frontier = _joined(notes.frontier, known)
+        if self.machine.cluster_size > 1:
+            notes.home = _joined(notes.home, known if home is None else home)
 
     def touch(self, g: Group, lanes: Array, site: BarrierSite, itself: bool = True) -> None:
         """Threads use an mbarrier: its initialisation must be ordered before.
@@ -98,22 +115,56 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         """A thread has asked for an arrival, or for bytes; ``column`` will say that it has come."""
         self.of(site).asked[column] = self.machine.now, lane, self.machine.executing_access()
 
+    def _by_block(self, batch: Batch, lanes: Array) -> list[Array]:
+        """The threads of each block of a cluster; all, where a block is a unit of its own."""
+        slots = batch.slots(lanes)
+        if self.machine.cluster_size == 1 or slots[0] == slots[-1]:
+            return [lanes]
+        return [lanes[slots == slot] for slot in np.unique(slots)]
+
+    def _reaching(
+        self, batch: Batch, lanes: Array, site: BarrierSite, scope: str, known: Array
+    ) -> tuple[Array, Array | None]:
+        """What an arrival says to a wait of cluster scope, and to one of ``.cta`` scope.
+
+        ``lanes`` are of one block. At a barrier of another block an operation of ``.cta`` scope
+        says nothing of what was written; that these threads are here, and have read what they
+        have, it does say.
+        """
+        slot = int(lanes[0]) // batch.threads
+        if self.machine.cluster_size == 1 or slot == site.slot:
+            return known, None
+        s = self.races.shadows[batch]
+        home = known.copy()
+        fenced = s.fenced.get("near")
+        wide = slice(s.wide, s.proxy)
+        home[wide] = 0 if fenced is None else fenced.rows[lanes, wide].max(axis=0)
+        if scope != "cta":
+            return known, home
+        s.narrow[slot % self.machine.cluster_size] = self.machine.executing_access()
+        return home, None
+
     # -- events ---------------------------------------------------------------
 
-    def tests(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+    def tests(self, g: Group, lanes: Array, site: BarrierSite, sem: str, scope: str) -> None:
         """Threads come to wait."""
         self.touch(g, lanes, site)
+        self.races.shadows[g.batch].waits_at[lanes] = self.machine.executing_access()
+        if self.machine.cluster_size > 1:
+            access = self.machine.executing_access() if sem != "relaxed" and scope == "cta" else -1
+            self.races.shadows[g.batch].waits_near[lanes] = access
 
-    def arrives(self, g: Group, lanes: Array, site: BarrierSite, sem: str) -> None:
+    def arrives(self, g: Group, lanes: Array, site: BarrierSite, sem: str, scope: str) -> None:
         """An arrival publishes; the barrier's own memory must have been written.
 
         A relaxed one publishes what a ``tcgen05.fence`` has ordered before it, no more.
         """
         if sem != "relaxed":
             self.touch(g, lanes, site)
-            known = self.races.order.frontier(g.batch, lanes)
-            self.races.order.may_be_overwritten(self.races.shadows[g.batch], lanes, known)
-            self.publish(site, known)
+            for some in self._by_block(g.batch, lanes):
+                known = self.races.order.frontier(g.batch, some)
+                self.races.order.may_be_overwritten(self.races.shadows[g.batch], some, known)
+                self.publish(site, *self._reaching(g.batch, some, site, scope, known))
         elif self.races.facts.tensor_fences:
             self.publish(site, self.races.order.tensor_fenced(g.batch, lanes))
 
@@ -126,16 +177,81 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         notes = self.of(site)
         if notes.frontier is None:
             return
-        before = notes.published
-        notes.published = notes.frontier if before is None else np.maximum(before, notes.frontier)
+        self._late_lanes(site, notes, notes.frontier)
+        notes.published = _joined(notes.published, notes.frontier)
         notes.frontier = None
+        if notes.home is not None:
+            notes.home_published = _joined(notes.home_published, notes.home)
+            notes.home = None
 
     def passes(self, g: Group, site: BarrierSite) -> None:
         """A wait has succeeded: its threads learn."""
         self.uses(g.batch, g.lanes, site)
-        published = self.of(site).published
-        if published is not None:
-            self.races.order.acquire(g, published)
+        notes = self.of(site)
+        s = self.races.shadows[g.batch]
+        if notes.passed is None:
+            notes.passed = np.full((3, s.team), NEVER, np.int64)
+        columns = s.threads(g.lanes)
+        notes.passed[0, columns] = site.barrier.phase - 1
+        notes.passed[1, columns] = self.machine.now
+        notes.passed[2, columns] = s.waits_at[g.lanes]
+        if notes.published is None:
+            return
+        near = s.waits_near[g.lanes[0]]
+        if near >= 0 and notes.home_published is not None:
+            if (notes.home_published < notes.published).any():
+                s.waited_near(site.slot, int(near))
+            self.races.order.acquire(g, notes.home_published)
+        else:
+            self.races.order.acquire(g, notes.published)
+
+    def gathered(self, g: Group, membermask: Any, all_here: bool) -> None:
+        """The threads of a ``.sync`` instruction have waited for each other."""
+        times = self.gathered_at.setdefault(g.batch, np.zeros(g.batch.lanes, np.int64))
+        times[g.lanes] = self.machine.now
+
+    def _late_lanes(self, site: BarrierSite, notes: Notes, frontier: Array) -> None:
+        """A phase is complete: had all lanes of a warp seen the one before?
+
+        Of a warp that waited for the phase before, one lane may have gone on and brought about
+        that this one completes.  A lane that nothing held together with it may come to its wait
+        only now: its parity no longer says that the phase is over, and it waits for ever.
+        """
+        if notes.passed is None:
+            return
+        batch = site.batch
+        waited = np.flatnonzero(notes.passed[0] == site.barrier.phase - 2)
+        if not len(waited):
+            return
+        times = notes.passed[1, waited]
+        seen = frontier[waited] >= times
+        if seen.all():
+            return
+        s = self.races.shadows[batch]
+        first = site.slot * batch.threads // s.team * s.team
+        lanes = first + waited
+        seen |= s.floor[lanes // batch.threads] >= times  # a barrier of the block lies between
+        synced = self.gathered_at.get(batch)
+        if synced is not None:
+            seen |= synced[lanes] >= times
+        warps = batch.warp_of[lanes]
+        known = np.isin(warps, warps[frontier[waited] >= times])
+        late = ~seen & known & batch.alive[lanes]
+        if not late.any():
+            return
+        access = int(notes.passed[2, waited[late][0]])
+        ahead = lanes[(frontier[waited] >= times) & (warps == warps[late][0])]
+        self.findings.report(
+            "phase-may-be-missed",
+            say(
+                "{} may come too late to see phase {} of {} complete: {}; the next phase completes "
+                "after {} has gone on, and nothing keeps the lanes of the warp together: "
+                "put __syncwarp() behind the wait",
+                batch.describe(lanes[late][:1]), site.barrier.phase - 2, site.name,
+                self.findings.place(access), batch.describe(ahead[:1]),
+            ),
+            access, ("missed", access),
+        )  # fmt: skip
 
     def initialises(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """The memory belongs to the barrier until it is invalidated: others may not touch it."""
@@ -225,6 +341,10 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
             ),
             -1, ("observed", where),
         )  # fmt: skip
+
+
+def _joined(before: Array | None, known: Array) -> Array:
+    return known if before is None else np.maximum(before, known)
 
 
 __all__ = ["MbarrierOrder"]

@@ -77,6 +77,8 @@ class Message:
     def __init__(self) -> None:
         self.near: Clocks = {}
         """For readers of the same unit."""
+        self.home: dict[int, Array] = {}
+        """Number of a block of a cluster -> what it said with ``.cta`` scope, to itself."""
         self.far: Clocks = {}
         """For readers of others."""
         self.version = 0
@@ -100,8 +102,12 @@ class Messages:
         """``fence``, ``membar``: later strong writes publish what is known now."""
         s = self.shadows[g.batch]
         self.settle(s, g.lanes)
+        if scope != "cta":
+            s.widen(g.lanes)
         rows = np.maximum(s.clock[g.lanes], s.floor[g.batch.slots(g.lanes)][:, None])
         rows[np.arange(g.n), s.threads(g.lanes)] = self.machine.now
+        if s.wide < s.proxy:
+            rows[np.arange(g.n), s.wide + s.threads(g.lanes)] = self.machine.now
         for reach in ("near",) if scope in NEAR else ("near", "far"):
             if reach not in s.fenced:
                 s.fenced[reach] = Fenced(s.clock)
@@ -149,6 +155,8 @@ class Messages:
             said = self._all_known(s, lanes) if releases else self._fenced(s, lanes, reach)
             if said is None:
                 continue
+            if releases and scope == "cta" and s.wide < s.proxy:
+                said = self._said_at_home(s, lanes, message, said)
             _add(clocks, unit, said)
             if reach == "far" and unit in self.known:
                 knowledge = self.known[unit]
@@ -156,10 +164,20 @@ class Messages:
                 for lesson in knowledge.known_to(s, said):
                     _merge(clocks, lesson.clocks)
 
+    def _said_at_home(self, s: SharedShadow, lanes: Array, message: Message, said: Array) -> Array:
+        """What a write of ``.cta`` scope says to other blocks of the cluster: nothing written."""
+        for slot in np.unique(s.batch.slots(lanes)).tolist():
+            rank = slot % self.machine.cluster_size
+            s.narrow[rank] = self.machine.executing_access()
+            _add(message.home, s.first // s.batch.threads + slot, said)
+        said = said.copy()
+        said[s.wide : s.proxy] = 0
+        return said
+
     def _all_known(self, s: SharedShadow, lanes: Array) -> Array:
         """All that these threads of one unit know, and did until now."""
         known: Array = np.maximum(s.clock[lanes].max(axis=0), s.floor[lanes[0] // s.batch.threads])
-        known[s.threads(lanes)] = self.machine.now
+        s.did(known, lanes, self.machine.now)
         return known.astype(I4)
 
     def _fenced(self, s: SharedShadow, lanes: Array, reach: str) -> Array | None:
@@ -197,6 +215,11 @@ class Messages:
                     continue  # a spinning thread looks again at what it has seen
                 seen[columns] = message.version
                 near = {unit: message.near[unit]} if unit in message.near else {}
+                if message.home:
+                    for slot in np.unique(s.batch.slots(lanes)).tolist():
+                        own = message.home.get(s.first // s.batch.threads + slot)
+                        if own is not None:
+                            _add(near, unit, own)
                 far = {u: clocks for u, clocks in message.far.items() if u != unit}
                 if sem in ACQUIRES:
                     self._learn(s, lanes, near, far)

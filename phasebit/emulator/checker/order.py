@@ -37,7 +37,7 @@ class Order:
         if s.unsettled:
             self.messages.settle(s, lanes)
         known: Array = s.clock[run(lanes)].max(axis=0)
-        known[s.threads(lanes)] = self.machine.now
+        s.did(known, lanes, self.machine.now)
         if self.machine.cluster_size == 1:
             floor = s.floor[batch.slots(lanes[:1])[0]]
             known = np.maximum(known, floor) if floor and not self.facts.copies else known
@@ -87,6 +87,8 @@ class Order:
         known = np.maximum.reduceat(s.clock[run(g.lanes)], starts, axis=0)
         number = np.cumsum(np.concatenate([[0], warp[1:] != warp[:-1]]))
         known[number, s.threads(g.lanes)] = self.machine.now
+        if s.wide < s.proxy:
+            known[number, s.wide + s.threads(g.lanes)] = self.machine.now
         s.meet(g.lanes, starts, known)
         self.machine.now += 1
 

@@ -98,6 +98,8 @@ class Races(LaunchObserver):
             self._uninitialised(g, words.every + start, access)
         if times.max() > s.lowest and not s.ordered(g, s.writer[once], times):
             self._against_writer(s, g, words.every + start, access, strong, "reads")
+        if s.narrow and not strong:
+            self._from_afar(s, g, words.every + start, access)
         if note and not strong:
             s.note_read(g, words, start, self.machine.now)
             s.read_time[once] = self.machine.now
@@ -166,6 +168,34 @@ class Races(LaunchObserver):
         if verb == "writes" and not strong and access >= 0:
             words = np.unique(x[bad]) + s.base
             self.findings.weigh(_key(access, other, verb), lambda: self._bytes(words))
+
+    def _from_afar(self, s: SharedShadow, g: Group, x: Array, access: int) -> None:
+        """Has what other blocks of the cluster wrote come by operations that reach so far?"""
+        times, threads = s.write_time[x], s.writer[x]
+        lanes = np.broadcast_to(g.lanes, x.shape)
+        foreign = (times > 0) & (times < LIVE) & (threads < s.bulk)
+        threads = np.where(foreign, threads % s.team, 0)
+        size = g.batch.threads
+        foreign &= threads // size != s.threads(lanes) // size
+        known = np.where(threads == s.writer[x], s.clock[lanes, threads], LIVE)
+        bad = foreign & (times > s.clock[lanes, s.wide + threads]) & (times <= known)
+        if not bad.any():
+            return
+        lane, other = int(lanes[bad][0]), int(threads[bad][0])
+        there = int(s.write_access[x][bad][0])
+        by = s.narrow.get(other // size, next(iter(s.narrow.values())))
+        self.findings.report(
+            "narrow-scope",
+            say(
+                "{} reads {}: {}; {} wrote it: {}; what tells of it has .cta scope, which orders "
+                "within a block, not from one to another: {}",
+                g.batch.describe(np.array([lane])), self.shared_name(s, int(x[bad][0])),
+                self.findings.place(access),
+                g.batch.describe(np.array([lane - lane % s.team + other])),
+                self.findings.place(there), self.findings.place(by),
+            ),
+            access, ("scope", access, there),
+        )  # fmt: skip
 
     def _touches_barrier(
         self, s: SharedShadow, g: Group, x: Array, live: Array, access: int, verb: str

@@ -80,6 +80,17 @@ class SharedShadow:
         ``fence.mbarrier_init`` publishes and nothing else it did; only in a cluster."""
         if batch.machine.cluster_size > 1:
             columns += self.team
+        self.wide = columns
+        """Columns from here on: what of each thread's doings is known through operations whose
+        scopes reach it, where it is of another block; only in a cluster."""
+        self.narrow: dict[int, int] = {}
+        """Rank of a block -> the operation of too small a scope that last told others of it."""
+        if batch.machine.cluster_size > 1:
+            columns += self.team
+        self.waits_at = np.full(batch.lanes, -1, I4)
+        """The wait at an mbarrier that a thread has come to last."""
+        self.waits_near = np.full(batch.lanes, -1, I4)
+        """The wait of ``.cta`` scope that a thread has come to last; -1 after a wider one."""
         self.proxy = columns
         """Columns from here on: what of each thread's doings ``fence.proxy.async`` has made
         visible to the copy engine."""
@@ -117,13 +128,36 @@ class SharedShadow:
         self.news = np.zeros(batch.lanes, bool)
         """Threads that have acquired something since their warp last shuffled."""
 
+    def did(self, known: Array, lanes: Array, now: int) -> None:
+        """Enter in what these threads publish all that they did until now."""
+        own = self.threads(lanes)
+        known[own] = now
+        if self.wide < self.proxy:
+            known[self.wide + own] = now
+
+    def widen(self, lanes: Array) -> None:
+        """A fence that reaches other blocks: what these threads know holds for those as well."""
+        if self.narrow:
+            wide = self.clock[lanes, self.wide : self.proxy]
+            self.clock[lanes, self.wide : self.proxy] = np.maximum(
+                wide, self.clock[lanes, : self.team]
+            )
+            self.version += 1
+
+    def waited_near(self, slot: int, access: int) -> None:
+        """Threads of a block have waited with ``.cta`` scope for what other blocks did."""
+        size = self.batch.machine.cluster_size
+        for rank in range(size):
+            if rank != slot % size:
+                self.narrow.setdefault(rank, access)
+
     def unit(self, lane: int) -> int:
         """The number of a thread's unit, a block or a cluster, through the whole grid."""
         return int(self.first + lane) // self.team
 
     def initialiser(self, lane: int) -> int:
         """The column of what a thread writes by ``mbarrier.init``, now."""
-        if self.inits == self.proxy:
+        if self.inits == self.wide:
             return lane % self.team
         column = self.inits + lane % self.team
         self.clock[lane, column] = self.batch.machine.now

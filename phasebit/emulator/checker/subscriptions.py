@@ -9,6 +9,7 @@ from phasebit.emulator.checker.barrier_order import BarrierOrder
 from phasebit.emulator.checker.block_ends import BlockEnds
 from phasebit.emulator.checker.bounds import Bounds
 from phasebit.emulator.checker.convergence import Convergence
+from phasebit.emulator.checker.dependent_launches import DependentLaunches
 from phasebit.emulator.checker.event_counts import EventCounts
 from phasebit.emulator.checker.mbarrier_order import MbarrierOrder
 from phasebit.emulator.checker.proxies import Engine
@@ -64,6 +65,7 @@ def checker(
         Bounds(machine, findings),
         findings,
         races,
+        DependentLaunches(races, findings),
         BlockEnds(races, findings, left),
         AccessChecks(races, findings, Traffic(machine.program, counters), accesses),
         Convergence(machine, findings),

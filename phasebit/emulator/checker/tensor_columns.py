@@ -12,6 +12,7 @@ from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
 from phasebit.emulator.machine.multiprocessors import two_fit
 from phasebit.emulator.ptx.types import Array
+from phasebit.emulator.tensor_core.cta_pairs import pair_of
 from phasebit.emulator.tensor_core.regions import HALVES, Region
 from phasebit.emulator.tensor_core.tensor_memory import COLUMNS, TensorMemory
 from phasebit.emulator.tensor_core.tensor_observer import TensorObserver
@@ -27,11 +28,14 @@ class TensorColumns(TensorObserver, LaunchObserver):
         self.cells = cells
         self.asked: dict[tuple[Batch, int], int] = {}
         """How many columns each block asked for last."""
+        self.granted: dict[tuple[Batch, int, int], tuple[int, int, Sentence]] = {}
+        """Block of a pair, first column -> when they were granted, to which thread, where."""
 
     def ends(self, batch: Batch) -> None:
         """A batch has left the kernel."""
         self.cells.shadows.pop(batch, None)
         self.asked = {key: count for key, count in self.asked.items() if key[0] is not batch}
+        self.granted = {key: one for key, one in self.granted.items() if key[0] is not batch}
 
     def requests_columns(self, g: Group, slot: int, count: int, held: int, where: Sentence) -> None:
         """A block may ask for fewer columns than the time before, not for more (9.7.16.7.1).
@@ -70,6 +74,10 @@ class TensorColumns(TensorObserver, LaunchObserver):
         t = self.cells.shadow(g.batch)
         for last in (t.written, t.read, t.consumed):
             last.note(region, 0, 0, 0)
+        if self.machine.cluster_size > 1:
+            self.granted[g.batch, region.slot, region.columns.start] = (
+                self.machine.now, int(g.lanes[0]), self.machine.where(g),
+            )  # fmt: skip
 
     def wrote_address(self, g: Group) -> None:
         """``tcgen05.alloc`` has written to shared memory: all of the warp executed it."""
@@ -83,6 +91,35 @@ class TensorColumns(TensorObserver, LaunchObserver):
         """A warp gives columns back: nobody may be at work there."""
         access = self.machine.executing_access()
         self.cells.touch(g.batch, lanes, region, access, "deallocates", writes=True, fences=False)
+        memory = g.batch.known(TensorMemory)
+        if memory is not None and memory.group is not None and memory.group[0] == 2:
+            self._before_the_peer_has_them(g, lanes, region, access)
+
+    def _before_the_peer_has_them(
+        self, g: Group, lanes: Array, region: Region, access: int
+    ) -> None:
+        """Does a pair's columns go back before the other block is known to have them?
+
+        Seen on a B300: the launch fails wherever the other block is a little late (CUTLASS, issue
+        3435); a barrier of the cluster anywhere between the two is enough.
+        """
+        for slot in pair_of(g.batch, region.slot):
+            granted = self.granted.get((g.batch, slot, region.columns.start))
+            if slot == region.slot or granted is None:
+                continue
+            time, lane, where = granted
+            s = self.races.shadows[g.batch]
+            if s.clock[lanes, s.threads(np.array([lane]))[0]].max() >= time:
+                continue
+            self.findings.report(
+                "tensor-memory-pair-freed-early",
+                say(
+                    "{} gives back tensor memory of a pair: {}; nothing says that the other block "
+                    "has come by its part: {}; let the cluster wait between the two",
+                    g.batch.describe(lanes), self.findings.place(access), where,
+                ),
+                access, ("freed early", access),
+            )  # fmt: skip
 
     def block_ends(self, batch: Batch, slot: int, known: Array) -> None:
         """All threads of a block have left: has it given back its tensor memory?

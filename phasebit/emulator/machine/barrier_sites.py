@@ -37,7 +37,7 @@ class MbarrierObserver:
     def invalidates(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """Threads have invalidated a barrier."""
 
-    def arrives(self, g: Group, lanes: Array, site: BarrierSite, sem: str) -> None:
+    def arrives(self, g: Group, lanes: Array, site: BarrierSite, sem: str, scope: str) -> None:
         """Threads are about to arrive."""
 
     def unobserved(self, g: Group, site: BarrierSite) -> None:
@@ -46,7 +46,7 @@ class MbarrierObserver:
     def announces_bytes(self, g: Group, site: BarrierSite) -> None:
         """A thread is about to announce bytes of copies without arriving."""
 
-    def tests(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+    def tests(self, g: Group, lanes: Array, site: BarrierSite, sem: str, scope: str) -> None:
         """Threads come to wait for a phase."""
 
     def waits(self, g: Group, site: BarrierSite, blocked: bool) -> None:

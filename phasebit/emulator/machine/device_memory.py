@@ -77,6 +77,8 @@ class Memory:
     c16: Array
     owners: Array
     """For each granule whether something is allocated there."""
+    predecessor: Any = None
+    """What the checker remembers of the last kernel, for one that may begin before its end."""
 
     def __init__(self, capacity: int = 1 << 20) -> None:
         self.allocations: list[Allocation] = []

@@ -66,6 +66,11 @@ class LaunchObserver:
     def fences_barriers(self, g: Group) -> None:
         """``fence.mbarrier_init``: the mbarriers that they have initialised may be published."""
 
+    # -- other kernels --------------------------------------------------------
+
+    def waits_for_grids(self, g: Group) -> None:
+        """``griddepcontrol.wait``: the kernels before this one have ended."""
+
     # -- the rest -------------------------------------------------------------
 
     def sets_registers(self, g: Group, word: str, count: int) -> None:

@@ -62,6 +62,8 @@ class LaunchState:
     makes their times equal: then one can see who waited."""
     resident: int = 1
     """Blocks that share a multiprocessor."""
+    dependent: bool = False
+    """Whether it may begin before the kernel before it in its stream has ended."""
     printed: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:

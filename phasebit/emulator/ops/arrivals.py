@@ -61,7 +61,7 @@ def _operands(count: Value | None, lanes: Array, where: Array | None) -> list[tu
 
 
 def _arrive(
-    g: Group, address: Value, space: str, count: Value | None, what: str, sem: str
+    g: Group, address: Value, space: str, count: Value | None, what: str, sem: str, scope: str
 ) -> Value:
     """Arrive with every thread of the group; the token of each."""
     machine = g.batch.machine
@@ -74,7 +74,7 @@ def _arrive(
         for arrives_at in machine.told[LaunchObserver.arrives_at]:
             arrives_at(g, site.name)
         for arrives in machine.told[MbarrierObserver.arrives]:
-            arrives(g, lanes, site, sem)
+            arrives(g, lanes, site, sem, scope)
         for one, some in _operands(count, lanes, where):
             token = _arrive_at(g, site, one, what, some)
         if len(found) == 1:
@@ -111,38 +111,40 @@ def _arrive_at(g: Group, site: BarrierSite, count: int, what: str, lanes: Array)
 @effect("mbarrier.arrive", "a u32 -> b64", B64, section="9.7.13.15.13", options=SCOPED, optional=1)
 def arrive(
     g: Group, address: Value, count: Value | None = None, *, space: str = "generic",
-    sem: str = "release",
+    sem: str = "release", scope: str = "cta",
 ) -> Value:  # fmt: skip
     """mbarrier.arrive: one arrival (or ``count``) for each thread; a token of the phase."""
-    return _arrive(g, address, space, count, "arrive", sem)
+    return _arrive(g, address, space, count, "arrive", sem, scope)
 
 
 @effect("mbarrier.arrive.noComplete", "a u32 -> b64", B64, section="9.7.13.15.13",
         options=SCOPED)  # fmt: skip
 def arrive_no_complete(
-    g: Group, address: Value, count: Value, *, space: str = "generic", sem: str = "release"
-) -> Value:
+    g: Group, address: Value, count: Value, *, space: str = "generic", sem: str = "release",
+    scope: str = "cta",
+) -> Value:  # fmt: skip
     """mbarrier.arrive.noComplete: an arrival that must not complete the phase."""
-    return _arrive(g, address, space, count, "arrive_no_complete", sem)
+    return _arrive(g, address, space, count, "arrive_no_complete", sem, scope)
 
 
 @effect("mbarrier.arrive_drop", "a u32 -> b64", B64, section="9.7.13.15.14", options=SCOPED,
         optional=1)  # fmt: skip
 def arrive_drop(
     g: Group, address: Value, count: Value | None = None, *, space: str = "generic",
-    sem: str = "release",
+    sem: str = "release", scope: str = "cta",
 ) -> Value:  # fmt: skip
     """mbarrier.arrive_drop: arrive, and be expected no more."""
-    return _arrive(g, address, space, count, "arrive_drop", sem)
+    return _arrive(g, address, space, count, "arrive_drop", sem, scope)
 
 
 @effect("mbarrier.arrive.expect_tx", "a u32 -> b64", B64, section="9.7.13.15.13",
         options=SCOPED)  # fmt: skip
 def arrive_expect_tx(
-    g: Group, address: Value, nbytes: Value, *, space: str = "generic", sem: str = "release"
-) -> Value:
+    g: Group, address: Value, nbytes: Value, *, space: str = "generic", sem: str = "release",
+    scope: str = "cta",
+) -> Value:  # fmt: skip
     """mbarrier.arrive.expect_tx: expect bytes of copies, then arrive."""
-    return _arrive(g, address, space, nbytes, "arrive_expect_tx", sem)
+    return _arrive(g, address, space, nbytes, "arrive_expect_tx", sem, scope)
 
 
 @effect("mbarrier.expect_tx", "a u32", B64, section="9.7.13.15.11", options=SCOPED)
@@ -169,8 +171,9 @@ def complete_tx(
 
 
 def _wait(
-    g: Group, dest: Any, address: Value, key: Value, space: str, parity: bool, may_fail: bool
-) -> int:
+    g: Group, dest: Any, address: Value, key: Value, space: str, parity: bool, may_fail: bool,
+    sem: str, scope: str,
+) -> int:  # fmt: skip
     """Wait with every thread; groups part where barriers or phases differ.
 
     In random schedules with an odd seed ``test_wait`` first says no where a phase is not complete,
@@ -192,7 +195,7 @@ def _wait(
                 )
     for told in g.batch.machine.told[MbarrierObserver.tests]:
         for site, where in found:
-            told(g, g.lanes if where is None else g.lanes[where], site)
+            told(g, g.lanes if where is None else g.lanes[where], site, sem, scope)
     if len(found) == 1 and not isinstance(key, np.ndarray):
         return found[0][0].wait(g, int(key), parity, dest, resume, may_fail, hasty)
     machine = g.batch.machine
@@ -213,14 +216,14 @@ def _wait(
           traits=Traits(unnoticed=True))  # fmt: skip
 def wait(
     g: Group, dest: Any, address: Value, token: Value, hint: Value = None, *,
-    space: str = "generic", sem: str = "acquire",
+    space: str = "generic", sem: str = "acquire", scope: str = "cta",
 ) -> int:  # fmt: skip
     """mbarrier.try_wait, test_wait: whether the phase of a token is complete.
 
     Both park the thread: an answer that comes later is as good.  They answer "not
     yet" only when nothing else can run.
     """
-    return _wait(g, dest, address, token, space, False, True)
+    return _wait(g, dest, address, token, space, False, True, sem, scope)
 
 
 @blocking("mbarrier.test_wait.parity mbarrier.try_wait.parity", "a u32 u32 -> pred", B64,
@@ -228,7 +231,7 @@ def wait(
           traits=Traits(unnoticed=True))  # fmt: skip
 def wait_parity(
     g: Group, dest: Any, address: Value, parity: Value, hint: Value = None, *,
-    space: str = "generic", sem: str = "acquire",
+    space: str = "generic", sem: str = "acquire", scope: str = "cta",
 ) -> int:  # fmt: skip
     """mbarrier.try_wait.parity, test_wait.parity: whether the phase of that parity is complete.
 
@@ -238,7 +241,7 @@ def wait_parity(
     instruction = g.batch.machine.executing()
     if instruction is not None and instruction.generated:
         parity = parity & np.uint32(1)
-    return _wait(g, dest, address, parity, space, True, True)
+    return _wait(g, dest, address, parity, space, True, True, sem, scope)
 
 
 @value("mbarrier.pending_count", "b64 -> u32", B64, section="9.7.13.15.17")

@@ -213,9 +213,18 @@ def fence_mbarrier_init(g: Group, *, sem: str = "release") -> None:
     machine.now += 1
 
 
-@effect("griddepcontrol.wait griddepcontrol.launch_dependents", "", section="9.7.13.14")
-def griddepcontrol(g: Group) -> None:
-    """griddepcontrol: nothing to do for a kernel that runs alone."""
+@effect("griddepcontrol.wait", "", section="9.7.13.14", traits=UNNOTICED)
+def griddepcontrol_wait(g: Group) -> None:
+    """griddepcontrol.wait: the kernels before this one have ended, and what they wrote is seen."""
+    machine = g.batch.machine
+    for told in machine.told[LaunchObserver.waits_for_grids]:
+        told(g)
+    machine.now += 1
+
+
+@effect("griddepcontrol.launch_dependents", "", section="9.7.13.14")
+def griddepcontrol_launch_dependents(g: Group) -> None:
+    """griddepcontrol.launch_dependents: the next kernel may begin; here it always may."""
 
 
 @blocking("nanosleep", "u32", frozenset({"u32"}), section="9.7.19.1", traits=UNNOTICED)

@@ -96,6 +96,7 @@ struct cudaPointerAttributes {
 enum {
     cudaLaunchAttributeCooperative = 2,
     cudaLaunchAttributeClusterDimension = 4,
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6,
 };
 
 typedef struct {
@@ -104,6 +105,7 @@ typedef struct {
     union {
         char pad[64];
         int cooperative;
+        int programmaticStreamSerializationAllowed;
         dim3 clusterDim;
     } val;
 } cudaLaunchAttribute;

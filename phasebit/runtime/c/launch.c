@@ -118,7 +118,8 @@ cudaError_t launch(const void *function, struct shape shape, void **arguments) {
     post_device(OP_LAUNCH,
                 WORDS(facts->number, stream->number, shape.grid.x, shape.grid.y, shape.grid.z,
                       shape.block.x, shape.block.y, shape.block.z, shape.shared, shape.cluster.x,
-                      shape.cluster.y, shape.cluster.z, shape.cooperative, stack_limit()),
+                      shape.cluster.y, shape.cluster.z, shape.cooperative, stack_limit(),
+                      shape.dependent),
                 buffer, facts->parameter_bytes);
     stream->last_launch = launches_sent();
     return cudaSuccess;
@@ -179,7 +180,7 @@ API cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim
     return fail(launch(function, shape, arguments));
 }
 
-/* Attributes other than these two tune a GPU and change no result; they are taken and unused. */
+/* Attributes other than these tune a GPU and change no result; they are taken and unused. */
 static struct shape shape_of(const cudaLaunchConfig_t *config) {
     struct shape shape = {.grid = config->gridDim, .block = config->blockDim,
                           .shared = config->dynamicSmemBytes, .stream = config->stream};
@@ -189,6 +190,8 @@ static struct shape shape_of(const cudaLaunchConfig_t *config) {
             shape.cluster = attribute->val.clusterDim;
         if (attribute->id == cudaLaunchAttributeCooperative)
             shape.cooperative = attribute->val.cooperative;
+        if (attribute->id == cudaLaunchAttributeProgrammaticStreamSerialization)
+            shape.dependent = attribute->val.programmaticStreamSerializationAllowed;
     }
     return shape;
 }

@@ -157,6 +157,7 @@ struct shape {
     size_t shared;
     cudaStream_t stream;
     bool cooperative;
+    bool dependent; /* it may begin before the kernel before it in its stream has ended */
 };
 cudaError_t launch(const void *function, struct shape shape, void **arguments);
 /* Give the shape the kernel's own cluster, and check it. */

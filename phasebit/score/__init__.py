@@ -1,0 +1,179 @@
+"""What tools find in the programs of ``bugs/``: each broken program, and each repaired twin.
+
+A tool is a module in ``phasebit/score/tools``, and nothing lists it::
+
+    TITLE = "racecheck"                     # the heading of its column
+    def version() -> str: ...               # what it is, exactly; raises Absent with the reason
+    def runs(bug) -> bool: ...              # whether it can run this one
+    def look(bug, twin) -> Seen: ...        # one twin, "broken" or "fixed"
+
+What it says is compared with ``bug.toml``, which names a line.  Of a broken program that is
+*found* (a report names the line), *other* (it reports something else) or *silent*; of a fixed one
+*clean* or *false alarm*.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import pkgutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from phasebit import bugs, files
+from phasebit.score import tools as folder
+
+RECORD = "bugs_score.json"
+"""The name of the record: what the page of the book shows."""
+
+FOUND, OTHER, SILENT = "found", "other", "silent"
+CLEAN, ALARM = "clean", "false alarm"
+ABSENT = "–"
+
+
+class Absent(Exception):
+    """A tool is not on this machine; the text says what is missing."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a tool says of one program: how many reports, and the lines of the program in them."""
+
+    reports: int
+    lines: frozenset[int]
+
+
+class Tool(Protocol):
+    """What a module in ``phasebit/score/tools`` holds."""
+
+    TITLE: str
+
+    def version(self) -> str:
+        """What it is. Raises :class:`Absent` where it is not on this machine."""
+
+    def runs(self, bug: bugs.Bug) -> bool:
+        """Whether this machine can run the bug's programs under it."""
+
+    def look(self, bug: bugs.Bug, twin: str) -> Seen:
+        """What it says of ``"broken"`` or ``"fixed"``."""
+
+
+def names() -> list[str]:
+    """The tools, by module."""
+    return sorted(module.name for module in pkgutil.iter_modules(folder.__path__))
+
+
+def tool(name: str) -> Tool:
+    """One of them. Raises ``ValueError`` for a name that none has."""
+    if name not in names():
+        raise ValueError(f"no tool is called {name!r}: choose from {', '.join(names())}")
+    return cast(Tool, import_module(f"{folder.__name__}.{name}"))
+
+
+def verdict(bug: bugs.Bug, twin: str, seen: Seen) -> str:
+    """One word for what a tool says of a program."""
+    if twin == "fixed":
+        return ALARM if seen.reports else CLEAN
+    if not seen.reports:
+        return SILENT
+    return FOUND if bug.number and bug.number in seen.lines else OTHER
+
+
+def judge(one: Tool, bug: bugs.Bug) -> dict[str, str]:
+    """Twin -> verdict; empty where the tool cannot run it."""
+    if not one.runs(bug):
+        return {}
+    return {twin: verdict(bug, twin, one.look(bug, twin)) for twin in bugs.TWINS}
+
+
+def measure(
+    wanted: Sequence[str], of: Sequence[bugs.Bug], told: Callable[[str], None]
+) -> dict[str, Any]:
+    """The record: every tool over every bug.  ``told`` hears of each, as it takes a while."""
+    found: dict[str, Any] = {}
+    for name in wanted:
+        one = tool(name)
+        try:
+            what = one.version()
+        except Absent as why:
+            found[name] = {"title": one.TITLE, "absent": str(why)}
+            told(f"{one.TITLE}: {why}")
+            continue
+        rows = {}
+        for bug in of:
+            rows[bug.name] = judge(one, bug)
+            told(f"{one.TITLE}, {bug.name}: {', '.join(rows[bug.name].values()) or ABSENT}")
+        found[name] = {"title": one.TITLE, "version": what, "bugs": rows}
+    return {
+        "benchmark": "bugs_score",
+        "date": datetime.date.today().isoformat(),
+        "protocol": "each program built anew, its report compared with bug.toml: found, where a "
+        "report names the line; other, where it reports something else",
+        "tools": found,
+    }
+
+
+def merged(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """A record with what was measured now; a tool that is absent here keeps what it had."""
+    old = before.get("tools", {})
+    new = {name: one for name, one in now["tools"].items() if "bugs" in one or name not in old}
+    for name, one in new.items():
+        if "bugs" in one and "bugs" in old.get(name, {}):
+            kept = {bug: row for bug, row in old[name]["bugs"].items() if bug in bugs.names()}
+            new[name] = {**one, "bugs": {**kept, **one["bugs"]}}
+    return {**now, "tools": {**old, **new}}
+
+
+def path() -> Path:
+    """Where the record lies."""
+    return files.records() / RECORD
+
+
+def read() -> dict[str, Any]:
+    """The record that the book shows; empty where there is none."""
+    if not path().is_file():
+        return {}
+    return cast(dict[str, Any], json.loads(path().read_text(encoding="utf-8")))
+
+
+def rows(record: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """The table, after its heading: a bug's name, its kind, and a cell for each tool."""
+    tools = record["tools"].values()
+    for bug in bugs.every():
+        cells = []
+        for one in tools:
+            twins = one.get("bugs", {}).get(bug.name, {})
+            alarm = twins.get("fixed") == ALARM
+            cells.append(twins.get("broken", ABSENT) + (", false alarm" if alarm else ""))
+        yield (bug.name, bug.kind, *cells)
+
+
+def sums(record: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """For each tool: its title, how many it ran, found, reported otherwise, and alarms."""
+    for one in record["tools"].values():
+        ran = [row for row in one.get("bugs", {}).values() if row]
+        count = Counter(row["broken"] for row in ran)
+        alarms = sum(row["fixed"] == ALARM for row in ran)
+        numbers = (len(ran), count[FOUND], count[OTHER], count[SILENT], alarms)
+        yield (one["title"], *(map(str, numbers) if ran else [ABSENT] * 5))
+
+
+HEADING = ("tool", "ran", FOUND, OTHER, SILENT, "false alarms")
+"""Of :func:`sums`."""
+
+
+def text(record: dict[str, Any]) -> str:
+    """The table and its sums, for a terminal."""
+    heading = ("bug", "kind", *(one["title"] for one in record["tools"].values()))
+    return "\n\n".join(_columns(table) for table in ([heading, *rows(record)],
+                                                     [HEADING, *sums(record)]))  # fmt: skip
+
+
+def _columns(table: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)
+    return "\n".join(lines)

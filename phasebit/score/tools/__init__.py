@@ -1,0 +1,1 @@
+"""The tools that are scored: a module each."""

@@ -1,0 +1,108 @@
+"""What a score says of a tool, and that the page of the book shows the record."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from phasebit import bugs, score
+from phasebit.__main__ import main
+from phasebit.score import Absent, Seen
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+
+import score_page
+
+BUG = bugs.bug("lane_behind_the_copy")
+
+
+@pytest.mark.parametrize(
+    ("twin", "reports", "lines", "word"),
+    [
+        ("broken", 1, {BUG.number}, "found"),
+        ("broken", 2, {BUG.number + 1}, "other"),
+        ("broken", 0, set(), "silent"),
+        ("fixed", 1, {BUG.number}, "false alarm"),
+        ("fixed", 0, set(), "clean"),
+    ],
+)
+def test_one_word_for_what_a_tool_says(twin: str, reports: int, lines: set[int], word: str) -> None:
+    assert score.verdict(BUG, twin, Seen(reports, frozenset(lines))) == word
+
+
+def test_where_there_is_no_line_to_name_nothing_is_found() -> None:
+    bug = bugs.bug("swapped_extents")
+    assert not bug.line
+    assert score.verdict(bug, "broken", Seen(1, frozenset({0}))) == "other"
+
+
+def test_every_tool_has_a_title_and_says_what_it_is_or_why_it_is_absent() -> None:
+    assert {"phasebit_late", "phasebit_random", "racecheck", "bare_run"} <= set(score.names())
+    for name in score.names():
+        tool = score.tool(name)
+        assert tool.TITLE
+        try:
+            assert tool.version()
+        except Absent as why:
+            assert str(why)
+    with pytest.raises(ValueError, match="no tool is called 'luck': choose from bare_run, "):
+        score.tool("luck")
+
+
+def a_tool(seen: dict[str, Seen] | None) -> Any:
+    def version() -> str:
+        if seen is None:
+            raise Absent("no such machine")
+        return "1.0"
+
+    return SimpleNamespace(
+        TITLE="a tool", version=version, runs=lambda bug: bug is BUG,
+        look=lambda bug, twin: (seen or {})[twin],
+    )  # fmt: skip
+
+
+def test_a_record_has_a_row_for_each_bug_and_keeps_what_an_absent_tool_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = {"broken": Seen(1, frozenset({BUG.number})), "fixed": Seen(1, frozenset())}
+    told: list[str] = []
+    monkeypatch.setattr(score, "tool", lambda name: a_tool(seen))
+    before = score.measure(["one"], [BUG, bugs.bug("mailbox_overwritten")], told.append)
+    assert told == ["a tool, lane_behind_the_copy: found, false alarm",
+                    "a tool, mailbox_overwritten: –"]  # fmt: skip
+    assert ("lane_behind_the_copy", "phase", "found, false alarm") in list(score.rows(before))
+    assert list(score.sums(before)) == [("a tool", "1", "1", "0", "0", "1")]
+    monkeypatch.setattr(score, "tool", lambda name: a_tool(None))
+    now = score.measure(["one", "two"], [BUG], told.append)
+    assert told[-1] == "a tool: no such machine"
+    both = score.merged(before, now)
+    assert both["tools"]["one"] == before["tools"]["one"]
+    assert list(score.sums(both))[1] == ("a tool", *"–––––")
+
+
+def test_an_unknown_tool_or_bug_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "--tool", "luck"]) == 2
+    assert main(["score", "--tool", "phasebit_late", "slip"]) == 2
+    assert capsys.readouterr().err.count("choose from") == 2
+
+
+def test_the_page_shows_the_record() -> None:
+    text = score_page.PAGE.read_text(encoding="utf-8")
+    assert score_page.written(text, score.read()) == text, "run tools/score_page.py"
+    with pytest.raises(ValueError, match="no place for sums"):
+        score_page.written("", score.read())
+
+
+def test_the_emulator_finds_nearly_all_and_accuses_no_repaired_program() -> None:
+    record = score.read()
+    for name in ("phasebit_late", "phasebit_random"):
+        rows = record["tools"][name]["bugs"]
+        assert rows.keys() == set(bugs.names())
+        assert {row["fixed"] for row in rows.values()} == {"clean"}
+        wanted = [bug for bug in bugs.every() if bug.line]
+        found = [bug for bug in wanted if rows[bug.name]["broken"] == "found"]
+        assert len(found) >= 0.95 * len(wanted)
