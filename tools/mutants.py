@@ -613,6 +613,14 @@ def counts(entries: list[dict[str, Any]]) -> dict[str, int]:
     }
 
 
+COUNTED = ("mutants", "equivalent", "gone", "killed_when_drawn", "killed")
+
+
+def total(samples: list[dict[str, int]]) -> dict[str, int]:
+    """All samples together."""
+    return {key: sum(each[key] for each in samples) for key in COUNTED}
+
+
 def page(record: dict[str, Any]) -> str:
     """The record as a page."""
 
@@ -620,9 +628,9 @@ def page(record: dict[str, Any]) -> str:
         real = one["mutants"] - one["equivalent"]
         cells = [name, one["mutants"], one["equivalent"]]
         for key, of in (("killed_when_drawn", real), ("killed", real - one["gone"])):
-            low, high = interval(one[key], of)
-            share = f"{100 * one[key] / of:.1f} %" if of else "–"
-            cells.append(f"{one[key]} of {of}: {share} ({low} to {high})")
+            cells.append(f"{one[key]} of {of}" + (f": {100 * one[key] / of:.1f} %" if of else ""))
+        low, high = interval(one["killed_when_drawn"], real)
+        cells[-2] += f" ({low} to {high})"  # the others were looked at: they stand for no others
         return f"| {' | '.join(map(str, cells))} |"
 
     lines = [
@@ -634,12 +642,14 @@ def page(record: dict[str, Any]) -> str:
         " function judge it: a few of each file, then those of the nearest files, a minute of them;"
         " of the emulator's, only tests that need no nvcc. *When drawn* is what the tests did"
         " before anybody knew the mutant: it alone says what they do with mutants that nobody"
-        " looked at. *Now* is after tests were written for those that survived, and without those"
-        " whose line is no longer there. In brackets, Wilson's 95 % interval, in per cent.",
+        " looked at, and too little, as longer tests were not asked. In brackets, Wilson's 95 %"
+        " interval. *Now* is after tests were written for those that survived, and without those"
+        " whose line is no longer there.",
         "",
         "| sample | mutants | equivalent | killed when drawn | killed now |",
         "| --- | --- | --- | --- | --- |",
         *(row(f"seed {each['seed']}", each) for each in record["samples"]),
+        row("all", total(record["samples"])),
         "",
         "| folder | mutants | equivalent | killed when drawn | killed now |",
         "| --- | --- | --- | --- | --- |",
@@ -674,11 +684,11 @@ def report(keep: bool) -> None:
         RECORD.write_text(json.dumps(facts | found, indent=1) + "\n", encoding="utf-8")
         PAGE.write_text(page(facts | found), encoding="utf-8")
     for one in found["samples"]:
-        real = one["mutants"] - one["equivalent"] - one["gone"]
-        low, high = interval(one["killed"], real)
+        real = one["mutants"] - one["equivalent"]
+        low, high = interval(one["killed_when_drawn"], real)
         print(
-            f"seed {one['seed']}: killed {one['killed']} of {real} that are not equivalent"
-            f" ({low} to {high} %), {one['killed_when_drawn']} when drawn"
+            f"seed {one['seed']}: of {real} that are not equivalent {one['killed_when_drawn']} were"
+            f" killed when drawn ({low} to {high} %), {one['killed']} of {real - one['gone']} now"
         )
 
 
