@@ -236,3 +236,21 @@ class TestRecord:
         assert rows["setmaxnreg"]["roles"]["consume"]["highest"] > rows["inside"]["registers"]
         times = {name: statistics.median(rows[name]["warm_us"]) for name in benchmark.VARIANTS}
         assert 1.8 < times["inside"] / times["setmaxnreg"] < 2.2, "half of the time"
+
+    def test_what_the_chapter_says_about_the_reported_programs(self) -> None:
+        known = {**record()["clinic"], **record()["reported"]}
+        runs = {name: set(known[f"{name} broken"]["runs"]) for name in REPORTED}
+        assert [name for name in REPORTED if runs[name] == {"wrong"}] == [REPORTED[0], REPORTED[2]]
+        assert all(ends in ({"right"}, {"wrong"}) for ends in runs.values())
+        found = {
+            twin: {
+                name
+                for name in REPORTED
+                if known[f"{name} {twin}"]["tools"]["racecheck"]["verdict"] == "found"
+            }
+            for twin in ("broken", "repaired")
+        }
+        assert found["broken"] == {*REPORTED} - {*MISSED}
+        assert found["repaired"] == {"r2_one_for_all"}
+        quiet = {tool["verdict"] for tool in known[f"{MISSED[0]} broken"]["tools"].values()}
+        assert quiet == {"nothing"}
