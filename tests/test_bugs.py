@@ -98,7 +98,7 @@ def test_the_fixed_program_is_right_and_clean(bug: bugs.Bug, schedule: str) -> N
 
 
 def test_a_gpu_knows_which_of_them_it_runs() -> None:
-    """Each is of an architecture that a GPU can be asked about; a Hopper runs all but Blackwell's."""
+    """Each has an architecture that a GPU can be asked about; a Hopper runs all but Blackwell."""
     hopper = hardware.Gpu("a Hopper", (9, 0), "580")
     ran = {bug.arch for bug in ALL if hopper.assembles(bug.arch)}
     assert {bug.arch for bug in ALL} - ran == {"sm_100a"}
