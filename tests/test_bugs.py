@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from phasebit import bugs, files
+from phasebit import bugs, files, hardware
 
 ALL = bugs.every()
 FOUND = [bug for bug in ALL if bug.line]
@@ -95,3 +95,10 @@ def test_where_nothing_is_to_be_found_the_result_is_wrong(bug: bugs.Bug) -> None
 def test_the_fixed_program_is_right_and_clean(bug: bugs.Bug, schedule: str) -> None:
     seen = bug.run("fixed", schedule=schedule)
     assert (seen.result, seen.findings) == ("right", ())
+
+
+def test_a_gpu_knows_which_of_them_it_runs() -> None:
+    """Each has an architecture that a GPU can be asked about; a Hopper runs all but Blackwell."""
+    hopper = hardware.Gpu("a Hopper", (9, 0), "580")
+    ran = {bug.arch for bug in ALL if hopper.assembles(bug.arch)}
+    assert {bug.arch for bug in ALL} - ran == {"sm_100a"}

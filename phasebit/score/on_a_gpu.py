@@ -41,7 +41,7 @@ class Sanitizer:
 
     def runs(self, bug: bugs.Bug) -> bool:
         """Those whose architecture the GPU has."""
-        return gpu().runs(bug.arch)
+        return gpu().assembles(bug.arch)
 
     def look(self, bug: bugs.Bug, twin: str) -> Seen:
         """One process."""

@@ -46,7 +46,7 @@ def _programs(today: dict[str, Any]) -> dict[str, Any]:
     """
     gpu = hardware.gpu()
     target = toolchain.nvcc().target_for(gpu)
-    here = [bug for bug in bugs.found_here() if gpu and gpu.runs(bug.arch)]
+    here = [bug for bug in bugs.found_here() if gpu and gpu.assembles(bug.arch)]
     every = {f"{bug.name} {twin}": (bug, twin) for bug in here for twin in bugs.TWINS}
     texts = {name: fingerprint(bug.text(twin)) for name, (bug, twin) in every.items()}
     kept = sanitizer.kept(NAME, "programs", texts, today)

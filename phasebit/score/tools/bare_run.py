@@ -17,7 +17,7 @@ def version() -> str:
 
 def runs(bug: bugs.Bug) -> bool:
     """Those whose architecture the GPU has."""
-    return gpu().runs(bug.arch)
+    return gpu().assembles(bug.arch)
 
 
 def look(bug: bugs.Bug, twin: str) -> Seen:
