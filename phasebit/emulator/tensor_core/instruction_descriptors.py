@@ -103,7 +103,7 @@ def decode(
         raise wrong(f"M = {m}, N = {n}; with .ws M is 32, 64 or 128, and N is 64, 128 or 256")
     if not weights and m not in (64 * group, 128 * group):
         raise wrong(f"M = {m}; with cta_group::{group} it is {64 * group} or {128 * group}")
-    step = 16 if m == 128 or (kind == "i8" and n > 32) else 8
+    step = 16 if kind == "i8" and n > 32 else 8
     if group == 2:
         step = 32 if kind == "i8" else 16
     if not 8 <= n <= 256 or n % step:

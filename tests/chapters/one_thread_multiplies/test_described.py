@@ -72,7 +72,7 @@ def test_a_sum_in_f16_stops_where_one_more_is_lost() -> None:
 
 def test_shapes_are_those_of_the_decoder() -> None:
     rows = {row[:3]: row[3:] for row in described.shapes().rows}
-    assert rows["f16", "1", "128"] == ("16 to 256 by 16", "16")
+    assert rows["f16", "1", "128"] == ("8 to 256 by 8", "16")
     assert rows["i8", "1", "64"] == ("8, 16, 24, 32 to 256 by 16", "32")
     assert rows["mxf4nvf4", "2", "256"] == ("16 to 256 by 16", "64")
     assert ("mxf4", "1", "64") not in rows and len(rows) == 25
@@ -80,8 +80,8 @@ def test_shapes_are_those_of_the_decoder() -> None:
 
 def test_words_say_what_is_wrong() -> None:
     assert described.words(PLAIN).startswith("D f32 (128 × 64) = A bf16, K-major")
-    assert "N = 24; with M = 128 it is a multiple of 16" in described.words(
-        PLAIN & ~(63 << 17) | 3 << 17
+    assert "N = 320; with M = 128 it is a multiple of 8 up to 256" in described.words(
+        PLAIN & ~(63 << 17) | 320 // 8 << 17
     )
 
 
