@@ -24,11 +24,12 @@ TWINS = ("broken", "fixed")
 KINDS = {
     "exit": "Whoever leaves has waited for everything that still uses what is theirs.",
     "reuse": "Memory is free when the last reader has said so, and the writer has heard it.",
-    "scope": "Whoever tells another block does so with a scope that reaches it; so does the wait.",
+    "scope": "What another block is told is released and acquired with a scope that holds both.",
     "between kernels": "A kernel that may begin early waits before it touches what others touch.",
     "proxy": "Between a store by threads and a read by an engine stands a proxy fence.",
     "count": "What a barrier is told to expect comes, and nothing else.",
     "phase": "A parity counts the phases of its own barrier, and nobody waits a phase late.",
+    "allocation": "All who share tensor memory have it before anyone uses it or gives it back.",
     "tensor memory": "Loads from tensor memory are waited for before anything relies on them.",
     "address": "An instruction gets an address of the kind that it asks for.",
     "divergence": "Everybody whom an instruction names executes it.",
@@ -144,6 +145,14 @@ class Outcome:
             for place in finding.places
             for call in place.calls
         )
+
+    def said(self, bug: Bug) -> str:
+        """The message that names the bug's rule and its line; empty where none does."""
+        for finding in self.findings:
+            named = {call.line for place in finding.places for call in place.calls}
+            if finding.rule == bug.rule and bug.number in named:
+                return str(finding)
+        return ""
 
 
 def result(printed: str, status: int) -> str:

@@ -13,7 +13,7 @@ from phasebit import bugs, files, hardware
 ALL = bugs.every()
 FOUND = [bug for bug in ALL if bug.line]
 COMMON = (
-    ("proxy",), ("scope",), ("tensor memory",), ("reuse",), ("phase", "count"),
+    ("proxy",), ("scope",), ("allocation", "tensor memory"), ("reuse",), ("phase", "count"),
     ("between kernels",),
 )  # fmt: skip
 STATES = ("found here", "proposed", "confirmed", "closed", "fixed")

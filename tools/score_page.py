@@ -8,13 +8,25 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from difflib import unified_diff
 from typing import Any
 
 from phasebit import bugs, files, score
+from phasebit.bugs import Bug
 
 PAGE = files.book() / "appendix" / "almost_right.md"
+
+OTHER = "other"
+"""What a table calls the kinds of which there is one bug each."""
+
+SHORT = 60
+"""What a test sees is printed whole up to so many characters; of more, the first clause."""
+
+MESSAGES = "phasebit_late"
+"""The tool whose words the record keeps."""
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -23,23 +35,114 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
+def groups() -> dict[str, list[Bug]]:
+    """Kind -> its bugs, in the order of the kinds; those of single members are one group."""
+    count = Counter(bug.kind for bug in bugs.every())
+    found: dict[str, list[Bug]] = {kind: [] for kind in bugs.KINDS if count[kind] > 1}
+    found[OTHER] = []
+    for bug in bugs.every():
+        found[bug.kind if count[bug.kind] > 1 else OTHER].append(bug)
+    return found
+
+
+def link(address: str) -> str:
+    """``[NVIDIA/cutlass#3435](…)`` for a thread, ``[pranjalssh/fast.cu](…)`` for lines of code."""
+    _, _, _, owner, name, what, number, *_ = address.split("/")
+    return f"[{owner}/{name}{'' if what == 'blob' else '#' + number}]({address})"
+
+
+def in_a_test(bug: Bug) -> str:
+    """What a test of results sees, in short."""
+    return bug.test if len(bug.test) <= SHORT else re.split("[:;]", bug.test)[0]
+
+
+def row(bug: Bug, ran: Sequence[dict[str, Any]]) -> list[str]:
+    """The bug's row: what it is, where it comes from, what each tool says."""
+    links = ", ".join(map(link, (*bug.thread, *bug.source))) or score.ABSENT
+    cells = [f"{bug.title} (`{bug.name}`)", bug.arch, bug.state, in_a_test(bug), links]
+    return [*cells, *(score.cell(one, bug) for one in ran)]
+
+
+def in_full(bug: Bug, record: dict[str, Any]) -> str:
+    """The broken program with what the repair changes, and the emulator's message; folded."""
+    broken, fixed = (bug.text(twin).splitlines() for twin in bugs.TWINS)
+    names = [f"{twin}.cu" for twin in bugs.TWINS]
+    diff = unified_diff(broken, fixed, *names, lineterm="", n=len(broken))
+    said = record["tools"][MESSAGES]["bugs"][bug.name].get("said", "")
+    message = textwrap.fill(said, 96, break_long_words=False, break_on_hyphens=False)
+    told = ("What the emulator says of it:", "", "```text", message, "```")
+    lines = [
+        f":::{{dropdown}} In full: {bug.title}", "", "```diff", *diff, "```", "",
+        *(told if said else ["The emulator says nothing of it."]), ":::",
+    ]  # fmt: skip
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def section(kind: str, of: Sequence[Bug], record: dict[str, Any]) -> str:
+    """A kind: its rule, its bugs, and the smallest of them in full."""
+    ran = tools_that_ran(record)
+    heading = ["bug", "needs", "state", "a test of results", "thread or source"]
+    rows = table([*heading, *(one["title"] for one in ran)], (row(bug, ran) for bug in of))
+    if kind == OTHER:
+        rule = "\n".join(f"- *{bug.kind}*: {bugs.KINDS[bug.kind]}" for bug in of)
+        shown: Sequence[Bug] = of
+    else:
+        rule = bugs.KINDS[kind]
+        shown = [min(of, key=lambda bug: (len(bug.text("broken").splitlines()), bug.name))]
+    folded = (in_full(bug, record) for bug in shown)
+    return "\n\n".join([f"### {kind.capitalize()}", rule, rows, *folded])
+
+
+def tools_that_ran(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of which the record holds verdicts."""
+    return [one for one in record["tools"].values() if "bugs" in one]
+
+
+def origins() -> str:
+    """Where the bugs come from, counted."""
+    every = bugs.every()
+    states = Counter(bug.state for bug in every)
+    needs = Counter(bug.arch.removesuffix("a") for bug in every)
+    newer = needs["sm_90"] + needs["sm_100"]
+    unread = [bug for bug in every if bug.thread and not bug.source]
+    asked = ", ".join(f"{states[state]} {state}" for state in states if state != "found here")
+    unasked = sum("no Blackwell here" in bug.test for bug in every)
+    lines = [
+        f"Of {len(every)} bugs, {states['found here']} were found here, in kernels that many "
+        f"people read. The others are from public threads, where their state is: {asked}.",
+        f"{newer} need Hopper or Blackwell: {needs['sm_90']} an instruction of `sm_90`, "
+        f"{needs['sm_100']} one of `sm_100a`. The other {len(every) - newer} run on older GPUs.",
+        f"{len(unread)} rest on a thread alone: `bug.toml` names no line of the original code. It "
+        "gives the day on which the thread was read, and not how much of it: take each of them "
+        "as read in excerpts.",
+        f"Of {unasked} programs nobody here knows what a test of results sees: there was no "
+        "Blackwell to ask.",
+    ]  # fmt: skip
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def kinds(record: dict[str, Any]) -> str:
+    """How many bugs there are of each kind, and how many of them each tool found."""
+    ran = tools_that_ran(record)
+    rows = []
+    for kind, of in groups().items():
+        found = (sum(score.cell(one, bug) == score.FOUND for bug in of) for one in ran)
+        rows.append((kind, str(len(of)), *map(str, found)))
+    return table(("kind", "bugs", *(f"found by {one['title']}" for one in ran)), rows)
+
+
 def parts(record: dict[str, Any]) -> dict[str, str]:
     """Name of a part of the page -> its text."""
     tools = record["tools"].values()
-    ran = [one for one in tools if "bugs" in one]
+    ran = tools_that_ran(record)
     versions = "; ".join(f"{one['title']}: {one['version']}" for one in ran)
     absent = "; ".join(f"{one['title']}: {one['absent']}" for one in tools if "absent" in one)
     said = f"Measured {record['date']}. {versions}. {'Absent: ' if absent else ''}{absent}".strip()
-    shown = {**record, "tools": {n: one for n, one in record["tools"].items() if "bugs" in one}}
-    heading = ("bug", "kind", *(one["title"] for one in ran))
-    count = Counter(bug.kind for bug in bugs.every())
     return {
         "sums": f"{table(score.HEADING, score.sums(record))}\n\n{said}.",
-        "rows": table(heading, ((f"`{row[0]}`", *row[1:]) for row in score.rows(shown))),
-        "kinds": table(
-            ("kind", "bugs", "the rule that would have prevented it"),
-            ((kind, str(count[kind]), rule) for kind, rule in bugs.KINDS.items()),
-        ),
+        "kinds": kinds(record),
+        "rows": "\n\n".join(section(kind, of, record) for kind, of in groups().items()),
+        "origins": origins(),
     }
 
 

@@ -41,10 +41,14 @@ class Absent(Exception):
 
 @dataclass(frozen=True)
 class Seen:
-    """What a tool says of one program: how many reports, and the lines of the program in them."""
+    """What a tool says of one program: how many reports, and the lines of the program in them.
+
+    ``said`` is one report in the tool's own words, where the record keeps one.
+    """
 
     reports: int
     lines: frozenset[int]
+    said: str = ""
 
 
 class Tool(Protocol):
@@ -84,10 +88,16 @@ def verdict(bug: bugs.Bug, twin: str, seen: Seen) -> str:
 
 
 def judge(one: Tool, bug: bugs.Bug) -> dict[str, str]:
-    """Twin -> verdict; empty where the tool cannot run it."""
+    """Twin -> verdict; empty where the tool cannot run it.
+
+    ``said`` -> what it said of the broken one, if it is a tool of which the record keeps that.
+    """
     if not one.runs(bug):
         return {}
-    return {twin: verdict(bug, twin, one.look(bug, twin)) for twin in bugs.TWINS}
+    seen = {twin: one.look(bug, twin) for twin in bugs.TWINS}
+    verdicts = {twin: verdict(bug, twin, seen[twin]) for twin in bugs.TWINS}
+    said = seen["broken"].said
+    return {**verdicts, "said": said} if said else verdicts
 
 
 def measure(
@@ -106,7 +116,8 @@ def measure(
         rows = {}
         for bug in of:
             rows[bug.name] = judge(one, bug)
-            told(f"{one.TITLE}, {bug.name}: {', '.join(rows[bug.name].values()) or ABSENT}")
+            verdicts = [rows[bug.name][twin] for twin in bugs.TWINS if rows[bug.name]]
+            told(f"{one.TITLE}, {bug.name}: {', '.join(verdicts) or ABSENT}")
         found[name] = {"title": one.TITLE, "version": what, "bugs": rows}
     return {
         "benchmark": "bugs_score",
@@ -144,12 +155,14 @@ def rows(record: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     """The table, after its heading: a bug's name, its kind, and a cell for each tool."""
     tools = record["tools"].values()
     for bug in bugs.every():
-        cells = []
-        for one in tools:
-            twins = one.get("bugs", {}).get(bug.name, {})
-            alarm = twins.get("fixed") == ALARM
-            cells.append(twins.get("broken", ABSENT) + (", false alarm" if alarm else ""))
-        yield (bug.name, bug.kind, *cells)
+        yield (bug.name, bug.kind, *(cell(one, bug) for one in tools))
+
+
+def cell(one: dict[str, Any], bug: bugs.Bug) -> str:
+    """What a table says of one tool, as the record has it, and one bug."""
+    twins = one.get("bugs", {}).get(bug.name, {})
+    alarm = twins.get("fixed") == ALARM
+    return str(twins.get("broken", ABSENT)) + (", false alarm" if alarm else "")
 
 
 def sums(record: dict[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -20,6 +20,6 @@ def runs(bug: bugs.Bug) -> bool:
 
 
 def look(bug: bugs.Bug, twin: str) -> Seen:
-    """One run."""
+    """One run, and what it says of the line that ``bug.toml`` names."""
     seen = bug.run(twin, schedule="late")
-    return Seen(len(seen.findings), seen.lines)
+    return Seen(len(seen.findings), seen.lines, seen.said(bug))
