@@ -39,7 +39,7 @@ def heatmap(
         for c, value in enumerate(line):
             share = float(value - low) / float(high - low) if high > low else 0.5
             axes.add_patch(
-                rectangle(c, r, facecolor=COLOURS["blue"], alpha=0.03 + 0.45 * share, linewidth=0)
+                rectangle(c, r, facecolor=COLOURS["blue"], alpha=0.03 + 0.36 * share, linewidth=0)
             )
             axes.text(
                 c,

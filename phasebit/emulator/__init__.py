@@ -33,7 +33,10 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 ``swizzle``                  how the copy engine permutes addresses
 ``matrix_descriptors``       the 64 bits that tell a tensor core where a matrix lies
 ``instruction_descriptors``  the 32 bits that tell ``tcgen05.mma`` what to compute
-``descriptor_words``         either, in words
+``scaled_descriptors``       the same, for products with block scales
+``descriptor_words``         any of the three, in words
+``block_scales``             scales of 16 or 32 numbers each: their types, and where they lie
+``tcgen05_access``           which register of which thread holds which cell of tensor memory
 ``traffic``                  sectors and banks that an access touches
 ``listing``                  the instructions it knows
 ``saved_program``            a kernel's translation as bytes, for a cache
@@ -170,6 +173,7 @@ _MODULES = {
     "digest": "digest",
     "findings": "findings",
     "rulebook": "rulebook",
+    "block_scales": "tensor_core.block_scales",
     "descriptor_words": "tensor_core.descriptor_words",
     "formats": "numbers.formats",
     "fragments": "numbers.fragments",
@@ -177,7 +181,9 @@ _MODULES = {
     "listing": "ops.listing",
     "matrix_descriptors": "tensor_core.matrix_descriptors",
     "saved_program": "codegen.saved_program",
+    "scaled_descriptors": "tensor_core.scaled_descriptors",
     "swizzle": "numbers.swizzle",
+    "tcgen05_access": "ops.tcgen05_access",
     "tensormap": "copy_engine.tensormap",
     "traffic": "checker.traffic",
 }
@@ -218,6 +224,7 @@ __all__ = [
     "TensorMap",
     "TensorObserver",
     "Trace",
+    "block_scales",
     "capabilities",
     "demangle",
     "descriptor_words",
@@ -233,7 +240,9 @@ __all__ = [
     "refuse_written",
     "rulebook",
     "saved_program",
+    "scaled_descriptors",
     "swizzle",
+    "tcgen05_access",
     "tensormap",
     "traffic",
 ]

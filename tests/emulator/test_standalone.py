@@ -42,7 +42,7 @@ INSIDE = {
         "phasebit.emulator.ptx.table.value",
     },
     "tests/chapters/a_gpu_you_can_read/test_exercises.py": {"phasebit.emulator.ptx.table.TABLE"},
-    "tests/chapters/tensor_memory/test_blackwell.py": {"phasebit.emulator.machine.events.Told"},
+    "tests/chapters/chain/test_view.py": {"phasebit.emulator.machine.events.Told"},
 }
 """File -> what it takes from inside."""
 

@@ -26,6 +26,24 @@ OLDER = {
 }  # fmt: skip
 """Which cuda.h of CUDA 13 replaces by newer ones, of the same meaning."""
 
+NEWER = {"cuCtxGetDevice_v2"}
+"""Which only CUDA 13 has; CuTe DSL calls it. No GPU was asked what it says."""
+
+DEVICE = """#include <cuda.h>
+#include <cstdio>
+
+int main() {
+    CUcontext context, now;
+    CUdevice a = 7, b = 7;
+    cuInit(0);
+    int nobody = cuCtxGetDevice_v2(&a, nullptr);
+    cuCtxCreate(&context, nullptr, 0, 0);
+    int named = cuCtxGetDevice_v2(&a, context), current = cuCtxGetDevice_v2(&b, nullptr);
+    cuCtxDestroy(context);
+    printf("%d %d %d %d %d %d\\n", nobody, named, a, current, b, cuCtxGetDevice_v2(&a, context));
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
@@ -65,7 +83,19 @@ def test_a_program_of_the_driver_alone_has_one_device_from_first_to_last(tmp_pat
 def test_every_call_that_the_stand_in_has_is_made(built):
     listed = subprocess.run(["nm", "-Du", built("driver")], capture_output=True, text=True)
     made = set(re.findall(r"\bcu[A-Z]\w+", listed.stdout))
-    assert driver_library.defined() - made == OLDER
+    assert driver_library.defined() - made == OLDER | NEWER
+
+
+@pytest.mark.nvcc
+def test_the_device_of_a_context_that_is_named(tmp_path, run):
+    if toolchain.nvcc().major < 13:
+        pytest.skip("a call of CUDA 13")
+    source, program = tmp_path / "device.cu", tmp_path / "device"
+    source.write_text(DEVICE)
+    command = nvcc_command(["-w", "-arch=sm_90", str(source), "-lcuda"])
+    done = subprocess.run([*command, "-o", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert run(program, backend=EmulatorBackend()).output == "201 0 0 0 0 201\n"
 
 
 @pytest.mark.nvcc

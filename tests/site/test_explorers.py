@@ -230,17 +230,17 @@ def tensor(browser, site):
 
 
 def test_the_cells_of_a_load_are_the_emulators(tensor) -> None:
-    from phasebit.emulator.ops.tcgen05_access import REGISTERS, cells
+    from phasebit.emulator import tcgen05_access
 
     some = random.Random(3)
-    for shape, registers in REGISTERS.items():
+    for shape, registers in tcgen05_access.REGISTERS.items():
         for _ in range(6):
             times = some.choice([n for n in (1, 2, 4, 8, 16, 32) if n * registers <= 128])
             apart, pack = some.randint(1, 40), some.random() < 0.5
             told = tensor.evaluate(
                 "([s, n, a, p]) => phasebitExplorers.cells(s, n, a, p)", [shape, times, apart, pack]
             )
-            lanes, columns = cells(shape, registers * times, apart)
+            lanes, columns = tcgen05_access.cells(shape, registers * times, apart)
             for t in range(32):
                 for j in range(registers * times):
                     lane, column = int(lanes[t, j]), int(columns[t, j])

@@ -59,7 +59,7 @@ def rows_of_atom() -> Picture:
 def lanes_of_scales() -> Picture:
     """The same 128 rows in tensor memory, as the emulator's tensor core reads them."""
     from phasebit.draw import Cell, chart
-    from phasebit.emulator.tensor_core import block_scales
+    from phasebit.emulator import block_scales
 
     marks = np.repeat(np.arange(128, dtype=np.uint8)[:, None], 4, axis=1)
     cells = block_scales.words(marks) & 0xFF  # (32 lanes, 4 columns)

@@ -155,7 +155,7 @@ def _steps(numbers: list[int]) -> str:
 def shapes() -> Table:
     """The shapes of each kind, as the emulator's decoder says when it is asked for all of them."""
     from phasebit.emulator import instruction_descriptors as plain
-    from phasebit.emulator.tensor_core import scaled_descriptors as scaled
+    from phasebit.emulator import scaled_descriptors as scaled
     from phasebit.measure import Table
 
     def takes(kind: str, m: int, n: int, group: int) -> bool:

@@ -42,7 +42,7 @@ def numbered(name: str) -> str:
 
 def no_promise(seen: dict[str, bugs.Outcome]) -> None:
     """Print the bugs, and their rules, of which nothing is known to go wrong."""
-    for bug in bugs.every():
+    for bug in bugs.found_here():
         findings = seen[bug.name].findings
         for rule in dict.fromkeys(it.rule for it in findings if it.grade == "no promise"):
             print(f"{bug.title}: {rule}")

@@ -48,9 +48,9 @@ def columns(answer: Callable[[int, int], int]) -> str:
 @judged
 def cell_of(answer: Callable[[int, int], tuple[int, int]]) -> str:
     """``answer(thread, register)``: lane and column that a load of ``16x256b.x8`` puts there."""
-    from phasebit.emulator.ops.tcgen05_access import cells
+    from phasebit.emulator import tcgen05_access
 
-    lanes, columns = cells("16x256b", 32, 0)
+    lanes, columns = tcgen05_access.cells("16x256b", 32, 0)
     every = [(t, j) for t in range(32) for j in range(32)]
     random.Random(164).shuffle(every)
     cases: list[Case] = [((t, j), (int(lanes[t, j]), int(columns[t, j]))) for t, j in every]

@@ -7,6 +7,7 @@ of a product of any size, for Nsight Compute to confirm.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import re
 import struct
@@ -159,6 +160,41 @@ def text(name: str) -> str:
     found = files.kernel(f"tiling_on_the_gpu/{VARIANTS[name].file}")
     found = found.partition("\n#ifndef OWN_MAIN")[0]
     return replace_each(found, VARIANTS[name].changes, f"{VARIANTS[name].file}.cu")
+
+
+def difference(before: str, after: str, since: str = "__global__") -> str:
+    """The lines that a rung's kernel has otherwise than another's, with ``-`` and ``+``.
+
+    They are compared from ``since`` to the kernel's end, without its name and without comments;
+    ``…`` stands between changes that lie apart. Raises as :func:`text`, and ``ValueError`` where
+    a kernel has no ``since``.
+    """
+    old, new = _lines(before, since), _lines(after, since)
+    found = difflib.SequenceMatcher(
+        None,
+        [_bare(line, VARIANTS[before].kernel) for line in old],
+        [_bare(line, VARIANTS[after].kernel) for line in new],
+        autojunk=False,
+    ).get_opcodes()
+    changes = (
+        [f"-{line}" for line in old[i:j]] + [f"+{line}" for line in new[k:n]]
+        for kind, i, j, k, n in found
+        if kind != "equal"
+    )
+    return "\n        …\n".join("\n".join(change) for change in changes)
+
+
+def _lines(name: str, since: str) -> list[str]:
+    """The lines of a rung's kernel from the one that has ``since`` on."""
+    before, there, after = text(name).partition("\nvoid launch")[0].partition(since)
+    if not there:
+        raise ValueError(f"{VARIANTS[name].file}.cu has no {since!r} to begin with")
+    return (before.rpartition("\n")[2] + there + after).rstrip().splitlines()
+
+
+def _bare(line: str, kernel: str) -> str:
+    """A line without its comment, its spacing and the kernel's name."""
+    return " ".join(line.partition("//")[0].replace(f" {kernel}(", " kernel(").split())
 
 
 def source() -> str:

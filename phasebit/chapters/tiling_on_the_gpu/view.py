@@ -16,6 +16,8 @@ from phasebit.draw.picture import INK, INK_MUTED, figure_of, frame, picture
 from phasebit.draw.plots import SERIES
 from phasebit.occupancy import limits, occupancy
 from phasebit.palette import COLOURS
+from phasebit.pipeline import Pipeline, simulate
+from phasebit.timeline import Timeline
 
 Record = dict[str, Any]
 SECTORS, WAVEFRONTS, CONFLICTS, STORE_CONFLICTS, LOADS, COPIES = ladder.METRICS
@@ -214,6 +216,28 @@ def banks(first_column: Any, title: str) -> Picture:
             cells[row][word % 32] = Cell(str(lane), "blue" if row == 0 else "orange")
     return chart(cells, rows=[1, 2], columns=range(32), row_label="wavefront",
                  column_label="bank (in the cells: the lane)", title=title)  # fmt: skip
+
+
+def turned() -> Picture:
+    """The tile of A in rung f: where one thread stores what it loads, and what one thread reads."""
+    depth, each = (int(_constant("vectorised", name)) for name in ("BK", "T"))
+    cells: list[list[Cell | None]] = [[None] * 32 for _ in range(depth)]
+    thread, k, y = 9, 1, each  # the thread that stores; the k, and the thread row, that are read
+    column, first = thread // (depth // 4), thread % (depth // 4) * 4
+    for i in range(4):
+        cells[first + i][column] = Cell("xyzw"[i], "blue")
+    for i in range(each):
+        cells[k][y + i] = Cell(str(i), "orange")
+    return chart(cells, rows=range(depth), columns=range(32), row_label="k",
+                 column_label="row of A (m)", title="f: the tile of A, turned (the first 32 rows)",
+                 legend={"blue": f"the float4 that thread {thread} loads, stored",
+                         "orange": f"what a thread reads for k = {k}"})  # fmt: skip
+
+
+def slots(count: int) -> Timeline:
+    """Tiles that are copied into ``count`` slots and multiplied: 3 clocks and 5, as an example."""
+    ring = Pipeline(1, 1, count, produce=3, consume=5, see_full=0, see_empty=0)
+    return simulate(ring, jobs=5).timeline
 
 
 def _constant(rung: str, name: str) -> str:

@@ -271,6 +271,17 @@ API CUresult cuCtxGetDevice(CUdevice *device) {
     return CUDA_SUCCESS;
 }
 
+API CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context) {
+    INITIALIZED();
+    if (!context)
+        return cuCtxGetDevice(device);
+    WANT(device);
+    if (context->dead)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    *device = 0;
+    return CUDA_SUCCESS;
+}
+
 API CUresult cuCtxGetFlags(unsigned *flags) {
     CONTEXT();
     WANT(flags);

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phasebit.chapters.low_precision import nvfp4, quantise
-from phasebit.emulator.tensor_core import block_scales
+from phasebit.emulator import block_scales
 
 
 @pytest.mark.parametrize("form", quantise.ALL, ids=lambda form: form.name)

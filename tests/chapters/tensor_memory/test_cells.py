@@ -48,11 +48,11 @@ def test_ptxas_takes_it_without_a_warning(kernel: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", cells.SHAPES)
 @SCHEDULES
 def test_a_warp_gets_the_cells_of_its_shape(shape: str, schedule: str) -> None:
-    from phasebit.emulator.ops.tcgen05_access import cells as wanted
+    from phasebit.emulator import tcgen05_access
 
     got, run = cells.fetch(cells.shapes(shape), schedule=schedule)
     assert not run.findings and (got[128:] == -1).all()
-    lanes, columns = wanted(shape, 4, 8)
+    lanes, columns = tcgen05_access.cells(shape, 4, 8)
     for warp in range(4):
         mine = got[32 * warp : 32 * warp + 32]
         assert np.array_equal(mine[..., 0], lanes + 32 * warp)

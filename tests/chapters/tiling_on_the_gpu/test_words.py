@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from statistics import median
+
+import pytest
 
 from phasebit import measure
 from phasebit.chapters.tiling_on_the_gpu import ladder
+from tests.book.notebooks import CHAPTERS, prose
 
 
 def test_tiling_on_the_gpu() -> None:
@@ -83,3 +87,34 @@ def test_what_the_chapter_says_of_the_controls() -> None:
         assert 0.8 < ms["through_registers"] / ms[name] < 0.85, "a sixth off"
     without_gap = median(products["2048"]["naive"]) / median(products["2048"]["coalesced"])
     assert 12 < without_gap < 14, "three times the 4.3 of the cells on the page"
+
+
+def test_the_page_tells_of_each_variant_that_is_measured() -> None:
+    (path,) = (path for path in CHAPTERS if path.stem.endswith("_tiling_on_the_gpu"))
+    told = prose(path)
+    apart = [name for name in ladder.SEPARATED if name not in (*ladder.SQUARES.values(), "deep")]
+    for name in (*ladder.TUNED, *apart, "swizzled", "reordered"):
+        assert f"`{name}`" in told, name
+
+
+def test_a_difference_is_the_lines_that_change() -> None:
+    for before, after in itertools.pairwise(ladder.RUNGS):
+        found = ladder.difference(before, after).splitlines()
+        changed = [line for line in found if line != "        …"]
+        assert {line[0] for line in changed} == {"-", "+"}
+        for sign, name in (("-", before), ("+", after)):
+            own = ladder.text(name).splitlines()
+            assert all(line[1:] in own for line in changed if line[0] == sign)
+    assert ladder.difference("tuned", "tuned") == ""
+    assert "__global__" not in ladder.difference("square", "vectorised"), "a name is no change"
+    assert "int T = " not in ladder.difference("square", "vectorised", "constexpr int T = ")
+    with pytest.raises(ValueError, match="has no 'turn'"):
+        ladder.difference("square", "vectorised", "turn")
+
+
+def test_the_turned_tile_is_the_kernels() -> None:
+    text = ladder.text("vectorised")
+    assert "am = t / (BK / 4), ak = t % (BK / 4) * 4;" in text
+    assert "y = t / (BN / T) * T;" in text
+    for i, word in enumerate("xyzw"):
+        assert f"a[ak{f' + {i}' if i else ''}][am] = left.{word}" in text
