@@ -22,15 +22,15 @@ from phasebit.runtime import apart, library
 TWINS = ("broken", "fixed")
 
 KINDS = {
-    "exit": "Whoever leaves has waited for everything that still uses what is theirs.",
-    "reuse": "Memory is free when the last reader has said so, and the writer has heard it.",
+    "exit": "Whoever leaves, or invalidates a barrier, has waited for all who still use it.",
+    "reuse": "Memory is written again when all who read or fill it are done, and the writer knows.",
     "scope": "What another block is told is released and acquired with a scope that holds both.",
     "between kernels": "A kernel that may begin early waits before it touches what others touch.",
-    "proxy": "Between a store by threads and a read by an engine stands a proxy fence.",
+    "proxy": "Between an access by threads and a later one by an engine stands a proxy fence.",
     "count": "What a barrier is told to expect comes, and nothing else.",
     "phase": "A parity counts the phases of its own barrier, and nobody waits a phase late.",
     "allocation": "All who share tensor memory have it before anyone uses it or gives it back.",
-    "tensor memory": "Loads from tensor memory are waited for before anything relies on them.",
+    "tensor memory": "Tensor memory is rewritten, released or freed once all its loads are done.",
     "address": "An instruction gets an address of the kind that it asks for.",
     "divergence": "Everybody whom an instruction names executes it.",
     "bounds": "The guard compares with the size, not with the last index.",
