@@ -137,7 +137,8 @@ MISTAKES = {
     "the address is taken for 0": (
         "shapes", "base = address", "base = 0", "not allocated", "tcgen05_st_32x32b_x32"),
     "the lane in the lower half": (
-        "shapes", "quarter) * 32 << 16);", "quarter) * 32);", "not allocated", '"=r"'),
+        "shapes", "quarter) * 32 << 16);", "quarter) * 32);", "not allocated",
+        r'"=r"|"tcgen05\.ld'),
     "every warp stores into the first quarter": (
         "shapes", "base + (warp * 32 << 16), cells", "base, cells",
         r"add \(w % 4\) << 21", "tcgen05_st_32x32b_x32"),
