@@ -15,6 +15,7 @@ from phasebit import Pipeline, files
 from phasebit.edits import replace_each
 from phasebit.exercises import rings
 from phasebit.exercises.judge import Wrong, ask, judged, real, same, shown, whole
+from phasebit.exercises.written import compiled, written
 from phasebit.pipeline.law import bounds
 
 
@@ -154,9 +155,9 @@ def write_a_ring(answer: str) -> str:
     and write each tile out backwards.  Run on the emulator with every check, with 2 to 4 stages,
     several numbers of tiles and early and late copies; copies, meetings and waits are counted.
     """
-    text = rings.written(answer, [_STAGES])
+    text = written(answer, [_STAGES])
     for stages in (4, 2, 3):
-        module = rings.compiled(text.replace(_STAGES, f"constexpr int STAGES = {stages};"))
+        module = compiled(text.replace(_STAGES, f"constexpr int STAGES = {stages};"), "reverse")
         for tiles in (1, 3, 8):
             words, judge = f"{stages} stages, {tiles} tiles", functools.partial(_copies, tiles)
             rings.turned_round(module, _TILE, _THREADS, tiles, words, judge)

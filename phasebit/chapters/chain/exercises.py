@@ -9,7 +9,8 @@ from itertools import pairwise
 from phasebit.chapters.chain import kernels
 from phasebit.chapters.chain.model import Chain, Ring, Role
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import NotAnswered, Wrong, judged
+from phasebit.exercises.judge import Wrong, judged
+from phasebit.exercises.written import clean, compiling, running, written
 
 
 @judged
@@ -72,7 +73,6 @@ def _busy(copy: int, latency: int, product: int, slots: int) -> bool:
     return all(b - a == product for a, b in pairwise(begins))
 
 
-BLANK = "// yours"
 _SHAPES = (257, 232, 200), (130, 12, 64), (513, 300, 72)
 """Several tiles of four slices, a single slice, and tiles that go round both sums twice."""
 
@@ -91,30 +91,16 @@ def multiplier(answer: str) -> str:
 
     Ragged shapes, eager and late copies and products, fresh numbers.
     """
-    from phasebit import toolchain
-    from phasebit.emulator import EmulatorError, LaunchError
-
-    if not isinstance(answer, str):
-        raise Wrong("give the text of the role, as a string")
-    if BLANK in answer:
-        raise NotAnswered
     head = "__device__ void multiply(Shared& s, int m, int n, int k)"
-    if answer.count(head) != 1:
-        raise Wrong(f"keep the line {head} {{")
-    source = with_role(answer, "multiply")
+    source = with_role(written(answer, [head], "role"), "multiply")
     runs = [(shape, schedule) for shape in _SHAPES for schedule in ("late", "eager")]
     for shape, schedule in runs:
         where = "{} × {} × {}".format(*shape) + f", {schedule} copies and products"
-        try:
+        with running(where), compiling():
             run, exact = kernels.multiply(
                 source, *shape, schedule=schedule, seed=random.randrange(1 << 30)
             )
-        except (toolchain.CudaError, LaunchError) as error:
-            raise Wrong(str(error)) from error
-        except EmulatorError as error:
-            raise Wrong(f"{where}: {str(error).splitlines()[0]}") from error
-        if run.findings:
-            raise Wrong(f"{where}: the emulator finds: {str(run.findings[0])[:160]} …")
+        clean(run, where)
         if not exact:
             raise Wrong(f"{where}: C is wrong")
     return f"{len(runs)} runs, no finding"

@@ -11,6 +11,7 @@ from typing import Any
 from phasebit import files
 from phasebit.exercises import rings
 from phasebit.exercises.judge import Wrong, ask, judged, real, same, shown, whole
+from phasebit.exercises.written import compiled, written
 from phasebit.mbarrier import Mbarrier
 
 LINES = (
@@ -122,7 +123,7 @@ def write_a_ring(answer: str) -> str:
     under several schedules; barriers, arrivals and waits are counted.
     """
     keep = (f"constexpr int TILE = {_TILE};", f"constexpr int SLOTS = {_SLOTS};")
-    module = rings.compiled(rings.written(answer, keep))
+    module = compiled(written(answer, keep), "reverse")
     for tiles in RING_TILES:
         judge = functools.partial(_signals, tiles)
         rings.turned_round(module, _TILE, 2 * _TILE, tiles, f"{tiles} tiles", judge)

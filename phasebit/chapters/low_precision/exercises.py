@@ -10,7 +10,8 @@ import numpy as np
 
 from phasebit.chapters.low_precision import nvfp4
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, shown
+from phasebit.exercises.judge import Wrong, ask, judged, shown
+from phasebit.exercises.written import clean, compiling, running, written
 
 
 @judged
@@ -62,7 +63,6 @@ def block(answer: Callable[[Any], Any]) -> str:
     return f"{len(blocks)} blocks"
 
 
-BLANK = "// yours"
 _HEAD = "__device__ void multiply(Shared& s, int slices)"
 _SHAPES = (128, 128, 256), (140, 40, 1088)
 """One slice, and five slices on ragged tiles, so that each slot comes twice."""
@@ -79,28 +79,14 @@ def with_multiply(answer: str) -> str:
 @judged
 def multiply(answer: str) -> str:
     """The role that copies scales and multiplies, from blank: run with every check."""
-    from phasebit import toolchain
-    from phasebit.emulator import EmulatorError, LaunchError
-
-    if not isinstance(answer, str):
-        raise Wrong("give the text of the role, as a string")
-    if BLANK in answer:
-        raise NotAnswered
-    if answer.count(_HEAD) != 1:
-        raise Wrong(f"keep the line {_HEAD} {{")
-    source = with_multiply(answer)
+    source = with_multiply(written(answer, [_HEAD], "role"))
     runs = [(shape, schedule) for shape in _SHAPES for schedule in ("late", "eager")]
     for (m, n, k), schedule in runs:
         where = f"{m} × {n} × {k}, {schedule} copies and products"
         a, b = (nvfp4.plain(rows, k, random.randrange(1 << 30)) for rows in (m, n))
-        try:
+        with running(where), compiling():
             run, c = nvfp4.multiply(a, b, source, schedule=schedule)
-        except (toolchain.CudaError, LaunchError) as error:
-            raise Wrong(str(error)) from error
-        except EmulatorError as error:
-            raise Wrong(f"{where}: {str(error).splitlines()[0]}") from error
-        if run.findings:
-            raise Wrong(f"{where}: the emulator finds: {str(run.findings[0])[:160]} …")
+        clean(run, where)
         if not np.array_equal(c, a.values() @ b.values().T):
             raise Wrong(f"{where}: C is wrong")
     return f"{len(runs)} runs, no finding"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, ask, judged, shown, whole
-from phasebit.exercises.rings import written
+from phasebit.exercises.written import clean, compiled, fenced, running, written
 
 
 @judged
@@ -133,21 +133,10 @@ def multiply(answer: str) -> str:
     C (128, 128) = A (128, 64) · B (64, 128), both row-major, bf16 in f32, by 128 threads.  Run on
     the emulator with every check under all schedules, on whole numbers; products are counted.
     """
-    from phasebit import toolchain
-    from phasebit.emulator import LaunchError
-    from phasebit.launching.launch import compile
-
-    text = written(answer, _KEEP)
-    try:
-        kernel = compile(text, "sm_100a")["multiply"]
-    except (toolchain.CudaError, LaunchError) as error:
-        raise Wrong(str(error)) from error
+    kernel = compiled(written(answer, _KEEP), "multiply", "sm_100a")["multiply"]
     for schedule, seed in _RUNS:
         _multiplied(kernel, schedule, seed)
-    for fence in ("before", "after"):
-        if f"tcgen05.fence::{fence}_thread_sync" not in kernel.ptx:
-            raise Wrong(f"there is no tcgen05.fence::{fence}_thread_sync, which the PTX ISA asks "
-                        f"for {fence} threads meet")  # fmt: skip
+    fenced(kernel)
     return "exact, no finding, four products of one thread"
 
 
@@ -155,20 +144,16 @@ def _multiplied(kernel: Any, schedule: str, seed: int) -> None:
     """Run it once and judge the run."""
     import numpy as np
 
-    from phasebit.emulator import EmulatorError, formats
+    from phasebit.emulator import formats
 
     where = f"schedule {schedule}"
     draw = np.random.default_rng(random.randrange(1 << 30))
     a, b = (draw.integers(-4, 5, shape).astype(np.float64) for shape in ((128, 64), (64, 128)))
     c = np.full((128, 128), np.nan, np.float32)
     bits = [np.asarray(formats.encode("bf16", x)) for x in (a, b)]
-    try:
+    with running(where):
         run = kernel.launch(1, 128, [*bits, c], device="emulator", schedule=schedule, seed=seed)
-    except EmulatorError as error:
-        raise Wrong(f"{where}: {str(error).splitlines()[0]}") from error
-    if run.findings:
-        finding = run.findings[0]
-        raise Wrong(f"{where}: the emulator finds {finding.kind} at line {finding.lines[0]}")
+    clean(run, where)
     wrong = np.argwhere(c != a @ b)
     if len(wrong):
         raise Wrong(f"{where}: C is wrong at {len(wrong)} places, first at row {wrong[0][0]}, "

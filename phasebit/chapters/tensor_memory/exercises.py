@@ -10,7 +10,7 @@ from phasebit.chapters.tensor_memory import blackwell
 from phasebit.edits import replace_each
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged, whole
-from phasebit.exercises.rings import written
+from phasebit.exercises.written import clean, compiled, fenced, running, written
 
 
 @judged
@@ -69,21 +69,10 @@ def rescale(answer: str) -> str:
     by ``factor[i]``, warps 0 to 3 fetch what is there then and write y.  Run on the emulator with
     every check under all schedules; who loads and stores, and how much, is counted.
     """
-    from phasebit import toolchain
-    from phasebit.emulator import LaunchError
-    from phasebit.launching.launch import compile
-
-    text = written(answer, _KEEP)
-    try:
-        kernel = compile(text, "sm_100a")["rescale"]
-    except (toolchain.CudaError, LaunchError) as error:
-        raise Wrong(str(error)) from error
+    kernel = compiled(written(answer, _KEEP), "rescale", "sm_100a")["rescale"]
     for schedule, seed in _RUNS:
         _rescaled(kernel, schedule, seed)
-    for fence in ("before", "after"):
-        if f"tcgen05.fence::{fence}_thread_sync" not in kernel.ptx:
-            raise Wrong(f"there is no tcgen05.fence::{fence}_thread_sync, which the PTX ISA asks "
-                        f"for {fence} threads meet")  # fmt: skip
+    fenced(kernel)
     return "exact, no finding, each group of warps in its part"
 
 
@@ -91,7 +80,7 @@ def _rescaled(kernel: Any, schedule: str, seed: int) -> None:
     """Run it once and judge the run."""
     import numpy as np
 
-    from phasebit.emulator import EmulatorError, observing
+    from phasebit.emulator import observing
 
     where = f"schedule {schedule}"
     draw = np.random.default_rng(random.randrange(1 << 30))
@@ -99,16 +88,9 @@ def _rescaled(kernel: Any, schedule: str, seed: int) -> None:
     factor = draw.standard_normal(128).astype(np.float32)
     y = np.full_like(x, np.nan)
     seen: set[tuple[str, int]] = set()
-    try:
-        with observing(_group_watcher(seen)):
-            run = kernel.launch(
-                1, 256, [x, factor, y], device="emulator", schedule=schedule, seed=seed
-            )
-    except EmulatorError as error:
-        raise Wrong(f"{where}: {str(error).splitlines()[0]}") from error
-    if run.findings:
-        finding = run.findings[0]
-        raise Wrong(f"{where}: the emulator finds {finding.kind} at line {finding.lines[0]}")
+    with running(where), observing(_group_watcher(seen)):
+        run = kernel.launch(1, 256, [x, factor, y], device="emulator", schedule=schedule, seed=seed)
+    clean(run, where)
     if not np.array_equal(y, x * factor[:, None]):
         raise Wrong(f"{where}: y is not x with each row multiplied by its factor")
     if run.counters["bytes.global.load"] > 2 * x.nbytes:

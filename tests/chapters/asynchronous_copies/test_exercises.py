@@ -7,7 +7,7 @@ import re
 import pytest
 
 from phasebit.chapters.asynchronous_copies import exercises as check
-from phasebit.exercises.rings import BLANK
+from phasebit.exercises.written import BLANK
 from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/??_asynchronous_copies.ipynb"))

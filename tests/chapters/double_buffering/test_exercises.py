@@ -9,7 +9,7 @@ import pytest
 
 from phasebit import files
 from phasebit.chapters.double_buffering import exercises as check
-from phasebit.exercises.rings import BLANK
+from phasebit.exercises.written import BLANK
 from tests.book.notebooks import ROOT, code, solutions, source
 
 CHAPTER = next(ROOT.glob("book/*/??_double_buffering.ipynb"))
