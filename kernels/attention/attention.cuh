@@ -1,0 +1,179 @@
+// What the kernels of *Attention* share: what they are asked for, tiles, the softmax, the store.
+#pragma once
+#include "attention/heads.cuh"
+#include "attention/wgmma.cuh"
+#include <algorithm>
+
+// O = softmax(scale · Q Kᵀ) V for each query head of each batch; heads of D columns, row-major
+// without gaps. The last query sees the last key: with `causal`, query q sees the keys up to
+// q + keys − queries. A query that sees no key gets zeros.
+struct Attention {
+    const bf16* Q;  // (batches, heads, queries, D)
+    const bf16* K;  // (batches, kv_heads, keys, D); heads is a multiple of kv_heads
+    const bf16* V;  // (batches, kv_heads, keys, D)
+    bf16* O;        // (batches, heads, queries, D)
+    int batches, heads, kv_heads, queries, keys;
+    float scale;
+    int multiprocessors;
+    cudaStream_t stream;
+};
+
+constexpr float LOG2_E = 1.4426950408889634f;
+
+// Begin to load ROWS rows of a layer, D columns: panel after panel. One thread.
+template <int ROWS, int D>
+__device__ void load(bf16* tile, const CUtensorMap& map, int row, int layer,
+                     unsigned long long* full) {
+    ptx::mbarrier_arrive_expect_tx(full, ROWS * D * sizeof(bf16));
+    for (int panel = 0; panel < D / PANEL; ++panel)
+        ptx::cp_async_bulk_tensor_load(tile + panel * ROWS * PANEL, map, panel * PANEL, row, layer,
+                                       full);
+}
+
+// A place in a ring of SLOTS slots; each time around, the phases' parity flips.
+template <int SLOTS> struct Place {
+    int slot = 0;
+    bool phase = false;
+    __device__ void advance() {
+        if (++slot == SLOTS) slot = 0, phase = !phase;
+    }
+};
+
+// Begin s (64 queries, KEYS) = q · kᵀ. q: 64 rows of a tile of ROWS rows, from its first on.
+template <int D, int ROWS, int KEYS>
+__device__ void begin_scores(float (&s)[KEYS / 2], const bf16* q, const bf16* k) {
+    const auto a = ptx::descriptor_128B(q), b = ptx::descriptor_128B(k);
+#pragma unroll
+    for (int step = 0; step < D / 16; ++step) {  // 16 columns are 32 bytes: 2 in a descriptor
+        const int panel = step / 4, within = 2 * (step % 4);
+        ptx::wgmma(s, a + panel * (ROWS * 8) + within, b + panel * (KEYS * 8) + within, step > 0);
+    }
+    ptx::wgmma_commit_group();
+}
+
+// Begin o (64 queries, D) += p · v.
+template <int D, int KEYS>
+__device__ void begin_output(float (&o)[D / 2], const unsigned (&p)[KEYS / 16][4], const bf16* v) {
+    const auto b = ptx::descriptor_n_major(v, KEYS * PANEL * sizeof(bf16));
+#pragma unroll
+    for (int step = 0; step < KEYS / 16; ++step)  // 16 rows are 2048 bytes: 128 in a descriptor
+        ptx::wgmma(o, p[step], b + 128 * step);
+    ptx::wgmma_commit_group();
+}
+
+// The products into these registers are complete: the compiler uses none of them before this place.
+template <int N> __device__ void complete(float (&d)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) asm volatile("" : "+f"(d[i]) :: "memory");
+}
+
+// The scores of a thread as operand A of the second product: eight sums are two columns of each of
+// four 8 × 8 matrices in both layouts, so that nothing moves between threads.
+template <int KEYS>
+__device__ void round_to_bf16(unsigned (&p)[KEYS / 16][4], const float (&s)[KEYS / 2]) {
+#pragma unroll
+    for (int i = 0; i < KEYS / 4; ++i) {
+        const __nv_bfloat162 pair = __floats2bfloat162_rn(s[2 * i], s[2 * i + 1]);
+        p[i / 4][i % 4] = reinterpret_cast<const unsigned&>(pair);
+    }
+}
+
+// Scores that a query must not see become -∞. Row h of the thread's two sees the keys of this tile
+// before seen[h].
+template <int N> __device__ void mask(float (&s)[N], const int (&seen)[2]) {
+    const int first = 2 * (threadIdx.x % 4);
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        if (first + 8 * (i / 4) + i % 2 >= seen[i / 2 % 2]) s[i] = -INFINITY;
+}
+
+// The online softmax of a thread's two rows, h = 0 and 1; element i belongs to row i / 2 % 2. Four
+// lanes share a row: each has seen a quarter of its sum, all know its maximum.
+struct Softmax {
+    float top[2] = {-INFINITY, -INFINITY};  // the largest score so far
+    float sum[2] = {0, 0};                  // Σ 2^(factor · (score − top)) of this thread's columns
+
+    // s becomes 2^(factor · (s − top)); what was summed under the old top must be multiplied by
+    // shrink[h]. factor: scale · log₂ e, positive.
+    template <int N> __device__ void step(float (&s)[N], float (&shrink)[2], float factor) {
+        float high[2][2] = {{top[0], top[0]}, {top[1], top[1]}};
+#pragma unroll
+        for (int i = 0; i < N; ++i) high[i / 2 % 2][i % 2] = fmaxf(high[i / 2 % 2][i % 2], s[i]);
+        float base[2];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            float most = fmaxf(high[h][0], high[h][1]);
+            most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
+            most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
+            base[h] = most == -INFINITY ? 0 : most * factor;  // -∞ − -∞ would be NaN
+            shrink[h] = ptx::ex2(top[h] * factor - base[h]);
+            top[h] = most;
+            sum[h] *= shrink[h];
+        }
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            s[i] = ptx::ex2(s[i] * factor - base[i / 2 % 2]);
+            sum[i / 2 % 2] += s[i];
+        }
+    }
+
+    // 1 / the sum of a row, of all its columns; 0 for a row that has seen no key.
+    __device__ void invert(float (&inverse)[2]) const {
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            float whole = sum[h] + __shfl_xor_sync(~0u, sum[h], 1);
+            whole += __shfl_xor_sync(~0u, whole, 2);
+            inverse[h] = whole == 0 ? 0 : 1 / whole;
+        }
+    }
+};
+
+template <int N> __device__ void rescale(float (&o)[N], const float (&factor)[2]) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) o[i] *= factor[i / 2 % 2];
+}
+
+// Store a warp group's 64 rows of the output (rows, 2N), from `row` on; what lies outside is not.
+template <int N> __device__ void store(const float (&o)[N], bf16* O, int row, int rows) {
+    const int t = threadIdx.x % 128;
+    const int r = row + 16 * (t / 32) + t % 32 / 4;
+#pragma unroll
+    for (int i = 0; i < N; i += 2)  // o[i] and o[i + 1] are neighbours in a row
+        if (r + 8 * (i / 2 % 2) < rows)
+            *reinterpret_cast<__nv_bfloat162*>(O + size_t(r + 8 * (i / 2 % 2)) * (2 * N)
+                                               + 8 * (i / 4) + 2 * (t % 4)) =
+                __floats2bfloat162_rn(o[i], o[i + 1]);
+}
+
+// What a kernel knows of the problem.
+struct Shape {
+    int queries, keys;
+    int sharing;   // query heads for each head of K and V: those of `sharing` layers of Q are one's
+    float factor;  // of the scores, in powers of two: scale · log₂ e
+
+    // Tiles of `size` keys that the queries before `end` see; at least one.
+    template <bool CAUSAL> __device__ int tiles(int end, int size) const {
+        const int seen = CAUSAL ? min(keys, min(end, queries) + keys - queries) : keys;
+        return max(1, (seen + size - 1) / size);
+    }
+};
+
+// Which keys of tile `tile` the rows of a warp group see, whose first query is `row`; the scores of
+// the tile are masked where one of them does not see all.
+template <bool CAUSAL, int KEYS>
+__device__ void mask_tile(float (&s)[KEYS / 2], const Shape& shape, int row, int tile) {
+    const int first = tile * KEYS, shift = shape.keys - shape.queries;
+    if (first + KEYS <= shape.keys && (!CAUSAL || first + KEYS <= row + 1 + shift)) return;
+    const int t = threadIdx.x % 128, q = row + 16 * (t / 32) + t % 32 / 4;
+    int seen[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        seen[h] = shape.keys - first;
+        if (CAUSAL) seen[h] = min(seen[h], q + 8 * h + 1 + shift - first);
+    }
+    mask(s, seen);
+}
+
+inline Shape shape_of(const Attention& a) {
+    return {a.queries, a.keys, a.heads / a.kv_heads, a.scale * LOG2_E};
+}
