@@ -41,7 +41,7 @@ __device__ void consume(Shared<D>& s, bf16* O, const Shape& shape, int row, int 
         ptx::wgmma_fence();
         begin_scores<D, ROWS, KEYS>(scores, s.q, s.k[at.slot]);
         ptx::wgmma_wait_group<0>();
-        complete(scores);
+        settle(scores);
         if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.k_empty[at.slot]);
 
         mask_tile<CAUSAL, KEYS>(scores, shape, row, tile);
@@ -50,10 +50,12 @@ __device__ void consume(Shared<D>& s, bf16* O, const Shape& shape, int row, int 
         round_to_bf16<KEYS>(p, scores);
 
         ptx::mbarrier_wait(&s.v_full[at.slot], at.phase);
+        settle(o);
+        settle(p);
         ptx::wgmma_fence();
         begin_output<D, KEYS>(o, p, s.v[at.slot]);
         ptx::wgmma_wait_group<0>();
-        complete(o);
+        settle(o);
         if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.v_empty[at.slot]);
     }
     float inverse[2];

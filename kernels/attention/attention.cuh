@@ -61,10 +61,16 @@ __device__ void begin_output(float (&o)[D / 2], const unsigned (&p)[KEYS / 16][4
     ptx::wgmma_commit_group();
 }
 
-// The products into these registers are complete: the compiler uses none of them before this place.
-template <int N> __device__ void complete(float (&d)[N]) {
+// The compiler uses or changes these registers on either side of this place, and moves nothing across:
+// behind a wait, since their products are complete only then; before wgmma.fence, which must follow
+// all changes. Without it a multiplication may slip past both, for they name no register.
+template <int N> __device__ void settle(float (&d)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) asm volatile("" : "+f"(d[i]) :: "memory");
+}
+template <int N> __device__ void settle(unsigned (&p)[N][4]) {
+#pragma unroll
+    for (int i = 0; i < 4 * N; ++i) asm volatile("" : "+r"(p[i / 4][i % 4]) :: "memory");
 }
 
 // The scores of a thread as operand A of the second product: eight sums are two columns of each of
@@ -143,6 +149,37 @@ template <int N> __device__ void store(const float (&o)[N], bf16* O, int row, in
             *reinterpret_cast<__nv_bfloat162*>(O + size_t(r + 8 * (i / 2 % 2)) * (2 * N)
                                                + 8 * (i / 4) + 2 * (t % 4)) =
                 __floats2bfloat162_rn(o[i], o[i + 1]);
+}
+
+// The same with 16 bytes a lane. Of each row and 32 columns a lane has a pair of each of four pieces
+// of eight columns; the four lanes of the row exchange them, and each has a whole piece.
+template <int N> __device__ void store_wide(const float (&o)[N], bf16* O, int row, int rows) {
+    const int t = threadIdx.x % 128, lane = t % 4;
+#pragma unroll
+    for (int i = 0; i < N / 8; ++i) {
+        const int first = i / 2 * 16, h = i % 2;  // 16 sums are 32 columns of two rows
+        unsigned piece[4];
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+            const float* pair = o + first + 4 * c + 2 * h;
+            const __nv_bfloat162 both = __floats2bfloat162_rn(pair[0], pair[1]);
+            piece[c] = reinterpret_cast<const unsigned&>(both);
+        }
+#pragma unroll
+        for (int step = 1; step <= 2; step *= 2)
+#pragma unroll
+            for (int c = 0; c < 4; ++c) {
+                if (c & step) continue;
+                const bool up = lane & step;
+                const unsigned got = __shfl_xor_sync(~0u, up ? piece[c] : piece[c | step], step);
+                if (up) piece[c] = got;
+                else piece[c | step] = got;
+            }
+        const int r = row + 16 * (t / 32) + t % 32 / 4 + 8 * h;
+        if (r < rows)
+            *reinterpret_cast<uint4*>(O + size_t(r) * (2 * N) + 2 * first + 8 * lane) =
+                make_uint4(piece[0], piece[1], piece[2], piece[3]);
+    }
 }
 
 // What a kernel knows of the problem.

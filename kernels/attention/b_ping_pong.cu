@@ -47,7 +47,7 @@ __device__ void consume(Shared<D>& s, bf16* O, const Shape& shape, int row, int 
     ptx::wgmma_fence();
     begin_scores<D, ROWS, KEYS>(scores, q, s.k[k.slot]);
     ptx::wgmma_wait_group<0>();
-    complete(scores);
+    settle(scores);
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.k_empty[k.slot]);
     k.advance();
 
@@ -62,6 +62,8 @@ __device__ void consume(Shared<D>& s, bf16* O, const Shape& shape, int row, int 
         ptx::mbarrier_wait(&s.v_full[v.slot], v.phase);
         if (tile > 0) ptx::mbarrier_wait(&s.k_full[k.slot], k.phase);
         wait_for_turn(group);
+        settle(o);
+        settle(p);
         ptx::wgmma_fence();
         begin_output<D, KEYS>(o, p, s.v[v.slot]);
         if (tile > 0) {
@@ -70,8 +72,8 @@ __device__ void consume(Shared<D>& s, bf16* O, const Shape& shape, int row, int 
         }
         give_turn(group);
         ptx::wgmma_wait_group<0>();
-        complete(o);
-        complete(scores);
+        settle(o);
+        settle(scores);
         if (threadIdx.x % 32 == 0) {
             ptx::mbarrier_arrive(&s.v_empty[v.slot]);
             if (tile > 0) ptx::mbarrier_arrive(&s.k_empty[k.slot]);

@@ -49,7 +49,7 @@ __device__ void consume(Shared<D>& s, bf16* O, const Shape& shape, int row, int 
     ptx::wgmma_fence();
     begin_scores<D, ROWS, KEYS>(scores, q, s.k[k.slot]);
     ptx::wgmma_wait_group<0>();
-    complete(scores);
+    settle(scores);
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.k_empty[k.slot]);
     k.advance();
     mask_tile<CAUSAL, KEYS>(scores, shape, row, tiles - 1);
@@ -62,25 +62,29 @@ __device__ void consume(Shared<D>& s, bf16* O, const Shape& shape, int row, int 
         ptx::wgmma_fence();
         begin_scores<D, ROWS, KEYS>(scores, q, s.k[k.slot]);  // of this tile
         ptx::mbarrier_wait(&s.v_full[v.slot], v.phase);
+        settle(o);
+        settle(p);
         ptx::wgmma_fence();
         begin_output<D, KEYS>(o, p, s.v[v.slot]);  // of the one before
         give_turn(group);
         ptx::wgmma_wait_group<1>();
-        complete(scores);
+        settle(scores);
         if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.k_empty[k.slot]);
         mask_tile<CAUSAL, KEYS>(scores, shape, row, tile);
         softmax.step(scores, shrink, shape.factor);  // while the output is added up
         ptx::wgmma_wait_group<0>();
-        complete(o);
+        settle(o);
         if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.v_empty[v.slot]);
         rescale(o, shrink);
         round_to_bf16<KEYS>(p, scores);
     }
     ptx::mbarrier_wait(&s.v_full[v.slot], v.phase);
+    settle(o);
+    settle(p);
     ptx::wgmma_fence();
     begin_output<D, KEYS>(o, p, s.v[v.slot]);
     ptx::wgmma_wait_group<0>();
-    complete(o);
+    settle(o);
     if (group == 0) wait_for_turn(group);  // the last turn that it is given
     float inverse[2];
     softmax.invert(inverse);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,23 +29,50 @@ def source(name: str) -> str:
     return (files.kernels() / "attention" / f"{name}.cu").read_text(encoding="utf-8")
 
 
-def number(text: str, name: str) -> int:
-    """A constant of a kernel; raises ``ValueError`` where it has none of this name."""
-    found = re.search(rf"constexpr int {name} = (\d+);", text)
+def flat(name: str) -> str:
+    """A kernel with the chapter's header in it, so that both may be changed."""
+    return _inlined(source(name))
+
+
+def _inlined(text: str) -> str:
+    folder = files.kernels() / "attention"
+    for header in ("attention.cuh", "heads.cuh", "wgmma.cuh"):
+        line = f'#include "attention/{header}"\n'
+        if header != "wgmma.cuh" and line in text:
+            whole = (folder / header).read_text(encoding="utf-8")
+            text = text.replace(line, whole.replace("#pragma once\n", ""))
+    return text
+
+
+def alone(text: str, *instances: tuple[int, bool]) -> str:
+    """The kernel for some head dimensions, full or causal, without a program around it."""
+    end = text.index("template <int D, bool CAUSAL> void launch")
+    begin = text.rindex("attention(const __grid_constant__", 0, end)
+    head = text[begin + len("attention") : text.index("{", begin)].strip()
+    made = "\n".join(
+        f"template __global__ void attention<{d}, {str(causal).lower()}>{head};"
+        for d, causal in instances
+    )
+    return f"{text[:end]}{made}\n"
+
+
+def number(text: str, name: str, d: int) -> int:
+    """A constant of a kernel for a head dimension; raises ``ValueError`` where it has none."""
+    found = re.search(rf"constexpr int {name} = (?:(\d+)|D == 64 \? (\d+) : (\d+));", text)
     if found is None:
         raise ValueError(f"the kernel has no line `constexpr int {name} = …;`")
-    return int(found[1])
+    return int(found[1] or found[2 if d == 64 else 3])
 
 
-def groups(text: str) -> int:
+def groups(text: str, d: int) -> int:
     """How many warp groups of a block multiply."""
-    return number(text, "GROUPS") if "int GROUPS = " in text else 1
+    return number(text, "GROUPS", d) if "int GROUPS" in text else 1
 
 
 def shared_bytes(text: str, d: int) -> int:
     """``sizeof(Shared<d>)``; barriers need less than one pattern."""
-    rows = 64 * groups(text)
-    keys, slots = number(text, "KEYS"), number(text, "SLOTS")
+    rows = 64 * groups(text, d)
+    keys, slots = number(text, "KEYS", d), number(text, "SLOTS", d)
     return rows * d * 2 + 2 * slots * keys * d * 2 + PATTERN
 
 
@@ -115,51 +143,69 @@ class Attended(NamedTuple):
     """The largest error, as a part of what is allowed; infinite where something is not written."""
 
 
+class Programs:
+    """Kernels that the compiler sees at once, each in a namespace: one call of nvcc for many."""
+
+    def __init__(self, texts: Mapping[str, str], *instances: tuple[int, bool]) -> None:
+        """``instances``: head dimensions, each full or causal."""
+        from phasebit.launching.launch import compile
+
+        self._texts = dict(texts)
+        includes: dict[str, None] = {}
+        parts = []
+        for i, text in enumerate(self._texts.values()):
+            body = []
+            for line in _inlined(alone(text, *instances)).splitlines():
+                if line.startswith("#include"):
+                    includes[line] = None
+                else:
+                    body.append(line)
+            parts.append(f"namespace kernel_{i} {{\n" + "\n".join(body) + "\n}\n")
+        self._module = compile("\n".join([*includes, *parts]))
+
+    def attend(
+        self, name: str, h: Heads, causal: bool = False, *, schedule: str = "late", blocks: int = 2
+    ) -> Attended:
+        """Attention by one of them, whose O is full of NaN before.
+
+        ``blocks``: of a kernel whose blocks stay.
+        """
+        from phasebit.emulator import TensorMap, formats
+
+        text = self._texts[name]
+        layers, queries, d = h.q.shape
+        keys, rows = h.k.shape[1], 64 * groups(text, d)
+        stays = "struct Work" in text
+        boxes = (64 if stays else rows, *[number(text, "KEYS", d)] * 2)
+        maps = [
+            TensorMap(np.asarray(formats.encode("bf16", x)), (64, box, 1), data_type="bf16",
+                      swizzle="128B")
+            for x, box in zip(h, boxes, strict=True)
+        ]  # fmt: skip
+        o = np.full((layers, queries, d), 0x7FFF, np.uint16)
+        kernel = f"kernel_{list(self._texts).index(name)}::attention<{d}, {str(causal).lower()}>"
+        run = self._module[kernel].launch(
+            (blocks,) if stays else (-(-queries // rows), layers),
+            128 * groups(text, d) + (32 if "+ 32;" in text else 128),
+            [*maps, o, _shape(queries, keys, h.sharing, d), *[layers] * stays],
+            shared=shared_bytes(text, d), schedule=schedule,
+        )  # fmt: skip
+        made = np.asarray(formats.decode("bf16", o), np.float64)
+        right, allowed = exact(h, causal)
+        ratio = np.abs(made - right) / np.maximum(allowed, 1e-30)
+        return Attended(run, made, float(np.where(np.isnan(ratio), np.inf, ratio).max()))
+
+
 def attend(
     text: str, h: Heads, causal: bool = False, *, schedule: str = "late", blocks: int = 2
 ) -> Attended:
-    """Attention by a kernel whose O is full of NaN before.
+    """Attention by one kernel, as :meth:`Programs.attend` runs it."""
+    program = Programs({"kernel": text}, (h.q.shape[2], causal))
+    return program.attend("kernel", h, causal, schedule=schedule, blocks=blocks)
 
-    ``blocks``: of a kernel whose blocks stay.
-    """
-    from phasebit.emulator import TensorMap, formats
-    from phasebit.launching.launch import compile
 
-    layers, queries, d = h.q.shape
-    keys, rows = h.k.shape[1], 64 * groups(text)
-    boxes = (rows if "q_full," in text else 64), number(text, "KEYS"), number(text, "KEYS")
-    maps = [
-        TensorMap(np.asarray(formats.encode("bf16", x)), (64, box, 1), data_type="bf16",
-                  swizzle="128B")
-        for x, box in zip(h, boxes, strict=True)
-    ]  # fmt: skip
-    o = np.full((layers, queries, d), 0x7FFF, np.uint16)
+def _shape(queries: int, keys: int, sharing: int, d: int) -> Any:
+    """The kernels' ``Shape``."""
     factor = np.float32(1 / np.sqrt(d)) * LOG2_E
-    shape = np.array(
-        [(queries, keys, h.sharing, factor)],
-        dtype=[("queries", "i4"), ("keys", "i4"), ("sharing", "i4"), ("factor", "f4")],
-    )
-    stays = "Work" in text
-    tiles = -(-queries // rows)
-    run = compile(text)[f"attention<{d}, {str(causal).lower()}>"].launch(
-        (blocks,) if stays else (tiles, layers), number_of_threads(text),
-        [*maps, o, shape[0], *([work(queries, rows, layers)[0]] if stays else [])],
-        shared=shared_bytes(text, d), schedule=schedule,
-    )  # fmt: skip
-    made = np.asarray(formats.decode("bf16", o), np.float64)
-    right, allowed = exact(h, causal)
-    ratio = np.abs(made - right) / np.maximum(allowed, 1e-30)
-    return Attended(run, made, float(np.where(np.isnan(ratio), np.inf, ratio).max()))
-
-
-def number_of_threads(text: str) -> int:
-    """Of a block: the groups that multiply, and a warp or a whole group that produces."""
-    return 128 * groups(text) + (32 if "+ 32;" in text else 128)
-
-
-def work(queries: int, rows: int, layers: int, section: int = 2) -> Array:
-    """What a kernel whose blocks stay knows of its tiles: its ``Work``."""
-    return np.array(
-        (-(-queries // rows), layers, min(section, layers)),
-        dtype=[("rows", "i4"), ("layers", "i4"), ("section", "i4")],
-    )
+    kinds = [("queries", "i4"), ("keys", "i4"), ("sharing", "i4"), ("factor", "f4")]
+    return np.array([(queries, keys, sharing, factor)], dtype=kinds)[0]

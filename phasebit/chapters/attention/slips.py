@@ -1,0 +1,119 @@
+"""Slips that people make in the kernels of *Attention*: a change each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from phasebit.chapters.attention import kernels
+from phasebit.edits import replace_once
+
+D = 64
+"""Columns of a head in the runs."""
+
+
+class Slip(NamedTuple):
+    """What somebody wrote in place of what is right."""
+
+    kernel: str
+    right: str
+    wrong: str
+    says: str
+    """What the emulator must say, as a regular expression.
+
+    ``WRONG`` for a wrong result, nothing for a slip that is silent.
+    """
+    causal: bool = True
+
+    @property
+    def text(self) -> str:
+        """The kernel with the slip, its header in it."""
+        return replace_once(kernels.flat(self.kernel), self.right, self.wrong)
+
+
+_A, _B, _C, _D = kernels.KERNELS
+_K_FREE = "        if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.k_empty[k.slot]);\n"
+_V_FREE = "        if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.v_empty[v.slot]);\n"
+
+SLIPS = {
+    "a slot of V is free before its product is complete": Slip(
+        _C, "        ptx::wgmma_wait_group<0>();\n        settle(o);\n" + _V_FREE,
+        _V_FREE + "        ptx::wgmma_wait_group<0>();\n        settle(o);\n",
+        "async|race"),
+    "a slot of K is free before the scores are complete": Slip(
+        _C, "        ptx::wgmma_wait_group<1>();\n        settle(scores);\n" + _K_FREE,
+        _K_FREE + "        ptx::wgmma_wait_group<1>();\n        settle(scores);\n",
+        "async|race"),
+    "a slot is free when one group of two has read it": Slip(
+        _B, "&s.k_empty[slot], CONSUMERS / 32);", "&s.k_empty[slot], 128 / 32);",
+        "async|race|pending|seen|WRONG"),
+    "the softmax reads scores that are not complete": Slip(
+        _C, "        ptx::wgmma_wait_group<1>();\n        settle(scores);\n",
+        "        settle(scores);\n", "async"),
+    "the output is rescaled while its product runs": Slip(
+        _C, "        ptx::wgmma_wait_group<0>();\n        settle(o);\n" + _V_FREE
+        + "        rescale(o, shrink);\n",
+        "        rescale(o, shrink);\n        ptx::wgmma_wait_group<0>();\n        settle(o);\n"
+        + _V_FREE, "async"),
+    "the producer waits for the wrong phase": Slip(
+        _A, "&s.v_empty[at.slot], !at.phase", "&s.v_empty[at.slot], at.phase", "deadlock"),
+    "nobody gives group 0 its first turn": Slip(
+        _B, "    if (group == GROUPS - 1) give_turn(group);  // group 0 begins\n", "",
+        "deadlock"),
+    "the named barriers are missing": Slip(
+        _B, "{ ptx::bar_sync(1 + group, 2 * 128); }\n__device__ void give_turn(int group) "
+        "{ ptx::bar_arrive(1 + (group + 1) % GROUPS, 2 * 128); }",
+        "{}\n__device__ void give_turn(int group) {}", ""),
+    "the queries are free before the last scores": Slip(
+        _D, "    ptx::mbarrier_wait(&s.q_full[group], turn % 2);\n",
+        "    ptx::mbarrier_wait(&s.q_full[group], turn % 2);\n"
+        "    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.q_empty[group]);\n",
+        "async|race|pending|seen|WRONG|deadlock"),
+    "the output is not rescaled": Slip(
+        _A, "        rescale(o, shrink);\n", "", "WRONG"),
+    "the sum is not rescaled": Slip(_A, "            sum[h] *= shrink[h];\n", "", "WRONG"),
+    "each lane has its own maximum": Slip(
+        _A, "            most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));\n"
+        "            most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));\n", "", "WRONG"),
+    "the diagonal is masked, too": Slip(
+        _A, "min(seen[h], q + 8 * h + 1 + shift - first)",
+        "min(seen[h], q + 8 * h + shift - first)", "WRONG"),
+    "both rows of a thread are masked as the first": Slip(
+        _A, "min(seen[h], q + 8 * h + 1 + shift - first)",
+        "min(seen[h], q + 1 + shift - first)", "WRONG"),
+    "a row that sees no key subtracts infinities": Slip(
+        _A, "most == -INFINITY ? 0 : most * factor", "most * factor", "WRONG"),
+    "the probabilities' registers are in another order": Slip(
+        _A, "p[i / 4][i % 4]", "p[i / 4][(i % 2) * 2 + i / 2 % 2]", "WRONG"),
+    "keys past the last one are not masked": Slip(
+        _A, "seen[h] = shape.keys - first;", "seen[h] = KEYS;", "WRONG", causal=False),
+}  # fmt: skip
+"""What the slip is -> the slip."""
+
+
+def verdicts(names: Iterable[str], schedule: str = "late") -> dict[str, str]:
+    """All that the emulator says of each, and ``WRONG`` where the result is.
+
+    Of kernel a: 140 queries and 131 keys, so that causal nine queries see no key. Of the others: 64
+    queries and 520 keys, so that slots are used again.
+    """
+    from phasebit.emulator import EmulatorError
+
+    wanted = list(names)
+    said = {}
+    for causal in (True, False):
+        texts = {name: SLIPS[name].text for name in wanted if SLIPS[name].causal == causal}
+        program = kernels.Programs(texts, (D, causal)) if texts else None
+        for name in texts:
+            assert program is not None
+            h = kernels.heads(D, 64, 520, layers=2, sharing=2)
+            if SLIPS[name].kernel == kernels.ONE_GROUP:
+                h = kernels.heads(D, 140, 131)
+            try:
+                done = program.attend(name, h, causal, schedule=schedule, blocks=1)
+            except EmulatorError as error:
+                said[name] = "\n".join([str(error), *map(str, error.findings)])
+            else:
+                wrong = ["WRONG"] * (done.error > 1)
+                said[name] = "\n".join([*map(str, done.run.findings), *wrong])
+    return {name: said[name] for name in wanted}
