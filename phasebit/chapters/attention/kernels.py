@@ -130,7 +130,7 @@ def exact(h: Heads, causal: bool) -> tuple[Array, Array]:
     total = p.sum(axis=2, keepdims=True)
     p = p / np.where(total == 0, 1, total)
     o = p @ v
-    return o, bound(d, sizes.max(axis=2, keepdims=True), p @ np.abs(v), np.abs(o))
+    return o, bound(d, keys, sizes.max(axis=2, keepdims=True), p @ np.abs(v), np.abs(o))
 
 
 class Attended(NamedTuple):

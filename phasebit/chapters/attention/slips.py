@@ -35,15 +35,26 @@ _A, _B, _C, _D = kernels.KERNELS
 _K_FREE = "        if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.k_empty[k.slot]);\n"
 _V_FREE = "        if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.v_empty[v.slot]);\n"
 
+_BEHIND_SCORES = """        ptx::mbarrier_wait(&s.v_full[v.slot], v.phase);
+        settle(o);
+        settle(p);
+        ptx::wgmma_fence();
+        begin_output<D, KEYS<D>>(o, p, s.v[v.slot]);  // of the one before
+        give_turn<D>(group);
+        ptx::wgmma_wait_group<1>();
+        settle(scores);
+"""
+
 SLIPS = {
     "a slot of V is free before its product is complete": Slip(
         _C, "        ptx::wgmma_wait_group<0>();\n        settle(o);\n" + _V_FREE,
         _V_FREE + "        ptx::wgmma_wait_group<0>();\n        settle(o);\n",
         "async|race"),
-    "a slot of K is free before the scores are complete": Slip(
-        _C, "        ptx::wgmma_wait_group<1>();\n        settle(scores);\n" + _K_FREE,
-        _K_FREE + "        ptx::wgmma_wait_group<1>();\n        settle(scores);\n",
-        "async|race"),
+    "a slot of K is free once its product has begun": Slip(
+        _D, _BEHIND_SCORES + _K_FREE, _K_FREE + _BEHIND_SCORES, "async|race"),
+    "the same where one producer asks for K and V in turn": Slip(
+        _C, *(text.replace("KEYS<D>", "KEYS").replace("turn<D>", "turn")
+              for text in (_BEHIND_SCORES + _K_FREE, _K_FREE + _BEHIND_SCORES)), ""),
     "a slot is free when one group of two has read it": Slip(
         _B, "&s.k_empty[slot], CONSUMERS / 32);", "&s.k_empty[slot], 128 / 32);",
         "async|race|pending|seen|WRONG"),
@@ -65,8 +76,8 @@ SLIPS = {
         "{ ptx::bar_arrive(1 + (group + 1) % GROUPS, 2 * 128); }",
         "{}\n__device__ void give_turn(int group) {}", ""),
     "the queries are free before the last scores": Slip(
-        _D, "    ptx::mbarrier_wait(&s.q_full[group], turn % 2);\n",
-        "    ptx::mbarrier_wait(&s.q_full[group], turn % 2);\n"
+        _D, "    ptx::mbarrier_wait(&s.q_full[group], phase);\n",
+        "    ptx::mbarrier_wait(&s.q_full[group], phase);\n"
         "    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.q_empty[group]);\n",
         "async|race|pending|seen|WRONG|deadlock"),
     "the output is not rescaled": Slip(
@@ -84,7 +95,7 @@ SLIPS = {
     "a row that sees no key subtracts infinities": Slip(
         _A, "most == -INFINITY ? 0 : most * factor", "most * factor", "WRONG"),
     "the probabilities' registers are in another order": Slip(
-        _A, "p[i / 4][i % 4]", "p[i / 4][(i % 2) * 2 + i / 2 % 2]", "WRONG"),
+        _A, "p[i / 4][i % 4] = ", "p[i / 4][(i % 2) * 2 + i / 2 % 2] = ", "WRONG"),
     "keys past the last one are not masked": Slip(
         _A, "seen[h] = shape.keys - first;", "seen[h] = KEYS;", "WRONG", causal=False),
 }  # fmt: skip
