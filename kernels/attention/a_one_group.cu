@@ -1,5 +1,5 @@
-// Attention by one warp group: two products with a softmax between them. A producer warp fills rings
-// of tiles of K and of V; the probabilities stay in registers, as operand A of the second product.
+// Attention by one warp group: two products with a softmax between them. A producer warp fills
+// rings of tiles of K and of V; the probabilities stay in registers, as operand A of the second.
 #include "attention/attention.cuh"
 
 constexpr int ROWS = 64;     // queries of a block
@@ -85,7 +85,7 @@ attention(const __grid_constant__ CUtensorMap Q,  // (layers, queries, D) in box
         ptx::fence_mbarrier_init();
     }
     __syncthreads();
-    // Of causal attention the longest rows come first, so that no block begins late what takes long.
+    // Of causal attention the last rows come first: no block begins late what takes long.
     const int block = CAUSAL ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
     const int row = block * ROWS, layer = blockIdx.y;
     const int tiles = shape.tiles<CAUSAL>(row + ROWS, KEYS);

@@ -61,9 +61,9 @@ __device__ void begin_output(float (&o)[D / 2], const unsigned (&p)[KEYS / 16][4
     ptx::wgmma_commit_group();
 }
 
-// The compiler uses or changes these registers on either side of this place, and moves nothing across:
-// behind a wait, since their products are complete only then; before wgmma.fence, which must follow
-// all changes. Without it a multiplication may slip past both, for they name no register.
+// The compiler moves no use and no change of these registers across this place: behind a wait, since
+// their products are complete only then; before wgmma.fence, which must follow all changes. Without
+// it a multiplication may slip past both, for they name no register.
 template <int N> __device__ void settle(float (&d)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) asm volatile("" : "+f"(d[i]) :: "memory");
@@ -151,8 +151,8 @@ template <int N> __device__ void store(const float (&o)[N], bf16* O, int row, in
                 __floats2bfloat162_rn(o[i], o[i + 1]);
 }
 
-// The same with 16 bytes a lane. Of each row and 32 columns a lane has a pair of each of four pieces
-// of eight columns; the four lanes of the row exchange them, and each has a whole piece.
+// The same with 16 bytes a lane. Of each row and 32 columns a lane has a pair of each of four
+// pieces of eight columns; the four lanes of the row exchange them, and each has a whole piece.
 template <int N> __device__ void store_wide(const float (&o)[N], bf16* O, int row, int rows) {
     const int t = threadIdx.x % 128, lane = t % 4;
 #pragma unroll

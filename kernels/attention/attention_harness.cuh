@@ -5,8 +5,8 @@
 // and large scores. O is full of NaN before each launch; NaN and what lies behind O tell of writes
 // that are missing and of those that are too many.
 //
-// The bound is softmax.py's: scores whose adders cut bits off, ex2, probabilities and outputs rounded
-// to bf16, sums of f32. *Attention* derives it.
+// The bound is softmax.py's: scores whose adders cut bits off, ex2, probabilities and outputs
+// rounded to bf16, sums of f32. *Attention* derives it.
 //
 // Arguments: --seed N.
 #pragma once
@@ -89,7 +89,7 @@ void check(int batches, int heads, int kv_heads, int queries, int keys, float sp
             for (int j = 0; j < seen; ++j) sum += p[j] = std::exp(p[j] - top);
             const double score = error * ((D + D / 8 + 4) * std::ldexp(1, -23) + std::ldexp(4, -24))
                                  + std::ldexp(1, -22);
-            const double relative = 2 * score + std::ldexp(1, -9)
+            const double relative = 2 * score + std::ldexp(1, -8)
                                     + 2.5 * (keys + 8) * std::ldexp(1, -23);
             for (int d = 0; d < D; ++d) {
                 double right = 0, sizes = 0;
@@ -98,7 +98,7 @@ void check(int batches, int heads, int kv_heads, int queries, int keys, float sp
                     sizes += p[j] / sum * std::abs(V[kv + j * D + d]);
                 }
                 const double got = O[(layer * queries + q) * D + d];
-                const double bound = 1.01 * (relative * sizes + std::ldexp(std::abs(right), -9));
+                const double bound = 1.01 * (relative * sizes + std::ldexp(std::abs(right), -8));
                 if (!(std::abs(got - right) <= bound)) wrong(layer, q, d, got, right, bound);
             }
         }

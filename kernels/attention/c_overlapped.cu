@@ -1,5 +1,5 @@
-// The same, and within a group too the softmax runs beside a product: the scores of the next tile are
-// begun before the output of this one, and their softmax begins while that product still runs.
+// The same, and within a group too the softmax runs beside a product: the scores of the next tile
+// are begun before the output of this one, and their softmax runs while that product still does.
 #include "attention/attention.cuh"
 
 constexpr int GROUPS = 2;           // warp groups that multiply, 64 queries each
@@ -28,8 +28,8 @@ __device__ void produce(Shared<D>& s, const CUtensorMap& Q, const CUtensorMap& K
     }
 }
 
-// Who multiplies next: named barrier 1 + g lets group g begin; 0 is __syncthreads'. Each phase takes
-// the group that waits and the group that lets it.
+// Who multiplies next: named barrier 1 + g lets group g begin; 0 is __syncthreads'. Each phase
+// takes the group that waits and the group that lets it.
 __device__ void wait_for_turn(int group) { ptx::bar_sync(1 + group, 2 * 128); }
 __device__ void give_turn(int group) { ptx::bar_arrive(1 + (group + 1) % GROUPS, 2 * 128); }
 
@@ -113,7 +113,7 @@ attention(const __grid_constant__ CUtensorMap Q,  // (layers, queries, D) in box
         ptx::fence_mbarrier_init();
     }
     __syncthreads();
-    // Of causal attention the longest rows come first, so that no block begins late what takes long.
+    // Of causal attention the last rows come first: no block begins late what takes long.
     const int block = CAUSAL ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
     const int row = block * ROWS, layer = blockIdx.y;
     const int tiles = shape.tiles<CAUSAL>(row + ROWS, KEYS);

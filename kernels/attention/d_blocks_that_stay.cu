@@ -4,7 +4,7 @@
 
 constexpr int SLOTS = 2;  // tiles of K, and tiles of V
 template <int D> constexpr int GROUPS = D == 64 ? 3 : 2;    // that multiply, 64 queries each
-template <int D> constexpr int KEYS = D == 64 ? 128 : 176;  // of a tile: registers allow no more
+template <int D> constexpr int KEYS = 128;                  // of a tile
 template <int D> constexpr int ROWS = 64 * GROUPS<D>;       // queries of a tile of the output
 template <int D> constexpr int CONSUMERS = 128 * GROUPS<D>;
 template <int D> constexpr int THREADS = CONSUMERS<D> + 128;
@@ -17,8 +17,8 @@ template <int D> struct Shared {
 };
 
 // The tiles of the output that a block makes, one after the other: ROWS queries of a layer each.
-// Causal attention takes twice as long on the average for the last queries of a layer as for all, so
-// a block makes tiles in pairs, the i-th from the end and the i-th: all pairs take equally long.
+// Causal attention takes the longer the later the queries are in a layer, so a block makes tiles in
+// pairs, the i-th from the end and the i-th: all pairs take equally long.
 template <int D, bool CAUSAL> struct Work {
     int rows, layers;  // tiles of a layer; layers
     int unit = blockIdx.x;
@@ -64,8 +64,8 @@ __device__ void produce(bf16 (&slots)[SLOTS][KEYS<D> * D], unsigned long long* f
         }
 }
 
-// Who multiplies next: named barrier 1 + g lets group g begin; 0 is __syncthreads'. Each phase takes
-// the group that waits and the group that lets it.
+// Who multiplies next: named barrier 1 + g lets group g begin; 0 is __syncthreads'. Each phase
+// takes the group that waits and the group that lets it.
 __device__ void wait_for_turn(int group) { ptx::bar_sync(1 + group, 2 * 128); }
 template <int D> __device__ void give_turn(int group) {
     ptx::bar_arrive(1 + (group + 1) % GROUPS<D>, 2 * 128);
@@ -75,7 +75,7 @@ template <int D> __device__ void give_turn(int group) {
 template <int D, bool CAUSAL>
 __device__ void consume(Shared<D>& s, bf16* O, const Shape& shape, int row, int tiles, bool phase,
                         Place<SLOTS>& k, Place<SLOTS>& v, int group) {
-    float o[D / 2] = {}, scores[KEYS<D> / 2], shrink[2];
+    float o[D / 2] = {}, scores[KEYS<D> / 2] = {}, shrink[2];
     unsigned p[KEYS<D> / 16][4];
     Softmax softmax;
     const bf16* q = s.q[group];

@@ -1,5 +1,6 @@
-// map_heads<D>(matrix, layers, rows, box_rows): what the copy engine must know of heads of D columns
-// (layers, rows, D) to copy boxes of them. Rows beyond a layer's end are zeros, not the next layer.
+// map_heads<D>(matrix, layers, rows, box_rows): what the copy engine must know of heads of D
+// columns (layers, rows, D) to copy boxes of them. Rows beyond a layer's end are zeros, not the
+// next layer.
 #pragma once
 #include "check.cuh"
 #include <cuda.h>

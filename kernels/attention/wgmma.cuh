@@ -18,8 +18,9 @@
 namespace ptx {
 
 // wgmma.mma_async, 9.7.15.5.2: begin d (64, n) = a (64, 16) · b (16, n) + d, or without + d where
-// `add` is false; bf16 into f32, a and b K-major in shared memory. Thread t of the warp group holds
-// in d[i] row 16(t / 32) + t % 32 / 4 + 8(i / 2 % 2) and column 8(i / 4) + 2(t % 4) + i % 2. sm_90a.
+// `add` is false; bf16 into f32, a and b K-major in shared memory. Thread t of the warp group
+// holds in d[i] row 16(t / 32) + t % 32 / 4 + 8(i / 2 % 2), column 8(i / 4) + 2(t % 4) + i % 2.
+// sm_90a.
 __device__ inline void wgmma(float (&d)[32], unsigned long long a, unsigned long long b,
                              bool add) {
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %34, 0;\n"
@@ -90,8 +91,8 @@ __device__ inline void wgmma(float (&d)[96], unsigned long long a, unsigned long
 }
 
 // The same, always with + d; a is in registers: thread t of the warp group holds in a[i] of row
-// 16(t / 32) + t % 32 / 4 + 8(i % 2) the columns 8(i / 2) + 2(t % 4) and the one after it. b lies in
-// shared memory with its columns together, "N-major" (the last 1). sm_90a.
+// 16(t / 32) + t % 32 / 4 + 8(i % 2) the columns 8(i / 2) + 2(t % 4) and the one after it. b lies
+// in shared memory with its columns together, "N-major" (the last 1). sm_90a.
 __device__ inline void wgmma(float (&d)[32], const unsigned (&a)[4], unsigned long long b) {
     asm volatile("{ .reg .pred p; setp.eq.b32 p, 0, 0;\n"
                  "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
@@ -109,8 +110,8 @@ __device__ inline void wgmma(float (&d)[64], const unsigned (&a)[4], unsigned lo
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
-// A descriptor of an N-major tile for wgmma, 9.7.15.5.1.2.2: panels of 64 columns, rows of 128 bytes
-// that are swizzled in groups of eight. Panels lie `panel` bytes apart (the leading offset), groups
+// A descriptor of an N-major tile for wgmma, 9.7.15.5.1.2.2: panels of 64 columns, rows of 128
+// bytes that are swizzled in groups of eight. Panels lie `panel` bytes apart (the leading offset), groups
 // of eight rows 1024 (the stride). 16 rows along K are 128 more in the descriptor. sm_90a.
 __device__ inline unsigned long long descriptor_n_major(const void* tile, unsigned panel) {
     return (shared_address(tile) & 0x3ffff) >> 4 | (unsigned long long)(panel >> 4) << 16

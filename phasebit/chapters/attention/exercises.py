@@ -2,24 +2,107 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from phasebit.exercises.judge import Wrong, judged
+import numpy as np
+
+from phasebit.chapters.attention import kernels
+from phasebit.chapters.attention.softmax import online
+from phasebit.exercises.cases import Case, agree
+from phasebit.exercises.judge import Wrong, ask, judged
+from phasebit.exercises.written import clean, compiling, running, written
 
 
 @judged
-def easy(answer: Any) -> str:
-    """What the answer is, with its units."""
-    raise Wrong("nobody has written this check")
+def tile_cycles(answer: Callable[[int, int, int], float]) -> str:
+    """``answer(d, queries, keys)``: the fewest cycles of a tile of scores, all of it overlapped."""
+    draw = random.Random(190)
+
+    def cases() -> Iterator[Case]:
+        yield (128, 128, 128), 2048
+        for _ in range(60):
+            d = draw.choice([16, 32, 48, 64, 96, 128, 256])
+            queries, keys = 64 * draw.randint(1, 4), 16 * draw.randint(1, 16)
+            products, exponentials = 4 * queries * keys * d // 4096, queries * keys // 16
+            yield (d, queries, keys), max(products, exponentials)
+
+    def words(d: int, queries: int, keys: int) -> str:
+        return f"heads of {d}, {queries} queries and {keys} keys"
+
+    return agree(answer, cases(), words, "tiles")
+
+
+Part = tuple[float, float, list[float]]
 
 
 @judged
-def medium(answer: Any) -> str:
-    """What the answer is, with its units."""
-    raise Wrong("nobody has written this check")
+def merge(answer: Callable[[Part, Part], Part]) -> str:
+    """``answer(a, b)``: the state of a row after the keys of two parts, from the parts' states."""
+    draw = np.random.default_rng(191)
+    cases = 0
+    for count in [(5, 3), (1, 1), (0, 4), (4, 0), (0, 0), (40, 2)] * 4:
+        spread = draw.choice([1.0, 300.0])  # the largest exponents overflow float64 unless shifted
+        scores, values = draw.normal(size=sum(count)) * spread, draw.normal(size=(sum(count), 3))
+        first, second, whole = (
+            _state(scores[a:b], values[a:b])
+            for a, b in ((0, count[0]), (count[0], sum(count)), (0, sum(count)))
+        )
+        words = f"parts of {count[0]} and {count[1]} keys"
+        with np.errstate(all="ignore"):
+            given: Any = ask(answer, first, second, words=words)
+        try:
+            top, total, output = given
+            close = np.allclose([top, total, *output], [whole[0], whole[1], *whole[2]], 1e-9)
+        except (TypeError, ValueError) as error:
+            raise Wrong(f"for {words} it gives {given!r}: give (top, sum, output)") from error
+        if not close:
+            raise Wrong(f"for {words} it gives ({top}, {total}, …), expected ({whole[0]}, "
+                        f"{whole[1]}, …), or the output differs")  # fmt: skip
+        cases += 1
+    return f"{cases} rows"
+
+
+def _state(scores: Any, values: Any) -> Part:
+    last: Part = (-np.inf, 0.0, [0.0, 0.0, 0.0])
+    for state in online(scores, values, max(1, len(scores))):
+        last = state.top, state.sum, [float(x) for x in state.output]
+    return last
+
+
+HEAD = "template <int N> __device__ void step(float (&s)[N], float (&shrink)[2], float factor) {"
+"""The line with which the softmax of a tile begins."""
+
+
+def with_step(answer: str) -> str:
+    """Kernel a with the reader's step in place of its own."""
+    text = kernels.flat(kernels.ONE_GROUP)
+    begin = text.index(HEAD)
+    end = text.index("\n    }\n\n    // 1 / the sum", begin) + len("\n    }\n")
+    return text[:begin] + answer.strip() + "\n" + text[end:]
 
 
 @judged
-def hard(answer: Any) -> str:
-    """What the answer is, with its units."""
-    raise Wrong("nobody has written this check")
+def step(answer: str) -> str:
+    """The softmax of a tile, written from blank: run on the emulator with every check.
+
+    Several tiles, ragged, full and causal; rows that see no key; small and large scores.
+    """
+    text = with_step(written(answer, [HEAD], "function"))
+    with compiling():
+        program = kernels.Programs({"kernel": text}, (64, False), (64, True))
+    runs = (
+        ("full", False, 70, 290, 1.0),
+        ("causal, some rows see no key", True, 150, 140, 1.0),
+        ("large scores", False, 64, 260, 60.0),
+    )
+    for what, causal, queries, keys, spread in runs:
+        where = f"{what}: {queries} queries, {keys} keys"
+        h = kernels.heads(64, queries, keys, spread=spread, seed=random.randrange(1 << 30))
+        with running(where):
+            done = program.attend("kernel", h, causal)
+        clean(done.run, where)
+        if done.error > 1:
+            raise Wrong(f"{where}: O is wrong")
+    return f"{len(runs)} runs, no finding"

@@ -115,7 +115,7 @@ def exact(h: Heads, causal: bool) -> tuple[Array, Array]:
     """
     from phasebit.chapters.attention.softmax import bound
 
-    layers, queries, d = h.q.shape
+    _, queries, d = h.q.shape
     k, v = (np.repeat(x, h.sharing, axis=0) for x in (h.k, h.v))
     keys = k.shape[1]
     with np.errstate(invalid="ignore"):

@@ -23,8 +23,10 @@ from phasebit.chapters.attention.variants import (
     HEADS,
     LADDER,
     SEQUENCES,
+    STAMPED,
     TOKENS,
     VARIANTS,
+    stamped,
     text,
 )
 from phasebit.chapters.attention.view import flop
@@ -35,6 +37,8 @@ NAME = "attention"
 
 _WARM, _TIMED = 2, 4  # launches of a turn: those that do not count, then those that do
 _ROUNDS = 6
+_STAMPED = 4096  # tokens of the launch that is stamped
+_PLACES, _PASSES = 8, 256  # of include/stamps.cuh
 _ROWS = 64  # queries of a head that are checked
 
 
@@ -46,9 +50,10 @@ def record() -> dict[str, Any]:
     """
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
-    names = [*LADDER, *VARIANTS]
+    texts = {name: text(name) for name in (*LADDER, *VARIANTS)}
+    texts |= {f"stamps {name}": stamped(name) for name in STAMPED}
     with ThreadPoolExecutor(16) as pool:
-        built = dict(zip(names, pool.map(_build, map(text, names)), strict=True))
+        built = dict(zip(texts, pool.map(_build, texts.values()), strict=True))
     loaded = {name: ctypes.CDLL(str(build.program)) for name, build in built.items()}
     ladder = {name: loaded[name] for name in LADDER}
     cases = [(d, causal, s) for d in (128, 64) for causal in (False, True) for s in SEQUENCES]
@@ -58,10 +63,11 @@ def record() -> dict[str, Any]:
         "protocol": _protocol(torch),
         "ladder": [_side_by_side(torch, ladder, *case) for case in cases],
         "variants": [
-            _side_by_side(torch, loaded, *case)
+            _side_by_side(torch, {name: loaded[name] for name in (*LADDER, *VARIANTS)}, *case)
             for case in ((128, False, 4096), (128, True, 4096), (64, False, 4096),
                          (128, False, 1024))
         ],
+        "stamps": {name: _stamps(torch, loaded[f"stamps {name}"]) for name in STAMPED},
         "multiprocessors": torch.cuda.get_device_properties(0).multi_processor_count,
     }  # fmt: skip
 
@@ -74,6 +80,9 @@ def _protocol(torch: Any) -> dict[str, str]:
         "inputs": f"normal random bf16 numbers, {HEADS} heads, {TOKENS} tokens in all",
         "check": f"before timing, {_ROWS} queries of the first head and of the last against "
         "attention in double, within softmax.bound; largest_error is a part of that bound",
+        "stamps": "the multiprocessor's clock, read in block 0 by the first thread of each group "
+        f"at the places of variants.py; heads of 128, {_STAMPED} tokens, a launch after two of the "
+        "same",
         "rivals": f"torch {torch.__version__}, scaled_dot_product_attention with the backend of "
         "cuDNN and with the one of FlashAttention-2, the same operands",
     }
@@ -140,9 +149,7 @@ def _side_by_side(
             "largest_error": errors}  # fmt: skip
 
 
-def _error(
-    torch: Any, name: str, launch: Launch, tensors: tuple[Any, ...], causal: bool
-) -> float:
+def _error(torch: Any, name: str, launch: Launch, tensors: tuple[Any, ...], causal: bool) -> float:
     """The largest error as a part of what is allowed; raises where it is more than that."""
     q, k, v, o = tensors
     length, d = q.shape[2:]
@@ -172,3 +179,18 @@ def _error(
             "what is allowed"
         )
     return round(worst, 3)
+
+
+def _stamps(torch: Any, library: ctypes.CDLL) -> dict[str, Any]:
+    """Of each place the cycles since the first stamp, pass after pass, -1 where there is none."""
+    q, k, v = (torch.randn((4, HEADS, _STAMPED, 128), device="cuda", dtype=torch.bfloat16)
+               for _ in range(3))  # fmt: skip
+    launches, _ = _launches(torch, {"stamped": library}, q, k, v, False)
+    for _ in range(3):
+        launches["stamped"]()
+    places = ((ctypes.c_longlong * _PASSES) * _PLACES)()
+    span = ((ctypes.c_longlong * 2) * 2)()
+    library.read_stamps(places, span)
+    begin = span[0][0]
+    cycles = [[at - begin if at else -1 for at in place[:32]] for place in places]
+    return {"places": cycles, "cycles": span[1][0] - begin, "ns": span[1][1] - span[0][1]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from phasebit import measure
 from phasebit.chapters.attention import kernels
 from phasebit.edits import replace_once
 
@@ -128,3 +129,24 @@ def verdicts(names: Iterable[str], schedule: str = "late") -> dict[str, str]:
                 wrong = ["WRONG"] * (done.error > 1)
                 said[name] = "\n".join([*map(str, done.run.findings), *wrong])
     return {name: said[name] for name in wanted}
+
+
+def table(names: Iterable[str]) -> measure.Table:
+    """What the emulator says of some slips in a few words, and what became of the result."""
+    rows = []
+    for name, said in verdicts(names).items():
+        kind = said.partition(":")[0]
+        result = "wrong" if said.endswith("WRONG") else "none" if kind == "deadlock" else "right"
+        rows.append((name, _WORDS.get(kind, "nothing"), result))
+    return measure.Table(
+        ("slip", "the emulator says", "result"), tuple(rows),
+        "on the emulator, with copies and products as late as they may be",
+    )  # fmt: skip
+
+
+_WORDS = {
+    "race": "race: nothing orders the two",
+    "async": "async: not waited for",
+    "deadlock": "deadlock",
+    "barrier": "barrier: nobody has seen the phase before",
+}

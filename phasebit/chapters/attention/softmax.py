@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+
+
+class State(NamedTuple):
+    """What is known of a row after some of its keys."""
+
+    top: float
+    """The largest score so far; -∞ before the first."""
+    sum: float
+    """Σ exp(score − top)."""
+    output: Array
+    """Σ exp(score − top) · value: (d); the row's output is this divided by the sum."""
+
+
+def online(scores: Array, values: Array, tile: int) -> Iterator[State]:
+    """The states of a row after each tile of keys: scores (keys), values (keys, d).
+
+    In float64. Source: Milakov and Gimelshein (2018), with the output carried along as
+    FlashAttention does (Dao and others, 2022).
+    """
+    state = State(-np.inf, 0.0, np.zeros(values.shape[1]))
+    for first in range(0, len(scores), tile):
+        part, v = scores[first : first + tile], values[first : first + tile]
+        top = max(state.top, float(part.max()))
+        base = 0.0 if top == -np.inf else top
+        shrink = np.exp(state.top - base)
+        p = np.exp(part - base)
+        state = State(top, state.sum * shrink + float(p.sum()), state.output * shrink + p @ v)
+        yield state
 
 
 def bound(d: int, keys: int, sizes: Array, weighted: Array, output: Array) -> Array:
@@ -16,8 +45,8 @@ def bound(d: int, keys: int, sizes: Array, weighted: Array, output: Array) -> Ar
     ``sizes``: the largest scale · Σ |q·k| of the row; ``weighted``: Σ p |v|; ``output``: |o|.
     Four errors, each a part of what it is an error of: a score is a sum of ``d`` products whose
     adders cut bits off, and its exponent is rounded twice; ex2 is exact to 2⁻²²; a probability is
-    rounded to bf16, and the output too, 2⁻⁹ each; the sums over ``keys`` are f32.
+    rounded to bf16, and the output too, 2⁻⁸ each; the sums over ``keys`` are f32.
     """
     score = sizes * ((d + d / 8 + 4) * 2.0**-23 + 4 * 2.0**-24) + 2.0**-22
-    relative = 2 * score + 2.0**-9 + 2.5 * (keys + 8) * 2.0**-23
-    return np.asarray(1.01 * (relative * weighted + 2.0**-9 * output))
+    relative = 2 * score + 2.0**-8 + 2.5 * (keys + 8) * 2.0**-23
+    return np.asarray(1.01 * (relative * weighted + 2.0**-8 * output))

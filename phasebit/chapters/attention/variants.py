@@ -49,6 +49,52 @@ __device__ inline float polynomial(float x) {
 """
 _SOFTMAX = "// The online softmax of a thread's two rows"
 
+_BY_FLOATS = """        float high[2][2] = {{top[0], top[0]}, {top[1], top[1]}};
+#pragma unroll
+        for (int i = 0; i < N; ++i) high[i / 2 % 2][i % 2] = fmaxf(high[i / 2 % 2][i % 2], s[i]);
+        float base[2];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            float most = fmaxf(high[h][0], high[h][1]);
+"""
+_BY_INTEGERS = """        float high[2], base[2];
+        highest(s, high);
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            float most = high[h];
+"""
+_HIGHEST = """    // The largest score of a thread's columns and those before. Floats that are not negative are
+    // ordered as whole numbers are, and of those an instruction takes the largest of three. Where
+    // the whole number is negative, so are all scores, and the floats decide.
+    template <int N> __device__ void highest(const float (&s)[N], float (&high)[2]) const {
+        int bits[2][2];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) bits[i / 2][i % 2] = __float_as_int(top[i / 2]);
+#pragma unroll
+        for (int i = 0; i < N; i += 2) {
+            int& most = bits[i / 2 % 2][i / 4 % 2];
+            most = __vimax3_s32(most, __float_as_int(s[i]), __float_as_int(s[i + 1]));
+        }
+#pragma unroll
+        for (int h = 0; h < 2; ++h) high[h] = __int_as_float(max(bits[h][0], bits[h][1]));
+        if (!__any_sync(~0u, signbit(high[0]) || signbit(high[1]))) return;
+        high[0] = top[0], high[1] = top[1];
+#pragma unroll
+        for (int i = 0; i < N; ++i) high[i / 2 % 2] = fmaxf(high[i / 2 % 2], s[i]);
+    }
+
+"""
+_STEP_SAYS = "    // s becomes 2^(factor"
+_MAXIMUM = (
+    {"maximum of two floats": Variant(_D, ((_BY_INTEGERS, _BY_FLOATS),))}
+    if _BY_INTEGERS in kernels.flat(_D)
+    else {
+        "maximum of three whole numbers": Variant(
+            _D, ((_BY_FLOATS, _BY_INTEGERS), (_STEP_SAYS, _HIGHEST + _STEP_SAYS))
+        )
+    }
+)
+
 VARIANTS = {
     "no named barriers": Variant(_D, (
         ("{ ptx::bar_sync(1 + group, 2 * 128); }", "{}"),
@@ -61,7 +107,7 @@ VARIANTS = {
         "        give_turn<D>(group);\n",
     ),)),
     "stores of 4 bytes": Variant(_D, (("store_wide(o", "store(o"),)),
-    "tiles of 128 keys": Variant(_D, (("D == 64 ? 128 : 176", "128"),)),
+    "tiles of 176 keys": Variant(_D, (("constexpr int KEYS = 128;", "constexpr int KEYS = 176;"),)),
     "two groups": Variant(_D, (("D == 64 ? 3 : 2", "2"),)),
     "rescaled where the maximum moves": Variant(_D, ((
         _RESCALE,
@@ -72,6 +118,7 @@ VARIANTS = {
         (_EX2, f"i % 8 == 7 ? polynomial(s[i] * factor - base[i / 2 % 2]) : {_EX2}"),
         ("whole == 0 ?", "whole < 0.5f ?"),
     )),
+    **_MAXIMUM,
     "no exponentials": Variant(_D, ((_EX2, "s[i] * factor - base[i / 2 % 2];"),), right=False),
     "products alone": Variant(_D, ((
         "        softmax.step(scores, shrink, shape.factor);  // while",
@@ -79,6 +126,63 @@ VARIANTS = {
     ),), right=False),
 }  # fmt: skip
 """What is tried beside the ladder."""
+
+# Clock stamps of block 0 by the first thread of each group: it has its turn, its scores are
+# complete, its probabilities are ready, its output is complete. In b both products are complete at
+# the same place, the second.
+PLACES = ("has its turn", "scores complete", "probabilities ready", "output complete")
+
+
+def _stamp(place: int) -> str:
+    """Both groups stamp; ``tile`` counts downwards, the pass upwards."""
+    here = " ".join(
+        f"stamp({thread}, {place + shift}, tiles - 1 - tile);"
+        for thread, shift in ((0, 0), (128, len(PLACES)))
+    )
+    return f"        if (blockIdx.x + blockIdx.y == 0) {{ {here} }}\n"
+
+
+_TURN = "        wait_for_turn(group);\n"
+_STEP = "        softmax.step(scores, shrink, shape.factor);"
+_SPAN = "    if (threadIdx.x + blockIdx.x + blockIdx.y == 0) stamp_both({});\n"
+_BOTH = "        settle(o);\n        settle(scores);\n"
+STAMPED: dict[str, Edits] = {
+    "ping-pong": (
+        (_TURN, _TURN + _stamp(0)),
+        (_BOTH, _BOTH + _stamp(1)),
+        ("        round_to_bf16<KEYS>(p, scores);\n", "        round_to_bf16<KEYS>(p, scores);\n"
+         "        settle(p);\n" + _stamp(2)),
+        ("    for (int tile = tiles - 1; tile >= 0; --tile, k.", _SPAN.format(0)
+         + "    for (int tile = tiles - 1; tile >= 0; --tile, k."),
+        ("    if (group == 0) wait_for", _SPAN.format(1) + "    if (group == 0) wait_for"),
+    ),
+    "overlapped": (
+        (_TURN, _TURN + _stamp(0)),
+        ("        ptx::wgmma_wait_group<1>();\n        settle(scores);\n",
+         "        ptx::wgmma_wait_group<1>();\n        settle(scores);\n" + _stamp(1)),
+        (_STEP, _STEP + "\n        settle(scores);\n" + _stamp(2).rstrip("\n")),
+        ("        ptx::wgmma_wait_group<0>();\n        settle(o);\n",
+         "        ptx::wgmma_wait_group<0>();\n        settle(o);\n" + _stamp(3)),
+        ("    for (int tile = tiles - 2; tile >= 0; --tile, k.", _SPAN.format(0)
+         + "    for (int tile = tiles - 2; tile >= 0; --tile, k."),
+        ("    if (group == 0) wait_for", _SPAN.format(1) + "    if (group == 0) wait_for"),
+    ),
+}  # fmt: skip
+"""Rung -> what stands in its file, and what stands there in the copy with stamps."""
+
+_READ = """
+extern "C" void read_stamps(long long* places, long long* span) {
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemcpyFromSymbol(places, stamps, sizeof stamps));
+    CHECK(cudaMemcpyFromSymbol(span, stamp_span, sizeof stamp_span));
+}
+"""
+
+
+def stamped(rung: str) -> str:
+    """A rung's text with stamps in it; raises ``ValueError`` where an edit does not fit."""
+    text = replace_each(kernels.flat(LADDER[rung]), STAMPED[rung], rung)
+    return '#include "stamps.cuh"\n' + text + _READ
 
 
 def text(name: str) -> str:

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
-from phasebit.chapters.attention.variants import HEADS, LADDER, TOKENS
+from phasebit.chapters.attention import kernels
+from phasebit.chapters.attention.trace import D, Event
+from phasebit.chapters.attention.variants import (
+    CUDNN,
+    FLASH,
+    HEADS,
+    LADDER,
+    PLACES,
+    RIVALS,
+    SEQUENCES,
+    TOKENS,
+)
+from phasebit.pipeline.ring_drawing import RingDrawing
+
+if TYPE_CHECKING:
+    from phasebit.draw import Picture
+    from phasebit.timeline import Timeline
+
+LAST = "blocks that stay"
 
 
 def flop(d: int, causal: bool, length: int) -> float:
@@ -36,3 +54,143 @@ def rates(recorded: dict[str, Any]) -> dict[str, str]:
         kernel: f"{found[rung]:.0f} TFLOP/s, heads of 128, 4096 tokens"
         for rung, kernel in LADDER.items()
     }
+
+
+def ladder(recorded: dict[str, Any], d: int, causal: bool, length: int) -> Picture:
+    """A bar for each rung and each rival."""
+    from phasebit.draw import bars
+
+    found = row(recorded, d, causal, length)
+    kind = "causal" if causal else "full"
+    return bars(
+        found, x_label="TFLOP/s", hues=dict.fromkeys(RIVALS, "grey"),
+        title=f"{kind.capitalize()} attention, heads of {d}, {length:,} tokens; "
+        + measure.source(recorded),
+    )  # fmt: skip
+
+
+def against(recorded: dict[str, Any], d: int) -> measure.Table:
+    """The last rung beside its rivals, for each length, full and causal."""
+    rows = []
+    for causal in (False, True):
+        for length in SEQUENCES:
+            found = row(recorded, d, causal, length)
+            ours, cudnn, flash = (found[name] for name in (LAST, CUDNN, FLASH))
+            rows.append((
+                f"{'causal' if causal else 'full'}, {length:,}", f"{ours:.0f}", f"{cudnn:.0f}",
+                f"{flash:.0f}", f"{ours / cudnn:.2f}", f"{ours / flash:.2f}",
+            ))  # fmt: skip
+    return measure.Table(
+        (f"heads of {d}, tokens", LAST, CUDNN, FLASH, f"of {CUDNN}", f"of {FLASH}"),
+        tuple(rows),
+        f"TFLOP/s, medians; {measure.source(recorded)}",
+    )
+
+
+def tried(
+    recorded: dict[str, Any], names: Sequence[str], cases: Sequence[tuple[int, bool, int]]
+) -> measure.Table:
+    """Some variants as parts of the last rung's rate in the same rounds, for some cases."""
+    rows = []
+    for name in (LAST, *names):
+        rates = [row(recorded, *case, part="variants") for case in cases]
+        first = [f"{each[LAST]:.0f} TFLOP/s" for each in rates]
+        parts = [f"{each[name] / each[LAST]:.2f}" for each in rates]
+        rows.append((name, *(first if name == LAST else parts)))
+    heads = (f"{d} columns, {'causal' if causal else 'full'}, {length:,}"
+             for d, causal, length in cases)  # fmt: skip
+    source = f"rate as a part of the first row's; {measure.source(recorded)}"
+    return measure.Table(("", *heads), tuple(rows), source)
+
+
+# -- who does what, and when -------------------------------------------------------
+
+LEGEND = {
+    "consume": "a product under way", "produce": "softmax", "wait": "waits for its turn",
+}  # fmt: skip
+
+
+def stamped(recorded: Mapping[str, Any], rung: str, first: int, last: int) -> Timeline:
+    """Two groups on the H200, passes ``first`` to ``last`` of their loops, in cycles.
+
+    A product is drawn from the group's turn until the group has seen its end.
+    """
+    from phasebit.timeline import Timeline
+
+    data = recorded["stamps"][rung]["places"]
+    half = len(PLACES)
+    begin = min(data[place][first] for place in (0, half))
+    drawing = RingDrawing(lambda cycle: cycle - begin, begin)
+    rows = []
+    for group in (0, 1):
+        turn, scores, ready, output = data[group * half : (group + 1) * half]
+        products, softmax = f"group {group}, products", f"group {group}, softmax"
+        rows += [products, softmax]
+        for n in range(first, last + 1):
+            if rung == "ping-pong":  # both products end at one place, the softmax comes before them
+                drawing.span(softmax, scores[n - 1], ready[n], "produce", str(n))
+                drawing.span(softmax, ready[n], turn[n], "wait")
+                drawing.span(products, turn[n], scores[n], "consume", str(n))
+            else:
+                drawing.span(softmax, output[n - 1], turn[n], "wait")
+                drawing.span(products, turn[n], output[n], "consume", str(n))
+                drawing.span(softmax, scores[n], ready[n], "produce", str(n))
+    return Timeline(
+        rows, drawing.spans, unit="cycles", legend=LEGEND,
+        title=f"{rung}: passes {first} to {last} of a block, {measure.source(dict(recorded))}",
+    )  # fmt: skip
+
+
+def pass_cycles(recorded: Mapping[str, Any], rung: str) -> float:
+    """Mean cycles of a pass of group 0's loop."""
+    turn = [at for at in recorded["stamps"][rung]["places"][0] if at >= 0]
+    return (turn[-2] - turn[3]) / (len(turn) - 5)
+
+
+def roles(text: str, log: Sequence[Event], title: str) -> Picture:
+    """The two rings and the two groups of block 0 on the emulator's clock.
+
+    On it products and copies take no time but what the program leaves them: a product is drawn from
+    its begin to the place where its group says that the slot is empty.
+    """
+    from phasebit.draw import Picture
+    from phasebit.timeline import Timeline
+
+    slots = kernels.number(text, "SLOTS", D)
+    groups = kernels.groups(text, D)
+    drawing = RingDrawing()
+    at: dict[tuple[str, str, int], list[int]] = {}
+    for event in log:
+        at.setdefault((event.what, event.where, event.group), []).append(event.at)
+    turns = []
+    for ring in "kv":
+        for slot in range(slots):
+            steps = [
+                at.get(key, [])
+                for key in (("passes", f"{ring}_empty {slot}", groups),
+                            ("completes", f"{ring}_full {slot}", -1),
+                            ("passes", f"{ring}_full {slot}", 0),
+                            ("completes", f"{ring}_empty {slot}", -1))
+            ]  # fmt: skip
+            for turn, (begin, full, taken, empty) in enumerate(zip(*steps, strict=False)):
+                drawing.turn(f"{ring.upper()} slot {slot}", begin, full, taken, empty,
+                             str(slot + turn * slots))  # fmt: skip
+                turns.append((ring, slot + turn * slots, begin, full, taken, empty))
+    for group in range(groups):
+        for ring, what in (("k", "QKᵀ"), ("v", "PV")):
+            empties = [("arrives", f"{ring}_empty {slot}", group) for slot in range(slots)]
+            ends = sorted(t for empty in empties for t in at.get(empty, []))
+            begins = sorted(at.get(("begins", "scores" if ring == "k" else "output", group), []))
+            for tile, end in enumerate(ends):
+                last = ends[tile - 1] if tile else -1
+                start = min(t for t in begins if t > last)
+                drawing.span(f"group {group}, {what}", start, end, "consume", str(tile))
+    rows = [f"{ring} slot {slot}" for ring in "KV" for slot in range(slots)]
+    rows += [f"group {group}, {what}" for group in range(groups) for what in ("QKᵀ", "PV")]
+    drawn = Timeline(
+        rows, drawing.spans, unit="clock", title=title,
+        legend={"produce": "being filled", "full": "full", "consume": "in use by products"},
+    )  # fmt: skip
+    used = [f"tile {tile} of {ring.upper()} lies in slot {tile % slots}"
+            for ring, tile, *_ in turns]  # fmt: skip
+    return Picture(drawn.svg(), f"{title}: {'; '.join(used)}.")

@@ -1,18 +1,135 @@
-"""The checks of *Attention* accept what is right and refuse planted wrong answers."""
+"""The checks of *Attention* accept what is right and refuse what people write."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from phasebit.chapters.attention import exercises
+from phasebit.chapters.attention import exercises as check
+from phasebit.edits import replace_once
+from tests.book.notebooks import ROOT, solutions
+
+CHAPTER = next(ROOT.glob("book/*/??_attention.ipynb"))
 
 
-@pytest.mark.parametrize("check", [exercises.easy, exercises.medium, exercises.hard])
-def test_an_open_exercise_is_said_to_be_open(
-    check: Callable[[Any], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    check(...)
-    assert "not answered yet" in capsys.readouterr().out
+def answers() -> dict[str, object]:
+    names: dict[str, object] = {}
+    for solution in solutions(CHAPTER):
+        exec(solution, names)
+    return names
+
+
+def test_no_answer_yet() -> None:
+    assert check.tile_cycles.verdict(lambda *a: ...).endswith("not answered yet")
+    assert check.merge.verdict(lambda *a: ...).endswith("not answered yet")
+    assert check.step.verdict("// yours").endswith("not answered yet")
+
+
+def test_the_solutions_in_python_are_right() -> None:
+    for name in ("tile_cycles", "merge"):
+        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda d, queries, keys: 4 * queries * keys * d / 4096 + queries * keys / 16,
+        lambda d, queries, keys: 4 * queries * keys * d / 4096,
+        lambda d, queries, keys: queries * keys / 16,
+        lambda d, queries, keys: max(2 * queries * keys * d / 4096, queries * keys / 16),
+        lambda d, queries, keys: max(4 * queries * keys * d / 8192, queries * keys / 16),
+        lambda d, queries, keys: max(4 * queries * keys * d / 4096, queries * keys / 32),
+        lambda d, queries, keys: max(4 * queries * keys * d / 4096, queries * keys * d / 16),
+        lambda d, queries, keys: min(4 * queries * keys * d / 4096, queries * keys / 16),
+    ],
+)
+def test_tile_cycles_refuses(wrong: Callable[..., float]) -> None:
+    assert "not right yet" in check.tile_cycles.verdict(wrong)
+
+
+def merged(
+    top: Callable[..., float] = max, guard: bool = True, scale_sum: bool = True,
+    scale_output: bool = True, divide: bool = False, upside_down: bool = False,
+) -> Callable[..., object]:  # fmt: skip
+    def merge(a: tuple, b: tuple) -> object:
+        highest = top(a[0], b[0])
+        base = 0 if guard and highest == -math.inf else highest
+        left, right = (
+            math.exp(base - x if upside_down else x - base) if x > -math.inf else 0.0
+            for x in (a[0], b[0])
+        )
+        if not guard and -math.inf in (a[0], b[0]):
+            left = right = math.nan
+        total = (left * a[1] + right * b[1]) if scale_sum else a[1] + b[1]
+        if not scale_output:
+            left = right = 1.0
+        output = [left * x + right * y for x, y in zip(a[2], b[2], strict=True)]
+        return highest, total, [x / total for x in output] if divide and total else output
+
+    return merge
+
+
+def test_merge_accepts_another_right_one() -> None:
+    assert "merge: OK" in check.merge.verdict(merged())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        merged(top=min), merged(guard=False), merged(scale_sum=False), merged(scale_output=False),
+        merged(divide=True), merged(upside_down=True), lambda a, b: a, lambda a, b: 1,
+        lambda a, b: (max(a[0], b[0]), a[1] + b[1], [x + y for x, y in zip(a[2], b[2])]),
+        lambda a, b: (a[0] + b[0], a[1] * b[1], a[2]),
+    ],
+)  # fmt: skip
+def test_merge_refuses(wrong: Callable[..., object]) -> None:
+    assert "not right yet" in check.merge.verdict(wrong)
+
+
+MOST = "most = fmaxf(most, __shfl_xor_sync(~0u, most, {}));"
+OLD = "shrink[h] = ptx::ex2(top[h] * factor - base);"
+WRONG = {
+    "the rows are the halves": (("(i / 2 % 2 == h)", "(i / (N / 2) == h)"),
+                                ("(i / 2 % 2 != h)", "(i / (N / 2) != h)")),
+    "the rows alternate": (("(i / 2 % 2 == h)", "(i % 2 == h)"), ("(i / 2 % 2 != h)", "(i % 2 != h)")),
+    "one maximum for both rows": (("if (i / 2 % 2 == h) most = ", "most = "),
+                                  ("float most = top[h];", "float most = fmaxf(top[0], top[1]);")),
+    "two of four lanes": ((MOST.format(2), ""),),
+    "no shuffle": ((MOST.format(1), ""), (MOST.format(2), "")),
+    "lanes of another row": ((MOST.format(2), MOST.format(4)),),
+    "the old maximum is forgotten": (("float most = top[h];", "float most = -INFINITY;"),),
+    "infinities are subtracted": (("most == -INFINITY ? 0 : most * factor", "most * factor"),),
+    "zero is the least": (("float most = top[h];", "float most = fmaxf(top[h], 0);"),
+                          ("top[h] = most;", "top[h] = most; shrink[h] = 1;")),
+    "shrink upside down": ((OLD, "shrink[h] = ptx::ex2(base - top[h] * factor);"),),
+    "shrink after top": ((OLD, ""), ("top[h] = most;", "top[h] = most; " + OLD)),
+    "no shrink": ((OLD, "shrink[h] = 1;"),),
+    "top does not move": (("top[h] = most;", ""),),
+    "the sum does not shrink": (("sum[h] *= shrink[h];", ""),),
+    "the sum starts anew": (("sum[h] *= shrink[h];", "sum[h] = 0;"),),
+    "no factor": (("ptx::ex2(s[i] * factor - base)", "ptx::ex2(s[i] - base)"),),
+    "powers of e": (("ptx::ex2(s[i] * factor - base)", "expf(s[i] * factor - base)"),),
+    "scores are summed": (("sum[h] += s[i];", ""), ("s[i] = ptx", "sum[h] += s[i];\ns[i] = ptx")),
+    "another head": (("float factor)", "float scale)"),),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+def test_the_solution_runs() -> None:
+    assert check.step.verdict(answers()["function"]) == "step: OK (3 runs, no finding)"
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", WRONG)
+def test_step_refuses(name: str) -> None:
+    function = str(answers()["function"])
+    for old, new in WRONG[name]:
+        function = replace_once(function, old, new)
+    assert check.step.verdict(function).startswith("step: not right yet: ")
+
+
+@pytest.mark.parametrize("wrong", [1, lambda: None, ["step"]])
+def test_step_wants_text(wrong: object) -> None:
+    assert "give the text of the function" in check.step.verdict(wrong)
