@@ -99,16 +99,34 @@ struct Softmax {
     float top[2] = {-INFINITY, -INFINITY};  // the largest score so far
     float sum[2] = {0, 0};                  // Σ 2^(factor · (score − top)) of this thread's columns
 
+    // The largest score of a thread's columns and those before. Floats that are not negative are
+    // ordered as whole numbers are, and of those an instruction takes the largest of three. Where
+    // the whole number is negative, so are all scores, and the floats decide.
+    template <int N> __device__ void highest(const float (&s)[N], float (&high)[2]) const {
+        int bits[2][2];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) bits[i / 2][i % 2] = __float_as_int(top[i / 2]);
+#pragma unroll
+        for (int i = 0; i < N; i += 2) {
+            int& most = bits[i / 2 % 2][i / 4 % 2];
+            most = __vimax3_s32(most, __float_as_int(s[i]), __float_as_int(s[i + 1]));
+        }
+#pragma unroll
+        for (int h = 0; h < 2; ++h) high[h] = __int_as_float(max(bits[h][0], bits[h][1]));
+        if (!__any_sync(~0u, signbit(high[0]) || signbit(high[1]))) return;
+        high[0] = top[0], high[1] = top[1];
+#pragma unroll
+        for (int i = 0; i < N; ++i) high[i / 2 % 2] = fmaxf(high[i / 2 % 2], s[i]);
+    }
+
     // s becomes 2^(factor · (s − top)); what was summed under the old top must be multiplied by
     // shrink[h]. factor: scale · log₂ e, positive.
     template <int N> __device__ void step(float (&s)[N], float (&shrink)[2], float factor) {
-        float high[2][2] = {{top[0], top[0]}, {top[1], top[1]}};
-#pragma unroll
-        for (int i = 0; i < N; ++i) high[i / 2 % 2][i % 2] = fmaxf(high[i / 2 % 2][i % 2], s[i]);
-        float base[2];
+        float high[2], base[2];
+        highest(s, high);
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            float most = fmaxf(high[h][0], high[h][1]);
+            float most = high[h];
             most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
             most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
             base[h] = most == -INFINITY ? 0 : most * factor;  // -∞ − -∞ would be NaN

@@ -44,35 +44,45 @@ def _inlined(text: str) -> str:
     return text
 
 
-def alone(text: str, *instances: tuple[int, bool]) -> str:
-    """The kernel for some head dimensions, full or causal, without a program around it."""
-    end = text.index("template <int D, bool CAUSAL> void launch")
+def alone(text: str, *instances: tuple[int, bool], long: bool = False) -> str:
+    """The kernel for some head dimensions, full or causal, without a program around it.
+
+    ``long``: with the tiles of long sequences, where it has such.
+    """
+    end = text.index("template <int D, bool CAUSAL", text.index("__global__"))
     begin = text.rindex("attention(const __grid_constant__", 0, end)
     head = text[begin + len("attention") : text.index("{", begin)].strip()
     made = "\n".join(
-        f"template __global__ void attention<{d}, {str(causal).lower()}>{head};"
-        for d, causal in instances
+        f"template __global__ void {_name(text, d, causal, long)}{head};" for d, causal in instances
     )
     return f"{text[:end]}{made}\n"
 
 
-def number(text: str, name: str, d: int) -> int:
+def _name(text: str, d: int, causal: bool, long: bool) -> str:
+    arguments = [
+        str(d),
+        *(str(each).lower() for each in (causal, long)[: 1 + ("bool LONG" in text)]),
+    ]
+    return f"attention<{', '.join(arguments)}>"
+
+
+def number(text: str, name: str, d: int, long: bool = False) -> int:
     """A constant of a kernel for a head dimension; raises ``ValueError`` where it has none."""
-    found = re.search(rf"constexpr int {name} = (?:(\d+)|D == 64 \? (\d+) : (\d+));", text)
+    found = re.search(rf"constexpr int {name} = (?:D == (\d+) && LONG \? (\d+) : )?(\d+);", text)
     if found is None:
         raise ValueError(f"the kernel has no line `constexpr int {name} = …;`")
-    return int(found[1] or found[2 if d == 64 else 3])
+    return int(found[2] if found[1] and int(found[1]) == d and long else found[3])
 
 
-def groups(text: str, d: int) -> int:
+def groups(text: str, d: int, long: bool = False) -> int:
     """How many warp groups of a block multiply."""
-    return number(text, "GROUPS", d) if "int GROUPS" in text else 1
+    return number(text, "GROUPS", d, long) if "int GROUPS" in text else 1
 
 
-def shared_bytes(text: str, d: int) -> int:
+def shared_bytes(text: str, d: int, long: bool = False) -> int:
     """``sizeof(Shared<d>)``; barriers need less than one pattern."""
-    rows = 64 * groups(text, d)
-    keys, slots = number(text, "KEYS", d), number(text, "SLOTS", d)
+    rows = 64 * groups(text, d, long)
+    keys, slots = number(text, "KEYS", d, long), number(text, "SLOTS", d)
     return rows * d * 2 + 2 * slots * keys * d * 2 + PATTERN
 
 
@@ -146,16 +156,19 @@ class Attended(NamedTuple):
 class Programs:
     """Kernels that the compiler sees at once, each in a namespace: one call of nvcc for many."""
 
-    def __init__(self, texts: Mapping[str, str], *instances: tuple[int, bool]) -> None:
-        """``instances``: head dimensions, each full or causal."""
+    def __init__(
+        self, texts: Mapping[str, str], *instances: tuple[int, bool], long: bool = False
+    ) -> None:
+        """``instances``: head dimensions, each full or causal. ``long``: as for :func:`alone`."""
         from phasebit.launching.launch import compile
 
         self._texts = dict(texts)
+        self._long = long
         includes: dict[str, None] = {}
         parts = []
         for i, text in enumerate(self._texts.values()):
             body = []
-            for line in _inlined(alone(text, *instances)).splitlines():
+            for line in _inlined(alone(text, *instances, long=long)).splitlines():
                 if line.startswith("#include"):
                     includes[line] = None
                 else:
@@ -174,21 +187,21 @@ class Programs:
 
         text = self._texts[name]
         layers, queries, d = h.q.shape
-        keys, rows = h.k.shape[1], 64 * groups(text, d)
+        keys, rows = h.k.shape[1], 64 * groups(text, d, self._long)
         stays = "struct Work" in text
-        boxes = (64 if stays else rows, *[number(text, "KEYS", d)] * 2)
+        boxes = (64 if stays else rows, *[number(text, "KEYS", d, self._long)] * 2)
         maps = [
             TensorMap(np.asarray(formats.encode("bf16", x)), (64, box, 1), data_type="bf16",
                       swizzle="128B")
             for x, box in zip(h, boxes, strict=True)
         ]  # fmt: skip
         o = np.full((layers, queries, d), 0x7FFF, np.uint16)
-        kernel = f"kernel_{list(self._texts).index(name)}::attention<{d}, {str(causal).lower()}>"
+        kernel = f"kernel_{list(self._texts).index(name)}::{_name(text, d, causal, self._long)}"
         run = self._module[kernel].launch(
             (blocks,) if stays else (-(-queries // rows), layers),
-            128 * groups(text, d) + (32 if "+ 32;" in text else 128),
+            128 * groups(text, d, self._long) + (32 if "+ 32;" in text else 128),
             [*maps, o, _shape(queries, keys, h.sharing, d), *[layers] * stays],
-            shared=shared_bytes(text, d), schedule=schedule,
+            shared=shared_bytes(text, d, self._long), schedule=schedule,
         )  # fmt: skip
         made = np.asarray(formats.decode("bf16", o), np.float64)
         right, allowed = exact(h, causal)

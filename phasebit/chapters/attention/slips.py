@@ -40,8 +40,8 @@ _BEHIND_SCORES = """        ptx::mbarrier_wait(&s.v_full[v.slot], v.phase);
         settle(o);
         settle(p);
         ptx::wgmma_fence();
-        begin_output<D, KEYS<D>>(o, p, s.v[v.slot]);  // of the one before
-        give_turn<D>(group);
+        begin_output<D, KEYS<D, LONG>>(o, p, s.v[v.slot]);  // of the one before
+        give_turn<D, LONG>(group);
         ptx::wgmma_wait_group<1>();
         settle(scores);
 """
@@ -54,7 +54,7 @@ SLIPS = {
     "a slot of K is free once its product has begun": Slip(
         _D, _BEHIND_SCORES + _K_FREE, _K_FREE + _BEHIND_SCORES, "async|race"),
     "the same where one producer asks for K and V in turn": Slip(
-        _C, *(text.replace("KEYS<D>", "KEYS").replace("turn<D>", "turn")
+        _C, *(text.replace("KEYS<D, LONG>", "KEYS").replace("turn<D, LONG>", "turn")
               for text in (_BEHIND_SCORES + _K_FREE, _K_FREE + _BEHIND_SCORES)), ""),
     "a slot is free when one group of two has read it": Slip(
         _B, "&s.k_empty[slot], CONSUMERS / 32);", "&s.k_empty[slot], 128 / 32);",

@@ -63,52 +63,21 @@ _BY_INTEGERS = """        float high[2], base[2];
         for (int h = 0; h < 2; ++h) {
             float most = high[h];
 """
-_HIGHEST = """    // The largest score of a thread's columns and those before. Floats that are not negative are
-    // ordered as whole numbers are, and of those an instruction takes the largest of three. Where
-    // the whole number is negative, so are all scores, and the floats decide.
-    template <int N> __device__ void highest(const float (&s)[N], float (&high)[2]) const {
-        int bits[2][2];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) bits[i / 2][i % 2] = __float_as_int(top[i / 2]);
-#pragma unroll
-        for (int i = 0; i < N; i += 2) {
-            int& most = bits[i / 2 % 2][i / 4 % 2];
-            most = __vimax3_s32(most, __float_as_int(s[i]), __float_as_int(s[i + 1]));
-        }
-#pragma unroll
-        for (int h = 0; h < 2; ++h) high[h] = __int_as_float(max(bits[h][0], bits[h][1]));
-        if (!__any_sync(~0u, signbit(high[0]) || signbit(high[1]))) return;
-        high[0] = top[0], high[1] = top[1];
-#pragma unroll
-        for (int i = 0; i < N; ++i) high[i / 2 % 2] = fmaxf(high[i / 2 % 2], s[i]);
-    }
-
-"""
-_STEP_SAYS = "    // s becomes 2^(factor"
-_MAXIMUM = (
-    {"maximum of two floats": Variant(_D, ((_BY_INTEGERS, _BY_FLOATS),))}
-    if _BY_INTEGERS in kernels.flat(_D)
-    else {
-        "maximum of three whole numbers": Variant(
-            _D, ((_BY_FLOATS, _BY_INTEGERS), (_STEP_SAYS, _HIGHEST + _STEP_SAYS))
-        )
-    }
-)
 
 VARIANTS = {
     "no named barriers": Variant(_D, (
         ("{ ptx::bar_sync(1 + group, 2 * 128); }", "{}"),
-        ("    ptx::bar_arrive(1 + (group + 1) % GROUPS<D>, 2 * 128);\n", ""),
+        ("    ptx::bar_arrive(1 + (group + 1) % GROUPS<D, LONG>, 2 * 128);\n", ""),
     )),
     "turns given after the scores": Variant(_D, ((
-        "        give_turn<D>(group);\n        ptx::wgmma_wait_group<1>();\n"
+        "        give_turn<D, LONG>(group);\n        ptx::wgmma_wait_group<1>();\n"
         "        settle(scores);\n",
         "        ptx::wgmma_wait_group<1>();\n        settle(scores);\n"
-        "        give_turn<D>(group);\n",
+        "        give_turn<D, LONG>(group);\n",
     ),)),
     "stores of 4 bytes": Variant(_D, (("store_wide(o", "store(o"),)),
-    "tiles of 176 keys": Variant(_D, (("constexpr int KEYS = 128;", "constexpr int KEYS = 176;"),)),
-    "two groups": Variant(_D, (("D == 64 ? 3 : 2", "2"),)),
+    "tiles of 128 keys": Variant(_D, (("D == 128 && LONG ? 176 : 128", "128"),)),
+    "two groups": Variant(_D, (("D == 64 && LONG ? 3 : 2", "2"),)),
     "rescaled where the maximum moves": Variant(_D, ((
         _RESCALE,
         "if (__any_sync(~0u, shrink[0] != 1 || shrink[1] != 1)) " + _RESCALE,
@@ -118,7 +87,7 @@ VARIANTS = {
         (_EX2, f"i % 8 == 7 ? polynomial(s[i] * factor - base[i / 2 % 2]) : {_EX2}"),
         ("whole == 0 ?", "whole < 0.5f ?"),
     )),
-    **_MAXIMUM,
+    "maximum of two floats": Variant(_D, ((_BY_INTEGERS, _BY_FLOATS),)),
     "no exponentials": Variant(_D, ((_EX2, "s[i] * factor - base[i / 2 % 2];"),), right=False),
     "products alone": Variant(_D, ((
         "        softmax.step(scores, shrink, shape.factor);  // while",
