@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from phasebit import measure, toolchain
-from phasebit.chapters.attention.softmax import bound
-from phasebit.chapters.attention.variants import (
+from phasebit.chapters.attention.rungs import (
     CUDNN,
     FLASH,
     HEADS,
@@ -29,6 +28,7 @@ from phasebit.chapters.attention.variants import (
     stamped,
     text,
 )
+from phasebit.chapters.attention.softmax import bound
 from phasebit.chapters.attention.view import flop
 from phasebit.instruments import beside_torch
 from phasebit.instruments.beside_torch import Launch
@@ -81,7 +81,7 @@ def _protocol(torch: Any) -> dict[str, str]:
         "check": f"before timing, {_ROWS} queries of the first head and of the last against "
         "attention in double, within softmax.bound; largest_error is a part of that bound",
         "stamps": "the multiprocessor's clock, read in block 0 by the first thread of each group "
-        f"at the places of variants.py; heads of 128, {_STAMPED} tokens, a launch after two of the "
+        f"at the places of rungs.py; heads of 128, {_STAMPED} tokens, a launch after two of the "
         "same",
         "rivals": f"torch {torch.__version__}, scaled_dot_product_attention with the backend of "
         "cuDNN and with the one of FlashAttention-2, the same operands",

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
-from phasebit.chapters.attention import kernels
-from phasebit.chapters.attention.trace import D, Event
-from phasebit.chapters.attention.variants import (
+from phasebit.chapters.attention import attend
+from phasebit.chapters.attention.encounters import D, Event
+from phasebit.chapters.attention.rungs import (
     CUDNN,
     FLASH,
     HEADS,
@@ -144,7 +144,7 @@ def stamped(recorded: Mapping[str, Any], rung: str, first: int, last: int) -> Ti
 def pass_cycles(recorded: Mapping[str, Any], rung: str) -> float:
     """Mean cycles of a pass of group 0's loop."""
     turn = [at for at in recorded["stamps"][rung]["places"][0] if at >= 0]
-    return (turn[-2] - turn[3]) / (len(turn) - 5)
+    return float(turn[-2] - turn[3]) / (len(turn) - 5)
 
 
 def roles(text: str, log: Sequence[Event], title: str) -> Picture:
@@ -156,8 +156,8 @@ def roles(text: str, log: Sequence[Event], title: str) -> Picture:
     from phasebit.draw import Picture
     from phasebit.timeline import Timeline
 
-    slots = kernels.number(text, "SLOTS", D)
-    groups = kernels.groups(text, D)
+    slots = attend.number(text, "SLOTS", D)
+    groups = attend.groups(text, D)
     drawing = RingDrawing()
     at: dict[tuple[str, str, int], list[int]] = {}
     for event in log:
@@ -194,3 +194,19 @@ def roles(text: str, log: Sequence[Event], title: str) -> Picture:
     used = [f"tile {tile} of {ring.upper()} lies in slot {tile % slots}"
             for ring, tile, *_ in turns]  # fmt: skip
     return Picture(drawn.svg(), f"{title}: {'; '.join(used)}.")
+
+
+def chain(recorded: Mapping[str, Any]) -> dict[str, float]:
+    """Mean cycles of the parts of a pass of group 0 in the third kernel, one after the other."""
+    turn, scores, ready, output = recorded["stamps"]["overlapped"]["places"][: len(PLACES)]
+    passes = range(4, len([at for at in turn if at >= 0]) - 2)
+
+    def mean(begin: Sequence[int], end: Sequence[int], later: int = 0) -> float:
+        return statistics.mean(end[n + later] - begin[n] for n in passes)
+
+    return {
+        "from the turn to complete scores": mean(turn, scores),
+        "softmax": mean(scores, ready),
+        "wait for the output": mean(ready, output),
+        "rescale, round, wait for the next turn": mean(output, turn, 1),
+    }

@@ -1,11 +1,11 @@
-"""The online softmax equals the one at once, and the bound holds and is not far from what happens."""
+"""The online softmax is the one at once; its bound holds, and is not far from what happens."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from phasebit.chapters.attention import kernels, softmax
+from phasebit.chapters.attention import attend, softmax
 
 
 @pytest.mark.parametrize("tile", [1, 3, 8, 100])
@@ -25,9 +25,9 @@ def test_a_tile_that_is_hidden_changes_nothing() -> None:
     np.testing.assert_array_equal(last.output, [1, 1])
 
 
-def rounded(h: kernels.Heads, tile: int, cut: bool) -> np.ndarray:
+def rounded(h: attend.Heads, tile: int, cut: bool) -> np.ndarray:
     """What a kernel computes for a head, with its roundings; ``cut``: scores cut, not rounded."""
-    scale = np.float32(1 / np.sqrt(h.q.shape[2])) * kernels.LOG2_E
+    scale = np.float32(1 / np.sqrt(h.q.shape[2])) * attend.LOG2_E
     scores = (h.q[0] @ h.k[0].T).astype(np.float32)
     if cut:  # what an adder that cuts bits off may lose
         lost = np.abs(h.q[0]) @ np.abs(h.k[0]).T * h.q.shape[2] * 2.0**-23
@@ -42,9 +42,9 @@ def rounded(h: kernels.Heads, tile: int, cut: bool) -> np.ndarray:
         shrink = np.exp2((top - most) * scale)
         p = np.exp2(part * scale - most * scale).astype(np.float32)
         total = total * shrink + p.sum(axis=1, keepdims=True)
-        output = output * shrink + (kernels.bf16(p) @ h.v[0, first : first + tile])
+        output = output * shrink + (attend.bf16(p) @ h.v[0, first : first + tile])
         output, top = output.astype(np.float32), most
-    return kernels.bf16(output / total)
+    return attend.bf16(output / total)
 
 
 @pytest.mark.parametrize("d", [64, 128])
@@ -52,16 +52,16 @@ def rounded(h: kernels.Heads, tile: int, cut: bool) -> np.ndarray:
 @pytest.mark.parametrize("cut", [False, True])
 def test_the_bound_holds_against_float64(d: int, spread: float, cut: bool) -> None:
     for seed in range(4):
-        h = kernels.heads(d, 80, 300, spread=spread, seed=seed)
-        exact, allowed = kernels.exact(h, causal=False)
+        h = attend.heads(d, 80, 300, spread=spread, seed=seed)
+        exact, allowed = attend.exact(h, causal=False)
         worst = (np.abs(rounded(h, 128, cut) - exact[0]) / allowed[0]).max()
         assert worst <= 1
         assert cut or worst > 0.1  # or the bound says little
 
 
 def test_a_forgotten_rescale_is_outside_the_bound() -> None:
-    h = kernels.heads(64, 80, 300)
-    exact, allowed = kernels.exact(h, causal=False)
+    h = attend.heads(64, 80, 300)
+    exact, allowed = attend.exact(h, causal=False)
     scores = h.q[0] @ h.k[0].T / 8
     p = np.exp(scores - np.maximum.accumulate(scores, axis=1))
     assert (np.abs(p @ h.v[0] / p.sum(axis=1, keepdims=True) - exact[0]) > allowed[0]).any()

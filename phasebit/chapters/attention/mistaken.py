@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from phasebit import measure
-from phasebit.chapters.attention import kernels
+from phasebit.chapters.attention import attend
 from phasebit.edits import replace_once
 
 D = 64
@@ -29,10 +29,10 @@ class Slip(NamedTuple):
     @property
     def text(self) -> str:
         """The kernel with the slip, its header in it."""
-        return replace_once(kernels.flat(self.kernel), self.right, self.wrong)
+        return replace_once(attend.flat(self.kernel), self.right, self.wrong)
 
 
-_A, _B, _C, _D = kernels.KERNELS
+_A, _B, _C, _D = attend.KERNELS
 _K_FREE = "        if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.k_empty[k.slot]);\n"
 _V_FREE = "        if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.v_empty[v.slot]);\n"
 
@@ -46,6 +46,12 @@ _BEHIND_SCORES = """        ptx::mbarrier_wait(&s.v_full[v.slot], v.phase);
         settle(scores);
 """
 
+
+def _in_c(text: str) -> str:
+    """Lines of kernel d as kernel c has them."""
+    return text.replace("KEYS<D, LONG>", "KEYS").replace("turn<D, LONG>", "turn")
+
+
 SLIPS = {
     "a slot of V is free before its product is complete": Slip(
         _C, "        ptx::wgmma_wait_group<0>();\n        settle(o);\n" + _V_FREE,
@@ -54,8 +60,7 @@ SLIPS = {
     "a slot of K is free once its product has begun": Slip(
         _D, _BEHIND_SCORES + _K_FREE, _K_FREE + _BEHIND_SCORES, "async|race"),
     "the same where one producer asks for K and V in turn": Slip(
-        _C, *(text.replace("KEYS<D, LONG>", "KEYS").replace("turn<D, LONG>", "turn")
-              for text in (_BEHIND_SCORES + _K_FREE, _K_FREE + _BEHIND_SCORES)), ""),
+        _C, _in_c(_BEHIND_SCORES + _K_FREE), _in_c(_K_FREE + _BEHIND_SCORES), ""),
     "a slot is free when one group of two has read it": Slip(
         _B, "&s.k_empty[slot], CONSUMERS / 32);", "&s.k_empty[slot], 128 / 32);",
         "async|race|pending|seen|WRONG"),
@@ -115,12 +120,12 @@ def verdicts(names: Iterable[str], schedule: str = "late") -> dict[str, str]:
     said = {}
     for causal in (True, False):
         texts = {name: SLIPS[name].text for name in wanted if SLIPS[name].causal == causal}
-        program = kernels.Programs(texts, (D, causal)) if texts else None
+        program = attend.Programs(texts, (D, causal)) if texts else None
         for name in texts:
             assert program is not None
-            h = kernels.heads(D, 64, 520, layers=2, sharing=2)
-            if SLIPS[name].kernel == kernels.ONE_GROUP:
-                h = kernels.heads(D, 140, 131)
+            h = attend.heads(D, 64, 520, layers=2, sharing=2)
+            if SLIPS[name].kernel == attend.ONE_GROUP:
+                h = attend.heads(D, 140, 131)
             try:
                 done = program.attend(name, h, causal, schedule=schedule, blocks=1)
             except EmulatorError as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from phasebit.chapters.attention import kernels
+from phasebit.chapters.attention import attend
 
 D = 64
 """Columns of a head in the runs that are drawn."""
@@ -27,8 +27,8 @@ class Event(NamedTuple):
 
 def barriers(text: str) -> dict[str, str]:
     """What the emulator calls each barrier -> what the kernel calls it; one of the first three."""
-    begin = kernels.shared_bytes(text, D) - kernels.PATTERN
-    slots = kernels.number(text, "SLOTS", D)
+    begin = attend.shared_bytes(text, D) - attend.PATTERN
+    slots = attend.number(text, "SLOTS", D)
     names = ["q_full"]
     names += [f"{ring}_{side} {slot}" for ring in "kv" for side in ("full", "empty")
               for slot in range(slots)]  # fmt: skip

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from phasebit.chapters.attention import kernels
+from phasebit.chapters.attention import attend
 from phasebit.edits import replace_each
 
 LADDER = {
-    "one group": kernels.ONE_GROUP,
-    "ping-pong": kernels.PING_PONG,
-    "overlapped": kernels.OVERLAPPED,
-    "blocks that stay": kernels.PERSISTENT,
+    "one group": attend.ONE_GROUP,
+    "ping-pong": attend.PING_PONG,
+    "overlapped": attend.OVERLAPPED,
+    "blocks that stay": attend.PERSISTENT,
 }
 """Rung -> its file."""
 
@@ -32,7 +32,7 @@ class Variant(NamedTuple):
     """Whether its result is; where it is not, only its time says something."""
 
 
-_C, _D = kernels.OVERLAPPED, kernels.PERSISTENT
+_C, _D = attend.OVERLAPPED, attend.PERSISTENT
 _RESCALE = "rescale(o, shrink);\n        round"
 _EX2 = "ptx::ex2(s[i] * factor - base[i / 2 % 2]);"
 _POLYNOMIAL = """
@@ -150,13 +150,13 @@ extern "C" void read_stamps(long long* places, long long* span) {
 
 def stamped(rung: str) -> str:
     """A rung's text with stamps in it; raises ``ValueError`` where an edit does not fit."""
-    text = replace_each(kernels.flat(LADDER[rung]), STAMPED[rung], rung)
+    text = replace_each(attend.flat(LADDER[rung]), STAMPED[rung], rung)
     return '#include "stamps.cuh"\n' + text + _READ
 
 
 def text(name: str) -> str:
     """The source of a rung or of a variant, the chapter's header in it."""
     if name in LADDER:
-        return kernels.flat(LADDER[name])
+        return attend.flat(LADDER[name])
     variant = VARIANTS[name]
-    return replace_each(kernels.flat(variant.kernel), variant.edits, name)
+    return replace_each(attend.flat(variant.kernel), variant.edits, name)

@@ -1,0 +1,38 @@
+"""What *Attention* draws from its record and from runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasebit import measure
+from phasebit.chapters.attention import attend, encounters, rungs, view
+
+
+def test_the_record_has_every_contender_in_every_case_within_its_bound() -> None:
+    recorded = measure.read("attention")
+    assert len(recorded["ladder"]) == 12
+    for case in recorded["ladder"]:
+        assert set(case["times_us"]) == {*rungs.LADDER, *rungs.RIVALS}
+        assert all(case["largest_error"][rung] <= 1 for rung in rungs.LADDER)
+    for case in recorded["variants"]:
+        assert set(case["times_us"]) >= {*rungs.LADDER, *rungs.VARIANTS}
+
+
+def test_a_pass_is_the_sum_of_its_parts() -> None:
+    recorded = measure.read("attention")
+    whole = view.pass_cycles(recorded, "overlapped")
+    assert sum(view.chain(recorded).values()) == pytest.approx(whole, rel=0.01)
+    for rung in rungs.STAMPED:
+        assert {span.row[:7] for span in view.stamped(recorded, rung, 10, 12).spans} == {
+            "group 0", "group 1",
+        }  # fmt: skip
+
+
+@pytest.mark.nvcc
+def test_the_picture_has_both_rings_and_both_groups() -> None:
+    text = attend.source(attend.OVERLAPPED)
+    with encounters.watching(text) as log:
+        done = attend.attend(text, attend.heads(encounters.D, 64, 520))
+    assert done.error <= 1
+    drawn = view.roles(text, log, "rings")
+    assert "tile 3 of K lies in slot 1" in drawn.alt and "tile 2 of V lies in slot 0" in drawn.alt
