@@ -6,18 +6,25 @@
 #include <algorithm>
 
 using bf16 = __nv_bfloat16;
+#ifndef OUT  // the type of C
+#define OUT bf16
+#endif
+using Out = OUT;
 
 // C (M, N) = A (M, K) · B (N, K)ᵀ, all row-major without gaps; N and K are multiples of 8, so that
-// every row begins at a multiple of 16 bytes, as the copy engine demands.
+// every row begins at a multiple of 16 bytes, as the copy engine demands. The last three are for
+// g_any alone, which wants no such multiples and computes alpha · A · Bᵀ + beta · C.
 struct Product {
     const bf16* A;
     const bf16* B;
-    bf16* C;
+    Out* C;
     int M, N, K;
     int multiprocessors;
     float* partial;   // PARTIAL floats for sums of a part of K; what they are does not matter
     unsigned* ready;  // READY flags, all 0 before and after
     cudaStream_t stream;
+    bf16* padded = nullptr;  // room for A and B with rows of K rounded up to 8
+    float alpha = 1, beta = 0;
 };
 constexpr size_t PARTIAL = 132 * 128 * 256, READY = 132 * 2;
 
