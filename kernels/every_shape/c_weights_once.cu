@@ -35,6 +35,7 @@ __device__ void produce(Ring& ring, const CUtensorMap& A, const CUtensorMap& B, 
 __device__ void multiply(Ring& ring, float (&sums)[BN / 2], int group, int steps) {
     int s = 0, before = 0;
     bool phase = false;
+#pragma unroll 1  // or ptxas lets no product overlap another
     for (int step = 0; step < steps; ++step, advance<SLOTS>(s, phase)) {
         ptx::mbarrier_wait(&ring.full[s], phase);
         ptx::wgmma_fence();
@@ -43,7 +44,7 @@ __device__ void multiply(Ring& ring, float (&sums)[BN / 2], int group, int steps
         if (step > 0 && threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&ring.empty[before]);
         before = s;
     }
-    ptx::wgmma_wait_group<0>();  // the last slot is wanted by nobody
+    finish_multiply(sums);  // the last slot is wanted by nobody
 }
 
 // The tile of C through shared memory, so that neighbouring threads write neighbouring bytes.

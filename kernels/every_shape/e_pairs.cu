@@ -52,6 +52,7 @@ __device__ void consume(Ring& ring, const CUtensorMap& C, Tiles tiles, int group
         const auto [down, across] = tiles.place(n);
         const int row = (down * PAIR + rank) * BM, col = across * BN;
         float sums[BN / 2];
+#pragma unroll 1  // or ptxas lets no product overlap another
         for (int k = 0; k < tiles.steps; ++k, advance<SLOTS>(s, phase)) {
             ptx::mbarrier_wait(&ring.full[s], phase);
             ptx::wgmma_fence();
@@ -60,7 +61,7 @@ __device__ void consume(Ring& ring, const CUtensorMap& C, Tiles tiles, int group
             if (k > 0) release(ring, before);
             before = s;
         }
-        ptx::wgmma_wait_group<0>();
+        finish_multiply(sums);
         release(ring, before);
         const int warp = threadIdx.x / 32;
         ring.boxes[warp].store(sums, C, row + warp * 16, col, turn);

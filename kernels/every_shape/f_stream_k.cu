@@ -108,6 +108,7 @@ __device__ void consume(Ring& ring, const CUtensorMap& C, Walk walk, float4* par
         const auto [down, across] = walk.tiles.place(piece.tile);
         const int row = (down * PAIR + rank) * BM, col = across * BN;
         float sums[BN / 2];
+#pragma unroll 1  // or ptxas lets no product overlap another
         for (int k = piece.first; k < piece.last; ++k, advance<SLOTS>(s, phase)) {
             ptx::mbarrier_wait(&ring.full[s], phase);
             ptx::wgmma_fence();
@@ -117,7 +118,7 @@ __device__ void consume(Ring& ring, const CUtensorMap& C, Walk walk, float4* par
             if (k > piece.first) release(ring, before);
             before = s;
         }
-        ptx::wgmma_wait_group<0>();
+        finish_multiply(sums);
         release(ring, before);
         const int warp = threadIdx.x / 32;
         if (piece.first > 0) give(sums, partial, ready, group);

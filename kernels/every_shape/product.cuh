@@ -36,8 +36,33 @@ template <int BM, int BN> struct Stage {
     alignas(1024) bf16 b[BN * BK];
 };
 
+#ifndef PROMOTION  // what L2 fetches from memory when a box asks for less
+#define PROMOTION L2_256B
+#endif
+#define PROMOTED_(size) CU_TENSOR_MAP_L2_PROMOTION_##size
+#define PROMOTED(size) PROMOTED_(size)
+
+// An operand in boxes of box_rows × BK, as tensor_map_2d makes it but for the promotion.
 inline CUtensorMap operand(const bf16* matrix, int rows, int K, int box_rows) {
-    return tensor_map_2d(matrix, rows, K, box_rows, BK, CU_TENSOR_MAP_SWIZZLE_128B);
+    static auto encode = [] {
+        void* found = nullptr;
+        cudaDriverEntryPointQueryResult state;
+        CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000,
+                                               cudaEnableDefault, &state));
+        return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(found);
+    }();
+    const cuuint64_t dims[2] = {cuuint64_t(K), cuuint64_t(rows)}, strides[1] = {2ull * K};
+    const cuuint32_t box[2] = {BK, cuuint32_t(box_rows)}, steps[2] = {1, 1};
+    CUtensorMap map;
+    const CUresult result =
+        encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<bf16*>(matrix), dims, strides,
+               box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+               PROMOTED(PROMOTION), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (result != CUDA_SUCCESS) {
+        fprintf(stderr, "cuTensorMapEncodeTiled refuses %d x %d: error %d\n", rows, K, result);
+        exit(1);
+    }
+    return map;
 }
 
 // Begin sums = (without `add`) or += 64 rows of a, times all BN rows of b; one group.
@@ -48,6 +73,13 @@ __device__ inline void begin_multiply(float (&sums)[BN / 2], const bf16* a, cons
     for (int k = 0; k < BK / 16; ++k)  // 16 along K are 32 bytes
         ptx::wgmma<BN>(sums, x + 2 * k, y + 2 * k, add || k > 0);
     ptx::wgmma_commit_group();
+}
+
+// All products are done: what comes after this line, and reads the sums, stays after it. (The
+// compiler does not know that the multiplications still write these registers.)
+template <int COUNT> __device__ inline void finish_multiply(float (&sums)[COUNT]) {
+    ptx::wgmma_wait_group<0>();
+    for (float& sum : sums) asm volatile("" : "+f"(sum) :: "memory");
 }
 
 __host__ __device__ constexpr int over(int a, int b) { return (a + b - 1) / b; }
