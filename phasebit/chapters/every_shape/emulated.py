@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit.chapters.every_shape.plans import DEPTH
@@ -20,8 +23,8 @@ class Product(NamedTuple):
     exact: bool
     clean: bool
     """Whether all flags are 0 again."""
-    c: Any
-    """C (m, n), f32."""
+    steps: dict[int, int]
+    """Block -> the slots that were filled for it."""
 
 
 def number(text: str, name: str) -> int:
@@ -34,12 +37,12 @@ def number(text: str, name: str) -> int:
 
 def multiply(
     text: str, m: int, n: int, k: int, *, workers: int = 2, schedule: str = "late", seed: int = 18,
-    launches: int = 1,
+    most: int = 10_000_000,
 ) -> Product:  # fmt: skip
     """C (m, n) = A (m, k) · B (n, k)ᵀ by a kernel's text; n and k are multiples of 8.
 
-    ``workers``: blocks, or pairs, of a kernel whose blocks stay. Before the first launch C and
-    the room for sums are full of NaN.
+    ``workers``: blocks, or pairs, of a kernel whose blocks stay. Before the launch C and the room
+    for sums are full of NaN. ``most``: turns of loops, as of ``launch``.
     """
     import numpy as np
 
@@ -47,7 +50,8 @@ def multiply(
     from phasebit.launching.launch import compile
 
     groups, bn, slots = (number(text, name) for name in ("GROUPS", "BN", "SLOTS"))
-    stays, swapped = "struct Walk" in text or "PAIR = " in text, "ring.c[(i / 4" in text
+    streams, stays = "struct Walk" in text, "PAIR = " in text
+    swapped = "ring.c[(i / 4" in text
     pair = number(text, "PAIR") if stays else 1
     draw = np.random.default_rng(seed)
     a, b = (draw.integers(-4, 5, size).astype(np.float64) for size in ((m, k), (n, k)))
@@ -68,9 +72,9 @@ def multiply(
         boxes = TensorMap(c, (cols, 16), data_type="bf16", swizzle=f"{2 * cols}B")
         steps, tiles = -(-k // DEPTH), rows * columns
         shape = np.array([rows, columns, steps, number(text, "SUPER")], np.int32).tobytes()
-        workers = min(tiles, workers)
+        workers = min(tiles * steps if streams else tiles, workers)
         arguments = [*maps, boxes, shape]
-        if "struct Walk" in text:
+        if streams:
             rest, waves = tiles % workers, number(text, "WAVES")
             streamed = min(tiles, rest + waves * workers) if rest else 0
             partial = np.full(workers * pair * bm * bn, np.nan, np.float32)
@@ -82,11 +86,27 @@ def multiply(
         shared = max(shared, 2 * (bm * (bn + 8) if not swapped else bn * (bm + 8)))
         arguments = [*maps, c, *((n, m, k) if swapped else (m, n, k))]
     kernel = compile(text, "sm_90a")["matmul"]
-    for _ in range(launches):
+    full = {f"memory+{shared + 8 * slot}" for slot in range(slots)}
+    with _filling(full) as filled:
         run = kernel.launch(
             (blocks,), threads, arguments, shared=shared + _PATTERN, schedule=schedule,
-            cluster=pair if pair > 1 else None,
+            cluster=pair if pair > 1 else None, max_steps=most,
         )  # fmt: skip
-    got = (c.astype(np.uint32) << 16).view(np.float32)
     exact = np.asarray(formats.encode("bf16", a @ b.T)).view(np.uint16)
-    return Product(run, bool(np.array_equal(c, exact)), not ready.any(), got)
+    return Product(run, bool(np.array_equal(c, exact)), not ready.any(), dict(filled))
+
+
+@contextmanager
+def _filling(barriers: set[str]) -> Iterator[Counter[int]]:
+    """Counts, for each block, the phases of these barriers that complete meanwhile."""
+    from phasebit.emulator import MbarrierObserver, observing
+
+    filled: Counter[int] = Counter()
+
+    class Watcher(MbarrierObserver):
+        def completes(self, site: Any) -> None:
+            if site.name in barriers:
+                filled[int(site.batch.blocks[site.slot])] += 1
+
+    with observing(Watcher()):
+        yield filled

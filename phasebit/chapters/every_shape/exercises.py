@@ -88,7 +88,7 @@ def with_walk(answer: str) -> str:
     """The kernel with a reader's ``bound`` and ``next`` in place of its own."""
     text = _PLAN.text
     begin = text.index("    __device__ int bound(int pair) const {")
-    end = text.index("};\n", text.index("bool next(Piece& piece)"))
+    end = text.index("\n};\n", begin) + 1
     return replace_once(text, text[begin:end], "    " + answer.strip() + "\n")
 
 
@@ -108,16 +108,10 @@ def split(answer: str) -> str:
             raise Wrong(f"{where}: C is wrong")
         if not done.clean:
             raise Wrong(f"{where}: a helper's sums were never taken")
-        _shares(done.c, source, shape, workers, where)
+        tiles, steps = _PLAN.tiles(Shape(*shape)), _PLAN.steps(Shape(*shape))
+        equal = Walk.stream(tiles, steps, workers, _PLAN.waves).clocks
+        if max(done.steps.values()) > equal:
+            raise Wrong(f"{where}: a block makes {max(done.steps.values())} steps; with equal "
+                        f"shares none makes more than {equal}")  # fmt: skip
     return f"{len(_SHAPES)} products, no finding"
 
-
-def _shares(c: object, source: str, shape: tuple[int, int, int], workers: int, where: str) -> None:
-    """``Wrong`` where the blocks' shares are not equal to a step: counted by their products."""
-    made = emulated.steps_of_blocks(source, *shape, workers=workers)
-    tiles, steps = _PLAN.tiles(Shape(*shape)), -(-shape[2] // plans.DEPTH)
-    walk = Walk.stream(tiles, steps, workers, _PLAN.waves)
-    most = walk.clocks
-    if max(made) > most:
-        raise Wrong(f"{where}: a block makes {max(made)} steps, with equal shares none makes more "
-                    f"than {most}")  # fmt: skip

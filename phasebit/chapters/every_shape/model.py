@@ -1,7 +1,8 @@
-"""Waves and bytes: how long a plan should take at a shape, from arithmetic and four rates.
+"""Waves and bytes: how long a plan should take at a shape, by arithmetic and a few rates.
 
-Nothing here is measured. The rates are round numbers for an H200; the page compares what the model
-says with what the record says.
+Each step of a tile takes a multiprocessor as long as the slower of two: its tensor cores multiply a
+slot, its copy engine fetches one. Waves say how many steps follow each other. Rates of the hardware
+are NVIDIA's or follow from them; what launches and joins cost was read off the sweep, and is marked.
 """
 
 from __future__ import annotations
@@ -15,71 +16,90 @@ from phasebit.chapters.every_shape.walk import Walk
 
 @dataclass(frozen=True)
 class Rates:
-    """What the GPU can do."""
+    """What an H200 can do."""
 
     multiprocessors: int = 132
     flop_clock: int = 4096
-    """Of a multiprocessor's tensor cores, bf16: a clock."""
-    ghz: float = 1.6
-    """The clock while all tensor cores work: power holds it below the highest."""
+    """Of a multiprocessor's tensor cores, bf16: in a clock."""
+    ghz: float = 1.75
     shared_clock: int = 128
     """Bytes that a multiprocessor reads from shared memory in a clock."""
-    l2: float = 5.5
-    """TB/s from the L2 cache to all multiprocessors."""
+    fetch_clock: int = 64
+    """Bytes that a multiprocessor gets from L2 in a clock."""
     memory: float = 4.2
-    """TB/s from memory."""
-    fixed_us: float = 3.0
-    """Launch, first copies, last results: whatever the shape."""
+    """TB/s from memory, to all."""
+    fixed_us: float = 1.5
+    """Launch, first copies, last results, of launches that overlap. Read off the sweep."""
+    tile_us: float = 1.2
+    """What a further tile costs where blocks do not stay. Read off the sweep."""
+    join_us: float = 5.0
+    """Handing over the sums of 128 × 256, and taking them. Read off the sweep."""
 
 
 H200 = Rates()
+LINE = 128
+"""Bytes of a line of L2: a row of a slot, where rows begin at lines."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Microseconds: the greatest of three, and what no tile can change."""
+    """Microseconds."""
 
     products: float
-    """Of the multiprocessor that has most to do."""
-    l2: float
+    """All steps, if tensor cores (or shared memory under them) were all there is."""
+    copies: float
+    """All steps, if copies were."""
     memory: float
-    fixed: float
+    """Operands and result, once, from memory and back."""
+    rest: float
+    """Launch, tiles that begin anew, joins."""
 
     @property
     def us(self) -> float:
         """All of it."""
-        return max(self.products, self.l2, self.memory) + self.fixed
+        return max(self.products, self.copies, self.memory) + self.rest
 
     @property
     def binds(self) -> str:
-        """What takes longest."""
-        terms = {"products": self.products, "L2": self.l2, "memory": self.memory}
+        """What takes longest of the three."""
+        terms = {"products": self.products, "copies": self.copies, "memory": self.memory}
         return max(terms, key=terms.__getitem__)
 
 
-def workers(plan: Plan, rates: Rates = H200) -> int:
-    """Blocks, or pairs, that work at the same time; two where shared memory has room for them."""
-    beside = 1 if plan.stays else max(1, min(2, 227 * 1024 // (plan.slots * plan.slot + 2048)))
-    return rates.multiprocessors // plan.pair * beside
+def beside(plan: Plan) -> int:
+    """Blocks on a multiprocessor: two where shared memory has room for them."""
+    return 1 if plan.stays else max(1, min(2, 227 * 1024 // (plan.slots * plan.slot + 2048)))
 
 
 def walk(plan: Plan, shape: Shape, rates: Rates = H200) -> Walk:
     """Who makes which tile."""
+    workers = rates.multiprocessors // plan.pair * beside(plan)
     tiles, steps = plan.tiles(shape), plan.steps(shape)
     if plan.kernel == STREAM:
-        return Walk.stream(tiles, steps, workers(plan, rates), plan.waves)
-    return Walk.whole(tiles, steps, workers(plan, rates))
+        return Walk.stream(tiles, steps, workers, plan.waves)
+    return Walk.whole(tiles, steps, workers)
 
 
-def step_clocks(plan: Plan, rates: Rates = H200) -> float:
-    """Clocks of the products of one slot, in one block.
+def products_clocks(plan: Plan, rates: Rates = H200) -> float:
+    """Clocks in which a multiprocessor multiplies a slot.
 
-    A warp group's instruction of 64 × BN × 16 either keeps the tensor cores busy or shared memory,
-    from which it reads both operands.
+    An instruction of 64 × BN × 16 keeps either the tensor cores busy or shared memory, from which
+    it reads both operands.
     """
     flop = 2 * 64 * plan.bn * 16 / rates.flop_clock
     reads = 2 * 16 * (64 + plan.bn) / rates.shared_clock
     return plan.groups * DEPTH / 16 * max(flop, reads)
+
+
+def copies_clocks(plan: Plan, shape: Shape, rates: Rates = H200) -> float:
+    """Clocks in which a multiprocessor gets a slot.
+
+    Of a pair each block asks for half of B, and gets all of it. A row of the slot is one line of
+    L2, or lies in two where K is no multiple of 64: then two are asked for.
+    """
+    a, b = 64 * plan.groups, plan.bn
+    asked = (a + b / plan.pair) * (2 if shape.k % DEPTH else 1)
+    return max(asked, a + b) * LINE / rates.fetch_clock
 
 
 def copied(plan: Plan, shape: Shape) -> int:
@@ -89,11 +109,15 @@ def copied(plan: Plan, shape: Shape) -> int:
 
 def estimate(plan: Plan, shape: Shape, rates: Rates = H200) -> Estimate:
     """How long a product should take whose operands come from memory."""
-    beside = max(1, workers(plan, rates) * plan.pair // rates.multiprocessors)
-    clocks = walk(plan, shape, rates).clocks * step_clocks(plan, rates) * beside
+    who = walk(plan, shape, rates)
+    both = 1e-3 / rates.ghz * who.clocks * min(beside(plan), 1 + (who.workers > 132))
+    tiles = -(-who.tiles // who.workers)
+    rest = rates.fixed_us + (0 if plan.stays else rates.tile_us * (tiles - 1))
+    if who.streamed:
+        rest += rates.join_us * plan.groups * plan.bn / 512
     return Estimate(
-        clocks / rates.ghz * 1e-3,
-        copied(plan, shape) / rates.l2 * 1e-6,
+        both * products_clocks(plan, rates),
+        both * copies_clocks(plan, shape, rates),
         shape.bytes / rates.memory * 1e-6,
-        rates.fixed_us,
+        rest,
     )

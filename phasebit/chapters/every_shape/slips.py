@@ -57,7 +57,7 @@ SLIPS = {
         _SMALL, "    ptx::bar_sync(1, CONSUMERS);  // nobody multiplies from the slots any more\n", "",
         "async|race"),
     "sums are stored while the last product runs": Slip(
-        _SMALL, "    ptx::wgmma_wait_group<0>();  // the last slot is wanted by nobody\n", "",
+        _SMALL, "    finish_multiply(sums);  // the last slot is wanted by nobody\n", "",
         "async|wgmma"),
     "a slot is given back while it is multiplied": Slip(
         _SMALL, "&ring.empty[before]);", "&ring.empty[s]);", "async|race|deadlock"),
@@ -90,14 +90,14 @@ SLIPS = {
     "the flag stays up": Slip(
         _STREAM, "        ready[place] = 0;  // for the next launch\n", "", "flag"),
     "only the first helper's sums are taken": Slip(
-        _STREAM, "                if (walk.bound(pair + 1) >= behind) break;\n",
+        (_STREAM[0], (64, 32, 456)), "                if (walk.bound(pair + 1) >= behind) break;\n",
         "                break;\n", "WRONG|flag", 7),
     "a piece that does not begin at 0 adds to what was there": Slip(
         _STREAM, "k > piece.first);", "k > 0);", "WRONG|uninit|undefined|NaN"),
     "a helper stores its part as the result": Slip(
         _STREAM, "if (piece.first > 0) give(sums, partial, ready, group);\n        else {",
         "if (piece.first > 0 && piece.last < tiles.steps) give(sums, partial, ready, group);\n"
-        "        else {", "WRONG|deadlock"),
+        "        else {", "livelock"),
 }  # fmt: skip
 
 
