@@ -156,7 +156,8 @@ inline void check(int M, int N, int K, Kind kind, std::mt19937& random, unsigned
     }
     // Where beta is 0, what stood in C must not matter.
     const float alpha = MULTIPLE == 8 ? 1 : int(random() % 5) - 2;
-    const float beta = MULTIPLE == 8 ? 0 : int(random() % 3) - 1;
+    static int turn = 0;
+    const float beta = MULTIPLE == 8 ? 0 : turn++ % 3 - 1;
     for (auto* each : {&C, &D})
         each->fill([&] { return beta == 0 ? NAN : float(small(random)); }, -1234.0f);
     const std::vector<Out> of_c = C.host, of_d = D.host;

@@ -36,33 +36,8 @@ template <int BM, int BN> struct Stage {
     alignas(1024) bf16 b[BN * BK];
 };
 
-#ifndef PROMOTION  // what L2 fetches from memory when a box asks for less
-#define PROMOTION L2_256B
-#endif
-#define PROMOTED_(size) CU_TENSOR_MAP_L2_PROMOTION_##size
-#define PROMOTED(size) PROMOTED_(size)
-
-// An operand in boxes of box_rows × BK, as tensor_map_2d makes it but for the promotion.
 inline CUtensorMap operand(const bf16* matrix, int rows, int K, int box_rows) {
-    static auto encode = [] {
-        void* found = nullptr;
-        cudaDriverEntryPointQueryResult state;
-        CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000,
-                                               cudaEnableDefault, &state));
-        return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(found);
-    }();
-    const cuuint64_t dims[2] = {cuuint64_t(K), cuuint64_t(rows)}, strides[1] = {2ull * K};
-    const cuuint32_t box[2] = {BK, cuuint32_t(box_rows)}, steps[2] = {1, 1};
-    CUtensorMap map;
-    const CUresult result =
-        encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<bf16*>(matrix), dims, strides,
-               box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-               PROMOTED(PROMOTION), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    if (result != CUDA_SUCCESS) {
-        fprintf(stderr, "cuTensorMapEncodeTiled refuses %d x %d: error %d\n", rows, K, result);
-        exit(1);
-    }
-    return map;
+    return tensor_map_2d(matrix, rows, K, box_rows, BK, CU_TENSOR_MAP_SWIZZLE_128B);
 }
 
 // Begin sums = (without `add`) or += 64 rows of a, times all BN rows of b; one group.

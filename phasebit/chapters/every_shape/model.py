@@ -26,14 +26,24 @@ class Rates:
     """Bytes that a multiprocessor reads from shared memory in a clock."""
     fetch_clock: int = 64
     """Bytes that a multiprocessor gets from L2 in a clock."""
+    sustained: float = 0.9
+    """Share of them that it can ask for, all the time. Read off the sweep."""
     memory: float = 4.2
     """TB/s from memory, to all."""
+    one: float = 0.043
+    """TB/s from memory, to one multiprocessor. Read off the sweep."""
     fixed_us: float = 1.5
     """Launch, first copies, last results, of launches that overlap. Read off the sweep."""
     tile_us: float = 1.2
     """What a further tile costs where blocks do not stay. Read off the sweep."""
-    join_us: float = 5.0
+    join_us: float = 12.0
     """Handing over the sums of 128 × 256, and taking them. Read off the sweep."""
+    cluster_us: float = 1.0
+    """For each further block of a cluster. Read off the sweep."""
+    beside: float = 0.1
+    """Share of what does not bind that is not hidden behind what does. Read off the sweep."""
+    gap_us: float = 0.5
+    """From the end of a launch to the next, where that may not begin early. Read off the sweep."""
 
 
 H200 = Rates()
@@ -52,12 +62,15 @@ class Estimate:
     memory: float
     """Operands and result, once, from memory and back."""
     rest: float
-    """Launch, tiles that begin anew, joins."""
+    """Launch, clusters, tiles that begin anew, joins."""
+    beside: float
+    """Share of the two lesser ones that is not hidden."""
 
     @property
     def us(self) -> float:
         """All of it."""
-        return max(self.products, self.copies, self.memory) + self.rest
+        *hidden, binds = sorted((self.products, self.copies, self.memory))
+        return binds + self.beside * sum(hidden) + self.rest
 
     @property
     def binds(self) -> str:
@@ -99,7 +112,7 @@ def copies_clocks(plan: Plan, shape: Shape, rates: Rates = H200) -> float:
     """
     a, b = 64 * plan.groups, plan.bn
     asked = (a + b / plan.pair) * (2 if shape.k % DEPTH else 1)
-    return max(asked, a + b) * LINE / rates.fetch_clock
+    return max(asked / rates.sustained, a + b) * LINE / rates.fetch_clock
 
 
 def copied(plan: Plan, shape: Shape) -> int:
@@ -113,11 +126,14 @@ def estimate(plan: Plan, shape: Shape, rates: Rates = H200) -> Estimate:
     both = 1e-3 / rates.ghz * who.clocks * min(beside(plan), 1 + (who.workers > 132))
     tiles = -(-who.tiles // who.workers)
     rest = rates.fixed_us + (0 if plan.stays else rates.tile_us * (tiles - 1))
+    rest += rates.cluster_us * (plan.pair - 1) + (0 if plan.begins_early else rates.gap_us)
+    units = min(rates.multiprocessors, who.workers * plan.pair)
     if who.streamed:
         rest += rates.join_us * plan.groups * plan.bn / 512
     return Estimate(
         both * products_clocks(plan, rates),
         both * copies_clocks(plan, shape, rates),
-        shape.bytes / rates.memory * 1e-6,
+        shape.bytes / min(rates.memory, units * rates.one) * 1e-6,
         rest,
+        rates.beside,
     )

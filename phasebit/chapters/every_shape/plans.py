@@ -49,7 +49,7 @@ class Plan:
     """Columns of the tile."""
     slots: int
     pair: int = 1
-    """Blocks that share B: 1 or 2."""
+    """Blocks that share B: 1, 2 or 4."""
     super: int = 8
     """Rows of tiles that are walked together."""
     waves: int = 1
@@ -59,7 +59,8 @@ class Plan:
 
     def __str__(self) -> str:
         tile = f"{self.rows // self.pair} × {self.bn}"
-        words = [f"pairs of {tile}" if self.pair > 1 else tile, f"{self.slots} slots"]
+        of = {1: "", 2: "pairs of ", 4: "fours of "}[self.pair]
+        words = [f"{of}{tile}", f"{self.slots} slots"]
         if self.swapped:
             words.append("exchanged")
         if self.kernel == WEIGHTS:
@@ -67,10 +68,10 @@ class Plan:
         if self.stays:
             words.append("blocks stay")
         if self.kernel == STREAM:
-            words.append(f"stream-K over {self.waves + 1} waves" if self.waves else "stream-K")
+            words.append(f"stream-K over {self.waves + 1} waves" if self.waves else "stream-K over 1")
         if self.super != 8:
             words.append(f"{self.super} rows together")
-        if not self.early and self.kernel != SMALL:
+        if not self.begins_early:
             words.append("no early launch")
         return ", ".join(words)
 
@@ -78,6 +79,11 @@ class Plan:
     def swapped(self) -> bool:
         """Whether Cᵀ = B · Aᵀ is made: rows of the tile are columns of C."""
         return self.kernel == FEW
+
+    @property
+    def begins_early(self) -> bool:
+        """Whether a launch may begin before the one before it has ended."""
+        return self.early and self.kernel != SMALL
 
     @property
     def stays(self) -> bool:
@@ -123,3 +129,14 @@ class Plan:
     def steps(self, shape: Shape) -> int:
         """Slots that a tile takes along K."""
         return -(-shape.k // DEPTH)
+
+
+def function(text: str, name: str) -> str:
+    """A function or struct of a kernel, with the comment above it; ``ValueError`` if it has none."""
+    found = re.search(
+        rf"^(?://[^\n]*\n)*(?:struct {name} \{{.*?^\}};|__device__ \w+ {name}\(.*?^\}})$",
+        text, re.M | re.S,
+    )  # fmt: skip
+    if found is None:
+        raise ValueError(f"the kernel has no function {name}")
+    return found[0]

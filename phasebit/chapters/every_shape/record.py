@@ -14,7 +14,7 @@ from typing import Any
 
 from phasebit import measure, toolchain
 from phasebit.chapters.every_shape import plans, tries
-from phasebit.chapters.every_shape.choice import candidates, choose
+from phasebit.chapters.every_shape.choice import CLUSTERS, PAIRS_EVERYWHERE, candidates, choose
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import SHAPES, Shape
 from phasebit.instruments import beside_torch
@@ -56,7 +56,8 @@ def record() -> dict[str, Any]:
 
 
 def _contenders(shape: Shape) -> list[Plan]:
-    return list(dict.fromkeys([choose(shape), *candidates(shape)]))
+    shared = CLUSTERS if shape in _PARTS else ()
+    return list(dict.fromkeys([*candidates(shape), PAIRS_EVERYWHERE, *shared]))
 
 
 def _any_text(shape: Shape) -> str:

@@ -83,6 +83,10 @@ TRIES = {
         _BASE, _TILE_FROM_REGISTERS, "the same: 16 KB a block"),
     "pairs that share B": Try(
         Plan(plans.PAIRS, 1, 128, 7, pair=2), (), "faster: a third fewer bytes from L2"),
+    "fours that share B": Try(
+        Plan(plans.PAIRS, 1, 128, 7, pair=4), (), "faster: half of the bytes from L2"),
+    "tiles of 128 × 64": Try(
+        Plan(plans.EARLY, 2, 64, 9), (), "the same: as many tiles, as many bytes"),
     "128 × 128, cut along K": Try(
         Plan(plans.STREAM, 2, 128, 6), (), "faster: a third fewer bytes from L2"),
     "no early launch": Try(

@@ -32,13 +32,13 @@ def on_multiprocessors(plan: Plan, shape: Shape) -> Picture:
         steps = walk.length(worker) if worker < walk.workers else 0
         tiles = steps / walk.steps
         each[unit] = Cell(f"{tiles:.2g}" if steps else "·", "blue" if steps else "grey")
+    share = walk.busy * min(1, walk.workers * plan.pair / units)
     rows = [each[at : at + _ACROSS] for at in range(0, len(each), _ACROSS)]
     return chart(
         rows, rows=[i * _ACROSS for i in range(len(rows))], columns=range(_ACROSS),
         row_label="from", column_label="multiprocessor",
         title=f"{shape} in tiles of {plan.rows // plan.pair} × {plan.bn}: tiles that each "
-        f"multiprocessor makes; it multiplies {walk.busy * min(1, walk.workers * plan.pair / units):.0%} "
-        "of the time",
+        f"multiprocessor makes; all of them multiply {share:.0%} of the time",
     )  # fmt: skip
 
 
@@ -175,6 +175,13 @@ def parts(record: Mapping[str, Any], shape: Shape) -> Picture:
         title=f"{shape}, {tries.BASE}: what remains without some of the work",
         hues={"whole": "orange"}, show=lambda us: f"{us:.2f}",
     )  # fmt: skip
+
+
+def stream_and_whole(row: Mapping[str, Any]) -> list[str]:
+    """The fastest plan that cuts tiles along K, and the fastest of those that stay and cut none."""
+    names = [name for name in row["times"] if "blocks stay" in name]
+    kinds = ([n for n in names if "stream-K" in n], [n for n in names if "stream-K" not in n])
+    return [min(kind, key=lambda n: median(row["times"][n], "warm")) for kind in kinds]
 
 
 def named(shape: Shape) -> str:
