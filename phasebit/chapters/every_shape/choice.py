@@ -23,7 +23,8 @@ PLANS = (
     Plan(plans.EARLY, 2, 256, 4),
     *(Plan(plans.WEIGHTS, *each, early=early)
       for each in ((2, 112, 7), (1, 80, 12), (1, 80, 6)) for early in (True, False)),
-    *(Plan(plans.FEW, 2, 16, slots, early=early) for slots in (5, 6, 10) for early in (True, False)),
+    *(Plan(plans.FEW, 2, 16, slots, early=early)
+      for slots in (5, 6, 10) for early in (True, False)),
     *(Plan(plans.PAIRS, 2, bn, 4) for bn in (192, 224, 256)),
     *(Plan(plans.PAIRS, 2, 256, 4, pair=2, super=rows) for rows in (4, 16)),
     *(Plan(plans.PAIRS, groups, bn, slots, pair=2)

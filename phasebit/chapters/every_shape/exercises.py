@@ -63,18 +63,6 @@ def copied(answer: Callable[[int, int, int, int, int, int], int]) -> str:
     return agree(answer, cases(), words, "products")
 
 
-WALK = """// What a pair does: first its share of the `streamed` tiles, the tiles laid end to end along K and
-// cut into equal shares, then whole tiles.
-struct Walk {
-    Tiles tiles;
-    int streamed, pairs, at, end, whole;
-
-    __device__ Walk(Tiles tiles, int streamed)
-        : tiles(tiles), streamed(streamed), pairs(gridDim.x / PAIR), at(bound(blockIdx.x / PAIR)),
-          end(bound(blockIdx.x / PAIR + 1)), whole(streamed + blockIdx.x / PAIR) {}
-"""
-"""The part of the kernel that stays."""
-
 _PLAN = Plan(plans.STREAM, 1, 16, 2)
 _SHAPES = (
     ((64, 48, 264), 2),  # three tiles of five steps for two workers
@@ -114,4 +102,3 @@ def split(answer: str) -> str:
             raise Wrong(f"{where}: a block makes {max(done.steps.values())} steps; with equal "
                         f"shares none makes more than {equal}")  # fmt: skip
     return f"{len(_SHAPES)} products, no finding"
-

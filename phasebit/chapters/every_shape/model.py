@@ -2,7 +2,7 @@
 
 Each step of a tile takes a multiprocessor as long as the slower of two: its tensor cores multiply a
 slot, its copy engine fetches one. Waves say how many steps follow each other. Rates of the hardware
-are NVIDIA's or follow from them; what launches and joins cost was read off the sweep, and is marked.
+are NVIDIA's or follow from them; what launches and joins cost was read off a sweep, and says so.
 """
 
 from __future__ import annotations

@@ -68,7 +68,8 @@ class Plan:
         if self.stays:
             words.append("blocks stay")
         if self.kernel == STREAM:
-            words.append(f"stream-K over {self.waves + 1} waves" if self.waves else "stream-K over 1")
+            more = f"{self.waves + 1} waves" if self.waves else "1"
+            words.append(f"stream-K over {more}")
         if self.super != 8:
             words.append(f"{self.super} rows together")
         if not self.begins_early:
@@ -132,7 +133,7 @@ class Plan:
 
 
 def function(text: str, name: str) -> str:
-    """A function or struct of a kernel, with the comment above it; ``ValueError`` if it has none."""
+    """A function or struct of a kernel and the comment above it; ``ValueError`` if it has none."""
     found = re.search(
         rf"^(?://[^\n]*\n)*(?:struct {name} \{{.*?^\}};|__device__ \w+ {name}\(.*?^\}})$",
         text, re.M | re.S,

@@ -54,8 +54,8 @@ def whole(text: str) -> str:
 
 SLIPS = {
     "C is laid where another warp group still multiplies from": Slip(
-        _SMALL, "    ptx::bar_sync(1, CONSUMERS);  // nobody multiplies from the slots any more\n", "",
-        "async|race"),
+        _SMALL, "    ptx::bar_sync(1, CONSUMERS);  // nobody multiplies from the slots any more\n",
+        "", "async|race"),
     "sums are stored while the last product runs": Slip(
         _SMALL, "    finish_multiply(sums);  // the last slot is wanted by nobody\n", "",
         "async|wgmma"),

@@ -24,8 +24,10 @@ _NO_PRODUCTS: Edits = (
 _NO_COPIES: Edits = (
     (
         "        ptx::mbarrier_arrive_expect_tx(&ring.full[s], (BM + BN) * BK * sizeof(bf16));\n"
-        "        ptx::cp_async_bulk_tensor_load(ring.stage[s].a, A, step * BK, row, &ring.full[s]);\n"
-        "        ptx::cp_async_bulk_tensor_load(ring.stage[s].b, B, step * BK, col, &ring.full[s]);\n",
+        "        ptx::cp_async_bulk_tensor_load("
+        "ring.stage[s].a, A, step * BK, row, &ring.full[s]);\n"
+        "        ptx::cp_async_bulk_tensor_load("
+        "ring.stage[s].b, B, step * BK, col, &ring.full[s]);\n",
         "        ptx::mbarrier_arrive(&ring.full[s]);\n",
     ),
 )
