@@ -88,7 +88,6 @@ def test_the_split_of_the_page_is_right() -> None:
         ("if (at < end)", "if (false)"),  # nothing is streamed
         ("if (at < end)", "if (at <= end)"),
         ("piece = {whole, 0, tiles.steps};", "return false;"),  # nothing is whole
-        ("            at += piece.last - piece.first;\n", ""),
     ],
 )  # fmt: skip
 def test_the_split_refuses(right: str, wrong: str) -> None:
