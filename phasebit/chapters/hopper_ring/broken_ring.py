@@ -1,4 +1,4 @@
-"""The ring of *The copy engine* with one mistake each: on a GPU alone, and under sanitizers.
+"""The ring of *The ring at full width* with one mistake each: on a GPU alone, and under sanitizers.
 
 What the emulator says of the same programs is shown in the chapter, beside this record.
 """
@@ -34,7 +34,7 @@ _JOBS = 12  # processes at a time
 
 def broken(mistake: str) -> str:
     """The ring with a mistake; raises ``ValueError`` when its file is not what it was."""
-    text, (old, new) = files.kernel(f"copy_engine/{KERNEL}"), BROKEN[mistake]
+    text, (old, new) = files.kernel(f"hopper_ring/{KERNEL}"), BROKEN[mistake]
     return replace_once(text, old, new, f"{KERNEL}.cu") if old else text
 
 

@@ -1,6 +1,6 @@
 // The same in pairs: two blocks of a cluster compute tiles of C one below the other, from the same
 // tile of B. Each fetches one half of it for both.
-#include "copy_engine/product.cuh"
+#include "hopper_ring/product.cuh"
 
 constexpr int SLOTS = 4;
 constexpr int PAIR = 2, HALF = BN / PAIR;  // blocks of a cluster; rows of B that each fetches
@@ -142,4 +142,4 @@ void launch(const Product& p) {
     matmul<<<pairs * PAIR, THREADS, sizeof(Ring), p.stream>>>(map_a(p), B, C, tiles);
 }
 
-#include "copy_engine/product_harness.cuh"
+#include "hopper_ring/product_harness.cuh"

@@ -1,6 +1,6 @@
 // The same, but C goes out as A and B come in, by the copy engine: each consumer warp lays 16 × 64
 // results into shared memory, swizzled, and one of its threads has them stored as a box.
-#include "copy_engine/product.cuh"
+#include "hopper_ring/product.cuh"
 
 constexpr int SLOTS = 4;
 constexpr int CONSUMERS = GROUPS * 128, THREADS = CONSUMERS + 128;
@@ -115,4 +115,4 @@ void launch(const Product& p) {
     matmul<<<blocks, THREADS, sizeof(Ring), p.stream>>>(map_a(p), map_b(p), C, tiles);
 }
 
-#include "copy_engine/product_harness.cuh"
+#include "hopper_ring/product_harness.cuh"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.copy_engine.variants import LADDER, RING, SIZES
+from phasebit.chapters.hopper_ring.variants import LADDER, RING, SIZES
 from phasebit.pipeline.ring_drawing import RingDrawing
 from phasebit.timeline import RING_LEGEND, Timeline
 

@@ -7,7 +7,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.copy_engine import variants, view
+from phasebit.chapters.hopper_ring import variants, view
 
 ONE, RING, STAY, BOXES, PAIRS = variants.LADDER
 
@@ -17,7 +17,7 @@ class TestCopyEngine:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        return measure.read("copy_engine")
+        return measure.read("hopper_ring")
 
     @property
     def launch(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""*The copy engine*: bf16 products by the copy engine and wgmma, each rung of the ladder.
+"""*The ring at full width*: bf16 products by the copy engine and wgmma, each rung of the ladder.
 
 Beside them, in the same process and by turns, cuBLAS. Needs torch, for cuBLAS and for the check.
 Each row of timed launches has its own clock: see :class:`_Clocks`. Two more records say what
@@ -18,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from phasebit import measure, process, toolchain
-from phasebit.chapters.copy_engine import broken_ring
-from phasebit.chapters.copy_engine.variants import (
+from phasebit.chapters.hopper_ring import broken_ring
+from phasebit.chapters.hopper_ring.variants import (
     LADDER,
     PAIRS,
     SIZES,
@@ -30,11 +30,11 @@ from phasebit.chapters.copy_engine.variants import (
     stamped,
     variant,
 )
-from phasebit.chapters.copy_engine.view import rate
+from phasebit.chapters.hopper_ring.view import rate
 from phasebit.instruments import beside_torch
 from phasebit.instruments.beside_torch import Launch, Matrices
 
-NAME = "copy_engine"
+NAME = "hopper_ring"
 FURTHER = (broken_ring.NAME,)
 
 _SETTLE, _SAMPLES = 1.0, 5  # seconds before power is read, and how often it is
@@ -91,7 +91,7 @@ def record() -> dict[str, Any]:
     fails or is wrong.
     """
     facts = measure.facts()
-    torch = beside_torch.torch_here("copy_engine")
+    torch = beside_torch.torch_here("hopper_ring")
     texts = {rung: source(name) for rung, name in LADDER.items()}
     texts |= {name: variant(name) for name in VARIANTS}
     texts |= {f"stamps {name}": stamped(name) for name in STAMPED}

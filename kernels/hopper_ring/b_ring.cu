@@ -1,7 +1,7 @@
 // The ring of Part I: one thread, the producer, keeps the copy engine busy; two warp groups, the
 // consumers, keep the tensor cores busy. Slots are handed over by barriers: `full` completes with
 // the bytes of both tiles, `empty` when every consumer warp has read them.
-#include "copy_engine/product.cuh"
+#include "hopper_ring/product.cuh"
 
 constexpr int SLOTS = 4;
 constexpr int CONSUMERS = GROUPS * 128, THREADS = CONSUMERS + 128;
@@ -72,4 +72,4 @@ void launch(const Product& p) {
     matmul<<<grid, THREADS, sizeof(Ring), p.stream>>>(map_a(p), map_b(p), p.C, p.M, p.N, p.K);
 }
 
-#include "copy_engine/product_harness.cuh"
+#include "hopper_ring/product_harness.cuh"

@@ -1,7 +1,7 @@
-// The ring, by blocks that stay: one on each multiprocessor, which computes tile after tile of C.
+// The ring, by persistent blocks: one on each multiprocessor, which computes tile after tile of C.
 // While the consumers store a tile, the producer is already filling slots for the next. The order
 // of the tiles is that of super-rows.
-#include "copy_engine/product.cuh"
+#include "hopper_ring/product.cuh"
 
 constexpr int SLOTS = 4;
 constexpr int CONSUMERS = GROUPS * 128, THREADS = CONSUMERS + 128;
@@ -76,4 +76,4 @@ void launch(const Product& p) {
     matmul<<<blocks, THREADS, sizeof(Ring), p.stream>>>(map_a(p), map_b(p), p.C, tiles);
 }
 
-#include "copy_engine/product_harness.cuh"
+#include "hopper_ring/product_harness.cuh"

@@ -8,7 +8,7 @@ from phasebit.edits import replace_each
 LADDER = {
     "one stage": "a_one_stage",
     "a ring of 4 slots": "b_ring",
-    "blocks that stay": "c_blocks_that_stay",
+    "persistent blocks": "c_persistent",
     "boxes of C": "d_boxes_of_c",
     "pairs of blocks": "e_pairs",
 }
@@ -139,7 +139,7 @@ def stamped(kernel: str) -> str:
 
 def source(kernel: str) -> str:
     """The text of a kernel of the chapter."""
-    return files.kernel(f"copy_engine/{kernel}")
+    return files.kernel(f"hopper_ring/{kernel}")
 
 
 def _edited(kernel: str, edits: Edits) -> str:
