@@ -37,7 +37,7 @@ __device__ void consume(Ring& ring, Sums& sums, int group, int tiles) {
     }
 }
 
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 1)
 matmul(const __grid_constant__ CUtensorMap A,  // (M, K) in boxes of BM × BK
        const __grid_constant__ CUtensorMap B,  // (N, K) in boxes of BN × BK
        bf16* C,                                // (M, N)

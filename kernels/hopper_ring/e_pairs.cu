@@ -87,7 +87,7 @@ __device__ void consume(Ring& ring, const CUtensorMap& C, Tiles tiles, int group
     ptx::cp_async_bulk_wait_group_read<0>();  // shared memory must stay until it has been read
 }
 
-__global__ void __cluster_dims__(PAIR) __launch_bounds__(THREADS)
+__global__ void __cluster_dims__(PAIR) __launch_bounds__(THREADS, 1)
 matmul(const __grid_constant__ CUtensorMap A,  // (M, K) in boxes of BM × BK
        const __grid_constant__ CUtensorMap B,  // (N, K) in boxes of HALF × BK
        const __grid_constant__ CUtensorMap C,  // (M, N) in boxes of BOX_ROWS × BOX_COLS

@@ -208,7 +208,7 @@ HOPPER: dict[str, tuple[str, str, str, str]] = {
         PAIRS, "    ptx::cluster_arrive();  // a block stays while the other may write into it\n"
         "    ptx::cluster_wait();\n", "", "exit|left|ended|gone"),
 }  # fmt: skip
-"""The same for the products of *The ring at full width*; what the emulator or the check must say."""
+"""The same for the products of *The ring at full width*: what must be said of each."""
 
 
 def source(kernel: str) -> str:

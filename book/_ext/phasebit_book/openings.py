@@ -13,9 +13,9 @@ from sphinx.application import Sphinx
 
 from phasebit import draw, measure
 from phasebit.chapters.chain import model
+from phasebit.chapters.double_buffering import clock_stamps
 from phasebit.chapters.hopper_ring import variants
 from phasebit.chapters.hopper_ring import view as hopper_ring
-from phasebit.chapters.double_buffering import clock_stamps
 from phasebit.draw import Cell, Picture
 from phasebit.palette import EIGHT
 from phasebit.pipeline.interleaving import walk

@@ -20,18 +20,20 @@ from typing import Any
 from phasebit import measure, process, toolchain
 from phasebit.chapters.hopper_ring import broken_ring
 from phasebit.chapters.hopper_ring.variants import (
+    BOUNDS,
     LADDER,
     PAIRS,
     SIZES,
     STAMPED,
     VARIANTS,
     VENDOR,
+    bounded,
     source,
     stamped,
     variant,
 )
 from phasebit.chapters.hopper_ring.view import rate
-from phasebit.instruments import beside_torch
+from phasebit.instruments import beside_torch, disassembly
 from phasebit.instruments.beside_torch import Launch, Matrices
 
 NAME = "hopper_ring"
@@ -85,7 +87,17 @@ extern "C" size_t alone_results(int units) { return wgmma_rate::results(BLOCKS *
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU.
+    """Measure on this machine's GPU, and save what becomes of the broken rings.
+
+    Raises :class:`toolchain.CudaError` as :func:`measured` and :func:`broken_ring.record` do.
+    """
+    result = measured()
+    measure.save(broken_ring.record())
+    return result
+
+
+def measured() -> dict[str, Any]:
+    """The chapter's own record.
 
     Raises :class:`toolchain.CudaError` when there is no GPU, torch or cuobjdump, or when a kernel
     fails or is wrong.
@@ -101,7 +113,7 @@ def record() -> dict[str, Any]:
     loaded = {name: ctypes.CDLL(str(build.program)) for name, build in built.items()}
     ladder = {rung: loaded[rung] for rung in LADDER}
     clocks = _Clocks(torch, loaded["clocks"])
-    result = {
+    return {
         "benchmark": NAME,
         **facts,
         "protocol": _protocol(torch),
@@ -121,10 +133,9 @@ def record() -> dict[str, Any]:
             name: _fences(built[name]) for name in ("pairs of blocks", "released to the cluster")
         },
         "registers": {name: _registers(built[name]) for name in (*LADDER, *VARIANTS)},
+        "bounds": {name: _noted(bounded(name)) for name in BOUNDS},
         "stamps": {name: _stamps(torch, loaded[f"stamps {name}"], SIZES[0]) for name in STAMPED},
     }
-    measure.save(broken_ring.record())
-    return result
 
 
 def _protocol(torch: Any) -> dict[str, str]:
@@ -313,6 +324,14 @@ def _registers(built: toolchain.Build) -> int:
     return used
 
 
+def _noted(text: str) -> dict[str, Any]:
+    """What ptxas says of a product's registers: how many, and whether it ignores setmaxnreg."""
+    options = ("-std=c++17", "-O3", "-Xptxas", "-v")
+    _, log = disassembly.cubin(text, "sm_90a", options)
+    (used,) = re.findall(r"entry function '\w*matmul.*?Used (\d+) registers", log, re.DOTALL)
+    return {"registers": int(used), "ignored": "'setmaxnreg' ignored" in log}
+
+
 def _stamps(torch: Any, library: ctypes.CDLL, size: int) -> dict[str, Any]:
     launch = _launches(torch, {"stamped": library}, _matrices(torch, size))["stamped"]
     launch()
@@ -329,5 +348,3 @@ def _stamps(torch: Any, library: ctypes.CDLL, size: int) -> dict[str, Any]:
         "cycles": span[1][0] - begin,
         "ns": span[1][1] - span[0][1],
     }
-
-

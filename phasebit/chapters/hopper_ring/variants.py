@@ -26,6 +26,17 @@ _ONE_SET: Edits = (
     ("        ptx::setmaxnreg_inc<232>();\n", ""),
 )
 
+_ONE_UNDER_WAY: Edits = (
+    ("ptx::wgmma_wait_group<0>();", "ptx::wgmma_wait_group<1>();"),
+    (
+        "if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&ring.empty[s]);"
+        "  // the warp has read it\n    }\n",
+        "if (tile > 0 && threadIdx.x % 32 == 0)\n"
+        "            ptx::mbarrier_arrive(&ring.empty[(s + SLOTS - 1) % SLOTS]);\n"
+        "    }\n    ptx::wgmma_wait_group<0>();\n",
+    ),
+)
+
 VARIANTS: dict[str, tuple[str, Edits]] = {
     **{f"slots {n}": (RING, (("SLOTS = 4;", f"SLOTS = {n};"),)) for n in (1, 2, 3, 4)},
     "no setmaxnreg": (RING, _ONE_SET),
@@ -34,6 +45,7 @@ VARIANTS: dict[str, tuple[str, Edits]] = {
         RING,
         (("CONSUMERS / 32", "CONSUMERS"), ("if (threadIdx.x % 32 == 0) ptx", "ptx")),
     ),
+    "one under way": (RING, _ONE_UNDER_WAY),
     "boxes in rows": (
         BOXES,
         (
@@ -120,6 +132,19 @@ extern "C" void read_stamps(long long* places, long long* span) {
     CHECK(cudaMemcpyFromSymbol(span, stamp_span, sizeof stamp_span));
 }
 """
+
+
+BOUNDS = {
+    "no bound": "",
+    "__launch_bounds__(THREADS)": "__launch_bounds__(THREADS)",
+    "__launch_bounds__(THREADS, 1)": "__launch_bounds__(THREADS, 1)",
+}
+"""What the ring says of its launch -> in the words of the kernel."""
+
+
+def bounded(bound: str) -> str:
+    """The ring's text with another launch bound."""
+    return _edited(RING, (("__launch_bounds__(THREADS, 1)", BOUNDS[bound]),))
 
 
 def variant(name: str) -> str:
