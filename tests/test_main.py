@@ -99,4 +99,5 @@ def test_without_a_word_all_chapters_are_measured_in_their_order(
     monkeypatch.setattr(recording, "record", measured.append)
     assert main(["record"]) == 0
     assert measured == recording.measured() and set(measured) == set(chapters.having("record"))
-    assert measured[0] == "threads_and_memory" and measured[-1] == "copy_engine"
+    assert measured[0] == "threads_and_memory"
+    assert measured.index("copy_engine") < measured.index("hopper_ring")

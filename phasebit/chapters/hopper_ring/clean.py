@@ -10,4 +10,7 @@ KERNELS = ("a_one_stage", "b_ring", "c_persistent", "d_boxes_of_c", "e_pairs")
 
 def programs() -> dict[str, Program]:
     """Name -> program."""
-    return {name: Program(files.kernel(f"hopper_ring/{name}")) for name in KERNELS}
+    return {
+        **{name: Program(files.kernel(f"hopper_ring/{name}")) for name in KERNELS},
+        "pair": Program(files.kernel("hopper_ring/pair"), ("1",)),
+    }

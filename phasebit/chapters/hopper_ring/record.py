@@ -69,21 +69,6 @@ extern "C" void read_clocks(long long* clocks, int units, cudaStream_t stream) {
     CHECK(cudaGetLastError());
 }
 """
-# As in *Measuring honestly*, products of tiles that stay in shared memory: nothing is fetched.
-_ALONE = """
-#include "wgmma_rate.cuh"
-#include <random>
-constexpr int BLOCKS = 4;  // for each multiprocessor
-extern "C" double alone_flop(int units) { return wgmma_rate::flop(BLOCKS * units); }
-extern "C" void alone(int units, float* out) {
-    static std::mt19937 random(15);
-    static std::normal_distribution<float> normal;
-    static const wgmma_rate::Data values([] { return normal(random); });
-    wgmma_rate::run(BLOCKS * units, values, out);
-    CHECK(cudaGetLastError());
-}
-extern "C" size_t alone_results(int units) { return wgmma_rate::results(BLOCKS * units); }
-"""
 
 
 def record() -> dict[str, Any]:
@@ -107,7 +92,7 @@ def measured() -> dict[str, Any]:
     texts = {rung: source(name) for rung, name in LADDER.items()}
     texts |= {name: variant(name) for name in VARIANTS}
     texts |= {f"stamps {name}": stamped(name) for name in STAMPED}
-    texts |= {"clocks": _READ_CLOCKS, "at once": source(PAIRS) + _AT_ONCE, "alone": _ALONE}
+    texts |= {"clocks": _READ_CLOCKS, "at once": source(PAIRS) + _AT_ONCE}
     with ThreadPoolExecutor(8) as pool:
         built = dict(zip(texts, pool.map(_build, texts.values()), strict=True))
     loaded = {name: ctypes.CDLL(str(build.program)) for name, build in built.items()}
@@ -125,7 +110,6 @@ def measured() -> dict[str, Any]:
             for size in SIZES[:2]
         ],
         "neighbours": _neighbours(torch, clocks, loaded, SIZES[0]),
-        "alone": _alone(torch, clocks, loaded["alone"]),
         "power": _power(torch, ladder, SIZES[0]),
         "multiprocessors": clocks.units,
         "pairs_at_once": loaded["at once"].at_once(),
@@ -151,8 +135,6 @@ def _protocol(torch: Any) -> dict[str, str]:
         "stamps": "the multiprocessor's clock, read in block 0 by the thread of the producer, one "
         "of each consumer and one that only looks; a launch after one of the same",
         "neighbours": "10 launches of the neighbour, then one that counts",
-        "alone": "wgmma_rate.cuh, 64 × 128 × 16, four blocks for each multiprocessor, tiles of "
-        "normal random numbers that stay in shared memory; 20 rounds, nothing beside it",
         "mhz": f"the multiprocessors' clock over the {_TIMED} launches that count, from a kernel "
         "before them and one behind them that read it and the GPU's nanoseconds; the median "
         "multiprocessor",
@@ -248,23 +230,6 @@ def _side_by_side(
         at = statistics.median(mhz[name])
         print(f"⏱ {size}: {name}, {rate(size, each):.1f} TFLOP/s at {at:.0f} MHz")
     return {"size": size, "times_us": times, "mhz": mhz}
-
-
-def _alone(torch: Any, clocks: _Clocks, library: ctypes.CDLL) -> dict[str, Any]:
-    """The tensor cores at work on tiles that stay in shared memory: time and clock."""
-    library.alone_flop.restype = ctypes.c_double
-    library.alone_results.restype = ctypes.c_size_t
-    out = torch.empty(library.alone_results(clocks.units), device="cuda")
-    at = ctypes.c_void_p(out.data_ptr())
-    times: list[float] = []
-    mhz = []
-    for _ in range(20):
-        for _ in range(_WARM):
-            library.alone(clocks.units, at)
-        each, clock = _timed(torch, clocks, lambda: library.alone(clocks.units, at), _TIMED)
-        times += each
-        mhz.append(clock)
-    return {"flop": library.alone_flop(clocks.units), "times_us": times, "mhz": mhz}
 
 
 def _neighbours(

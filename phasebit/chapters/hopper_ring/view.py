@@ -27,17 +27,27 @@ def per_cycle(
 ) -> float:
     """FLOP a cycle on each multiprocessor, in a ``part`` of the record.
 
-    ``name``: of a rung or a variant; ``"wgmma alone"``; of "neighbours" whoever ran before.
+    ``name``: of a rung or a variant; of "neighbours" whoever ran before.
     """
     flop = float(measure.matmul_flop(size, size, size))
-    if name == "wgmma alone":
-        alone = recorded["alone"]
-        flop, row = alone["flop"], {each: {name: alone[each]} for each in ("times_us", "mhz")}
-    elif part == "neighbours":
+    if part == "neighbours":
         row = {"times_us": recorded[part]["after_us"], "mhz": recorded[part]["mhz"]}
     else:
         (row,) = [row for row in recorded[part] if row["size"] == size]
     return flop / cycles(row, name) / int(recorded["multiprocessors"])
+
+
+def roof() -> float:
+    """FLOP a cycle on each multiprocessor of the products' own instruction, 64 × 256 × 16.
+
+    As *Four warps multiply* measured it: two warp groups, tiles that stay in shared memory.
+    """
+    (row,) = (
+        row
+        for row in measure.read("warpgroup_products")["rates"]
+        if (row["n"], row["a"], row["groups"], row["pending"]) == (256, "shared", 2, 0)
+    )
+    return float(statistics.median(row["flop_a_cycle"]))
 
 
 def rates(recorded: dict[str, Any]) -> dict[str, str]:
@@ -47,6 +57,16 @@ def rates(recorded: dict[str, Any]) -> dict[str, str]:
         kernel: measure.spoken([SIZES[0]] * 3, statistics.median(row["times_us"][rung]))
         for rung, kernel in LADDER.items()
     }
+
+
+def simulated(copy: float, multiply: float, *, slots: int, steps: int) -> Timeline:
+    """Part I's simulator with these two times, in cycles: as many copies at a time as slots."""
+    from phasebit.pipeline import Pipeline, simulate
+
+    machine = Pipeline(
+        producers=slots, consumers=1, slots=slots, produce=round(copy), consume=round(multiply)
+    )
+    return simulate(machine, jobs=steps).timeline
 
 
 @dataclass(frozen=True)

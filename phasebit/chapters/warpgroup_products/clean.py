@@ -1,4 +1,4 @@
-"""Which of the chapter's programs must be clean under compute-sanitizer: all of them."""
+"""Which programs must be clean under compute-sanitizer: all that do not only measure."""
 
 from __future__ import annotations
 

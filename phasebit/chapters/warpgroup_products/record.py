@@ -25,7 +25,7 @@ def record() -> dict[str, Any]:
         "protocol": {
             "rates": "rate.cu: one block on each multiprocessor, tiles of normal random bf16 "
             "numbers that stay in shared memory, 500 batches of 16 instructions; FLOP a cycle by "
-            "the multiprocessor's clock, of each multiprocessor in each of 5 rounds",
+            "the multiprocessor's clock, of the median multiprocessor in each of 9 rounds",
             "pending": "how many committed batches may be under way when the next is begun",
         },
         "rates": [

@@ -30,18 +30,15 @@ def test_cycles_are_time_by_the_clock_of_the_same_launches() -> None:
     row = {"times_us": {"a": [1.0, 2.0, 1.0, 4.0, 4.0, 4.0]}, "mhz": {"a": [1500, 1000]}}
     assert view.cycles(row, "a") == (3000 + 4000) / 2  # of 1500, 3000, 1500, three × 4000
     size = 64
-    recorded = {"multiprocessors": 2, "ladder": [{"size": size, **row}],
-                "alone": {"flop": 7000.0, "times_us": [1.0, 1.0], "mhz": [1000]}}  # fmt: skip
+    recorded = {"multiprocessors": 2, "ladder": [{"size": size, **row}]}
     flop = 2 * size**3
     assert view.per_cycle(recorded, "a", size) == flop / 3500 / 2
-    assert view.per_cycle(recorded, "wgmma alone") == 7000 / 1000 / 2
 
 
 def test_every_launch_of_the_record_has_a_clock() -> None:
     record = measure.read(hopper_ring.NAME)
     rows = [*record["ladder"], *record["variants"]]
     pairs = [(row["times_us"][name], row["mhz"][name]) for row in rows for name in row["times_us"]]
-    pairs += [(record["alone"]["times_us"], record["alone"]["mhz"])]
     pairs += [(times, record["neighbours"]["mhz"][name])
               for name, times in record["neighbours"]["after_us"].items()]  # fmt: skip
     for times, mhz in pairs:

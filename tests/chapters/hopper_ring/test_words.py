@@ -34,7 +34,7 @@ class TestCopyEngine:
 
     def test_slots(self) -> None:
         record, variant = self.record, self.variant
-        roof = self.rate("wgmma alone")
+        roof = view.roof()
         alone, ringed = (view.stamps(record, name) for name in variants.STAMPED)
         multiply = measure.matmul_flop(128, 256, 64) / roof
         both = (alone.copy + multiply, ringed.copy + ringed.multiply)
@@ -57,7 +57,7 @@ class TestCopyEngine:
 
     def test_ladder(self) -> None:
         rate, variant, vendor = self.rate, self.variant, variants.VENDOR
-        roof, units = rate("wgmma alone"), self.record["multiprocessors"]
+        roof, units = view.roof(), self.record["multiprocessors"]
         full = 2048 / units / -(-2048 // units)  # of the last round of tiles
         for row in self.record["ladder"]:
             size, times = row["size"], row["times_us"]
@@ -84,9 +84,7 @@ class TestCopyEngine:
         assert near["kernel"] == BOXES
         for name, times in near["after_us"].items():
             assert abs(rate(name, part="neighbours") / rate(BOXES) - 1) < 0.01, "the same in cycles"
-            assert view.rate(8192, times) > 1.05 * view.rate(
-                8192, self.launch["times_us"][BOXES]
-            )
+            assert view.rate(8192, times) > 1.05 * view.rate(8192, self.launch["times_us"][BOXES])
 
     def test_power(self) -> None:
         power = {

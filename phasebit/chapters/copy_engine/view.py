@@ -1,0 +1,89 @@
+"""What the page shows of the record: rates by bytes under way, announcements, hints."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from phasebit import measure
+from phasebit.draw import Picture, curves
+from phasebit.measure import Table
+
+LOADS = (1, 2, 4)
+"""Loads of a thread that are shown."""
+
+
+def rates(recorded: dict[str, Any]) -> dict[str, str]:
+    """Kernel -> how fast it was at best."""
+    best = max(_rate(row) for row in recorded["memory"] if row["how"] == "copies")
+    return {"few_threads": f"{best / 1000:.2f} TB/s by one thread"}
+
+
+def _rate(row: dict[str, Any]) -> float:
+    return float(statistics.median(row["gb_s"]))
+
+
+def _rows(recorded: dict[str, Any], how: str) -> list[dict[str, Any]]:
+    return [
+        row for row in recorded["memory"]
+        if row["how"] == how and (how == "copies" or row["bytes"] // row["threads"] // 16 in LOADS)
+    ]  # fmt: skip
+
+
+def threads(recorded: dict[str, Any]) -> Table:
+    """GB/s of loads by many threads and of copies that one thread asks for."""
+    rows = []
+    for row in _rows(recorded, "loads") + _rows(recorded, "copies"):
+        loads = row["bytes"] // row["threads"] // 16
+        asks = f"{loads} loads of 16 bytes" if row["how"] == "loads" else "bulk copies"
+        rows.append((str(row["threads"]), asks.replace("1 loads", "1 load"),
+                     f"{row['bytes']:,}", f"{_rate(row):,.0f}"))  # fmt: skip
+    heading = ("threads of a block", "each asks for", "bytes under way", "GB/s")
+    return Table(heading, tuple(rows), measure.source(recorded))
+
+
+def under_way(recorded: dict[str, Any]) -> Picture:
+    """The rate over the bytes that a multiprocessor has under way, for loads and for copies."""
+    best: dict[str, dict[int, float]] = {"copies": {}, "loads": {}}
+    for how, found in best.items():
+        for row in _rows(recorded, how):
+            found[row["bytes"]] = max(found.get(row["bytes"], 0), _rate(row))
+    points = sorted(set(best["copies"]) & set(best["loads"]))
+    return curves(
+        [point // 512 / 2 for point in points],
+        {"one thread, bulk copies": [best["copies"][p] for p in points],
+         "many threads, loads": [best["loads"][p] for p in points]},
+        x_label="KiB under way on each multiprocessor", y_label="GB/s",
+        title=f"How fast 1 GiB is read, {measure.source(recorded)}",
+    )  # fmt: skip
+
+
+def announced(recorded: dict[str, Any]) -> Table:
+    """How the blocks ended, for each announcement."""
+    rows = []
+    for case in recorded["announced"]:
+        copies, blocks = case["copies"], case["blocks"]
+        coming = 4096 * copies
+        rows.append((str(copies), f"{coming:,}", f"{coming + case['more']:,}",
+                     *(f"{count:,}" for count in blocks.values())))  # fmt: skip
+    heading = ("copies", "bytes that come", "announced", "complete", "too early", "never")
+    return Table(heading, tuple(rows), f"blocks of 2,112; {measure.source(recorded)}")
+
+
+def hints(recorded: dict[str, Any]) -> Table:
+    """GB/s of stream and table together, by the table's size and the hint."""
+    rows = [
+        (f"{mib} MiB", *(f"{statistics.median(each):,.0f}" for each in by_hint.values()))
+        for mib, by_hint in recorded["hints"].items()
+    ]
+    heading = ("table", "no hint, GB/s", "the stream first", "and the table last")
+    return Table(heading, tuple(rows), measure.source(recorded))
+
+
+def times(recorded: dict[str, Any], units: int = 132) -> dict[float, float]:
+    """KiB under way -> nanoseconds that a byte is under way, of the copies of one thread."""
+    found = {
+        row["bytes"] / 1024: row["bytes"] * units / _rate(row)
+        for row in sorted(_rows(recorded, "copies"), key=lambda row: row["bytes"])
+    }
+    return {kib: found[kib] for kib in (0.5, 2.0, 8.0, 16.0, 32.0, 64.0)}
