@@ -29,7 +29,7 @@ BROKEN: dict[str, tuple[str, str]] = {
 
 _SEEDS = 3  # processes of each program without a tool: one for each seed of its inputs
 _SECONDS = 15.0  # a process that has not ended after this time hangs
-_JOBS = 12  # processes at a time
+_JOBS = 16  # processes at a time
 
 
 def broken(mistake: str) -> str:
@@ -46,7 +46,7 @@ def record() -> dict[str, Any]:
     facts, version = measure.facts(), sanitizer.version()
     texts = {mistake: broken(mistake) for mistake in BROKEN}
     with ThreadPoolExecutor(_JOBS) as pool:
-        programs = dict(zip(texts, pool.map(_build, texts.values()), strict=True))
+        programs = dict(zip(texts, pool.map(_build, texts), strict=True))
         seeds = range(1, _SEEDS + 1)
         started = {
             mistake: [pool.submit(_end, program, seed) for seed in seeds]
