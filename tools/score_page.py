@@ -1,4 +1,4 @@
-"""Write the tables of book/appendix/almost_right.md, from records/bugs_score.json and bugs/.
+"""Write the tables of book/appendix/score.md, from records/bugs_score.json and bugs/.
 
 python tools/score_page.py          write the page, if it is not current
 python tools/score_page.py --check  only say whether it is
@@ -17,7 +17,7 @@ from typing import Any
 from phasebit import bugs, files, score
 from phasebit.bugs import Bug
 
-PAGE = files.book() / "appendix" / "almost_right.md"
+PAGE = files.book() / "appendix" / "score.md"
 
 OTHER = "other"
 """What a table calls the kinds of which there is one bug each."""
