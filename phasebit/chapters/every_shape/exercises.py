@@ -1,0 +1,25 @@
+"""Checks of *Past the vendor*."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from phasebit.exercises.judge import Wrong, judged
+
+
+@judged
+def easy(answer: Any) -> str:
+    """What the answer is, with its units."""
+    raise Wrong("nobody has written this check")
+
+
+@judged
+def medium(answer: Any) -> str:
+    """What the answer is, with its units."""
+    raise Wrong("nobody has written this check")
+
+
+@judged
+def hard(answer: Any) -> str:
+    """What the answer is, with its units."""
+    raise Wrong("nobody has written this check")

@@ -1,0 +1,1 @@
+"""*Four warps multiply*: …"""
