@@ -9,7 +9,7 @@ from phasebit.score.on_a_gpu import AT_A_TIME, SECONDS, gpu
 __all__ = ["AT_A_TIME", "RUNS", "TITLE", "look", "runs", "version"]
 
 TITLE = "a test of results"
-RUNS = 5
+RUNS = 3
 
 
 def version() -> str:
