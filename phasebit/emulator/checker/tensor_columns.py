@@ -8,6 +8,7 @@ from phasebit.emulator.checker.tensor_cells import TensorCells
 from phasebit.emulator.checker.tensor_shadow import I4
 from phasebit.emulator.findings import Sentence, say
 from phasebit.emulator.machine.batch import Batch
+from phasebit.emulator.machine.cluster import cluster_barrier
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
 from phasebit.emulator.machine.multiprocessors import two_fit
@@ -38,7 +39,10 @@ class TensorColumns(TensorObserver, LaunchObserver):
         self.granted = {key: one for key, one in self.granted.items() if key[0] is not batch}
 
     def asks_for_columns(self, g: Group, warps: int) -> None:
-        """Does a block that allocates for a pair know that the other block runs (9.7.16.7.1)?"""
+        """Does a block that allocates for a pair know that the other block runs (9.7.16.7.1)?
+
+        It has met it at the cluster's barrier, in whatever order, or has learnt from it.
+        """
         memory = g.batch.known(TensorMemory)
         if memory is None or memory.group is None or memory.group[0] != 2:
             return
@@ -47,7 +51,7 @@ class TensorColumns(TensorObserver, LaunchObserver):
             lanes = g.lanes[g.lanes // size == slot]
             other = sum(pair_of(g.batch, slot)) - slot
             columns = s.threads(np.arange(other * size, (other + 1) * size))
-            if s.floor[slot] or s.clock[np.ix_(lanes, columns)].any():
+            if cluster_barrier(g.batch).passed(lanes) or s.clock[np.ix_(lanes, columns)].any():
                 continue
             access = self.machine.executing_access()
             self.findings.report(
