@@ -92,7 +92,7 @@ def test_under_late_a_copy_is_under_way_until_somebody_waits_for_it() -> None:
     for schedule in ("eager", "late"):
         recorder = Recorder()
         with observing(recorder):
-            run, right = exercises.emulate(text, (128, 256, 384), schedule=schedule)
+            _, right = exercises.emulate(text, (128, 256, 384), schedule=schedule)
         assert right
         copies = [work for work in recorder.works if work.engine == "copy engine"]
         products = [work for work in recorder.works if work.engine == "tensor core"]
