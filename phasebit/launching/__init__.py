@@ -9,5 +9,6 @@
 ``launch``         Module, Kernel: one launch call for both devices
 ``warp_timeline``  a run, drawn: what its warps did
 ``ring_timeline``  a ring of slots in a run, drawn as Part I draws one
+``playback``       a run of one block, step by step: for the replays in the pages
 =================  =============================================================
 """
