@@ -32,9 +32,13 @@ _SECONDS = 15.0  # a process that has not ended after this time hangs
 _JOBS = 16  # processes at a time
 
 
+_BOUND = "__launch_bounds__(THREADS, 1)", "__launch_bounds__(THREADS)"  # as they were recorded
+
+
 def broken(mistake: str) -> str:
     """The ring with a mistake; raises ``ValueError`` when its file is not what it was."""
     text, (old, new) = files.kernel(f"hopper_ring/{KERNEL}"), BROKEN[mistake]
+    text = replace_once(text, *_BOUND, f"{KERNEL}.cu")
     return replace_once(text, old, new, f"{KERNEL}.cu") if old else text
 
 

@@ -26,7 +26,7 @@ MISTAKES = {
     "the engine adds before the others are ready": (
         SUMS, "    __syncthreads();                  // and all the others\n", "", "proxy|race"),
     "every thread adds": (SUMS, "    if (threadIdx.x == 0) {", "    {", "WRONG"),
-    "elements for bytes": (SUMS, "mine, cols * sizeof(float)", "mine, cols", "WRONG"),
+    "elements for bytes": (SUMS, "mine, cols * sizeof(float)", "mine, cols", "multiple of 16"),
     "nobody commits": (SUMS, "        ptx::cp_async_bulk_commit_group();\n", "",
                        "may still read"),
     "a block leaves early": (

@@ -44,7 +44,9 @@ def test_the_kernel_in_the_chapter_is_right() -> None:
         lambda a, span: a >> 4 | 1 << 16 | span >> 1 << 32 | 1 << 62,  # always 128B
         lambda a, span: a >> 4 | 1 << 16 | 64 << 32 | (128 // span) << 62,
         lambda a, span: a | 1 << 16 | span >> 1 << 32 | {128: 1, 64: 2, 32: 3}[span] << 62,
-        lambda a, span: a >> 4 | 1 << 16 | span >> 1 << 32 | {128: 2, 64: 4, 32: 6}[span] << 61,
+        lambda a, span: (
+            a >> 4 | 1 << 16 | span >> 1 << 32 | {128: 2, 64: 4, 32: 6}[span] << 61 | 1 << 46
+        ),
     ],
 )
 def test_descriptor_refuses(wrong: object) -> None:
