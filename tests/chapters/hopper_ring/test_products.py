@@ -15,7 +15,11 @@ from tests.kernels.emulated import emulate
 from tests.kernels.mistakes import HOPPER, planted, source
 
 HARNESS = '#include "hopper_ring/product_harness.cuh"'
-KERNELS = [name for name in files.kernel_names(".cu") if HARNESS in files.kernel(name)]
+KERNELS = [
+    name
+    for name in files.kernel_names(".cu")
+    if name.startswith("hopper_ring/") and HARNESS in files.kernel(name)
+]
 DESCRIPTION = "ptx::descriptor_128B(stage.b)"
 SWIZZLE = "p.N, p.K, BN, BK, CU_TENSOR_MAP_SWIZZLE_128B"
 
