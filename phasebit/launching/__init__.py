@@ -10,5 +10,6 @@
 ``two_devices``    a launch to be made on both and compared
 ``warp_timeline``  a run, drawn: what its warps did
 ``ring_timeline``  a ring of slots in a run, drawn as Part I draws one
+``playback``       a run of one block, step by step: for the replays in the pages
 =================  =============================================================
 """
