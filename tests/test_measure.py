@@ -162,7 +162,8 @@ def test_every_record_belongs_to_a_benchmark_and_is_whole() -> None:
         assert all(isinstance(words, str) and words for words in data["protocol"].values())
 
 
-NO_RIVAL = {"clean_kernels", "clock_stamps", "proved"}  # what tools say, and single launches
+NO_RIVAL = {"clean_kernels", "clock_stamps", "other_peoples_kernels", "proved"}
+"""What tools say, and single launches."""
 NOT_TIMED = {"broken_ring"}
 NO_LIBRARY = {"to_pack_or_not"}  # compilers are what its nests stand beside
 
