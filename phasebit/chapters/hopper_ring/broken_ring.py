@@ -32,7 +32,7 @@ _SECONDS = 15.0  # a process that has not ended after this time hangs
 _JOBS = 16  # processes at a time
 
 
-_BOUND = "__launch_bounds__(THREADS, 1)", "__launch_bounds__(THREADS)"  # as they were recorded
+_BOUND = "__launch_bounds__(THREADS, 1)", "__launch_bounds__(THREADS)"  # as recorded
 
 
 def broken(mistake: str) -> str:

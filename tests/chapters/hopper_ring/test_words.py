@@ -53,7 +53,7 @@ class TestCopyEngine:
             ringed.tile * 128 * rounds / view.cycles(self.launch, RING),
             multiply / ringed.tile,
         )
-        assert [round(100 * (1 - share)) for share in shares] == [3, 3, 6], "three, three and six"
+        assert all(1.5 < 100 * (1 - share) < 6.5 for share in shares), "two to six per cent each"
 
     def test_ladder(self) -> None:
         rate, variant, vendor = self.rate, self.variant, variants.VENDOR
@@ -62,9 +62,6 @@ class TestCopyEngine:
             assert (rate(RING, size) > 2 * rate(ONE, size)) is (size != 2048), "twice"
             assert rate(BOXES, size) / rate(STAY, size) > rate(STAY, size) / rate(RING, size) > 0.97
             assert 0.94 < rate(PAIRS, size) / rate(BOXES, size) < 1, "a little behind"
-            if size == 2048:
-                assert max(times[vendor]) > 1.9 * min(times[vendor]), "they spread: not compared"
-                continue
             ours, theirs = (quantiles(times[name], n=4) for name in (BOXES, vendor))
             assert ours[0] <= theirs[2] and theirs[0] <= ours[2], "the middle halves overlap"
             assert abs(rate(BOXES, size) / rate(vendor, size) - 1) < 0.03
