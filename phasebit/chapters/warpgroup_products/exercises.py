@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from phasebit.chapters.warpgroup_products import described
+from phasebit.chapters.warpgroup_products import one_wgmma
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
 from phasebit.exercises.written import clean, compiled, running, written
@@ -59,7 +59,7 @@ def complex_product(answer: str) -> str:
     for schedule in ("late", "eager"):
         where = f"{schedule} products"
         parts = [draw.integers(-4, 5, (64, 64)).astype(np.float64) for _ in range(4)]
-        images = [described.tile(each).image for each in parts]
+        images = [one_wgmma.tile(each).image for each in parts]
         real, imaginary = (np.full((64, 64), np.nan, np.float32) for _ in range(2))
         with running(where):
             run = kernel["complex_product"].launch(

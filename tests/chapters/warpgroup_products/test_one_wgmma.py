@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from phasebit import files, measure
-from phasebit.chapters.warpgroup_products import described, mistakes, view
+from phasebit.chapters.warpgroup_products import left_out, one_wgmma, view
 from phasebit.emulator import formats
 
 RECORD = measure.read("warpgroup_products")
@@ -24,35 +24,35 @@ def matrices() -> tuple[Any, Any]:
 @pytest.mark.nvcc
 def test_every_choice_gives_the_product(matrices: tuple[Any, Any]) -> None:
     a, b = matrices
-    right, tile = a @ b.T, described.tile(b)
+    right, tile = a @ b.T, one_wgmma.tile(b)
     in_rows = np.asarray(formats.encode("bf16", a)).astype(np.uint16).reshape(-1).view(np.uint32)
     choices = {
-        "described": (described.tile(a), right),
-        "m_major": (described.tile(a, mn_major=True), right),
-        "negated": (described.tile(a), -right),
-        "from_registers": (described.Tile(in_rows, 0), right),
+        "described": (one_wgmma.tile(a), right),
+        "m_major": (one_wgmma.tile(a, mn_major=True), right),
+        "negated": (one_wgmma.tile(a), -right),
+        "from_registers": (one_wgmma.Tile(in_rows, 0), right),
     }
     for kernel, (mine, wanted) in choices.items():
-        out, run = described.product(mine, tile, kernel=kernel)
+        out, run = one_wgmma.product(mine, tile, kernel=kernel)
         assert np.array_equal(out, wanted) and not run.findings, kernel
 
 
 @pytest.mark.nvcc
 def test_a_wrong_step_is_silent(matrices: tuple[Any, Any]) -> None:
     a, b = matrices
-    out, run = described.product(described.tile(a), described.tile(b), step=1)
+    out, run = one_wgmma.product(one_wgmma.tile(a), one_wgmma.tile(b), step=1)
     assert not run.findings and not np.array_equal(out, a @ b.T)
     text = files.kernel("warpgroup_products/described").replace(
         "multiply<1, 1, 128>", "multiply<1, 1, 2>"
     )
-    m_major = described.tile(a, mn_major=True)
-    out, run = described.product(m_major, described.tile(b), kernel="m_major", text=text)
+    m_major = one_wgmma.tile(a, mn_major=True)
+    out, run = one_wgmma.product(m_major, one_wgmma.tile(b), kernel="m_major", text=text)
     assert not run.findings and not np.array_equal(out, a @ b.T)
 
 
 @pytest.mark.nvcc
 def test_what_is_left_out_is_told() -> None:
-    said = mistakes.told()
+    said = left_out.told()
     assert said.pop("as it is") == "right: True, no finding"
     assert all("wgmma" in each or "proxy" in each for each in said.values())
 
