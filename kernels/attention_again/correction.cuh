@@ -31,7 +31,7 @@ __device__ void soften(Shared& s, const Problem& p, int tile, int first, int ste
         arrive(&s.ready[tile]);
     }
     s.sums[tile][t] = row.sum;
-    arrive(&s.factor_full[tile]);
+    arrive(&s.sum_full[tile]);
 }
 
 // The correction group: O of both tiles, where a row's reference has moved; at last O over the sums.
@@ -50,7 +50,7 @@ __device__ inline void correct(Shared& s, int steps) {
             arrive(&s.ready[tile]);
         }
     for (int tile = 0; tile < TILES; ++tile) {
-        ptx::mbarrier_wait(&s.factor_full[tile], steps % 2);
+        ptx::mbarrier_wait(&s.sum_full[tile], 0);
         const float sum = s.sums[tile][t];
         ptx::mbarrier_wait(&s.o_full[tile], 0);
         ptx::tcgen05_fence_after_thread_sync();

@@ -13,7 +13,8 @@ struct Shared {
     float factors[TILES][ROWS], sums[TILES][ROWS];  // for the correction group
     unsigned long long q_full[TILES], kv_full[STAGES], kv_empty[STAGES];
     unsigned long long s_full[TILES];       // a commit
-    unsigned long long factor_full[TILES];  // warps: the row's factor, at last its sum
+    unsigned long long factor_full[TILES];  // warps: each row's factor
+    unsigned long long sum_full[TILES];     // warps: each row's sum, the last
     unsigned long long ready[TILES];        // warps: P is there, and O may be added to
     unsigned long long o_full[TILES];       // a commit, the last
     unsigned long long out_full[TILES];     // warps: O as bf16 is in shared memory
@@ -103,6 +104,7 @@ __device__ inline void begin(Shared& s, int makers) {
             ptx::mbarrier_init(&s.q_full[tile], 1);
             ptx::mbarrier_init(&s.s_full[tile], 1);
             ptx::mbarrier_init(&s.factor_full[tile], WARPS);
+            ptx::mbarrier_init(&s.sum_full[tile], WARPS);
             ptx::mbarrier_init(&s.ready[tile], makers * WARPS);
             ptx::mbarrier_init(&s.o_full[tile], 1);
             ptx::mbarrier_init(&s.out_full[tile], WARPS);

@@ -160,6 +160,14 @@ def attend(
     text: str, data: Data, causal: bool = False, *, schedule: str = "late", check: bool = True,
 ) -> Attention:  # fmt: skip
     """O = softmax(Q·Kᵀ / √depth)·V by the kernel of this text; O is full of NaN before."""
+    kernel = compiled(text, data.q.shape[2])
+    return launch(kernel, text, data, causal, schedule=schedule, check=check)
+
+
+def launch(
+    kernel: Any, text: str, data: Data, causal: bool, *, schedule: str = "late", check: bool = True,
+) -> Attention:  # fmt: skip
+    """The same by a kernel that is compiled; ``text``: what :class:`Layout` reads."""
     from phasebit.emulator import TensorMap, formats
 
     queries, heads, depth = data.q.shape
@@ -172,7 +180,7 @@ def attend(
     laid = Layout.of(text, depth)
     problem = np.zeros(1, [("queries", "i4"), ("keys", "i4"), ("causal", "i4"), ("scale", "f4")])
     problem[0] = queries, keys, causal, LOG2_E / np.sqrt(depth)
-    run = compiled(text, depth).launch(
+    run = kernel.launch(
         (-(-queries // (ROWS * laid.tiles)), heads), 32 * laid.warps, [*maps, problem[0]],
         shared=laid.shared, schedule=schedule, check=check,
     )  # fmt: skip
@@ -207,7 +215,7 @@ class Layout(NamedTuple):
         front = (2 + stages) * tile + rows
         names = [f"{name} {i}"
                  for name, count in (("q_full", 2), ("kv_full", stages), ("kv_empty", stages),
-                                     ("s_full", 2), ("factor_full", 2), ("ready", 2),
+                                     ("s_full", 2), ("factor_full", 2), ("sum_full", 2), ("ready", 2),
                                      ("o_full", 2), ("out_full", 2))
                  for i in range(count)]  # fmt: skip
         return cls(2, warps, front + 1024,
