@@ -157,15 +157,17 @@ def compiled(text: str, depth: int) -> Any:
 
 
 def attend(
-    text: str, data: Data, causal: bool = False, *, schedule: str = "late", check: bool = True,
+    text: str, data: Data, causal: bool = False, *, schedule: str = "late", seed: int = 0,
+    check: bool = True,
 ) -> Attention:  # fmt: skip
     """O = softmax(Q·Kᵀ / √depth)·V by the kernel of this text; O is full of NaN before."""
     kernel = compiled(text, data.q.shape[2])
-    return launch(kernel, text, data, causal, schedule=schedule, check=check)
+    return launch(kernel, text, data, causal, schedule=schedule, seed=seed, check=check)
 
 
 def launch(
-    kernel: Any, text: str, data: Data, causal: bool, *, schedule: str = "late", check: bool = True,
+    kernel: Any, text: str, data: Data, causal: bool, *, schedule: str = "late", seed: int = 0,
+    check: bool = True,
 ) -> Attention:  # fmt: skip
     """The same by a kernel that is compiled; ``text``: what :class:`Layout` reads."""
     from phasebit.emulator import TensorMap, formats
@@ -182,7 +184,7 @@ def launch(
     problem[0] = queries, keys, causal, LOG2_E / np.sqrt(depth)
     run = kernel.launch(
         (-(-queries // (ROWS * laid.tiles)), heads), 32 * laid.warps, [*maps, problem[0]],
-        shared=laid.shared, schedule=schedule, check=check,
+        shared=laid.shared, schedule=schedule, seed=seed, check=check,
     )  # fmt: skip
     got = np.asarray(formats.decode("bf16", out), np.float64).reshape(data.q.shape)
     return Attention(run, got)
@@ -215,8 +217,8 @@ class Layout(NamedTuple):
         front = (2 + stages) * tile + rows
         names = [f"{name} {i}"
                  for name, count in (("q_full", 2), ("kv_full", stages), ("kv_empty", stages),
-                                     ("s_full", 2), ("factor_full", 2), ("sum_full", 2), ("ready", 2),
-                                     ("o_full", 2), ("out_full", 2))
+                                     ("s_full", 2), ("factor_full", 2), ("sum_full", 2),
+                                     ("ready", 2), ("o_full", 2), ("out_full", 2))
                  for i in range(count)]  # fmt: skip
         return cls(2, warps, front + 1024,
                    {f"memory+{front + 8 * i}": name for i, name in enumerate(names)})  # fmt: skip
