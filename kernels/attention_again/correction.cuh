@@ -7,7 +7,6 @@
 constexpr int CORRECTION = TILES * WARPS;                      // its first warp
 constexpr int LOADER = CORRECTION + WARPS, MULTIPLIER = LOADER + 1, STORER = MULTIPLIER + 1;
 constexpr int THREADS = 32 * (STORER + 1);
-constexpr float THRESHOLD = 8;  // weights up to 2⁸ before a row's reference moves
 
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM100_ALL)
 
@@ -23,7 +22,7 @@ __device__ void soften(Shared& s, const Problem& p, int tile, int first, int ste
         ptx::mbarrier_wait(&s.s_full[tile], step % 2);
         ptx::tcgen05_fence_after_thread_sync();
         if (p.seen(first) < key + ROWS) mask(scores, seen - key);  // the first row sees the fewest
-        const float factor = follow(row, largest(scores), p.scale, THRESHOLD);
+        const float factor = follow(row, largest(scores), p.scale, p.threshold);
         s.factors[tile][t] = factor;
         arrive(&s.factor_full[tile]);  // O is corrected while the weights are made
         row.sum = row.sum * factor + weights<SHARE>(scores, p.scale, row.reference);

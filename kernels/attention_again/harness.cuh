@@ -45,7 +45,7 @@ inline void verify(std::mt19937& random, int queries, int keys, int heads, int c
     std::vector<Element>& got = host[3];
     CHECK(cudaMemset(device[3], 0xff, got.size() * sizeof(Element)));  // all bits set: NaN
     const double scale = 1 / std::sqrt(double(DEPTH));
-    const Problem p{queries, keys, causal, float(scale * 1.4426950408889634)};
+    const Problem p{queries, keys, causal, float(scale * 1.4426950408889634), 8};
     launch(device[0], device[1], device[2], device[3], heads, p);
     CHECK(cudaGetLastError());
     CHECK(cudaMemcpy(got.data(), device[3], got.size() * sizeof(Element),

@@ -22,6 +22,9 @@ IN_ORDER, ROLES, CORRECTION, POLYNOMIAL = KERNELS = (
 )  # fmt: skip
 FOLDER = "attention_again"
 LOG2_E = 1.4426950408889634
+THRESHOLD = 8.0
+"""Weights up to 2 to it, before a row's reference moves."""
+
 ROWS = 128
 """Of a tile: queries, or keys."""
 
@@ -157,17 +160,21 @@ def compiled(text: str, depth: int) -> Any:
 
 
 def attend(
-    text: str, data: Data, causal: bool = False, *, schedule: str = "late", seed: int = 0,
-    check: bool = True,
+    text: str, data: Data, causal: bool = False, *, threshold: float = THRESHOLD,
+    schedule: str = "late", seed: int = 0, check: bool = True,
 ) -> Attention:  # fmt: skip
-    """O = softmax(Q·Kᵀ / √depth)·V by the kernel of this text; O is full of NaN before."""
+    """O = softmax(Q·Kᵀ / √depth)·V by the kernel of this text; O is full of NaN before.
+
+    ``threshold``: of the kernels with a correction group.
+    """
     kernel = compiled(text, data.q.shape[2])
-    return launch(kernel, text, data, causal, schedule=schedule, seed=seed, check=check)
+    return launch(kernel, text, data, causal, threshold=threshold, schedule=schedule, seed=seed,
+                  check=check)  # fmt: skip
 
 
 def launch(
-    kernel: Any, text: str, data: Data, causal: bool, *, schedule: str = "late", seed: int = 0,
-    check: bool = True,
+    kernel: Any, text: str, data: Data, causal: bool, *, threshold: float = THRESHOLD,
+    schedule: str = "late", seed: int = 0, check: bool = True,
 ) -> Attention:  # fmt: skip
     """The same by a kernel that is compiled; ``text``: what :class:`Layout` reads."""
     from phasebit.emulator import TensorMap, formats
@@ -180,8 +187,9 @@ def launch(
         for x in (*(np.asarray(formats.encode("bf16", y.reshape(len(y), -1))) for y in data), out)
     ]
     laid = Layout.of(text, depth)
-    problem = np.zeros(1, [("queries", "i4"), ("keys", "i4"), ("causal", "i4"), ("scale", "f4")])
-    problem[0] = queries, keys, causal, LOG2_E / np.sqrt(depth)
+    fields = [(name, "i4") for name in ("queries", "keys", "causal")]
+    problem = np.zeros(1, [*fields, ("scale", "f4"), ("threshold", "f4")])
+    problem[0] = queries, keys, causal, LOG2_E / np.sqrt(depth), threshold
     run = kernel.launch(
         (-(-queries // (ROWS * laid.tiles)), heads), 32 * laid.warps, [*maps, problem[0]],
         shared=laid.shared, schedule=schedule, seed=seed, check=check,

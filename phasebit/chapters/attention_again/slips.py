@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit.chapters.attention_again import kernels
 from phasebit.chapters.attention_again.kernels import Shape
-from phasebit.edits import replace_once
+from phasebit.edits import replace_each, replace_once
 
 if TYPE_CHECKING:
     from phasebit.chapters.attention_again.kernels import Data
@@ -60,9 +60,6 @@ SLIPS = {
     "softmax waits for the wrong phase": Slip(
         "mbarrier_wait(&s.s_full[tile], step % 2)", "mbarrier_wait(&s.s_full[tile], step % 2 ^ 1)",
         "uninitialised|async|race|tensor|deadlock"),
-    "the last sum is waited for with the first phase": Slip(
-        "mbarrier_wait(&s.factor_full[tile], steps % 2)", "mbarrier_wait(&s.factor_full[tile], 0)",
-        "race|async|uninitialised|deadlock"),
     "the next scores before the weights": Slip(
         "            multiply_weights(o, s.tensor_memory + s_columns(tile), s.kv[v], step > 0);\n"
         "            if (last) ptx::tcgen05_commit(&s.o_full[tile]);\n"
@@ -123,6 +120,13 @@ SLIPS = {
 }  # fmt: skip
 """What the slip is -> the slip. All are in the last kernel."""
 
+OURS = (
+    ("    arrive(&s.sum_full[tile]);", "    arrive(&s.factor_full[tile]);"),
+    ("ptx::mbarrier_wait(&s.sum_full[tile], 0);",
+     "ptx::mbarrier_wait(&s.factor_full[tile], steps % 2);"),
+)  # fmt: skip
+"""What we had written first: a row's sum is announced at the barrier of its factors."""
+
 HEADS = re.compile(r'^#include [<"].*[>"]\n', re.M)
 
 
@@ -141,6 +145,11 @@ def planted(slip: Slip) -> str:
     return replace_once(kernels.source(kernels.POLYNOMIAL), slip.right, slip.wrong)
 
 
+def ours() -> str:
+    """The last kernel as we had it first."""
+    return replace_each(kernels.source(kernels.POLYNOMIAL), OURS)
+
+
 class Said(NamedTuple):
     """What the emulator says of a kernel."""
 
@@ -151,33 +160,44 @@ class Said(NamedTuple):
     """The line of the kernel that it names; empty for none."""
     result: str
     """``right``, ``wrong``, or ``none`` where the kernel did not end."""
+    normal: str = ""
+    """The result on normal random numbers, where that was asked for."""
 
     @property
     def all(self) -> str:
         return f"{self.rule}: {self.sentence}" + (" WRONG" if self.result == "wrong" else "")
 
 
-def verdicts(names: Iterable[str] = SLIPS, schedule: str = "late") -> dict[str, Said]:
-    """What the emulator says of each of these slips, compiled together."""
+def verdicts(
+    names: Iterable[str] = SLIPS, schedule: str = "late", normal: bool = False
+) -> dict[str, Said]:
+    """What the emulator says of each of these slips, compiled together.
+
+    ``normal``: also whether the result is right on normal random numbers.
+    """
     from phasebit.launching.launch import compile
 
     names = list(names)
     texts = [planted(SLIPS[name]) for name in names]
     text = together(texts)
     module = compile(text, "sm_100a", [f"-DHEAD={SHAPE.depth}"])
-    data = kernels.draw(SHAPE, 1, SPREAD)
-    return {
-        name: said(module[f"n{i}::attend"], texts[i], text, data, schedule)
-        for i, name in enumerate(names)
-    }
+    lines = text.splitlines()
+    result = {}
+    for i, name in enumerate(names):
+        kernel = module[f"n{i}::attend"]
+        result[name] = _said(kernel, texts[i], lines, kernels.draw(SHAPE, 1, SPREAD), schedule)
+        if normal:
+            again = _said(kernel, texts[i], lines, kernels.draw(SHAPE, 1), schedule)
+            result[name] = result[name]._replace(normal=again.result)
+    return result
 
 
-def said(kernel: Any, layout: str, text: str, data: Data, schedule: str) -> Said:
-    """A run of one kernel; ``layout``: its own text, ``text``: the text that its lines are of."""
+def _said(kernel: Any, text: str, lines: list[str], data: Data, schedule: str) -> Said:
+    """A run of one kernel; ``lines``: of the program that it was compiled in."""
     from phasebit.emulator import EmulatorError
 
     try:
-        got = kernels.launch(kernel, layout, data, SHAPE.causal, schedule=schedule)
+        got = kernels.launch(kernel, text, data, SHAPE.causal, schedule=schedule)
     except EmulatorError as error:
         first = error.findings[0] if error.findings else error.finding
         result = "none"
@@ -186,6 +206,5 @@ def said(kernel: Any, layout: str, text: str, data: Data, schedule: str) -> Said
         if not got.run.findings:
             return Said("", "", "", result)
         first = got.run.findings[0]
-    lines = text.splitlines()
     where = lines[first.lines[0] - 1].strip() if first.lines and first.lines[0] else ""
     return Said(first.rule, str(first), where, result)
