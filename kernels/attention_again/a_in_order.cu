@@ -1,4 +1,4 @@
-// Attention with S, P and O in tensor memory: a tile of 128 queries, every step after the one before.
+// Attention with S, P and O in tensor memory: a tile of 128 queries, one thing after another.
 #include "attention_again/softmax.cuh"
 #include "tensor_map.cuh"
 

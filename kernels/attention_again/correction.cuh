@@ -33,7 +33,7 @@ __device__ void soften(Shared& s, const Problem& p, int tile, int first, int ste
     arrive(&s.sum_full[tile]);
 }
 
-// The correction group: O of both tiles, where a row's reference has moved; at last O over the sums.
+// The correction group: O of both tiles, where a reference has moved; at last O over the sums.
 __device__ inline void correct(Shared& s, int steps) {
     const int warp = threadIdx.x / 32 % WARPS, t = warp * 32 + threadIdx.x % 32;
     const unsigned lanes = s.tensor_memory + (warp * 32 << 16);
