@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.chapters.attention_again import kernels
+from phasebit.chapters.attention_again import tensor_attention as kernels
 from phasebit.edits import replace_once
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
@@ -134,8 +134,8 @@ def lazy(answer: str) -> str:
         )
         where = f"scale {scale:g}, threshold {threshold:g}"
         with running(where):
-            run = kernel.launch(1, rows, [scores.ravel(), steps, np.float32(scale),
-                                          np.float32(threshold), sums, references, factors])  # fmt: skip
+            arguments = [scores.ravel(), steps, np.float32(scale), np.float32(threshold)]
+            run = kernel.launch(1, rows, [*arguments, sums, references, factors])
         clean(run, where)
         right, multiplied = _expected(scores.astype(np.float64), scale, threshold)
         got = references.reshape(rows, steps), factors.reshape(rows, steps)

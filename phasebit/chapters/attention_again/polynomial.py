@@ -15,7 +15,9 @@ SHIFT = np.float32(1.5 * 2**23)
 
 
 def remez(degree: int) -> tuple[Array, float]:
-    """The coefficients, lowest first, and the greatest relative error for 2^f on |f| ≤ ½, to degree 4.
+    """The coefficients, lowest first, and the greatest relative error for 2^f on |f| ≤ ½.
+
+    ``degree``: 1 to 4.
 
     Remez's exchange: an error that is as large at ``degree + 2`` points, with signs that take
     turns, cannot be made smaller. So we solve for it at such points, and move the points to where

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from phasebit.chapters.attention_again.kernels import ROWS, Layout
+from phasebit.chapters.attention_again.tensor_attention import ROWS, Layout
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture

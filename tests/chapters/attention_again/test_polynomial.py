@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from phasebit import process, toolchain
-from phasebit.chapters.attention_again import kernels, machine_code, polynomial, rates
+from phasebit.chapters.attention_again import polynomial, softmax_code
+from phasebit.chapters.attention_again import step_rates as rates
+from phasebit.chapters.attention_again import tensor_attention as kernels
 
 
 def test_the_kernel_has_the_coefficients_of_least_error() -> None:
@@ -36,25 +38,25 @@ def test_the_error_in_f32_is_below_what_the_bound_takes() -> None:
 
 
 def test_a_share_moves_work_from_the_special_units_to_issue() -> None:
-    needs = [rates.step(share) for share in machine_code.SHARES]
+    needs = [rates.step(share) for share in softmax_code.SHARES]
     assert needs[0]["tensor core"] == needs[0]["special units"] == 1024
     special = [each["special units"] for each in needs]
     issue = [each["issue"] for each in needs]
-    assert special == [1024 * (8 - share) / 8 for share in machine_code.SHARES]
+    assert special == [1024 * (8 - share) / 8 for share in softmax_code.SHARES]
     assert issue == sorted(issue) and issue[2] < 1024 < issue[-1]
 
 
 def test_the_record_has_every_share_and_loop() -> None:
-    kept = machine_code.read()["of eight exponentials by polynomial"]
-    assert list(map(int, kept)) == list(machine_code.SHARES)
+    kept = softmax_code.read()["of eight exponentials by polynomial"]
+    assert list(map(int, kept)) == list(softmax_code.SHARES)
     for share, each in kept.items():
-        assert set(each["loops"]) == set(machine_code.LOOPS)
+        assert set(each["loops"]) == set(softmax_code.LOOPS)
         assert each["loops"]["weights"].get("MUFU", 0) == 32 - 4 * int(share)
 
 
 def test_code_without_such_loops_is_refused() -> None:
     with pytest.raises(ValueError, match="no loop of the machine code is mask"):
-        machine_code.loops(".L_x_0:\n  /*0000*/  BRA `(.L_x_0) ;")
+        softmax_code.loops(".L_x_0:\n  /*0000*/  BRA `(.L_x_0) ;")
 
 
 @pytest.mark.nvcc
@@ -63,10 +65,10 @@ def test_ptxas_makes_what_the_record_says() -> None:
         toolchain.tool("nvdisasm")
     except toolchain.ToolMissing as missing:
         pytest.skip(str(missing))
-    kept = machine_code.read()
-    if machine_code.version("nvcc") != kept["nvcc"]:
+    kept = softmax_code.read()
+    if softmax_code.version("nvcc") != kept["nvcc"]:
         pytest.skip(f"the record is of nvcc {kept['nvcc']}")
-    assert machine_code.compiled(2) == kept["of eight exponentials by polynomial"]["2"]
+    assert softmax_code.compiled(2) == kept["of eight exponentials by polynomial"]["2"]
 
 
 @pytest.mark.nvcc

@@ -8,7 +8,7 @@ instruction.
 
 from __future__ import annotations
 
-from phasebit.chapters.attention_again import machine_code
+from phasebit.chapters.attention_again import softmax_code
 
 TENSOR, SHARED, SPECIAL, FMA, ISSUE = 8192, 128, 16, 128, 4
 """A clock: operations, bytes, exponentials, threads' f32 operations, warps' instructions."""
@@ -22,11 +22,11 @@ def step(share: int, depth: int = 128) -> dict[str, float]:
     """Clocks that each unit is busy for one step: 128 queries, 128 keys.
 
     ``share``: of eight exponentials, how many a polynomial makes; the loops of the softmax are
-    those that were compiled (:mod:`machine_code`). Loads from tensor memory are left out: we know
+    those that were compiled (:mod:`softmax_code`). Loads from tensor memory are left out: we know
     no document that says how fast they are.
     """
-    found = machine_code.read()["of eight exponentials by polynomial"][str(share)]["loops"]
-    loops = [found["largest"], found["weights"]]
+    found = softmax_code.read()["of eight exponentials by polynomial"][str(share)]["loops"]
+    loops: list[dict[str, int]] = [found["largest"], found["weights"]]
 
     def count(*opcodes: str) -> int:
         return TURNS * sum(loop.get(opcode, 0) for loop in loops for opcode in opcodes)
@@ -42,5 +42,5 @@ def step(share: int, depth: int = 128) -> dict[str, float]:
 
 def rescaled(depth: int = 128) -> float:
     """Clocks of issue that rescaling O of one tile takes, at most once a step."""
-    loop = machine_code.read()["of eight exponentials by polynomial"]["0"]["loops"]["rescale"]
+    loop: dict[str, int] = softmax_code.read()["of eight exponentials by polynomial"]["0"]["loops"]["rescale"]
     return (ROWS // LANES) * (depth // PIECE) * sum(loop.values()) / ISSUE

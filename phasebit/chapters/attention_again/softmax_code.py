@@ -1,6 +1,6 @@
 """What ptxas makes of the softmax of *Attention again*: instructions of each loop, counted.
 
-    python -m phasebit.chapters.attention_again.machine_code
+    python -m phasebit.chapters.attention_again.softmax_code
 
 writes ``records/attention_again_compiled.json``. It needs nvcc and nvdisasm and no GPU.
 """
@@ -14,7 +14,7 @@ from datetime import date
 from typing import Any
 
 from phasebit import files, process, toolchain
-from phasebit.chapters.attention_again import kernels
+from phasebit.chapters.attention_again import tensor_attention as kernels
 from phasebit.edits import replace_once
 from phasebit.instruments import disassembly
 

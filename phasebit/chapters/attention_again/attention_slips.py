@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from phasebit.chapters.attention_again import kernels
-from phasebit.chapters.attention_again.kernels import Shape
+from phasebit.chapters.attention_again import tensor_attention as kernels
+from phasebit.chapters.attention_again.tensor_attention import Shape
 from phasebit.edits import replace_each, replace_once
 
 if TYPE_CHECKING:
-    from phasebit.chapters.attention_again.kernels import Data
+    from phasebit.chapters.attention_again.tensor_attention import Data
 
 SHAPE = Shape(150, 250, causal=True)
 """One block with two tiles, two steps: ragged, with a diagonal, both tiles in use."""
@@ -44,8 +44,8 @@ SLIPS = {
         "begin(s, 2);", "begin(s, 1);", "race|async|tensor|deadlock"),
     "O is given free before it is rescaled": Slip(
         "            const float factor = s.factors[tile][t];\n            if (step &&",
-        "            const float factor = s.factors[tile][t];\n            arrive(&s.ready[tile]);\n"
-        "            if (step &&", "race|async|tensor|barrier"),
+        "            const float factor = s.factors[tile][t];\n"
+        "            arrive(&s.ready[tile]);\n            if (step &&", "race|async|tensor|barrier"),
     "scores are not committed": Slip(
         "        ptx::tcgen05_commit(&s.s_full[tile]);\n", "", "deadlock"),
     "softmax waits for the wrong phase": Slip(

@@ -140,7 +140,9 @@ def bound(shape: Shape, right: Exact, power: float = POLYNOMIAL_ERROR) -> Array:
     numerator = (1 + weight) * (1 + BF16) * (1 + (shape.keys * 17 / 16 + 4 + steps) * 2.0**-23)
     denominator = (1 - weight) * (1 - (shape.keys + steps) * 2.0**-24)
     relative = numerator / denominator - 1
-    return relative[:, :, None] * right.sizes + BF16 * (1 + relative[:, :, None]) * abs(right.out)
+    off = relative[:, :, None]
+    result: Array = off * right.sizes + BF16 * (1 + off) * abs(right.out)
+    return result
 
 
 class Attention(NamedTuple):
