@@ -45,7 +45,8 @@ SLIPS = {
     "O is given free before it is rescaled": Slip(
         "            const float factor = s.factors[tile][t];\n            if (step &&",
         "            const float factor = s.factors[tile][t];\n"
-        "            arrive(&s.ready[tile]);\n            if (step &&", "race|async|tensor|barrier"),
+        "            arrive(&s.ready[tile]);\n            if (step &&",
+        "race|async|tensor|barrier"),
     "scores are not committed": Slip(
         "        ptx::tcgen05_commit(&s.s_full[tile]);\n", "", "deadlock"),
     "softmax waits for the wrong phase": Slip(

@@ -25,8 +25,8 @@ def step(share: int, depth: int = 128) -> dict[str, float]:
     those that were compiled (:mod:`softmax_code`). Loads from tensor memory are left out: we know
     no document that says how fast they are.
     """
-    found = softmax_code.read()["of eight exponentials by polynomial"][str(share)]["loops"]
-    loops: list[dict[str, int]] = [found["largest"], found["weights"]]
+    found = _loops(share)
+    loops = [found["largest"], found["weights"]]
 
     def count(*opcodes: str) -> int:
         return TURNS * sum(loop.get(opcode, 0) for loop in loops for opcode in opcodes)
@@ -42,5 +42,10 @@ def step(share: int, depth: int = 128) -> dict[str, float]:
 
 def rescaled(depth: int = 128) -> float:
     """Clocks of issue that rescaling O of one tile takes, at most once a step."""
-    loop: dict[str, int] = softmax_code.read()["of eight exponentials by polynomial"]["0"]["loops"]["rescale"]
-    return (ROWS // LANES) * (depth // PIECE) * sum(loop.values()) / ISSUE
+    return (ROWS // LANES) * (depth // PIECE) * sum(_loops(0)["rescale"].values()) / ISSUE
+
+
+def _loops(share: int) -> dict[str, dict[str, int]]:
+    kept = softmax_code.read()["of eight exponentials by polynomial"][str(share)]
+    loops: dict[str, dict[str, int]] = kept["loops"]
+    return loops

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from phasebit.draw import Picture
     from phasebit.emulator import Run
 
-PIECE, COLUMNS = 32, 512
-"""Columns that a thread fetches at a time, and all of tensor memory's."""
+PIECE = 32
+"""Columns that a thread fetches at a time."""
 
 
 class Seen(NamedTuple):
@@ -190,24 +190,28 @@ def instructions(text: str, run: Run) -> dict[str, int]:
 
 
 def tensor_memory(depth: int) -> Picture:
-    """Which columns hold what."""
+    """Which columns hold what, before and after a softmax group has worked on them."""
     from phasebit.draw import Cell, Picture, chart
 
     part = 64
-    names = ["P 0", "S 0", "P 1", "S 1"]
-    names += [f"O {tile}" for tile in range(2) for _ in range(depth // part)]
+    outputs = [f"O {tile}" for tile in range(2) for _ in range(depth // part)]
+    scores: list[str | None] = ["S 0", "S 0", "S 1", "S 1", *outputs]
+    weights: list[str | None] = ["P 0", None, "P 1", None, *outputs]
     hues = {"S": "orange", "P": "blue", "O": "green"}
-    cells = [Cell(name, hues[name[0]]) for name in names]
-    under: list[Cell | None] = [Cell(n.replace("P", "S"), "orange") if n[0] == "P" else None
-                                for n in names]  # fmt: skip
-    free = COLUMNS // part - len(cells)
-    title = f"512 columns of tensor memory, heads of {depth}"
+    title = f"Tensor memory, heads of {depth}"
     drawn = chart(
-        [[*under, *[None] * free], [*cells, *[None] * free]],
-        rows=["scores come", "weights are written"], columns=range(0, COLUMNS, part),
-        row_label="when", column_label="64 columns of 128 lanes, from this one on", title=title,
+        [[Cell(name, hues[name[0]]) if name else None for name in line]
+         for line in (scores, weights)],
+        rows=["scores have come", "weights are there"],
+        columns=[f"{i * part}-{i * part + part - 1}" for i in range(len(scores))],
+        row_label="when", column_label="columns, of all 128 lanes", title=title,
         legend={"orange": "S: f32, a score to a column", "blue": "P: bf16, two weights to a column",
                 "green": "O: f32"},
     )  # fmt: skip
-    held = ", ".join(f"{n} in {i * part} to {i * part + part - 1}" for i, n in enumerate(names))
-    return Picture(drawn.svg, f"{title}: {held}; before P comes, S has both halves of its 128.")
+    o = 2 * ROWS
+    return Picture(
+        drawn.svg,
+        f"{title}: S 0 in columns 0 to 127, S 1 in 128 to 255; P 0 in 0 to 63, P 1 in 128 to 191, "
+        f"over the scores; O 0 in {o} to {o + depth - 1}, O 1 in {o + depth} to "
+        f"{o + 2 * depth - 1}.",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ def test_the_kernel_has_the_coefficients_of_least_error() -> None:
 
 def test_no_degree_does_worse_than_its_equal_ripples() -> None:
     errors = [polynomial.remez(degree)[1] for degree in range(1, 5)]
-    assert all(a > 10 * b for a, b in zip(errors, errors[1:], strict=False))
+    assert all(a > 10 * b for a, b in itertools.pairwise(errors))
     terms, least = polynomial.remez(3)
     fine = np.linspace(-0.5, 0.5, 9999)
     for i in range(4):  # a nudge of any coefficient makes it worse
