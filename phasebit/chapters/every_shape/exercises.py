@@ -89,7 +89,7 @@ def split(answer: str) -> str:
         where = "{} × {} × {}".format(*shape) + f" by {workers} blocks"
         with running(where), compiling():
             done = emulated.multiply(
-                source, *shape, workers=workers, seed=random.randrange(1 << 30), most=1_000
+                source, *shape, workers=workers, seed=random.randrange(1 << 30), most=2_000
             )
         clean(done.run, where)
         if not done.exact:
