@@ -201,7 +201,9 @@ class _Bench:
             with torch.cuda.graph(graphs[name]):
                 for _ in range(count):
                     launch()
-        found = {name: {"warm_us": [], "flushed_us": []} for name in launches}
+        found: dict[str, dict[str, list[float]]] = {
+            name: {"warm_us": [], "flushed_us": []} for name in launches
+        }
         order, draw = list(launches), random.Random(str(shape))
         for _ in range(_ROUNDS):
             draw.shuffle(order)

@@ -60,7 +60,7 @@ def row_of(record: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
 
 def best(row: Mapping[str, Any], way: str = "warm") -> str:
     """The contender of ours that took least."""
-    ours = [name for name in row["times"] if name != VENDOR]
+    ours: list[str] = [name for name in row["times"] if name != VENDOR]
     return min(ours, key=lambda name: median(row["times"][name], way))
 
 
