@@ -3,8 +3,7 @@
     python tools/compiled.py
 
 Writes records/blackwell_compiled.json: the instructions (SASS) of the CUDA kernels, by ptxas and
-cuobjdump, and the PTX of kernels/tensor_memory/cute.py, by CuTe DSL (pip install
-nvidia-cutlass-dsl). No GPU is needed. Refuses where one of the tools is missing.
+cuobjdump. No GPU is needed. Refuses where one of the tools is missing.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import json
 import re
 import sys
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +55,6 @@ def sass(name: str, text: str) -> dict[str, Any]:
 
 def main() -> None:
     said = answer([toolchain.tool("cuobjdump"), "--version"])
-    text, shape = blackwell.compile_cute(), list(blackwell.CUTE_SHAPE)
     record = {
         "date": datetime.date.today().isoformat(),
         "nvcc": toolchain.nvcc().version,
@@ -66,10 +63,6 @@ def main() -> None:
         "kernels": {
             **{name: sass(name, blackwell.source(name)) for name in blackwell.KERNELS},
             blackwell.SCOPED: sass(blackwell.PAIR, blackwell.scoped()),
-        },
-        "cute": {
-            "package": f"nvidia-cutlass-dsl {version('nvidia-cutlass-dsl')}", "shape": shape,
-            "source": blackwell.fingerprint(blackwell.CUTE), "ptx": packed(text),
         },
     }  # fmt: skip
     path = files.records() / blackwell.COMPILED

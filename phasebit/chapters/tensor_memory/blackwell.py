@@ -6,25 +6,18 @@ No GPU that they are for was at hand. What compilers made of them is kept in a r
 from __future__ import annotations
 
 import base64
-import functools
 import gzip
-import hashlib
-import importlib.util
 import json
-import os
 import re
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phasebit import build_cache, files, replay
+from phasebit import files, replay
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
 
 ONE, RING, PAIR = KERNELS = "tcgen05", "tcgen05_ring", "tcgen05_pair"
-CUTE, CUTE_SHAPE = "cute", (256, 256, 192)
 COMPILED = "blackwell_compiled.json"
 SCOPED = f"{PAIR}, scopes of the cluster"
 """What the record calls the pair with every wait and arrival at the scope of the cluster."""
@@ -113,21 +106,16 @@ def multiply(
 
 
 def source(name: str) -> str:
-    """The source of one of :data:`KERNELS`, or of :data:`CUTE`."""
-    return _source(name).read_text(encoding="utf-8")
-
-
-def _source(name: str) -> Path:
-    return files.kernels() / "tensor_memory" / f"{name}.{'py' if name == CUTE else 'cu'}"
+    """The source of one of :data:`KERNELS`."""
+    return (files.kernels() / "tensor_memory" / f"{name}.cu").read_text(encoding="utf-8")
 
 
 def fingerprint(name: str) -> str:
     """What a kernel's source and its headers are: a record of another program is out of date.
 
-    Comments in CUDA do not count.
+    Comments do not count.
     """
-    text = source(name)
-    return hashlib.sha256(text.encode()).hexdigest()[:16] if name == CUTE else replay.key(text)
+    return replay.key(source(name))
 
 
 def compiled() -> dict[str, Any]:
@@ -150,68 +138,3 @@ def scoped() -> str:
 def sass(kernel: str) -> list[str]:
     """The instructions that ptxas made of a kernel, or of ``SCOPED``, from the record."""
     return _unpacked(compiled()["kernels"][kernel]["sass"]).splitlines()
-
-
-def cute_ptx() -> tuple[str, str]:
-    """PTX of ``kernels/tensor_memory/cute.py`` for CUTE_SHAPE, and where it comes from.
-
-    Compiled now where CuTe DSL is installed, else from the record.
-    """
-    if importlib.util.find_spec("cutlass") is not None:
-        from importlib.metadata import version
-
-        return compile_cute(), f"compiled now by nvidia-cutlass-dsl {version('nvidia-cutlass-dsl')}"
-    record = compiled()
-    return _unpacked(record["cute"]["ptx"]), (
-        f"compiled by {record['cute']['package']} on {record['date']}; it is not installed here"
-    )
-
-
-@functools.cache
-def _scratch() -> build_cache.Scratch:
-    """A folder that goes when Python does."""
-    return build_cache.Scratch()
-
-
-def compile_cute() -> str:
-    """PTX of ``kernels/tensor_memory/cute.py`` for CUTE_SHAPE, by CuTe DSL; needs no GPU."""
-    # It keeps a copy of its own, in the folder that this names when it is imported.
-    os.environ.setdefault("CUTE_DSL_DUMP_DIR", _scratch().name)
-
-    import cutlass.cute as cute  # type: ignore[import-not-found, unused-ignore]
-    from cutlass.cute.runtime import (  # type: ignore[import-not-found, unused-ignore]
-        make_fake_compact_tensor,
-    )
-
-    spec = importlib.util.spec_from_file_location("phasebit_cute", _source(CUTE))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    m, n, k = CUTE_SHAPE
-    tensors = [
-        make_fake_compact_tensor(kind, shape, stride_order=(1, 0), assumed_align=16)
-        for kind, shape in ((module.BF16, (m, k)), (module.BF16, (n, k)), (module.F32, (m, n)))
-    ]
-    made = cute.compile(module.matmul, *tensors, options="--gpu-arch sm_100a --keep-ptx")
-    return str(made.__ptx__)
-
-
-def multiply_cute(ptx: str, *, schedule: str = "late", seed: int = 16) -> tuple[Run, bool]:
-    """Run that PTX on the emulator: the run, and whether C is exact."""
-    import numpy as np
-
-    from phasebit.emulator import TensorMap
-    from phasebit.launching.launch import Module
-
-    m, n, k = CUTE_SHAPE
-    bits, c, product = _whole_numbers(m, n, k, seed)
-    module = Module(ptx)
-    kernel = module[module.kernels[0]]
-    maps = [TensorMap(x, (64, 128), data_type="bf16", swizzle="128B") for x in bits]
-    flags = [bytes(each.size) for each in kernel.function.parameters[:-3]]
-    run = kernel.launch(
-        (m // 128, n // 128), 192, [*flags, *maps, c], shared=3 * 32_768 + 2_048,
-        schedule=schedule,
-    )  # fmt: skip
-    return run, bool(np.array_equal(c, product))

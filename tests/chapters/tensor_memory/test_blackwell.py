@@ -27,14 +27,6 @@ def test_the_record_is_of_these_sources() -> None:
     for name in blackwell.KERNELS:
         assert record["kernels"][name]["source"] == blackwell.fingerprint(name), name
         assert record["kernels"][name]["instructions"] == len(blackwell.sass(name)) > 500
-    assert record["cute"]["source"] == blackwell.fingerprint(blackwell.CUTE)
-    assert record["cute"]["shape"] == list(blackwell.CUTE_SHAPE)
-
-
-@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-def test_the_kernel_of_cute_dsl_is_right(schedule: str) -> None:
-    run, right = blackwell.multiply_cute(blackwell.cute_ptx()[0], schedule=schedule)
-    assert right and not run.findings and run.counters["tcgen05.mma"] > 0
 
 
 def test_the_cell_that_shows_a_kernel_holds_the_file() -> None:
