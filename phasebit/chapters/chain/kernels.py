@@ -20,6 +20,9 @@ CHAIN, PAIR, LAUNCH_CONTROL = KERNELS = "chain", "pair", "launch_control"
 MULTICAST = "multicast"
 """Of two blocks that share B; the others are the chapter's steps."""
 
+SCOPED = f"chain/{PAIR}, scopes of the cluster"
+"""What the record of assembled kernels calls :func:`scoped`."""
+
 PIECES, PATTERN = 4 * 2 * 32 * 32 * 4, 1024
 """Bytes of the pieces of C on their way out, and of the swizzle's pattern."""
 
@@ -39,6 +42,12 @@ def function(source: str, name: str) -> str:
     if found is None:
         raise ValueError(f"the kernel has no function {name}")
     return found[0]
+
+
+def scoped(source: str) -> str:
+    """The pair's kernel with every wait and arrival at the scope of the cluster."""
+    text = source.replace("mbarrier_wait(", "mbarrier_wait_cluster(")
+    return text.replace("mbarrier_arrive_at_after_reads(", "mbarrier_arrive_at(")
 
 
 def apart(source: str) -> str:
