@@ -14,30 +14,30 @@ import sys
 from importlib.metadata import version
 
 from phasebit import files
-from phasebit.chapters.cute_dsl import compiled, slips
+from phasebit.chapters.cute_dsl import cute_ptx, pipeline_slips
 
 
 def texts() -> dict[str, tuple[str, str]]:
     """Everything that is kept: its key -> the text, and what of it is compiled."""
-    sources = {entry: compiled.source(compiled.file_of(entry)) for entry in compiled.ENTRIES}
+    sources = {entry: cute_ptx.source(cute_ptx.file_of(entry)) for entry in cute_ptx.ENTRIES}
     pairs = [(text, entry) for entry, text in sources.items()]
-    pairs += [(slip.source, slip.entry) for slip in slips.SLIPS.values()]
-    return {compiled.key(text, entry): (text, entry) for text, entry in pairs}
+    pairs += [(slip.source, slip.entry) for slip in pipeline_slips.SLIPS.values()]
+    return {cute_ptx.key(text, entry): (text, entry) for text, entry in pairs}
 
 
 def main() -> None:
-    if not compiled.installed():
+    if not cute_ptx.installed():
         sys.exit("CuTe DSL is not installed: pip install nvidia-cutlass-dsl")
-    made = {name: compiled.now(*pair) for name, pair in texts().items()}
-    made[compiled.key(compiled.source(compiled.LAYOUTS), "show")] = json.dumps(
-        compiled.layouts()[0]
+    made = {name: cute_ptx.now(*pair) for name, pair in texts().items()}
+    made[cute_ptx.key(cute_ptx.source(cute_ptx.LAYOUTS), "show")] = json.dumps(
+        cute_ptx.layouts()[0]
     )
     record = {
-        "date": datetime.date.today().isoformat(), "target": compiled.TARGET,
+        "date": datetime.date.today().isoformat(), "target": cute_ptx.TARGET,
         "package": f"nvidia-cutlass-dsl {version('nvidia-cutlass-dsl')}",
-        "made": compiled.packed(made),
+        "made": cute_ptx.packed(made),
     }  # fmt: skip
-    path = files.records() / compiled.RECORD
+    path = files.records() / cute_ptx.RECORD
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"wrote {path}: {len(made)} texts, {path.stat().st_size:,} bytes")
 

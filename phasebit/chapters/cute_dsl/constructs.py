@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from phasebit import contents, files
-from phasebit.chapters.cute_dsl import compiled, lines
+from phasebit.chapters.cute_dsl import cute_ptx, lines
 
 if TYPE_CHECKING:
     from phasebit.measure import Table
@@ -76,8 +76,8 @@ def agents(name: str) -> tuple[str, str]:
 def calls(name: str) -> dict[str, Counter[str]]:
     """What each call of a pipeline became in PTX, but for arithmetic and moves."""
     use = USES[name]
-    python = compiled.source(compiled.file_of(use.entry))
-    ptx = compiled.ptx(python, use.entry).ptx
+    python = cute_ptx.source(cute_ptx.file_of(use.entry))
+    ptx = cute_ptx.ptx(python, use.entry).ptx
     return {
         call: lines.special(lines.of_line(ptx, python, piece)) if piece else Counter()
         for call, piece in zip(CALLS, use.calls, strict=True)

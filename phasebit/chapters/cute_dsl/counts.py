@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from phasebit.chapters.cute_dsl.kernels import ROLES
+from phasebit.chapters.cute_dsl.emulated import ROLES
 from phasebit.chapters.cute_dsl.lines import plain, short
 
 if TYPE_CHECKING:

@@ -13,42 +13,50 @@ import sys
 import pytest
 
 from phasebit import process
-from phasebit.chapters.cute_dsl import compiled, constructs, counts, drawn, kernels, lines, slips
+from phasebit.chapters.cute_dsl import (
+    constructs,
+    counts,
+    cute_ptx,
+    drawn,
+    emulated,
+    lines,
+    pipeline_slips,
+)
 from tests.book.notebooks import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 
 import compiled_cute
 
-GEMM, RINGS = compiled.source(compiled.GEMM), compiled.source(compiled.RINGS)
+GEMM, RINGS = cute_ptx.source(cute_ptx.GEMM), cute_ptx.source(cute_ptx.RINGS)
 foreign = pytest.mark.skipif(
     importlib.util.find_spec("cutlass") is None, reason="CuTe DSL is not installed: NOT asked"
 )
 
 
 def kept(text: str, entry: str = "matmul") -> str:
-    return compiled.record()[1][compiled.key(text, entry)]
+    return cute_ptx.record()[1][cute_ptx.key(text, entry)]
 
 
-@pytest.mark.parametrize("name", [compiled.GEMM, compiled.RINGS, compiled.LAYOUTS])
+@pytest.mark.parametrize("name", [cute_ptx.GEMM, cute_ptx.RINGS, cute_ptx.LAYOUTS])
 def test_a_file_is_short(name: str) -> None:
-    text = compiled.source(name).splitlines()
+    text = cute_ptx.source(name).splitlines()
     assert len(text) <= 300 and max(map(len, text)) <= 100
 
 
 def test_the_record_has_these_texts_and_no_other() -> None:
     """Red after a change of a kernel or a slip, until `python tools/compiled_cute.py` has run."""
-    made = compiled.record()[1]
-    wanted = {*compiled_cute.texts(), compiled.key(compiled.source(compiled.LAYOUTS), "show")}
+    made = cute_ptx.record()[1]
+    wanted = {*compiled_cute.texts(), cute_ptx.key(cute_ptx.source(cute_ptx.LAYOUTS), "show")}
     assert made.keys() == wanted
     assert not any("/" in path for text in made.values()
                    for path in re.findall(r"\.file\s+\d+\s+\"(.*?)\"", text))  # fmt: skip
 
 
 def test_a_text_that_nobody_has_compiled_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "installed", lambda: False)
-    with pytest.raises(compiled.NotCompiled, match="has nothing of this text: pip install"):
-        compiled.ptx(GEMM + "\n")
+    monkeypatch.setattr(cute_ptx, "installed", lambda: False)
+    with pytest.raises(cute_ptx.NotCompiled, match="has nothing of this text: pip install"):
+        cute_ptx.ptx(GEMM + "\n")
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
@@ -56,21 +64,21 @@ def test_a_text_that_nobody_has_compiled_is_refused(monkeypatch: pytest.MonkeyPa
     ("shape", "workers"), [((300, 260, 72), 1), ((128, 516, 200), 2), ((1, 4, 8), 1)]
 )
 def test_the_product_is_right(shape: tuple[int, int, int], workers: int, schedule: str) -> None:
-    run, exact = kernels.multiply(kept(GEMM), *shape, workers=workers, schedule=schedule)
+    run, exact = emulated.multiply(kept(GEMM), *shape, workers=workers, schedule=schedule)
     assert exact and run.findings == []
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize("entry", ["by_hand", "copied", "multiplied", "said"])
 def test_the_rings_are_right(entry: str, schedule: str) -> None:
-    run, exact = kernels.ring(entry, kept(RINGS, entry), schedule=schedule)
+    run, exact = emulated.ring(entry, kept(RINGS, entry), schedule=schedule)
     assert exact and run.findings == []
 
 
-@pytest.mark.parametrize("name", slips.SLIPS)
+@pytest.mark.parametrize("name", pipeline_slips.SLIPS)
 def test_every_slip_is_found_or_silent(name: str) -> None:
-    slip = slips.SLIPS[name]
-    said = slips.verdict(slip)
+    slip = pipeline_slips.SLIPS[name]
+    said = pipeline_slips.verdict(slip)
     assert re.search(slip.says, said) if slip.says else said == "", said
 
 
@@ -105,7 +113,7 @@ def test_pipelines_are_told_by_what_their_agents_can() -> None:
 def test_counts_are_those_of_the_text() -> None:
     """One tile of one slice: each role's work can be told in advance."""
     with counts.counting() as counted:
-        run, exact = kernels.multiply(kept(GEMM), 128, 256, 64)
+        run, exact = emulated.multiply(kept(GEMM), 128, 256, 64)
     assert exact and run.counters["tcgen05.mma"] == counted.opcodes["tcgen05.mma"] == 4
     assert counted.opcodes["cp.async.bulk.tensor, in"] == 2
     assert counted.opcodes["cp.async.bulk.tensor, out"] == 8
@@ -117,7 +125,7 @@ def test_counts_are_those_of_the_text() -> None:
 
 
 def test_the_drawings_of_cute_dsl_are_read_whole() -> None:
-    said = json.loads(kept(compiled.source(compiled.LAYOUTS), "show"))
+    said = json.loads(kept(cute_ptx.source(cute_ptx.LAYOUTS), "show"))
     assert drawn.grid(said["print_latex"])[1] == [8, 24, 12, 28]
     assert drawn.holders(said["print_latex_tv"])[0][:3] == [(0, 0), (0, 1), (1, 0)]
     with pytest.raises(ValueError, match="cells do not make"):
@@ -128,24 +136,24 @@ def test_the_drawings_of_cute_dsl_are_read_whole() -> None:
 
 @pytest.mark.foreign
 @foreign
-@pytest.mark.parametrize("entry", compiled.ENTRIES)
+@pytest.mark.parametrize("entry", cute_ptx.ENTRIES)
 def test_what_is_kept_is_what_the_compiler_makes(entry: str) -> None:
     from importlib.metadata import version
 
-    about, made = compiled.record()
+    about, made = cute_ptx.record()
     package = f"nvidia-cutlass-dsl {version('nvidia-cutlass-dsl')}"
     if about["package"] != package:
         pytest.skip(f"the record is by {about['package']}, and here is {package}")
-    text = compiled.source(compiled.file_of(entry))
-    assert compiled.now(text, entry) == made[compiled.key(text, entry)]
+    text = cute_ptx.source(cute_ptx.file_of(entry))
+    assert cute_ptx.now(text, entry) == made[cute_ptx.key(text, entry)]
 
 
 HOST = """
 import numpy as np, phasebit.cute
-from phasebit.chapters.cute_dsl import compiled
+from phasebit.chapters.cute_dsl import cute_ptx
 from phasebit.emulator import formats
 
-matmul = compiled._imported(compiled.source("gemm"), "host", "gemm").matmul
+matmul = cute_ptx._imported(cute_ptx.source("gemm"), "host", "gemm").matmul
 import cutlass, cutlass.cute as cute
 from cutlass.cute.runtime import from_dlpack
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from phasebit.chapters.cute_dsl import compiled, kernels
+from phasebit.chapters.cute_dsl import cute_ptx, emulated
 from phasebit.edits import replace_once
 
 SHAPE = 257, 232, 72
@@ -24,7 +24,7 @@ class Slip(NamedTuple):
     @property
     def source(self) -> str:
         """The file with the slip."""
-        return replace_once(compiled.source(compiled.file_of(self.entry)), self.right, self.wrong)
+        return replace_once(cute_ptx.source(cute_ptx.file_of(self.entry)), self.right, self.wrong)
 
 
 _G = "matmul"
@@ -101,12 +101,12 @@ def verdict(slip: Slip, schedule: str = "late") -> str:
     """All that the emulator says of it; ``WRONG`` at the end where the result is."""
     from phasebit.emulator import EmulatorError
 
-    ptx = compiled.ptx(slip.source, slip.entry).ptx
+    ptx = cute_ptx.ptx(slip.source, slip.entry).ptx
     try:
         if slip.entry == "matmul":
-            run, exact = kernels.multiply(ptx, *SHAPE, schedule=schedule)
+            run, exact = emulated.multiply(ptx, *SHAPE, schedule=schedule)
         else:
-            run, exact = kernels.ring(slip.entry, ptx, schedule=schedule)
+            run, exact = emulated.ring(slip.entry, ptx, schedule=schedule)
     except EmulatorError as error:
         return "\n".join([str(error), *map(str, error.findings)])
     return "\n".join([*map(str, run.findings), *["WRONG"] * (not exact)])
