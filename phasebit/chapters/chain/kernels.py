@@ -144,16 +144,27 @@ def multiply(
 ) -> Product:  # fmt: skip
     """C (m, n) = A (m, k) · B (n, k)ᵀ on whole numbers, with every check.
 
-    ``workers``: blocks, or pairs, of a kernel whose blocks know their tiles. C is full of NaN
-    before the launch.
+    ``workers``: blocks, or pairs, of a kernel whose blocks know their tiles.
+    """
+    import numpy as np
+
+    draw = np.random.default_rng(seed)
+    a, b = (draw.integers(-4, 5, size).astype(np.float64) for size in ((m, k), (n, k)))
+    run, c = launch(source, a, b, workers=workers, schedule=schedule)
+    return Product(run, bool(np.array_equal(c, a @ b.T)))
+
+
+def launch(source: str, a: Any, b: Any, *, workers: int = 1, **options: Any) -> tuple[Run, Any]:
+    """The run, and C (m, n) = A (m, k) · B (n, k)ᵀ; A and B are rounded to bf16.
+
+    ``options``: those of a launch. C is full of NaN before it.
     """
     import numpy as np
 
     from phasebit.emulator import TensorMap, formats
     from phasebit.launching.launch import compile
 
-    draw = np.random.default_rng(seed)
-    a, b = (draw.integers(-4, 5, size).astype(np.float64) for size in ((m, k), (n, k)))
+    (m, k), n = a.shape, len(b)
     c = np.full((m, n), np.nan, np.float32)
     rings = Rings.of(source)
     maps = [TensorMap(np.asarray(formats.encode("bf16", x)), (64, rows), data_type="bf16",
@@ -165,9 +176,9 @@ def multiply(
         blocks = -(-m // rings.tile[0]) * -(-n // rings.tile[1])
     run = compile(source, "sm_100a")["matmul"].launch(
         (blocks,), 32 * rings.warps, [*maps, TensorMap(c, (32, 32), swizzle="128B"), *numbers],
-        shared=rings.shared, schedule=schedule,
+        shared=rings.shared, **options,
     )  # fmt: skip
-    return Product(run, bool(np.array_equal(c, a @ b.T)))
+    return run, c
 
 
 # -- what happens at its barriers --------------------------------------------------
