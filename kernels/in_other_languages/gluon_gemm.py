@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""C = A · Bᵀ in Gluon, f16 in, f32 out: chapter 23's two rings, every wait and arrival by hand."""
+"""C = A · Bᵀ in Gluon, f16 in, f32 out: the chain's two rings, every wait and arrival by hand."""
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl

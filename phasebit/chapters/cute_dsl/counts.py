@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from phasebit.chapters.cute_dsl.emulated import ROLES
 from phasebit.chapters.cute_dsl.lines import plain, short
+from phasebit.chapters.cute_dsl.ptx_runs import ROLES
 
 if TYPE_CHECKING:
     from phasebit.measure import Table

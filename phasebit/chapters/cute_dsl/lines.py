@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from phasebit.chapters.cute_dsl import emulated
+from phasebit.chapters.cute_dsl import ptx_runs
 
 if TYPE_CHECKING:
     from phasebit.measure import Table
@@ -73,7 +73,7 @@ def instructions(ptx: str) -> list[Written]:
     """The instructions of a kernel in the order of the text."""
     from phasebit.emulator.ptx.syntax import Instruction
 
-    body = emulated.loaded(ptx).function.body
+    body = ptx_runs.loaded(ptx).function.body
     return [Written(i.location.line if i.location else 0, i.text)
             for i in body if isinstance(i, Instruction)]  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from phasebit.chapters.cute_dsl import cute_ptx, emulated
+from phasebit.chapters.cute_dsl import cute_ptx, ptx_runs
 from phasebit.edits import replace_once
 
 SHAPE = 257, 232, 72
@@ -104,9 +104,9 @@ def verdict(slip: Slip, schedule: str = "late") -> str:
     ptx = cute_ptx.ptx(slip.source, slip.entry).ptx
     try:
         if slip.entry == "matmul":
-            run, exact = emulated.multiply(ptx, *SHAPE, schedule=schedule)
+            run, exact = ptx_runs.multiply(ptx, *SHAPE, schedule=schedule)
         else:
-            run, exact = emulated.ring(slip.entry, ptx, schedule=schedule)
+            run, exact = ptx_runs.ring(slip.entry, ptx, schedule=schedule)
     except EmulatorError as error:
         return "\n".join([str(error), *map(str, error.findings)])
     return "\n".join([*map(str, run.findings), *["WRONG"] * (not exact)])

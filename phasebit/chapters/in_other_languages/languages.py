@@ -91,8 +91,9 @@ def now(name: str) -> Built:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     rows, columns, depth = TILE
-    operands = {"a": ("fp16", rows, depth), "b": ("fp16", columns, depth),
-                "c": ("fp32", rows, columns)}  # fmt: skip
+    operands = {
+        "a": ("fp16", rows, depth), "b": ("fp16", columns, depth), "c": ("fp32", rows, columns),
+    }  # fmt: skip
     types = {}
     for letter, (kind, high, wide) in operands.items():
         layout = f",{gl.NVMMASharedLayout(128, int(kind[2:]), rank=2)!r}" if name == "gluon" else ""
@@ -134,10 +135,12 @@ def multiply(
     from phasebit.launching.launch import Module
 
     draw = np.random.default_rng(seed)
-    a, b = (draw.integers(-4, 5, size).astype(np.float16) for size in ((m, k), (n, k)))
-    c = np.full((m, n), np.nan, np.float32)
+    a: Any = draw.integers(-4, 5, (m, k)).astype(np.float16)
+    b: Any = draw.integers(-4, 5, (n, k)).astype(np.float16)
+    c: Any = np.full((m, n), np.nan, np.float32)
     given: list[Any] = []
-    for array, (rows, columns) in zip((a, b, c), one.boxes, strict=True):
+    arrays: tuple[Any, ...] = a, b, c
+    for array, (rows, columns) in zip(arrays, one.boxes, strict=True):
         given += [
             TensorMap(array, (columns, rows), swizzle="128B"),
             *array.shape,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from phasebit.measure import Table
@@ -23,11 +23,29 @@ def warps(numbers: Iterable[int]) -> str:
     return f"warp{'s' * (len(given) > 1)} {', '.join(parts)}"
 
 
-def signals(launch: Callable[[], Any]) -> dict[str, tuple[str, str]]:
-    """What a launch does at its mbarriers: barrier -> what tells it, and who waits for it."""
+class Barrier(NamedTuple):
+    """What was seen at one mbarrier."""
+
+    signal: str
+    """``bytes``, ``commits`` or ``arrivals``."""
+    tellers: tuple[int, ...]
+    """Warps that asked for the bytes, committed or arrived."""
+    waiters: tuple[int, ...]
+    """Warps that waited for it."""
+
+    @property
+    def told(self) -> str:
+        """``bytes asked for by warp 4``."""
+        return f"{self.signal} {'asked for by' if self.signal == 'bytes' else 'of'} " + warps(
+            self.tellers
+        )
+
+
+def signals(launch: Callable[[], Any]) -> dict[str, Barrier]:
+    """What a launch does at its mbarriers, by their names. Each is told by one kind of signal."""
     from phasebit.emulator import MbarrierObserver, TensorObserver, observing
 
-    told: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    told: dict[str, tuple[str, set[int]]] = {}
     asked: dict[str, set[int]] = defaultdict(set)
 
     def of(g: Any, lanes: Any) -> set[int]:
@@ -36,22 +54,26 @@ def signals(launch: Callable[[], Any]) -> dict[str, tuple[str, str]]:
     class Watcher(MbarrierObserver, TensorObserver):
         def arrives(self, g: Any, lanes: Any, site: Any, sem: str, scope: str) -> None:
             instruction = g.batch.machine.executing()
-            bytes_too = instruction is not None and "expect_tx" in instruction.opcode
-            told[site.name]["bytes asked for by" if bytes_too else "arrivals of"] |= of(g, lanes)
+            announces = instruction is not None and "expect_tx" in instruction.opcode
+            note(site.name, "bytes" if announces else "arrivals", of(g, lanes))
 
         def commits(self, commit: Any) -> None:
-            told[commit.site.name]["commits of"] |= of(commit.thread, commit.thread.lanes)
+            note(commit.site.name, "commits", of(commit.thread, commit.thread.lanes))
 
         def passes(self, g: Any, site: Any) -> None:
             asked[site.name] |= of(g, g.lanes)
 
+    def note(name: str, signal: str, who: set[int]) -> None:
+        kind, tellers = told.setdefault(name, (signal, set()))
+        assert kind == signal, f"{name} is told by {kind} and by {signal}"
+        tellers |= who
+
     with observing(Watcher()):
         launch()
     return {
-        name: (", ".join(f"{what} {warps(who)}" for what, who in sorted(told[name].items())),
-               warps(asked[name]) if asked[name] else "nobody")
-        for name in sorted({*told, *asked})
-    }  # fmt: skip
+        name: Barrier(signal, tuple(sorted(who)), tuple(sorted(asked[name])))
+        for name, (signal, who) in sorted(told.items())
+    }
 
 
 def table(launches: dict[str, Callable[[], Any]]) -> Table:
@@ -61,7 +83,8 @@ def table(launches: dict[str, Callable[[], Any]]) -> Table:
     rows = []
     for name, launch in launches.items():
         kinds = Counter(signals(launch).values())
-        for (told, asked), count in sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0])):
-            rows.append((name, str(count), told, asked))
+        for one, count in sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0])):
+            waiters = warps(one.waiters) if one.waiters else "nobody"
+            rows.append((name, str(count), one.told, waiters))
     return Table(("kernel", "mbarriers", "told by", "waited for by"), tuple(rows),
                  "seen on the emulator, one block")  # fmt: skip

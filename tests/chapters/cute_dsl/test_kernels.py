@@ -18,9 +18,9 @@ from phasebit.chapters.cute_dsl import (
     counts,
     cute_ptx,
     drawn,
-    emulated,
     lines,
     pipeline_slips,
+    ptx_runs,
 )
 from tests.book.notebooks import ROOT
 
@@ -64,14 +64,14 @@ def test_a_text_that_nobody_has_compiled_is_refused(monkeypatch: pytest.MonkeyPa
     ("shape", "workers"), [((300, 260, 72), 1), ((128, 516, 200), 2), ((1, 4, 8), 1)]
 )
 def test_the_product_is_right(shape: tuple[int, int, int], workers: int, schedule: str) -> None:
-    run, exact = emulated.multiply(kept(GEMM), *shape, workers=workers, schedule=schedule)
+    run, exact = ptx_runs.multiply(kept(GEMM), *shape, workers=workers, schedule=schedule)
     assert exact and run.findings == []
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize("entry", ["by_hand", "copied", "multiplied", "said"])
 def test_the_rings_are_right(entry: str, schedule: str) -> None:
-    run, exact = emulated.ring(entry, kept(RINGS, entry), schedule=schedule)
+    run, exact = ptx_runs.ring(entry, kept(RINGS, entry), schedule=schedule)
     assert exact and run.findings == []
 
 
@@ -113,7 +113,7 @@ def test_pipelines_are_told_by_what_their_agents_can() -> None:
 def test_counts_are_those_of_the_text() -> None:
     """One tile of one slice: each role's work can be told in advance."""
     with counts.counting() as counted:
-        run, exact = emulated.multiply(kept(GEMM), 128, 256, 64)
+        run, exact = ptx_runs.multiply(kept(GEMM), 128, 256, 64)
     assert exact and run.counters["tcgen05.mma"] == counted.opcodes["tcgen05.mma"] == 4
     assert counted.opcodes["cp.async.bulk.tensor, in"] == 2
     assert counted.opcodes["cp.async.bulk.tensor, out"] == 8
