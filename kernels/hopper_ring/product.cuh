@@ -1,4 +1,4 @@
-// What the products of *The copy engine* share: what they are asked for, and their tiles.
+// What the products of *The ring at full width* share: what they are asked for, and their tiles.
 #pragma once
 #include "ptx_sm90.cuh"
 #include "tensor_map.cuh"

@@ -1,19 +1,13 @@
-// The same, but C goes out as A and B come in, by the copy engine: each consumer warp lays 16 × 64
-// results into shared memory, swizzled, and one of its threads has them stored as a box.
-#include "copy_engine/product.cuh"
+// The ring, by persistent blocks: one on each multiprocessor, which computes tile after tile of C.
+// While the consumers store a tile, the producer is already filling slots for the next. The order
+// of the tiles is that of super-rows.
+#include "hopper_ring/product.cuh"
 
 constexpr int SLOTS = 4;
 constexpr int CONSUMERS = GROUPS * 128, THREADS = CONSUMERS + 128;
-constexpr int BOX_ROWS = 16, BOX_COLS = 64;  // of C
-
-// Two boxes of a warp: one is being stored while the other is filled.
-struct alignas(1024) Boxes {
-    bf16 box[2][BOX_ROWS * BOX_COLS];
-};
 
 struct Ring {
     Stage stage[SLOTS];
-    Boxes boxes[CONSUMERS / 32];
     unsigned long long full[SLOTS], empty[SLOTS];
 };
 
@@ -32,37 +26,8 @@ __device__ void produce(Ring& ring, const CUtensorMap& A, const CUtensorMap& B, 
     }
 }
 
-__device__ unsigned pack(float low, float high) {
-    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
-    return reinterpret_cast<const unsigned&>(both);
-}
-
-// A warp stores its 16 rows of a tile of C, from row `row` and column `col` on.
-__device__ void store(const Sums& sums, Boxes& boxes, const CUtensorMap& C, int row, int col) {
-    const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int part = 0; part < BN / BOX_COLS; ++part) {
-        bf16* box = boxes.box[part % 2];
-        if (lane == 0) ptx::cp_async_bulk_wait_group_read<1>();  // the engine has read this box
-        __syncwarp();
-#pragma unroll
-        for (int j = 0; j < BOX_COLS / 16; ++j) {  // the lane's row, 16 bytes of it
-            const float* d = sums + part * 32 + j * 8;
-            ptx::stmatrix_x4(box + lane % 16 * BOX_COLS + ((2 * j + lane / 16) ^ lane % 8) * 8,
-                             pack(d[0], d[1]), pack(d[2], d[3]), pack(d[4], d[5]),
-                             pack(d[6], d[7]));
-        }
-        ptx::fence_proxy_async_shared();  // the engine sees what this lane has stored,
-        __syncwarp();                     // and the others
-        if (lane == 0) {
-            ptx::cp_async_bulk_tensor_store(C, col + part * BOX_COLS, row, box);
-            ptx::cp_async_bulk_commit_group();
-        }
-    }
-}
-
 // A consumer, one warp group: 64 rows of each tile.
-__device__ void consume(Ring& ring, const CUtensorMap& C, Tiles tiles, int group) {
+__device__ void consume(Ring& ring, bf16* C, Tiles tiles, int group) {
     int s = 0;
     bool phase = false;
     for (int n = blockIdx.x; n < tiles.count(); n += gridDim.x) {
@@ -75,16 +40,14 @@ __device__ void consume(Ring& ring, const CUtensorMap& C, Tiles tiles, int group
             ptx::wgmma_wait_group<0>();
             if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&ring.empty[s]);
         }
-        const int warp = threadIdx.x / 32;
-        store(sums, ring.boxes[warp], C, row * BM + warp * BOX_ROWS, col * BN);
+        store(sums, C, tiles.M, tiles.N, row * BM + group * 64, col * BN);
     }
-    ptx::cp_async_bulk_wait_group_read<0>();  // shared memory must stay until it has been read
 }
 
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 1)
 matmul(const __grid_constant__ CUtensorMap A,  // (M, K) in boxes of BM × BK
        const __grid_constant__ CUtensorMap B,  // (N, K) in boxes of BN × BK
-       const __grid_constant__ CUtensorMap C,  // (M, N) in boxes of BOX_ROWS × BOX_COLS
+       bf16* C,                                // (M, N)
        Tiles tiles)
 {
     extern __shared__ __align__(1024) char memory[];
@@ -108,11 +71,9 @@ matmul(const __grid_constant__ CUtensorMap A,  // (M, K) in boxes of BM × BK
 
 void launch(const Product& p) {
     CHECK(cudaFuncSetAttribute(matmul, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Ring)));
-    const CUtensorMap C =
-        tensor_map_2d(p.C, p.M, p.N, BOX_ROWS, BOX_COLS, CU_TENSOR_MAP_SWIZZLE_128B);
     const Tiles tiles{p.M, p.N, p.K, BM};
     const int blocks = std::min(tiles.count(), p.multiprocessors);
-    matmul<<<blocks, THREADS, sizeof(Ring), p.stream>>>(map_a(p), map_b(p), C, tiles);
+    matmul<<<blocks, THREADS, sizeof(Ring), p.stream>>>(map_a(p), map_b(p), p.C, tiles);
 }
 
-#include "copy_engine/product_harness.cuh"
+#include "hopper_ring/product_harness.cuh"

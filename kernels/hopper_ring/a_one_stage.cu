@@ -1,6 +1,6 @@
 // C = A · Bᵀ by the copy engine and the tensor cores, in turn: one thread asks for a tile of A and
 // one of B, everybody waits for them; two warp groups multiply, everybody waits for that.
-#include "copy_engine/product.cuh"
+#include "hopper_ring/product.cuh"
 
 constexpr int THREADS = GROUPS * 128;
 
@@ -43,4 +43,4 @@ void launch(const Product& p) {
     matmul<<<grid, THREADS, sizeof(Stage), p.stream>>>(map_a(p), map_b(p), p.C, p.M, p.N, p.K);
 }
 
-#include "copy_engine/product_harness.cuh"
+#include "hopper_ring/product_harness.cuh"

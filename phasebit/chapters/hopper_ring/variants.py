@@ -8,7 +8,7 @@ from phasebit.edits import replace_each
 LADDER = {
     "one stage": "a_one_stage",
     "a ring of 4 slots": "b_ring",
-    "blocks that stay": "c_blocks_that_stay",
+    "persistent blocks": "c_persistent",
     "boxes of C": "d_boxes_of_c",
     "pairs of blocks": "e_pairs",
 }
@@ -26,6 +26,17 @@ _ONE_SET: Edits = (
     ("        ptx::setmaxnreg_inc<232>();\n", ""),
 )
 
+_ONE_UNDER_WAY: Edits = (
+    ("ptx::wgmma_wait_group<0>();", "ptx::wgmma_wait_group<1>();"),
+    (
+        "if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&ring.empty[s]);"
+        "  // the warp has read it\n    }\n",
+        "if (tile > 0 && threadIdx.x % 32 == 0)\n"
+        "            ptx::mbarrier_arrive(&ring.empty[(s + SLOTS - 1) % SLOTS]);\n"
+        "    }\n    ptx::wgmma_wait_group<0>();\n",
+    ),
+)
+
 VARIANTS: dict[str, tuple[str, Edits]] = {
     **{f"slots {n}": (RING, (("SLOTS = 4;", f"SLOTS = {n};"),)) for n in (1, 2, 3, 4)},
     "no setmaxnreg": (RING, _ONE_SET),
@@ -34,6 +45,7 @@ VARIANTS: dict[str, tuple[str, Edits]] = {
         RING,
         (("CONSUMERS / 32", "CONSUMERS"), ("if (threadIdx.x % 32 == 0) ptx", "ptx")),
     ),
+    "one under way": (RING, _ONE_UNDER_WAY),
     "boxes in rows": (
         BOXES,
         (
@@ -122,6 +134,19 @@ extern "C" void read_stamps(long long* places, long long* span) {
 """
 
 
+BOUNDS = {
+    "no bound": "",
+    "__launch_bounds__(THREADS)": "__launch_bounds__(THREADS)",
+    "__launch_bounds__(THREADS, 1)": "__launch_bounds__(THREADS, 1)",
+}
+"""What the ring says of its launch -> in the words of the kernel."""
+
+
+def bounded(bound: str) -> str:
+    """The ring's text with another launch bound."""
+    return _edited(RING, (("__launch_bounds__(THREADS, 1)", BOUNDS[bound]),))
+
+
 def variant(name: str) -> str:
     """The text of a variant; raises ``ValueError`` when its file does not say what is changed."""
     kernel, edits = VARIANTS[name]
@@ -139,7 +164,7 @@ def stamped(kernel: str) -> str:
 
 def source(kernel: str) -> str:
     """The text of a kernel of the chapter."""
-    return files.kernel(f"copy_engine/{kernel}")
+    return files.kernel(f"hopper_ring/{kernel}")
 
 
 def _edited(kernel: str, edits: Edits) -> str:

@@ -1,7 +1,7 @@
 // The ring of Part I: one thread, the producer, keeps the copy engine busy; two warp groups, the
 // consumers, keep the tensor cores busy. Slots are handed over by barriers: `full` completes with
 // the bytes of both tiles, `empty` when every consumer warp has read them.
-#include "copy_engine/product.cuh"
+#include "hopper_ring/product.cuh"
 
 constexpr int SLOTS = 4;
 constexpr int CONSUMERS = GROUPS * 128, THREADS = CONSUMERS + 128;
@@ -37,7 +37,7 @@ __device__ void consume(Ring& ring, Sums& sums, int group, int tiles) {
     }
 }
 
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 1)
 matmul(const __grid_constant__ CUtensorMap A,  // (M, K) in boxes of BM × BK
        const __grid_constant__ CUtensorMap B,  // (N, K) in boxes of BN × BK
        bf16* C,                                // (M, N)
@@ -72,4 +72,4 @@ void launch(const Product& p) {
     matmul<<<grid, THREADS, sizeof(Ring), p.stream>>>(map_a(p), map_b(p), p.C, p.M, p.N, p.K);
 }
 
-#include "copy_engine/product_harness.cuh"
+#include "hopper_ring/product_harness.cuh"

@@ -1,4 +1,4 @@
-"""The first wgmma of *The copy engine*: right under every schedule, each mistake found."""
+"""The first wgmma of *Four warps multiply*: right under every schedule, each mistake found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from phasebit import files, hardware, process, toolchain
 from phasebit.edits import replace_once
 from tests.kernels.emulated import emulate
 
-SOURCE = (files.kernels() / "copy_engine/wgmma.cu").read_text("utf-8")
+SOURCE = (files.kernels() / "warpgroup_products/wgmma.cu").read_text("utf-8")
 OK = "matmul: OK, exact on whole numbers, for whole tiles and ragged edges\n"
 
 MISTAKES = {

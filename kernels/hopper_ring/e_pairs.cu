@@ -1,6 +1,6 @@
 // The same in pairs: two blocks of a cluster compute tiles of C one below the other, from the same
 // tile of B. Each fetches one half of it for both.
-#include "copy_engine/product.cuh"
+#include "hopper_ring/product.cuh"
 
 constexpr int SLOTS = 4;
 constexpr int PAIR = 2, HALF = BN / PAIR;  // blocks of a cluster; rows of B that each fetches
@@ -87,7 +87,7 @@ __device__ void consume(Ring& ring, const CUtensorMap& C, Tiles tiles, int group
     ptx::cp_async_bulk_wait_group_read<0>();  // shared memory must stay until it has been read
 }
 
-__global__ void __cluster_dims__(PAIR) __launch_bounds__(THREADS)
+__global__ void __cluster_dims__(PAIR) __launch_bounds__(THREADS, 1)
 matmul(const __grid_constant__ CUtensorMap A,  // (M, K) in boxes of BM × BK
        const __grid_constant__ CUtensorMap B,  // (N, K) in boxes of HALF × BK
        const __grid_constant__ CUtensorMap C,  // (M, N) in boxes of BOX_ROWS × BOX_COLS
@@ -142,4 +142,4 @@ void launch(const Product& p) {
     matmul<<<pairs * PAIR, THREADS, sizeof(Ring), p.stream>>>(map_a(p), B, C, tiles);
 }
 
-#include "copy_engine/product_harness.cuh"
+#include "hopper_ring/product_harness.cuh"

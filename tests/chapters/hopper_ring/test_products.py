@@ -1,4 +1,4 @@
-"""The products of *The copy engine*: right under every schedule, and well watched."""
+"""The products of *The ring at full width*: right under every schedule, and well watched."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ from tests.kernels import targets
 from tests.kernels.emulated import emulate
 from tests.kernels.mistakes import HOPPER, planted, source
 
-HARNESS = '#include "copy_engine/product_harness.cuh"'
-KERNELS = [name for name in files.kernel_names(".cu") if HARNESS in files.kernel(name)]
+HARNESS = '#include "hopper_ring/product_harness.cuh"'
+KERNELS = [
+    name
+    for name in files.kernel_names(".cu")
+    if name.startswith("hopper_ring/") and HARNESS in files.kernel(name)
+]
 DESCRIPTION = "ptx::descriptor_128B(stage.b)"
 SWIZZLE = "p.N, p.K, BN, BK, CU_TENSOR_MAP_SWIZZLE_128B"
 
@@ -73,11 +77,11 @@ def test_every_mistake_is_found(name: str) -> None:
     ],
 )
 def test_a_mistake_in_a_description_is_found(right: str, wrong: str, words: str) -> None:
-    shared = files.kernels() / "copy_engine/product.cuh"
+    shared = files.kernels() / "hopper_ring/product.cuh"
     text = shared.read_text("utf-8").replace("#pragma once", "")
-    include = '#include "copy_engine/product.cuh"'
+    include = '#include "hopper_ring/product.cuh"'
     whole, mistaken = (
-        replace_once(source("copy_engine/b_ring"), include, header)
+        replace_once(source("hopper_ring/b_ring"), include, header)
         for header in (text, replace_once(text, right, wrong))
     )
     done = emulate(mistaken, "--seed", "15", right=whole)
