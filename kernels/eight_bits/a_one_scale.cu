@@ -3,18 +3,19 @@
 #include "eight_bits/product.cuh"
 
 constexpr int SCALES = 1;  // a tensor
+constexpr int BN = 256;  // columns of a tile of C
 constexpr int SLOTS = 4;
 
 struct Ring {
-    Stage stage[SLOTS];
-    Boxes boxes[CONSUMERS / 32];
+    Stage<BN> stage[SLOTS];
+    Boxes<2> boxes[CONSUMERS / 32];
     unsigned long long full[SLOTS], empty[SLOTS];
 };
 
 using Sums = float[BN / 2];  // of one thread, in the registers of a warp group: 64 × BN
 
 // Begin sums = (without `add`) or += rows 64 · group to 64 · group + 63 of a, times all of b.
-__device__ inline void begin_multiply(Sums& sums, const Stage& stage, int group, bool add) {
+__device__ inline void begin_multiply(Sums& sums, const Stage<BN>& stage, int group, bool add) {
     const auto a = ptx::descriptor_128B(stage.a + group * 64 * BK);
     const auto b = ptx::descriptor_128B(stage.b);
     for (int k = 0; k < BK / 32; ++k)  // 32 along K are 32 bytes
@@ -30,7 +31,7 @@ __device__ void produce(Ring& ring, const CUtensorMap& A, const CUtensorMap& B, 
         const auto [row, col] = tiles.place(n);
         for (int k = 0; k < tiles.K; k += BK, advance<SLOTS>(s, phase)) {
             ptx::mbarrier_wait(&ring.empty[s], !phase);
-            ptx::mbarrier_arrive_expect_tx(&ring.full[s], sizeof(Stage));
+            ptx::mbarrier_arrive_expect_tx(&ring.full[s], sizeof(Stage<BN>));
             ptx::cp_async_bulk_tensor_load(ring.stage[s].a, A, k / 2, row * BM, &ring.full[s]);
             ptx::cp_async_bulk_tensor_load(ring.stage[s].b, B, k / 2, col * BN, &ring.full[s]);
         }
@@ -85,7 +86,7 @@ matmul(const __grid_constant__ CUtensorMap A,  // (M, K) in boxes of BM × BK
 
 void launch(const Product& p) {
     CHECK(cudaFuncSetAttribute(matmul, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Ring)));
-    const Tiles tiles{p.M, p.N, p.K, BM};
+    const Tiles tiles{p.M, p.N, p.K, BN};
     const int blocks = std::min(tiles.count(), p.multiprocessors);
     matmul<<<blocks, THREADS, sizeof(Ring), p.stream>>>(map_of(p.A, p.M, p.K, BM),
                                                         map_of(p.B, p.N, p.K, BN), map_c(p),

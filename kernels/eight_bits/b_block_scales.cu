@@ -4,21 +4,22 @@
 #include "eight_bits/product.cuh"
 
 constexpr int SCALES = 128;
+constexpr int BN = 256;  // columns of a tile of C
 constexpr int SLOTS = 4;
 constexpr int HALF = 128;  // columns of a tile that are multiplied at once, and that share a scale
 
 struct Ring {
-    Stage stage[SLOTS];
-    Boxes boxes[CONSUMERS / 32];
+    Stage<BN> stage[SLOTS];
+    Boxes<2> boxes[CONSUMERS / 32];
     float scales[SLOTS][BM];  // of A
     unsigned long long full[SLOTS], empty[SLOTS];
 };
-constexpr int BYTES = sizeof(Stage) + BM * sizeof(float);  // of a slot
+constexpr int BYTES = sizeof(Stage<BN>) + BM * sizeof(float);  // of a slot
 
 using Part = float[HALF / 2];  // of one thread: 64 × HALF of a warp group, summed over 128 of K
 
 // Begin part = rows 64 · group to 64 · group + 63 of a, times columns of b.
-__device__ inline void begin_multiply(Part& part, const Stage& stage, int group, int half) {
+__device__ inline void begin_multiply(Part& part, const Stage<BN>& stage, int group, int half) {
     const auto a = ptx::descriptor_128B(stage.a + group * 64 * BK);
     const auto b = ptx::descriptor_128B(stage.b + half * HALF * BK);
     for (int k = 0; k < BK / 32; ++k)  // 32 along K are 32 bytes
@@ -118,7 +119,7 @@ void launch(const Product& p) {
     CHECK(cudaFuncSetAttribute(matmul, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Ring)));
     const CUtensorMap a_scales = tensor_map_2d(p.a_scales, Product::blocks(p.K), p.pitch(), 1, BM,
                                                CU_TENSOR_MAP_SWIZZLE_NONE);
-    const Tiles tiles{p.M, p.N, p.K, BM};
+    const Tiles tiles{p.M, p.N, p.K, BN};
     const int blocks = std::min(tiles.count(), p.multiprocessors);
     matmul<<<blocks, THREADS, sizeof(Ring), p.stream>>>(map_of(p.A, p.M, p.K, BM),
                                                         map_of(p.B, p.N, p.K, BN), map_c(p),

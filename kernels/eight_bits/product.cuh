@@ -29,13 +29,13 @@ struct Product {
     __host__ __device__ static int blocks(int length) { return (length + BLOCK - 1) / BLOCK; }
 };
 
-constexpr int BM = 128, BN = 256;  // a tile of C
-constexpr int BK = 128;            // its depth: 128 bytes, a row of the swizzle, a block of scales
-constexpr int GROUPS = BM / 64;    // warp groups that multiply, 64 rows of the tile each
+constexpr int BM = 128;          // rows of a tile of C; its columns are the kernel's choice, BN
+constexpr int BK = 128;          // its depth: 128 bytes, a row of the swizzle, a block of scales
+constexpr int GROUPS = BM / 64;  // warp groups that multiply, 64 rows of the tile each
 constexpr int CONSUMERS = GROUPS * 128, THREADS = CONSUMERS + 128;
 
 // The tiles of A and B that are multiplied together, as the copy engine leaves them.
-struct Stage {
+template <int BN> struct Stage {
     alignas(1024) e4m3 a[BM * BK];  // the swizzle looks at the address: its pattern has 1024 bytes
     alignas(1024) e4m3 b[BN * BK];
 };
@@ -48,9 +48,9 @@ inline CUtensorMap map_of(const e4m3* matrix, int rows, int K, int box_rows) {
 
 constexpr int BOX_ROWS = 16, BOX_COLS = 64;  // of C
 
-// Two boxes of a warp: one is being stored while the other is filled.
-struct alignas(1024) Boxes {
-    bf16 box[2][BOX_ROWS * BOX_COLS];
+// Boxes of a warp: some are being stored while another is filled. A store fills n · COUNT of them.
+template <int COUNT> struct alignas(1024) Boxes {
+    bf16 box[COUNT][BOX_ROWS * BOX_COLS];
 };
 
 inline CUtensorMap map_c(const Product& p) {
@@ -64,14 +64,14 @@ __device__ inline unsigned pack(float low, float high) {
 
 // A warp stores 16 rows and COLS columns of C, from row `row` and column `col` on: COLS / 2 sums a
 // thread, each times `scale`.
-template <int COLS>
-__device__ void store(const float (&sums)[COLS / 2], float scale, Boxes& boxes,
+template <int COLS, int COUNT>
+__device__ void store(const float (&sums)[COLS / 2], float scale, Boxes<COUNT>& boxes,
                       const CUtensorMap& C, int row, int col) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int part = 0; part < COLS / BOX_COLS; ++part) {
-        bf16* box = boxes.box[part % 2];
-        if (lane == 0) ptx::cp_async_bulk_wait_group_read<1>();  // the engine has read this box
+        bf16* box = boxes.box[part % COUNT];
+        if (lane == 0) ptx::cp_async_bulk_wait_group_read<COUNT - 1>();  // it has read this box
         __syncwarp();
 #pragma unroll
         for (int j = 0; j < BOX_COLS / 16; ++j) {  // the lane's row, 16 bytes of it
@@ -99,11 +99,11 @@ template <int SLOTS> __device__ void advance(int& slot, bool& phase) {
 constexpr int SUPER = 16;
 struct Tiles {
     int M, N, K;
-    int height;  // rows of C in a tile; BN columns
+    int width;  // columns of C in a tile; BM rows
     struct Place { int row, col; };  // in tiles
 
-    __host__ __device__ int rows() const { return (M + height - 1) / height; }
-    __host__ __device__ int cols() const { return (N + BN - 1) / BN; }
+    __host__ __device__ int rows() const { return (M + BM - 1) / BM; }
+    __host__ __device__ int cols() const { return (N + width - 1) / width; }
     __host__ __device__ int count() const { return rows() * cols(); }
     __device__ Place place(int number) const {
         const int first = number / (SUPER * cols()) * SUPER, within = number % (SUPER * cols());

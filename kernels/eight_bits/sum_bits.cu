@@ -2,12 +2,13 @@
 // e4m3 or in bf16, into one sum, or into parts that are added in f32 after every so many products.
 #include "ptx_sm90.cuh"
 
-constexpr int ROWS = 64, COLS = 8, PIECES = 8;  // of A, of B (of Bᵀ rows), of 16 bytes in a row
+constexpr int ROWS = 64, COLS = 8, PIECES = 8;  // of A; of B; of 16 bytes in a row
 
-// begin d (64, 8) = a (64, 32 bytes) · b (32 bytes, 8) + d, or without + d where `add` is false.
+// Begin d (64, 8) = a (64, 32 bytes) · b (32 bytes, 8) + d, or without + d where `add` is false.
 // Thread t holds in d[i] row 16(t / 32) + t % 32 / 4 + 8(i / 2) and column 2(t % 4) + i % 2.
 template <bool EIGHT>
-__device__ void begin_multiply(float (&d)[4], unsigned long long a, unsigned long long b, bool add) {
+__device__ void begin_multiply(float (&d)[4], unsigned long long a, unsigned long long b,
+                               bool add) {
     if constexpr (EIGHT)
         asm volatile("{ .reg .pred p; setp.ne.b32 p, %6, 0;\n"
                      "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {%0, %1, %2, %3},"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,16 @@ from phasebit.emulator import formats
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
+    from phasebit.launching.launch import Kernel
 
 Array = NDArray[Any]
-KERNELS = ONE_SCALE, BLOCK_SCALES = "a_one_scale", "b_block_scales"
+KERNELS = ONE_SCALE, BLOCK_SCALES, TWO_PARTS = "a_one_scale", "b_block_scales", "c_two_parts"
 HARNESS = '#include "eight_bits/product_harness.cuh"'
-BLOCK, TILE_ROWS, TILE_COLUMNS, BOX = 128, 128, 256, (64, 16)
-"""Numbers along K that share a scale; a tile of C; columns and rows of a box of C."""
+_INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
+TILE_ROWS, TILE_COLUMNS = 128, {ONE_SCALE: 256, BLOCK_SCALES: 256, TWO_PARTS: 192}
+"""A tile of C, by kernel."""
+BOX = 64, 16
+"""Columns and rows of a box of C."""
 
 
 def source(name: str) -> str:
@@ -44,11 +49,26 @@ class Product(NamedTuple):
     """float32 (m, n): bf16 as the kernel stored it."""
 
 
-def multiply(
-    a: Scaled, b: Scaled, text: str = "", *, schedule: str = "late", seed: int = 0, blocks: int = 2
-) -> Product:
-    """C (m, n) = A (m, k) · B (n, k)ᵀ by a kernel's text, with every check.
+def kernels(texts: Mapping[str, str]) -> dict[str, Kernel]:
+    """The kernel of each text, without its host half; compiled together, to read headers once."""
+    from phasebit.launching.launch import compile
 
+    spaces = {name: f"kernel_{number}" for number, name in enumerate(texts)}
+    bodies = [
+        f"namespace {spaces[name]} {{\n{_INCLUDE.sub('', text[: text.index('void launch(')])}\n}}"
+        for name, text in texts.items()
+    ]
+    module = compile("\n".join(['#include "eight_bits/product.cuh"', *bodies]), "sm_90a")
+    return {name: module[f"{space}::matmul"] for name, space in spaces.items()}
+
+
+def multiply(
+    a: Scaled, b: Scaled, kernel: str | Kernel = "", *, schedule: str = "late", seed: int = 0,
+    blocks: int = 2, of: str = BLOCK_SCALES,
+) -> Product:  # fmt: skip
+    """C (m, n) = A (m, k) · B (n, k)ᵀ by a kernel, or by its text, with every check.
+
+    ``of`` says which of :data:`KERNELS` it was made from, with which scales and which tiles.
     k is a multiple of 16, n of 8. ``blocks`` stand for the multiprocessors. C is full of NaN
     before the launch.
     """
@@ -59,21 +79,22 @@ def multiply(
     if k % 16 or n % 8:
         raise ValueError(f"k is {k} and n is {n}: rows of A, B and C begin at 16 bytes, so give a "
                          "multiple of 16 and one of 8")  # fmt: skip
-    text = (text or source(BLOCK_SCALES)).replace(HARNESS, "")
-    in_blocks = "constexpr int SCALES = 128;" in text
+    if isinstance(kernel, str):
+        text = kernel or source(of)
+        kernel = compile(text[: text.index("void launch(")], "sm_90a")["matmul"]
     c = np.full((m, n), 0x7FFF, np.uint16)
     maps = [TensorMap(q.codes.view(np.uint16), (64, rows), swizzle="128B")
-            for q, rows in ((a, TILE_ROWS), (b, TILE_COLUMNS))]  # fmt: skip
+            for q, rows in ((a, TILE_ROWS), (b, TILE_COLUMNS[of]))]  # fmt: skip
     maps += [TensorMap(c, BOX, data_type="bf16", swizzle="128B")]
-    if in_blocks:
+    if of != ONE_SCALE:
         along = np.zeros((a.scales.shape[1], -(-m // 4) * 4), np.float32)
         along[:, :m] = a.scales.T
         scales: list[Any] = [TensorMap(along, (128, 1)), b.scales]
     else:
         scales = [a.scales, b.scales]
-    tiles = np.array([(m, n, k, TILE_ROWS)], np.dtype([(x, "i4") for x in "mnkh"]))[0]
-    count = -(-m // TILE_ROWS) * -(-n // TILE_COLUMNS)
-    run = compile(text, "sm_90a")["matmul"].launch(
+    tiles = np.array([(m, n, k, TILE_COLUMNS[of])], np.dtype([(x, "i4") for x in "mnkw"]))[0]
+    count = -(-m // TILE_ROWS) * -(-n // TILE_COLUMNS[of])
+    run = kernel.launch(
         min(count, blocks), 384, [*maps, *scales, tiles], shared=232_448, schedule=schedule,
         seed=seed,
     )  # fmt: skip

@@ -96,7 +96,7 @@ def _registers(built: toolchain.Build) -> int:
 
 def _in_blocks(name: str) -> bool:
     kernel = KERNELS.get(name) or VARIANTS.get(name, (KERNELS["block scales"],))[0]
-    return kernel == KERNELS["block scales"]
+    return kernel != KERNELS["one scale"]
 
 
 def _scales(torch: Any, m: int, n: int, k: int, draw: Callable[..., Any]) -> Operands:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -10,8 +10,11 @@ from phasebit.chapters.eight_bits import product
 from phasebit.edits import replace_once
 from phasebit.emulator import EmulatorError
 
-SHAPE = (130, 136, 656)
-"""Two tiles for one block, ragged each way; six slices, the last of them ragged, for four slots."""
+if TYPE_CHECKING:
+    from phasebit.launching.launch import Kernel
+
+SHAPE = (130, 136, 272)
+"""Two tiles for one block, ragged each way; three slices each, the last of them ragged."""
 
 
 class Slip(NamedTuple):
@@ -32,6 +35,8 @@ _READ = "            const float scale = ring.scales[s][mine], below = ring.scal
 _FULL = "            ptx::mbarrier_wait(&ring.full[s], phase);\n"
 _WAIT = "                ptx::wgmma_wait_group<0>();\n"
 _PROMOTE = "                promote(sums[half], part, scale * b[half], below * b[half]);\n"
+_LAST = "            ptx::wgmma_wait_group<0>();\n"
+_READ_ALL = "            __syncwarp();  // all lanes have read their scales\n"
 _SUMS = "        Part sums[2] = {};\n"
 _LOOP = "    for (int n = blockIdx.x; n < tiles.count(); n += gridDim.x) {\n"
 
@@ -39,7 +44,8 @@ SLIPS = {
     "the slot is freed before all lanes have read": Slip(
         "                    __syncwarp();  // all lanes have read their scales\n", "", "race"),
     "the bytes of the scales are not announced": Slip(
-        "sizeof(Stage) + BM * sizeof(float);", "sizeof(Stage);", "async|too many"),
+        "sizeof(Stage<BN>) + BM * sizeof(float);", "sizeof(Stage<BN>);",
+        "deadlock|too many"),
     "the scales are read before the slot is full": Slip(
         _FULL + _READ, _READ + _FULL, "race|async|nobody has written"),
     "the sum is promoted before the wait": Slip(
@@ -72,6 +78,15 @@ SLIPS = {
     "steps of 32 numbers of two bytes": Slip(
         "part, a + 2 * k, b + 2 * k", "part, a + 4 * k, b + 4 * k", "WRONG|nobody has written"),
     "K in numbers, where the map counts pairs": Slip("A, k / 2,", "A, k,", "WRONG"),
+    "a part is promoted before its products are waited for": Slip(
+        _LAST + _READ_ALL, _READ_ALL, "no wgmma.wait_group|async", product.TWO_PARTS),
+    "a wait too loose for the first part": Slip(
+        "wait_group<1>();\n            promote(sums, left", "wait_group<2>();\n"
+        "            promote(sums, left", "no wgmma.wait_group", product.TWO_PARTS),
+    "the split of the first half for both": Slip("first - HALF / SAME", "first", "WRONG",
+                                                 product.TWO_PARTS),
+    "two boxes for three": Slip("Boxes<3> boxes", "Boxes<2> boxes", "may still read it",
+                                product.TWO_PARTS),
     "the scale is left out": Slip("(sums, scale, ring", "(sums, 1, ring", "WRONG",
                                   product.ONE_SCALE),
     "the scale of A alone": Slip("*a_scale * *b_scale", "*a_scale", "WRONG", product.ONE_SCALE),
@@ -82,23 +97,34 @@ def broken(name: str) -> str:
     """A kernel with a slip; raises ``ValueError`` when its file is not what it was."""
     slip = SLIPS[name]
     text = product.source(slip.kernel)
-    if slip.old == _SUMS:  # declared once, before the first tile
-        text = replace_once(text, _SUMS, "")
-        head, tail = text.split("__device__ void consume(")
-        return f"{head}__device__ void consume({replace_once(tail, _LOOP, _SUMS[4:] + _LOOP)}"
-    return replace_once(text, slip.old, slip.new, f"{slip.kernel}.cu")
+    if slip.old != _SUMS:
+        return replace_once(text, slip.old, slip.new, f"{slip.kernel}.cu")
+    head, tail = replace_once(text, _SUMS, "").split("__device__ void consume(")
+    return f"{head}__device__ void consume({replace_once(tail, _LOOP, _SUMS[4:] + _LOOP)}"
+
+
+def fewer_slots(text: str) -> str:
+    """A kernel with two slots, which few slices fill more than once."""
+    return replace_once(text, "SLOTS = 4;", "SLOTS = 2;")
 
 
 def judge(
-    text: str, shape: tuple[int, int, int] = SHAPE, schedule: str = "late", blocks: int = 1
+    kernel: str | Kernel,
+    shape: tuple[int, int, int] = SHAPE,
+    schedule: str = "late",
+    *,
+    of: str = product.BLOCK_SCALES,
 ) -> str:
-    """What is said of a kernel: the emulator's findings, and WRONG where C is not exact."""
+    """What is said of a kernel: the emulator's findings, and WRONG where C is not exact.
+
+    ``of``: which of the chapter's kernels it was made from.
+    """
     m, n, k = shape
-    in_blocks = "constexpr int SCALES = 128;" in text
+    in_blocks = of != product.ONE_SCALE
     a = product.plain(m, k, 1, blocks=(1, 128) if in_blocks else None)
     b = product.plain(n, k, 2, blocks=(128, 128) if in_blocks else None)
     try:
-        run, c = product.multiply(a, b, text, schedule=schedule, blocks=blocks)
+        run, c = product.multiply(a, b, kernel, schedule=schedule, blocks=1, of=of)
     except EmulatorError as error:
         return "\n".join([str(error), *map(str, error.findings)])
     exact = np.array_equal(c, product.right(a, b))

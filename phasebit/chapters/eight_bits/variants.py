@@ -5,10 +5,14 @@ from __future__ import annotations
 from phasebit import files
 from phasebit.edits import replace_each
 
-KERNELS = {"one scale": "a_one_scale", "block scales": "b_block_scales"}
+KERNELS = {
+    "one scale": "a_one_scale",
+    "block scales": "b_block_scales",
+    "two parts": "c_two_parts",
+}
 """Contender -> its file."""
 
-A, B = KERNELS["one scale"], KERNELS["block scales"]
+A, B, C = KERNELS.values()
 
 Edits = tuple[tuple[str, str], ...]
 
@@ -17,8 +21,8 @@ def _pieces(count: int) -> Edits:
     """Promotion after 128 / ``count`` along K."""
     each = 4 // count
     return (
-        ("const Stage& stage, int group, int half) {",
-         "const Stage& stage, int group, int half, int piece) {"),
+        ("Stage<BN>& stage, int group, int half) {",
+         "Stage<BN>& stage, int group, int half, int piece) {"),
         ("    for (int k = 0; k < BK / 32; ++k)  // 32 along K are 32 bytes\n",
          f"    for (int k = piece * {each}; k < (piece + 1) * {each}; ++k)\n"),
         ("b + 2 * k, k > 0);", f"b + 2 * k, k > piece * {each});"),
