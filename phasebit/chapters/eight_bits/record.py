@@ -199,9 +199,11 @@ def _products(
             refused[name] = str(error).splitlines()[0][:300]
     found = rested.times(torch, launches, ROUNDS, REST, each=EACH)
     flop = measure.matmul_flop(m, n, k)
+    print(f"⏱ {m} × {n} × {k}", flush=True)
     for name, each in found.items():
         rate = measure.tflops(flop, measure.summary(each["times_us"]).median * 1e-6)
-        print(f"⏱ {m} × {n} × {k}: {name}, {rate:.0f} TFLOP/s")
+        mhz = measure.summary(each["mhz"]).median
+        print(f"⏱ {name}: {rate:.0f} TFLOP/s at {mhz:.0f} MHz")
     return {"shape": shape, "contenders": found}
 
 

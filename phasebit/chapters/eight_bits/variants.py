@@ -45,11 +45,43 @@ _HALVES: Edits = (
      "            ptx::wgmma_m64n128k32_e4m3(part, a + 2 * k, b + 2 * k, add || k > 0);\n"
      "    }\n"),
 )  # fmt: skip
+_AHEAD: Edits = (
+    ("            const float b[2] = {of_half[0][k], of_half[1][k]};  "
+     "// before the wait: it takes time\n",
+     "            const float b[2] = {next[0], next[1]};\n"
+     "            next[0] = of_half[0][min(k + 1, blocks - 1)];\n"
+     "            next[1] = of_half[1][min(k + 1, blocks - 1)];\n"),
+    ("        Part sums[2] = {};\n",
+     "        Part sums[2] = {};\n        float next[2] = {of_half[0][0], of_half[1][0]};\n"),
+)  # fmt: skip
+_LATE: Edits = (
+    ("        Part sums[2] = {};\n",
+     "        Part sums[2] = {};\n"
+     "        for (const long long t = clock64(); group == 1 && clock64() - t < 250;) {}\n"),
+)  # fmt: skip
+_TURNS: Edits = (
+    ("tiles.K), last = Product::blocks(tiles.N) - 1;\n",
+     "tiles.K), last = Product::blocks(tiles.N) - 1;\n"
+     '    if (group == 1) asm volatile("bar.arrive 1, 256;" ::: "memory");\n'),
+    ("                Part part;\n                ptx::wgmma_fence();\n",
+     "                Part part;\n"
+     '                asm volatile("bar.sync %0, 256;" :: "r"(1 + group) : "memory");\n'
+     "                ptx::wgmma_fence();\n"),
+    ("                begin_multiply(part, ring.stage[s], group, half);\n",
+     "                begin_multiply(part, ring.stage[s], group, half);\n"
+     '                asm volatile("bar.arrive %0, 256;" :: "r"(2 - group) : "memory");\n'),
+    ("    ptx::cp_async_bulk_wait_group_read<0>();  // shared memory must",
+     '    if (group == 0) asm volatile("bar.sync 1, 256;" ::: "memory");\n'
+     "    ptx::cp_async_bulk_wait_group_read<0>();  // shared memory must"),
+)  # fmt: skip
 VARIANTS: dict[str, tuple[str, Edits]] = {
     "one scale, halves of 128": (A, _HALVES),
     "promotion without scales": (B, (("part[i] * (i / 2 % 2 ? below : scale)", "part[i]"),)),
     "promotion every 64": (B, _pieces(2)),
     "promotion every 32": (B, _pieces(4)),
+    "scales of B a slice ahead": (B, _AHEAD),
+    "one consumer begins late": (B, _LATE),
+    "consumers take turns": (B, _TURNS),
     "three slots": (B, (("SLOTS = 4;", "SLOTS = 3;"),)),
 }
 """What is tried beside the kernels -> the file, and what is replaced by what in it."""
