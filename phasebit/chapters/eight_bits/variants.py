@@ -77,6 +77,10 @@ _TURNS: Edits = (
 VARIANTS: dict[str, tuple[str, Edits]] = {
     "one scale, halves of 128": (A, _HALVES),
     "promotion without scales": (B, (("part[i] * (i / 2 % 2 ? below : scale)", "part[i]"),)),
+    "half of the sums promoted": (
+        B,
+        (("for (int i = 0; i < HALF / 2; ++i) sums", "for (int i = 0; i < HALF / 4; ++i) sums"),),
+    ),
     "promotion every 64": (B, _pieces(2)),
     "promotion every 32": (B, _pieces(4)),
     "scales of B a slice ahead": (B, _AHEAD),
@@ -85,6 +89,9 @@ VARIANTS: dict[str, tuple[str, Edits]] = {
     "three slots": (B, (("SLOTS = 4;", "SLOTS = 3;"),)),
 }
 """What is tried beside the kernels -> the file, and what is replaced by what in it."""
+
+CONTROLS = ("promotion without scales", "half of the sums promoted")
+"""Variants whose results are wrong: they leave something out, to tell what it costs."""
 
 # Clock stamps of one thread of each consumer: for each half of a slice when it has begun to
 # multiply, when the sums are there, and when they are promoted; two places are left.

@@ -148,6 +148,68 @@ def rates_table(recorded: dict[str, Any], names: tuple[str, ...]) -> Table:
     )  # fmt: skip
 
 
+def slice_cycles(recorded: dict[str, Any], shape: tuple[int, ...], name: str) -> float:
+    """Cycles of a multiprocessor for 128 × 256 of C and 128 of K, at the clock of the launches."""
+    flop_a_second = rate(recorded, shape, name) * 1e12 / int(recorded["multiprocessors"])
+    return 2 * 128 * 256 * 128 / flop_a_second * clock(recorded, shape, name) * 1e6
+
+
+def cycles_table(recorded: dict[str, Any], shape: tuple[int, ...], names: tuple[str, ...]) -> Table:
+    """Rate, clock and cycles a slice of some contenders on one shape."""
+    rows = tuple(
+        (name, f"{rate(recorded, shape, name):.0f}", f"{clock(recorded, shape, name):.0f}",
+         f"{slice_cycles(recorded, shape, name):.0f}")
+        for name in names
+    )  # fmt: skip
+    m, n, k = shape
+    return Table(
+        ("kernel", "TFLOP/s", "MHz", "cycles a slice"), rows,
+        f"{m} × {n} × {k}; a slice: 128 × 256 of C, 128 of K. {measure.source(recorded)}",
+    )  # fmt: skip
+
+
+TRIED = {
+    "two parts": "in a group, one part is promoted under the other's products",
+    "consumers take turns": "named barriers: one promotes while the other multiplies",
+    "one consumer begins late": "once out of step, they stay so",
+    "scales of B a slice ahead": "no load is waited for",
+    "three slots": "control: is the ring deep enough?",
+}
+"""What was tried to hide promotion -> why it should help."""
+
+
+def tried(recorded: dict[str, Any]) -> Table:
+    """What each try does to the kernel with block scales, as a share of its rate."""
+    chosen = shapes(recorded)[:2]
+    rows = tuple(
+        (name, why, *(
+            f"{rate(recorded, shape, name) / rate(recorded, shape, 'block scales'):.2f}"
+            for shape in chosen
+        ))
+        for name, why in TRIED.items()
+    )  # fmt: skip
+    return Table(
+        ("tried", "why it should help", *(f"{shape[0]}³" for shape in chosen)), rows,
+        f"rate, block scales = 1. {measure.source(recorded)}",
+    )  # fmt: skip
+
+
+def errors_table(recorded: dict[str, Any], names: tuple[str, ...]) -> Table:
+    """Errors of kernels on the GPU, by length of the sum and signs of the data."""
+    cases = recorded["errors"]
+    heads = (f"k = {c['k']}, {'normal' if c['signs'] else 'no signs'}" for c in cases)
+    rows = tuple(
+        (name, *(f"{case['relative'][name]:.4f}" for case in cases))
+        for name in names
+        if all(name in case["relative"] for case in cases)
+    )
+    return Table(
+        ("kernel", *heads), rows,
+        "relative error against f64, the rounding of the result to bf16 included. "
+        + measure.source(recorded),
+    )  # fmt: skip
+
+
 def rates(recorded: dict[str, Any]) -> dict[str, str]:
     """Kernel -> its rate on the largest square."""
     (first,) = [each for each in recorded["products"] if tuple(each["shape"]) == (8192,) * 3]
