@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from phasebit.chapters.eight_bits import product, slips
+from phasebit.chapters.eight_bits import product
+from phasebit.chapters.eight_bits import scale_slips as slips
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
 from phasebit.exercises.written import clean, compiling, running, written

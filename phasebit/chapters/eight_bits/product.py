@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasebit import files
-from phasebit.chapters.eight_bits.quantise import Scaled, quantise
+from phasebit.chapters.eight_bits.scaled import Scaled, quantise
 from phasebit.emulator import formats
 
 if TYPE_CHECKING:

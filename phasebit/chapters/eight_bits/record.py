@@ -12,7 +12,7 @@ from typing import Any
 
 from phasebit import measure, toolchain
 from phasebit.chapters.eight_bits import sums
-from phasebit.chapters.eight_bits.variants import (
+from phasebit.chapters.eight_bits.tries import (
     CONTROLS,
     KERNELS,
     VARIANTS,
@@ -124,8 +124,8 @@ def _ours(
     pointers = beside_torch.pointers((a, b, c, *chosen))
     units = torch.cuda.get_device_properties(0).multi_processor_count
     stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-    sizes = (len(a), len(b), a.shape[1], units)
-    return lambda: library.product(*pointers, *sizes, stream)
+    m, n, k = len(a), len(b), a.shape[1]
+    return lambda: library.product(*pointers, m, n, k, units, stream)
 
 
 def _check(torch: Any, name: str, library: ctypes.CDLL) -> None:
@@ -148,7 +148,7 @@ def _check(torch: Any, name: str, library: ctypes.CDLL) -> None:
         eight = [x.to(torch.float8_e4m3fn) for x in (a, b)]
         for _ in range(3):
             c = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
-            _ours(torch, name, library, *eight, c, scales)()
+            _ours(torch, name, library, eight[0], eight[1], c, scales)()
             torch.cuda.synchronize()
             if not bool((c == exact.float().bfloat16()).all()):
                 raise toolchain.CudaError(f"{name} is wrong at {m} × {n} × {k}")

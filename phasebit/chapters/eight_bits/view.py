@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phasebit import measure
-from phasebit.chapters.eight_bits import errors, product, slips
-from phasebit.chapters.eight_bits.variants import KERNELS
+from phasebit.chapters.eight_bits import product
+from phasebit.chapters.eight_bits import scale_slips as slips
+from phasebit.chapters.eight_bits import sum_errors as errors
+from phasebit.chapters.eight_bits.tries import KERNELS
 from phasebit.emulator import formats
 from phasebit.measure import Table
 from phasebit.timeline import Span, Timeline
@@ -60,11 +62,8 @@ def stalling(term: float = 0.75, most: int = 16_384, step: int = 1_024) -> Pictu
     from phasebit.draw import curves
 
     counts = range(0, most + 1, step)
-    ones = np.ones((1, most))
-    found = [errors.added(term * ones[:, :n], ones[:, :n]).item() if n else 0.0 for n in counts]
-    mended = [
-        errors.added(term * ones[:, :n], ones[:, :n], 128).item() if n else 0.0 for n in counts
-    ]
+    found = errors.growing(term, most, step)
+    mended = errors.growing(term, most, step, 128)
     return curves(
         list(counts),
         {"promoted every 128": mended, "in the tensor core": found},
@@ -77,7 +76,7 @@ def right_bits(positive: bool, lengths: tuple[int, ...] = (128, 512, 2048, 8192)
     """How many bits of a sum are right, by k and by where it is promoted."""
     from phasebit.draw import curves
 
-    found = [errors.of_sums(k, positive, size=10) for k in lengths]
+    found = [errors.of_sums(k, positive, size=8) for k in lengths]
     kind = "numbers without signs" if positive else "normal numbers"
     return curves(
         [str(k) for k in lengths],
@@ -128,8 +127,11 @@ def clock(recorded: dict[str, Any], shape: tuple[int, ...], name: str) -> float:
 
 
 def shapes(recorded: dict[str, Any]) -> list[tuple[int, ...]]:
-    """M, N, K of each product of the record."""
-    return [tuple(each["shape"]) for each in recorded["products"]]
+    """M, N, K of each product of the record that takes longer than the host to ask for it."""
+    return [
+        tuple(each["shape"]) for each in recorded["products"]
+        if measure.matmul_flop(*each["shape"]) > 1e11
+    ]  # fmt: skip
 
 
 def rates_table(recorded: dict[str, Any], names: tuple[str, ...]) -> Table:
@@ -212,9 +214,8 @@ def errors_table(recorded: dict[str, Any], names: tuple[str, ...]) -> Table:
 
 def rates(recorded: dict[str, Any]) -> dict[str, str]:
     """Kernel -> its rate on the largest square."""
-    (first,) = [each for each in recorded["products"] if tuple(each["shape"]) == (8192,) * 3]
     return {
-        kernel: measure.spoken([8192] * 3, statistics.median(first["contenders"][name]["times_us"]))
+        kernel: f"{rate(recorded, (8192, 8192, 8192), name):.0f} TFLOP/s, 8192³"
         for name, kernel in KERNELS.items()
     }
 

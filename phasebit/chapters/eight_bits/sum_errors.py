@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasebit.chapters.eight_bits.quantise import ROWS, SQUARES, Scaled, quantise, spread
+from phasebit.chapters.eight_bits.scaled import ROWS, SQUARES, Scaled, quantise, spread
 from phasebit.emulator import formats
 
 Array = NDArray[Any]
@@ -33,6 +33,25 @@ def added(a: Array, b: Array, every: int = 0, element: str = "e4m3") -> Array:
         )
         total += found[0].astype(np.float32)
     return total.astype(np.float64)
+
+
+def growing(term: float, most: int, step: int, every: int = 0) -> list[float]:
+    """A sum of equal terms, each ``term`` · 1, after each ``step`` of them up to ``most``.
+
+    ``every``: after so many terms, a divisor of ``step``, the part goes to a sum in f32; 0: never.
+    """
+    from phasebit.emulator.tensor_core.arithmetic import WGMMA, accumulate
+
+    piece = every or step
+    a, b = np.full((1, 1, piece), term), np.ones((1, piece, 1))
+    part, total, found = None, np.float32(0), [0.0]
+    for count in range(piece, most + 1, piece):
+        part = accumulate(a, b, part, ("e4m3", "e4m3"), "f32", WGMMA["e4m3"])
+        if every:
+            total, part = total + np.float32(part.item()), None
+        if count % step == 0:
+            found.append(float(total) if part is None else float(part.item()))
+    return found
 
 
 def relative(got: Array, right: Array) -> float:
