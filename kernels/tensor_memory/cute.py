@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""C = A · Bᵀ in CuTe DSL: the two rings of tcgen05_ring.cu, with their barriers in pipelines."""
+"""C = A · Bᵀ in CuTe DSL: the rings of chain.cu for one tile, with their barriers in pipelines."""
 
 import cutlass
 import cutlass.cute as cute

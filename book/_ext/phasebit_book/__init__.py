@@ -18,6 +18,7 @@ PARTS = (
     "lab",
     "stepper",
     "explorers",
+    "replays",
     "timelines",
     "links",
     "setup_cells",

@@ -81,7 +81,7 @@ matmul(const __nv_bfloat16* A,  // (m, k), row-major
 #endif
 }
 
-#include "tensor_memory/product.cuh"
+#include "exact_product.cuh"
 
 void launch(const Product& p) {
     const dim3 grid((p.n + TILE_N - 1) / TILE_N, (p.m + TILE_M - 1) / TILE_M);

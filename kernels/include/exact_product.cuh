@@ -6,8 +6,8 @@
 // - Normal random numbers: |error| ≤ γ·Σ|a·b|, γ = (k + k/16 + 4)·2⁻²³. A tensor core aligns 16
 //   products and a sum with the largest of them and cuts, so that each may lose 2⁻²³ of it (Fasi
 //   et al. 2021 measured it, on older ones; for Blackwell it is an assumption).
-// C is f32, as tensor memory holds it; include/product.cuh, for *The copy engine*, checks a C
-// of bf16, within its rounding.
+// C is f32, as tensor memory holds it; copy_engine/product.cuh checks a C of bf16, within its
+// rounding.
 // C is filled with NaN before each launch, so an element that nobody writes is wrong. Nothing is
 // timed: no GPU that this is for was at hand.
 //
