@@ -40,7 +40,7 @@ NEEDS = {
 }
 
 LONGEST = (
-    "tests/chapters/copy_engine/test_products.py",
+    "tests/chapters/hopper_ring/test_products.py",
     "tests/chapters/double_buffering/test_kernels.py",
     "tests/chapters/tensor_cores/test_kernels.py",
     "tests/runtime/test_emulated.py",
@@ -56,7 +56,7 @@ LONGEST = (
     "tests/chapters/layouts/test_kernels.py",
     "tests/chapters/copy_engine/test_tma_copy.py",
     "tests/chapters/other_peoples_kernels/test_exercises.py",
-    "tests/chapters/copy_engine/test_wgmma.py",
+    "tests/chapters/warpgroup_products/test_wgmma.py",
     "tests/emulator/test_differential.py",
     "tests/chapters/asynchronous_copies/test_exercises.py",
     "tests/chapters/double_buffering/test_controls.py",

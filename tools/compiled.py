@@ -3,8 +3,7 @@
     python tools/compiled.py
 
 Writes records/blackwell_compiled.json: the instructions (SASS) of the CUDA kernels, by ptxas and
-cuobjdump, and the PTX of kernels/tensor_memory/cute.py, by CuTe DSL (pip install
-nvidia-cutlass-dsl). No GPU is needed. Refuses where one of the tools is missing.
+cuobjdump. No GPU is needed. Refuses where one of the tools is missing.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import json
 import re
 import sys
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +51,6 @@ def sass(text: str) -> dict[str, Any]:
 
 def main() -> None:
     said = answer([toolchain.tool("cuobjdump"), "--version"])
-    text, shape = blackwell.compile_cute(), list(blackwell.CUTE_SHAPE)
     record = {
         "date": datetime.date.today().isoformat(),
         "nvcc": toolchain.nvcc().version,
@@ -62,10 +59,6 @@ def main() -> None:
         "kernels": {
             **{name: sass(files.kernel(name)) for name in KERNELS},
             kernels.SCOPED: sass(kernels.scoped(kernels.source(kernels.PAIR))),
-        },
-        "cute": {
-            "package": f"nvidia-cutlass-dsl {version('nvidia-cutlass-dsl')}", "shape": shape,
-            "source": blackwell.fingerprint(), "ptx": assembled.packed(text),
         },
     }  # fmt: skip
     path = files.records() / assembled.RECORD
