@@ -57,7 +57,7 @@ def values() -> Picture:
     return picture(figure, "\n".join([f"{title}.", *said]))
 
 
-def stalling(term: float = 0.75, most: int = 16_384, step: int = 1_024) -> Picture:
+def stalling(term: float = 0.75, most: int = 16_384, step: int = 2_048) -> Picture:
     """A sum of equal terms as it grows: exact, by the tensor core, and promoted every 128."""
     from phasebit.draw import curves
 
