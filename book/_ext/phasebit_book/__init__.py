@@ -16,6 +16,7 @@ PARTS = (
     "openings",
     "ways",
     "lab",
+    "exercises",
     "stepper",
     "explorers",
     "replays",

@@ -163,20 +163,20 @@ def compiled(text: str, depth: int) -> Any:
 
 def attend(
     text: str, data: Data, causal: bool = False, *, threshold: float = THRESHOLD,
-    schedule: str = "late", seed: int = 0, check: bool = True,
+    schedule: str = "late", **options: Any,
 ) -> Attention:  # fmt: skip
     """O = softmax(Q·Kᵀ / √depth)·V by the kernel of this text; O is full of NaN before.
 
-    ``threshold``: of the kernels with a correction group.
+    ``threshold``: of the kernels with a correction group. ``options``: others of a launch.
     """
     kernel = compiled(text, data.q.shape[2])
-    return launch(kernel, text, data, causal, threshold=threshold, schedule=schedule, seed=seed,
-                  check=check)  # fmt: skip
+    options["schedule"] = schedule
+    return launch(kernel, text, data, causal, threshold=threshold, **options)
 
 
 def launch(
     kernel: Any, text: str, data: Data, causal: bool, *, threshold: float = THRESHOLD,
-    schedule: str = "late", seed: int = 0, check: bool = True,
+    **options: Any,
 ) -> Attention:  # fmt: skip
     """The same by a kernel that is compiled; ``text``: what :class:`Layout` reads."""
     from phasebit.emulator import TensorMap, formats
@@ -194,7 +194,7 @@ def launch(
     problem[0] = queries, keys, causal, LOG2_E / np.sqrt(depth), threshold
     run = kernel.launch(
         (-(-queries // (ROWS * laid.tiles)), heads), 32 * laid.warps, [*maps, problem[0]],
-        shared=laid.shared, schedule=schedule, seed=seed, check=check,
+        shared=laid.shared, **options,
     )  # fmt: skip
     got = np.asarray(formats.decode("bf16", out), np.float64).reshape(data.q.shape)
     return Attention(run, got)
