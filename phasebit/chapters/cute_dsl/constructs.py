@@ -43,7 +43,7 @@ USES = {
     "PipelineAsync": Use("by_hand", "double_buffering", "32 numbers", (
         "ring.producer_acquire(at)", "ring.producer_commit(at)", "ring.consumer_wait(at)",
         "ring.consumer_release(at)", "ring.producer_tail(at)")),
-    "PipelineTmaAsync": Use("copied", "copy_engine", "a box", (
+    "PipelineTmaAsync": Use("copied", "hopper_ring", "a box", (
         "= producer.acquire_and_advance()", "", "= consumer.wait_and_advance()",
         "slot.release()", "producer.tail()")),
     "PipelineTmaUmma": Use("matmul", "chain", "slices of A and B", (
@@ -55,7 +55,7 @@ USES = {
     "PipelineUmmaAsync": Use("matmul", "chain", "a sum in tensor memory", (
         "sums.acquire_and_advance()", "sum_.commit()", "sums.wait_and_advance()",
         "sum_.release()", "sums.tail()")),
-    "PipelineTmaStore": Use("matmul", "copy_engine", "a piece of C", (
+    "PipelineTmaStore": Use("matmul", "hopper_ring", "a piece of C", (
         "leaving.producer_acquire()", "leaving.producer_commit()", "", "",
         "leaving.producer_tail()")),
 }  # fmt: skip
