@@ -40,10 +40,9 @@ NEEDS = {
 }
 
 LONGEST = (
-    "tests/chapters/copy_engine/test_products.py",
+    "tests/chapters/hopper_ring/test_products.py",
     "tests/chapters/double_buffering/test_kernels.py",
     "tests/chapters/tensor_cores/test_kernels.py",
-    "tests/chapters/tensor_memory/test_kernels.py",
     "tests/runtime/test_emulated.py",
     "tests/book/test_gate.py",
     "tests/chapters/measuring/test_kernels.py",
@@ -53,11 +52,11 @@ LONGEST = (
     "tests/emulator/test_cuda.py",
     "tests/chapters/tensor_cores/test_exercises.py",
     "tests/emulator/test_findings_planted.py",
-    "tests/chapters/tensor_memory/test_left_out_calls.py",
+    "tests/chapters/chain/test_left_out_calls.py",
     "tests/chapters/layouts/test_kernels.py",
     "tests/chapters/copy_engine/test_tma_copy.py",
     "tests/chapters/other_peoples_kernels/test_exercises.py",
-    "tests/chapters/copy_engine/test_wgmma.py",
+    "tests/chapters/warpgroup_products/test_wgmma.py",
     "tests/emulator/test_differential.py",
     "tests/chapters/asynchronous_copies/test_exercises.py",
     "tests/chapters/double_buffering/test_controls.py",

@@ -27,9 +27,18 @@ def _record(args: argparse.Namespace) -> int:
         asked = [recording.chapter(word) for word in args.chapter]
     except LookupError as error:
         return _refuse(error)
-    for chapter in asked or recording.measured():
+    mine, others = (asked, []) if asked else recording.possible()
+    for chapter in mine:
         print(f"wrote {recording.record(chapter)}")
+    if others:
+        print(f"left out, since they need another GPU: {', '.join(others)}")
     return 0
+
+
+def _prove(args: argparse.Namespace) -> int:
+    from phasebit import proving
+
+    return proving.prove(proving.cases(), args.case)
 
 
 def _ptx(args: argparse.Namespace) -> int:
@@ -125,6 +134,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = commands.add_parser("record", help="measure a chapter's kernels on this machine")
     command.add_argument("chapter", nargs="*", help="names or numbers of chapters; all if none")
     command.set_defaults(run=_record)
+
+    command = commands.add_parser("prove", help="compare the emulator's bits with this GPU's")
+    command.add_argument("case", nargs="*", help="only cases whose names contain this; all if none")
+    command.set_defaults(run=_prove)
 
     command = commands.add_parser("ptx", help="the emulator's instructions, with their proof")
     command.add_argument("mnemonic", nargs="?", help="only this one, with its documentation")

@@ -5,7 +5,7 @@ A chapter that has something to measure has a module ``record`` in its folder, w
 ``records/double_buffering.nvidia-h200.json``). ``record()`` measures and returns the record, the
 whole JSON: :func:`phasebit.measure.facts`, ``"benchmark"``, ``"protocol"`` and whatever was
 measured. It may print lines that begin with ``⏱``. Where it saves other records, too,
-``FURTHER`` names them.
+``FURTHER`` names them. Where it needs a certain GPU, ``TARGET`` says what that must run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from phasebit import chapters, clean_kernels, contents, files, measure
+from phasebit import chapters, clean_kernels, contents, files, hardware, measure
 
 
 class Benchmark(Protocol):
@@ -26,10 +26,25 @@ class Benchmark(Protocol):
 
 
 def measured() -> list[str]:
-    """The chapters that have something to measure, in the order of the book."""
+    """The chapters that have something to measure, in the order of the book; then the appendix."""
     numbers = _numbers()
     names = chapters.having("record")
-    return sorted(names, key=lambda name: (numbers.get(name, len(names)), name))
+    return sorted(names, key=lambda name: (numbers.get(name, 1 << 20), name))
+
+
+def possible() -> tuple[list[str], list[str]]:
+    """Of :func:`measured`, what this machine's GPU can measure, and what needs another GPU.
+
+    Where there is none, what every GPU can measure is in the first list: it says what is missing.
+    """
+    here = hardware.gpu()
+
+    def fits(name: str) -> bool:
+        target = getattr(benchmark(name), "TARGET", None)
+        return target is None or (here is not None and here.executes(target))
+
+    names = measured()
+    return [name for name in names if fits(name)], [name for name in names if not fits(name)]
 
 
 def chapter(word: str) -> str:

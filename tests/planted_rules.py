@@ -97,6 +97,10 @@ _BY_FILE: dict[str, dict[str, str]] = {
             "test_9_7_16_6_planted_mistakes_are_found[every thread of a warp multiplies-late]",
         "tensor-memory-leak": "test_9_7_16_6_planted_mistakes_are_found[leaked-late]",
     },
+    "tests/emulator/test_tcgen05_pair.py": {
+        "tensor-memory-pair-peer-unknown":
+            "test_9_7_16_7_1_a_pair_allocates_before_its_blocks_have_met[late]",
+    },
     "tests/emulator/test_tensor_memory.py": {
         "missing-tcgen05-wait": "test_9_7_16_6_4_5_a_use_of_a_register_waits_for_its_value",
         "uninitialised-tensor-memory": "test_9_7_16_1_nobody_has_written_it",

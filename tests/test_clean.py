@@ -214,7 +214,7 @@ def test_a_planted_import_is_found(tmp_path: Path) -> None:
     assert breaches("doctor", imports(planted)) == []
 
 
-CHAPTER_MODULES = {"record", "view", "exercises", "clean"}
+CHAPTER_MODULES = {"record", "view", "exercises", "clean", "prove"}
 """What a chapter's folder may hold, by the same name in each."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from phasebit import clean_kernels, files, hardware, measure, recording, toolchain
+from phasebit import clean_kernels, files, hardware, measure, proving, recording, toolchain
 from phasebit.chapters.double_buffering import record as double_buffering
 from phasebit.measure import Record, Row
 
@@ -154,7 +154,7 @@ def test_every_record_belongs_to_a_benchmark_and_is_whole() -> None:
     """A chapter whose record is missing fails by itself: it cannot draw its tables."""
     modules = [recording.benchmark(chapter) for chapter in recording.measured()]
     further = {name for module in modules for name in getattr(module, "FURTHER", ())}
-    names = {module.NAME for module in modules} | further | {clean_kernels.NAME}
+    names = {module.NAME for module in modules} | further | {clean_kernels.NAME, proving.NAME}
     assert {path.name.partition(".")[0] for path in RECORDS} <= names
     for path in RECORDS:
         data = measure.check(json.loads(path.read_text(encoding="utf-8")))
@@ -162,7 +162,8 @@ def test_every_record_belongs_to_a_benchmark_and_is_whole() -> None:
         assert all(isinstance(words, str) and words for words in data["protocol"].values())
 
 
-NO_RIVAL = {"clean_kernels", "clock_stamps"}  # what tools say, and single launches
+NO_RIVAL = {"clean_kernels", "clock_stamps", "other_peoples_kernels", "proved"}
+"""What tools say, and single launches."""
 NOT_TIMED = {"broken_ring"}
 NO_LIBRARY = {"to_pack_or_not"}  # compilers are what its nests stand beside
 

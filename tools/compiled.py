@@ -1,35 +1,29 @@
-"""Keep what compilers make of the kernels of *Tensor memory*, for machines that do not have them.
+"""Keep what compilers make of kernels for Blackwell, for machines that do not have them.
 
     python tools/compiled.py
 
 Writes records/blackwell_compiled.json: the instructions (SASS) of the CUDA kernels, by ptxas and
-cuobjdump, and the PTX of kernels/tensor_memory/cute.py, by CuTe DSL (pip install
-nvidia-cutlass-dsl). No GPU is needed. Refuses where one of the tools is missing.
+cuobjdump. No GPU is needed. Refuses where one of the tools is missing.
 """
 
 from __future__ import annotations
 
-import base64
 import datetime
-import gzip
 import json
 import re
 import sys
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from phasebit import files, process, toolchain
-from phasebit.chapters.tensor_memory import blackwell
+from phasebit import assembled, files, process, replay, toolchain
+from phasebit.chapters.chain import kernels
+from phasebit.chapters.one_thread_multiplies import blackwell
+
+KERNELS = (blackwell.ONE, f"chain/{kernels.CHAIN}", f"chain/{kernels.PAIR}")
 
 SECONDS = 300.0
 """The longest that nvcc may take for a kernel."""
-
-
-def packed(text: str) -> str:
-    """A text, compressed; the same text gives the same characters."""
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def answer(command: list[str | Path]) -> str:
@@ -40,8 +34,8 @@ def answer(command: list[str | Path]) -> str:
     return done.stdout
 
 
-def sass(name: str, text: str) -> dict[str, Any]:
-    """The instructions of a kernel, one a line; ``name`` is its file's."""
+def sass(text: str) -> dict[str, Any]:
+    """The instructions of a kernel, one a line."""
     dump = toolchain.tool("cuobjdump")
     with tempfile.TemporaryDirectory() as scratch:
         cubin = Path(scratch, "kernel.cubin")
@@ -51,28 +45,23 @@ def sass(name: str, text: str) -> dict[str, Any]:
         answer([*command, path, "-o", cubin])
         said = answer([dump, "-sass", cubin])
     lines = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?;)", said, re.MULTILINE)
-    return {"source": blackwell.fingerprint(name), "instructions": len(lines),
-            "sass": packed("\n".join(lines))}  # fmt: skip
+    return {"source": replay.key(text), "instructions": len(lines),
+            "sass": assembled.packed("\n".join(lines))}  # fmt: skip
 
 
 def main() -> None:
     said = answer([toolchain.tool("cuobjdump"), "--version"])
-    text, shape = blackwell.compile_cute(), list(blackwell.CUTE_SHAPE)
     record = {
         "date": datetime.date.today().isoformat(),
         "nvcc": toolchain.nvcc().version,
         "cuobjdump": re.findall(r"V([\d.]+)", said)[0],
         "target": "sm_100a",
         "kernels": {
-            **{name: sass(name, blackwell.source(name)) for name in blackwell.KERNELS},
-            blackwell.SCOPED: sass(blackwell.PAIR, blackwell.scoped()),
-        },
-        "cute": {
-            "package": f"nvidia-cutlass-dsl {version('nvidia-cutlass-dsl')}", "shape": shape,
-            "source": blackwell.fingerprint(blackwell.CUTE), "ptx": packed(text),
+            **{name: sass(files.kernel(name)) for name in KERNELS},
+            kernels.SCOPED: sass(kernels.scoped(kernels.source(kernels.PAIR))),
         },
     }  # fmt: skip
-    path = files.records() / blackwell.COMPILED
+    path = files.records() / assembled.RECORD
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"wrote {path}")
 

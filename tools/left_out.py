@@ -1,4 +1,4 @@
-"""Leave each call of the ring of *Tensor memory* out in turn, and keep what the emulator finds.
+"""Leave each call of the kernel chain.cu out in turn, and keep what the emulator finds.
 
     python tools/left_out.py
 
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import json
 
-from phasebit import files
-from phasebit.chapters.tensor_memory import blackwell, left_out_calls
+from phasebit import files, replay
+from phasebit.chapters.chain import kernels, left_out_calls
 
 
 def main() -> None:
     rows = left_out_calls.findings()
     record = {
         "what": "the emulator over a kernel without one of its calls",
-        "kernel": blackwell.RING,
-        "source": blackwell.fingerprint(blackwell.RING),
+        "kernel": kernels.CHAIN,
+        "source": replay.key(kernels.source(kernels.CHAIN)),
         "shape": left_out_calls.SHAPE,
         "rows": rows,
     }

@@ -1,4 +1,4 @@
-"""Write the tables of book/appendix/almost_right.md, from records/bugs_score.json and bugs/.
+"""Write the tables of book/appendix/score.md, from records/bugs_score.json and bugs/.
 
 python tools/score_page.py          write the page, if it is not current
 python tools/score_page.py --check  only say whether it is
@@ -17,7 +17,7 @@ from typing import Any
 from phasebit import bugs, files, score
 from phasebit.bugs import Bug
 
-PAGE = files.book() / "appendix" / "almost_right.md"
+PAGE = files.book() / "appendix" / "score.md"
 
 OTHER = "other"
 """What a table calls the kinds of which there is one bug each."""
@@ -126,9 +126,16 @@ def kinds(record: dict[str, Any]) -> str:
     ran = tools_that_ran(record)
     rows = []
     for kind, of in groups().items():
-        found = (sum(score.cell(one, bug) == score.FOUND for bug in of) for one in ran)
-        rows.append((kind, str(len(of)), *map(str, found)))
-    return table(("kind", "bugs", *(f"found by {one['title']}" for one in ran)), rows)
+        rows.append((kind, str(len(of)), *(found(one, of) for one in ran)))
+    return table(("kind", "bugs", *(one["title"] for one in ran)), rows)
+
+
+def found(one: dict[str, Any], of: Sequence[Bug]) -> str:
+    """``3 of 5 + 1``: of those that a tool ran, how many it found, and reported otherwise."""
+    said = [row["broken"] for bug in of if (row := one["bugs"].get(bug.name))]
+    other = said.count(score.OTHER)
+    more = f" + {other}" if other else ""
+    return f"{said.count(score.FOUND)} of {len(said)}{more}" if said else score.ABSENT
 
 
 def parts(record: dict[str, Any]) -> dict[str, str]:
@@ -137,7 +144,7 @@ def parts(record: dict[str, Any]) -> dict[str, str]:
     ran = tools_that_ran(record)
     versions = "; ".join(f"{one['title']}: {one['version']}" for one in ran)
     absent = "; ".join(f"{one['title']}: {one['absent']}" for one in tools if "absent" in one)
-    said = f"Measured {record['date']}. {versions}. {'Absent: ' if absent else ''}{absent}".strip()
+    said = f"Measured {record['date']}. {versions}{'. Absent: ' if absent else ''}{absent}"
     return {
         "sums": f"{table(score.HEADING, score.sums(record))}\n\n{said}.",
         "kinds": kinds(record),

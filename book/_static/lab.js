@@ -2,10 +2,11 @@
 
      <div class="phasebit-lab" data-lab="pipeline" data-producers="4" …>fallback</div>
 
-   becomes a form. Its button loads Python (Pyodide, from this site) and the book's own
-   simulator, in a worker; after that every change of a number draws the timeline anew. A box with
-   data-law also says what the law of *How fast can it go?* predicts. lab.py decides what is shown;
-   here is only the form. */
+   becomes a form. Its button loads Python (python.js) and the book's own simulator; after that
+   every change of a number draws the timeline anew, and stands in the page's address. A box with
+   data-law also says what the law of *How fast can it go?* predicts; data-presets="one slot:
+   slots=1; …" gives buttons for things to try. lab.py decides what is shown; here is only the
+   form. */
 
 (() => {
   "use strict";
@@ -21,37 +22,6 @@
     ["see_empty", "clocks until seen empty", 1],
     ["jobs", "jobs", 20],
   ];
-  const STATIC = new URL(".", document.currentScript.src);
-  let python = null; // what loadPython promises, shared by all labs of the page
-
-  /* A promise of a function that answers values with what to show; Python runs beside the page. */
-  function loadPython() {
-    const worker = new Worker(new URL("lab_worker.js", STATIC), { type: "module" });
-    let questions = 0;
-    const waiting = new Map(); // number of a question -> who waits for its answer
-    const show = (values) =>
-      new Promise((answer) => {
-        const id = (questions += 1);
-        waiting.set(id, answer);
-        worker.postMessage({ id, values });
-      });
-    return new Promise((loaded, failed) => {
-      const fail = (why) => {
-        worker.terminate();
-        failed(new Error(why));
-      };
-      worker.addEventListener("error", (event) => fail(event.message || "no answer"));
-      worker.addEventListener("message", ({ data }) => {
-        if (data.ready) loaded(show);
-        else if (data.failed) fail(data.failed);
-        else {
-          waiting.get(data.id)(data.shown);
-          waiting.delete(data.id);
-        }
-      });
-    });
-  }
-
   function element(tag, properties = {}, ...children) {
     const node = Object.assign(document.createElement(tag), properties);
     node.append(...children);
@@ -65,6 +35,11 @@
     const error = element("p", { className: "pb-lab-error" });
     const numbers = element("p", { className: "pb-lab-numbers" });
     const picture = element("div", { className: "pb-picture", tabIndex: 0 });
+    const bar = element("progress", { hidden: true });
+    bar.setAttribute("aria-label", "loading Python");
+    const presets = element("div", { className: "pb-step-controls", hidden: true });
+    presets.setAttribute("role", "group");
+    presets.setAttribute("aria-label", "things to try");
     const form = element("form", { className: "pb-lab-fields", hidden: true, noValidate: true });
     const start = element("button", { type: "button" }, "Start the lab");
     error.setAttribute("role", "alert");
@@ -73,22 +48,43 @@
     box.setAttribute("role", "group");
     box.setAttribute("aria-labelledby", title.id);
 
+    const ADDRESS = index ? `lab${index + 1}` : "lab";
+    const given = (new URLSearchParams(location.search).get(ADDRESS) ?? "").split(",");
+    const first = new Map();
     const inputs = FIELDS.map(([name, label, value]) => {
+      first.set(name, box.dataset[name.replace(/_(.)/, (_, c) => c.toUpperCase())] ?? String(value));
       const input = element("input", {
         name,
         type: "number",
         inputMode: "numeric",
         step: 1,
-        value: box.dataset[name.replace(/_(.)/, (_, c) => c.toUpperCase())] ?? value,
+        value: given.length === FIELDS.length ? given[first.size - 1] : first.get(name),
       });
-      const slider = element("input", { type: "range", min: 1, max: name === "jobs" ? 60 : 12, value: input.value });
+      const slider = element("input", { type: "range", min: name.startsWith("see") ? 0 : 1, max: name === "jobs" ? 60 : 12, value: input.value });
       slider.setAttribute("aria-label", `${label}, as a slider`);
       slider.addEventListener("input", () => (input.value = slider.value));
       input.addEventListener("input", () => (slider.value = input.value));
       form.append(element("label", {}, label, input, slider));
       return input;
     });
-    box.replaceChildren(title, status, start, form, error, numbers, picture);
+
+    /* Set all numbers: those of the box, but for what a preset changes. */
+    const preset = (changes) => {
+      for (const input of inputs) {
+        input.value = changes.get(input.name) ?? first.get(input.name);
+        input.dispatchEvent(new Event("input", { bubbles: true }));
+      }
+    };
+    const tries = (box.dataset.presets ?? "").split(";").filter((one) => one.trim());
+    for (const one of tries.length ? ["as at first:", ...tries] : []) {
+      const [name, changes] = one.split(":");
+      const button = element("button", { type: "button" }, name.trim());
+      button.addEventListener("click", () =>
+        preset(new Map(changes.trim().split(/\s+/).filter(Boolean).map((change) => change.split("=")))));
+      presets.append(button);
+    }
+    const view = element("div", { className: "pb-lab-view" }, error, numbers, picture);
+    box.replaceChildren(title, status, start, bar, presets, form, view);
 
     if (location.protocol === "file:") {
       status.textContent =
@@ -111,7 +107,10 @@
       );
       const mine = (asked += 1);
       box.setAttribute("aria-busy", "true");
-      const shown = await show(values);
+      const address = new URL(location);
+      address.searchParams.set(ADDRESS, inputs.map((input) => input.value).join(","));
+      history.replaceState(null, "", address);
+      const shown = await show({ values });
       if (mine !== asked) return;
       box.setAttribute("aria-busy", "false");
       error.textContent = shown.error ?? "";
@@ -129,15 +128,22 @@
       start.disabled = true;
       status.textContent = "Loading Python …";
       try {
-        show = await (python ??= loadPython());
+        show = await window.phasebitPython.load((come, of) => {
+          bar.hidden = false;
+          bar.max = of;
+          bar.value = come;
+          status.textContent = `Loading Python: ${Math.round(come / 1e6)} of ${Math.round(of / 1e6)} MB`;
+        });
       } catch (reason) {
-        python = null;
+        bar.hidden = true;
         start.disabled = false;
         status.textContent = `Python did not load (${reason.message}). Reload the page to try again.`;
         return;
       }
-      status.textContent = "Change a number; the run below is simulated anew.";
+      status.textContent = "Change a number; the run is simulated anew. The page's address keeps the numbers.";
       start.remove();
+      bar.remove();
+      presets.hidden = !tries.length;
       form.hidden = false;
       inputs[0].focus({ preventScroll: true });
       draw();

@@ -142,7 +142,7 @@ matmul(const __grid_constant__ CUtensorMap A,  // (m, k) in boxes of TILE_M × T
 #endif
 }
 
-#include "tensor_memory/product.cuh"
+#include "exact_product.cuh"
 
 void launch(const Product& p) {
     const int tiles = (p.m + TILE_M - 1) / TILE_M * ((p.n + TILE_N - 1) / TILE_N);

@@ -148,7 +148,7 @@ matmul(const __grid_constant__ CUtensorMap A,  // (m, k) in boxes of TILE_M × T
 #endif
 }
 
-#include "tensor_memory/product.cuh"
+#include "exact_product.cuh"
 
 void launch(const Product& p) {
     constexpr int HIGH = TILE_M * BLOCKS;

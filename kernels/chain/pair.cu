@@ -129,11 +129,12 @@ matmul(const __grid_constant__ CUtensorMap A,  // (m, k) in boxes of ROWS × TIL
         }
         ptx::fence_mbarrier_init();
     }
-    __syncwarp();  // a warp allocates together
+    __syncwarp();  // a warp arrives, and allocates, together
+    ptx::cluster_arrive();
+    ptx::cluster_wait();  // both blocks run, as an allocation for a pair wants, and have barriers
     if (warp == 0) ptx::tcgen05_alloc<SUMS * TILE_N, PAIR>(&s.tensor_memory);
     ptx::tcgen05_fence_before_thread_sync();
-    ptx::cluster_arrive();
-    ptx::cluster_wait();  // the others see the address, and both blocks' barriers
+    __syncthreads();  // the others see the address
     ptx::tcgen05_fence_after_thread_sync();
     if (warp < EPILOGUE) store(s, C, m, n);
     else if (warp == EPILOGUE && lane == 0) load(s, A, B, m, n, k);
@@ -150,7 +151,7 @@ matmul(const __grid_constant__ CUtensorMap A,  // (m, k) in boxes of ROWS × TIL
 #endif
 }
 
-#include "tensor_memory/product.cuh"
+#include "exact_product.cuh"
 
 void launch(const Product& p) {
     const int tiles = (p.m + TILE_M - 1) / TILE_M * ((p.n + TILE_N - 1) / TILE_N);

@@ -116,11 +116,12 @@ matmul(const __grid_constant__ CUtensorMap A,  // (m, k), two numbers in a byte;
         ptx::mbarrier_init(&s.done, 1);  // a commit
         ptx::fence_mbarrier_init();
     }
-    __syncwarp();  // a warp allocates together
+    __syncwarp();  // a warp arrives, and allocates, together
+    ptx::cluster_arrive();
+    ptx::cluster_wait();  // both blocks run, as an allocation for a pair wants, and have barriers
     if (warp == 0) ptx::tcgen05_alloc<COLUMNS, PAIR>(&s.tensor_memory);
     ptx::tcgen05_fence_before_thread_sync();
-    ptx::cluster_arrive();
-    ptx::cluster_wait();  // the others see the address, and both blocks' barriers
+    __syncthreads();  // the others see the address
     ptx::tcgen05_fence_after_thread_sync();
     if (warp < 4) store(s, C, m, n);
     else if (warp == 4 && lane == 0) load(s, A, B, a_scales, b_scales, slices);

@@ -1,7 +1,8 @@
 """What only one chapter needs, a folder a chapter, by the name of its notebook.
 
 ``record.py`` is what ``python -m phasebit record`` measures on a machine, ``clean.py`` which
-programs compute-sanitizer must have nothing to say of, ``view.py`` what the page shows,
+programs compute-sanitizer must have nothing to say of, ``prove.py`` which launches are compared
+with a GPU's, ``view.py`` what the page shows,
 ``exercises.py`` checks a reader's answers. Nothing lists these folders: a chapter that has such a
 module is known by it. No chapter imports from another: what several share lies below them.
 """

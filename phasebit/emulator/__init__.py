@@ -25,7 +25,9 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
                              ``Deadlock``, ``Livelock``, ``StepLimit``, ``Defect``, and
                              ``Found``: of ``raises=True``, when there are findings
 ``observing``                subscribes to what launches do meanwhile: a ``LaunchObserver``,
-                             ``AccessObserver``, ``MbarrierObserver`` or ``TensorObserver``
+                             ``AccessObserver``, ``MbarrierObserver``, ``TensorObserver``,
+                             ``BlockBarrierObserver``, ``BulkCopyObserver`` or
+                             ``WarpGroupObserver``
 ``demangle`` ``readable``    a name of C++, whole and its last part
 ``capabilities``             what a GPU of each compute capability has
 ``formats``                  number formats: bits to numbers and back
@@ -109,6 +111,7 @@ if TYPE_CHECKING:
     from phasebit.emulator.checker import traffic
     from phasebit.emulator.codegen import saved_program
     from phasebit.emulator.copy_engine import tensormap
+    from phasebit.emulator.copy_engine.copy_observer import BulkCopyObserver
     from phasebit.emulator.copy_engine.tensormap import TensorMap
     from phasebit.emulator.errors import (
         Deadlock,
@@ -129,6 +132,7 @@ if TYPE_CHECKING:
     from phasebit.emulator.machine.events import observing
     from phasebit.emulator.machine.group import AccessObserver
     from phasebit.emulator.machine.launch_observer import LaunchObserver
+    from phasebit.emulator.machine.named_barriers import BlockBarrierObserver
     from phasebit.emulator.machine.trace import Trace
     from phasebit.emulator.numbers import formats, fragments, swizzle
     from phasebit.emulator.ops import listing
@@ -140,6 +144,7 @@ if TYPE_CHECKING:
         matrix_descriptors,
     )
     from phasebit.emulator.tensor_core.tensor_observer import TensorObserver
+    from phasebit.emulator.tensor_core.warpgroups import WarpGroupObserver
 
 _NAMES = {
     "api.arguments": ("DeviceArrays", "refuse_written"),
@@ -147,6 +152,7 @@ _NAMES = {
     "api.extents": ("Extent", "Extents"),
     "api.kernel": ("Kernel",),
     "api.module": ("Module",),
+    "copy_engine.copy_observer": ("BulkCopyObserver",),
     "copy_engine.tensormap": ("TensorMap",),
     "errors": (
         "Deadlock", "Defect", "EmulatorError", "Fault", "Found", "LaunchError", "Livelock",
@@ -160,10 +166,12 @@ _NAMES = {
     "machine.events": ("observing",),
     "machine.group": ("AccessObserver",),
     "machine.launch_observer": ("LaunchObserver",),
+    "machine.named_barriers": ("BlockBarrierObserver",),
     "machine.trace": ("Trace",),
     "ptx.mangling": ("demangle", "readable"),
     "ptx.placement": ("GLOBAL_BASE",),
     "tensor_core.tensor_observer": ("TensorObserver",),
+    "tensor_core.warpgroups": ("WarpGroupObserver",),
 }  # fmt: skip
 """Module -> what is public of it. It is imported on first use, so that a program which needs the
 errors alone does not wait for the instructions."""
@@ -199,6 +207,8 @@ __all__ = [
     "Access",
     "AccessObserver",
     "Allocation",
+    "BlockBarrierObserver",
+    "BulkCopyObserver",
     "Counters",
     "Deadlock",
     "Defect",
@@ -224,6 +234,7 @@ __all__ = [
     "TensorMap",
     "TensorObserver",
     "Trace",
+    "WarpGroupObserver",
     "block_scales",
     "capabilities",
     "demangle",

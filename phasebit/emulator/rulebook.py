@@ -186,6 +186,9 @@ RULES = _table([
     Rule("tensor-memory-pair-freed-early", "tensor",
          "A block gives back tensor memory of a pair before the other is known to have it.",
          "9.7.16.7.1"),
+    Rule("tensor-memory-pair-peer-unknown", "tensor",
+         "A block allocates tensor memory of a pair before it knows that the other block runs.",
+         "9.7.16.7.1"),
     Rule("tensor-memory-leak", "tensor",
          "A block leaves with tensor memory allocated.", "9.7.16.7.1"),
     # -- how a kernel ends ----------------------------------------------------

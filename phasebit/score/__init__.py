@@ -6,6 +6,7 @@ A tool is a module in ``phasebit/score/tools``, and nothing lists it::
     def version() -> str: ...               # what it is, exactly; raises Absent with the reason
     def runs(bug) -> bool: ...              # whether it can run this one
     def look(bug, twin) -> Seen: ...        # one twin, "broken" or "fixed"
+    AT_A_TIME = 16                          # bugs side by side; may be left out, then one by one
 
 What it says is compared with ``bug.toml``, which names a line.  Of a broken program that is
 *found* (a report names the line), *other* (it reports something else) or *silent*; of a fixed one
@@ -19,7 +20,9 @@ import json
 import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -114,10 +117,11 @@ def measure(
             told(f"{one.TITLE}: {why}")
             continue
         rows = {}
-        for bug in of:
-            rows[bug.name] = judge(one, bug)
-            verdicts = [rows[bug.name][twin] for twin in bugs.TWINS if rows[bug.name]]
-            told(f"{one.TITLE}, {bug.name}: {', '.join(verdicts) or ABSENT}")
+        with ThreadPoolExecutor(getattr(one, "AT_A_TIME", 1)) as pool:
+            for bug, row in zip(of, pool.map(partial(judge, one), of), strict=True):
+                rows[bug.name] = row
+                verdicts = [row[twin] for twin in bugs.TWINS if row]
+                told(f"{one.TITLE}, {bug.name}: {', '.join(verdicts) or ABSENT}")
         found[name] = {"title": one.TITLE, "version": what, "bugs": rows}
     return {
         "benchmark": "bugs_score",

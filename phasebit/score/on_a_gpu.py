@@ -8,8 +8,11 @@ from phasebit import bugs, hardware, toolchain
 from phasebit.instruments import sanitizer
 from phasebit.score import Absent, Seen
 
-SECONDS = 60.0
-"""How long a program may run under a tool."""
+SECONDS = 20.0
+"""How long a program may run under a tool; one that ends takes about a second."""
+
+AT_A_TIME = 16
+"""How many programs share the GPU; each has a context of its own, and they take turns."""
 
 
 def gpu() -> hardware.Gpu:

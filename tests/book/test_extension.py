@@ -15,7 +15,7 @@ from .notebooks import ROOT
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
-from phasebit_book import execution, lab, tiers
+from phasebit_book import execution, exercises, lab, tiers
 from phasebit_book.inline_svg import inline
 from sphinx.errors import ConfigError
 
@@ -82,6 +82,31 @@ def test_the_lab_archive_runs_with_nothing_but_python(tmp_path: Path) -> None:
         "    p = dict(producers=1, consumers=1, slots=2, produce=4, consume=4, jobs=6) | bad\n"
         "    answer = lab.show(**p)\n"
         "    assert set(answer) == {'error'} and answer['error'].startswith(*bad), answer\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_archive_judges_the_exercises_of_part_one(tmp_path: Path) -> None:
+    archive = tmp_path / "phasebit.zip"
+    lab.pack(ROOT / "phasebit", archive)
+    part = ROOT / "book" / "part1_pipelines"
+    given = {path.stem[3:]: exercises.before(path) for path in sorted(part.glob("*.ipynb"))}
+    program = (
+        f"import sys; sys.path[:0] = [{str(archive)!r}, {str(ROOT / 'book' / '_static')!r}]\n"
+        "import exercise\n"
+        f"given = {given!r}\n"
+        "said = exercise.check('def f(i, n):\\n    return i % n, i // n % 2\\n'\n"
+        "    'print(1)\\nbarriers.stage_and_phase(f)', given['barriers'])\n"
+        "assert said['verdict'].startswith('stage_and_phase: OK') and said['output'] == '1', said\n"
+        "said = exercise.check('rates.fewest_slots(lambda *a: 1)', given['how_fast'])\n"
+        "assert 'not right yet' in said['verdict'], said\n"
+        "said = exercise.check('pipelines.waited(...)', given['state_machine'])\n"
+        "assert said['verdict'] == 'waited: not answered yet', said\n"
+        "said = exercise.check('x = 1\\nx.y', given['state_machine'])\n"
+        "assert said['error'].startswith('Line 2: AttributeError'), said\n"
     )
     run = subprocess.run(
         [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True

@@ -32,6 +32,8 @@ PAIR = HEAD + """
     mul.wide.u32 %rd8, %r61, SHARED; add.u64 %rd1, %rd1, %rd8;
     mul.wide.u32 %rd8, %r61, 131072; add.u64 %rd2, %rd2, %rd8; add.u64 %rd3, %rd3, %rd8;
     setp.eq.u32 %p1, %r2, 0; setp.eq.u32 %p2, %r1, 0;
+    barrier.cluster.arrive.release.aligned;
+    barrier.cluster.wait.acquire.aligned;
     @!%p1 bra START;
     tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 256;
 START:

@@ -79,3 +79,30 @@ def test_what_an_instruction_means_does_not_know_who_listens(room: str) -> None:
         for path in (ROOMS / room).glob("*.py")
     }
     assert {name: words for name, words in found.items() if words} == {}
+
+
+def test_blocks_of_the_program_are_told_before_they_run() -> None:
+    """So many instructions of so many threads as the launch counts."""
+    told: list[tuple[int, int]] = []
+
+    class Steps(LaunchObserver):
+        def enters(self, g: Any) -> None:
+            told.append((g.batch.machine.program.sizes[g.pc], g.n))
+
+    with observing(Steps()):
+        run = Module(STORE)["k"].launch(1, 64, [np.zeros(64, np.uint32)])
+    executed = sum(size * threads for size, threads in told)
+    assert executed == run.counters["smsp__thread_inst_executed.sum"]
+
+
+def test_a_finding_is_told_when_it_is_found() -> None:
+    heard: list[int] = []
+
+    class Finds(LaunchObserver):
+        def finds(self) -> None:
+            heard.append(1)
+
+    racing = STORE.replace("add.u64 %rd1, %rd1, %rd2;", "")
+    with observing(Finds()):
+        run = Module(racing)["k"].launch(1, 64, [np.zeros(64, np.uint32)])
+    assert len(heard) == len(run.findings) == 1

@@ -167,6 +167,20 @@ def test_9_7_16_5_a_pair_needs_a_cluster() -> None:
         run(gemm.text, zero, zero, zero, *gemm.descriptors, gemm.idesc, 0, blocks=2)
 
 
+MEETING = "    barrier.cluster.arrive.release.aligned;\n    barrier.cluster.wait.acquire.aligned;\n"
+ALONE = {f"{MEETING}    @!%p1 bra START;": "    @!%p1 bra START;"}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_9_7_16_7_1_a_pair_allocates_before_its_blocks_have_met(schedule: str) -> None:
+    """Each block must know that the other runs; nothing else is wrong with it."""
+    zero = np.zeros((256, 16), np.uint16)
+    for changes, rules in (ALONE, {"tensor-memory-pair-peer-unknown"}), ({}, set()):
+        gemm = PairGemm("f16", 256, 32, "f16", "f16", "f32", width=2, changes=changes)
+        _, found = gemm.run(zero, zero[:32], np.zeros((2, 128, 256), np.uint32), schedule=schedule)
+        assert {finding.rule for finding in found.findings} == rules
+
+
 LEAVES = {
     "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 "
     "[done], %h1;": "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [done];",

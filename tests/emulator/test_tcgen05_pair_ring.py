@@ -36,6 +36,8 @@ RING = HEAD + """
     mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; shl.b32 %r3, %r2, 21; mov.u32 %r7, %cluster_ctarank;
     setp.eq.u32 %p8, %r7, 0; mov.b16 %h1, 3;
     setp.eq.u32 %p1, %r2, 2;
+    barrier.cluster.arrive.release.aligned;
+    barrier.cluster.wait.acquire.aligned;
     @!%p1 bra INIT;
     tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 64;
 INIT:

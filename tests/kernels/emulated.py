@@ -103,8 +103,8 @@ ASKED = {
         ["TILE"],
         "void launch(const float* x, float* y, int n, Weights weights, int blocks);",
     ),
-    "copy_engine/product_harness.cuh": (
-        '#include "copy_engine/product.cuh"',
+    "hopper_ring/product_harness.cuh": (
+        '#include "hopper_ring/product.cuh"',
         [],
         "void launch(const Product& p);",
     ),

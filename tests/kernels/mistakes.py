@@ -144,9 +144,9 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
     ),
 }
 
-STAGE, ROLES = "copy_engine/a_one_stage", "copy_engine/b_ring"
-STAY, BOXES = "copy_engine/c_blocks_that_stay", "copy_engine/d_boxes_of_c"
-PAIRS = "copy_engine/e_pairs"
+STAGE, ROLES = "hopper_ring/a_one_stage", "hopper_ring/b_ring"
+STAY, BOXES = "hopper_ring/c_persistent", "hopper_ring/d_boxes_of_c"
+PAIRS = "hopper_ring/e_pairs"
 UNSEEN, EARLY = "async", "may still read it"
 
 HOPPER: dict[str, tuple[str, str, str, str]] = {
@@ -208,7 +208,7 @@ HOPPER: dict[str, tuple[str, str, str, str]] = {
         PAIRS, "    ptx::cluster_arrive();  // a block stays while the other may write into it\n"
         "    ptx::cluster_wait();\n", "", "exit|left|ended|gone"),
 }  # fmt: skip
-"""The same for the products of *The copy engine*; what the emulator or the check must say."""
+"""The same for the products of *The ring at full width*: what must be said of each."""
 
 
 def source(kernel: str) -> str:

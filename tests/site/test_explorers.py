@@ -171,7 +171,8 @@ def test_the_fields_of_instruction_descriptors_are_the_emulators(page) -> None:
             assert told["stray"] == []
 
 
-def test_a_wrong_descriptor_is_told(page) -> None:
+def test_a_wrong_descriptor_is_told(page, site) -> None:
+    page.goto(site + next(name for name in PAGES if "warpgroup_products" in name))
     box = page.locator(".phasebit-explorer[data-explorer=descriptor]").first
     box.get_by_label("descriptor").select_option("matrix, tcgen05")
     field = box.get_by_label("its bits, as a number")

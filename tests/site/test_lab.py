@@ -137,6 +137,29 @@ def test_a_slider_moves_the_number_and_python_runs_beside_the_page(lab) -> None:
     assert any("lab_worker.js" in url for url in workers), "Python runs beside the page"
 
 
+@pytest.mark.parametrize("lab", PAGES[:1], indirect=True)
+def test_things_to_try_are_buttons_and_the_address_keeps_the_numbers(lab) -> None:
+    from .look import WIDTHS
+
+    tries = lab.get_by_role("group", name="things to try")
+    tries.get_by_role("button", name="8 slots").click()
+    assert lab.locator("input[name=slots]").input_value() == "8"
+    answered(lab)
+    assert "?lab=4,6,8,5,3,1,1,20" in lab.page.url.replace("%2C", ",")
+    tries.get_by_role("button", name="as at first").click()
+    assert lab.locator("input[name=slots]").input_value() == "6"
+    tries.get_by_role("button", name="one slot").click()
+    lab.page.set_viewport_size({"width": WIDTHS["phone"], "height": 800})
+    last = lab.locator("input[name=jobs]")
+    last.scroll_into_view_if_needed()
+    view = lab.locator(".pb-lab-view").bounding_box()
+    assert 0 <= view["y"] < 400, "the picture stays in view beside the last number"
+    other = lab.page.context.browser.new_page()
+    other.goto(lab.page.url)
+    assert other.locator("input[name=slots]").input_value() == "1"
+    other.close()
+
+
 @pytest.mark.parametrize("page", PAGES[:1])
 def test_opened_as_a_file_the_lab_says_what_to_do(browser, page) -> None:
     tab = browser.new_page()

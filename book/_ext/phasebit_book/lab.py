@@ -16,13 +16,19 @@ from sphinx.application import Sphinx
 PURE = ("__init__.py", "mbarrier.py", "palette.py", "timeline.py", "pipeline")
 """The modules that import only the standard library (phasebit's bottom layer)."""
 
+JUDGES = (
+    "exercises/__init__.py", "exercises/judge.py", "exercises/cases.py", "chapters/__init__.py",
+    "chapters/state_machine", "chapters/how_fast", "chapters/barriers",
+)  # fmt: skip
+"""Likewise, for the exercises of Part I in the page."""
+
 _EPOCH = (2020, 1, 1, 0, 0, 0)  # the same archive from the same sources
 
 
 def sources(package: Path) -> list[Path]:
     """The pure layer's files in a checkout's ``phasebit`` folder, in a fixed order."""
     found: list[Path] = []
-    for name in PURE:
+    for name in (*PURE, *JUDGES):
         path = package / name
         found += sorted(path.glob("**/*.py")) if path.is_dir() else [path][: path.exists()]
     return found
@@ -41,6 +47,7 @@ def add_script(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
     if "phasebit-lab" in context.get("body", ""):
+        app.add_js_file("python.js", loading_method="defer")
         app.add_js_file("lab.js", loading_method="defer")
 
 

@@ -13,9 +13,9 @@ from sphinx.application import Sphinx
 
 from phasebit import draw, measure
 from phasebit.chapters.chain import model
-from phasebit.chapters.copy_engine import variants
-from phasebit.chapters.copy_engine import view as copy_engine
 from phasebit.chapters.double_buffering import clock_stamps
+from phasebit.chapters.hopper_ring import variants
+from phasebit.chapters.hopper_ring import view as hopper_ring
 from phasebit.draw import Cell, Picture
 from phasebit.palette import EIGHT
 from phasebit.pipeline.interleaving import walk
@@ -27,11 +27,11 @@ from .figure import FigureDirective
 
 def built() -> Picture:
     """The kernels that the book ends with on Hopper, and the vendor's library."""
-    recorded = measure.read("copy_engine")
+    recorded = measure.read("hopper_ring")
     size = variants.SIZES[0]
     (row,) = [row for row in recorded["ladder"] if row["size"] == size]
     return draw.bars(
-        {name: copy_engine.rate(size, times) for name, times in row["times_us"].items()},
+        {name: hopper_ring.rate(size, times) for name, times in row["times_us"].items()},
         x_label=f"TFLOP/s, bf16, {size} × {size} × {size}",
         title=f"Part V's kernels and the vendor's library, {measure.source(recorded)}",
         hues={"cuBLAS": "grey"},
@@ -57,7 +57,7 @@ def part2() -> Picture:
     size = max(map(int, tiling))
     for rung in ("naive", "tuned"):
         place(f"f32, {rung}", size, 4, tiling[str(size)][rung])
-    (row,) = [row for row in measure.read("copy_engine")["ladder"]
+    (row,) = [row for row in measure.read("hopper_ring")["ladder"]
               if row["size"] == variants.SIZES[0]]  # fmt: skip
     rung = "a ring of 4 slots"
     place(f"bf16, {rung}", row["size"], 2, row["times_us"][rung])
@@ -104,10 +104,10 @@ def part4() -> Timeline:
 
 def part5() -> Timeline:
     """The ring that the copy engine fills, on an H200."""
-    recorded = measure.read("copy_engine")
-    stamps = copy_engine.stamps(recorded, variants.RING)
+    recorded = measure.read("hopper_ring")
+    stamps = hopper_ring.stamps(recorded, variants.RING)
     title = f"A ring of 4 slots, steps 60 to 65, {measure.source(recorded)}"
-    return copy_engine.timeline(stamps, 60, 65, title)
+    return hopper_ring.timeline(stamps, 60, 65, title)
 
 
 def part6() -> Timeline:

@@ -1,1 +1,1 @@
-"""*Attention again*: …"""
+"""What only *Attention again* needs."""

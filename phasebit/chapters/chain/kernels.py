@@ -20,6 +20,9 @@ CHAIN, PAIR, LAUNCH_CONTROL = KERNELS = "chain", "pair", "launch_control"
 MULTICAST = "multicast"
 """Of two blocks that share B; the others are the chapter's steps."""
 
+SCOPED = f"chain/{PAIR}, scopes of the cluster"
+"""What the record of assembled kernels calls :func:`scoped`."""
+
 PIECES, PATTERN = 4 * 2 * 32 * 32 * 4, 1024
 """Bytes of the pieces of C on their way out, and of the swizzle's pattern."""
 
@@ -39,6 +42,12 @@ def function(source: str, name: str) -> str:
     if found is None:
         raise ValueError(f"the kernel has no function {name}")
     return found[0]
+
+
+def scoped(source: str) -> str:
+    """The pair's kernel with every wait and arrival at the scope of the cluster."""
+    text = source.replace("mbarrier_wait(", "mbarrier_wait_cluster(")
+    return text.replace("mbarrier_arrive_at_after_reads(", "mbarrier_arrive_at(")
 
 
 def apart(source: str) -> str:
@@ -135,16 +144,27 @@ def multiply(
 ) -> Product:  # fmt: skip
     """C (m, n) = A (m, k) · B (n, k)ᵀ on whole numbers, with every check.
 
-    ``workers``: blocks, or pairs, of a kernel whose blocks know their tiles. C is full of NaN
-    before the launch.
+    ``workers``: blocks, or pairs, of a kernel whose blocks know their tiles.
+    """
+    import numpy as np
+
+    draw = np.random.default_rng(seed)
+    a, b = (draw.integers(-4, 5, size).astype(np.float64) for size in ((m, k), (n, k)))
+    run, c = launch(source, a, b, workers=workers, schedule=schedule)
+    return Product(run, bool(np.array_equal(c, a @ b.T)))
+
+
+def launch(source: str, a: Any, b: Any, *, workers: int = 1, **options: Any) -> tuple[Run, Any]:
+    """The run, and C (m, n) = A (m, k) · B (n, k)ᵀ; A and B are rounded to bf16.
+
+    ``options``: those of a launch. C is full of NaN before it.
     """
     import numpy as np
 
     from phasebit.emulator import TensorMap, formats
     from phasebit.launching.launch import compile
 
-    draw = np.random.default_rng(seed)
-    a, b = (draw.integers(-4, 5, size).astype(np.float64) for size in ((m, k), (n, k)))
+    (m, k), n = a.shape, len(b)
     c = np.full((m, n), np.nan, np.float32)
     rings = Rings.of(source)
     maps = [TensorMap(np.asarray(formats.encode("bf16", x)), (64, rows), data_type="bf16",
@@ -156,9 +176,9 @@ def multiply(
         blocks = -(-m // rings.tile[0]) * -(-n // rings.tile[1])
     run = compile(source, "sm_100a")["matmul"].launch(
         (blocks,), 32 * rings.warps, [*maps, TensorMap(c, (32, 32), swizzle="128B"), *numbers],
-        shared=rings.shared, schedule=schedule,
+        shared=rings.shared, **options,
     )  # fmt: skip
-    return Product(run, bool(np.array_equal(c, a @ b.T)))
+    return run, c
 
 
 # -- what happens at its barriers --------------------------------------------------

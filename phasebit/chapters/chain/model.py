@@ -1,10 +1,11 @@
 """A row of rings, after Part I: what each role and each ring allows, and what a run of it does.
 
-A role begins a job when it is free and its slots are ready; that is all. For two roles and one
-ring it is Part I's simulator, clock by clock, which a test compares. The law counts, for each
-role and each ring, the clocks that it needs for a tile: the greatest is the least that a tile can
-take. A longer circuit, through several rings, can take longer still (``Chain.law`` says when), so
-the run decides.
+A role begins a job when it is free and its slots are ready. For two roles and one ring that is
+Part I's simulator, clock by clock, which a test compares. The roles of a block may share a memory:
+then a job ends when its clocks are over and its bytes have moved. The law counts, for each role,
+for each ring and for that memory, the clocks that it needs for a tile: the greatest is the least
+that a tile can take. A longer circuit, through several rings, can take longer still (``Chain.law``
+says when), so the run decides.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class Role:
     """That a job keeps it."""
     after: int = 0
     """Clocks from there until its work can be seen: the role is free, and the slot is not."""
+    shared: int = 0
+    """Bytes that a job moves to or from the memory which all roles share."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,14 @@ class Work(NamedTuple):
 class Chain:
     """Roles in a row, and a ring between each two.
 
-    Raises ``ValueError`` where a role's jobs do not make a whole number of jobs for each slot.
+    Raises ``ValueError`` where a role's jobs do not make a whole number of jobs for each slot, and
+    where they share a memory that moves no bytes.
     """
 
     roles: Sequence[Role]
     rings: Sequence[Ring]
+    shared_a_clock: int = 0
+    """Bytes that the shared memory moves in a clock, for all roles together."""
 
     def __post_init__(self) -> None:
         if len(self.roles) != len(self.rings) + 1:
@@ -65,6 +71,8 @@ class Chain:
                 f"{len(self.roles)} roles and {len(self.rings)} rings: "
                 "give a ring between each two roles"
             )
+        if any(role.shared for role in self.roles) and self.shared_a_clock < 1:
+            raise ValueError("the roles share a memory: say how many bytes it moves in a clock")
         for left, ring, right in zip(self.roles, self.rings, self.roles[1:], strict=False):
             for role in (left, right):
                 if role.jobs % ring.per_tile:
@@ -74,11 +82,12 @@ class Chain:
                     )
 
     def law(self) -> dict[str, Fraction]:
-        """Clocks of a tile that each role and each ring needs at least.
+        """Clocks of a tile that each role, each ring and the shared memory needs at least.
 
         A role: its jobs. A ring: a slot is filled, seen, drained and seen again, and each of its
-        slots does that for its share of the tile. The greatest of them is the rate where no role
-        between two rings waits within a slot; else a tile can take longer.
+        slots does that for its share of the tile. The memory: the bytes of all roles. The greatest
+        of them is the rate where no role between two rings waits within a slot, and none for the
+        memory; else a tile can take longer.
         """
         needs = {r.name: Fraction(r.jobs * r.clocks) for r in self.roles}
         for left, ring, right in zip(self.roles, self.rings, self.roles[1:], strict=False):
@@ -89,57 +98,63 @@ class Chain:
                 + right.after
             )
             needs[ring.name] = Fraction(turn * ring.per_tile, ring.slots)
+        if self.shared_a_clock:
+            moved = sum(role.jobs * role.shared for role in self.roles)
+            needs["shared memory"] = Fraction(moved, self.shared_a_clock)
         return needs
 
     def binds(self) -> str:
-        """The role or ring that needs most; of equals the first."""
+        """The role, ring or memory that needs most; of equals the first."""
         needs = self.law()
         return max(needs, key=lambda name: needs[name])
 
     def run(self, tiles: int) -> list[Work]:
-        """Every job of so many tiles, by role and then by number."""
-        ends: list[list[int]] = [[] for _ in self.roles]
-        begins: list[list[int]] = [[] for _ in self.roles]
-        for tile in range(tiles):
-            # A role goes a tile ahead of the next one only as far as it is let: step by step.
-            wanted = [(tile + 1) * role.jobs for role in self.roles]
-            while any(len(e) < w for e, w in zip(ends, wanted, strict=True)):
-                before = sum(map(len, ends))
-                for at in range(len(self.roles)):
-                    while len(ends[at]) < wanted[at]:
-                        ready = self._ready(at, ends)
-                        if ready is None:
-                            break
-                        begin = max(ready, ends[at][-1] if ends[at] else 0)
-                        begins[at].append(begin)
-                        ends[at].append(begin + self.roles[at].clocks)
-                assert sum(map(len, ends)) > before, "a row of rings cannot stop"
+        """Every job of so many tiles, by role and then by number.
+
+        Jobs begin in the order of their clocks. The shared memory serves them in that order, one
+        after another.
+        """
+        done: list[list[tuple[int, int]]] = [[] for _ in self.roles]
+        memory = Fraction(0)  # when it has moved what was asked for so far
+        for _ in range(tiles * sum(role.jobs for role in self.roles)):
+            begin, at = min(
+                (max(ready, done[at][-1][1] if done[at] else 0), at)
+                for at, role in enumerate(self.roles)
+                if len(done[at]) < tiles * role.jobs
+                and (ready := self._ready(at, done)) is not None
+            )
+            role = self.roles[at]
+            end = begin + role.clocks
+            if role.shared:
+                memory = max(memory, Fraction(begin)) + Fraction(role.shared, self.shared_a_clock)
+                end = max(end, -(-memory.numerator // memory.denominator))
+            done[at].append((begin, end))
         return [
             Work(role.name, number, begin, end)
-            for role, b, e in zip(self.roles, begins, ends, strict=True)
-            for number, (begin, end) in enumerate(zip(b, e, strict=True))
+            for role, jobs in zip(self.roles, done, strict=True)
+            for number, (begin, end) in enumerate(jobs)
         ]
 
-    def _ready(self, at: int, ends: list[list[int]]) -> int | None:
+    def _ready(self, at: int, done: list[list[tuple[int, int]]]) -> int | None:
         """When a role's next job finds its slots ready; ``None`` while that is not known."""
-        job, role, ready = len(ends[at]), self.roles[at], 0
+        job, role, ready = len(done[at]), self.roles[at], 0
         if at:  # the slot on the left is full
             ring, left = self.rings[at - 1], self.roles[at - 1]
             mine, theirs = role.jobs // ring.per_tile, left.jobs // ring.per_tile
             if job % mine == 0:
                 last = (job // mine + 1) * theirs - 1
-                if last >= len(ends[at - 1]):
+                if last >= len(done[at - 1]):
                     return None
-                ready = max(ready, ends[at - 1][last] + left.after)
+                ready = max(ready, done[at - 1][last][1] + left.after)
         if at < len(self.rings):  # the slot on the right is empty
             ring, right = self.rings[at], self.roles[at + 1]
             mine, theirs = role.jobs // ring.per_tile, right.jobs // ring.per_tile
             turn = job // mine - ring.slots
             if job % mine == 0 and turn >= 0:
                 last = (turn + 1) * theirs - 1
-                if last >= len(ends[at + 1]):
+                if last >= len(done[at + 1]):
                     return None
-                ready = max(ready, ends[at + 1][last] + right.after)
+                ready = max(ready, done[at + 1][last][1] + right.after)
         return ready
 
     def per_tile(self, tiles: int = 60) -> Fraction:
@@ -148,7 +163,8 @@ class Chain:
         Raises ``ValueError`` where the second half of the run does not: give more tiles.
         """
         last = self.roles[-1]
-        ends = [w.end for w in self.run(tiles) if w.role == last.name][last.jobs - 1 :: last.jobs]
+        run = self.run(tiles + 8)  # the last ones have the memory to themselves
+        ends = [w.end for w in run if w.role == last.name][last.jobs - 1 :: last.jobs]
         for period in range(1, tiles // 4):
             turns = {ends[i] - ends[i - period] for i in range(tiles // 2, tiles)}
             if len(turns) == 1:

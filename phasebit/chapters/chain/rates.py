@@ -1,8 +1,11 @@
 """A matrix product as a chain of rings, with documented rates of a B200: arithmetic, no time.
 
 Zadouri et al. (FlashAttention-4) give, for each multiprocessor and clock, 8192 operations of the
-tensor core in bf16 and 128 bytes of shared memory. How many bytes a clock copies bring, and
-how late they come, is not documented: these are for the reader to choose.
+tensor core in bf16 and 128 bytes of shared memory, and count against the latter what products read
+there of A and B. The model adds the other roles of a block: the epilogue writes pieces, and the
+copy engine reads them. No document that we know says whether the copy engine takes of the same 128
+bytes; what it writes for the copies is counted only where that is asked for. How many bytes a
+clock copies bring, and how late they come, is not documented: these are for the reader to choose.
 """
 
 from __future__ import annotations
@@ -21,14 +24,15 @@ PIECES = 8
 
 def gemm(
     k: int, *, bytes_a_clock: int = 128, latency: int = 1000, stages: int = 4, sums: int = 2,
-    pieces: int = 2, pair: bool = False,
+    pieces: int = 2, pair: bool = False, shared: int = SHARED_BYTES, writes: bool = False,
 ) -> Chain:  # fmt: skip
     """The chain of one multiprocessor, alone or one of a pair, for tiles of depth ``k``.
 
-    ``bytes_a_clock``: that copies bring to it; ``latency``: clocks until they have come. The
-    epilogue writes each piece to shared memory and the copy engine reads it from there; both take
-    at least the clocks that shared memory needs. Raises ``ValueError`` for a k that is no multiple
-    of 64.
+    ``bytes_a_clock``: that copies bring to it; ``latency``: clocks until they have come.
+    ``shared``: bytes that its shared memory moves in a clock, 0 for as many as anybody wants: the
+    epilogue and the stores take no less time for it. Products read their slices from there, one of
+    a pair half of B's rows; the epilogue writes each piece there, and the copy engine reads it.
+    ``writes``: copies' writes count too. Raises ``ValueError`` for a k that is no multiple of 64.
     """
     if k < SLICE or k % SLICE:
         raise ValueError(f"k is {k}: give a multiple of {SLICE}")
@@ -36,18 +40,21 @@ def gemm(
     product = 2 * ROWS * COLUMNS * SLICE // OPERATIONS
     piece = ROWS * COLUMNS // PIECES * 4 // SHARED_BYTES
     copied = 2 * SLICE * (ROWS + COLUMNS // (2 if pair else 1))
+    out = ROWS * COLUMNS // PIECES * 4
+    moved = (copied * writes, copied, out, out) if shared else (0, 0, 0, 0)
     return Chain(
         [
-            Role("copies", slices, -(-copied // bytes_a_clock), latency),
-            Role("tensor core", slices, product),
-            Role("epilogue", PIECES, piece),
-            Role("stores", PIECES, piece),
+            Role("copies", slices, -(-copied // bytes_a_clock), latency, moved[0]),
+            Role("tensor core", slices, product, 0, moved[1]),
+            Role("epilogue", PIECES, piece, 0, moved[2]),
+            Role("stores", PIECES, piece, 0, moved[3]),
         ],
         [
             Ring("ring of slices", stages, slices),
             Ring("ring of sums", sums, 1),
             Ring("ring of pieces", pieces, PIECES),
         ],
+        shared,
     )
 
 

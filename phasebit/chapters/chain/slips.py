@@ -67,6 +67,19 @@ SLIPS = {
     "the sums' place does not go on": Slip(
         _C, "        ptx::tcgen05_commit(&s.sum_full[to.slot]);\n        to.advance();",
         "        ptx::tcgen05_commit(&s.sum_full[to.slot]);", "deadlock"),
+    "B's descriptor says no swizzle": Slip(
+        _C, "a + 2 * step, b + 2 * step, INSTRUCTION",
+        "a + 2 * step, (b & ~(7ull << 61)) + 2 * step, INSTRUCTION",
+        "it says swizzle none, but the tensor map .* says 128B"),
+    "only the bytes of A are announced": Slip(
+        _C, "sizeof s.a[0] + sizeof s.b[0])", "sizeof s.a[0])", "a bulk copy writes it"),
+    "the bytes of a ragged box are counted": Slip(
+        _C, "sizeof s.a[0] + sizeof s.b[0])",
+        "sizeof s.a[0] + sizeof s.b[0] - (row + TILE_M > m ? TILE_K * 2 : 0))", "deadlock"),
+    "the products go to the sum beside": Slip(
+        _C, "s.tensor_memory + to.slot * TILE_N;", "s.tensor_memory + (to.slot + 1) * TILE_N;",
+        "reaches beyond tensor memory"),
+    "a piece is not swizzled": Slip(_C, "(p ^ lane % 8)", "p", "WRONG"),
     "both blocks of a pair announce": Slip(
         _P, "if (rank == 0)  // for both blocks\n", "\n", "with 0 of 1 pending"),
     "a pair's bytes are announced for one block": Slip(
@@ -77,6 +90,23 @@ SLIPS = {
     "a pair's sum is given back to the wrong block": Slip(
         _P, "ptx::mbarrier_arrive_at_after_reads(&s.sum_empty[from.slot], 0)",
         "ptx::mbarrier_arrive(&s.sum_empty[from.slot])", "deadlock"),
+    "both blocks of a pair issue": Slip(
+        _P, " && blockIdx.x % PAIR == 0", "", "deadlock"),
+    "the second block of a pair is not told of the sum": Slip(
+        _P, "&s.sum_full[to.slot], BOTH", "&s.sum_full[to.slot], 1", "deadlock"),
+    "a pair waits for the first block's epilogue only": Slip(
+        _P, "PAIR * EPILOGUE);  // warps", "EPILOGUE);  // warps",
+        r"nobody has seen phase \d complete"),
+    "a pair allocates before its blocks have met": Slip(
+        _P, "    ptx::cluster_arrive();\n    ptx::cluster_wait();  // both blocks run, as an "
+        "allocation for a pair wants, and have barriers\n"
+        "    if (warp == 0) ptx::tcgen05_alloc<SUMS * TILE_N, PAIR>(&s.tensor_memory);\n",
+        "    if (warp == 0) ptx::tcgen05_alloc<SUMS * TILE_N, PAIR>(&s.tensor_memory);\n"
+        "    ptx::cluster_arrive();\n    ptx::cluster_wait();\n",
+        "nothing says that the other block runs"),
+    "one block of a pair allocates": Slip(
+        _P, "if (warp == 0) ptx::tcgen05_alloc",
+        "if (warp == 0 && blockIdx.x % PAIR == 0) ptx::tcgen05_alloc", "deadlock|alloc"),
     "a pair's instruction says 128 rows": Slip(
         _P, "ptx::tcgen05_bf16_f32(TILE_M, TILE_N)", "ptx::tcgen05_bf16_f32(ROWS, TILE_N)",
         "nobody has written all of it"),

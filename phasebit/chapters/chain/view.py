@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from phasebit.chapters.chain.kernels import Rings, Seen
@@ -149,20 +149,3 @@ def tiles_of_blocks(source: str, log: Sequence[Seen]) -> dict[int, int]:
         if s.what == "completes" and names.get(s.barrier, "").startswith("sum full")
     )  # fmt: skip
     return dict(sorted(made.items()))
-
-
-def finishing(runs: Mapping[str, Sequence[Sequence[tuple[int, int, int]]]]) -> Timeline:
-    """Tiles of each multiprocessor, for ways to hand them out: name -> ``rates.finish``."""
-    from phasebit.timeline import Span, Timeline
-
-    rows, spans = [], []
-    for name, done in runs.items():
-        for number, tiles in enumerate(done):
-            rows.append(f"{name}, {number}")
-            spans += [
-                Span(rows[-1], begin, end, "consume", str(tile)) for tile, begin, end in tiles
-            ]
-    return Timeline(
-        rows, spans, unit="clock", title="Who makes which tile, and when: a model",
-        legend={"consume": "makes a tile"},
-    )  # fmt: skip

@@ -1,333 +1,68 @@
-"""*The copy engine*: bf16 products by the copy engine and wgmma, each rung of the ladder.
+"""*The copy engine*: how few threads saturate memory, wrong announcements, and hints to L2.
 
-Beside them, in the same process and by turns, cuBLAS. Needs torch, for cuBLAS and for the check.
-Each row of timed launches has its own clock: see :class:`_Clocks`. Two more records say what
-compute-sanitizer makes of the programs, ``clean_kernels``, and of broken ones, ``broken_ring``.
+Three programs of the chapter print what they measure, a line for each launch.
 """
 
 from __future__ import annotations
 
-import ctypes
-import random
 import re
-import shutil
-import statistics
-import time
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from typing import Any
 
-from phasebit import measure, process, toolchain
-from phasebit.chapters.copy_engine import broken_ring
-from phasebit.chapters.copy_engine.variants import (
-    LADDER,
-    PAIRS,
-    SIZES,
-    STAMPED,
-    VARIANTS,
-    VENDOR,
-    source,
-    stamped,
-    variant,
-)
-from phasebit.chapters.copy_engine.view import rate
-from phasebit.instruments import beside_torch
-from phasebit.instruments.beside_torch import Launch, Matrices
+from phasebit import measure
+from phasebit.instruments import programs
 
 NAME = "copy_engine"
-FURTHER = (broken_ring.NAME,)
-
-_SETTLE, _SAMPLES = 1.0, 5  # seconds before power is read, and how often it is
-_WARM = 10  # launches of a contender before those that are timed
-_TIMED = 5
-_FENCES = ("MEMBAR.ALL.GPU", "MEMBAR.ALL.CTA")
-
-_PLACES, _PASSES = 8, 256  # of include/stamps.cuh
-
-# How many pairs of blocks run at the same time, asked of the kernel's own file.
-_AT_ONCE = """
-extern "C" int at_once() {
-    CHECK(cudaFuncSetAttribute(matmul, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Ring)));
-    return pairs_at_once();
-}
-"""
-_READ_CLOCKS = """
-#include "check.cuh"
-// Each multiprocessor that gets a block: its own clock and the GPU's, at this moment.
-__global__ void look(long long* clocks) {  // (multiprocessors, 2): cycles, nanoseconds
-    unsigned unit;
-    long long nanoseconds;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(unit));
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
-    clocks[2 * unit] = clock64();
-    clocks[2 * unit + 1] = nanoseconds;
-}
-extern "C" void read_clocks(long long* clocks, int units, cudaStream_t stream) {
-    look<<<units, 1, 0, stream>>>(clocks);
-    CHECK(cudaGetLastError());
-}
-"""
-# As in *Measuring honestly*, products of tiles that stay in shared memory: nothing is fetched.
-_ALONE = """
-#include "wgmma_rate.cuh"
-#include <random>
-constexpr int BLOCKS = 4;  // for each multiprocessor
-extern "C" double alone_flop(int units) { return wgmma_rate::flop(BLOCKS * units); }
-extern "C" void alone(int units, float* out) {
-    static std::mt19937 random(15);
-    static std::normal_distribution<float> normal;
-    static const wgmma_rate::Data values([] { return normal(random); });
-    wgmma_rate::run(BLOCKS * units, values, out);
-    CHECK(cudaGetLastError());
-}
-extern "C" size_t alone_results(int units) { return wgmma_rate::results(BLOCKS * units); }
-"""
+OUTCOMES = ("complete", "too early", "never")
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU.
-
-    Raises :class:`toolchain.CudaError` when there is no GPU, torch or cuobjdump, or when a kernel
-    fails or is wrong.
-    """
+    """Measure on this machine's GPU; raises :class:`toolchain.CudaError` when there is none."""
     facts = measure.facts()
-    torch = beside_torch.torch_here("copy_engine")
-    texts = {rung: source(name) for rung, name in LADDER.items()}
-    texts |= {name: variant(name) for name in VARIANTS}
-    texts |= {f"stamps {name}": stamped(name) for name in STAMPED}
-    texts |= {"clocks": _READ_CLOCKS, "at once": source(PAIRS) + _AT_ONCE, "alone": _ALONE}
-    with ThreadPoolExecutor(8) as pool:
-        built = dict(zip(texts, pool.map(_build, texts.values()), strict=True))
-    loaded = {name: ctypes.CDLL(str(build.program)) for name, build in built.items()}
-    ladder = {rung: loaded[rung] for rung in LADDER}
-    clocks = _Clocks(torch, loaded["clocks"])
-    result = {
+    return {
         "benchmark": NAME,
         **facts,
-        "protocol": _protocol(torch),
-        "ladder": [_side_by_side(torch, clocks, ladder, size, rounds=20) for size in SIZES],
-        "variants": [
-            _side_by_side(
-                torch, clocks, {**{v: loaded[v] for v in VARIANTS}, **ladder}, size, rounds=12
-            )
-            for size in SIZES[:2]
-        ],
-        "neighbours": _neighbours(torch, clocks, loaded, SIZES[0]),
-        "alone": _alone(torch, clocks, loaded["alone"]),
-        "power": _power(torch, ladder, SIZES[0]),
-        "multiprocessors": clocks.units,
-        "pairs_at_once": loaded["at once"].at_once(),
-        "fences": {
-            name: _fences(built[name]) for name in ("pairs of blocks", "released to the cluster")
+        "protocol": {
+            "memory": "few_threads.cu: 1 GiB, one block on each multiprocessor, CUDA events; a "
+            "launch that does not count, then 5 that do, in 3 rounds; GB/s of each",
+            "announced": "announced.cu: 2,112 blocks of one thread for each case, 200,000 looks "
+            "at the barrier at most; how many blocks ended in which way",
+            "hints": "hints.cu: 1 GiB of stream, and as many bytes read from a table, around; "
+            "132 blocks, 64 KiB under way in each; a launch that does not count, then 5 that do, "
+            "in 3 rounds; GB/s of each, of stream and table together",
         },
-        "registers": {name: _registers(built[name]) for name in (*LADDER, *VARIANTS)},
-        "stamps": {name: _stamps(torch, loaded[f"stamps {name}"], SIZES[0]) for name in STAMPED},
-    }
-    measure.save(broken_ring.record())
-    return result
-
-
-def _protocol(torch: Any) -> dict[str, str]:
-    return {
-        "clock": "CUDA events before and after each launch",
-        "order": f"in each round the contenders in a new random order; {_WARM} launches of each "
-        f"that do not count, then {_TIMED} that do",
-        "inputs": "normal random bf16 numbers, A (M, K) and B (N, K) row-major, f32 sums, bf16 "
-        "results; no flush between launches",
-        "check": "before timing, 128 rows by 128 columns of the result against a product in "
-        "double, within (K + K/8 + 4)·2⁻²³·Σ|a·b| + 2⁻⁸·|c|",
-        "vendor": f"cuBLAS through torch {torch.__version__}, the same operands",
-        "stamps": "the multiprocessor's clock, read in block 0 by the thread of the producer, one "
-        "of each consumer and one that only looks; a launch after one of the same",
-        "neighbours": "10 launches of the neighbour, then one that counts",
-        "alone": "wgmma_rate.cuh, 64 × 128 × 16, four blocks for each multiprocessor, tiles of "
-        "normal random numbers that stay in shared memory; 20 rounds, nothing beside it",
-        "mhz": f"the multiprocessors' clock over the {_TIMED} launches that count, from a kernel "
-        "before them and one behind them that read it and the GPU's nanoseconds; the median "
-        "multiprocessor",
-        "power": f"nvidia-smi, power.draw.instant and clocks.sm, {_SAMPLES} times while the GPU "
-        f"repeats the launch, {_SETTLE:g} s after it has begun",
+        "memory": list(_memory(_output("few_threads", "time"))),
+        "announced": list(_announced(_output("announced"))),
+        "hints": _hints(_output("hints", "time")),
     }
 
 
-def _build(text: str) -> toolchain.Build:
-    return toolchain.build(text, name=NAME, target="sm_90a", library=True)
+def _output(kernel: str, *arguments: str) -> str:
+    return programs.output(programs.kernel(f"{NAME}/{kernel}"), *arguments)
 
 
-def _matrices(torch: Any, size: int) -> Matrices:
-    a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    return a, b, torch.empty_like(a)
+def _memory(said: str) -> Iterator[dict[str, Any]]:
+    """One entry for each way: ``how``, ``threads``, ``bytes`` under way in a block, ``gb_s``."""
+    rates: dict[tuple[str, int, int], list[float]] = {}
+    for how, threads, bytes_, rate in re.findall(
+        r"^⏱ (\w+) threads=(\d+) bytes=(\d+) (\S+)$", said, re.MULTILINE
+    ):
+        rates.setdefault((how, int(threads), int(bytes_)), []).append(float(rate))
+    for (how, threads, under_way), each in rates.items():
+        yield {"how": how, "threads": threads, "bytes": under_way, "gb_s": each}
 
 
-def _launches(
-    torch: Any, libraries: Mapping[str, ctypes.CDLL], matrices: Matrices
-) -> dict[str, Launch]:
-    a, b, c = matrices
-    pointers = beside_torch.pointers(matrices)
-    size, units = len(a), torch.cuda.get_device_properties(0).multi_processor_count
-    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-
-    def ours(library: ctypes.CDLL) -> Launch:
-        return lambda: library.product(*pointers, size, size, size, units, stream)
-
-    return {name: ours(library) for name, library in libraries.items()} | {
-        VENDOR: lambda: torch.mm(a, b.t(), out=c)
-    }
+def _announced(said: str) -> Iterator[dict[str, Any]]:
+    """One entry for each case: ``copies``, ``more`` bytes than come, and blocks by outcome."""
+    pattern = r"^(\d) copies, (\S+) bytes: complete (\d+), too early (\d+), never (\d+)$"
+    for copies, more, *counts in re.findall(pattern, said, re.MULTILINE):
+        blocks = dict(zip(OUTCOMES, map(int, counts), strict=True))
+        yield {"copies": int(copies), "more": int(more), "blocks": blocks}
 
 
-class _Clocks:
-    """The clock of the multiprocessors between two points of a stream.
-
-    It changes with the power that the GPU draws, many times a second, so no tool that asks from
-    outside sees the clock of these launches.
-    """
-
-    def __init__(self, torch: Any, library: ctypes.CDLL) -> None:
-        self.units = torch.cuda.get_device_properties(0).multi_processor_count
-        self._seen = torch.zeros(2, self.units, 2, dtype=torch.int64, device="cuda")
-        self._library = library
-        self._stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-
-    def look(self, end: int) -> None:
-        """Read the clocks, at the beginning (0) or at the end (1)."""
-        self._seen[end].zero_()
-        at = ctypes.c_void_p(self._seen[end].data_ptr())
-        self._library.read_clocks(at, self.units, self._stream)
-
-    def mhz(self) -> int:
-        """Between the two: the median of the multiprocessors that were seen both times."""
-        begin, end = self._seen.tolist()
-        rates = [
-            (after[0] - before[0]) / (after[1] - before[1]) * 1e3
-            for before, after in zip(begin, end, strict=True)
-            if before[1] and after[1]
-        ]
-        return round(float(statistics.median(rates)))
-
-
-def _timed(torch: Any, clocks: _Clocks, launch: Launch, count: int) -> tuple[list[float], int]:
-    """Microseconds of each of some launches, and the MHz that they ran at."""
-    clocks.look(0)
-    times = beside_torch.timed(torch, launch, count)
-    clocks.look(1)
-    return times, clocks.mhz()
-
-
-def _side_by_side(
-    torch: Any, clocks: _Clocks, libraries: Mapping[str, ctypes.CDLL], size: int, rounds: int
-) -> dict[str, Any]:
-    a, b, c = matrices = _matrices(torch, size)
-    launches = _launches(torch, libraries, matrices)
-    for name, launch in launches.items():
-        beside_torch.check(
-            torch, name, launch, (a, b.t(), c), beside_torch.cut_sums(size), stored=2.0**-8
-        )
-    times: dict[str, list[float]] = {name: [] for name in launches}
-    mhz: dict[str, list[int]] = {name: [] for name in launches}
-    order, draw = list(launches), random.Random(size)
-    for _ in range(rounds):
-        draw.shuffle(order)
-        for name in order:
-            for _ in range(_WARM):
-                launches[name]()
-            each, clock = _timed(torch, clocks, launches[name], _TIMED)
-            times[name] += each
-            mhz[name].append(clock)
-    for name, each in times.items():
-        at = statistics.median(mhz[name])
-        print(f"⏱ {size}: {name}, {rate(size, each):.1f} TFLOP/s at {at:.0f} MHz")
-    return {"size": size, "times_us": times, "mhz": mhz}
-
-
-def _alone(torch: Any, clocks: _Clocks, library: ctypes.CDLL) -> dict[str, Any]:
-    """The tensor cores at work on tiles that stay in shared memory: time and clock."""
-    library.alone_flop.restype = ctypes.c_double
-    library.alone_results.restype = ctypes.c_size_t
-    out = torch.empty(library.alone_results(clocks.units), device="cuda")
-    at = ctypes.c_void_p(out.data_ptr())
-    times: list[float] = []
-    mhz = []
-    for _ in range(20):
-        for _ in range(_WARM):
-            library.alone(clocks.units, at)
-        each, clock = _timed(torch, clocks, lambda: library.alone(clocks.units, at), _TIMED)
-        times += each
-        mhz.append(clock)
-    return {"flop": library.alone_flop(clocks.units), "times_us": times, "mhz": mhz}
-
-
-def _neighbours(
-    torch: Any, clocks: _Clocks, loaded: Mapping[str, ctypes.CDLL], size: int
-) -> dict[str, Any]:
-    """The same kernel after launches of itself and after launches of a slow one."""
-    launches = _launches(torch, loaded, _matrices(torch, size))
-    subject = "boxes of C"
-    times: dict[str, list[float]] = {subject: [], "one stage": []}
-    mhz: dict[str, list[int]] = {subject: [], "one stage": []}
-    for _ in range(40):
-        for neighbour in times:
-            for _ in range(10):
-                launches[neighbour]()
-            each, clock = _timed(torch, clocks, launches[subject], 1)
-            times[neighbour] += each
-            mhz[neighbour].append(clock)
-    return {"size": size, "kernel": subject, "after_us": times, "mhz": mhz}
-
-
-def _power(torch: Any, ladder: Mapping[str, ctypes.CDLL], size: int) -> dict[str, Any]:
-    """Watts and MHz of the GPU while it does nothing but one product, as its driver reads them."""
-    smi = shutil.which("nvidia-smi")
-    if smi is None:
-        raise toolchain.CudaError("nvidia-smi is not on PATH: it tells the GPU's power")
-    query = "--query-gpu=power.draw.instant,clocks.sm,power.limit"
-    result: dict[str, Any] = {}
-    for name, launch in _launches(torch, ladder, _matrices(torch, size)).items():
-        seen: dict[str, list[float]] = {"watts": [], "sm_mhz": [], "limit_watts": []}
-        done = torch.cuda.Event()
-        launch()
-        torch.cuda.synchronize()
-        begin = time.monotonic()
-        while len(seen["watts"]) < _SAMPLES:
-            for _ in range(50):  # about a tenth of a second
-                launch()
-            done.record()
-            if time.monotonic() - begin > _SETTLE:
-                asked = process.run([smi, query, "--format=csv,noheader,nounits"], timeout=30)
-                for values, word in zip(seen.values(), asked.stdout.split(","), strict=True):
-                    values.append(float(word))
-            done.synchronize()
-        result[name] = seen
-    return result
-
-
-def _fences(built: toolchain.Build) -> dict[str, int]:
-    """How many of each fence stand in a kernel's machine code."""
-    said = process.run([toolchain.tool("cuobjdump"), "-sass", str(built.program)], timeout=60)
-    if not said.ok:
-        raise toolchain.CudaError(f"cuobjdump failed on {built.program}: {said.stderr}")
-    return {fence: len(re.findall(rf"\b{re.escape(fence)}\b", said.stdout)) for fence in _FENCES}
-
-
-def _registers(built: toolchain.Build) -> int:
-    (used,) = [use.registers for use in built.resources if "matmul" in use.kernel]
-    return used
-
-
-def _stamps(torch: Any, library: ctypes.CDLL, size: int) -> dict[str, Any]:
-    launch = _launches(torch, {"stamped": library}, _matrices(torch, size))["stamped"]
-    launch()
-    launch()
-    places = ((ctypes.c_longlong * _PASSES) * _PLACES)()
-    span = ((ctypes.c_longlong * 2) * 2)()
-    library.read_stamps(places, span)
-    begin = span[0][0]
-    tiles = size // 64
-    cycles = [[at - begin if at else -1 for at in place[:tiles]] for place in places]
-    return {
-        "size": size,
-        "places": cycles,
-        "cycles": span[1][0] - begin,
-        "ns": span[1][1] - span[0][1],
-    }
-
-
+def _hints(said: str) -> dict[str, dict[str, list[float]]]:
+    """MiB of the table -> hint -> GB/s of each launch."""
+    rates: dict[str, dict[str, list[float]]] = {}
+    for mib, hint, rate in re.findall(r"^⏱ table=(\d+) ([^:]+): (\S+)$", said, re.MULTILINE):
+        rates.setdefault(mib, {}).setdefault(hint, []).append(float(rate))
+    return rates

@@ -1,1 +1,1 @@
-"""*Past the vendor*: …"""
+"""*Past the vendor*: products of every shape."""

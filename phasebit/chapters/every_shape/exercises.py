@@ -2,24 +2,103 @@
 
 from __future__ import annotations
 
-from typing import Any
+import random
+from collections.abc import Callable, Iterator
 
+from phasebit.chapters.every_shape import on_emulator, plans, waves
+from phasebit.chapters.every_shape.plans import Plan
+from phasebit.chapters.every_shape.shapes import Shape
+from phasebit.chapters.every_shape.shares import Walk
+from phasebit.edits import replace_once
+from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
+from phasebit.exercises.written import clean, compiling, running, written
 
 
 @judged
-def easy(answer: Any) -> str:
-    """What the answer is, with its units."""
-    raise Wrong("nobody has written this check")
+def busy(answer: Callable[[int, int, int, int, int], float]) -> str:
+    """``answer(m, n, bm, bn, workers)``: the share of their time in which the workers multiply.
+
+    Tiles of bm × bn are made whole, by turns, and each takes as long as any other.
+    """
+    draw = random.Random(181)
+
+    def cases() -> Iterator[Case]:
+        yield (8192, 8192, 128, 256, 132), 2048 / (16 * 132)
+        yield (1024, 1024, 128, 256, 132), 32 / 132
+        yield (130, 520, 128, 256, 5), 6 / 10
+        for _ in range(60):
+            bm, bn = draw.choice((64, 128, 256)), 16 * draw.randint(1, 16)
+            m, n, workers = draw.randint(1, 3000), draw.randint(1, 3000), draw.randint(1, 132)
+            tiles = -(-m // bm) * -(-n // bn)
+            yield (m, n, bm, bn, workers), tiles / (-(-tiles // workers) * workers)
+
+    def words(m: int, n: int, bm: int, bn: int, workers: int) -> str:
+        return f"C of {m} × {n} in tiles of {bm} × {bn} by {workers} workers"
+
+    return agree(answer, cases(), words, "products")
 
 
 @judged
-def medium(answer: Any) -> str:
-    """What the answer is, with its units."""
-    raise Wrong("nobody has written this check")
+def copied(answer: Callable[[int, int, int, int, int, int], int]) -> str:
+    """``answer(m, n, k, bm, bn, pair)``: bytes that L2 gives, with k a multiple of 64.
+
+    Tiles of bm × bn; with ``pair`` = 2 two blocks with tiles one below the other share B.
+    """
+    draw = random.Random(182)
+
+    def cases() -> Iterator[Case]:
+        yield (1024, 1024, 1024, 64, 128, 1), 128 * 1024 * 2 * (64 + 128)
+        yield (1024, 1024, 1024, 64, 128, 2), 64 * 1024 * 2 * (128 + 128)
+        for _ in range(40):
+            groups, bn, pair = draw.randint(1, 2), 16 * draw.randint(1, 16), draw.randint(1, 2)
+            m, n, k = draw.randint(1, 3000), draw.randint(1, 3000), 64 * draw.randint(1, 20)
+            plan = Plan(plans.PAIRS, groups, bn, 4, pair=pair)
+            yield (m, n, k, 64 * groups, bn, pair), waves.copied(plan, Shape(m, n, k))
+
+    def words(m: int, n: int, k: int, bm: int, bn: int, pair: int) -> str:
+        who = "pairs" if pair == 2 else "blocks alone"
+        return f"{m} × {n} × {k} in tiles of {bm} × {bn}, {who}"
+
+    return agree(answer, cases(), words, "products")
+
+
+_PLAN = Plan(plans.STREAM, 1, 16, 2)
+_SHAPES = (
+    ((64, 48, 264), 2),  # three tiles of five steps for two workers
+    ((128, 48, 136), 4),  # six of three for four
+    ((192, 48, 72), 2),  # nine of two for two: some stay whole
+    ((64, 32, 456), 7),  # two of eight for seven: a tile has several helpers
+)
+
+
+def with_walk(answer: str) -> str:
+    """The kernel with a reader's ``bound`` and ``next`` in place of its own."""
+    text = _PLAN.text
+    begin = text.index("    __device__ int bound(int pair) const {")
+    end = text.index("\n};\n", begin) + 1
+    return replace_once(text, text[begin:end], "    " + answer.strip() + "\n")
 
 
 @judged
-def hard(answer: Any) -> str:
-    """What the answer is, with its units."""
-    raise Wrong("nobody has written this check")
+def split(answer: str) -> str:
+    """``bound`` and ``next`` of ``Walk``, from blank: run on the emulator with every check."""
+    keep = ["__device__ int bound(int pair) const", "__device__ bool next(Piece& piece)"]
+    source = with_walk(written(answer, keep, "two functions"))
+    for shape, workers in _SHAPES:
+        where = "{} × {} × {}".format(*shape) + f" by {workers} blocks"
+        with running(where), compiling():
+            done = on_emulator.multiply(
+                source, *shape, workers=workers, seed=random.randrange(1 << 30), most=2_000
+            )
+        clean(done.run, where)
+        if not done.exact:
+            raise Wrong(f"{where}: C is wrong")
+        if not done.clean:
+            raise Wrong(f"{where}: a helper's sums were never taken")
+        tiles, steps = _PLAN.tiles(Shape(*shape)), _PLAN.steps(Shape(*shape))
+        equal = Walk.stream(tiles, steps, workers, _PLAN.waves).clocks
+        if max(done.steps.values()) > equal:
+            raise Wrong(f"{where}: a block makes {max(done.steps.values())} steps; with equal "
+                        f"shares none makes more than {equal}")  # fmt: skip
+    return f"{len(_SHAPES)} products, no finding"

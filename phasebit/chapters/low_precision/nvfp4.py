@@ -55,11 +55,11 @@ class Product(NamedTuple):
     """float32 (m, n), without the two factors for whole tensors."""
 
 
-def multiply(a: Quantised, b: Quantised, text: str = "", *, schedule: str = "late") -> Product:
+def multiply(a: Quantised, b: Quantised, text: str = "", **options: Any) -> Product:
     """C (m, n) = A (m, k) · B (n, k)ᵀ with every check; k a multiple of 32.
 
-    ``text``: another kernel than :data:`ALONE`'s; of a pair where it has a cluster. C is full of
-    NaN before the launch.
+    ``text``: another kernel than :data:`ALONE`'s; of a pair where it has a cluster. ``options``:
+    those of a launch. C is full of NaN before it.
     """
     from phasebit.emulator import TensorMap
     from phasebit.launching.launch import compile
@@ -79,7 +79,7 @@ def multiply(a: Quantised, b: Quantised, text: str = "", *, schedule: str = "lat
     run = compile(text, "sm_100a")["matmul"].launch(
         (blocks * -(-n // tile), -(-m // tile)), 192,
         [*maps, *scales, c, m, n, -(-k // SLICE)],
-        shared=3 * (32_768 + 2_048 * (1 + blocks)) + 1_024, schedule=schedule,
+        shared=3 * (32_768 + 2_048 * (1 + blocks)) + 1_024, **options,
     )  # fmt: skip
     return Product(run, c)
 

@@ -49,6 +49,12 @@ MXFP6 = Format("mxfp6", "e2m3", 6, 32, "ue8m0")
 MXFP8 = Format("mxfp8", "e4m3", 8, 32, "ue8m0")
 FP8 = Format("fp8, one scale", "e4m3", 8, 0, "f32")
 FP4 = Format("fp4, one scale", "e2m1", 4, 0, "f32")
+ONE_OF_TWO = (
+    MXFP4, Format("blocks of 16, powers of two", "e2m1", 4, 16, "ue8m0"),
+    Format("blocks of 32, ue4m3", "e2m1", 4, 32, "ue4m3"), NVFP4,
+)  # fmt: skip
+"""From MXFP4 to NVFP4 by either step first: the size of the block, the type of its scale."""
+
 ALL = FP4, MXFP4, NVFP4, MXFP6, FP8, MXFP8
 
 

@@ -7,16 +7,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phasebit.chapters.low_precision import nvfp4
-from phasebit.chapters.low_precision.quantise import ALL, activations, quantise
+from phasebit.chapters.low_precision.quantise import (
+    ALL,
+    ONE_OF_TWO,
+    Format,
+    activations,
+    quantise,
+)
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
+    from phasebit.measure import Table
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 """How many times as large an outlier is as its neighbours."""
 
 
-def ordinary(size: float, outliers: int = 8, k: int = 1024) -> dict[str, float]:
+def ordinary(
+    size: float, outliers: int = 8, k: int = 1024, of: tuple[Format, ...] = ALL
+) -> dict[str, float]:
     """Relative error of the channels that are no outliers, by format."""
     x = activations(64, k, outliers, size=size)
     plain = np.abs(x).mean(axis=0) < 2 if size > 4 else np.ones(k, bool)
@@ -24,8 +33,21 @@ def ordinary(size: float, outliers: int = 8, k: int = 1024) -> dict[str, float]:
         form.name: float(
             np.linalg.norm((quantise(x, form).values() - x)[:, plain]) / np.linalg.norm(x[:, plain])
         )
-        for form in ALL
+        for form in of
     }
+
+
+def one_of_two(sizes: tuple[float, ...] = (1, 16, 64)) -> Table:
+    """From MXFP4 to NVFP4 by smaller blocks first, or by finer scales first."""
+    from phasebit.measure import Table
+
+    found = [ordinary(size, of=ONE_OF_TWO) for size in sizes]
+    rows = tuple(
+        (str(form.block), form.scale, *(f"{each[form.name]:.2f}" for each in found))
+        for form in ONE_OF_TWO
+    )
+    titles = "a scale for", "its type", *(f"outliers {size:g} times as large" for size in sizes)
+    return Table(titles, rows, "e2m1; relative error of the ordinary channels")
 
 
 def outliers() -> Picture:

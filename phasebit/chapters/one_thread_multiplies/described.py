@@ -50,12 +50,12 @@ def tile(matrix: Any, kind: str = "bf16", *, mn_major: bool = False) -> Tile:
 
 def product(
     a: Tile, b: Tile, instruction: int, *, times: int = 1, columns: int = 64,
-    schedule: str = "late", text: str = "",
+    text: str = "", **options: Any,
 ) -> tuple[Any, Run]:  # fmt: skip
     """Add the product of two tiles ``times`` times: the bits of every cell, and the run.
 
     ``columns``: how many of the sum are fetched, a multiple of 32; the cells are [128, columns].
-    ``text``: the kernel, if it is not the file's.
+    ``text``: the kernel, if it is not the file's. ``options``: those of a launch.
     """
     import numpy as np
 
@@ -65,7 +65,7 @@ def product(
     text = text or files.kernel("one_thread_multiplies/described")
     kernel = compile(text, "sm_100a")["described"]
     arguments = [a.image, b.image, a.descriptor, b.descriptor, instruction, times, out, columns]
-    return out, kernel.launch(1, 128, arguments, schedule=schedule)
+    return out, kernel.launch(1, 128, arguments, **options)
 
 
 def rows_in_lanes() -> Picture:

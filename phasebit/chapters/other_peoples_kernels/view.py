@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from itertools import groupby
 from typing import Any
@@ -15,30 +14,6 @@ from phasebit.instruments.sanitizer import TOOLS
 from phasebit.launching.launch import compile as compile_cuda
 from phasebit.timeline import Span, Timeline
 
-_WIDTH = 80
-
-
-def show(name: str) -> None:
-    """Print where a bug was found, and the kernel of the smallest program that has it."""
-    bug = bugs.bug(name)
-    for where in bug.where:
-        print(textwrap.fill(where, _WIDTH, subsequent_indent="  "))
-    print("\n" + _kernels(bug))
-
-
-def _kernels(bug: bugs.Bug) -> str:
-    """The lines of its device functions, with their numbers: all between headers and ``main``."""
-    lines = bug.text("broken").splitlines()
-    first = max(k for k, line in enumerate(lines) if line.startswith("#include")) + 2
-    last = next(k for k, line in enumerate(lines) if line.startswith("int main")) - 1
-    return "\n".join(f"{k + 1:3}  {lines[k]}".rstrip() for k in range(first, last))
-
-
-def numbered(name: str) -> str:
-    """The whole broken program without its comments at the head, with the numbers of its lines."""
-    lines = enumerate(bugs.bug(name).code.splitlines(), 1)
-    return "\n".join(f"{number:3}  {line}".rstrip() for number, line in lines)
-
 
 def no_promise(seen: dict[str, bugs.Outcome]) -> None:
     """Print the bugs, and their rules, of which nothing is known to go wrong."""
@@ -46,35 +21,6 @@ def no_promise(seen: dict[str, bugs.Outcome]) -> None:
         findings = seen[bug.name].findings
         for rule in dict.fromkeys(it.rule for it in findings if it.grade == "no promise"):
             print(f"{bug.title}: {rule}")
-
-
-def find(name: str) -> bugs.Outcome:
-    """Run a broken program on the emulator; print its result and what is found, by line."""
-    bug = bugs.bug(name)
-    seen = bug.run()
-    text = bug.text("broken").splitlines()
-    print("result:", seen.result)
-    said: list[object] = []
-    for finding in seen.findings:
-        numbers = sorted({place.calls[-1].line for place in finding.places if place.calls})
-        if (finding.rule, numbers) not in said:
-            said.append((finding.rule, numbers))
-            print(f"{finding.rule} ({finding.grade})")
-            for number in numbers:
-                print(f"{number:3}  {text[number - 1].strip()}")
-    if not seen.findings:
-        print("no finding")
-    return seen
-
-
-def explain(name: str) -> None:
-    """Print what makes it a mistake, what a test of results sees, and the repair."""
-    bug = bugs.bug(name)
-    facts = {"documentation": bug.isa, "a test of results": bug.test, "hardware": bug.hardware}
-    for what, words in facts.items():
-        if words:
-            print(textwrap.fill(f"{what}: {words}", _WIDTH, subsequent_indent="  "))
-    print(f"repair: {bug.repair}\n{textwrap.indent(bug.repaired, '  ')}")
 
 
 def scratch_in_order(warps: tuple[int, int] = (0, 1)) -> Timeline:

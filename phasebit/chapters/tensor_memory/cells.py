@@ -128,8 +128,12 @@ LEFT_OUT = (
 
 
 def without_each() -> Table:
-    """What the emulator finds in ``shapes`` without each of :data:`LEFT_OUT`, and the numbers."""
+    """What the emulator finds in ``shapes`` without each of :data:`LEFT_OUT`, and the numbers.
+
+    The numbers once with loads and stores that finish at once, and once as late as they may.
+    """
     from phasebit.edits import replace_once
+    from phasebit.emulator import EmulatorError
     from phasebit.measure import Table
 
     text, rows = shapes("32x32b"), []
@@ -144,9 +148,15 @@ def without_each() -> Table:
         loads = re.search(r'"tcgen05\.ld|"=r"', place)
         at = called[1] if called else "tcgen05.ld" if loads else "= address"
         call, _, why = line.strip().removeprefix("ptx::").partition(";")
-        same = "right" if (got == right).all() else "wrong"
-        rows.append((call.partition("(")[0].partition("<")[0] + why, found.kind, at, same))
-    return Table(("left out", "found", "at", "numbers"), tuple(rows), "on the emulator")
+        try:
+            late = [got, fetch(changed, schedule="late")[0]]
+        except EmulatorError:
+            late = [got]
+        ends = ["right" if (numbers == right).all() else "wrong" for numbers in late]
+        name = call.partition("(")[0].partition("<")[0] + why
+        rows.append((name, found.kind, at, *[*ends, "none"][:2]))
+    titles = "left out", "found", "at", "numbers, at once", "numbers, late"
+    return Table(titles, tuple(rows), "on the emulator")
 
 
 def excerpt(name: str, first: str, last: str) -> str:
@@ -197,6 +207,60 @@ def allocate(first: int, more: int, *, blocks: int = 2, resident: int = 2) -> tu
     text = source("columns", FIRST=first, MORE=more)
     run = compile(text, "sm_100a")["columns"].launch(blocks, 32, [out], resident=resident)
     return out, run
+
+
+def held(first: int, more: int) -> Picture:
+    """Who holds which columns while two blocks run ``columns``: one line for each event."""
+    from phasebit.draw import Cell, Picture, chart
+    from phasebit.emulator import Deadlock, observing
+
+    log: list[tuple[int, str, int, int]] = []
+    with observing(_allocations(log)):
+        try:
+            allocate(first, more)
+        except Deadlock:
+            log.append((-1, "deadlock", 0, 0))
+    now: list[Cell | None] = [None] * (512 // 32)
+    events, rows = [], []
+    for i, (block, what, begin, end) in enumerate(log):
+        after = log[i + 1][:2] if i + 1 < len(log) else (-1, "")
+        if what == "asks" and after == (block, "gets"):
+            continue
+        if what in ("gets", "gives back"):
+            cell = Cell(str(block), ("blue", "orange")[block]) if what == "gets" else None
+            now[begin // 32 : end // 32] = [cell] * ((end - begin) // 32)
+        words = {"asks": f"asks for {end} and waits", "deadlock": "deadlock"}
+        events.append(words.get(what, f"{what} {begin} to {end - 1}") if block < 0 else
+                      f"block {block} {words.get(what, f'{what} {begin} to {end - 1}')}")
+        rows.append(list(now))
+    title = f"Columns of a multiprocessor: two blocks allocate {first}, then {more}"
+    drawn = chart(
+        rows, rows=events, columns=range(0, 512, 32), row_label="what happens",
+        column_label="32 columns from this one on", title=title,
+        legend={"blue": "block 0 holds them", "orange": "block 1 holds them"},
+    )  # fmt: skip
+    return Picture(drawn.svg, f"{title}.\n" + "\n".join(events))
+
+
+def _allocations(log: list[tuple[int, str, int, int]]) -> object:
+    """Who writes down a block, what it does with columns, and which."""
+    from phasebit.emulator import TensorObserver
+
+    class Watcher(TensorObserver):
+        def requests_columns(self, g: Any, slot: int, count: int, held: int, where: Any) -> None:
+            log.append((int(g.batch.blocks[slot]), "asks", 0, count))
+
+        def allocated(self, g: Any, region: Any) -> None:
+            self.note("gets", g, region)
+
+        def deallocates(self, g: Any, lanes: Any, region: Any) -> None:
+            self.note("gives back", g, region)
+
+        def note(self, what: str, g: Any, region: Any) -> None:
+            block = int(g.batch.blocks[region.slot])
+            log.append((block, what, region.columns.start, region.columns.stop))
+
+    return Watcher()
 
 
 def weigh(text: str, *, schedule: str = "late", seed: int = 16) -> tuple[Run, bool]:

@@ -62,6 +62,8 @@ class Findings(LaunchObserver):
         self.kept[rule] += 1
         instruction = self.instruction(access) or by or self.machine.executing()
         self.found.append(Finding(rule, sentence, instruction.where if instruction else None))
+        for told in self.machine.told[LaunchObserver.finds]:
+            told()
 
     def weigh(self, key: Any, bytes_there: Callable[[], Array]) -> None:
         """The finding with this key is a race of stores: one of equal values is of another grade.

@@ -8,6 +8,7 @@ from phasebit.emulator.checker.tensor_cells import TensorCells
 from phasebit.emulator.checker.tensor_shadow import I4
 from phasebit.emulator.findings import Sentence, say
 from phasebit.emulator.machine.batch import Batch
+from phasebit.emulator.machine.cluster import cluster_barrier
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
 from phasebit.emulator.machine.multiprocessors import two_fit
@@ -36,6 +37,32 @@ class TensorColumns(TensorObserver, LaunchObserver):
         self.cells.shadows.pop(batch, None)
         self.asked = {key: count for key, count in self.asked.items() if key[0] is not batch}
         self.granted = {key: one for key, one in self.granted.items() if key[0] is not batch}
+
+    def asks_for_columns(self, g: Group, warps: int) -> None:
+        """Does a block that allocates for a pair know that the other block runs (9.7.16.7.1)?
+
+        It has met it at the cluster's barrier, in whatever order, or has learnt from it.
+        """
+        memory = g.batch.known(TensorMemory)
+        if memory is None or memory.group is None or memory.group[0] != 2:
+            return
+        s, size = self.races.shadows[g.batch], g.batch.threads
+        for slot in np.unique(g.lanes // size).tolist():
+            lanes = g.lanes[g.lanes // size == slot]
+            other = sum(pair_of(g.batch, slot)) - slot
+            columns = s.threads(np.arange(other * size, (other + 1) * size))
+            if cluster_barrier(g.batch).passed(lanes) or s.clock[np.ix_(lanes, columns)].any():
+                continue
+            access = self.machine.executing_access()
+            self.findings.report(
+                "tensor-memory-pair-peer-unknown",
+                say(
+                    "{} allocates tensor memory for a pair: {}; nothing says that the other block "
+                    "runs yet: let the cluster wait before it",
+                    g.batch.describe(lanes), self.findings.place(access),
+                ),
+                access, ("peer unknown", access),
+            )  # fmt: skip
 
     def requests_columns(self, g: Group, slot: int, count: int, held: int, where: Sentence) -> None:
         """A block may ask for fewer columns than the time before, not for more (9.7.16.7.1).

@@ -52,6 +52,13 @@ class MbarrierObserver:
     def waits(self, g: Group, site: BarrierSite, blocked: bool) -> None:
         """Threads wait for a phase; ``blocked``: it is not complete."""
 
+    def operated(self, g: Group, site: BarrierSite) -> None:
+        """An arrival, an announcement or bytes that came have changed a barrier.
+
+        ``g``: the threads that asked for it; bytes and commits come later. Where that completes a
+        phase nobody has been woken yet.
+        """
+
     def completes(self, site: BarrierSite) -> None:
         """A phase is complete."""
 
@@ -115,6 +122,8 @@ class BarrierSite:
             ) from error
         self.batch.machine.progress += 1
         self.time = max(self.time, g.time)
+        for told in self.batch.machine.told[MbarrierObserver.operated]:
+            told(g, self)
         if self.barrier.phase != before:
             self.complete()
         return int(result or 0)

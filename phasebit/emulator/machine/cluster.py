@@ -138,6 +138,10 @@ class ClusterBarrier:
                 )
         return -1
 
+    def passed(self, lanes: Array) -> bool:
+        """Whether one of these threads has been through it, in any generation."""
+        return bool((self.mine[lanes] > ~self.waited[lanes]).any())
+
     def _explain(self, one: int) -> Any:
         def explain() -> Sentence:
             batch = self.batch

@@ -21,7 +21,13 @@ class LaunchObserver:
     def ends(self, batch: Batch) -> None:
         """All threads of a batch have left, and what they had started is done."""
 
+    def finds(self) -> None:
+        """The checker has found something: it is the last of the launch's findings."""
+
     # -- time -----------------------------------------------------------------
+
+    def enters(self, g: Group) -> None:
+        """A group is about to run the block of the program at which it stands, ``g.pc``."""
 
     def ran(self, g: Group) -> None:
         """A group has run until its time."""

@@ -293,12 +293,15 @@ class Machine(RunningLaunch):
         """Run a group until it parks, divides, ends, or should let others go first."""
         code, sizes = self.program.code, self.program.sizes
         counts, threads, warps = self.block_runs, self.block_threads, self.block_warps
+        entered = self.told[LaunchObserver.enters]
         budget = PATIENCE
         polls = self.polls
         self.running = g
         g.patient = False
         while True:
             pc = self.last_block = g.pc
+            for told in entered:
+                told(g)
             g.time += sizes[pc]
             counts[pc] += 1
             threads[pc] += g.n

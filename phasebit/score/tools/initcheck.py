@@ -1,6 +1,6 @@
 """compute-sanitizer's initcheck, on this machine's GPU."""
 
-from phasebit.score.on_a_gpu import Sanitizer
+from phasebit.score import on_a_gpu
 
-_SANITIZER = Sanitizer("initcheck")
-TITLE, version, runs, look = _SANITIZER.parts()
+AT_A_TIME = on_a_gpu.AT_A_TIME
+TITLE, version, runs, look = on_a_gpu.Sanitizer("initcheck").parts()

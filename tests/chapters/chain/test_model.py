@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 
+from phasebit.chapters.chain import rates
 from phasebit.chapters.chain.model import Chain, Ring, Role, draw
 from phasebit.pipeline import Pipeline, simulate, steady_rate
 
@@ -66,6 +68,49 @@ def test_a_circuit_through_two_rings_can_be_slower_than_the_law() -> None:
     assert 0 < len(slower) < 30
 
 
+def sharing(seed: int) -> Chain:
+    pick = random.Random(seed)
+    chain = rows(seed)
+    shared = [replace(role, shared=pick.randint(0, 60)) for role in chain.roles]
+    return Chain(shared, chain.rings, pick.randint(1, 16))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_shared_memory_moves_no_more_than_it_can(seed: int) -> None:
+    chain, free = sharing(seed), rows(seed)
+    moved = sum(r.jobs * r.shared for r in chain.roles)
+    assert chain.law()["shared memory"] * chain.shared_a_clock == moved
+    took = max(work.end for work in chain.run(20))
+    assert took >= 20 * chain.law()["shared memory"]
+    assert took >= max(work.end for work in free.run(20))
+
+
+def test_roles_that_share_a_memory_take_turns_at_it() -> None:
+    roles = [Role("a", 1, 3, 0, 8), Role("b", 1, 2, 0, 8)]
+    apart, shared = (Chain(roles, [Ring("r", 2, 1)], rate) for rate in (1000, 2))
+    assert (apart.per_tile(), shared.per_tile()) == (3, 8)
+    assert (apart.binds(), shared.binds()) == ("a", "shared memory")
+
+
+@pytest.mark.parametrize(
+    ("how", "sums", "clocks", "binds"),
+    [
+        ({"shared": 0}, 1, 5120, "ring of sums"),
+        ({"shared": 0}, 2, 4096, "tensor core"),
+        ({}, 1, 5888, "ring of sums"),
+        ({}, 2, 5120, "shared memory"),
+        ({"writes": True}, 2, 8192, "shared memory"),
+        ({"pair": True, "stages": 6}, 2, 4096, "tensor core"),
+        ({"pair": True, "stages": 6, "writes": True}, 2, 6144, "shared memory"),
+    ],
+)
+def test_what_the_chapter_says_of_a_tile(
+    how: dict[str, int], sums: int, clocks: int, binds: str
+) -> None:
+    chain = rates.gemm(512, sums=sums, **how)  # type: ignore[arg-type]
+    assert (chain.per_tile(), chain.binds()) == (clocks, binds)
+
+
 @pytest.mark.parametrize("sums", [1, 2, 3])
 def test_two_sums_hide_the_shorter_of_product_and_epilogue(sums: int) -> None:
     chain = Chain([Role("tensor core", 4, 3), Role("epilogue", 1, 9)], [Ring("sums", sums, 1)])
@@ -90,3 +135,8 @@ def test_a_chain_that_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=says):
         Chain(roles, rings)
+
+
+def test_a_shared_memory_without_a_rate_is_refused() -> None:
+    with pytest.raises(ValueError, match="how many bytes"):
+        Chain([Role("a", 1, 1, 0, 16)], [])

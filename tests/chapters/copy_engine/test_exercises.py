@@ -2,30 +2,73 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from phasebit import files
 from phasebit.chapters.copy_engine import exercises as check
+from phasebit.edits import replace_each
 from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/??_copy_engine.ipynb"))
-FUNCTIONS = ("expected_bytes", "arrivals", "place_of", "registers")
+FUNCTIONS = ("expected_bytes", "place_of")
+
+
+def answers() -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    for solution in solutions(CHAPTER):
+        exec(solution, names)
+    return names
 
 
 def test_no_answer_yet() -> None:
     for name in FUNCTIONS:
         assert getattr(check, name).verdict(lambda *a: ...).endswith("not answered yet")
-    assert check.give_back.verdict(...).endswith("not answered yet")
+    assert check.patches.verdict("// yours").endswith("not answered yet")
+
+
+def test_the_solutions_in_the_chapter_are_right() -> None:
+    for name in FUNCTIONS:
+        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
 
 
 @pytest.mark.nvcc
-def test_the_solutions_in_the_chapter_are_right() -> None:
-    names: dict[str, object] = {}
-    for solution in solutions(CHAPTER):
-        exec(solution, names)
-    for name in FUNCTIONS:
-        assert f"{name}: OK" in getattr(check, name).verdict(names[name])
-    assert "give_back: OK" in check.give_back.verdict(names["line"])
+def test_the_kernel_in_the_chapter_is_right() -> None:
+    assert "patches: OK" in check.patches.verdict(answers()["patches"])
+
+
+ASK = "            ptx::mbarrier_arrive_expect_tx(&full[i % 2], sizeof slot[0]);\n"
+WAIT = "            ptx::mbarrier_wait(&full[i % 2], i / 2 % 2);\n"
+READ = "                ptx::cp_async_bulk_wait_group_read<0>();  // patch i - 1 has been read\n"
+LAST = "        }\n        ptx::cp_async_bulk_wait_group_read<0>();\n"
+WRONG = {
+    "no fence": (("        ptx::fence_mbarrier_init();\n", ""),),
+    "no expect": ((ASK, ""),),
+    "both slots' bytes": (("sizeof slot[0]", "sizeof slot"),),
+    "elements": (("sizeof slot[0]", "ROWS * COLS"),),
+    "parity stays": (("i / 2 % 2", "0"),),
+    "parity of i": (("i / 2 % 2", "i % 2"),),
+    "no wait": ((WAIT, ""),),
+    "refilled too early": ((READ, ""),),
+    "one too many pending": (
+        ("wait_group_read<0>();  // patch", "wait_group_read<1>();  // patch"),
+    ),
+    "no commit": (("            ptx::cp_async_bulk_commit_group();\n", ""),),
+    "leaves early": ((LAST, "        }\n"),),
+    "rows for columns": (("corners[i].x, corners[i].y", "corners[i].y, corners[i].x"),),
+    "stack by patch": (("0, ROWS * i", "0, i"),),
+    "stack to the right": (("0, ROWS * i", "COLS * i, 0"),),
+    "everybody": (("    if (threadIdx.x == 0) {\n", "    {\n"),),
+    "count 32": (("mbarrier_init(&barrier, 1)", "mbarrier_init(&barrier, 32)"),),
+    "slot 0": (("stack, 0, ROWS * i, slot[i % 2]", "stack, 0, ROWS * i, slot[0]"),),
+}
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("mistake", WRONG)
+def test_patches_refuses(mistake: str) -> None:
+    text = replace_each(answers()["patches"], WRONG[mistake], "patches")
+    assert "patches: not right yet" in check.patches.verdict(text)
 
 
 @pytest.mark.parametrize(
@@ -42,21 +85,6 @@ def test_expected_bytes_refuses(wrong: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        (lambda groups, blocks: (1, 4 * groups), "others still read"),
-        (lambda groups, blocks: (1, groups * blocks), "others still read"),
-        (lambda groups, blocks: (1, 128 * groups * blocks), "empty still waits"),
-        (lambda groups, blocks: (blocks, 4 * groups * blocks), "full still waits"),
-        (lambda groups, blocks: 8, "two counts"),
-        (lambda groups, blocks: (1, 0), "from 1"),
-    ],
-)
-def test_arrivals_refuses(wrong: object, words: str) -> None:
-    assert words in check.arrivals.verdict(wrong)
-
-
-@pytest.mark.parametrize(
     "wrong",
     [
         lambda span, row, piece: row * span + piece * 16,
@@ -66,43 +94,3 @@ def test_arrivals_refuses(wrong: object, words: str) -> None:
 )
 def test_place_of_refuses(wrong: object) -> None:
     assert "not right yet" in check.place_of.verdict(wrong)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda groups, kept: 240,
-        lambda groups, kept: (512 - kept) // groups // 8 * 8,  # as if all 65,536 were launched
-        lambda groups, kept: 65536 // (128 * (groups + 1)) // 8 * 8,
-    ],
-)
-def test_registers_refuses(wrong: object) -> None:
-    assert "not right yet" in check.registers.verdict(wrong)
-
-
-EMPTY = "ptx::mbarrier_arrive(&ring.empty[{}]);"
-BEFORE = "(s + SLOTS - 1) % SLOTS"
-
-
-@pytest.mark.nvcc
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "if (threadIdx.x % 32 == 0) " + EMPTY.format("s"),  # still being read
-        "if (threadIdx.x % 32 == 0) " + EMPTY.format(BEFORE),  # in step 0 too
-        "if (tile > 0) " + EMPTY.format(BEFORE),  # every lane
-        "if (tile > 0 && threadIdx.x == 0) " + EMPTY.format(BEFORE),  # one warp for all
-        "ptx::wgmma_wait_group<0>(); if (threadIdx.x % 32 == 0) " + EMPTY.format("s"),
-        ";",
-        "one more thing",
-    ],
-)
-def test_give_back_refuses(wrong: str) -> None:
-    assert "give_back: not right yet" in check.give_back.verdict(wrong)
-
-
-@pytest.mark.nvcc
-@pytest.mark.parametrize("shape", [(128, 256, 448), (130, 264, 72)])
-@pytest.mark.parametrize("kernel", ["copy_engine/a_one_stage", "copy_engine/b_ring"])
-def test_the_kernels_are_right(kernel: str, shape: tuple[int, int, int]) -> None:
-    assert check.verdict(files.kernel(kernel), shape) == "right, no finding"

@@ -2,111 +2,66 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from statistics import median, quantiles
-from typing import Any
+from statistics import median
 
 from phasebit import measure
-from phasebit.chapters.copy_engine import variants, view
+from phasebit.chapters.copy_engine import record as benchmark
+from phasebit.chapters.copy_engine import view
 
-ONE, RING, STAY, BOXES, PAIRS = variants.LADDER
-
-
-class TestCopyEngine:
-    """Rates in FLOP a cycle on each multiprocessor, as the chapter compares them."""
-
-    @cached_property
-    def record(self) -> dict[str, Any]:
-        return measure.read("copy_engine")
-
-    @property
-    def launch(self) -> dict[str, Any]:
-        """The ladder's row of the largest product."""
-        row: dict[str, Any]
-        (row,) = (row for row in self.record["ladder"] if row["size"] == 8192)
-        return row
-
-    def rate(self, name: str, size: int = 8192, part: str = "ladder") -> float:
-        return view.per_cycle(self.record, name, size, part)
-
-    def variant(self, name: str, size: int = 8192) -> float:
-        return self.rate(name, size, "variants")
-
-    def test_slots(self) -> None:
-        record, variant = self.record, self.variant
-        roof = self.rate("wgmma alone")
-        alone, ringed = (view.stamps(record, name) for name in variants.STAMPED)
-        multiply = measure.matmul_flop(128, 256, 64) / roof
-        both = (alone.copy + multiply, ringed.copy + ringed.multiply)
-        assert all(2 < cycles / multiply < 3 for cycles in both), "three slots, and two are too few"
-        for slots in (1, 2):
-            law = roof * multiply * slots / both[0]
-            assert 0.94 < variant(f"slots {slots}") / law < 1, "within a few per cent of the law"
-        assert variant("slots 1") < roof / 2
-        three, four = (variant(f"slots {slots}") / roof for slots in (3, 4))
-        assert 0.89 < three < 0.93 and abs(four / three - 1) < 0.02, "about a tenth is missing"
-        assert 1.02 < ringed.tile / multiply < 1.06 and 1 - multiply / ringed.tile < (1 - four) / 2
-        tiles = 64 * 32
-        rounds = -(-tiles // record["multiprocessors"])
-        shares = (
-            tiles / rounds / record["multiprocessors"],
-            ringed.tile * 128 * rounds / view.cycles(self.launch, RING),
-            multiply / ringed.tile,
-        )
-        assert all(0.955 < share < 0.985 for share in shares), "each costs a few per cent"
-
-    def test_ladder(self) -> None:
-        rate, variant, vendor = self.rate, self.variant, variants.VENDOR
-        roof, units = rate("wgmma alone"), self.record["multiprocessors"]
-        full = 2048 / units / -(-2048 // units)  # of the last round of tiles
-        for row in self.record["ladder"]:
-            size, times = row["size"], row["times_us"]
-            assert (rate(RING, size) > 2 * rate(ONE, size)) is (size != 2048), "twice"
-            assert rate(BOXES, size) / rate(STAY, size) > rate(STAY, size) / rate(RING, size) > 0.97
-            assert 0.94 < rate(PAIRS, size) / rate(BOXES, size) < 1, "a little behind"
-            ours, theirs = (quantiles(times[name], n=4) for name in (BOXES, vendor))
-            assert ours[0] <= theirs[2] and theirs[0] <= ours[2], "the middle halves overlap"
-            assert abs(rate(BOXES, size) / rate(vendor, size) - 1) < 0.03
-            assert (rate(BOXES, size) > 1.01 * rate(vendor, size)) is (size == 8192)
-        gains = [rate(BOXES, size) / rate(STAY, size) for size in variants.SIZES]
-        assert gains == sorted(gains), "most of all where the loop is short"
-        assert rate(BOXES) / roof > full - 0.005, "no more than the last round costs"
-        for size in variants.SIZES[:2]:
-            assert variant("boxes in rows", size) < 0.985 * variant(BOXES, size)
-            assert 0.6 < variant("released to the cluster", size) / variant(BOXES, size) < 0.7
-        assert 2 * self.record["pairs_at_once"] == self.record["multiprocessors"], "all of them fit"
-        for name in ("no setmaxnreg", "one producer warp"):
-            assert abs(variant(name) / variant("slots 4") - 1) < 0.01, "here it buys nothing"
-
-    def test_neighbours(self) -> None:
-        rate = self.rate
-        near = self.record["neighbours"]
-        assert near["kernel"] == BOXES
-        for name, times in near["after_us"].items():
-            assert abs(rate(name, part="neighbours") / rate(BOXES) - 1) < 0.01, "the same in cycles"
-            assert view.rate(8192, times) > 1.05 * view.rate(
-                8192, self.launch["times_us"][BOXES]
-            )
-
-    def test_power(self) -> None:
-        power = {
-            name: {field: median(values) for field, values in seen.items()}
-            for name, seen in self.record["power"].items()
-        }
-        limit = power[ONE]["limit_watts"]
-        assert power[ONE]["watts"] < 0.95 * limit and 1900 < power[ONE]["sm_mhz"] < 2000
-        assert median(self.launch["mhz"][ONE]) < 0.85 * power[ONE]["sm_mhz"]
-        for name in (RING, STAY, BOXES, PAIRS, variants.VENDOR):
-            assert power[name]["watts"] > 0.93 * limit and power[name]["sm_mhz"] < 1500
+RECORD = measure.read("copy_engine")
 
 
-def test_broken_ring() -> None:
-    record = measure.read("broken_ring")["programs"]
-    quiet = [
-        name for name, said in record.items()
-        if name != "as it is" and set(said["alone"]) == {"right"}
-    ]  # fmt: skip
-    assert quiet == ["empty before the wait", "no wgmma.fence"], "two of the six"
-    for name in ("as it is", *quiet):
-        assert {tool["verdict"] for tool in record[name]["tools"].values()} == {"nothing"}
-    assert not any(tool["lines"] for said in record.values() for tool in said["tools"].values())
+def rate(how: str, threads: int, bytes_: int) -> float:
+    (row,) = (
+        row for row in RECORD["memory"]
+        if (row["how"], row["threads"], row["bytes"]) == (how, threads, bytes_)
+    )  # fmt: skip
+    return median(row["gb_s"])
+
+
+def test_one_thread_is_enough() -> None:
+    best = max(median(row["gb_s"]) for row in RECORD["memory"])
+    assert rate("copies", 1, 65536) > 0.95 * best
+    assert rate("copies", 1, 32768) > 0.9 * best > rate("copies", 1, 16384)
+    assert rate("loads", 1024, 16384) < 0.9 * best, "not even 1,024 threads with one load"
+    assert rate("loads", 1024, 32768) > 0.9 * best and rate("loads", 512, 32768) > 0.9 * best
+    assert all(rate("loads", 512, n) < 0.9 * best for n in (8192, 16384)), (
+        "512 threads need four loads"
+    )
+
+
+def test_bytes_wait_longer_when_more_are_under_way() -> None:
+    found = list(view.times(RECORD).values())
+    assert found == sorted(found) and 380 < found[0] < 460 and found[1] < 1.1 * found[0]
+
+
+def test_announcements() -> None:
+    cases = {(case["copies"], case["more"]): case["blocks"] for case in RECORD["announced"]}
+    for (copies, more), blocks in cases.items():
+        assert sum(blocks.values()) == 2112
+        if not more:
+            assert blocks["complete"] == 2112
+        elif (copies, more) != (2, -4096):
+            assert blocks["never"] == 2112
+    assert all(blocks > 100 for blocks in cases[2, -4096].values()), "all three"
+
+
+def test_hints() -> None:
+    rates = {mib: [median(each) for each in hints.values()]
+             for mib, hints in RECORD["hints"].items()}  # fmt: skip
+    assert all(abs(last / first - 1) < 0.03 for _, first, last in rates.values()), "nothing more"
+    assert rates["16"][0] < 0.85 * rates["4"][0], "from 16 MiB on"
+    assert 1.4 < rates["32"][1] / rates["32"][0] < 1.6, "half as many again"
+    assert abs(rates["48"][1] / rates["48"][0] - 1) < 0.05, "at 48 MiB no hint helps"
+
+
+def test_what_the_programs_print_is_read() -> None:
+    said = "⏱ loads threads=32 bytes=512 171.5\n⏱ loads threads=32 bytes=512 172.5\n"
+    assert list(benchmark._memory(said)) == [
+        {"how": "loads", "threads": 32, "bytes": 512, "gb_s": [171.5, 172.5]}
+    ]
+    said = "2 copies, -4096 bytes: complete 1, too early 2, never 3\n"
+    assert list(benchmark._announced(said)) == [
+        {"copies": 2, "more": -4096, "blocks": {"complete": 1, "too early": 2, "never": 3}}
+    ]
+    assert benchmark._hints("⏱ table=4 and table last: 8.5\n") == {"4": {"and table last": [8.5]}}

@@ -1,4 +1,4 @@
-"""The checks of *The same in CuTe DSL* accept what is right and refuse planted wrong answers."""
+"""The checks of *The same in CuTe DSL* accept what is right and refuse what people write."""
 
 from __future__ import annotations
 
@@ -7,12 +7,114 @@ from typing import Any
 
 import pytest
 
-from phasebit.chapters.cute_dsl import exercises
+from phasebit.chapters.cute_dsl import exercises as check
+from phasebit.edits import replace_once
+from tests.book.notebooks import ROOT, solutions
+
+CHAPTER = next(ROOT.glob("book/*/??_cute_dsl.ipynb"))
 
 
-@pytest.mark.parametrize("check", [exercises.easy, exercises.medium, exercises.hard])
-def test_an_open_exercise_is_said_to_be_open(
-    check: Callable[[Any], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    check(...)
-    assert "not answered yet" in capsys.readouterr().out
+def answers() -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    for solution in solutions(CHAPTER):
+        exec(solution, names)
+    return names
+
+
+def test_no_answer_yet() -> None:
+    for each in (check.slots, check.advance):
+        assert each.verdict(lambda *a: ...).endswith("not answered yet")
+    assert check.pipeline.verdict("// yours").endswith("not answered yet")
+
+
+def test_the_solutions_of_arithmetic_are_right() -> None:
+    for name in ("slots", "advance"):
+        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda rows, columns, depth, pieces: 4,
+        lambda rows, columns, depth, pieces: 232_448 // ((rows + columns) * depth * 2),
+        lambda rows, columns, depth, pieces: (231_424 - pieces * rows * 128) // (rows * depth * 2),
+        lambda rows, columns, depth, pieces: (
+            (231_424 - pieces * rows * 128) // ((rows + columns) * depth)
+        ),
+        lambda rows, columns, depth, pieces: (
+            -(-(231_424 - pieces * rows * 128) // ((rows + columns) * depth * 2))
+        ),
+        lambda rows, columns, depth, pieces: (
+            (231_424 - rows * columns * 4) // ((rows + columns) * depth * 2)
+        ),
+    ],
+)
+def test_slots_refuses(wrong: Callable[..., int]) -> None:
+    assert "not right yet" in check.slots.verdict(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda index, phase, slots, count: ((index + count) % slots, phase),
+        lambda index, phase, slots, count: ((index + count) % slots, phase ^ 1),
+        lambda index, phase, slots, count: ((index + count) % slots, phase ^ count // slots % 2),
+        lambda index, phase, slots, count: (
+            (index + count) % slots, phase ^ (index + count) // slots
+        ),
+        lambda index, phase, slots, count: (index + count, phase ^ (index + count) // slots % 2),
+    ],
+)  # fmt: skip
+def test_advance_refuses(wrong: Callable[..., tuple[int, int]]) -> None:
+    assert "not right yet" in check.advance.verdict(wrong)
+
+
+ACQUIRE = "ptx::mbarrier_wait(&empty[at.index], at.phase); }"
+WAIT = "ptx::mbarrier_wait(&full[at.index], at.phase); }"
+COMMIT, RELEASE = (
+    "ptx::mbarrier_arrive(&full[at.index]);",
+    "ptx::mbarrier_arrive(&empty[at.index]);",
+)
+TAIL = "for (int i = 0; i < slots; ++i, at.advance(slots)) acquire(at);"
+WRONG = {
+    "no acquire": (ACQUIRE, "}"),
+    "acquire flips the phase, which is a producer's already": (
+        ACQUIRE, ACQUIRE.replace("at.phase", "at.phase ^ 1")),
+    "acquire asks full": (ACQUIRE, ACQUIRE.replace("empty", "full")),
+    "no wait": (WAIT, "}"),
+    "wait flips the phase": (WAIT, WAIT.replace("at.phase", "at.phase ^ 1")),
+    "no commit": (COMMIT, ""),
+    "lane 0 commits for all 32": (COMMIT, f"if (threadIdx.x % 32 == 0) {COMMIT}"),
+    "commit at empty": (COMMIT, RELEASE.replace("release", "")),
+    "no release": (RELEASE, ""),
+    "one warp releases": (RELEASE, f"if (threadIdx.x / 32 == 1) {RELEASE}"),
+    "no tail": (TAIL, ""),
+    "a tail of one slot, the next": (TAIL, "acquire(at);"),
+    "a tail that does not advance": (TAIL, TAIL.replace(", at.advance(slots)", "")),
+    "the counts are exchanged": ("init(&full[slot], producers)", "init(&full[slot], consumers)"),
+    "one consumer": ("init(&empty[slot], consumers)", "init(&empty[slot], 1)"),
+    "the phase never turns": (" index = 0, phase ^= 1;", " index = 0;"),
+    "the phase turns each time": ("if (++index == slots) index = 0, phase ^= 1;",
+                                  "index = (index + 1) % slots, phase ^= 1;"),
+    "one slot of barriers": ("empty(barriers + slots)", "empty(barriers + 1)"),
+    "every thread initialises": ("if (threadIdx.x == 0)\n", "\n"),
+}  # fmt: skip
+"""What people write -> what they change in the solution."""
+
+
+@pytest.mark.nvcc
+def test_the_solution_runs() -> None:
+    assert check.pipeline.verdict(answers()["ring"]) == "pipeline: OK (18 runs, no finding)"
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", WRONG)
+def test_pipeline_refuses(name: str) -> None:
+    old, new = WRONG[name]
+    text = replace_once(answers()["ring"], old, new)
+    assert check.pipeline.verdict(text).startswith("pipeline: not right yet: ")
+
+
+@pytest.mark.parametrize("wrong", [1, lambda: None, ["ring"]])
+def test_pipeline_wants_text(wrong: object) -> None:
+    assert "give the text of the pipeline" in check.pipeline.verdict(wrong)

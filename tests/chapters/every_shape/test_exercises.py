@@ -1,18 +1,101 @@
-"""The checks of *Past the vendor* accept what is right and refuse planted wrong answers."""
+"""The checks of *Past the vendor* accept what is right, refuse what people write."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from phasebit.chapters.every_shape import exercises
+from phasebit.chapters.every_shape import exercises as check
+from phasebit.edits import replace_once
+from tests.book.notebooks import ROOT, solutions
+
+CHAPTER = next(ROOT.glob("book/*/??_every_shape.ipynb"))
 
 
-@pytest.mark.parametrize("check", [exercises.easy, exercises.medium, exercises.hard])
-def test_an_open_exercise_is_said_to_be_open(
-    check: Callable[[Any], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    check(...)
-    assert "not answered yet" in capsys.readouterr().out
+def answers() -> dict[str, object]:
+    names: dict[str, object] = {}
+    for solution in solutions(CHAPTER):
+        exec(solution, names)
+    return names
+
+
+def test_no_answer_yet() -> None:
+    for each in (check.busy, check.copied):
+        assert each.verdict(lambda *a: ...).endswith("not answered yet")
+    assert check.split.verdict("// yours").endswith("not answered yet")
+
+
+def test_the_solutions_of_arithmetic_are_right() -> None:
+    for name in ("busy", "copied"):
+        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+
+
+def up(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda m, n, bm, bn, w: min(1, up(m, bm) * up(n, bn) / w),  # one wave
+        lambda m, n, bm, bn, w: m * n / (bm * bn) / w,  # no waves, no edges
+        lambda m, n, bm, bn, w: (m // bm) * (n // bn) / (up((m // bm) * (n // bn), w) * w or 1),
+        lambda m, n, bm, bn, w: up(m, bm) * up(n, bn) / up(up(m, bm) * up(n, bn), w),
+        lambda m, n, bm, bn, w: 1 - 1 / up(up(m, bm) * up(n, bn), w),
+        lambda m, n, bm, bn, w: m * n / (up(up(m, bm) * up(n, bn), w) * w * bm * bn),  # C only
+    ],
+)
+def test_busy_refuses(wrong: Callable[..., float]) -> None:
+    assert "not right yet" in check.busy.verdict(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda m, n, k, bm, bn, p: 2 * k * (m + n),  # each matrix once
+        lambda m, n, k, bm, bn, p: up(m, bm) * up(n, bn) * 2 * k * (bm + bn),  # no pairs
+        lambda m, n, k, bm, bn, p: up(m, bm * p) * up(n, bn) * 2 * k * p * (bm + bn),
+        lambda m, n, k, bm, bn, p: up(m, bm * p) * up(n, bn) * k * (bm * p + bn),  # elements
+        lambda m, n, k, bm, bn, p: up(m, bm) * up(n, bn) * 2 * k * (bm + bn // p),  # odd rows
+        lambda m, n, k, bm, bn, p: 2 * k * (m * up(n, bn) + n * up(m, bm * p)),  # edges cut
+        lambda m, n, k, bm, bn, p: up(m, bm * p) * up(n, bn) * 2 * 64 * (bm * p + bn),  # one step
+    ],
+)
+def test_copied_refuses(wrong: Callable[..., float]) -> None:
+    assert "not right yet" in check.copied.verdict(wrong)
+
+
+@pytest.mark.nvcc
+def test_the_split_of_the_page_is_right() -> None:
+    assert "split: OK (4 products" in check.split.verdict(answers()["two_functions"])
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("static_cast<long long>(streamed) * tiles.steps * pair / pairs",
+         "streamed * pair / pairs * tiles.steps"),  # shares of whole tiles
+        ("streamed) * tiles.steps * pair / pairs", "streamed) * tiles.steps / pairs * pair"),
+        ("min(tiles.steps, piece.first + end - at)", "piece.first + end - at"),
+        ("min(tiles.steps, piece.first + end - at)", "tiles.steps"),
+        ("piece.first + end - at)", "end - at)"),
+        ("{at / tiles.steps, at % tiles.steps, 0}", "{at / tiles.steps, 0, 0}"),
+        ("whole += pairs;", "whole += 1;"),
+        ("piece.tile < tiles.count()", "piece.tile <= tiles.count()"),
+        ("piece.tile < tiles.count()", "piece.tile < tiles.rows"),
+        ("if (at < end)", "if (false)"),  # nothing is streamed
+        ("if (at < end)", "if (at <= end)"),
+        ("piece = {whole, 0, tiles.steps};", "return false;"),  # nothing is whole
+    ],
+)  # fmt: skip
+def test_the_split_refuses(right: str, wrong: str) -> None:
+    text = replace_once(str(answers()["two_functions"]), right, wrong)
+    said = check.split.verdict(text)
+    assert "not right yet" in said, said
+
+
+@pytest.mark.parametrize("wrong", [7, "bool next(Piece& piece) { return false; }"])
+def test_what_is_no_kernel_is_refused(wrong: object) -> None:
+    assert "not right yet" in check.split.verdict(wrong)

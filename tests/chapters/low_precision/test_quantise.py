@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phasebit.chapters.low_precision import nvfp4, quantise
+from phasebit.chapters.low_precision import nvfp4, quantise, view
 from phasebit.emulator import block_scales
 
 
@@ -67,3 +67,13 @@ def test_atoms_are_the_emulators(rows: int, count: int) -> None:
 
 def test_two_numbers_are_in_a_byte() -> None:
     assert nvfp4.packed(np.array([[1, 2, 15, 0]], np.uint8)).tolist() == [[0x21, 0x0F]]
+
+
+def test_smaller_blocks_help_against_outliers_and_finer_scales_without() -> None:
+    both, smaller, finer, neither = (
+        [float(error) for error in row[2:]]
+        for row in (view.one_of_two().rows[i] for i in (3, 1, 2, 0))
+    )
+    assert smaller[2] < 0.75 * neither[2] and finer[2] > 0.95 * neither[2]
+    assert finer[0] < 0.9 * neither[0] and smaller[0] > 0.9 * neither[0]
+    assert both[2] <= smaller[2]

@@ -127,7 +127,16 @@ def test_weights_in_tensor_memory_are_multiplied(schedule: str) -> None:
 def test_each_line_left_out_is_found() -> None:
     table = cells.without_each()
     assert [row[1] for row in table.rows] == ["async", "async", "race", "race", "tensor"]
-    assert {row[3] for row in table.rows} == {"right"}
+    assert {row[3:] for row in table.rows} == {("right", "right")}
+
+
+@pytest.mark.nvcc
+def test_who_holds_which_columns_is_drawn() -> None:
+    dead = cells.held(256, 256).alt.splitlines()[1:]
+    assert dead[:2] == ["block 0 gets 0 to 255", "block 1 gets 256 to 511"]
+    assert dead[3:] == ["block 1 asks for 256 and waits", "deadlock"]
+    fine = cells.held(128, 128).alt.splitlines()[1:]
+    assert len(fine) == 8 and fine[-1] == "block 1 gives back 384 to 511"
 
 
 CP = r'asm volatile|"l"\(ptx'

@@ -2,17 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from phasebit.chapters.warpgroup_products import exercises
+from phasebit.chapters.warpgroup_products import exercises as check
+from phasebit.edits import replace_each
+from tests.book.notebooks import ROOT, solutions
+
+CHAPTER = next(ROOT.glob("book/*/??_warpgroup_products.ipynb"))
+FUNCTIONS = ("descriptor", "shared_bytes")
 
 
-@pytest.mark.parametrize("check", [exercises.easy, exercises.medium, exercises.hard])
-def test_an_open_exercise_is_said_to_be_open(
-    check: Callable[[Any], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    check(...)
-    assert "not answered yet" in capsys.readouterr().out
+def answers() -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    for solution in solutions(CHAPTER):
+        exec(solution, names)
+    return names
+
+
+def test_no_answer_yet() -> None:
+    for name in FUNCTIONS:
+        assert getattr(check, name).verdict(lambda *a: ...).endswith("not answered yet")
+    assert check.complex_product.verdict("// yours").endswith("not answered yet")
+
+
+def test_the_solutions_in_the_chapter_are_right() -> None:
+    for name in FUNCTIONS:
+        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+
+
+@pytest.mark.nvcc
+def test_the_kernel_in_the_chapter_is_right() -> None:
+    assert "complex_product: OK" in check.complex_product.verdict(answers()["complex_product"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda a, span: a >> 4 | 1 << 16 | span << 32 | 1 << 62,
+        lambda a, span: a >> 4 | 1 << 16 | span >> 1 << 32 | 1 << 62,  # always 128B
+        lambda a, span: a >> 4 | 1 << 16 | 64 << 32 | (128 // span) << 62,
+        lambda a, span: a | 1 << 16 | span >> 1 << 32 | {128: 1, 64: 2, 32: 3}[span] << 62,
+        lambda a, span: (
+            a >> 4 | 1 << 16 | span >> 1 << 32 | {128: 2, 64: 4, 32: 6}[span] << 61 | 1 << 46
+        ),
+    ],
+)
+def test_descriptor_refuses(wrong: object) -> None:
+    assert "not right yet" in check.descriptor.verdict(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda n, r: 64 + 4096 / n,  # wherever A is
+        lambda n, r: 32 * n + (0 if r else 2048),  # of an instruction
+        lambda n, r: 64 if r else 2048 / n,
+        lambda n, r: (64 + 4096 / n) / 2 if not r else 32,
+    ],
+)
+def test_shared_bytes_refuses(wrong: object) -> None:
+    assert "not right yet" in check.shared_bytes.verdict(wrong)
+
+
+RE = "        ptx::wgmma(re, a + 2 * k, b + 2 * k, "
+TAKEN = "ptx::wgmma<-1>(re, aa + 2 * k, bb + 2 * k, "
+IM = "        ptx::wgmma(im, a"
+WRONG = {
+    "no proxy fence": (("    ptx::fence_proxy_async_shared();\n", ""),),
+    "one thread fences": (("    ptx::fence_proxy", "    if (threadIdx.x == 0) ptx::fence_proxy"),),
+    "no barrier": (("    __syncthreads();\n", ""),),
+    "no wgmma.fence": (("    ptx::wgmma_fence();\n", ""),),
+    "no commit": (("    ptx::wgmma_commit_group();\n", ""),),
+    "no wait": (("    ptx::wgmma_wait_group<0>();\n", ""),),
+    "one still under way": (("wait_group<0>", "wait_group<1>"),),
+    "no sign": (("wgmma<-1>", "wgmma<1>"),),
+    "the other sign": ((RE, RE.replace("wgmma", "wgmma<-1>")), (TAKEN, TAKEN.replace("<-1>", ""))),
+    "conjugate": ((IM + "a +", IM.replace("wgmma", "wgmma<-1>") + "a +"),),
+    "always added": ((RE + "k > 0", RE + "1"),),
+    "never added": ((TAKEN + "1", TAKEN + "k > 0"),),
+    "a step of 16 bytes": (("(im, aa + 2 * k, b + 2 * k", "(im, aa + k, b + k"),),
+    "k in elements": (("(re, a + 2 * k, b + 2 * k", "(re, a + 16 * k, b + 16 * k"),),
+    "major of B": ((IM + " +", IM.replace("wgmma", "wgmma<1, 0, 1>") + " +"),),
+    "half of k": (("k < 4", "k < 2"),),
+}
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("mistake", WRONG)
+def test_complex_product_refuses(mistake: str) -> None:
+    text = replace_each(answers()["complex_product"], WRONG[mistake], "complex_product")
+    assert "complex_product: not right yet" in check.complex_product.verdict(text)

@@ -1,0 +1,103 @@
+// The same, begun while the launch before it ends: blocks come, make their barriers and fetch the
+// maps, and wait only before they touch what that launch may have read or written.
+#include "every_shape/product.cuh"
+
+constexpr int GROUPS = 1, BN = 128, SLOTS = 8;  // GROUPS warp groups multiply 64 rows each
+constexpr bool EARLY = true;  // a launch may begin before the one before it has ended
+constexpr int BM = 64 * GROUPS;
+constexpr int CONSUMERS = 128 * GROUPS, THREADS = CONSUMERS + 32;
+constexpr int PITCH = BN + 8;  // of the tile of C in shared memory: no bank is asked twice
+
+struct Ring {
+    union {
+        Stage<BM, BN> stage[SLOTS];
+        bf16 c[BM * PITCH];  // when all has been multiplied
+    };
+    unsigned long long full[SLOTS], empty[SLOTS];
+};
+static_assert(sizeof(Ring) <= 227 * 1024, "more than a block can have");
+
+// The producer, one thread.
+__device__ void produce(Ring& ring, const CUtensorMap& A, const CUtensorMap& B, int row, int col,
+                        int steps) {
+    int s = 0;
+    bool phase = false;
+    for (int step = 0; step < steps; ++step, advance<SLOTS>(s, phase)) {
+        ptx::mbarrier_wait(&ring.empty[s], !phase);
+        ptx::mbarrier_arrive_expect_tx(&ring.full[s], (BM + BN) * BK * sizeof(bf16));
+        ptx::cp_async_bulk_tensor_load(ring.stage[s].a, A, step * BK, row, &ring.full[s]);
+        ptx::cp_async_bulk_tensor_load(ring.stage[s].b, B, step * BK, col, &ring.full[s]);
+    }
+}
+
+// A consumer, one warp group. A slot is given back when the multiplication after it has begun.
+__device__ void multiply(Ring& ring, float (&sums)[BN / 2], int group, int steps) {
+    int s = 0, before = 0;
+    bool phase = false;
+#pragma unroll 1  // or ptxas lets no product overlap another
+    for (int step = 0; step < steps; ++step, advance<SLOTS>(s, phase)) {
+        ptx::mbarrier_wait(&ring.full[s], phase);
+        ptx::wgmma_fence();
+        begin_multiply<BN>(sums, ring.stage[s].a + group * 64 * BK, ring.stage[s].b, step > 0);
+        ptx::wgmma_wait_group<1>();
+        if (step > 0 && threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&ring.empty[before]);
+        before = s;
+    }
+    finish_multiply(sums);  // the last slot is wanted by nobody
+}
+
+// The tile of C through shared memory, so that neighbouring threads write neighbouring bytes.
+__device__ void store(Ring& ring, const float (&sums)[BN / 2], bf16* C, int M, int N, int row,
+                      int col) {
+    const int t = threadIdx.x;
+    ptx::bar_sync(1, CONSUMERS);  // nobody multiplies from the slots any more
+    for (int i = 0; i < BN / 2; i += 2)
+        *reinterpret_cast<__nv_bfloat162*>(ring.c + (t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8) *
+                                           PITCH + i / 4 * 8 + t % 4 * 2) =
+            __floats2bfloat162_rn(sums[i], sums[i + 1]);
+    ptx::bar_sync(1, CONSUMERS);
+    for (int i = t; i < BM * BN / 8; i += CONSUMERS) {  // 16 bytes each
+        const int r = i / (BN / 8), c = i % (BN / 8) * 8;
+        if (row + r < M && col + c < N)
+            *reinterpret_cast<uint4*>(C + size_t(row + r) * N + col + c) =
+                *reinterpret_cast<const uint4*>(ring.c + r * PITCH + c);
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+matmul(const __grid_constant__ CUtensorMap A,  // (M, K) in boxes of BM × BK
+       const __grid_constant__ CUtensorMap B,  // (N, K) in boxes of BN × BK
+       bf16* C,                                // (M, N)
+       int M, int N, int K)
+{
+    extern __shared__ __align__(1024) char memory[];
+    Ring& ring = *reinterpret_cast<Ring*>(memory);
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < SLOTS; ++s) {
+            ptx::mbarrier_init(&ring.full[s], 1);
+            ptx::mbarrier_init(&ring.empty[s], CONSUMERS / 32);
+        }
+        ptx::fence_mbarrier_init();
+        ptx::prefetch_tensormap(A);
+        ptx::prefetch_tensormap(B);
+    }
+    __syncthreads();  // the others see the barriers
+    ptx::griddepcontrol_wait();               // the launch before has ended
+    ptx::griddepcontrol_launch_dependents();  // the next may come
+    const int rows = over(M, BM), steps = over(K, BK);
+    const int row = blockIdx.x % rows * BM, col = blockIdx.x / rows * BN;
+    if (threadIdx.x >= CONSUMERS) {
+        if (threadIdx.x == CONSUMERS) produce(ring, A, B, row, col, steps);
+    } else {
+        float sums[BN / 2];
+        multiply(ring, sums, threadIdx.x / 128, steps);
+        store(ring, sums, C, M, N, row, col);
+    }
+}
+
+void launch(const Product& p) {
+    start(matmul, over(p.M, BM) * over(p.N, BN), THREADS, sizeof(Ring), p.stream, EARLY, 1,
+          operand(p.A, p.M, p.K, BM), operand(p.B, p.N, p.K, BN), p.C, p.M, p.N, p.K);
+}
+
+#include "every_shape/harness.cuh"

@@ -1,0 +1,64 @@
+"""What a page prints of a bug: its kernel, what the emulator finds in it, why, and the repair."""
+
+from __future__ import annotations
+
+import textwrap
+
+from phasebit import bugs
+
+_WIDTH = 80
+
+
+def show(name: str) -> None:
+    """Print where a bug was found, and the kernel of the smallest program that has it."""
+    for where in bugs.bug(name).where:
+        print(textwrap.fill(where, _WIDTH, subsequent_indent="  "))
+    print()
+    kernel(name)
+
+
+def kernel(name: str) -> None:
+    """Print the device functions of the broken program: all between headers and ``main``."""
+    lines = bugs.bug(name).text("broken").splitlines()
+    first = max(k for k, line in enumerate(lines) if line.startswith("#include")) + 2
+    last = next(k for k, line in enumerate(lines) if line.startswith("int main")) - 1
+    print("\n".join(f"{k + 1:3}  {lines[k]}".rstrip() for k in range(first, last)))
+
+
+def numbered(name: str) -> str:
+    """The whole broken program without its comments at the head, with the numbers of its lines."""
+    lines = enumerate(bugs.bug(name).code.splitlines(), 1)
+    return "\n".join(f"{number:3}  {line}".rstrip() for number, line in lines)
+
+
+def find(name: str, *, callers: bool = False) -> bugs.Outcome:
+    """Run a broken program on the emulator; print its result and what is found, by line.
+
+    Where a line is in a function, ``callers`` prints the one that calls it.
+    """
+    which = 0 if callers else -1
+    bug = bugs.bug(name)
+    seen = bug.run()
+    text = bug.text("broken").splitlines()
+    print("result:", seen.result)
+    said: list[object] = []
+    for finding in seen.findings:
+        numbers = sorted({place.calls[which].line for place in finding.places if place.calls})
+        if (finding.rule, numbers) not in said:
+            said.append((finding.rule, numbers))
+            print(f"{finding.rule} ({finding.grade})")
+            for number in numbers:
+                print(f"{number:3}  {text[number - 1].strip()}")
+    if not seen.findings:
+        print("no finding")
+    return seen
+
+
+def explain(name: str) -> None:
+    """Print what makes it a mistake, what a test of results sees, and the repair."""
+    bug = bugs.bug(name)
+    facts = {"documentation": bug.isa, "a test of results": bug.test, "hardware": bug.hardware}
+    for what, words in facts.items():
+        if words:
+            print(textwrap.fill(f"{what}: {words}", _WIDTH, subsequent_indent="  "))
+    print(f"repair: {bug.repair}\n{textwrap.indent(bug.repaired, '  ')}")

@@ -1,0 +1,1 @@
+"""*Ways to be almost right*: …"""

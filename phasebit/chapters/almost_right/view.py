@@ -1,0 +1,121 @@
+"""What the page shows of the collection: its kinds, what tools find, one bug and the time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from phasebit import bugs, files, measure, score
+from phasebit.draw import Cell, Picture, chart
+from phasebit.launching.launch import compile as compile_cuda
+
+QUESTIONS = {
+    "reuse": "Who may still read or fill the memory that I write?",
+    "count": "What must come before this barrier's phase ends, and does exactly that come?",
+    "phase": "Which phase do I ask about, and can it be another one by then?",
+    "proxy": "Who writes and who reads: threads, or an engine?",
+    "scope": "How far away is whoever must see it?",
+    "between kernels": "What does the kernel before still do?",
+    "allocation": "Whose columns are these, and since when?",
+    "tensor memory": "Has every load of these columns come back?",
+    "exit": "Who still counts on this block's memory when it leaves?",
+}
+"""Kind -> what to ask of each line, in the order in which the page asks."""
+
+
+def kinds() -> measure.Table:
+    """The kinds of bugs, the rule that would have prevented each, and how many there are."""
+    count = Counter(bug.kind for bug in bugs.every())
+    rows = tuple((kind, rule, str(count[kind])) for kind, rule in bugs.KINDS.items())
+    return measure.Table(("kind", "the rule", "bugs"), rows, "bugs/*/bug.toml")
+
+
+def questions() -> measure.Table:
+    """The questions of the page, with the rule behind each."""
+    rows = tuple((str(n), ask, bugs.KINDS[kind]) for n, (kind, ask) in enumerate(_asked(), 1))
+    return measure.Table(("", "ask", "the rule"), rows, "")
+
+
+def _asked() -> list[tuple[str, str]]:
+    return list(QUESTIONS.items())
+
+
+_HUES = {score.FOUND: "green", score.OTHER: "orange", score.SILENT: "grey"}
+
+
+def found_by_kind(record: Mapping[str, Any]) -> Picture:
+    """How many bugs of each kind each tool found, of those that it ran; from the record."""
+    tools = [one for one in record["tools"].values() if "bugs" in one]
+    cells = []
+    shown = [kind for kind in bugs.KINDS if any(bug.kind == kind for bug in bugs.every())]
+    for kind in shown:
+        of = [bug for bug in bugs.every() if bug.kind == kind]
+        line: list[Cell | None] = []
+        for one in tools:
+            said = [one["bugs"].get(bug.name, {}).get("broken") for bug in of]
+            ran, found = sum(map(bool, said)), said.count(score.FOUND)
+            other = said.count(score.OTHER)
+            hue = _HUES[score.FOUND if found else score.OTHER if other else score.SILENT]
+            more = f" +{other}" if other else ""
+            line.append(Cell(f"{found} of {ran}{more}", hue) if ran else None)
+        cells.append(line)
+    return chart(
+        cells, rows=shown, columns=[_short(one["title"]) for one in tools],
+        row_label="kind",
+        column_label="tool: found with the line, of those run; +1: something else of one more",
+        title="What tools find in the broken programs",
+        legend={"green": "some found", "orange": "something else reported", "grey": "silent"},
+    )  # fmt: skip
+
+
+def _short(title: str) -> str:
+    return {"a test of results": "results", "phasebit, late": "late",
+            "phasebit, random": "random"}.get(title, title)  # fmt: skip
+
+
+def alarms(record: Mapping[str, Any]) -> measure.Table:
+    """The repaired programs that a tool reports, from the record."""
+    rows = tuple(
+        (one["title"], bugs.bug(name).title, name)
+        for one in record["tools"].values()
+        for name, twins in one.get("bugs", {}).items()
+        if twins.get("fixed") == score.ALARM
+    )
+    return measure.Table(("tool", "repaired program", "folder"), rows, f"{record['date']}")
+
+
+def parities() -> Picture:
+    """Which tiles of ``parity_of_the_loop`` come out right, by when the copies end.
+
+    The broken and the repaired kernel run on the emulator, and each of four tiles is compared with
+    twice its input.
+    """
+    folders = [files.bugs() / "include", files.kernels() / "include"]
+    options = [word for folder in folders for word in ("-I", str(folder))]
+    tiles, threads = 4, 32  # TILES, THREADS of the program
+    x = np.arange(1, tiles * threads + 1, dtype=np.int32)
+    lines: list[list[Cell | None]] = []
+    names = []
+    for twin in bugs.TWINS:
+        path = bugs.bug("parity_of_the_loop").path(twin)
+        kernel = compile_cuda(path, "sm_90a", options)["twice"]
+        for schedule in ("eager", "late"):
+            y = np.full_like(x, -1)
+            kernel.launch(1, threads, [x, y], schedule=schedule, device="emulator",
+                          raises=False, on_fault="report")  # fmt: skip
+            pairs = zip(y.reshape(tiles, threads), x.reshape(tiles, threads), strict=True)
+            lines.append([_tile(given, before) for given, before in pairs])
+            names.append(f"{twin}, copies end {'early' if schedule == 'eager' else 'late'}")
+    return chart(
+        lines, rows=names, columns=[f"tile {i}" for i in range(tiles)], row_label="program",
+        column_label="tile", title="The parity of the loop: which tiles are right",
+    )  # fmt: skip
+
+
+def _tile(given: np.ndarray[Any, Any], before: np.ndarray[Any, Any]) -> Cell:
+    if (given == -1).all():
+        return Cell("never written", "orange")
+    return Cell("right", "green") if (given == 2 * before).all() else Cell("wrong", "red")

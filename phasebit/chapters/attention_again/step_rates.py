@@ -1,0 +1,51 @@
+"""Clocks that units of a multiprocessor need for a step of a tile: documented rates, arithmetic.
+
+Zadouri et al. (FlashAttention-4) give, for each multiprocessor of a B200 and clock, 8192
+operations of the tensor core in bf16, 128 bytes of shared memory and 16 exponentials; the CUDA
+C++ Programming Guide gives 128 f32 additions or multiply-adds, and four warps that each issue an
+instruction.
+"""
+
+from __future__ import annotations
+
+from phasebit.chapters.attention_again import softmax_code
+
+TENSOR, SHARED, SPECIAL, FMA, ISSUE = 8192, 128, 16, 128, 4
+"""A clock: operations, bytes, exponentials, threads' f32 operations, warps' instructions."""
+
+ROWS, PIECE, LANES = 128, 32, 32
+TURNS = (ROWS // LANES) * (ROWS // PIECE)
+"""Of a loop over pieces for a tile: four warps, four pieces each."""
+
+
+def step(share: int, depth: int = 128) -> dict[str, float]:
+    """Clocks that each unit is busy for one step: 128 queries, 128 keys.
+
+    ``share``: of eight exponentials, how many a polynomial makes; the loops of the softmax are
+    those that were compiled (:mod:`softmax_code`). Loads from tensor memory are left out: we know
+    no document that says how fast they are.
+    """
+    found = _loops(share)
+    loops = [found["largest"], found["weights"]]
+
+    def count(*opcodes: str) -> int:
+        return TURNS * sum(loop.get(opcode, 0) for loop in loops for opcode in opcodes)
+
+    return {
+        "tensor core": 2 * 2 * ROWS * ROWS * depth / TENSOR,
+        "special units": count("MUFU") * LANES / SPECIAL,
+        "issue": TURNS * sum(sum(loop.values()) for loop in loops) / ISSUE,
+        "FMA units": count("FFMA", "FADD", "FMUL") * LANES / FMA,
+        "shared memory": 2 * (2 * ROWS + ROWS) * depth / SHARED,
+    }
+
+
+def rescaled(depth: int = 128) -> float:
+    """Clocks of issue that rescaling O of one tile takes, at most once a step."""
+    return (ROWS // LANES) * (depth // PIECE) * sum(_loops(0)["rescale"].values()) / ISSUE
+
+
+def _loops(share: int) -> dict[str, dict[str, int]]:
+    kept = softmax_code.read()["of eight exponentials by polynomial"][str(share)]
+    loops: dict[str, dict[str, int]] = kept["loops"]
+    return loops

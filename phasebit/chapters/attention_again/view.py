@@ -1,0 +1,217 @@
+"""Pictures and counts of *Attention again*, from runs on the emulator."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from phasebit.chapters.attention_again.tensor_attention import ROWS, Layout
+
+if TYPE_CHECKING:
+    from phasebit.draw import Picture
+    from phasebit.emulator import Run
+
+PIECE = 32
+"""Columns that a thread fetches at a time."""
+
+
+class Seen(NamedTuple):
+    """A phase that completed, a wait that went on, an arrival, or a warp's store to columns."""
+
+    what: str
+    """``completes``, ``passes``, ``arrives`` or ``stores``."""
+    where: str
+    """A barrier as the emulator calls it; for a store the first column."""
+    at: int
+    """The emulator's clock."""
+    warp: int
+    """Who did it; -1 for a completion."""
+
+
+@contextmanager
+def watching() -> Iterator[list[Seen]]:
+    """Collects what the first block of kernels does that run on the emulator meanwhile."""
+    from phasebit.emulator import observing
+
+    log: list[Seen] = []
+    with observing(_observer(log)):
+        yield log
+
+
+def _observer(log: list[Seen]) -> object:
+    from phasebit.emulator import LaunchObserver, MbarrierObserver, TensorObserver
+
+    class Watcher(LaunchObserver, MbarrierObserver, TensorObserver):
+        def _saw(self, g: Any, lanes: Any, what: str, where: str, at: int) -> None:
+            batch = g.batch
+            for warp in sorted({int(w) for w in batch.warp_of[lanes]}):
+                slot, mine = divmod(warp, batch.warps)
+                if int(batch.blocks[slot]) == 0:
+                    log.append(Seen(what, where, at, mine))
+
+        def completes(self, site: Any) -> None:
+            if int(site.batch.blocks[site.slot]) == 0:
+                log.append(Seen("completes", site.name, site.time, -1))
+
+        def passes(self, g: Any, site: Any) -> None:
+            self._saw(g, g.lanes, "passes", site.name, max(g.time, site.opened))
+
+        def arrives_at(self, g: Any, barrier: str) -> None:
+            self._saw(g, g.lanes, "arrives", barrier, g.time)
+
+        def stores_columns(self, g: Any, regions: Any, registers: int) -> None:
+            for lanes, region in regions:
+                self._saw(g, lanes, "stores", str(region.columns.start), g.time)
+
+    return Watcher()
+
+
+class Roles(NamedTuple):
+    """Who a warp is, in kernels with roles."""
+
+    names: dict[str, range]
+    """Role -> its warps."""
+
+    @classmethod
+    def of(cls, text: str) -> Roles:
+        groups = {"softmax 0": range(4), "softmax 1": range(4, 8)}
+        if "CORRECTION = " in text:
+            return cls({"loader": range(12, 13), "multiplier": range(13, 14), **groups,
+                        "correction": range(8, 12), "storer": range(14, 15)})  # fmt: skip
+        return cls({"loader": range(8, 9), "multiplier": range(9, 10), **groups})
+
+
+def timeline(text: str, depth: int, log: Sequence[Seen]) -> Picture:
+    """Who works on which tile when, on the emulator's clock: instructions, no time.
+
+    A softmax group works from scores to weights; the correction from a factor to its own arrival;
+    the tensor core from the last thing that it waited for to the end of its products. Its text
+    says which overlap, which hardly depends on the compiler.
+    """
+    from phasebit.draw import Picture
+    from phasebit.timeline import Mark, Span, Timeline
+
+    names = Layout.of(text, depth).barriers
+    roles = Roles.of(text).names
+    events: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+    for seen in log:
+        if seen.where in names:
+            events[seen.what, names[seen.where], seen.warp].append(seen.at)
+    spans: list[Span] = []
+    marks = []
+
+    def add(row: str, begins: list[int], ends: list[int], tile: int, words: str = "{}") -> None:
+        for step, (begin, end) in enumerate(zip(begins, ends, strict=False)):
+            if end > begin:
+                spans.append(Span(row, begin, end, f"tile {tile}", words.format(step)))
+
+    multiplier = roles["multiplier"].start
+    for tile in range(2):
+        group = roles[f"softmax {tile}"].start
+        ready = events["passes", f"ready {tile}", multiplier]
+        scores = events["completes", f"s_full {tile}", -1]
+        last = events["completes", f"o_full {tile}", -1]
+        add("tensor core", ready, [*scores[1:], *last], tile)
+        add(f"softmax {tile}", events["passes", f"s_full {tile}", group],
+            events["arrives", f"ready {tile}", group], tile)  # fmt: skip
+        finisher = group
+        if "correction" in roles:
+            finisher = roles["correction"].start
+            add("correction", events["passes", f"factor_full {tile}", finisher],
+                events["arrives", f"ready {tile}", finisher], tile)  # fmt: skip
+        row = "correction" if "correction" in roles else f"softmax {tile}"
+        add(row, events["passes", f"o_full {tile}", finisher],
+            events["arrives", f"out_full {tile}", finisher], tile, "O")  # fmt: skip
+        leaver = roles.get("storer", roles["loader"]).start
+        leaving = "storer" if "storer" in roles else "loader"
+        marks += [Mark(leaving, at, f"tile {tile} of O leaves")
+                  for at in events["passes", f"out_full {tile}", leaver]]  # fmt: skip
+    copies: list[tuple[int, int]] = []
+    for slot in range(3):
+        copies += zip(events["passes", f"kv_empty {slot}", roles["loader"].start],
+                      events["completes", f"kv_full {slot}", -1], strict=False)  # fmt: skip
+    for number, (begin, end) in enumerate(sorted(copies)):
+        spans.append(Span("loader", begin, max(end, begin + 1), "copy", "KV"[number % 2]))
+    rows = ["loader", "tensor core", "softmax 0", "softmax 1"]
+    rows += ["correction"] * ("correction" in roles) + ["storer"] * ("storer" in roles)
+    title = "The roles of a block on the emulator, whose clock counts instructions: no time"
+    drawn = Timeline(
+        rows, spans, marks, unit="clock", title=title, legend={"copy": "a tile of K or V comes"}
+    )
+    return Picture(drawn.svg(), f"{title}.\n" + "\n".join(_overlaps(spans)))
+
+
+def _overlaps(spans: Sequence[Any]) -> list[str]:
+    lines = []
+    for tile in range(2):
+        mine = [s for s in spans if s.row == f"softmax {tile}" and s.label.isdigit()]
+        for span in mine:
+            beside = [f"{s.row} has step {s.label} of tile {s.kind[-1]}" for s in spans
+                      if s.row in ("tensor core", f"softmax {1 - tile}") and s.label.isdigit()
+                      and s.kind != f"tile {tile}" and s.start < span.end and span.start < s.end]
+            what = f", while {' and '.join(dict.fromkeys(beside))}" if beside else ", alone"
+            lines.append(f"{span.row} makes the weights of step {span.label}{what}")
+    return lines
+
+
+def rescales(text: str, depth: int, log: Sequence[Seen], steps: int) -> tuple[int, int]:
+    """How often a warp rescaled its 32 rows of O in the first block, and how often it might have.
+
+    ``steps``: of the block; the first needs none.
+    """
+    roles = Roles.of(text).names
+    able = roles.get("correction")
+    warps = list(able) if able else [*roles["softmax 0"], *roles["softmax 1"]]
+    pieces = depth // PIECE
+    made = sum(
+        s.what == "stores" and s.warp in warps and int(s.where) >= 2 * ROWS for s in log
+    )  # fmt: skip
+    return made // pieces, 2 * 4 * (steps - 1)
+
+
+def instructions(text: str, run: Run) -> dict[str, int]:
+    """Warp instructions of PTX that each role executes: the clocks in which its warps run."""
+    spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for event in run.trace.events:
+        if event.kind == "run" and event.block == 0:
+            for warp in event.warps:
+                spans[warp].append((event.start, event.end))
+
+    def busy(warp: int) -> int:
+        total = done = 0
+        for start, end in sorted(spans[warp]):  # the parts of a warp run side by side
+            total += max(0, end - max(start, done))
+            done = max(done, end)
+        return total
+
+    return {role: sum(map(busy, warps)) for role, warps in Roles.of(text).names.items()}
+
+
+def tensor_memory(depth: int) -> Picture:
+    """Which columns hold what, before and after a softmax group has worked on them."""
+    from phasebit.draw import Cell, Picture, chart
+
+    part = 64
+    outputs = [f"O {tile}" for tile in range(2) for _ in range(depth // part)]
+    scores: list[str | None] = ["S 0", "S 0", "S 1", "S 1", *outputs]
+    weights: list[str | None] = ["P 0", None, "P 1", None, *outputs]
+    hues = {"S": "orange", "P": "blue", "O": "green"}
+    title = f"Tensor memory, heads of {depth}"
+    drawn = chart(
+        [[Cell(name, hues[name[0]]) if name else None for name in line]
+         for line in (scores, weights)],
+        rows=["scores have come", "weights are there"],
+        columns=[f"{i * part}-{i * part + part - 1}" for i in range(len(scores))],
+        row_label="when", column_label="columns, of all 128 lanes", title=title,
+        legend={"orange": "S: f32, a score to a column", "blue": "P: bf16, two weights to a column",
+                "green": "O: f32"},
+    )  # fmt: skip
+    o = 2 * ROWS
+    return Picture(
+        drawn.svg,
+        f"{title}: S 0 in columns 0 to 127, S 1 in 128 to 255; P 0 in 0 to 63, P 1 in 128 to 191, "
+        f"over the scores; O 0 in {o} to {o + depth - 1}, O 1 in {o + depth} to "
+        f"{o + 2 * depth - 1}.",
+    )

@@ -1,0 +1,130 @@
+"""Each pipeline of CuTe DSL: who produces, who consumes, and the PTX that each call became.
+
+All of it is read from compiled kernels; only the chapter that builds the same by hand is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from phasebit import contents, files
+from phasebit.chapters.cute_dsl import cute_ptx, lines
+
+if TYPE_CHECKING:
+    from phasebit.measure import Table
+
+AGENTS = {"Async": "threads", "Tma": "copy engine", "Umma": "tensor core", "Store": "copy engine"}
+"""What an agent is called in the name of a pipeline -> in this book."""
+
+SIGNALS = {
+    "mbarrier.arrive.expect_tx": "bytes of copies", "tcgen05.commit": "commit",
+    "mbarrier.arrive": "arrivals", "cp.async.bulk.commit_group": "bulk group",
+    "cp.async.bulk.wait_group.read": "bulk group",
+}  # fmt: skip
+"""What stands in the PTX -> what carries the signal."""
+
+CALLS = "acquire", "commit", "wait", "release", "tail"
+
+
+class Use(NamedTuple):
+    """Where a pipeline is used: its kernel, and what the lines of its five calls hold."""
+
+    entry: str
+    by_hand: str
+    """The chapter that builds the same by hand."""
+    slot: str
+    calls: tuple[str, str, str, str, str]
+    """Of each of :data:`CALLS` what its line holds; empty where the pipeline has none."""
+
+
+USES = {
+    "PipelineAsync": Use("by_hand", "double_buffering", "32 numbers", (
+        "ring.producer_acquire(at)", "ring.producer_commit(at)", "ring.consumer_wait(at)",
+        "ring.consumer_release(at)", "ring.producer_tail(at)")),
+    "PipelineTmaAsync": Use("copied", "hopper_ring", "a box", (
+        "= producer.acquire_and_advance()", "", "= consumer.wait_and_advance()",
+        "slot.release()", "producer.tail()")),
+    "PipelineTmaUmma": Use("matmul", "chain", "slices of A and B", (
+        "slices.acquire_and_advance()", "", "slices.wait_and_advance()", "slot.release()",
+        "slices.tail()")),
+    "PipelineAsyncUmma": Use("multiplied", "one_thread_multiplies", "slices of A and B", (
+        "writer.acquire_and_advance()", "slot.commit()", "multiplier.wait_and_advance()",
+        "slot.release()", "writer.tail()")),
+    "PipelineUmmaAsync": Use("matmul", "chain", "a sum in tensor memory", (
+        "sums.acquire_and_advance()", "sum_.commit()", "sums.wait_and_advance()",
+        "sum_.release()", "sums.tail()")),
+    "PipelineTmaStore": Use("matmul", "hopper_ring", "a piece of C", (
+        "leaving.producer_acquire()", "leaving.producer_commit()", "", "",
+        "leaving.producer_tail()")),
+}  # fmt: skip
+
+
+def agents(name: str) -> tuple[str, str]:
+    """Producer and consumer, as the name of a pipeline says them in this order.
+
+    >>> agents("PipelineTmaUmma"), agents("PipelineAsync")
+    (('copy engine', 'tensor core'), ('threads', 'threads'))
+    """
+    words = re.findall("Async|Tma|Umma|Store", name)
+    if words == ["Tma", "Store"]:
+        words = ["Async", "Store"]  # threads write a piece; TMA takes it away
+    return AGENTS[words[0]], AGENTS[words[-1]]
+
+
+def calls(name: str) -> dict[str, Counter[str]]:
+    """What each call of a pipeline became in PTX, but for arithmetic and moves."""
+    use = USES[name]
+    python = cute_ptx.source(cute_ptx.file_of(use.entry))
+    ptx = cute_ptx.ptx(python, use.entry).ptx
+    return {
+        call: lines.special(lines.of_line(ptx, python, piece)) if piece else Counter()
+        for call, piece in zip(CALLS, use.calls, strict=True)
+    }
+
+
+def words(count: Counter[str]) -> str:
+    """Instructions and how often each stands there: ``4 × mbarrier.try_wait``."""
+    return ", ".join(f"{n} × {name}" if n > 1 else name for name, n in count.items()) or "–"
+
+
+def signal(*counts: Counter[str]) -> str:
+    """What carries the signal that these calls give."""
+    for count in counts:
+        for name in count:
+            if name in SIGNALS:
+                return SIGNALS[name]
+    return "–"
+
+
+def chapter(name: str) -> str:
+    """The number of a chapter; its name, where the book is not at hand."""
+    book = files.book()
+    return str(contents.number(contents.notebook(book, name))) if book.is_dir() else name
+
+
+def roles() -> Table:
+    """A row for each pipeline: producer, consumer, slot, both signals, and where it was built."""
+    from phasebit.measure import Table
+
+    rows = []
+    for name, use in USES.items():
+        made = calls(name)
+        producer, consumer = agents(name)
+        full = signal(made["acquire"], made["commit"]) if name != "PipelineTmaStore" else signal(
+            made["commit"])  # fmt: skip
+        empty = signal(made["release"]) if use.calls[3] else signal(made["acquire"])
+        rows.append((name, producer, consumer, use.slot, full, empty, chapter(use.by_hand)))
+    return Table(("pipeline", "producer", "consumer", "slot", "full is told by", "empty by",
+                  "built in chapter"), tuple(rows), "read from compiled PTX")  # fmt: skip
+
+
+def emitted() -> Table:
+    """A row for each pipeline: the PTX of its five calls."""
+    from phasebit.measure import Table
+
+    rows = [(name, *(words(made) for made in calls(name).values())) for name in USES]
+    return Table(
+        ("pipeline", *CALLS), tuple(rows), "PTX of each call, without arithmetic and moves"
+    )

@@ -1,0 +1,116 @@
+"""CuTe DSL's kernels on the emulator, by their PTX: products, and the small rings.
+
+No GPU that they are for was at hand, and their host code is not needed: a kernel's parameters are
+its tiled MMA (flags, all zero here), a tensor map for each copy atom, a pointer for each tensor,
+and the extents that are open.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from phasebit.emulator import Run
+    from phasebit.launching.launch import Kernel
+
+ROLES = {"load": (4,), "multiply": (5,), "store": (0, 1, 2, 3)}
+"""Warps of each role: of ``gemm.py``, and of ``kernels/chain/chain.cu``."""
+
+SHARED = 2048 + 4 * 49_152 + 2 * 16_384
+"""Bytes of shared memory: barriers and address, four slots, two pieces."""
+
+
+class Made(NamedTuple):
+    """What a kernel made on the emulator."""
+
+    run: Run
+    exact: bool
+
+
+def loaded(text: str) -> Kernel:
+    """The kernel of a PTX text that has one."""
+    from phasebit.launching.launch import Module
+
+    module = Module(text)
+    (name,) = module.kernels
+    return module[name]
+
+
+def _whole(*shape: int, seed: int) -> Any:
+    import numpy as np
+
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float64)
+
+
+def _extents(*numbers: int) -> bytes:
+    return struct.pack(f"<{len(numbers)}i", *numbers)
+
+
+def multiply(
+    ptx: str, m: int, n: int, k: int, *, workers: int = 1, schedule: str = "late", seed: int = 26
+) -> Made:
+    """C (m, n) = A (m, k) · B (n, k)ᵀ by the PTX of ``gemm.py``, on whole numbers, all checks.
+
+    ``workers``: blocks; n is a multiple of 4, k of 8. C is full of NaN before the launch.
+    """
+    import numpy as np
+
+    from phasebit.emulator import TensorMap, formats
+
+    a, b = _whole(m, k, seed=seed), _whole(n, k, seed=seed + 1)
+    c = np.full((m, n), np.nan, np.float32)
+    arguments: list[Any] = [bytes(32)]
+    for values, rows in (a, 128), (b, 256):
+        bits = np.asarray(formats.encode("bf16", values))
+        arguments += [TensorMap(bits, (64, rows), data_type="bf16", swizzle="128B")]
+        arguments += [_extents(len(values), k)]
+    arguments += [TensorMap(c, (32, 128), swizzle="128B"), _extents(m, n)]
+    run = loaded(ptx).launch((workers,), 192, arguments, shared=SHARED, schedule=schedule)
+    return Made(run, bool(np.array_equal(c, a @ b.T)))
+
+
+def ring(entry: str, ptx: str, *, schedule: str = "late") -> Made:
+    """A kernel of ``rings.py`` by its PTX: five jobs through two slots, with all checks.
+
+    ``by_hand`` and ``copied`` double numbers, ``multiplied`` multiplies, ``said`` speaks.
+    """
+    import numpy as np
+
+    from phasebit.emulator import TensorMap, formats
+
+    kernel = loaded(ptx)
+    if entry == "said":
+        run = kernel.launch(1, 256, [np.arange(256, dtype=np.float32)], schedule=schedule)
+        return Made(run, True)
+    if entry == "multiplied":
+        a, b = _whole(128, 320, seed=1), _whole(64, 320, seed=2)
+        c = np.full((128, 64), np.nan, np.float32)
+        bits = [np.asarray(formats.encode("bf16", x)) for x in (a, b)]
+        run = kernel.launch(1, 160, [bytes(32), *bits, c], shared=53_248, schedule=schedule)
+        return Made(run, bool(np.array_equal(c, a @ b.T)))
+    x = _whole(5 if entry == "by_hand" else 40, 32, seed=3).astype(np.float32)
+    y = np.full_like(x, np.nan)
+    flat = TensorMap(x.reshape(-1), (256,))  # rows that lie one behind the other: one dimension
+    given = [x if entry == "by_hand" else flat, y]
+    run = kernel.launch(1, 64, given, shared=4096, schedule=schedule)
+    return Made(run, bool(np.array_equal(y, 2 * x)))
+
+
+def barriers() -> dict[str, str]:
+    """What the emulator calls each mbarrier of ``gemm.py`` -> what *chain.cu* calls it."""
+    rings = ("", 4), ("sum ", 2)
+    names = [f"{ring}{side} {slot}" for ring, slots in rings
+             for side in ("full", "empty") for slot in range(slots)]  # fmt: skip
+    return {f"__dynamic_shmem__0+{8 * i}".removesuffix("+0"): name for i, name in enumerate(names)}
+
+
+def as_in(log: Sequence[Any], names: dict[str, str]) -> list[Any]:
+    """What was seen at the barriers of ``gemm.py``, with another kernel's names of them.
+
+    ``names``: what the emulator calls each of that kernel's -> the name that :func:`barriers` has.
+    """
+    there = {name: called for called, name in names.items()}
+    mine = {called: there[name] for called, name in barriers().items()}
+    return [seen._replace(barrier=mine.get(seen.barrier, seen.barrier)) for seen in log]

@@ -1,0 +1,112 @@
+"""The chapter's kernels on the emulator, with every check: a product on whole numbers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from phasebit.chapters.every_shape.plans import DEPTH
+
+if TYPE_CHECKING:
+    from phasebit.emulator import Run
+
+_PATTERN = 1024  # bytes of the swizzle's pattern
+
+
+class Product(NamedTuple):
+    """A product that was made on the emulator."""
+
+    run: Run
+    exact: bool
+    clean: bool
+    """Whether all flags are 0 again."""
+    steps: dict[int, int]
+    """Block -> the slots that were filled for it."""
+
+
+def number(text: str, name: str) -> int:
+    """A constant of a kernel's text; ``ValueError`` where it has none."""
+    found = re.search(rf"\b{name} = (\d+)", text)
+    if found is None:
+        raise ValueError(f"the kernel has no constant {name}")
+    return int(found[1])
+
+
+def multiply(
+    text: str, m: int, n: int, k: int, *, workers: int = 2, schedule: str = "late", seed: int = 18,
+    most: int = 10_000_000,
+) -> Product:  # fmt: skip
+    """C (m, n) = A (m, k) · B (n, k)ᵀ by a kernel's text; n and k are multiples of 8.
+
+    ``workers``: blocks, or pairs, of a kernel whose blocks stay. Before the launch C and the room
+    for sums are full of NaN. ``most``: turns of loops, as of ``launch``.
+    """
+    import numpy as np
+
+    from phasebit.emulator import TensorMap, formats
+    from phasebit.launching.launch import compile
+
+    groups, bn, slots = (number(text, name) for name in ("GROUPS", "BN", "SLOTS"))
+    streams, stays = "struct Walk" in text, "PAIR = " in text
+    swapped = "ring.c[(i / 4" in text
+    pair = number(text, "PAIR") if stays else 1
+    draw = np.random.default_rng(seed)
+    a, b = (draw.integers(-4, 5, size).astype(np.float64) for size in ((m, k), (n, k)))
+    c = np.full((m, n), 0x7FC0, np.uint16)  # NaN in bf16
+    bm, share = 64 * groups, bn // pair
+    sides = [(b, bm), (a, bn)] if swapped else [(a, bm), (b, share)]
+    maps = [TensorMap(np.asarray(formats.encode("bf16", x)), (DEPTH, rows), data_type="bf16",
+                      swizzle="128B") for x, rows in sides]  # fmt: skip
+    slot = 2 * DEPTH * (bm + bn)
+    rows, columns = -(-m // (bm * pair)), -(-n // bn)
+    if swapped:
+        rows, columns = -(-n // bm), -(-m // bn)
+    ready = np.zeros(64, np.uint32)
+    shared = slots * slot
+    arguments: list[Any]
+    if stays:
+        cols = 64 if bn % 64 == 0 else 32 if bn % 32 == 0 else 16
+        boxes = TensorMap(c, (cols, 16), data_type="bf16", swizzle=f"{2 * cols}B")
+        steps, tiles = -(-k // DEPTH), rows * columns
+        shape = np.array([rows, columns, steps, number(text, "SUPER")], np.int32).tobytes()
+        workers = min(tiles * steps if streams else tiles, workers)
+        arguments = [*maps, boxes, shape]
+        if streams:
+            rest, waves = tiles % workers, number(text, "WAVES")
+            streamed = min(tiles, rest + waves * workers) if rest else 0
+            partial = np.full(workers * pair * bm * bn, np.nan, np.float32)
+            arguments += [streamed, partial, ready]
+        blocks, threads = workers * pair, 128 * groups + 128
+        shared += 4 * groups * _PATTERN * -(-2 * max(512, 32 * cols) // _PATTERN)
+    else:
+        blocks, threads = rows * columns, 128 * groups + 32
+        shared = max(shared, 2 * (bm * (bn + 8) if not swapped else bn * (bm + 8)))
+        arguments = [*maps, c, *((n, m, k) if swapped else (m, n, k))]
+    kernel = compile(text, "sm_90a")["matmul"]
+    full = {f"memory+{shared + 8 * slot}" for slot in range(slots)}
+    with _filling(full) as filled:
+        run = kernel.launch(
+            (blocks,), threads, arguments, shared=shared + _PATTERN, schedule=schedule,
+            cluster=pair if pair > 1 else None, max_steps=most,
+        )  # fmt: skip
+    exact = np.asarray(formats.encode("bf16", a @ b.T)).view(np.uint16)
+    return Product(run, bool(np.array_equal(c, exact)), not ready.any(), dict(filled))
+
+
+@contextmanager
+def _filling(barriers: set[str]) -> Iterator[Counter[int]]:
+    """Counts, for each block, the phases of these barriers that complete meanwhile."""
+    from phasebit.emulator import MbarrierObserver, observing
+
+    filled: Counter[int] = Counter()
+
+    class Watcher(MbarrierObserver):
+        def completes(self, site: Any) -> None:
+            if site.name in barriers:
+                filled[int(site.batch.blocks[site.slot])] += 1
+
+    with observing(Watcher()):
+        yield filled

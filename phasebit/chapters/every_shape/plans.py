@@ -1,0 +1,143 @@
+"""A plan: which kernel of the chapter makes a product, in which tiles, with how many slots.
+
+A kernel is built for a plan, as a text: its file with other constants.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from phasebit import files
+from phasebit.chapters.every_shape.shapes import Shape
+
+SMALL, EARLY, WEIGHTS, FEW, PAIRS, STREAM, ANY = KERNELS = (
+    "a_small_tiles", "b_next_launch", "c_weights_once", "d_few_rows", "e_pairs", "f_stream_k",
+    "g_any",
+)  # fmt: skip
+"""The chapter's kernels, in the order of its ladder."""
+
+DEPTH = 64
+"""Of a slot along K: 128 bytes of a row."""
+SHARED = 227 * 1024
+"""Bytes of shared memory that a block can have."""
+
+
+def source(kernel: str) -> str:
+    """The text of one of :data:`KERNELS`."""
+    return files.kernel(f"every_shape/{kernel}")
+
+
+def with_constants(text: str, **constants: int | str) -> str:
+    """A kernel's text with other constants; ``ValueError`` for one that it does not have."""
+    for name, value in constants.items():
+        text, found = re.subn(rf"\b{name} = \w+", f"{name} = {value}", text, count=1)
+        if not found:
+            raise ValueError(f"the kernel has no constant {name}")
+    return text
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A kernel and its constants."""
+
+    kernel: str
+    groups: int
+    """Warp groups that multiply, 64 rows of the tile each."""
+    bn: int
+    """Columns of the tile."""
+    slots: int
+    pair: int = 1
+    """Blocks that share B: 1, 2 or 4."""
+    super: int = 8
+    """Rows of tiles that are walked together."""
+    waves: int = 1
+    """Of stream-K: whole waves that are cut besides the last."""
+    early: bool = True
+    """Whether a launch may begin before the one before it has ended."""
+
+    def __str__(self) -> str:
+        tile = f"{self.rows // self.pair} × {self.bn}"
+        of = {1: "", 2: "pairs of ", 4: "fours of "}[self.pair]
+        words = [f"{of}{tile}", f"{self.slots} slots"]
+        if self.swapped:
+            words.append("exchanged")
+        if self.kernel == WEIGHTS:
+            words.append("weights once")
+        if self.stays:
+            words.append("blocks stay")
+        if self.kernel == STREAM:
+            more = f"{self.waves + 1} waves" if self.waves else "1"
+            words.append(f"stream-K over {more}")
+        if self.super != 8:
+            words.append(f"{self.super} rows together")
+        if not self.begins_early:
+            words.append("no early launch")
+        return ", ".join(words)
+
+    @property
+    def swapped(self) -> bool:
+        """Whether Cᵀ = B · Aᵀ is made: rows of the tile are columns of C."""
+        return self.kernel == FEW
+
+    @property
+    def begins_early(self) -> bool:
+        """Whether a launch may begin before the one before it has ended."""
+        return self.early and self.kernel != SMALL
+
+    @property
+    def stays(self) -> bool:
+        """Whether a block makes tile after tile."""
+        return self.kernel in (PAIRS, STREAM)
+
+    @property
+    def rows(self) -> int:
+        """Of the tile; of a pair those of both blocks."""
+        return 64 * self.groups * self.pair
+
+    @property
+    def slot(self) -> int:
+        """Bytes of a slot, in one block."""
+        return 2 * DEPTH * (64 * self.groups + self.bn)
+
+    @cached_property
+    def text(self) -> str:
+        """The kernel's text, with this plan's constants."""
+        constants: dict[str, int | str] = {
+            "GROUPS": self.groups, "BN": self.bn, "SLOTS": self.slots
+        }  # fmt: skip
+        if self.stays:
+            constants |= {"PAIR": self.pair, "SUPER": self.super}
+        if self.kernel == STREAM:
+            constants["WAVES"] = self.waves
+        if self.kernel != SMALL:
+            constants["EARLY"] = str(self.early).lower()
+        return with_constants(source(self.kernel), **constants)
+
+    def grid(self, shape: Shape) -> tuple[int, int]:
+        """Rows and columns of tiles."""
+        m, n, _ = shape
+        if self.swapped:
+            m, n = n, m
+        return -(-m // self.rows), -(-n // self.bn)
+
+    def tiles(self, shape: Shape) -> int:
+        """Tiles of C; a pair's count as one."""
+        rows, columns = self.grid(shape)
+        return rows * columns
+
+    def steps(self, shape: Shape) -> int:
+        """Slots that a tile takes along K."""
+        return -(-shape.k // DEPTH)
+
+
+def function(text: str, name: str) -> str:
+    """A function or struct of a kernel and the comment above it; ``ValueError`` if it has none."""
+    found = re.search(
+        rf"^(?://[^\n]*\n)*(?:struct {name} \{{.*?^\}};|__device__ \w+ {name}\(.*?^\}})$",
+        text, re.M | re.S,
+    )  # fmt: skip
+    if found is None:
+        raise ValueError(f"the kernel has no function {name}")
+    return found[0]

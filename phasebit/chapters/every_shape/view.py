@@ -1,0 +1,189 @@
+"""Pictures and tables of *Past the vendor*: tiles on multiprocessors, ratios by shape."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from phasebit import measure
+from phasebit.chapters.every_shape import tries, waves
+from phasebit.chapters.every_shape.plans import Plan
+from phasebit.chapters.every_shape.shapes import LAYERS, Shape
+
+if TYPE_CHECKING:
+    from phasebit.draw import Picture
+
+VENDOR = "cuBLAS"
+WAYS = {"warm": "warm_us", "flushed": "flushed_us"}
+_ACROSS = 22  # multiprocessors in a row of the picture
+
+
+def on_multiprocessors(plan: Plan, shape: Shape) -> Picture:
+    """How many tiles each multiprocessor makes: a cell each, 132 of an H200."""
+    from phasebit.draw import Cell, chart
+
+    walk = waves.walk(plan, shape)
+    units = waves.H200.multiprocessors
+    each: list[Cell | None] = [None] * (-(-units // _ACROSS) * _ACROSS)
+    for unit in range(units):
+        worker = unit // plan.pair
+        steps = walk.length(worker) if worker < walk.workers else 0
+        tiles = steps / walk.steps
+        each[unit] = Cell(f"{tiles:.2g}" if steps else "·", "blue" if steps else "grey")
+    share = walk.busy * min(1, walk.workers * plan.pair / units)
+    rows = [each[at : at + _ACROSS] for at in range(0, len(each), _ACROSS)]
+    return chart(
+        rows, rows=[i * _ACROSS for i in range(len(rows))], columns=range(_ACROSS),
+        row_label="from", column_label="multiprocessor",
+        title=f"{shape} in tiles of {plan.rows // plan.pair} × {plan.bn}: tiles that each "
+        f"multiprocessor makes; all of them multiply {share:.0%} of the time",
+    )  # fmt: skip
+
+
+def median(times: Mapping[str, Sequence[float]], way: str) -> float:
+    """Microseconds of a contender, ``warm`` or ``flushed``."""
+    return float(statistics.median(times[WAYS[way]]))
+
+
+def ratio(row: Mapping[str, Any], name: str, way: str) -> float:
+    """The vendor's time over that of a contender: above 1 it is faster than the vendor."""
+    return median(row["times"][VENDOR], way) / median(row["times"][name], way)
+
+
+def row_of(record: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
+    """The row of a shape."""
+    found: dict[str, Any] = next(r for r in record["shapes"] if tuple(r["shape"]) == tuple(shape))
+    return found
+
+
+def best(row: Mapping[str, Any], way: str = "warm") -> str:
+    """The contender of ours that took least."""
+    ours: list[str] = [name for name in row["times"] if name != VENDOR]
+    return min(ours, key=lambda name: median(row["times"][name], way))
+
+
+def geomean(values: Sequence[float]) -> float:
+    """The geometric mean."""
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def summary(record: Mapping[str, Any], name: Any = best) -> dict[str, float]:
+    """Geometric mean and least of the ratios, warm and flushed; ``name`` picks the contender."""
+    found = {}
+    for way in WAYS:
+        all_ = [ratio(row, name(row), way) for row in record["shapes"]]
+        found[f"{way}, geometric mean"] = geomean(all_)
+        found[f"{way}, least"] = min(all_)
+    return found
+
+
+def chosen(row: Mapping[str, Any]) -> str:
+    """The contender that the model chose."""
+    return str(row["chosen"])
+
+
+def ratios(record: Mapping[str, Any], name: Any = best) -> Picture:
+    """The vendor's time over ours at every shape, warm and flushed."""
+    from phasebit.draw.picture import INK, INK_MUTED, figure_of, frame, picture
+    from phasebit.palette import COLOURS
+
+    rows = sorted(record["shapes"], key=lambda row: Shape(*row["shape"]).flop)
+    figure, axes = figure_of(6.2, 0.9 + 0.3 * len(rows))
+    lines = []
+    axes.axvline(1, color=INK_MUTED, linewidth=1.2)
+    for at, row in enumerate(rows):
+        values = {way: ratio(row, name(row), way) for way in WAYS}
+        axes.plot(values.values(), [at, at], color=INK_MUTED, linewidth=0.8)
+        for (way, value), hue, marker in zip(
+            values.items(), ("orange", "blue"), ("o", "s"), strict=True
+        ):
+            axes.plot(
+                [value], [at], color=COLOURS[hue], marker=marker, linestyle="", markersize=6,
+                label=way if at == 0 else None,
+            )  # fmt: skip
+        both = ", ".join(f"{way} {value:.2f}" for way, value in values.items())
+        lines.append(f"{Shape(*row['shape'])}: {both}")
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_yticks(range(len(rows)), [str(Shape(*row["shape"])) for row in rows])
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    axes.legend(frameon=False, labelcolor=INK, fontsize=9, loc="best")
+    title = "cuBLAS's time over ours, by shape"
+    frame(axes, title, "above 1: faster than cuBLAS")
+    return picture(figure, f"{title} ({measure.source(dict(record))}).\n" + "\n".join(lines))
+
+
+def shapes_table(record: Mapping[str, Any]) -> measure.Table:
+    """Each shape: the fastest plan, cuBLAS's rate, the ratios."""
+    rows = []
+    for row in record["shapes"]:
+        shape = Shape(*row["shape"])
+        name = best(row)
+        vendor = row["times"][VENDOR]
+        rates = " / ".join(
+            f"{measure.tflops(shape.flop, median(vendor, way) * 1e-6):.0f}" for way in WAYS
+        )
+        rows.append((str(shape), name, rates, *(f"{ratio(row, name, way):.3f}" for way in WAYS)))
+    return measure.Table(
+        ("M × N × K", "fastest plan (warm)", "cuBLAS, TFLOP/s", "warm", "flushed"),
+        tuple(rows), f"cuBLAS's time over ours; {measure.source(dict(record))}",
+    )  # fmt: skip
+
+
+def choices_table(record: Mapping[str, Any]) -> measure.Table:
+    """Each shape: what the model chose, what binds it there, how much slower than the fastest."""
+    rows = []
+    for row in record["shapes"]:
+        shape = Shape(*row["shape"])
+        fastest, took = best(row), chosen(row)
+        lost = median(row["times"][took], "warm") / median(row["times"][fastest], "warm") - 1
+        others = len(row["times"]) - 1
+        rows.append((str(shape), took, f"{lost:.1%}" if took != fastest else "–", str(others)))
+    return measure.Table(
+        ("M × N × K", "the model chooses", "slower than the fastest, warm", "plans measured"),
+        tuple(rows), measure.source(dict(record)),
+    )  # fmt: skip
+
+
+def tries_table(record: Mapping[str, Any]) -> measure.Table:
+    """What was tried at the small square: expected, and what came out."""
+    row = record["tries"]
+    base = row["times"][tries.BASE]
+    rows = []
+    for name, each in tries.TRIES.items():
+        out = []
+        for way in WAYS:
+            more = median(row["times"][name], way) / median(base, way) - 1
+            out.append(f"{more:+.0%}")
+        rows.append((name, each.expected, *out))
+    return measure.Table(
+        ("tried", "expected", "time warm", "flushed"), tuple(rows),
+        f"time against {tries.BASE}, early launch: {Shape(*row['shape'])}; "
+        f"{measure.source(dict(record))}",
+    )  # fmt: skip
+
+
+def parts(record: Mapping[str, Any], shape: Shape) -> Picture:
+    """A kernel without some of its work, warm."""
+    from phasebit import draw
+
+    row = next(row for row in record["parts"] if tuple(row["shape"]) == tuple(shape))
+    values = {name: median(row["times"][name], "warm") for name in tries.PARTS}
+    return draw.bars(
+        values, x_label="microseconds a launch, warm",
+        title=f"{shape}, {tries.BASE}: what remains without some of the work",
+        hues={"whole": "orange"}, show=lambda us: f"{us:.2f}",
+    )  # fmt: skip
+
+
+def stream_and_whole(row: Mapping[str, Any]) -> list[str]:
+    """The fastest plan that cuts tiles along K, and the fastest of those that stay and cut none."""
+    names = [name for name in row["times"] if "blocks stay" in name]
+    kinds = ([n for n in names if "stream-K" in n], [n for n in names if "stream-K" not in n])
+    return [min(kind, key=lambda n: median(row["times"][n], "warm")) for kind in kinds]
+
+
+def named(shape: Shape) -> str:
+    """A shape, and where it comes from."""
+    return f"{shape}" + (f": {LAYERS[shape]}" if shape in LAYERS else "")

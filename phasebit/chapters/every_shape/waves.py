@@ -1,0 +1,139 @@
+"""Waves and bytes: how long a plan should take at a shape, by arithmetic and a few rates.
+
+Each step of a tile takes a multiprocessor as long as the slower of two: its tensor cores multiply a
+slot, its copy engine fetches one. Waves say how many steps follow each other. Rates of the hardware
+are NVIDIA's or follow from them; what launches and joins cost was read off a sweep, and says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from phasebit.chapters.every_shape.plans import DEPTH, STREAM, Plan
+from phasebit.chapters.every_shape.shapes import Shape
+from phasebit.chapters.every_shape.shares import Walk
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What an H200 can do."""
+
+    multiprocessors: int = 132
+    flop_clock: int = 4096
+    """Of a multiprocessor's tensor cores, bf16: in a clock."""
+    ghz: float = 1.75
+    shared_clock: int = 128
+    """Bytes that a multiprocessor reads from shared memory in a clock."""
+    fetch_clock: int = 64
+    """Bytes that a multiprocessor gets from L2 in a clock."""
+    sustained: float = 0.9
+    """Share of them that it can ask for, all the time. Read off the sweep."""
+    memory: float = 4.2
+    """TB/s from memory, to all."""
+    one: float = 0.043
+    """TB/s from memory, to one multiprocessor. Read off the sweep."""
+    fixed_us: float = 1.5
+    """Launch, first copies, last results, of launches that overlap. Read off the sweep."""
+    tile_us: float = 1.2
+    """What a further tile costs where blocks do not stay. Read off the sweep."""
+    join_us: float = 12.0
+    """Handing over the sums of 128 × 256, and taking them. Read off the sweep."""
+    cluster_us: float = 1.0
+    """For each further block of a cluster. Read off the sweep."""
+    beside: float = 0.1
+    """Share of what does not bind that is not hidden behind what does. Read off the sweep."""
+    gap_us: float = 0.5
+    """From the end of a launch to the next, where that may not begin early. Read off the sweep."""
+
+
+H200 = Rates()
+LINE = 128
+"""Bytes of a line of L2: a row of a slot, where rows begin at lines."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Microseconds."""
+
+    products: float
+    """All steps, if tensor cores (or shared memory under them) were all there is."""
+    copies: float
+    """All steps, if copies were."""
+    memory: float
+    """Operands and result, once, from memory and back."""
+    rest: float
+    """Launch, clusters, tiles that begin anew, joins."""
+    beside: float
+    """Share of the two lesser ones that is not hidden."""
+
+    @property
+    def us(self) -> float:
+        """All of it."""
+        *hidden, binds = sorted((self.products, self.copies, self.memory))
+        return binds + self.beside * sum(hidden) + self.rest
+
+    @property
+    def binds(self) -> str:
+        """What takes longest of the three."""
+        terms = {"products": self.products, "copies": self.copies, "memory": self.memory}
+        return max(terms, key=terms.__getitem__)
+
+
+def beside(plan: Plan) -> int:
+    """Blocks on a multiprocessor: two where shared memory has room for them."""
+    return 1 if plan.stays else max(1, min(2, 227 * 1024 // (plan.slots * plan.slot + 2048)))
+
+
+def walk(plan: Plan, shape: Shape, rates: Rates = H200) -> Walk:
+    """Who makes which tile."""
+    workers = rates.multiprocessors // plan.pair * beside(plan)
+    tiles, steps = plan.tiles(shape), plan.steps(shape)
+    if plan.kernel == STREAM:
+        return Walk.stream(tiles, steps, workers, plan.waves)
+    return Walk.whole(tiles, steps, workers)
+
+
+def products_clocks(plan: Plan, rates: Rates = H200) -> float:
+    """Clocks in which a multiprocessor multiplies a slot.
+
+    An instruction of 64 × BN × 16 keeps either the tensor cores busy or shared memory, from which
+    it reads both operands.
+    """
+    flop = 2 * 64 * plan.bn * 16 / rates.flop_clock
+    reads = 2 * 16 * (64 + plan.bn) / rates.shared_clock
+    return plan.groups * DEPTH / 16 * max(flop, reads)
+
+
+def copies_clocks(plan: Plan, shape: Shape, rates: Rates = H200) -> float:
+    """Clocks in which a multiprocessor gets a slot.
+
+    Of a pair each block asks for half of B, and gets all of it. A row of the slot is one line of
+    L2, or lies in two where K is no multiple of 64: then two are asked for.
+    """
+    a, b = 64 * plan.groups, plan.bn
+    asked = (a + b / plan.pair) * (2 if shape.k % DEPTH else 1)
+    return max(asked / rates.sustained, a + b) * LINE / rates.fetch_clock
+
+
+def copied(plan: Plan, shape: Shape) -> int:
+    """Bytes that L2 gives the multiprocessors: of a pair, B once."""
+    return plan.tiles(shape) * plan.steps(shape) * 2 * DEPTH * (plan.rows + plan.bn)
+
+
+def estimate(plan: Plan, shape: Shape, rates: Rates = H200) -> Estimate:
+    """How long a product should take whose operands come from memory."""
+    who = walk(plan, shape, rates)
+    both = 1e-3 / rates.ghz * who.clocks * min(beside(plan), 1 + (who.workers > 132))
+    tiles = -(-who.tiles // who.workers)
+    rest = rates.fixed_us + (0 if plan.stays else rates.tile_us * (tiles - 1))
+    rest += rates.cluster_us * (plan.pair - 1) + (0 if plan.begins_early else rates.gap_us)
+    units = min(rates.multiprocessors, who.workers * plan.pair)
+    if who.streamed:
+        rest += rates.join_us * plan.groups * plan.bn / 512
+    return Estimate(
+        both * products_clocks(plan, rates),
+        both * copies_clocks(plan, shape, rates),
+        shape.bytes / min(rates.memory, units * rates.one) * 1e-6,
+        rest,
+        rates.beside,
+    )

@@ -1,0 +1,1 @@
+"""*In other languages*: Triton's and Gluon's products for Blackwell, compiled and watched."""

@@ -1,0 +1,158 @@
+"""PTX of ``kernels/in_other_languages``: compiled now where Triton is installed, else kept.
+
+``python tools/compiled_languages.py`` keeps it, in ``records/languages_compiled.json``. Triton
+compiles without a GPU.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import importlib.util
+import json
+import lzma
+import re
+import sys
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from phasebit import files
+
+if TYPE_CHECKING:
+    from phasebit.emulator import Run
+
+RECORD = "languages_compiled.json"
+NAMES = "gluon", "triton"
+TILE = 128, 128, 64
+"""Of C, and along k."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A kernel as its compiler made it."""
+
+    ptx: str
+    shared: int
+    """Bytes of shared memory."""
+    boxes: tuple[tuple[int, int], ...]
+    """Rows and columns of the boxes of A, B and C."""
+    origin: str = ""
+
+
+def installed() -> bool:
+    """Whether Triton is here."""
+    return importlib.util.find_spec("triton") is not None
+
+
+def source(name: str) -> str:
+    """The text of one of :data:`NAMES`."""
+    path = files.kernels() / "in_other_languages" / f"{name}_gemm.py"
+    return path.read_text(encoding="utf-8")
+
+
+def built(name: str) -> Built:
+    """One of :data:`NAMES`, compiled now or from the record."""
+    return now(name) if installed() else kept(name)
+
+
+def kept(name: str) -> Built:
+    """One of :data:`NAMES`, from the record."""
+    record = json.loads((files.records() / RECORD).read_text(encoding="utf-8"))
+    about = json.loads(lzma.decompress(base64.b64decode(record["made"])))[name]
+    about["boxes"] = tuple(map(tuple, about["boxes"]))
+    origin = f"{record['package']}, {record['date']}; it is not installed here"
+    return Built(**about | {"origin": origin})
+
+
+def packed(made: dict[str, Built]) -> str:
+    """Several kernels as a string."""
+    text = json.dumps({name: asdict(one) for name, one in made.items()})
+    return base64.b64encode(lzma.compress(text.encode(), preset=9)).decode()
+
+
+@functools.cache
+def now(name: str) -> Built:
+    """One of :data:`NAMES`, by the Triton that is installed."""
+    import triton  # type: ignore[import-not-found, unused-ignore]
+    from triton.backends.compiler import (  # type: ignore[import-not-found, unused-ignore]
+        GPUTarget,
+    )
+    from triton.experimental.gluon import (  # type: ignore[import-not-found, unused-ignore]
+        language as gl,
+    )
+    from triton.experimental.gluon._runtime import (  # type: ignore[import-not-found, unused-ignore]
+        GluonASTSource,
+    )
+
+    path = files.kernels() / "in_other_languages" / f"{name}_gemm.py"
+    spec = importlib.util.spec_from_file_location(f"phasebit_{name}_gemm", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    rows, columns, depth = TILE
+    operands = {
+        "a": ("fp16", rows, depth), "b": ("fp16", columns, depth), "c": ("fp32", rows, columns),
+    }  # fmt: skip
+    types = {}
+    for letter, (kind, high, wide) in operands.items():
+        layout = f",{gl.NVMMASharedLayout(128, int(kind[2:]), rank=2)!r}" if name == "gluon" else ""
+        types[letter] = f"tensordesc<{kind}[{high},{wide}]{layout}>"
+    types |= dict.fromkeys("MNK", "i32")
+    constants = {"BM": rows, "BN": columns, "BK": depth, "BLOCKS": 1}
+    if name == "gluon":
+        constants = {"STAGES": 3}
+    made_of: Any = GluonASTSource if name == "gluon" else triton.compiler.ASTSource
+    source = made_of(
+        module.matmul, signature=types | dict.fromkeys(constants, "constexpr"),
+        constexprs=constants, attrs={(i,): [["tt.divisibility", 16]] for i in (3, 4, 5)},
+    )  # fmt: skip
+    options = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
+    made = triton.compile(source, target=GPUTarget("cuda", 100, 32), options=options)
+    about = made.metadata
+    return Built(
+        _without_places(made.asm["ptx"]), about.shared,
+        tuple(tuple(one["block_size"]) for one in about.tensordesc_meta),
+        f"triton {triton.__version__}, now",
+    )  # fmt: skip
+
+
+def _without_places(text: str) -> str:
+    text = text.partition("\t.section\t.debug")[0]
+    return re.sub(r"(\.file\s+\d+\s+)\"[^\"]*/", r'\1"', text)
+
+
+def multiply(
+    one: Built, m: int, n: int, k: int, *, schedule: str = "late", seed: int = 27
+) -> tuple[Run, bool]:
+    """C (m, n) = A (m, k) · B (n, k)ᵀ by one block, on whole numbers: the run, whether C is exact.
+
+    n is a multiple of 4, k of 8.
+    """
+    import numpy as np
+
+    from phasebit.emulator import TensorMap
+    from phasebit.launching.launch import Module
+
+    draw = np.random.default_rng(seed)
+    a: Any = draw.integers(-4, 5, (m, k)).astype(np.float16)
+    b: Any = draw.integers(-4, 5, (n, k)).astype(np.float16)
+    c: Any = np.full((m, n), np.nan, np.float32)
+    given: list[Any] = []
+    arrays: tuple[Any, ...] = a, b, c
+    for array, (rows, columns) in zip(arrays, one.boxes, strict=True):
+        given += [
+            TensorMap(array, (columns, rows), swizzle="128B"),
+            *array.shape,
+            array.shape[1],
+            1,
+        ]
+    module = Module(one.ptx)
+    (name,) = module.kernels
+    kernel = module[name]
+    given += [m, n, k, *[np.zeros(256, np.uint8), 0]]
+    run = kernel.launch(
+        1, int(np.prod(kernel.function.directives["reqntid"])), given, shared=one.shared,
+        schedule=schedule,
+    )  # fmt: skip
+    return run, bool(np.array_equal(c, a.astype(np.float32) @ b.T.astype(np.float32)))

@@ -1,0 +1,90 @@
+"""Who tells whom, of any kernel: read from a run, not from its text."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from phasebit.measure import Table
+
+
+def warps(numbers: Iterable[int]) -> str:
+    """Numbers of warps in words: ``warp 4``, ``warps 0-3, 6``."""
+    given = sorted(set(numbers))
+    runs: list[list[int]] = []
+    for number in given:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    parts = [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    return f"warp{'s' * (len(given) > 1)} {', '.join(parts)}"
+
+
+class Barrier(NamedTuple):
+    """What was seen at one mbarrier."""
+
+    signal: str
+    """``bytes``, ``commits`` or ``arrivals``."""
+    tellers: tuple[int, ...]
+    """Warps that asked for the bytes, committed or arrived."""
+    waiters: tuple[int, ...]
+    """Warps that waited for it."""
+
+    @property
+    def told(self) -> str:
+        """``bytes asked for by warp 4``."""
+        return f"{self.signal} {'asked for by' if self.signal == 'bytes' else 'of'} " + warps(
+            self.tellers
+        )
+
+
+def signals(launch: Callable[[], Any]) -> dict[str, Barrier]:
+    """What a launch does at its mbarriers, by their names. Each is told by one kind of signal."""
+    from phasebit.emulator import MbarrierObserver, TensorObserver, observing
+
+    told: dict[str, tuple[str, set[int]]] = {}
+    asked: dict[str, set[int]] = defaultdict(set)
+
+    def of(g: Any, lanes: Any) -> set[int]:
+        return {int(w) % g.batch.warps for w in g.batch.warp_of[lanes]}
+
+    class Watcher(MbarrierObserver, TensorObserver):
+        def arrives(self, g: Any, lanes: Any, site: Any, sem: str, scope: str) -> None:
+            instruction = g.batch.machine.executing()
+            announces = instruction is not None and "expect_tx" in instruction.opcode
+            note(site.name, "bytes" if announces else "arrivals", of(g, lanes))
+
+        def commits(self, commit: Any) -> None:
+            note(commit.site.name, "commits", of(commit.thread, commit.thread.lanes))
+
+        def passes(self, g: Any, site: Any) -> None:
+            asked[site.name] |= of(g, g.lanes)
+
+    def note(name: str, signal: str, who: set[int]) -> None:
+        kind, tellers = told.setdefault(name, (signal, set()))
+        assert kind == signal, f"{name} is told by {kind} and by {signal}"
+        tellers |= who
+
+    with observing(Watcher()):
+        launch()
+    return {
+        name: Barrier(signal, tuple(sorted(who)), tuple(sorted(asked[name])))
+        for name, (signal, who) in sorted(told.items())
+    }
+
+
+def table(launches: dict[str, Callable[[], Any]]) -> Table:
+    """A row for each kind of barrier of each kernel; ``launches``: by the kernels' names."""
+    from phasebit.measure import Table
+
+    rows = []
+    for name, launch in launches.items():
+        kinds = Counter(signals(launch).values())
+        for one, count in sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0])):
+            waiters = warps(one.waiters) if one.waiters else "nobody"
+            rows.append((name, str(count), one.told, waiters))
+    return Table(("kernel", "mbarriers", "told by", "waited for by"), tuple(rows),
+                 "seen on the emulator, one block")  # fmt: skip

@@ -1,0 +1,44 @@
+"""Launches of *One thread multiplies* to compare with a GPU's, bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from phasebit import files
+from phasebit.chapters.one_thread_multiplies import described
+from phasebit.launching.two_devices import Case
+
+TYPES = ("f16", "bf16")
+SUMS = ("f32", "f16")
+
+
+def cases() -> list[Case]:
+    """One product after another into the same sum: types, majors, signs, widths, both sums."""
+    text = files.kernel("one_thread_multiplies/described")
+    return [
+        Case(f"{kind} into {total}, N = {n}, majors and signs {bits:04b}", text, "sm_100a", 0.5,
+             _launch(kind, total, n, bits))
+        for kind in TYPES for total in SUMS if (kind, total) != ("bf16", "f16")
+        for n in (32, 96) for bits in (0b0000, 0b0111, 0b1010)
+    ]  # fmt: skip
+
+
+def _launch(kind: str, total: str, n: int, bits: int) -> Callable[[str], Mapping[str, Any]]:
+    def launch(device: str) -> Mapping[str, Any]:
+        import numpy as np
+
+        from phasebit.emulator import instruction_descriptors
+
+        draw = np.random.default_rng(n + bits)
+        instruction = instruction_descriptors.encode("f16", 128, n, kind, kind, total)
+        a, b = (
+            described.tile(draw.standard_normal((rows, 16)), kind, mn_major=bool(bits >> i & 1))
+            for rows, i in ((128, 2), (128, 3))
+        )
+        out, _ = described.product(
+            a, b, instruction | bits << 13, times=3, columns=n, device=device
+        )
+        return {"the sum": out}
+
+    return launch

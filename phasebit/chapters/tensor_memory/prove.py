@@ -1,0 +1,26 @@
+"""Launches of *Tensor memory* to compare with a GPU's, bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from phasebit.chapters.tensor_memory import cells
+from phasebit.launching.two_devices import Case
+
+
+def cases() -> list[Case]:
+    """Who gets which cell by each shape of a load, and which lanes each shape of a copy fills."""
+
+    def fetched(shape: str) -> Callable[[str], Mapping[str, Any]]:
+        return lambda device: {"cells": cells.fetch(cells.shapes(shape), device=device)[0]}
+
+    def copied(shape: str) -> Callable[[str], Mapping[str, Any]]:
+        return lambda device: {"lanes": cells.copied(shape, device=device)[0]}
+
+    return [
+        *(Case(f"tcgen05.ld.{shape}", cells.shapes(shape), "sm_100a", 0.3, fetched(shape))
+          for shape in cells.SHAPES),
+        *(Case(f"tcgen05.cp.{shape}", cells.source("copied"), "sm_100a", 0.3, copied(shape))
+          for shape in cells.COPIES),
+    ]  # fmt: skip

@@ -1,0 +1,76 @@
+"""What the page shows of the record: wgmma's rate by its width, and the bytes that it reads."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from phasebit import measure
+from phasebit.draw import Picture, curves
+from phasebit.measure import Table
+
+WIDTHS = (8, 16, 32, 64, 128, 256)
+NOMINAL = 4096
+"""FLOP a cycle on each multiprocessor of Hopper, bf16, dense: 4 tensor cores of 512 each."""
+
+
+def rate(recorded: dict[str, Any], n: int, a: str, groups: int = 2, pending: int = 1) -> float:
+    """FLOP a cycle on each multiprocessor, the median of the rounds.
+
+    ``a``: where A is, ``"shared"`` or ``"registers"``; ``pending``: batches that may be under way
+    while the next is begun.
+    """
+    (row,) = (
+        row for row in recorded["rates"]
+        if (row["n"], row["a"], row["groups"], row["pending"]) == (n, a, groups, pending)
+    )  # fmt: skip
+    return float(statistics.median(row["flop_a_cycle"]))
+
+
+def rates(recorded: dict[str, Any]) -> dict[str, str]:
+    """Kernel -> how fast it is at its best."""
+    return {"rate": f"{rate(recorded, 256, 'shared'):,.0f} FLOP a cycle, 64 × 256 × 16"}
+
+
+def bytes_a_cycle(n: int, a: str) -> float:
+    """What products of width ``n`` read of shared memory at the nominal rate: bytes a cycle."""
+    cycles = 2 * 64 * n * 16 / NOMINAL
+    of_a = 64 * 16 * 2 if a == "shared" else 0
+    return (of_a + n * 16 * 2) / cycles
+
+
+def widths(recorded: dict[str, Any]) -> Table:
+    """Rate and bytes by width, with A in shared memory and in registers."""
+    rows = []
+    for n in WIDTHS:
+        cells = [f"64 × {n} × 16"]
+        for a in ("shared", "registers"):
+            cells += [f"{bytes_a_cycle(n, a):.0f}", f"{rate(recorded, n, a):,.0f}"]
+        rows.append(tuple(cells))
+    heading = ("instruction", "A in shared memory: bytes a cycle needed", "FLOP a cycle",
+               "A in registers: bytes a cycle needed", "FLOP a cycle")  # fmt: skip
+    return Table(heading, tuple(rows), measure.source(recorded))
+
+
+def picture(recorded: dict[str, Any]) -> Picture:
+    """The rate over the width, and what 128 bytes a cycle of shared memory would allow."""
+    allowed = [min(NOMINAL, NOMINAL * 128 / bytes_a_cycle(n, "shared")) for n in WIDTHS]
+    return curves(
+        list(WIDTHS),
+        {"A in registers": [rate(recorded, n, "registers") for n in WIDTHS],
+         "A in shared memory": [rate(recorded, n, "shared") for n in WIDTHS],
+         "128 bytes a cycle allow": allowed},
+        x_label="N of the instruction", y_label="FLOP a cycle on each multiprocessor",
+        title=f"wgmma by its width, {measure.source(recorded)}",
+    )  # fmt: skip
+
+
+def waits(recorded: dict[str, Any]) -> Table:
+    """One warp group and two, with all batches waited for and with one under way; N = 256, 64."""
+    rows = []
+    for n in (64, 256):
+        for groups in (1, 2):
+            found = (f"{rate(recorded, n, 'shared', groups, pending):,.0f}" for pending in (0, 1))
+            rows.append((f"64 × {n} × 16", str(groups), *found))
+    heading = ("instruction", "warp groups", "wait_group<0>, FLOP a cycle", "wait_group<1>")
+    return Table(heading, tuple(rows), measure.source(recorded))

@@ -1,0 +1,399 @@
+"""One block of a run on the emulator, step by step: for the replays in the pages.
+
+A :class:`Recorder` listens to a launch and keeps what block 0 does: which block of the program
+each warp runs when, what waits, each change of an mbarrier, what the copy engine and the tensor
+core have under way, and when something was found.
+
+Time is the emulator's clock, an instruction one cycle, with one addition.  That clock lets copies
+and products take no time; here what was begun ends when the schedule ends it: under ``eager`` at
+once, under ``late`` when all who wait for it have come.  Whoever waits goes on at that moment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from phasebit.emulator import (
+    BlockBarrierObserver,
+    BulkCopyObserver,
+    LaunchObserver,
+    MbarrierObserver,
+    TensorObserver,
+    WarpGroupObserver,
+)
+
+BLOCK_BARRIER = -1
+"""The number of ``__syncthreads()`` among what a warp waits for."""
+
+
+@dataclass(frozen=True)
+class State:
+    """An mbarrier from a moment on: phase, arrivals missing and expected, bytes missing."""
+
+    at: int
+    phase: int
+    pending: int
+    expected: int
+    tx: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Threads wait for an mbarrier, by its place in shared memory; ``end`` None: for ever."""
+
+    warps: tuple[int, ...]
+    barrier: int
+    start: int
+    end: int | None
+
+
+@dataclass
+class Work:
+    """What the copy engine or the tensor core has under way; ``end`` None: it never ends."""
+
+    engine: str
+    """``copy engine``, ``tensor core``."""
+    warps: tuple[int, ...]
+    start: int
+    end: int | None
+    bytes: int = 0
+    barrier: int | None = None
+    """The place of the mbarrier that it tells."""
+
+
+@dataclass(eq=False)
+class Recorder(
+    LaunchObserver, MbarrierObserver, BlockBarrierObserver, TensorObserver, BulkCopyObserver,
+    WarpGroupObserver,
+):  # fmt: skip
+    """Listens to one launch; see the module's text. Moments are cycles of block 0."""
+
+    steps: list[tuple[int, int, Any]] = field(default_factory=list)
+    """When, which block of the program, which threads."""
+    waits_: list[Wait] = field(default_factory=list)
+    states: dict[int, list[State]] = field(default_factory=dict)
+    """Place of an mbarrier in shared memory -> how it was."""
+    passed: list[tuple[int, int, tuple[int, ...]]] = field(default_factory=list)
+    """When, at which mbarrier, which warps went on."""
+    works: list[Work] = field(default_factory=list)
+    found: list[int] = field(default_factory=list)
+    """When, for each finding but the one that ends a kernel."""
+    left: dict[int, int] = field(default_factory=dict)
+    """Thread -> when it left the kernel."""
+    batch: Any = None
+
+    # -- the clock ------------------------------------------------------------
+
+    def starts(self, batch: Any) -> None:
+        if self.batch is None:
+            self.batch = batch
+            self.delay = np.zeros(batch.lanes, np.int64)
+            self.asked: dict[tuple[int, int], int] = {}
+            self.opened: dict[int, int] = {}
+            self.ends_at: int | None = None
+            self.copies: dict[int, Work] = {}
+            self.products: dict[int, Work] = {}
+            self.queue: dict[int, list[Work]] = {}
+            self.committed: dict[int, tuple[int, int, list[Work]]] = {}
+            self.done: dict[int, int] = {}
+            self.kept: list[Any] = []
+
+    def _mine(self, g: Any) -> bool:
+        """Whether a group has threads of block 0."""
+        return g.batch is self.batch and int(g.lanes[0]) < self.batch.threads
+
+    def now(self, g: Any) -> int:
+        """The moment of a group, here."""
+        return int(g.time + self.delay[g.lanes].max())
+
+    def _set(self, lanes: Any, moment: int, clock: int) -> None:
+        """These threads stand at a moment when the emulator's clock says ``clock``."""
+        self.delay[lanes] = moment - clock
+
+    def _warps(self, lanes: Any) -> tuple[int, ...]:
+        mine = lanes[lanes < self.batch.threads]
+        return tuple(np.unique(mine // 32).tolist())
+
+    def _landing(self, site: Any = None) -> int:
+        """When something under way ends: now, or when all who wait for it have come."""
+        machine = self.batch.machine
+        running = machine.running
+        if machine.executing_access() >= 0 and running.batch is self.batch:
+            return self.now(running)
+        waiters = [g for g, *_ in site.waiters] if site is not None else []
+        return max(map(self.now, waiters or list(machine.parked) or [running]))
+
+    # -- threads --------------------------------------------------------------
+
+    def enters(self, g: Any) -> None:
+        if self._mine(g):
+            at = self.now(g)
+            self._set(g.lanes, at, g.time)
+            self.steps.append((at, g.pc, g.lanes))
+
+    def leaves(self, g: Any) -> None:
+        if self._mine(g):
+            self.left.update(dict.fromkeys(g.lanes.tolist(), self.now(g)))
+
+    def finds(self) -> None:
+        running = self.batch.machine.running
+        mine = running is not None and self._mine(running)
+        self.found.append(self.now(running) if mine else self.end)
+
+    def joins_barrier(self, g: Any, barrier: Any) -> None:
+        if self._mine(g):
+            for lane in g.lanes.tolist():
+                self.asked[lane, BLOCK_BARRIER] = self.now(g)
+
+    def opens_barrier(
+        self, barrier: Any, lanes: Any, groups: Any, instructions: Any, everyone: bool
+    ) -> None:
+        for lane in lanes.tolist():
+            self.asked.pop((lane, BLOCK_BARRIER), None)
+        if not groups or not self._mine(groups[0]):
+            return
+        clock = max(g.time for g in groups)
+        moment = max(map(self.now, groups))
+        for g in groups:
+            self._waited(g, BLOCK_BARRIER, self.now(g), moment)
+        self._set(lanes, moment, clock)
+
+    # -- mbarriers ------------------------------------------------------------
+
+    def operated(self, g: Any, site: Any) -> None:
+        if site.batch is not self.batch or site.slot:
+            return
+        at = self.now(g) if self.ends_at is None else self.ends_at
+        self.ends_at = None
+        b = site.barrier
+        before = self.states.setdefault(site.offset, [])
+        if before:
+            at = max(at, before[-1].at)
+            if b.phase != before[-1].phase:
+                self.opened[site.offset] = at
+        before.append(State(at, b.phase, b.pending, b.expected, b.tx))
+
+    def waits(self, g: Any, site: Any, blocked: bool) -> None:
+        if self._mine(g):
+            for lane in g.lanes.tolist():  # who asks again has waited since the first time
+                self.asked.setdefault((lane, site.offset), self.now(g))
+
+    def passes(self, g: Any, site: Any) -> None:
+        if not self._mine(g):
+            return
+        asked = [self.asked.pop((lane, site.offset), None) for lane in g.lanes.tolist()]
+        moment = max(self.now(g), self.opened.get(site.offset, 0))
+        start = max((at for at in asked if at is not None), default=moment)
+        self._waited(g, site.offset, start, moment)
+        self._set(g.lanes, moment, max(g.time, site.opened))
+        self.passed.append((moment, site.offset, self._warps(g.lanes)))
+
+    def _waited(self, g: Any, barrier: int, start: int, end: int | None) -> None:
+        if end is None or end > start:
+            self.waits_.append(Wait(self._warps(g.lanes), barrier, start, end))
+
+    # -- the copy engine ------------------------------------------------------
+
+    def starts_copies(self, g: Any, copies: Any) -> None:
+        if not self._mine(g):
+            return
+        for thread, copy in copies:
+            site = copy.site.offset if copy.site is not None else None
+            warps = self._warps(thread.lanes)
+            self.copies[id(copy)] = Work("copy engine", warps, self.now(g), None, copy.size, site)
+            self.kept.append(copy)  # so that no other has its id
+            self.works.append(self.copies[id(copy)])
+
+    def lands(self, copy: Any) -> None:
+        work = self.copies.get(id(copy))
+        if work is not None:
+            work.end = self.ends_at = max(work.start, self._landing(copy.site))
+
+    def source_is_free(self, copy: Any) -> None:
+        work = self.copies.get(id(copy))
+        if work is not None and work.end is None:
+            work.end = max(work.start, self._landing())
+
+    target_is_written = source_is_free
+
+    # -- the tensor core ------------------------------------------------------
+
+    def starts_product(self, g: Any, mma: Any, tiles: Any) -> None:
+        if self._mine(g):
+            work = Work("tensor core", self._warps(g.lanes), self.now(g), None)
+            self.products[id(mma)] = work
+            self.kept.append(mma)
+            self.works.append(work)
+
+    def waited_for_product(self, mma: Any, lanes: Any) -> None:
+        work = self.products.get(id(mma))
+        if work is not None:
+            work.end = max(work.start, self._landing())
+
+    def multiplies(
+        self, g: Any, target: Any, source: Any, reads: Any, adds: bool, scales: Any, form: int
+    ) -> None:
+        if self._mine(g):
+            work = Work("tensor core", self._warps(g.lanes), self.now(g), None)
+            self.queue.setdefault(int(g.lanes[0]), []).append(work)
+            self.works.append(work)
+
+    def commits(self, commit: Any) -> None:
+        if self._mine(commit.thread):
+            lane = int(commit.thread.lanes[0])
+            works = self.queue.pop(lane, [])
+            self.committed[id(commit)] = lane, self.now(commit.thread), works
+            self.kept.append(commit)
+            for work in works:
+                work.barrier = commit.site.offset
+
+    def commit_arrives(self, commit: Any) -> None:
+        if id(commit) in self.committed:
+            lane, issued, works = self.committed[id(commit)]
+            landing = max(self._landing(commit.site), issued, self.done.get(lane, 0))
+            self.ends_at = self.done[lane] = landing  # a thread's are done in order
+            for work in works:
+                work.end = landing
+
+    # -- what came of it ------------------------------------------------------
+
+    @property
+    def end(self) -> int:
+        """The last moment; where threads wait for ever, a little after the last has begun to."""
+        moments = [each[-1].at for each in self.states.values()]
+        moments += self.left.values()
+        if self.asked:
+            last: int = max([*moments, *self.asked.values()])
+            return last + max(40, last // 20)
+        sizes = self.batch.machine.program.sizes
+        latest: int = max([0, *moments, *(at + sizes[pc] for at, pc, _ in self.steps)])
+        return latest
+
+    def open_waits(self) -> list[Wait]:
+        """The waits that nobody ended, a group of warps for each barrier and moment."""
+        waiting: dict[tuple[int, int], set[int]] = {}
+        for (lane, barrier), start in self.asked.items():
+            waiting.setdefault((barrier, start), set()).add(lane // 32)
+        return [Wait(tuple(sorted(warps)), barrier, start, None)
+                for (barrier, start), warps in sorted(waiting.items())]  # fmt: skip
+
+
+# -- a replay ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A ring of a kernel: what its slots are called, and the names of its barriers, a slot each."""
+
+    name: str
+    full: Sequence[str]
+    empty: Sequence[str]
+
+
+def lines_of(recorder: Recorder, file: str) -> dict[int, list[int]]:
+    """Block of the program -> the line of ``file`` at each of its instructions, 0 where unknown."""
+    program = recorder.batch.machine.program
+    found = {}
+    for pc in {pc for _, pc, _ in recorder.steps}:
+        lines = []
+        for instruction in program.blocks[pc].instructions:
+            own = instruction.location.own if instruction.location else None
+            lines.append(own.line if own is not None and own.file == file else 0)
+        found[pc] = lines
+    return found
+
+
+def rows(recorder: Recorder) -> list[tuple[tuple[int, ...], list[tuple[int, int]], int]]:
+    """Warps that do the same at the same moments: which, the steps of each, when they left.
+
+    A warp whose lanes part is where the lane is that runs most.
+    """
+    threads = recorder.batch.threads
+    runs: Counter[int] = Counter()
+    for _, _, lanes in recorder.steps:
+        runs.update(lanes[lanes < threads].tolist())
+    alike: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    gone = {}
+    stuck = {lane: at for (lane, _), at in recorder.asked.items()}
+    for warp in range(-(-threads // 32)):
+        lanes = range(32 * warp, min(32 * warp + 32, threads))
+        lane = max(lanes, key=lambda one: (runs[one], -one))
+        last = stuck.get(lane, recorder.end)  # whoever asks in vain need not be seen to ask again
+        steps = tuple(
+            (at, pc) for at, pc, there in recorder.steps if at <= last and _in(lane, there)
+        )
+        alike.setdefault(steps, []).append(warp)
+        gone[warp] = recorder.left.get(lane, -1)
+    return [(tuple(warps), list(steps), gone[warps[0]]) for steps, warps in alike.items()]
+
+
+def _in(lane: int, lanes: Any) -> bool:
+    place = int(np.searchsorted(lanes, lane))
+    return place < len(lanes) and int(lanes[place]) == lane
+
+
+def slots(
+    recorder: Recorder, ring: Ring, names: dict[str, int]
+) -> list[list[tuple[int, str, int]]]:
+    """Of each slot of a ring what its barriers say: from when on, what, of which job.
+
+    ``filling`` from a producer's wait at *empty* on, ``full`` when that phase of *full* is
+    complete, ``draining`` from a consumer's wait at *full* on, ``empty`` when that phase of
+    *empty* is complete; ``early``: a consumer goes on whose slot is not full. A slot that is
+    never filled again stays empty.
+    """
+    found = []
+    count = len(ring.full)
+    for slot, (full, empty) in enumerate(zip(ring.full, ring.empty, strict=True)):
+        full_at, empty_at = names[full], names[empty]
+        events = [(at, 1, "filling") for at, where, _ in recorder.passed if where == empty_at]
+        events += [(at, 3, "draining") for at, where, _ in recorder.passed if where == full_at]
+        for where, order, what in ((full_at, 2, "full"), (empty_at, 0, "empty")):
+            states = recorder.states.get(where, [])
+            events += [(b.at, order, what) for a, b in pairwise(states) if b.phase != a.phase]
+        turn, last = -1, "empty"
+        history: list[tuple[int, str, int]] = []
+        for at, _, what in sorted(events):
+            if what == "draining" and last in ("empty", "filling"):
+                what = "early"
+            elif what == last or (what, last) in _NOTHING_NEW:
+                continue
+            turn += what == "filling"
+            last = what
+            history.append((at, what, slot + count * max(turn, 0)))
+        if (
+            history
+            and history[-1][1] == "filling"
+            and not _begun(recorder, full_at, history[-1][0])
+        ):
+            history.pop()
+        found.append(history)
+    return found
+
+
+_NOTHING_NEW = {("filling", "full"), ("filling", "draining"), ("empty", "filling")}
+"""Events that leave a slot as it is: what happens, and what it was."""
+
+
+def _begun(recorder: Recorder, full: int, since: int) -> bool:
+    """Whether anybody has arrived at a barrier since a moment."""
+    return any(state.at >= since for state in recorder.states.get(full, [])[1:])
+
+
+__all__ = [
+    "BLOCK_BARRIER",
+    "Recorder",
+    "Ring",
+    "State",
+    "Wait",
+    "Work",
+    "lines_of",
+    "rows",
+    "slots",
+]

@@ -1,0 +1,153 @@
+"""Replays: what is recorded is what the emulator counts, and what its own trace says."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from phasebit import files
+from phasebit.emulator import observing
+from phasebit.launching.playback import BLOCK_BARRIER, Recorder
+
+from .notebooks import ROOT
+
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+from phasebit_book import replay_trace, replays
+
+nvcc = pytest.mark.nvcc
+
+
+def test_a_kernel_that_there_is_not_is_refused() -> None:
+    context = {"body": '<div class="phasebit-replay" data-kernel="cahin">words</div>'}
+    with pytest.raises(Exception, match="page: no replay is called 'cahin'"):
+        replays.add_replays(SimpleNamespace(), "page", "", context, None)  # type: ignore[arg-type]
+
+
+def test_a_page_without_a_replay_stays_as_it_is() -> None:
+    context = {"body": "<p>words</p>"}
+    replays.add_replays(SimpleNamespace(), "page", "", context, None)  # type: ignore[arg-type]
+    assert context == {"body": "<p>words</p>"}
+
+
+@pytest.fixture(scope="module")
+def recorded() -> tuple[Recorder, Any]:
+    """The ring of two slots for 128 numbers along k: what was recorded, and the run."""
+    from phasebit.chapters.double_buffering import observed
+
+    text = files.kernel("double_buffering/barrier_double_buffer")
+    recorder = Recorder()
+    with observing(recorder):
+        run, right = observed.emulate(text, 128)
+    assert right
+    return recorder, run
+
+
+@nvcc
+def test_each_instruction_of_each_thread_is_recorded(recorded: tuple[Recorder, Any]) -> None:
+    recorder, run = recorded
+    sizes = recorder.batch.machine.program.sizes
+    executed = sum(sizes[pc] * len(lanes) for _, pc, lanes in recorder.steps)
+    assert executed == run.counters["smsp__thread_inst_executed.sum"]
+
+
+@nvcc
+def test_waits_are_those_of_the_emulators_own_trace(recorded: tuple[Recorder, Any]) -> None:
+    """Nothing is asynchronous here, so that both clocks are one."""
+    recorder, run = recorded
+    mine = {(wait.warps, wait.start, wait.end) for wait in recorder.waits_
+            if wait.barrier != BLOCK_BARRIER}  # fmt: skip
+    its = {(e.warps, e.start, e.end) for e in run.trace.events
+           if e.kind == "wait" and "mbarrier" in e.label}  # fmt: skip
+    assert mine == its
+    assert len(mine) >= 3
+    assert recorder.end == run.cycles
+
+
+@nvcc
+def test_every_arrival_is_in_the_states_of_a_barrier(recorded: tuple[Recorder, Any]) -> None:
+    recorder, run = recorded
+    arrived = 0
+    for states in recorder.states.values():
+        for before, after in pairwise(states):
+            arrived += before.pending - after.pending
+            if after.phase != before.phase:
+                assert after.phase == before.phase + 1
+                arrived += after.expected
+    assert arrived == run.counters["mbarrier.arrivals"]
+
+
+@nvcc
+def test_under_late_a_copy_is_under_way_until_somebody_waits_for_it() -> None:
+    from phasebit.chapters.copy_engine import exercises
+
+    text = files.kernel("copy_engine/b_ring")
+    length = {}
+    for schedule in ("eager", "late"):
+        recorder = Recorder()
+        with observing(recorder):
+            _, right = exercises.emulate(text, (128, 256, 384), schedule=schedule)
+        assert right
+        copies = [work for work in recorder.works if work.engine == "copy engine"]
+        products = [work for work in recorder.works if work.engine == "tensor core"]
+        assert len(copies) == 2 * 6
+        assert sum(work.bytes for work in copies) == 6 * 49152
+        assert len(products) == 4 * 6 * (1 if len(products[0].warps) == 8 else 2)
+        length[schedule] = sum((work.end or 0) - work.start for work in copies)
+        for place, states in recorder.states.items():  # nobody passes before the phase is over
+            ends = [b.at for a, b in pairwise(states) if b.phase != a.phase]
+            passed = sorted({at for at, where, _ in recorder.passed if where == place})
+            empty = place >= max(recorder.states) - 24
+            for number, at in enumerate(passed if not empty else []):
+                assert ends[min(number, len(ends) - 1)] <= at or number >= len(ends)
+    assert length["eager"] == 0
+    assert length["late"] > 100
+
+
+@nvcc
+@pytest.mark.parametrize("name", replays.SCENES)
+def test_a_trace_is_small_and_says_what_was_found(name: str) -> None:
+    trace = replays.trace(name)
+    text = json.dumps(trace, separators=(",", ":"), ensure_ascii=False).encode()
+    assert len(gzip.compress(text)) < 150_000
+    assert len(text) < 150_000, "a server that does not compress is fast, too"
+    for program in trace["programs"]:
+        assert program["runs"]
+        for run in program["runs"].values():
+            assert bool(run["findings"]) == (program["name"] == "with the mistake")
+            for finding in run["findings"]:
+                assert 0 <= finding["at"] <= run["end"]
+                assert finding["lines"]
+                assert all(0 < line <= len(program["source"]) for line in finding["lines"])
+            blocks = len(program["blocks"])
+            assert all(0 <= pc < blocks for row in run["rows"] for pc in row["steps"][1::2])
+            for slot in run["slots"]:
+                moments = [at for at, _, _ in slot["history"]]
+                assert moments == sorted(moments)
+            picture = replay_trace.picture(run, "a run")
+            assert picture.end <= run["end"]
+    if name == "chain":
+        assert set(trace["programs"][0]["runs"]) == {"late", "eager", "random"}
+
+
+@nvcc
+def test_what_stands_still_is_said() -> None:
+    """Patient 12: both roles wait, each for the other."""
+    (broken, repaired) = replays.trace("12_stale_parity")["programs"]
+    (run,) = broken["runs"].values()
+    forever = {(row["name"], barrier) for row in run["rows"] for _, to, barrier in row["waits"]
+               if to == -1}  # fmt: skip
+    assert forever == {("warp 0", 2), ("warps 1–3", 2), ("warps 4–7", 0)}
+    (finding,) = run["findings"]
+    assert finding["text"] == (
+        "A deadlock: warps 0–3 wait for phase 1 of empty[0], warps 4–7 wait for phase 2 of "
+        "full[0], and nobody is left who could end it."
+    )
+    whole = next(iter(repaired["runs"].values()))
+    assert all(row["left"] > 0 for row in whole["rows"])

@@ -1,0 +1,130 @@
+"""The kernels of *Past the vendor*: right under every schedule, every slip found."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+import pytest
+
+from phasebit import files, hardware, process, toolchain
+from phasebit.chapters.every_shape import on_emulator, plans, shape_slips, tries
+from phasebit.chapters.every_shape.plans import Plan
+from phasebit.chapters.every_shape.shapes import Shape
+from phasebit.chapters.every_shape.shares import Walk
+from phasebit.edits import replace_once
+from tests.kernels import targets
+from tests.kernels.emulated import emulate
+
+HARNESS = '#include "every_shape/harness.cuh"'
+
+SMALL = {
+    plans.SMALL: (Plan(plans.SMALL, 2, 32, 3), (130, 40, 264)),
+    plans.EARLY: (Plan(plans.EARLY, 1, 32, 3), (70, 40, 264)),
+    plans.WEIGHTS: (Plan(plans.WEIGHTS, 1, 16, 3), (20, 40, 136)),
+    plans.FEW: (Plan(plans.FEW, 1, 16, 3), (20, 72, 264)),
+    plans.PAIRS: (Plan(plans.PAIRS, 1, 48, 2, pair=2), (140, 104, 136)),
+    plans.STREAM: (Plan(plans.STREAM, 1, 16, 2), (64, 48, 264)),
+}
+"""A plan small enough for the emulator, and a ragged shape, of each kernel but the last."""
+
+
+def test_the_folder_holds_these_kernels() -> None:
+    found = sorted(path.stem for path in (files.kernels() / "every_shape").glob("*.cu"))
+    assert found == sorted(plans.KERNELS)
+
+
+@pytest.mark.parametrize("kernel", plans.KERNELS)
+def test_a_file_holds_one_idea(kernel: str) -> None:
+    lines = plans.source(kernel).splitlines()
+    assert lines[0].startswith("// ") and lines[-1] == HARNESS
+    assert len(lines) <= 200 and max(map(len, lines)) <= 100
+
+
+@functools.cache
+def assembled() -> dict[str, targets.Assembled]:
+    texts = {each: plans.source(each).replace(HARNESS, "") for each in plans.KERNELS[:-1]}
+    return targets.assemble_each(texts, "sm_90a")
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("kernel", plans.KERNELS[:-1])
+def test_compiles_without_spills_or_warnings(kernel: str) -> None:
+    built = assembled()[kernel]
+    assert built.warnings == ""  # ptxas warns of multiplications that it must not overlap
+    assert built.resources and not any(use.spills for use in built.resources)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("kernel", SMALL)
+def test_right_under_every_schedule(kernel: str, schedule: str) -> None:
+    plan, shape = SMALL[kernel]
+    assert shape_slips.judge(plan.text, shape, schedule) == ""
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("kernel", [plans.EARLY, plans.ANY])
+def test_the_whole_program_is_right(kernel: str) -> None:
+    """Tiny and ragged shapes, infinities, NaN, three launches in flight, early ones."""
+    text = plans.with_constants(plans.source(kernel), GROUPS=1, BN=32, SLOTS=2)
+    done = emulate(text)  # another seed in each run
+    assert done.ok and not done.stderr, done.stdout + done.stderr
+    assert len(re.findall("^product: OK", done.stdout, re.MULTILINE)) == 3
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        ("    ptx::griddepcontrol_wait();               // the launch before has ended\n", "",
+         "griddepcontrol.wait"),
+        ("beta == 0 ? x : x + beta * float(to)", "x + beta * float(to)", "wrong result: .* is nan"),
+        ("const int wide = over(p.K, 8) * 8;", "const int wide = p.K;",
+         "multiple of 16|refuses"),
+    ],
+)  # fmt: skip
+def test_a_slip_of_the_whole_program_is_found(right: str, wrong: str, says: str) -> None:
+    text = plans.with_constants(plans.source(plans.ANY), GROUPS=1, BN=32, SLOTS=2)
+    done = emulate(replace_once(text, right, wrong), "--seed", "1")
+    assert re.search(says, done.stdout + done.stderr), done.stdout + done.stderr[:2000]
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", shape_slips.SLIPS)
+def test_every_slip_is_found(name: str) -> None:
+    slip = shape_slips.SLIPS[name]
+    assert re.search(slip.says, shape_slips.verdict(slip)), shape_slips.verdict(slip)[:2000]
+
+
+@pytest.mark.nvcc
+def test_four_blocks_share_as_two_do() -> None:
+    plan = Plan(plans.PAIRS, 1, 64, 2, pair=4)
+    assert shape_slips.judge(plan.text, (300, 72, 72)) == ""
+
+
+@pytest.mark.nvcc
+def test_blocks_walk_as_python_does() -> None:
+    plan = SMALL[plans.STREAM][0]
+    for shape, workers in (((64, 48, 264), 2), ((64, 32, 456), 7), ((192, 48, 72), 2)):
+        done = on_emulator.multiply(plan.text, *shape, workers=workers)
+        walk = Walk.stream(plan.tiles(Shape(*shape)), plan.steps(Shape(*shape)), workers)
+        assert done.exact and done.clean
+        assert done.steps == {w: walk.length(w) for w in range(walk.workers)}
+
+
+def test_every_try_fits_its_kernel() -> None:
+    for each in tries.TRIES.values():
+        assert each.text
+    assert len({tries.part(name) for name in tries.PARTS}) == len(tries.PARTS)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(hardware.gpu() is None, reason="no NVIDIA GPU")
+@pytest.mark.parametrize("kernel", plans.KERNELS)
+def test_right_on_the_gpu(kernel: str, tmp_path: Path) -> None:
+    program = toolchain.build(plans.source(kernel), target="sm_90a").program
+    for _ in range(3):  # what is tried is drawn anew
+        done = process.run([program], timeout=60)
+        assert done.ok and not done.stderr, done.stdout + done.stderr

@@ -1,0 +1,113 @@
+"""What the chapter says in words of its record: a new measurement must keep it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from statistics import median, quantiles
+from typing import Any
+
+from phasebit import measure
+from phasebit.chapters.hopper_ring import variants, view
+
+ONE, RING, STAY, BOXES, PAIRS = variants.LADDER
+
+
+class TestCopyEngine:
+    """Rates in FLOP a cycle on each multiprocessor, as the chapter compares them."""
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        return measure.read("hopper_ring")
+
+    @property
+    def launch(self) -> dict[str, Any]:
+        """The ladder's row of the largest product."""
+        row: dict[str, Any]
+        (row,) = (row for row in self.record["ladder"] if row["size"] == 8192)
+        return row
+
+    def rate(self, name: str, size: int = 8192, part: str = "ladder") -> float:
+        return view.per_cycle(self.record, name, size, part)
+
+    def variant(self, name: str, size: int = 8192) -> float:
+        return self.rate(name, size, "variants")
+
+    def test_slots(self) -> None:
+        record, variant = self.record, self.variant
+        roof = view.roof()
+        alone, ringed = (view.stamps(record, name) for name in variants.STAMPED)
+        multiply = measure.matmul_flop(128, 256, 64) / roof
+        both = (alone.copy + multiply, ringed.copy + ringed.multiply)
+        assert all(2 < cycles / multiply < 3 for cycles in both), "three slots, and two are too few"
+        for slots in (1, 2):
+            law = roof * multiply * slots / both[0]
+            assert 0.92 < variant(f"slots {slots}") / law < 1, "within eight per cent of the law"
+        assert variant("slots 1") < roof / 2
+        three, four = (variant(f"slots {slots}") / roof for slots in (3, 4))
+        assert 0.88 < three < 0.9 and abs(four / three - 1) < 0.02, "eleven per cent are missing"
+        assert 0.4 < (1 - multiply / ringed.tile) / (1 - four) < 0.6, "about half in the loop"
+        tiles = 64 * 32
+        rounds = -(-tiles // record["multiprocessors"])
+        shares = (
+            tiles / rounds / record["multiprocessors"],
+            ringed.tile * 128 * rounds / view.cycles(self.launch, RING),
+            multiply / ringed.tile,
+        )
+        assert all(1.5 < 100 * (1 - share) < 6.5 for share in shares), "two to six per cent each"
+
+    def test_ladder(self) -> None:
+        rate, variant, vendor = self.rate, self.variant, variants.VENDOR
+        for row in self.record["ladder"]:
+            size, times = row["size"], row["times_us"]
+            assert (rate(RING, size) > 2 * rate(ONE, size)) is (size != 2048), "twice"
+            assert rate(BOXES, size) / rate(STAY, size) > rate(STAY, size) / rate(RING, size) > 0.97
+            assert 0.94 < rate(PAIRS, size) / rate(BOXES, size) < 1, "a little behind"
+            ours, theirs = (quantiles(times[name], n=4) for name in (BOXES, vendor))
+            assert ours[0] <= theirs[2] and theirs[0] <= ours[2], "the middle halves overlap"
+            assert abs(rate(BOXES, size) / rate(vendor, size) - 1) < 0.03
+            assert (rate(BOXES, size) > 1.01 * rate(vendor, size)) is (size == 8192)
+        gains = [rate(BOXES, size) / rate(STAY, size) for size in variants.SIZES]
+        assert gains == sorted(gains), "most of all where the loop is short"
+        for size in variants.SIZES[:2]:
+            assert variant("boxes in rows", size) < 0.985 * variant(BOXES, size)
+            assert 0.6 < variant("released to the cluster", size) / variant(BOXES, size) < 0.7
+        assert 2 * self.record["pairs_at_once"] == self.record["multiprocessors"], "all of them fit"
+        for name in ("no setmaxnreg", "one producer warp"):
+            assert abs(variant(name) / variant("slots 4") - 1) < 0.01, "here it buys nothing"
+        for size in variants.SIZES[:2]:
+            under_way = variant("one under way", size) / variant("slots 4", size)
+            assert abs(under_way - 1) < 0.02, "worth nothing"
+        assert {name: said["ignored"] for name, said in self.record["bounds"].items()} == {
+            name: name == "no bound" for name in variants.BOUNDS
+        }
+
+    def test_neighbours(self) -> None:
+        rate = self.rate
+        near = self.record["neighbours"]
+        assert near["kernel"] == BOXES
+        for name, times in near["after_us"].items():
+            assert abs(rate(name, part="neighbours") / rate(BOXES) - 1) < 0.04, "the same in cycles"
+            assert view.rate(8192, times) > 1.05 * view.rate(8192, self.launch["times_us"][BOXES])
+
+    def test_power(self) -> None:
+        power = {
+            name: {field: median(values) for field, values in seen.items()}
+            for name, seen in self.record["power"].items()
+        }
+        limit = power[ONE]["limit_watts"]
+        assert power[ONE]["watts"] < 0.95 * limit and 1900 < power[ONE]["sm_mhz"] < 2000
+        assert median(self.launch["mhz"][ONE]) < 0.85 * power[ONE]["sm_mhz"]
+        for name in (RING, STAY, BOXES, PAIRS, variants.VENDOR):
+            assert power[name]["watts"] > 0.93 * limit and power[name]["sm_mhz"] < 1500
+
+
+def test_broken_ring() -> None:
+    record = measure.read("broken_ring")["programs"]
+    quiet = [
+        name for name, said in record.items()
+        if name != "as it is" and set(said["alone"]) == {"right"}
+    ]  # fmt: skip
+    assert quiet == ["empty before the wait", "no wgmma.fence"], "two of the six"
+    for name in ("as it is", *quiet):
+        assert {tool["verdict"] for tool in record[name]["tools"].values()} == {"nothing"}
+    assert not any(tool["lines"] for said in record.values() for tool in said["tools"].values())

@@ -1,0 +1,67 @@
+"""*The same in Gluon and Triton*: right by their kept PTX, and their rings as the page has them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections import Counter
+
+import pytest
+
+from phasebit import files
+from phasebit.chapters.in_other_languages import languages, view
+from tests.book.notebooks import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import compiled_languages
+
+foreign = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="Triton is not installed: NOT asked"
+)
+
+
+def test_the_record_is_of_these_sources() -> None:
+    """Red after a change of a kernel, until `python tools/compiled_languages.py` has run."""
+    record = json.loads((files.records() / languages.RECORD).read_text("utf-8"))
+    assert record["sources"] == {
+        name: compiled_languages.fingerprint(name) for name in languages.NAMES
+    }
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("name", languages.NAMES)
+def test_the_product_is_right(name: str, schedule: str) -> None:
+    run, exact = languages.multiply(languages.built(name), 300, 264, 72, schedule=schedule)
+    assert exact and run.findings == []
+
+
+@pytest.mark.parametrize("name", languages.NAMES)
+def test_the_rings_are_told_as_in_the_chain(name: str) -> None:
+    """Bytes and commits for slices, commits and arrivals for sums."""
+    one = languages.built(name)
+    seen = view.signals(lambda: languages.multiply(one, 300, 264, 200))
+    kinds = Counter(barrier.signal for barrier in seen.values())
+    assert kinds == {"bytes": 3, "commits": 5, "arrivals": 2}
+    assert ("commits", (0, 1, 2, 3)) in {(b.signal, b.waiters) for b in seen.values()}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [([4], "warp 4"), ([3, 0, 1, 2, 6], "warps 0-3, 6"), ([1, 0], "warps 0-1")],
+)
+def test_warps_in_words(numbers: list[int], words: str) -> None:
+    assert view.warps(numbers) == words
+
+
+@pytest.mark.foreign
+@foreign
+@pytest.mark.parametrize("name", languages.NAMES)
+def test_what_is_kept_is_what_the_compiler_makes(name: str) -> None:
+    from importlib.metadata import version
+
+    record = json.loads((files.records() / languages.RECORD).read_text("utf-8"))
+    if record["package"] != f"triton {version('triton')}":
+        pytest.skip(f"the record is by {record['package']}")
+    assert languages.now(name).ptx == languages.kept(name).ptx

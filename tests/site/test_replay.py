@@ -1,0 +1,158 @@
+"""Replays, driven as a reader would: by keyboard, by a slider, to the finding, as a file."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import HTML
+
+PAGES = {
+    kernel: path.relative_to(HTML).as_posix()
+    for path in sorted(HTML.glob("book/**/*.html"))
+    for kernel in ("barrier_double_buffer", "b_ring", "chain", "12_stale_parity")
+    if f'data-kernel="{kernel}"' in path.read_text(encoding="utf-8")
+}
+
+pytestmark = pytest.mark.site
+
+
+def test_the_pages_have_them() -> None:
+    assert len(PAGES) == 4
+
+
+@pytest.fixture
+def replay(browser, site, request):
+    """A replay that has been asked for, and was not loaded before."""
+    from .look import CONTRAST, LEAST_CONTRAST, OVERFLOW, THEMES, WIDTHS, Watch
+
+    tab = browser.new_page(reduced_motion="reduce")
+    watch = Watch(site)
+    watch.attach(tab)
+    asked = []
+    tab.on("request", lambda r: asked.append(r.url))
+    tab.goto(site + PAGES[request.param])
+    tab.wait_for_load_state("networkidle")
+    assert not [url for url in asked if "/replays/" in url], "nothing before the reader asks"
+    box = tab.locator(f'.phasebit-replay[data-kernel="{request.param}"]')
+    assert box.locator("svg.phasebit-timeline").count() == 1
+    box.get_by_role("button", name="Replay").press("Enter")
+    box.locator(".pb-replay-rows").wait_for()
+    assert [url for url in asked if "/replays/" in url]
+    yield box
+    for theme in THEMES:
+        tab.emulate_media(color_scheme=theme)
+        for width in (*WIDTHS.values(), 768, 1440):
+            tab.set_viewport_size({"width": width, "height": 900})
+            assert tab.evaluate(OVERFLOW) + tab.evaluate(CONTRAST, LEAST_CONTRAST) == []
+    assert watch.wrong == []
+    tab.close()
+
+
+def said(box) -> str:
+    return box.get_by_role("status").inner_text()
+
+
+def row(box, name: str):
+    found = box.locator(".pb-replay-row", has_text=name).first
+    return found.locator(".pb-replay-doing").inner_text()
+
+
+def to(box, moment: float) -> None:
+    """Move the slider to a share of the run."""
+    box.get_by_role("slider").evaluate(
+        "(e, f) => { e.value = Math.round(e.max * f); e.dispatchEvent(new Event('input')); }",
+        moment,
+    )
+
+
+def barriers(box) -> dict[str, list[str]]:
+    rows = [each.split("\t") for each in box.locator("tbody tr").all_inner_texts()]
+    return {name: rest for name, *rest in rows}
+
+
+@pytest.mark.parametrize("replay", ["barrier_double_buffer"], indirect=True)
+def test_steps_by_keyboard_from_event_to_event(replay) -> None:
+    seen = [said(replay)]
+    while row(replay, "warps 8–15") != "waits for full[0]":
+        replay.get_by_role("button", name="Step", exact=True).press("Enter")
+        seen.append(said(replay))
+        assert len(seen) < 20
+    assert any("full[0]: made for 512 arrivals" in one for one in seen)
+    assert "warps 8–15 wait for full[0]" in seen[-1]
+    marked = replay.locator(".pb-replay-line", has=replay.page.locator(".pb-replay-chip"))
+    assert any("arrive_and_wait" in text for text in marked.all_inner_texts())
+    assert replay.locator("svg").first.get_attribute("aria-hidden") == "true"
+    replay.get_by_role("button", name="Step back").press("Enter")
+    assert said(replay) == seen[-2]
+
+
+@pytest.mark.parametrize("replay", ["barrier_double_buffer"], indirect=True)
+def test_the_end_is_the_emulators(replay) -> None:
+    to(replay, 1)
+    assert row(replay, "warps 8–15") == "has left"
+    now = barriers(replay)
+    assert now["full[0]"][0] == "4, parity 0"
+    assert now["empty[0]"] == ["4, parity 0", "256 of 512", "0"]
+    slider = replay.get_by_role("slider")
+    assert slider.get_attribute("aria-valuetext") == "cycle {0} of {0}".format(
+        slider.get_attribute("max")
+    )
+
+
+@pytest.mark.parametrize("replay", ["chain"], indirect=True)
+def test_the_schedule_decides_when_what_is_asked_for_ends(replay) -> None:
+    late = int(replay.get_by_role("slider").get_attribute("max"))
+    replay.get_by_role("combobox").select_option("eager")
+    assert int(replay.get_by_role("slider").get_attribute("max")) < late
+    to(replay, 0.5)
+    assert replay.locator(".pb-replay-row", has_text="tensor core").count() == 1
+    assert "sum_full[0]" in barriers(replay)
+    replay.get_by_role("button", name="warp 5").click()
+    assert replay.get_by_role("button", name="warp 5").get_attribute("aria-pressed") == "true"
+
+
+@pytest.mark.parametrize("replay", ["b_ring"], indirect=True)
+def test_touching_a_row_goes_there(replay) -> None:
+    bar = replay.locator(".pb-replay-row svg").first
+    bar.scroll_into_view_if_needed()
+    place = bar.bounding_box()
+    replay.page.mouse.click(place["x"] + place["width"] / 2, place["y"] + 4)
+    slider = replay.get_by_role("slider")
+    middle = int(slider.get_attribute("max")) / 2
+    assert abs(int(slider.input_value()) - middle) < middle / 20
+    assert row(replay, "copy engine") != ""
+
+
+@pytest.mark.parametrize("replay", ["12_stale_parity"], indirect=True)
+def test_a_run_plays_until_something_is_found_and_the_repaired_one_to_its_end(replay) -> None:
+    replay.get_by_role("button", name="Play").click()
+    replay.locator(".pb-replay-wrong").first.wait_for(timeout=60_000)
+    assert "A deadlock: warps 0–3 wait for phase 1 of empty[0]" in (
+        replay.get_by_role("alert").inner_text()
+    )
+    lines = replay.locator(".pb-replay-wrong").all_inner_texts()
+    assert any("wait(empty[at.slot]" in line for line in lines)
+    replay.get_by_role("combobox").select_option("repaired")
+    to(replay, 1)
+    assert replay.get_by_role("alert").inner_text() == ""
+    assert row(replay, "warps 4–7") == "has left"
+    assert replay.locator(".pb-replay-wrong").count() == 0
+
+
+def test_a_page_opened_as_a_file_replays_too(browser) -> None:
+    tab = browser.new_page()
+    tab.goto((HTML / PAGES["b_ring"]).as_uri())
+    box = tab.locator(".phasebit-replay")
+    box.get_by_role("button", name="Replay").click()
+    box.get_by_role("button", name="Step", exact=True).click()
+    assert "Cycle" in said(box)
+    tab.close()
+
+
+def test_without_scripts_there_are_words_and_the_picture(browser, site) -> None:
+    tab = browser.new_page(java_script_enabled=False)
+    tab.goto(site + PAGES["b_ring"])
+    box = tab.locator(".phasebit-replay")
+    assert "replayed here" in box.inner_text()
+    assert box.locator("svg.phasebit-timeline").is_visible()
+    tab.close()
