@@ -2,24 +2,98 @@
 
 from __future__ import annotations
 
-from typing import Any
+import random
+from collections.abc import Callable, Iterator
 
+import numpy as np
+
+from phasebit.chapters.eight_bits import product
+from phasebit.chapters.eight_bits import scale_slips as slips
+from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
+from phasebit.exercises.written import clean, compiling, running, written
+
+
+def survives(term: float, sum_: float) -> bool:
+    """Whether one product ``term`` changes a ``sum_``, asked of the emulator's tensor core."""
+    from phasebit.emulator.tensor_core.arithmetic import WGMMA, accumulate
+
+    a, b = np.zeros((1, 1, 32)), np.zeros((1, 32, 1))
+    a[0, 0, 0], b[0, 0, 0] = term, 1.0
+    found = accumulate(a, b, np.full((1, 1, 1), sum_), ("e4m3", "e4m3"), "f32", WGMMA["e4m3"])
+    return bool(found[0, 0, 0] != sum_)
 
 
 @judged
-def easy(answer: Any) -> str:
-    """What the answer is, with its units."""
-    raise Wrong("nobody has written this check")
+def limit(answer: Callable[[float], float]) -> str:
+    """``answer(term)``: the least power of two to which a product ``term`` adds nothing."""
+
+    def cases() -> Iterator[Case]:
+        for term in (0.75, 1.0, 1.75, 2.0**-6, 0.0146484375, 120.0, 448.0, 3.5):
+            right = next(2.0**e for e in range(-20, 40) if not survives(term, 2.0**e))
+            yield (term,), right
+
+    return agree(answer, cases(), lambda term: f"a term of {term:g}", "terms")
 
 
 @judged
-def medium(answer: Any) -> str:
-    """What the answer is, with its units."""
-    raise Wrong("nobody has written this check")
+def scales_of(answer: Callable[[int, int, int, int, int], tuple[int, int]]) -> str:
+    """``answer(t, i, half, row, col)``: the row of A and the 128 rows of B whose scales it needs.
+
+    Thread t of 256 has ``part[i]`` of a half of the tile (row, col) of C.
+    """
+
+    def cases() -> Iterator[Case]:
+        yield (0, 0, 0, 0, 0), (0, 0)
+        yield (5, 2, 1, 0, 3), (9, 7)
+        draw = random.Random(20)
+        for _ in range(100):
+            t, i, half, row, col = (draw.randrange(n) for n in (256, 64, 2, 9, 9))
+            yield (
+                (t, i, half, row, col),
+                (
+                    128 * row
+                    + 64 * (t // 128)
+                    + 16 * (t % 128 // 32)
+                    + t % 32 // 4
+                    + 8 * (i & 2) // 2,
+                    2 * col + half,
+                ),
+            )
+
+    def words(t: int, i: int, half: int, row: int, col: int) -> str:
+        return f"thread {t}, part[{i}], half {half} of tile ({row}, {col})"
+
+    return agree(answer, cases(), words, "sums")
+
+
+_HEAD = "__device__ void consume(Ring& ring, const CUtensorMap& C, const float* b_scales,"
+SHAPES = slips.SHAPE, (1, 8, 16)
+
+
+def with_consume(answer: str) -> str:
+    """The kernel with the reader's role in place of its own, and two slots."""
+    text = slips.fewer_slots(product.source(product.BLOCK_SCALES))
+    own = product.function(text, "consume")
+    return text.replace(own, answer.strip())
 
 
 @judged
-def hard(answer: Any) -> str:
-    """What the answer is, with its units."""
-    raise Wrong("nobody has written this check")
+def consume(answer: str) -> str:
+    """The role that multiplies, promotes and stores, from blank: run with every check."""
+    role = written(answer, [_HEAD], "role")
+    with compiling():
+        (kernel,) = product.kernels({"yours": with_consume(role)}).values()
+    runs = [(shape, schedule) for shape in SHAPES for schedule in ("late", "eager")]
+    for (m, n, k), schedule in runs:
+        where = f"{m} × {n} × {k}, {schedule} copies and products"
+        a, b = product.plain(m, k, 1, blocks=(1, 128)), product.plain(n, k, 2, blocks=(128, 128))
+        with running(where):
+            run, c = product.multiply(a, b, kernel, schedule=schedule, blocks=1)
+        clean(run, where)
+        if not np.array_equal(c, product.right(a, b)):
+            raise Wrong(f"{where}: C is wrong")
+    return f"{len(runs)} runs, no finding"
+
+
+__all__ = ["consume", "limit", "scales_of", "survives", "with_consume"]

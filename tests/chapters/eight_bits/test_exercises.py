@@ -1,18 +1,118 @@
-"""The checks of *Eight bits* accept what is right and refuse planted wrong answers."""
+"""The checks of *Eight bits* accept what is right and refuse what people write."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from phasebit.chapters.eight_bits import exercises
+from phasebit.chapters.eight_bits import exercises as check
+from phasebit.edits import replace_once
+from tests.book.notebooks import ROOT, solutions
+
+CHAPTER = next(ROOT.glob("book/*/??_eight_bits.ipynb"))
 
 
-@pytest.mark.parametrize("check", [exercises.easy, exercises.medium, exercises.hard])
-def test_an_open_exercise_is_said_to_be_open(
-    check: Callable[[Any], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    check(...)
-    assert "not answered yet" in capsys.readouterr().out
+def answers() -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    for solution in solutions(CHAPTER):
+        exec(solution, names)
+    return names
+
+
+def test_no_answer_yet() -> None:
+    for each in (check.limit, check.scales_of):
+        assert each.verdict(lambda *a: ...).endswith("not answered yet")
+    assert check.consume.verdict("// yours").endswith("not answered yet")
+
+
+def test_the_solutions_in_the_chapter_are_right() -> None:
+    for name in ("limit", "scales_of"):
+        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda term: 8192.0,
+        lambda term: 2.0**13 * term,
+        lambda term: 2.0 ** (13 + math.floor(math.log2(term))),
+        lambda term: 2.0 ** (13 + math.ceil(math.log2(term))),
+        lambda term: 2.0 ** (24 + math.floor(math.log2(term))),
+        lambda term: 2.0 ** (14 + round(math.log2(term))),
+        lambda term: "8192",
+    ],
+)
+def test_limit_refuses(wrong: Callable[[float], Any]) -> None:
+    assert "not right yet" in check.limit.verdict(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda t, i, half, row, col: (128 * row + t // 2, 2 * col + half),
+        lambda t, i, half, row, col: (128 * row + 16 * (t // 32) + t % 32 // 4, 2 * col + half),
+        lambda t, i, half, row, col: (
+            128 * row + 16 * (t // 32) + t % 32 // 4 + 8 * (i % 2), 2 * col + half),
+        lambda t, i, half, row, col: (
+            128 * row + 16 * (t // 32) + t % 32 // 4 + 8 * (i // 2 % 2), col + half),
+        lambda t, i, half, row, col: (
+            16 * (t // 32) + t % 32 // 4 + 8 * (i // 2 % 2), 2 * col + half),
+        lambda t, i, half, row, col: (
+            128 * row + 16 * (t % 128 // 32) + t % 32 // 4 + 8 * (i // 2 % 2), 2 * col + half),
+        lambda t, i, half, row, col: (
+            128 * row + 16 * (t // 32) + t % 4 + 8 * (i // 2 % 2), 2 * col + half),
+    ],
+)  # fmt: skip
+def test_scales_of_refuses(wrong: Callable[..., Any]) -> None:
+    assert "not right yet" in check.scales_of.verdict(wrong)
+
+
+FREE = "            if (lane == 0) ptx::mbarrier_arrive(&ring.empty[s]);\n"
+FENCE_LEFT = (
+    "            ptx::wgmma_fence();\n            begin_multiply(part, ring.stage[s], group, 0"
+)
+WRONG = {
+    "no wait for full": (("            ptx::mbarrier_wait(&ring.full[s], phase);\n", ""),),
+    "the other parity": (("full[s], phase", "full[s], !phase"),),
+    "no __syncwarp": (("            __syncwarp();\n", ""),),
+    "every lane frees the slot": (("if (lane == 0) ptx::mbarrier", "ptx::mbarrier"),),
+    "never frees a slot": ((FREE, ""),),
+    "frees it before the second half": (
+        (FREE, ""), ("            promote(left, part", FREE + "            promote(left, part")),
+    "no fence": ((FENCE_LEFT, FENCE_LEFT.replace("            ptx::wgmma_fence();\n", "")),),
+    "waits too loosely": (
+        ("            ptx::wgmma_wait_group<0>();\n            promote(left",
+         "            ptx::wgmma_wait_group<1>();\n            promote(left"),),
+    "one scale for both rows": (("below = ring.scales[s][mine + 8]", "below = scale"),),
+    "the row eight below, counted in lanes": (("[mine + 8]", "[mine + 2]"),),
+    "the warp's rows left out": (("mine = warp * 16 + lane / 4", "mine = lane / 4"),),
+    "the left half's scale for both": (("scale * b_right, below * b_right",
+                                        "scale * b_left, below * b_left"),),
+    "beyond the last block of B": (("min(2 * col + 1, last)", "(2 * col + 1)"),),
+    "the first slice's scales of B": (("last) * slices + k];\n            const float b_right",
+                                       "last) * slices];\n            const float b_right"),),
+    "sums of the tile before": (("        Part left = {}, right = {};\n", ""),
+                                ("    int s = 0;\n", "    int s = 0;\n"
+                                 "    Part left = {}, right = {};\n")),
+    "never advances": (("            advance<SLOTS>(s, phase);\n", ""),),
+    "both halves to one place": (("col * BN + HALF);", "col * BN);"),),
+    "the warp's rows of C": (("row * BM + warp * BOX_ROWS, col * BN);", "row * BM, col * BN);"),),
+    "only the first tile": (("n += gridDim.x", "n += tiles.count()"),),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+def test_the_solution_runs() -> None:
+    assert check.consume.verdict(answers()["role"]) == "consume: OK (4 runs, no finding)"
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", WRONG)
+def test_consume_refuses(name: str) -> None:
+    role = str(answers()["role"])
+    for old, new in WRONG[name]:
+        role = replace_once(role, old, new)
+    assert check.consume.verdict(role).startswith("consume: not right yet: ")

@@ -1,0 +1,263 @@
+"""Pictures and tables of *Eight bits*."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phasebit import measure
+from phasebit.chapters.eight_bits import product
+from phasebit.chapters.eight_bits import scale_slips as slips
+from phasebit.chapters.eight_bits import sum_errors as errors
+from phasebit.chapters.eight_bits.tries import KERNELS
+from phasebit.emulator import formats
+from phasebit.measure import Table
+from phasebit.timeline import Span, Timeline
+
+if TYPE_CHECKING:
+    from phasebit.draw import Picture
+
+RIVAL = "cuBLASLt, scales by row"
+"""What the kernels with scales for blocks are compared with."""
+
+
+def positive(element: str) -> Any:
+    """The positive finite numbers of a format, ascending, as the emulator decodes all 256 codes."""
+    values = formats.decode(element, np.arange(256, dtype=np.uint8)).astype(np.float64)
+    return np.unique(values[np.isfinite(values) & (values > 0)])
+
+
+def values() -> Picture:
+    """The positive numbers of both formats on an axis of powers of two."""
+    from phasebit.draw.picture import INK, figure_of, frame, picture
+    from phasebit.palette import COLOURS
+
+    figure, axes = figure_of(6.2, 1.9)
+    said = []
+    for row, (element, hue) in enumerate({"e4m3": "blue", "e5m2": "orange"}.items()):
+        numbers = positive(element)
+        at = [math.log2(x) for x in numbers]
+        axes.vlines(at, row - 0.3, row + 0.3, color=COLOURS[hue], linewidth=0.9)
+        nearest = min(np.diff(numbers))
+        said.append(
+            f"{element}: {len(numbers)} numbers from 2^{math.log2(numbers[0]):.0f} to "
+            f"{numbers[-1]:g}; {int(((numbers >= 1) & (numbers < 2)).sum())} from 1 to below 2; "
+            f"the least step is 2^{math.log2(nearest):.0f}"
+        )
+    axes.set_yticks([0, 1], ["e4m3", "e5m2"])
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    axes.set_ylim(1.6, -0.6)
+    ticks = range(-16, 17, 4)
+    axes.set_xticks(list(ticks), [f"$2^{{{t}}}$" for t in ticks])
+    title = "The positive numbers of eight bits"
+    frame(axes, title, "each line is a number; equal distances are equal factors")
+    return picture(figure, "\n".join([f"{title}.", *said]))
+
+
+def stalling(term: float = 0.75, most: int = 16_384, step: int = 2_048) -> Picture:
+    """A sum of equal terms as it grows: exact, by the tensor core, and promoted every 128."""
+    from phasebit.draw import curves
+
+    counts = range(0, most + 1, step)
+    found = errors.growing(term, most, step)
+    mended = errors.growing(term, most, step, 128)
+    return curves(
+        list(counts),
+        {"promoted every 128": mended, "in the tensor core": found},
+        x_label=f"terms of {term:g} added up", y_label="the sum",
+        title="A sum that stops growing", show=lambda value: f"{float(value):.0f}",
+    )  # fmt: skip
+
+
+def right_bits(positive: bool, lengths: tuple[int, ...] = (128, 512, 2048, 8192)) -> Picture:
+    """How many bits of a sum are right, by k and by where it is promoted."""
+    from phasebit.draw import curves
+
+    found = [errors.of_sums(k, positive, size=8) for k in lengths]
+    kind = "numbers without signs" if positive else "normal numbers"
+    return curves(
+        [str(k) for k in lengths],
+        {name: [-math.log2(each[name]) for each in found] for name in errors.CHOICES},
+        x_label="k", y_label="bits that are right", title=f"Sums of {kind}, by promotion",
+        show=lambda value: f"{float(value):.0f}", evenly=True,
+    )  # fmt: skip
+
+
+SIZES = tuple(4**e for e in range(9))
+"""How many times as large an outlier is as its neighbours."""
+
+
+def outliers() -> Picture:
+    """What eight large channels of 1024 do to the others, by format and scales."""
+    from phasebit.draw import curves
+
+    found = [errors.ordinary(size) for size in SIZES]
+    return curves(
+        [str(size) for size in SIZES],
+        {name: [each[name] for each in found] for name in found[0]},
+        x_label="how many times as large an outlier is", y_label="relative error of the others",
+        title="What eight outliers in 1024 channels do to the channels beside them", evenly=True,
+    )  # fmt: skip
+
+
+def product_errors() -> Table:
+    """Relative error of activations times weights, by scales and promotion."""
+    found = [errors.of_products(data) for data in errors.DATA]
+    return Table(
+        ("way", *errors.DATA),
+        tuple((name, *(f"{each[name]:.3f}" for each in found)) for name in found[0]),
+        "relative error against the product before rounding; k = 4096, fixed seeds",
+    )
+
+
+def rate(recorded: dict[str, Any], shape: tuple[int, ...], name: str) -> float:
+    """TFLOP/s of a contender: the median launch."""
+    (row,) = [each for each in recorded["products"] if tuple(each["shape"]) == shape]
+    us = statistics.median(row["contenders"][name]["times_us"])
+    return measure.tflops(measure.matmul_flop(*shape), us * 1e-6)
+
+
+def clock(recorded: dict[str, Any], shape: tuple[int, ...], name: str) -> float:
+    """MHz after the launches of a contender: the median."""
+    (row,) = [each for each in recorded["products"] if tuple(each["shape"]) == shape]
+    return float(statistics.median(row["contenders"][name]["mhz"]))
+
+
+def shapes(recorded: dict[str, Any]) -> list[tuple[int, ...]]:
+    """M, N, K of each product of the record that takes longer than the host to ask for it."""
+    return [
+        tuple(each["shape"]) for each in recorded["products"]
+        if measure.matmul_flop(*each["shape"]) > 1e11
+    ]  # fmt: skip
+
+
+def rates_table(recorded: dict[str, Any], names: tuple[str, ...]) -> Table:
+    """TFLOP/s of contenders on each shape, and beside them the share of the rival's."""
+    rows = []
+    for name in names:
+        cells = []
+        for shape in shapes(recorded):
+            own = rate(recorded, shape, name)
+            cells.append(f"{own:.0f} ({own / rate(recorded, shape, RIVAL):.2f})")
+        rows.append((name, *cells))
+    heads = [f"{m}³" if m == n == k else f"{m} × {n} × {k}" for m, n, k in shapes(recorded)]
+    return Table(
+        ("TFLOP/s", *heads), tuple(rows),
+        f"({RIVAL} = 1) {measure.source(recorded)}",
+    )  # fmt: skip
+
+
+def slice_cycles(recorded: dict[str, Any], shape: tuple[int, ...], name: str) -> float:
+    """Cycles of a multiprocessor for 128 × 256 of C and 128 of K, at the clock of the launches."""
+    flop_a_second = rate(recorded, shape, name) * 1e12 / int(recorded["multiprocessors"])
+    return 2 * 128 * 256 * 128 / flop_a_second * clock(recorded, shape, name) * 1e6
+
+
+def cycles_table(recorded: dict[str, Any], shape: tuple[int, ...], names: tuple[str, ...]) -> Table:
+    """Rate, clock and cycles a slice of some contenders on one shape."""
+    rows = tuple(
+        (name, f"{rate(recorded, shape, name):.0f}", f"{clock(recorded, shape, name):.0f}",
+         f"{slice_cycles(recorded, shape, name):.0f}")
+        for name in names
+    )  # fmt: skip
+    m, n, k = shape
+    return Table(
+        ("kernel", "TFLOP/s", "MHz", "cycles a slice"), rows,
+        f"{m} × {n} × {k}; a slice: 128 × 256 of C, 128 of K. {measure.source(recorded)}",
+    )  # fmt: skip
+
+
+TRIED = {
+    "two parts": "in a group, one part is promoted under the other's products",
+    "consumers take turns": "named barriers: one promotes while the other multiplies",
+    "one consumer begins late": "once out of step, they stay so",
+    "scales of B a slice ahead": "no load is waited for",
+    "three slots": "control: is the ring deep enough?",
+}
+"""What was tried to hide promotion -> why it should help."""
+
+
+def tried(recorded: dict[str, Any]) -> Table:
+    """What each try does to the kernel with block scales, as a share of its rate."""
+    chosen = shapes(recorded)[:2]
+    rows = tuple(
+        (name, why, *(
+            f"{rate(recorded, shape, name) / rate(recorded, shape, 'block scales'):.2f}"
+            for shape in chosen
+        ))
+        for name, why in TRIED.items()
+    )  # fmt: skip
+    return Table(
+        ("tried", "why it should help", *(f"{shape[0]}³" for shape in chosen)), rows,
+        f"rate, block scales = 1. {measure.source(recorded)}",
+    )  # fmt: skip
+
+
+def errors_table(recorded: dict[str, Any], names: tuple[str, ...]) -> Table:
+    """Errors of kernels on the GPU, by length of the sum and signs of the data."""
+    cases = recorded["errors"]
+    heads = (f"k = {c['k']}, {'normal' if c['signs'] else 'no signs'}" for c in cases)
+    rows = tuple(
+        (name, *(f"{case['relative'][name]:.4f}" for case in cases))
+        for name in names
+        if all(name in case["relative"] for case in cases)
+    )
+    return Table(
+        ("kernel", *heads), rows,
+        "relative error against f64, the rounding of the result to bf16 included. "
+        + measure.source(recorded),
+    )  # fmt: skip
+
+
+def rates(recorded: dict[str, Any]) -> dict[str, str]:
+    """Kernel -> its rate on the largest square."""
+    return {
+        kernel: f"{rate(recorded, (8192, 8192, 8192), name):.0f} TFLOP/s, 8192³"
+        for name, kernel in KERNELS.items()
+    }
+
+
+def promotion(recorded: dict[str, Any], first: int = 60, last: int = 67) -> Timeline:
+    """What two consumers do with some halves of slices, in cycles, by their clock stamps."""
+    places = recorded["stamps"]["places"]
+    begin = min(places[0][first], places[4][first])
+    spans = []
+    for group, at in ((0, 0), (1, 4)):
+        row = f"consumer {group}"
+        for half in range(first, last + 1):
+            asked, there, done = (places[at + i][half] - begin for i in range(3))
+            spans.append(Span(row, asked, there, "multiply", str(half)))
+            spans.append(Span(row, there, done, "promote"))
+    return Timeline(
+        ["consumer 0", "consumer 1"], spans, unit="cycles",
+        title=f"Halves {first} to {last} of the slices of one tile",
+        legend={"multiply": "the tensor core multiplies for it", "promote": "it promotes"},
+    )  # fmt: skip
+
+
+def promoting(recorded: dict[str, Any]) -> dict[str, float]:
+    """Mean cycles of a half: until the sums are there, of the promotion, from half to half."""
+    places = recorded["stamps"]["places"]
+    halves = range(16, len(places[0]) - 8)
+    groups = (places[0:3], places[4:7])
+    return {
+        "multiply": statistics.mean(g[1][h] - g[0][h] for g in groups for h in halves),
+        "promote": statistics.mean(g[2][h] - g[1][h] for g in groups for h in halves),
+        "half": statistics.mean(g[0][h + 1] - g[0][h] for g in groups for h in halves),
+    }
+
+
+def slip_table(names: tuple[str, ...]) -> Table:
+    """What the emulator says of some slips, and what the result is."""
+    kernels = product.kernels({name: slips.fewer_slots(slips.broken(name)) for name in names})
+    rows = []
+    for name in names:
+        said = slips.judge(kernels[name], of=slips.SLIPS[name].kernel)
+        lines = [line for line in said.splitlines() if line and not line.startswith(" ")]
+        found = [line.partition(":")[0] for line in lines if line != "WRONG"]
+        result = "none" if "deadlock" in said else "wrong" if "WRONG" in lines else "right"
+        rows.append((name, found[0] if found else "nothing", result))
+    return Table(("slip", "the emulator says", "result"), tuple(rows), "late copies and products")

@@ -1,0 +1,78 @@
+"""The record of *Eight bits*, and the programs that made it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phasebit import measure
+from phasebit.chapters.eight_bits import record as eight_bits
+from phasebit.chapters.eight_bits import scaled as quantise
+from phasebit.chapters.eight_bits import sum_errors as errors
+from phasebit.chapters.eight_bits import sums, view
+from phasebit.chapters.eight_bits import tries as variants
+
+
+def test_every_variant_fits_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, (kernel, _) in variants.VARIANTS.items():
+        assert variants.variant(name) != variants.source(kernel)
+    assert variants.stamped().count("stamp(") == 6 and variants.stamped().count("_both(") == 2
+    monkeypatch.setattr(variants, "source", lambda kernel: "nothing")
+    with pytest.raises(ValueError, match="once to be changed there"):
+        variants.variant("three slots")
+
+
+def test_the_gpu_keeps_what_the_emulator_keeps() -> None:
+    recorded = measure.read(eight_bits.NAME)["sums"]
+    kept = {element: said.index(False) - 1 for element, said in recorded["survivors"].items()}
+    assert kept == {"e4m3": 13, "bf16": 23}
+    for terms, said in recorded["stalled"].items():
+        assert said["e4m3"] == errors.growing(0.75, int(terms), int(terms))[-1]
+        assert said["every 128"] == said["bf16"] == 0.75 * int(terms)
+
+
+@pytest.mark.nvcc
+def test_random_sums_have_the_same_bits() -> None:
+    for case in measure.read(eight_bits.NAME)["sums"]["random"]:
+        if case["products"] <= 16:
+            how = case["element"], case["products"], case["every"], case["seed"]
+            assert sums.random_sums(*how).ravel().tolist() == case["bits"], how
+
+
+def test_errors_on_the_gpu_are_those_of_the_model() -> None:
+    """Without signs, where they are large; the result's rounding to bf16 is in them."""
+    (case,) = [
+        each for each in measure.read(eight_bits.NAME)["errors"]
+        if each["k"] == 1024 and not each["signs"]
+    ]  # fmt: skip
+    model = errors.of_sums(1024, positive=True, size=8)
+    assert case["relative"]["one scale"] == pytest.approx(model["no promotion"], rel=0.1)
+    assert case["relative"]["block scales"] < 2.0**-9 + model["every 128"]
+
+
+def test_the_kernels_hold_their_place_beside_the_vendor() -> None:
+    record = measure.read(eight_bits.NAME)
+    for shape in view.shapes(record):
+        assert view.rate(record, shape, "one scale") > view.rate(record, shape, view.RIVAL)
+        vendor = view.rate(record, shape, "cuBLASLt, block scales")
+        assert view.rate(record, shape, "block scales") > 0.95 * vendor
+    for row in record["products"]:
+        for each in row["contenders"].values():
+            assert 1000 < min(each["mhz"]) <= max(each["mhz"]) < 2050  # an H200's
+
+
+@pytest.mark.parametrize("shape", [(5, 16), (128, 128), (130, 272)])
+@pytest.mark.parametrize("blocks", [None, quantise.ROWS, quantise.SQUARES])
+def test_no_number_moves_further_than_half_a_step(
+    shape: tuple[int, int], blocks: tuple[int, int] | None
+) -> None:
+    x = np.random.default_rng(3).standard_normal(shape)
+    q = quantise.quantise(x, blocks)
+    scales = quantise.spread(q.scales, blocks, *shape)
+    step = np.maximum(2.0 ** (np.floor(np.log2(np.abs(x / scales))) - 3), 2.0**-9)
+    assert (np.abs(q.values() - x) <= 0.5001 * step * scales).all()
+    assert np.abs(q.codes & 0x7F).max() == 0x7E  # the largest number of a block is the format's
+
+
+def test_zeros_stay_zeros() -> None:
+    assert not quantise.quantise(np.zeros((2, 256)), quantise.ROWS).values().any()
