@@ -70,7 +70,8 @@ def _any_text(shape: Shape) -> str:
 def _protocol(torch: Any) -> dict[str, str]:
     return {
         "warm": f"launches in a CUDA graph, as many as take about {_GRAPH_US / 1e3:g} ms (at least "
-        "4, at most 40); the time of the second of two replays, divided by them",
+        "4, at most 40); two replays, the first of which does not count; the time of the second, "
+        "divided by them",
         "flushed": f"a launch between two events, after 256 MiB of other data have been read; "
         f"{_FLUSHED} in each round",
         "order": f"{_ROUNDS} rounds, in each the contenders in a new random order",
