@@ -12,7 +12,7 @@ from typing import Any
 
 from phasebit import measure, toolchain
 from phasebit.chapters.eight_bits import sums
-from phasebit.chapters.eight_bits.tries import (
+from phasebit.chapters.eight_bits.contenders import (
     CONTROLS,
     KERNELS,
     VARIANTS,

@@ -12,7 +12,7 @@ from phasebit import measure
 from phasebit.chapters.eight_bits import product
 from phasebit.chapters.eight_bits import scale_slips as slips
 from phasebit.chapters.eight_bits import sum_errors as errors
-from phasebit.chapters.eight_bits.tries import KERNELS
+from phasebit.chapters.eight_bits.contenders import KERNELS
 from phasebit.emulator import formats
 from phasebit.measure import Table
 from phasebit.timeline import Span, Timeline

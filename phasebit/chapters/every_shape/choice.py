@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from phasebit.chapters.every_shape import plans
-from phasebit.chapters.every_shape.model import H200, Rates, estimate
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
+from phasebit.chapters.every_shape.waves import H200, Rates, estimate
 
 PAIRS_EVERYWHERE = Plan(plans.PAIRS, 2, 256, 4, pair=2)
 """The kernel of the chapters before this one."""

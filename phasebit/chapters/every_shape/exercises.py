@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from phasebit.chapters.every_shape import emulated, model, plans
+from phasebit.chapters.every_shape import on_emulator, plans, waves
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
-from phasebit.chapters.every_shape.walk import Walk
+from phasebit.chapters.every_shape.shares import Walk
 from phasebit.edits import replace_once
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
@@ -54,7 +54,7 @@ def copied(answer: Callable[[int, int, int, int, int, int], int]) -> str:
             groups, bn, pair = draw.randint(1, 2), 16 * draw.randint(1, 16), draw.randint(1, 2)
             m, n, k = draw.randint(1, 3000), draw.randint(1, 3000), 64 * draw.randint(1, 20)
             plan = Plan(plans.PAIRS, groups, bn, 4, pair=pair)
-            yield (m, n, k, 64 * groups, bn, pair), model.copied(plan, Shape(m, n, k))
+            yield (m, n, k, 64 * groups, bn, pair), waves.copied(plan, Shape(m, n, k))
 
     def words(m: int, n: int, k: int, bm: int, bn: int, pair: int) -> str:
         who = "pairs" if pair == 2 else "blocks alone"
@@ -88,7 +88,7 @@ def split(answer: str) -> str:
     for shape, workers in _SHAPES:
         where = "{} × {} × {}".format(*shape) + f" by {workers} blocks"
         with running(where), compiling():
-            done = emulated.multiply(
+            done = on_emulator.multiply(
                 source, *shape, workers=workers, seed=random.randrange(1 << 30), most=2_000
             )
         clean(done.run, where)

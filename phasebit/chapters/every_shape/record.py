@@ -70,7 +70,7 @@ def _any_text(shape: Shape) -> str:
 def _protocol(torch: Any) -> dict[str, str]:
     return {
         "warm": f"launches in a CUDA graph, as many as take about {_GRAPH_US / 1e3:g} ms (at least "
-        "4, at most 40); two replays, the first of which does not count; the time of the second, "
+        "4, at most 40); of two replays the first does not count, and the time of the second is "
         "divided by them",
         "flushed": f"a launch between two events, after 256 MiB of other data have been read; "
         f"{_FLUSHED} in each round",

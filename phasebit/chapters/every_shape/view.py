@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
-from phasebit.chapters.every_shape import model, tries
+from phasebit.chapters.every_shape import tries, waves
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import LAYERS, Shape
 
@@ -24,8 +24,8 @@ def on_multiprocessors(plan: Plan, shape: Shape) -> Picture:
     """How many tiles each multiprocessor makes: a cell each, 132 of an H200."""
     from phasebit.draw import Cell, chart
 
-    walk = model.walk(plan, shape)
-    units = model.H200.multiprocessors
+    walk = waves.walk(plan, shape)
+    units = waves.H200.multiprocessors
     each: list[Cell | None] = [None] * (-(-units // _ACROSS) * _ACROSS)
     for unit in range(units):
         worker = unit // plan.pair

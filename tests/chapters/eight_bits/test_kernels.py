@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from phasebit import files, hardware, process, toolchain
+from phasebit.chapters.eight_bits import contenders as variants
 from phasebit.chapters.eight_bits import product, sums
 from phasebit.chapters.eight_bits import scale_slips as slips
 from phasebit.chapters.eight_bits import sum_errors as errors
-from phasebit.chapters.eight_bits import tries as variants
 from phasebit.chapters.eight_bits.scaled import ROWS, SQUARES
 from tests.kernels import targets
 from tests.kernels.emulated import emulate

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from phasebit import measure
+from phasebit.chapters.eight_bits import contenders as variants
 from phasebit.chapters.eight_bits import record as eight_bits
 from phasebit.chapters.eight_bits import scaled as quantise
 from phasebit.chapters.eight_bits import sum_errors as errors
 from phasebit.chapters.eight_bits import sums, view
-from phasebit.chapters.eight_bits import tries as variants
 
 
 def test_every_variant_fits_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:

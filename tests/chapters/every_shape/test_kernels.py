@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from phasebit import files, hardware, process, toolchain
-from phasebit.chapters.every_shape import emulated, plans, slips, tries
+from phasebit.chapters.every_shape import on_emulator, plans, shape_slips, tries
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
-from phasebit.chapters.every_shape.walk import Walk
+from phasebit.chapters.every_shape.shares import Walk
 from phasebit.edits import replace_once
 from tests.kernels import targets
 from tests.kernels.emulated import emulate
@@ -61,7 +61,7 @@ def test_compiles_without_spills_or_warnings(kernel: str) -> None:
 @pytest.mark.parametrize("kernel", SMALL)
 def test_right_under_every_schedule(kernel: str, schedule: str) -> None:
     plan, shape = SMALL[kernel]
-    assert slips.judge(plan.text, shape, schedule) == ""
+    assert shape_slips.judge(plan.text, shape, schedule) == ""
 
 
 @pytest.mark.nvcc
@@ -92,23 +92,23 @@ def test_a_slip_of_the_whole_program_is_found(right: str, wrong: str, says: str)
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("name", slips.SLIPS)
+@pytest.mark.parametrize("name", shape_slips.SLIPS)
 def test_every_slip_is_found(name: str) -> None:
-    slip = slips.SLIPS[name]
-    assert re.search(slip.says, slips.verdict(slip)), slips.verdict(slip)[:2000]
+    slip = shape_slips.SLIPS[name]
+    assert re.search(slip.says, shape_slips.verdict(slip)), shape_slips.verdict(slip)[:2000]
 
 
 @pytest.mark.nvcc
 def test_four_blocks_share_as_two_do() -> None:
     plan = Plan(plans.PAIRS, 1, 64, 2, pair=4)
-    assert slips.judge(plan.text, (300, 72, 72)) == ""
+    assert shape_slips.judge(plan.text, (300, 72, 72)) == ""
 
 
 @pytest.mark.nvcc
 def test_blocks_walk_as_python_does() -> None:
     plan = SMALL[plans.STREAM][0]
     for shape, workers in (((64, 48, 264), 2), ((64, 32, 456), 7), ((192, 48, 72), 2)):
-        done = emulated.multiply(plan.text, *shape, workers=workers)
+        done = on_emulator.multiply(plan.text, *shape, workers=workers)
         walk = Walk.stream(plan.tiles(Shape(*shape)), plan.steps(Shape(*shape)), workers)
         assert done.exact and done.clean
         assert done.steps == {w: walk.length(w) for w in range(walk.workers)}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from phasebit.chapters.every_shape import model, plans, slips, view
+from phasebit.chapters.every_shape import plans, shape_slips, view, waves
 from phasebit.chapters.every_shape.choice import PLANS, candidates, choose
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import SHAPES, Shape
-from phasebit.chapters.every_shape.walk import Piece, Walk, timeline
+from phasebit.chapters.every_shape.shares import Piece, Walk, timeline
 
 SQUARE = Shape(1024, 1024, 1024)
 
@@ -52,18 +52,18 @@ def test_walk_by_hand() -> None:
 
 def test_clocks_by_hand() -> None:
     wide = Plan(plans.PAIRS, 2, 256, 4, pair=2)
-    assert model.products_clocks(wide) == 2 * 4 * 128
-    assert model.copied(wide, SQUARE) == 16 * 16 * 2 * 64 * 512
+    assert waves.products_clocks(wide) == 2 * 4 * 128
+    assert waves.copied(wide, SQUARE) == 16 * 16 * 2 * 64 * 512
     alone = Plan(plans.SMALL, 1, 128, 8)
-    assert model.products_clocks(alone) == 256 and alone.tiles(SQUARE) == 128
+    assert waves.products_clocks(alone) == 256 and alone.tiles(SQUARE) == 128
     few = Plan(plans.FEW, 2, 16, 10)  # shared memory, not the tensor cores
-    assert model.products_clocks(few) == 2 * 4 * 20
+    assert waves.products_clocks(few) == 2 * 4 * 20
     assert few.grid(Shape(16, 14336, 4096)) == (112, 1)
 
 
 def test_rows_that_begin_at_no_line_are_asked_for_twice() -> None:
     alone = Plan(plans.SMALL, 1, 128, 8)
-    once, twice = (model.copies_clocks(alone, Shape(*3 * (n,))) for n in (1024, 1000))
+    once, twice = (waves.copies_clocks(alone, Shape(*3 * (n,))) for n in (1024, 1000))
     assert twice == 2 * once
 
 
@@ -78,6 +78,6 @@ def test_the_map_of_multiprocessors_counts_tiles() -> None:
 
 
 def test_slips_are_single_changes() -> None:
-    assert len(slips.SLIPS) >= 15
-    for slip in slips.SLIPS.values():
+    assert len(shape_slips.SLIPS) >= 15
+    for slip in shape_slips.SLIPS.values():
         assert slip.source != slip.where[0].text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from phasebit import files
-from phasebit.chapters.every_shape import emulated, plans
+from phasebit.chapters.every_shape import on_emulator, plans
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.edits import replace_once
 from phasebit.emulator import EmulatorError
@@ -104,7 +104,7 @@ SLIPS = {
 def judge(text: str, shape: tuple[int, int, int], schedule: str = "late", workers: int = 2) -> str:
     """What the emulator says first of a kernel; ``WRONG``, ``a flag stays up``, or nothing."""
     try:
-        done = emulated.multiply(text, *shape, schedule=schedule, workers=workers)
+        done = on_emulator.multiply(text, *shape, schedule=schedule, workers=workers)
     except EmulatorError as error:
         return str(error)
     if done.run.findings:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from phasebit.chapters.every_shape.plans import DEPTH, STREAM, Plan
 from phasebit.chapters.every_shape.shapes import Shape
-from phasebit.chapters.every_shape.walk import Walk
+from phasebit.chapters.every_shape.shares import Walk
 
 
 @dataclass(frozen=True)
