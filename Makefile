@@ -26,7 +26,7 @@ SOURCES := _config.yml _toc.yml $(shell find book phasebit kernels records -type
 
 JUPYTER_BOOK := $(VENV)/bin/jupyter-book build . -n -W --keep-going --all
 
-.PHONY: help setup book site test proof mutants bench record serve clean pin
+.PHONY: help setup book site pdf test proof mutants bench record serve clean pin
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -41,6 +41,10 @@ book: _build/.book  ## execute every notebook on this machine and render the boo
 
 site: _build/.site  ## render the book from its saved outputs, without executing
 	@echo "The pages are in _build/html: open _build/html/index.html, or run 'make serve'."
+
+pdf: _build/.site  ## print the book: all pages as _build/the-phase-bit.pdf (needs Chromium)
+	@echo "Printing the book (some minutes)"
+	@$(PY) tools/pdf.py _build/the-phase-bit.pdf
 
 # Each worker has a processor already: threads of NumPy's would wait for each other.
 test: export OPENBLAS_NUM_THREADS = 1

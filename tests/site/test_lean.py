@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,13 @@ from .conftest import HTML
 PAGES = [path.relative_to(HTML).as_posix() for path in sorted(HTML.glob("book/**/*.html"))]
 MOST = 1_500_000
 """Bytes of a page without formulas, with all it loads and nothing cached."""
+SENT = 1_000_000
+"""Bytes of any page as a server that compresses sends it, before the reader asks for more."""
+SHIFT = 0.1
+"""Cumulative layout shift that a browser calls good."""
+_LOADED = re.compile(
+    r'<script[^>]*\bsrc="([^"?#]+)|<link[^>]*\bhref="([^"?#]+\.(?:css|woff2))[^>]*>'
+)
 
 pytestmark = pytest.mark.site
 
@@ -57,4 +67,36 @@ def test_the_front_page_is_light_and_has_its_icons(browser, site) -> None:
     )
     assert drawn and all(letter not in ("none", "normal", '""') for letter in drawn)
     assert tab.evaluate("() => document.fonts.check('900 16px \"Font Awesome 6 Free\"')")
+    tab.close()
+
+
+@cache
+def sent(file: Path) -> int:
+    """The size of a file as it is sent."""
+    data = file.read_bytes()
+    return len(gzip.compress(data) if file.suffix in (".html", ".js", ".css") else data)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_sent_in_less_than_a_megabyte(page: str) -> None:
+    names = {script or style for script, style in _LOADED.findall(html(page))}
+    files = {(HTML / page).parent.joinpath(name).resolve() for name in names}
+    assert any(file.suffix == ".css" for file in files)
+    assert not [file for file in files if "replays" in file.parts], "before the reader asks"
+    assert sent(HTML / page) + sum(sent(file) for file in files if file.is_file()) < SENT
+
+
+@pytest.mark.parametrize("page", ["intro", "how_fast", "double_buffering"])
+def test_a_page_does_not_move_under_the_reader(browser, site, page: str) -> None:
+    (path,) = [each for each in PAGES if re.search(rf"[/_]{page}\.html$", each)]
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    tab.add_init_script(
+        """window.shift = 0;
+        new PerformanceObserver((list) => list.getEntries().forEach((one) => {
+          if (!one.hadRecentInput) window.shift += one.value;
+        })).observe({ type: 'layout-shift', buffered: true });"""
+    )
+    tab.goto(site + path)
+    tab.wait_for_load_state("networkidle")
+    assert tab.evaluate("() => window.shift") < SHIFT
     tab.close()

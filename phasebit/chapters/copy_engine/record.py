@@ -23,13 +23,14 @@ def record() -> dict[str, Any]:
         "benchmark": NAME,
         **facts,
         "protocol": {
-            "memory": "few_threads.cu: 1 GiB, one block on each multiprocessor, CUDA events; a "
-            "launch that does not count, then 5 that do, in 3 rounds; GB/s of each",
+            "memory": "few_threads.cu: 1 GiB of pseudo-random bits, one block on each "
+            "multiprocessor, CUDA events; a launch that does not count, then 5 that do, in 3 "
+            "rounds; GB/s of each",
             "announced": "announced.cu: 2,112 blocks of one thread for each case, 200,000 looks "
             "at the barrier at most; how many blocks ended in which way",
-            "hints": "hints.cu: 1 GiB of stream, and as many bytes read from a table, around; "
-            "132 blocks, 64 KiB under way in each; a launch that does not count, then 5 that do, "
-            "in 3 rounds; GB/s of each, of stream and table together",
+            "hints": "hints.cu: 1 GiB of pseudo-random bits as a stream, and as many bytes read "
+            "from a table, around; 132 blocks, 64 KiB under way in each; a launch that does not "
+            "count, then 5 that do, in 3 rounds; GB/s of each, of stream and table together",
         },
         "memory": list(_memory(_output("few_threads", "time"))),
         "announced": list(_announced(_output("announced"))),

@@ -24,7 +24,8 @@ def record() -> dict[str, Any]:
         **facts,
         "protocol": {
             "rates": "rate.cu: one block on each multiprocessor, tiles of normal random bf16 "
-            "numbers that stay in shared memory, 500 batches of 16 instructions; FLOP a cycle by "
+            "numbers that stay in shared memory, 500 batches of 16 instructions; a run on "
+            "ones, whose sums are compared, goes before and does not count; FLOP a cycle by "
             "the multiprocessor's clock, of the median multiprocessor in each of 9 rounds",
             "pending": "how many committed batches may be under way when the next is begun",
         },

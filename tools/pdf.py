@@ -1,0 +1,190 @@
+"""Print the book: all pages of _build/html as one PDF, by Chromium.
+
+    .venv/bin/python tools/pdf.py _build/the-phase-bit.pdf
+
+The pages are put behind each other in one document, in the order of _toc.yml: links between them
+become links within it, what is folded is unfolded, every cell of code gets a number. Pictures
+stay vectors, headings become the outline.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+from serve import server  # noqa: E402
+
+from conftest import chromium  # noqa: E402
+
+SECONDS = 240
+"""How long Chromium may lay it out."""
+
+STYLE = """
+@page { size: A4; margin: 18mm 16mm 20mm; }
+html { font-size: 10.5pt; }
+body { counter-reset: listing; }
+.pb-page { break-before: page; }
+.pb-page:first-of-type { break-before: auto; }
+.pb-cover { height: 235mm; display: flex; flex-direction: column; justify-content: center; }
+.pb-cover h1 { font-size: 34pt; }
+.pb-contents { break-before: page; break-after: page; }
+.pb-contents ol { list-style: none; padding: 0; }
+article.bd-article { max-width: none; padding: 0; font-size: 10.5pt; }
+.bd-article :is(p, ul, ol, dl, blockquote) { max-width: none !important; }
+h1, h2, h3, h4 { break-after: avoid; }
+/* Shadows would be pictures of dots; the id is for its weight. */
+:not(#none) { box-shadow: none !important; }
+.cell_input::before {
+  counter-increment: listing; content: "Listing " counter(listing);
+  display: block; font-size: 8pt; color: #555; break-after: avoid;
+}
+.bd-article pre { font-size: 7.6pt !important; white-space: pre-wrap !important;
+  orphans: 4; widows: 4; }
+.pb-picture svg { max-width: 100% !important; min-width: 0 !important; height: auto; }
+.bd-article table { display: table; width: auto; font-size: 8.5pt; break-inside: avoid; }
+.bd-article :is(caption, figcaption) { color: #444; }
+thead { display: table-header-group; }
+details > summary { list-style: none; color: #555; }
+"""
+
+ASSEMBLE = r"""async ({ pages, style, title }) => {
+  const here = location.origin + "/";
+  const place = (page) => page.replace(/\W+/g, "-");
+  const body = document.createElement("div");
+  const cover = document.createElement("section");
+  cover.className = "pb-cover";
+  cover.innerHTML = `<p class="h1">${title}</p>`;
+  const contents = document.createElement("section");
+  contents.className = "pb-contents bd-article";
+  const list = document.createElement("ol");
+  const heading = document.createElement("p");
+  heading.className = "h2";
+  heading.textContent = "Contents";
+  contents.append(heading, list);
+  body.append(cover, contents);
+  for (const page of pages) {
+    const text = await (await fetch(here + page)).text();
+    const read = new DOMParser().parseFromString(text, "text/html");
+    const article = read.querySelector("article.bd-article");
+    const mine = place(page);
+    article.querySelectorAll("script, .headerlink, button, .tag_setup")
+      .forEach((node) => node.remove());
+    article.querySelectorAll("details").forEach((node) => (node.open = true));
+    article.querySelectorAll("[id]").forEach((node) => {
+      if (!node.closest("svg, .pb-picture")) node.id = `${mine}--${node.id}`;
+    });
+    article.querySelectorAll("a[href]").forEach((link) => {
+      const to = new URL(link.getAttribute("href"), here + page);
+      if (to.origin !== location.origin) return;
+      const target = decodeURI(to.pathname).slice(1);
+      const part = to.hash ? `--${to.hash.slice(1)}` : "";
+      if (pages.includes(target)) link.setAttribute("href", `#${place(target)}${part}`);
+      else link.removeAttribute("href"); // a file that is not printed
+    });
+    article.querySelectorAll("img").forEach((picture) => {
+      picture.src = new URL(picture.getAttribute("src"), here + page);
+    });
+    article.classList.add("pb-page");
+    article.id = mine;
+    body.append(document.adoptNode(article));
+    const entry = document.createElement("li");
+    const link = document.createElement("a");
+    link.href = `#${mine}`;
+    link.textContent = article.querySelector("h1").textContent.trim();
+    entry.append(link);
+    list.append(entry);
+  }
+  document.title = title;
+  document.documentElement.dataset.theme = "light";
+  document.body.replaceChildren(body);
+  document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
+  const broken = [...document.querySelectorAll('a[href^="#"]')]
+    .filter((link) => !document.getElementById(decodeURIComponent(link.hash.slice(1))));
+  broken.forEach((link) => link.removeAttribute("href"));
+  if (window.MathJax?.typesetPromise) await MathJax.typesetPromise([body]);
+  await document.fonts.ready;
+  await Promise.all([...document.images].map((one) => one.decode().catch(() => 0)));
+  return { pages: pages.length, listings: document.querySelectorAll(".cell_input").length,
+           broken: broken.map((link) => link.textContent) };
+}"""
+
+
+def pages(toc: Any, html: Path) -> Iterator[str]:
+    """The pages of a table of contents that were rendered, in reading order."""
+    if isinstance(toc, list):
+        for each in toc:
+            yield from pages(each, html)
+    elif isinstance(toc, dict):
+        for key in ("root", "file"):
+            if key in toc and (html / f"{toc[key]}.html").is_file():
+                yield f"{toc[key]}.html"
+        for key in ("parts", "chapters", "sections"):
+            yield from pages(toc.get(key, []), html)
+
+
+def print_book(chrome: Any, html: Path, target: Path, toc: Any, title: str) -> dict[str, Any]:
+    """Write the PDF by a browser of Playwright's that runs.
+
+    What it has: ``pages`` of the site, ``listings``, ``broken``: texts of links that lead nowhere.
+    Raises ``SystemExit`` with a sentence where there is no site.
+    """
+    every = list(dict.fromkeys(pages(toc, html)))
+    if not every:
+        raise SystemExit(f"There are no pages in {html}: run 'make site' first.")
+    formulas = (page for page in every if "MathJax" in (html / page).read_text(encoding="utf-8"))
+    base = next(formulas, every[0])
+    site = server(html)
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    try:
+        tab = chrome.new_page(viewport={"width": 900, "height": 1200})
+        tab.set_default_timeout(SECONDS * 1000)
+        tab.goto(f"http://127.0.0.1:{site.server_port}/{base}")
+        tab.emulate_media(media="print", color_scheme="light")
+        made: dict[str, Any] = tab.evaluate(
+            ASSEMBLE, {"pages": every, "style": STYLE, "title": title}
+        )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        tab.pdf(
+            path=target, prefer_css_page_size=True, outline=True, tagged=True,
+            print_background=True, display_header_footer=True, header_template="<span></span>",
+            footer_template='<div style="width:100%;text-align:center;font-size:8px">'
+            '<span class="pageNumber"></span></div>',
+        )  # fmt: skip
+        tab.close()
+    finally:
+        site.shutdown()
+    return made
+
+
+def main(target: Path) -> None:
+    """Print the whole book."""
+    from playwright.sync_api import sync_playwright
+
+    if (browser := chromium()) is None:
+        raise SystemExit("Chromium prints the book, and there is none: apt-get install chromium")
+    config, order = (
+        yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+        for name in ("_config.yml", "_toc.yml")
+    )
+    with sync_playwright() as play:
+        chrome = play.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        made = print_book(chrome, ROOT / "_build" / "html", target, order, config["title"])
+        chrome.close()
+    size = target.stat().st_size / 1e6
+    print(
+        f"{target}: {made['pages']} pages of the site, {made['listings']} listings, {size:.0f} MB."
+    )
+    if made["broken"]:
+        raise SystemExit(f"Links that lead nowhere: {', '.join(made['broken'][:10])}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "_build" / "the-phase-bit.pdf")
