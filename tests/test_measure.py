@@ -184,7 +184,7 @@ def test_a_protocol_says_what_one_needs_to_repeat_it(path: Path) -> None:
     assert re.search(r"\d+ (warm )?(launches|runs|rounds)|turn", said), "how often, in what order"
     assert re.search(r"random (whole |bf16 |f32 )?(numbers|bits)|inputs random", said), "the inputs"
     if record["benchmark"] not in NO_LIBRARY:
-        assert re.search(r"cuBLAS|cublas|cudaMemcpy|OpenBLAS", said), "the vendor's library"
+        assert re.search(r"cuBLAS|cublas|cuDNN|cudaMemcpy|OpenBLAS", said), "the vendor's library"
         assert re.search(r"same (process|bytes)|by turns|in turn|through torch", said), "same run"
 
 
