@@ -75,8 +75,9 @@ def record() -> dict[str, Any]:
 def _protocol(torch: Any) -> dict[str, str]:
     return {
         "clock": "CUDA events before and after each launch",
-        "order": f"in each of {_ROUNDS} rounds the contenders by turns, in a new random order; {_WARM} "
-        f"launches of each that do not count, then {_TIMED} that do; no flush between launches",
+        "order": f"in each of {_ROUNDS} rounds the contenders by turns, in a new random order; "
+        f"{_WARM} launches of each that do not count, then {_TIMED} that do; no flush between "
+        "launches",
         "inputs": f"normal random bf16 numbers, {HEADS} heads, {TOKENS} tokens in all",
         "check": f"before timing, {_ROWS} queries of the first head and of the last against "
         "attention in double, within softmax.bound; largest_error is a part of that bound",
