@@ -85,9 +85,9 @@ def test_every_arrival_is_in_the_states_of_a_barrier(recorded: tuple[Recorder, A
 
 @nvcc
 def test_under_late_a_copy_is_under_way_until_somebody_waits_for_it() -> None:
-    from phasebit.chapters.copy_engine import exercises
+    from phasebit.chapters.hopper_ring import exercises
 
-    text = files.kernel("copy_engine/b_ring")
+    text = files.kernel("hopper_ring/b_ring")
     length = {}
     for schedule in ("eager", "late"):
         recorder = Recorder()

@@ -77,7 +77,7 @@ def _double_buffer(text: str, schedule: str) -> Sequence[Finding]:
 
 
 def _copy_ring(text: str, schedule: str) -> Sequence[Finding]:
-    from phasebit.chapters.copy_engine import exercises
+    from phasebit.chapters.hopper_ring import exercises
 
     return exercises.emulate(text, (128, 256, 512), schedule=schedule)[0].findings
 
@@ -113,7 +113,7 @@ SCENES = {
     ),
     "b_ring": Scene(
         "The copy engine's ring", "one tile of C, 128 × 256, and K is 512: eight steps",
-        "source.cu", [_ring(4)], _kernel("copy_engine/b_ring"), _copy_ring,
+        "source.cu", [_ring(4)], _kernel("hopper_ring/b_ring"), _copy_ring,
     ),
     "chain": Scene(
         "A chain of rings", "C is 384 × 256 and k is 192: three tiles of three slices, one block",
