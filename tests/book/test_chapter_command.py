@@ -115,7 +115,8 @@ def test_numbers_from_there_on_move_up_and_nothing_else_changes(
         moved += path.read_bytes() != was.read_bytes()
         assert spaced(command.edited(path, restored)) == spaced(was.read_text("utf-8")), name
         outputs = [printed(each) for each in (was, path)]
-        assert (outputs[0] == outputs[1]) is ("chapter 9" not in outputs[0]), name
+        said = re.findall(r"[Cc]hapters? (\d+)", outputs[0])
+        assert (outputs[0] == outputs[1]) is all(int(number) < AT for number in said), name
     assert moved > 8, "prose mentions the chapters that were moved"
 
 
