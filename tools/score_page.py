@@ -81,7 +81,7 @@ def in_full(bug: Bug, record: dict[str, Any]) -> str:
 def section(kind: str, of: Sequence[Bug], record: dict[str, Any]) -> str:
     """A kind: its rule, its bugs, and the smallest of them in full."""
     ran = tools_that_ran(record)
-    heading = ["bug", "needs", "state", "a test of results", "thread or source"]
+    heading = ["bug", "needs", "state", "what a test sees", "thread or source"]
     rows = table([*heading, *(one["title"] for one in ran)], (row(bug, ran) for bug in of))
     if kind == OTHER:
         rule = "\n".join(f"- *{bug.kind}*: {bugs.KINDS[bug.kind]}" for bug in of)
