@@ -41,6 +41,6 @@ def weights(answer: str) -> str:
 @judged
 def repair(name: str, answer: str) -> str:
     """Any bug of the collection, repaired: the whole text, run under every schedule."""
-    if name not in bugs.names():
-        raise Wrong(f"{shown(name)} is no folder of bugs/: choose from {', '.join(bugs.names())}")
+    if not isinstance(name, str) or name not in bugs.names():
+        raise Wrong(f"{shown(name)} is no folder of bugs/: print(bugs.names()) lists them")
     return healthy(name, answer)

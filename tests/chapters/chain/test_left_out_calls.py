@@ -22,9 +22,9 @@ SILENT = {
 
 
 def test_a_call_is_found_and_left_out() -> None:
-    source = "__device__ void load(int n) {\n    if (n) ptx::wait<2>(\n        n, 1);\n}\n"
+    source = "__device__ void load(int n) {\n    if (n) ptx::mbarrier_wait<2>(\n        n, 1);\n}\n"
     (call,) = left_out_calls.calls(source)
-    assert (call.role, call.text) == ("load", "ptx::wait<2>( n, 1);")
+    assert (call.role, call.text) == ("load", "ptx::mbarrier_wait<2>( n, 1);")
     assert left_out_calls.without(source, call).splitlines()[1] == "    if (n) ;"
 
 
