@@ -22,6 +22,7 @@ import contextlib
 import datetime
 import difflib
 import functools
+import gc
 import hashlib
 import itertools
 import json
@@ -417,6 +418,7 @@ def tried(tests: list[str], seconds: dict[str, float]) -> tuple[str, str]:
         status = 99
         try:
             os.close(read)
+            gc.freeze()  # pytest collects garbage at its end: not all that its parent holds
             enter(limit)
             killer = Killer(write, tests)
             options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "phasebit.pytest_plugin"]

@@ -2,18 +2,7 @@
 // function, as in ptx_sm90.cuh; a function is chosen by the number of sums that a thread holds.
 #pragma once
 #include "ptx_sm90.cuh"
-
-// Lists for assembler statements: the names of eight registers from %FIRST on, and eight sums.
-#define NAMES(a, b, c, d, e, f, g, h) \
-    "%" #a ", %" #b ", %" #c ", %" #d ", %" #e ", %" #f ", %" #g ", %" #h
-#define NAMES_0_31 NAMES(0, 1, 2, 3, 4, 5, 6, 7) ", " NAMES(8, 9, 10, 11, 12, 13, 14, 15) ", " \
-    NAMES(16, 17, 18, 19, 20, 21, 22, 23) ", " NAMES(24, 25, 26, 27, 28, 29, 30, 31)
-#define NAMES_32_63 NAMES(32, 33, 34, 35, 36, 37, 38, 39) ", " \
-    NAMES(40, 41, 42, 43, 44, 45, 46, 47) ", " NAMES(48, 49, 50, 51, 52, 53, 54, 55) ", " \
-    NAMES(56, 57, 58, 59, 60, 61, 62, 63)
-#define SUMS(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), \
-    "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
-#define SUMS_32(i) SUMS(i), SUMS(i + 8), SUMS(i + 16), SUMS(i + 24)
+#include "wgmma_lists.cuh"
 
 namespace ptx {
 
@@ -21,74 +10,22 @@ namespace ptx {
 // `add` is false; bf16 into f32, a and b K-major in shared memory. Thread t of the warp group
 // holds in d[i] row 16(t / 32) + t % 32 / 4 + 8(i / 2 % 2), column 8(i / 4) + 2(t % 4) + i % 2.
 // sm_90a.
-__device__ inline void wgmma(float (&d)[32], unsigned long long a, unsigned long long b,
-                             bool add) {
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %34, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-                 NAMES_0_31
-                 "}, %32, %33, p, 1, 1, 0, 0; }"
-                 : SUMS_32(0)
-                 : "l"(a), "l"(b), "r"(int(add)));
-}
-__device__ inline void wgmma(float (&d)[48], unsigned long long a, unsigned long long b,
-                             bool add) {
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %50, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 {"
-                 NAMES_0_31 ", " NAMES(32, 33, 34, 35, 36, 37, 38, 39) ", " NAMES(40, 41, 42, 43,
-                 44, 45, 46, 47)
-                 "}, %48, %49, p, 1, 1, 0, 0; }"
-                 : SUMS_32(0), SUMS(32), SUMS(40)
-                 : "l"(a), "l"(b), "r"(int(add)));
-}
-__device__ inline void wgmma(float (&d)[64], unsigned long long a, unsigned long long b,
-                             bool add) {
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-                 NAMES_0_31 ", " NAMES_32_63
-                 "}, %64, %65, p, 1, 1, 0, 0; }"
-                 : SUMS_32(0), SUMS_32(32)
-                 : "l"(a), "l"(b), "r"(int(add)));
-}
-__device__ inline void wgmma(float (&d)[72], unsigned long long a, unsigned long long b,
-                             bool add) {
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %74, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n144k16.f32.bf16.bf16 {"
-                 NAMES_0_31 ", " NAMES_32_63 ", " NAMES(64, 65, 66, 67, 68, 69, 70, 71)
-                 "}, %72, %73, p, 1, 1, 0, 0; }"
-                 : SUMS_32(0), SUMS_32(32), SUMS(64)
-                 : "l"(a), "l"(b), "r"(int(add)));
-}
-__device__ inline void wgmma(float (&d)[80], unsigned long long a, unsigned long long b,
-                             bool add) {
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %82, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n160k16.f32.bf16.bf16 {"
-                 NAMES_0_31 ", " NAMES_32_63 ", " NAMES(64, 65, 66, 67, 68, 69, 70, 71) ", "
-                 NAMES(72, 73, 74, 75, 76, 77, 78, 79)
-                 "}, %80, %81, p, 1, 1, 0, 0; }"
-                 : SUMS_32(0), SUMS_32(32), SUMS(64), SUMS(72)
-                 : "l"(a), "l"(b), "r"(int(add)));
-}
-__device__ inline void wgmma(float (&d)[88], unsigned long long a, unsigned long long b,
-                             bool add) {
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %90, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n176k16.f32.bf16.bf16 {"
-                 NAMES_0_31 ", " NAMES_32_63 ", " NAMES(64, 65, 66, 67, 68, 69, 70, 71) ", "
-                 NAMES(72, 73, 74, 75, 76, 77, 78, 79) ", " NAMES(80, 81, 82, 83, 84, 85, 86, 87)
-                 "}, %88, %89, p, 1, 1, 0, 0; }"
-                 : SUMS_32(0), SUMS_32(32), SUMS(64), SUMS(72), SUMS(80)
-                 : "l"(a), "l"(b), "r"(int(add)));
-}
-__device__ inline void wgmma(float (&d)[96], unsigned long long a, unsigned long long b,
-                             bool add) {
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %98, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
-                 NAMES_0_31 ", " NAMES_32_63 ", " NAMES(64, 65, 66, 67, 68, 69, 70, 71) ", "
-                 NAMES(72, 73, 74, 75, 76, 77, 78, 79) ", " NAMES(80, 81, 82, 83, 84, 85, 86, 87)
-                 ", " NAMES(88, 89, 90, 91, 92, 93, 94, 95)
-                 "}, %96, %97, p, 1, 1, 0, 0; }"
-                 : SUMS_32(0), SUMS_32(32), SUMS_32(64)
-                 : "l"(a), "l"(b), "r"(int(add)));
-}
+#define WGMMA(N, EIGHTS, A, B, ADD)                                                            \
+    __device__ inline void wgmma(float (&d)[N / 2], unsigned long long a,                      \
+                                 unsigned long long b, bool add) {                             \
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, " ADD ", 0;\n"                            \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 {"              \
+                     WGMMA_NAMES_##EIGHTS "}, " A ", " B ", p, 1, 1, 0, 0; }"                  \
+                     : WGMMA_SUMS_##EIGHTS : "l"(a), "l"(b), "r"(int(add)));                   \
+    }
+WGMMA(64, 4, "%32", "%33", "%34")
+WGMMA(96, 6, "%48", "%49", "%50")
+WGMMA(128, 8, "%64", "%65", "%66")
+WGMMA(144, 9, "%72", "%73", "%74")
+WGMMA(160, 10, "%80", "%81", "%82")
+WGMMA(176, 11, "%88", "%89", "%90")
+WGMMA(192, 12, "%96", "%97", "%98")
+#undef WGMMA
 
 // The same, always with + d; a is in registers: thread t of the warp group holds in a[i] of row
 // 16(t / 32) + t % 32 / 4 + 8(i % 2) the columns 8(i / 2) + 2(t % 4) and the one after it. b lies
@@ -96,17 +33,17 @@ __device__ inline void wgmma(float (&d)[96], unsigned long long a, unsigned long
 __device__ inline void wgmma(float (&d)[32], const unsigned (&a)[4], unsigned long long b) {
     asm volatile("{ .reg .pred p; setp.eq.b32 p, 0, 0;\n"
                  "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-                 NAMES_0_31
+                 WGMMA_NAMES_4
                  "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1; }"
-                 : SUMS_32(0)
+                 : WGMMA_SUMS_4
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 __device__ inline void wgmma(float (&d)[64], const unsigned (&a)[4], unsigned long long b) {
     asm volatile("{ .reg .pred p; setp.eq.b32 p, 0, 0;\n"
                  "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-                 NAMES_0_31 ", " NAMES_32_63
+                 WGMMA_NAMES_8
                  "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1; }"
-                 : SUMS_32(0), SUMS_32(32)
+                 : WGMMA_SUMS_8
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
@@ -146,8 +83,3 @@ __device__ inline float ex2(float x) {
 }
 
 }  // namespace ptx
-#undef NAMES
-#undef NAMES_0_31
-#undef NAMES_32_63
-#undef SUMS
-#undef SUMS_32

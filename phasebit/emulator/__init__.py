@@ -8,6 +8,7 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 
 ===========================  ====================================================
 ``Module`` ``Kernel``        PTX text, read; a kernel of it, which is launched
+``Instruction``              one of the instructions of ``Kernel.function.body``
 ``Run``                      what a launch did: counters, findings, output, a trace
 ``Mode`` ``Extents``         how a launch is executed, and where it is spread
 ``Extent`` ``MAX_STEPS``     one to three numbers; turns of loops, if none are given
@@ -39,6 +40,7 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 ``descriptor_words``         any of the three, in words
 ``block_scales``             scales of 16 or 32 numbers each: their types, and where they lie
 ``tcgen05_access``           which register of which thread holds which cell of tensor memory
+``arithmetic``               how a tensor core adds: every bit of a product
 ``traffic``                  sectors and banks that an access touches
 ``listing``                  the instructions it knows
 ``saved_program``            a kernel's translation as bytes, for a cache
@@ -138,7 +140,9 @@ if TYPE_CHECKING:
     from phasebit.emulator.ops import listing
     from phasebit.emulator.ptx.mangling import demangle, readable
     from phasebit.emulator.ptx.placement import GLOBAL_BASE
+    from phasebit.emulator.ptx.syntax import Instruction
     from phasebit.emulator.tensor_core import (
+        arithmetic,
         descriptor_words,
         instruction_descriptors,
         matrix_descriptors,
@@ -170,6 +174,7 @@ _NAMES = {
     "machine.trace": ("Trace",),
     "ptx.mangling": ("demangle", "readable"),
     "ptx.placement": ("GLOBAL_BASE",),
+    "ptx.syntax": ("Instruction",),
     "tensor_core.tensor_observer": ("TensorObserver",),
     "tensor_core.warpgroups": ("WarpGroupObserver",),
 }  # fmt: skip
@@ -181,6 +186,7 @@ _MODULES = {
     "digest": "digest",
     "findings": "findings",
     "rulebook": "rulebook",
+    "arithmetic": "tensor_core.arithmetic",
     "block_scales": "tensor_core.block_scales",
     "descriptor_words": "tensor_core.descriptor_words",
     "formats": "numbers.formats",
@@ -220,6 +226,7 @@ __all__ = [
     "Fault",
     "Finding",
     "Found",
+    "Instruction",
     "Kernel",
     "LaunchError",
     "LaunchObserver",
@@ -235,6 +242,7 @@ __all__ = [
     "TensorObserver",
     "Trace",
     "WarpGroupObserver",
+    "arithmetic",
     "block_scales",
     "capabilities",
     "demangle",

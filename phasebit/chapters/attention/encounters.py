@@ -46,8 +46,7 @@ def watching(text: str) -> Iterator[list[Event]]:
 
 
 def _observer(log: list[Event], names: dict[str, str]) -> object:
-    from phasebit.emulator import MbarrierObserver
-    from phasebit.emulator.tensor_core.warpgroups import WarpGroupObserver
+    from phasebit.emulator import MbarrierObserver, WarpGroupObserver
 
     class Watcher(MbarrierObserver, WarpGroupObserver):
         def completes(self, site: Any) -> None:

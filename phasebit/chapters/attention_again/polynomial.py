@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from phasebit.emulator.ptx.types import Array
+Array = NDArray[Any]
 
 SHIFT = np.float32(1.5 * 2**23)
 """Added to an f32 below 2²², it leaves the whole number in the last bits."""

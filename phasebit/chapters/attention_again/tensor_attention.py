@@ -10,12 +10,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phasebit import files
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
-    from phasebit.emulator.ptx.types import Array
+
+Array = NDArray[Any]
 
 IN_ORDER, ROLES, CORRECTION, POLYNOMIAL = KERNELS = (
     "a_in_order", "b_roles", "c_correction", "d_polynomial",

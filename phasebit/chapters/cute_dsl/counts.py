@@ -45,8 +45,7 @@ def counting(roles: Mapping[str, Sequence[int]] = ROLES) -> Iterator[Counted]:
 
 def _watcher(counted: Counted, role_of: Mapping[int, str]) -> Any:
     """Who listens to the emulator."""
-    from phasebit.emulator import MbarrierObserver
-    from phasebit.emulator.machine.launch_observer import LaunchObserver
+    from phasebit.emulator import LaunchObserver, MbarrierObserver
 
     class Watcher(MbarrierObserver, LaunchObserver):
         machine: Any = None

@@ -71,7 +71,7 @@ class Written(NamedTuple):
 
 def instructions(ptx: str) -> list[Written]:
     """The instructions of a kernel in the order of the text."""
-    from phasebit.emulator.ptx.syntax import Instruction
+    from phasebit.emulator import Instruction
 
     body = ptx_runs.loaded(ptx).function.body
     return [Written(i.location.line if i.location else 0, i.text)

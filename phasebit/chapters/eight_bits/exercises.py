@@ -16,11 +16,12 @@ from phasebit.exercises.written import clean, compiling, running, written
 
 def survives(term: float, sum_: float) -> bool:
     """Whether one product ``term`` changes a ``sum_``, asked of the emulator's tensor core."""
-    from phasebit.emulator.tensor_core.arithmetic import WGMMA, accumulate
+    from phasebit.emulator import arithmetic
 
     a, b = np.zeros((1, 1, 32)), np.zeros((1, 32, 1))
     a[0, 0, 0], b[0, 0, 0] = term, 1.0
-    found = accumulate(a, b, np.full((1, 1, 1), sum_), ("e4m3", "e4m3"), "f32", WGMMA["e4m3"])
+    sums, hopper = np.full((1, 1, 1), sum_), arithmetic.WGMMA["e4m3"]
+    found = arithmetic.accumulate(a, b, sums, ("e4m3", "e4m3"), "f32", hopper)
     return bool(found[0, 0, 0] != sum_)
 
 

@@ -21,16 +21,16 @@ def added(a: Array, b: Array, every: int = 0, element: str = "e4m3") -> Array:
     After ``every`` of k (0: never) the part goes to a sum in f32. Bit for bit what an H200 does:
     proof/warpgroups.py compares the two.
     """
-    from phasebit.emulator.tensor_core.arithmetic import WGMMA, accumulate
+    from phasebit.emulator import arithmetic
 
+    hopper = arithmetic.WGMMA[element]
     k = a.shape[1]
     every = every or k
     total = np.zeros((len(a), len(b)), np.float32)
     for first in range(0, k, every):
         part = slice(first, min(first + every, k))
-        found = accumulate(
-            a[None, :, part], b[:, part].T[None], None, (element, element), "f32", WGMMA[element]
-        )
+        factors = a[None, :, part], b[:, part].T[None]
+        found = arithmetic.accumulate(*factors, None, (element, element), "f32", hopper)
         total += found[0].astype(np.float32)
     return total.astype(np.float64)
 
@@ -40,13 +40,13 @@ def growing(term: float, most: int, step: int, every: int = 0) -> list[float]:
 
     ``every``: after so many terms, a divisor of ``step``, the part goes to a sum in f32; 0: never.
     """
-    from phasebit.emulator.tensor_core.arithmetic import WGMMA, accumulate
+    from phasebit.emulator import arithmetic
 
     piece = every or step
     a, b = np.full((1, 1, piece), term), np.ones((1, piece, 1))
     part, total, found = None, np.float32(0), [0.0]
     for count in range(piece, most + 1, piece):
-        part = accumulate(a, b, part, ("e4m3", "e4m3"), "f32", WGMMA["e4m3"])
+        part = arithmetic.accumulate(a, b, part, ("e4m3", "e4m3"), "f32", arithmetic.WGMMA["e4m3"])
         if every:
             total, part = total + np.float32(part.item()), None
         if count % step == 0:

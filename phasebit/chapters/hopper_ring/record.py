@@ -1,8 +1,9 @@
 """*The ring at full width*: bf16 products by the copy engine and wgmma, each rung of the ladder.
 
 Beside them, in the same process and by turns, cuBLAS. Needs torch, for cuBLAS and for the check.
-Each row of timed launches has its own clock: see :class:`_Clocks`. Two more records say what
-compute-sanitizer makes of the programs, ``clean_kernels``, and of broken ones, ``broken_ring``.
+Each row of timed launches has its own clock: see :mod:`phasebit.instruments.clocks`. Two more
+records say what compute-sanitizer makes of the programs, ``clean_kernels``, and of broken ones,
+``broken_ring``.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from phasebit.chapters.hopper_ring.variants import (
 from phasebit.chapters.hopper_ring.view import rate
 from phasebit.instruments import beside_torch, disassembly
 from phasebit.instruments.beside_torch import Launch, Matrices
+from phasebit.instruments.clocks import Clocks
 
 NAME = "hopper_ring"
 FURTHER = (broken_ring.NAME,)
@@ -52,22 +54,6 @@ _AT_ONCE = """
 extern "C" int at_once() {
     CHECK(cudaFuncSetAttribute(matmul, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Ring)));
     return pairs_at_once();
-}
-"""
-_READ_CLOCKS = """
-#include "check.cuh"
-// Each multiprocessor that gets a block: its own clock and the GPU's, at this moment.
-__global__ void look(long long* clocks) {  // (multiprocessors, 2): cycles, nanoseconds
-    unsigned unit;
-    long long nanoseconds;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(unit));
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
-    clocks[2 * unit] = clock64();
-    clocks[2 * unit + 1] = nanoseconds;
-}
-extern "C" void read_clocks(long long* clocks, int units, cudaStream_t stream) {
-    look<<<units, 1, 0, stream>>>(clocks);
-    CHECK(cudaGetLastError());
 }
 """
 
@@ -93,12 +79,12 @@ def measured() -> dict[str, Any]:
     texts = {rung: source(name) for rung, name in LADDER.items()}
     texts |= {name: variant(name) for name in VARIANTS}
     texts |= {f"stamps {name}": stamped(name) for name in STAMPED}
-    texts |= {"clocks": _READ_CLOCKS, "at once": source(PAIRS) + _AT_ONCE}
+    texts["at once"] = source(PAIRS) + _AT_ONCE
     with ThreadPoolExecutor(8) as pool:
         built = dict(zip(texts, pool.map(_build, texts.values()), strict=True))
     loaded = {name: ctypes.CDLL(str(build.program)) for name, build in built.items()}
     ladder = {rung: loaded[rung] for rung in LADDER}
-    clocks = _Clocks(torch, loaded["clocks"])
+    clocks = Clocks(torch)
     return {
         "benchmark": NAME,
         **facts,
@@ -170,37 +156,7 @@ def _launches(
     }
 
 
-class _Clocks:
-    """The clock of the multiprocessors between two points of a stream.
-
-    It changes with the power that the GPU draws, many times a second, so no tool that asks from
-    outside sees the clock of these launches.
-    """
-
-    def __init__(self, torch: Any, library: ctypes.CDLL) -> None:
-        self.units = torch.cuda.get_device_properties(0).multi_processor_count
-        self._seen = torch.zeros(2, self.units, 2, dtype=torch.int64, device="cuda")
-        self._library = library
-        self._stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-
-    def look(self, end: int) -> None:
-        """Read the clocks, at the beginning (0) or at the end (1)."""
-        self._seen[end].zero_()
-        at = ctypes.c_void_p(self._seen[end].data_ptr())
-        self._library.read_clocks(at, self.units, self._stream)
-
-    def mhz(self) -> int:
-        """Between the two: the median of the multiprocessors that were seen both times."""
-        begin, end = self._seen.tolist()
-        rates = [
-            (after[0] - before[0]) / (after[1] - before[1]) * 1e3
-            for before, after in zip(begin, end, strict=True)
-            if before[1] and after[1]
-        ]
-        return round(float(statistics.median(rates)))
-
-
-def _timed(torch: Any, clocks: _Clocks, launch: Launch, count: int) -> tuple[list[float], int]:
+def _timed(torch: Any, clocks: Clocks, launch: Launch, count: int) -> tuple[list[float], int]:
     """Microseconds of each of some launches, and the MHz that they ran at."""
     torch.cuda._sleep(_AHEAD)
     clocks.look(0)
@@ -210,7 +166,7 @@ def _timed(torch: Any, clocks: _Clocks, launch: Launch, count: int) -> tuple[lis
 
 
 def _side_by_side(
-    torch: Any, clocks: _Clocks, libraries: Mapping[str, ctypes.CDLL], size: int, rounds: int
+    torch: Any, clocks: Clocks, libraries: Mapping[str, ctypes.CDLL], size: int, rounds: int
 ) -> dict[str, Any]:
     a, b, c = matrices = _matrices(torch, size)
     launches = _launches(torch, libraries, matrices)
@@ -236,7 +192,7 @@ def _side_by_side(
 
 
 def _neighbours(
-    torch: Any, clocks: _Clocks, loaded: Mapping[str, ctypes.CDLL], size: int
+    torch: Any, clocks: Clocks, loaded: Mapping[str, ctypes.CDLL], size: int
 ) -> dict[str, Any]:
     """The same kernel after launches of itself and after launches of a slow one."""
     launches = _launches(torch, loaded, _matrices(torch, size))
