@@ -30,11 +30,11 @@ _DIGEST = hashlib.sha256().digest_size
 class KeptKernel(emulator.Kernel):
     """A kernel whose translation is kept."""
 
-    def translated(self, check: bool, exact: bool, clustered: bool) -> Any:
+    def translated(self, check: bool, exact: bool, clustered: bool, stepwise: bool) -> Any:
         """See :meth:`phasebit.emulator.Kernel.translated`."""
-        facts = (self.function.name, self.layout.globals, check, exact, clustered)
+        how = (check, exact, clustered, stepwise)
         make = super().translated
-        return _kept(self.ptx, facts, lambda: make(check, exact, clustered))
+        return _kept(self.ptx, (self.function.name, self.layout.globals, how), lambda: make(*how))
 
 
 class KeptModule(emulator.Module):

@@ -17,6 +17,8 @@ from phasebit.emulator.codegen.translate import translate
 from phasebit.emulator.codegen.translated_program import TranslatedProgram
 from phasebit.emulator.errors import Deadlock, Fault, LaunchError, StepLimit
 from phasebit.emulator.machine.device_memory import Memory
+from phasebit.emulator.machine.scheduler import Machine
+from phasebit.emulator.machine.stepped import SteppedMachine
 from phasebit.emulator.machine.system import EXTERNALS
 from phasebit.emulator.ptx.mangling import demangle
 from phasebit.emulator.ptx.placement import Layout
@@ -37,20 +39,25 @@ class Kernel:
         self.memory = memory
         self.name = demangle(function.name)
         self.layout = Layout(syntax, function, dict(symbols), dict(EXTERNALS))
-        self._programs: dict[tuple[bool, bool, bool], TranslatedProgram] = {}
+        self._programs: dict[tuple[bool, ...], TranslatedProgram] = {}
 
     def program(
-        self, check: bool = False, exact: bool = True, clustered: bool = False
-    ) -> TranslatedProgram:
+        self, check: bool = False, exact: bool = True, clustered: bool = False,
+        stepwise: bool = False,
+    ) -> TranslatedProgram:  # fmt: skip
         """The translated kernel; raises :class:`PtxError` for an unknown instruction."""
-        key = (check, exact, clustered)
+        key = (check, exact, clustered, stepwise)
         if key not in self._programs:
-            self._programs[key] = self.translated(check, exact, clustered)
+            self._programs[key] = self.translated(*key)
         return self._programs[key]
 
-    def translated(self, check: bool, exact: bool, clustered: bool) -> TranslatedProgram:
+    def translated(
+        self, check: bool, exact: bool, clustered: bool, stepwise: bool
+    ) -> TranslatedProgram:
         """The kernel, translated now: what a class with a cache asks only where it has none."""
-        return translate(self.syntax, self.function, self.layout, check, exact, clustered)
+        return translate(
+            self.syntax, self.function, self.layout, check, exact, clustered, stepwise
+        )
 
     def python(self, check: bool = False) -> str:
         """The generated Python text, to read."""
@@ -81,13 +88,14 @@ class Kernel:
 
     def prepare(
         self, extents: Extents, parameters: bytes, mode: Mode, *, workspace: int = 0,
-        stack: int = 0, dependent: bool = False,
+        stack: int = 0, dependent: bool = False, machine: type[Machine] = Machine,
     ) -> Execution:  # fmt: skip
         """A launch with its parameters as bytes, ready to run; see :class:`Execution`."""
-        program = self.program(mode.check, mode.exact, extents.cluster != (1, 1, 1))
+        stepwise = issubclass(machine, SteppedMachine)
+        program = self.program(mode.check, mode.exact, extents.cluster != (1, 1, 1), stepwise)
         return Execution(
             program, self.layout, self.memory, extents, parameters, mode,
-            workspace=workspace, stack=stack, dependent=dependent,
+            workspace=workspace, stack=stack, dependent=dependent, machine=machine,
         )  # fmt: skip
 
     def launch(

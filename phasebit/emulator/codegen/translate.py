@@ -37,15 +37,15 @@ from phasebit.emulator.ptx.syntax import Function, Module
 
 def translate(
     module: Module, kernel: Function, layout: Layout, checked: bool, exact: bool = True,
-    clustered: bool = False,
+    clustered: bool = False, stepwise: bool = False,
 ) -> TranslatedProgram:  # fmt: skip
-    """Translate a kernel and every function it can reach.
+    """Translate a kernel and every function it can reach; ``stepwise`` as for ``build``.
 
     Raises :class:`PtxError` for an instruction or an operand that is not supported.
     """
     program = TranslatedProgram(module, kernel, layout, checked, exact, clustered)
     for function in layout.functions:
-        graph = build(function)
+        graph = build(function, stepwise)
         if checked:
             graph.multiplied = multiplied_registers(graph)
         program.add(graph, register_forms(graph))

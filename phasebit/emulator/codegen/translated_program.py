@@ -133,6 +133,10 @@ class TranslatedProgram:
         chosen = self._selected.get(instruction)
         return chosen.entry if chosen else None
 
+    def selected(self, instruction: Instruction) -> Selected | None:
+        """What an instruction chose of the table; control instructions are not in it."""
+        return self._selected.get(instruction)
+
     def every(self) -> Iterable[Selected]:
         """What the program's instructions chose of the table."""
         return self._selected.values()

@@ -191,14 +191,33 @@ class BarrierSite:
 
         def give_up(group: Group) -> None:
             self.waiters.remove(waiter)
-            group.write(dest, np.bool_(False))
-            machine.wake(group, resume, group.time + 1)
+            self.refuse(group, dest, resume)
 
-        awaited = phase if parity else key >> 24
-        return machine.park(
-            g, Waiting(f"phase {awaited} of mbarrier {self.name}", machine.where(g), self.explain,
-                       give_up if may_fail else None, self.name, lambda: self.barrier.tx),
+        return machine.park(g, self.waiting(g, key, parity, give_up if may_fail else None))
+
+    def refuse(self, g: Group, dest: Any, resume: int) -> None:
+        """A test answers "not yet"."""
+        g.write(dest, np.bool_(False))
+        self.batch.machine.wake(g, resume, g.time + 1)
+
+    def waiting(self, g: Group, key: int, parity: bool, give_up: Any) -> Waiting:
+        """Why a group waits here, in words and as functions."""
+        awaited = self.barrier.phase if parity else key >> 24
+        return Waiting(
+            f"phase {awaited} of mbarrier {self.name}", self.batch.machine.where(g), self.explain,
+            give_up, self.name, lambda: self.barrier.tx,
         )  # fmt: skip
+
+    def would_pass(self, key: int, parity: bool) -> bool:
+        """Whether a test would not say "not yet"; nothing remembers that somebody asked."""
+        before = self.barrier.snapshot()
+        try:
+            test = self.barrier.test_wait_parity if parity else self.barrier.test_wait
+            return test(key)
+        except MbarrierError:
+            return True
+        finally:
+            self.barrier.restore(before)
 
     def bytes_text(self) -> str:
         """How the bytes that were announced and those that came differ."""

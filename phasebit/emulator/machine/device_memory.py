@@ -9,6 +9,7 @@ array hits nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -192,6 +193,23 @@ class Memory:
     def others_write(self, addresses: Any, span: int) -> bool:
         """Whether somebody else may write, meanwhile, to bytes at these global addresses."""
         return False
+
+    def snapshot(self) -> Callable[[], None]:
+        """What is there now, to be put back as often as one likes: by a call.
+
+        Memory that a kernel has asked for meanwhile stays allocated.
+        """
+        content, predecessor = self.u1.copy(), self.predecessor
+        unwritten = {start: written.copy() for start, written in self.unwritten.items()}
+        heap = dict(self.heap)
+
+        def back() -> None:
+            self.u1[: len(content)] = content
+            self.predecessor = predecessor
+            self.unwritten = {start: written.copy() for start, written in unwritten.items()}
+            self.heap = dict(heap)
+
+        return back
 
     def find(self, offset: int, kinds: tuple[str, ...] = ("global", "const")) -> Allocation | None:
         """The allocation that a byte of the buffer belongs to."""

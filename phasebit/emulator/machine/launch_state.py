@@ -86,6 +86,8 @@ class LaunchState:
         """Whether ``elect.sync`` names the highest lane, not the lowest."""
         self.says_no_first = self.last_leads
         """Whether ``mbarrier.test_wait`` says no once before it waits for a phase."""
+        self.stepped = False
+        """Whether somebody chooses each step: :class:`.stepped.SteppedMachine`."""
         self.clock = 0
         self.now = 1
         """The moment: it advances wherever a thread publishes what it has written."""

@@ -44,6 +44,9 @@ class Program(Protocol):
     def entry_of(self, instruction: Instruction) -> Entry | None:
         """The table's entry for an instruction; control instructions have none."""
 
+    def selected(self, instruction: Instruction) -> Selected | None:
+        """What an instruction chose of the table; control instructions are not in it."""
+
     def every(self) -> Iterable[Selected]:
         """What the program's instructions chose of the table."""
 

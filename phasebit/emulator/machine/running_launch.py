@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from phasebit.emulator.findings import Sentence
@@ -29,6 +30,12 @@ class RunningLaunch(LaunchState, ABC):
     @abstractmethod
     def park(self, g: Any, waiting: Waiting) -> int:
         """Take a group off the machine until someone wakes it; the -1 a block returns."""
+
+    def may_wait(
+        self, g: Any, passes: Callable[[], bool], sites: Sequence[Any], waiting: Waiting
+    ) -> bool:
+        """Whether threads may look now whether a phase is complete; here they always may."""
+        return True
 
     @abstractmethod
     def wake(self, g: Any, pc: int, time: int | None = None) -> None:

@@ -14,7 +14,7 @@ what.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,8 @@ class Machine(RunningLaunch):
         self.look = self.steps - PAUSE
         """Below so many steps left a turn is looked at."""
         self.picks = 0
+        self.stops: Container[int] = ()
+        """Blocks of the program before which a group always lets others go first."""
         self.stealing = steals(self.program)
         blocks = len(self.program.blocks)
         self.block_runs, self.block_threads = [0] * blocks, [0] * blocks
@@ -334,10 +336,13 @@ class Machine(RunningLaunch):
                     self._look(g)
             if g.rejoin and g.rejoin[-1] == following:
                 g.rejoin = g.rejoin[:-1]
-                if self.ready:
+                if self.ready or self.stops:
                     g.patient = True
                     self.make_ready(g)
                     return
+            if self.stops and following in self.stops:
+                self.make_ready(g)
+                return
             if following <= pc:
                 budget -= 1
                 if self.steps < 0:
@@ -346,7 +351,7 @@ class Machine(RunningLaunch):
                         "it is right and merely long, launch with a larger max_steps",
                         self.standing(g),
                     )
-                if self.polls != polls and self.ready:
+                if self.polls != polls and self.ready and not self.stops:
                     g.patient = True
                     self.make_ready(g)
                     return

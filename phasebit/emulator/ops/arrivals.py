@@ -193,22 +193,36 @@ def _wait(
                     "{} waits at mbarrier {}: a block can wait at its own barriers only; {}",
                     g.batch.describe(g.lanes[:1]), site.name, g.batch.machine.where(g),
                 )
+    if g.batch.machine.stepped and not _may_wait(g, dest, found, key, parity):
+        return -1
     for told in g.batch.machine.told[MbarrierObserver.tests]:
         for site, where in found:
             told(g, g.lanes if where is None else g.lanes[where], site, sem, scope)
     if len(found) == 1 and not isinstance(key, np.ndarray):
         return found[0][0].wait(g, int(key), parity, dest, resume, may_fail, hasty)
     machine = g.batch.machine
-    keys = g.spread(key)
+    each = g.spread(key)
     for site, where in found:
         everyone = np.arange(g.n) if where is None else where
-        for one in np.unique(keys[everyone]):
-            mine = everyone[keys[everyone] == one]
+        for one in np.unique(each[everyone]):
+            mine = everyone[each[everyone] == one]
             some = g.part(mine, resume)
             following = site.wait(some, int(one), parity, dest, resume, may_fail, hasty)
             if following >= 0:
                 machine.make_ready(some)
     return -1
+
+
+def _may_wait(
+    g: Group, dest: Any, found: list[tuple[BarrierSite, Array | None]], key: Value, parity: bool
+) -> bool:
+    """In a launch whose steps somebody chooses: whether this one is chosen now."""
+    resume, keys, first = g.resume, np.unique(key).tolist(), found[0][0]
+    return g.batch.machine.may_wait(
+        g, lambda: any(site.would_pass(one, parity) for site, _ in found for one in keys),
+        [site for site, _ in found],
+        first.waiting(g, keys[0], parity, lambda group: first.refuse(group, dest, resume)),
+    )  # fmt: skip
 
 
 @blocking("mbarrier.test_wait mbarrier.try_wait", "a b64 u32 -> pred", B64,

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from phasebit.emulator.errors import PtxError
 from phasebit.emulator.ptx import operands
+from phasebit.emulator.ptx.steps import is_step, is_wait
 from phasebit.emulator.ptx.syntax import (
     Address,
     Function,
@@ -138,14 +139,17 @@ def reads_and_writes(
     return reads, writes
 
 
-def build(function: Function) -> Graph:
-    """Cut a function into blocks and analyse them; unknown instructions raise here."""
+def build(function: Function, stepwise: bool = False) -> Graph:
+    """Cut a function into blocks and analyse them; unknown instructions raise here.
+
+    ``stepwise``: each step (:mod:`phasebit.emulator.ptx.steps`) begins a block, and ends it.
+    """
     selected: dict[Instruction, Selected] = {}
     for item in function.body:
         if isinstance(item, Instruction) and item.mnemonic not in CONTROL:
             selected[item] = select(item)
             operands.check(item, selected[item])
-    blocks, labels = _cut(function, selected)
+    blocks, labels = _cut(function, selected, stepwise)
     graph = Graph(function, blocks, selected, labels)
     _connect(graph)
     _find_live(graph)
@@ -154,7 +158,7 @@ def build(function: Function) -> Graph:
 
 
 def _cut(
-    function: Function, selected: dict[Instruction, Selected]
+    function: Function, selected: dict[Instruction, Selected], stepwise: bool
 ) -> tuple[list[Block], dict[str, int]]:
     blocks: list[Block] = []
     labels: dict[str, int] = {}
@@ -192,6 +196,9 @@ def _cut(
         if item.guard is not None and kind != "value":
             block.skip = item
             block = start(None, item.line)
+        alone = stepwise and (is_wait(item) or is_step(item, selected[item]))
+        if alone:
+            block = fresh(item.line)
         if kind == "collective":
             block = fresh(item.line)
             block.collective = item
@@ -201,7 +208,7 @@ def _cut(
             block.end = item
         else:
             block.body.append(item)
-        if item.guard is not None and kind != "value":
+        if alone or (item.guard is not None and kind != "value"):
             block = start(None, item.line)
     return blocks, labels
 

@@ -1,0 +1,257 @@
+"""Runs a launch in every order of its steps that makes a difference, and tells what was found.
+
+    found = every_order(kernel, grid=1, block=64, args=[out])
+    print(found)                # complete: 12 runs …, and the shortest that fails
+    found.failing.steps         # who does what, in that order
+
+What is *every*: each warp of each block, and each piece of work that tells a barrier, steps by
+itself; a step is one instruction that others can notice (:mod:`phasebit.emulator.ptx.steps`).
+Threads of a warp that stand together step together.  Work that tells nobody is done when somebody
+waits for it, and memory that is no flag is read and written as the order of steps has it; whether
+those steps protect it the checker says in each run.  A search that stops before it has run all
+these orders says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from phasebit.emulator.api.arguments import EmulatedArrays, refuse_written
+from phasebit.emulator.api.execution import Execution, Mode
+from phasebit.emulator.api.extents import Extent
+from phasebit.emulator.api.kernel import Kernel
+from phasebit.emulator.errors import EmulatorError, StepLimit
+from phasebit.emulator.findings import Finding, Sentence
+from phasebit.emulator.interleavings.reduction import Actor, Chooser, Step, Stop, orders
+from phasebit.emulator.interleavings.touches import Touches
+from phasebit.emulator.machine.device_memory import Memory
+from phasebit.emulator.machine.stepped import Abandoned, Move, SteppedMachine
+
+MOST_RUNS = 1000
+"""Runs after which a search stops, if nobody says otherwise."""
+
+SECONDS = 60.0
+"""The same in seconds."""
+
+TURNS = 20_000
+"""Turns of loops that one run may take: most of these would be loops without an end."""
+
+LONGEST = 2000
+"""Steps of one run: one that takes more is given up, and the search is not complete."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One step of a run, in words."""
+
+    who: str
+    what: Sentence
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A run in which something was found.
+
+    ``steps``: those until then, in order; ``choices``: who took them, to run it again.
+    """
+
+    finding: Finding
+    steps: tuple[Taken, ...]
+    choices: tuple[Actor, ...]
+
+
+@dataclass(frozen=True)
+class Interleavings:
+    """What a search saw.
+
+    ``complete``: every order that makes a difference was run. ``runs``: how many orders that were;
+    ``redundant``: how many more were begun and showed nothing new. ``limit``: what stopped a
+    search that is not complete. ``findings``: each mistake once, those of the first run first.
+    ``failing``: of the runs that fail the one with the fewest steps. ``results``: how many
+    different contents of global memory the runs left.
+    """
+
+    complete: bool
+    runs: int
+    redundant: int
+    seconds: float
+    limit: str
+    findings: tuple[Finding, ...]
+    failing: Failing | None
+    results: int
+    first: int
+    """How many of the findings the first run had."""
+
+    @property
+    def headline(self) -> str:
+        """Whether it is complete, and how many orders were run."""
+        runs = f"{self.runs:,} {'order' if self.runs == 1 else 'orders'}"
+        if self.complete:
+            return f"complete: {runs} run, all that make a difference"
+        return f"incomplete: {runs} run in {self.seconds:.0f} s, then stopped: {self.limit}"
+
+    def __str__(self) -> str:
+        if self.failing is None:
+            return f"{self.headline}; nothing found"
+        lines = [self.headline, f"found, after {len(self.failing.steps)} steps: "
+                 f"{self.failing.finding}"]  # fmt: skip
+        width = max((len(step.who) for step in self.failing.steps), default=0)
+        lines += [f"  {step.who:<{width}}  {step.what}" for step in self.failing.steps]
+        return "\n".join(lines)
+
+
+class _Search:
+    """Runs of one launch."""
+
+    def __init__(self, prepare: Callable[[], Execution], memory: Memory) -> None:
+        self.prepare = prepare
+        self.memory = memory
+        self.back = memory.snapshot()
+        self.findings: dict[Any, Finding] = {}
+        self.failing: Failing | None = None
+        self.results: set[bytes] = set()
+        self.given_up = ""
+        self.runs = 0
+        self.first = 0
+        self.after_first: Callable[[], None] = self.back
+        self.execution: Execution | None = None
+        self.error: EmulatorError | None = None
+
+    def run(self, choose: Chooser) -> tuple[Step | None, Sequence[Step]]:
+        """One run from the beginning; see :data:`.reduction.Run`."""
+        if self.runs:
+            self.back()
+        execution = self.prepare()
+        machine = execution.machine
+        assert isinstance(machine, SteppedMachine)
+        touches = Touches(machine)
+        machine.told.subscribe(touches)
+        found = 0
+        whole = False
+        error: EmulatorError | None = None
+
+        def settle() -> None:
+            nonlocal found
+            if touches.step is not None:
+                touches.finish()
+            for finding in execution.findings[found:]:
+                self._found(finding, touches)
+            found = len(execution.findings)
+
+        def pick(moves: list[Move]) -> Move:
+            settle()
+            if len(touches.steps) >= LONGEST:
+                self.given_up = f"a run of more than {LONGEST} steps"
+                raise Abandoned
+            try:
+                actor = choose([move.actor for move in moves], touches.step)
+            except Stop:
+                raise Abandoned from None
+            move = next(move for move in moves if move.actor == actor)
+            touches.begin(move)
+            return move
+
+        machine.choose = pick
+        try:
+            execution.run()
+            whole = True
+        except Abandoned:
+            pass
+        except StepLimit as limit:
+            self.given_up = f"a run of more than {TURNS:,} turns of loops"
+            error = limit
+        except EmulatorError as failure:
+            whole = True
+            error = failure
+        if whole or error is not None:
+            settle()
+        if error is not None and whole:
+            self._found(error.finding, touches)
+        if not self.runs:
+            self.first = len(self.findings)
+            self.execution, self.error = execution, error
+            self.after_first = self.memory.snapshot()
+        if whole:
+            self.runs += 1
+            if error is None:
+                self.results.add(self._content())
+        return touches.step, touches.blocked(machine.blocked())
+
+    def _found(self, finding: Finding, touches: Touches) -> None:
+        places = tuple(sorted({place.ptx_line for place in (*finding.places, finding.at) if place}))
+        self.findings.setdefault((finding.rule, places), finding)
+        if self.failing is None or len(touches.moves) < len(self.failing.steps):
+            self.failing = Failing(
+                finding, tuple(Taken(move.who, move.what) for move in touches.moves),
+                tuple(move.actor for move in touches.moves),
+            )  # fmt: skip
+
+    def _content(self) -> bytes:
+        memory = self.memory
+        every = [memory.bytes(a) for a in memory.allocations if a.kind in ("global", "const")]
+        return np.concatenate([np.zeros(0, np.uint8), *every]).tobytes()
+
+
+def search(
+    prepare: Callable[[], Execution], memory: Memory, *, most_runs: int = MOST_RUNS,
+    seconds: float = SECONDS, reduced: bool = True,
+) -> tuple[Interleavings, Execution, EmulatorError | None]:  # fmt: skip
+    """Run what ``prepare`` makes, with a :class:`SteppedMachine`, in every order.
+
+    Memory is left as the first run has left it; that run and its error come with the answer.
+    """
+    began = time.monotonic()
+    one = _Search(prepare, memory)
+    limit = ""
+    tree = None
+    for tree in orders(one.run, reduced):
+        if one.runs >= most_runs and not limit:
+            limit = f"the bound is {most_runs:,} runs"
+        elif time.monotonic() - began > seconds:
+            limit = f"the bound is {seconds:g} s"
+        if limit and tree.more():
+            break
+        limit = ""
+    assert tree is not None and one.execution is not None
+    if one.runs > 1 or tree.redundant:
+        one.after_first()
+    limit = limit or one.given_up
+    found = Interleavings(
+        not limit, one.runs, tree.redundant, time.monotonic() - began, limit,
+        tuple(one.findings.values()), one.failing, len(one.results), one.first,
+    )  # fmt: skip
+    return found, one.execution, one.error
+
+
+def every_order(
+    kernel: Kernel, grid: Extent = 1, block: Extent = 1, args: Sequence[Any] = (), *,
+    shared: int = 0, cluster: Extent | None = None, cooperative: bool = False,
+    most_runs: int = MOST_RUNS, seconds: float = SECONDS, reduced: bool = True,
+) -> Interleavings:  # fmt: skip
+    """Run a launch in every order of its steps; the arguments are those of ``Kernel.launch``.
+
+    Arrays are left as the first order leaves them. ``most_runs`` and ``seconds`` bound the search;
+    ``reduced=False`` runs equal orders too, for comparison. Raises :class:`LaunchError` for a
+    launch that cannot be.
+    """
+    extents = kernel.extents(grid, block, cluster, cooperative, shared)
+    mode = Mode(max_steps=TURNS, trace=False)
+    arrays = EmulatedArrays(kernel.memory)
+    try:
+        parameters = kernel.marshal(args, arrays)
+        found, _, _ = search(
+            lambda: kernel.prepare(extents, parameters, mode, machine=SteppedMachine),
+            kernel.memory, most_runs=most_runs, seconds=seconds, reduced=reduced,
+        )  # fmt: skip
+    finally:
+        written = arrays.give_back()
+    refuse_written(written)
+    return found
+
+
+__all__ = ["MOST_RUNS", "SECONDS", "Failing", "Interleavings", "Taken", "every_order", "search"]

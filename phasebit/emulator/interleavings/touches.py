@@ -1,0 +1,260 @@
+"""What each step of a launch touches: barriers, phases, flags in memory, tensor memory.
+
+Arrivals in one phase of an mbarrier, and in one generation of a block's barrier, may come in any
+order.  Which of them completes the phase matters to none but those who then pass; what matters is
+whether one of them belongs to the next phase, and whether a waiter looks before or after a phase
+ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from phasebit.emulator.interleavings.reduction import Step
+from phasebit.emulator.machine.accesses import Accesses
+from phasebit.emulator.machine.barrier_sites import BarrierSite, MbarrierObserver
+from phasebit.emulator.machine.cluster import ClusterBarrier, ClusterObserver
+from phasebit.emulator.machine.group import AccessObserver, Group
+from phasebit.emulator.machine.launch_observer import LaunchObserver
+from phasebit.emulator.machine.named_barriers import BlockBarrierObserver, NamedBarrier
+from phasebit.emulator.machine.stepped import Blocked, Move, SteppedMachine
+from phasebit.emulator.ptx.syntax import Instruction
+from phasebit.emulator.ptx.types import Array, Value
+from phasebit.emulator.tensor_core.regions import Region
+from phasebit.emulator.tensor_core.tensor_observer import TensorObserver
+
+WORD = 2
+"""Memory is looked at in words of four bytes."""
+
+
+class _Count:
+    """What is known of an mbarrier, or of a barrier's generation."""
+
+    def __init__(self) -> None:
+        self.phase = 0
+        self.pending = 0
+        self.arrivals = 0
+        """The steps that have arrived in this phase, a bit each."""
+        self.opened = 0
+        """Those that had in the phase before."""
+
+
+class Touches(
+    LaunchObserver, AccessObserver, MbarrierObserver, BlockBarrierObserver, ClusterObserver,
+    TensorObserver,
+):  # fmt: skip
+    """Listens to a launch; ``step`` is the one under way."""
+
+    def __init__(self, machine: SteppedMachine) -> None:
+        self.machine = machine
+        self.steps: list[Step] = []
+        self.moves: list[Move] = []
+        self.counts: dict[object, _Count] = {}
+        self.woken: dict[tuple[int, int], int] = {}
+        """Thread -> the steps that let it go on since its last one."""
+        self.queues: dict[int, int] = {}
+        self.before: list[tuple[Hashable, Array, Array]] = []
+        """Words that an atomic is about to change: their names, places and content."""
+        self.step: Step | None = None
+        self.touches: dict[Hashable, str] = {}
+        self.may: dict[Hashable, str] = {}
+
+    # -- steps ----------------------------------------------------------------
+
+    def begin(self, move: Move) -> None:
+        """A step is about to be taken."""
+        after = 0
+        for thread in move.threads:
+            after |= self.woken.pop(thread, 0)
+        if move.begun >= 0:
+            after |= 1 << move.begun
+        if move.work is not None and hasattr(move.work, "queue"):
+            queue = id(move.work.queue)
+            if queue in self.queues:
+                after |= 1 << self.queues[queue]
+            self.queues[queue] = len(self.steps)
+        self.touches, self.may = {}, {}
+        self.step = Step(move.actor, self.touches, self.may, move.threads, after, move.begun)
+        self.steps.append(self.step)
+        self.moves.append(move)
+
+    def finish(self) -> None:
+        """The step has been taken."""
+        memory = self.machine.memory.u4
+        for name, places, content in self.before:
+            changed = not np.array_equal(memory[places], content)
+            self._touch(name, "w" if changed else "r")
+            self.may[name] = "w"
+        self.before.clear()
+        looked = [thing for thing, how in self.touches.items() if how == "r"]
+        self.machine.noticed(looked, [thing for thing in self.touches if thing not in looked])
+
+    def _touch(self, thing: Hashable, how: str) -> None:
+        if self.step is not None and self.touches.get(thing, "r") == "r":
+            self.touches[thing] = how
+        elif self.step is not None and how != "r" and self.touches[thing] != how:
+            self.touches[thing] = "w"
+
+    def blocked(self, waits: Sequence[Blocked]) -> list[Step]:
+        """The steps of those who wait for a phase in vain."""
+        return [
+            Step(each.move.actor, {("phase", _name(site)): "r" for site in each.sites},
+                 threads=each.move.threads)
+            for each in waits
+        ]  # fmt: skip
+
+    def _bit(self) -> int:
+        return 1 << (len(self.steps) - 1) if self.steps else 0
+
+    def _wakes(self, batch: Any, lanes: Array, steps: int) -> None:
+        first = int(batch.blocks[0])
+        for lane in lanes.tolist():
+            self.woken[first, lane] = self.woken.get((first, lane), 0) | steps
+
+    # -- mbarriers ------------------------------------------------------------
+
+    def _count(self, thing: object) -> _Count:
+        return self.counts.setdefault(id(thing), _Count())
+
+    def initialises(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """See :class:`MbarrierObserver`."""
+        self._all(site)
+        known = self._count(site)
+        known.phase, known.pending = site.barrier.phase, site.barrier.pending
+
+    def invalidates(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """See :class:`MbarrierObserver`."""
+        self._all(site)
+
+    def _all(self, site: BarrierSite) -> None:
+        for part in ("count", "bytes", "phase"):
+            self.touches[part, _name(site)] = "w"
+
+    def operated(self, g: Group, site: BarrierSite) -> None:
+        """See :class:`MbarrierObserver`."""
+        known, barrier = self._count(site), site.barrier
+        phase, pending = known.phase, known.pending
+        ended = barrier.phase != phase
+        self._touch(("count", _name(site)), f"phase {phase}")
+        if barrier.pending < pending or (ended and pending):
+            # Whether bytes are outstanding decides what the last arrival does.
+            if ended or barrier.pending == 0:
+                self._touch(("bytes", _name(site)), "w")
+            self.may["bytes", _name(site)] = "w"
+        else:
+            self._touch(("bytes", _name(site)), f"phase {phase}")
+        self.may["phase", _name(site)] = "w"
+        known.arrivals |= self._bit()
+        known.phase, known.pending = barrier.phase, barrier.pending
+        if ended:
+            self._touch(("phase", _name(site)), "w")
+            known.opened, known.arrivals = known.arrivals, 0
+
+    def waits(self, g: Group, site: BarrierSite, blocked: bool) -> None:
+        """See :class:`MbarrierObserver`."""
+        self._touch(("phase", _name(site)), "r")
+
+    def passes(self, g: Group, site: BarrierSite) -> None:
+        """See :class:`MbarrierObserver`."""
+        if self.step is not None:
+            self.step.after |= self._count(site).opened & ~self._bit()
+
+    # -- barriers of blocks and clusters --------------------------------------
+
+    def joins_barrier(self, g: Group, barrier: NamedBarrier) -> None:
+        """See :class:`BlockBarrierObserver`."""
+        known = self._count(barrier)
+        self._touch(("barrier", _name(barrier)), f"generation {known.phase}")
+        known.arrivals |= self._bit()
+
+    def opens_barrier(
+        self, barrier: NamedBarrier, lanes: Array, groups: Sequence[Group],
+        instructions: Sequence[Instruction | None], everyone: bool,
+    ) -> None:  # fmt: skip
+        """See :class:`BlockBarrierObserver`."""
+        known = self._count(barrier)
+        for g in groups:
+            self._wakes(g.batch, g.lanes, known.arrivals | self._bit())
+        known.phase, known.arrivals = known.phase + 1, 0
+
+    def joins_cluster(
+        self, g: Group, barrier: ClusterBarrier, one: int, lanes: Array, sem: str
+    ) -> None:
+        """See :class:`ClusterObserver`."""
+        known = self.counts.setdefault((id(barrier), one), _Count())
+        self._touch(("cluster", int(barrier.batch.blocks[0]), one), f"generation {known.phase}")
+        known.arrivals |= self._bit()
+
+    def opens_cluster(self, barrier: ClusterBarrier, one: int) -> None:
+        """See :class:`ClusterObserver`."""
+        known = self.counts.setdefault((id(barrier), one), _Count())
+        known.opened, known.arrivals = known.arrivals | self._bit(), 0
+        known.phase += 1
+
+    def passes_cluster(self, g: Group, barrier: ClusterBarrier, one: int) -> None:
+        """See :class:`ClusterObserver`."""
+        self._wakes(g.batch, g.lanes, self.counts[id(barrier), one].opened)
+
+    # -- memory ---------------------------------------------------------------
+
+    def _words(self, index: Value, width: int, offsets: Sequence[int]) -> Array:
+        first = np.unique(np.asarray(index)).astype(np.int64)
+        every = (first[:, None] + np.array(offsets)[None, :]).ravel() * width
+        return np.unique(np.concatenate([every >> WORD, every + width - 1 >> WORD]))
+
+    def _word(self, g: Group, word: int) -> Hashable:
+        """Its name, which is the same in every run."""
+        batch = g.batch
+        offset = word - (batch.shared_base >> WORD)
+        if 0 <= offset < batch.count * batch.shared_stride >> WORD:
+            return "shared", int(batch.blocks[0]), offset
+        return "memory", word
+
+    def loads(self, g: Group, index: Value, accesses: Accesses) -> None:
+        """See :class:`AccessObserver`."""
+        if accesses.sem != "weak":
+            for word in self._words(index, accesses.width, accesses.words).tolist():
+                self._touch(self._word(g, word), "r")
+
+    def stores(self, g: Group, index: Value, accesses: Accesses) -> bool:
+        """See :class:`AccessObserver`."""
+        if accesses.sem != "weak":
+            for word in self._words(index, accesses.width, accesses.words).tolist():
+                self._touch(self._word(g, word), "w")
+        return False
+
+    def updates(
+        self, g: Group, index: Value, width: int, sem: str, scope: str, count: int
+    ) -> None:
+        """See :class:`LaunchObserver`."""
+        words = self._words(index, width, range(count))
+        memory, by = self.machine.memory.u4, self.machine.executing()
+        sums = by is not None and by.mnemonic == "red" and "add" in by.modifiers
+        for word in words.tolist():
+            if sums and by is not None and by.modifiers[-1][0] in "us":
+                self._touch(self._word(g, word), "adds")
+            else:
+                place = np.array([word])
+                self.before.append((self._word(g, word), place, memory[place]))
+
+    # -- tensor memory --------------------------------------------------------
+
+    def asks_for_columns(self, g: Group, warps: int) -> None:
+        """See :class:`TensorObserver`."""
+        self._touch(("tensor memory",), "w")
+
+    def deallocates(self, g: Group, lanes: Array, region: Region) -> None:
+        """See :class:`TensorObserver`."""
+        self._touch(("tensor memory",), "w")
+
+
+def _name(barrier: BarrierSite | NamedBarrier) -> tuple[int, int, int]:
+    """A barrier's name, which is the same in every run."""
+    at = barrier.number if isinstance(barrier, NamedBarrier) else barrier.offset
+    return int(barrier.batch.blocks[0]), barrier.slot, at
+
+
+__all__ = ["Touches"]
