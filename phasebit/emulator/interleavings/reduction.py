@@ -10,7 +10,8 @@ changes whose order among themselves does not matter, such as arrivals in one ph
 
 Sources: Flanagan and Godefroid, *Dynamic partial-order reduction for model checking software*,
 POPL 2005; Godefroid, *Partial-Order Methods for the Verification of Concurrent Systems*, 1996
-(sleep sets).
+(sleep sets); Abdulla, Aronis, Jonsson and Sagonas, *Optimal dynamic partial order reduction*, POPL
+2014 (who must begin another order: source sets).
 """
 
 from __future__ import annotations
@@ -35,8 +36,6 @@ class Step:
     """Who steps, where actors part and meet; none: the actor."""
     after: int = 0
     """Steps that come before it in any order, one bit each: who began or woke it."""
-    begun: int = -1
-    """The step that made its actor, where one did."""
 
 
 class Stop(Exception):
@@ -166,8 +165,6 @@ class Tree:
             for bit in _bits(step.after):
                 own |= closure[bit]
             threads = step.threads or (step.actor,)
-            previous = max((last.get(thread, -1) for thread in threads), default=-1)
-            previous = max(previous, step.begun)
             for thread in threads:
                 if thread in last:
                     own |= closure[last[thread]]
@@ -177,9 +174,9 @@ class Tree:
             })  # fmt: skip
             covered, joined = own, own
             for i in reversed(rivals):
-                if not covered >> i & 1:
-                    self._reverse(i, j, step.actor, own, previous, steps, closure)
-                covered |= closure[i]
+                # A step that had to wait at i may have been possible before: look further back.
+                if not covered >> i & 1 and self._reverse(i, step.actor, joined, steps[:j], closure):
+                    covered |= closure[i]
                 joined |= closure[i]
             if j >= len(steps):
                 continue
@@ -190,19 +187,21 @@ class Tree:
                 history.setdefault(thing, []).append((j, how))
 
     def _reverse(
-        self, i: int, j: int, actor: Actor, own: int, previous: int, steps: Sequence[Step],
-        closure: Sequence[int],
-    ) -> None:  # fmt: skip
-        """Ask at step ``i`` for a run in which ``j``, which is ``actor``'s, comes first."""
+        self, i: int, actor: Actor, before: int, steps: Sequence[Step], closure: Sequence[int]
+    ) -> bool:
+        """Ask at step ``i`` for a run in which the next step of ``actor``, after ``steps``, and
+        what does not come after ``i``, come first; False where ``actor`` had to wait. ``before`` comes
+        before that step."""
         node = self.nodes[i]
-        if previous < i and actor not in node.possible:
-            return  # it could not: it waited
-        if actor in node.possible:
-            node.wanted.add(actor)
-            return
-        way = [steps[k].actor for k in range(i + 1, min(j, len(steps))) if own >> k & 1]
-        first = next((a for a in way if a in node.possible), None)
-        node.wanted |= set(node.possible) if first is None else {first}
+        rest = [k for k in range(i + 1, len(steps)) if not closure[k] >> i & 1]
+        inside = sum(1 << k for k in rest)
+        begin = [steps[k].actor for k in rest if closure[k] & inside == 1 << k]
+        if not before & inside:
+            begin.append(actor)
+        begin = [each for each in begin if each in node.possible]
+        if begin and not any(each in node.wanted or each in node.sleep for each in begin):
+            node.wanted.add(begin[-1])
+        return actor in node.possible or bool(before & inside)
 
 
 def _bits(number: int) -> Iterable[int]:

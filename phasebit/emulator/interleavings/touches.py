@@ -77,7 +77,7 @@ class Touches(
                 after |= 1 << self.queues[queue]
             self.queues[queue] = len(self.steps)
         self.touches, self.may = {}, {}
-        self.step = Step(move.actor, self.touches, self.may, move.threads, after, move.begun)
+        self.step = Step(move.actor, self.touches, self.may, move.threads, after)
         self.steps.append(self.step)
         self.moves.append(move)
 
