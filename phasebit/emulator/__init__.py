@@ -44,6 +44,8 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 ``traffic``                  sectors and banks that an access touches
 ``listing``                  the instructions it knows
 ``saved_program``            a kernel's translation as bytes, for a cache
+``every_order``              a launch in every order of its steps that makes a difference:
+                             ``Interleavings``; ``search``: the same of ``Stepped`` executions
 ===========================  ====================================================
 
 All else is inside, and changes without notice. The appendix of the book opens it up: which of
@@ -62,6 +64,7 @@ Inside, each folder uses only those above it.
 ``codegen``       from basic blocks to Python functions
 ``checker``       who watches: bounds, races, proxies, tensor memory, memory traffic
 ``api``           Module, Kernel, Run: a launch
+``interleavings`` a launch in every order of its steps
 ================  ==============================================================
 
 How a kernel is run, two choices of ``Kernel.launch`` that do not depend on each other:
@@ -127,6 +130,12 @@ if TYPE_CHECKING:
         StepLimit,
     )
     from phasebit.emulator.findings import Finding
+    from phasebit.emulator.interleavings.explore import (
+        Interleavings,
+        Stepped,
+        every_order,
+        search,
+    )
     from phasebit.emulator.machine.accesses import ABSENT, Access
     from phasebit.emulator.machine.barrier_sites import MbarrierObserver
     from phasebit.emulator.machine.counters import Counters
@@ -163,6 +172,7 @@ _NAMES = {
         "PtxError", "StepLimit",
     ),
     "findings": ("Finding",),
+    "interleavings.explore": ("Interleavings", "Stepped", "every_order", "search"),
     "machine.accesses": ("ABSENT", "Access"),
     "machine.barrier_sites": ("MbarrierObserver",),
     "machine.counters": ("Counters",),
@@ -227,6 +237,7 @@ __all__ = [
     "Finding",
     "Found",
     "Instruction",
+    "Interleavings",
     "Kernel",
     "LaunchError",
     "LaunchObserver",
@@ -238,6 +249,7 @@ __all__ = [
     "PtxError",
     "Run",
     "StepLimit",
+    "Stepped",
     "TensorMap",
     "TensorObserver",
     "Trace",
@@ -248,6 +260,7 @@ __all__ = [
     "demangle",
     "descriptor_words",
     "digest",
+    "every_order",
     "findings",
     "formats",
     "fragments",
@@ -260,6 +273,7 @@ __all__ = [
     "rulebook",
     "saved_program",
     "scaled_descriptors",
+    "search",
     "swizzle",
     "tcgen05_access",
     "tensormap",

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import math
 import re
 import shlex
 import subprocess
@@ -24,6 +25,7 @@ from pathlib import Path
 
 from phasebit import toolchain
 from phasebit.emulator import Finding, digest
+from phasebit.emulator.interleavings.limits import MOST_RUNS
 from phasebit.runtime import elf, known, library
 from phasebit.runtime.mapped_memory import SPAN
 from phasebit.runtime.report import (
@@ -41,6 +43,8 @@ DEFAULT_LIMIT = 60.0
 REFUSED = 2
 FOUND = 99
 """The exit status of a program that came to its own end, when something was found."""
+SEARCHING = 0.75
+"""The part of a program's time that may go into ``--schedule every``."""
 _LONGEST = 1e6  # seconds; the limit is a timer of the operating system, which has an end too
 _SUFFIXES = {".sarif": "sarif", ".xml": "junit"}
 _AT_LINK_TIME = ("-dlto", "--dlink-time-opt")
@@ -134,7 +138,8 @@ def run(arguments: argparse.Namespace) -> int:
         ptx = _text(arguments.ptx) if arguments.ptx else None
         backend = EmulatorBackend(
             not arguments.fast, arguments.schedule, ptx=ptx, seed=arguments.seed,
-            counters=arguments.counters,
+            counters=arguments.counters, most_runs=arguments.most_runs,
+            seconds=arguments.limit * SEARCHING if arguments.limit else math.inf,
         )  # fmt: skip
         status = run_program(
             [arguments.program, *arguments.arguments],
@@ -144,6 +149,8 @@ def run(arguments: argparse.Namespace) -> int:
             reporter=sieve,
             stdout=sys.stderr.fileno() if arguments.json else None,
         )
+        for kernel, seen in () if arguments.quiet else backend.searches:
+            print(f"phasebit: every order of {kernel}: {seen}", file=sys.stderr)
         if arguments.write_baseline:
             known.write_baseline(arguments.write_baseline, sieve.sites)
             return status
@@ -250,6 +257,12 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _runs(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text} is no number of runs: give one from 1")
+    return int(text)
+
+
 def _mebibytes(text: str) -> int:
     most = SPAN // 2 >> 20  # what DeviceMemory hands out at once
     if not text.isdecimal() or not 1 <= int(text) <= most:
@@ -288,9 +301,13 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )  # fmt: skip
     command.add_argument("--fast", action="store_true", help="do not look for races")
     command.add_argument(
-        "--schedule", default="late", choices=("eager", "late", "random"),
-        help="when asynchronous copies finish: as soon or as late as they may, or at random "
-        "(default: late)",
+        "--schedule", default="late", choices=("eager", "late", "random", "every"),
+        help="when asynchronous copies finish: as soon or as late as they may, or at random; or "
+        "each launch in every order of its synchronisation (default: late)",
+    )  # fmt: skip
+    command.add_argument(
+        "--most-runs", type=_runs, default=MOST_RUNS, metavar="N",
+        help=f"of --schedule every: the most orders of one launch (default: {MOST_RUNS})",
     )  # fmt: skip
     command.add_argument(
         "--seed", type=_seed, default=0, metavar="N",

@@ -8,6 +8,7 @@ allocations, where its own code cannot look.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,18 +25,22 @@ from phasebit.emulator import (
     Extents,
     Fault,
     Finding,
+    Interleavings,
     Kernel,
     LaunchError,
     Livelock,
     Memory,
     Mode,
     StepLimit,
+    Stepped,
     findings,
     readable,
+    search,
 )
 from phasebit.emulator import Allocation as EmulatorAllocation
 from phasebit.emulator import Module as EmulatorModule
 from phasebit.emulator.capabilities import MAX_BLOCK
+from phasebit.emulator.interleavings.limits import MOST_RUNS, SECONDS, TURNS
 from phasebit.kept_programs import KeptModule
 from phasebit.runtime import library
 from phasebit.runtime.backend import (
@@ -50,6 +55,9 @@ from phasebit.runtime.backend import (
 )
 from phasebit.runtime.mapped_memory import BASE, Allocation, DeviceMemory, OutOfMemory
 from phasebit.runtime.protocol import Space, Status
+
+EVERY = "every"
+"""The schedule that is all of them."""
 
 #: Bytes that the emulator sees at first.
 SMALLEST = 1 << 20
@@ -210,6 +218,8 @@ class _Module:
 
     def launch(self, launch: Launch) -> Outcome:
         kernel = self.module[launch.kernel]
+        if self.options.schedule == EVERY:
+            return self._every(kernel, launch)
         execution = self._prepare(kernel, launch)
         ends: list[Finding] = []
         error = 0
@@ -229,8 +239,26 @@ class _Module:
         counters = dict(execution.result().counters) if self.options.counters else {}
         return Outcome(execution.cycles, execution.output.encode(), error, named, counters)
 
-    def _prepare(self, kernel: Kernel, launch: Launch) -> Execution:
-        mode = Mode(
+    def _every(self, kernel: Kernel, launch: Launch) -> Outcome:
+        """The launch in every order of its steps; the program goes on after the first."""
+        options, began = self.options, time.monotonic()
+        mode = Mode(max_steps=TURNS, trace=False)
+        found, execution, error = search(
+            lambda: self._prepare(kernel, launch, mode, Stepped),
+            kernel.memory, most_runs=options.most_runs, seconds=max(0.0, options.seconds),
+        )  # fmt: skip
+        options.seconds -= time.monotonic() - began
+        options.searches.append((kernel.name, found))
+        named = [replace(each, kernel=kernel.name) for each in found.findings]
+        counters = dict(execution.result().counters) if options.counters else {}
+        ended = error_of(error) if error is not None else 0
+        return Outcome(execution.cycles, execution.output.encode(), ended, named, counters)
+
+    def _prepare(
+        self, kernel: Kernel, launch: Launch, mode: Mode | None = None,
+        kind: type[Execution] = Execution,
+    ) -> Execution:  # fmt: skip
+        mode = mode or Mode(
             schedule=self.options.schedule, seed=self.options.seed, check=self.options.check,
             max_steps=self.options.steps, trace=False,
         )  # fmt: skip
@@ -240,8 +268,8 @@ class _Module:
         )  # fmt: skip
         return kernel.prepare(
             extents, launch.parameters, mode, workspace=launch.workspace, stack=launch.stack,
-            dependent=launch.dependent,
-        )
+            dependent=launch.dependent, kind=kind,
+        )  # fmt: skip
 
 
 class _Facts(Mapping[str, KernelFacts]):
@@ -297,7 +325,9 @@ class EmulatorBackend:
     """Executes launches with the emulator.
 
     `check` looks for races and the like; memory is checked in any case. `schedule` says when
-    asynchronous copies finish, `seed` which of the random ones it is. `ptx` is executed in place
+    asynchronous copies finish, `seed` which of the random ones it is; with `EVERY` each launch is
+    run in every order of its steps, in `most_runs` orders and `seconds` of the whole program at
+    most, and `searches` tells of each: the kernel, and what was seen. `ptx` is executed in place
     of the program's own. `counters`: those of each launch are told. `keep`: what is translated is
     kept on disk for the next time.
     """
@@ -311,7 +341,12 @@ class EmulatorBackend:
         seed: int = 0,
         counters: bool = False,
         keep: bool = True,
+        most_runs: int = MOST_RUNS,
+        seconds: float = SECONDS,
     ) -> None:
+        self.most_runs = most_runs
+        self.seconds = seconds
+        self.searches: list[tuple[str, Interleavings]] = []
         self.keep = keep
         self.check = check
         self.schedule = schedule

@@ -112,19 +112,22 @@ class Execution:
 
     ``parameters``: the bytes of all of them.  ``workspace``: the address of zeroed memory in
     which a cooperative grid's blocks meet.  ``stack``: bytes of local memory for the calls of a
-    thread.  ``machine``: who says which group runs next.
+    thread.
     """
+
+    machine_type = Machine
+    """Who says which threads run next."""
 
     def __init__(
         self, program: TranslatedProgram, layout: Layout, memory: Memory, extents: Extents,
         parameters: bytes, mode: Mode, *, workspace: int = 0, stack: int = 0,
-        dependent: bool = False, machine: type[Machine] = Machine,
+        dependent: bool = False,
     ) -> None:  # fmt: skip
         self.program = program
         self.findings: list[Finding] = []
         self._parameters = memory.allocate(max(1, len(parameters)), "parameters", "param")
         memory.bytes(self._parameters)[: len(parameters)] = np.frombuffer(parameters, np.uint8)
-        self.machine = machine(
+        self.machine = self.machine_type(
             program=program, memory=memory, parameters=Parameters(parameters),
             parameter_start=self._parameters.start, grid=extents.grid, block=extents.block,
             cluster=extents.cluster, explicit_cluster=extents.explicit_cluster,

@@ -17,7 +17,6 @@ from phasebit.emulator.codegen.translate import translate
 from phasebit.emulator.codegen.translated_program import TranslatedProgram
 from phasebit.emulator.errors import Deadlock, Fault, LaunchError, StepLimit
 from phasebit.emulator.machine.device_memory import Memory
-from phasebit.emulator.machine.scheduler import Machine
 from phasebit.emulator.machine.stepped import SteppedMachine
 from phasebit.emulator.machine.system import EXTERNALS
 from phasebit.emulator.ptx.mangling import demangle
@@ -88,14 +87,14 @@ class Kernel:
 
     def prepare(
         self, extents: Extents, parameters: bytes, mode: Mode, *, workspace: int = 0,
-        stack: int = 0, dependent: bool = False, machine: type[Machine] = Machine,
+        stack: int = 0, dependent: bool = False, kind: type[Execution] = Execution,
     ) -> Execution:  # fmt: skip
         """A launch with its parameters as bytes, ready to run; see :class:`Execution`."""
-        stepwise = issubclass(machine, SteppedMachine)
+        stepwise = issubclass(kind.machine_type, SteppedMachine)
         program = self.program(mode.check, mode.exact, extents.cluster != (1, 1, 1), stepwise)
-        return Execution(
+        return kind(
             program, self.layout, self.memory, extents, parameters, mode,
-            workspace=workspace, stack=stack, dependent=dependent, machine=machine,
+            workspace=workspace, stack=stack, dependent=dependent,
         )  # fmt: skip
 
     def launch(

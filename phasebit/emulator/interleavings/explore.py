@@ -25,24 +25,18 @@ from phasebit.emulator.api.arguments import EmulatedArrays, refuse_written
 from phasebit.emulator.api.execution import Execution, Mode
 from phasebit.emulator.api.extents import Extent
 from phasebit.emulator.api.kernel import Kernel
-from phasebit.emulator.errors import EmulatorError, StepLimit
+from phasebit.emulator.errors import EmulatorError, Livelock, StepLimit
 from phasebit.emulator.findings import Finding, Sentence
+from phasebit.emulator.interleavings.limits import LONGEST, MOST_RUNS, SECONDS, TURNS
 from phasebit.emulator.interleavings.reduction import Actor, Chooser, Step, Stop, orders
 from phasebit.emulator.interleavings.touches import Touches
 from phasebit.emulator.machine.device_memory import Memory
 from phasebit.emulator.machine.stepped import Abandoned, Move, SteppedMachine
 
-MOST_RUNS = 1000
-"""Runs after which a search stops, if nobody says otherwise."""
+class Stepped(Execution):
+    """A launch whose steps somebody chooses; see :class:`SteppedMachine`."""
 
-SECONDS = 60.0
-"""The same in seconds."""
-
-TURNS = 20_000
-"""Turns of loops that one run may take: most of these would be loops without an end."""
-
-LONGEST = 2000
-"""Steps of one run: one that takes more is given up, and the search is not complete."""
+    machine_type = SteppedMachine
 
 
 @dataclass(frozen=True)
@@ -135,16 +129,17 @@ class _Search:
         whole = False
         error: EmulatorError | None = None
 
+        def took() -> None:
+            touches.finish()
+            settle()
+
         def settle() -> None:
             nonlocal found
-            if touches.step is not None:
-                touches.finish()
             for finding in execution.findings[found:]:
                 self._found(finding, touches)
             found = len(execution.findings)
 
         def pick(moves: list[Move]) -> Move:
-            settle()
             if len(touches.steps) >= LONGEST:
                 self.given_up = f"a run of more than {LONGEST} steps"
                 raise Abandoned
@@ -156,20 +151,20 @@ class _Search:
             touches.begin(move)
             return move
 
-        machine.choose = pick
+        machine.choose, machine.took = pick, took
         try:
             execution.run()
             whole = True
         except Abandoned:
             pass
-        except StepLimit as limit:
-            self.given_up = f"a run of more than {TURNS:,} turns of loops"
-            error = limit
         except EmulatorError as failure:
-            whole = True
             error = failure
-        if whole or error is not None:
-            settle()
+            whole = isinstance(error, Livelock) or not isinstance(error, StepLimit)
+            if machine.failing:
+                touches.fail()
+            if not whole:
+                self.given_up = f"a run of more than {TURNS:,} turns of loops"
+        settle()
         if error is not None and whole:
             self._found(error.finding, touches)
         if not self.runs:
@@ -245,7 +240,7 @@ def every_order(
     try:
         parameters = kernel.marshal(args, arrays)
         found, _, _ = search(
-            lambda: kernel.prepare(extents, parameters, mode, machine=SteppedMachine),
+            lambda: kernel.prepare(extents, parameters, mode, kind=Stepped),
             kernel.memory, most_runs=most_runs, seconds=seconds, reduced=reduced,
         )  # fmt: skip
     finally:
@@ -254,4 +249,4 @@ def every_order(
     return found
 
 
-__all__ = ["MOST_RUNS", "SECONDS", "Failing", "Interleavings", "Taken", "every_order", "search"]
+__all__ = ["Failing", "Interleavings", "Stepped", "Taken", "every_order", "search"]

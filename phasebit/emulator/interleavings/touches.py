@@ -61,6 +61,8 @@ class Touches(
         self.step: Step | None = None
         self.touches: dict[Hashable, str] = {}
         self.may: dict[Hashable, str] = {}
+        self.sites: list[BarrierSite] = []
+        """Where the step arrives or waits."""
 
     # -- steps ----------------------------------------------------------------
 
@@ -76,7 +78,7 @@ class Touches(
             if queue in self.queues:
                 after |= 1 << self.queues[queue]
             self.queues[queue] = len(self.steps)
-        self.touches, self.may = {}, {}
+        self.touches, self.may, self.sites = {}, {}, []
         self.step = Step(move.actor, self.touches, self.may, move.threads, after)
         self.steps.append(self.step)
         self.moves.append(move)
@@ -91,6 +93,12 @@ class Touches(
         self.before.clear()
         looked = [thing for thing, how in self.touches.items() if how == "r"]
         self.machine.noticed(looked, [thing for thing in self.touches if thing not in looked])
+
+    def fail(self) -> None:
+        """The step has ended the kernel; what it did to a barrier nobody was told."""
+        for site in self.sites:
+            self._all(site)
+        self.finish()
 
     def _touch(self, thing: Hashable, how: str) -> None:
         if self.step is not None and self.touches.get(thing, "r") == "r":
@@ -128,6 +136,14 @@ class Touches(
     def invalidates(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """See :class:`MbarrierObserver`."""
         self._all(site)
+
+    def arrives(self, g: Group, lanes: Array, site: BarrierSite, sem: str, scope: str) -> None:
+        """See :class:`MbarrierObserver`."""
+        self.sites.append(site)
+
+    def tests(self, g: Group, lanes: Array, site: BarrierSite, sem: str, scope: str) -> None:
+        """See :class:`MbarrierObserver`."""
+        self.sites.append(site)
 
     def _all(self, site: BarrierSite) -> None:
         for part in ("count", "bytes", "phase"):

@@ -107,6 +107,8 @@ class SteppedMachine(Machine):
         super().__post_init__()
         self.stepped = True
         self.choose: Callable[[list[Move]], Move] = lambda moves: moves[0]
+        self.took: Callable[[], None] = lambda: None
+        """Called when a step has been taken."""
         self.agents = _Begun(self)
         self.gathering = _Gatherings()  # type: ignore[assignment]
         self.stops = {
@@ -117,6 +119,8 @@ class SteppedMachine(Machine):
         self.allowed: Group | None = None
         self.taken = 0
         """Steps so far."""
+        self.failing = False
+        """Whether a step is under way: one that ends with an error stays so."""
         self.acting: Move | None = None
         """The step under way; None before the first."""
         self.begun: dict[int, tuple[WorkUnderWay, Move]] = {}
@@ -317,12 +321,17 @@ class SteppedMachine(Machine):
         self.acting = move
         self.taken += 1
         self._stood = None
+        self.failing = True
         if move.work is not None:
             self.begun.pop(id(move.work))
             move.work.finish()
-            return
-        g = move.group
-        assert g is not None
+        else:
+            assert move.group is not None
+            self._go(move.group)
+        self.failing = False
+        self.took()
+
+    def _go(self, g: Group) -> None:
         if self.held.pop(g, None) is not None:
             self.parked.pop(g, None)
             self.allowed = g
