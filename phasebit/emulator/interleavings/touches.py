@@ -21,7 +21,7 @@ from phasebit.emulator.machine.group import AccessObserver, Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
 from phasebit.emulator.machine.named_barriers import BlockBarrierObserver, NamedBarrier
 from phasebit.emulator.machine.stepped import Blocked, Move, SteppedMachine
-from phasebit.emulator.ptx.syntax import Instruction
+from phasebit.emulator.ptx.syntax import Instruction, Register
 from phasebit.emulator.ptx.types import Array, Value
 from phasebit.emulator.tensor_core.regions import Region
 from phasebit.emulator.tensor_core.tensor_observer import TensorObserver
@@ -247,14 +247,25 @@ class Touches(
     ) -> None:
         """See :class:`LaunchObserver`."""
         words = self._words(index, width, range(count))
-        memory, by = self.machine.memory.u4, self.machine.executing()
-        sums = by is not None and by.mnemonic == "red" and "add" in by.modifiers
+        memory, sums = self.machine.memory.u4, self._only_adds(g)
         for word in words.tolist():
-            if sums and by is not None and by.modifiers[-1][0] in "us":
+            if sums:
                 self._touch(self._word(g, word), "adds")
             else:
                 place = np.array([word])
                 self.before.append((self._word(g, word), place, memory[place]))
+
+    def _only_adds(self, g: Group) -> bool:
+        """Whether an atomic adds whole numbers, and nobody looks at what was there."""
+        by = self.machine.executing()
+        if by is None or "add" not in by.modifiers or by.modifiers[-1][0] not in "us":
+            return False
+        if by.mnemonic == "red":
+            return True
+        result = by.operands[0]
+        return isinstance(result, Register) and (
+            result.index not in self.machine.program.live[g.pc + 1]
+        )
 
     # -- tensor memory --------------------------------------------------------
 
