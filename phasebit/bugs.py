@@ -130,6 +130,8 @@ class Outcome:
     printed: str
     status: int
     findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+    """What the emulator says of the run itself."""
 
     @property
     def result(self) -> str:
@@ -213,4 +215,4 @@ def emulate(program: Path, *, schedule: str = "late", seed: int = 0) -> Outcome:
     """Run a program on the emulator, in a process of its own, all checks on."""
     options = ("--schedule", schedule, "--seed", str(seed))
     done, told = apart.run([program], SECONDS, 2 * SECONDS, *options)
-    return Outcome(done.stdout + done.stderr, done.status, told.findings)
+    return Outcome(done.stdout + done.stderr, done.status, told.findings, told.notes)

@@ -149,8 +149,8 @@ def run(arguments: argparse.Namespace) -> int:
             reporter=sieve,
             stdout=sys.stderr.fileno() if arguments.json else None,
         )
-        for kernel, seen in () if arguments.quiet else backend.searches:
-            print(f"phasebit: every order of {kernel}: {seen}", file=sys.stderr)
+        for kernel, seen in backend.searches:
+            sieve.note(f"every order of {kernel}: {seen}")
         if arguments.write_baseline:
             known.write_baseline(arguments.write_baseline, sieve.sites)
             return status

@@ -46,12 +46,14 @@ class Absent(Exception):
 class Seen:
     """What a tool says of one program: how many reports, and the lines of the program in them.
 
-    ``said`` is one report in the tool's own words, where the record keeps one.
+    ``said`` is one report in the tool's own words, where the record keeps one; ``note`` is what it
+    says of its own run.
     """
 
     reports: int
     lines: frozenset[int]
     said: str = ""
+    note: str = ""
 
 
 class Tool(Protocol):
@@ -93,14 +95,16 @@ def verdict(bug: bugs.Bug, twin: str, seen: Seen) -> str:
 def judge(one: Tool, bug: bugs.Bug) -> dict[str, str]:
     """Twin -> verdict; empty where the tool cannot run it.
 
-    ``said`` -> what it said of the broken one, if it is a tool of which the record keeps that.
+    ``said`` -> what it said of the broken one, if it is a tool of which the record keeps that;
+    ``note broken``, ``note fixed`` -> what it said of its runs.
     """
     if not one.runs(bug):
         return {}
     seen = {twin: one.look(bug, twin) for twin in bugs.TWINS}
     verdicts = {twin: verdict(bug, twin, seen[twin]) for twin in bugs.TWINS}
-    said = seen["broken"].said
-    return {**verdicts, "said": said} if said else verdicts
+    said = {"said": seen["broken"].said} if seen["broken"].said else {}
+    notes = {f"note {twin}": seen[twin].note for twin in bugs.TWINS if seen[twin].note}
+    return {**verdicts, **said, **notes}
 
 
 def measure(

@@ -26,25 +26,18 @@ from phasebit.emulator.api.execution import Execution, Mode
 from phasebit.emulator.api.extents import Extent
 from phasebit.emulator.api.kernel import Kernel
 from phasebit.emulator.errors import EmulatorError, Livelock, StepLimit
-from phasebit.emulator.findings import Finding, Sentence
+from phasebit.emulator.findings import Finding
 from phasebit.emulator.interleavings.limits import LONGEST, MOST_RUNS, SECONDS, TURNS
 from phasebit.emulator.interleavings.reduction import Actor, Chooser, Step, Stop, orders
-from phasebit.emulator.interleavings.touches import Touches
+from phasebit.emulator.interleavings.touches import Taken, Touches
 from phasebit.emulator.machine.device_memory import Memory
 from phasebit.emulator.machine.stepped import Abandoned, Move, SteppedMachine
+
 
 class Stepped(Execution):
     """A launch whose steps somebody chooses; see :class:`SteppedMachine`."""
 
     machine_type = SteppedMachine
-
-
-@dataclass(frozen=True)
-class Taken:
-    """One step of a run, in words."""
-
-    who: str
-    what: Sentence
 
 
 @dataclass(frozen=True)
@@ -182,9 +175,8 @@ class _Search:
         self.findings.setdefault((finding.rule, places), finding)
         if self.failing is None or len(touches.moves) < len(self.failing.steps):
             self.failing = Failing(
-                finding, tuple(Taken(move.who, move.what) for move in touches.moves),
-                tuple(move.actor for move in touches.moves),
-            )  # fmt: skip
+                finding, touches.taken(), tuple(move.actor for move in touches.moves)
+            )
 
     def _content(self) -> bytes:
         memory = self.memory

@@ -175,7 +175,8 @@ class Tree:
             covered, joined = own, own
             for i in reversed(rivals):
                 # A step that had to wait at i may have been possible before: look further back.
-                if not covered >> i & 1 and self._reverse(i, step.actor, joined, steps[:j], closure):
+                before = steps[:j]
+                if not covered >> i & 1 and self._reverse(i, step.actor, joined, before, closure):
                     covered |= closure[i]
                 joined |= closure[i]
             if j >= len(steps):
@@ -190,8 +191,9 @@ class Tree:
         self, i: int, actor: Actor, before: int, steps: Sequence[Step], closure: Sequence[int]
     ) -> bool:
         """Ask at step ``i`` for a run in which the next step of ``actor``, after ``steps``, and
-        what does not come after ``i``, come first; False where ``actor`` had to wait. ``before`` comes
-        before that step."""
+        what does not come after ``i``, come first; False where ``actor`` had to wait.
+
+        ``before`` comes before that step."""
         node = self.nodes[i]
         rest = [k for k in range(i + 1, len(steps)) if not closure[k] >> i & 1]
         inside = sum(1 << k for k in rest)

@@ -9,10 +9,12 @@ ends.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from phasebit.emulator.findings import Sentence
 from phasebit.emulator.interleavings.reduction import Step
 from phasebit.emulator.machine.accesses import Accesses
 from phasebit.emulator.machine.barrier_sites import BarrierSite, MbarrierObserver
@@ -21,6 +23,7 @@ from phasebit.emulator.machine.group import AccessObserver, Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
 from phasebit.emulator.machine.named_barriers import BlockBarrierObserver, NamedBarrier
 from phasebit.emulator.machine.stepped import Blocked, Move, SteppedMachine
+from phasebit.emulator.ptx.mangling import readable
 from phasebit.emulator.ptx.syntax import Instruction, Register
 from phasebit.emulator.ptx.types import Array, Value
 from phasebit.emulator.tensor_core.regions import Region
@@ -28,6 +31,20 @@ from phasebit.emulator.tensor_core.tensor_observer import TensorObserver
 
 WORD = 2
 """Memory is looked at in words of four bytes."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One step of a run, in words."""
+
+    who: str
+    what: Sentence
+    row: str
+    """``warp 0``, ``copy engine``."""
+    did: str
+    """``arrive full``, ``ready = 1``."""
+    waiting: tuple[tuple[str, str], ...]
+    """The rows that wait after it, and at what."""
 
 
 class _Count:
@@ -52,6 +69,13 @@ class Touches(
         self.machine = machine
         self.steps: list[Step] = []
         self.moves: list[Move] = []
+        self.words: list[str] = []
+        """What each step did, in short: ``arrive full``."""
+        self.waiting: list[tuple[tuple[str, str], ...]] = []
+        """Who waits after each step, and at what."""
+        self.did: list[str] = []
+        self.looks: list[tuple[Hashable, int, str]] = []
+        """Words in memory that the step touches: their names, places, and what they are called."""
         self.counts: dict[object, _Count] = {}
         self.woken: dict[tuple[int, int], int] = {}
         """Thread -> the steps that let it go on since its last one."""
@@ -68,6 +92,8 @@ class Touches(
 
     def begin(self, move: Move) -> None:
         """A step is about to be taken."""
+        if self.steps:
+            self.waiting.append(self._waits())
         after = 0
         for thread in move.threads:
             after |= self.woken.pop(thread, 0)
@@ -82,6 +108,7 @@ class Touches(
         self.step = Step(move.actor, self.touches, self.may, move.threads, after)
         self.steps.append(self.step)
         self.moves.append(move)
+        self.did, self.looks = [], []
 
     def finish(self) -> None:
         """The step has been taken."""
@@ -91,6 +118,10 @@ class Touches(
             self._touch(name, "w" if changed else "r")
             self.may[name] = "w"
         self.before.clear()
+        for name, place, called in self.looks:
+            sign = "is" if self.touches.get(name) == "r" else "="
+            self.did.append(f"{called} {sign} {int(memory[place])}")
+        self.words.append("; ".join(dict.fromkeys(self.did)))
         looked = [thing for thing, how in self.touches.items() if how == "r"]
         self.machine.noticed(looked, [thing for thing in self.touches if thing not in looked])
 
@@ -98,6 +129,7 @@ class Touches(
         """The step has ended the kernel; what it did to a barrier nobody was told."""
         for site in self.sites:
             self._all(site)
+            self.did.append(site.name)
         self.finish()
 
     def _touch(self, thing: Hashable, how: str) -> None:
@@ -105,6 +137,21 @@ class Touches(
             self.touches[thing] = how
         elif self.step is not None and how != "r" and self.touches[thing] != how:
             self.touches[thing] = "w"
+
+    def taken(self) -> tuple[Taken, ...]:
+        """The steps so far, in words."""
+        words = [*self.words, "; ".join(dict.fromkeys(self.did))]
+        waiting = [*self.waiting, self._waits()]
+        return tuple(
+            Taken(move.who, move.what, move.row, did, then)
+            for move, did, then in zip(self.moves, words, waiting, strict=False)
+        )
+
+    def _waits(self) -> tuple[tuple[str, str], ...]:
+        return tuple(
+            (each.move.row, f"wait {', '.join(site.name for site in each.sites)}")
+            for each in self.machine.blocked()
+        )
 
     def blocked(self, waits: Sequence[Blocked]) -> list[Step]:
         """The steps of those who wait for a phase in vain."""
@@ -130,11 +177,13 @@ class Touches(
     def initialises(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """See :class:`MbarrierObserver`."""
         self._all(site)
+        self.did[-1] = f"init {site.name}"
         known = self._count(site)
         known.phase, known.pending = site.barrier.phase, site.barrier.pending
 
     def invalidates(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """See :class:`MbarrierObserver`."""
+        self.did.append(f"inval {site.name}")
         self._all(site)
 
     def arrives(self, g: Group, lanes: Array, site: BarrierSite, sem: str, scope: str) -> None:
@@ -157,11 +206,13 @@ class Touches(
         self._touch(("count", _name(site)), f"phase {phase}")
         if barrier.pending < pending or (ended and pending):
             # Whether bytes are outstanding decides what the last arrival does.
+            self.did.append(f"arrive {site.name}")
             if ended or barrier.pending == 0:
                 self._touch(("bytes", _name(site)), "w")
             self.may["bytes", _name(site)] = "w"
         else:
             self._touch(("bytes", _name(site)), f"phase {phase}")
+            self.did.append(f"bytes of {site.name}")
         self.may["phase", _name(site)] = "w"
         known.arrivals |= self._bit()
         known.phase, known.pending = barrier.phase, barrier.pending
@@ -175,6 +226,7 @@ class Touches(
 
     def passes(self, g: Group, site: BarrierSite) -> None:
         """See :class:`MbarrierObserver`."""
+        self.did.append(f"wait {site.name}")
         if self.step is not None:
             self.step.after |= self._count(site).opened & ~self._bit()
 
@@ -184,6 +236,7 @@ class Touches(
         """See :class:`BlockBarrierObserver`."""
         known = self._count(barrier)
         self._touch(("barrier", _name(barrier)), f"generation {known.phase}")
+        self.did.append(f"arrive {barrier.name}")
         known.arrivals |= self._bit()
 
     def opens_barrier(
@@ -202,6 +255,7 @@ class Touches(
         """See :class:`ClusterObserver`."""
         known = self.counts.setdefault((id(barrier), one), _Count())
         self._touch(("cluster", int(barrier.batch.blocks[0]), one), f"generation {known.phase}")
+        self.did.append("arrive cluster")
         known.arrivals |= self._bit()
 
     def opens_cluster(self, barrier: ClusterBarrier, one: int) -> None:
@@ -225,9 +279,19 @@ class Touches(
         """Its name, which is the same in every run."""
         batch = g.batch
         offset = word - (batch.shared_base >> WORD)
+        name: Hashable = ("memory", word)
+        called = "memory"
         if 0 <= offset < batch.count * batch.shared_stride >> WORD:
-            return "shared", int(batch.blocks[0]), offset
-        return "memory", word
+            name = ("shared", int(batch.blocks[0]), offset)
+            inside = (offset << WORD) % batch.shared_stride
+            called = self._called(*self.machine.program.layout.shared_place(inside))
+        elif made := self.machine.memory.find(word << WORD):
+            called = self._called(made.name, (word << WORD) - made.start)
+        self.looks.append((name, word, called))
+        return name
+
+    def _called(self, name: str, offset: int) -> str:
+        return f"{readable(name)}[{offset >> WORD}]" if offset else readable(name)
 
     def loads(self, g: Group, index: Value, accesses: Accesses) -> None:
         """See :class:`AccessObserver`."""
@@ -284,4 +348,4 @@ def _name(barrier: BarrierSite | NamedBarrier) -> tuple[int, int, int]:
     return int(barrier.batch.blocks[0]), barrier.slot, at
 
 
-__all__ = ["Touches"]
+__all__ = ["Taken", "Touches"]

@@ -46,6 +46,8 @@ class Move:
     actor: Actor
     who: str
     """``warp 0 of block 0``, ``copy 1 of warp 0 of block 0``."""
+    row: str
+    """``warp 0``, ``block 1, warp 0``, ``copy engine``, ``tensor core``."""
     what: Sentence
     """The instruction, and its place."""
     threads: tuple[tuple[int, int], ...]
@@ -217,21 +219,24 @@ class SteppedMachine(Machine):
         g = self.running
         owner = self._actor(g)
         number = self.counts[owner] = self.counts.get(owner, 0) + 1
-        threads = g.batch.describe(g.lanes)
-        who = f"{'copy' if hasattr(work, 'site') else 'work'} {number} of {threads}"
-        what = self.where(g)
+        copies = not hasattr(work, "queue")
+        who = f"{'copy' if copies else 'work'} {number} of {g.batch.describe(g.lanes)}"
+        row = "copy engine" if copies else "tensor core"
         self.begun[id(work)] = (
-            work, Move((*owner, number), who, what, (), work=work, begun=self.taken - 1),
-        )  # fmt: skip
+            work,
+            Move((*owner, number), who, row, self.where(g), (), work=work, begun=self.taken - 1),
+        )
 
     def _actor(self, g: Group) -> Actor:
         return (int(g.batch.blocks[0]), int(g.lanes[0]))
 
     def _move(self, g: Group) -> Move:
-        first = int(g.batch.blocks[0])
+        first, lane = int(g.batch.blocks[0]), int(g.lanes[0])
         instruction = self.program.blocks[g.pc].instructions[0]
+        slot, thread = divmod(lane, g.batch.threads)
+        block = f"block {int(g.batch.blocks[slot])}, " if self.blocks > 1 else ""
         return Move(
-            self._actor(g), str(g.batch.describe(g.lanes)),
+            self._actor(g), str(g.batch.describe(g.lanes)), f"{block}warp {thread // 32}",
             say("`{}` at {}", instruction.text, instruction.where),
             tuple((first, int(lane)) for lane in g.lanes), group=g,
         )  # fmt: skip

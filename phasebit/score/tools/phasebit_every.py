@@ -1,0 +1,31 @@
+"""The emulator under every order of synchronisation that makes a difference."""
+
+from __future__ import annotations
+
+import phasebit
+from phasebit import bugs
+from phasebit.emulator.interleavings.limits import MOST_RUNS
+from phasebit.score import Seen
+
+TITLE = "phasebit, every"
+
+COMPLETE = "complete"
+"""How the note of a search begins that left no order out."""
+
+
+def version() -> str:
+    """The package's version, and the bound."""
+    return f"phasebit {phasebit.__version__}, at most {MOST_RUNS} orders and {bugs.SECONDS:g} s"
+
+
+def runs(bug: bugs.Bug) -> bool:
+    """All of them."""
+    return True
+
+
+def look(bug: bugs.Bug, twin: str) -> Seen:
+    """What any order shows; the note says how many of each kernel were run."""
+    seen = bug.run(twin, schedule="every")
+    heads = [note.splitlines()[0].split(": ", 1)[1] for note in seen.notes]
+    heads = [head.removesuffix("; nothing found") for head in heads]
+    return Seen(len(seen.findings), seen.lines, note="; ".join(sorted(heads)))
