@@ -38,6 +38,7 @@ ROOMS = (
     {"codegen"},
     {"checker"},
     {"api"},
+    {"interleavings"},
 )
 
 

@@ -45,7 +45,8 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 ``listing``                  the instructions it knows
 ``saved_program``            a kernel's translation as bytes, for a cache
 ``every_order``              a launch in every order of its steps that makes a difference:
-                             ``Interleavings``; ``search``: the same of ``Stepped`` executions
+                             ``Interleavings``, the ``Failing`` one; ``search``: the same of
+                             ``Stepped`` executions; ``search_limits``: how far it goes
 ===========================  ====================================================
 
 All else is inside, and changes without notice. The appendix of the book opens it up: which of
@@ -53,19 +54,19 @@ its cells look at what stands in ``tests/emulator/test_standalone.py``.
 
 Inside, each folder uses only those above it.
 
-================  ==============================================================
-``capabilities``  what a GPU of each compute capability has
-``ptx``           text to data: lexer, reader, syntax, types, the table of instructions
-``numbers``       formats, exact rounding, fragments, swizzles
-``machine``       memory, groups of threads, barriers, clusters; the scheduler
-``copy_engine``   bulk copies, and boxes of tensors
-``tensor_core``   ``wgmma`` and ``tcgen05``: arithmetic, tensor memory, descriptors
-``ops``           the instructions, a module a family
-``codegen``       from basic blocks to Python functions
-``checker``       who watches: bounds, races, proxies, tensor memory, memory traffic
-``api``           Module, Kernel, Run: a launch
-``interleavings`` a launch in every order of its steps
-================  ==============================================================
+=================  ==============================================================
+``capabilities``   what a GPU of each compute capability has
+``ptx``            text to data: lexer, reader, syntax, types, the table of instructions
+``numbers``        formats, exact rounding, fragments, swizzles
+``machine``        memory, groups of threads, barriers, clusters; the scheduler
+``copy_engine``    bulk copies, and boxes of tensors
+``tensor_core``    ``wgmma`` and ``tcgen05``: arithmetic, tensor memory, descriptors
+``ops``            the instructions, a module a family
+``codegen``        from basic blocks to Python functions
+``checker``        who watches: bounds, races, proxies, tensor memory, memory traffic
+``api``            Module, Kernel, Run: a launch
+``interleavings``  a launch in every order of its steps
+=================  ==============================================================
 
 How a kernel is run, two choices of ``Kernel.launch`` that do not depend on each other:
 
@@ -130,7 +131,9 @@ if TYPE_CHECKING:
         StepLimit,
     )
     from phasebit.emulator.findings import Finding
-    from phasebit.emulator.interleavings.explore import (
+    from phasebit.emulator.interleavings import limits as search_limits
+    from phasebit.emulator.interleavings.searching import (
+        Failing,
         Interleavings,
         Stepped,
         every_order,
@@ -172,7 +175,7 @@ _NAMES = {
         "PtxError", "StepLimit",
     ),
     "findings": ("Finding",),
-    "interleavings.explore": ("Interleavings", "Stepped", "every_order", "search"),
+    "interleavings.searching": ("Failing", "Interleavings", "Stepped", "every_order", "search"),
     "machine.accesses": ("ABSENT", "Access"),
     "machine.barrier_sites": ("MbarrierObserver",),
     "machine.counters": ("Counters",),
@@ -205,6 +208,7 @@ _MODULES = {
     "listing": "ops.listing",
     "matrix_descriptors": "tensor_core.matrix_descriptors",
     "saved_program": "codegen.saved_program",
+    "search_limits": "interleavings.limits",
     "scaled_descriptors": "tensor_core.scaled_descriptors",
     "swizzle": "numbers.swizzle",
     "tcgen05_access": "ops.tcgen05_access",
@@ -233,6 +237,7 @@ __all__ = [
     "Execution",
     "Extent",
     "Extents",
+    "Failing",
     "Fault",
     "Finding",
     "Found",
@@ -274,6 +279,7 @@ __all__ = [
     "saved_program",
     "scaled_descriptors",
     "search",
+    "search_limits",
     "swizzle",
     "tcgen05_access",
     "tensormap",

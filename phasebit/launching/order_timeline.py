@@ -6,7 +6,7 @@ red.
 
 from __future__ import annotations
 
-from phasebit.emulator.interleavings.explore import Failing
+from phasebit.emulator import Failing
 from phasebit.timeline import Mark, Span, Timeline
 
 LEGEND = {

@@ -24,8 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from phasebit import toolchain
-from phasebit.emulator import Finding, digest
-from phasebit.emulator.interleavings.limits import MOST_RUNS
+from phasebit.emulator import Finding, digest, search_limits
 from phasebit.runtime import elf, known, library
 from phasebit.runtime.mapped_memory import SPAN
 from phasebit.runtime.report import (
@@ -306,8 +305,9 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "each launch in every order of its synchronisation (default: late)",
     )  # fmt: skip
     command.add_argument(
-        "--most-runs", type=_runs, default=MOST_RUNS, metavar="N",
-        help=f"of --schedule every: the most orders of one launch (default: {MOST_RUNS})",
+        "--most-runs", type=_runs, default=search_limits.MOST_RUNS, metavar="N",
+        help="of --schedule every: the most orders of one launch "
+        f"(default: {search_limits.MOST_RUNS})",
     )  # fmt: skip
     command.add_argument(
         "--seed", type=_seed, default=0, metavar="N",

@@ -36,11 +36,11 @@ from phasebit.emulator import (
     findings,
     readable,
     search,
+    search_limits,
 )
 from phasebit.emulator import Allocation as EmulatorAllocation
 from phasebit.emulator import Module as EmulatorModule
 from phasebit.emulator.capabilities import MAX_BLOCK
-from phasebit.emulator.interleavings.limits import MOST_RUNS, SECONDS, TURNS
 from phasebit.kept_programs import KeptModule
 from phasebit.runtime import library
 from phasebit.runtime.backend import (
@@ -242,7 +242,7 @@ class _Module:
     def _every(self, kernel: Kernel, launch: Launch) -> Outcome:
         """The launch in every order of its steps; the program goes on after the first."""
         options, began = self.options, time.monotonic()
-        mode = Mode(max_steps=TURNS, trace=False)
+        mode = Mode(max_steps=search_limits.TURNS, trace=False)
         found, execution, error = search(
             lambda: self._prepare(kernel, launch, mode, Stepped),
             kernel.memory, most_runs=options.most_runs, seconds=max(0.0, options.seconds),
@@ -341,8 +341,8 @@ class EmulatorBackend:
         seed: int = 0,
         counters: bool = False,
         keep: bool = True,
-        most_runs: int = MOST_RUNS,
-        seconds: float = SECONDS,
+        most_runs: int = search_limits.MOST_RUNS,
+        seconds: float = search_limits.SECONDS,
     ) -> None:
         self.most_runs = most_runs
         self.seconds = seconds

@@ -1,7 +1,7 @@
 """A launch whose next step somebody else chooses: each warp by itself, an instruction at a time.
 
 The scheduler lets wide groups run far, and orders them itself.  Here a group has the threads of one
-warp; it stops before each *step* (:mod:`phasebit.emulator.ptx.steps`), and so does what the copy
+warp; it stops before each *step* (:mod:`phasebit.emulator.ptx.noticed_steps`), and so does what the copy
 engine and the tensor core have under way before it tells a barrier.  Who may step now is a
 :class:`Move`; ``choose`` picks one of them, again and again, and hears of each what it was.
 
@@ -30,7 +30,7 @@ from phasebit.emulator.machine.livelock import Stood, Watch, livelock
 from phasebit.emulator.machine.scheduler import Machine
 from phasebit.emulator.machine.standing import deadlock
 from phasebit.emulator.machine.waiting import Waiting
-from phasebit.emulator.ptx.steps import is_step
+from phasebit.emulator.ptx.noticed_steps import is_step
 
 Actor: TypeAlias = tuple[int, ...]
 """Who steps: batch and first thread; of work under way, also which of what that actor began."""

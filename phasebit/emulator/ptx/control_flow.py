@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from phasebit.emulator.errors import PtxError
 from phasebit.emulator.ptx import operands
-from phasebit.emulator.ptx.steps import is_step, is_wait
+from phasebit.emulator.ptx.noticed_steps import is_step, is_wait
 from phasebit.emulator.ptx.syntax import (
     Address,
     Function,
@@ -142,7 +142,7 @@ def reads_and_writes(
 def build(function: Function, stepwise: bool = False) -> Graph:
     """Cut a function into blocks and analyse them; unknown instructions raise here.
 
-    ``stepwise``: each step (:mod:`phasebit.emulator.ptx.steps`) begins a block, and ends it.
+    ``stepwise``: each step (:mod:`phasebit.emulator.ptx.noticed_steps`) begins a block, and ends it.
     """
     selected: dict[Instruction, Selected] = {}
     for item in function.body:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import phasebit
 from phasebit import bugs
-from phasebit.emulator.interleavings.limits import MOST_RUNS
+from phasebit.emulator import search_limits
 from phasebit.score import Seen
 
 TITLE = "phasebit, every"
@@ -15,7 +15,8 @@ COMPLETE = "complete"
 
 def version() -> str:
     """The package's version, and the bound."""
-    return f"phasebit {phasebit.__version__}, at most {MOST_RUNS} orders and {bugs.SECONDS:g} s"
+    bound = f"at most {search_limits.MOST_RUNS} orders and {bugs.SECONDS:g} s"
+    return f"phasebit {phasebit.__version__}, {bound}"
 
 
 def runs(bug: bugs.Bug) -> bool:

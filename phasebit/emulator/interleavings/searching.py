@@ -5,7 +5,7 @@
     found.failing.steps         # who does what, in that order
 
 What is *every*: each warp of each block, and each piece of work that tells a barrier, steps by
-itself; a step is one instruction that others can notice (:mod:`phasebit.emulator.ptx.steps`).
+itself; a step is one instruction that others can notice (:mod:`phasebit.emulator.ptx.noticed_steps`).
 Threads of a warp that stand together step together.  Work that tells nobody is done when somebody
 waits for it, and memory that is no flag is read and written as the order of steps has it; whether
 those steps protect it the checker says in each run.  A search that stops before it has run all
