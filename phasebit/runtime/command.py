@@ -122,9 +122,11 @@ def nvcc(arguments: argparse.Namespace) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run a program on the emulator; its exit status, or that of a finding."""
-    from phasebit.runtime.emulated import EmulatorBackend
+    from phasebit.runtime.emulated import EVERY, EmulatorBackend
 
     try:
+        if arguments.fast and arguments.schedule == EVERY:
+            raise ProgramError("--schedule every looks for races: leave out --fast")
         sieve = known.Sieve(
             _reporter(arguments),
             known.suppressions(arguments.suppress, arguments.suppressions),

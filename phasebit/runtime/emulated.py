@@ -248,7 +248,7 @@ class _Module:
             kernel.memory, most_runs=options.most_runs, seconds=max(0.0, options.seconds),
         )  # fmt: skip
         options.seconds -= time.monotonic() - began
-        options.searches.append((kernel.name, found))
+        options.searches.append((readable(kernel.name), found))
         named = [replace(each, kernel=kernel.name) for each in found.findings]
         counters = dict(execution.result().counters) if options.counters else {}
         ended = error_of(error) if error is not None else 0

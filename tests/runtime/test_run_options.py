@@ -39,6 +39,15 @@ __global__ void early(const int *in, int *out) {
 __global__ void endless(volatile int *p) {
     while (true) *p += 1;
 }
+__global__ void sleepy(int *p) {  // ready, asleep, woken
+    if (threadIdx.x == 0) {
+        atomicExch(p, 1);
+        if (atomicAdd(p + 1, 0)) atomicExch(p + 2, 1);
+    } else if (threadIdx.x == 32 && !atomicAdd(p, 0)) {
+        atomicExch(p + 1, 1);
+        while (!atomicAdd(p + 2, 0)) {}
+    }
+}
 static void refused(int *p) {
     race<<<1, 2000>>>(p);
 }
@@ -50,6 +59,7 @@ int main(int argc, char **argv) {
     cudaMemset(p, 1, 512);
     if (!strcmp(what, "race")) for (int i = 0; i < 3; ++i) race<<<1, 64>>>(q);
     if (!strcmp(what, "early")) early<<<1, 32>>>(p, q);
+    if (!strcmp(what, "sleepy")) cudaMemset(q, 0, 512), sleepy<<<1, 64>>>(q);
     if (strstr(what, "refused")) refused(p);
     if (!strcmp(what, "refused, asked")) puts(cudaGetErrorName(cudaGetLastError()));
     if (!strcmp(what, "status") && cudaMemcpy(p + 1, q, 512, cudaMemcpyDefault)) exit(3);
@@ -145,6 +155,29 @@ def test_a_seed_is_that_of_the_random_schedule(run: Run, program: Path) -> None:
     assert said[0] == run(*random, program, "early").stdout
     with pytest.raises(SystemExit, match="2"):
         run("--seed", "x", program, "early")
+
+
+def test_every_order_shows_what_one_does_not(run: Run, program: Path) -> None:
+    late = run(program, "sleepy")
+    assert late.returncode == 0 and late.stdout == "1\n"
+    ran = run("--schedule", "every", program, "sleepy")
+    assert (ran.returncode, ran.stdout) == (FOUND, "1\n"), "it goes on after the first order"
+    assert re.search(r"every order of sleepy: complete: [2-9] orders run", ran.stderr)
+    assert ran.stderr.count("livelock: ") == 2, "as a finding, and at the end of its order"
+    few = run("--schedule", "every", "--most-runs", "1", program, "sleepy")
+    assert few.returncode == 0
+    assert "incomplete: 1 order run in 0 s, then stopped: the bound is 1 run;" in few.stderr
+    fast = run("--schedule", "every", "--fast", program, "sleepy")
+    assert fast.returncode == 2
+    assert "--schedule every looks for races: leave out --fast" in fast.stderr
+    with pytest.raises(SystemExit):
+        run("--schedule", "every", "--most-runs", "0", program, "sleepy")
+
+
+def test_a_launch_without_an_end_is_not_searched_for_ever(run: Run, program: Path) -> None:
+    ran = run("--schedule", "every", program, "endless")
+    assert "incomplete: 0 orders run" in ran.stderr
+    assert "a run of more than 2,000 steps" in ran.stderr
 
 
 def test_counters_are_summed_by_kernel(run: Run, program: Path) -> None:

@@ -36,6 +36,8 @@ class Step:
     """Who steps, where actors part and meet; none: the actor."""
     after: int = 0
     """Steps that come before it in any order, one bit each: who began or woke it."""
+    sees: int = 0
+    """Steps whose effect it has met here, likewise, beyond those that it conflicts with."""
 
 
 class Stop(Exception):
@@ -181,6 +183,8 @@ class Tree:
                 joined |= closure[i]
             if j >= len(steps):
                 continue
+            for bit in _bits(step.sees):
+                joined |= closure[bit]
             closure.append(joined | 1 << j)
             for thread in threads:
                 last[thread] = j

@@ -5,7 +5,7 @@
     found.failing.steps         # who does what, in that order
 
 What is *every*: each warp of each block, and each piece of work that tells a barrier, steps by
-itself; a step is one instruction that others can notice (:mod:`phasebit.emulator.ptx.noticed_steps`).
+itself; a step is one instruction that others can notice (``ptx.noticed_steps``).
 Threads of a warp that stand together step together.  Work that tells nobody is done when somebody
 waits for it, and memory that is no flag is read and written as the order of steps has it; whether
 those steps protect it the checker says in each run.  A search that stops before it has run all
@@ -134,7 +134,7 @@ class _Search:
 
         def pick(moves: list[Move]) -> Move:
             if len(touches.steps) >= LONGEST:
-                self.given_up = f"a run of more than {LONGEST} steps"
+                self.given_up = f"a run of more than {LONGEST:,} steps"
                 raise Abandoned
             try:
                 actor = choose([move.actor for move in moves], touches.step)
@@ -198,7 +198,7 @@ def search(
     tree = None
     for tree in orders(one.run, reduced):
         if one.runs >= most_runs and not limit:
-            limit = f"the bound is {most_runs:,} runs"
+            limit = f"the bound is {most_runs:,} {'run' if most_runs == 1 else 'runs'}"
         elif time.monotonic() - began > seconds:
             limit = f"the bound is {seconds:g} s"
         if limit and tree.more():

@@ -228,7 +228,7 @@ class Touches(
         """See :class:`MbarrierObserver`."""
         self.did.append(f"wait {site.name}")
         if self.step is not None:
-            self.step.after |= self._count(site).opened & ~self._bit()
+            self.step.sees |= self._count(site).opened & ~self._bit()
 
     # -- barriers of blocks and clusters --------------------------------------
 

@@ -1,7 +1,7 @@
 """A launch whose next step somebody else chooses: each warp by itself, an instruction at a time.
 
 The scheduler lets wide groups run far, and orders them itself.  Here a group has the threads of one
-warp; it stops before each *step* (:mod:`phasebit.emulator.ptx.noticed_steps`), and so does what the copy
+warp; it stops before each *step* (``ptx.noticed_steps``), and so does what the copy
 engine and the tensor core have under way before it tells a barrier.  Who may step now is a
 :class:`Move`; ``choose`` picks one of them, again and again, and hears of each what it was.
 

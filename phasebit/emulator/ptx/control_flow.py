@@ -142,7 +142,7 @@ def reads_and_writes(
 def build(function: Function, stepwise: bool = False) -> Graph:
     """Cut a function into blocks and analyse them; unknown instructions raise here.
 
-    ``stepwise``: each step (:mod:`phasebit.emulator.ptx.noticed_steps`) begins a block, and ends it.
+    ``stepwise``: each step (``ptx.noticed_steps``) begins a block, and ends it.
     """
     selected: dict[Instruction, Selected] = {}
     for item in function.body:

@@ -46,6 +46,25 @@ extern "C" __global__ void lapped(int* out) {
     }
 }
 
+// The mailbox is filled again, and nobody waits until it has been read.
+extern "C" __global__ void mailbox(int* out) {
+    __shared__ unsigned long long ready;
+    __shared__ int box;
+    if (threadIdx.x == 0) ptx::mbarrier_init(&ready, 1);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 3; ++i) {
+            box = i;
+            ptx::mbarrier_arrive(&ready);
+        }
+    } else if (threadIdx.x % 32 == 0) {
+        for (int i = 0; i < 3; ++i) {
+            ptx::mbarrier_wait(&ready, i % 2);
+            out[3 * (threadIdx.x / 32) + i] = box;
+        }
+    }
+}
+
 // A consumer that finds nothing says that it sleeps, and sleeps; who brings something wakes whoever
 // has said so. Between the look and the word somebody may bring it.
 template <bool BROKEN>

@@ -27,6 +27,7 @@ def ints(*values: int) -> np.ndarray[Any, Any]:
 CASES: dict[str, tuple[int, list[Any]]] = {
     "ring": (64, [3, ints(0)]),
     "lapped": (64, [ints(0)]),
+    "mailbox": (96, [ints(*range(9))]),
     "lost_wake_up": (64, [ints(0)]),
     "woken": (64, [ints(0)]),
     "last_one_out": (96, [ints(0), ints(0, 0)]),
@@ -90,6 +91,12 @@ def test_who_is_slow_to_wake_finds_another_phase(orders: Module) -> None:
     assert not orders["lapped"].launch(1, 64, [ints(0)]).findings
     seen = search(orders, "lapped")
     assert "deadlock" in rules(seen) and seen.complete
+
+
+def test_who_waits_may_come_between_any_two_phases(orders: Module) -> None:
+    """A wait that passed in the end might have passed earlier, for another phase."""
+    seen = search(orders, "mailbox")
+    assert {"race", "deadlock"} <= rules(seen) and seen.complete and seen.runs > 4
 
 
 def test_a_race_that_depends_on_who_comes_first(orders: Module) -> None:
