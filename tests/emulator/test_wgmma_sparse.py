@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from phasebit.emulator.errors import EmulatorError, Fault, IllegalMetadata, PtxError
-from phasebit.emulator.numbers.formats import decode
 from phasebit.launching.launch import Module
 from proof import gpu, sparse
 from proof.compare import emulate
@@ -89,7 +88,8 @@ def test_9_7_15_6_1_every_type_with_a_from_either_place(types: tuple[str, str, s
 @pytest.mark.parametrize("along", [(0, 1), (1, 0), (1, 1)])
 def test_9_7_15_6_3_transposed_operands_and_signs(along: tuple[int, int]) -> None:
     types = ("f32", "bf16", "bf16")
-    check(f"sparse_along_{along[0]}{along[1]}", Product(types, 24, False, along, (-1, 1), False, selector=1))
+    made = Product(types, 24, False, along, (-1, 1), False, selector=1)
+    check(f"sparse_along_{along[0]}{along[1]}", made)
 
 
 def test_a_zero_that_is_left_out_is_not_multiplied() -> None:
@@ -142,7 +142,7 @@ def launch(metadata: str, selector: str = "0") -> None:
     ("", "0000 for chunk 0, which is invalid: two elements for one place; has anybody written"),
     ("mov.u32 %r3, %tid.x; and.b32 %r3, %r3, 2; setp.eq.u32 %p, %r3, 0; mov.u32 %r2, 0;"
      "@!%p mov.u32 %r2, 0x44444444; setp.ne.u32 %p, 0, 0;", "row 0 has 0000"),
-])  # fmt: skip
+], ids=["two elements at one place", "nobody wrote them", "the other threads"])  # fmt: skip
 def test_9_7_15_6_1_metadata_that_are_illegal(metadata: str, message: str) -> None:
     with pytest.raises(IllegalMetadata, match=message) as caught:
         launch(metadata)

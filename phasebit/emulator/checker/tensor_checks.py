@@ -215,7 +215,8 @@ class TensorChecks(TensorObserver, LaunchObserver):
     ) -> None:  # fmt: skip
         """One thread's ``tcgen05.mma`` or ``cp``: ``words`` of shared memory are what it reads.
 
-        ``beside``: regions with its scales and its metadata.  ``form``: the shape of a product; :data:`COPIED` for a copy.
+        ``beside``: regions with its scales and its metadata.  ``form``: the shape of a product;
+        :data:`COPIED` for a copy.
         """
         batch, lane = g.batch, g.lanes
         t = self.cells.shadow(batch)

@@ -72,7 +72,7 @@ def places(metadata: Array, selector: int, chunks: int, wide: bool, name: str = 
 
 
 def columns(
-    bits: Array, chunk: int, name: str = "mma.sp", legal: tuple[int, ...] = DIFFERENT
+    bits: Array, chunk: int, name: object = "mma.sp", legal: tuple[int, ...] = DIFFERENT
 ) -> Array:
     """The columns of A that are stored, [warps, rows, chunks * chunk / 2], from the four bits.
 
@@ -87,7 +87,8 @@ def columns(
         if not found:
             why += "; has anybody written them?"
         raise IllegalMetadata(
-            "{}: the metadata of row {} has {:04b} for chunk {}, which is invalid: {}; legal are {}",
+            "{}: the metadata of row {} has {:04b} for chunk {}, which is invalid: {}; legal "
+            "are {}",
             name, row, found, place, "no place of a pair" if chunk == 2 else why,
             ", ".join(f"{each:04b}" for each in legal),
         )

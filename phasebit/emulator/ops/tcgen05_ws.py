@@ -18,7 +18,7 @@ from phasebit.emulator.machine.group import Group
 from phasebit.emulator.ops.tcgen05 import KINDS, ONE_BLOCK
 from phasebit.emulator.ops.tcgen05_access import executing
 from phasebit.emulator.ptx.table import Option, effect
-from phasebit.emulator.ptx.types import Array, Value
+from phasebit.emulator.ptx.types import Value
 from phasebit.emulator.tensor_core.cta_pairs import blocks
 from phasebit.emulator.tensor_core.instruction_descriptors import InstructionDescriptorError, decode
 from phasebit.emulator.tensor_core.regions import Region

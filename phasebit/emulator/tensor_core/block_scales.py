@@ -1,8 +1,8 @@
 """Block scales in tensor memory, and products with them (PTX ISA 9.7.16.10.7).
 
 A row of A, and a column of B, is cut along k into blocks of 16 or 32 elements (of 32 or 64 where
-A is sparse, for there k is twice as long), and each block has a scale: one byte, a power of two (``ue8m0``) or a small number (``ue4m3``).  The product is that
-of the scaled matrices.
+A is sparse, for there k is twice as long), and each block has a scale: one byte, a power of two
+(``ue8m0``) or a small number (``ue4m3``).  The product is that of the scaled matrices.
 
 A scale of row r stands in lane r % 32 of column r / 32, so a word of tensor memory has up to four
 scales of one row.  The byte of the first one is the *scale factor id* of the instruction
