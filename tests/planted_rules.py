@@ -124,7 +124,7 @@ _BY_FILE: dict[str, dict[str, str]] = {
         "wrong-descriptor": "test_found[rows-that-lie-on-each-other-late0]",
     },
     "tests/emulator/test_wgmma_sparse.py": {
-        "illegal-metadata": "test_9_7_15_6_1_metadata_that_are_illegal[two elements at one place",
+        "illegal-metadata": "test_9_7_15_6_1_metadata_that_are_illegal[two elements at one place]",
     },
     "tests/test_bugs.py": {
         "phase-may-be-missed":

@@ -175,8 +175,8 @@ def encode(
 
     return (
         selector | sparse << 2 | saturate << 3 | number(RESULTS[kind], d) << 4
-        | number(TYPES[kind], a) << 7 | number(TYPES[kind], b) << 10 | negate_a << 13 | negate_b << 14 | mn_major_a << 15
-        | mn_major_b << 16 | n >> 3 << 17 | m >> 4 << 24
+        | number(TYPES[kind], a) << 7 | number(TYPES[kind], b) << 10 | negate_a << 13
+        | negate_b << 14 | mn_major_a << 15 | mn_major_b << 16 | n >> 3 << 17 | m >> 4 << 24
     )  # fmt: skip
 
 
