@@ -1,5 +1,5 @@
-// Half of A is zero and left out: four products of K = 32 take as many bytes of A as four dense ones
-// of K = 16. Metadata, copied to tensor memory before the products, say where the stored half goes.
+// Half of A is zero and left out: a product of K = 32 takes as many bytes of A as a dense one
+// of K = 16. Metadata, copied to tensor memory before, say where the stored half belongs.
 #include "ptx_tensor_memory.cuh"
 #include <cuda_bf16.h>
 
