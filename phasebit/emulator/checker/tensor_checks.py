@@ -35,6 +35,7 @@ from phasebit.emulator.checker.tensor_shadow import I4, Reading, TensorShadow
 from phasebit.emulator.findings import Sentence, say
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
+from phasebit.emulator.numbers.words import among, distinct
 from phasebit.emulator.ptx.syntax import Instruction
 from phasebit.emulator.ptx.types import Array
 from phasebit.emulator.tensor_core.matrix_descriptors import MatrixDescriptor, crooked
@@ -194,7 +195,7 @@ class TensorChecks(TensorObserver, LaunchObserver):
     ) -> None:  # fmt: skip
         """One thread's ``tcgen05.mma``."""
         shift = self.races.facts.shift
-        words = np.unique(np.concatenate([one.words(shift) for one in reads]))
+        words = distinct(np.concatenate([one.words(shift) for one in reads]))
         access = self.machine.executing_access()
         self._multiply(g, access, target, source, words, adds, scales=scales, form=form)
 
@@ -344,7 +345,7 @@ class TensorChecks(TensorObserver, LaunchObserver):
             mine = g.lanes // s.team == one.lane // s.team
             if (s.clock[g.lanes[mine], one.column] >= one.time).all():
                 continue
-            both = words[np.isin(words, one.words)]
+            both = words[among(words, one.words)]
             if not len(both):
                 continue
             lanes, written = touching(g, footprint, start, both)

@@ -16,6 +16,7 @@ from phasebit.emulator.findings import Sentence, say
 from phasebit.emulator.machine.barrier_sites import sites
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.numbers.sub_byte import codes_to_containers, in_slots, slots_to_codes
+from phasebit.emulator.numbers.words import distinct
 from phasebit.emulator.ops.tcgen05_access import REGISTERS, Access, executing
 from phasebit.emulator.ops.warp_matrices import accesses, scattered, whole_warps
 from phasebit.emulator.ptx.placement import RANK_SHIFT
@@ -355,7 +356,7 @@ class Bytes:
 
     def words(self, shift: int) -> Array:
         """The words of ``1 << shift`` bytes that they lie in."""
-        return np.unique(self.positions >> shift)
+        return distinct(self.positions >> shift)
 
 
 CP_SHAPES: dict[str, Option] = {

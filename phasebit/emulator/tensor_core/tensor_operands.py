@@ -15,6 +15,7 @@ from phasebit.emulator.findings import Sentence, say
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.numbers.sub_byte import WIDTH, in_slots
 from phasebit.emulator.numbers.swizzle import B128_ATOM_32B
+from phasebit.emulator.numbers.words import distinct
 from phasebit.emulator.ptx.types import Array
 from phasebit.emulator.tensor_core.cta_pairs import Accumulator
 from phasebit.emulator.tensor_core.instruction_descriptors import InstructionDescriptor
@@ -87,7 +88,7 @@ class SharedOperand:
         places = self.places
         if self.kind in WIDTH and not self.of.packed:
             places = in_slots(places, WIDTH[self.kind])
-        return np.unique((places + self.base) >> shift)
+        return distinct((places + self.base) >> shift)
 
 
 class TensorOperand:
