@@ -106,3 +106,24 @@ def test_the_emulator_finds_nearly_all_and_accuses_no_repaired_program() -> None
         wanted = [bug for bug in bugs.every() if bug.line]
         found = [bug for bug in wanted if rows[bug.name]["broken"] == "found"]
         assert len(found) >= 0.95 * len(wanted)
+
+
+def test_a_search_that_was_stopped_is_not_counted_as_complete() -> None:
+    rows = {
+        "one": {"note broken": "complete: 2 orders run", "note fixed": "complete: 1 order run"},
+        "two": {"note broken": "complete: 1 order run; incomplete: 9 orders run",
+                "note fixed": "incomplete: 9 orders run"},
+        "three": {"note fixed": "complete: 1 order run; complete: 1 order run"},
+    }  # fmt: skip
+    record = {"tools": {"phasebit_every": {"title": "phasebit, every", "bugs": rows}}}
+    said = score_page.orders(record)
+    assert said.endswith("complete for 1 of 3 broken programs and 2 of 3 fixed programs.")
+
+
+def test_what_a_tool_says_of_its_runs_is_kept() -> None:
+    seen = {"broken": Seen(1, frozenset({BUG.number}), note="complete: 2 orders run"),
+            "fixed": Seen(0, frozenset(), note="complete: 1 order run")}  # fmt: skip
+    assert score.judge(a_tool(seen), BUG) == {
+        "broken": "found", "fixed": "clean", "note broken": "complete: 2 orders run",
+        "note fixed": "complete: 1 order run",
+    }  # fmt: skip

@@ -7,6 +7,7 @@ from phasebit import bugs
 from phasebit.emulator import search_limits
 from phasebit.score import Seen
 
+TOOL = "phasebit_every"
 TITLE = "phasebit, every"
 
 COMPLETE = "complete"
