@@ -1,4 +1,4 @@
-"""The shortest failing order of a kernel's steps, drawn as chapter 3 draws one.
+"""The shortest failing order of a kernel's steps, drawn as Part I draws one.
 
 A column for each warp and each engine, a line for each step; who waits is grey, and what fails is
 red.

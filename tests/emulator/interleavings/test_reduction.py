@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -13,12 +14,16 @@ Program = Sequence[tuple[str, str, int]]
 """Steps: what to do, with which cell, and a number."""
 
 
+End = tuple[Any, ...]
+"""The cells, what each thread has read, how far it came."""
+
+
 class System:
     """Threads that set, read, add to and wait for cells."""
 
     def __init__(self, programs: Sequence[Program]) -> None:
         self.programs = programs
-        self.ends: list[object] = []
+        self.ends: list[End] = []
 
     def run(self, choose: Chooser) -> tuple[Step | None, Sequence[Step]]:
         cells: dict[str, int] = {}
@@ -54,7 +59,7 @@ class System:
         return step, [Step(t, {self.programs[t][at[t]][1]: "r"}) for t in waiting]
 
 
-def ends(programs: Sequence[Program], reduced: bool) -> list[object]:
+def ends(programs: Sequence[Program], reduced: bool) -> list[End]:
     system = System(programs)
     for tree in orders(system.run, reduced):
         assert reduced or not tree.redundant
@@ -98,4 +103,4 @@ def test_changes_of_one_class_are_run_once() -> None:
 def test_who_waits_in_vain_is_asked_for_the_other_order() -> None:
     """The wait is lost where the cell has gone on to 2 before the waiter looks."""
     lapped: list[Program] = [[("set", "a", 1), ("set", "a", 2)], [("wait", "a", 1)]]
-    assert {at for _, _, at in ends(lapped, True)} == {(2, 0), (2, 1)}  # type: ignore[misc]
+    assert {end[2] for end in ends(lapped, True)} == {(2, 0), (2, 1)}
