@@ -22,6 +22,7 @@ WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, %d3},
 SHARED = f"{WGMMA} %rd4, %rd5, 1, 1, 1, 0, 0;"
 REGISTERS = f"{WGMMA} {{%r4, %r5, %r6, %r7}}, %rd5, 1, 1, 1, 0;"
 
+
 @dataclass(frozen=True)
 class Mistake:
     """``edits``: place -> the line there.  ``at``: the place that is named in the finding."""
