@@ -81,7 +81,7 @@ class SharedOperand:
         self.memory = machine.memory
         start = self.base + int(self.places.flat[0])
         elements = "b4x16" if of.packed else SLOTS[WIDTH[self.kind]] if self.kind in WIDTH else ""
-        shape = count, row_length(of), self.width, mn_major
+        shape = count, row_length(of, which), self.width, mn_major
         for told in machine.told[TensorObserver.reads_tile]:
             twice = folded(self.descriptor, *shape)
             told(g, SharedTile(which, start, self.descriptor, elements, twice), where)
