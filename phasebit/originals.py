@@ -153,7 +153,8 @@ def every() -> tuple[Original, ...]:
     """All of them. Raises :class:`Refused` for a list that is off."""
     found = []
     for name, table in tomllib.loads(path().read_text(encoding="utf-8")).items():
-        given = {key: tuple(v) if isinstance(v, list) else v for key, v in table.items()}
+        given: dict[str, Any] = dict(table)
+        given |= {key: tuple(v) for key, v in table.items() if isinstance(v, list)}
         given["repair"] = tuple((old, new) for old, new in table.get("repair", ()))
         try:
             one = Original(name, **given)
