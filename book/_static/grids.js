@@ -83,7 +83,7 @@
     return {
       said: `${consumers} consumers allow ${(100 * consumers / consume).toFixed(1)} jobs in 100 clocks. ` +
         `Blue: the producers limit; orange: the slots; green: the consumers. The best of this picture is ${(100 * Math.min(best, 16 / (produce + consume + handoff))).toFixed(1)}.`,
-      down: "producers", across: "slots", first: 1, cells,
+      down: "producers", across: "slots", first: 1, wide: 78, cells,
     };
   }
 
@@ -155,7 +155,7 @@
     const outside = bytes / v.bytes - inside;
     return {
       said: `The barrier gets ${bytes} bytes` + (outside ? `: ${inside} elements of the tensor, and ${outside} zeros for what lies outside.` : ", all from the tensor."),
-      down: "y", across: "x, for z = 0, 1, 2, 3", bare: true, cells, numbers,
+      down: "y", across: "x, for z = 0, 1, 2, 3", bare: true, width: 20, cells, numbers,
     };
   }
 
@@ -178,7 +178,7 @@
         number("registers", "registers a thread", 128, 1, 255), number("shared", "shared bytes a block", 16384, 0, 240000)],
     },
     fragment: {
-      title: "Explorer: which lane holds which element", work: fragment,
+      title: "Explorer: which lane holds which element", work: fragment, wide: true,
       fields: [{ name: "matrix", label: "matrix", options: Object.keys(FRAGMENTS) }, number("lane", "lane", 5, 0, 31)],
     },
     box: {
@@ -240,14 +240,14 @@
     }
   }
 
-  function picture({ cells, down, across, said, names, first = 0, bare = false, wide = 46 }) {
-    const width = 26, height = 20, left = wide, top = 40;
+  function picture({ cells, down, across, said, names, first = 0, bare = false, wide = 46, width = 26 }) {
+    const height = 20, left = wide, top = 40;
     const columns = Math.max(...cells.map((line) => line.length));
     const out = [`<text x="${left}" y="12" class="pb-x-axis">${across}</text>`];
     if (!bare)
       for (let column = 0; column < columns; column += columns > 16 ? 4 : 1)
         out.push(`<text x="${left + (column + 0.5) * width}" y="${top - 8}" text-anchor="middle" class="pb-x-axis">${column + first}</text>`);
-    if (down) out.push(`<text x="${left - 8}" y="${top - 8}" text-anchor="end" class="pb-x-axis" textLength="${down.length > 6 ? left - 10 : ""}" lengthAdjust="spacingAndGlyphs">${down}</text>`.replace(' textLength="" lengthAdjust="spacingAndGlyphs"', ""));
+    if (down) out.push(`<text x="${left - 8}" y="${top - 8}" text-anchor="end" class="pb-x-axis">${down}</text>`);
     cells.forEach((line, row) => {
       const y = top + row * height;
       out.push(`<text x="${left - 8}" y="${y + 14}" text-anchor="end" class="pb-x-axis">${names?.[row] ?? row + first}</text>`);

@@ -49,7 +49,7 @@ def worked_out(tab, kind: str, values: dict[str, object]):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_chapter_has_it_and_it_answers_the_keyboard(browser, site, kind: str) -> None:
-    from .look import CONTRAST, LEAST_CONTRAST, OVERFLOW, THEMES, WIDTHS, Watch
+    from .look import OVERFLOW, WIDTHS, Watch
 
     page = browser.new_page()
     watch = Watch(site)
@@ -66,11 +66,9 @@ def test_a_chapter_has_it_and_it_answers_the_keyboard(browser, site, kind: str) 
     page.keyboard.press("Control+a")
     page.keyboard.type("77777")
     assert box.get_by_role("alert").inner_text() != ""
-    for theme in THEMES:
-        page.emulate_media(color_scheme=theme)
-        for width in WIDTHS.values():
-            page.set_viewport_size({"width": width, "height": 900})
-            assert page.evaluate(OVERFLOW) + page.evaluate(CONTRAST, LEAST_CONTRAST) == []
+    for width in WIDTHS.values():
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(OVERFLOW) == []
     assert watch.wrong == []
     page.close()
 
