@@ -1,4 +1,4 @@
-/* Explorers whose picture is a grid of cells: a layout, the law of chapter 2, who holds which element
+/* Explorers whose picture is a grid of cells: a layout, the law of a pipeline, who holds which element
    of a matrix, what fits on a multiprocessor, a box of a tensor. Each kind says its fields, and makes
    of their numbers a sentence and cells; or a sentence that says what is wrong. The tables are the
    emulator's (explorer_tables.js); tests compare the rest with the package (tests/site/test_grids.py). */

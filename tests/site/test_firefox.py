@@ -81,7 +81,7 @@ def test_formulas_are_set(tab, site) -> None:
 
 
 def test_the_lab_runs(tab, site) -> None:
-    show(tab, site, "01_state_machine")
+    show(tab, site, "state_machine")
     tab.click(".phasebit-lab button")
     tab.wait("return document.querySelector('.phasebit-lab svg.phasebit-timeline') !== null")
     assert "jobs" in tab.text(".phasebit-lab .pb-lab-numbers")

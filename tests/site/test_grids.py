@@ -15,9 +15,9 @@ pytestmark = pytest.mark.site
 
 KINDS = {
     "law": "how_fast",
-    "layout": "10_layouts",
+    "layout": "_layouts",
     "occupancy": "tiling_on_the_gpu",
-    "fragment": "14_tensor_cores",
+    "fragment": "_tensor_cores",
     "box": "copy_engine",
 }
 
