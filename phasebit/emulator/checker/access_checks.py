@@ -77,7 +77,7 @@ class AccessChecks(AccessObserver, LaunchObserver, ThreadCopyObserver):
         if strong:
             place = position + accesses.words[0] * accesses.width
         if strong and op == "load":
-            races.order.messages.receive(g, place, accesses.sem)
+            races.order.messages.receive(g, place, accesses.sem, accesses.scope)
         look: Look
         if space == "shared":
             look = races.shared_load if op == "load" else races.shared_store
@@ -124,7 +124,7 @@ class AccessChecks(AccessObserver, LaunchObserver, ThreadCopyObserver):
                 self.races.global_memory.store(some, words, 0, access, True, reads=True)
             # atomics of one group at one address follow each other: each sees those before it
             self.races.order.messages.send(some, places, sem, scope)
-            self.races.order.messages.receive(some, places, sem)
+            self.races.order.messages.receive(some, places, sem, scope)
             by = self.findings.instruction(access)
             self.traffic.atomic(some, places, space, by, width, count)
             self.counters.add(f"atomics.{space}", count * some.n)

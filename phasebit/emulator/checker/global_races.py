@@ -8,6 +8,7 @@ write and some are not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from phasebit.emulator.findings import Address, Threads, say
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.ptx.placement import GLOBAL_BASE
 from phasebit.emulator.ptx.types import Array
+
+if TYPE_CHECKING:
+    from phasebit.emulator.checker.other_launches import OtherLaunches
 
 
 class GlobalRaces:
@@ -33,6 +37,8 @@ class GlobalRaces:
         self.before_access: list[Callable[[Group, Footprint, int, int, str, bool], None]] = []
         """Who looks first: words, their start, access, verb, whether it is strong."""
         self.shadow = GlobalShadow()
+        self.others: OtherLaunches | None = None
+        """What launches do that run beside this one."""
         self.unwritten = self._find_unwritten()
 
     def fit(self) -> None:
@@ -83,6 +89,8 @@ class GlobalRaces:
         w = self.shadow
         for look in self.before_access:
             look(g, words, start, access, "reads", False)
+        if self.others is not None:
+            self.others.look(g, words, start, access, "reads", strong)
         w.fit(len(self.machine.memory.u1) >> self.facts.shift)
         once = words.once + start
         times = w.write_time[once]
@@ -103,6 +111,8 @@ class GlobalRaces:
         w = self.shadow
         for look in self.before_access:
             look(g, words, start, access, "writes", strong)
+        if self.others is not None:
+            self.others.look(g, words, start, access, "writes", strong)
         w.fit(len(self.machine.memory.u1) >> self.facts.shift)
         once = words.once + start
         me = g.lanes + self.shadows[g.batch].first
@@ -151,6 +161,10 @@ class GlobalRaces:
 
     def _reads_unwritten(self, g: Group, x: Array, access: int) -> None:
         bad = self.shadow.write_time[x] < 0
+        if self.others is not None:
+            bad &= ~self.others.written(x)
+            if not bad.any():
+                return
         lanes = np.broadcast_to(g.lanes, x.shape)[bad]
         self.findings.report(
             "uninitialised-read",
