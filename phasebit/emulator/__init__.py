@@ -132,8 +132,8 @@ if TYPE_CHECKING:
     from phasebit.emulator.findings import Finding
     from phasebit.emulator.machine.accesses import ABSENT, Access
     from phasebit.emulator.machine.barrier_sites import MbarrierObserver
-    from phasebit.emulator.machine.counters import Counters
     from phasebit.emulator.machine.company import Seat
+    from phasebit.emulator.machine.counters import Counters
     from phasebit.emulator.machine.device_memory import (
         EVERY_DEVICE,
         GRANULE,

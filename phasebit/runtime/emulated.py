@@ -25,7 +25,6 @@ from phasebit.emulator import (
     Extents,
     Fault,
     Finding,
-    Kernel,
     LaunchError,
     Livelock,
     Memory,

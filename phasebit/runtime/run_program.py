@@ -134,7 +134,8 @@ def run_program(
 
     Call it in a main thread: the limit is a signal. Standard output is the program's own, or
     `stdout`. What is found, and how the program ended, is told to `reporter`: people on standard
-    error, unless another is given. The program has `devices` devices, alike. Raises ProgramError for what can be seen before it starts.
+    error, unless another is given. The program has `devices` devices, alike. Raises
+    ProgramError for what can be seen before it starts.
     """
     if threading.current_thread() is not threading.main_thread():
         raise ProgramError(

@@ -370,7 +370,7 @@ class Device:
 
     def _fill(self, call: _Call) -> Reply:
         """words: address, byte, pitch, width, rows, stream, does the host wait."""
-        address, value, pitch, width, rows, stream, waits = call.words
+        address, _, pitch, width, rows, stream, waits = call.words
         if not width or not rows:
             return Reply()
         extent = (rows - 1) * pitch + width

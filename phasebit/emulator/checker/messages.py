@@ -136,14 +136,14 @@ class Messages:
 
     # -- writing --------------------------------------------------------------
 
-    def send(self, g: Group, positions: Array, sem: str, scope: str) -> None:
-        """Strong writes publish, at their addresses."""
+    def send(self, g: Group, positions: Array, sem: str, scope: str, access: int) -> None:
+        """Strong writes publish, at their addresses.  ``access``: the instruction's number."""
         s = self.shadows[g.batch]
         releases = sem in RELEASES
         if sem == "volatile":  # which is relaxed at the widest scope
             scope = "sys"
         if self.others is not None:
-            self.others.scopes(g, positions, scope, "writes")
+            self.others.scopes(g, positions, scope, "writes", access)
         if not releases and not s.fenced:
             return
         if releases:
@@ -212,10 +212,10 @@ class Messages:
 
     # -- reading --------------------------------------------------------------
 
-    def receive(self, g: Group, positions: Array, sem: str, scope: str) -> None:
+    def receive(self, g: Group, positions: Array, sem: str, scope: str, access: int) -> None:
         """Strong reads learn what was published at their addresses; relaxed ones, later."""
         if self.others is not None:
-            self.others.hear(g, positions, sem, "sys" if sem == "volatile" else scope)
+            self.others.hear(g, positions, sem, "sys" if sem == "volatile" else scope, access)
         if not self.messages:
             return
         s = self.shadows[g.batch]

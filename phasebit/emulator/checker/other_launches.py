@@ -165,9 +165,9 @@ class OtherLaunches:
 
     # -- reading --------------------------------------------------------------
 
-    def hear(self, g: Group, positions: Array, sem: str, scope: str) -> None:
+    def hear(self, g: Group, positions: Array, sem: str, scope: str, access: int) -> None:
         """A strong read learns what others have said there; a relaxed one at its next fence."""
-        self.scopes(g, positions, scope, "reads")
+        self.scopes(g, positions, scope, "reads", access)
         posts = self.board.posts
         if not posts:
             return
@@ -252,13 +252,15 @@ class OtherLaunches:
 
     # -- scopes of strong accesses --------------------------------------------
 
-    def scopes(self, g: Group, positions: Array, scope: str, verb: str) -> None:
+    def scopes(
+        self, g: Group, positions: Array, scope: str, verb: str, access: int
+    ) -> None:
         """Strong accesses of two devices meet: do both have a scope that reaches so far?"""
         for position in np.unique(positions).tolist():
             if self._elsewhere(g, position):
                 continue
             post = self.board.posts.setdefault(position, Post())
-            number, access = self.seat.number, self.machine.executing_access()
+            number = self.seat.number
             lane = g.lanes[positions == position][:1]
             for other in post.strong.values():
                 if other.device == self.seat.device or "writes" not in (verb, other.verb):
