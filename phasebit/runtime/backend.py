@@ -135,10 +135,10 @@ class Module(Protocol):
 class Backend(Protocol):
     """Something that executes PTX on `DeviceMemory`."""
 
-    def load(self, ptx: str, memory: DeviceMemory, device: int = 0) -> Module:
+    def load(self, ptx: str, memory: DeviceMemory) -> Module:
         """Load a module and give its variables memory (`Space.SYMBOL`; `Space.MANAGED` for
         those that the PTX marks `.attribute(.managed)`).
 
-        Each of several devices loads its own, with variables of its own. Raises ModuleError.
+        Raises ModuleError.
         """
         ...

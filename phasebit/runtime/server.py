@@ -33,7 +33,7 @@ from phasebit.runtime.clock import Clock
 from phasebit.runtime.mapped_memory import DeviceMemory, OutOfMemory
 from phasebit.runtime.protocol import DEVICE_STREAMS, MOST_DEVICES, Copy, Op, Space, Status
 from phasebit.runtime.report import ForPeople, Reporter, of_program
-from phasebit.runtime.side_by_side import Startable, Work
+from phasebit.runtime.side_by_side import ForSeveral, Startable, Work
 
 ALL_STREAMS = 2**64 - 1
 ENDING = {Op.FREE, Op.COPY, Op.FILL, Op.SYNCHRONIZE, Op.ELAPSED, Op.WAIT, Op.HOST_WROTE, Op.UNLOAD}
@@ -198,7 +198,7 @@ class Device:
                     loaded.blob, self.asked_capability
                 )
                 made = (
-                    self.backend.load(ptx, self.memory, device)
+                    cast(ForSeveral, self.backend).load(ptx, self.memory, device)
                     if device
                     else self.backend.load(ptx, self.memory)
                 )

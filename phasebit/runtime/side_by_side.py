@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from phasebit.emulator import EmulatorError, Execution, Finding, Seat, Together, findings
-from phasebit.runtime.backend import Launch, Outcome, Stop, failure
+from phasebit.runtime.backend import Launch, Module, Outcome, Stop, failure
+from phasebit.runtime.mapped_memory import DeviceMemory
 from phasebit.runtime.protocol import Op
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 TURNS = 64
 """Turns that launches get when a program asks whether something is done."""
 ALL = 2**64 - 1
+
+
+class ForSeveral(Protocol):
+    """A backend that loads a module for each of several devices, with variables of its own."""
+
+    def load(self, ptx: str, memory: DeviceMemory, device: int) -> Module: ...
 
 
 class Startable(Protocol):

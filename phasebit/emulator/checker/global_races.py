@@ -8,10 +8,10 @@ write and some are not.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from phasebit.emulator.checker.beside import Beside
 from phasebit.emulator.checker.footprint import Footprint
 from phasebit.emulator.checker.global_shadow import GlobalShadow
 from phasebit.emulator.checker.order import Order
@@ -20,9 +20,6 @@ from phasebit.emulator.findings import Address, Threads, say
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.ptx.placement import GLOBAL_BASE
 from phasebit.emulator.ptx.types import Array
-
-if TYPE_CHECKING:
-    from phasebit.emulator.checker.other_launches import OtherLaunches
 
 
 class GlobalRaces:
@@ -37,7 +34,7 @@ class GlobalRaces:
         self.before_access: list[Callable[[Group, Footprint, int, int, str, bool], None]] = []
         """Who looks first: words, their start, access, verb, whether it is strong."""
         self.shadow = GlobalShadow()
-        self.others: OtherLaunches | None = None
+        self.others: Beside | None = None
         """What launches do that run beside this one."""
         self.unwritten = self._find_unwritten()
 

@@ -21,18 +21,15 @@ units.  A thread knows a lesson when its clock says that it comes after.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from phasebit.emulator.checker.beside import Beside
 from phasebit.emulator.checker.shared_shadow import Clocks, Fenced, SharedShadow
 from phasebit.emulator.machine.batch import Batch
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.scheduler import Machine
 from phasebit.emulator.ptx.types import Array
-
-if TYPE_CHECKING:
-    from phasebit.emulator.checker.other_launches import OtherLaunches
 
 I4 = np.int32
 RELEASES = frozenset({"release", "acq_rel", "sc"})
@@ -81,7 +78,7 @@ class Message:
     def __init__(self) -> None:
         self.near: Clocks = {}
         """For readers of the same unit."""
-        self.home: dict[int, Array] = {}
+        self.home: Clocks = {}
         """Number of a block of a cluster -> what it said with ``.cta`` scope, to itself."""
         self.far: Clocks = {}
         """For readers of others."""
@@ -99,7 +96,7 @@ class Messages:
         self.messages: dict[int, Message] = {}
         """By the address, a byte of the buffer."""
         self.known: dict[int, Knowledge] = {}
-        self.others: OtherLaunches | None = None
+        self.others: Beside | None = None
         """Messages from one launch to another that runs beside it."""
 
     # -- fences ---------------------------------------------------------------
@@ -235,7 +232,7 @@ class Messages:
                 if int(seen[columns].min()) == message.version:
                     continue  # a spinning thread looks again at what it has seen
                 seen[columns] = message.version
-                near = {unit: message.near[unit]} if unit in message.near else {}
+                near: Clocks = {unit: message.near[unit]} if unit in message.near else {}
                 if message.home:
                     for slot in np.unique(s.batch.slots(lanes)).tolist():
                         own = message.home.get(s.first // s.batch.threads + slot)
@@ -321,7 +318,7 @@ def _strike(
             bad[some] = times[some] > clocks[unit][who[some] % team]
 
 
-def add(clocks: Clocks, unit: int, said: Array) -> None:
+def add(clocks: Clocks, unit: int | tuple[int, int], said: Array) -> None:
     """Take the later of two times for each thread of a unit; arrays are shared, never changed."""
     before = clocks.get(unit)
     if before is said:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from phasebit.emulator.checker.beside import Beside
 from phasebit.emulator.checker.footprint import Footprint
 from phasebit.emulator.checker.global_races import GlobalRaces
 from phasebit.emulator.checker.messages import ACQUIRES, NEAR, Knowledge, add, merge
@@ -87,7 +88,7 @@ class Pending:
     hearsay: Clocks
 
 
-class OtherLaunches:
+class OtherLaunches(Beside):
     """One launch's view of those beside it."""
 
     def __init__(self, races: GlobalRaces) -> None:
@@ -102,6 +103,8 @@ class OtherLaunches:
         """What launches before this one knew of others: all threads know it."""
         self.hearsay: dict[int, Clocks] = {}
         """Unit -> what it would know."""
+        self.heard_before: Clocks = {}
+        """What launches before this one would know."""
         self.pending: dict[tuple[int, int], Pending] = {}
         company = self.seat.company
         if company.board is None:
@@ -110,6 +113,8 @@ class OtherLaunches:
         for number, before in self.board.launches.items():
             if self.seat.knows(number):
                 merge(self.base, before.all_known())
+                for heard in (before.heard_before, *before.hearsay.values()):
+                    merge(self.heard_before, _foreign(heard))
         self.board.launches[self.seat.number] = self
 
     def all_known(self) -> Clocks:
@@ -157,6 +162,7 @@ class OtherLaunches:
                 merge(clocks, self._named(lesson.clocks))
             if to == HEARSAY:
                 merge(clocks, self._named(self.hearsay.get(unit, {})))
+                merge(clocks, self.heard_before)
 
     def _named(self, clocks: Clocks) -> Clocks:
         """The same, each unit with its launch."""
@@ -418,8 +424,9 @@ class OtherLaunches:
     ) -> bool:
         """Whether this access would be ordered if all scopes were wide enough."""
         bad = np.ones(times.shape, bool)
-        clocks = self.hearsay.get(self.shadows[g.batch].unit(lanes[0]), {})
-        self._strike(bad, bad.copy(), times, who, other, clocks)
+        for clocks in (self.hearsay.get(self.shadows[g.batch].unit(lanes[0]), {}),
+                       self.heard_before, self.base):  # fmt: skip
+            self._strike(bad, np.ones_like(bad), times, who, other, clocks)
         return not bad.any()
 
     def _strike(

@@ -12,7 +12,6 @@ constexpr int OWN = ROWS * K, SENT = OWN, WEIGHTS = 1, RESULT = 2 * OWN;
 // own: (32, 32), this GPU's half. all: (2, 32, 32), the half of GPU 0 first.
 __global__ void gather(Link link, const float* own, float* all, int device, unsigned turn) {
     const int tile = blockIdx.x, first = tile * TILE * K, slot = turn % SLOTS * SENT;
-    wait_for_slot(&link.taken[tile], turn, 1);
     for (int i = threadIdx.x; i < TILE * K; i += blockDim.x) {
         link.there[slot + first + i] = own[first + i];
         all[device * OWN + first + i] = own[first + i];
@@ -22,7 +21,6 @@ __global__ void gather(Link link, const float* own, float* all, int device, unsi
     wait_for(&link.full[tile], turn);
     for (int i = threadIdx.x; i < TILE * K; i += blockDim.x)
         all[(1 - device) * OWN + first + i] = link.here[slot + first + i];
-    give_back(&link.there_taken[tile]);
 }
 
 void launch(Link link, const float* own, const float*, float* all, unsigned turn) {

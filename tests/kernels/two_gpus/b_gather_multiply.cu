@@ -17,7 +17,6 @@ __global__ void gather_multiply(Link link, const float* own, const float* W, flo
     const int slot = turn % SLOTS * SENT;
     if (blockIdx.x < TILES) {  // producer
         const int tile = blockIdx.x, first = tile * TILE * K;
-        wait_for_slot(&link.taken[tile], turn, COLUMNS);
         for (int i = threadIdx.x; i < TILE * K; i += blockDim.x)
             link.there[slot + first + i] = own[first + i];
         raise(&link.there_full[tile], turn);
@@ -30,7 +29,6 @@ __global__ void gather_multiply(Link link, const float* own, const float* W, flo
     const float* X = foreign ? link.here + slot : own;
     float sum[4];
     multiply<K, N>(X + tile * TILE * K, W + column, sum);
-    if (foreign) give_back(&link.there_taken[tile]);
 
     float* out = Y + ((foreign ? 1 - device : device) * ROWS + tile * TILE) * N + column;
     for (int i = 0; i < 4; ++i) out[(threadIdx.x / TILE + 4 * i) * N + threadIdx.x % TILE] = sum[i];

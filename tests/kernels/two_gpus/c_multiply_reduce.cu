@@ -25,13 +25,11 @@ __global__ void multiply_reduce(Link link, const float* X, const float* W, float
     for (int i = 0; i < 4; ++i)
         at[i] = (row + threadIdx.x / TILE + 4 * i) * N + column + threadIdx.x % TILE;
     if (send) {
-        wait_for_slot(&link.taken[tile], turn, 1);
         for (int i = 0; i < 4; ++i) link.there[slot + at[i]] = part[i];
         raise(&link.there_full[tile], turn);
     } else {
         wait_for(&link.full[tile], turn);
         for (int i = 0; i < 4; ++i) Y[at[i]] = part[i] + link.here[slot + at[i]];
-        give_back(&link.there_taken[tile]);
     }
 }
 

@@ -29,7 +29,7 @@ int main() {
         return 3;
     }
     float *slots[2], *own[2][TURNS], *weights[2], *result[2][TURNS];
-    unsigned *full[2], *taken[2];
+    unsigned* full[2];
     static double values[TURNS][2][OWN], factors[2][WEIGHTS];
     unsigned seed = 1;
     auto draw = [&] { return int((seed = seed * 1664525u + 1013904223u) >> 29) - 3; };
@@ -37,7 +37,7 @@ int main() {
         CHECK(cudaSetDevice(d));
         CHECK(cudaDeviceEnablePeerAccess(1 - d, 0));
         slots[d] = on_device<float>(SLOTS * SENT, 0xff);
-        full[d] = on_device<unsigned>(TILES, 0), taken[d] = on_device<unsigned>(TILES, 0);
+        full[d] = on_device<unsigned>(TILES, 0);
         weights[d] = on_device<float>(WEIGHTS, 0xff);
         std::vector<float> host(WEIGHTS > OWN ? WEIGHTS : OWN);
         for (int i = 0; i < WEIGHTS; ++i) host[i] = factors[d][i] = draw();
@@ -53,8 +53,8 @@ int main() {
     for (int turn = 0; turn < TURNS; ++turn)
         for (int d = 0; d < 2; ++d) {
             CHECK(cudaSetDevice(d));
-            launch({slots[1 - d], full[1 - d], taken[d], slots[d], full[d], taken[1 - d]},
-                   own[d][turn], weights[d], result[d][turn], turn + 1);
+            launch({slots[1 - d], full[1 - d], slots[d], full[d]}, own[d][turn], weights[d],
+                   result[d][turn], turn + 1);
             CHECK(cudaGetLastError());
         }
     int wrong = 0;

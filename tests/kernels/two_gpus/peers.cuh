@@ -1,8 +1,11 @@
 // What two GPUs share: a ring whose slots lie in the memory of the GPU that reads them.
 //
 // `full[tile]` lies beside the slots, with the reader; the writer raises it to the turn that it has
-// written. `taken[tile]` lies with the writer; each block that has read the tile adds 1. Both only
-// grow, so nobody resets them between launches: the turn is the phase.
+// written. It only grows, so nobody resets it between launches: the turn is the phase.
+//
+// There is no `empty`, because there are two slots. Turn t overwrites what the peer read in turn
+// t - 2. This GPU has had the peer's tiles of turn t - 1, which the peer sent after its kernel of
+// turn t - 2 had ended.
 //
 // Flags between GPUs need .sys scope, on both sides (PTX ISA 8.5, 8.8): .gpu scope orders threads of
 // one GPU.
@@ -10,13 +13,11 @@
 
 constexpr int SLOTS = 2;  // turn t uses slot t % SLOTS
 
-struct Link {               // one GPU's ends of the two rings, towards the peer and from it
-    float* there;           // the peer's slots, (SLOTS, …): this GPU writes them
-    unsigned* there_full;   // one for each tile, with the peer
-    const unsigned* taken;  // one for each tile, here: how many blocks of the peer have read it
-    const float* here;      // this GPU's slots, (SLOTS, …): the peer writes them
-    const unsigned* full;   // one for each tile, here
-    unsigned* there_taken;  // with the peer
+struct Link {              // one GPU's ends of the two rings, towards the peer and from it
+    float* there;          // the peer's slots, (SLOTS, …): this GPU writes them
+    unsigned* there_full;  // one for each tile, with the peer
+    const float* here;     // this GPU's slots, (SLOTS, …): the peer writes them
+    const unsigned* full;  // one for each tile, here
 };
 
 // All threads of the block have stored; one tells the peer so. The barrier of the block makes their
@@ -35,18 +36,6 @@ __device__ inline void wait_for(const unsigned* flag, unsigned turn) {
         while (seen < turn);
     }
     __syncthreads();
-}
-
-// All threads of the block have read the tile; the writer may use the slot again.
-__device__ inline void give_back(unsigned* count) {
-    __syncthreads();
-    if (threadIdx.x == 0)
-        asm volatile("red.release.sys.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
-}
-
-// Wait until all `readers` blocks have given back what this slot held before; turns count from 1.
-__device__ inline void wait_for_slot(const unsigned* taken, unsigned turn, unsigned readers) {
-    if (turn > SLOTS) wait_for(taken, (turn - SLOTS) * readers);
 }
 
 constexpr int TILE = 16;     // rows and columns of a tile
