@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""CUTLASS's attention in CuTe DSL for Blackwell: right, and one finding, which is a mistake.
+"""CUTLASS's attention in CuTe DSL for Blackwell: right, with findings where O is corrected.
 
 Its source is not here: name a checkout of github.com/NVIDIA/cutlass in CUTLASS_REPOSITORY, and
 ``pip install nvidia-cutlass-dsl``. Neither needs a GPU.
@@ -48,7 +48,8 @@ def findings(example, shape, spread):
 @pytest.mark.parametrize("name", CASES)
 def test_right_under_every_schedule(example, name):
     """Where O is corrected, `correction_rescale` loads from tensor memory, multiplies and stores
-    without `tcgen05.wait::ld` between: the findings are of loads that nobody has waited for."""
+    without `tcgen05.wait::ld` between; nor has the load of scores that are masked one. The
+    findings are of these loads: with the first wait added, those of the second are left."""
     shape, spread, corrected = CASES[name]
     found = [str(each) for each in findings(example, shape, spread)]
     assert bool(found) == corrected
