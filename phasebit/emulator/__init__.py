@@ -27,8 +27,8 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
                              ``Found``: of ``raises=True``, when there are findings
 ``observing``                subscribes to what launches do meanwhile: a ``LaunchObserver``,
                              ``AccessObserver``, ``MbarrierObserver``, ``TensorObserver``,
-                             ``BlockBarrierObserver``, ``BulkCopyObserver`` or
-                             ``WarpGroupObserver``
+                             ``BlockBarrierObserver``, ``BulkCopyObserver``,
+                             ``ThreadCopyObserver`` or ``WarpGroupObserver``
 ``demangle`` ``readable``    a name of C++, whole and its last part
 ``capabilities``             what a GPU of each compute capability has
 ``formats``                  number formats: bits to numbers and back
@@ -113,7 +113,7 @@ if TYPE_CHECKING:
     from phasebit.emulator.checker import traffic
     from phasebit.emulator.codegen import saved_program
     from phasebit.emulator.copy_engine import tensormap
-    from phasebit.emulator.copy_engine.copy_observer import BulkCopyObserver
+    from phasebit.emulator.copy_engine.copy_observer import BulkCopyObserver, ThreadCopyObserver
     from phasebit.emulator.copy_engine.tensormap import TensorMap
     from phasebit.emulator.errors import (
         Deadlock,
@@ -156,7 +156,7 @@ _NAMES = {
     "api.extents": ("Extent", "Extents"),
     "api.kernel": ("Kernel",),
     "api.module": ("Module",),
-    "copy_engine.copy_observer": ("BulkCopyObserver",),
+    "copy_engine.copy_observer": ("BulkCopyObserver", "ThreadCopyObserver"),
     "copy_engine.tensormap": ("TensorMap",),
     "errors": (
         "Deadlock", "Defect", "EmulatorError", "Fault", "Found", "LaunchError", "Livelock",
@@ -240,6 +240,7 @@ __all__ = [
     "StepLimit",
     "TensorMap",
     "TensorObserver",
+    "ThreadCopyObserver",
     "Trace",
     "WarpGroupObserver",
     "arithmetic",
