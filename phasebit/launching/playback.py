@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -390,17 +391,26 @@ class Recorder(
 
 def touch(access: Access, at: int) -> Touch:
     """A request to shared memory, by banks."""
-    addresses, size, load = access.addresses, access.size, access.op == "load"
+    here = access.addresses[access.addresses != ABSENT]
+    first = int(here.min())
+    line = first - first % (4 * traffic.BANKS)  # what lies lines of all banks apart is alike
+    alike = np.where(access.addresses == ABSENT, ABSENT, access.addresses - line)
+    load = access.op == "load"
+    served = _served(alike.astype(np.int64).tobytes(), access.size, load)
+    places = first, int(here.max()) + access.size
+    return Touch(at, access.warp, load, access.size, *served, places)
+
+
+@lru_cache(maxsize=4096)
+def _served(lanes: bytes, size: int, load: bool) -> tuple[int, int, tuple[int, ...]]:
+    """Wavefronts, how many of them conflicts cost, and the words of each bank."""
+    addresses = np.frombuffer(lanes, np.int64)
     banks = np.zeros(traffic.BANKS, np.int64)
     for first, last in traffic.parts_of(addresses, size, load):
         here = addresses[first:last]
-        here = here[here != ABSENT]
-        words = (here[:, None] + np.arange(0, size, min(size, 4))) // 4
+        words = (here[here != ABSENT][:, None] + np.arange(0, size, min(size, 4))) // 4
         banks += np.bincount(np.unique(words) % traffic.BANKS, minlength=traffic.BANKS)
-    total, lost = traffic.bank_passes(addresses, size, load)
-    here = addresses[addresses != ABSENT]
-    places = int(here.min()), int(here.max()) + size
-    return Touch(at, access.warp, load, size, total, lost, tuple(banks.tolist()), places)
+    return *traffic.bank_passes(addresses, size, load), tuple(banks.tolist())
 
 
 # -- a replay ---------------------------------------------------------------------

@@ -41,6 +41,8 @@ class Scene:
     """What warps do, in a word or two -> which."""
     file: str = "source.cu"
     """Where the text stands, as the compiler knows it."""
+    schedules: Sequence[str] = ("late", "eager", "random")
+    """When what is asked for ends."""
 
 
 # -- names and texts ----------------------------------------------------------------
@@ -86,15 +88,12 @@ def _tile(text: str, schedule: str) -> Found:
     return found(lambda: observed.emulate(text, 192, schedule)[0])
 
 
-def _two_slots() -> dict[str, str]:
+def _one_slot() -> dict[str, str]:
     from phasebit.chapters.double_buffering import controls
 
-    text = controls.source("barrier_double_buffer")
-    first = "for (int slot = 0; slot < SLOTS; ++slot) (void)ring.empty[slot].arrive();"
     return {
-        AS_IT_IS: text,
+        AS_IT_IS: controls.source("barrier_double_buffer"),
         "with one slot": controls.source("ring, one slot"),
-        "without the first arrivals": replace_once(text, first, "", "the ring"),
     }
 
 
@@ -125,7 +124,7 @@ def _patient(name: str) -> Scene:
     number, _, words = name.partition("_")
     patient = f"Patient {int(number)}" if number.isdigit() else "A bug that people had"
     return Scene(f"{patient}: {words.replace('_', ' ')}", "one block, or four; C = A · B",
-                 texts, _examined, file="patient.cu")  # fmt: skip
+                 texts, _examined, file="patient.cu", schedules=("late",))  # fmt: skip
 
 
 _WAIT = "        __pipeline_wait_prior(STAGES - 1);  // my copies of this tile have arrived\n"
@@ -143,6 +142,7 @@ def _tensor_ring(text: str, schedule: str) -> Found:
 
 def _part_four() -> dict[str, Scene]:
     tiles = "C is 32 × 32 and K is 192: six tiles"
+    producing = {"producers": range(8), "consumers": range(8, 16)}
     outputs = "2565 sums of nine neighbours: six tiles of 512"
     return {
         "tiled": Scene(
@@ -152,8 +152,13 @@ def _part_four() -> dict[str, Scene]:
             _tile,
         ),
         "barrier_double_buffer": Scene(
-            "Two slots, two roles", tiles, _two_slots, _tile,
-            roles={"producers": range(8), "consumers": range(8, 16)},
+            "Two slots, two roles", tiles, _one_slot, _tile, roles=producing,
+        ),
+        "no_first_arrivals": Scene(
+            "Nobody says at first that the slots are empty", tiles,
+            _kernel("double_buffering/barrier_double_buffer", without_the_first_arrivals=(
+                "for (int slot = 0; slot < SLOTS; ++slot) (void)ring.empty[slot].arrive();", "")),
+            _tile, roles=producing,
         ),
         "groups": Scene(
             "Copies in groups", outputs,
@@ -186,10 +191,13 @@ def _bulk(text: str, schedule: str) -> Found:
     return found(lambda: kernel.launch(1, 128, [x, y, len(x)], schedule=schedule))
 
 
-def _copy_ring(text: str, schedule: str) -> Found:
-    from phasebit.chapters.hopper_ring import exercises
+def _copy_ring(k: int) -> Callable[[str, str], Found]:
+    def run(text: str, schedule: str) -> Found:
+        from phasebit.chapters.hopper_ring import exercises
 
-    return found(lambda: exercises.emulate(text, (128, 256, 512), schedule=schedule)[0])
+        return found(lambda: exercises.emulate(text, (128, 256, k), schedule=schedule)[0])
+
+    return run
 
 
 def _mistaken_rings() -> dict[str, str]:
@@ -261,11 +269,11 @@ def _part_five() -> dict[str, Scene]:
         ),
         "b_ring": Scene(
             "The copy engine's ring", "one tile of C, 128 × 256, and K is 512: eight steps",
-            lambda: {"": files.kernel("hopper_ring/b_ring")}, _copy_ring, roles=multiplying,
+            lambda: {"": files.kernel("hopper_ring/b_ring")}, _copy_ring(512), roles=multiplying,
         ),
         "broken_ring": Scene(
-            "The ring, and six mistakes", "one tile of C, 128 × 256, and K is 512: eight steps",
-            _mistaken_rings, _copy_ring, roles=multiplying,
+            "The ring, and six mistakes", "one tile of C, 128 × 256, and K is 384: six steps",
+            _mistaken_rings, _copy_ring(384), roles=multiplying,
         ),
         "d_boxes_of_c": Scene(
             "A block that stays, and stores by boxes",
@@ -392,33 +400,37 @@ def _part_six() -> dict[str, Scene]:
 # -- the appendix -------------------------------------------------------------------
 
 
-def _bug(name: str, title: str, size: str, kernel: str, threads: int, given: int, made: int) -> Scene:
+def _bug(
+    name: str, title: str, size: str, kernel: str, threads: int, *, given: int, made: int,
+    rings: Sequence[Ring] = (),
+) -> Scene:  # fmt: skip
     """A bug of the collection whose kernel reads and writes arrays of ``int``."""
     folders = [files.bugs() / "include", files.kernels() / "include"]
     options = [word for folder in folders for word in ("-I", str(folder))]
 
     def run(text: str, schedule: str) -> Found:
         x, y = np.arange(given, dtype=np.int32), np.full(made, -1, np.int32)
-        arguments = [x, y] if given else [y]
         module = launch.compile(text, "sm_90a", options)
         return found(lambda: module[kernel].launch(
-            1, threads, arguments, schedule=schedule, device="emulator"))  # fmt: skip
+            1, threads, [x, y], schedule=schedule, device="emulator"))  # fmt: skip
 
     def texts() -> dict[str, str]:
         one = bugs.bug(name)
         return {"with the mistake": one.text("broken"), "repaired": one.text("fixed")}
 
-    return Scene(title, size, texts, run)
+    return Scene(title, size, texts, run, rings)
 
 
 def _appendix() -> dict[str, Scene]:
     return {
         "operand_of_two_groups": _bug(
             "operand_of_two_groups", "An operand of two groups",
-            "two groups of four warps, three slices in one slot", "multiply", 256, 96, 256),
+            "two groups of four warps, three slices in one slot", "multiply", 256,
+            given=96, made=256),
         "parity_of_the_loop": _bug(
             "parity_of_the_loop", "The parity of the loop",
-            "one warp, four tiles, a barrier for each", "twice", 32, 128, 128),
+            "one warp, four tiles, a barrier for each", "twice", 32,
+            given=128, made=128, rings=[Ring("slot", each("full", 4))]),
     }  # fmt: skip
 
 
@@ -427,9 +439,9 @@ CLINIC = (
     "05_last_prefetch", "06_define_m", "07_slot_from_k", "08_slot_being_filled",
     "09_slots_and_bytes", "10_no_drain", "11_arrive_count", "12_stale_parity", "13_sync_in_role",
     "14_early_return", "15_early_release", "16_proxy_fence",
-    "r1_wait_too_late", "r2_one_for_all", "r3_epilogue", "r4_elected", "r5_tail",
+    "r1_wait_too_late", "r2_one_for_all", "r3_epilogue", "r5_tail",
 )  # fmt: skip
-"""The patients, and what people told of."""
+"""The patients, and what people told of, where the emulator finds it."""
 
 SCENES: dict[str, Scene] = {
     **_part_four(), **{name: _patient(name) for name in CLINIC}, **_part_five(), **_part_six(),

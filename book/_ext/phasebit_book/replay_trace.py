@@ -191,7 +191,7 @@ def said(finding: Finding, calls: Mapping[str, str]) -> str:
         what = f"{wait.what.split(' of ')[0]} of {barrier}" if barrier else wait.what
         what = what.replace("barrier 0", "__syncthreads()")
         who = str(wait.threads).replace(" of block 0", "").replace("-", "–")
-        parts.append(f"{who} wait for {what}")
+        parts.append(f"{who} {'waits' if who.startswith('thread ') else 'wait'} for {what}")
     return f"A {finding.kind}: {', '.join(parts)}, and nobody is left who could end it."
 
 

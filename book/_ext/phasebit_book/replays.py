@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,6 @@ from .replay_scenes import SCENES, Scene
 
 LOGGER = logging.getLogger(__name__)
 
-SCHEDULES = ("late", "eager", "random")
 FOLDER = "replays"
 
 _BOX = re.compile(r'(<div[^>]*\bclass="phasebit-replay"[^>]*>)(.*?)</div>', re.S)
@@ -54,7 +54,7 @@ def record(scene: Scene) -> dict[str, Any]:
     patterns = replay_trace.Patterns()
     for name, text in scene.programs().items():
         heard: list[tuple[str, Recorder, Sequence[Finding]]] = []
-        for schedule in SCHEDULES:
+        for schedule in scene.schedules:
             recorder = Recorder()
             with observing(recorder):
                 found = scene.run(text, schedule)
@@ -123,23 +123,28 @@ def add_replays(
     ready = []
 
     def filled(box: re.Match[str]) -> str:
-        name = found[1] if (found := _KERNEL.search(box[1])) else ""
-        if name not in SCENES:
-            raise ExtensionError(
-                f"{page}: no replay is called {name!r}: choose from {', '.join(SCENES)}"
-            )
+        names = found[1].split() if (found := _KERNEL.search(box[1])) else [""]
+        for name in names:
+            if name not in SCENES:
+                raise ExtensionError(
+                    f"{page}: no replay is called {name!r}: choose from {', '.join(SCENES)}"
+                )
         try:
-            data = trace(name)
+            traces = {name: trace(name) for name in names}
         except toolchain.ToolMissing as error:
-            LOGGER.info("%s is not replayed: %s", name, error)
+            LOGGER.info("%s is not replayed: %s", names[0], error)
             return box[0]
-        ready.append(name)
-        write(app, name, data)
+        ready.append(names)
+        for name, data in traces.items():
+            write(app, name, data)
+        data = traces[names[0]]
         first = data["programs"][0]
         run = next(iter(first["runs"].values()))
         title = f"{data['title']}{', ' * bool(first['name'])}{first['name']}: {data['size']}"
-        svg = inline(replay_trace.picture(run, title).svg(), f"replay-{name}")
-        return f"{box[1].replace('<div', '<div data-ready', 1)}{box[2]}{svg}</div>"
+        svg = inline(replay_trace.picture(run, title).svg(), f"replay-{names[0]}")
+        titles = escape(json.dumps([data["title"] for data in traces.values()]))
+        ours = f'<div data-ready data-titles="{titles}"'
+        return f"{box[1].replace('<div', ours, 1)}{box[2]}{svg}</div>"
 
     context["body"] = _BOX.sub(filled, body)
     if ready:
