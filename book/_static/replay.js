@@ -322,8 +322,9 @@
       this.bars = bars;
     }
 
-    chip(row) {
-      return row.name.replace(/^warps? /, "");
+    chip(row, short = false) {
+      const warps = row.name.replace(/^warps? /, "");
+      return short ? warps.split(/\D/)[0] : warps;
     }
 
     /* -- what changes with the moment -------------------------------------- */
@@ -362,7 +363,7 @@
         const seen = `${here}${wrong.has(k + 1) ? "!" : ""}`;
         if (seen === line.seen) return;
         line.seen = seen;
-        line.marks.replaceChildren(...here.map((row) => element("span", { className: "pb-replay-chip", style: `--hue: var(--pb-${HUES[row % HUES.length]})`, title: rows[row].name }, this.chip(rows[row]))));
+        line.marks.replaceChildren(...here.map((row) => element("span", { className: "pb-replay-chip", style: `--hue: var(--pb-${HUES[row % HUES.length]})`, title: rows[row].name }, this.chip(rows[row], here.length > 1))));
         line.node.classList.toggle("pb-step-here", here.length > 0);
         line.node.classList.toggle("pb-replay-wrong", wrong.has(k + 1));
       });
@@ -402,7 +403,7 @@
       const row = this.run.rows[this.follow];
       if (!row || this.banks.hidden) return;
       const touches = this.touches[this.follow];
-      const who = `warp ${this.chip(row).split(/\D/)[0]}`;
+      const who = `warp ${this.chip(row, true)}`;
       const [, pattern] = touches[last(touches, this.at)] ?? [];
       const [load, size, wavefronts, lost, words] = this.data.banks[pattern] ?? [1, 0, 0, 0, "0".repeat(32)];
       const nothing = touches.length ? `${who} has loaded and stored nothing yet` : `${who} loads and stores nothing there`;

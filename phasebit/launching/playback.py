@@ -510,7 +510,7 @@ def slots(
         for at, _, what in sorted(events):
             if what == "draining" and last in ("empty", "filling"):
                 what = "early"
-            elif what == last or (what, last) in _NOTHING_NEW:
+            elif what == last or (ring.empty and (what, last) in _NOTHING_NEW):
                 continue
             turn += what == "filling"
             last = what

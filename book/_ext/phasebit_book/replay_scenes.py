@@ -123,7 +123,7 @@ def _patient(name: str) -> Scene:
 
     number, _, words = name.partition("_")
     patient = f"Patient {int(number)}" if number.isdigit() else "A bug that people had"
-    return Scene(f"{patient}: {words.replace('_', ' ')}", "one block, or four; C = A · B",
+    return Scene(f"{patient}: {words.replace('_', ' ')}", "C = A · B; block 0 is shown",
                  texts, _examined, file="patient.cu", schedules=("late",))  # fmt: skip
 
 
@@ -279,7 +279,7 @@ def _part_five() -> dict[str, Scene]:
             "A block that stays, and stores by boxes",
             "C is 128 × 512 and K is 192: two tiles of three steps, one block",
             lambda: {"": files.kernel("hopper_ring/d_boxes_of_c")}, _boxes_of_c,
-            roles={"first group": range(4), "second group": range(4, 8), "produces": [8]},
+            roles=multiplying,
         ),
         "a_small_tiles": Scene(
             "A plan: small tiles, three slots",
@@ -362,7 +362,7 @@ def _part_six() -> dict[str, Scene]:
     chain_size = "C is 384 × 256 and k is 192: three tiles of three slices, one block"
     epilogue = {"epilogue": range(4), "loads": [4], "multiplies": [5]}
     chain = [ring(4), ring(2, "sum", "sum_")]
-    pairs = [f"{name}[{n}]" for name, count in (
+    barriers = [f"{name}[{n}]" for name, count in (
         ("q_full", 2), ("kv_full", 3), ("kv_empty", 3), ("s_full", 2), ("factor_full", 2),
         ("sum_full", 2), ("ready", 2), ("o_full", 2), ("out_full", 2)) for n in range(count)]
     return {
@@ -370,12 +370,12 @@ def _part_six() -> dict[str, Scene]:
             "Weights that go to tensor memory", "P is 128 × 64, V is 64 × 64: one product of four",
             _kernel("tensor_memory/a_in_tensor_memory", without_the_wait_for_the_stores=(
                 "    ptx::tcgen05_wait_st();\n", "")),
-            _weigh, [Ring("sum", ["done"])],
+            _weigh, barriers=["done"],
         ),
         "tcgen05": Scene(
             "One stage, and one thread that multiplies", "C is 128 × 128 and K is 256: four slices",
             lambda: {"": files.kernel("one_thread_multiplies/tcgen05")}, _one_thread,
-            [Ring("sum", ["done"])],
+            barriers=["done"],
         ),
         "chain": Scene(
             "A chain of rings", chain_size, lambda: {"": files.kernel("chain/chain")}, _chain,
@@ -388,7 +388,9 @@ def _part_six() -> dict[str, Scene]:
         ),
         "d_polynomial": Scene(
             "Attention by fifteen warps", "256 queries and 384 keys: two tiles, three steps",
-            _polynomial, _attention_again, [ring(3, "slot", "kv_")], pairs,
+            _polynomial, _attention_again, [ring(3, "slot", "kv_")], barriers,
+            {"softmax, tile 0": range(4), "softmax, tile 1": range(4, 8),
+             "correction": range(8, 12), "loads": [12], "multiplies": [13], "stores": [14]},
         ),
         "cute_dsl": Scene(
             "The chain in CuTe DSL", chain_size, _python, _from_python, chain, roles=epilogue,
