@@ -75,7 +75,7 @@ class Work:
     group: int = 0
     """Of ``cp.async``: the commit group of its first thread."""
     places: tuple[int, int] = (0, 0)
-    """Of ``cp.async``: the first byte of shared memory that it writes, and the one past the last."""
+    """Of ``cp.async``: the first byte of shared memory that it writes, and the one past all."""
 
 
 @dataclass(frozen=True)
@@ -312,11 +312,12 @@ class Recorder(
                 return
             (where,) = np.nonzero(inside)
             g, position = g.part(where, g.pc), position[where]
-        at = self.now(g) + self.within.get(accesses.identity, 0)
+        end = self.now(g)  # of the block of the program
+        at = end - batch.machine.program.sizes[g.pc] + self.within.get(accesses.identity, 0)
         turns: Counter[int] = Counter()
         for access in self.traffic.accesses(g, position, accesses, "shared", op):
             if access.block == batch.blocks[0]:
-                moment = at + turns[access.warp]
+                moment = min(at + turns[access.warp], end - 1)
                 turns[access.warp] += 1
                 self.touches.append(touch(access, moment))
 
@@ -553,7 +554,7 @@ def slots_in(recorder: Recorder, ring: Places) -> list[list[tuple[int, str, int]
             if what == "draining" and (under_way or last == "empty"):
                 what = "early"
             what = what.replace("copies", "filling")
-            if what == last or last == "early" and what == "draining":
+            if what == last or (last == "early" and what == "draining"):
                 continue
             turn += what == "filling"
             last = what

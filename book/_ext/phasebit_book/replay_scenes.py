@@ -1,4 +1,4 @@
-"""The scenes of the replays: which kernels run on the emulator, how large, and what their parts are called.
+"""The scenes of the replays: which kernels run, how large, and what their parts are called.
 
 Sizes are the smallest at which every slot is used twice, or nearly so.
 """

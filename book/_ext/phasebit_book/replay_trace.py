@@ -116,7 +116,8 @@ def packed(
     packed_rows = []
     for warps, steps, left in rows(recorder):
         waits = sorted({
-            (wait.start, -1 if wait.end is None else wait.end, order.get(wait.barrier, wait.barrier))
+            (wait.start, -1 if wait.end is None else wait.end,
+             order.get(wait.barrier, wait.barrier))
             for wait in every if _within(warps, wait.warps)
         })  # fmt: skip
         flat: list[int] = []
@@ -153,7 +154,8 @@ def packed(
 def _refused(findings: Sequence[Finding]) -> dict[str, Any]:
     """Of a program that the compiler does not take."""
     found = [{"at": 0, "lines": sorted(set(each.lines)),
-              "text": f"The compiler refuses it: {each.message}."} for each in findings]  # fmt: skip
+              "text": f"The compiler refuses it: {each.message}."}
+             for each in findings]  # fmt: skip
     return {"end": 0, "rows": [], "barriers": [], "slots": [], "engines": [], "findings": found}
 
 

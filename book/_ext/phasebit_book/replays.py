@@ -1,7 +1,8 @@
 """Replays: a run of a real kernel, recorded on the emulator when the book is built.
 
 A box ``<div class="phasebit-replay" data-kernel="NAME">`` becomes one; the names are those of
-:data:`SCENES`, or several of them, among which the reader chooses. What a reader gets without scripts is what stands in the box, and under it the run
+:data:`SCENES`, or several of them, among which the reader chooses. What a reader gets without
+scripts is what stands in the box, and under it the run
 as a picture. The trace is a script of its own, which the page asks for when the reader does.
 
 Traces are kept among the other builds, by all that they depend on. Where there is no nvcc a box
