@@ -143,6 +143,12 @@ class Batch:
 
     def describe(self, lanes: Array) -> Threads:
         """``thread 5 of block 0``, ``warps 0-7 of block 2``."""
+        first, last = int(lanes[0]), int(lanes[-1])
+        slot = first // self.threads
+        if slot == last // self.threads and (lanes[1:] == lanes[:-1] + 1).all():  # mostly
+            at = slot * self.threads
+            mine = BlockThreads(int(self.blocks[slot]), ((first - at, last - at),), self.threads)
+            return Threads((mine,))
         slots = lanes // self.threads
         parts = []
         for slot in np.unique(slots):
