@@ -100,8 +100,8 @@ def test_the_end_is_the_emulators(replay) -> None:
     to(replay, 1)
     assert row(replay, "warps 8–15") == "has left"
     now = barriers(replay)
-    assert now["full[0]"][0] == "4, parity 0"
-    assert now["empty[0]"] == ["4, parity 0", "256 of 512", "0"]
+    assert now["full[0]"][0] == "3, parity 1"
+    assert now["empty[0]"] == ["3, parity 1", "256 of 512", "0"]
     slider = replay.get_by_role("slider")
     assert slider.get_attribute("aria-valuetext") == "cycle {0} of {0}".format(
         slider.get_attribute("max")
