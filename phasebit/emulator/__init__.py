@@ -13,6 +13,8 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 ``Mode`` ``Extents``         how a launch is executed, and where it is spread
 ``Extent`` ``MAX_STEPS``     one to three numbers; turns of loops, if none are given
 ``Execution``                a launch that is ready to run, for who needs to look inside
+``Together`` ``Seat``        launches that run at the same time, on one device or several
+``EVERY_DEVICE``             whose memory it is that all devices have
 ``DeviceArrays``             where the arrays of a launch go; ``refuse_written``: what follows
                              where a kernel wrote one that is read-only
 ``TensorMap``                an argument that the copy engine reads; module ``tensormap``
@@ -38,6 +40,8 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 ``instruction_descriptors``  the 32 bits that tell ``tcgen05.mma`` what to compute
 ``scaled_descriptors``       the same, for products with block scales
 ``descriptor_words``         any of the three, in words
+``sparse``                   a matrix of which half is zero and left out, and its metadata
+``tensor_metadata``          where such metadata lie in tensor memory
 ``block_scales``             scales of 16 or 32 numbers each: their types, and where they lie
 ``tcgen05_access``           which register of which thread holds which cell of tensor memory
 ``arithmetic``               how a tensor core adds: every bit of a product
@@ -110,6 +114,7 @@ if TYPE_CHECKING:
     from phasebit.emulator.api.extents import Extent, Extents
     from phasebit.emulator.api.kernel import Kernel
     from phasebit.emulator.api.module import Module
+    from phasebit.emulator.api.together import Together
     from phasebit.emulator.checker import traffic
     from phasebit.emulator.codegen import saved_program
     from phasebit.emulator.copy_engine import tensormap
@@ -129,8 +134,14 @@ if TYPE_CHECKING:
     from phasebit.emulator.findings import Finding
     from phasebit.emulator.machine.accesses import ABSENT, Access
     from phasebit.emulator.machine.barrier_sites import MbarrierObserver
+    from phasebit.emulator.machine.company import Seat
     from phasebit.emulator.machine.counters import Counters
-    from phasebit.emulator.machine.device_memory import GRANULE, Allocation, Memory
+    from phasebit.emulator.machine.device_memory import (
+        EVERY_DEVICE,
+        GRANULE,
+        Allocation,
+        Memory,
+    )
     from phasebit.emulator.machine.events import observing
     from phasebit.emulator.machine.group import AccessObserver
     from phasebit.emulator.machine.launch_observer import LaunchObserver
@@ -156,6 +167,7 @@ _NAMES = {
     "api.extents": ("Extent", "Extents"),
     "api.kernel": ("Kernel",),
     "api.module": ("Module",),
+    "api.together": ("Together",),
     "copy_engine.copy_observer": ("BulkCopyObserver", "ThreadCopyObserver"),
     "copy_engine.tensormap": ("TensorMap",),
     "errors": (
@@ -166,7 +178,8 @@ _NAMES = {
     "machine.accesses": ("ABSENT", "Access"),
     "machine.barrier_sites": ("MbarrierObserver",),
     "machine.counters": ("Counters",),
-    "machine.device_memory": ("GRANULE", "Allocation", "Memory"),
+    "machine.company": ("Seat",),
+    "machine.device_memory": ("EVERY_DEVICE", "GRANULE", "Allocation", "Memory"),
     "machine.events": ("observing",),
     "machine.group": ("AccessObserver",),
     "machine.launch_observer": ("LaunchObserver",),
@@ -196,8 +209,10 @@ _MODULES = {
     "matrix_descriptors": "tensor_core.matrix_descriptors",
     "saved_program": "codegen.saved_program",
     "scaled_descriptors": "tensor_core.scaled_descriptors",
+    "sparse": "numbers.sparse",
     "swizzle": "numbers.swizzle",
     "tcgen05_access": "ops.tcgen05_access",
+    "tensor_metadata": "tensor_core.tensor_metadata",
     "tensormap": "copy_engine.tensormap",
     "traffic": "checker.traffic",
 }
@@ -207,6 +222,7 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "ABSENT",
+    "EVERY_DEVICE",
     "GLOBAL_BASE",
     "GRANULE",
     "MAX_STEPS",
@@ -237,10 +253,12 @@ __all__ = [
     "Module",
     "PtxError",
     "Run",
+    "Seat",
     "StepLimit",
     "TensorMap",
     "TensorObserver",
     "ThreadCopyObserver",
+    "Together",
     "Trace",
     "WarpGroupObserver",
     "arithmetic",
@@ -261,8 +279,10 @@ __all__ = [
     "rulebook",
     "saved_program",
     "scaled_descriptors",
+    "sparse",
     "swizzle",
     "tcgen05_access",
+    "tensor_metadata",
     "tensormap",
     "traffic",
 ]

@@ -248,7 +248,11 @@ def test_9_7_16_2_1_what_shapes_there_are() -> None:
     ({CP: "", "    tcgen05.wait::st.sync.aligned;\n":
       "    add.u32 %r34, %r5, 256; mov.u32 %r20, 0x44444444;\n"
       "    tcgen05.st.sync.aligned.32x32b.x1.b32 [%r34], %r20;\n"}, "missing-tcgen05-wait"),
-], ids=["nobody wrote them", "sums over them", "stored, not waited for"])  # fmt: skip
+    ({"WAIT:\n    mbarrier": "WAIT:\n    setp.ne.u32 %p6, %r2, 1; @%p6 bra GO;\n"
+      "    add.u32 %r34, %r5, 256; mov.u32 %r20, 0x44444444;\n"
+      "    tcgen05.st.sync.aligned.32x32b.x1.b32 [%r34], %r20;\n"
+      "    tcgen05.wait::st.sync.aligned;\nGO:\n    mbarrier"}, "missing-tcgen05-commit"),
+], ids=["nobody wrote them", "sums over them", "not waited for", "overwritten"])  # fmt: skip
 def test_9_7_16_6_metadata_are_read_as_all_tensor_memory(
     changes: dict[str, str], rule: str, schedule: str
 ) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from phasebit.emulator.errors import EmulatorError, Fault, IllegalMetadata, PtxError
+from phasebit.emulator.numbers.sparse import places
 from phasebit.launching.launch import Module
 from proof import gpu, sparse
 from proof.compare import emulate
@@ -90,6 +91,37 @@ def test_9_7_15_6_3_transposed_operands_and_signs(along: tuple[int, int]) -> Non
     types = ("f32", "bf16", "bf16")
     made = Product(types, 24, False, along, (-1, 1), False, selector=1)
     check(f"sparse_along_{along[0]}{along[1]}", made)
+
+
+CUTLASS = {
+    "s8": ((2, 2, 8, 4), (8, 2048, 1, 16), (32,), (64,)),
+    "f16": ((2, 2, 8, 4), (1024, 0, 1, 16), (16, 2), (64, 8)),
+    "tf32": ((2, 2, 8, 4), (512, 0, 1, 16), (8, 2), (64, 8)),
+}
+"""ELayout_64x64, 64x32 and 64x16 of mma_traits_sm90_gmma_sparse.hpp: shapes and strides of the
+threads, and of what each holds; they lead to row + 64 k."""
+
+
+@pytest.mark.parametrize("kind", CUTLASS)
+def test_metadata_are_where_cutlass_has_them(kind: str) -> None:
+    shape, strides, held, steps = CUTLASS[kind]
+    chunk = 2 if kind == "tf32" else 4
+    for thread in range(128):
+        if kind != "s8" and thread & 2:  # selector 0: threads 0 and 1 of four
+            continue
+        rest, at = thread, 0
+        for size, stride in zip(shape, strides, strict=True):
+            at, rest = at + rest % size * stride, rest // size
+        for nibble in range(8):
+            rest, place = nibble * chunk, at
+            for size, stride in zip(held, steps, strict=True):
+                place, rest = place + rest % size * stride, rest // size
+            row, k = place % 64, place // 64
+            words = np.zeros(128, np.uint32)
+            words[thread] = 0b1110 << 4 * nibble
+            count = {"s8": 16, "f16": 8, "tf32": 8}[kind]
+            found = places(words.reshape(-1, 32), 0, count, kind != "s8").reshape(64, count)
+            assert found[row, k // chunk] == 0b1110 and (found != 0).sum() == 1
 
 
 def test_a_zero_that_is_left_out_is_not_multiplied() -> None:
