@@ -43,8 +43,13 @@ class WarpGroupObserver:
     def begins_product(self, g: Group, classes: tuple[int, ...], access: int) -> None:
         """A multiplication is about to take registers of these classes."""
 
-    def adds_to(self, g: Group, registers: Array, kept: Array) -> None:
-        """A multiplication takes accumulators [register, thread], and adds to those ``kept``."""
+    def adds_to(
+        self, batch: Batch, lanes: Array, registers: Array, kept: Array, access: int
+    ) -> None:
+        """The tensor core takes accumulators [register, thread], and adds to those ``kept``.
+
+        That is when all before it is computed: the threads have gone on since the instruction.
+        """
 
     def starts_product(self, g: Group, mma: Multiplication, tiles: Sequence[Tile]) -> None:
         """Warp groups begin to read tiles, a whole number of tiles for each."""
