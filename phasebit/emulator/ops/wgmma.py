@@ -165,8 +165,9 @@ def mma_async(
         buffer = np.empty((len(d), g.n), np.uint32)
         for row, value in zip(buffer, d, strict=True):
             row[:] = value
+        there = buffer[[not queue.comes(value) for value in d]]
         for adds in machine.told[WarpGroupObserver.adds_to]:
-            adds(g, buffer, np.repeat(kept, SIZE))
+            adds(g, there, np.repeat(kept, SIZE))
     instruction = machine.executing()
     mma = Multiplication(
         g.batch, g.lanes, buffer, before, compute, queue.closed[g.lanes].copy(), instruction

@@ -44,7 +44,10 @@ class WarpGroupObserver:
         """A multiplication is about to take registers of these classes."""
 
     def adds_to(self, g: Group, registers: Array, kept: Array) -> None:
-        """A multiplication takes accumulators [register, thread], and adds to those ``kept``."""
+        """A multiplication takes accumulators [register, thread], and adds to those ``kept``.
+
+        Without those that a product under way has yet to write.
+        """
 
     def starts_product(self, g: Group, mma: Multiplication, tiles: Sequence[Tile]) -> None:
         """Warp groups begin to read tiles, a whole number of tiles for each."""
@@ -173,6 +176,13 @@ class Queue:
         ):
             return None
         return buffer
+
+    def comes(self, value: Value) -> bool:
+        """Whether a product under way has yet to write this register, under whatever name."""
+        if not isinstance(value, np.ndarray):
+            return False
+        known = self.owners.get(id(owner(value)))
+        return known is not None and not _done(known[1])
 
     def finish_before(self, mma: Multiplication) -> None:
         """A warp group's multiplications are executed in order."""
