@@ -63,7 +63,10 @@ __device__ inline void multiply(Ring& ring, Sums& sums, int group, int tile, int
 #pragma unroll 1  // or ptxas lets no product overlap another
     for (int step = 0; step < steps; ++step, ++at) {
         ptx::mbarrier_wait(&ring.full[slot(at)], phase(at));
-        if (TURNS == 2 && step == steps - 1 && first) ptx::mbarrier_arrive(&ring.turn[1 - group]);
+        if (TURNS == 2 && step == steps - 1) {
+            __syncwarp();  // no lane still waits for the phase of `turn` before this one
+            if (first) ptx::mbarrier_arrive(&ring.turn[1 - group]);
+        }
         const Stage& stage = ring.stage[slot(at)];
         ptx::wgmma_fence();
 #pragma unroll

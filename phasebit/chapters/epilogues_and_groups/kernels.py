@@ -41,7 +41,7 @@ def source(name: str) -> str:
 def with_constants(text: str, **constants: int) -> str:
     """A kernel's text with other constants; ``ValueError`` for one that it does not have."""
     for name, value in constants.items():
-        text, found = re.subn(rf"\b{name} = \d+", f"{name} = {value}", text, count=1)
+        text, found = re.subn(rf"\bint {name} = \d+", f"int {name} = {value}", text, count=1)
         if not found:
             raise ValueError(f"the kernel has no constant {name}")
     return text
@@ -55,9 +55,14 @@ def with_steps(text: str, steps: Iterable[str]) -> str:
     return text
 
 
+def without_apart(text: str) -> str:
+    """The fused kernel without the kernels of single steps."""
+    return re.sub(r"^APART\(.*\n", "", text, flags=re.M)
+
+
 def number(text: str, name: str) -> int:
     """A constant of a kernel's text; ``ValueError`` where it has none."""
-    found = re.search(rf"\b{name} = (\d+)", text)
+    found = re.search(rf"\bint {name} = (\d+)", text)
     if found is None:
         raise ValueError(f"the kernel has no constant {name}")
     return int(found[1])
@@ -232,6 +237,31 @@ def fused(
     """The fused kernel; before the launch the result is full of NaN, or it is the residual."""
     import numpy as np
 
+    made, seen = launched(programs, name, given, in_place=in_place, workers=workers,
+                          schedule=schedule)  # fmt: skip
+    right, most = expected(steps, given)
+    wrong = differs(made.c, right)
+    if not wrong and "Amax" in steps and not (
+        abs(seen - most) <= 1e-4 * most or seen == most or (np.isnan(seen) and np.isnan(most))
+    ):
+        wrong = f"amax is {seen:.6g} and should be {most:.6g}"
+    return Made(made.run, wrong)
+
+
+class Launched(NamedTuple):
+    """A run of the fused kernel and its result, in bf16 codes."""
+
+    run: Run
+    c: Any
+
+
+def launched(
+    programs: Programs, name: str, given: Numbers, *, in_place: bool = False, workers: int = 2,
+    schedule: str = "late",
+) -> tuple[Launched, float]:  # fmt: skip
+    """The fused kernel's result, and amax; before, the result is full of NaN or the residual."""
+    import numpy as np
+
     m, n, k = given.shape
     c = given.residual.view(np.uint16).copy() if in_place else np.full((m, n), 0x7FC0, np.uint16)
     residual = c if in_place else given.residual
@@ -243,14 +273,7 @@ def fused(
          given.alpha, given.beta],
         shared=shared(programs.texts[name]), schedule=schedule, device="emulator",
     )  # fmt: skip
-    right, most = expected(steps, given)
-    wrong = differs(c, right)
-    seen = float(amax.view(np.float32)[0])
-    if not wrong and "Amax" in steps and not (
-        abs(seen - most) <= 1e-4 * most or seen == most or (np.isnan(seen) and np.isnan(most))
-    ):
-        wrong = f"amax is {seen:.6g} and should be {most:.6g}"
-    return Made(run, wrong)
+    return Launched(run, c), float(amax.view(np.float32)[0])
 
 
 def separately(
