@@ -24,6 +24,10 @@ TIERS = ("cpu", "sm_75", "sm_80", "sm_90a", "sm_100a")
 _SMI_SECONDS = 20
 
 
+FAMILY = {("sm_100a", 103)}
+"""A target, and a compute capability for which the same kernels compile."""
+
+
 @dataclass(frozen=True)
 class Gpu:
     """An NVIDIA GPU as its driver describes it."""
@@ -57,6 +61,20 @@ class Gpu:
         if target.endswith("a"):
             return (major, minor) == self.capability
         return major == self.capability[0] and minor <= self.capability[1]
+
+    def in_place_of(self, target: str) -> str:
+        """What to build for this GPU where code asks for ``target``: its own target, or the same.
+
+        Machine code with the suffix ``a`` runs on one chip only; a kernel for it runs on a later
+        chip of its family when it is compiled for that one, as on a B300 what is for ``sm_100a``
+        (PTX ISA 10.2: what ``sm_100f`` has, ``sm_103f`` has).
+        """
+        own = 10 * self.capability[0] + self.capability[1]
+        return self.target if (target, own) in FAMILY else target
+
+    def takes(self, target: str) -> bool:
+        """Whether a kernel written for ``target`` runs here, compiled for this GPU if need be."""
+        return self.executes(self.in_place_of(target))
 
     def assembles(self, target: str) -> bool:
         """Whether the driver makes machine code for this GPU from PTX of ``target``.

@@ -80,7 +80,7 @@ def prove(
     """
     gpu = measure.gpu()
     chosen = {n: c for n, c in known.items() if not [*words] or any(w in n for w in words)}
-    mine = {name: case for name, case in chosen.items() if gpu.executes(case.target)}
+    mine = {name: case for name, case in chosen.items() if gpu.takes(case.target)}
     if not mine:
         targets = ", ".join(sorted({case.target for case in chosen.values()})) or "no target"
         raise toolchain.CudaError(

@@ -41,7 +41,7 @@ def possible() -> tuple[list[str], list[str]]:
 
     def fits(name: str) -> bool:
         target = getattr(benchmark(name), "TARGET", None)
-        return target is None or (here is not None and here.executes(target))
+        return target is None or (here is not None and here.takes(target))
 
     names = measured()
     return [name for name in names if fits(name)], [name for name in names if not fits(name)]

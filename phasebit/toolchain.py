@@ -197,6 +197,19 @@ def _places() -> Iterator[Path]:
         yield from sorted(Path(folder or ".").glob("nvidia/cu*/bin/nvcc"), reverse=True)
 
 
+def for_this_gpu(target: str) -> tuple[str, list[str]]:
+    """What to build here in place of ``target``, and the options that it takes.
+
+    Kernels ask by a macro of the compiler's whether they are compiled for their chip; where it is
+    another one of the family, an option defines it.
+    """
+    gpu = hardware.gpu()
+    own = gpu.in_place_of(target) if gpu else target
+    if own == target:
+        return target, []
+    return own, [f"-D__CUDA_ARCH_FEAT_SM{capability(target)}_ALL"]
+
+
 def _targets(listed: Sequence[str]) -> tuple[str, ...]:
     """Add the targets with suffix ``a``, which nvcc builds and does not list."""
     plain = sorted({code for code in listed if re.fullmatch(r"sm_\d+", code)}, key=capability)
@@ -264,7 +277,8 @@ def build(
         source = source.read_text(encoding="utf-8")
     name = name or "source.cu"
     compiler = nvcc()
-    target = target or compiler.target_for(hardware.gpu())
+    target, feature = for_this_gpu(target or compiler.target_for(hardware.gpu()))
+    options = [*feature, *options]
     if target not in compiler.targets:
         raise CudaError(
             f"nvcc {compiler.version} cannot build {target}: "

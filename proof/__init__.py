@@ -12,6 +12,7 @@ here, and compares every bit of every answer:
 ``machine``    memory, atomics, warps, barriers, tensor cores: programs of a block
 ``additions``  what came after the first recording
 ``warpgroups`` wgmma: every shape and type, tiles anywhere, the rounding
+``sparse``     wgmma with a sparse A
 ``sums``       mma.sync and mma.sp on ``numbers`` that show how a tensor core rounds
 ``copies``     bulk copies and reductions, clusters, mbarriers of other blocks
 ``boxes``      tensor maps: every rank, type and swizzle, over every edge, in every direction

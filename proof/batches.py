@@ -18,6 +18,7 @@ from proof import (
     forms,
     machine,
     slices,
+    sparse,
     sums,
     warpgroups,
 )
@@ -30,6 +31,7 @@ CHAINS = 16_000
 FIXED = {
     "forms": forms, "machine": machine, "additions": additions, "sums": sums,
     "warpgroups": warpgroups, "copies": copies, "boxes": boxes, "slices": slices,
+    "sparse": sparse,
 }  # fmt: skip
 """Collections that are the same each time; the chains are drawn."""
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phasebit.emulator.numbers.sparse import DIFFERENT, HALVES
 from phasebit.emulator.numbers.swizzle import PATTERN, SPANS
 from phasebit.emulator.tensor_core.matrix_descriptors import MatrixDescriptor, places
 from phasebit.emulator.tensor_core.matrix_descriptors import encode as descriptor
@@ -59,10 +60,16 @@ class Product:
     """Tiles that begin in the middle of the swizzle's pattern: with a ``base`` offset, or not."""
     steps: int = 1
     """Multiplications, one after the other into the same accumulators."""
+    selector: int = -1
+    """Where A is sparse: which threads give its metadata."""
+
+    @property
+    def sparse(self) -> bool:
+        return self.selector >= 0
 
     @property
     def k(self) -> int:
-        return 32 // BYTES[self.types[1]]
+        return (64 if self.sparse else 32) // BYTES[self.types[1]]
 
     @property
     def accumulators(self) -> int:
@@ -73,7 +80,8 @@ class Product:
     def opcode(self) -> str:
         sat = ".satfinite" if self.satfinite else ""
         shape = f"m64n{self.n}k{self.k}"
-        return f"wgmma.mma_async.sync.aligned.{shape}{sat}.{'.'.join(self.types)}"
+        sp = ".sp" if self.sparse else ""
+        return f"wgmma.mma_async{sp}.sync.aligned.{shape}{sat}.{'.'.join(self.types)}"
 
     @property
     def immediates(self) -> str:
@@ -91,6 +99,7 @@ def program(name: str, product: Product, manners: tuple[str, ...]) -> Program:
     image = [w.input("b64") for _ in range(IMAGE // 8 // THREADS)]
     fragments = [w.input("b32") for _ in range(4 * product.steps)] if product.registers else []
     held = [w.input("b32") for _ in range(product.accumulators)]
+    extra = f", {w.input('b32')}, {product.selector}" if product.sparse else ""
     w.put(
         f".shared .align 1024 .b8 tile[{IMAGE}]; .reg .b32 %tile, %mine; .reg .b64 %start;",
         ".reg .pred %keep; mov.u32 %tile, tile; mov.u32 %mine, %tid.x;",
@@ -101,14 +110,16 @@ def program(name: str, product: Product, manners: tuple[str, ...]) -> Program:
     lines = []
     for step in range(product.steps):
         a, b = w.reg("b64"), w.reg("b64")
-        for r, rows, along, first in ((a, 64, product.along[0], 0),
-                                      (b, product.n, product.along[1], IMAGE // 2)):  # fmt: skip
-            where = place(dice, rows, not along, first, product.crooked)
+        deep = 64 if product.sparse else 32
+        for r, rows, along, first, depth in (
+            (a, 64, product.along[0], 0, 32), (b, product.n, product.along[1], IMAGE // 2, deep),
+        ):  # fmt: skip
+            where = place(dice, rows, not along, first, product.crooked, depth)
             w.put(f"add.s64 {r}, %start, {where};")
         mine = fragments[4 * step : 4 * step + 4]
         left = "{" + ", ".join(mine) + "}" if product.registers else a
         d = "{" + ", ".join(held) + "}"
-        lines.append(f"{product.opcode} {d}, {left}, {b}, %keep{product.immediates};")
+        lines.append(f"{product.opcode} {d}, {left}, {b}{extra}, %keep{product.immediates};")
     w.put("fence.proxy.async; bar.sync 0;", "wgmma.fence.sync.aligned;", *lines)
     w.put("wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;")
     for r in held:
@@ -137,12 +148,27 @@ def _fill(
         fragments = packed(of_a, draw(of_a, count, manner, dice), 4).reshape(rows[1], THREADS)
         count = rows[2] * THREADS * 4 // BYTES[of_d]
         held = packed(of_d, draw(of_d, count, manner, dice, of_a), 4).reshape(rows[2], THREADS)
-        blocks.append(np.concatenate([image, fragments, held]))
+        rest = [metadata(of_a, THREADS, dice)] if product.sparse else []
+        blocks.append(np.concatenate([image, fragments, held, *rest]))
     return list(np.concatenate(blocks, axis=1))
 
 
-def place(dice: Dice, rows: int, k_major: bool, first: int, crooked: str) -> int:
-    """A random descriptor of a tile within the half of the image that begins at ``first``."""
+def metadata(of_a: str, threads: int, dice: Dice) -> Words:
+    """A word of metadata for each thread, [1, threads]: any two places that differ."""
+    table = np.array(HALVES if of_a == "tf32" else DIFFERENT, np.uint64)
+    nibbles = table[dice.words(8 * threads) % np.uint64(len(table))].reshape(8, threads)
+    shifts = np.arange(0, 32, 4, dtype=np.uint64)
+    words: Words = (nibbles << shifts[:, None]).sum(axis=0, dtype=np.uint64)[None]
+    return words
+
+
+def place(
+    dice: Dice, rows: int, k_major: bool, first: int, crooked: str, depth: int = 32
+) -> int:
+    """A random descriptor of a tile within the half of the image that begins at ``first``.
+
+    ``depth``: its bytes along k.
+    """
     half = IMAGE // 2
     while True:
         span = dice.choice((0, 32, 64, 128)[bool(crooked) :])
@@ -150,7 +176,7 @@ def place(dice: Dice, rows: int, k_major: bool, first: int, crooked: str) -> int
         if span:
             start = dice.below(half // PATTERN[span]) * PATTERN[span]
             if k_major:
-                start += dice.below(span // 32) * 32
+                start += dice.below(max(1, span // depth)) * 32
             stride = dice.between(1, 4) * PATTERN[span]
             leading = dice.between(1, 4) * PATTERN[span]
             if crooked:
@@ -162,7 +188,7 @@ def place(dice: Dice, rows: int, k_major: bool, first: int, crooked: str) -> int
             stride, leading = (dice.between(1, 40) * 16 for _ in range(2))
         found = MatrixDescriptor(start, leading, stride, base, SPANS[span])
         width = 1 if k_major else 2
-        where = places(found, rows, 32 // width, width, not k_major)
+        where = places(found, rows, depth // width, width, not k_major)
         if int(where.min()) >= 0 and int(where.max()) < half:
             return descriptor(first + start, leading, stride, SPANS[span], "wgmma", base)
 

@@ -126,6 +126,9 @@ _BY_FILE: dict[str, dict[str, str]] = {
         "wgmma-source-overwritten": "test_found[wait-for-the-tile-by-too-few-late0]",
         "wrong-descriptor": "test_found[rows-that-lie-on-each-other-late0]",
     },
+    "tests/emulator/test_wgmma_sparse.py": {
+        "illegal-metadata": "test_9_7_15_6_1_metadata_that_are_illegal[two elements at one place]",
+    },
     "tests/test_bugs.py": {
         "phase-may-be-missed":
             "test_the_broken_program_is_found_with_its_line[lane_behind_the_copy]",

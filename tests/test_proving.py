@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from phasebit import chapters, files, hardware, measure, proving, recording, toolchain
+from phasebit.launching import build
 from phasebit.launching.two_devices import Case
 
 B200 = hardware.Gpu("NVIDIA B200", (10, 0), "580.1")
+B300 = hardware.Gpu("NVIDIA B300", (10, 3), "580.1")
+RTX = hardware.Gpu("NVIDIA RTX PRO 6000", (12, 0), "580.1")
 H200 = hardware.Gpu("NVIDIA H200", (9, 0), "580.1")
 FACTS = {"gpu": B200.name, "driver": "580.1", "cuda": "13.0", "target": "sm_100a",
          "date": "2026-11-23"}  # fmt: skip
@@ -107,6 +110,37 @@ def test_a_case_with_the_emulator_as_its_gpu(b200: Path, name: str) -> None:
 
     def launch(device: str) -> Outputs:
         return dict(chosen.launch("emulator"))
+
+    twin = Case(chosen.name, chosen.source, chosen.target, chosen.seconds, launch)
+    assert proving.prove({name: twin}) == 0
+
+
+def test_what_has_no_tensor_memory_is_refused(
+    b200: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "gpu", lambda: RTX)
+    with pytest.raises(toolchain.CudaError, match=r"6000, runs sm_120a.*is for sm_100a:"):
+        proving.prove({"a: one": case(1, 1)})
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    "name", ["tensor_memory: tcgen05.ld.16x256b", "chain: pair, 256 × 256 × 64",
+             "low_precision: nvfp4"]
+)  # fmt: skip
+def test_a_later_chip_of_the_family_gets_the_same_kernels(
+    b200: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A B300 runs no machine code for ``sm_100a``; compiled for it, the kernels do the same."""
+    assert not B300.executes("sm_100a") and B300.takes("sm_100a") and not B300.takes("sm_90a")
+    chosen = next(case for each, case in proving.cases().items() if each.startswith(name))
+    before = chosen.launch("emulator")
+    monkeypatch.setattr(hardware, "gpu", lambda: B300)
+    monkeypatch.setattr(measure, "gpu", lambda: B300)
+    assert ".target sm_103a" in build.ptx(chosen.source, "sm_100a")
+
+    def launch(device: str) -> Outputs:
+        return before if device == "gpu" else chosen.launch(device)
 
     twin = Case(chosen.name, chosen.source, chosen.target, chosen.seconds, launch)
     assert proving.prove({name: twin}) == 0

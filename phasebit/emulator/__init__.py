@@ -38,6 +38,8 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 ``instruction_descriptors``  the 32 bits that tell ``tcgen05.mma`` what to compute
 ``scaled_descriptors``       the same, for products with block scales
 ``descriptor_words``         any of the three, in words
+``sparse``                   a matrix of which half is zero and left out, and its metadata
+``tensor_metadata``          where such metadata lie in tensor memory
 ``block_scales``             scales of 16 or 32 numbers each: their types, and where they lie
 ``tcgen05_access``           which register of which thread holds which cell of tensor memory
 ``arithmetic``               how a tensor core adds: every bit of a product
@@ -196,8 +198,10 @@ _MODULES = {
     "matrix_descriptors": "tensor_core.matrix_descriptors",
     "saved_program": "codegen.saved_program",
     "scaled_descriptors": "tensor_core.scaled_descriptors",
+    "sparse": "numbers.sparse",
     "swizzle": "numbers.swizzle",
     "tcgen05_access": "ops.tcgen05_access",
+    "tensor_metadata": "tensor_core.tensor_metadata",
     "tensormap": "copy_engine.tensormap",
     "traffic": "checker.traffic",
 }
@@ -260,8 +264,10 @@ __all__ = [
     "rulebook",
     "saved_program",
     "scaled_descriptors",
+    "sparse",
     "swizzle",
     "tcgen05_access",
+    "tensor_metadata",
     "tensormap",
     "traffic",
 ]

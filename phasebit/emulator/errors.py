@@ -121,6 +121,12 @@ class InvalidFree(Fault):
     rule = "invalid-free"
 
 
+class IllegalMetadata(Fault):
+    """Metadata of a sparse matrix that say of a chunk what they may not."""
+
+    rule = "illegal-metadata"
+
+
 class MbarrierFault(Fault):
     """An arrival or a wait that the state of its mbarrier does not allow."""
 

@@ -49,7 +49,8 @@ def ptx(
             raise toolchain.CudaError(f"{path} is no text of UTF-8: save it as one") from error
     name = name or "source.cu"
     compiler = toolchain.nvcc()
-    arch = arch or DEFAULT_ARCH
+    arch, feature = toolchain.for_this_gpu(arch or DEFAULT_ARCH)
+    options = [*feature, *options]
     if arch not in compiler.targets:
         raise toolchain.CudaError(
             f"nvcc {compiler.version} cannot build {arch}: it builds {', '.join(compiler.targets)}"

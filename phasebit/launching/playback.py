@@ -237,7 +237,8 @@ class Recorder(
             work.end = max(work.start, self._landing())
 
     def multiplies(
-        self, g: Any, target: Any, source: Any, reads: Any, adds: bool, scales: Any, form: int
+        self, g: Any, target: Any, source: Any, reads: Any, adds: bool, scales: Any, form: int,
+        metadata: Any,
     ) -> None:
         if self._mine(g):
             work = Work("tensor core", self._warps(g.lanes), self.now(g), None)

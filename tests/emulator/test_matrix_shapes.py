@@ -264,7 +264,7 @@ def test_mma_sp(section: str, k: int, kind: str, ordered: bool) -> None:
     ("bits", "selector", "message"),
     [
         (0x44444444, 1, "selector is 1; here it is below 1"),
-        (0x44445444, 0, "the metadata of row 0 has 0101 for a chunk, which is invalid"),
+        (0x44445444, 0, "the metadata of row 0 has 0101 for chunk 3, which is invalid"),
     ],
 )
 def test_metadata_that_the_isa_calls_invalid(bits: int, selector: int, message: str) -> None:

@@ -7,7 +7,6 @@ CUTLASS publishes, against a reference that lays everything out number by number
 from __future__ import annotations
 
 import itertools
-import time
 from typing import Any
 
 import numpy as np
@@ -346,15 +345,3 @@ def test_the_upper_two_bits_of_an_address_do_not_count() -> None:
     case = Scaled(*CASE)
     case.changes = {"    tcgen05.mma": "    or.b32 %r32, %r32, 0x80000000; tcgen05.mma"}
     assert right(case, 3)
-
-
-def test_a_product_of_128_128_256_takes_well_below_a_second() -> None:
-    case = Scaled("mxf4", 128, "e2m1", "e2m1", 2, steps=4)
-    given = data(case, 3)
-    seconds = []
-    for _ in range(3):
-        start = time.process_time()  # others may be using the machine
-        found, _ = case.run(*given)
-        seconds.append(time.process_time() - start)
-        assert np.array_equal(found, reference(case, *given))
-    assert min(seconds) < 1

@@ -2,170 +2,177 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Iterator
-from typing import Any
-
-import numpy as np
+from typing import NamedTuple
 
 from phasebit.chapters.attention_again import tensor_attention as kernels
-from phasebit.edits import replace_once
+from phasebit.chapters.attention_again import view
+from phasebit.edits import replace_each, replace_once
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
-from phasebit.exercises.written import clean, compiled, running, written
+from phasebit.exercises.written import clean, compiling, fenced, running, written
+
+Shape = kernels.Shape
+SCHEDULES = (("eager", 0), ("late", 0), ("random", 1), ("random", 2))
+SHAPE = Shape(150, 250, causal=True)
+"""Two tiles, two steps: ragged, with a diagonal."""
+
+
+class Signals(NamedTuple):
+    """What the first block of the last kernel does, counted in a run."""
+
+    products: int
+    """``tcgen05.mma`` instructions."""
+    ready: int
+    """Arrivals of warps at ``ready`` of tile 1."""
+    slot: int
+    """How often ``kv_full`` of slot 0 completes a phase."""
+
+
+def counted(shape: Shape) -> Signals:
+    """The same of a run on the emulator."""
+    text = kernels.source(kernels.POLYNOMIAL)
+    with view.watching() as log:
+        kernels.attend(text, kernels.draw(shape), shape.causal, check=False)
+    names = kernels.Layout.of(text, shape.depth).barriers
+
+    def how_often(what: str, name: str) -> int:
+        return sum(seen.what == what and names.get(seen.where) == name for seen in log)
+
+    products = sum(seen.what == "multiplies" for seen in log)
+    return Signals(products, how_often("arrives", "ready 1"), how_often("completes", "kv_full 0"))
 
 
 @judged
-def highest_threshold(answer: Callable[[float, int], int]) -> str:
-    """``answer(greatest, keys)``: the highest whole threshold with which nothing overflows."""
-    draw = random.Random(250)
-
-    def right(greatest: float, keys: int) -> int:
-        return min(math.floor(math.log2(greatest)), 127 - math.floor(math.log2(keys)))
+def signals(answer: Callable[[int, int, int], tuple[int, int, int]]) -> str:
+    """``answer(queries, keys, depth)``: products, arrivals and phases of the first block."""
 
     def cases() -> Iterator[Case]:
-        for greatest in (65504.0, 448.0, 57344.0, (2 - 2**-7) * 2.0**127):
-            for keys in (1, 128, 200, 1 << 20):
-                yield (greatest, keys), right(greatest, keys)
-        for _ in range(40):
-            greatest, keys = 2.0 ** draw.randint(3, 127) * 1.5, draw.randint(1, 1 << 24)
-            yield (greatest, keys), right(greatest, keys)
+        for shape in Shape(256, 256), Shape(100, 500), Shape(300, 130, 128):
+            yield (shape.queries, shape.keys, shape.depth), tuple(counted(shape))
 
-    def words(greatest: float, keys: int) -> str:
-        return f"weights up to {greatest:g} and {keys} keys"
+    def words(queries: int, keys: int, depth: int) -> str:
+        return f"{queries} queries, {keys} keys and a head of {depth}"
 
-    return agree(answer, cases(), words, "formats")
+    return agree(answer, cases(), words, "runs on the emulator")
 
 
-_POWERS = """
-{}
+ARRIVE = """// All lanes of a warp have done their part: one arrival for the 32.
+__device__ inline void arrive(unsigned long long* barrier) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(barrier);
+}
 
-extern "C" __global__ void powers(const float* x, float* y, int n) {{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = power(x[i]);
-}}
 """
+FIRST = "// K₀, V₀, K₁, V₁, …: one ring.\n"
+WHOLE = "        row.sum = row.sum * factor + weights<SHARE>(scores, p.scale, row.reference);\n"
+TO_HALVES = (
+    (ARRIVE, ""),
+    ("    unsigned tensor_memory; ",
+     "    unsigned long long half[TILES];         // warps: keys 0 to 63 of P\n"
+     "    unsigned tensor_memory; "),
+    ("            ptx::mbarrier_init(&s.ready[tile], makers * WARPS);\n",
+     "            ptx::mbarrier_init(&s.ready[tile], READY_WARPS);\n"
+     "            ptx::mbarrier_init(&s.half[tile], HALF_WARPS);\n"),
+    ("float weights(unsigned s, float scale, float reference) {",
+     "float weights(unsigned s, float scale, float reference, int begin, int end) {"),
+    ("    const float below = -reference * scale;\n#pragma unroll 1\n"
+     "    for (int first = 0; first < ROWS; first += PIECE) {",
+     "    const float below = -reference * scale;\n#pragma unroll 1\n"
+     "    for (int first = begin; first < end; first += PIECE) {"),
+    (WHOLE,
+     "        row.sum *= factor;\n"
+     "        row.sum += weights<SHARE>(scores, p.scale, row.reference, 0, 64);\n"
+     "        ptx::tcgen05_fence_before_thread_sync();\n"
+     "        arrive(&s.half[tile]);\n"
+     "        row.sum += weights<SHARE>(scores, p.scale, row.reference, 64, 128);\n"),
+    ("            }\n            arrive(&s.ready[tile]);\n",
+     "            }\n            corrected(s, tile);\n"),
+    ("            const unsigned o = s.tensor_memory + o_columns(tile);\n"
+     "            ptx::mbarrier_wait(&s.ready[tile], step % 2);\n"
+     "            ptx::tcgen05_fence_after_thread_sync();\n"
+     "            multiply_weights(o, s.tensor_memory + s_columns(tile), s.kv[v], step > 0);\n",
+     "            weigh(s, tile, v, step);\n"),
+)  # fmt: skip
+"""The last kernel -> one whose softmax announces P by halves."""
+
+
+def in_halves(answer: str) -> str:
+    """The last kernel with the reader's ``corrected`` and ``weigh``."""
+    text = replace_each(kernels.source(kernels.POLYNOMIAL), TO_HALVES)
+    return replace_once(text, FIRST, f"{ARRIVE}{answer.strip()}\n\n{FIRST}")
 
 
 @judged
-def polynomial(answer: str) -> str:
-    """2^x from additions and multiply-adds, compared with float64 at random places."""
-    text = written(answer, ["__device__ float power(float x)"], "function")
-    kernel = compiled(_POWERS.format(text), "powers", "sm_100a")["powers"]
-    for word in ("ex2", "lg2", ".f64", "div", "call"):
-        if word in kernel.ptx.partition(".entry")[2]:
-            raise Wrong(f"the compiled function has {word}: use f32 additions and multiply-adds")
-    draw = np.random.default_rng()
-    x = np.concatenate([
-        np.arange(-125, 9), np.arange(-125, 9) + 0.5, np.arange(-124, 9) - 0.499,
-        draw.uniform(-1, 8, 500), draw.uniform(-125, 0, 2000),
-    ]).astype(np.float32)  # fmt: skip
-    x = np.concatenate([x, [-126, -126.6, -127.5, -150, -1e4, -1e30, -np.inf]]).astype(np.float32)
-    y = np.full_like(x, np.nan)
-    with running("powers of two"):
-        run = kernel.launch(-(-len(x) // 128), 128, [x, y, len(x)])
-    clean(run, "powers of two")
-    low = x < -125
-    for at, got in zip(x[low], y[low], strict=True):
-        if not 0 <= got <= 2.0**-124:
-            raise Wrong(f"2^{at:g} came out as {got:g}: it must not be above 2^-124, nor below 0")
-    right = np.exp2(x.astype(np.float64))
-    off = abs(y - right) / np.where(low, 1, right)
-    worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
-    if not off[worst] <= 2.0**-13:
-        raise Wrong(f"2^{x[worst]:.9g} came out as {y[worst]:.9g}: off by {off[worst]:.2g} of it")
-    return f"{len(x)} powers, none off by more than 2^-13"
+def halves(answer: str) -> str:
+    """P in two halves: results, findings, and whether a product begins before P is whole."""
+    text = in_halves(written(answer, _HALVES, "functions"))
+    _tried(text)
+    shape = Shape(256, 256)
+    with view.watching() as log, running("eager"):
+        kernels.attend(text, kernels.draw(shape), schedule="eager", check=False)
+    names = kernels.Layout.of(text, shape.depth).barriers
+    multiplier = view.Roles.of(text).names["multiplier"].start
+    for tile in range(2):
+        output = str(2 * kernels.ROWS + tile * shape.depth)
+        did = [names.get(seen.where, "product") for seen in log if seen.warp == multiplier
+               and ((seen.what, seen.where) == ("multiplies", output) or
+                    (seen.what, names.get(seen.where)) == ("passes", f"ready {tile}"))]  # fmt: skip
+        for step, place in enumerate(i for i, each in enumerate(did) if each != "product"):
+            if did[:place].count("product") <= 8 * step:
+                raise Wrong(f"in step {step} the first product of weights of tile {tile} begins "
+                            "when all of P is there")  # fmt: skip
+    return f"{len(SCHEDULES)} orders, no finding; products begin with half of P"
 
 
-_ROWS = """
-constexpr float LOWEST = -1e30f;
-struct Row {{ float reference = LOWEST, sum = 0; }};
+_HALVES = (
+    "constexpr int HALF_WARPS",
+    "__device__ inline void corrected(Shared& s, int tile)",
+    "__device__ inline void weigh(Shared& s, int tile, int slot, int step)",
+)
 
-{}
-
-// Each thread a row: `steps` steps of one score. A step adds 2^(scale * (score - reference)).
-extern "C" __global__ void rows(const float* scores, int steps, float scale, float threshold,
-                                float* sums, float* references, float* factors) {{
-    const int row = threadIdx.x;
-    Row r;
-    for (int step = 0; step < steps; ++step) {{
-        const float score = scores[row * steps + step];
-        const float factor = follow(r, score, scale, threshold);
-        r.sum = r.sum * factor + exp2f((score - r.reference) * scale);
-        references[row * steps + step] = r.reference;
-        factors[row * steps + step] = factor;
-    }}
-    sums[row] = r.sum;
-}}
-"""
-_HEAD = "__device__ float follow(Row& row, float most, float scale, float threshold)"
+SOFTEN = "__device__ void soften(Shared& s, const Problem& p, int tile, int first, int steps)"
 
 
-def _expected(scores: Any, scale: float, threshold: float) -> Any:
-    """References and factors, step by step, as float64."""
-    rows, steps = scores.shape
-    references, factors = np.empty((rows, steps)), np.empty((rows, steps))
-    now = np.full(rows, -1e30)
-    for step in range(steps):
-        moved = (scores[:, step] - now) * scale
-        moves = moved > threshold
-        factors[:, step] = np.where(moves, np.exp2(-np.where(moves, moved, 0)), 1)
-        now = np.where(moves, scores[:, step], now)
-        references[:, step] = now
-    return references, factors
-
-
-@judged
-def lazy(answer: str) -> str:
-    """``follow``, written from blank: first on rows of single scores, then in the last kernel."""
-    text = written(answer, [_HEAD], "function")
-    kernel = compiled(_ROWS.format(text), "rows", "sm_100a")["rows"]
-    draw = np.random.default_rng()
-    rows, steps = 64, 24
-    for scale, threshold in ((1.0, 8.0), (0.25, 8.0), (0.5, 0.0), (2.0, 3.0)):
-        # whole numbers: no rounding decides; walks that creep upwards, jump, and fall
-        walk = draw.integers(-6, 9, (rows, steps)).cumsum(axis=1)
-        jumps = draw.integers(-60, 60, (rows, steps))
-        scores = np.where(draw.random((rows, steps)) < 0.7, walk, jumps).astype(np.float32)
-        scores[:8] = np.arange(steps) * (threshold / scale if threshold else 1)  # just not above
-        sums, references, factors = (
-            np.full(n, np.nan, np.float32) for n in (rows, rows * steps, rows * steps)
-        )
-        where = f"scale {scale:g}, threshold {threshold:g}"
-        with running(where):
-            arguments = [scores.ravel(), steps, np.float32(scale), np.float32(threshold)]
-            run = kernel.launch(1, rows, [*arguments, sums, references, factors])
-        clean(run, where)
-        right, multiplied = _expected(scores.astype(np.float64), scale, threshold)
-        got = references.reshape(rows, steps), factors.reshape(rows, steps)
-        for row in range(rows):
-            for step in range(steps):
-                before = right[row, step - 1] if step else -1e30
-                place = (f"{where}: at score {scores[row, step]:g} with the reference at "
-                         f"{before:g}")  # fmt: skip
-                if got[0][row, step] != right[row, step]:
-                    raise Wrong(f"{place} the reference becomes {got[0][row, step]:g} "
-                                f"and should be {right[row, step]:g}")  # fmt: skip
-                if not math.isclose(got[1][row, step], multiplied[row, step], rel_tol=1e-5,
-                                    abs_tol=1e-37):  # fmt: skip
-                    raise Wrong(f"{place} the factor is {got[1][row, step]:g} "
-                                f"and should be {multiplied[row, step]:g}")  # fmt: skip
-    whole = with_follow(text)
-    for spread in (1.0, 12.0):
-        shape = kernels.Shape(130, 200)
-        data = kernels.draw(shape, random.randrange(1 << 30), spread)
-        where = f"in the kernel, scores {spread:g} times as large"
-        with running(where):
-            made = kernels.attend(whole, data)
-        clean(made.run, where)
-        if kernels.off(shape, data, made.out) > 1:
-            raise Wrong(f"{where}: O is wrong")
-    return "4 scales of 64 rows, and 2 runs of the kernel, no finding"
-
-
-def with_follow(answer: str) -> str:
-    """The last kernel with the reader's ``follow`` in place of its own."""
+def with_soften(answer: str) -> str:
+    """The last kernel with the reader's ``soften`` in place of its own."""
     text = kernels.source(kernels.POLYNOMIAL)
-    own = kernels.function(text, "follow")
-    return replace_once(text, own, answer.strip().replace("__device__ ", "__device__ inline ", 1))
+    return replace_once(text, kernels.function(text, "soften"), answer.strip())
+
+
+@judged
+def softmax(answer: str) -> str:
+    """The softmax groups' role, from a skeleton, in the last kernel."""
+    text = with_soften(written(answer, [SOFTEN, "template <int SHARE>"], "function"))
+    _tried(text)
+    shape = Shape(256, 256)  # nothing is masked: what a softmax group stores is P
+    with view.watching() as log, running("eager"):
+        kernels.attend(text, kernels.draw(shape), schedule="eager", check=False)
+    names = kernels.Layout.of(text, shape.depth).barriers
+    for tile in range(2):
+        at = [(seen.what, seen.at) for seen in log if seen.warp == 4 * tile
+              and (seen.what == "stores" or names.get(seen.where) == f"factor_full {tile}")]
+        told = [what for what, _ in sorted(at, key=lambda each: each[1])]
+        if told[:1] != ["arrives"]:
+            raise Wrong("the factor is announced after the first weights are stored: the "
+                        "correction could work meanwhile")  # fmt: skip
+    return f"{len(SCHEDULES)} orders, no finding; factors come before weights"
+
+
+def _tried(text: str) -> None:
+    """Every order, large scores and normal ones by turns: right, and no finding."""
+    with compiling():
+        kernel = kernels.compiled(text, SHAPE.depth)
+    fenced(kernel)
+    for number, (schedule, seed) in enumerate(SCHEDULES):
+        spread = (12.0, 1.0)[number % 2]
+        data = kernels.draw(SHAPE, random.randrange(1 << 30), spread)
+        if spread > 1:  # the second step moves references up, in every draw
+            data.k[kernels.ROWS :] *= 2
+        where = f"{schedule}, scores {spread:g} times as large"
+        with running(where):
+            made = kernels.attend(text, data, SHAPE.causal, schedule=schedule, seed=seed)
+        clean(made.run, where)
+        if kernels.off(SHAPE, data, made.out) > 1:
+            raise Wrong(f"{where}: O is wrong")

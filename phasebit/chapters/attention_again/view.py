@@ -18,12 +18,12 @@ PIECE = 32
 
 
 class Seen(NamedTuple):
-    """A phase that completed, a wait that went on, an arrival, or a warp's store to columns."""
+    """A phase that completed, a wait that went on, an arrival, a store to columns or a product."""
 
     what: str
-    """``completes``, ``passes``, ``arrives`` or ``stores``."""
+    """``completes``, ``passes``, ``arrives``, ``stores`` or ``multiplies``."""
     where: str
-    """A barrier as the emulator calls it; for a store the first column."""
+    """A barrier as the emulator calls it; for a store and a product the first column."""
     at: int
     """The emulator's clock."""
     warp: int
@@ -65,6 +65,9 @@ def _observer(log: list[Seen]) -> object:
             for lanes, region in regions:
                 self._saw(g, lanes, "stores", str(region.columns.start), g.time)
 
+        def multiplies(self, g: Any, target: Any, *rest: Any) -> None:
+            self._saw(g, g.lanes, "multiplies", str(target.columns.start), g.time)
+
     return Watcher()
 
 
@@ -88,7 +91,7 @@ def timeline(text: str, depth: int, log: Sequence[Seen]) -> Picture:
 
     A softmax group works from scores to weights; the correction from a factor to its own arrival;
     the tensor core from the last thing that it waited for to the end of its products. Its text
-    says which overlap, which hardly depends on the compiler.
+    says what each row shows and which overlap, which hardly depends on the compiler.
     """
     from phasebit.draw import Picture
     from phasebit.timeline import Mark, Span, Timeline
@@ -140,7 +143,23 @@ def timeline(text: str, depth: int, log: Sequence[Seen]) -> Picture:
     drawn = Timeline(
         rows, spans, marks, unit="clock", title=title, legend={"copy": "a tile of K or V comes"}
     )
-    return Picture(drawn.svg(), f"{title}.\n" + "\n".join(_overlaps(spans)))
+    told = [*_orders(rows, spans, marks), *_overlaps(spans)]
+    return Picture(drawn.svg(), f"{title}.\n" + "\n".join(told))
+
+
+def _orders(rows: Sequence[str], spans: Sequence[Any], marks: Sequence[Any]) -> list[str]:
+    """What each row of the picture shows, from left to right: the order, not the clocks."""
+    lines = []
+    for row in rows:
+        shown = sorted((s for s in spans if s.row == row), key=lambda s: s.start)
+        words = [s.label if s.kind == "copy" else f"{s.kind} {_step(s.label)}" for s in shown]
+        words += [mark.label for mark in sorted(marks, key=lambda m: m.at) if mark.row == row]
+        lines.append(f"row {row}, from left to right: {', '.join(words)}")
+    return lines
+
+
+def _step(label: str) -> str:
+    return f"step {label}" if label.isdigit() else label
 
 
 def _overlaps(spans: Sequence[Any]) -> list[str]:

@@ -48,7 +48,7 @@ def record() -> dict[str, Any]:
     :data:`TARGET`, when torch is missing, or when a kernel fails or is wrong.
     """
     facts, here = measure.facts(), measure.gpu()
-    if not here.executes(TARGET):
+    if not here.takes(TARGET):
         raise toolchain.CudaError(
             f"chain is measured on a GPU that runs {TARGET}, a B200, and this one is {here.name}"
         )

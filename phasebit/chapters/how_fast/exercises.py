@@ -75,10 +75,10 @@ def _sequence(latencies: Any) -> Any:
 
 
 @judged
-def three_stages(answer: Callable[..., Fraction]) -> str:
+def three_workers(answer: Callable[..., Fraction]) -> str:
     """``answer(load, compute, store, first, second, handoff)``: jobs a clock, as a Fraction.
 
-    One worker a stage; ``first`` slots between the first two stages, ``second`` between the
+    ``first`` slots between the first two workers, ``second`` between the
     last two; ``handoff`` clocks a slot, for each of the two rings.
     """
 
@@ -87,7 +87,7 @@ def three_stages(answer: Callable[..., Fraction]) -> str:
         for _ in range(300):
             clocks = [draw.randint(1, 9) for _ in range(3)]
             system = (*clocks, draw.randint(1, 4), draw.randint(1, 4), 2 * draw.randint(0, 3))
-            yield system, three_stage_rate(*system)
+            yield system, three_worker_rate(*system)
 
     names = ("load", "compute", "store", "first", "second", "handoff")
     return agree(
@@ -98,7 +98,7 @@ def three_stages(answer: Callable[..., Fraction]) -> str:
     )
 
 
-def three_stage_rate(
+def three_worker_rate(
     load: int, compute: int, store: int, first: int, second: int, handoff: int
 ) -> Fraction:
     """The same by simulation: until the times of all recent jobs repeat, relative to the last."""
@@ -127,5 +127,5 @@ def three_stage_rate(
                 job_before, begin_before = seen[state]
                 return Fraction(job - job_before, begin - begin_before)
             seen[state] = job, begin
-    raise RuntimeError("the three stages did not settle")
+    raise RuntimeError("the three workers did not settle")
 

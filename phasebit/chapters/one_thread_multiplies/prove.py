@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from phasebit import files
-from phasebit.chapters.one_thread_multiplies import described
+from phasebit.chapters.one_thread_multiplies import described, halved
 from phasebit.launching.two_devices import Case
 
 TYPES = ("f16", "bf16")
@@ -16,12 +16,32 @@ SUMS = ("f32", "f16")
 def cases() -> list[Case]:
     """One product after another into the same sum: types, majors, signs, widths, both sums."""
     text = files.kernel("one_thread_multiplies/described")
-    return [
+    half = files.kernel(halved.KERNEL)
+    sparse = [
+        Case(f"half of A is zero, metadata {seed}", half, "sm_100a", 0.5, _halved(seed))
+        for seed in range(4)
+    ]
+    return sparse + [
         Case(f"{kind} into {total}, N = {n}, majors and signs {bits:04b}", text, "sm_100a", 0.5,
              _launch(kind, total, n, bits))
         for kind in TYPES for total in SUMS if (kind, total) != ("bf16", "f16")
         for n in (32, 96) for bits in (0b0000, 0b0111, 0b1010)
     ]  # fmt: skip
+
+
+def _halved(seed: int) -> Callable[[str], Mapping[str, Any]]:
+    def launch(device: str) -> Mapping[str, Any]:
+        import numpy as np
+
+        from phasebit.emulator import sparse
+
+        a, b = halved.numbers(seed)
+        stored, bits = sparse.compress(a, 4)
+        scale = np.random.default_rng(seed).standard_normal(stored.shape)
+        c, _ = halved.launch(stored * scale, halved.metadata(bits), b, device=device)
+        return {"the sum": c}
+
+    return launch
 
 
 def _launch(kind: str, total: str, n: int, bits: int) -> Callable[[str], Mapping[str, Any]]:

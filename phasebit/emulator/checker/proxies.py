@@ -40,6 +40,7 @@ from phasebit.emulator.machine.batch import Batch
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
 from phasebit.emulator.numbers.swizzle import MODES
+from phasebit.emulator.numbers.words import among
 from phasebit.emulator.ptx.types import Array
 
 REMOTE = "remote"
@@ -320,7 +321,9 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
         for copy, read in list(copies.items()):
             if high < read[0] or low > read[-1]:
                 continue
-            both = words[np.isin(words, read)]
+            if copy.site and (s.clock[g.lanes, s.site(copy.site)] >= copy.started).all():
+                continue
+            both = words[among(words, read)]
             if not len(both):
                 continue
             lanes, written = touching(g, footprint, start, both)
@@ -357,7 +360,7 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
                 continue
             if words.max() < mine[0] or words.min() > mine[-1] or access == copy.access:
                 continue
-            both = np.isin(words, mine)
+            both = among(words, mine)
             if both.any():
                 name = self.races.global_memory.name(int(words[both][0]))
                 lanes, _ = touching(g, footprint, start, words[both][:1])

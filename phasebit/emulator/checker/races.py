@@ -243,18 +243,18 @@ class Races(LaunchObserver):
         self, s: SharedShadow, g: Group, x: Array, floor: Array, access: int, strong: bool
     ) -> None:
         """Is every thread's last read ordered before this write?"""
-        own = s.threads(g.lanes)
-        team = s.team
-        every = np.arange(g.n)
+        known = np.maximum(s.clock[g.lanes, : s.team], floor[:, None])
+        # Most threads have read nothing since: only of the others is each read looked at.
+        last = np.minimum(s.last_read, s.read_time[x].max())
+        some = np.flatnonzero(last > known.min(axis=0))
+        others = s.threads(g.lanes)[:, None] != some
         for row in np.atleast_2d(x):
-            late = s.readers[row] > s.clock[g.lanes, :team]
-            late &= s.readers[row] > floor[:, None]
-            late[every, own] = False
+            late = (s.readers[row[:, None], some] > known[:, some]) & others
             if late.any():
                 i, reader = (int(v[0]) for v in np.nonzero(late))
                 bad = np.zeros(g.n, bool)
                 bad[i] = True
-                self._report(s, g, row, bad, access, "writes", reader,
+                self._report(s, g, row, bad, access, "writes", int(some[reader]),
                              s.read_access[row[i]], "read", mixed=strong)  # fmt: skip
                 return
 

@@ -66,7 +66,7 @@ class TensorCells:
         s = self.races.shadows[batch]
         first = int(lanes[0])
         warp = first - first % batch.threads % 32  # a warp's ld and st are noted by its first lane
-        own = [int(c) for c in s.threads(np.union1d(lanes, [warp]))]
+        own: list[int] = s.threads(np.append(lanes, warp)).tolist()
         if tensor_core:
             own.append(s.team + int(s.threads(lanes)[0]))
         known = self.known(s, lanes, *own)

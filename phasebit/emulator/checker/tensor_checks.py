@@ -35,6 +35,7 @@ from phasebit.emulator.checker.tensor_shadow import I4, Reading, TensorShadow
 from phasebit.emulator.findings import Sentence, say
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
+from phasebit.emulator.numbers.words import among, distinct
 from phasebit.emulator.ptx.syntax import Instruction
 from phasebit.emulator.ptx.types import Array
 from phasebit.emulator.tensor_core.matrix_descriptors import MatrixDescriptor, crooked
@@ -190,13 +191,16 @@ class TensorChecks(TensorObserver, LaunchObserver):
 
     def multiplies(
         self, g: Group, target: Region, source: Region | None, reads: Sequence[Reads], adds: bool,
-        scales: Sequence[Region], form: int,
+        scales: Sequence[Region], form: int, metadata: Region | None,
     ) -> None:  # fmt: skip
         """One thread's ``tcgen05.mma``."""
         shift = self.races.facts.shift
-        words = np.unique(np.concatenate([one.words(shift) for one in reads]))
+        words = distinct(np.concatenate([one.words(shift) for one in reads]))
         access = self.machine.executing_access()
-        self._multiply(g, access, target, source, words, adds, scales=scales, form=form)
+        beside = [(region, "scales") for region in scales]
+        if metadata is not None:
+            beside.append((metadata, "metadata"))
+        self._multiply(g, access, target, source, words, adds, beside=beside, form=form)
 
     def copies_columns(self, g: Group, target: Region, reads: Reads) -> None:
         """One thread's ``tcgen05.cp``."""
@@ -207,12 +211,13 @@ class TensorChecks(TensorObserver, LaunchObserver):
 
     def _multiply(
         self, g: Group, access: int, target: Region, source: Region | None, words: Array,
-        accumulates: bool, what: str = "a tcgen05.mma", scales: Sequence[Region] = (),
-        form: int = 0,
+        accumulates: bool, what: str = "a tcgen05.mma",
+        beside: Sequence[tuple[Region, str]] = (), form: int = 0,
     ) -> None:  # fmt: skip
         """One thread's ``tcgen05.mma`` or ``cp``: ``words`` of shared memory are what it reads.
 
-        ``form``: the shape of a product; :data:`COPIED` for a copy.
+        ``beside``: regions with its scales and its metadata.  ``form``: the shape of a product;
+        :data:`COPIED` for a copy.
         """
         batch, lane = g.batch, g.lanes
         t = self.cells.shadow(batch)
@@ -228,8 +233,8 @@ class TensorChecks(TensorObserver, LaunchObserver):
             self.cells.touch(batch, lane, source, access, "multiplies A in", writes=False,
                        tensor_core=True)  # fmt: skip
             t.consumed.note(source, column, self.machine.now, access)
-        for region in scales:
-            self.cells.touch(batch, lane, region, access, "takes scales from", writes=False,
+        for region, role in beside:
+            self.cells.touch(batch, lane, region, access, f"takes {role} from", writes=False,
                        tensor_core=True)  # fmt: skip
             t.consumed.note(region, column, self.machine.now, access)
         if accumulates:
@@ -240,7 +245,7 @@ class TensorChecks(TensorObserver, LaunchObserver):
             self._in_order(s, t, g, target, access, form)
             if source is not None:
                 self._in_order(s, t, g, source, access, SOURCE)
-            for read, role in ((source, "A"), *((region, "scales") for region in scales)):
+            for read, role in ((source, "A"), *beside):
                 if read is not None and overlap(read, target):
                     self.findings.report(
                         "product-over-operand",
@@ -344,7 +349,7 @@ class TensorChecks(TensorObserver, LaunchObserver):
             mine = g.lanes // s.team == one.lane // s.team
             if (s.clock[g.lanes[mine], one.column] >= one.time).all():
                 continue
-            both = words[np.isin(words, one.words)]
+            both = words[among(words, one.words)]
             if not len(both):
                 continue
             lanes, written = touching(g, footprint, start, both)

@@ -31,6 +31,7 @@ from phasebit.emulator.machine.batch import Batch
 from phasebit.emulator.machine.device_memory import POISON
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
+from phasebit.emulator.numbers.words import among
 from phasebit.emulator.ptx.syntax import Register, Vector
 from phasebit.emulator.ptx.types import Array, Value
 from phasebit.emulator.tensor_core.warpgroups import (
@@ -236,7 +237,7 @@ class WarpGroupChecks(WarpGroupObserver, LaunchObserver):
                 continue
             if (s.clock[g.lanes, key[0]] >= reads.started).all():
                 continue
-            both = words[np.isin(words, reads.words)]
+            both = words[among(words, reads.words)]
             if not len(both):
                 continue
             lanes, written = touching(g, footprint, start, both)

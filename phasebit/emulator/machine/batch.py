@@ -143,13 +143,19 @@ class Batch:
 
     def describe(self, lanes: Array) -> Threads:
         """``thread 5 of block 0``, ``warps 0-7 of block 2``."""
+        first, last = int(lanes[0]), int(lanes[-1])
+        slot = first // self.threads
+        if slot == last // self.threads and (lanes[1:] == lanes[:-1] + 1).all():  # mostly
+            at = slot * self.threads
+            whole = BlockThreads(int(self.blocks[slot]), ((first - at, last - at),), self.threads)
+            return Threads((whole,))
         slots = lanes // self.threads
         parts = []
         for slot in np.unique(slots):
             mine = np.sort(lanes[slots == slot] % self.threads)
             gaps = np.flatnonzero(mine[1:] - mine[:-1] != 1)
-            first, last = mine[np.r_[0, gaps + 1]], mine[np.r_[gaps, len(mine) - 1]]
-            ranges = tuple(zip(first.tolist(), last.tolist(), strict=True))
+            begins, ends = mine[np.r_[0, gaps + 1]], mine[np.r_[gaps, len(mine) - 1]]
+            ranges = tuple(zip(begins.tolist(), ends.tolist(), strict=True))
             parts.append(BlockThreads(int(self.blocks[slot]), ranges, self.threads))
         return Threads(tuple(parts))
 

@@ -1,4 +1,4 @@
-"""Structured sparsity: a matrix A of which half is zero and left out (PTX ISA 9.7.14.6.1).
+"""Structured sparsity: a matrix A of which half is zero and left out.
 
 A row of A is cut into chunks of neighbours.  In each half of them may differ from
 zero, and only those are stored; four bits say where they belong:
@@ -13,31 +13,48 @@ tf32     2, 1                   0100 for the first, 1110 for the second: the pla
                                 of its two halves
 =======  =====================  ================================================
 
-So the stored half of A has the fragment of a dense A with half the columns.
+So the stored half of A has the fragment, or the tile, of a dense A with half the columns.  Two
+places may be any that differ; ``mma.sp::ordered_metadata`` wants the smaller one first, and
+``tcgen05`` has a list of its own, six such and 0110.
 
 >>> stored = np.array([[[5, 7]]])                       # one warp, one row
->>> expand(stored, np.array([[[0b1101]]]), 4)           # the places 1 and 3
+>>> expand(stored, columns(np.array([[[0b1101]]]), 4), 4)           # the places 1 and 3
 array([[[0, 5, 0, 7]]])
+
+Sources: PTX ISA 9.7.14.6.1, 9.7.15.6.1, 9.7.16.10.8.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from phasebit.emulator.errors import Fault
+from phasebit.emulator.errors import Fault, IllegalMetadata
 from phasebit.emulator.ptx.types import Array
 
-CHUNK = {"tf32": 2, "f16": 4, "bf16": 4, "s8": 4, "u8": 4, "e4m3": 4, "e5m2": 4, "s4": 8, "u4": 8}
-"""Neighbours in a row that share four bits."""
+CHUNK = {
+    "tf32": 2, "f16": 4, "bf16": 4, "s8": 4, "u8": 4, "e4m3": 4, "e5m2": 4, "e2m3": 4, "e3m2": 4,
+    "e2m1": 4, "s4": 8, "u4": 8,
+}  # fmt: skip
+"""Neighbours in a row that share four bits; where two e2m1 share a byte it is eight."""
 WIDE = ("tf32", "f16", "bf16")
 """The types for which a thread's 32 bits serve two rows."""
 
+HALVES = (0b0100, 0b1110)
+"""What four bits may be for a chunk of two."""
+ORDERED = (0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110)
+"""What they may be for two places in order."""
+LISTED = (*ORDERED, 0b0110)
+"""What ``tcgen05`` takes, as its section lists it."""
+DIFFERENT = tuple(a | b << 2 for a in range(4) for b in range(4) if a != b)
+"""What they may be for two places in any order."""
 
-def places(metadata: Array, selector: int, chunks: int, wide: bool) -> Array:
+
+def places(metadata: Array, selector: int, chunks: int, wide: bool, name: str = "mma.sp") -> Array:
     """The four bits of each chunk, [warps, 16 rows, chunks], from the operand, uint32 [warps, 32].
 
     Lanes 4 g to 4 g + 3 have those of rows g and g + 8: one of them has four chunks of
-    both, two have eight, four have sixteen.  ``selector`` says which one or which two.
+    both, two have eight, four have sixteen.  ``selector`` says which one or which two; the
+    registers of the others are not looked at.
     ``wide``: a lane has four chunks of row g, then of row g + 8, and the next lane those to the
     right.  Else a lane has eight chunks of row g and the next lane those of row g + 8.
     Sections 9.7.14.6.2.1 to 9.7.14.6.2.8.  Raises :class:`Fault` for a selector of no lanes.
@@ -45,8 +62,8 @@ def places(metadata: Array, selector: int, chunks: int, wide: bool) -> Array:
     lanes = chunks // 4
     if not 0 <= selector < 4 // lanes:
         raise Fault(
-            "mma.sp: the sparsity selector is {}; here it is below {}",
-            selector, 4 // lanes,
+            "{}: the sparsity selector is {}; here it is below {}",
+            name, selector, 4 // lanes,
         )
     words = metadata.reshape(-1, 8, 4)[:, :, selector * lanes : (selector + 1) * lanes]
     bits = words[..., None] >> np.arange(0, 32, 4, dtype=np.uint32) & 15
@@ -54,41 +71,83 @@ def places(metadata: Array, selector: int, chunks: int, wide: bool) -> Array:
     return rows.transpose(0, 3, 1, 2, 4).reshape(-1, 16, chunks)
 
 
-def columns(bits: Array, chunk: int) -> Array:
+def columns(
+    bits: Array, chunk: int, name: object = "mma.sp", legal: tuple[int, ...] = DIFFERENT
+) -> Array:
     """The columns of A that are stored, [warps, rows, chunks * chunk / 2], from the four bits.
 
-    Raises :class:`Fault` for bits that the ISA calls invalid.
+    ``legal``: what these may be, of chunks of four and eight.  Raises :class:`IllegalMetadata`.
     """
+    legal = HALVES if chunk == 2 else legal
+    wrong = ~np.isin(bits, legal)
+    if wrong.any():
+        warp, row, place = (int(x) for x in np.argwhere(wrong)[0])
+        found = int(bits[warp, row, place])
+        why = "two elements for one place" if found & 3 == found >> 2 else "not in order"
+        if not found:
+            why += "; has anybody written them?"
+        raise IllegalMetadata(
+            "{}: the metadata of row {} has {:04b} for chunk {}, which is invalid: {}; legal "
+            "are {}",
+            name, row, found, place, "no place of a pair" if chunk == 2 else why,
+            ", ".join(f"{each:04b}" for each in legal),
+        )
     if chunk == 2:
-        wrong = (bits != 0b0100) & (bits != 0b1110)
         index = (bits == 0b1110)[..., None].astype(np.int64)
     else:
         index = np.stack([bits & 3, bits >> 2], axis=-1).astype(np.int64)
-        wrong = index[..., 0] == index[..., 1]
-    if wrong.any():
-        raise Fault(
-            "mma.sp: the metadata of row {} has {:04b} for a chunk, which is invalid: two "
-            "elements for one place",
-            int(np.argwhere(wrong)[0][1]), bits[wrong][0],
-        )
     together = max(1, chunk // 4)  # elements that share a place
     starts = chunk * np.arange(bits.shape[2])[:, None] + index * together
-    found: Array = (starts[..., None] + np.arange(together)).reshape(*bits.shape[:2], -1)
-    return found
+    along: Array = (starts[..., None] + np.arange(together)).reshape(*bits.shape[:2], -1)
+    return along
 
 
-def expand(stored: Array, bits: Array, chunk: int) -> Array:
-    """A with its zeros, [warps, rows, chunks * chunk], from its stored half."""
-    whole: Array = np.zeros((*bits.shape[:2], bits.shape[2] * chunk), stored.dtype)
-    np.put_along_axis(whole, columns(bits, chunk), stored, axis=2)
+def expand(stored: Array, along: Array, k: int) -> Array:
+    """A with its zeros, [warps, rows, k], from its stored half and the columns of that."""
+    whole: Array = np.zeros((*along.shape[:2], k), stored.dtype)
+    np.put_along_axis(whole, along, stored, axis=2)
     return whole
 
 
-def met(b: Array, bits: Array, chunk: int) -> Array:
-    """What of B the stored half of A is multiplied with: [warps, stored, n, rows].
+def met(b: Array, along: Array) -> Array:
+    """What of B [warps, k, n] the stored half of A is multiplied with: [warps, stored, n, rows].
 
     The rest of B is not looked at, not even its infinities.
     """
-    along = columns(bits, chunk).transpose(0, 2, 1)[:, :, None, :]
-    found: Array = np.take_along_axis(b[:, :, :, None], along, axis=1)
+    found: Array = np.take_along_axis(
+        b[:, :, :, None], along.transpose(0, 2, 1)[:, :, None, :], axis=1
+    )
     return found
+
+
+def compress(whole: Array, chunk: int) -> tuple[Array, Array]:
+    """The stored half of A and the four bits of each chunk, from A with its zeros [rows, k].
+
+    A chunk with fewer elements than it may have stores zeros, too.  Places are in order.
+    Raises ValueError for a chunk with more.
+
+    >>> compress(np.array([[0, 5, 0, 7, 0, 0, 0, 9]]), 4)[1]
+    array([[13, 12]], dtype=uint8)
+    """
+    together = max(1, chunk // 4)
+    rows = len(whole)
+    pieces = whole.reshape(rows, -1, chunk // together, together)
+    kept = (pieces != 0).any(axis=3)
+    most = kept.shape[2] // 2
+    if (kept.sum(axis=2) > most).any():
+        row, place = (int(x) for x in np.argwhere(kept.sum(axis=2) > most)[0])
+        raise ValueError(
+            f"chunk {place} of row {row} has more than half of its elements: prune it first"
+        )
+    if chunk == 2:
+        second = kept[..., 1]
+        bits = np.where(second, 0b1110, 0b0100).astype(np.uint8)
+        index = second[..., None].astype(np.int64)
+    else:
+        some = kept.copy()  # fill up: the last place if it is free, else the first
+        for place in (3, 0):
+            some[..., place] |= some.sum(axis=2) < 2
+        index = np.argwhere(some)[:, 2].reshape(rows, -1, 2)
+        bits = (index[..., 0] | index[..., 1] << 2).astype(np.uint8)
+    stored = np.take_along_axis(pieces, index[..., None], axis=2)
+    return stored.reshape(rows, -1), bits

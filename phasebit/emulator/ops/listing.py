@@ -17,7 +17,7 @@ Written by ``python -m proof compare``, of a checkout; all of the proof that is 
 
 
 BY_WORDS = frozenset(
-    {"cluster_launch", "tcgen05", "tcgen05_scaled", "tcgen05_shift", "tcgen05_ws"}
+    {"cluster_launch", "tcgen05", "tcgen05_scaled", "tcgen05_shift", "tcgen05_sparse", "tcgen05_ws"}
 )
 """Families that no GPU at hand can execute: their proof is a test for each of the ISA's words."""
 

@@ -219,17 +219,20 @@ def mma_sparse(
         raise Fault("mma.sp has no {} of {}", shape, of_a)
     part_c = accumulator(m, n)
     stored = matrix(gathered(g, a, name), operand_a(m, k // 2, PER_REGISTER[of_a]), of_a)
+    instruction = g.batch.machine.executing()
+    ordered = instruction is not None and "sp::ordered_metadata" in instruction.modifiers
     bits = sparse.places(
         gathered(g, [metadata], name), int(g.spread(selector)[0]), k // chunk, wide
     )
+    along = sparse.columns(bits, chunk, name, sparse.ORDERED if ordered else sparse.DIFFERENT)
     right = matrix(gathered(g, b, name), operand_b(n, k, PER_REGISTER[of_b]), of_b)
     added = matrix(gathered(g, c, name), part_c, of_c)
     if of_d == "s32":
-        whole = sparse.expand(stored, bits, chunk)
+        whole = sparse.expand(stored, along, k)
         result = tensor_core.accumulate_s32(whole, right, added, satfinite)
     else:
         result = tensor_core.accumulate(
-            stored, sparse.met(right, bits, chunk), added, (of_a, of_b), of_d
+            stored, sparse.met(right, along), added, (of_a, of_b), of_d
         )
     return scattered(fragments(result, part_c, of_d))
 

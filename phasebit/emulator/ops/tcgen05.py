@@ -16,6 +16,7 @@ from phasebit.emulator.findings import Sentence, say
 from phasebit.emulator.machine.barrier_sites import sites
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.numbers.sub_byte import codes_to_containers, in_slots, slots_to_codes
+from phasebit.emulator.numbers.words import distinct
 from phasebit.emulator.ops.tcgen05_access import REGISTERS, Access, executing
 from phasebit.emulator.ops.warp_matrices import accesses, scattered, whole_warps
 from phasebit.emulator.ptx.placement import RANK_SHIFT
@@ -271,19 +272,29 @@ def mma(
     One thread issues it, and it runs beside the threads until a tcgen05.commit's mbarrier tells
     that it is done.  How it rounds is an assumption: that of the tensor core's model for Blackwell.
     """
+    issue_products(g, target, a, b, descriptor, rest, form, group)
+
+
+def issue_products(
+    g: Group, target: Value, a: tuple[str, Value], b: Value, descriptor: Value,
+    rest: Sequence[Any], form: str, group: int, metadata: Value = None,
+) -> None:  # fmt: skip
+    """Each thread issues a product; ``metadata``: of a sparse A, their address."""
     machine = g.batch.machine
     where, _ = executing(g)
     masks, accumulate, scale = _rest(rest, 4 * group, where)
     for told in machine.told[TensorObserver.issues]:
-        told(g, "tcgen05.mma")
+        told(g, "tcgen05.mma" if metadata is None else "tcgen05.mma.sp")
     values = [g.spread(x) for x in (target, a[1], b, descriptor, accumulate)]
     masked = [g.spread(x) for x in masks]
+    sparse = None if metadata is None else g.spread(metadata)
     for i in range(g.n):
         thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
         d_at, a_at, b_bits, bits, adds = (x[i] for x in values)
         _one_mma(
             thread, int(d_at), a[0] == "a", int(a_at), int(b_bits), int(bits), bool(adds), scale,
             [int(x[i]) for x in masked], form, group, where,
+            None if sparse is None else int(sparse[i]),
         )  # fmt: skip
 
 
@@ -310,19 +321,19 @@ def _rest(
 
 def _one_mma(
     g: Group, target: int, a_in_tensor: bool, a: int, b: int, bits: int, adds: bool, scale: int,
-    masks: Sequence[int], kind: str, group: int, where: Sentence,
+    masks: Sequence[int], kind: str, group: int, where: Sentence, metadata: int | None,
 ) -> None:  # fmt: skip
     """What one thread issues; each block of a pair gives half of A's rows and half of B's."""
     batch = g.batch
     who = batch.describe(g.lanes)
     slots = blocks(g, group, "tcgen05.mma", where)
     try:
-        of = decode_instruction(bits, kind, group)
+        of = decode_instruction(bits, kind, group, sparse=metadata is not None)
     except InstructionDescriptorError as error:
         raise Fault("tcgen05.mma of {}: {}; {}", who, error, where) from error
     if scale and kind not in ("f16", "tf32"):
         raise Fault("tcgen05.mma of {}: kind::{} does not scale D; {}", who, kind, where)
-    product = Product(g, slots, of, target, a_in_tensor, a, b, where)
+    product = Product(g, slots, of, target, a_in_tensor, a, b, where, metadata)
     product.tell(g, adds)
     kept: Array | None = None
     if masks:
@@ -330,7 +341,10 @@ def _one_mma(
     form = Form(of, scale)
 
     def work() -> None:
-        product.work(lambda first, second, old: multiply(first, second, old, form), adds, kept)
+        along = product.along()
+        product.work(
+            lambda first, second, old: multiply(first, second, old, form, along), adds, kept
+        )
 
     issue(batch, int(g.lanes[0]), work)
 
@@ -355,7 +369,7 @@ class Bytes:
 
     def words(self, shift: int) -> Array:
         """The words of ``1 << shift`` bytes that they lie in."""
-        return np.unique(self.positions >> shift)
+        return distinct(self.positions >> shift)
 
 
 CP_SHAPES: dict[str, Option] = {

@@ -6,6 +6,7 @@ without them, see :mod:`~phasebit.emulator.ops.tcgen05`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,15 @@ def mma(
 
     16 or 32 elements along k share a scale.  How it rounds is an assumption.
     """
+    issue_scaled(g, [target, a[1], b, descriptor, a_scales, b_scales, accumulate[1]], a[0] == "a",
+                 form, vector, group)  # fmt: skip
+
+
+def issue_scaled(
+    g: Group, operands: Sequence[Any], a_in_tensor: bool, form: str, vector: str, group: int,
+    metadata: Value = None,
+) -> None:  # fmt: skip
+    """Each thread issues a product; ``metadata``: of a sparse A, their address."""
     where, _ = executing(g)
     if vector not in VECTORS[form]:
         known = ", ".join(f".{word}" if word else "none" for word in VECTORS[form])
@@ -102,37 +112,40 @@ def mma(
         )  # fmt: skip
     for told in g.batch.machine.told[TensorObserver.issues]:
         told(g, "tcgen05.mma")
-    operands: list[Any] = [target, a[1], b, descriptor, a_scales, b_scales, accumulate[1]]
     spread = [g.spread(x) for x in operands]
+    sparse = None if metadata is None else g.spread(metadata)
     for i in range(g.n):
         thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
         numbers = [int(x[i]) for x in spread]
-        _one(thread, numbers, a[0] == "a", form, VECTORS[form][vector], group, where)
+        at = None if sparse is None else int(sparse[i])
+        _one(thread, numbers, a_in_tensor, form, VECTORS[form][vector], group, where, at)
 
 
 def _one(
     g: Group, operands: list[int], a_in_tensor: bool, kind: str, per_row: int, group: int,
-    where: Sentence,
+    where: Sentence, metadata: int | None,
 ) -> None:  # fmt: skip
     """What one thread issues."""
     target, a, b, bits, a_scales, b_scales, adds = operands
     batch = g.batch
     slots = blocks(g, group, "tcgen05.mma", where)
     try:
-        of = decode(bits, kind, per_row, group)
+        of = decode(bits, kind, per_row, group, metadata is not None)
     except InstructionDescriptorError as error:
         raise Fault("tcgen05.mma of {}: {}; {}", batch.describe(g.lanes), error, where) from error
-    product = Product(g, slots, of, target, a_in_tensor, a, b, where)
+    product = Product(g, slots, of, target, a_in_tensor, a, b, where, metadata)
     height = of.m // len(slots)
     of_a = Scales(g, slots, a_scales, height, of.a_id, "A", of, where)
     of_b = Scales(g, slots, b_scales, of.n, of.b_id, "B", of, where, product.halved)
     product.tell(g, bool(adds), list(zip(of_a.regions, of_b.regions, strict=True)))
 
     def multiplied(first: Array, second: Array, old: Array | None) -> Array:
+        along = product.along()
         parts = [
             multiply(
                 scaled(first[low : low + height], of_a.read(i)), scaled(second, of_b.read(i)),
                 None if old is None else old[low : low + height], of,
+                None if along is None else along[low : low + height],
             )
             for i, low in enumerate(range(0, of.m, height))
         ]  # fmt: skip

@@ -7,6 +7,7 @@ The collector, a cache for B, changes nothing that one can compute.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ from phasebit.emulator.machine.group import Group
 from phasebit.emulator.ops.tcgen05 import KINDS, ONE_BLOCK
 from phasebit.emulator.ops.tcgen05_access import executing
 from phasebit.emulator.ptx.table import Option, effect
-from phasebit.emulator.ptx.types import Array, Value
+from phasebit.emulator.ptx.types import Value
 from phasebit.emulator.tensor_core.cta_pairs import blocks
 from phasebit.emulator.tensor_core.instruction_descriptors import InstructionDescriptorError, decode
 from phasebit.emulator.tensor_core.regions import Region
 from phasebit.emulator.tensor_core.tensor_memory import split, tensor_memory
+from phasebit.emulator.tensor_core.tensor_metadata import Metadata
 from phasebit.emulator.tensor_core.tensor_mma import Form, from_tensor_memory, multiply
 from phasebit.emulator.tensor_core.tensor_observer import TensorObserver
 from phasebit.emulator.tensor_core.tensor_operands import A_COLUMNS, SharedOperand
@@ -46,26 +48,36 @@ def mma(
 
     A in tensor memory lies in each bank of lanes, for its part of D [assumed].
     """
+    operands = [target, a[1], b, descriptor, accumulate[1], 0 if mask is None else mask]
+    issue_stationary(g, operands, a[0] == "a", form)
+
+
+def issue_stationary(
+    g: Group, operands: Sequence[Any], a_in_tensor: bool, form: str, metadata: Value = None
+) -> None:
+    """Each thread issues a product; ``metadata``: of a sparse A, their address."""
     where, _ = executing(g)
     for told in g.batch.machine.told[TensorObserver.issues]:
         told(g, "tcgen05.mma.ws")
-    operands: list[Any] = [target, a[1], b, descriptor, accumulate[1], 0 if mask is None else mask]
     spread = [g.spread(x) for x in operands]
+    sparse = None if metadata is None else g.spread(metadata)
     for i in range(g.n):
         thread = g if g.n == 1 else g.part(np.array([i]), g.pc)
-        _one(thread, [int(x[i]) for x in spread], a[0] == "a", form, where)
+        at = None if sparse is None else int(sparse[i])
+        _one(thread, [int(x[i]) for x in spread], a_in_tensor, form, where, at)
 
 
 def _one(
-    g: Group, operands: list[int], a_in_tensor: bool, kind: str, where: Sentence
-) -> None:
+    g: Group, operands: list[int], a_in_tensor: bool, kind: str, where: Sentence,
+    metadata: int | None,
+) -> None:  # fmt: skip
     """What one thread issues."""
     target, a, b, bits, adds, mask = operands
     batch, machine = g.batch, g.batch.machine
     who = say("tcgen05.mma.ws of {}", batch.describe(g.lanes))
     (slot,) = blocks(g, 1, "tcgen05.mma.ws", where)
     try:
-        of = decode(bits, kind, weights=True)
+        of = decode(bits, kind, weights=True, sparse=metadata is not None)
         columns = decode_mask(mask, of.m, of.n, SHIFTS[bits >> 30])
     except (InstructionDescriptorError, MaskError) as error:
         raise Fault("{}: {}; {}", who, error, where) from error
@@ -91,25 +103,33 @@ def _one(
         source = region(a, A_COLUMNS, "A")
     else:
         shared.append(SharedOperand(g, slot, a, of.m, of, "A", where))
+    held_bits = None if metadata is None else Metadata(
+        memory, (slot,), metadata, np.arange(128), of, who, where
+    )  # fmt: skip
     for told in machine.told[TensorObserver.multiplies]:
-        told(g, d, source, shared, bool(adds), (), of.m << 16 | of.n)
+        told(g, d, source, shared, bool(adds), (), of.m << 16 | of.n,
+             None if held_bits is None else held_bits.regions[0])  # fmt: skip
     machine.now += 1
     cells = memory.cells[slot]
 
-    def product(first: Array, right: Array, old: Array | None) -> Array:
-        return multiply(first, right, old, Form(of))
-
     def work() -> None:
+        along = None if held_bits is None else held_bits.read().reshape(count, of.m, -1)
         right = second.read()[columns.shift :]
         right[columns.zero] = 0
         old = rows(cells[:, d.columns], count) if adds else None
         if source is None:
-            result = product(shared[1].read(), right, old)
+            left = [shared[1].read()] * count
         else:
-            held = from_tensor_memory(cells[:, source.columns], of).reshape(count, of.m, -1)
+            left = [*from_tensor_memory(cells[:, source.columns], of).reshape(count, of.m, -1)]
+        if source is None and along is None:
+            result = multiply(left[0], right, old, Form(of))
+        else:
             width = of.n // count
             result = np.concatenate([
-                product(held[i], right, old)[:, i * width : (i + 1) * width] for i in range(count)
+                multiply(left[i], right, old, Form(of), None if along is None else along[i])[
+                    :, i * width : (i + 1) * width
+                ]
+                for i in range(count)
             ], axis=1)  # fmt: skip
         cells[:, d.columns] = banks(result, count)
 

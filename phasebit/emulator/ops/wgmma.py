@@ -15,6 +15,7 @@ import numpy as np
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.numbers.fragments import accumulator, operand_a
+from phasebit.emulator.numbers.sparse import expand, met
 from phasebit.emulator.ops.matrix import SATFINITE
 from phasebit.emulator.ops.warp_matrices import PER_REGISTER, fragments, matrix
 from phasebit.emulator.ptx.operands import items_of, misfit
@@ -29,24 +30,29 @@ from phasebit.emulator.tensor_core.warpgroups import (
     WarpGroupObserver,
     queue_of,
 )
-from phasebit.emulator.tensor_core.wgmma_tiles import Tile
+from phasebit.emulator.tensor_core.wgmma_tiles import DEPTH, Tile
 
 SHAPES: dict[str, Option] = {
-    f"m64n{n}k{k}": ("shape", (n, k)) for k in (8, 16, 32) for n in range(8, 257, 8)
+    f"m64n{n}k{k}": ("shape", (n, k)) for k in (8, 16, 32, 64) for n in range(8, 257, 8)
 }
 
 COLUMNS = 64
 """Columns of B multiplied at once: their products, 65,536 of f16, should stay in cache."""
 
 
-def check_multiplication(instruction: Instruction, chosen: Selected) -> None:
-    """``wgmma.mma_async`` (PTX ISA 9.7.15.2, 9.7.15.3, 9.7.15.5.2)."""
+def check_multiplication(
+    instruction: Instruction, chosen: Selected, depth: int = DEPTH, more: int = 0
+) -> None:
+    """``wgmma.mma_async`` (PTX ISA 9.7.15.2, 9.7.15.3, 9.7.15.5.2).
+
+    ``depth``: bytes of B along k; ``more``: operands between the matrices and scale-d.
+    """
     if len(chosen.types) != 3 or "shape" not in chosen.options:
         raise misfit(instruction, "wgmma.mma_async names a shape and the types of D, A and B")
     of_d, of_a, of_b = chosen.types
     n, k = chosen.options["shape"]
-    if k * BYTES[of_a] != 32:
-        raise misfit(instruction, f"wgmma of {of_a} has a k of {32 // BYTES[of_a]}, not {k}")
+    if k * BYTES[of_a] != depth:
+        raise misfit(instruction, f"wgmma of {of_a} has a k of {depth // BYTES[of_a]}, not {k}")
     if of_d == "s32" and n > 32 and n % 16:
         raise misfit(instruction, "wgmma of integers has an n of 8, 24 or a multiple of 16")
     if of_a != of_b and {of_a, of_b} not in ({"e4m3", "e5m2"}, {"s8", "u8"}):
@@ -62,14 +68,15 @@ def check_multiplication(instruction: Instruction, chosen: Selected) -> None:
     numbers = 0 if of_d == "s32" else 2
     if BYTES[of_a] == 2 and of_d != "s32":
         numbers += 1 if isinstance(a, Vector) else 2
-    if len(instruction.operands) != 4 + numbers:
+    first = 4 + more
+    if len(instruction.operands) != first + numbers:
         raise misfit(
             instruction, f"this wgmma takes {numbers} numbers (signs, transposes) after scale-d"
         )
-    for place, operand in enumerate(instruction.operands[4:]):
+    for place, operand in enumerate(instruction.operands[first:]):
         allowed = (1, -1) if place < 2 else (0, 1)
         if not isinstance(operand, Immediate) or operand.value not in allowed:
-            raise misfit(instruction, f"operand {5 + place} of wgmma is one of {allowed}")
+            raise misfit(instruction, f"operand {1 + first + place} of wgmma is one of {allowed}")
 
 
 WARP_GROUP = Traits(warp_group=True)
@@ -123,21 +130,34 @@ def mma_async(
     A is 64 × k, B k × n, D 64 × n.  In B, and in A from shared memory, elements of 16 bits may
     lie along M and N instead of K (the last two numbers).  -1 negates A or B.
     """
+    return begin(g, d, a, b, keep, (int(negate_a), int(negate_b)), trans, shape, types, satfinite)
+
+
+def begin(
+    g: Group, d: Sequence[Value], a: Value | Sequence[Value], b: Value, keep: Value,
+    signs: tuple[int, int], trans: Sequence[Value], shape: tuple[int, int],
+    types: tuple[str, ...], satfinite: bool, along: Array | None = None,
+) -> tuple[Array, ...]:  # fmt: skip
+    """Begin one multiplication of each warp group.
+
+    ``along``: of a sparse A the columns that are stored, [groups, 64, k / 2].
+    """
     of_d, of_a, of_b = types
     n, k = shape
+    depth, stored = k * BYTES[of_b], k if along is None else k // 2
     groups = whole_groups(g)
     machine, queue = g.batch.machine, queue_of(g)
     from_registers = isinstance(a, tuple)
     flags = [bool(int(t)) for t in trans]
     a_along_m = flags[0] if flags and not from_registers else False
     b_along_n = flags[-1] if flags else False
-    tiles_b = [Tile(g, i, b, n, of_b, not b_along_n, "B") for i in range(groups)]
+    tiles_b = [Tile(g, i, b, n, of_b, not b_along_n, "B", depth) for i in range(groups)]
     tiles_a = (
         [] if from_registers
         else [Tile(g, i, a, 64, of_a, not a_along_m, "A") for i in range(groups)]
     )  # fmt: skip
     kept = g.spread(keep)[::SIZE]
-    sign_a, sign_b = int(negate_a), int(negate_b)
+    sign_a, sign_b = signs
 
     def compute(buffer: Array) -> None:
         part = accumulator(16, n)
@@ -146,14 +166,15 @@ def mma_async(
         memory = machine.memory.c16
         if from_registers:
             held = np.stack([g.spread(r) for r in a], axis=1).reshape(4 * groups, 32, -1)
-            rows = matrix(held, operand_a(16, k, PER_REGISTER[of_a]), of_a).reshape(groups, 64, k)
+            part_a = operand_a(16, stored, PER_REGISTER[of_a])
+            rows = matrix(held, part_a, of_a).reshape(groups, 64, stored)
         result = np.empty_like(c)
         for i in range(groups):
             left = rows[i] if from_registers else tiles_a[i].read(memory)
             right = tiles_b[i].read(memory).T
             result[i] = multiply(
                 sign_a * left, sign_b * right, c[i] if kept[i] else None, (of_a, of_b), of_d,
-                satfinite,
+                satfinite, None if along is None else along[i],
             )  # fmt: skip
         done = fragments(result.reshape(4 * groups, 16, n), part, of_d)
         buffer[:] = done.reshape(len(g.lanes), -1).T
@@ -180,10 +201,16 @@ def mma_async(
 
 
 def multiply(
-    a: Array, b: Array, c: Array | None, kinds: tuple[str, str], result: str, satfinite: bool
-) -> Array:
-    """D = A·B + C of one warp group: [64, k], [k, n], [64, n] or nothing."""
+    a: Array, b: Array, c: Array | None, kinds: tuple[str, str], result: str, satfinite: bool,
+    along: Array | None = None,
+) -> Array:  # fmt: skip
+    """D = A·B + C of one warp group: [64, k], [k, n], [64, n] or nothing.
+
+    ``along``: of a sparse A the columns that are stored, as many as A then has.
+    """
     if result == "s32":
+        if along is not None:
+            a = expand(a[None], along[None], len(b))[0]
         zero = np.zeros((a.shape[0], b.shape[1]), np.int32)
         whole: Array = tensor_core.accumulate_s32(
             a[None], b[None], zero[None] if c is None else c[None], satfinite
@@ -194,9 +221,10 @@ def multiply(
     for first in range(0, b.shape[1], COLUMNS):
         part = slice(first, first + COLUMNS)
         addend = None if c is None else c[None, :, part]
-        done.append(
-            tensor_core.accumulate(a[None], b[None, :, part], addend, kinds, result, model)[0]
-        )
+        right = b[None, :, part]
+        if along is not None:
+            right = met(right, along[None])
+        done.append(tensor_core.accumulate(a[None], right, addend, kinds, result, model)[0])
     return np.concatenate(done, axis=1)
 
 

@@ -43,8 +43,8 @@ Option = tuple[str, Any]
 _OWN_NAME = (
     "integer", "logic", "floating", "half", "compare", "convert", "move", "memory", "atomic",
     "control", "barrier", "mbarrier", "cp_async", "bulk", "bulk_tensor", "tensormap",
-    "remote", "cluster_launch", "warp", "matrix", "wgmma", "tcgen05", "tcgen05_scaled",
-    "tcgen05_ws", "tcgen05_shift",
+    "remote", "cluster_launch", "warp", "matrix", "wgmma", "wgmma_sparse", "tcgen05",
+    "tcgen05_scaled", "tcgen05_ws", "tcgen05_sparse", "tcgen05_shift",
 )  # fmt: skip
 _MODULES = {
     "memory": "loads_and_stores", "barrier": "barriers", "mbarrier": "arrivals",
@@ -59,7 +59,8 @@ Engine = Literal["threads", "copies", "remote", "launches", "tensor cores"]
 
 ENGINES: dict[str, Engine] = {
     "cp_async": "threads", "bulk": "copies", "bulk_tensor": "copies", "remote": "remote",
-    "cluster_launch": "launches", "wgmma": "tensor cores", "tcgen05": "tensor cores",
+    "cluster_launch": "launches", "wgmma": "tensor cores",
+    "wgmma_sparse": "tensor cores", "tcgen05": "tensor cores", "tcgen05_sparse": "tensor cores",
     "tcgen05_scaled": "tensor cores", "tcgen05_ws": "tensor cores",
     "tcgen05_shift": "tensor cores",
 }  # fmt: skip

@@ -1,8 +1,8 @@
 """Block scales in tensor memory, and products with them (PTX ISA 9.7.16.10.7).
 
-A row of A, and a column of B, is cut along k into blocks of 16 or 32 elements, and each block has
-a scale: one byte, a power of two (``ue8m0``) or a small number (``ue4m3``).  The product is that
-of the scaled matrices.
+A row of A, and a column of B, is cut along k into blocks of 16 or 32 elements (of 32 or 64 where
+A is sparse, for there k is twice as long), and each block has a scale: one byte, a power of two
+(``ue8m0``) or a small number (``ue4m3``).  The product is that of the scaled matrices.
 
 A scale of row r stands in lane r % 32 of column r / 32, so a word of tensor memory has up to four
 scales of one row.  The byte of the first one is the *scale factor id* of the instruction
@@ -31,10 +31,11 @@ from phasebit.emulator.errors import Fault
 from phasebit.emulator.findings import Sentence
 from phasebit.emulator.numbers.formats import decode, decode_scale
 from phasebit.emulator.numbers.numerics import canonical
+from phasebit.emulator.numbers.sparse import met
 from phasebit.emulator.ptx.types import Array
 from phasebit.emulator.tensor_core import arithmetic as tensor_core
 from phasebit.emulator.tensor_core.scaled_descriptors import ScaledDescriptor
-from phasebit.emulator.tensor_core.tensor_mma import exact
+from phasebit.emulator.tensor_core.tensor_mma import exact, filled
 
 QUARTERS, LANES = 4, 32
 ADDRESS = 0x3FFFFFFF
@@ -102,18 +103,24 @@ def scaled(matrix: Array, scales: Array) -> Array:
     return product.reshape(rows, -1)
 
 
-def multiply(a: Array, b: Array, d: Array | None, of: ScaledDescriptor) -> Array:
-    """The cells of D (M, N), uint32, from scaled A (M, k) and B (N, k), f64, and the old cells."""
+def multiply(
+    a: Array, b: Array, d: Array | None, of: ScaledDescriptor, along: Array | None = None
+) -> Array:
+    """The cells of D (M, N), uint32, from scaled A (M, k) and B (N, k), f64, and the old cells.
+
+    ``along``: of a sparse A the columns that are stored, (M, k / 2).
+    """
     if of.negate_a:
         a = -a
     if of.negate_b:
         b = -b
     c = np.zeros((len(a), len(b)), np.float32) if d is None else d.view(np.float32)
-    result = exact(a, b, c, "f32")
+    result = exact(filled(a, along, of.k), b, c, "f32")
     if result is None:  # bf16: exponents as those of f32
+        right = b.T[None] if along is None else met(b.T[None], along[None])
         result = tensor_core.accumulate(
-            a[None], b.T[None], c[None].astype(np.float64), ("bf16", "bf16"), "f32",
-            tensor_core.MODELS["blackwell"], of.k,
+            a[None], right, c[None].astype(np.float64), ("bf16", "bf16"), "f32",
+            tensor_core.MODELS["blackwell"], a.shape[1],
         )[0]  # fmt: skip
     cells: Array = canonical(result.astype(np.float32)).view(np.uint32)
     return cells

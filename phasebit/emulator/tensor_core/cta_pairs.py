@@ -8,7 +8,8 @@ into its own tensor memory:
 ``M = 256``   block b of the pair holds rows 128 b to 128 b + 127, row m in lane m % 128
 ``M = 128``   block b holds rows 64 b to 64 b + 63; lane m % 64 has the first half of N, the lane
               64 further the second half, in N / 2 columns.  A in tensor memory lies in both
-              halves of the lanes, as CuTe has it (``TmemAllocMode::Duplicated``).
+              halves of the lanes, as CuTe has it (``TmemAllocMode::Duplicated``).  With a
+              sparse A there are no such halves: D lies as one block with M = 64 has it.
 """
 
 from __future__ import annotations
@@ -61,13 +62,14 @@ class Accumulator:
     """D in the tensor memory of one block or of a pair: rows of numbers [M, N]."""
 
     def __init__(
-        self, cells: Array, slots: tuple[int, ...], lanes: Array, column: int, m: int, n: int
-    ) -> None:
+        self, cells: Array, slots: tuple[int, ...], lanes: Array, column: int, m: int, n: int,
+        halved: bool,
+    ) -> None:  # fmt: skip
         self.cells = cells
         self.slots = slots
         self.lanes = lanes
         """Of one block: the lane of each row."""
-        self.halved = len(slots) == 2 and m == 128
+        self.halved = halved
         """Whether the second half of N lies 64 lanes further."""
         self.columns = slice(column, column + (n // 2 if self.halved else n))
         self.shape = m, n
@@ -80,7 +82,7 @@ class Accumulator:
             return own
         both = self.cells[self.slots[0] : self.slots[0] + 2, :, self.columns]
         if not self.halved:
-            return both.reshape(m, n)
+            return both[:, self.lanes].reshape(m, n)
         return both.reshape(2, 2, 64, n // 2).transpose(0, 2, 1, 3).reshape(m, n)
 
     def write(self, result: Array, kept: Array | None) -> None:
@@ -96,12 +98,13 @@ class Accumulator:
             return
         if self.halved:
             result = result.reshape(2, 64, 2, n // 2).transpose(0, 2, 1, 3)
-        both = result.reshape(2, 128, -1)
+        both = result.reshape(2, len(self.lanes), -1)
         for slot, part, lanes in zip(
             self.slots, both, np.ones((2, 128), bool) if kept is None else kept.reshape(2, 128),
             strict=True,
         ):  # fmt: skip
-            self.cells[slot, lanes, self.columns] = part[lanes]
+            some = lanes[self.lanes]
+            self.cells[slot, self.lanes[some], self.columns] = part[some]
 
 
 __all__ = ["Accumulator", "blocks", "pair_of"]

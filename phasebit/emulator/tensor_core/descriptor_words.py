@@ -63,15 +63,21 @@ def _named(number: int, table: dict[int, str]) -> str:
 def forms(bits: int, kind: str) -> tuple[list[str], list[str]]:
     """The instructions that take the descriptor, in words, and what the others say of it."""
     takes, refuses = [], []
+    sparse = bool(field(bits, 2, 1))
+    sp = ".sp, " if sparse else ""
     ways: list[tuple[str, Callable[[], InstructionDescriptor]]] = []
     for group in (1, 2):
         if kind not in VECTORS:
-            ways.append((f"cta_group::{group}", partial(decode, bits, kind, group)))
+            name = f"{sp}cta_group::{group}"
+            ways.append((name, partial(decode, bits, kind, group, sparse=sparse)))
         for per_row in sorted(set(VECTORS.get(kind, {}).values())):
-            name = f"cta_group::{group}, {per_row} scale{'s' * (per_row > 1)} a row"
-            ways.append((name, partial(scaled_descriptors.decode, bits, kind, per_row, group)))
+            name = f"{sp}cta_group::{group}, {per_row} scale{'s' * (per_row > 1)} a row"
+            ways.append(
+                (name, partial(scaled_descriptors.decode, bits, kind, per_row, group, sparse))
+            )
     if kind not in VECTORS:
-        ways.append((".ws", partial(decode, bits, kind, weights=True)))
+        name = ".ws.sp" if sparse else ".ws"
+        ways.append((name, partial(decode, bits, kind, weights=True, sparse=sparse)))
     for name, read in ways:
         try:
             takes.append(f"{name}: {read()}")

@@ -15,11 +15,13 @@ from phasebit.emulator.tensor_core.instruction_descriptors import (
     TYPES,
     InstructionDescriptor,
     InstructionDescriptorError,
+    check_sparsity,
 )
 from phasebit.emulator.tensor_core.matrix_descriptors import field
 
 K = {"mxf8f6f4": 32, "mxf4": 64, "mxf4nvf4": 64}
-"""Elements along k that one instruction takes, by kind."""
+"""Elements along k that one instruction takes, by kind; with a sparse A twice as many, and each
+scale is for twice as many."""
 
 ELEMENTS = {"mxf8f6f4": TYPES["f8f6f4"], "mxf4": {1: "e2m1"}, "mxf4nvf4": {1: "e2m1"}}
 """The types of A and B by kind and number."""
@@ -51,7 +53,7 @@ class ScaledDescriptor(InstructionDescriptor):
     """Scales of a row of A, and of a column of B, in one instruction."""
 
     @property
-    def k(self) -> int:
+    def dense_k(self) -> int:
         return K[self.kind]
 
     @property
@@ -62,10 +64,12 @@ class ScaledDescriptor(InstructionDescriptor):
         return f"{super().__str__()}; scales {self.scale}, ids {self.a_id}, {self.b_id}"
 
 
-def decode(bits: int, kind: str, per_row: int, group: int = 1) -> ScaledDescriptor:
-    """Read the descriptor of a dense product of this kind with ``per_row`` scales a row.
+def decode(
+    bits: int, kind: str, per_row: int, group: int = 1, sparse: bool = False
+) -> ScaledDescriptor:
+    """Read the descriptor of a product of this kind with ``per_row`` scales a row.
 
-    ``group``: how many blocks multiply together.  Raises
+    ``group``: how many blocks multiply together.  ``sparse``: of ``.sp``.  Raises
     ``tensor_core.instruction_descriptors.InstructionDescriptorError`` for one that the
     instruction cannot take.
     """
@@ -75,15 +79,14 @@ def decode(bits: int, kind: str, per_row: int, group: int = 1) -> ScaledDescript
         return InstructionDescriptorError(f"instruction descriptor {bits:#010x}: {why}")
 
     narrow = kind != "mxf8f6f4"
-    if field(bits, 2, 1):
-        raise wrong("bit 2 asks for a sparse A, which the emulator has not with block scales")
+    check_sparsity(bits, sparse, 1, wrong)
     if field(bits, 4, 2) and not field(bits, 23, 1) and not narrow:
         raise wrong(
             f"bits 4-5 are {field(bits, 4, 2)} and bit 23 is 0: this looks like a descriptor of "
             "kind::f8f6f4; with block scales bits 4-5 are the id of B's scales, D is f32, and "
             "bit 23 is 1 for ue8m0"
         )
-    for low, width in ((0, 2), (3, 1), (6, 1), (24, 3)):
+    for low, width in ((3, 1), (6, 1), (24, 3)):
         if field(bits, low, width):
             raise wrong(f"bits {low}-{low + width - 1} must be 0")
     if field(bits, 31, 1):
@@ -113,8 +116,9 @@ def decode(bits: int, kind: str, per_row: int, group: int = 1) -> ScaledDescript
                 f"a row it is {' or '.join(map(str, IDS[per_row]))}, the byte of the first"
             )
     m, n = field(bits, 27, 2) << 7, field(bits, 17, 6) << 3
-    if m not in ((128,) if group == 1 else (128, 256)):
-        known = "128" if group == 1 else "128 or 256"
+    allowed = (128,) if group == 1 else (256,) if sparse else (128, 256)
+    if m not in allowed:
+        known = " or ".join(map(str, allowed))
         raise wrong(f"M = {m}, bits 27-28 times 128; with block scales it is {known}")
     step = 8 * group
     if not step <= n <= 256 or n % step:
@@ -125,14 +129,14 @@ def decode(bits: int, kind: str, per_row: int, group: int = 1) -> ScaledDescript
             raise wrong(f"{name} of {of} must be K-major")
     return ScaledDescriptor(
         kind, m, n, chosen[0], chosen[1], "f32", bool(field(bits, 13, 1)),
-        bool(field(bits, 14, 1)), *major, False, scale, *ids, per_row,
+        bool(field(bits, 14, 1)), *major, False, sparse, 0, scale, *ids, per_row,
     )  # fmt: skip
 
 
 def encode(
     kind: str, n: int, a: str, b: str, scale: str = "ue8m0", *, m: int = 128, a_id: int = 0,
     b_id: int = 0, negate_a: bool = False, negate_b: bool = False, mn_major_a: bool = False,
-    mn_major_b: bool = False,
+    mn_major_b: bool = False, sparse: bool = False,
 ) -> int:  # fmt: skip
     """The 32 bits; the reverse of :func:`decode`."""
 
@@ -140,7 +144,7 @@ def encode(
         return next(k for k, v in ELEMENTS[kind].items() if v == name)
 
     return (
-        b_id << 4 | number(a) << 7 | number(b) << 10 | negate_a << 13 | negate_b << 14
+        sparse << 2 | b_id << 4 | number(a) << 7 | number(b) << 10 | negate_a << 13 | negate_b << 14
         | mn_major_a << 15 | mn_major_b << 16 | n >> 3 << 17 | (scale == "ue8m0") << 23
         | m >> 7 << 27 | a_id << 29
     )  # fmt: skip

@@ -7,7 +7,8 @@ lane m % 16 + 32 (m / 16), the lower or the upper half of each warp's quarter (P
 
 The arithmetic is ``tensor_core.arithmetic.accumulate`` with the numbers published
 for Blackwell.  No Blackwell was at hand: that it rounds so is an assumption.  On whole numbers
-too small to be rounded the result is exact, whatever the hardware does.
+too small to be rounded the result is exact, whatever the hardware does.  Of a sparse A the stored
+elements are summed, as many at once as dense ones, as ``mma.sp`` does on an H200: assumed, too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from phasebit.emulator.numbers.formats import decode, encode
 from phasebit.emulator.numbers.fragments import unpack
 from phasebit.emulator.numbers.numerics import canonical
+from phasebit.emulator.numbers.sparse import expand, met
 from phasebit.emulator.numbers.sub_byte import (
     WIDTH,
     containers_to_codes,
@@ -68,13 +70,14 @@ def from_shared_memory(raw: Array, of: InstructionDescriptor, kind: str) -> Arra
     return elements(raw, kind)
 
 
-def row_length(of: InstructionDescriptor) -> int:
-    """How many elements along k, or bytes where an element has not one, a row has."""
-    return of.k // 2 if of.packed else of.k
+def row_length(of: InstructionDescriptor, which: str) -> int:
+    """How many elements along k, or bytes where an element has not one, a row of A or B has."""
+    k = of.dense_k if which == "A" else of.k
+    return k // 2 if of.packed else k
 
 
 def from_tensor_memory(cells: Array, of: InstructionDescriptor) -> Array:
-    """A (M, k), f32, from its lanes' eight columns (M, 8)."""
+    """A (M, k), f32, from its lanes' eight columns (M, 8); of a sparse A the stored half."""
     kind = of.a
     if of.packed:
         return elements(unpack(cells, 8), kind)
@@ -91,10 +94,13 @@ class Form:
     """D is first divided by two to this power."""
 
 
-def multiply(a: Array, b: Array, d: Array | None, form: Form) -> Array:
+def multiply(
+    a: Array, b: Array, d: Array | None, form: Form, along: Array | None = None
+) -> Array:
     """The cells of D (M, N), uint32; ``a`` (M, k) and ``b`` (N, k) are f32, ``d`` the old cells.
 
-    Without ``d`` it counts as zero.
+    Without ``d`` it counts as zero.  ``along``: of a sparse A the columns that are stored,
+    (M, k / 2).
     """
     of = form.descriptor
     if of.negate_a:
@@ -104,7 +110,8 @@ def multiply(a: Array, b: Array, d: Array | None, form: Form) -> Array:
     if of.d == "s32":
         zero = np.zeros((of.m, of.n), np.int32)
         c = zero if d is None else d.view(np.int32)
-        return tensor_core.accumulate_s32(a, b.T, c, of.saturate).view(np.uint32)
+        whole = filled(a, along, of.k)
+        return tensor_core.accumulate_s32(whole, b.T, c, of.saturate).view(np.uint32)
     if d is None:
         c = np.zeros((of.m, of.n), np.float32)
     elif of.d == "f16":
@@ -113,17 +120,24 @@ def multiply(a: Array, b: Array, d: Array | None, form: Form) -> Array:
         c = d.view(np.float32)
     if form.scale:
         c = np.ldexp(c, -form.scale)
-    result = exact(a, b, c, of.d)
+    result = exact(filled(a, along, of.k), b, c, of.d)
     if result is None:
         wide = [x.astype(np.float64)[None] for x in (a, b.T, c)]
+        right = wide[1] if along is None else met(wide[1], along[None])
         kind = of.a if of.a in BYTES else "e5m2" if "e5m2" in (of.a, of.b) else "e4m3"
         result = tensor_core.accumulate(
-            wide[0], wide[1], wide[2], (kind, kind), of.d, tensor_core.MODELS["blackwell"], of.k
-        )[0]
+            wide[0], right, wide[2], (kind, kind), of.d, tensor_core.MODELS["blackwell"],
+            a.shape[1],
+        )[0]  # fmt: skip
     if of.d == "f16":
         return encode("f16", result).astype(np.uint32)
     cells: Array = canonical(result.astype(np.float32)).view(np.uint32)
     return cells
+
+
+def filled(a: Array, along: Array | None, k: int) -> Array:
+    """A with its zeros (M, k); ``along`` as for :func:`multiply`."""
+    return a if along is None else expand(a[None], along[None], k)[0]
 
 
 def exact(a: Array, b: Array, c: Array, kind: str) -> Array | None:
@@ -155,5 +169,7 @@ def _unit(x: Array) -> int:
     return min(int((exponent + lowest).min()), 0)
 
 
-__all__ = ["BYTES", "Form", "exact", "from_shared_memory", "from_tensor_memory", "multiply",
-           "row_length", "rows"]  # fmt: skip
+__all__ = [
+    "BYTES", "Form", "exact", "filled", "from_shared_memory", "from_tensor_memory", "multiply",
+    "row_length", "rows",
+]  # fmt: skip

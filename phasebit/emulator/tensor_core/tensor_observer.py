@@ -88,12 +88,12 @@ class TensorObserver:
 
     def multiplies(
         self, g: Group, target: Region, source: Region | None, reads: Sequence[Reads], adds: bool,
-        scales: Sequence[Region], form: int,
+        scales: Sequence[Region], form: int, metadata: Region | None,
     ) -> None:  # fmt: skip
         """A thread issues a product: where its sums, A in tensor memory, and its scales lie.
 
         ``reads``: what it reads in shared memory.  ``adds``: to what the target holds.  ``form``:
-        the product's shape.
+        the product's shape.  ``metadata``: those of a sparse A.
         """
 
     def copies_columns(self, g: Group, target: Region, reads: Reads) -> None:

@@ -15,6 +15,7 @@ from phasebit.emulator.findings import Sentence, say
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.numbers.sub_byte import WIDTH, in_slots
 from phasebit.emulator.numbers.swizzle import B128_ATOM_32B
+from phasebit.emulator.numbers.words import distinct
 from phasebit.emulator.ptx.types import Array
 from phasebit.emulator.tensor_core.cta_pairs import Accumulator
 from phasebit.emulator.tensor_core.instruction_descriptors import InstructionDescriptor
@@ -26,6 +27,7 @@ from phasebit.emulator.tensor_core.matrix_descriptors import (
 )
 from phasebit.emulator.tensor_core.regions import Region
 from phasebit.emulator.tensor_core.tensor_memory import TensorMemory, split, tensor_memory
+from phasebit.emulator.tensor_core.tensor_metadata import Metadata
 from phasebit.emulator.tensor_core.tensor_mma import (
     BYTES,
     from_shared_memory,
@@ -62,7 +64,7 @@ class SharedOperand:
                 "atoms of 32B for that, swizzle 1, and no other type takes it; {}",
                 who, which, self.kind, self.descriptor.swizzle.name, where,
             )
-        self.places = places(self.descriptor, count, row_length(of), self.width, mn_major)
+        self.places = places(self.descriptor, count, row_length(of, which), self.width, mn_major)
         machine = g.batch.machine
         room = machine.reserved
         if int(self.places.max()) + self.width > room:
@@ -87,7 +89,7 @@ class SharedOperand:
         places = self.places
         if self.kind in WIDTH and not self.of.packed:
             places = in_slots(places, WIDTH[self.kind])
-        return np.unique((places + self.base) >> shift)
+        return distinct((places + self.base) >> shift)
 
 
 class TensorOperand:
@@ -124,13 +126,14 @@ class Product:
 
     def __init__(
         self, g: Group, slots: tuple[int, ...], of: InstructionDescriptor, target: int,
-        a_in_tensor: bool, a: int, b: int, where: Sentence,
+        a_in_tensor: bool, a: int, b: int, where: Sentence, metadata: int | None = None,
     ) -> None:  # fmt: skip
+        """``metadata``: of a sparse A, their address in tensor memory."""
         self.of = of
         memory = tensor_memory(g.batch)
         who = g.batch.describe(g.lanes)
         m, n = of.m // len(slots), of.n // len(slots)
-        self.halved = len(slots) == 2 and m == 64
+        self.halved = len(slots) == 2 and m == 64 and metadata is None
         if a_in_tensor and of.mn_major_a:
             raise Fault("tcgen05.mma of {}: A in tensor memory is K-major; {}", who, where)
         self.first: list[SharedOperand | TensorOperand] = []
@@ -153,7 +156,10 @@ class Product:
             self.first.append(TensorOperand(memory, a_lanes, source))
         column = self.regions[0].columns.start
         self.form = of.m << 16 | of.n
-        self.d = Accumulator(memory.cells, slots, lanes, column, of.m, of.n)
+        self.d = Accumulator(memory.cells, slots, lanes, column, of.m, of.n, self.halved)
+        self.metadata = None if metadata is None else Metadata(
+            memory, slots, metadata, lanes, of, say("tcgen05.mma.sp of {}", who), where
+        )  # fmt: skip
 
     def tell(self, g: Group, adds: bool, scales: Sequence[Sequence[Region]] = ()) -> None:
         """Tell who listens what is read and written; ``scales``: where each block reads them."""
@@ -163,8 +169,17 @@ class Product:
                 first = self.first[i]
                 source = first.region if isinstance(first, TensorOperand) else None
                 shared = [x for x in (first, self.second[i]) if isinstance(x, SharedOperand)]
-                told(g, region, source, shared, adds, scales[i] if scales else (), self.form)
+                told(
+                    g, region, source, shared, adds, scales[i] if scales else (), self.form,
+                    None if self.metadata is None else self.metadata.regions[i],
+                )  # fmt: skip
         machine.now += 1
+
+    def along(self) -> Array | None:
+        """Of a sparse A the columns that are stored, [M, k / 2]."""
+        if self.metadata is None:
+            return None
+        return _stacked([self.metadata.read(i) for i in range(len(self.regions))])
 
     def work(self, multiply: Multiply, adds: bool, kept: Array | None = None) -> None:
         """Multiply; ``kept``, one a lane [blocks * 128], says which lanes are written."""

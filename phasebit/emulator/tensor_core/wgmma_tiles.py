@@ -30,35 +30,45 @@ BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
 SIZE = 128
 """Threads of a warp group: four warps, the first a multiple of four (PTX ISA 9.7.15.1)."""
 
+DEPTH = 32
+"""Bytes along K that one instruction takes of a dense matrix."""
+
 PERIOD = 1024
 """Starts that differ by a multiple of this have the same layout: it is the longest pattern."""
 
 
 @functools.lru_cache(maxsize=512)
-def pieces(found: MatrixDescriptor, rows: int, width: int, k_major: bool) -> Array:
+def pieces(
+    found: MatrixDescriptor, rows: int, width: int, k_major: bool, depth: int = DEPTH
+) -> Array:
     """Where the pieces lie, in units of 16 bytes from the last multiple of 1024 before the start.
 
-    ``found`` starts below 1024; ``width``: bytes of an element.  K-major: [rows, 2], for k is 32
-    bytes.  MN-major: [k, rows / 8].
+    ``found`` starts below 1024; ``width``: bytes of an element; ``depth``: bytes along k.
+    K-major: [rows, depth / 16].  MN-major: [k, rows / 8].
     """
     each = 16 // width
-    all_places = places(found, rows, 32 // width, width, not k_major)
+    all_places = places(found, rows, depth // width, width, not k_major)
     return (all_places[:, ::each] if k_major else all_places[::each].T) >> 4
 
 
 @functools.lru_cache(maxsize=512)
-def overlaps(found: MatrixDescriptor, rows: int, width: int, k_major: bool) -> bool:
+def overlaps(
+    found: MatrixDescriptor, rows: int, width: int, k_major: bool, depth: int = DEPTH
+) -> bool:
     """Whether two pieces lie at one place."""
-    where = pieces(found, rows, width, k_major)
+    where = pieces(found, rows, width, k_major, depth)
     return len(np.unique(where)) < where.size
 
 
 class Tile:
-    """An operand in shared memory: of one warp group, ``rows`` along M or N, 32 bytes along K."""
+    """An operand in shared memory: of one warp group, ``rows`` along M or N.
+
+    ``depth``: bytes along K.  A sparse A has as many as a dense one, and its B twice as many.
+    """
 
     def __init__(
         self, g: Group, number: int, descriptors: Value, rows: int, kind: str, k_major: bool,
-        role: str,
+        role: str, depth: int = DEPTH,
     ) -> None:  # fmt: skip
         batch = g.batch
         lanes = g.lanes[number * SIZE : (number + 1) * SIZE]
@@ -86,7 +96,7 @@ class Tile:
             raise Fault("{} of wgmma: {}; {}", role, error, batch.machine.where(g)) from None
         phase = d.start % PERIOD
         layout = MatrixDescriptor(phase, d.leading, d.stride, d.base_offset, d.swizzle)
-        self.pieces = pieces(layout, rows, width, k_major)
+        self.pieces = pieces(layout, rows, width, k_major, depth)
         size = batch.machine.shared_size
         first = d.start - phase
         low, high = int(self.pieces.min()) * 16 + first, int(self.pieces.max()) * 16 + first + 16
@@ -94,7 +104,7 @@ class Tile:
             raise Fault(
                 "{} of wgmma, {} × {} of {}, reaches to byte {} of the block's {} in shared "
                 "memory (start {:#x}, leading {}, stride {}, swizzle {}): {}",
-                role, rows, 32 // width, kind, high, size, d.start, d.leading, d.stride,
+                role, rows, depth // width, kind, high, size, d.start, d.leading, d.stride,
                 d.swizzle.name, batch.machine.where(g),
             )
         self.start = (batch.shared_base + int(lanes[0]) // batch.threads * batch.shared_stride
@@ -105,7 +115,7 @@ class Tile:
         """Where the swizzle's pattern begins, if not where the descriptor says."""
         self.wrong = ""
         """What is odd about it, though it can be read."""
-        if overlaps(layout, rows, width, k_major):
+        if overlaps(layout, rows, width, k_major, depth):
             self.wrong = (
                 f"two parts of its {rows} rows lie at one place: leading {d.leading} or stride "
                 f"{d.stride} is too small"
@@ -123,4 +133,4 @@ class Tile:
         return values
 
 
-__all__ = ["BYTES", "Tile", "overlaps", "pieces"]
+__all__ = ["BYTES", "DEPTH", "Tile", "overlaps", "pieces"]

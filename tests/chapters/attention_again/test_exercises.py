@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from phasebit.chapters.attention_again import attention_slips as slips
 from phasebit.chapters.attention_again import exercises as check
-from phasebit.edits import replace_once
+from phasebit.chapters.attention_again import tensor_attention as kernels
+from phasebit.edits import replace_each
 from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/??_attention_again.ipynb"))
+
+Edits = tuple[tuple[str, str], ...]
 
 
 def answers() -> list[dict[str, object]]:
@@ -23,112 +28,165 @@ def answers() -> list[dict[str, object]]:
     return found
 
 
-THRESHOLD, POWER, FOLLOW = answers()
+COUNTS, HALVES, SOFTMAX = answers()
 
 
 def test_no_answer_yet() -> None:
-    assert check.highest_threshold.verdict(lambda *a: ...).endswith("not answered yet")
-    for each in check.polynomial, check.lazy:
+    assert check.signals.verdict(lambda *a: ...).endswith("not answered yet")
+    for each, what in (check.halves, "functions"), (check.softmax, "function"):
         assert each.verdict(...).endswith("not answered yet")
         assert each.verdict("// yours").endswith("not answered yet")
-        assert "give the text of the function" in each.verdict(3)
+        assert f"give the text of the {what}" in each.verdict(3)
 
 
-def test_the_solution_of_arithmetic_is_right() -> None:
-    said = check.highest_threshold.verdict(THRESHOLD["highest_threshold"])
-    assert said.startswith("highest_threshold: OK")
+def steps(keys: int) -> int:
+    return -(-keys // 128)
 
 
+SIGNALS = {
+    "one tile where one has rows": lambda q, k, d: (
+        min(2, -(-q // 128)) * steps(k) * (d // 16 + 8), 8 * steps(k), -(-2 * steps(k) // 3)),
+    "the scores alone": lambda q, k, d: (
+        2 * steps(k) * d // 16, 8 * steps(k), -(-2 * steps(k) // 3)),
+    "keys rounded down": lambda q, k, d: (
+        2 * (k // 128) * (d // 16 + 8), 8 * (k // 128), -(-2 * (k // 128) // 3)),
+    "weights sum over the head": lambda q, k, d: (
+        2 * steps(k) * (d // 16 + d // 16), 8 * steps(k), -(-2 * steps(k) // 3)),
+    "no correction in the first step": lambda q, k, d: (
+        2 * steps(k) * (d // 16 + 8), 8 * steps(k) - 4, -(-2 * steps(k) // 3)),
+    "the softmax alone arrives": lambda q, k, d: (
+        2 * steps(k) * (d // 16 + 8), 4 * steps(k), -(-2 * steps(k) // 3)),
+    "threads arrive, not warps": lambda q, k, d: (
+        2 * steps(k) * (d // 16 + 8), 256 * steps(k), -(-2 * steps(k) // 3)),
+    "phases, not arrivals": lambda q, k, d: (
+        2 * steps(k) * (d // 16 + 8), steps(k), -(-2 * steps(k) // 3)),
+    "K alone goes through the ring": lambda q, k, d: (
+        2 * steps(k) * (d // 16 + 8), 8 * steps(k), -(-steps(k) // 3)),
+    "slots rounded down": lambda q, k, d: (
+        2 * steps(k) * (d // 16 + 8), 8 * steps(k), 2 * steps(k) // 3),
+    "every tile in every slot": lambda q, k, d: (
+        2 * steps(k) * (d // 16 + 8), 8 * steps(k), 2 * steps(k)),
+}  # fmt: skip
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run of the last kernel once."""
+    monkeypatch.setattr(check, "counted", _counted)
+
+
+_counted = functools.cache(check.counted)
+
+
+@pytest.mark.nvcc
+def test_signals_takes_the_solution(runs: None) -> None:
+    assert check.signals.verdict(COUNTS["signals"]).startswith("signals: OK")
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", SIGNALS)
+def test_signals_refuses(runs: None, name: str) -> None:
+    answer: Callable[[int, int, int], tuple[int, int, int]] = SIGNALS[name]
+    assert "not right yet" in check.signals.verdict(answer)
+
+
+WAIT = "        ptx::mbarrier_wait(part ? &s.ready[tile] : &s.half[tile], step % 2);\n"
+FENCE = "        ptx::tcgen05_fence_after_thread_sync();\n"
+COUNT = "HALF_WARPS = 8, READY_WARPS = 4"
+IN_HALVES: dict[str, Edits] = {
+    "nothing has changed but the names": (
+        (COUNT, "HALF_WARPS = 4, READY_WARPS = 8"), ("arrive(&s.half", "arrive(&s.ready"),
+        (WAIT + FENCE, ""), ("    for (int part = 0; part < 2; ++part) {",
+                             "    ptx::mbarrier_wait(&s.half[tile], step % 2);\n"
+                             "    ptx::mbarrier_wait(&s.ready[tile], step % 2);\n" + FENCE +
+                             "    for (int part = 0; part < 2; ++part) {")),
+    "O is corrected after the first half": (
+        (COUNT, "HALF_WARPS = 4, READY_WARPS = 8"), ("arrive(&s.half", "arrive(&s.ready")),
+    "the counts of the other order": ((COUNT, "HALF_WARPS = 4, READY_WARPS = 8"),),
+    "nobody waits for the first half": ((WAIT, f"        if (part)\n    {WAIT}"),),
+    "nobody waits for the second half": ((WAIT, f"        if (!part)\n    {WAIT}"),),
+    "no fence": ((FENCE, ""),),
+    "a fence for the first half only": ((FENCE, f"        if (!part)\n    {FENCE}"),),
+    "each half begins anew": (("k > 0);", "k % 4 > 0);"),),
+    "every step anew": (("step > 0 || k > 0", "k > 0"),),
+    "the first half twice": (("int k = part * 4; k < part * 4 + 4", "int k = 0; k < 4"),),
+    "values of the first half": (("* STEP >> 4) * k,", "* STEP >> 4) * (k % 4),"),),
+}  # fmt: skip
+
+SCORES = "        ptx::mbarrier_wait(&s.s_full[tile], step % 2);\n"
+AFTER = "        ptx::tcgen05_fence_after_thread_sync();\n"
+MASK = "        if (p.seen(first) < (step + 1) * ROWS) mask(scores, seen - step * ROWS);\n"
+WRITE = "        s.factors[tile][t] = factor;\n"
+TELL = "        arrive(&s.factor_full[tile]);\n"
+SUM = "        row.sum = row.sum * factor + weights<SHARE>(scores, p.scale, row.reference);\n"
+BEFORE = "        ptx::tcgen05_fence_before_thread_sync();\n"
+READY = "        arrive(&s.ready[tile]);\n"
+LAST = "    s.sums[tile][t] = row.sum;\n"
+ROLE: dict[str, Edits] = {
+    "nobody waits for scores": ((SCORES, ""),),
+    "no fence behind scores": ((AFTER, ""),),
+    "no fence before ready": ((BEFORE, ""),),
+    "each row decides on the mask": (("p.seen(first) <", "seen <"),),
+    "the factor is not written": ((WRITE, ""),),
+    "the factor is announced before it is written": ((WRITE + TELL, TELL + WRITE),),
+    "the factor is announced after the weights": ((TELL, ""), (READY, TELL + READY)),
+    "each thread arrives": (("arrive(&s.ready[tile])", "ptx::mbarrier_arrive(&s.ready[tile])"),),
+    "ready before the weights": ((READY, ""), (SUM, READY + SUM)),
+    "the sum is not rescaled": (("row.sum * factor + ", "row.sum + "),),
+    "the sum is written each step, announced once": ((LAST, ""), (BEFORE, f"    {LAST}{BEFORE}"),
+        ("    arrive(&s.sum_full[tile]);\n", "")),
+    "the sum at the factor's barrier": (("arrive(&s.sum_full", "arrive(&s.factor_full"),),
+}  # fmt: skip
+
+
+def wrongs() -> dict[tuple[str, str], str]:
+    """All wrong texts: exercise and name -> the answer."""
+    halves, role = str(HALVES["source"]), str(SOFTMAX["source"])
+    found = {("halves", name): replace_each(halves, edits) for name, edits in IN_HALVES.items()}
+    return found | {("softmax", name): replace_each(role, each) for name, each in ROLE.items()}
+
+
+@functools.cache
+def together() -> dict[str, Any]:
+    """The kernels of all answers, compiled by one call of nvcc: the text -> its kernel."""
+    from phasebit.launching.launch import compile
+
+    put = {"halves": check.in_halves, "softmax": check.with_soften}
+    texts = [put[exercise](answer) for (exercise, _), answer in wrongs().items()]
+    texts += [check.in_halves(str(HALVES["source"])), check.with_soften(str(SOFTMAX["source"]))]
+    module = compile(slips.together(texts), "sm_100a", [f"-DHEAD={check.SHAPE.depth}"])
+    return {text: module[f"n{i}::attend"] for i, text in enumerate(texts)}
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "compiled", lambda text, depth: together()[text])
+
+
+@pytest.mark.nvcc
+def test_halves_takes_the_solution(compiled: None) -> None:
+    assert check.halves.verdict(HALVES["source"]).startswith("halves: OK")
+
+
+@pytest.mark.nvcc
+def test_softmax_takes_the_solution(compiled: None) -> None:
+    assert check.softmax.verdict(SOFTMAX["source"]).startswith("softmax: OK")
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(("exercise", "name"), [("halves", n) for n in IN_HALVES]
+                         + [("softmax", n) for n in ROLE])  # fmt: skip
+def test_wrong_answers_are_refused(compiled: None, exercise: str, name: str) -> None:
+    said = getattr(check, exercise).verdict(wrongs()[exercise, name])
+    assert said.startswith(f"{exercise}: not right yet: "), said
+
+
+@pytest.mark.nvcc
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda greatest, keys: 8,
-        lambda greatest, keys: math.floor(math.log2(greatest)),
-        lambda greatest, keys: math.floor(math.log2(greatest / keys)),
-        lambda greatest, keys: min(math.ceil(math.log2(greatest)), 127 - keys.bit_length()),
-        lambda greatest, keys: 127 - math.floor(math.log2(keys)),
-        lambda greatest, keys: min(math.floor(math.log2(greatest)), 128),
-    ],
-)
-def test_highest_threshold_refuses(wrong: Callable[[float, int], int]) -> None:
-    assert "not right yet" in check.highest_threshold.verdict(wrong)
-
-
-SHIFT, FOURTH = "12582912.f", "    p = fmaf(p, f, 0.99992806f);\n"
-POWERS = {
-    "the special unit": ((FOURTH, "    return exp2f(x);\n"),),
-    "no lower end": (("    x = fmaxf(x, -126);\n", ""),),
-    "a lower end too low": (("x = fmaxf(x, -126)", "x = fmaxf(x, -150)"),),
-    "a lower end too high": (("x = fmaxf(x, -126)", "x = fmaxf(x, -100)"),),
-    "a shift for positive numbers only": ((SHIFT, "8388608.f"),),
-    "a shift twice as large": ((SHIFT, "25165824.f"),),
-    "down, not to the nearest": (
-        ("whole = x + shift;", "whole = (x - 0.5f) + shift;"),),
-    "the rest with the wrong sign": (("x - (whole - shift)", "(whole - shift) - x"),),
-    "degree 2": (("fmaf(0.05517167f, f, 0.24261113f)", "0.24261113f"),),
-    "Taylor's coefficients": (
-        ("0.05517167f", "0.05550411f"), ("0.24261113f", "0.24022651f"),
-        ("0.69326097f", "0.69314718f"), ("0.99992806f", "1.f")),
-    "coefficients the other way round": (
-        ("0.05517167f", "0.99992806f"), ("0.24261113f", "0.69326097f"),
-        ("    p = fmaf(p, f, 0.69326097f);\n" + FOURTH,
-         "    p = fmaf(p, f, 0.24261113f);\n    p = fmaf(p, f, 0.05517167f);\n")),
-    "one bit too far": (("<< 23", "<< 24"),),
-    "the exponent replaced": (
-        ("__float_as_uint(p) + (__float_as_uint(whole) << 23)",
-         "(__float_as_uint(p) & 0x7fffff) + (__float_as_uint(whole) << 23)"),),
-    "the number, not its bits": (
-        ("__float_as_uint(whole) << 23", "unsigned(int(whole - shift + 1)) << 23"),),
-    "no polynomial": (("    return __uint", "    p = 1;\n    return __uint"),),
-    "another head": (("float power(float x)", "float power(double x)"),),
-    "a word that C++ has not": (("const float f =", "const flaot f ="),),
-}  # fmt: skip
-
-
-@pytest.mark.nvcc
-def test_polynomial_takes_the_solution() -> None:
-    assert check.polynomial.verdict(POWER["source"]).startswith("polynomial: OK")
-
-
-@pytest.mark.nvcc
-@pytest.mark.parametrize("name", POWERS)
-def test_polynomial_refuses(name: str) -> None:
-    text = str(POWER["source"])
-    for old, new in POWERS[name]:
-        text = replace_once(text, old, new)
-    assert check.polynomial.verdict(text).startswith("polynomial: not right yet: ")
-
-
-STAYS, MOVES = "    if (moved <= threshold) return 1;\n", "    row.reference = most;\n"
-FOLLOWS = {
-    "always": ((STAYS, ""),),
-    "whenever it is larger": (("moved <= threshold", "moved <= 0"),),
-    "never": ((STAYS, "    return 1;\n"),),
-    "also at the threshold": (("moved <= threshold", "moved < threshold"),),
-    "the threshold without the scale": (
-        ("(moved <= threshold)", "(most - row.reference <= threshold)"),),
-    "down as well": (("(moved <= threshold)", "(fabsf(moved) <= threshold)"),),
-    "moves before it decides": ((STAYS + MOVES, MOVES + STAYS),),
-    "the reference stays": ((MOVES, ""),),
-    "the factor the wrong way round": (("exp2f(-moved)", "exp2f(moved)"),),
-    "a power of e": (("exp2f(-moved)", "expf(-moved)"),),
-    "no factor": (("return exp2f(-moved)", "return 1"),),
-    "0 where it stays": (("return 1;", "return 0;"),),
-    "up by the threshold only": ((MOVES, "    row.reference += threshold / scale;\n"),),
-    "the factor without the scale": (
-        (") * scale", ")"), ("moved <= threshold", "moved * scale <= threshold")),
-}  # fmt: skip
-
-
-@pytest.mark.nvcc
-def test_lazy_takes_the_solution() -> None:
-    assert check.lazy.verdict(FOLLOW["source"]).startswith("lazy: OK")
-
-
-@pytest.mark.nvcc
-@pytest.mark.parametrize("name", FOLLOWS)
-def test_lazy_refuses(name: str) -> None:
-    text = str(FOLLOW["source"])
-    for old, new in FOLLOWS[name]:
-        text = replace_once(text, old, new)
-    assert check.lazy.verdict(text).startswith("lazy: not right yet: ")
+    ("answer", "says"),
+    [("// nothing\n", "keep the line __device__ void soften"),
+     ("template <int SHARE>\n" + check.SOFTEN + " {\n    flaot x;\n}\n", "flaot")],
+)  # fmt: skip
+def test_what_does_not_compile_is_refused(answer: str, says: str) -> None:
+    said = check.softmax.verdict(answer)
+    assert said.startswith("softmax: not right yet: ") and says in said

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from phasebit import files, process, toolchain
 from phasebit.chapters.attention_again import attention_slips as slips
+from phasebit.chapters.attention_again import cutlass_fmha, role_counts, view
 from phasebit.chapters.attention_again import tensor_attention as kernels
-from phasebit.chapters.attention_again import view
 from phasebit.chapters.attention_again.tensor_attention import Shape
 from phasebit.edits import replace_once
 from phasebit.runtime import library
@@ -140,7 +141,10 @@ def test_the_timeline_names_who_overlaps() -> None:
     with view.watching() as log:
         run, _ = kernels.attend(text, kernels.draw(shape), schedule="eager")
     said = view.timeline(text, shape.depth, log).alt.splitlines()
-    assert said[2] == (
+    assert said[1] == "row loader, from left to right: K, V, K, V"
+    assert said[2].startswith("row tensor core, from left to right: tile 0 step 0, tile 1 step 0")
+    assert said[6].endswith("tile 0 of O leaves, tile 1 of O leaves")
+    assert said[8] == (
         "softmax 0 makes the weights of step 1, while tensor core has step 0 of tile 1 "
         "and softmax 1 has step 1 of tile 1"
     )
@@ -154,3 +158,19 @@ def test_the_timeline_names_who_overlaps() -> None:
 def test_a_slip_that_no_longer_fits_is_refused() -> None:
     with pytest.raises(ValueError, match="nowhere"):
         replace_once(kernels.source(kernels.IN_ORDER), "no such line", "")
+
+
+@pytest.mark.nvcc
+def test_the_recorded_counts_are_those_of_the_last_kernel() -> None:
+    """Instructions depend on the compiler; the others do not."""
+    now, then = role_counts.ours(), role_counts.Counts(**role_counts.recorded()["ours"])
+    assert now.products == 2 * 4 * (8 + 8) and now.columns == 512 and now.barriers == 20
+    for what in "products", "columns", "copied", "fetched", "stored", "barriers":
+        assert getattr(now, what) == getattr(then, what), what
+    for role, number in then.instructions.items():
+        assert 0.8 * number < now.instructions[role] < 1.25 * number, role
+
+
+def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="give a checkout of NVIDIA/cutlass"):
+        cutlass_fmha.module(tmp_path)

@@ -6,7 +6,6 @@ No GPU that they are for was at hand, so nothing here asks one.
 from __future__ import annotations
 
 import re
-import resource
 import sys
 from pathlib import Path
 
@@ -63,29 +62,6 @@ def test_launch_control_gives_every_tile_to_one_block(schedule: str) -> None:
     made = view.tiles_of_blocks(source, log)
     assert exact and not run.findings and sum(made.values()) == 6
     assert max(made.values()) > 1  # somebody took another block's
-
-
-def seconds_of_children() -> float:
-    """Of a processor, so that what else it does is not counted."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-@pytest.mark.nvcc
-@pytest.mark.parametrize("kernel", (kernels.CHAIN, kernels.PAIR))
-@pytest.mark.parametrize(("options", "seconds"), [(["--fast"], 3), (["--schedule", "late"], 15)])
-def test_the_emulator_is_quick(kernel: str, options: list[str], seconds: float) -> None:
-    program = toolchain.build(
-        kernels.source(kernel), target="sm_100a",
-        runtime=library.for_linking(toolchain.nvcc().major),
-    ).program  # fmt: skip
-    command = [sys.executable, "-m", "phasebit", "run", *options, str(program), "--shape"]
-    process.run([*command, "1", "4", "8"], timeout=120)  # compiled, imported
-    start = seconds_of_children()
-    done = process.run([*command, "256", "512", "256"], timeout=120)
-    taken = seconds_of_children() - start
-    assert done.stdout == "matmul: OK, exact on 256 x 512 x 256\n", done.stdout + done.stderr
-    assert taken < seconds
 
 
 @pytest.mark.nvcc

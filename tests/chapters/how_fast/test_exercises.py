@@ -16,7 +16,7 @@ NOTEBOOK = contents.notebook(files.book(), "how_fast")
 
 FUNCTIONS = pytest.mark.parametrize(
     "check",
-    [rates.fewest_slots, rates.best_split, rates.three_stages],
+    [rates.fewest_slots, rates.best_split, rates.three_workers],
     ids=lambda check: check.__name__,
 )
 
@@ -106,8 +106,8 @@ def _chain(a, b, c, first, second, h, *, both=True, hand_off=True, workers=True)
     return min(rates)
 
 
-def test_three_stages_accepts_the_five_bounds() -> None:
-    assert rates.three_stages.verdict(_chain) == "three_stages: OK (300 chains)"
+def test_three_workers_accepts_the_five_bounds() -> None:
+    assert rates.three_workers.verdict(_chain) == "three_workers: OK (300 chains)"
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_three_stages_accepts_the_five_bounds() -> None:
         lambda a, b, c, m, n, h: min(Fraction(1, max(a, b, c)), Fraction(m + n, a + 2 * b + c + h)),
     ],
 )
-def test_three_stages_rejects(wrong) -> None:
-    assert why_wrong(rates.three_stages, wrong)
+def test_three_workers_rejects(wrong) -> None:
+    assert why_wrong(rates.three_workers, wrong)
 
 
 def test_solutions_of_the_book_are_right(capsys) -> None:

@@ -11,7 +11,7 @@ from phasebit.chapters.in_other_languages import exercises as check
 from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/in_other_languages.ipynb"))
-NAMES = "agent", "rings", "roles"
+NAMES = "rings", "roles", "chain"
 
 
 def answers() -> dict[str, Any]:
@@ -31,11 +31,44 @@ def signals(barriers: Any) -> list[str]:
     return [barrier.signal for barrier in barriers]
 
 
+def walked(barriers: Any, *, count: Any = None, stop: Any = None, first: str = "bytes") -> Any:
+    """The solution's walk, with a part of it replaced."""
+    found: list[Any] = []
+    here = next((b for b in barriers if b.signal == first), None)
+    while here is not None and len(found) < 9:
+        producer, consumer = here.tellers, here.waiters
+        same = [b for b in barriers if (b.tellers, b.waiters) == (producer, consumer)]
+        found.append((producer, consumer, count(barriers, here) if count else len(same)))
+        here = next((b for b in barriers if b.tellers == consumer
+                     and (stop(b) if stop else b.waiters != producer)), None)  # fmt: skip
+    return found
+
+
+def turned(rings: Any) -> Any:
+    return [(consumer, producer, slots) for producer, consumer, slots in rings]
+
+
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("agent", lambda signal: "threads"),
-        ("agent", lambda signal: {"bytes": "tensor core"}.get(signal, "threads")),
+        ("chain", lambda barriers: walked(barriers)[::-1]),
+        ("chain", lambda barriers: turned(walked(barriers))),
+        ("chain", lambda barriers: walked(barriers)[:2]),
+        ("chain", lambda barriers: walked(barriers)[:1]),
+        ("chain", lambda barriers: sorted(walked(barriers))),
+        ("chain", lambda barriers: [(p[0], c[0], n) for p, c, n in walked(barriers)]),
+        ("chain", lambda barriers: [(p, c, 2 * n) for p, c, n in walked(barriers)]),
+        ("chain", lambda barriers: walked(barriers, stop=lambda b: True)),
+        ("chain", lambda barriers: walked(barriers, stop=lambda b: b.signal == "commits")),
+        ("chain", lambda barriers: walked(barriers, stop=lambda b: b.signal == "arrivals")),
+        ("chain", lambda barriers: walked(barriers, first="commits")),
+        ("chain", lambda barriers: walked(
+            barriers, count=lambda all_, b: sum(x.signal == b.signal for x in all_))),
+        ("chain", lambda barriers: walked(
+            barriers, count=lambda all_, b: sum(x.waiters == b.waiters for x in all_))),
+        ("chain", lambda barriers: walked(
+            barriers, count=lambda all_, b: sum(x.tellers == b.tellers for x in all_))),
+        ("chain", lambda barriers: [*{(b.tellers, b.waiters, 1): 0 for b in barriers}]),
         ("rings", lambda barriers: (4, 2)),
         ("rings", lambda barriers: (len(barriers) // 2, 2)),
         ("rings", lambda barriers: (signals(barriers).count("commits"), 2)),

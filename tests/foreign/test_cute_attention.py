@@ -1,0 +1,62 @@
+# mypy: ignore-errors
+"""CUTLASS's attention in CuTe DSL for Blackwell: right, and one finding, which is a mistake.
+
+Its source is not here: name a checkout of github.com/NVIDIA/cutlass in CUTLASS_REPOSITORY, and
+``pip install nvidia-cutlass-dsl``. Neither needs a GPU.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cutlass", reason="nvidia-cutlass-dsl is not installed: NOT asked")
+
+import phasebit.cute
+from phasebit.chapters.attention_again import cutlass_fmha, role_counts
+from phasebit.chapters.attention_again import tensor_attention as kernels
+from phasebit.chapters.attention_again.tensor_attention import Shape
+
+WHERE = os.environ.get("CUTLASS_REPOSITORY")
+pytestmark = [
+    pytest.mark.foreign,
+    pytest.mark.skipif(not WHERE, reason="CUTLASS_REPOSITORY names no checkout: NOT asked"),
+]
+
+CASES = {
+    "full": (Shape(256, 512, 128), 1.0, False),
+    "causal, O corrected": (Shape(200, 330, causal=True), 12.0, True),
+    "ragged, O corrected": (Shape(130, 200, 128), 12.0, True),
+}
+
+
+@pytest.fixture(scope="module")
+def example():
+    return cutlass_fmha.module(Path(WHERE))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_right_under_every_schedule(example, name):
+    """Where O is corrected, `correction_rescale` loads from tensor memory, multiplies and stores
+    without `tcgen05.wait::ld` between: the finding is right, and is the only one."""
+    shape, spread, corrected = CASES[name]
+    data = kernels.draw(shape, 0, spread)
+    with phasebit.cute.emulated("sm_100a", schedules="all") as runs:
+        out = cutlass_fmha.attend(example, data, shape.causal)
+    assert kernels.off(shape, data, out) <= 1
+    for finding in runs.findings:
+        assert "it has not executed tcgen05.wait::ld" in str(finding), str(finding)
+    assert bool(runs.findings) == corrected
+
+
+def test_its_counts_are_those_recorded(example):
+    with (
+        role_counts.counting(role_counts.CUTLASS) as counts,
+        phasebit.cute.emulated("sm_100a", schedules="eager", check=False),
+    ):
+        cutlass_fmha.attend(example, kernels.draw(role_counts.SHAPE))
+    recorded = role_counts.Counts(**role_counts.recorded()["cutlass"])
+    for what in "products", "columns", "copied", "fetched", "stored", "barriers":
+        assert getattr(counts, what) == getattr(recorded, what), what
