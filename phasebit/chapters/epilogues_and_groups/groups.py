@@ -39,7 +39,8 @@ def picture(sizes: Sequence[int], n: int, blocks: int) -> Picture:
 
     hues = "blue", "orange", "green", "cyan", "grey"
     number = {tile: i for i, tile in enumerate(walk(sizes, n))}
-    rows, cells = [], []
+    rows: list[str] = []
+    cells: list[list[Cell | None]] = []
     for group, size in enumerate(sizes):
         if not size:
             rows.append(f"group {group}: no row")

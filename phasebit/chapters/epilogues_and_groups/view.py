@@ -28,7 +28,7 @@ def compared(fused: Run, apart: Sequence[Run], steps: Sequence[str], result: int
 
     Prints which of the two executes fewer instructions.
     """
-    rows = []
+    rows: list[tuple[str, ...]] = []
     total = [0, 0, 0]
     for name, run in zip(("product", *steps), apart, strict=True):
         load, store = bytes_moved(run)
