@@ -26,14 +26,14 @@ SOURCES := _config.yml _toc.yml $(shell find book phasebit kernels records -type
 
 JUPYTER_BOOK := $(VENV)/bin/jupyter-book build . -n -W --keep-going --all
 
-.PHONY: help setup book site pdf test proof mutants bench record serve clean pin
+.PHONY: help setup book site pdf cards test proof mutants bench record serve clean pin
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(SETUP)  ## make .venv with everything pinned, an nvcc, MathJax and Pyodide
+setup: $(SETUP)  ## make .venv with everything pinned, an nvcc and Pyodide
 	@echo "Set-up is up to date: $$($(PY) --version) in $(VENV)."
 
 book: _build/.book  ## execute every notebook on this machine and render the book
@@ -47,6 +47,9 @@ pdf: _build/.site  ## print the book: all pages as _build/the-phase-bit.pdf (nee
 	@$(PY) tools/pdf.py _build/the-phase-bit.pdf
 
 # Each worker has a processor already: threads of NumPy's would wait for each other.
+cards: _build/.site  ## draw the card of each page, for links on other sites (needs Chromium)
+	@$(PY) tools/cards.py _build/html
+
 test: export OPENBLAS_NUM_THREADS = 1
 test: setup _build/.site  ## run every test this machine can run, and say what it skipped
 	@echo "Testing package, notebooks and pages; the first time takes longest, since everything is compiled."

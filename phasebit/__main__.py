@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from phasebit import __version__, build_cache, toolchain
 from phasebit.runtime import command as runtime
@@ -77,6 +78,24 @@ def _score(args: argparse.Namespace) -> int:
         score.path().write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         print(f"wrote {score.path()}")
     print(score.text(record))
+    return 0
+
+
+def _originals(args: argparse.Namespace) -> int:
+    from phasebit import originals
+
+    try:
+        of = [originals.named(name) for name in args.run_these] if args.run_these else []
+        if not (of or args.all):
+            print(originals.listing())
+            return 0
+        record = originals.measure(
+            of or originals.every(), args.clone, lambda line: print(line, flush=True)
+        )
+    except originals.Refused as error:
+        return _refuse(error)
+    if args.write:
+        print(f"wrote {originals.write(record)}")
     return 0
 
 
@@ -152,6 +171,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     command.add_argument("--write", action="store_true", help="into records/, for the book")
     command.add_argument("bug", nargs="*", help="only these, as lane_behind_the_copy")
     command.set_defaults(run=_score)
+
+    command = commands.add_parser("originals", help="others' programs, with a bug and without it")
+    command.add_argument("--list", action="store_true", help="what there is; so without --run")
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--run", dest="run_these", action="append", metavar="NAME",
+                       help="fetch, compile and run this one; may be given again")  # fmt: skip
+    which.add_argument("--all", action="store_true", help="all of them")
+    command.add_argument("--from", dest="clone", type=Path, metavar="FOLDER",
+                         help="a clone of the repository, in place of GitHub")  # fmt: skip
+    command.add_argument("--write", action="store_true", help="into records/, for the book")
+    command.set_defaults(run=_originals)
 
     command = commands.add_parser("descriptor", help="what a descriptor of a tensor core says")
     command.add_argument(

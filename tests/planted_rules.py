@@ -139,6 +139,10 @@ _BY_FILE: dict[str, dict[str, str]] = {
         "missing-grid-wait":
             "test_what_the_kernel_before_touches_is_found_before_the_wait[reads]",
     },
+    "tests/runtime/test_two_devices.py": {
+        "device-scope": "test_what_orders_too_little_is_found[1-0-rules0]",
+        "no-peer-access": "test_memory_of_a_peer_must_be_opened",
+    },
     "tests/runtime/test_run_options.py": {
         "refused-launch": "test_what_comes_after_a_refused_launch",
         "invalid-copy": "test_a_finding_has_a_status_of_its_own",

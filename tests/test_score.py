@@ -12,6 +12,7 @@ import pytest
 from phasebit import bugs, score
 from phasebit.__main__ import main
 from phasebit.score import Absent, Seen
+from phasebit.score.tools import phasebit_random
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
@@ -82,6 +83,35 @@ def test_a_record_has_a_row_for_each_bug_and_keeps_what_an_absent_tool_had(
     both = score.merged(before, now)
     assert both["tools"]["one"] == before["tools"]["one"]
     assert list(score.sums(both))[1] == ("a tool", *"–––––")
+
+
+@pytest.mark.parametrize(
+    ("twin", "names_it_at", "runs"),
+    [("broken", 2, 3), ("broken", None, 5), ("fixed", None, 5), ("fixed", 1, 2)],
+)
+def test_random_takes_the_seeds_up_to_the_one_that_decides(
+    monkeypatch: pytest.MonkeyPatch, twin: str, names_it_at: int | None, runs: int
+) -> None:
+    seeds = []
+
+    def emulate(program: Path, *, schedule: str, seed: int) -> Any:
+        seeds.append(seed)
+        told = seed == names_it_at
+        other = twin == "broken" and seed == 0
+        return SimpleNamespace(
+            findings=["one"] * (told or other),
+            lines=frozenset({BUG.number} if told else {BUG.number + 1} if other else ()),
+        )
+
+    monkeypatch.setattr(phasebit_random, "SEEDS", 5)
+    monkeypatch.setattr(bugs, "emulate", emulate)
+    monkeypatch.setattr(bugs.Bug, "build", lambda self, twin: Path(twin))
+    seen = phasebit_random.look(BUG, twin)
+    assert seeds == list(range(runs))
+    decided = names_it_at is not None
+    wanted = {"broken": "found" if decided else "other",
+              "fixed": "false alarm" if decided else "clean"}  # fmt: skip
+    assert score.verdict(BUG, twin, seen) == wanted[twin]
 
 
 def test_an_unknown_tool_or_bug_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

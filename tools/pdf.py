@@ -4,11 +4,13 @@
 
 The pages are put behind each other in one document, in the order of _toc.yml: links between them
 become links within it, what is folded is unfolded, every cell of code gets a number. Pictures
-stay vectors, headings become the outline.
+stay vectors, headings become the outline. It is printed twice: the first time says on which page
+each chapter begins, the second has these numbers in its contents.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -24,6 +26,9 @@ from serve import server  # noqa: E402
 
 from conftest import chromium  # noqa: E402
 
+WHOLE = 24
+"""Lines of a cell that is not cut by the end of a page."""
+
 SECONDS = 240
 """How long Chromium may lay it out."""
 
@@ -37,9 +42,15 @@ body { counter-reset: listing; }
 .pb-cover h1 { font-size: 34pt; }
 .pb-contents { break-before: page; break-after: page; }
 .pb-contents ol { list-style: none; padding: 0; }
+.pb-contents li { display: flex; gap: 0.6em; align-items: baseline; line-height: 1.5; }
+.pb-contents li::before { content: ""; order: 1; flex: 1; border-bottom: 1px dotted #888; }
+.pb-contents .pb-number { order: 2; width: 2.4em; text-align: right; }
+.pb-contents .pb-part { font-weight: 700; margin-top: 0.7em; }
 article.bd-article { max-width: none; padding: 0; font-size: 10.5pt; }
 .bd-article :is(p, ul, ol, dl, blockquote) { max-width: none !important; }
 h1, h2, h3, h4 { break-after: avoid; }
+.pb-whole, .pb-picture, .admonition-title { break-inside: avoid; }
+.admonition-title { break-after: avoid; }
 /* Shadows would be pictures of dots; the id is for its weight. */
 :not(#none) { box-shadow: none !important; }
 .cell_input::before {
@@ -55,7 +66,7 @@ thead { display: table-header-group; }
 details > summary { list-style: none; color: #555; }
 """
 
-ASSEMBLE = r"""async ({ pages, style, title }) => {
+ASSEMBLE = r"""async ({ pages, style, title, whole }) => {
   const here = location.origin + "/";
   const place = (page) => page.replace(/\W+/g, "-");
   const body = document.createElement("div");
@@ -92,6 +103,11 @@ ASSEMBLE = r"""async ({ pages, style, title }) => {
     article.querySelectorAll("img").forEach((picture) => {
       picture.src = new URL(picture.getAttribute("src"), here + page);
     });
+    article.querySelectorAll("pre").forEach((code) => {
+      // What is short stays whole; a longer one begins and ends with some lines (orphans, widows).
+      if (code.textContent.trim().split("\n").length <= whole)
+        (code.closest(".cell_input") ?? code).classList.add("pb-whole");
+    });
     article.classList.add("pb-page");
     article.id = mine;
     body.append(document.adoptNode(article));
@@ -99,7 +115,11 @@ ASSEMBLE = r"""async ({ pages, style, title }) => {
     const link = document.createElement("a");
     link.href = `#${mine}`;
     link.textContent = article.querySelector("h1").textContent.trim();
-    entry.append(link);
+    const number = document.createElement("span");
+    number.className = "pb-number";
+    number.dataset.of = mine;
+    if (page.endsWith("/part.html")) entry.className = "pb-part";
+    entry.append(link, number);
     list.append(entry);
   }
   document.title = title;
@@ -109,12 +129,15 @@ ASSEMBLE = r"""async ({ pages, style, title }) => {
   const broken = [...document.querySelectorAll('a[href^="#"]')]
     .filter((link) => !document.getElementById(decodeURIComponent(link.hash.slice(1))));
   broken.forEach((link) => link.removeAttribute("href"));
-  if (window.MathJax?.typesetPromise) await MathJax.typesetPromise([body]);
   await document.fonts.ready;
   await Promise.all([...document.images].map((one) => one.decode().catch(() => 0)));
   return { pages: pages.length, listings: document.querySelectorAll(".cell_input").length,
            broken: broken.map((link) => link.textContent) };
 }"""
+
+
+NUMBERS = """(places) => [...document.querySelectorAll('.pb-number')].map((one) =>
+  (one.textContent = String(places[one.dataset.of] ?? '')))"""
 
 
 def pages(toc: Any, html: Path) -> Iterator[str]:
@@ -139,29 +162,56 @@ def print_book(chrome: Any, html: Path, target: Path, toc: Any, title: str) -> d
     every = list(dict.fromkeys(pages(toc, html)))
     if not every:
         raise SystemExit(f"There are no pages in {html}: run 'make site' first.")
-    formulas = (page for page in every if "MathJax" in (html / page).read_text(encoding="utf-8"))
-    base = next(formulas, every[0])
     site = server(html)
     threading.Thread(target=site.serve_forever, daemon=True).start()
     try:
         tab = chrome.new_page(viewport={"width": 900, "height": 1200})
         tab.set_default_timeout(SECONDS * 1000)
-        tab.goto(f"http://127.0.0.1:{site.server_port}/{base}")
+        tab.goto(f"http://127.0.0.1:{site.server_port}/{every[0]}")
         tab.emulate_media(media="print", color_scheme="light")
         made: dict[str, Any] = tab.evaluate(
-            ASSEMBLE, {"pages": every, "style": STYLE, "title": title}
+            ASSEMBLE, {"pages": every, "style": STYLE, "title": title, "whole": WHOLE}
         )
         target.parent.mkdir(parents=True, exist_ok=True)
-        tab.pdf(
-            path=target, prefer_css_page_size=True, outline=True, tagged=True,
-            print_background=True, display_header_footer=True, header_template="<span></span>",
-            footer_template='<div style="width:100%;text-align:center;font-size:8px">'
-            '<span class="pageNumber"></span></div>',
-        )  # fmt: skip
+        target.write_bytes(_printed(tab))
+        made["numbers"] = tab.evaluate(NUMBERS, places(target.read_bytes()))
+        target.write_bytes(_printed(tab))
         tab.close()
     finally:
         site.shutdown()
     return made
+
+
+def _printed(tab: Any) -> bytes:
+    return bytes(
+        tab.pdf(
+            prefer_css_page_size=True, outline=True, tagged=True,
+            print_background=True, display_header_footer=True, header_template="<span></span>",
+            footer_template='<div style="width:100%;text-align:center;font-size:8px">'
+            '<span class="pageNumber"></span></div>',
+        )
+    )  # fmt: skip
+
+
+def places(pdf: bytes) -> dict[str, int]:
+    """Name of a place in a PDF of Chromium's -> the number of its page, from 1 on."""
+    kids = {
+        int(number): [int(one) for one in re.findall(rb"(\d+) 0 R", inside)]
+        for number, inside in re.findall(
+            rb"(\d+) 0 obj\s*<</Type /Pages\b[^>]*?/Kids \[([^\]]*)\]", pdf
+        )
+    }
+    (root,) = set(kids) - {one for few in kids.values() for one in few}
+
+    def leaves(node: int) -> Iterator[int]:
+        for one in kids.get(node, []):
+            yield from leaves(one) if one in kids else [one]
+
+    page = {leaf: number for number, leaf in enumerate(leaves(root), 1)}
+    return {
+        name.decode(): page[int(leaf)]
+        for name, leaf in re.findall(rb"/([^\s/\[]+) \[(\d+) 0 R /XYZ", pdf)
+    }
 
 
 def main(target: Path) -> None:

@@ -1,4 +1,5 @@
-"""Write the tables of book/appendix/score.md, from records/bugs_score.json and bugs/.
+"""Write the tables of book/appendix/score.md, from records/bugs_score.json, records/originals.json
+and bugs/.
 
 python tools/score_page.py          write the page, if it is not current
 python tools/score_page.py --check  only say whether it is
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from difflib import unified_diff
 from typing import Any
 
-from phasebit import bugs, files, score
+from phasebit import bugs, files, originals, score
 from phasebit.bugs import Bug
 
 PAGE = files.book() / "appendix" / "score.md"
@@ -138,6 +139,24 @@ def found(one: dict[str, Any], of: Sequence[Bug]) -> str:
     return f"{said.count(score.FOUND)} of {len(said)}{more}" if said else score.ABSENT
 
 
+def originals_table() -> str:
+    """Others' programs as they were, and what the emulator says of each."""
+    record = originals.read()
+    rows = []
+    for one in originals.every():
+        seen = record["originals"].get(one.name)
+        if seen is None:
+            continue
+        mended = "ours, in two lines" if one.repair else f"`{one.commits['fixed'][:9]}`"
+        rows.append((
+            one.title, link(one.thread), f"`{one.commits['broken'][:9]}`", mended,
+            f"`{one.rule}`: {seen['broken']}", seen["broken ends"], seen["fixed"],
+        ))  # fmt: skip
+    heading = ["program", "thread", "broken at", "repair", "what must be said", "how it ends",
+               "repaired"]  # fmt: skip
+    return f"{table(heading, rows)}\n\nRun {record['date']}, under *late*."
+
+
 def parts(record: dict[str, Any]) -> dict[str, str]:
     """Name of a part of the page -> its text."""
     tools = record["tools"].values()
@@ -150,6 +169,7 @@ def parts(record: dict[str, Any]) -> dict[str, str]:
         "kinds": kinds(record),
         "rows": "\n\n".join(section(kind, of, record) for kind, of in groups().items()),
         "origins": origins(),
+        "originals": originals_table(),
     }
 
 

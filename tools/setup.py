@@ -232,7 +232,7 @@ def gpu() -> str | None:
 
 
 def fetch() -> None:
-    """MathJax and Pyodide, with npm."""
+    """Pyodide, a font and axe-core, with npm."""
     said = failure([PYTHON, "tools/vendor.py", VENDOR])
     if said is not None:
         raise SystemExit(said.strip().splitlines()[-1])
@@ -280,7 +280,7 @@ PARTS = (
         lambda: None if shutil.which("npm") else "",
     ),
     Part(
-        "MathJax and Pyodide, which the pages serve themselves (10 s)",
+        "Pyodide and a font for formulas, which the pages serve themselves (10 s)",
         VENDOR / ".done",
         VENDORED,
         fetch,

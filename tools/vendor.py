@@ -1,9 +1,11 @@
-"""Fetch what the rendered book serves from its own folder: MathJax and Pyodide.
+"""Fetch what the rendered book serves from its own folder, and what its tests load.
 
     python tools/vendor.py TARGET
 
 Versions and checksums are pinned in book/_vendor/package-lock.json; `npm ci` refuses
-anything else. TARGET/static then holds what the site copies to its _static folder.
+anything else. TARGET/static then holds what the site copies to its _static folder, Pyodide;
+TARGET/fonts the font of which it takes the letters that it needs, TARGET/tests what only the tests
+load into a page, axe-core.
 """
 
 from __future__ import annotations
@@ -15,25 +17,18 @@ from pathlib import Path
 
 LOCK = Path(__file__).resolve().parent.parent / "book" / "_vendor"
 
-# What the pages use. MathJax's a11y and sre are loaded only by a reader who switches
-# its spoken formulas on; they are small enough to be there for them.
 FILES = {
-    "mathjax": (
-        "es5/tex-chtml.js",
-        "es5/output/chtml/fonts/woff-v2",
-        "es5/input/tex/extensions",
-        "es5/a11y",
-        "es5/sre",
-        "LICENSE",
-    ),
-    "pyodide": (
+    "static/pyodide": (
         "pyodide.mjs",
         "pyodide.asm.mjs",
         "pyodide.asm.wasm",
         "pyodide-lock.json",
         "python_stdlib.zip",
     ),
+    "fonts/@fontsource/stix-two-math": ("files/stix-two-math-latin-400-normal.woff", "LICENSE"),
+    "tests/axe-core": ("axe.min.js", "LICENSE"),
 }
+"""Folder of the target / package -> its files."""
 
 
 def find_npm() -> list[str]:
@@ -76,19 +71,19 @@ def fetch(target: Path) -> Path:
             "npm could not fetch the packages of book/_vendor/package-lock.json (its own "
             "words are above): check the network and run 'make setup' again"
         )
-    static = target / "static"
-    shutil.rmtree(static, ignore_errors=True)
-    for package, files in FILES.items():
+    for folder in ("static", "fonts", "tests"):
+        shutil.rmtree(target / folder, ignore_errors=True)
+    for place, files in FILES.items():
         for name in files:
-            source = target / "node_modules" / package / name
-            goal = static / package / name
+            source = target / "node_modules" / place.partition("/")[2] / name
+            goal = target / place / name
             goal.parent.mkdir(parents=True, exist_ok=True)
             if source.is_dir():
                 shutil.copytree(source, goal)
             else:
                 shutil.copyfile(source, goal)
     shutil.rmtree(target / "node_modules")
-    return static
+    return target / "static"
 
 
 if __name__ == "__main__":
@@ -96,4 +91,4 @@ if __name__ == "__main__":
         raise SystemExit(__doc__)
     static = fetch(Path(sys.argv[1]).resolve())
     size = sum(file.stat().st_size for file in static.rglob("*") if file.is_file())
-    print(f"MathJax and Pyodide are in {static.parent.name}/static ({size / 1e6:.0f} MB).")
+    print(f"Pyodide is in {static.parent.name}/static ({size / 1e6:.0f} MB).")

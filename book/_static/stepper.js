@@ -198,11 +198,11 @@
           if (move) this.take(move);
         });
         return { lines, step, node: element("section", { "aria-label": thread.name },
-          element("h4", {}, thread.name), step,
+          element("p", { className: "pb-lab-title" }, thread.name), step,
           element("pre", { tabIndex: 0, "aria-label": `the program of ${thread.name}` }, ...lines)) };
       });
       this.columns = columns;
-      this.engine = element("section", { "aria-label": COPY_ENGINE, hidden: true }, element("h4", {}, COPY_ENGINE));
+      this.engine = element("section", { "aria-label": COPY_ENGINE, hidden: true }, element("p", { className: "pb-lab-title" }, COPY_ENGINE));
       this.threads.replaceChildren(...columns.map((column) => column.node), this.engine);
     }
 
@@ -223,7 +223,7 @@
         column.node.classList.toggle("pb-step-waits", Boolean(step) && !movable.has(number));
       });
       this.engine.hidden = !flight.length;
-      this.engine.replaceChildren(element("h4", {}, COPY_ENGINE), ...flight.map((words, k) => {
+      this.engine.replaceChildren(element("p", { className: "pb-lab-title" }, COPY_ENGINE), ...flight.map((words, k) => {
         const land = element("button", { type: "button", className: "pb-step-move", disabled: !movable.has(-1 - k) }, words);
         land.addEventListener("click", () => {
           this.stop();

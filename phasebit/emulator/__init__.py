@@ -13,6 +13,8 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 ``Mode`` ``Extents``         how a launch is executed, and where it is spread
 ``Extent`` ``MAX_STEPS``     one to three numbers; turns of loops, if none are given
 ``Execution``                a launch that is ready to run, for who needs to look inside
+``Together`` ``Seat``        launches that run at the same time, on one device or several
+``EVERY_DEVICE``             whose memory it is that all devices have
 ``DeviceArrays``             where the arrays of a launch go; ``refuse_written``: what follows
                              where a kernel wrote one that is read-only
 ``TensorMap``                an argument that the copy engine reads; module ``tensormap``
@@ -112,6 +114,7 @@ if TYPE_CHECKING:
     from phasebit.emulator.api.extents import Extent, Extents
     from phasebit.emulator.api.kernel import Kernel
     from phasebit.emulator.api.module import Module
+    from phasebit.emulator.api.together import Together
     from phasebit.emulator.checker import traffic
     from phasebit.emulator.codegen import saved_program
     from phasebit.emulator.copy_engine import tensormap
@@ -131,8 +134,14 @@ if TYPE_CHECKING:
     from phasebit.emulator.findings import Finding
     from phasebit.emulator.machine.accesses import ABSENT, Access
     from phasebit.emulator.machine.barrier_sites import MbarrierObserver
+    from phasebit.emulator.machine.company import Seat
     from phasebit.emulator.machine.counters import Counters
-    from phasebit.emulator.machine.device_memory import GRANULE, Allocation, Memory
+    from phasebit.emulator.machine.device_memory import (
+        EVERY_DEVICE,
+        GRANULE,
+        Allocation,
+        Memory,
+    )
     from phasebit.emulator.machine.events import observing
     from phasebit.emulator.machine.group import AccessObserver
     from phasebit.emulator.machine.launch_observer import LaunchObserver
@@ -158,6 +167,7 @@ _NAMES = {
     "api.extents": ("Extent", "Extents"),
     "api.kernel": ("Kernel",),
     "api.module": ("Module",),
+    "api.together": ("Together",),
     "copy_engine.copy_observer": ("BulkCopyObserver",),
     "copy_engine.tensormap": ("TensorMap",),
     "errors": (
@@ -168,7 +178,8 @@ _NAMES = {
     "machine.accesses": ("ABSENT", "Access"),
     "machine.barrier_sites": ("MbarrierObserver",),
     "machine.counters": ("Counters",),
-    "machine.device_memory": ("GRANULE", "Allocation", "Memory"),
+    "machine.company": ("Seat",),
+    "machine.device_memory": ("EVERY_DEVICE", "GRANULE", "Allocation", "Memory"),
     "machine.events": ("observing",),
     "machine.group": ("AccessObserver",),
     "machine.launch_observer": ("LaunchObserver",),
@@ -211,6 +222,7 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "ABSENT",
+    "EVERY_DEVICE",
     "GLOBAL_BASE",
     "GRANULE",
     "MAX_STEPS",
@@ -241,9 +253,11 @@ __all__ = [
     "Module",
     "PtxError",
     "Run",
+    "Seat",
     "StepLimit",
     "TensorMap",
     "TensorObserver",
+    "Together",
     "Trace",
     "WarpGroupObserver",
     "arithmetic",

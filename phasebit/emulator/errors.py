@@ -103,6 +103,12 @@ class OutOfBounds(Fault):
     rule = "out-of-bounds"
 
 
+class NoPeerAccess(Fault):
+    """An access to another device's memory, which has not been allowed."""
+
+    rule = "no-peer-access"
+
+
 class UseAfterFree(Fault):
     """An access to memory that was given back."""
 

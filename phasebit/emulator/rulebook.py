@@ -64,6 +64,9 @@ RULES = _table([
     Rule("narrow-scope", "race",
          "A block reads what another wrote, and is told of it with .cta scope only.",
          "8.5, 8.8, 9.7.13.15.13"),
+    Rule("device-scope", "race",
+         "A device reads what another wrote, and is told of it with less than .sys scope.",
+         "8.5, 8.8"),
     Rule("mbarrier-invalidated-in-use", "race",
          "A thread invalidates an mbarrier while another may still use it.", "9.7.13.15.10"),
     # -- what nobody wrote ----------------------------------------------------
@@ -195,6 +198,9 @@ RULES = _table([
     Rule("tensor-memory-leak", "tensor",
          "A block leaves with tensor memory allocated.", "9.7.16.7.1"),
     # -- how a kernel ends ----------------------------------------------------
+    Rule("no-peer-access", "fault",
+         "A kernel touches the memory of another device, which its own may not reach.",
+         "CUDA C++, peer-to-peer memory access"),
     Rule("out-of-bounds", "fault",
          "An access lies outside of every array, or runs past the end of one.", "5.1"),
     Rule("use-after-free", "fault",

@@ -17,6 +17,7 @@ GPU.
 | `memory.c` `pool.c` `pinned.c` `copy.c` `symbol.c` | `mapped_memory.py` who owns which bytes |
 | `arena.c` device memory, mapped into the program | `mapped_memory.py` |
 | `stream.c` `event.c` `graph.c` `capture.c` | `clock.py` what events read |
+| `stream.c` | `side_by_side.py` what several devices do at the same time |
 | `device.c` the device's numbers | `properties.py`, `phasebit.occupancy` |
 | `tensor_map.c` descriptions of boxes | `emulated.py` |
 | `library.c` code that a program brings as text | `fatbin.py` |
@@ -52,8 +53,14 @@ What is known already need not fail a run: `--suppress race@scan.cuh:41`, a file
 (`--suppressions`), or a baseline (`--write-baseline known.json`, then `--baseline known.json`). All
 of it is counted, and a suppression that matches nothing is said. See `known.py`.
 
-What differs from a GPU: there is one device; times are the emulator's clock; work runs in the order
-in which it was issued, so kernels that wait for later ones do not end (a livelock, and called so);
+`--devices 2` gives the program several devices, up to eight, each with streams and variables of its
+own; `side_by_side.py` lets their kernels run at the same time, so one may wait for a flag that
+another device sets. What devices tell each other needs `.sys` scope (`device-scope`), memory of a
+peer must have been opened (`no-peer-access`), and races between them are found. The driver library
+knows the first device only. Not judged between devices: copies by the copy engine and by the host.
+
+What differs from a GPU: times are the emulator's clock; with one device work runs in the order in
+which it was issued, so kernels that wait for later ones do not end (a livelock, and called so);
 a kernel's atomics hold against the host's only with system scope (`atomicAdd_system`), and such a
 one waits for as long as the host changes the same word without a pause; arrays, textures and
 whatever else `symbols.txt` names and the C sources do not define fail with their name.

@@ -7,13 +7,15 @@ Python, so that the runtime is tested without an emulator.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from phasebit.emulator import Finding
+from phasebit.emulator import Finding, findings
 from phasebit.emulator.capabilities import MAX_BLOCK
 from phasebit.runtime.mapped_memory import DeviceMemory
+from phasebit.runtime.protocol import Status
 
 Dim3 = tuple[int, int, int]
 
@@ -101,6 +103,21 @@ class Outcome:
     error: int = 0
     findings: Sequence[Finding] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
+
+
+def failure(kernel: str, error: Exception) -> Outcome:
+    """What a launch came to that could not be executed."""
+    finding = Finding("defect", findings.say("{}", defect(error)), kernel=kernel)
+    return Outcome(error=Status.LAUNCH_FAILURE, findings=[finding])
+
+
+def defect(error: Exception) -> str:
+    """In words, an error that nobody raised on purpose."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"{type(error).__name__}: {error} ({where.filename}:{where.lineno}); "
+        "this is a defect of phasebit, please report it"
+    )
 
 
 class Module(Protocol):

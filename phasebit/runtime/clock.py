@@ -16,7 +16,8 @@ LAUNCH_START = 2000
 COPY_START = 1000
 COPY_BYTES = 16  # a clock
 DEVICE_BYTES = 1024  # a clock, device to device
-LEGACY = 0  # the default stream
+LEGACY = 0  # the default stream of device 0; that of device d is 2 * d
+OWN = 16  # below: the two default streams of each device
 
 
 class Engine(Enum):
@@ -31,6 +32,7 @@ class Engine(Enum):
 class _Stream:
     ready: int = 0
     blocking: bool = True
+    device: int = 0
 
 
 class Clock:
@@ -39,30 +41,46 @@ class Clock:
     def __init__(self) -> None:
         self.now = 0  # the host's: moves only when the host waits
         self._streams: dict[int, _Stream] = {LEGACY: _Stream()}
-        self._engines = dict.fromkeys(Engine, 0)
+        self._engines: dict[tuple[int, Engine], int] = {}
         self._events: dict[int, int] = {}
 
-    def open(self, stream: int, blocking: bool) -> None:
-        """Make a stream; `blocking` streams order themselves with the legacy stream."""
-        self._streams[stream] = _Stream(self.now, blocking)
+    def open(self, stream: int, blocking: bool, device: int = 0) -> None:
+        """Make a stream; `blocking` streams order themselves with their device's legacy stream."""
+        self._streams[stream] = _Stream(self.now, blocking, device)
 
     def _stream(self, stream: int) -> _Stream:
         """A stream by number. One made before cudaDeviceReset begins anew, blocking."""
-        return self._streams.setdefault(stream, _Stream())
+        device = stream // 2 if stream < OWN else 0
+        return self._streams.setdefault(stream, _Stream(device=device))
+
+    def device_of(self, stream: int) -> int:
+        """The device that a stream belongs to."""
+        return self._stream(stream).device
+
+    def tied(self, stream: int) -> list[int]:
+        """The streams whose work so far comes before the next work of this one: itself first."""
+        own = self._stream(stream)
+        if not own.blocking:
+            return [stream]
+        legacy = 2 * own.device
+        if stream != legacy:
+            return [stream, legacy]
+        others = [n for n, s in self._streams.items() if s.blocking and s.device == own.device]
+        return [stream, *(n for n in others if n != stream)]
+
+    def streams_of(self, device: int) -> list[int]:
+        """All streams of a device."""
+        return [number for number, s in self._streams.items() if s.device == device]
 
     def ready(self, stream: int) -> int:
         """When all work now in `stream`, and what it must wait for, is done."""
-        own = self._stream(stream)
-        if not own.blocking:
-            return own.ready
-        if stream == LEGACY:
-            return max(item.ready for item in self._streams.values() if item.blocking)
-        return max(own.ready, self._streams[LEGACY].ready)
+        return max(self._stream(number).ready for number in self.tied(stream))
 
     def run(self, stream: int, engine: Engine, clocks: int) -> None:
         """Put work of a known length into a stream."""
-        start = max(self.now, self.ready(stream), self._engines[engine])
-        self._stream(stream).ready = self._engines[engine] = start + clocks
+        own = self._stream(stream)
+        start = max(self.now, self.ready(stream), self._engines.get((own.device, engine), 0))
+        own.ready = self._engines[own.device, engine] = start + clocks
 
     def launch(self, stream: int, clocks: int) -> None:
         """A kernel of `clocks` clocks."""

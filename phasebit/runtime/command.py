@@ -26,6 +26,7 @@ from phasebit import toolchain
 from phasebit.emulator import Finding, digest
 from phasebit.runtime import elf, known, library
 from phasebit.runtime.mapped_memory import SPAN
+from phasebit.runtime.protocol import MOST_DEVICES
 from phasebit.runtime.report import (
     AsJson,
     AtTheEnd,
@@ -141,6 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
             backend,
             limit=arguments.limit or None,
             memory_bytes=arguments.memory and arguments.memory << 20,
+            devices=arguments.devices,
             reporter=sieve,
             stdout=sys.stderr.fileno() if arguments.json else None,
         )
@@ -295,6 +297,11 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument(
         "--seed", type=_seed, default=0, metavar="N",
         help="of --schedule random: which of its orders (default: 0)",
+    )  # fmt: skip
+    command.add_argument(
+        "--devices", type=int, default=1, choices=range(1, MOST_DEVICES + 1), metavar="N",
+        help="how many devices the program finds; kernels of several run at the same time "
+        f"(default: 1; at most {MOST_DEVICES})",
     )  # fmt: skip
     command.add_argument(
         "--counters", action="store_true",

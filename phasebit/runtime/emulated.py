@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasebit.emulator import (
+    EVERY_DEVICE,
     GLOBAL_BASE,
     GRANULE,
     Deadlock,
@@ -24,11 +25,11 @@ from phasebit.emulator import (
     Extents,
     Fault,
     Finding,
-    Kernel,
     LaunchError,
     Livelock,
     Memory,
     Mode,
+    Seat,
     StepLimit,
     findings,
     readable,
@@ -71,6 +72,8 @@ class ArenaMemory(Memory):
             raise ValueError("the runtime and the emulator disagree on where memory begins")
         self.device = device
         self.managed: set[str] = set()
+        self.loads_for = 0
+        """The device whose variables are allocated now."""
         self.allocations = []
         self.heap = {}
         self.unwritten = {}
@@ -89,7 +92,8 @@ class ArenaMemory(Memory):
         """Variables of modules are the program's too; the rest is the emulator's own."""
         if kind in ("global", "const"):
             space = Space.MANAGED if name in self.managed else Space.SYMBOL
-            return self._mirrored[self.device.allocate(max(size, 1), space, name)]
+            address = self.device.allocate(max(size, 1), space, name, self.loads_for)
+            return self._mirrored[address]
         room = (-(-max(size, 1) // GRANULE) + 1) * GRANULE
         reusable = self.free_lists.get(room)
         if reusable:
@@ -150,7 +154,9 @@ class ArenaMemory(Memory):
 
     def added(self, item: Allocation) -> None:
         """The runtime allocated something."""
-        made = EmulatorAllocation(item.address - BASE, item.size, item.name, "global")
+        shared = item.space in (Space.HOST, Space.MANAGED)
+        owner = EVERY_DEVICE if shared else item.device
+        made = EmulatorAllocation(item.address - BASE, item.size, item.name, "global", owner)
         self._mirrored[item.address] = made
         self._note(made)
         if item.space == Space.DEVICE:
@@ -210,29 +216,36 @@ class _Module:
 
     def launch(self, launch: Launch) -> Outcome:
         kernel = self.module[launch.kernel]
-        execution = self._prepare(kernel, launch)
-        ends: list[Finding] = []
-        error = 0
+        execution = self.prepare(launch)
+        failed: EmulatorError | None = None
         try:
             execution.run()
         except EmulatorError as failure:
-            error = error_of(failure)
-            ends = [failure.finding]
+            failed = failure
             if isinstance(failure, Livelock):
-                sentence = findings.say("{}\n  {}", failure.sentence, _ORDER)
-                ends = [replace(ends[0], sentence=sentence)]
+                failed = Livelock(findings.say("{}\n  {}", failure.sentence, _ORDER))
+                failed.findings = failure.findings
         except Stop as stop:
             sentence = findings.say("was running: {}", execution.standing())
             stop.standing = Finding("time-limit", sentence, kernel=kernel.name)
             raise
-        named = [replace(each, kernel=kernel.name) for each in [*execution.findings, *ends]]
+        return self.outcome(kernel.name, execution, failed)
+
+    def outcome(self, kernel: str, execution: Execution, failed: EmulatorError | None) -> Outcome:
+        """What a launch did that has ended, or ``failed``."""
+        error, ends = (error_of(failed), [failed.finding]) if failed else (0, [])
+        if self.options.trace:
+            self.options.executions.append(execution)
+        named = [replace(each, kernel=kernel) for each in [*execution.findings, *ends]]
         counters = dict(execution.result().counters) if self.options.counters else {}
         return Outcome(execution.cycles, execution.output.encode(), error, named, counters)
 
-    def _prepare(self, kernel: Kernel, launch: Launch) -> Execution:
+    def prepare(self, launch: Launch, seat: Seat | None = None) -> Execution:
+        """A launch that is ready to run; ``seat``: among others that run at the same time."""
+        kernel = self.module[launch.kernel]
         mode = Mode(
             schedule=self.options.schedule, seed=self.options.seed, check=self.options.check,
-            max_steps=self.options.steps, trace=False,
+            max_steps=self.options.steps, trace=seat is not None and self.options.trace,
         )  # fmt: skip
         extents = Extents(
             launch.grid, launch.block, launch.cluster, launch.cluster != (1, 1, 1),
@@ -240,7 +253,7 @@ class _Module:
         )  # fmt: skip
         return kernel.prepare(
             extents, launch.parameters, mode, workspace=launch.workspace, stack=launch.stack,
-            dependent=launch.dependent,
+            dependent=launch.dependent, seat=seat,
         )
 
 
@@ -299,7 +312,7 @@ class EmulatorBackend:
     `check` looks for races and the like; memory is checked in any case. `schedule` says when
     asynchronous copies finish, `seed` which of the random ones it is. `ptx` is executed in place
     of the program's own. `counters`: those of each launch are told. `keep`: what is translated is
-    kept on disk for the next time.
+    kept on disk for the next time. `trace`: what launches on several devices do when.
     """
 
     def __init__(
@@ -311,8 +324,12 @@ class EmulatorBackend:
         seed: int = 0,
         counters: bool = False,
         keep: bool = True,
+        trace: bool = False,
     ) -> None:
         self.keep = keep
+        self.trace = trace
+        self.executions: list[Execution] = []
+        """What ran beside others, if ``trace`` is kept: in the order of their ends."""
         self.check = check
         self.schedule = schedule
         self.seed = seed
@@ -321,8 +338,9 @@ class EmulatorBackend:
         self.counters = counters
         self._memory: ArenaMemory | None = None
 
-    def load(self, ptx: str, memory: DeviceMemory) -> _Module:
+    def load(self, ptx: str, memory: DeviceMemory, device: int = 0) -> _Module:
         """See `phasebit.runtime.backend.Backend.load`."""
         if self._memory is None or self._memory.device is not memory or memory.listener is None:
             self._memory = ArenaMemory(memory)
+        self._memory.loads_for = device
         return _Module(ptx if self.ptx is None else self.ptx, self._memory, self)

@@ -47,6 +47,7 @@ class Allocation:
     size: int
     space: Space = Space.DEVICE
     name: str = ""
+    device: int = 0
 
     @property
     def end(self) -> int:
@@ -110,7 +111,9 @@ class DeviceMemory:
     def finished(self, count: int) -> None:
         self._finished[0] = count
 
-    def allocate(self, size: int, space: Space = Space.DEVICE, name: str = "") -> int:
+    def allocate(
+        self, size: int, space: Space = Space.DEVICE, name: str = "", device: int = 0
+    ) -> int:
         """The address of `size` new bytes on a page of their own.
 
         Raises OutOfMemory.
@@ -118,7 +121,7 @@ class DeviceMemory:
         room = _pages(size)
         if self.used + room > self.total:
             raise OutOfMemory(f"{size} bytes asked, {self.total - self.used} left")
-        made = Allocation(self.base + self._place(room), size, space, name)
+        made = Allocation(self.base + self._place(room), size, space, name, device)
         self.used += room
         insort(self._live, made)
         if self.listener:

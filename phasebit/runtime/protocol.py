@@ -65,6 +65,7 @@ class Op(IntEnum):
     MEMORY_INFO = 14
     TENSOR_MAP = 15
     OPEN = 16
+    QUERY = 17
     CALLS = 64
     # Posted.
     MODULE = 65
@@ -76,6 +77,13 @@ class Op(IntEnum):
     UNLOAD = 71
     REFUSED = 72
     ASKED = 73
+    PEER = 74
+
+
+#: Devices that a program may have; each has two streams of its own, numbered first.
+MOST_DEVICES = 8
+#: Waits for all streams of a device: this minus the device's number.
+DEVICE_STREAMS = 2**64 - 2
 
 
 class Space(IntEnum):
@@ -131,6 +139,8 @@ def header() -> str:
     lines.append(f'#define ENVIRONMENT "{ENVIRONMENT}"')
     lines.append(f'#define NOTE "{NOTE}"')
     lines.append(f"#define CONTROL_BYTES {CONTROL_BYTES}")
+    lines.append(f"#define MOST_DEVICES {MOST_DEVICES}")
+    lines.append(f"#define DEVICE_STREAMS {DEVICE_STREAMS}u")
     lines.append("enum {")
     for name in _FACTS:
         value = getattr(capabilities, name)

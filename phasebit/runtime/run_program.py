@@ -128,12 +128,14 @@ def run_program(
     reporter: Reporter | None = None,
     stdout: int | None = None,
     environment: Mapping[str, str] | None = None,
+    devices: int = 1,
 ) -> int:
     """Run a program on `backend`; its exit status (128 + n for signal n, 124 past `limit` seconds).
 
     Call it in a main thread: the limit is a signal. Standard output is the program's own, or
     `stdout`. What is found, and how the program ended, is told to `reporter`: people on standard
-    error, unless another is given. Raises ProgramError for what can be seen before it starts.
+    error, unless another is given. The program has `devices` devices, alike. Raises
+    ProgramError for what can be seen before it starts.
     """
     if threading.current_thread() is not threading.main_thread():
         raise ProgramError(
@@ -145,7 +147,7 @@ def run_program(
     elf.check(Path(words[0]))
     folder = library.build()
     memory = device_memory(memory_bytes or half_of_memory())
-    device = Device(backend, memory, capability, reporter, Path(words[0]))
+    device = Device(backend, memory, capability, reporter, Path(words[0]), devices)
     ours, theirs = socket.socketpair()
     spoken = os.memfd_create("words") if reporter.apart else STANDARD_ERROR
     status: int | None = None

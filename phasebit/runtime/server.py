@@ -1,4 +1,5 @@
-"""The device half: owns memory, modules and the clock, and executes launches in order.
+"""The device half: owns memory, modules and the clock, and executes launches in order; those of
+several devices side by side (`side_by_side.py`).
 
 `Device.handle` takes one message and returns its reply; it knows nothing of sockets, so tests
 call it directly. `connection.py` has the loop around it.
@@ -9,20 +10,30 @@ from __future__ import annotations
 import os
 import struct
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 from phasebit import backtrace, occupancy
 from phasebit.emulator import Finding, LaunchError, demangle, findings, tensormap
 from phasebit.runtime import fatbin
 from phasebit.runtime import properties as device
-from phasebit.runtime.backend import Backend, KernelFacts, Launch, Module, ModuleError, Outcome
+from phasebit.runtime.backend import (
+    Backend,
+    KernelFacts,
+    Launch,
+    Module,
+    ModuleError,
+    Outcome,
+    defect,
+    failure,
+)
 from phasebit.runtime.clock import Clock
 from phasebit.runtime.mapped_memory import DeviceMemory, OutOfMemory
-from phasebit.runtime.protocol import Copy, Op, Space, Status
+from phasebit.runtime.protocol import DEVICE_STREAMS, MOST_DEVICES, Copy, Op, Space, Status
 from phasebit.runtime.report import ForPeople, Reporter, of_program
+from phasebit.runtime.side_by_side import ForSeveral, Startable, Work
 
 ALL_STREAMS = 2**64 - 1
 ENDING = {Op.FREE, Op.COPY, Op.FILL, Op.SYNCHRONIZE, Op.ELAPSED, Op.WAIT, Op.HOST_WROTE, Op.UNLOAD}
@@ -54,13 +65,14 @@ class _Loaded:
     """A fat binary that a program registered; loaded when something of it is first used."""
 
     blob: bytes
-    module: Module | None = None
+    modules: dict[int, Module] = field(default_factory=dict)
+    """Device -> the module, with the device's own variables."""
     error: int = Status.SUCCESS
 
 
 @dataclass
 class _Kernel:
-    module: Module
+    module: int
     facts: KernelFacts
 
 
@@ -71,7 +83,7 @@ class _Call:
 
 
 class Device:
-    """One device, as one program sees it.
+    """The device, or several alike, as one program sees them.
 
     `capability` limits which PTX is taken (90 for sm_90); None takes the newest and becomes that.
     Findings and errors are told to `reporter`; `program` is the file whose lines they name.
@@ -84,7 +96,9 @@ class Device:
         capability: int | None = None,
         reporter: Reporter | None = None,
         program: Path | None = None,
+        devices: int = 1,
     ) -> None:
+        self.devices = devices
         self.backend = backend
         self.memory = memory
         self.asked_capability = capability
@@ -109,6 +123,10 @@ class Device:
         self._workspace = 0
         self._allocations = 0
         self._launches = 0
+        self.work = Work(self) if self.devices > 1 else None
+        """What several devices do side by side; one does each thing as it is asked to."""
+        self._reach: set[tuple[int, int]] = set()
+        """Which device may touch the memory of which."""
         self._last_stream: int | None = None
         """That of the last launch, if nothing has been asked of any stream since."""
 
@@ -121,6 +139,8 @@ class Device:
             handler = self._handlers[Op(op)]
         except (KeyError, ValueError):
             raise ValueError(f"unknown operation {op} from the program's runtime") from None
+        if self.work is not None and not self.fault:
+            self.work.before(Op(op), words)
         if self.fault and op not in (Op.HELLO, Op.PROPERTIES, Op.ATTRIBUTE, Op.RANGE):
             if op == Op.LAUNCH:
                 self.memory.finished += 1
@@ -140,7 +160,7 @@ class Device:
 
     def _hello(self, call: _Call) -> Reply:
         self._start()
-        return Reply(words=(self.memory.base, self.memory.span))
+        return Reply(words=(self.memory.base, self.memory.span, self.devices))
 
     def _module(self, call: _Call) -> None:
         """words: module"""
@@ -169,14 +189,22 @@ class Device:
 
     # Modules
 
-    def _load(self, number: int) -> _Loaded:
+    def _load(self, number: int, device: int = 0) -> tuple[Module | None, int]:
+        """A module on a device, or None and the error."""
         loaded = self._modules[number]
-        if loaded.module is None and not loaded.error:
+        if device not in loaded.modules and not loaded.error:
             try:
                 ptx = self.texts.get(fatbin.digest(loaded.blob)) or fatbin.newest_ptx(
                     loaded.blob, self.asked_capability
                 )
-                loaded.module = self.backend.load(ptx, self.memory)
+                made = (
+                    cast(ForSeveral, self.backend).load(ptx, self.memory, device)
+                    if device
+                    else self.backend.load(ptx, self.memory)
+                )
+                if device and self._shares(made):
+                    loaded.error = Status.NOT_SUPPORTED
+                loaded.modules[device] = made
             except fatbin.FatBinaryError as error:
                 loaded.error = Status.NO_KERNEL_IMAGE
                 self.say(str(error), "invalid-ptx")
@@ -189,40 +217,52 @@ class Device:
             except Exception as error:
                 loaded.error = Status.INVALID_PTX
                 self._defect("the program's PTX", error)
-        return loaded
+        return None if loaded.error else loaded.modules[device], loaded.error
+
+    def _shares(self, module: Module) -> bool:
+        """Whether it has a variable that all devices would share: said, where there are several."""
+        found = [self.memory.find(each.address) for each in module.symbols.values()]
+        shared = [item for item in found if item is not None and item.space == Space.MANAGED]
+        for item in shared[:1]:
+            self.say(
+                f"the __managed__ variable {item.name} would be one for all devices, which this "
+                "stand-in does not do: allocate it with cudaMallocManaged",
+                "program",
+            )
+        return bool(shared)
 
     def _symbol(self, call: _Call) -> Reply:
-        """words: module; bytes: name. Answer: address, size."""
-        loaded = self._load(call.words[0])
-        if loaded.module is None:
-            return Reply(loaded.error)
-        symbol = loaded.module.symbols.get(call.blob.decode())
+        """words: module, device; bytes: name. Answer: address, size."""
+        module, error = self._load(*call.words)
+        if module is None:
+            return Reply(error)
+        symbol = module.symbols.get(call.blob.decode())
         if symbol is None:
             return Reply(Status.INVALID_SYMBOL)
         return Reply(words=(symbol.address, symbol.size))
 
     def _open(self, call: _Call) -> Reply:
         """words: module. Answer: how many kernels (64 bits), their names, each with its zero."""
-        loaded = self._load(call.words[0])
-        if loaded.module is None:
-            return Reply(loaded.error)
-        names = [name.encode() + b"\0" for name in loaded.module.kernels]
+        module, error = self._load(call.words[0])
+        if module is None:
+            return Reply(error)
+        names = [name.encode() + b"\0" for name in module.kernels]
         return Reply(data=struct.pack("<Q", len(names)) + b"".join(names))
 
     def _unload(self, call: _Call) -> None:
         """words: module"""
         loaded = self._modules.pop(call.words[0], None)
-        if loaded is not None and loaded.module is not None:
-            for symbol in loaded.module.symbols.values():
+        for module in loaded.modules.values() if loaded is not None else ():
+            for symbol in module.symbols.values():
                 self.memory.free(symbol.address)
 
     def _kernel(self, call: _Call) -> Reply:
         """words: module; bytes: name. Answer: what launch.c's `struct facts` holds."""
-        loaded = self._load(call.words[0])
-        if loaded.module is None:
-            return Reply(loaded.error)
+        module, failed = self._load(call.words[0])
+        if module is None:
+            return Reply(failed)
         try:
-            facts = loaded.module.kernels.get(call.blob.decode())
+            facts = module.kernels.get(call.blob.decode())
         except ModuleError as error:
             self.say(str(error), "invalid-ptx")
             return Reply(Status.INVALID_PTX)
@@ -231,7 +271,7 @@ class Device:
             return Reply(Status.INVALID_PTX)
         if facts is None:
             return Reply(Status.INVALID_DEVICE_FUNCTION)
-        self._kernels.append(_Kernel(loaded.module, facts))
+        self._kernels.append(_Kernel(call.words[0], facts))
         own = occupancy.limits(self._known_capability())
         words = [
             len(self._kernels) - 1,
@@ -253,12 +293,13 @@ class Device:
     # Memory
 
     def _allocate(self, call: _Call) -> Reply:
-        """words: size, space. Answer: address."""
+        """words: size, space, device. Answer: address."""
         size, space = call.words[0], Space(call.words[1])
+        device = call.words[2] if len(call.words) > 2 else 0
         self._allocations += 1
         name = f"{_CALLS[space]} #{self._allocations}"  # what findings call it
         try:
-            return Reply(words=(self.memory.allocate(size, space, name),))
+            return Reply(words=(self.memory.allocate(size, space, name, device),))
         except OutOfMemory:
             return Reply(Status.MEMORY_ALLOCATION)
 
@@ -272,11 +313,11 @@ class Device:
         return Reply(words=(item.size, item.space))
 
     def _range(self, call: _Call) -> Reply:
-        """words: address. Answer: address, size, space of what holds it."""
+        """words: address. Answer: address, size, space, device of what holds it."""
         item = self.memory.find(call.words[0])
         if item is None:
             return Reply(Status.INVALID_VALUE)
-        return Reply(words=(item.address, item.size, item.space))
+        return Reply(words=(item.address, item.size, item.space, item.device))
 
     def _memory_info(self, call: _Call) -> Reply:
         return Reply(words=(self.memory.total - self.memory.used, self.memory.total))
@@ -329,21 +370,30 @@ class Device:
 
     def _fill(self, call: _Call) -> Reply:
         """words: address, byte, pitch, width, rows, stream, does the host wait."""
-        address, value, pitch, width, rows, stream, waits = call.words
+        address, _, pitch, width, rows, stream, waits = call.words
         if not width or not rows:
             return Reply()
         extent = (rows - 1) * pitch + width
         if self.memory.find(address, extent) is None:
             self._explain_copy(address, extent)
             return Reply(Status.INVALID_VALUE)
+        if self.work is not None:
+            self.work.then(stream, lambda: self._set(call))
+        else:
+            self._set(call)
+        if waits:
+            self.clock.synchronize(stream)
+        return Reply()
+
+    def _set(self, call: _Call) -> None:
+        """The bytes of a fill."""
+        address, value, pitch, width, rows, stream, _ = call.words
+        extent = (rows - 1) * pitch + width
         for row in range(rows) if pitch != width else range(1):
             size = width if pitch != width else width * rows
             self.memory.view(address + row * pitch, size)[:] = value & 0xFF
         self.memory.written(address, extent)
         self.clock.copy(stream, width * rows, False, False)
-        if waits:
-            self.clock.synchronize(stream)
-        return Reply()
 
     def _host_wrote(self, call: _Call) -> None:
         """words: address, size. The program's half copied bytes to device memory."""
@@ -367,22 +417,38 @@ class Device:
             bool(cooperative),
             self._clean_workspace() if cooperative else 0,
             stack,
-            bool(early) and stream == self._last_stream,
+            bool(early) and stream == self._last_stream and self.work is None,
         )
         self._last_stream = stream
-        try:
-            outcome = kernel.module.launch(launch)
-        except Exception as error:
-            finding = Finding("defect", findings.say("{}", defect(error)), kernel=kernel.facts.name)
-            outcome = Outcome(error=Status.LAUNCH_FAILURE, findings=[finding])
         self._launches += 1
+        device = self.clock.device_of(stream)
+        try:
+            module, failed = self._load(kernel.module, device)
+            if module is None:
+                self.fault = failed
+                self.memory.finished += 1
+                return
+            if self.work is not None:
+                name, number = kernel.facts.name, self._launches
+                self.work.launch(
+                    stream, cast(Startable, module), launch,
+                    lambda outcome: self._ended(name, stream, number, outcome),
+                )  # fmt: skip
+                return
+            outcome = module.launch(launch)
+        except Exception as error:
+            outcome = failure(kernel.facts.name, error)
+        self._ended(kernel.facts.name, stream, self._launches, outcome)
+
+    def _ended(self, kernel: str, stream: int, number: int, outcome: Outcome) -> None:
+        """A launch has ended: tell what it did."""
         self.printed += outcome.printed
         self.clock.launch(stream, outcome.clocks)
-        self.fault = outcome.error
+        self.fault = self.fault or outcome.error
         if outcome.findings:
-            self.reporter.found([replace(f, launch=self._launches) for f in outcome.findings])
+            self.reporter.found([replace(f, launch=number) for f in outcome.findings])
         if outcome.counters:
-            self.reporter.counted(demangle(kernel.facts.name), self._launches, outcome.counters)
+            self.reporter.counted(demangle(kernel), number, outcome.counters)
         self.memory.finished += 1
 
     def _refused(self, call: _Call) -> None:
@@ -455,16 +521,41 @@ class Device:
     # Streams and events
 
     def _stream(self, call: _Call) -> None:
-        """words: stream, blocking"""
-        self.clock.open(call.words[0], bool(call.words[1]))
+        """words: stream, blocking, device"""
+        number, blocking, *device = call.words
+        self.clock.open(number, bool(blocking), *device)
 
     def _record(self, call: _Call) -> None:
         """words: event, stream"""
-        self.clock.record(call.words[0], call.words[1])
+        event, stream = call.words
+        if self.work is not None:
+            self.work.record(event, stream)
+        else:
+            self.clock.record(event, stream)
 
     def _wait(self, call: _Call) -> None:
         """words: stream, event"""
-        self.clock.wait(call.words[0], call.words[1])
+        stream, event = call.words
+        if self.work is not None:
+            self.work.wait(stream, event)
+        else:
+            self.clock.wait(stream, event)
+
+    def _query(self, call: _Call) -> Reply:
+        """words: stream, event or 0. Answer: whether all work up to there is done."""
+        return Reply(words=(int(self.work is None or self.work.done(*call.words)),))
+
+    def _peer(self, call: _Call) -> None:
+        """words: device, peer, whether it may touch the peer's memory"""
+        device, peer, allowed = call.words
+        if allowed:
+            self._reach.add((device, peer))
+        else:
+            self._reach.discard((device, peer))
+
+    def reaches(self, device: int, peer: int) -> bool:
+        """Whether a device may touch the memory of another."""
+        return (device, peer) in self._reach
 
     def _elapsed(self, call: _Call) -> Reply:
         """words: start, end. Answer: clocks between, two's complement."""
@@ -474,10 +565,24 @@ class Device:
             return Reply(Status.INVALID_RESOURCE_HANDLE)
 
     def _synchronize(self, call: _Call) -> Reply:
-        """words: stream, or all ones. By the time this is read, all launches are done."""
+        """words: stream, or all ones, or DEVICE_STREAMS minus a device; event or 0.
+
+        By the time this is read, the launches that it is about are done.
+        """
         stream = call.words[0]
-        self.clock.synchronize(None if stream == ALL_STREAMS else stream)
+        if stream == ALL_STREAMS or self.work is None:
+            self.clock.synchronize(stream if stream < DEVICE_STREAMS - MOST_DEVICES else None)
+        for one in self.streams(stream) if self.work is not None else ():
+            self.clock.synchronize(one)
         return Reply()
+
+    def streams(self, stream: int) -> list[int]:
+        """The streams that a synchronisation names, where there are several devices."""
+        if stream == ALL_STREAMS:
+            return []
+        if stream > DEVICE_STREAMS - MOST_DEVICES:
+            return self.clock.streams_of(DEVICE_STREAMS - stream)
+        return [stream]
 
 
 def _extent(numbers: Sequence[int]) -> str:
@@ -486,15 +591,6 @@ def _extent(numbers: Sequence[int]) -> str:
     while len(shown) > 1 and shown[-1] == 1:
         shown.pop()
     return str(shown[0]) if len(shown) == 1 else f"({', '.join(map(str, shown))})"
-
-
-def defect(error: Exception) -> str:
-    """In words, an error that the backend did not raise on purpose."""
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    return (
-        f"{type(error).__name__}: {error} ({where.filename}:{where.lineno}); "
-        "this is a defect of phasebit, please report it"
-    )
 
 
 def _images(blob: bytes) -> list[fatbin.Image]:

@@ -22,6 +22,48 @@ WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, %d3},
 SHARED = f"{WGMMA} %rd4, %rd5, 1, 1, 1, 0, 0;"
 REGISTERS = f"{WGMMA} {{%r4, %r5, %r6, %r7}}, %rd5, 1, 1, 1, 0;"
 
+
+@dataclass(frozen=True)
+class Mistake:
+    """``edits``: place -> the line there.  ``at``: the place that is named in the finding."""
+
+    name: str
+    edits: dict[str, str]
+    kind: str
+    words: str
+    at: str
+    other: str = ""
+    """The place of the other instruction that the message names."""
+    repair: dict[str, str] = field(default_factory=dict)
+    """What the twin without the mistake has instead; nothing: the plain program."""
+    a: int = encode(0, 128, 256, NONE, "wgmma")
+
+
+BRANCH = "setp.ne.u32 %p1, %r1, 5; @%p1 bra ON; st.global.u32 [%rd2], %r1; ON: "
+"""One thread does something that the others do not; then they go on together."""
+
+CROSSED = "mov.f32 %d4, %d0; mov.f32 %d0, %d1; mov.f32 %d1, %d4; "
+
+
+def first(multiplication: str) -> str:
+    """The first one of a sum: its scale-d is a predicate, and false."""
+    return "setp.ne.u32 %p2, %r1, %r1; " + multiplication.replace("%rd5, 1,", "%rd5, %p2,")
+
+
+def twice(name: str, between: str, multiplication: str) -> Mistake:
+    """A sum of two: nobody has written its registers, and the first one has to say so.
+
+    When the second one is issued the first need not be over: what its registers hold then says
+    nothing.
+    """
+    return Mistake(
+        f"sums that nobody has begun, {name}",
+        {"load": "", "mma": multiplication + between + multiplication}, "uninitialised",
+        "adds to registers that nobody has written", "mma",
+        repair={"load": "", "mma": first(multiplication) + between + multiplication},
+    )  # fmt: skip
+
+
 LINES = {
     "store": "st.shared.v4.u32 [%r2], {%r4, %r5, %r6, %r7};",
     "proxy": "fence.proxy.async.shared::cta;",
@@ -51,23 +93,6 @@ PROLOGUE = HEAD + """
     mov.u64 %rd4, DA; mov.u64 %rd5, DB;
     ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd2];
 """
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """``edits``: place -> the line there.  ``at``: the place that is named in the finding."""
-
-    name: str
-    edits: dict[str, str]
-    kind: str
-    words: str
-    at: str
-    other: str = ""
-    """The place of the other instruction that the message names."""
-    repair: dict[str, str] = field(default_factory=dict)
-    """What the twin without the mistake has instead; nothing: the plain program."""
-    a: int = encode(0, 128, 256, NONE, "wgmma")
-
 
 MISTAKES = [
     Mistake("no proxy fence", {"proxy": ""}, "proxy", "no fence.proxy.async", "mma", "store"),
@@ -123,6 +148,11 @@ MISTAKES = [
         {"commit": f"{LINES['commit']} {SHARED} {LINES['commit']}"}),
     Mistake("accumulators that nobody has written", {"load": ""}, "uninitialised",
             "adds to registers that nobody has written", "mma"),
+    twice("A in shared memory", "", SHARED),
+    twice("A in registers", "", REGISTERS),
+    twice("and a branch", BRANCH, SHARED),
+    twice("A in registers and a branch", BRANCH, REGISTERS),
+    twice("and their registers change places", CROSSED, SHARED),
     Mistake("swizzled tile that begins in the middle of the pattern", {}, "descriptor",
             "begins in row 1 of the 32B", "mma", "",
             a=encode(256 + 128, 16, 256, B32, "wgmma")),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import gzip
 import re
+import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from .conftest import HTML
+from .conftest import HTML, ROOT
 
 PAGES = [path.relative_to(HTML).as_posix() for path in sorted(HTML.glob("book/**/*.html"))]
 MOST = 1_500_000
-"""Bytes of a page without formulas, with all it loads and nothing cached."""
-SENT = 1_000_000
+"""Bytes of a page as it lies on the disk, with all it loads and nothing cached."""
+SENT = 500_000
 """Bytes of any page as a server that compresses sends it, before the reader asks for more."""
 SHIFT = 0.1
 """Cumulative layout shift that a browser calls good."""
@@ -48,25 +49,36 @@ def test_no_two_pages_say_the_same_of_themselves() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_mathjax_comes_where_there_is_a_formula(page: str) -> None:
+def test_a_page_loads_no_style_of_what_it_has_not(page: str) -> None:
     text = html(page)
-    article = text[text.index("<article") : text.index("</article>")]
-    assert ("tex-chtml.js" in text) is bool(re.search(r'class="[^"]*\bmath\b', article))
+    assert ("sphinx-design.min.css" in text) is bool(re.search(r'class="[^"]*\bsd-', text))
+    assert "fontawesome/6.5.2/js" not in text and 'as="font"' not in text
+    assert "MathJax" not in text.split("</head>")[0]
 
 
-def test_the_front_page_is_light_and_has_its_icons(browser, site) -> None:
+def test_what_is_left_out_of_a_page_is_what_it_does_not_need() -> None:
+    sys.path.insert(0, str(ROOT / "book" / "_ext"))
+    from phasebit_book.lean import lean
+
+    link = '<link rel="stylesheet" href="../_static/sphinx-design.min.css?v=6a60">'
+    assert lean(f"<head>{link}</head><p>words</p>") == "<head></head><p>words</p>"
+    assert link in lean(f'<head>{link}</head><p class="a sd-b">words</p>')
+
+
+def test_icons_are_drawn_by_fonts_of_their_own_letters(browser, site) -> None:
     tab = browser.new_page()
-    loaded: list[int] = []
-    tab.on("response", lambda answer: loaded.append(len(answer.body())))
     tab.goto(site + "book/intro.html")
     tab.wait_for_load_state("networkidle")
-    assert sum(loaded) < MOST
     drawn = tab.evaluate(
         """() => [...document.querySelectorAll('.bd-header-article i[class*=fa]')]
           .map(e => getComputedStyle(e, '::before').content)"""
     )
     assert drawn and all(letter not in ("none", "normal", '""') for letter in drawn)
-    assert tab.evaluate("() => document.fonts.check('900 16px \"Font Awesome 6 Free\"')")
+    for face in ('900 16px "Font Awesome 6 Free"', '400 16px "Font Awesome 6 Brands"'):
+        assert tab.evaluate(
+            """([face, letters]) => document.fonts.load(face, letters).then(one => one.length)""",
+            [face, "".join(letter.strip('"') for letter in drawn)],
+        ), face
     tab.close()
 
 
@@ -77,13 +89,26 @@ def sent(file: Path) -> int:
     return len(gzip.compress(data) if file.suffix in (".html", ".js", ".css") else data)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_sent_in_less_than_a_megabyte(page: str) -> None:
+_FONT = re.compile(r"url\(\"?([^\"()]+\.woff2?)")
+
+
+def loaded(page: str) -> set[Path]:
+    """The files that a page loads by itself: scripts, styles, fonts of its formulas and signs."""
     names = {script or style for script, style in _LOADED.findall(html(page))}
     files = {(HTML / page).parent.joinpath(name).resolve() for name in names}
-    assert any(file.suffix == ".css" for file in files)
+    for style in [file for file in files if file.name == "phasebit.css"]:
+        fonts = _FONT.findall(style.read_text(encoding="utf-8"))
+        files |= {style.parent / font for font in fonts}
+    return {HTML / page, *files}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_light(page: str) -> None:
+    files = loaded(page)
+    assert {file.name for file in files} >= {"phasebit.css", "math.woff"}
     assert not [file for file in files if "replays" in file.parts], "before the reader asks"
-    assert sent(HTML / page) + sum(sent(file) for file in files if file.is_file()) < SENT
+    assert sum(file.stat().st_size for file in files) < MOST
+    assert sum(map(sent, files)) < SENT
 
 
 @pytest.mark.parametrize("page", ["intro", "how_fast", "double_buffering"])

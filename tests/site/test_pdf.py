@@ -37,7 +37,8 @@ def test_links_become_links_within_it(browser, tmp_path) -> None:
     target = tmp_path / "out.pdf"
     toc = {"root": "a", "parts": [{"chapters": [{"file": "b"}, {"file": "absent"}]}]}
     made = pdf.print_book(browser, tmp_path, target, toc, "A book")
-    assert made == {"pages": 2, "listings": 2, "broken": []}
+    assert made == {"pages": 2, "listings": 2, "broken": [], "numbers": ["3", "4"]}
+    assert pdf.places(target.read_bytes())["b-html"] == 4
     text = target.read_bytes()
     assert text.startswith(b"%PDF-")
     assert b"/Outlines" in text

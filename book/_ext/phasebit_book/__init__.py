@@ -24,7 +24,10 @@ PARTS = (
     "links",
     "setup_cells",
     "progress",
+    "formulas",
     "lean",
+    "accessible",
+    "icons",
 )
 
 

@@ -15,11 +15,18 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 from phasebit import palette
-from phasebit.emulator import descriptor_words, instruction_descriptors, matrix_descriptors
+from phasebit.emulator import (
+    capabilities,
+    descriptor_words,
+    fragments,
+    instruction_descriptors,
+    matrix_descriptors,
+)
 
 from .written import write_script
 
 KINDS = ("banks", "descriptor", "tensor")
+GRIDS = ("layout", "law", "occupancy", "fragment", "box")
 TABLES = "explorer_tables.js"
 
 _BOX = re.compile(r'<div[^>]*\bclass="phasebit-explorer"[^>]*>')
@@ -30,13 +37,18 @@ def add_script(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
     """Give a page with explorers the script. Refuses a kind that there is not."""
+    kinds: set[str] = set()
     for box in (boxes := _BOX.findall(context.get("body", ""))):
         kind = found[1] if (found := _KIND.search(box)) else ""
-        if kind not in KINDS:
-            raise ExtensionError(f"{page}: no explorer is called {kind!r}: choose from {KINDS}")
+        if kind not in KINDS + GRIDS:
+            known = KINDS + GRIDS
+            raise ExtensionError(f"{page}: no explorer is called {kind!r}: choose from {known}")
+        kinds.add(kind)
     if boxes:
         app.add_js_file(TABLES, loading_method="defer")
-        app.add_js_file("explorers.js", loading_method="defer")
+    for script, drawn in (("explorers.js", KINDS), ("grids.js", GRIDS)):
+        if kinds & {*drawn}:
+            app.add_js_file(script, loading_method="defer")
 
 
 def descriptors() -> dict[str, dict[str, Any]]:
@@ -107,9 +119,46 @@ def rules(kind: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def limits() -> dict[str, dict[str, int]]:
+    """Architecture -> what one multiprocessor holds, for what fits on it."""
+    return {
+        f"sm_{arch}": {
+            "warps": own.warps, "blocks": own.blocks, "registers": own.registers,
+            "shared": own.shared, "block_shared": own.block_shared,
+            "reserved_shared": own.reserved_shared, "shared_unit": own.shared_unit,
+            "register_unit": capabilities.REGISTER_UNIT, "files": capabilities.REGISTER_FILES,
+            "block_threads": capabilities.MAX_BLOCK,
+        }
+        for arch, own in capabilities.LIMITS.items() if arch in (90, 100, 80, 75)
+    }  # fmt: skip
+
+
+def held() -> dict[str, dict[str, Any]]:
+    """Matrix of an ``mma.sync`` -> its shape, and where what each lane holds lies in it."""
+    found = {}
+    for shape, m, n, k, types in (
+        ("m16n8k16", 16, 8, 16, "f16, bf16"), ("m16n8k8", 16, 8, 8, "tf32"),
+        ("m16n8k32", 16, 8, 32, "s8, e4m3"),
+    ):  # fmt: skip
+        packed = {"f16, bf16": 2, "tf32": 1, "s8, e4m3": 4}[types]
+        for name, part, share in (
+            ("A", fragments.operand_a(m, k, packed), packed),
+            ("B", fragments.operand_b(n, k, packed), packed),
+            ("C", fragments.accumulator(m, n), 1),
+        ):
+            found[f"{name} of {shape}, {types}"] = {
+                "shape": part.shape, "row": part.row.tolist(), "column": part.column.tolist(),
+                "packed": share,
+            }  # fmt: skip
+    return found
+
+
 def write_tables(app: Sphinx) -> None:
     """Write the emulator's tables, and the colours of what comes in eights."""
-    write_script(app, TABLES, phasebitDescriptors=descriptors(), phasebitHues=palette.EIGHT)
+    write_script(
+        app, TABLES, phasebitDescriptors=descriptors(), phasebitHues=palette.EIGHT,
+        phasebitLimits=limits(), phasebitFragments=held(),
+    )  # fmt: skip
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

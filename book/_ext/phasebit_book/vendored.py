@@ -1,4 +1,4 @@
-"""Serve MathJax and Pyodide from the site's own ``_static``: no page asks another host."""
+"""Serve Pyodide from the site's own ``_static``: no page asks another host."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ FOLDER = ".vendor/static"  # filled by tools/vendor.py
 
 def add(app: Sphinx, config: Config) -> None:
     static = Path(app.srcdir) / FOLDER
-    if not (static / "mathjax").is_dir():
-        raise ConfigError(f"{FOLDER}/ has no MathJax: run 'make setup' first")
+    if not (static / "pyodide").is_dir():
+        raise ConfigError(f"{FOLDER}/ has no Pyodide: run 'make setup' first")
     config["html_static_path"] = [*config["html_static_path"], str(static)]
-    config["mathjax_path"] = "mathjax/es5/tex-chtml.js"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +14,7 @@ from phasebit.emulator.codegen.translated_program import TranslatedProgram
 from phasebit.emulator.errors import Defect, EmulatorError, LaunchError
 from phasebit.emulator.findings import Finding, Sentence
 from phasebit.emulator.machine.accesses import Access
+from phasebit.emulator.machine.company import Seat
 from phasebit.emulator.machine.counters import Counters
 from phasebit.emulator.machine.device_memory import Memory, Parameters
 from phasebit.emulator.machine.launch_state import MAX_STACK, STACKED, STACKED_OBSERVED
@@ -112,13 +115,13 @@ class Execution:
 
     ``parameters``: the bytes of all of them.  ``workspace``: the address of zeroed memory in
     which a cooperative grid's blocks meet.  ``stack``: bytes of local memory for the calls of a
-    thread.
+    thread.  ``seat``: its place among launches that run at the same time, :class:`Together`.
     """
 
     def __init__(
         self, program: TranslatedProgram, layout: Layout, memory: Memory, extents: Extents,
         parameters: bytes, mode: Mode, *, workspace: int = 0, stack: int = 0,
-        dependent: bool = False,
+        dependent: bool = False, seat: Seat | None = None,
     ) -> None:  # fmt: skip
         self.program = program
         self.findings: list[Finding] = []
@@ -133,6 +136,7 @@ class Execution:
             seed=mode.seed, steps=mode.max_steps, exact=mode.exact, resident=mode.resident,
             stacked=STACKED_OBSERVED if mode.check else STACKED,
             keep_apart=mode.check and mode.trace, dependent=dependent,
+            seat=seat,
         )  # fmt: skip
         self.machine.workspace = workspace
         # A frame here has another size than on a GPU, so a small limit must not be too small.
@@ -164,9 +168,22 @@ class Execution:
         Raises :class:`Fault`, :class:`Deadlock` or :class:`StepLimit` when the kernel fails, and
         :class:`Defect` when the emulator does.
         """
+        try:
+            with self.attempt():
+                self.machine.run()
+        finally:
+            self.over()
+
+    def over(self) -> None:
+        """It has run, or is given up: its parameters go."""
+        self.machine.memory.free(self._parameters)
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """What goes wrong while it runs is an error of this launch."""
         machine = self.machine
         try:
-            machine.run()
+            yield
         except EmulatorError as error:
             error.findings = self.findings
             raise
@@ -178,8 +195,6 @@ class Execution:
                 f"the emulator failed in {where}: {error!r}; if ptxas accepts this "
                 "kernel, that is a defect of phasebit: please report it"
             ) from error
-        finally:
-            machine.memory.free(self._parameters)
 
     def result(self) -> Run:
         """What was done, once it has run."""

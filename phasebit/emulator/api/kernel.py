@@ -16,6 +16,7 @@ from phasebit.emulator.api.extents import Extent, Extents
 from phasebit.emulator.codegen.translate import translate
 from phasebit.emulator.codegen.translated_program import TranslatedProgram
 from phasebit.emulator.errors import Deadlock, Fault, LaunchError, StepLimit
+from phasebit.emulator.machine.company import Seat
 from phasebit.emulator.machine.device_memory import Memory
 from phasebit.emulator.machine.system import EXTERNALS
 from phasebit.emulator.ptx.mangling import demangle
@@ -81,13 +82,13 @@ class Kernel:
 
     def prepare(
         self, extents: Extents, parameters: bytes, mode: Mode, *, workspace: int = 0,
-        stack: int = 0, dependent: bool = False,
+        stack: int = 0, dependent: bool = False, seat: Seat | None = None,
     ) -> Execution:  # fmt: skip
         """A launch with its parameters as bytes, ready to run; see :class:`Execution`."""
         program = self.program(mode.check, mode.exact, extents.cluster != (1, 1, 1))
         return Execution(
             program, self.layout, self.memory, extents, parameters, mode,
-            workspace=workspace, stack=stack, dependent=dependent,
+            workspace=workspace, stack=stack, dependent=dependent, seat=seat,
         )  # fmt: skip
 
     def launch(

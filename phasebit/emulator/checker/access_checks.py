@@ -77,7 +77,9 @@ class AccessChecks(AccessObserver, LaunchObserver, ThreadCopyObserver):
         if strong:
             place = position + accesses.words[0] * accesses.width
         if strong and op == "load":
-            races.order.messages.receive(g, place, accesses.sem)
+            races.order.messages.receive(
+                g, place, accesses.sem, accesses.scope, accesses.identity
+            )
         look: Look
         if space == "shared":
             look = races.shared_load if op == "load" else races.shared_store
@@ -85,7 +87,9 @@ class AccessChecks(AccessObserver, LaunchObserver, ThreadCopyObserver):
             look = races.global_memory.load if op == "load" else races.global_memory.store
         look(g, words, start, accesses.identity, strong)
         if strong and op == "store":
-            races.order.messages.send(g, place, accesses.sem, accesses.scope)
+            races.order.messages.send(
+                g, place, accesses.sem, accesses.scope, accesses.identity
+            )
         return not words.apart
 
     def stored(self, g: Group, view: Array, index: Value, value: Value, access: int) -> None:
@@ -123,8 +127,8 @@ class AccessChecks(AccessObserver, LaunchObserver, ThreadCopyObserver):
             else:
                 self.races.global_memory.store(some, words, 0, access, True, reads=True)
             # atomics of one group at one address follow each other: each sees those before it
-            self.races.order.messages.send(some, places, sem, scope)
-            self.races.order.messages.receive(some, places, sem)
+            self.races.order.messages.send(some, places, sem, scope, access)
+            self.races.order.messages.receive(some, places, sem, scope, access)
             by = self.findings.instruction(access)
             self.traffic.atomic(some, places, space, by, width, count)
             self.counters.add(f"atomics.{space}", count * some.n)

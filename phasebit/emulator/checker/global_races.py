@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from phasebit.emulator.checker.beside import Beside
 from phasebit.emulator.checker.footprint import Footprint
 from phasebit.emulator.checker.global_shadow import GlobalShadow
 from phasebit.emulator.checker.order import Order
@@ -33,6 +34,8 @@ class GlobalRaces:
         self.before_access: list[Callable[[Group, Footprint, int, int, str, bool], None]] = []
         """Who looks first: words, their start, access, verb, whether it is strong."""
         self.shadow = GlobalShadow()
+        self.others: Beside | None = None
+        """What launches do that run beside this one."""
         self.unwritten = self._find_unwritten()
 
     def fit(self) -> None:
@@ -83,6 +86,8 @@ class GlobalRaces:
         w = self.shadow
         for look in self.before_access:
             look(g, words, start, access, "reads", False)
+        if self.others is not None:
+            self.others.look(g, words, start, access, "reads", strong)
         w.fit(len(self.machine.memory.u1) >> self.facts.shift)
         once = words.once + start
         times = w.write_time[once]
@@ -103,6 +108,8 @@ class GlobalRaces:
         w = self.shadow
         for look in self.before_access:
             look(g, words, start, access, "writes", strong)
+        if self.others is not None:
+            self.others.look(g, words, start, access, "writes", strong)
         w.fit(len(self.machine.memory.u1) >> self.facts.shift)
         once = words.once + start
         me = g.lanes + self.shadows[g.batch].first
@@ -151,6 +158,10 @@ class GlobalRaces:
 
     def _reads_unwritten(self, g: Group, x: Array, access: int) -> None:
         bad = self.shadow.write_time[x] < 0
+        if self.others is not None:
+            bad &= ~self.others.written(x)
+            if not bad.any():
+                return
         lanes = np.broadcast_to(g.lanes, x.shape)[bad]
         self.findings.report(
             "uninitialised-read",

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from phasebit.emulator.checker.beside import Beside
 from phasebit.emulator.checker.shared_shadow import Clocks, Fenced, SharedShadow
 from phasebit.emulator.machine.batch import Batch
 from phasebit.emulator.machine.group import Group
@@ -77,7 +78,7 @@ class Message:
     def __init__(self) -> None:
         self.near: Clocks = {}
         """For readers of the same unit."""
-        self.home: dict[int, Array] = {}
+        self.home: Clocks = {}
         """Number of a block of a cluster -> what it said with ``.cta`` scope, to itself."""
         self.far: Clocks = {}
         """For readers of others."""
@@ -95,6 +96,8 @@ class Messages:
         self.messages: dict[int, Message] = {}
         """By the address, a byte of the buffer."""
         self.known: dict[int, Knowledge] = {}
+        self.others: Beside | None = None
+        """Messages from one launch to another that runs beside it."""
 
     # -- fences ---------------------------------------------------------------
 
@@ -108,7 +111,11 @@ class Messages:
         rows[np.arange(g.n), s.threads(g.lanes)] = self.machine.now
         if s.wide < s.proxy:
             rows[np.arange(g.n), s.wide + s.threads(g.lanes)] = self.machine.now
-        for reach in ("near",) if scope in NEAR else ("near", "far"):
+        reaches = ("near",) if scope in NEAR else ("near", "far")
+        if self.others is not None:
+            self.others.fence(g, scope)
+            reaches = (*reaches, "wide") if scope == "sys" else reaches
+        for reach in reaches:
             if reach not in s.fenced:
                 s.fenced[reach] = Fenced(s.clock)
             s.fenced[reach].rows[g.lanes] = rows
@@ -119,19 +126,21 @@ class Messages:
         for key, (waiting, near, far) in list(s.unsettled.items()):
             mine = lanes[waiting[lanes]]
             if len(mine):
-                self._learn(s, mine, near, far)
+                self.learn(s, mine, near, far)
                 waiting[mine] = False
                 if not waiting.any():
                     del s.unsettled[key]
 
     # -- writing --------------------------------------------------------------
 
-    def send(self, g: Group, positions: Array, sem: str, scope: str) -> None:
-        """Strong writes publish, at their addresses."""
+    def send(self, g: Group, positions: Array, sem: str, scope: str, access: int) -> None:
+        """Strong writes publish, at their addresses.  ``access``: the instruction's number."""
         s = self.shadows[g.batch]
         releases = sem in RELEASES
         if sem == "volatile":  # which is relaxed at the widest scope
             scope = "sys"
+        if self.others is not None:
+            self.others.scopes(g, positions, scope, "writes", access)
         if not releases and not s.fenced:
             return
         if releases:
@@ -142,7 +151,10 @@ class Messages:
             message = self.messages.setdefault(position, Message())
             message.version += 1
             for unit in np.unique(units[at]).tolist():
-                self._publish(s, g.lanes[at & (units == unit)], message, releases, scope)
+                lanes = g.lanes[at & (units == unit)]
+                self._publish(s, lanes, message, releases, scope)
+                if self.others is not None:
+                    self.others.publish(g, lanes, position, releases, scope)
         self.machine.now += 1
 
     def _publish(
@@ -152,27 +164,31 @@ class Messages:
         for reach, clocks in (("near", message.near), ("far", message.far)):
             if reach == "far" and scope in NEAR:
                 continue
-            said = self._all_known(s, lanes) if releases else self._fenced(s, lanes, reach)
+            said = self.said(s, lanes, releases, reach)
             if said is None:
                 continue
             if releases and scope == "cta" and s.wide < s.proxy:
                 said = self._said_at_home(s, lanes, message, said)
-            _add(clocks, unit, said)
+            add(clocks, unit, said)
             if reach == "far" and unit in self.known:
                 knowledge = self.known[unit]
-                _merge(clocks, knowledge.everyone)
+                merge(clocks, knowledge.everyone)
                 for lesson in knowledge.known_to(s, said):
-                    _merge(clocks, lesson.clocks)
+                    merge(clocks, lesson.clocks)
 
     def _said_at_home(self, s: SharedShadow, lanes: Array, message: Message, said: Array) -> Array:
         """What a write of ``.cta`` scope says to other blocks of the cluster: nothing written."""
         for slot in np.unique(s.batch.slots(lanes)).tolist():
             rank = slot % self.machine.cluster_size
             s.narrow[rank] = self.machine.executing_access()
-            _add(message.home, s.first // s.batch.threads + slot, said)
+            add(message.home, s.first // s.batch.threads + slot, said)
         said = said.copy()
         said[s.wide : s.proxy] = 0
         return said
+
+    def said(self, s: SharedShadow, lanes: Array, releases: bool, reach: str) -> Array | None:
+        """What a strong write of these threads says to those that it reaches; None: nothing."""
+        return self._all_known(s, lanes) if releases else self._fenced(s, lanes, reach)
 
     def _all_known(self, s: SharedShadow, lanes: Array) -> Array:
         """All that these threads of one unit know, and did until now."""
@@ -193,8 +209,10 @@ class Messages:
 
     # -- reading --------------------------------------------------------------
 
-    def receive(self, g: Group, positions: Array, sem: str) -> None:
+    def receive(self, g: Group, positions: Array, sem: str, scope: str, access: int) -> None:
         """Strong reads learn what was published at their addresses; relaxed ones, later."""
+        if self.others is not None:
+            self.others.hear(g, positions, sem, "sys" if sem == "volatile" else scope, access)
         if not self.messages:
             return
         s = self.shadows[g.batch]
@@ -214,22 +232,23 @@ class Messages:
                 if int(seen[columns].min()) == message.version:
                     continue  # a spinning thread looks again at what it has seen
                 seen[columns] = message.version
-                near = {unit: message.near[unit]} if unit in message.near else {}
+                near: Clocks = {unit: message.near[unit]} if unit in message.near else {}
                 if message.home:
                     for slot in np.unique(s.batch.slots(lanes)).tolist():
                         own = message.home.get(s.first // s.batch.threads + slot)
                         if own is not None:
-                            _add(near, unit, own)
+                            add(near, unit, own)
                 far = {u: clocks for u, clocks in message.far.items() if u != unit}
                 if sem in ACQUIRES:
-                    self._learn(s, lanes, near, far)
+                    self.learn(s, lanes, near, far)
                 else:
                     before = s.unsettled.get((position, local))
                     waiting = np.zeros(len(s.clock), bool) if before is None else before[0]
                     waiting[lanes] = True
                     s.unsettled[position, local] = (waiting, near, far)
 
-    def _learn(self, s: SharedShadow, lanes: Array, near: Clocks, far: Clocks) -> None:
+    def learn(self, s: SharedShadow, lanes: Array, near: Clocks, far: Clocks) -> None:
+        """These threads of one unit know what was published, near or far."""
         unit = s.unit(lanes[0])
         if unit in near:
             s.learn(lanes, near[unit])
@@ -251,7 +270,7 @@ class Messages:
                 knowledge = self.known.get(s.unit(slot * batch.threads))
                 if knowledge is not None and knowledge.lessons:
                     for lesson in knowledge.lessons:
-                        _merge(knowledge.everyone, lesson.clocks)
+                        merge(knowledge.everyone, lesson.clocks)
                     knowledge.lessons.clear()
                     knowledge.table = None
 
@@ -299,7 +318,7 @@ def _strike(
             bad[some] = times[some] > clocks[unit][who[some] % team]
 
 
-def _add(clocks: Clocks, unit: int, said: Array) -> None:
+def add(clocks: Clocks, unit: int | tuple[int, int], said: Array) -> None:
     """Take the later of two times for each thread of a unit; arrays are shared, never changed."""
     before = clocks.get(unit)
     if before is said:
@@ -310,9 +329,9 @@ def _add(clocks: Clocks, unit: int, said: Array) -> None:
         clocks[unit] = np.maximum(before, said)
 
 
-def _merge(clocks: Clocks, more: Clocks) -> None:
+def merge(clocks: Clocks, more: Clocks) -> None:
     for unit, said in more.items():
-        _add(clocks, unit, said)
+        add(clocks, unit, said)
 
 
-__all__ = ["Clocks", "Fenced", "Messages"]
+__all__ = ["ACQUIRES", "NEAR", "Clocks", "Fenced", "Knowledge", "Messages", "add", "merge"]

@@ -33,7 +33,7 @@ from phasebit.emulator.checker.shared_shadow import SITES, SharedShadow
 from phasebit.emulator.copy_engine.bulk_copies import BulkCopy, Reduced, Side
 from phasebit.emulator.copy_engine.copy_observer import BulkCopyObserver
 from phasebit.emulator.copy_engine.tensor_copy import LINE, Box, Rows
-from phasebit.emulator.copy_engine.tensormap import SWIZZLES
+from phasebit.emulator.copy_engine.tensormap import PACKED, SWIZZLES
 from phasebit.emulator.findings import Said, Sentence, say
 from phasebit.emulator.machine.barrier_sites import BarrierSite, BarrierSites, MbarrierObserver
 from phasebit.emulator.machine.batch import Batch
@@ -45,6 +45,9 @@ from phasebit.emulator.ptx.types import Array
 
 REMOTE = "remote"
 """``st.async`` and ``red.async`` go through the generic proxy (PTX ISA 8.6 names the others)."""
+
+ELEMENTS = ("", *sorted(PACKED))
+"""Types of tensor maps whose elements have less than a byte, after the others."""
 
 MANY = 64
 """Copies between shared memories that are kept before those done are dropped."""
@@ -65,6 +68,8 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
         self.world = GlobalProxies(races, findings)
         self.patterns: dict[Batch, Array] = {}
         """How tensor copies swizzled each 128 bytes of shared memory: :data:`SWIZZLES`, plus 1."""
+        self.elements: dict[Batch, Array] = {}
+        """Of which elements below a byte a tensor copy filled them: :data:`ELEMENTS`."""
         self.commits: set[int] = set()
         """Instructions that closed bulk groups."""
         self.grouped = False
@@ -152,23 +157,55 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
         self.machine.now += 1
 
     def _remember(self, batch: Batch, target: Side, words: Array) -> None:
-        """How the lines that a copy fills are swizzled; plain copies bring what they bring."""
+        """What the lines that a copy fills hold; plain copies bring what they bring."""
         if batch not in self.patterns:
-            self.patterns[batch] = np.zeros(batch.count * batch.shared_stride // LINE + 1, np.uint8)
+            size = batch.count * batch.shared_stride // LINE + 1
+            self.patterns[batch] = np.zeros(size, np.uint8)
+            self.elements[batch] = np.zeros(size, np.uint8)
         lines = ((words << self.races.facts.shift) - batch.shared_base) // LINE
         known = 1 + SWIZZLES.index(target.mode) if isinstance(target, Box) else 0
         self.patterns[batch][lines] = known
+        elements = target.elements if isinstance(target, Box) else ""
+        self.elements[batch][lines] = ELEMENTS.index(elements)
+
+    def _brought(self, batch: Batch, position: int) -> tuple[int, int] | None:
+        """The word and the line of a byte, if a copy wrote it last."""
+        s = self.races.shadows[batch]
+        word = (position >> self.races.facts.shift) - s.base
+        if batch not in self.patterns or not s.bulk <= s.writer[word] < s.bulk + SITES:
+            return None
+        return word, (position - batch.shared_base) // LINE
+
+    def other_elements(self, batch: Batch, position: int, elements: str) -> Sentence | None:
+        """A tile of small elements that lie otherwise than a product reads them; or nothing.
+
+        ``elements``: the type of a tensor map that puts them where the product looks for them,
+        nothing where they have a byte or more.  What ``b4x16`` brings has no gaps, so it may be
+        bytes of anything, but for a product that wants gaps.
+        """
+        at = self._brought(batch, position)
+        copied = ELEMENTS[self.elements[batch][at[1]]] if at else ""
+        if at is None or copied in ("", elements) or (copied == "b4x16" and not elements):
+            return None
+        lies = {"": "as a byte or more each", "b4x16": "packed, two a byte"}
+        reads = lies.get(elements, f"as {elements} has them, 16 in 16 bytes")
+        return say(
+            "the product reads its elements {}, but the tensor map by which the tile was copied is "
+            "of {}, {}: {}",
+            reads, copied, lies.get(copied, "which makes slots of 16 bytes"),
+            self.findings.place(int(self.races.shadows[batch].write_access[at[0]])),
+        )  # fmt: skip
 
     def otherwise(self, batch: Batch, position: int, swizzle: str) -> Sentence | None:
         """A tile whose descriptor names another swizzle than the copy that brought it; or nothing.
 
         ``position``: a byte of the buffer, in the tile's first row.
         """
-        s = self.races.shadows[batch]
-        word = (position >> self.races.facts.shift) - s.base
-        if batch not in self.patterns or not s.bulk <= s.writer[word] < s.bulk + SITES:
+        at = self._brought(batch, position)
+        if at is None:
             return None
-        known = int(self.patterns[batch][(position - batch.shared_base) // LINE])
+        s, word = self.races.shadows[batch], at[0]
+        known = int(self.patterns[batch][at[1]])
         copied = MODES[SWIZZLES[known - 1]].name if known else swizzle
         if copied == swizzle:
             return None

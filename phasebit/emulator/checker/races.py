@@ -35,6 +35,7 @@ import numpy as np
 from phasebit.emulator.checker.footprint import Footprint
 from phasebit.emulator.checker.global_races import GlobalRaces
 from phasebit.emulator.checker.order import Order
+from phasebit.emulator.checker.other_launches import OtherLaunches
 from phasebit.emulator.checker.program_facts import ProgramFacts
 from phasebit.emulator.checker.reports import Findings
 from phasebit.emulator.checker.shared_shadow import LIVE, SharedShadow
@@ -59,6 +60,9 @@ class Races(LaunchObserver):
         self.shadows: dict[Batch, SharedShadow] = {}
         self.order = Order(machine, self.facts, self.shadows)
         self.global_memory = GlobalRaces(self.order, findings)
+        if machine.seat is not None:
+            others = OtherLaunches(self.global_memory)
+            self.global_memory.others = self.order.messages.others = others
         self.before_store: list[Callable[[SharedShadow, Group, Footprint, int, int], None]] = []
         """Who looks first at a store to shared memory: words, their start, access."""
 

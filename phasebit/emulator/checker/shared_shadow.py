@@ -16,8 +16,9 @@ from phasebit.emulator.ptx.types import Array
 
 I4 = np.int32
 
-Clocks = dict[int, Array]
-"""Unit -> for each of its threads the time up to which it is known."""
+Clocks = dict[int | tuple[int, int], Array]
+"""Unit -> for each of its threads the time up to which it is known; the unit of another launch by
+that one's number and its own."""
 
 LIVE = int(np.iinfo(I4).max)
 """When the words of a live mbarrier were written: later than anybody knows of."""
@@ -122,7 +123,8 @@ class SharedShadow:
         self.first = (batch.machine.next_block - batch.count) * batch.threads
         """The number of its first thread, through the whole grid."""
         self.fenced: dict[str, Fenced] = {}
-        """``near`` and ``far``: fences for the same unit, and for others."""
+        """``near`` and ``far``: fences for the same unit, and for others; ``wide``: for other
+        devices."""
         self.unsettled: dict[tuple[int, int], tuple[Array, Clocks, Clocks]] = {}
         """What relaxed reads have seen: address, unit -> by whom, and what was published there."""
         self.news = np.zeros(batch.lanes, bool)

@@ -12,6 +12,7 @@ from phasebit.emulator.checker.convergence import Convergence
 from phasebit.emulator.checker.dependent_launches import DependentLaunches
 from phasebit.emulator.checker.event_counts import EventCounts
 from phasebit.emulator.checker.mbarrier_order import MbarrierOrder
+from phasebit.emulator.checker.peer_access import PeerAccess
 from phasebit.emulator.checker.proxies import Engine
 from phasebit.emulator.checker.races import Races
 from phasebit.emulator.checker.register_counts import RegisterCounts
@@ -63,6 +64,7 @@ def checker(
         races.global_memory.before_access.append(engine.against_writers)
     return [
         Bounds(machine, findings),
+        *([PeerAccess(machine, findings)] if machine.seat is not None else []),
         findings,
         races,
         DependentLaunches(races, findings),

@@ -38,9 +38,14 @@ from phasebit.emulator.machine.launch_observer import LaunchObserver
 from phasebit.emulator.numbers.words import among, distinct
 from phasebit.emulator.ptx.syntax import Instruction
 from phasebit.emulator.ptx.types import Array
-from phasebit.emulator.tensor_core.matrix_descriptors import MatrixDescriptor, crooked
+from phasebit.emulator.tensor_core.matrix_descriptors import crooked
 from phasebit.emulator.tensor_core.regions import COPIED, SHIFTED, SOURCE, Region, overlap
-from phasebit.emulator.tensor_core.tensor_observer import Commit, Reads, TensorObserver
+from phasebit.emulator.tensor_core.tensor_observer import (
+    Commit,
+    Reads,
+    SharedTile,
+    TensorObserver,
+)
 
 MANY = 256
 """Operations whose reads of shared memory are remembered."""
@@ -170,23 +175,30 @@ class TensorChecks(TensorObserver, LaunchObserver):
             access, ("many", access),
         )  # fmt: skip
 
-    def reads_tile(
-        self, g: Group, which: str, start: int, descriptor: MatrixDescriptor, where: Sentence
-    ) -> None:
-        """Is A or B what its descriptor says?
+    def reads_tile(self, g: Group, tile: SharedTile, where: Sentence) -> None:
+        """Is A or B, or the source of a copy, what its descriptor says?
 
         A swizzled tile must begin where its descriptor says that the pattern does.  That is not
         asked of what tensor copies have brought: they swizzle by the address in shared memory, as
         the tensor core does, and CuTe DSL aligns its tiles to 128 bytes only.
         """
-        if other := self.engine.otherwise(g.batch, start, descriptor.swizzle.name):
-            text = say("the descriptor of {} is wrong: {}; {}", which, other, where)
-            self.findings.report("wrong-descriptor", text, -1, ("descriptor", which, where))
-        if (why := crooked(descriptor)) and (
-            descriptor.base_offset or self.races.threads_wrote(g, start)
+        descriptor = tile.descriptor
+        wrong = self.engine.otherwise(g.batch, tile.start, descriptor.swizzle.name)
+        if tile.elements is not None:
+            wrong = wrong or self.engine.other_elements(g.batch, tile.start, tile.elements)
+        if tile.folded:
+            wrong = say(
+                "two of its elements lie at one place: leading {} or stride {} is too small",
+                descriptor.leading, descriptor.stride,
+            )  # fmt: skip
+        if wrong:
+            text = say("the descriptor of {} is wrong: {}; {}", tile.role, wrong, where)
+            self.findings.report("wrong-descriptor", text, -1, ("descriptor", tile.role, where))
+        if tile.elements is not None and (why := crooked(descriptor)) and (
+            descriptor.base_offset or self.races.threads_wrote(g, tile.start)
         ):
             who = g.batch.describe(g.lanes)
-            text = say("tcgen05.mma of {}: {}: {}; {}", who, which, why, where)
+            text = say("tcgen05.mma of {}: {}: {}; {}", who, tile.role, why, where)
             self.findings.report("misaligned-tile", text, -1, ("misaligned", text))
 
     def multiplies(

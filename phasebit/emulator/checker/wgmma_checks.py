@@ -113,17 +113,18 @@ class WarpGroupChecks(WarpGroupObserver, LaunchObserver):
                         self._report_register(g, known, access, f"change {what}")
                         return
 
-    def adds_to(self, g: Group, registers: Array, kept: Array) -> None:
-        """A multiplication takes accumulators [register, thread], and adds to those ``kept``."""
+    def adds_to(
+        self, batch: Batch, lanes: Array, registers: Array, kept: Array, access: int
+    ) -> None:
+        """The tensor core takes accumulators [register, thread], and adds to those ``kept``."""
         unwritten = (registers == POISON).any(axis=0) & kept
         if unwritten.any():
-            access = self.machine.executing_access()
             self.findings.report(
                 "uninitialised-accumulator",
                 say(
                     "a multiplication of {} adds to registers that nobody has written; the first "
                     "one of a sum needs scale-d = 0, or zeros: {}",
-                    g.batch.describe(g.lanes[unwritten]), self.findings.place(access),
+                    batch.describe(lanes[unwritten]), self.findings.place(access),
                 ),
                 access, ("unwritten", access),
             )  # fmt: skip

@@ -54,10 +54,12 @@ class Box:
 
     space = "shared"
 
-    def __init__(self, memory: Any, start: int, d: Descriptor) -> None:
+    def __init__(self, memory: Any, start: int, d: Descriptor, elements: str = "") -> None:
         self.memory = memory
         self.start = start
         """The byte of the buffer at which it begins; a multiple of 128."""
+        self.elements = elements
+        """What they are where they have less than a byte; ``d`` has the tile in bytes."""
         self.size = d.nbytes
         self.row = d.row
         self.pitch = d.pitch

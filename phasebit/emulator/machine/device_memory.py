@@ -31,6 +31,9 @@ REMEMBERED = 1000
 MAX_HEAP = 1 << 32
 """Bytes that one ``malloc`` in a kernel may ask for."""
 
+EVERY_DEVICE = -1
+"""Memory that all devices have, such as the host's."""
+
 POISON = 0x7FFF7FFF
 """What unwritten memory holds: a NaN as f16, bf16, f32 and f64, an absurd number as an integer."""
 
@@ -45,6 +48,8 @@ class Allocation:
     size: int
     name: str
     kind: str
+    device: int = EVERY_DEVICE
+    """Whose memory that is, where there are several devices."""
 
     @property
     def address(self) -> int:

@@ -64,6 +64,8 @@ class LaunchState:
     """Blocks that share a multiprocessor."""
     dependent: bool = False
     """Whether it may begin before the kernel before it in its stream has ended."""
+    seat: Any = None
+    """Its :class:`Seat` among launches that run beside it, ``machine.company``; None: alone."""
     printed: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -41,6 +41,9 @@ POLLS = 256
 FALSE_ANSWERS = 512
 """How often a waiting test may answer "not yet" while nothing else moves, before a deadlock."""
 
+LONGEST = 4096
+"""In company: turns of loops between two watches, at most."""
+
 STACKED_BYTES = 32 << 20
 """Bytes of shared memory, and of local memory, that blocks which are stacked together have."""
 
@@ -66,6 +69,8 @@ class Machine(RunningLaunch):
         self.pause = PAUSE
         self.look = self.steps - PAUSE
         """Below so many steps left a turn is looked at."""
+        self.spins: Watch | None = None
+        """In company: every thread spins or waits, as this watch saw, so others have their turn."""
         self.picks = 0
         self.stealing = steals(self.program)
         blocks = len(self.program.blocks)
@@ -276,18 +281,36 @@ class Machine(RunningLaunch):
     def run(self) -> None:
         """Run the whole grid.  Raises :class:`EmulatorError` when the kernel fails."""
         try:
-            with np.errstate(all="ignore"):
-                self.start_batch()
-                while True:
-                    while self.ready:
-                        self._run_group(self._pick())
-                    if not self.batches and not self.start_batch():
-                        break
-                    if not self.ready and not self._unstick():
-                        raise deadlock(self.parked, self.blocks - self.next_block)
+            self.start_batch()
+            while self.advance():
+                pass
         finally:
-            for batch in self.batches:
-                batch.release()
+            self.close()
+
+    def advance(self) -> bool:
+        """Run until no group is ready, in company one turn of one group; False: it has ended."""
+        with np.errstate(all="ignore"):
+            while self.ready:
+                self._run_group(self._pick())
+                if self.seat is not None:
+                    return bool(self.batches) or self.next_block < self.blocks
+            if not self.batches and not self.start_batch():
+                return False
+            if not self.ready and not self._unstick():
+                raise deadlock(self.parked, self.blocks - self.next_block)
+            return True
+
+    def close(self) -> None:
+        """Give back what the blocks have that are still there."""
+        for batch in self.batches:
+            batch.release()
+
+    def look_again(self) -> None:
+        """Others have had their turn: whoever spins looks whether something has changed."""
+        if self.spins is not None:
+            self.told.unsubscribe(self.spins)
+            self.spins = None
+            self._watch()
 
     def _run_group(self, g: Group) -> None:
         """Run a group until it parks, divides, ends, or should let others go first."""
@@ -332,6 +355,9 @@ class Machine(RunningLaunch):
                 self.steps -= 1
                 if self.steps < self.look:
                     self._look(g)
+            if self.spins is not None:
+                self.make_ready(g)
+                return
             if g.rejoin and g.rejoin[-1] == following:
                 g.rejoin = g.rejoin[:-1]
                 if self.ready:
@@ -346,7 +372,7 @@ class Machine(RunningLaunch):
                         "it is right and merely long, launch with a larger max_steps",
                         self.standing(g),
                     )
-                if self.polls != polls and self.ready:
+                if self.polls != polls and (self.ready or self.seat is not None):
                     g.patient = True
                     self.make_ready(g)
                     return
@@ -354,6 +380,9 @@ class Machine(RunningLaunch):
                     self.polls = 0
                     if not self.ready and not self.start_batch() and not self.sleeping:
                         self._poke()
+            if budget <= 0 and self.seat is not None:
+                self.make_ready(g)
+                return
             if self.ready and (
                 budget <= 0
                 or (id(g.batch), g.stack, following) in self.index
@@ -388,6 +417,8 @@ class Machine(RunningLaunch):
         self.told.unsubscribe(watch)
         self.watch = None
         self.pause *= 2
+        if self.seat is not None:  # who gives turns away must be found again and again
+            self.pause = min(self.pause, LONGEST)
         self.look = self.steps - self.pause
 
     def _judge(self, watch: Watch) -> None:
@@ -410,7 +441,10 @@ class Machine(RunningLaunch):
             self._end_watch(watch)  # they will all wait soon, and nobody will be ready
             return
         elif not self.start_batch():
-            raise livelock(self, watch, self.blocks - self.next_block)
+            if self.seat is None:
+                raise livelock(self, watch, self.blocks - self.next_block)
+            self.spins = watch  # another launch may still change something
+            return
         else:  # as many more as are there, so that who waits for the last one waits not long
             for _ in self.batches[1:]:
                 self.start_batch()

@@ -186,14 +186,15 @@ def rows_of(
 
 def box(g: Group, address: int, d: Descriptor, access: int) -> Box:
     """The tile in shared memory."""
+    elements = ""
     if d.data_type in PACKED:
-        d = in_shared(d)
+        d, elements = in_shared(d), d.data_type
     if address % ALIGNMENT:
         raise fault(g, f"the shared address {address:#x} is no multiple of {ALIGNMENT} bytes")
     kind = np.uint32 if address < 1 << 32 else np.uint64
     room = d.nbytes if d.swizzle == "none" else align_up(d.footprint, LINE)
     where = g.shared_index(kind(address), kind(0), room, 0, ALIGNMENT, access)
-    return Box(g.memory, int(g.spread(where)[0]), d)
+    return Box(g.memory, int(g.spread(where)[0]), d, elements)
 
 
 @effect(f"{LOAD.format('cta')} {LOAD.format('cluster')}", "a t a u64", section="9.7.9.27.1.2",

@@ -35,7 +35,7 @@ from phasebit.emulator.tensor_core.tensor_mma import (
     Form,
     multiply,
 )
-from phasebit.emulator.tensor_core.tensor_observer import Commit, TensorObserver
+from phasebit.emulator.tensor_core.tensor_observer import Commit, SharedTile, TensorObserver
 from phasebit.emulator.tensor_core.tensor_operands import Product
 from phasebit.emulator.tensor_core.tensor_work import issue
 
@@ -413,7 +413,8 @@ def cp(
             raise Fault("{} begins at lane {}; {} begins at {}; {}", who, lane, shape, most, where)
         columns = slice(column, column + width // 4)
         try:
-            offsets = places(decode_matrix(int(bits), "tcgen05"), count, width, 1, False)
+            source = decode_matrix(int(bits), "tcgen05")
+            offsets = places(source, count, width, 1, False)
         except DescriptorError as error:
             raise Fault("{}: {}; {}", who, error, where) from error
         if int(offsets.max()) >= machine.reserved:
@@ -426,6 +427,8 @@ def cp(
             at = offsets + batch.shared_base + slot * batch.shared_stride
             halves = slice(lane // 16, 8, 2) if shape == "4x256b" else slice(0, 8)
             region = Region(slot, halves, columns)
+            for reads in machine.told[TensorObserver.reads_tile]:
+                reads(thread, SharedTile("a tcgen05.cp", int(at.flat[0]), source), where)
             for told in machine.told[TensorObserver.copies_columns]:
                 told(thread, region, Bytes(in_slots(at, narrow) if narrow else at))
             machine.now += 1

@@ -158,8 +158,12 @@ def begin(
     )  # fmt: skip
     kept = g.spread(keep)[::SIZE]
     sign_a, sign_b = signs
+    lanes, access = g.lanes, machine.executing_access()
 
     def compute(buffer: Array) -> None:
+        if before is not None:  # else they are the sums of the multiplication before it
+            for adds in machine.told[WarpGroupObserver.adds_to]:
+                adds(g.batch, lanes, buffer, np.repeat(kept, SIZE), access)
         part = accumulator(16, n)
         registers = buffer.T.reshape(4 * groups, 32, -1)
         c = matrix(registers, part, of_d).reshape(groups, 64, n)
@@ -179,19 +183,16 @@ def begin(
         done = fragments(result.reshape(4 * groups, 16, n), part, of_d)
         buffer[:] = done.reshape(len(g.lanes), -1).T
 
-    buffer = queue.reusable(d, g.lanes)
+    buffer = queue.reusable(d, lanes)
     before: Sequence[Value] | None = None
     if buffer is None:
         before = d
         buffer = np.empty((len(d), g.n), np.uint32)
         for row, value in zip(buffer, d, strict=True):
             row[:] = value
-        there = buffer[[not queue.comes(value) for value in d]]
-        for adds in machine.told[WarpGroupObserver.adds_to]:
-            adds(g, there, np.repeat(kept, SIZE))
     instruction = machine.executing()
     mma = Multiplication(
-        g.batch, g.lanes, buffer, before, compute, queue.closed[g.lanes].copy(), instruction
+        g.batch, lanes, buffer, before, compute, queue.closed[g.lanes].copy(), instruction
     )
     for starts in machine.told[WarpGroupObserver.starts_product]:
         starts(g, mma, tiles_a + tiles_b)

@@ -177,6 +177,18 @@ def places(found: MatrixDescriptor, rows: int, depth: int, width: int, mn_major:
     return _places(key, rows, depth, width, mn_major) + (found.start - near)
 
 
+def folded(found: MatrixDescriptor, rows: int, depth: int, width: int, mn_major: bool) -> bool:
+    """Whether two elements of :func:`places` lie at one place."""
+    near = found.start % 1024
+    key = MatrixDescriptor(near, found.leading, found.stride, found.base_offset, found.swizzle)
+    return _folded(key, rows, depth, width, mn_major)
+
+
+@functools.lru_cache(maxsize=256)
+def _folded(found: MatrixDescriptor, rows: int, depth: int, width: int, mn_major: bool) -> bool:
+    return len(np.unique(_places(found, rows, depth, width, mn_major))) < rows * depth
+
+
 @functools.lru_cache(maxsize=256)
 def _places(found: MatrixDescriptor, rows: int, depth: int, width: int, mn_major: bool) -> Array:
     row, k = np.arange(rows)[:, None], np.arange(depth)[None, :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from phasebit.emulator.findings import Sentence
@@ -18,6 +19,22 @@ class Reads(Protocol):
 
     def words(self, shift: int) -> Array:
         """The words of ``1 << shift`` bytes that it lies in."""
+
+
+@dataclass(frozen=True)
+class SharedTile:
+    """A tile in shared memory that the tensor core is about to read."""
+
+    role: str
+    """A or B of a product; the source of a copy."""
+    start: int
+    """The byte of the buffer at which it begins."""
+    descriptor: MatrixDescriptor
+    elements: str | None = None
+    """The type of a tensor map that puts elements of less than a byte where they are looked for;
+    nothing for those of a byte or more, ``None`` for bytes that are copied."""
+    folded: bool = False
+    """Whether two of its elements lie at one place."""
 
 
 class Commit:
@@ -81,10 +98,8 @@ class TensorObserver:
     def issues(self, g: Group, word: str) -> None:
         """Threads issue an instruction that is meant for one thread."""
 
-    def reads_tile(
-        self, g: Group, which: str, start: int, descriptor: MatrixDescriptor, where: Sentence
-    ) -> None:
-        """A product reads A or B, ``which``, from this byte of the buffer on."""
+    def reads_tile(self, g: Group, tile: SharedTile, where: Sentence) -> None:
+        """A product reads A or B, or ``tcgen05.cp`` what it copies, in shared memory."""
 
     def multiplies(
         self, g: Group, target: Region, source: Region | None, reads: Sequence[Reads], adds: bool,

@@ -23,6 +23,7 @@ from phasebit.emulator.tensor_core.matrix_descriptors import (
     DescriptorError,
     MatrixDescriptor,
     decode,
+    folded,
     places,
 )
 from phasebit.emulator.tensor_core.regions import Region
@@ -35,7 +36,10 @@ from phasebit.emulator.tensor_core.tensor_mma import (
     row_length,
     rows,
 )
-from phasebit.emulator.tensor_core.tensor_observer import TensorObserver
+from phasebit.emulator.tensor_core.tensor_observer import SharedTile, TensorObserver
+
+SLOTS = {4: "b4x16_p64", 6: "b6x16_p32"}
+"""Bits of an element -> the type of a tensor map that makes the slots of 16 bytes for it."""
 
 A_COLUMNS = 8
 """Columns of A in tensor memory, for every kind: 32 bytes a row."""
@@ -75,8 +79,12 @@ class SharedOperand:
             )
         self.base = g.batch.shared_base + slot * g.batch.shared_stride
         self.memory = machine.memory
+        start = self.base + int(self.places.flat[0])
+        elements = "b4x16" if of.packed else SLOTS[WIDTH[self.kind]] if self.kind in WIDTH else ""
+        shape = count, row_length(of, which), self.width, mn_major
         for told in machine.told[TensorObserver.reads_tile]:
-            told(g, which, self.base + int(self.places.flat[0]), self.descriptor, where)
+            twice = folded(self.descriptor, *shape)
+            told(g, SharedTile(which, start, self.descriptor, elements, twice), where)
 
     def read(self) -> Array:
         """The elements, f32 [rows, k]."""

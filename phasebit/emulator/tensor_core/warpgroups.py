@@ -43,10 +43,12 @@ class WarpGroupObserver:
     def begins_product(self, g: Group, classes: tuple[int, ...], access: int) -> None:
         """A multiplication is about to take registers of these classes."""
 
-    def adds_to(self, g: Group, registers: Array, kept: Array) -> None:
-        """A multiplication takes accumulators [register, thread], and adds to those ``kept``.
+    def adds_to(
+        self, batch: Batch, lanes: Array, registers: Array, kept: Array, access: int
+    ) -> None:
+        """The tensor core takes accumulators [register, thread], and adds to those ``kept``.
 
-        Without those that a product under way has yet to write.
+        That is when all before it is computed: the threads have gone on since the instruction.
         """
 
     def starts_product(self, g: Group, mma: Multiplication, tiles: Sequence[Tile]) -> None:
@@ -176,13 +178,6 @@ class Queue:
         ):
             return None
         return buffer
-
-    def comes(self, value: Value) -> bool:
-        """Whether a product under way has yet to write this register, under whatever name."""
-        if not isinstance(value, np.ndarray):
-            return False
-        known = self.owners.get(id(owner(value)))
-        return known is not None and not _done(known[1])
 
     def finish_before(self, mma: Multiplication) -> None:
         """A warp group's multiplications are executed in order."""

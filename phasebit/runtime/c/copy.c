@@ -66,7 +66,7 @@ API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, int kin
 API cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device,
                                size_t size) {
     ENTER();
-    if (to_device || from_device)
+    if (!device_exists(to_device) || !device_exists(from_device))
         return fail(cudaErrorInvalidDevice);
     return fail(copy_flat(to, from, size, cudaMemcpyDeviceToDevice, NULL, true));
 }
@@ -74,7 +74,7 @@ API cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int fr
 API cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
                                     size_t size, cudaStream_t stream) {
     ENTER();
-    if (to_device || from_device)
+    if (!device_exists(to_device) || !device_exists(from_device))
         return fail(cudaErrorInvalidDevice);
     return fail(copy_flat(to, from, size, cudaMemcpyDeviceToDevice, stream, false));
 }

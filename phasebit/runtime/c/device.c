@@ -1,11 +1,19 @@
-/* The device, for programs that ask what there is and choose: there is one, number 0. */
+/* Devices, for programs that ask what there is and choose: as many as `run --devices` says, one if
+ * it says nothing, all alike. Each thread of the program has a current one. */
 #include "runtime.h"
 #include <string.h>
+
+static _Thread_local int chosen;
+static bool reaches[MOST_DEVICES][MOST_DEVICES];
+
+int current_device(void) { return chosen; }
+
+bool device_exists(int device) { return device >= 0 && (uint64_t)device < devices(); }
 
 API cudaError_t cudaGetDeviceCount(int *count) {
     struct guard guard __attribute__((cleanup(leave))) = enter(true);
     if (count)
-        *count = guard.error == cudaErrorNoDevice ? 0 : 1;
+        *count = guard.error == cudaErrorNoDevice ? 0 : (int)devices();
     return fail(guard.error ? guard.error : count ? cudaSuccess : cudaErrorInvalidValue);
 }
 
@@ -13,13 +21,16 @@ API cudaError_t cudaGetDevice(int *device) {
     ENTER_FAULTLESS();
     if (!device)
         return fail(cudaErrorInvalidValue);
-    *device = 0;
+    *device = chosen;
     return cudaSuccess;
 }
 
 API cudaError_t cudaSetDevice(int device) {
     ENTER_FAULTLESS();
-    return fail(device ? cudaErrorInvalidDevice : cudaSuccess);
+    if (!device_exists(device))
+        return fail(cudaErrorInvalidDevice);
+    chosen = device;
+    return cudaSuccess;
 }
 
 API cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags) {
@@ -40,7 +51,7 @@ API cudaError_t cudaSetValidDevices(int *devices, int count) {
 /* The device half answers with the whole structure; its size is that of the version. */
 static cudaError_t properties_of(void *properties, int device, int version, size_t size) {
     ENTER_FAULTLESS();
-    if (device)
+    if (!device_exists(device))
         return fail(cudaErrorInvalidDevice);
     if (!properties)
         return fail(cudaErrorInvalidValue);
@@ -58,7 +69,7 @@ API cudaError_t cudaGetDeviceProperties_v2(void *properties, int device) {
 
 API cudaError_t cudaDeviceGetAttribute(int *value, int attribute, int device) {
     ENTER_FAULTLESS();
-    if (device)
+    if (!device_exists(device))
         return fail(cudaErrorInvalidDevice);
     if (!value || attribute < 0)
         return fail(cudaErrorInvalidValue);
@@ -73,7 +84,7 @@ API cudaError_t cudaDeviceSynchronize(void) {
     ENTER();
     if (capturing(NULL))
         return fail(cudaErrorStreamCaptureUnsupported);
-    cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX);
+    cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, DEVICE_STREAMS - chosen, 0);
     flush_printed();
     return fail(error);
 }
@@ -81,7 +92,7 @@ API cudaError_t cudaDeviceSynchronize(void) {
 /* Everything on the device goes: memory, modules, times. */
 API cudaError_t cudaDeviceReset(void) {
     ENTER_FAULTLESS();
-    cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX);
+    cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX, 0);
     flush_printed();
     if (error) {
         forget_device();
@@ -89,6 +100,7 @@ API cudaError_t cudaDeviceReset(void) {
     }
     uint64_t answer[2];
     error = CALL(OP_HELLO, answer, sizeof answer, 0);
+    memset(reaches, 0, sizeof reaches);
     close_pages(answer[0], answer[1]);
     forget_device_answers();
     return fail(error);
@@ -184,15 +196,17 @@ API cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
     return cudaSuccess;
 }
 
-static const char bus_id[] = "0000:00:00.0";
+static const char bus_id[] = "0000:00:00.0"; /* of device 0; the others' digit differs */
+enum { BUS_DIGIT = 6 };
 
 API cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device) {
     ENTER();
-    if (device)
+    if (!device_exists(device))
         return fail(cudaErrorInvalidDevice);
     if (!text || length < (int)sizeof bus_id)
         return fail(cudaErrorInvalidValue);
     memcpy(text, bus_id, sizeof bus_id);
+    text[BUS_DIGIT] += device;
     return cudaSuccess;
 }
 
@@ -200,26 +214,52 @@ API cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *text) {
     ENTER();
     if (!device || !text)
         return fail(cudaErrorInvalidValue);
-    if (strcmp(text, bus_id))
-        return fail(cudaErrorInvalidDevice);
-    *device = 0;
-    return cudaSuccess;
+    for (int i = 0; device_exists(i); i++) {
+        char own[sizeof bus_id];
+        memcpy(own, bus_id, sizeof own);
+        own[BUS_DIGIT] += i;
+        if (!strcmp(text, own)) {
+            *device = i;
+            return cudaSuccess;
+        }
+    }
+    return fail(cudaErrorInvalidDevice);
 }
 
 API cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
     ENTER();
-    if (device || peer)
+    if (!device_exists(device) || !device_exists(peer))
         return fail(cudaErrorInvalidDevice);
     if (!can)
         return fail(cudaErrorInvalidValue);
-    *can = 0;
+    *can = device != peer;
     return cudaSuccess;
 }
 
 API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
     ENTER();
-    (void)flags;
-    return fail(peer ? cudaErrorInvalidDevice : cudaErrorPeerAccessUnsupported);
+    if (!device_exists(peer))
+        return fail(cudaErrorInvalidDevice);
+    if (flags)
+        return fail(cudaErrorInvalidValue);
+    if (peer == chosen)
+        return fail(devices() > 1 ? cudaErrorInvalidDevice : cudaErrorPeerAccessUnsupported);
+    if (reaches[chosen][peer])
+        return fail(cudaErrorPeerAccessAlreadyEnabled);
+    reaches[chosen][peer] = true;
+    POST(OP_PEER, chosen, peer, 1);
+    return cudaSuccess;
+}
+
+API cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+    ENTER();
+    if (!device_exists(peer))
+        return fail(cudaErrorInvalidDevice);
+    if (!reaches[chosen][peer])
+        return fail(cudaErrorPeerAccessNotEnabled);
+    reaches[chosen][peer] = false;
+    POST(OP_PEER, chosen, peer, 0);
+    return cudaSuccess;
 }
 
 /* Profilers have nothing to start here, and programs that mark a region are none the worse. */

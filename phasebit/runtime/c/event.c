@@ -6,6 +6,7 @@
 
 struct event {
     uint64_t number;
+    int device;
     unsigned flags;
     bool recorded;
     struct graph *capture; /* recorded while a stream captured into this */
@@ -29,6 +30,7 @@ API cudaError_t cudaEventCreateWithFlags(cudaEvent_t *handle, unsigned flags) {
         return fail(cudaErrorInvalidValue);
     struct event *made = calloc(1, sizeof *made);
     made->number = next_number++;
+    made->device = current_device();
     made->flags = flags;
     made->next = events;
     events = made;
@@ -53,7 +55,7 @@ API cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) 
     ENTER();
     struct event *event = find_event(handle);
     struct stream *stream = find_stream(stream_handle);
-    if (!event || !stream)
+    if (!event || !stream || event->device != stream->device)
         return fail(cudaErrorInvalidResourceHandle);
     event->capture = stream->capture;
     if (stream->capture) /* a mark for other streams to wait for; it has no time */
@@ -69,6 +71,9 @@ API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
 }
 
 static bool pending(const struct event *event) {
+    uint64_t done;
+    if (event->recorded && devices() > 1)
+        return !CALL(OP_QUERY, &done, sizeof done, 0, event->number) && !done;
     return event->recorded && launches_finished() < event->last_launch;
 }
 
@@ -89,7 +94,7 @@ API cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     struct event *event = find_event(handle);
     if (!event)
         return fail(cudaErrorInvalidResourceHandle);
-    cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX);
+    cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX, event->number);
     flush_printed();
     return fail(error);
 }

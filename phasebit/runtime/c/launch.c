@@ -97,6 +97,8 @@ cudaError_t launch(const void *function, struct shape shape, void **arguments) {
     struct stream *stream = find_stream(shape.stream);
     if (!stream)
         return cudaErrorInvalidResourceHandle;
+    if (stream->device != current_device())
+        return cudaErrorInvalidResourceHandle;
     if (is_legacy(stream) && capturing(NULL))
         return cudaErrorStreamCaptureImplicit;
     if (stream->capture) {

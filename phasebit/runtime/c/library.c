@@ -149,7 +149,7 @@ static cudaError_t variable_of(void **address, size_t *size, struct library *lib
     if (!name)
         return cudaErrorInvalidValue;
     uint64_t answer[2], range[3];
-    cudaError_t error = call_device(OP_SYMBOL, WORDS(library->module->number), name, strlen(name),
+    cudaError_t error = call_device(OP_SYMBOL, WORDS(library->module->number, 0), name, strlen(name),
                                     answer, sizeof answer);
     if (error)
         return error == cudaErrorInvalidSymbol ? cudaErrorSymbolNotFound : error;

@@ -12,7 +12,8 @@ static cudaError_t allocate(void **pointer, size_t size, enum space space) {
     if (!size)
         return cudaSuccess;
     uint64_t address;
-    cudaError_t error = CALL(OP_ALLOCATE, &address, sizeof address, size, space);
+    cudaError_t error = CALL(OP_ALLOCATE, &address, sizeof address, size, space,
+                             current_device());
     if (error)
         return error;
     if (space != SPACE_DEVICE)
@@ -78,7 +79,7 @@ API cudaError_t cudaMalloc3D(struct cudaPitchedPtr *made, struct cudaExtent exte
 
 API cudaError_t cudaFree(void *pointer) {
     ENTER();
-    cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX); /* it waits, as documented */
+    cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX, 0); /* it waits, as documented */
     if (!error)
         error = release(pointer, 1 << SPACE_DEVICE | 1 << SPACE_MANAGED);
     return fail(error);

@@ -70,7 +70,7 @@ API cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned flags) {
     uintptr_t first = (uintptr_t)pointer & -page;
     uintptr_t end = ((uintptr_t)pointer + size + page - 1) & -page;
     uint64_t address;
-    cudaError_t error = CALL(OP_ALLOCATE, &address, sizeof address, end - first, SPACE_HOST);
+    cudaError_t error = CALL(OP_ALLOCATE, &address, sizeof address, end - first, SPACE_HOST, 0);
     if (error)
         return fail(error);
     struct registered *made = malloc(sizeof *made);
@@ -91,7 +91,7 @@ API cudaError_t cudaHostUnregister(void *pointer) {
         return fail(cudaErrorHostMemoryNotRegistered);
     struct registered *found = *at;
     *at = found->next;
-    cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX);
+    cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX, 0);
     if (!exchange(found->first, found->size, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
         error = cudaErrorMemoryAllocation;
     if (!error)
@@ -125,7 +125,7 @@ API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *answer,
         return fail(cudaErrorInvalidValue);
     memset(answer, 0, sizeof *answer);
     struct registered *found = registration_of(pointer);
-    uint64_t range[3];
+    uint64_t range[4];
     if (found) {
         answer->type = 1;
         answer->hostPointer = (void *)pointer;
@@ -134,6 +134,7 @@ API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *answer,
         static const int types[] = {2, 1, 3, 2}; /* by enum space: device, host, managed, symbol */
         answer->type = types[range[2]];
         answer->devicePointer = (void *)pointer;
+        answer->device = (int)range[3];
         if (range[2] == SPACE_HOST || range[2] == SPACE_MANAGED)
             answer->hostPointer = (void *)pointer;
     } else {

@@ -176,21 +176,25 @@ void forget_device_answers(void) {
     for (struct kernel *k = kernels; k; k = k->next)
         k->asked = false;
     for (struct variable *v = variables; v; v = v->next)
-        v->address = 0;
+        memset(v->address, 0, sizeof v->address);
+}
+
+uint64_t own_address(const struct variable *variable) {
+    return variable->address[current_device()];
 }
 
 static cudaError_t locate(struct variable *variable) {
     uint64_t answer[2];
     cudaError_t error =
-        call_device(OP_SYMBOL, WORDS(variable->module->number), variable->name,
+        call_device(OP_SYMBOL, WORDS(variable->module->number, current_device()), variable->name,
                     strlen(variable->name), answer, sizeof answer);
     if (error)
         return error;
-    variable->address = answer[0];
+    variable->address[current_device()] = answer[0];
     variable->size = answer[1];
     if (variable->managed) {
-        open_pages(variable->address, variable->size);
-        *variable->managed = (void *)variable->address;
+        open_pages(answer[0], variable->size);
+        *variable->managed = (void *)answer[0];
     }
     return cudaSuccess;
 }
@@ -199,7 +203,7 @@ static cudaError_t locate(struct variable *variable) {
 API char __cudaInitModule(void **handle) {
     struct guard guard __attribute__((cleanup(leave))) = enter(false);
     for (struct variable *v = variables; v && !guard.error; v = v->next)
-        if (v->managed && !v->address && (void **)v->module == handle)
+        if (v->managed && !own_address(v) && (void **)v->module == handle)
             guard.error = locate(v);
     fail(guard.error);
     return 1;
@@ -210,7 +214,7 @@ struct variable *find_variable(const void *symbol, cudaError_t *error) {
     for (struct variable *v = variables; v; v = v->next) {
         if (!v->host || (v->host != symbol && !(v->managed && *v->managed == symbol)))
             continue;
-        *error = v->address ? cudaSuccess : locate(v);
+        *error = own_address(v) ? cudaSuccess : locate(v);
         return *error ? NULL : v;
     }
     return NULL;

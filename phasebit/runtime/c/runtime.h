@@ -63,6 +63,7 @@ void flush_printed(void);
 uint64_t launches_sent(void);
 uint64_t launches_finished(void);
 bool connected(void);
+uint64_t devices(void);
 
 /* arena.c: device memory in this process. */
 bool map_arena(int file, uint64_t base, uint64_t span);
@@ -111,12 +112,13 @@ struct variable {
     void **managed; /* the program's pointer to a __managed__ variable, or NULL */
     const char *name;
     struct module *module;
-    uint64_t address, size;
+    uint64_t address[MOST_DEVICES], size; /* each device has its own */
     struct variable *next;
 };
 /* By host stub or by handle; asks the device half once. NULL and *error. */
 struct kernel *find_kernel(const void *function, cudaError_t *error);
 struct variable *find_variable(const void *symbol, cudaError_t *error);
+uint64_t own_address(const struct variable *variable); /* the current device's */
 /* The program's own code was compiled for the runtime, which makes contexts by itself. */
 extern bool uses_runtime;
 /* A copy of code that the program brings: a fat binary, machine code, or text. */
@@ -128,6 +130,8 @@ void send_modules(void);
 void forget_device_answers(void);
 
 /* device.c */
+int current_device(void); /* of this thread */
+bool device_exists(int device);
 uint64_t stack_limit(void); /* cudaLimitStackSize, bytes a thread */
 
 /* function.c */
@@ -137,6 +141,7 @@ uint64_t dynamic_shared_allowed(const struct kernel *kernel);
 enum { STREAM_ATTRIBUTES = 20 }; /* cudaLaunchAttributeID is below */
 struct stream {
     uint64_t number;
+    int device;
     unsigned flags;
     int priority;
     uint64_t last_launch;

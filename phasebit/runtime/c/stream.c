@@ -1,4 +1,5 @@
-/* Streams, for programs with work side by side. It is executed in the order in which it is sent;
+/* Streams, for programs with work side by side. With one device it is executed in the order in
+ * which it is sent;
  * a stream's own clock, kept by the device half, is what makes streams overlap in the times that
  * events read. */
 #include "graph.h"
@@ -6,27 +7,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEGACY = 0, PER_THREAD = 1, FIRST = 16 }; /* LEGACY as in clock.py */
-static struct stream legacy = {.number = LEGACY}, per_thread = {.number = PER_THREAD};
+enum { OWN = 2, FIRST = OWN * MOST_DEVICES }; /* two default streams a device, as in clock.py */
+static struct stream legacies[MOST_DEVICES], per_threads[MOST_DEVICES];
 static struct stream *streams;
 static uint64_t next_number = FIRST;
 
 struct stream *find_stream(cudaStream_t handle) {
-    if (!handle || handle == cudaStreamLegacy)
-        return &legacy;
-    if (handle == cudaStreamPerThread)
-        return &per_thread;
+    int device = current_device();
+    if (!handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread) {
+        bool per_thread = handle == cudaStreamPerThread;
+        struct stream *own = per_thread ? &per_threads[device] : &legacies[device];
+        own->number = OWN * device + per_thread;
+        own->device = device;
+        return own;
+    }
     for (struct stream *s = streams; s; s = s->next)
         if (s == handle)
             return s;
     return NULL;
 }
 
-bool is_legacy(const struct stream *stream) { return stream == &legacy; }
+bool is_legacy(const struct stream *stream) {
+    return stream >= legacies && stream < legacies + MOST_DEVICES;
+}
 
 void leave_capture(const struct graph *graph) {
-    if (per_thread.capture == graph)
-        per_thread.capture = NULL;
+    for (int device = 0; device < MOST_DEVICES; device++)
+        if (per_threads[device].capture == graph)
+            per_threads[device].capture = NULL;
     for (struct stream *s = streams; s; s = s->next)
         if (s->capture == graph) {
             s->capture = NULL;
@@ -42,7 +50,10 @@ bool capturing(const struct graph *graph) {
     for (struct stream *s = streams; s; s = s->next)
         if (captures(s, graph))
             return true;
-    return captures(&per_thread, graph);
+    for (int device = 0; device < MOST_DEVICES; device++)
+        if (captures(&per_threads[device], graph))
+            return true;
+    return false;
 }
 
 API cudaError_t cudaStreamCreateWithPriority(cudaStream_t *handle, unsigned flags, int priority) {
@@ -51,11 +62,12 @@ API cudaError_t cudaStreamCreateWithPriority(cudaStream_t *handle, unsigned flag
         return fail(cudaErrorInvalidValue);
     struct stream *made = calloc(1, sizeof *made);
     made->number = next_number++;
+    made->device = current_device();
     made->flags = flags;
     made->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
     made->next = streams;
     streams = made;
-    POST(OP_STREAM, made->number, flags != cudaStreamNonBlocking);
+    POST(OP_STREAM, made->number, flags != cudaStreamNonBlocking, made->device);
     *handle = made;
     return cudaSuccess;
 }
@@ -85,7 +97,7 @@ static cudaError_t synchronize(struct stream *stream) {
         return cudaErrorInvalidResourceHandle;
     if (stream->capture)
         return cudaErrorStreamCaptureUnsupported;
-    cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, stream->number);
+    cudaError_t error = CALL(OP_SYNCHRONIZE, NULL, 0, stream->number, 0);
     flush_printed();
     return error;
 }
@@ -98,7 +110,13 @@ API cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 API cudaError_t cudaStreamQuery(cudaStream_t handle) {
     ENTER();
     struct stream *stream = find_stream(handle);
-    if (stream && launches_finished() < stream->last_launch) {
+    uint64_t done;
+    if (stream && devices() > 1 &&
+        !CALL(OP_QUERY, &done, sizeof done, stream->number, 0) && !done) {
+        sched_yield();
+        return fail(cudaErrorNotReady);
+    }
+    if (stream && devices() == 1 && launches_finished() < stream->last_launch) {
         sched_yield(); /* programs ask in a loop; the emulator wants the processor */
         return fail(cudaErrorNotReady);
     }
@@ -156,7 +174,7 @@ API cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long *id) {
     ASK_STREAM(id, stream->number);
 }
 
-API cudaError_t cudaStreamGetDevice(cudaStream_t handle, int *device) { ASK_STREAM(device, 0); }
+API cudaError_t cudaStreamGetDevice(cudaStream_t handle, int *device) { ASK_STREAM(device, stream->device); }
 
 /* Attributes tune a GPU (cache windows, priorities, how to wait) and change no result: they are
  * kept to be read back. */

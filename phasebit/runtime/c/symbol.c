@@ -8,7 +8,7 @@ API cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
     if (found && !address)
         error = cudaErrorInvalidValue;
     if (!error)
-        *address = (void *)found->address;
+        *address = (void *)own_address(found);
     return fail(error);
 }
 
@@ -34,7 +34,7 @@ static cudaError_t copy_symbol(const void *symbol, const void *other, size_t siz
     int wrong = to_symbol ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
     if (kind == wrong || kind == cudaMemcpyHostToHost)
         return cudaErrorInvalidMemcpyDirection;
-    struct block own = {(void *)(found->address + offset), 0, 0}, host = {other, 0, 0};
+    struct block own = {(void *)(own_address(found) + offset), 0, 0}, host = {other, 0, 0};
     return copy(to_symbol ? own : host, to_symbol ? host : own, (struct cudaExtent){size, 1, 1},
                 kind, stream, wait);
 }

@@ -17,6 +17,7 @@ static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static int device = -1;
 static pid_t owner; /* the process that connected; its forks may not use the connection */
 static cudaError_t fault;
+static uint64_t device_count = 1;
 static uint64_t sent_launches;
 static bool launch_blocking; /* CUDA_LAUNCH_BLOCKING=1 */
 
@@ -29,6 +30,7 @@ static size_t printed_size;
 
 
 bool connected(void) { return device >= 0 || served; }
+uint64_t devices(void) { return device_count; }
 uint64_t launches_sent(void) { return sent_launches; }
 uint64_t launches_finished(void) { return connected() ? *finished_word() : 0; }
 
@@ -131,7 +133,7 @@ void post_device(enum op op, const uint64_t *words, size_t count, const void *by
         return;
     sent_launches++;
     if (launch_blocking)
-        CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX);
+        CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX, 0);
 }
 
 void flush_printed(void) {
@@ -159,8 +161,9 @@ static cudaError_t connect_device(void) {
     owner = getpid();
     const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
     launch_blocking = blocking && *blocking == '1';
-    uint64_t answer[2];
+    uint64_t answer[3] = {0, 0, 1};
     CALL(OP_HELLO, answer, sizeof answer, 0);
+    device_count = answer[2];
     if (!map_arena(memory_fd, answer[0], answer[1])) {
         device = -1;
         return cudaErrorInitializationError;
@@ -216,7 +219,7 @@ void leave(struct guard *guard) {
 __attribute__((destructor)) static void finish(void) {
     if (device < 0 || getpid() != owner)
         return;
-    CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX);
+    CALL(OP_SYNCHRONIZE, NULL, 0, UINT64_MAX, 0);
     if (printed_size)
         say(NOTE "%zu bytes that kernels printed are lost: the program ended without "
             "cudaDeviceSynchronize()",

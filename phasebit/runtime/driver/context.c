@@ -38,7 +38,10 @@ API CUresult cuDriverGetVersion(int *version) { return told(cudaDriverGetVersion
 
 API CUresult cuDeviceGetCount(int *count) {
     INITIALIZED();
-    return told(cudaGetDeviceCount(count));
+    CUresult error = told(cudaGetDeviceCount(count));
+    if (!error && *count > 1)
+        *count = 1; /* several devices are the runtime's alone */
+    return error;
 }
 
 API CUresult cuDeviceGet(CUdevice *device, int ordinal) {

@@ -10,8 +10,8 @@ from phasebit.score import Seen
 
 TITLE = "phasebit, random"
 
-SEEDS = int(os.environ.get("PHASEBIT_SCORE_SEEDS", "3"))
-"""How many schedules; the variable of the environment asks for more."""
+SEEDS = int(os.environ.get("PHASEBIT_SCORE_SEEDS", "50"))
+"""How many schedules; the variable of the environment asks for fewer, or more."""
 
 
 def version() -> str:
@@ -25,8 +25,16 @@ def runs(bug: bugs.Bug) -> bool:
 
 
 def look(bug: bugs.Bug, twin: str) -> Seen:
-    """The reports of all seeds together."""
+    """The reports of all seeds together, up to the first that decides the verdict.
+
+    That is one that names the bug's line in the broken program, or anything in the fixed one.
+    """
     program = bug.build(twin)
-    every = [bugs.emulate(program, schedule="random", seed=seed) for seed in range(SEEDS)]
-    lines = frozenset[int]().union(*(seen.lines for seen in every))
-    return Seen(sum(len(seen.findings) for seen in every), lines)
+    reports, lines = 0, frozenset[int]()
+    for seed in range(SEEDS):
+        seen = bugs.emulate(program, schedule="random", seed=seed)
+        reports += len(seen.findings)
+        lines |= seen.lines
+        if reports if twin == "fixed" else bug.number and bug.number in lines:
+            break
+    return Seen(reports, lines)

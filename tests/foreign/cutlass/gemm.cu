@@ -160,6 +160,9 @@ int main(int count, char **words) {
 #else
         cutlass::KernelHardwareInfo::query_device_multiprocessor_count(0);
 #endif
+#ifdef CASE_CLUSTERS  // as many as the device holds, also where there is not a tile for each
+    given.hw_info.max_active_clusters = CASE_CLUSTERS;
+#endif
     DeviceGemm gemm;
     void *workspace = nullptr;
     cudaMalloc(&workspace, DeviceGemm::get_workspace_size(given) + 16);

@@ -1,0 +1,100 @@
+r"""Formulas as MathML, written when the book is built: browsers set them, no script does.
+
+docutils reads the TeX. A formula that it cannot read stops the build. The letters come from STIX
+Two Math, of which a page gets the glyphs that the book's formulas use.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from html import escape, unescape
+from pathlib import Path
+
+from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util.math import get_node_equation_number
+from sphinx.writers.html5 import HTML5Translator
+
+from .fonts import subset
+
+FONT = ".vendor/fonts/@fontsource/stix-two-math/files/stix-two-math-latin-400-normal.woff"
+"""Put there by tools/vendor.py."""
+NAME = "math.woff"
+
+_MATH = re.compile(r"<math\b.*?</math>", re.S)
+_CLOSE = re.compile(r"<mo([^>]*)>([|/])</mo>")  # without the space of a sign between two formulas
+_TAG = re.compile(r"<[^>]*>")
+
+
+def mathml(tex: str, *, block: bool = False) -> str:
+    r"""A formula as a ``<math>`` element, which carries the TeX as what is read aloud without it.
+
+    Raises ``ValueError`` with what docutils says of it.
+
+    >>> mathml("2 S")[:27]
+    '<math xmlns="http://www.w3.'
+    """
+    try:
+        found = tex2mathml(tex.strip(), as_block=block)
+    except MathError as error:
+        raise ValueError(f"no formula can be made of {tex.strip()!r}: {error}") from None
+    found = _CLOSE.sub(r'<mo\1 lspace="0" rspace="0">\2</mo>', found)
+    return found.replace("<math ", f'<math alttext="{escape(tex.strip())}" ', 1)
+
+
+def _written(page: HTML5Translator, node: nodes.Element, *, block: bool) -> str:
+    try:
+        return mathml(node.astext(), block=block)
+    except ValueError as error:
+        raise ExtensionError(f"{page.builder.current_docname}: {error}") from None
+
+
+def inline(page: HTML5Translator, node: nodes.Element) -> None:
+    """Write a formula within a line."""
+    page.body.append(page.starttag(node, "span", "", CLASS="math notranslate nohighlight"))
+    page.body.append(_written(page, node, block=False) + "</span>")
+    raise nodes.SkipNode
+
+
+def display(page: HTML5Translator, node: nodes.Element) -> None:
+    """Write a formula that has lines of its own, with its number if it has one."""
+    page.body.append(page.starttag(node, "div", CLASS="math notranslate nohighlight"))
+    if node["number"]:
+        page.body.append(f'<span class="eqno">({get_node_equation_number(page, node)})</span>')
+    page.body.append(_written(page, node, block=True) + "</div>\n")
+    raise nodes.SkipNode
+
+
+def letters(html: str) -> set[int]:
+    """The code points that a page's formulas show: a single letter is also shown slanted."""
+    found: set[int] = set()
+    for formula in _MATH.findall(html):
+        found |= set(map(ord, unescape(_TAG.sub("", formula))))
+    slanted = range(0x1D400, 0x1D800)
+    plain = {chr(one) for one in found}
+    return found | {one for one in slanted if unicodedata.normalize("NFKC", chr(one)) in plain
+                    and "ITALIC" in unicodedata.name(chr(one), "")
+                    and "SANS" not in unicodedata.name(chr(one), "")
+                    and "BOLD" not in unicodedata.name(chr(one), "")} | {0x210E}  # fmt: skip
+
+
+def write_font(app: Sphinx, error: Exception | None) -> None:
+    """Write the font with the letters of all formulas."""
+    if error is None and app.builder.format == "html":
+        pages = [path.read_text("utf-8") for path in Path(app.outdir).glob("book/**/*.html")]
+        shown = set().union(*map(letters, pages))
+        font = Path(app.srcdir) / FONT
+        if shown and not font.is_file():
+            raise ExtensionError(f"{FONT} is not there: run 'make setup' first")
+        if shown:
+            (Path(app.outdir) / "_static" / NAME).write_bytes(subset(font, shown))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_html_math_renderer("mathml", (inline, None), (display, None))
+    app.connect("build-finished", write_font)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

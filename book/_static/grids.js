@@ -1,0 +1,271 @@
+/* Explorers whose picture is a grid of cells: a layout, the law of a pipeline, who holds which element
+   of a matrix, what fits on a multiprocessor, a box of a tensor. Each kind says its fields, and makes
+   of their numbers a sentence and cells; or a sentence that says what is wrong. The tables are the
+   emulator's (explorer_tables.js); tests compare the rest with the package (tests/site/test_grids.py). */
+
+(() => {
+  "use strict";
+
+  const HUES = window.phasebitHues ?? ["blue"];
+  const LIMITS = window.phasebitLimits ?? {}, FRAGMENTS = window.phasebitFragments ?? {};
+  const COLOUR = { producers: "blue", slots: "orange", consumers: "green" };
+
+  function element(tag, properties = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(properties))
+      if (name in node) node[name] = value;
+      else node.setAttribute(name, value);
+    node.append(...children);
+    return node;
+  }
+
+  /* -- layouts, as tensor-layouts has them ------------------------------------ */
+
+  /* "(4, (2, 4))" -> nested lists of whole numbers, or null. */
+  function tuple(text) {
+    const json = text.replaceAll("(", "[").replaceAll(")", "]").replace(/,\s*\]/g, "]");
+    if (!/^[[\]\d,\s]+$/.test(json)) return null;
+    try { return JSON.parse(json); } catch { return null; }
+  }
+  const size = (shape) => Array.isArray(shape) ? shape.reduce((all, one) => all * size(one), 1) : shape;
+  const alike = (a, b) => Array.isArray(a)
+    ? Array.isArray(b) && a.length === b.length && a.every((one, k) => alike(one, b[k])) : !Array.isArray(b);
+
+  /* The offset of coordinate `at` of one mode: the first of nested modes counts fastest. */
+  function offset(shape, stride, at) {
+    if (!Array.isArray(shape)) return at * stride;
+    let sum = 0;
+    shape.forEach((one, k) => {
+      const here = size(one);
+      sum += offset(one, stride[k], k === shape.length - 1 ? at : at % here);
+      at = Math.floor(at / here);
+    });
+    return sum;
+  }
+
+  function layout({ layout: text }) {
+    const [shape, stride, more] = text.split(":").map((part) => tuple(part.trim()));
+    if (!Array.isArray(shape) || !Array.isArray(stride) || shape.length !== 2 || more !== undefined)
+      return "give a shape of two modes and its strides, such as (4, 8) : (8, 1) or (4, (2, 4)) : (2, (1, 8))";
+    if (!alike(shape, stride)) return "shape and strides must be nested alike";
+    const [rows, columns] = shape.map(size);
+    if (!rows || !columns) return "a mode has at least one element";
+    if (rows > 64 || columns > 64) return `${rows} × ${columns} cells are too many to draw: 64 × 64 at most`;
+    const offsets = Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (_, column) =>
+      offset(shape[0], stride[0], row) + offset(shape[1], stride[1], column)));
+    const met = new Set(offsets.flat());
+    const last = Math.max(...met);
+    const twice = rows * columns - met.size;
+    return {
+      said: `${rows} × ${columns} elements lie in ${last + 1} places` +
+        (twice ? `; ${twice} of them share a place with another.` : last + 1 > met.size ? `; ${last + 1 - met.size} places stay free.` : ", each in its own."),
+      down: "row", across: "column",
+      cells: offsets.map((line, row) => line.map((value, column) => (
+        { text: value, hue: HUES[Math.floor(value / 8) % HUES.length], title: `row ${row}, column ${column}: offset ${value}` }))),
+      offsets,
+    };
+  }
+
+  /* -- the law: phasebit/pipeline/law.py --------------------------------------- */
+
+  function law(v) {
+    const { produce, consume, handoff, consumers } = v;
+    const cells = Array.from({ length: 8 }, (_, k) => Array.from({ length: 16 }, (_, n) => {
+      const bounds = { producers: (k + 1) / produce, slots: (n + 1) / (produce + consume + handoff), consumers: consumers / consume };
+      const rate = Math.min(...Object.values(bounds));
+      const limits = Object.keys(bounds).filter((name) => bounds[name] === rate);
+      return {
+        text: Math.round(100 * rate), hue: COLOUR[limits[0]], limits, rate,
+        title: `${k + 1} producers, ${n + 1} slots: ${rate.toFixed(3)} jobs a clock, limited by the ${limits.join(" and the ")}`,
+      };
+    }));
+    const best = Math.min(8 / produce, consumers / consume);
+    return {
+      said: `${consumers} consumers allow ${(100 * consumers / consume).toFixed(1)} jobs in 100 clocks. ` +
+        `Blue: the producers limit; orange: the slots; green: the consumers. The best of this picture is ${(100 * Math.min(best, 16 / (produce + consume + handoff))).toFixed(1)}.`,
+      down: "producers", across: "slots", first: 1, wide: 78, cells,
+    };
+  }
+
+  /* -- occupancy: phasebit/occupancy.py ---------------------------------------- */
+
+  const up = (value, unit) => Math.ceil(value / unit) * unit;
+
+  function occupancy({ gpu, registers, shared, threads }) {
+    const own = LIMITS[gpu];
+    if (threads < 1 || threads > own.block_threads) return `a block has 1 to ${own.block_threads} threads`;
+    if (shared > own.block_shared) return `a block has at most ${own.block_shared} bytes of shared memory`;
+    if (registers < 1 || registers > 255) return "a thread has 1 to 255 registers";
+    const warps = Math.ceil(threads / 32);
+    const fits = { blocks: own.blocks, threads: Math.floor(own.warps / warps) };
+    fits.registers = Math.floor((Math.floor(Math.floor(own.registers / own.files) / up(registers * 32, own.register_unit)) * own.files) / warps);
+    const taken = up(shared + own.reserved_shared, own.shared_unit);
+    if (taken) fits["shared memory"] = Math.floor(own.shared / taken);
+    const blocks = Math.min(...Object.values(fits));
+    const limited = Object.keys(fits).filter((name) => fits[name] === blocks);
+    return {
+      blocks, fits,
+      said: `${blocks} ${blocks === 1 ? "block" : "blocks"}, ${blocks * warps} of ${own.warps} warps: occupancy ${Math.round((100 * blocks * warps) / own.warps)} %, limited by ${limited.join(" and ")}.`,
+      down: "", across: "blocks that each resource allows", first: 1, names: Object.keys(fits), wide: 118,
+      cells: Object.entries(fits).map(([name, most]) => Array.from({ length: 32 }, (_, k) => k < most
+        ? { text: "", hue: k < blocks ? "blue" : "cyan", faint: k >= blocks, title: `${name}: ${most} blocks` } : null)),
+    };
+  }
+
+  /* -- fragments: phasebit/emulator/numbers/fragments.py ------------------------ */
+
+  function fragment({ matrix, lane }) {
+    const { shape: [rows, columns], row, column, packed } = FRAGMENTS[matrix];
+    if (lane > 31) return "a warp has lanes 0 to 31";
+    const cells = Array.from({ length: rows }, () => new Array(columns).fill(null));
+    row.forEach((line, t) => line.forEach((r, k) => {
+      const register = Math.floor(k / packed);
+      cells[r][column[t][k]] = {
+        text: t, hue: HUES[register % HUES.length], faint: t !== lane,
+        title: `row ${r}, column ${column[t][k]}: lane ${t}, register ${register}`,
+      };
+    }));
+    const held = row[lane].map((r, k) => `(${r}, ${column[lane][k]})`);
+    return {
+      said: `Lane ${lane} holds ${held.length} elements in ${held.length / packed} registers; (row, column): ${held.join(" ")}.`,
+      down: "row", across: "column", cells,
+    };
+  }
+
+  /* -- boxes: what cp.async.bulk.tensor fetches ---------------------------------- */
+
+  const TENSOR = [8, 6, 4]; // elements along x, y, z
+
+  function box(v) {
+    const edge = [v.width, v.height, v.depth], corner = [v.x, v.y, v.z];
+    if (edge.some((one) => one < 1 || one > 8)) return "an edge of this box has 1 to 8 elements";
+    const bytes = edge.reduce((all, one) => all * one, v.bytes);
+    if ((edge[0] * v.bytes) % 16) return `the inner edge has ${edge[0] * v.bytes} bytes, and must have a multiple of 16`;
+    const numbers = Array.from({ length: TENSOR[2] }, (_, z) => Array.from({ length: TENSOR[1] }, (_, y) => Array.from({ length: TENSOR[0] }, (_, x) => {
+      const [i, j, k] = [x - corner[0], y - corner[1], z - corner[2]];
+      return i < 0 || j < 0 || k < 0 || i >= edge[0] || j >= edge[1] || k >= edge[2] ? -1 : (k * edge[1] + j) * edge[0] + i;
+    })));
+    const inside = numbers.flat(2).filter((one) => one >= 0).length;
+    const cells = Array.from({ length: TENSOR[1] }, (_, y) => numbers.flatMap((slice, z) => [
+      ...(z ? [undefined] : []),
+      ...slice[y].map((number, x) => number < 0 ? null : {
+        text: number, hue: HUES[z % HUES.length], title: `x ${x}, y ${y}, z ${z}: element ${number} of the box, byte ${number * v.bytes}`,
+      }),
+    ]));
+    const outside = bytes / v.bytes - inside;
+    return {
+      said: `The barrier gets ${bytes} bytes` + (outside ? `: ${inside} elements of the tensor, and ${outside} zeros for what lies outside.` : ", all from the tensor."),
+      down: "y", across: "x, for z = 0, 1, 2, 3", bare: true, width: 20, cells, numbers,
+    };
+  }
+
+  /* -- the form and the picture --------------------------------------------------- */
+
+  const number = (name, label, value, least, most) => ({ name, label, value, least, most });
+  const KINDS = {
+    layout: {
+      title: "Explorer: where each element lies", work: layout, wide: true,
+      fields: [{ name: "layout", label: "shape : strides", text: "(4, (2, 4)) : (2, (1, 8))" }],
+    },
+    law: {
+      title: "Explorer: jobs in 100 clocks, and what limits them", work: law,
+      fields: [number("produce", "clocks to produce", 4, 1, 99), number("consume", "clocks to consume", 6, 1, 99),
+        number("handoff", "hand-off, both ways", 0, 0, 99), number("consumers", "consumers", 6, 1, 32)],
+    },
+    occupancy: {
+      title: "Explorer: how many blocks fit", work: occupancy,
+      fields: [{ name: "gpu", label: "GPU", options: Object.keys(LIMITS) }, number("threads", "threads a block", 256, 1, 1024),
+        number("registers", "registers a thread", 128, 1, 255), number("shared", "shared bytes a block", 16384, 0, 240000)],
+    },
+    fragment: {
+      title: "Explorer: which lane holds which element", work: fragment, wide: true,
+      fields: [{ name: "matrix", label: "matrix", options: Object.keys(FRAGMENTS) }, number("lane", "lane", 5, 0, 31)],
+    },
+    box: {
+      title: "Explorer: a box of a tensor of 8 × 6 × 4", work: box,
+      fields: [number("x", "corner x", 2, -8, 8), number("y", "corner y", 1, -8, 8), number("z", "corner z", 1, -8, 8),
+        number("width", "box along x", 4, 1, 8), number("height", "box along y", 3, 1, 8), number("depth", "box along z", 2, 1, 8),
+        { name: "bytes", label: "bytes an element", options: ["4", "8", "16"] }],
+    },
+  };
+
+  class Grid {
+    constructor(box, index) {
+      const kind = KINDS[box.dataset.explorer];
+      this.work = kind.work;
+      this.fields = {};
+      const id = (name) => `grid-${index}-${name}`;
+      const labels = kind.fields.map((field) => {
+        const input = field.options
+          ? element("select", {}, ...field.options.map((one) => element("option", { value: one }, one)))
+          : field.text ? element("input", { spellcheck: false, autocomplete: "off" })
+            : element("input", { type: "number", min: field.least, max: field.most, step: 1, inputMode: "numeric" });
+        input.id = id(field.name);
+        input.value = box.dataset[field.name] ?? field.text ?? field.value ?? field.options[0];
+        this.fields[field.name] = { ...field, input };
+        return element("label", { htmlFor: input.id }, field.label, input);
+      });
+      const form = element("form", { className: `pb-lab-fields${kind.wide ? " pb-wide-fields" : ""}` }, ...labels);
+      this.said = element("p", { role: "status", className: "pb-lab-numbers" });
+      this.error = element("p", { role: "alert", className: "pb-lab-error" });
+      this.picture = element("div", { className: "pb-picture", tabIndex: 0, role: "region", "aria-label": kind.title });
+      const title = element("p", { className: "pb-lab-title", id: id("title") }, kind.title);
+      box.setAttribute("role", "group");
+      box.setAttribute("aria-labelledby", title.id);
+      box.replaceChildren(title, form, this.error, this.said, this.picture);
+      form.addEventListener("submit", (event) => event.preventDefault());
+      form.addEventListener("input", () => this.draw());
+      this.draw();
+    }
+
+    /* What the fields say, or a sentence that says what is wrong with them. */
+    values() {
+      const found = {};
+      for (const { name, label, input, least, most, text, options } of Object.values(this.fields)) {
+        const given = input.value.trim();
+        found[name] = text || (options && !/^\d+$/.test(given)) ? given : Number(given);
+        if (least !== undefined && (given === "" || !Number.isInteger(found[name]) || found[name] < least || found[name] > most))
+          return `${label}: give a whole number from ${least} to ${most}`;
+      }
+      return found;
+    }
+
+    draw() {
+      const given = this.values();
+      const made = typeof given === "string" ? given : this.work(given);
+      this.error.textContent = typeof made === "string" ? made : "";
+      if (typeof made === "string") return;
+      this.said.textContent = made.said;
+      this.picture.innerHTML = picture(made);
+    }
+  }
+
+  function picture({ cells, down, across, said, names, first = 0, bare = false, wide = 46, width = 26 }) {
+    const height = 20, left = wide, top = 40;
+    const columns = Math.max(...cells.map((line) => line.length));
+    const out = [`<text x="${left}" y="12" class="pb-x-axis">${across}</text>`];
+    if (!bare)
+      for (let column = 0; column < columns; column += columns > 16 ? 4 : 1)
+        out.push(`<text x="${left + (column + 0.5) * width}" y="${top - 8}" text-anchor="middle" class="pb-x-axis">${column + first}</text>`);
+    if (down) out.push(`<text x="${left - 8}" y="${top - 8}" text-anchor="end" class="pb-x-axis">${down}</text>`);
+    cells.forEach((line, row) => {
+      const y = top + row * height;
+      out.push(`<text x="${left - 8}" y="${y + 14}" text-anchor="end" class="pb-x-axis">${names?.[row] ?? row + first}</text>`);
+      line.forEach((cell, column) => {
+        if (cell === undefined) return;
+        const x = left + column * width;
+        if (!cell) out.push(`<rect x="${x}" y="${y}" width="${width}" height="${height}" class="pb-x-free"/>`);
+        else out.push(`<g><title>${cell.title}</title><rect x="${x}" y="${y}" width="${width}" height="${height}" class="${cell.faint ? "pb-x-faint" : "pb-x-asked"}" style="--hue:var(--pb-${cell.hue})"/>` +
+          `<text x="${x + width / 2}" y="${y + 14}" text-anchor="middle" class="${cell.faint ? "pb-x-plain" : "pb-x-lane"}">${cell.text}</text></g>`);
+      });
+    });
+    const total = left + columns * width + 4;
+    return `<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 ${total} ${top + cells.length * height + 6}" style="width:${total}px;min-width:${total * 0.92}px">` +
+      `<title>${said}</title>${out.join("")}</svg>`;
+  }
+
+  window.phasebitGrids = Object.fromEntries(Object.entries(KINDS).map(([name, { work }]) => [name, work]));
+  document.querySelectorAll(".phasebit-explorer").forEach((box, index) => {
+    if (box.dataset.explorer in KINDS) new Grid(box, index); // others: explorers.js
+  });
+})();

@@ -1,0 +1,253 @@
+"""What several devices do at the same time: streams, what comes after what, and whose turn it is.
+
+With one device each launch runs as soon as it is sent, to its end. With several that would not do:
+a kernel may wait for a flag that a kernel on another device sets. So what the program puts into
+streams is kept here until the program waits for some of it, or asks; then launches of all streams
+run side by side, a turn each (`phasebit.emulator.Together`), until that part is done. The others
+stay where they are and go on with the next wait.
+
+What comes after what is what the host has said: work of one stream in order; the legacy stream of a
+device and its blocking streams in turn; `cudaStreamWaitEvent`; and whatever the host has waited for
+before it issued the next piece. Launches between which it has said nothing run at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from phasebit.emulator import EmulatorError, Execution, Finding, Seat, Together, findings
+from phasebit.runtime.backend import Launch, Module, Outcome, Stop, failure
+from phasebit.runtime.mapped_memory import DeviceMemory
+from phasebit.runtime.protocol import Op
+
+if TYPE_CHECKING:
+    from phasebit.runtime.server import Device
+
+TURNS = 64
+"""Turns that launches get when a program asks whether something is done."""
+ALL = 2**64 - 1
+
+
+class ForSeveral(Protocol):
+    """A backend that loads a module for each of several devices, with variables of its own."""
+
+    def load(self, ptx: str, memory: DeviceMemory, device: int) -> Module: ...
+
+
+class Startable(Protocol):
+    """A module whose launches run in turns."""
+
+    def prepare(self, launch: Launch, seat: Seat) -> Execution: ...
+
+    def outcome(
+        self, kernel: str, execution: Execution, failed: EmulatorError | None
+    ) -> Outcome: ...
+
+
+@dataclass
+class _Piece:
+    """Something in a stream: a launch, or what takes no time."""
+
+    number: int
+    stream: int
+    after: frozenset[int]
+    """What the host has said comes before, of what had not ended when it was issued."""
+    below: int
+    """All pieces with lower numbers come before it, too."""
+    begin: Callable[[_Piece], Execution | None]
+    end: Callable[[Execution, EmulatorError | None], None] | None = None
+    begun: bool = False
+
+
+@dataclass
+class Work:
+    """The streams of several devices."""
+
+    device: Device
+    together: Together = field(default_factory=Together)
+
+    def __post_init__(self) -> None:
+        self.next = 0
+        self.open: dict[int, _Piece] = {}
+        """What has not ended."""
+        self.last: dict[int, frozenset[int]] = {}
+        """Stream -> all that its next piece comes after, that the host has not waited for."""
+        self.events: dict[int, frozenset[int]] = {}
+        self.waited: set[int] = set()
+        """Pieces that the host knows to have ended, but for those below ``below``."""
+        self.below = 0
+        self.executions: dict[int, tuple[_Piece, Execution]] = {}
+
+    # -- what the program issues ----------------------------------------------
+
+    def then(self, stream: int, do: Callable[[], None]) -> None:
+        """Something that takes no time, in the order of a stream."""
+
+        def begin(piece: _Piece) -> None:
+            do()
+
+        self._issue(stream, begin)
+        self._start()
+
+    def launch(
+        self, stream: int, module: Startable, launch: Launch, ended: Callable[[Outcome], None]
+    ) -> None:
+        """A kernel."""
+
+        def begin(piece: _Piece) -> Execution | None:
+            device = self.device.clock.device_of(stream)
+            seat = self.together.seat(
+                piece.number, device, piece.below, piece.after,
+                lambda peer: self.device.reaches(device, peer),
+            )  # fmt: skip
+            try:
+                return module.prepare(launch, seat)
+            except Exception as error:
+                ended(failure(launch.kernel, error))
+                return None
+
+        def end(execution: Execution, failed: EmulatorError | None) -> None:
+            ended(module.outcome(launch.kernel, execution, failed))
+
+        self._issue(stream, begin, end)
+
+    def record(self, event: int, stream: int) -> None:
+        """An event takes what its stream has so far."""
+        self.then(stream, lambda: self.device.clock.record(event, stream))
+        self.events[event] = self._before(stream)
+
+    def wait(self, stream: int, event: int) -> None:
+        """What comes in this stream comes after the event."""
+        known = self.events.get(event, frozenset())
+        self.last[stream] = self.last.get(stream, frozenset()) | known
+        self.then(stream, lambda: self.device.clock.wait(stream, event))
+
+    def _before(self, stream: int) -> frozenset[int]:
+        """What the next piece of a stream comes after."""
+        none: frozenset[int] = frozenset()
+        return none.union(*(self.last.get(s, none) for s in self.device.clock.tied(stream)))
+
+    def _issue(
+        self, stream: int, begin: Callable[[_Piece], Execution | None],
+        end: Callable[[Execution, EmulatorError | None], None] | None = None,
+    ) -> None:  # fmt: skip
+        after = self._before(stream) | self.waited
+        piece = _Piece(self.next, stream, after, self.below, begin, end)
+        self.open[piece.number] = piece
+        self.last[stream] = self._before(stream) | {piece.number}
+        self.next += 1
+
+    # -- what the program waits for -------------------------------------------
+
+    def before(self, op: Op, words: Sequence[int]) -> None:
+        """Do what must be done before a message is answered."""
+        if op == Op.SYNCHRONIZE:
+            stream, event = words[0], words[1] if len(words) > 1 else 0
+            if event:
+                self._finish(self.events.get(event, frozenset()))
+            elif stream == ALL:
+                self._finish(frozenset(range(self.below, self.next)))
+            else:
+                for one in self.device.streams(stream):
+                    self._finish(self._before(one))
+        elif op == Op.COPY:
+            self._finish(self._before(words[6]), waited=bool(words[7]))
+        elif op == Op.ELAPSED:
+            for event in words:
+                self._finish(self.events.get(event, frozenset()))
+        elif op in (Op.FREE, Op.UNLOAD):
+            self._finish(frozenset(range(self.below, self.next)))
+        elif op == Op.HELLO:
+            self.together.give_up()
+            self.open.clear()
+
+    def done(self, stream: int, event: int) -> bool:
+        """Let launches have some turns; whether all up to an event, or in a stream, is done."""
+        wanted = self.events.get(event, frozenset()) if event else self._before(stream)
+        for _ in range(TURNS):
+            if self._ended(wanted) or not self._turn():
+                break
+        if self._ended(wanted):
+            self._know(wanted)
+        return self._ended(wanted)
+
+    def _ended(self, wanted: frozenset[int]) -> bool:
+        return self.open.keys().isdisjoint(wanted)
+
+    def _finish(self, wanted: frozenset[int], waited: bool = True) -> None:
+        """Let launches run until these pieces are done; ``waited``: the host knows it then."""
+        try:
+            while not self._ended(wanted) and self._turn():
+                pass
+        except Stop as stop:
+            running = self.together.running
+            if running:
+                sentence = findings.say("was running: {}", running[0].standing())
+                kernel = running[0].program.kernel.name
+                stop.standing = Finding("time-limit", sentence, kernel=kernel)
+            raise
+        if waited:
+            self._know(wanted)
+
+    def _know(self, wanted: frozenset[int]) -> None:
+        """The host knows that these pieces have ended, and all that come before them."""
+        self.waited |= wanted
+        while self.below in self.waited:
+            self.waited.discard(self.below)
+            self.below += 1
+        oldest = min((piece.below for piece in self.open.values()), default=self.below)
+        self.together.forget(oldest)
+        for known in (self.last, self.events):
+            for key, numbers in known.items():
+                known[key] = frozenset(n for n in numbers if n >= self.below)
+
+    # -- turns ----------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Begin all that comes after nothing that is open."""
+        again = True
+        while again:
+            again = False
+            for piece in list(self.open.values()):
+                if piece.begun or not self.open.keys().isdisjoint(piece.after):
+                    continue
+                piece.begun = again = True
+                execution = piece.begin(piece)
+                if execution is None:
+                    del self.open[piece.number]
+                else:
+                    self.executions[piece.number] = piece, execution
+                    self.together.begin(execution)
+
+    def _turn(self) -> bool:
+        """One turn of one launch; False when there is none, or one has failed."""
+        self._start()
+        if not self.together.running:
+            return False
+        ended = self.together.advance()
+        if ended is None:
+            return True
+        execution, error = ended
+        number = execution.machine.seat.number
+        piece, _ = self.executions.pop(number)
+        del self.open[number]
+        assert piece.end is not None
+        piece.end(execution, error)
+        if error is not None:
+            self._give_up()
+        return error is None
+
+    def _give_up(self) -> None:
+        """A kernel has failed, and with it the program's devices: nothing else goes on."""
+        for _, execution in self.executions.values():
+            if execution.findings:
+                kernel = execution.program.kernel.name
+                self.device.reporter.found(
+                    [replace(each, kernel=kernel) for each in execution.findings]
+                )
+        self.together.give_up()
+        self.device.memory.finished += len(self.executions)
+        self.executions.clear()
+        self.open.clear()

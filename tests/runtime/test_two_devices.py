@@ -1,0 +1,117 @@
+"""Two devices in one program: kernels run side by side, and what they tell each other is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from phasebit.runtime.emulated import EmulatorBackend
+from phasebit.runtime.in_process import Runs
+from phasebit.runtime.run_program import run_program
+
+pytestmark = pytest.mark.nvcc
+
+
+@pytest.fixture
+def peers(
+    compiled: Callable[..., Path], capfd: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[str, list[str], str]]:
+    """peers(*words): what the program prints, the rules that it breaks, and what is said."""
+
+    def run(*words: object, **options: Any) -> tuple[str, list[str], str]:
+        capfd.readouterr()
+        runs = Runs()
+        backend = options.pop("backend", None) or EmulatorBackend(**options)
+        run_program(
+            [compiled("peers"), *map(str, words)], backend, limit=60, reporter=runs, devices=2
+        )
+        rules = sorted({finding.rule for finding in runs.findings})
+        return capfd.readouterr().out, rules, "\n".join(map(str, runs.findings))
+
+    return run
+
+
+def test_the_calls(peers):
+    printed, rules, _ = peers("api")
+    assert printed.splitlines() == [
+        "2 devices, 1",
+        "cudaErrorInvalidDevice", "cudaErrorInvalidDevice", "cudaErrorPeerAccessNotEnabled",
+        "cudaErrorPeerAccessAlreadyEnabled",
+        "cudaErrorInvalidResourceHandle", "cudaErrorInvalidResourceHandle",
+        "8 8 02020202 9, device 1",
+        "of device 1",
+    ]  # fmt: skip
+    assert rules == []
+
+
+RIGHT = [(0, 0), (3, 3), (6, 0), (0, 3), (3, 0)]
+
+
+@pytest.mark.parametrize(("store", "load"), RIGHT)
+def test_release_and_acquire_of_system_scope_order_devices(peers, store, load):
+    for schedule in ("late", "eager", "random"):
+        assert peers(store, load, "-", schedule=schedule)[:2] == ("right\n", [])
+
+
+@pytest.mark.parametrize(
+    ("store", "load", "rules"),
+    [
+        (1, 0, ["device-scope"]),  # release.gpu
+        (0, 1, ["device-scope"]),  # acquire.gpu
+        (4, 0, ["device-scope"]),  # __threadfence() and a volatile store
+        (0, 4, ["device-scope"]),  # a relaxed load and __threadfence()
+        (7, 0, ["device-scope"]),  # atomicAdd, which has .gpu scope
+        (2, 0, ["race"]),  # nothing before the flag
+        (0, 2, ["race"]),  # nothing after the flag
+        (5, 0, ["race"]),  # a plain store
+    ],
+)
+def test_what_orders_too_little_is_found(peers, store, load, rules):
+    printed, found, said = peers(store, load, "-")
+    assert printed == "right\n"  # no run shows it
+    assert found == rules
+    assert "of device 1 reads cudaMalloc #1" in said and "peers.cu:" in said
+
+
+def test_a_flag_before_the_other_threads_have_stored(peers):
+    _, found, said = peers(0, 0, "b")
+    assert found == ["race"]
+    assert "of device 0 (kernel produce) wrote it, and nothing orders the two" in said
+
+
+def test_the_host_orders_devices_too(peers):
+    assert peers(5, 2, "oe")[:2] == ("right\n", [])  # the consumer comes after the event
+    assert peers(5, 2, "o")[1] == ["race"]
+
+
+def test_a_host_that_asks_lets_kernels_go_on(peers):
+    assert peers(0, 0, "q")[:2] == ("right\n", [])
+
+
+def test_memory_of_a_peer_must_be_opened(peers):
+    printed, found, said = peers(0, 0, "p")
+    assert "cudaErrorIllegalAddress" in printed and found == ["no-peer-access"]
+    assert (
+        "thread 0 of block 0 on device 0 touches cudaMalloc #1, memory of device 1, to which "
+        "device 0 has no access"
+    ) in said
+    assert "call cudaDeviceEnablePeerAccess(1, 0) while device 0 is current" in said
+
+
+def test_a_flag_that_nobody_sets_is_a_livelock_at_once(peers):
+    printed, found, said = peers(0, 0, "n")
+    assert "cudaErrorLaunchTimeout" in printed and found == ["livelock"]
+    assert "device 1, kernel consume: livelock" in said
+
+
+def test_launches_share_a_clock(peers):
+    backend = EmulatorBackend(trace=True)
+    peers(0, 0, "-", backend=backend)
+    produced, consumed = backend.executions
+    waits = [event for event in consumed.trace.events if event.label == "device 0"]
+    assert len(waits) == 1 and waits[0].start < waits[0].end < consumed.cycles
+    assert [each.machine.seat.device for each in backend.executions] == [0, 1]
+    assert produced.cycles < consumed.cycles

@@ -1,0 +1,60 @@
+"""axe-core, which looks for what keeps people from using a page, on a page of the book."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / ".vendor" / "tests" / "axe-core" / "axe.min.js"
+
+# axe asks of each piece of text what it stands on, which takes 30 seconds where a page has 10,000
+# coloured words. Words of one class in blocks of one kind have one colour: the first is kept, the
+# others become plain text of the same width. Of drawings the title stays: look.py judges their
+# letters.
+THIN = """() => {
+  const met = new Set();
+  for (const block of document.querySelectorAll('.bd-article :is(pre, dt.sig)')) {
+    const ground = block.closest('[class*=cell_], [class*=phasebit-]')?.className ?? '';
+    for (const word of block.querySelectorAll('span:not(:has(span, a))')) {
+      const kind = `${ground}/${word.parentElement.className}/${word.className}`;
+      if (met.has(kind)) word.replaceWith(word.textContent);
+      met.add(kind);
+    }
+    block.normalize();
+  }
+  document.querySelectorAll('.bd-article svg > :not(title, desc)').forEach((one) => one.remove());
+}"""
+
+RUN = """() => axe.run(document, {resultTypes: ['violations']}).then(({ violations }) =>
+  violations.flatMap(({ id, help, nodes }) => nodes.map(({ target, html }) =>
+    `${id}: ${help}: ${target.join(' ')}: ${html.slice(0, 120)}`)))"""
+
+SETTLED = 400
+"""Milliseconds after which the theme's scripts have followed a change of width."""
+
+
+@cache
+def script() -> str:
+    """The text of axe-core. Raises ``FileNotFoundError`` with the remedy."""
+    if not SCRIPT.is_file():
+        raise FileNotFoundError(f"{SCRIPT} is not there: run 'make setup'")
+    return SCRIPT.read_text(encoding="utf-8")
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds wrong with a loaded page, light at a desk and dark on a phone.
+
+    It thins the page out, which is good for nothing else then.
+    """
+    page.evaluate(script())
+    page.evaluate(THIN)
+    wrong: list[str] = []
+    for theme, width in (("light", 1280), ("dark", 390)):
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(SETTLED)
+        wrong += [f"{theme}, {width} px: {one}" for one in page.evaluate(RUN)]
+    return wrong

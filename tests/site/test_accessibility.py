@@ -1,0 +1,45 @@
+"""axe-core has nothing to say of any page, and would say it."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import served
+from .test_gate import page as small
+from .test_pages import PAGES
+
+pytestmark = pytest.mark.site
+
+PLANTED = {
+    "image-alt": '<img src="favicon.ico">',
+    "label": '<input type="text">',
+    "button-name": "<button></button>",
+    "color-contrast": '<p style="color:#999;background:#aaa">pale words</p>',
+    "scrollable-region-focusable": '<pre style="width:9rem;overflow-x:auto">' + "long " * 99,
+    "heading-order": "<h1>one</h1><h4>four</h4>",
+    "aria-allowed-attr": '<p role="status" aria-checked="true">words</p>',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_axe_finds_nothing(browser, site, path: str) -> None:
+    from .axe import violations
+
+    tab = browser.new_page(color_scheme="light", viewport={"width": 1280, "height": 900})
+    tab.goto(site + path, wait_until="load")
+    for box in tab.locator(".pb-exercise-start, .pb-replay-start").all()[:2]:
+        box.click()
+    assert violations(tab) == []
+    tab.close()
+
+
+@pytest.mark.parametrize("rule", PLANTED)
+def test_a_planted_fault_is_found(browser, tmp_path, rule: str) -> None:
+    from .axe import violations
+
+    (tmp_path / "page.html").write_text(small(PLANTED[rule]), encoding="utf-8")
+    with served(tmp_path) as base:
+        tab = browser.new_page()
+        tab.goto(base + "page.html")
+        assert any(f": {rule}: " in one for one in violations(tab))
+        tab.close()
