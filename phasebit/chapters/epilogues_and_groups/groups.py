@@ -48,7 +48,7 @@ def picture(sizes: Sequence[int], n: int, blocks: int) -> Picture:
         for row in range(0, size, ROWS):
             last = min(size, row + ROWS) - 1
             rows.append(f"group {group}: {row} to {last}")
-            line = []
+            line: list[Cell | None] = []
             for col in range(0, n, COLUMNS):
                 block = number[Tile(group, row, col)] % blocks
                 line.append(Cell(str(block), hues[block]))
