@@ -111,6 +111,9 @@ _BY_FILE: dict[str, dict[str, str]] = {
         "tensor-memory-hold-and-wait":
             "test_9_7_16_7_1_the_danger_is_seen_where_each_block_is_alone[late]",
     },
+    "tests/emulator/test_maps_in_use.py": {
+        "tensor-map-changed-in-use": "test_a_map_is_changed_when_its_copy_is_over[load-late]",
+    },
     "tests/emulator/test_tensormap.py": {
         "missing-tensormap-fence":
             "TestReplace::test_without_the_fence_of_the_tensormap_proxy_it_is_found",

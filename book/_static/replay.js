@@ -4,7 +4,8 @@
 
    gets a button. When the reader presses it the trace of a run is loaded (a script of its own,
    recorded on the emulator when the book was built: book/_ext/phasebit_book/replays.py) and shown:
-   the source with the line of each warp, rows for warps, copies and products, slots, barriers. */
+   the source with the line of each warp, rows for warps, copies and products, slots, barriers,
+   and the banks that a warp has asked last. Of several kernels the reader chooses one. */
 
 (() => {
   "use strict";
@@ -45,8 +46,7 @@
   /* Of a row: from when on which line. */
   function lines(row, blocks) {
     const found = [];
-    const steps = [];
-    for (let k = 0, at = 0; k < row.steps.length; k += 2) steps.push([(at += row.steps[k]), row.steps[k + 1]]);
+    const steps = pairs(row.steps);
     steps.forEach(([at, block], k) => {
       const until = steps[k + 1]?.[0] ?? Infinity;
       let moment = at;
@@ -59,18 +59,34 @@
     return found;
   }
 
+  /* Moments, each given as the distance from the one before, and numbers in turn: as pairs. */
+  function pairs(flat) {
+    const found = [];
+    for (let k = 0, at = 0; k < flat.length; k += 2) found.push([(at += flat[k]), flat[k + 1]]);
+    return found;
+  }
+
   class Replay {
     constructor(box, data) {
       this.box = box;
-      this.data = data;
       this.at = 0;
       this.timer = 0;
-      const schedules = data.programs.some((one) => Object.keys(one.runs).length > 1);
-      const label = `replay-of-${box.dataset.kernel}`;
+      const label = `replay-of-${box.dataset.kernel.split(" ")[0]}`;
       box.setAttribute("role", "group");
       box.setAttribute("aria-labelledby", label);
-      this.program = this.choice("Program", data.programs.map((one) => one.name));
-      this.schedule = this.choice("Schedule", []);
+      const kernels = box.dataset.kernel.split(" ");
+      this.kernel = this.choice("Kernel", kernels, JSON.parse(box.dataset.titles));
+      this.kernel.select.addEventListener("change", async () => {
+        const asked = this.kernel.select.value;
+        try {
+          const data = await trace(asked);
+          if (asked === this.kernel.select.value) this.showKernel(data);
+        } catch (reason) {
+          this.said.textContent = `It could not be loaded (${reason.message}). Choose it again to try once more.`;
+        }
+      });
+      this.program = this.choice("Program", [], [], () => this.load());
+      this.schedule = this.choice("Schedule", [], [], () => this.load());
       this.playing = this.button("Play", () => (this.timer ? this.stop() : this.play()));
       this.back = this.button("Step back", () => this.step(-1));
       this.next = this.button("Step", () => this.step(1));
@@ -86,17 +102,33 @@
       this.code = element("pre", { tabIndex: 0, "aria-label": "the kernel; marks in front of a line say who executes it" });
       this.slots = element("ul", { className: "pb-step-slots", "aria-label": "slots" });
       this.barriers = element("div", { className: "pb-replay-barriers" });
+      this.title = element("p", { className: "pb-lab-title", id: label });
+      this.size = element("p", { className: "pb-replay-size" });
+      this.bankWords = element("p");
+      this.bankCells = Array.from({ length: 32 }, () => element("span"));
+      this.banks = element("div", { className: "pb-replay-banks" }, this.bankWords,
+        element("div", { className: "pb-replay-cells", "aria-hidden": "true" }, ...this.bankCells));
       box.replaceChildren(
-        element("p", { className: "pb-lab-title", id: label }, `Replay: ${data.title}`),
-        element("p", { className: "pb-replay-size" }, `Recorded on the emulator; ${data.size}. Its clock counts instructions, so the picture shows order, not times of a GPU.${schedules ? " What is asked for ends at once (eager), when all who wait for it have come (late), or now and then (random)." : ""}`),
-        element("div", { className: "pb-step-controls" }, this.program.node, this.schedule.node,
+        this.title, this.size,
+        element("div", { className: "pb-step-controls" }, this.kernel.node, this.program.node, this.schedule.node,
           this.playing, this.back, this.next, this.jump, this.slider),
         this.said, this.found, this.rows,
         element("div", { className: "pb-replay-below" },
           element("div", { className: "highlight pb-replay-code" }, this.code),
-          element("div", { className: "pb-replay-state" }, this.slots, this.barriers)));
-      this.load();
+          element("div", { className: "pb-replay-state" }, this.slots, this.barriers)),
+        this.banks);
+      this.showKernel(data);
       this.playing.focus({ preventScroll: true });
+    }
+
+    showKernel(data) {
+      const schedules = data.programs.some((one) => Object.keys(one.runs).length > 1);
+      this.data = data;
+      this.title.textContent = `Replay: ${data.title}`;
+      this.size.textContent = `Recorded on the emulator; ${data.size}. Its clock counts instructions, so the picture shows order, not times of a GPU.${schedules ? " What is asked for ends at once (eager), when all who wait for it have come (late), or now and then (random)." : ""}`;
+      this.offer(this.program, data.programs.map((one) => one.name));
+      this.at = 0;
+      this.load();
     }
 
     button(text, does) {
@@ -108,15 +140,15 @@
       return made;
     }
 
-    choice(text, values) {
+    choice(text, values, names = values, does = () => {}) {
       const select = element("select");
       const node = element("label", {}, `${text} `, select);
       select.addEventListener("change", () => {
         this.stop();
-        this.load();
+        does();
       });
       const made = { node, select };
-      this.offer(made, values);
+      this.offer(made, values, names);
       return made;
     }
 
@@ -134,7 +166,10 @@
       const schedules = Object.keys(program.runs);
       this.offer(this.schedule, schedules);
       this.run = program.runs[this.schedule.select.value] ?? program.runs[schedules[0]];
+      this.called = program.barriers;
       this.where = this.run.rows.map((row) => lines(row, program.blocks));
+      this.touches = this.run.rows.map((row) => pairs(row.touches));
+      this.banks.hidden = this.touches.every((one) => !one.length);
       this.follow = this.where.reduce((most, one, k) => (one.length > this.where[most].length ? k : most), 0);
       this.slider.max = this.run.end;
       this.jump.hidden = !this.run.findings.length;
@@ -145,7 +180,8 @@
     }
 
     barrier(number) {
-      return number < 0 ? "__syncthreads()" : this.data.barriers[number];
+      if (number >= 0) return this.called[number];
+      return number < -1 ? `barrier ${-1 - number}` : "__syncthreads()";
     }
 
     /* All moments at which something happens: [moment, sentences]. */
@@ -167,7 +203,7 @@
         }
       this.run.barriers.forEach((states, number) => states.forEach(([moment, phase, pending, expected, bytes], k) => {
         const before = states[k - 1];
-        const name = this.data.barriers[number];
+        const name = this.called[number];
         if (!before) say(moment, `${name}: made for ${expected} arrivals`);
         else if (phase !== before[1]) say(moment, `${name}: phase ${before[1]} is complete`);
         else say(moment, `${name}: ${pending} of ${expected} arrivals are missing${bytes ? `, and ${bytes.toLocaleString("en")} bytes` : ""}`);
@@ -262,7 +298,7 @@
       };
       this.names = rows.map((row, k) => {
         const chip = element("span", { className: "pb-replay-chip", style: `--hue: var(--pb-${HUES[k % HUES.length]})` }, this.chip(row));
-        const name = element("button", { type: "button", className: "pb-replay-name", title: "keep its line in view" }, chip, ` ${row.name}`);
+        const name = element("button", { type: "button", className: "pb-replay-name", title: "keep its line in view" }, chip, ` ${row.name}`, ...(row.role ? [element("small", {}, row.role)] : []));
         name.addEventListener("click", () => {
           this.follow = k;
           this.show();
@@ -286,8 +322,9 @@
       this.bars = bars;
     }
 
-    chip(row) {
-      return row.name.replace(/^warps? /, "");
+    chip(row, short = false) {
+      const warps = row.name.replace(/^warps? /, "");
+      return short ? warps.split(/\D/)[0] : warps;
     }
 
     /* -- what changes with the moment -------------------------------------- */
@@ -326,7 +363,7 @@
         const seen = `${here}${wrong.has(k + 1) ? "!" : ""}`;
         if (seen === line.seen) return;
         line.seen = seen;
-        line.marks.replaceChildren(...here.map((row) => element("span", { className: "pb-replay-chip", style: `--hue: var(--pb-${HUES[row % HUES.length]})`, title: rows[row].name }, this.chip(rows[row]))));
+        line.marks.replaceChildren(...here.map((row) => element("span", { className: "pb-replay-chip", style: `--hue: var(--pb-${HUES[row % HUES.length]})`, title: rows[row].name }, this.chip(rows[row], here.length > 1))));
         line.node.classList.toggle("pb-step-here", here.length > 0);
         line.node.classList.toggle("pb-replay-wrong", wrong.has(k + 1));
       });
@@ -341,6 +378,7 @@
           element("span", {}, what === "empty" ? "empty" : `${job}: ${WORDS[what].replace("is ", "")}`));
       }));
       this.drawBarriers();
+      this.drawBanks();
 
       const [moment, happened] = this.events[last(this.events, at)] ?? [0, ["The kernel begins"]];
       const shown = happened.slice(0, 4).join("; ") + (happened.length > 4 ? `; and ${happened.length - 4} more` : "");
@@ -354,10 +392,29 @@
     /* The line of whom the reader follows stays in view. */
     scroll(line) {
       if (!line) return;
-      const { node } = this.lines[line - 1];
-      const top = node.offsetTop - this.code.offsetTop;
-      if (top < this.code.scrollTop || top + node.offsetHeight > this.code.scrollTop + this.code.clientHeight)
-        this.code.scrollTop = top - this.code.clientHeight / 3;
+      const place = this.lines[line - 1].node.getBoundingClientRect();
+      const frame = this.code.getBoundingClientRect();
+      if (place.top < frame.top || place.bottom > frame.bottom)
+        this.code.scrollTop += place.top - frame.top - frame.height / 3;
+    }
+
+    /* What the first warp of the row that the reader follows has asked of the banks last. */
+    drawBanks() {
+      const row = this.run.rows[this.follow];
+      if (!row || this.banks.hidden) return;
+      const touches = this.touches[this.follow];
+      const who = `warp ${this.chip(row, true)}`;
+      const [, pattern] = touches[last(touches, this.at)] ?? [];
+      const [load, size, wavefronts, lost, words] = this.data.banks[pattern] ?? [1, 0, 0, 0, "0".repeat(32)];
+      const nothing = touches.length ? `${who} has loaded and stored nothing yet` : `${who} loads and stores nothing there`;
+      const cost = `${wavefronts} wavefront${wavefronts > 1 ? "s" : ""}, ${lost ? `${lost} of them lost to conflicts` : "no conflict"}`;
+      this.bankWords.textContent = `The 32 banks of shared memory: ${pattern === undefined ? nothing : `${who} last ${load ? "loaded" : "stored"} ${size} byte${size > 1 ? "s" : ""} a lane, ${cost}`}.`;
+      this.banks.classList.toggle("pb-replay-conflicts", lost > 0);
+      this.bankCells.forEach((cell, bank) => {
+        const count = parseInt(words[bank], 36);
+        cell.textContent = count || "";
+        cell.className = count ? "pb-replay-asked" : "";
+      });
     }
 
     drawBarriers() {
@@ -366,7 +423,7 @@
         const now = states[last(states, this.at)];
         const cells = now ? [`${now[1]}, parity ${now[1] % 2}`, `${now[2]} of ${now[3]}`, now[4].toLocaleString("en")] : ["–", "–", "–"];
         const changed = now && this.at - now[0] < this.run.end / 60 ? "pb-replay-new" : "";
-        return element("tr", { className: changed }, element("th", { scope: "row" }, this.data.barriers[number]),
+        return element("tr", { className: changed }, element("th", { scope: "row" }, this.called[number]),
           ...cells.map((text) => element("td", {}, text)));
       });
       this.barriers.replaceChildren(element("table", { "aria-label": "barriers" },
@@ -401,7 +458,7 @@
       start.disabled = true;
       status.textContent = "Loading the run …";
       try {
-        new Replay(box, await trace(box.dataset.kernel));
+        new Replay(box, await trace(box.dataset.kernel.split(" ")[0]));
       } catch (reason) {
         start.disabled = false;
         status.textContent = `It could not be loaded (${reason.message}). Press again to try once more.`;

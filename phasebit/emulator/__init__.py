@@ -29,8 +29,8 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
                              ``Found``: of ``raises=True``, when there are findings
 ``observing``                subscribes to what launches do meanwhile: a ``LaunchObserver``,
                              ``AccessObserver``, ``MbarrierObserver``, ``TensorObserver``,
-                             ``BlockBarrierObserver``, ``BulkCopyObserver`` or
-                             ``WarpGroupObserver``
+                             ``BlockBarrierObserver``, ``BulkCopyObserver``,
+                             ``ThreadCopyObserver`` or ``WarpGroupObserver``
 ``demangle`` ``readable``    a name of C++, whole and its last part
 ``capabilities``             what a GPU of each compute capability has
 ``formats``                  number formats: bits to numbers and back
@@ -122,7 +122,7 @@ if TYPE_CHECKING:
     from phasebit.emulator.checker import traffic
     from phasebit.emulator.codegen import saved_program
     from phasebit.emulator.copy_engine import tensormap
-    from phasebit.emulator.copy_engine.copy_observer import BulkCopyObserver
+    from phasebit.emulator.copy_engine.copy_observer import BulkCopyObserver, ThreadCopyObserver
     from phasebit.emulator.copy_engine.tensormap import TensorMap
     from phasebit.emulator.errors import (
         Deadlock,
@@ -180,7 +180,7 @@ _NAMES = {
     "api.kernel": ("Kernel",),
     "api.module": ("Module",),
     "api.together": ("Together",),
-    "copy_engine.copy_observer": ("BulkCopyObserver",),
+    "copy_engine.copy_observer": ("BulkCopyObserver", "ThreadCopyObserver"),
     "copy_engine.tensormap": ("TensorMap",),
     "errors": (
         "Deadlock", "Defect", "EmulatorError", "Fault", "Found", "LaunchError", "Livelock",
@@ -274,6 +274,7 @@ __all__ = [
     "Stepped",
     "TensorMap",
     "TensorObserver",
+    "ThreadCopyObserver",
     "Together",
     "Trace",
     "WarpGroupObserver",

@@ -1,8 +1,8 @@
 """One block of a run on the emulator, step by step: for the replays in the pages.
 
 A :class:`Recorder` listens to a launch and keeps what block 0 does: which block of the program
-each warp runs when, what waits, each change of an mbarrier, what the copy engine and the tensor
-core have under way, and when something was found.
+each warp runs when, what waits, each change of an mbarrier, what copies and products are under
+way, which banks of shared memory are asked, and when something was found.
 
 Time is the emulator's clock, an instruction one cycle, with one addition.  That clock lets copies
 and products take no time; here what was begun ends when the schedule ends it: under ``eager`` at
@@ -14,22 +14,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from phasebit.emulator import (
+    ABSENT,
+    Access,
+    AccessObserver,
     BlockBarrierObserver,
     BulkCopyObserver,
+    Counters,
     LaunchObserver,
     MbarrierObserver,
     TensorObserver,
+    ThreadCopyObserver,
     WarpGroupObserver,
+    traffic,
 )
 
 BLOCK_BARRIER = -1
-"""The number of ``__syncthreads()`` among what a warp waits for."""
+"""``__syncthreads()`` among what a warp waits for; the named barriers 1, 2, … are -2, -3, …"""
 
 
 @dataclass(frozen=True)
@@ -58,19 +65,41 @@ class Work:
     """What the copy engine or the tensor core has under way; ``end`` None: it never ends."""
 
     engine: str
-    """``copy engine``, ``tensor core``."""
+    """``copy engine``, ``tensor core``, ``cp.async``."""
     warps: tuple[int, ...]
     start: int
     end: int | None
     bytes: int = 0
     barrier: int | None = None
     """The place of the mbarrier that it tells."""
+    group: int = 0
+    """Of ``cp.async``: the commit group of its first thread."""
+    places: tuple[int, int] = (0, 0)
+    """Of ``cp.async``: the first byte of shared memory that it writes, and the one past all."""
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One request of a warp to shared memory."""
+
+    at: int
+    warp: int
+    load: bool
+    size: int
+    """Bytes that a lane asks for."""
+    wavefronts: int
+    lost: int
+    """Wavefronts that bank conflicts cost."""
+    banks: tuple[int, ...]
+    """Of each of the 32 banks, how many words it gives or takes, parts of the warp added up."""
+    places: tuple[int, int]
+    """The first byte, and the one past the last."""
 
 
 @dataclass(eq=False)
 class Recorder(
     LaunchObserver, MbarrierObserver, BlockBarrierObserver, TensorObserver, BulkCopyObserver,
-    WarpGroupObserver,
+    WarpGroupObserver, ThreadCopyObserver, AccessObserver,
 ):  # fmt: skip
     """Listens to one launch; see the module's text. Moments are cycles of block 0."""
 
@@ -79,6 +108,8 @@ class Recorder(
     waits_: list[Wait] = field(default_factory=list)
     states: dict[int, list[State]] = field(default_factory=dict)
     """Place of an mbarrier in shared memory -> how it was."""
+    called: dict[int, str] = field(default_factory=dict)
+    """Place of an mbarrier -> the emulator's name of it."""
     passed: list[tuple[int, int, tuple[int, ...]]] = field(default_factory=list)
     """When, at which mbarrier, which warps went on."""
     works: list[Work] = field(default_factory=list)
@@ -86,6 +117,7 @@ class Recorder(
     """When, for each finding but the one that ends a kernel."""
     left: dict[int, int] = field(default_factory=dict)
     """Thread -> when it left the kernel."""
+    touches: list[Touch] = field(default_factory=list)
     batch: Any = None
 
     # -- the clock ------------------------------------------------------------
@@ -103,6 +135,13 @@ class Recorder(
             self.committed: dict[int, tuple[int, int, list[Work]]] = {}
             self.done: dict[int, int] = {}
             self.kept: list[Any] = []
+            self.fetches: list[tuple[Any, Work]] = []
+            self.named: dict[int, Any] = {}
+            program = batch.machine.program
+            self.traffic = traffic.Traffic(program, Counters())
+            place = {id(instruction): k for block in program.blocks
+                     for k, instruction in enumerate(block.instructions)}  # fmt: skip
+            self.within = {n: place.get(id(each), 0) for n, each in enumerate(program.instructions)}
 
     def _mine(self, g: Any) -> bool:
         """Whether a group has threads of block 0."""
@@ -148,27 +187,30 @@ class Recorder(
 
     def joins_barrier(self, g: Any, barrier: Any) -> None:
         if self._mine(g):
+            self.named[BLOCK_BARRIER - barrier.number] = barrier
             for lane in g.lanes.tolist():
-                self.asked[lane, BLOCK_BARRIER] = self.now(g)
+                self.asked[lane, BLOCK_BARRIER - barrier.number] = self.now(g)
 
     def opens_barrier(
         self, barrier: Any, lanes: Any, groups: Any, instructions: Any, everyone: bool
     ) -> None:
-        for lane in lanes.tolist():
-            self.asked.pop((lane, BLOCK_BARRIER), None)
+        number = BLOCK_BARRIER - barrier.number
+        came = [self.asked.pop((lane, number), 0) for lane in lanes.tolist()]
         if not groups or not self._mine(groups[0]):
             return
         clock = max(g.time for g in groups)
-        moment = max(map(self.now, groups))
+        moment = max(*came, *map(self.now, groups))
         for g in groups:
-            self._waited(g, BLOCK_BARRIER, self.now(g), moment)
-        self._set(lanes, moment, clock)
+            self._waited(g, number, self.now(g), moment)
+            self._set(g.lanes, moment, clock)
 
     # -- mbarriers ------------------------------------------------------------
 
     def operated(self, g: Any, site: Any) -> None:
         if site.batch is not self.batch or site.slot:
             return
+        self._fetched(site)
+        self.called[site.offset] = site.name
         at = self.now(g) if self.ends_at is None else self.ends_at
         self.ends_at = None
         b = site.barrier
@@ -222,6 +264,63 @@ class Recorder(
 
     target_is_written = source_is_free
 
+    # -- cp.async -------------------------------------------------------------
+
+    def starts_thread_copy(self, g: Any, copy: Any) -> None:
+        self._fetched()
+        if not self._mine(g):
+            return
+        mine = copy.lanes < self.batch.threads
+        where = copy.target[mine] - self.batch.shared_base
+        places = int(where.min()), int(where.max()) + copy.width
+        work = Work("cp.async", self._warps(g.lanes), self.now(g), None,
+                    copy.width * int(mine.sum()), None, int(copy.number[0]), places)  # fmt: skip
+        self.works.append(work)
+        self.fetches.append((copy, work))
+
+    def waited_for_thread_copy(self, g: Any, copy: Any, lanes: Any) -> None:
+        self._fetched()
+
+    def _fetched(self, site: Any = None) -> None:
+        """Note which copies have ended since the last time."""
+        for copy, work in self.fetches:
+            if copy.done:
+                work.end = max(work.start, self._landing(site))
+                if site is not None:
+                    work.barrier, self.ends_at = site.offset, work.end
+        self.fetches = [each for each in self.fetches if not each[0].done]
+
+    # -- banks ----------------------------------------------------------------
+
+    def loads(self, g: Any, index: Any, accesses: Any) -> None:
+        self._touched(g, index, accesses, "load")
+
+    def stores(self, g: Any, index: Any, accesses: Any) -> bool:
+        self._touched(g, index, accesses, "store")
+        return False
+
+    def _touched(self, g: Any, index: Any, accesses: Any, op: str) -> None:
+        batch = self.batch
+        if not self._mine(g) or accesses.space not in ("shared", "generic"):
+            return
+        position = g.spread(index * accesses.width)
+        inside = (position >= batch.shared.start) & (
+            position < batch.shared.start + batch.shared.size
+        )
+        if not inside.all():
+            if not inside.any():
+                return
+            (where,) = np.nonzero(inside)
+            g, position = g.part(where, g.pc), position[where]
+        end = self.now(g)  # of the block of the program
+        at = end - batch.machine.program.sizes[g.pc] + self.within.get(accesses.identity, 0)
+        turns: Counter[int] = Counter()
+        for access in self.traffic.accesses(g, position, accesses, "shared", op):
+            if access.block == batch.blocks[0]:
+                moment = min(at + turns[access.warp], end - 1)
+                turns[access.warp] += 1
+                self.touches.append(touch(access, moment))
+
     # -- the tensor core ------------------------------------------------------
 
     def starts_product(self, g: Any, mma: Any, tiles: Any) -> None:
@@ -269,20 +368,51 @@ class Recorder(
         """The last moment; where threads wait for ever, a little after the last has begun to."""
         moments = [each[-1].at for each in self.states.values()]
         moments += self.left.values()
-        if self.asked:
-            last: int = max([*moments, *self.asked.values()])
+        if asking := self.asking():
+            last: int = max([*moments, *(at for _, at in asking)])
             return last + max(40, last // 20)
         sizes = self.batch.machine.program.sizes
         latest: int = max([0, *moments, *(at + sizes[pc] for at, pc, _ in self.steps)])
         return latest
 
+    def asking(self) -> list[tuple[tuple[int, int], int]]:
+        """Who waits for ever, for which barrier, since when: not who has only arrived there."""
+        stay = {number: {int(lane) for g, *_ in barrier.waiting for lane in g.lanes}
+                for number, barrier in self.named.items()}  # fmt: skip
+        return [((lane, number), at) for (lane, number), at in self.asked.items()
+                if lane in stay.get(number, (lane,))]  # fmt: skip
+
     def open_waits(self) -> list[Wait]:
         """The waits that nobody ended, a group of warps for each barrier and moment."""
         waiting: dict[tuple[int, int], set[int]] = {}
-        for (lane, barrier), start in self.asked.items():
+        for (lane, barrier), start in self.asking():
             waiting.setdefault((barrier, start), set()).add(lane // 32)
         return [Wait(tuple(sorted(warps)), barrier, start, None)
                 for (barrier, start), warps in sorted(waiting.items())]  # fmt: skip
+
+
+def touch(access: Access, at: int) -> Touch:
+    """A request to shared memory, by banks."""
+    here = access.addresses[access.addresses != ABSENT]
+    first = int(here.min())
+    line = first - first % (4 * traffic.BANKS)  # what lies lines of all banks apart is alike
+    alike = np.where(access.addresses == ABSENT, ABSENT, access.addresses - line)
+    load = access.op == "load"
+    served = _served(alike.astype(np.int64).tobytes(), access.size, load)
+    places = first, int(here.max()) + access.size
+    return Touch(at, access.warp, load, access.size, *served, places)
+
+
+@lru_cache(maxsize=4096)
+def _served(lanes: bytes, size: int, load: bool) -> tuple[int, int, tuple[int, ...]]:
+    """Wavefronts, how many of them conflicts cost, and the words of each bank."""
+    addresses = np.frombuffer(lanes, np.int64)
+    banks = np.zeros(traffic.BANKS, np.int64)
+    for first, last in traffic.parts_of(addresses, size, load):
+        here = addresses[first:last]
+        words = (here[here != ABSENT][:, None] + np.arange(0, size, min(size, 4))) // 4
+        banks += np.bincount(np.unique(words) % traffic.BANKS, minlength=traffic.BANKS)
+    return *traffic.bank_passes(addresses, size, load), tuple(banks.tolist())
 
 
 # -- a replay ---------------------------------------------------------------------
@@ -290,11 +420,27 @@ class Recorder(
 
 @dataclass(frozen=True)
 class Ring:
-    """A ring of a kernel: what its slots are called, and the names of its barriers, a slot each."""
+    """A ring of a kernel: what its slots are called, and the names of its barriers, a slot each.
+
+    ``empty`` is () where no barrier says that a slot may be written.
+    """
 
     name: str
     full: Sequence[str]
-    empty: Sequence[str]
+    empty: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Places:
+    """A ring that ``cp.async`` fills and that no mbarrier guards: where its slots lie.
+
+    ``first``: byte of shared memory; ``size``: bytes of a slot; so many ``slots``.
+    """
+
+    name: str
+    first: int
+    size: int
+    slots: int
 
 
 def lines_of(recorder: Recorder, file: str) -> dict[int, list[int]]:
@@ -321,7 +467,7 @@ def rows(recorder: Recorder) -> list[tuple[tuple[int, ...], list[tuple[int, int]
         runs.update(lanes[lanes < threads].tolist())
     alike: dict[tuple[tuple[int, int], ...], list[int]] = {}
     gone = {}
-    stuck = {lane: at for (lane, _), at in recorder.asked.items()}
+    stuck = {lane: at for (lane, _), at in recorder.asking()}
     for warp in range(-(-threads // 32)):
         lanes = range(32 * warp, min(32 * warp + 32, threads))
         lane = max(lanes, key=lambda one: (runs[one], -one))
@@ -351,9 +497,12 @@ def slots(
     """
     found = []
     count = len(ring.full)
-    for slot, (full, empty) in enumerate(zip(ring.full, ring.empty, strict=True)):
-        full_at, empty_at = names[full], names[empty]
+    for slot, full in enumerate(ring.full):
+        full_at, empty_at = names[full], names[ring.empty[slot]] if ring.empty else -1
         events = [(at, 1, "filling") for at, where, _ in recorder.passed if where == empty_at]
+        if not ring.empty:
+            states = recorder.states.get(full_at, [])
+            events += [(b.at, 1, "filling") for a, b in pairwise(states) if b.tx > a.tx == 0]
         events += [(at, 3, "draining") for at, where, _ in recorder.passed if where == full_at]
         for where, order, what in ((full_at, 2, "full"), (empty_at, 0, "empty")):
             states = recorder.states.get(where, [])
@@ -363,7 +512,7 @@ def slots(
         for at, _, what in sorted(events):
             if what == "draining" and last in ("empty", "filling"):
                 what = "early"
-            elif what == last or (what, last) in _NOTHING_NEW:
+            elif what == last or (ring.empty and (what, last) in _NOTHING_NEW):
                 continue
             turn += what == "filling"
             last = what
@@ -374,6 +523,43 @@ def slots(
             and not _begun(recorder, full_at, history[-1][0])
         ):
             history.pop()
+        found.append(history)
+    return found
+
+
+def slots_in(recorder: Recorder, ring: Places) -> list[list[tuple[int, str, int]]]:
+    """The same of a ring of :class:`Places`, by what is written there, and what threads load.
+
+    ``filling`` from the first copy or store on, ``full`` when no copy is under way any more,
+    ``draining`` from the first load on; ``early``: a load while a copy is under way.
+    """
+    found = []
+    for slot in range(ring.slots):
+        begin = ring.first + slot * ring.size
+
+        def inside(places: tuple[int, int], begin: int = begin) -> bool:
+            return begin <= places[0] and places[1] <= begin + ring.size
+
+        works = [w for w in recorder.works if w.engine == "cp.async" and inside(w.places)]
+        ends = [recorder.end + 1 if work.end is None else work.end for work in works]
+        touches = [touch for touch in recorder.touches if inside(touch.places)]
+        events = [(work.start, 1, "copies") for work in works]
+        events += [(end, 2, "full") for end in ends if end <= recorder.end]
+        events += [(t.at, 3, "draining") if t.load else (t.at, 0, "filling") for t in touches]
+        history: list[tuple[int, str, int]] = []
+        last, turn, under_way = "empty", -1, 0
+        for at, _, what in sorted(events):
+            under_way += (what == "copies") - (what == "full")
+            if what == "full" and (under_way or last != "filling"):
+                continue
+            if what == "draining" and (under_way or last == "empty"):
+                what = "early"
+            what = what.replace("copies", "filling")
+            if what == last or (last == "early" and what == "draining"):
+                continue
+            turn += what == "filling"
+            last = what
+            history.append((at, what, slot + ring.slots * max(turn, 0)))
         found.append(history)
     return found
 
@@ -389,12 +575,16 @@ def _begun(recorder: Recorder, full: int, since: int) -> bool:
 
 __all__ = [
     "BLOCK_BARRIER",
+    "Places",
     "Recorder",
     "Ring",
     "State",
+    "Touch",
     "Wait",
     "Work",
     "lines_of",
     "rows",
     "slots",
+    "slots_in",
+    "touch",
 ]

@@ -3,9 +3,11 @@
 :func:`packed` makes plain lists of what :class:`phasebit.launching.playback.Recorder` heard:
 
 ``end``       the last moment
-``rows``      warps that do the same: ``name``, ``steps`` (moments and blocks of the program in
-              turn, each moment as the distance from the one before), ``waits`` (from, to, number of
-              the barrier; to -1: for ever, barrier -1: ``__syncthreads()``), ``left``
+``rows``      warps that do the same: ``name``, ``role``, ``steps`` (moments and blocks of the
+              program in turn, each moment as the distance from the one before), ``waits`` (from,
+              to, number of the barrier; to -1: for ever, barrier -1: ``__syncthreads()``, below:
+              the barrier of that name), ``left``, ``touches`` (moments, likewise, and patterns of
+              banks in turn, of the first of the warps)
 ``barriers``  of each its changes: moment, phase, arrivals missing and expected, bytes missing
 ``slots``     of each: ``name``, and from when on it is what, of which job
 ``engines``   ``name``, ``spans``: from, to, what
@@ -14,13 +16,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Any
 
-from phasebit.emulator import Finding
-from phasebit.launching.playback import Recorder, Ring, Work, lines_of, rows, slots
+from phasebit.emulator import Finding, rulebook
+from phasebit.launching.playback import (
+    Places,
+    Recorder,
+    Ring,
+    Touch,
+    Work,
+    lines_of,
+    rows,
+    slots,
+    slots_in,
+)
 from phasebit.timeline import Span, Timeline
+
+from .replay_scenes import Scene, ring
 
 LEGEND = {
     "run": "executes", "wait": "waits", "copy": "a copy under way",
@@ -41,19 +56,68 @@ def _within(warps: Sequence[int], others: Sequence[int]) -> bool:
     return set(warps) <= set(others)
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What the parts of a program are called."""
+
+    barriers: Sequence[str]
+    """In the order in which they lie."""
+    rings: Sequence[Ring | Places]
+    roles: dict[int, str]
+    """Warp -> what it does."""
+
+    @classmethod
+    def of(cls, scene: Scene, recorder: Recorder) -> Parts:
+        """Raises ``ValueError`` where the scene names more or fewer barriers than there are."""
+        count = len(recorder.states)
+        rings = scene.rings or [ring(count // 2)] * (count > 0)
+        names = list(scene.barriers) or [
+            name for each in rings if isinstance(each, Ring) for name in (*each.full, *each.empty)
+        ]
+        if len(names) != count:
+            raise ValueError(f"{scene.title}: {count} barriers, and names for {len(names)}")
+        roles = {warp: role for role, warps in scene.roles.items() for warp in warps}
+        return cls(names, rings, roles)
+
+
+@dataclass
+class Patterns:
+    """What requests ask of the banks, each pattern once.
+
+    ``kept``: load or not, bytes a lane, wavefronts, how many of them conflicts cost, and a letter
+    for each bank, the number of its words in base 36.
+    """
+
+    kept: list[tuple[int, int, int, int, str]] = field(default_factory=list)
+    numbers: dict[tuple[Any, ...], int] = field(default_factory=dict)
+
+    def number(self, touch: Touch) -> int:
+        banks = "".join("0123456789abcdefghijklmnopqrstuvwxyz"[n] for n in touch.banks)
+        one = (int(touch.load), touch.size, touch.wavefronts, touch.lost, banks)
+        if one not in self.numbers:
+            self.numbers[one] = len(self.kept)
+            self.kept.append(one)
+        return self.numbers[one]
+
+
 def packed(
-    recorder: Recorder, findings: Sequence[Finding], rings: Sequence[Ring], numbers: dict[int, int]
-) -> dict[str, Any]:
+    recorder: Recorder, findings: Sequence[Finding], parts: Parts, numbers: dict[int, int],
+    patterns: Patterns,
+) -> dict[str, Any]:  # fmt: skip
     """See the module's text. ``numbers``: block of the program -> its number in the trace."""
+    if recorder.batch is None:
+        return _refused(findings)
     end = recorder.end
     places = sorted(recorder.states)
-    names = dict(zip(_names(rings), places, strict=True))
+    names = dict(zip(parts.barriers, places, strict=True))
+    calls = {recorder.called[place]: name for name, place in names.items()}
     order = {place: number for number, place in enumerate(places)}
     every = [*recorder.waits_, *recorder.open_waits()]
     packed_rows = []
     for warps, steps, left in rows(recorder):
         waits = sorted({
-            (wait.start, -1 if wait.end is None else wait.end, order.get(wait.barrier, -1))
+            (wait.start, -1 if wait.end is None else wait.end,
+             order.get(wait.barrier, wait.barrier))
             for wait in every if _within(warps, wait.warps)
         })  # fmt: skip
         flat: list[int] = []
@@ -61,11 +125,15 @@ def packed(
         for at, pc in steps:
             flat += [at - last, numbers[pc]]
             last = at
-        packed_rows.append({"name": warps_text(warps), "steps": flat, "waits": waits, "left": left})
+        does = {parts.roles.get(warp, "") for warp in warps}
+        packed_rows.append({
+            "name": warps_text(warps), "role": does.pop() if len(does) == 1 else "", "steps": flat,
+            "waits": waits, "left": left, "touches": _touches(recorder, warps[0], patterns),
+        })  # fmt: skip
     moments = [*recorder.found, *[end] * (len(findings) - len(recorder.found))]
     found: dict[str, dict[str, Any]] = {}
     for at, finding in zip(moments, findings, strict=True):
-        text = said(finding, names)
+        text = said(finding, calls)
         found.setdefault(text, {"at": at, "lines": sorted(set(finding.lines)), "text": text})
     return {
         "end": end,
@@ -73,17 +141,31 @@ def packed(
         "barriers": [_thinned(recorder.states[place]) for place in places],
         "slots": [
             {"name": f"{ring.name} {number}", "history": history}
-            for ring in rings
-            for number, history in enumerate(slots(recorder, ring, names))
+            for ring in parts.rings
+            for number, history in enumerate(
+                slots(recorder, ring, names) if isinstance(ring, Ring) else slots_in(recorder, ring)
+            )
         ],
         "engines": _engines(recorder, {place: name for name, place in names.items()}, end),
         "findings": list(found.values()),
     }
 
 
-def _names(rings: Iterable[Ring]) -> list[str]:
-    """The barriers in the order in which they lie: of each ring *full*, then *empty*."""
-    return [name for ring in rings for name in (*ring.full, *ring.empty)]
+def _refused(findings: Sequence[Finding]) -> dict[str, Any]:
+    """Of a program that the compiler does not take."""
+    found = [{"at": 0, "lines": sorted(set(each.lines)),
+              "text": f"The compiler refuses it: {each.message}."}
+             for each in findings]  # fmt: skip
+    return {"end": 0, "rows": [], "barriers": [], "slots": [], "engines": [], "findings": found}
+
+
+def _touches(recorder: Recorder, warp: int, patterns: Patterns) -> list[int]:
+    flat: list[int] = []
+    last = 0
+    for touch in sorted((t for t in recorder.touches if t.warp == warp), key=lambda t: t.at):
+        flat += [touch.at - last, patterns.number(touch)]
+        last = touch.at
+    return flat
 
 
 def _thinned(states: Sequence[Any]) -> list[tuple[int, ...]]:
@@ -92,30 +174,27 @@ def _thinned(states: Sequence[Any]) -> list[tuple[int, ...]]:
     return [(s.at, s.phase, s.pending, s.expected, s.tx) for s in [*kept, states[-1]]]
 
 
-def said(finding: Finding, names: Iterable[str]) -> str:
-    """The finding in a sentence, with lines of the source and the kernel's names of barriers."""
+def said(finding: Finding, calls: Mapping[str, str]) -> str:
+    """The finding in a sentence, with lines of the source and the kernel's names of barriers.
+
+    ``calls``: what the emulator calls each barrier -> what the kernel calls it.
+    """
     where = " and ".join(f"line {line}" for line in sorted(set(finding.lines)))
     if finding.kind == "race":
         return f"A race: nothing orders {where}."
     if finding.kind == "uninitialised":
         return f"{where[0].upper()}{where[1:]} reads what nobody has written."
     if not finding.waits:
-        return f"Found by the rule {finding.rule}: {where}."
+        rule = rulebook.RULES.get(finding.rule)
+        return f"{rule.sentence if rule else finding.message} Here: {where}."
     parts = []
     for wait in finding.waits:
-        offset = int(wait.barrier.rpartition("+")[2]) if "+" in wait.barrier else 0
-        barrier = next((name for name in names if _is(wait.barrier, name, offset)), None)
+        barrier = calls.get(wait.barrier)
         what = f"{wait.what.split(' of ')[0]} of {barrier}" if barrier else wait.what
         what = what.replace("barrier 0", "__syncthreads()")
         who = str(wait.threads).replace(" of block 0", "").replace("-", "–")
-        parts.append(f"{who} wait for {what}")
+        parts.append(f"{who} {'waits' if who.startswith('thread ') else 'wait'} for {what}")
     return f"A {finding.kind}: {', '.join(parts)}, and nobody is left who could end it."
-
-
-def _is(said: str, name: str, offset: int) -> bool:
-    """Whether the emulator's ``full+8`` is ``full[1]``."""
-    base, _, number = name.partition("[")
-    return said.partition("+")[0] == base and offset == 8 * int(number.rstrip("]") or 0)
 
 
 def _engines(recorder: Recorder, names: dict[int, str], end: int) -> list[dict[str, Any]]:
@@ -124,11 +203,11 @@ def _engines(recorder: Recorder, names: dict[int, str], end: int) -> list[dict[s
     def key(work: Work) -> tuple[Any, ...]:
         stop = end if work.end is None else work.end
         row = "copies out" if work.engine == "copy engine" and work.barrier is None else work.engine
-        return (row, -1 if work.barrier is None else work.barrier, stop)
+        return (row, -1 if work.barrier is None else work.barrier, stop, work.group)
 
     found: dict[str, list[tuple[int, int, str]]] = {}
     works = sorted(recorder.works, key=lambda work: (key(work), work.start))
-    for (row, barrier, stop), together in groupby(works, key):
+    for (row, barrier, stop, group), together in groupby(works, key):
         parts = list(together)
         if row == "tensor core":
             what = f"{len(parts)} product{'s' if len(parts) > 1 else ''}"
@@ -136,9 +215,12 @@ def _engines(recorder: Recorder, names: dict[int, str], end: int) -> list[dict[s
             what += f", told to {names[barrier]}" if barrier >= 0 else f" of {warps_text(warps)}"
         else:
             what = f"{sum(work.bytes for work in parts):,} bytes "
-            what += f"for {names[barrier]}" if barrier >= 0 else "to global memory"
+            if barrier >= 0:
+                what += f"for {names[barrier]}"
+            else:
+                what += f"of group {group}" if row == "cp.async" else "to global memory"
         found.setdefault(row, []).append((parts[0].start, stop, what))
-    order = ("copy engine", "tensor core", "copies out")
+    order = ("cp.async", "copy engine", "tensor core", "copies out")
     return [{"name": name, "spans": sorted(found[name])} for name in order if name in found]
 
 
@@ -179,7 +261,8 @@ def program(recorders: Sequence[Recorder], file: str) -> tuple[list[list[int]], 
     """
     lines: dict[int, list[int]] = {}
     for recorder in recorders:
-        lines.update(lines_of(recorder, file))
+        if recorder.batch is not None:
+            lines.update(lines_of(recorder, file))
     numbers = {pc: number for number, pc in enumerate(sorted(lines))}
     return [
         [n for line, same in groupby(lines[pc]) for n in (line, len(list(same)))]

@@ -153,6 +153,21 @@ class Attended(NamedTuple):
     """The largest error, as a part of what is allowed; infinite where something is not written."""
 
 
+def together(texts: Mapping[str, str], *instances: tuple[int, bool], long: bool = False) -> str:
+    """Kernels as one text, each in a namespace."""
+    includes: dict[str, None] = {}
+    parts = []
+    for i, text in enumerate(texts.values()):
+        body = []
+        for line in _inlined(alone(text, *instances, long=long)).splitlines():
+            if line.startswith("#include"):
+                includes[line] = None
+            else:
+                body.append(line)
+        parts.append(f"namespace kernel_{i} {{\n" + "\n".join(body) + "\n}\n")
+    return "\n".join([*includes, *parts])
+
+
 class Programs:
     """Kernels that the compiler sees at once, each in a namespace: one call of nvcc for many."""
 
@@ -164,17 +179,7 @@ class Programs:
 
         self._texts = dict(texts)
         self._long = long
-        includes: dict[str, None] = {}
-        parts = []
-        for i, text in enumerate(self._texts.values()):
-            body = []
-            for line in _inlined(alone(text, *instances, long=long)).splitlines():
-                if line.startswith("#include"):
-                    includes[line] = None
-                else:
-                    body.append(line)
-            parts.append(f"namespace kernel_{i} {{\n" + "\n".join(body) + "\n}\n")
-        self._module = compile("\n".join([*includes, *parts]))
+        self._module = compile(together(self._texts, *instances, long=long))
 
     def attend(
         self, name: str, h: Heads, causal: bool = False, *, schedule: str = "late", blocks: int = 2

@@ -6,20 +6,28 @@ only behind a fence:
 
 numbers        ``fence.proxy.async`` (or ``.global``) on the way from the store to the copy
 a tensor map   ``fence.proxy.tensormap::generic.release`` by who changed it (``cp_fenceproxy``
-               has it built in) and ``.acquire`` of its address by who copies
+               has it built in) and ``.acquire`` of its address by who copies, both with a
+               scope that reaches from the one to the other
 
 That the store itself is ordered before the copy is the business of
 ``checker.races``; here it is enough that somebody on that way has fenced: the thread
 that stored, the one that copies, or one of the latter's block that it has heard of since.
+
+A tensor map is read while its copy is under way, until its mbarrier, or
+``cp.async.bulk.wait_group.read``, says that the copy has read (9.7.9.27.2.2): who changes it must
+have waited for that.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from phasebit.emulator.checker.footprint import Footprint
 from phasebit.emulator.checker.races import Look, Races
 from phasebit.emulator.checker.reports import Findings
+from phasebit.emulator.copy_engine.bulk_copies import BulkCopy
 from phasebit.emulator.copy_engine.copy_observer import BulkCopyObserver
 from phasebit.emulator.findings import Threads, say
 from phasebit.emulator.machine.group import Group
@@ -66,11 +74,15 @@ class GlobalProxies(BulkCopyObserver):
         self.machine = races.machine
         self.findings = findings
         self.async_fences = Fences(races)
-        self.releases = Fences(races)
-        self.acquires: dict[int, Fences] = {}
-        """By the byte of the buffer at which a tensor map begins."""
+        self.releases, self.wide_releases = Fences(races), Fences(races)
+        self.acquires: dict[tuple[int, bool], Fences] = {}
+        """By the byte of the buffer at which a tensor map begins, and whether of wide scope."""
         self.published: dict[int, int] = {}
         """When ``cp_fenceproxy`` wrote the tensor map there."""
+        self.asked: tuple[int, int] | None = None
+        """The last map in global memory that a copy was asked for by, and the instruction."""
+        self.using: dict[int, dict[object, BulkCopy]] = {}
+        """By the byte of a map: of each barrier, or thread with bulk groups, the last copy."""
 
     # -- numbers --------------------------------------------------------------
 
@@ -129,6 +141,8 @@ class GlobalProxies(BulkCopyObserver):
     def _touches_map(self, g: Group, where: int, access: int, writes: bool) -> None:
         """A thread reads or changes the tensor map at this byte of the buffer."""
         words = Footprint.plain(self._words(where)[:, None])
+        if writes:
+            self._still_used(g, where, access)
         shared = g.batch.shared
         space = "shared" if shared.start <= where < shared.start + shared.size else "global"
         look: Look
@@ -138,22 +152,67 @@ class GlobalProxies(BulkCopyObserver):
             look = self.races.global_memory.store if writes else self.races.global_memory.load
         look(g, words, 0, access, False)
 
+    def starts_copies(self, g: Group, copies: Sequence[tuple[Group, BulkCopy]]) -> None:
+        """Copies begin: by the map that has just been read, if there is one in global memory."""
+        asked, self.asked = self.asked, None
+        for _, copy in copies:
+            if asked and asked[1] == copy.access:
+                user = copy.site or (copy.batch, int(copy.lanes[0]))
+                self.using.setdefault(asked[0], {})[user] = copy
+
+    def source_is_free(self, copy: BulkCopy) -> None:
+        """A thread has waited until its copy has read: as if the thread had read the map now."""
+        user = copy.batch, int(copy.lanes[0])
+        for where, users in self.using.items():
+            if users.get(user) is copy:
+                del users[user]
+                g = Group(copy.batch, copy.lanes, 0, [], 0)
+                self._touches_map(g, where, copy.access, writes=False)
+
+    def _still_used(self, g: Group, where: int, access: int) -> None:
+        """A thread changes the map there: have the copies by it that its block asked for read?"""
+        s = self.races.shadows[g.batch]
+        lane = int(g.lanes[0])
+        for copy in self.using.get(where, {}).values():
+            if copy.batch is not g.batch or int(copy.lanes[0]) // s.team != lane // s.team:
+                continue
+            if copy.site is not None and s.clock[lane, s.site(copy.site)] >= copy.started:
+                continue
+            wait = (
+                f"nobody has waited for mbarrier {copy.site.name}" if copy.site is not None
+                else "it has not waited (cp.async.bulk.wait_group.read)"
+            )  # fmt: skip
+            self.findings.report(
+                "tensor-map-changed-in-use",
+                say(
+                    "{} changes a tensor map: {}; a bulk copy of {} may still go by it, and {}: {}",
+                    g.batch.describe(g.lanes), self.findings.place(access),
+                    g.batch.describe(copy.lanes), wait, self.findings.place(copy.access),
+                ),
+                access, ("map in use", access, copy.access),
+            )  # fmt: skip
+
     def publishes_map(self, where: int) -> None:
         """``tensormap.cp_fenceproxy`` has just written it, and released it."""
         self.published[where] = self.machine.now
 
-    def releases_maps(self, g: Group) -> None:
+    def releases_maps(self, g: Group, scope: str) -> None:
         """``fence.proxy.tensormap::generic.release``."""
         self.releases.note(g)
+        if scope != "cta":
+            self.wide_releases.note(g)
 
-    def acquires_map(self, g: Group, where: int) -> None:
+    def acquires_map(self, g: Group, where: int, scope: str) -> None:
         """``fence.proxy.tensormap::generic.acquire`` of the tensor map there."""
-        self.acquires.setdefault(where, Fences(self.races)).note(g)
+        for wide in (False, True)[: 1 + (scope != "cta")]:
+            self.acquires.setdefault((where, wide), Fences(self.races)).note(g)
 
     def reads_map(self, g: Group, where: int, access: int) -> None:
         """The copy engine reads a tensor map, through the tensormap proxy."""
+        self.asked = None
         if self.machine.memory.find(where, ("global",)) is None:
             return
+        self.asked = where, access
         races, findings = self.races, self.findings
         words = self._words(where)
         races.global_memory.load(g, Footprint.plain(words[:, None]), 0, access, False)
@@ -163,16 +222,20 @@ class GlobalProxies(BulkCopyObserver):
         if written <= 0:
             return
         missing = ""
-        if self.published.get(where, 0) < written and not self.releases.since(g, written, writer):
+        mine = races.shadows[g.batch].first + int(g.lanes[0])
+        far = writer // g.batch.threads != mine // g.batch.threads
+        scope = " with a scope that reaches the other block, .gpu" if far else ""
+        releases = self.wide_releases if far else self.releases
+        if self.published.get(where, 0) < written and not releases.since(g, written, writer):
             missing = (
                 "the thread that changes it needs a fence.proxy.tensormap::generic.release "
-                "(or tensormap.cp_fenceproxy, which copies and releases it)"
+                f"(or tensormap.cp_fenceproxy, which copies and releases it){scope}"
             )
-        acquired = self.acquires.get(where)
+        acquired = self.acquires.get((where, far))
         if acquired is None or not acquired.since(g, written, -1):
             missing = (
                 "between the change and the copy its block needs a "
-                "fence.proxy.tensormap::generic.acquire of that address"
+                f"fence.proxy.tensormap::generic.acquire of that address{scope}"
             )
         if missing:
             maker = int(races.global_memory.shadow.write_access[words[i]])

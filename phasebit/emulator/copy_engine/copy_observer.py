@@ -59,10 +59,10 @@ class BulkCopyObserver:
     def publishes_map(self, where: int) -> None:
         """``tensormap.cp_fenceproxy`` has written the tensor map there, and released it."""
 
-    def releases_maps(self, g: Group) -> None:
+    def releases_maps(self, g: Group, scope: str) -> None:
         """``fence.proxy.tensormap::generic.release``."""
 
-    def acquires_map(self, g: Group, where: int) -> None:
+    def acquires_map(self, g: Group, where: int, scope: str) -> None:
         """``fence.proxy.tensormap::generic.acquire`` of the tensor map there."""
 
 

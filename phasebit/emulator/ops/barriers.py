@@ -182,8 +182,9 @@ def fence(g: Group, *, sem: str = "sc", scope: str = "gpu") -> None:
                                             "tensormap::generic")},
                  {"acquire": ("sem", "acquire"), "release": ("sem", "release")}])  # fmt: skip
 def fence_proxy(
-    g: Group, *operands: Value, proxy: str = "async", space: str = "", sem: str = ""
-) -> None:
+    g: Group, *operands: Value, proxy: str = "async", space: str = "", sem: str = "",
+    scope: str = "gpu",
+) -> None:  # fmt: skip
     """fence.proxy: orders a thread's accesses through the generic proxy and through another."""
     machine = g.batch.machine
     if proxy.startswith("async"):
@@ -191,15 +192,15 @@ def fence_proxy(
             fences_async(g, space)
     elif proxy.startswith("tensormap"):
         for fences in machine.told[LaunchObserver.fences]:
-            fences(g, "gpu")
+            fences(g, scope)
         for releases in machine.told[BulkCopyObserver.releases_maps] if sem == "release" else ():
-            releases(g)
+            releases(g, scope)
         for acquires in machine.told[BulkCopyObserver.acquires_map] if sem == "acquire" else ():
             for address in np.unique(g.spread(operands[0])):
                 some = g.part(np.flatnonzero(g.spread(operands[0]) == address), g.pc)
                 access = machine.executing_access()
                 at = some.generic_index(np.uint64(address), np.uint64(0), 128, 0, 64, access)
-                acquires(some, int(some.spread(at)[0]))
+                acquires(some, int(some.spread(at)[0]), scope)
     machine.now += 1
 
 

@@ -1,0 +1,452 @@
+"""The scenes of the replays: which kernels run, how large, and what their parts are called.
+
+Sizes are the smallest at which every slot is used twice, or nearly so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from phasebit import bugs, files
+from phasebit.edits import replace_once
+from phasebit.emulator import EmulatorError, Finding, TensorMap
+from phasebit.launching import launch
+from phasebit.launching.playback import Places, Ring
+
+Found = Sequence[Finding]
+AS_IT_IS = "as it is"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A kernel that is replayed.
+
+    ``programs``: what each text is called -> the text; the first one is shown first. ``run(text,
+    schedule)`` runs it on the emulator and returns what was found. ``size`` says what is made.
+    """
+
+    title: str
+    size: str
+    programs: Callable[[], Mapping[str, str]]
+    run: Callable[[str, str], Found]
+    rings: Sequence[Ring | Places] = ()
+    """Empty: one ring, *full* of every slot before *empty* of every slot, if there are barriers."""
+    barriers: Sequence[str] = ()
+    """Names in the order in which they lie; empty: those of the rings."""
+    roles: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """What warps do, in a word or two -> which."""
+    file: str = "source.cu"
+    """Where the text stands, as the compiler knows it."""
+    schedules: Sequence[str] = ("late", "eager", "random")
+    """When what is asked for ends."""
+
+
+# -- names and texts ----------------------------------------------------------------
+
+
+def each(name: str, count: int) -> list[str]:
+    """``full[0]``, ``full[1]``, …"""
+    return [f"{name}[{n}]" for n in range(count)]
+
+
+def ring(slots: int, name: str = "slot", prefix: str = "") -> Ring:
+    """A ring whose barriers are called *full* and *empty*."""
+    return Ring(name, each(f"{prefix}full", slots), each(f"{prefix}empty", slots))
+
+
+def _kernel(name: str, **mistakes: tuple[str, str]) -> Callable[[], dict[str, str]]:
+    """A kernel's file, and copies in which some words are others."""
+
+    def texts() -> dict[str, str]:
+        text = files.kernel(name)
+        return {AS_IT_IS: text} | {
+            what.replace("_", " "): replace_once(text, *words, f"{name}.cu")
+            for what, words in mistakes.items()
+        }
+
+    return texts
+
+
+def found(make: Callable[[], Any]) -> Found:
+    """What was found in a run, also in one that did not end well."""
+    try:
+        return tuple(make().findings)
+    except EmulatorError as error:
+        return (*error.findings, error.finding)
+
+
+# -- part IV ------------------------------------------------------------------------
+
+
+def _tile(text: str, schedule: str) -> Found:
+    from phasebit.chapters.double_buffering import observed
+
+    return found(lambda: observed.emulate(text, 192, schedule)[0])
+
+
+def _one_slot() -> dict[str, str]:
+    from phasebit.chapters.double_buffering import controls
+
+    return {
+        AS_IT_IS: controls.source("barrier_double_buffer"),
+        "with one slot": controls.source("ring, one slot"),
+    }
+
+
+def _filter(threads: int) -> Callable[[str, str], Found]:
+    def run(text: str, schedule: str) -> Found:
+        from phasebit.chapters.asynchronous_copies import exercises
+
+        return found(lambda: exercises.run(text, threads, schedule=schedule)[0])
+
+    return run
+
+
+def _examined(text: str, schedule: str) -> Found:
+    from phasebit.chapters.warp_specialisation import clinic
+
+    return clinic.examine(text, schedule).findings
+
+
+def _patient(name: str) -> Scene:
+    def texts() -> dict[str, str]:
+        from phasebit.chapters.warp_specialisation import clinic
+
+        return {
+            "with the mistake": clinic.source(name),
+            "repaired": clinic.source(name, repaired=True),
+        }
+
+    number, _, words = name.partition("_")
+    patient = f"Patient {int(number)}" if number.isdigit() else "A bug that people had"
+    return Scene(f"{patient}: {words.replace('_', ' ')}", "C = A · B; block 0 is shown",
+                 texts, _examined, file="patient.cu", schedules=("late",))  # fmt: skip
+
+
+_WAIT = "        __pipeline_wait_prior(STAGES - 1);  // my copies of this tile have arrived\n"
+_EMPTY = "        __syncthreads();                    // the slot is empty again\n"
+
+def _tensor_ring(text: str, schedule: str) -> Found:
+    from phasebit.chapters.tensor_cores import exercises
+
+    kernel = "gemm<Tiling<64, 64, 64, 32, 32>, 3, 16, In, Out>"
+    return found(lambda: exercises.emulate(
+        kernel, (64, 64, 320), 1, 128, shared=3 * 16384, arguments=[8], schedule=schedule,
+        arch="sm_80",
+    )[0])  # fmt: skip
+
+
+def _part_four() -> dict[str, Scene]:
+    tiles = "C is 32 × 32 and K is 192: six tiles"
+    producing = {"producers": range(8), "consumers": range(8, 16)}
+    outputs = "2565 sums of nine neighbours: six tiles of 512"
+    return {
+        "tiled": Scene(
+            "One tile at a time", tiles,
+            _kernel("double_buffering/tiled", without_the_second_barrier=(
+                "        __syncthreads();  // the tile is empty again\n", "")),
+            _tile,
+        ),
+        "barrier_double_buffer": Scene(
+            "Two slots, two roles", tiles, _one_slot, _tile, roles=producing,
+        ),
+        "no_first_arrivals": Scene(
+            "Nobody says at first that the slots are empty", tiles,
+            _kernel("double_buffering/barrier_double_buffer", without_the_first_arrivals=(
+                "for (int slot = 0; slot < SLOTS; ++slot) (void)ring.empty[slot].arrive();", "")),
+            _tile, roles=producing,
+        ),
+        "groups": Scene(
+            "Copies in groups", outputs,
+            _kernel("asynchronous_copies/groups", without_the_wait=(_WAIT, "\n"),
+                    without_the_second_barrier=(_EMPTY, "\n")),
+            _filter(128), [Places("slot", 0, 2080, 4)],
+        ),
+        "mbarrier": Scene(
+            "Copies that arrive", outputs, _kernel("asynchronous_copies/mbarrier"), _filter(160),
+            roles={"consumers": range(4), "producer": [4]},
+        ),
+        "gemm": Scene(
+            "A ring for tensor cores", "one tile of C, 64 × 64, and K is 320: five tiles",
+            _kernel_header, _tensor_ring, [Places("slot", 0, 16384, 3)], file="gemm.cuh",
+        ),
+    }  # fmt: skip
+
+
+def _kernel_header() -> dict[str, str]:
+    path = files.kernels() / "tensor_cores" / "gemm.cuh"
+    return {"": path.read_text(encoding="utf-8")}
+
+
+# -- part V -------------------------------------------------------------------------
+
+
+def _bulk(text: str, schedule: str) -> Found:
+    x, y = np.arange(3000, dtype=np.float32), np.full(3000, np.nan, np.float32)
+    kernel = launch.compile(text, "sm_90a")["halve"]
+    return found(lambda: kernel.launch(1, 128, [x, y, len(x)], schedule=schedule))
+
+
+def _copy_ring(k: int) -> Callable[[str, str], Found]:
+    def run(text: str, schedule: str) -> Found:
+        from phasebit.chapters.hopper_ring import exercises
+
+        return found(lambda: exercises.emulate(text, (128, 256, k), schedule=schedule)[0])
+
+    return run
+
+
+def _mistaken_rings() -> dict[str, str]:
+    from phasebit.chapters.hopper_ring import broken_ring
+
+    return {mistake: broken_ring.broken(mistake) for mistake in broken_ring.BROKEN}
+
+
+def _boxes_of_c(text: str, schedule: str) -> Found:
+    from phasebit.chapters.hopper_ring.exercises import bf16
+
+    m, n, k = 128, 512, 192
+    draw = np.random.default_rng(17)
+    maps = [TensorMap(bf16(draw.integers(-1, 2, (rows, k)).astype(np.float32)), (64, box),
+                      data_type="bf16", swizzle="128B")
+            for rows, box in ((m, 128), (n, 256))]  # fmt: skip
+    c = np.full((m, n), 0xFFFF, np.uint16)
+    maps.append(TensorMap(c, (64, 16), data_type="bf16", swizzle="128B"))
+    kernel = launch.compile(text, "sm_90a")["matmul"]
+    tiles = np.array([m, n, k, 128], np.int32).tobytes()
+    return found(lambda: kernel.launch(1, 384, [*maps, tiles], shared=232_448, schedule=schedule))
+
+
+def _small_tiles(text: str, schedule: str) -> Found:
+    from phasebit.chapters.every_shape import on_emulator
+
+    return found(lambda: on_emulator.multiply(text, 128, 32, 448, schedule=schedule).run)
+
+
+def _small_text() -> dict[str, str]:
+    from phasebit.chapters.every_shape import plans
+
+    return {"": plans.Plan(plans.SMALL, groups=2, bn=32, slots=3).text}
+
+
+def _attention_text() -> dict[str, str]:
+    from phasebit.chapters.attention import attend
+
+    return {"": attend.together({"kernel": attend.source("c_overlapped")}, (64, False))}
+
+
+def _attention(text: str, schedule: str) -> Found:
+    from phasebit.chapters.attention import attend
+
+    heads = attend.heads(64, 128, 512)
+    overlapped = attend.source("c_overlapped")
+    return found(lambda: attend.attend(overlapped, heads, schedule=schedule).run)
+
+
+def _eight_bits(text: str, schedule: str) -> Found:
+    from phasebit.chapters.eight_bits import product
+    from phasebit.chapters.eight_bits.scaled import ROWS, SQUARES
+
+    a = product.plain(128, 768, 1, blocks=ROWS)
+    b = product.plain(256, 768, 2, blocks=SQUARES)
+    return found(lambda: product.multiply(a, b, text, schedule=schedule).run)
+
+
+def _part_five() -> dict[str, Scene]:
+    multiplying = {"multiply": range(8), "produces": [8]}
+    announced = "expect_tx(&full, count * sizeof(float)"
+    return {
+        "bulk_copy": Scene(
+            "A bulk copy", "3000 floats: three tiles of up to 1024, one slot",
+            _kernel("copy_engine/bulk_copy",
+                    sixteen_bytes_too_few_announced=(announced, announced + " - 16"),
+                    sixteen_bytes_too_many_announced=(announced, announced + " + 16")),
+            _bulk, [Ring("slot", ["full"])],
+        ),
+        "b_ring": Scene(
+            "The copy engine's ring", "one tile of C, 128 × 256, and K is 512: eight steps",
+            lambda: {"": files.kernel("hopper_ring/b_ring")}, _copy_ring(512), roles=multiplying,
+        ),
+        "broken_ring": Scene(
+            "The ring, and six mistakes", "one tile of C, 128 × 256, and K is 384: six steps",
+            _mistaken_rings, _copy_ring(384), roles=multiplying,
+        ),
+        "d_boxes_of_c": Scene(
+            "A block that stays, and stores by boxes",
+            "C is 128 × 512 and K is 192: two tiles of three steps, one block",
+            lambda: {"": files.kernel("hopper_ring/d_boxes_of_c")}, _boxes_of_c,
+            roles=multiplying,
+        ),
+        "a_small_tiles": Scene(
+            "A plan: small tiles, three slots",
+            "one tile of C, 128 × 32, and K is 448: seven steps",
+            _small_text, _small_tiles, roles=multiplying,
+        ),
+        "c_overlapped": Scene(
+            "Attention with two groups",
+            "128 queries and 512 keys of a head of 64: four tiles of keys, one block",
+            _attention_text, _attention,
+            [ring(2, "keys", "k_"), ring(2, "values", "v_")],
+            ["q_full", *each("k_full", 2), *each("k_empty", 2), *each("v_full", 2),
+             *each("v_empty", 2)],
+            {"first group": range(4), "second group": range(4, 8), "produces": range(8, 12)},
+        ),
+        "b_block_scales": Scene(
+            "Scales through the ring",
+            "one tile of C, 128 × 256, and K is 768: six steps, each with scales of its own",
+            lambda: {"": files.kernel("eight_bits/b_block_scales")}, _eight_bits,
+            roles=multiplying,
+        ),
+    }  # fmt: skip
+
+
+# -- part VI ------------------------------------------------------------------------
+
+
+def _weigh(text: str, schedule: str) -> Found:
+    from phasebit.chapters.tensor_memory import cells
+
+    return found(lambda: cells.weigh(text, schedule=schedule)[0])
+
+
+def _one_thread(text: str, schedule: str) -> Found:
+    from phasebit.chapters.one_thread_multiplies import blackwell
+
+    return found(lambda: blackwell.multiply(text, 128, 128, 256, schedule=schedule)[0])
+
+
+def _chain(text: str, schedule: str) -> Found:
+    from phasebit.chapters.chain import kernels
+
+    return found(lambda: kernels.multiply(text, 384, 256, 192, schedule=schedule).run)
+
+
+def _low_precision(text: str, schedule: str) -> Found:
+    from phasebit.chapters.low_precision import nvfp4
+
+    a, b = nvfp4.plain(128, 1280, 1), nvfp4.plain(128, 1280, 2)
+    return found(lambda: nvfp4.multiply(a, b, text, schedule=schedule).run)
+
+
+def _attention_again(text: str, schedule: str) -> Found:
+    from phasebit.chapters.attention_again import tensor_attention
+
+    data = tensor_attention.draw(tensor_attention.Shape(256, 384))
+    return found(lambda: tensor_attention.attend(text, data, schedule=schedule).run)
+
+
+def _polynomial() -> dict[str, str]:
+    from phasebit.chapters.attention_again import tensor_attention
+
+    return {"": tensor_attention.source("d_polynomial")}
+
+
+def _python() -> dict[str, str]:
+    from phasebit.chapters.cute_dsl import cute_ptx
+
+    return {"": cute_ptx.source(cute_ptx.GEMM)}
+
+
+def _from_python(text: str, schedule: str) -> Found:
+    from phasebit.chapters.cute_dsl import cute_ptx, ptx_runs
+
+    ptx = cute_ptx.ptx(text).ptx
+    return found(lambda: ptx_runs.multiply(ptx, 384, 256, 192, schedule=schedule).run)
+
+
+def _part_six() -> dict[str, Scene]:
+    chain_size = "C is 384 × 256 and k is 192: three tiles of three slices, one block"
+    epilogue = {"epilogue": range(4), "loads": [4], "multiplies": [5]}
+    chain = [ring(4), ring(2, "sum", "sum_")]
+    barriers = [f"{name}[{n}]" for name, count in (
+        ("q_full", 2), ("kv_full", 3), ("kv_empty", 3), ("s_full", 2), ("factor_full", 2),
+        ("sum_full", 2), ("ready", 2), ("o_full", 2), ("out_full", 2)) for n in range(count)]
+    return {
+        "a_in_tensor_memory": Scene(
+            "Weights that go to tensor memory", "P is 128 × 64, V is 64 × 64: one product of four",
+            _kernel("tensor_memory/a_in_tensor_memory", without_the_wait_for_the_stores=(
+                "    ptx::tcgen05_wait_st();\n", "")),
+            _weigh, barriers=["done"],
+        ),
+        "tcgen05": Scene(
+            "One stage, and one thread that multiplies", "C is 128 × 128 and K is 256: four slices",
+            lambda: {"": files.kernel("one_thread_multiplies/tcgen05")}, _one_thread,
+            barriers=["done"],
+        ),
+        "chain": Scene(
+            "A chain of rings", chain_size, lambda: {"": files.kernel("chain/chain")}, _chain,
+            chain, roles=epilogue,
+        ),
+        "nvfp4": Scene(
+            "A product of NVFP4", "C is 128 × 128 and K is 1280: five slices, three slots",
+            lambda: {"": files.kernel("low_precision/nvfp4")}, _low_precision,
+            [ring(3)], [*each("full", 3), *each("empty", 3), "done"], epilogue,
+        ),
+        "d_polynomial": Scene(
+            "Attention by fifteen warps", "256 queries and 384 keys: two tiles, three steps",
+            _polynomial, _attention_again, [ring(3, "slot", "kv_")], barriers,
+            {"softmax, tile 0": range(4), "softmax, tile 1": range(4, 8),
+             "correction": range(8, 12), "loads": [12], "multiplies": [13], "stores": [14]},
+        ),
+        "cute_dsl": Scene(
+            "The chain in CuTe DSL", chain_size, _python, _from_python, chain, roles=epilogue,
+            file="gemm.py",
+        ),
+    }  # fmt: skip
+
+
+# -- the appendix -------------------------------------------------------------------
+
+
+def _bug(
+    name: str, title: str, size: str, kernel: str, threads: int, *, given: int, made: int,
+    rings: Sequence[Ring] = (),
+) -> Scene:  # fmt: skip
+    """A bug of the collection whose kernel reads and writes arrays of ``int``."""
+    folders = [files.bugs() / "include", files.kernels() / "include"]
+    options = [word for folder in folders for word in ("-I", str(folder))]
+
+    def run(text: str, schedule: str) -> Found:
+        x, y = np.arange(given, dtype=np.int32), np.full(made, -1, np.int32)
+        module = launch.compile(text, "sm_90a", options)
+        return found(lambda: module[kernel].launch(
+            1, threads, [x, y], schedule=schedule, device="emulator"))  # fmt: skip
+
+    def texts() -> dict[str, str]:
+        one = bugs.bug(name)
+        return {"with the mistake": one.text("broken"), "repaired": one.text("fixed")}
+
+    return Scene(title, size, texts, run, rings)
+
+
+def _appendix() -> dict[str, Scene]:
+    return {
+        "operand_of_two_groups": _bug(
+            "operand_of_two_groups", "An operand of two groups",
+            "two groups of four warps, three slices in one slot", "multiply", 256,
+            given=96, made=256),
+        "parity_of_the_loop": _bug(
+            "parity_of_the_loop", "The parity of the loop",
+            "one warp, four tiles, a barrier for each", "twice", 32,
+            given=128, made=128, rings=[Ring("slot", each("full", 4))]),
+    }  # fmt: skip
+
+
+CLINIC = (
+    "01_one_warp_loads", "02_fragment_shape", "03_store_in_tiles", "04_scaled_twice",
+    "05_last_prefetch", "06_define_m", "07_slot_from_k", "08_slot_being_filled",
+    "09_slots_and_bytes", "10_no_drain", "11_arrive_count", "12_stale_parity", "13_sync_in_role",
+    "14_early_return", "15_early_release", "16_proxy_fence",
+    "r1_wait_too_late", "r2_one_for_all", "r3_epilogue", "r5_tail",
+)  # fmt: skip
+"""The patients, and what people told of, where the emulator finds it."""
+
+SCENES: dict[str, Scene] = {
+    **_part_four(), **{name: _patient(name) for name in CLINIC}, **_part_five(), **_part_six(),
+    **_appendix(),
+}  # fmt: skip
+"""What may be replayed."""

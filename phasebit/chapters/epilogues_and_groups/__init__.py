@@ -1,0 +1,1 @@
+"""What only *Epilogues and groups* needs."""

@@ -1,0 +1,115 @@
+"""Checks of *Epilogues and groups*."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from phasebit.chapters.epilogues_and_groups import groups, kernels
+from phasebit.chapters.epilogues_and_groups.kernels import FUSED, Numbers, Programs
+from phasebit.edits import replace_once
+from phasebit.exercises.cases import Case, agree
+from phasebit.exercises.judge import Wrong, judged
+from phasebit.exercises.written import clean, compiling, running, written
+
+
+@judged
+def moved(answer: Callable[[int, int, int], int]) -> str:
+    """``answer(m, n, kernels)``: bytes of C that steps apart move, in so many kernels, bf16."""
+    draw = random.Random(241)
+
+    def cases() -> Iterator[Case]:
+        yield (1024, 1024, 0), 2 << 20
+        yield (1024, 1024, 1), 6 << 20
+        for _ in range(30):
+            m, n, after = draw.randint(1, 5000), 8 * draw.randint(1, 600), draw.randint(0, 8)
+            yield (m, n, after), 2 * m * n * (1 + 2 * after)
+
+    def words(m: int, n: int, after: int) -> str:
+        return f"C of {m} × {n} and {after} kernels after the product"
+
+    return agree(answer, cases(), words, "results")
+
+
+@judged
+def place(answer: Callable[[list[int], int, int], Any]) -> str:
+    """``answer(sizes, n, number)``: (group, row, col) of a tile of 128 × 128, by its number.
+
+    Tiles are numbered group by group, in a group down its columns of tiles.
+    """
+    draw = random.Random(242)
+
+    def cases() -> Iterator[Case]:
+        for _ in range(40):
+            sizes = [draw.choice((0, 1, 127, 128, 129, draw.randint(0, 700))) for _ in range(6)]
+            sizes[draw.randrange(6)] = draw.randint(1, 300)
+            n = 8 * draw.randint(1, 80)
+            every = list(groups.walk(sizes, n))
+            number = draw.randrange(len(every))
+            yield (sizes, n, number), tuple(every[number])
+
+    def words(sizes: list[int], n: int, number: int) -> str:
+        return f"tile {number} of groups of {sizes} rows, {n} columns"
+
+    return agree(answer, cases(), words, "tiles")
+
+
+_HEAD = "struct Step {"
+_SHAPE = 40, 136, 24
+
+
+def with_step(answer: str) -> str:
+    """The fused kernel whose only step is a reader's."""
+    text = kernels.without_apart(kernels.with_steps(kernels.source(FUSED), ("Step",)))
+    chain = "template <class... Steps> struct Chain {"
+    return kernels.with_constants(
+        replace_once(text, chain, answer.strip() + "\n" + chain), SLOTS=2
+    )
+
+
+def _drawn(name: str) -> tuple[Numbers, Any]:
+    """Numbers, and the step's result: its largest magnitude in an odd column, then in an even one.
+
+    And one that bf16 does not have.
+    """
+    import numpy as np
+
+    while True:
+        given = Numbers.draw(*_SHAPE, random.randrange(1 << 30))
+        given.row_scale[::2] *= -1
+        if name == "a NaN in A":
+            given.a[3, 5] = np.nan
+            given.__post_init__()
+        with np.errstate(invalid="ignore"):
+            x = given.sums + given.bias
+            x = np.where(x < 0, 0, x) ** 2 * given.row_scale[:, None]
+        most, size = int(np.abs(x).argmax()), np.abs(x).max()
+        odd = most % x.shape[1] % 2 == (name == "numbers")
+        if np.isnan(size) or (odd and abs(kernels.plain(kernels.bf16(size)) - size) > 5e-4 * size):
+            return given, x
+
+
+@judged
+def step(answer: str) -> str:
+    """A step: bias by column, squared ReLU, row scale, amax; run on the emulator."""
+    import numpy as np
+
+    source = with_step(written(answer, [_HEAD], "step"))
+    with compiling():
+        programs = Programs({"step": source})
+        programs.kernel("step")
+    for name in ("numbers", "other numbers", "a NaN in A"):
+        given, x = _drawn(name)
+        amax = float(np.abs(x).max())
+        with running(name):
+            made, seen = kernels.launched(programs, "step", given)
+        clean(made.run, name)
+        if wrong := kernels.differs(made.c, x):
+            raise Wrong(f"{name}: {wrong}")
+        if not (abs(seen - amax) <= 1e-4 * amax or (np.isnan(seen) and np.isnan(amax))):
+            raise Wrong(f"{name}: amax is {seen:.6g} and should be {amax:.6g}")
+    return "3 products, no finding"
+
+
+__all__ = ["moved", "place", "step", "with_step"]

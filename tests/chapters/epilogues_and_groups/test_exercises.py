@@ -1,0 +1,110 @@
+"""The checks of *Epilogues and groups* accept what is right, refuse what people write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from phasebit.chapters.epilogues_and_groups import exercises as check
+from phasebit.edits import replace_once
+from tests.book.notebooks import ROOT, solutions
+
+CHAPTER = next(ROOT.glob("book/*/epilogues_and_groups.ipynb"))
+
+
+def answers() -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    for solution in solutions(CHAPTER):
+        exec(solution, names)
+    return names
+
+
+def test_no_answer_yet() -> None:
+    for each in (check.moved, check.place):
+        assert each.verdict(lambda *a: ...).endswith("not answered yet")
+    assert check.step.verdict("// yours").endswith("not answered yet")
+
+
+def test_the_solutions_in_the_chapter_are_right() -> None:
+    for name in ("moved", "place"):
+        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda m, n, kernels: 2 * m * n * (1 + kernels),
+        lambda m, n, kernels: m * n * (1 + 2 * kernels),
+        lambda m, n, kernels: 4 * m * n * kernels,
+        lambda m, n, kernels: 2 * m * n,
+    ],
+)
+def test_moved_refuses(wrong: Callable[..., int]) -> None:
+    assert "not right yet" in check.moved.verdict(wrong)
+
+
+def _place(sizes: list[int], n: int, number: int, least: int = 0, rows_first: bool = True,
+           up: bool = True) -> Any:  # fmt: skip
+    for group, size in enumerate(sizes):
+        rows = max(least, -(-size // 128) if up else size // 128)
+        columns = -(-n // 128)
+        if number < rows * columns:
+            if rows_first:
+                return group, number % rows * 128, number // rows * 128
+            return group, number // columns * 128, number % columns * 128
+        number -= rows * columns
+    return -1, -1, -1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda *a: _place(*a, least=1),  # an empty group has a tile
+        lambda *a: _place(*a, rows_first=False),
+        lambda *a: _place(*a, up=False),
+        lambda *a: (_place(*a) or (0, 0, 0))[:2],
+        lambda sizes, n, number: (0, number * 128, 0),
+    ],
+)
+def test_place_refuses(wrong: Callable[..., Any]) -> None:
+    assert "not right yet" in check.place.verdict(wrong)
+
+
+BIAS = "x = {x.x + g.bias[col], x.y + g.bias[col + 1]};"
+BOTH = "return scale * (v < 0 ? 0 : v * v);"
+SEEN = "g.seen = max(g.seen, max(__float_as_uint(fabsf(x.x)), __float_as_uint(fabsf(x.y))));"
+WRONG = {
+    "bias by row": (BIAS, "x = {x.x + g.bias[row], x.y + g.bias[row]};"),
+    "one bias for both columns": (BIAS, "x = {x.x + g.bias[col], x.y + g.bias[col]};"),
+    "no bias": (BIAS, ""),
+    "ReLU without the square": (BOTH, "return scale * (v < 0 ? 0 : v);"),
+    "the square without ReLU": (BOTH, "return scale * v * v;"),
+    "a NaN becomes 0": (BOTH, "const float r = fmaxf(v, 0.0f); return scale * r * r;"),
+    "the scale before the square": (BOTH, "v *= scale; return v < 0 ? 0 : v * v;"),
+    "scale by column": ("g.row_scale[row]", "g.row_scale[col % 40]"),
+    "scale beyond its end": ("g.row_scale[row]", "g.row_scale[col + 64]"),
+    "no amax": (SEEN, ""),
+    "amax of one of the two": (SEEN, "g.seen = max(g.seen, __float_as_uint(fabsf(x.x)));"),
+    "amax without the magnitude": (SEEN, SEEN.replace("fabsf", "")),
+    "amax of the rounded value": (
+        SEEN, SEEN.replace("fabsf(", "__bfloat162float(__float2bfloat16(fabsf(").replace(
+            ")))", ")))))").replace("x.x))", "x.x))))")),
+    "amax before the scale": (SEEN, SEEN.replace("x.x", "x.x / scale").replace(
+        "x.y", "x.y / scale")),
+    "not a step": ("float2 apply(", "float2 applied("),
+    "another name": ("struct Step {", "struct Mine {"),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+def test_the_solution_runs() -> None:
+    assert check.step.verdict(answers()["STEP"]) == "step: OK (3 products, no finding)"
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", WRONG)
+def test_step_refuses(name: str) -> None:
+    said = check.step.verdict(replace_once(str(answers()["STEP"]).strip(), *WRONG[name]))
+    assert said.startswith("step: not right yet: "), said

@@ -1,0 +1,108 @@
+"""A tensor map that a kernel changes: not while a copy goes by it, and with fences that reach.
+
+PTX ISA 9.7.9.27.2.2 (a bulk copy reads its tensor map, and ``wait_group.read`` waits for that),
+9.7.13.15.16 (who has seen the phase complete has waited for the copy), 9.7.13.4 (the fences).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import phasebit as pb
+from phasebit.launching.launch import Module
+from tests.emulator.test_findings_engines import REPLACE, SM_90A, WAIT
+
+SCHEDULES = ("eager", "late", "random")
+
+HEAD = (
+    ".visible .entry k(.param .u64 map, .param .u64 x, .param .u64 flag) {",
+    ".reg .b64 %rd<9>; .reg .b32 %r<9>; .reg .pred %p<9>;",
+    ".shared .align 128 .b8 tile[256]; .shared .align 8 .b64 full;",
+    "ld.param.u64 %rd1, [map]; ld.param.u64 %rd2, [x]; ld.param.u64 %rd3, [flag];",
+)
+LOAD = {
+    "init": "mbarrier.init.shared::cta.b64 [full], 1; fence.mbarrier_init.release.cluster;",
+    "expect": "mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 256;",
+    "copy": "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+            " [tile], [%rd1, {0}], [full];",
+    "wait": WAIT.format("A", "full", 0),
+    "change": REPLACE,
+    "late": "",
+}  # fmt: skip
+STORE = {
+    "fill": "mov.u32 %r2, 0; mov.u32 %r3, tile; FILL: st.shared.u32 [%r3], %r2;"
+            " add.u32 %r3, %r3, 4; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 64; @%p1 bra FILL;"
+            " fence.proxy.async.shared::cta;",
+    "copy": "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%rd1, {0}], [tile];",
+    "commit": "cp.async.bulk.commit_group;",
+    "wait": "cp.async.bulk.wait_group.read 0;",
+    "change": REPLACE,
+    "late": "cp.async.bulk.wait_group 0;",
+}  # fmt: skip
+
+
+def found(lines: dict[str, str], schedule: str) -> tuple[list[pb.Finding], dict[str, int]]:
+    """What is found, and the line of each place."""
+    text, places = [*SM_90A.splitlines(), *HEAD], {}
+    for name, line in lines.items():
+        text.append(line)
+        places[name] = len(text)
+    text.append("ret; }")
+    x = np.zeros(64, np.float32)
+    image = np.frombuffer(pb.TensorMap(x, (64,)).at(1 << 40).encode(), np.uint8).copy()
+    args = [image, x, np.zeros(4, np.uint32)]
+    blocks = 2 if "%ctaid" in "".join(text) else 1
+    # the map is that of x from the beginning: a change to the same address changes nothing
+    first = SM_90A + "".join(HEAD) + REPLACE + "ret; }"
+    Module(first)["k"].launch(1, 1, args)
+    run = Module("\n".join(text))["k"].launch(blocks, 1, args, schedule=schedule)
+    return list(run.findings), places
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("lines", [LOAD, STORE], ids=["load", "store"])
+def test_a_map_is_changed_when_its_copy_is_over(lines: dict[str, str], schedule: str) -> None:
+    right, _ = found(lines, schedule)
+    assert not right, right[0]
+    wrong, places = found(lines | {"wait": "", "late": lines["wait"] + lines["late"]}, schedule)
+    assert [each.rule for each in wrong] == ["tensor-map-changed-in-use"]
+    assert f"PTX line {places['change']}" in wrong[0].message
+    assert f"PTX line {places['copy']}" in wrong[0].message
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_newest_copy_counts(schedule: str) -> None:
+    """``wait_group.read 1`` leaves the newest group, which goes by the same map."""
+    outside = STORE["copy"].replace("{0}", "{64}")  # where nothing is written
+    twice = {"copy again": outside, "commit again": STORE["commit"]}
+    before = dict(list(STORE.items())[:3])
+    behind = {name: line for name, line in STORE.items() if name not in before}
+    lines = before | twice | behind
+    assert not found(lines, schedule)[0]
+    wrong, _ = found(lines | {"wait": "cp.async.bulk.wait_group.read 1;"}, schedule)
+    assert [each.rule for each in wrong] == ["tensor-map-changed-in-use"]
+
+
+RELAYED = {
+    "who": "mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 1; @%p1 bra TAKER;",
+    "change": REPLACE,
+    "release": "fence.proxy.tensormap::generic.release.gpu;",
+    "flag": "st.release.gpu.global.u32 [%rd3], 1; ret;",
+    "seen": "TAKER: ld.acquire.gpu.global.u32 %r2, [%rd3]; setp.eq.u32 %p2, %r2, 0;"
+            " @%p2 bra TAKER;",
+    "acquire": "fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;",
+} | {name: LOAD[name] for name in ("init", "expect", "copy", "wait")}  # fmt: skip
+"""Block 0 changes the map, block 1 copies by it."""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    ("at", "words"), [("release", "generic.release"), ("acquire", "generic.acquire")]
+)
+def test_a_fence_of_the_block_does_not_reach_another(at: str, words: str, schedule: str) -> None:
+    assert not found(RELAYED, schedule)[0]
+    wrong, places = found(RELAYED | {at: RELAYED[at].replace(".gpu", ".cta")}, schedule)
+    assert [each.rule for each in wrong] == ["missing-tensormap-fence"]
+    assert words in wrong[0].message and "scope that reaches the other block" in wrong[0].message
+    assert f"PTX line {places['copy']}" in wrong[0].message
