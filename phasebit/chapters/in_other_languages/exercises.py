@@ -73,7 +73,7 @@ def chained(draw: random.Random) -> tuple[list[Barrier], list[Ring]]:
     numbers = list(range(32))
     draw.shuffle(numbers)
     count = draw.randint(2, 5)
-    roles = [(numbers.pop(),)]
+    roles: list[tuple[int, ...]] = [(numbers.pop(),)]
     roles += [tuple(sorted(numbers.pop() for _ in range(draw.choice((1, 1, 2, 4)))))
               for _ in range(count)]  # fmt: skip
     works = [draw.choice(("commits", "arrivals")) for _ in roles]  # by what a role reports
