@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from phasebit.chapters.epilogues_and_groups import groups, kernels
-from phasebit.chapters.epilogues_and_groups.kernels import FUSED, Numbers, Programs
+from phasebit.chapters.epilogues_and_groups import epilogues, groups
+from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, Numbers, Programs
 from phasebit.edits import replace_once
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
@@ -61,9 +61,9 @@ _SHAPE = 40, 136, 24
 
 def with_step(answer: str) -> str:
     """The fused kernel whose only step is a reader's."""
-    text = kernels.without_apart(kernels.with_steps(kernels.source(FUSED), ("Step",)))
+    text = epilogues.without_apart(epilogues.with_steps(epilogues.source(FUSED), ("Step",)))
     chain = "template <class... Steps> struct Chain {"
-    return kernels.with_constants(
+    return epilogues.with_constants(
         replace_once(text, chain, answer.strip() + "\n" + chain), SLOTS=2
     )
 
@@ -86,7 +86,8 @@ def _drawn(name: str) -> tuple[Numbers, Any]:
             x = np.where(x < 0, 0, x) ** 2 * given.row_scale[:, None]
         most, size = int(np.abs(x).argmax()), np.abs(x).max()
         odd = most % x.shape[1] % 2 == (name == "numbers")
-        if np.isnan(size) or (odd and abs(kernels.plain(kernels.bf16(size)) - size) > 5e-4 * size):
+        rounded = epilogues.plain(epilogues.bf16(size))
+        if np.isnan(size) or (odd and abs(rounded - size) > 5e-4 * size):
             return given, x
 
 
@@ -103,9 +104,9 @@ def step(answer: str) -> str:
         given, x = _drawn(name)
         amax = float(np.abs(x).max())
         with running(name):
-            made, seen = kernels.launched(programs, "step", given)
+            made, seen = epilogues.launched(programs, "step", given)
         clean(made.run, name)
-        if wrong := kernels.differs(made.c, x):
+        if wrong := epilogues.differs(made.c, x):
             raise Wrong(f"{name}: {wrong}")
         if not (abs(seen - amax) <= 1e-4 * amax or (np.isnan(seen) and np.isnan(amax))):
             raise Wrong(f"{name}: amax is {seen:.6g} and should be {amax:.6g}")

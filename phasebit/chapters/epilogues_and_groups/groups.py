@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from phasebit.chapters.epilogues_and_groups.kernels import COLUMNS, ROWS
+from phasebit.chapters.epilogues_and_groups.epilogues import COLUMNS, ROWS
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture

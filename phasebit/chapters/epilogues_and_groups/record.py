@@ -10,8 +10,8 @@ import ctypes
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.chapters.epilogues_and_groups import kernels
-from phasebit.chapters.epilogues_and_groups.kernels import FUSED, GROUPS
+from phasebit.chapters.epilogues_and_groups import epilogues
+from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, GROUPS
 from phasebit.instruments import beside_torch, programs
 
 NAME = "epilogues_and_groups"
@@ -23,7 +23,7 @@ ROWS = (1, 64, 128, 700)
 CHAINS = {
     "no epilogue": (),
     "alpha, bias, GELU": ("Alpha", "Bias", "Gelu"),
-    "all six steps": kernels.STEPS,
+    "all six steps": epilogues.STEPS,
 }
 _ROUNDS, _EACH = 20, 5
 
@@ -60,15 +60,15 @@ extern "C" void product(const bf16* A, const bf16* B, bf16* C, const int* sizes,
 }
 
 
-def text(kernel: str, steps: tuple[str, ...] = kernels.STEPS) -> str:
+def text(kernel: str, steps: tuple[str, ...] = epilogues.STEPS) -> str:
     """A kernel as a library has it: with a function that launches it."""
-    source = kernels.source(kernel)
+    source = epilogues.source(kernel)
     if kernel == FUSED:
-        source = kernels.with_steps(source, steps)
+        source = epilogues.with_steps(source, steps)
     return source + _LAUNCH[kernel]
 
 
-def build(kernel: str, steps: tuple[str, ...] = kernels.STEPS) -> toolchain.Build:
+def build(kernel: str, steps: tuple[str, ...] = epilogues.STEPS) -> toolchain.Build:
     """That library."""
     return toolchain.build(text(kernel, steps), name=NAME, target="sm_90a", library=True)
 
@@ -165,7 +165,7 @@ def _groups(torch: Any, grouped: ctypes.CDLL, mean: int) -> dict[str, Any]:
     counts = torch.tensor(sizes, device="cuda", dtype=torch.int32)
     ends = counts.cumsum(0, dtype=torch.int32)
     scale, blocks = torch.ones(rows, device="cuda"), programs.multiprocessors()
-    maps = torch.zeros(blocks * kernels.MAPS * 2 * 128, device="cuda", dtype=torch.uint8)
+    maps = torch.zeros(blocks * epilogues.MAPS * 2 * 128, device="cuda", dtype=torch.uint8)
     first, rest = beside_torch.pointers((a, b, c, counts)), beside_torch.pointers((scale, maps))
     weights = b.view(EXPERTS, n, k)
     starts = [sum(sizes[:g]) for g in range(EXPERTS)]

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from phasebit.chapters.epilogues_and_groups import kernels
-from phasebit.chapters.epilogues_and_groups.kernels import BOXES, SLOT, Numbers, Programs
+from phasebit.chapters.epilogues_and_groups import epilogues
+from phasebit.chapters.epilogues_and_groups.epilogues import BOXES, SLOT, Numbers, Programs
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
@@ -36,13 +36,13 @@ class Tile:
 
 def tiles(programs: Programs, name: str, given: Numbers, steps: Sequence[str]) -> list[Tile]:
     """The tiles of a launch of one block."""
-    slots, team = (kernels.number(programs.texts[name], each) for each in ("SLOTS", "TEAM"))
-    deep = -(-given.shape[2] // kernels.DEPTH)
+    slots, team = (epilogues.number(programs.texts[name], each) for each in ("SLOTS", "TEAM"))
+    deep = -(-given.shape[2] // epilogues.DEPTH)
     first = slots * SLOT + BOXES
     full = {f"memory+{first + 8 * s}": s for s in range(slots)}
     empty = {f"memory+{first + 8 * (slots + s)}": s for s in range(slots)}
     with _listening() as log:
-        made = kernels.fused(programs, name, given, steps, workers=1)
+        made = epilogues.fused(programs, name, given, steps, workers=1)
     if made.wrong or made.run.findings:
         raise ValueError(f"the run is not right: {made.wrong or made.run.findings[0]}")
     over = {s: [at for what, where, at, _ in log if what == "completes" and empty.get(where) == s]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from phasebit import measure
-from phasebit.chapters.epilogues_and_groups import slips
-from phasebit.chapters.epilogues_and_groups.kernels import Programs
+from phasebit.chapters.epilogues_and_groups import fused_slips
+from phasebit.chapters.epilogues_and_groups.epilogues import Programs
 from phasebit.measure import Table
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def compared(fused: Run, apart: Sequence[Run], steps: Sequence[str], result: int
 
 def found(built: Programs, names: Sequence[str]) -> Table:
     """What is said of slips."""
-    rows = tuple((name, slips.verdict(built, name)) for name in names)
+    rows = tuple((name, fused_slips.verdict(built, name)) for name in names)
     source = "WRONG: only the result tells; right: nothing does"
     return Table(("slip", "the emulator says"), rows, source)
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit.chapters.epilogues_and_groups import kernels, slips
-from phasebit.chapters.epilogues_and_groups.kernels import (
+from phasebit.chapters.epilogues_and_groups import epilogues, fused_slips
+from phasebit.chapters.epilogues_and_groups.epilogues import (
     FUSED,
     GATED,
     GROUPS,
@@ -33,9 +33,11 @@ SHORT_STEPS, SILU_STEPS = ("Alpha", "Residual", "Amax"), ("RowScale", "Silu")
 @functools.cache
 def built() -> Programs:
     """The kernels and some variants, with few slots."""
-    fused = without_apart(kernels.source(FUSED))
+    fused = without_apart(epilogues.source(FUSED))
     texts = {
-        FUSED: kernels.source(FUSED), GATED: kernels.source(GATED), GROUPS: kernels.source(GROUPS),
+        FUSED: epilogues.source(FUSED),
+        GATED: epilogues.source(GATED),
+        GROUPS: epilogues.source(GROUPS),
         BOTH: with_constants(with_steps(fused, SHORT_STEPS), TEAM=2),
         SHORT: with_steps(fused, SHORT_STEPS), SILU: with_steps(fused, SILU_STEPS),
     }  # fmt: skip
@@ -54,14 +56,14 @@ def fresh() -> int:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_file_holds_one_idea(kernel: str) -> None:
-    lines = kernels.files.kernel(f"{kernels.FOLDER}/{kernel}").splitlines()
+    lines = epilogues.files.kernel(f"{epilogues.FOLDER}/{kernel}").splitlines()
     assert lines[0].startswith("// ") and len(lines) <= 200 and max(map(len, lines)) <= 100
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_compiles_without_spills_or_warnings(kernel: str) -> None:
-    texts = {each: kernels.source(each) for each in KERNELS}
+    texts = {each: epilogues.source(each) for each in KERNELS}
     found = targets.assemble_each(texts, "sm_90a")[kernel]
     assert found.warnings == ""  # ptxas warns of multiplications that it must not overlap
     assert found.resources and not any(use.spills for use in found.resources)
@@ -70,24 +72,24 @@ def test_compiles_without_spills_or_warnings(kernel: str) -> None:
 @pytest.mark.nvcc
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_an_epilogue_is_right_under_every_schedule(schedule: str) -> None:
-    given = Numbers.draw(*slips.SHAPE, fresh())
-    clean(kernels.fused(built(), SHORT, given, SHORT_STEPS, workers=1, schedule=schedule))
-    made = kernels.grouped(built(), GROUPS, (3, 0, 130, 0, 1), 40, 40, workers=1,
+    given = Numbers.draw(*fused_slips.SHAPE, fresh())
+    clean(epilogues.fused(built(), SHORT, given, SHORT_STEPS, workers=1, schedule=schedule))
+    made = epilogues.grouped(built(), GROUPS, (3, 0, 130, 0, 1), 40, 40, workers=1,
                            schedule=schedule, seed=fresh())  # fmt: skip
     clean(made)
     if schedule != "late":
         return
-    clean(kernels.fused(built(), FUSED, given, STEPS, workers=1))
-    clean(kernels.gated(built(), GATED, 130, 72, 72, workers=1, seed=fresh()))
+    clean(epilogues.fused(built(), FUSED, given, STEPS, workers=1))
+    clean(epilogues.gated(built(), GATED, 130, 72, 72, workers=1, seed=fresh()))
     for variant, steps in ((BOTH, SHORT_STEPS), (SILU, SILU_STEPS)):
-        clean(kernels.fused(built(), variant, given, steps, workers=1))
+        clean(epilogues.fused(built(), variant, given, steps, workers=1))
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 8, 8), (129, 8, 200)])
 def test_tiny_and_thin(m: int, n: int, k: int) -> None:
     given = Numbers.draw(m, n, k, fresh())
-    clean(kernels.fused(built(), SHORT, given, SHORT_STEPS, in_place=True))
+    clean(epilogues.fused(built(), SHORT, given, SHORT_STEPS, in_place=True))
 
 
 @pytest.mark.nvcc
@@ -95,36 +97,36 @@ def test_infinities_and_nan_go_where_arithmetic_sends_them() -> None:
     given = Numbers.draw(130, 40, 72, fresh())
     given.a[3, 5], given.b[7, 11] = np.inf, np.nan
     given.__post_init__()
-    made = kernels.fused(built(), SHORT, given, SHORT_STEPS, workers=1)
+    made = epilogues.fused(built(), SHORT, given, SHORT_STEPS, workers=1)
     clean(made)  # amax is a NaN
     given.b[7, 11] = 1
     given.b[:, 5] = np.where(given.b[:, 5] == 0, 1, given.b[:, 5])
     given.__post_init__()
-    clean(kernels.fused(built(), SHORT, given, SHORT_STEPS, workers=1))  # amax is infinite
+    clean(epilogues.fused(built(), SHORT, given, SHORT_STEPS, workers=1))  # amax is infinite
 
 
 @pytest.mark.nvcc
 def test_where_beta_is_0_the_residual_is_not_read() -> None:
     given = Numbers.draw(20, 40, 72, fresh(), beta=0.0)
     given.residual.view(np.uint16)[:] = 0x7FC0
-    clean(kernels.fused(built(), SHORT, given, SHORT_STEPS, in_place=True, workers=1))
+    clean(epilogues.fused(built(), SHORT, given, SHORT_STEPS, in_place=True, workers=1))
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("sizes", [(0, 0, 5, 0), (1, 1, 1, 1, 129)])
 def test_groups_of_every_kind(sizes: tuple[int, ...]) -> None:
-    clean(kernels.grouped(built(), GROUPS, sizes, 24, 72, seed=fresh()))
+    clean(epilogues.grouped(built(), GROUPS, sizes, 24, 72, seed=fresh()))
 
 
 @pytest.mark.nvcc
 def test_many_blocks_and_few_tiles() -> None:
-    clean(kernels.grouped(built(), GROUPS, (2, 0, 3), 136, 8, workers=3, seed=fresh()))
+    clean(epilogues.grouped(built(), GROUPS, (2, 0, 3), 136, 8, workers=3, seed=fresh()))
 
 
 @pytest.mark.nvcc
 def test_steps_apart_move_more_bytes() -> None:
     given = Numbers.draw(128, 128, 64, fresh())
-    runs = kernels.separately(built(), FUSED, given, ("Bias", "Gelu"))
+    runs = epilogues.separately(built(), FUSED, given, ("Bias", "Gelu"))
     assert not any(run.findings for run in runs)
     for run in runs[1:]:
         assert run.counters["bytes.global.store"] == 2 * 128 * 128
@@ -132,17 +134,17 @@ def test_steps_apart_move_more_bytes() -> None:
 
 @functools.cache
 def slipped() -> Programs:
-    return slips.programs()
+    return fused_slips.programs()
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("name", slips.SLIPS)
+@pytest.mark.parametrize("name", fused_slips.SLIPS)
 def test_every_slip_is_found_or_said_to_be_silent(name: str) -> None:
-    said = slips.verdict(slipped(), name)
-    assert re.fullmatch(slips.SLIPS[name].says, said), said
+    said = fused_slips.verdict(slipped(), name)
+    assert re.fullmatch(fused_slips.SLIPS[name].says, said), said
 
 
 def test_what_is_no_step_is_refused() -> None:
     given: Any = Numbers.draw(1, 8, 8, 1)
     with pytest.raises(ValueError, match="no step Relu"):
-        kernels.expected(("Relu",), given)
+        epilogues.expected(("Relu",), given)

@@ -6,7 +6,7 @@ import pytest
 
 from phasebit import measure, toolchain
 from phasebit.chapters.epilogues_and_groups import groups, record, view
-from phasebit.chapters.epilogues_and_groups.kernels import FUSED, GROUPS
+from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, GROUPS
 
 
 @pytest.mark.nvcc

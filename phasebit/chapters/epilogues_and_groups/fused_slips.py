@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from phasebit.chapters.epilogues_and_groups import kernels
-from phasebit.chapters.epilogues_and_groups.kernels import FUSED, GROUPS, Made, Numbers, Programs
+from phasebit.chapters.epilogues_and_groups import epilogues
+from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, GROUPS, Made, Numbers, Programs
 from phasebit.edits import replace_once
 
 SILENT = "right"
@@ -38,10 +38,10 @@ class Slip(NamedTuple):
     @property
     def source(self) -> str:
         """The kernel with the slip, and as few slots as show it."""
-        text = kernels.with_constants(kernels.source(self.kernel), SLOTS=3)
+        text = epilogues.with_constants(epilogues.source(self.kernel), SLOTS=3)
         if self.kernel == FUSED:
-            text = kernels.with_steps(text, self.of or self.steps)
-            text = kernels.without_apart(text)
+            text = epilogues.with_steps(text, self.of or self.steps)
+            text = epilogues.without_apart(text)
         for right, wrong in self.edits:
             text = replace_once(text, right, wrong)
         return text
@@ -150,11 +150,13 @@ def programs(names: Sequence[str] = tuple(SLIPS)) -> Programs:
 def run(built: Programs, name: str, slip: Slip, schedule: str = "late", seed: int = 7) -> Made:
     """A small launch of a kernel like a slip's; raises what ends it."""
     if slip.kernel == GROUPS:
-        return kernels.grouped(built, name, SIZES, 40, 40, workers=1, schedule=schedule, seed=seed)
+        return epilogues.grouped(
+            built, name, SIZES, 40, 40, workers=1, schedule=schedule, seed=seed
+        )
     given = Numbers.draw(*slip.shape, seed, beta=slip.beta)
     if slip.beta == 0:
         given.residual.view("u2")[:] = 0x7FC0
-    return kernels.fused(built, name, given, slip.steps, in_place=slip.in_place, workers=1,
+    return epilogues.fused(built, name, given, slip.steps, in_place=slip.in_place, workers=1,
                          schedule=schedule)  # fmt: skip
 
 
