@@ -65,6 +65,13 @@ def test_what_is_left_out_of_a_page_is_what_it_does_not_need() -> None:
     assert link in lean(f'<head>{link}</head><p class="a sd-b">words</p>')
 
 
+def test_icons_are_found_however_a_style_sheet_writes_them() -> None:
+    sys.path.insert(0, str(ROOT / "book" / "_ext"))
+    from phasebit_book.icons import asked
+
+    assert asked('a{content:"\\f05a"} b{content:"\uf0eb"} c{content:"f19d"}') == {"f05a", "f0eb"}
+
+
 def test_icons_are_drawn_by_fonts_of_their_own_letters(browser, site) -> None:
     tab = browser.new_page()
     tab.goto(site + "book/intro.html")

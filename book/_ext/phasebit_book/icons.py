@@ -18,8 +18,17 @@ _RULE = re.compile(r"([^{}]*):before\{content:\"\\([0-9a-f]+)\"\}")
 _FACE = re.compile(r"@font-face\{[^{}]*\}")
 _FILE = re.compile(r"url\(\.\./webfonts/([\w-]+)\.woff2\)")
 _USED = re.compile(r"\bfa-[a-z0-9-]+")
-_SIGN = re.compile(r"\\(f[0-9a-f]{3})\b")
+_SIGN = re.compile(r"\\(f[0-9a-f]{3})\b|([\uf000-\uf8ff])")
 _PRELOAD = re.compile(r'\s*<link rel="preload" as="font"[^>]*/fontawesome/[^>]*>')
+
+
+def asked(style: str) -> set[str]:
+    """The code points of icons that a style sheet writes, escaped or as they are.
+
+    >>> sorted(asked('a { content: "\\\\f05a" } b { content: "\uf0eb" }'))
+    ['f05a', 'f0eb']
+    """
+    return {escaped or f"{ord(sign):x}" for escaped, sign in _SIGN.findall(style)}
 
 
 def lean(style: str, names: set[str], signs: set[str], fonts: Path) -> str:
@@ -56,7 +65,7 @@ def rewrite(app: Sphinx, error: Exception | None) -> None:
         if (better := _PRELOAD.sub("", html)) != html:
             path.write_text(better, encoding="utf-8")
     styles = [path for path in static.glob("**/*.css") if path not in sheets]
-    signs = {sign for path in styles for sign in _SIGN.findall(path.read_text(encoding="utf-8"))}
+    signs = set().union(*(asked(path.read_text(encoding="utf-8")) for path in styles))
     for sheet in sheets:
         style = sheet.read_text(encoding="utf-8")
         fonts = sheet.parents[1] / "webfonts"
