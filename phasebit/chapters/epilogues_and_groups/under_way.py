@@ -93,12 +93,12 @@ def picture(found: Sequence[Tile], title: str) -> Picture:
     said = []
     for tile in sorted(found, key=lambda t: (t.number, t.group)):
         beside = sum(max(0, min(t.ends, tile.stored) - max(t.begins, tile.ends)) for t in found)
-        share = "for most of it" if 2 * beside > tile.stored - tile.ends else "hardly"
+        run = "run for most of it" if 2 * beside > tile.stored - tile.ends else "hardly run"
         if tile.ends < max(t.begins for t in found):
-            said.append(f"tile {tile.number}: beside group {tile.group}'s epilogue products run "
-                        f"{share}")  # fmt: skip
+            said.append(f"tile {tile.number}: beside group {tile.group}'s epilogue products {run}")
     drawn = Timeline(rows, spans, unit="clock", title=title, legend=LEGEND)
-    return Picture(drawn.svg(), f"{title}.\n" + "\n".join(said))
+    head = f"{title}. The emulator's clock runs to the right."
+    return Picture(drawn.svg(), "\n".join([head, *said]))
 
 
 @contextmanager
