@@ -147,7 +147,10 @@ def test_a_search_that_was_stopped_is_not_counted_as_complete() -> None:
     }  # fmt: skip
     record = {"tools": {"phasebit_every": {"title": "phasebit, every", "bugs": rows}}}
     said = score_page.orders(record)
-    assert said.endswith("complete for 1 of 3 broken programs and 2 of 3 fixed programs.")
+    assert "complete for 1 of 3 broken programs and 2 of 3 fixed programs." in said
+    assert "For 0 of the broken programs that is a single order" in said
+    rows["three"]["note broken"] = "complete: 1 order run"
+    assert "For 1 of the broken programs" in score_page.orders(record)
 
 
 def test_what_a_tool_says_of_its_runs_is_kept() -> None:

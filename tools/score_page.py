@@ -110,15 +110,17 @@ def origins() -> str:
     asked = ", ".join(f"{states[state]} {state}" for state in states if state != "found here")
     unasked = sum("no Blackwell here" in bug.test for bug in every)
     lines = [
-        f"Of {len(every)} bugs, {states['found here']} were found here, in kernels that many "
-        f"people read. The others are from public threads, where their state is: {asked}.",
-        f"{newer} need Hopper or Blackwell: {needs['sm_90']} an instruction of `sm_90`, "
-        f"{needs['sm_100']} one of `sm_100a`. The other {len(every) - newer} run on older GPUs.",
+        f"Of {len(every)} bugs, {states['found here']} were found by the emulator, in kernels that "
+        f"many people read. The other {len(every) - states['found here']} are from public threads; "
+        f"their states there: {asked}.",
+        f"{newer} need Hopper or Blackwell: {needs['sm_90']} use instructions of `sm_90` or "
+        f"`sm_90a`, {needs['sm_100']} those of `sm_100a`. The other {len(every) - newer} run on "
+        "older GPUs.",
         f"{len(unread)} rest on a thread alone: `bug.toml` names no line of the original code. It "
-        "gives the day on which the thread was read, and not how much of it: take each of them "
+        "gives the day on which the thread was read, but not how much of it was read. Take these "
         "as read in excerpts.",
-        f"Of {unasked} programs nobody here knows what a test of results sees: there was no "
-        "Blackwell to ask.",
+        f"{needs['sm_100']} programs need a Blackwell, and there was none. Of {unasked} of them "
+        "nobody here knows what a test of results sees; of the others their threads tell.",
     ]  # fmt: skip
     return "\n".join(f"- {line}" for line in lines)
 
@@ -141,20 +143,25 @@ def found(one: dict[str, Any], of: Sequence[Bug]) -> str:
 
 
 def orders(record: dict[str, Any]) -> str:
-    """How many programs a search ran in every order, of each twin, and why it stopped in others."""
+    """How many programs a search ran in every order, of each twin; how many have a single one."""
     one = record["tools"].get(phasebit_every.TOOL, {})
     rows = one.get("bugs", {})
     sums = []
+    single = 0
     for twin in bugs.TWINS:
         notes = [row.get(f"note {twin}", "") for row in rows.values()]
         whole = sum(all(head.startswith(phasebit_every.COMPLETE) for head in note.split("; "))
                     for note in notes if note)  # fmt: skip
         sums.append(f"{whole} of {len(notes)} {twin} programs")
-    seconds = f"{bugs.SECONDS:g} s"
+        if twin == "broken":
+            single = sum(all(head.startswith("complete: 1 order ") for head in note.split("; "))
+                         for note in notes if note)  # fmt: skip
     return (
         f"`{one.get('title', '')}` runs each kernel in every order of its synchronisation that "
-        "makes a difference (*A GPU you can read* says how). Within "
-        f"{seconds} the search was complete for {' and '.join(sums)}."
+        "makes a difference (*A GPU you can read* says how). A program has "
+        f"{phasebit_every.SECONDS:g} s for it; within these the search was complete for "
+        f"{' and '.join(sums)}. For {single} of the broken programs that is a single order: all "
+        "others are equal to it."
     )
 
 
@@ -166,12 +173,12 @@ def originals_table() -> str:
         seen = record["originals"].get(one.name)
         if seen is None:
             continue
-        mended = "ours, in two lines" if one.repair else f"`{one.commits['fixed'][:9]}`"
+        mended = "ours" if one.repair else f"`{one.commits['fixed'][:9]}`"
         rows.append((
             one.title, link(one.thread), f"`{one.commits['broken'][:9]}`", mended,
             f"`{one.rule}`: {seen['broken']}", seen["broken ends"], seen["fixed"],
         ))  # fmt: skip
-    heading = ["program", "thread", "broken at", "repair", "what must be said", "how it ends",
+    heading = ["program", "thread", "broken at", "repair", "rule, and what was seen", "how it ends",
                "repaired"]  # fmt: skip
     return f"{table(heading, rows)}\n\nRun {record['date']}, under *late*."
 
@@ -180,7 +187,10 @@ def parts(record: dict[str, Any]) -> dict[str, str]:
     """Name of a part of the page -> its text."""
     tools = record["tools"].values()
     ran = tools_that_ran(record)
-    versions = "; ".join(f"{one['title']}: {one['version']}" for one in ran)
+    titles: dict[str, list[str]] = {}
+    for one in ran:
+        titles.setdefault(one["version"], []).append(one["title"])
+    versions = "; ".join(f"{', '.join(of)}: {version}" for version, of in titles.items())
     absent = "; ".join(f"{one['title']}: {one['absent']}" for one in tools if "absent" in one)
     said = f"Measured {record['date']}. {versions}{'. Absent: ' if absent else ''}{absent}"
     return {

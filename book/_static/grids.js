@@ -55,7 +55,9 @@
       offset(shape[0], stride[0], row) + offset(shape[1], stride[1], column)));
     const met = new Set(offsets.flat());
     const last = Math.max(...met);
-    const twice = rows * columns - met.size;
+    const often = new Map();
+    for (const place of offsets.flat()) often.set(place, (often.get(place) || 0) + 1);
+    const twice = [...often.values()].reduce((sum, many) => sum + (many > 1 ? many : 0), 0);
     return {
       said: `${rows} × ${columns} elements lie in ${last + 1} places` +
         (twice ? `; ${twice} of them share a place with another.` : last + 1 > met.size ? `; ${last + 1 - met.size} places stay free.` : ", each in its own."),

@@ -5,10 +5,14 @@ from __future__ import annotations
 import phasebit
 from phasebit import bugs
 from phasebit.emulator import search_limits
+from phasebit.runtime.command import SEARCHING
 from phasebit.score import Seen
 
 TOOL = "phasebit_every"
 TITLE = "phasebit, every"
+
+SECONDS = bugs.SECONDS * SEARCHING
+"""What a program has for its searches."""
 
 COMPLETE = "complete"
 """How the note of a search begins that left no order out."""
@@ -16,7 +20,7 @@ COMPLETE = "complete"
 
 def version() -> str:
     """The package's version, and the bound."""
-    bound = f"at most {search_limits.MOST_RUNS} orders and {bugs.SECONDS:g} s"
+    bound = f"at most {search_limits.MOST_RUNS} orders a launch and {SECONDS:g} s a program"
     return f"phasebit {phasebit.__version__}, {bound}"
 
 
