@@ -186,7 +186,7 @@ class TensorChecks(TensorObserver, LaunchObserver):
         wrong = self.engine.otherwise(g.batch, tile.start, descriptor.swizzle.name)
         if tile.elements is not None:
             wrong = wrong or self.engine.other_elements(g.batch, tile.start, tile.elements)
-        if tile.folded:
+        if tile.folded and not wrong:
             wrong = say(
                 "two of its elements lie at one place: leading {} or stride {} is too small",
                 descriptor.leading, descriptor.stride,
