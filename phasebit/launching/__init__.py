@@ -11,5 +11,6 @@
 ``warp_timeline``  a run, drawn: what its warps did
 ``ring_timeline``  a ring of slots in a run, drawn as Part I draws one
 ``playback``       a run of one block, step by step: for the replays in the pages
+``slot_history``   what the slots of a ring go through in it
 =================  =============================================================
 """

@@ -15,7 +15,8 @@ import pytest
 
 from phasebit import files
 from phasebit.emulator import observing
-from phasebit.launching.playback import BLOCK_BARRIER, Places, Recorder, slots_in
+from phasebit.launching.playback import BLOCK_BARRIER, Recorder
+from phasebit.launching.slot_history import Places, slots_in
 
 from .notebooks import ROOT
 

@@ -15,7 +15,7 @@ from phasebit import bugs, files
 from phasebit.edits import replace_once
 from phasebit.emulator import EmulatorError, Finding, TensorMap
 from phasebit.launching import launch
-from phasebit.launching.playback import Places, Ring
+from phasebit.launching.slot_history import Places, Ring
 
 Found = Sequence[Finding]
 AS_IT_IS = "as it is"

@@ -22,17 +22,8 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from phasebit.emulator import Finding, rulebook
-from phasebit.launching.playback import (
-    Places,
-    Recorder,
-    Ring,
-    Touch,
-    Work,
-    lines_of,
-    rows,
-    slots,
-    slots_in,
-)
+from phasebit.launching.playback import Recorder, Touch, Work, lines_of, rows
+from phasebit.launching.slot_history import Places, Ring, slots, slots_in
 from phasebit.timeline import Span, Timeline
 
 from .replay_scenes import Scene, ring
