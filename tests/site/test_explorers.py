@@ -100,7 +100,7 @@ def test_addresses_and_wavefronts_are_the_emulators(page) -> None:
 
 
 def test_a_swizzle_takes_the_conflicts_away(page) -> None:
-    box = page.locator(".phasebit-explorer").first
+    box = page.locator(".phasebit-explorer[data-explorer=banks]").first
     said = box.get_by_role("status")
     assert said.inner_text().startswith("32 wavefronts")
     assert "the busiest bank must give 8" in box.locator("svg").first.inner_html()
@@ -122,7 +122,7 @@ def test_a_swizzle_takes_the_conflicts_away(page) -> None:
     ],
 )
 def test_numbers_that_make_no_picture_are_refused(page, label: str, value: str, says: str) -> None:
-    box = page.locator(".phasebit-explorer").first
+    box = page.locator(".phasebit-explorer[data-explorer=banks]").first
     before = box.locator("svg").first.inner_html()
     box.get_by_label("swizzle").select_option("128B")
     box.get_by_label(label).fill(value)
