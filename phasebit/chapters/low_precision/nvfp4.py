@@ -1,4 +1,4 @@
-"""The NVFP4 product of *Low precision, block by block* on the emulator, and its layouts.
+"""The NVFP4 products of *Low precision, block by block* on the emulator, and their layouts.
 
 No GPU that it is for was at hand.
 """
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 ATOM_ROWS, ATOM_SCALES, SLICE = 128, 4, 256
 """Rows and scales of a row in an atom of 512 bytes; numbers along k in a slice."""
 
-ALONE, PAIR = KERNELS = "nvfp4", "nvfp4_pair"
+ALONE, PAIR, TWO_SUMS = KERNELS = "nvfp4", "nvfp4_pair", "nvfp4_two_sums"
 
 
 def source(name: str = ALONE) -> str:
@@ -47,6 +47,10 @@ def atoms(scales: Array, up_to: int = ATOM_ROWS) -> Array:
     return np.ascontiguousarray(tiles.transpose(0, 3, 2, 1, 4)).reshape(-1, 512)
 
 
+STAYING = 2
+"""Blocks of :data:`TWO_SUMS`, which take tile after tile."""
+
+
 class Product(NamedTuple):
     """A product that was made on the emulator."""
 
@@ -58,8 +62,9 @@ class Product(NamedTuple):
 def multiply(a: Quantised, b: Quantised, text: str = "", **options: Any) -> Product:
     """C (m, n) = A (m, k) · B (n, k)ᵀ with every check; k a multiple of 32.
 
-    ``text``: another kernel than :data:`ALONE`'s; of a pair where it has a cluster. ``options``:
-    those of a launch. C is full of NaN before it.
+    ``text``: another kernel than :data:`ALONE`'s; of a pair where it has a cluster, with blocks
+    that stay where it says what a role does for each tile. ``options``: those of a launch. C is
+    full of NaN before it.
     """
     from phasebit.emulator import TensorMap
     from phasebit.launching.launch import compile
@@ -69,17 +74,19 @@ def multiply(a: Quantised, b: Quantised, text: str = "", **options: Any) -> Prod
         raise ValueError(f"k is {k}: give a multiple of 32, so that rows begin at 16 bytes")
     text = text or source(ALONE)
     blocks = 2 if "__cluster_dims__" in text else 1
+    stays = "for_each_tile(" in text
     maps = [TensorMap(packed(q.codes), (SLICE, 128), data_type="b4x16", dims=(k, len(q.codes)),
                       strides=(k // 2,), swizzle="128B") for q in (a, b)]  # fmt: skip
-    scales: list[Any] = [atoms(q.scales, 128 * blocks) for q in (a, b)]
+    rows = 128 * blocks, 256 if stays else 128 * blocks
+    scales: list[Any] = [atoms(q.scales, up) for q, up in zip((a, b), rows, strict=True)]
     if blocks == 2:
         scales = [TensorMap(x.view(np.int32), (128, 4), data_type="s32") for x in scales]
-    tile = 128 * blocks
+    grid = blocks * -(-n // rows[1]), -(-m // rows[0])
+    slot = (18 + 36) * 1024 if stays else 32_768 + 2_048 * (1 + blocks)
     c = np.full((m, n), np.nan, np.float32)
     run = compile(text, "sm_100a")["matmul"].launch(
-        (blocks * -(-n // tile), -(-m // tile)), 192,
-        [*maps, *scales, c, m, n, -(-k // SLICE)],
-        shared=3 * (32_768 + 2_048 * (1 + blocks)) + 1_024, **options,
+        STAYING if stays else grid, 192, [*maps, *scales, c, m, n, -(-k // SLICE)],
+        shared=3 * slot + 1_024, **options,
     )  # fmt: skip
     return Product(run, c)
 
