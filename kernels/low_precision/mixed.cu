@@ -4,11 +4,6 @@
 #include "low_precision/scales.cuh"
 #include "tensor_map.cuh"
 
-#ifndef TYPE_A
-#define TYPE_A 0  // e4m3; 1 e5m2, 3 e2m3, 4 e3m2, 5 e2m1
-#define TYPE_B 5  // e2m1
-#endif
-
 constexpr int TILE = 128;                        // rows of A and of B
 constexpr int TILE_K = 128;                      // a slice: rows of 128 bytes
 constexpr int STEP = 32, STEPS = TILE_K / STEP;  // what one instruction takes of it: one scale
@@ -16,9 +11,13 @@ constexpr int ATOM = 512;                        // bytes: four scales, 128 alon
 constexpr int THREADS = 128;                     // 4 warps, one for each quarter
 constexpr int COLUMNS = 256;                     // 128 of the sum, 4 for A's scales, 4 for B's
 
-// Bits of a number, by its type. A copy that unpacks counts these at its barrier, not the room.
-constexpr int bits(int type) { return type == 5 ? 4 : type > 1 ? 6 : 8; }
-constexpr int BYTES = TILE * TILE_K * (bits(TYPE_A) + bits(TYPE_B)) / 8 + 2 * ATOM;  // of a slice
+// The types, as the instruction descriptor numbers them: 0 e4m3, 1 e5m2, 3 e2m3, 4 e3m2, 5 e2m1.
+__device__ int bits(int type) { return type == 5 ? 4 : type > 1 ? 6 : 8; }
+
+// Of a slice, at its barrier: a copy that unpacks counts the bits that it reads, not the room.
+__device__ int slice_bytes(int type_a, int type_b) {
+    return TILE * TILE_K * (bits(type_a) + bits(type_b)) / 8 + 2 * ATOM;
+}
 
 struct Shared {
     alignas(1024) unsigned char a[TILE * TILE_K], b[TILE * TILE_K];
@@ -29,8 +28,8 @@ struct Shared {
 
 // The instruction descriptor for the step of a slice: its scale is the step's byte of each word, by
 // the scale factor ids, bits 29-30 for A and 4-5 for B; bit 23: scales of ue8m0.
-__device__ constexpr unsigned instruction(int step) {
-    return step << 4 | TYPE_A << 7 | TYPE_B << 10 | TILE / 8 << 17 | 1 << 23 | TILE / 128 << 27 |
+__device__ unsigned instruction(int step, int type_a, int type_b) {
+    return step << 4 | type_a << 7 | type_b << 10 | TILE / 8 << 17 | 1 << 23 | TILE / 128 << 27 |
            step << 29;
 }
 
@@ -54,7 +53,8 @@ matmul(const __grid_constant__ CUtensorMap A,  // (m, k); boxes of 128 × 128
        const unsigned char* a_scales,          // atoms: (rows / 128, slices, ATOM), rounded up
        const unsigned char* b_scales,
        float* C,  // (m, n)
-       int m, int n, int slices) {
+       int m, int n, int slices,
+       int type_a, int type_b) {
 #if defined(__CUDA_ARCH_FEAT_SM100_ALL)
     __shared__ Shared s;
     const int t = threadIdx.x, warp = t / 32;
@@ -73,7 +73,7 @@ matmul(const __grid_constant__ CUtensorMap A,  // (m, k); boxes of 128 × 128
     if (t == 0) {
         for (int slice = 0; slice < slices; ++slice) {
             ptx::mbarrier_wait(&s.empty, slice % 2 ^ 1);
-            ptx::mbarrier_arrive_expect_tx(&s.full, BYTES);
+            ptx::mbarrier_arrive_expect_tx(&s.full, slice_bytes(type_a, type_b));
             ptx::cp_async_bulk_tensor_load(s.a, A, slice * TILE_K, blockIdx.y * TILE, &s.full);
             ptx::cp_async_bulk_tensor_load(s.b, B, slice * TILE_K, blockIdx.x * TILE, &s.full);
             ptx::cp_async_bulk_load(s.a_scales,
@@ -87,8 +87,8 @@ matmul(const __grid_constant__ CUtensorMap A,  // (m, k); boxes of 128 × 128
             ptx::tcgen05_cp_scales(for_b, s.b_scales);
             for (int step = 0; step < STEPS; ++step)  // 32 along k are 32 bytes
                 multiply(sum, ptx::tcgen05_descriptor_128B(s.a) + 2 * step,
-                         ptx::tcgen05_descriptor_128B(s.b) + 2 * step, instruction(step), for_a,
-                         for_b, slice + step > 0);
+                         ptx::tcgen05_descriptor_128B(s.b) + 2 * step,
+                         instruction(step, type_a, type_b), for_a, for_b, slice + step > 0);
             ptx::tcgen05_commit(&s.empty);
         }
         ptx::tcgen05_commit(&s.done);

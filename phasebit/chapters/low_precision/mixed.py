@@ -27,10 +27,8 @@ PADDED = {8: "u8", 6: "b6x16_p32", 4: "b4x16_p64"}
 """Bits of a number -> the type of the tensor map that gives each number a byte."""
 
 
-def source(a: str = "e4m3", b: str = "e2m1") -> str:
-    """The kernel for two of :data:`TYPES`."""
-    macros = f"#define TYPE_A {TYPES[a]}\n#define TYPE_B {TYPES[b]}\n"
-    return macros + files.kernel("low_precision/mixed")
+NAME = "mixed"
+KERNEL = f"low_precision/{NAME}"
 
 
 def packed(codes: Array, bits: int) -> Array:
@@ -64,11 +62,12 @@ def multiply(a: Quantised, b: Quantised, text: str = "", **options: Any) -> Prod
     if k % SLICE:
         raise ValueError(f"k is {k}: give a multiple of {SLICE}, as the copy that unpacks wants it")
     c = np.full((m, n), np.nan, np.float32)
-    kernel = compile(text or source(a.format.element, b.format.element), "sm_100a")["matmul"]
+    kernel = compile(text or files.kernel(KERNEL), "sm_100a")["matmul"]
     maps = [_map(q, q.format.bits) for q in (a, b)]
     scales = [_atoms(q.scales) for q in (a, b)]
+    types = [TYPES[q.format.element] for q in (a, b)]
     run = kernel.launch((-(-n // 128), -(-m // 128)), 128,
-                        [*maps, *scales, c, m, n, k // SLICE], **options)  # fmt: skip
+                        [*maps, *scales, c, m, n, k // SLICE, *types], **options)  # fmt: skip
     return Product(run, c)
 
 
