@@ -1,6 +1,6 @@
-// Elements of two formats in one product: kind::mxf8f6f4 takes any of its five types for A and any
-// for B. A number has a byte in shared memory, of four, six or eight bits; the copy engine unpacks.
-// One slot and one thread that asks for everything: nothing overlaps here.
+// Elements of two formats in one product: kind::mxf8f6f4 takes any of its five types for A, and any
+// for B. A number has a byte in shared memory, whether of four, six or eight bits; the copy engine
+// unpacks. One slot, and one thread that asks for everything: nothing overlaps here.
 #include "low_precision/scales.cuh"
 #include "tensor_map.cuh"
 
@@ -33,8 +33,8 @@ __device__ unsigned instruction(int step, int type_a, int type_b) {
            step << 29;
 }
 
-// tcgen05.mma.kind::mxf8f6f4.block_scale, 9.7.16.10.9.1: d += a · b over 32 of k, each element times
-// its block's scale; with `accumulate` false d = a · b. sm_100a.
+// tcgen05.mma.kind::mxf8f6f4.block_scale, 9.7.16.10.9.1: d += a · b over 32 of k, each element
+// times its block's scale; with `accumulate` false d = a · b. sm_100a.
 __device__ void multiply(unsigned d, unsigned long long a, unsigned long long b,
                          unsigned instruction, unsigned a_scales, unsigned b_scales,
                          bool accumulate) {

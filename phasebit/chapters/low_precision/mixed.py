@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasebit import files
-from phasebit.chapters.low_precision.nvfp4 import Product
+from phasebit.chapters.low_precision.nvfp4 import Prepared, Product
 from phasebit.chapters.low_precision.quantise import Format, Quantised
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _atoms(scales: Array) -> Array:
     return np.ascontiguousarray(tiles.transpose(0, 3, 2, 1, 4)).reshape(-1, 512)
 
 
-def multiply(a: Quantised, b: Quantised, text: str = "", **options: Any) -> Product:
+def prepare(a: Quantised, b: Quantised, text: str = "") -> Prepared:
     """C (m, n) = A (m, k) · B (n, k)ᵀ; scales of ue8m0 for blocks of 32; k a multiple of 128."""
     from phasebit.launching.launch import compile
 
@@ -62,13 +62,18 @@ def multiply(a: Quantised, b: Quantised, text: str = "", **options: Any) -> Prod
     if k % SLICE:
         raise ValueError(f"k is {k}: give a multiple of {SLICE}, as the copy that unpacks wants it")
     c = np.full((m, n), np.nan, np.float32)
-    kernel = compile(text or files.kernel(KERNEL), "sm_100a")["matmul"]
     maps = [_map(q, q.format.bits) for q in (a, b)]
     scales = [_atoms(q.scales) for q in (a, b)]
     types = [TYPES[q.format.element] for q in (a, b)]
-    run = kernel.launch((-(-n // 128), -(-m // 128)), 128,
-                        [*maps, *scales, c, m, n, k // SLICE, *types], **options)  # fmt: skip
-    return Product(run, c)
+    return Prepared(
+        compile(text or files.kernel(KERNEL), "sm_100a")["matmul"], (-(-n // 128), -(-m // 128)),
+        128, [*maps, *scales, c, m, n, k // SLICE, *types], c,
+    )  # fmt: skip
+
+
+def multiply(a: Quantised, b: Quantised, text: str = "", **options: Any) -> Product:
+    """:func:`prepare`, and one launch; ``options`` are those of a launch."""
+    return prepare(a, b, text).run(**options)
 
 
 def plain(rows: int, k: int, element: str, seed: int) -> Quantised:

@@ -107,7 +107,7 @@ def overlap(tiles: int = 3) -> Picture:
     from phasebit.emulator import observing
 
     wide, log = 16, _Columns()
-    a, b = nvfp4.plain(128 * tiles * nvfp4.STAYING, 256, 7), nvfp4.plain(256, 256, 8)
+    a, b = nvfp4.plain(128 * tiles * 2, 256, 7), nvfp4.plain(256, 256, 8)
     with observing(log):
         nvfp4.multiply(a, b, nvfp4.source(nvfp4.TWO_SUMS), schedule="eager")
     now: list[Cell | None] = [None] * (512 // wide)

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 LISTED = {("cp", "mma"), ("mma", "mma"), ("mma", "shift"), ("shift", "mma")}
 """Pairs of one thread's operations that run in order without a wait (PTX ISA 9.7.16.6.2)."""
 
+CORE = ("cp", "mma", "shift")
+"""What the tensor core does; the rest is done by threads."""
+
 Cells = frozenset[tuple[int, int]]
 """Sixteen lanes, by their number, and a column of tensor memory."""
 
@@ -92,15 +95,14 @@ def drawn(run: Callable[[], object], barriers: Sequence[str], title: str) -> Pic
     arrows, right, above = [], 0.0, -1
     for n, each in enumerate(log):
         many = f" × {each.times}" if each.times > 1 and each.kind in ("mma", "shift") else ""
-        core = each.kind in ("cp", "mma", "shift")
-        row = 0 if core else 1 if each.alone else 2
+        row = 0 if each.kind in CORE else 1 if each.alone else 2
         text = f"{each.kind}{many}" + (f" {names[each.barrier]}" if each.barrier else "")
         of = ("tensor core", "the thread", "all warps")[row]
         wide = len(text) * 7.0 + 22
         right += wide + (56 if row == above else 12)
         above = row
         nodes[str(n)] = Node(text, right - wide / 2, 90 * row, ("orange", "blue", "green")[row], of)
-    for n, each in enumerate(log):
+    for n in range(len(log)):
         for m in reversed(range(n)):
             if label := _between(log, m, n):
                 one_row = nodes[str(m)].y == nodes[str(n)].y and n > m + 1
@@ -112,15 +114,15 @@ def _between(log: Sequence[Operation], m: int, n: int) -> str:
     """What orders operation ``n`` behind operation ``m``: "" where it says nothing new."""
     first, then = log[m], log[n]
     between = log[m + 1 : n]
-    if then.kind == "commit" and first.kind in ("cp", "mma", "shift"):
-        return "" if any(o.kind in ("commit", "cp", "mma", "shift") for o in between) else "tells of"
+    if then.kind == "commit" and first.kind in CORE:
+        return "" if any(o.kind in ("commit", *CORE) for o in between) else "tells of"
     if then.kind == "wait" and first.kind == "commit" and first.barrier == then.barrier:
         return "" if any(o.kind == "commit" and o.barrier == first.barrier for o in between) else (
             "arrives")  # fmt: skip
     if first.kind == "wait":
-        if any(o.alone == then.alone for o in between) or then.kind == "wait":
-            return ""
-        return "then" if first.alone == then.alone else ""
+        mine = not first.alone or then.alone  # all warps: the issuing thread among them
+        next_one = not any(o.alone == then.alone for o in between)
+        return "then" if mine and next_one and then.kind not in ("wait", "commit") else ""
     shared = (first.writes & (then.writes | then.reads)) | (first.reads & then.writes)
     if not shared or any(o.writes & shared for o in between):
         return ""

@@ -13,7 +13,7 @@ import pytest
 
 from phasebit import files, process, toolchain
 from phasebit.chapters.low_precision import mixed, nvfp4
-from phasebit.chapters.low_precision.scale_slips import SLIPS
+from phasebit.chapters.low_precision.block_scale_slips import SLIPS
 from phasebit.edits import replace_once
 from phasebit.emulator import EmulatorError
 
