@@ -58,7 +58,7 @@ def source(name: str) -> str:
 
 
 def changes(name: str) -> str:
-    """What a control says instead of its kernel: ``-`` as in the kernel, ``+`` as in the control."""
+    """A control's changes: ``-`` what the kernel says, ``+`` what the control says instead."""
     kernel, _ = CONTROLS[name]
     texts = (files.kernel(f"double_buffering/{kernel}").splitlines(), source(name).splitlines())
     lines = list(unified_diff(*texts, lineterm="", n=0))[2:]
