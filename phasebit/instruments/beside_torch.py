@@ -9,11 +9,25 @@ import statistics
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from phasebit import toolchain
+from phasebit import measure, toolchain
 
 Launch = Callable[[], Any]
 Matrices = tuple[Any, Any, Any]
 """A (M, K), B (K, N) and C (M, N), row-major, on the GPU."""
+
+
+def facts_for(chapter: str, target: str) -> dict[str, Any]:
+    """This machine's facts for the record of a chapter whose kernels are for Blackwell.
+
+    Raises :class:`toolchain.CudaError` when there is no GPU, or one that does not run ``target``.
+    """
+    facts, here = measure.facts(), measure.gpu()
+    if not here.takes(target):
+        raise toolchain.CudaError(
+            f"{chapter} is measured on a GPU that runs {target}, a B200, "
+            f"and this one is {here.name}"
+        )
+    return facts
 
 
 def torch_here(chapter: str) -> Any:

@@ -81,10 +81,15 @@ def record(scene: Scene) -> dict[str, Any]:
     return whole
 
 
+_PLAIN = re.compile(r'<span class="(?:w|n|nn|nv|p|o)">(.*?)</span>', re.DOTALL)
+"""What the house style gives the colour of all other text: half of a trace, if it is marked."""
+
+
 def coloured(text: str, file: str) -> list[str]:
     """A kernel's text line by line, as HTML in the page's colours."""
     lexer = PythonLexer() if file.endswith(".py") else CudaLexer()
-    return highlight(text.rstrip(), lexer, HtmlFormatter(nowrap=True)).splitlines()
+    html = highlight(text.rstrip(), lexer, HtmlFormatter(nowrap=True))
+    return _PLAIN.sub(r"\1", html).splitlines()
 
 
 @cache

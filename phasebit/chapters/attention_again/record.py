@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from phasebit import files, measure, toolchain
+from phasebit import files, toolchain
 from phasebit.chapters.attention_again.tensor_attention import FOLDER, KERNELS, LOG2_E, THRESHOLD
 from phasebit.instruments import beside_torch
 
@@ -43,11 +43,7 @@ def record() -> dict[str, Any]:
     Raises :class:`toolchain.CudaError` when there is no GPU or one that does not run
     :data:`TARGET`, when torch is missing, or when a kernel fails or is wrong.
     """
-    facts, here = measure.facts(), measure.gpu()
-    if not here.takes(TARGET):
-        raise toolchain.CudaError(
-            f"{NAME} is measured on a GPU that runs {TARGET}, a B200, and this one is {here.name}"
-        )
+    facts = beside_torch.facts_for(NAME, TARGET)
     torch = beside_torch.torch_here(NAME)
     wanted = [(name, depth) for name in KERNELS for depth in (64, 128)]
     with ThreadPoolExecutor(len(wanted)) as pool:

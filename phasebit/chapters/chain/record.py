@@ -11,7 +11,7 @@ import ctypes
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from phasebit import files, measure, toolchain
+from phasebit import files, toolchain
 from phasebit.chapters.chain import kernels
 from phasebit.instruments import beside_torch
 
@@ -47,11 +47,7 @@ def record() -> dict[str, Any]:
     Raises :class:`toolchain.CudaError` when there is no GPU or one that does not run
     :data:`TARGET`, when torch is missing, or when a kernel fails or is wrong.
     """
-    facts, here = measure.facts(), measure.gpu()
-    if not here.takes(TARGET):
-        raise toolchain.CudaError(
-            f"chain is measured on a GPU that runs {TARGET}, a B200, and this one is {here.name}"
-        )
+    facts = beside_torch.facts_for(NAME, TARGET)
     torch = beside_torch.torch_here(NAME)
     with ThreadPoolExecutor(len(KERNELS)) as pool:
         built = pool.map(build, KERNELS.values())

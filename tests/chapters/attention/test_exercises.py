@@ -9,16 +9,10 @@ import pytest
 
 from phasebit.chapters.attention import exercises as check
 from phasebit.edits import replace_once
-from tests.book.notebooks import ROOT, solutions
+from tests.book.notebooks import ROOT
+from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_attention.ipynb"))
-
-
-def answers() -> dict[str, object]:
-    names: dict[str, object] = {}
-    for solution in solutions(CHAPTER):
-        exec(solution, names)
-    return names
 
 
 def test_no_answer_yet() -> None:
@@ -29,7 +23,7 @@ def test_no_answer_yet() -> None:
 
 def test_the_solutions_in_python_are_right() -> None:
     for name in ("tile_cycles", "merge"):
-        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+        assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
 @pytest.mark.parametrize(
@@ -116,13 +110,13 @@ WRONG = {
 
 @pytest.mark.nvcc
 def test_the_solution_runs() -> None:
-    assert check.step.verdict(answers()["function"]) == "step: OK (3 runs, no finding)"
+    assert check.step.verdict(solved(CHAPTER)["function"]) == "step: OK (3 runs, no finding)"
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("name", WRONG)
 def test_step_refuses(name: str) -> None:
-    function = str(answers()["function"])
+    function = str(solved(CHAPTER)["function"])
     for old, new in WRONG[name]:
         function = replace_once(function, old, new)
     assert check.step.verdict(function).startswith("step: not right yet: ")

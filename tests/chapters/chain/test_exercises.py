@@ -8,16 +8,10 @@ import pytest
 
 from phasebit.chapters.chain import exercises as check
 from phasebit.edits import replace_once
-from tests.book.notebooks import ROOT, solutions
+from tests.book.notebooks import ROOT
+from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_chain.ipynb"))
-
-
-def answers() -> dict[str, object]:
-    names: dict[str, object] = {}
-    for solution in solutions(CHAPTER):
-        exec(solution, names)
-    return names
 
 
 def test_no_answer_yet() -> None:
@@ -30,8 +24,8 @@ def test_no_answer_yet() -> None:
 
 def test_the_solutions_of_arithmetic_are_right() -> None:
     for name in ("clocks_per_tile", "slots_for"):
-        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
-    assert answers()["earliest"] == 3
+        assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
+    assert solved(CHAPTER)["earliest"] == 3
 
 
 @pytest.mark.parametrize(
@@ -103,14 +97,14 @@ WRONG = {
 
 @pytest.mark.nvcc
 def test_the_solution_runs() -> None:
-    said = check.multiplier.verdict(answers()["role"])
+    said = check.multiplier.verdict(solved(CHAPTER)["role"])
     assert said == "multiplier: OK (6 runs, no finding)"
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("name", WRONG)
 def test_multiplier_refuses(name: str) -> None:
-    role = str(answers()["role"])
+    role = str(solved(CHAPTER)["role"])
     for old, new in WRONG[name]:
         role = replace_once(role, old, new)
     assert check.multiplier.verdict(role).startswith("multiplier: not right yet: ")

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from phasebit.chapters.copy_engine import exercises as check
 from phasebit.edits import replace_each
-from tests.book.notebooks import ROOT, solutions
+from tests.book.notebooks import ROOT
+from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_copy_engine.ipynb"))
 FUNCTIONS = ("expected_bytes", "place_of")
-
-
-def answers() -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    for solution in solutions(CHAPTER):
-        exec(solution, names)
-    return names
 
 
 def test_no_answer_yet() -> None:
@@ -29,12 +21,12 @@ def test_no_answer_yet() -> None:
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
     for name in FUNCTIONS:
-        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+        assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
 @pytest.mark.nvcc
 def test_the_kernel_in_the_chapter_is_right() -> None:
-    assert "patches: OK" in check.patches.verdict(answers()["patches"])
+    assert "patches: OK" in check.patches.verdict(solved(CHAPTER)["patches"])
 
 
 ASK = "            ptx::mbarrier_arrive_expect_tx(&full[i % 2], sizeof slot[0]);\n"
@@ -67,7 +59,7 @@ WRONG = {
 @pytest.mark.nvcc
 @pytest.mark.parametrize("mistake", WRONG)
 def test_patches_refuses(mistake: str) -> None:
-    text = replace_each(answers()["patches"], WRONG[mistake], "patches")
+    text = replace_each(solved(CHAPTER)["patches"], WRONG[mistake], "patches")
     assert "patches: not right yet" in check.patches.verdict(text)
 
 

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from phasebit.chapters.cute_dsl import exercises as check
 from phasebit.edits import replace_once
-from tests.book.notebooks import ROOT, solutions
+from tests.book.notebooks import ROOT
+from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_cute_dsl.ipynb"))
-
-
-def answers() -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    for solution in solutions(CHAPTER):
-        exec(solution, names)
-    return names
 
 
 def test_no_answer_yet() -> None:
@@ -29,7 +22,7 @@ def test_no_answer_yet() -> None:
 
 def test_the_solutions_of_arithmetic_are_right() -> None:
     for name in ("slots", "advance"):
-        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+        assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
 @pytest.mark.parametrize(
@@ -104,14 +97,14 @@ WRONG = {
 
 @pytest.mark.nvcc
 def test_the_solution_runs() -> None:
-    assert check.pipeline.verdict(answers()["ring"]) == "pipeline: OK (18 runs, no finding)"
+    assert check.pipeline.verdict(solved(CHAPTER)["ring"]) == "pipeline: OK (18 runs, no finding)"
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("name", WRONG)
 def test_pipeline_refuses(name: str) -> None:
     old, new = WRONG[name]
-    text = replace_once(answers()["ring"], old, new)
+    text = replace_once(solved(CHAPTER)["ring"], old, new)
     assert check.pipeline.verdict(text).startswith("pipeline: not right yet: ")
 
 

@@ -10,16 +10,10 @@ import pytest
 
 from phasebit.chapters.eight_bits import exercises as check
 from phasebit.edits import replace_once
-from tests.book.notebooks import ROOT, solutions
+from tests.book.notebooks import ROOT
+from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_eight_bits.ipynb"))
-
-
-def answers() -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    for solution in solutions(CHAPTER):
-        exec(solution, names)
-    return names
 
 
 def test_no_answer_yet() -> None:
@@ -30,7 +24,7 @@ def test_no_answer_yet() -> None:
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
     for name in ("limit", "scales_of"):
-        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+        assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
 @pytest.mark.parametrize(
@@ -106,13 +100,13 @@ WRONG = {
 
 @pytest.mark.nvcc
 def test_the_solution_runs() -> None:
-    assert check.consume.verdict(answers()["role"]) == "consume: OK (4 runs, no finding)"
+    assert check.consume.verdict(solved(CHAPTER)["role"]) == "consume: OK (4 runs, no finding)"
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("name", WRONG)
 def test_consume_refuses(name: str) -> None:
-    role = str(answers()["role"])
+    role = str(solved(CHAPTER)["role"])
     for old, new in WRONG[name]:
         role = replace_once(role, old, new)
     assert check.consume.verdict(role).startswith("consume: not right yet: ")

@@ -9,16 +9,10 @@ import pytest
 
 from phasebit.chapters.epilogues_and_groups import exercises as check
 from phasebit.edits import replace_once
-from tests.book.notebooks import ROOT, solutions
+from tests.book.notebooks import ROOT
+from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/epilogues_and_groups.ipynb"))
-
-
-def answers() -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    for solution in solutions(CHAPTER):
-        exec(solution, names)
-    return names
 
 
 def test_no_answer_yet() -> None:
@@ -29,7 +23,7 @@ def test_no_answer_yet() -> None:
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
     for name in ("moved", "place"):
-        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+        assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
 @pytest.mark.parametrize(
@@ -100,11 +94,11 @@ WRONG = {
 
 @pytest.mark.nvcc
 def test_the_solution_runs() -> None:
-    assert check.step.verdict(answers()["STEP"]) == "step: OK (3 products, no finding)"
+    assert check.step.verdict(solved(CHAPTER)["STEP"]) == "step: OK (3 products, no finding)"
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("name", WRONG)
 def test_step_refuses(name: str) -> None:
-    said = check.step.verdict(replace_once(str(answers()["STEP"]).strip(), *WRONG[name]))
+    said = check.step.verdict(replace_once(str(solved(CHAPTER)["STEP"]).strip(), *WRONG[name]))
     assert said.startswith("step: not right yet: "), said

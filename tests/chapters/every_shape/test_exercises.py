@@ -8,16 +8,10 @@ import pytest
 
 from phasebit.chapters.every_shape import exercises as check
 from phasebit.edits import replace_once
-from tests.book.notebooks import ROOT, solutions
+from tests.book.notebooks import ROOT
+from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_every_shape.ipynb"))
-
-
-def answers() -> dict[str, object]:
-    names: dict[str, object] = {}
-    for solution in solutions(CHAPTER):
-        exec(solution, names)
-    return names
 
 
 def test_no_answer_yet() -> None:
@@ -28,7 +22,7 @@ def test_no_answer_yet() -> None:
 
 def test_the_solutions_of_arithmetic_are_right() -> None:
     for name in ("busy", "copied"):
-        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+        assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
 def up(a: int, b: int) -> int:
@@ -68,7 +62,7 @@ def test_copied_refuses(wrong: Callable[..., float]) -> None:
 
 @pytest.mark.nvcc
 def test_the_split_of_the_page_is_right() -> None:
-    assert "split: OK (4 products" in check.split.verdict(answers()["two_functions"])
+    assert "split: OK (4 products" in check.split.verdict(solved(CHAPTER)["two_functions"])
 
 
 @pytest.mark.nvcc
@@ -91,7 +85,7 @@ def test_the_split_of_the_page_is_right() -> None:
     ],
 )  # fmt: skip
 def test_the_split_refuses(right: str, wrong: str) -> None:
-    text = replace_once(str(answers()["two_functions"]), right, wrong)
+    text = replace_once(str(solved(CHAPTER)["two_functions"]), right, wrong)
     said = check.split.verdict(text)
     assert "not right yet" in said, said
 

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from phasebit import files
 from phasebit.chapters.hopper_ring import exercises as check
 from phasebit.edits import replace_each
-from tests.book.notebooks import ROOT, solutions
+from tests.book.notebooks import ROOT
+from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_hopper_ring.ipynb"))
 FUNCTIONS = ("arrivals", "registers")
-
-
-def answers() -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    for solution in solutions(CHAPTER):
-        exec(solution, names)
-    return names
 
 
 def test_no_answer_yet() -> None:
@@ -31,7 +23,7 @@ def test_no_answer_yet() -> None:
 
 @pytest.mark.nvcc
 def test_the_solutions_in_the_chapter_are_right() -> None:
-    names = answers()
+    names = solved(CHAPTER)
     for name in FUNCTIONS:
         assert f"{name}: OK" in getattr(check, name).verdict(names[name])
     assert "give_back: OK" in check.give_back.verdict(names["line"])
@@ -66,7 +58,7 @@ PRODUCERS = {
 @pytest.mark.nvcc
 @pytest.mark.parametrize("mistake", PRODUCERS)
 def test_two_producers_refuses(mistake: str) -> None:
-    text = replace_each(answers()["producers"], PRODUCERS[mistake], "producers")
+    text = replace_each(solved(CHAPTER)["producers"], PRODUCERS[mistake], "producers")
     assert "two_producers: not right yet" in check.two_producers.verdict(text)
 
 

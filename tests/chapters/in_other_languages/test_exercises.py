@@ -8,22 +8,16 @@ from typing import Any
 import pytest
 
 from phasebit.chapters.in_other_languages import exercises as check
-from tests.book.notebooks import ROOT, solutions
+from tests.book.notebooks import ROOT
+from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/in_other_languages.ipynb"))
 NAMES = "rings", "roles", "chain"
 
 
-def answers() -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    for solution in solutions(CHAPTER):
-        exec(solution, names)
-    return names
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_the_solutions_are_right_and_an_open_answer_is_said_to_be_open(name: str) -> None:
-    assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+    assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
     assert getattr(check, name).verdict(lambda *a: ...).endswith("not answered yet")
 
 

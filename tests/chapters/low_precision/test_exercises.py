@@ -11,16 +11,10 @@ import pytest
 from phasebit.chapters.low_precision import exercises as check
 from phasebit.edits import replace_once
 from phasebit.emulator import formats
-from tests.book.notebooks import ROOT, solutions
+from tests.book.notebooks import ROOT
+from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_low_precision.ipynb"))
-
-
-def answers() -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    for solution in solutions(CHAPTER):
-        exec(solution, names)
-    return names
 
 
 def test_no_answer_yet() -> None:
@@ -31,7 +25,7 @@ def test_no_answer_yet() -> None:
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
     for name in ("byte_of", "block"):
-        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+        assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
 @pytest.mark.parametrize(
@@ -99,13 +93,13 @@ WRONG = {
 
 @pytest.mark.nvcc
 def test_the_solution_runs() -> None:
-    assert check.multiply.verdict(answers()["role"]) == "multiply: OK (4 runs, no finding)"
+    assert check.multiply.verdict(solved(CHAPTER)["role"]) == "multiply: OK (4 runs, no finding)"
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("name", WRONG)
 def test_multiply_refuses(name: str) -> None:
-    role = str(answers()["role"])
+    role = str(solved(CHAPTER)["role"])
     for old, new in WRONG[name]:
         role = replace_once(role, old, new)
     assert check.multiply.verdict(role).startswith("multiply: not right yet: ")

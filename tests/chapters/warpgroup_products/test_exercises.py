@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from phasebit.chapters.warpgroup_products import exercises as check
 from phasebit.edits import replace_each
-from tests.book.notebooks import ROOT, solutions
+from tests.book.notebooks import ROOT
+from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_warpgroup_products.ipynb"))
 FUNCTIONS = ("descriptor", "shared_bytes")
-
-
-def answers() -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    for solution in solutions(CHAPTER):
-        exec(solution, names)
-    return names
 
 
 def test_no_answer_yet() -> None:
@@ -29,12 +21,13 @@ def test_no_answer_yet() -> None:
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
     for name in FUNCTIONS:
-        assert f"{name}: OK" in getattr(check, name).verdict(answers()[name])
+        assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
 @pytest.mark.nvcc
 def test_the_kernel_in_the_chapter_is_right() -> None:
-    assert "complex_product: OK" in check.complex_product.verdict(answers()["complex_product"])
+    said = check.complex_product.verdict(solved(CHAPTER)["complex_product"])
+    assert "complex_product: OK" in said
 
 
 @pytest.mark.parametrize(
@@ -92,5 +85,5 @@ WRONG = {
 @pytest.mark.nvcc
 @pytest.mark.parametrize("mistake", WRONG)
 def test_complex_product_refuses(mistake: str) -> None:
-    text = replace_each(answers()["complex_product"], WRONG[mistake], "complex_product")
+    text = replace_each(solved(CHAPTER)["complex_product"], WRONG[mistake], "complex_product")
     assert "complex_product: not right yet" in check.complex_product.verdict(text)
