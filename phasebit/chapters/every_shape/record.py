@@ -43,11 +43,11 @@ def record() -> dict[str, Any]:
     texts |= {_any_text(shape) for shape in _ANY}
     with ThreadPoolExecutor(16) as pool:
         built = dict(zip(texts, pool.map(_build, texts), strict=True))
-    bench = _Bench(torch, {text: ctypes.CDLL(str(each.program)) for text, each in built.items()})
+    bench = Bench(torch, {text: ctypes.CDLL(str(each.program)) for text, each in built.items()})
     return {
         "benchmark": NAME,
         **facts,
-        "protocol": _protocol(torch),
+        "protocol": protocol(torch),
         "shapes": [bench.shape(shape) for shape in SHAPES],
         "tries": bench.tries(),
         "parts": [bench.parts(shape) for shape in _PARTS],
@@ -67,7 +67,8 @@ def _any_text(shape: Shape) -> str:
     ).replace("#define OUT float", "#define OUT __nv_bfloat16")
 
 
-def _protocol(torch: Any) -> dict[str, str]:
+def protocol(torch: Any) -> dict[str, str]:
+    """What one needs to repeat the times."""
     return {
         "warm": f"launches in a CUDA graph, as many as take about {_GRAPH_US / 1e3:g} ms (at least "
         "4, at most 40); of two replays the first does not count, and the time of the second is "
@@ -89,7 +90,7 @@ def _build(text: str) -> toolchain.Build:
     return toolchain.build(text, name=NAME, target="sm_90a", library=True)
 
 
-class _Bench:
+class Bench:
     """Torch, the built kernels, and what they need in the GPU's memory."""
 
     def __init__(self, torch: Any, libraries: dict[str, ctypes.CDLL]) -> None:
@@ -110,6 +111,34 @@ class _Bench:
         ratio = statistics.median(times[VENDOR]["warm_us"]) / best[0]
         print(f"⏱ {shape}: {best[1]}, {ratio:.3f} of cuBLAS warm")
         return {"shape": list(shape), "chosen": chosen, "times": times}
+
+    def side_by_side(self, shape: Shape, texts: dict[str, str]) -> dict[str, Any]:
+        """Some kernels by name, beside cuBLAS."""
+        return {"shape": list(shape), "times": self._times(shape, self._plans(shape, texts))}
+
+    def rows(self, shape: Shape, text: str, names: tuple[str, str]) -> dict[str, Any]:
+        """A kernel and cuBLAS on the same numbers: as they are, and with zeros behind each row.
+
+        ``names``: of the two. The zeros go up to a multiple of 128 bytes.
+        """
+        torch, wide = self._torch, -(-shape.k // 64) * 64
+        a, b, c = self._matrices(shape)
+        even_a, even_b = (
+            torch.zeros(rows, wide, device="cuda", dtype=torch.bfloat16)
+            for rows in (shape.m, shape.n)
+        )
+        even_a[:, : shape.k], even_b[:, : shape.k] = a, b
+        longer = Shape(shape.m, shape.n, wide)
+        left, right = even_a[:, : shape.k], even_b[:, : shape.k].t()
+        launches = {
+            names[0]: self._plans(shape, {"it": text})["it"](a, b, c),
+            names[1]: self._plans(longer, {"it": text})["it"](even_a, even_b, c),
+        }
+        for name, launch in launches.items():
+            self._check(shape, name, launch, (a, b, c))
+        launches[f"{VENDOR}, {names[0]}"] = lambda: torch.mm(a, b.t(), out=c)
+        launches[f"{VENDOR}, {names[1]}"] = lambda: torch.mm(left, right, out=c)
+        return {"shape": list(shape), "times": self._by_turns(shape, launches)}
 
     def tries(self) -> dict[str, Any]:
         """What was tried at the small square, beside the plan that it changes."""
