@@ -199,3 +199,38 @@ def stream_and_whole(row: Mapping[str, Any]) -> list[str]:
 def named(shape: Shape) -> str:
     """A shape, and where it comes from."""
     return f"{shape}" + (f": {LAYERS[shape]}" if shape in LAYERS else "")
+
+
+def rows_table(recorded: Mapping[str, Any]) -> measure.Table:
+    """Rows as they are and rows that begin at multiples of 128 bytes: ours and cuBLAS, µs."""
+    rows = []
+    for row in recorded["rows"]:
+        times = row["times"]
+        for who, head in (("ours", ""), (VENDOR, f"{VENDOR}, ")):
+            named = [name for name in times if name.startswith(VENDOR) == bool(head)]
+            cells = [f"{median(times[name], way):.1f}" for way in WAYS for name in named]
+            rows.append((str(Shape(*row["shape"])), who, *cells))
+    heads = [f"{what}, {way}" for way in WAYS for what in ("as they are", "at multiples of 128")]
+    return measure.Table(
+        ("M × N × K", "who", *heads), tuple(rows),
+        f"µs; where rows of A and B begin; {measure.source(dict(recorded))}",
+    )  # fmt: skip
+
+
+def promotion_table(recorded: Mapping[str, Any]) -> measure.Table:
+    """What the tensor maps' promotion of L2 changes, as a part of the time without it."""
+    rows = []
+    for row in recorded["promotion"]:
+        times = row["times"]
+        base, *others = (name for name in times if name != VENDOR)
+        cells = [
+            f"{median(times[name], way) / median(times[base], way) - 1:+.1%}"
+            for way in WAYS for name in others
+        ]  # fmt: skip
+        rows.append((str(Shape(*row["shape"])), *cells))
+    _, *others = (name for name in recorded["promotion"][0]["times"] if name != VENDOR)
+    heads = [f"{name}, {way}" for way in WAYS for name in others]
+    return measure.Table(
+        ("M × N × K", *heads), tuple(rows),
+        f"time against a map without promotion; {measure.source(dict(recorded))}",
+    )  # fmt: skip
