@@ -66,8 +66,9 @@ def instructions(
     return {each: (executed[" ".join(each)] - executed[""]) / GROUP_WARPS for each in chains}
 
 
-def lengths(found: dict[tuple[str, ...], float]) -> Table:
+def lengths(text: str, given: Numbers, chains: Sequence[tuple[str, ...]]) -> Table:
     """:func:`instructions` as a table."""
+    found = instructions(text, given, chains)
     rows = tuple((", ".join(each), f"{count:,.0f}") for each, count in found.items())
     return Table(("steps", "instructions of a warp"), rows, "PTX, counted by the emulator")
 
@@ -84,15 +85,26 @@ def found(built: Programs, names: Sequence[str]) -> Table:
 
 def microseconds(row: dict[str, Any], name: str) -> float:
     """The median of a contender's times."""
-    return statistics.median(row["times"][name]["us"])
+    return float(statistics.median(row["times"][name]["us"]))
 
 
 def cycles(row: dict[str, Any], name: str) -> float:
     """The same in cycles of the multiprocessors, at the clock that each turn had."""
     times = row["times"][name]
-    return statistics.median(
-        us * mhz for us, mhz in zip(times["us"], times["mhz"], strict=True)
-    )  # fmt: skip
+    return float(
+        statistics.median(us * mhz for us, mhz in zip(times["us"], times["mhz"], strict=True))
+    )
+
+
+def times() -> Table:
+    """:func:`fusing`; without a record a row that says so."""
+    try:
+        return fusing(measure.read(benchmark.NAME))
+    except FileNotFoundError:
+        return Table(
+            ("what", "µs"), (("nothing", "not measured yet"),),
+            "python -m phasebit record epilogues_and_groups, on an H200, fills this table",
+        )  # fmt: skip
 
 
 def fusing(recorded: dict[str, Any]) -> Table:

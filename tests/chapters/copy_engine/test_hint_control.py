@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 import pytest
 
-from phasebit import files
+from phasebit import files, measure
 from phasebit.chapters.copy_engine import hint_control
 from tests.kernels.emulated import emulate
 
@@ -32,3 +34,18 @@ def test_what_it_prints_is_read() -> None:
 def test_right_on_the_emulator() -> None:
     done = emulate(hint_control.text())
     assert done.ok and "hints: OK" in done.stdout and not done.stderr, done.stdout + done.stderr
+
+
+def test_what_the_page_says_of_the_record() -> None:
+    rates = {
+        int(mib): {name: median(each) for name, each in policies.items()}
+        for mib, policies in measure.read(hint_control.NAME)["hints"].items()
+    }
+    alone = {mib: by[hint_control.ALONE] for mib, by in rates.items()}
+    assert min(alone[mib] for mib in (8, 16, 24, 28, 32)) > 0.99 * max(alone.values())
+    assert 0.85 < alone[48] / alone[32] < 0.9
+    first = {mib: by[hint_control.STREAM_FIRST] / by[hint_control.NORMAL]
+             for mib, by in rates.items()}  # fmt: skip
+    assert 1.3 < first[16] < 1.4 and 1.45 < first[32] < 1.6
+    last = [by[hint_control.TABLE_LAST] / by[hint_control.STREAM_FIRST] for by in rates.values()]
+    assert 1.1 < max(last) < 1.13

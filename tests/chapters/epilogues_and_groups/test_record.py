@@ -18,7 +18,7 @@ def test_the_libraries_build(kernel: str) -> None:
 
 
 def made(clock: float = 1000.0) -> dict[str, Any]:
-    """A record in which an epilogue costs what the model says, at a clock that is not always one."""
+    """A record in which an epilogue costs what the model says, at a clock that changes."""
     e = 4000.0
 
     def row(us: dict[str, float]) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 import pytest
 
-from phasebit import files
+from phasebit import files, measure
 from phasebit.chapters.warpgroup_products import narrow
 from tests.kernels.emulated import emulate
 
@@ -29,3 +31,12 @@ def test_right_on_the_emulator() -> None:
     assert one != narrow.text()
     done = emulate(one)
     assert done.ok and "every sum of ones is exact" in done.stdout, done.stdout + done.stderr
+
+
+def test_what_the_page_says_of_the_record() -> None:
+    for row in measure.read(narrow.NAME)["cycles"]:
+        cycles = median(row["cycles"])
+        if row["a"] == "registers":
+            assert cycles == pytest.approx(max(13, row["n"] / 2), abs=0.15), row
+        else:
+            assert cycles == pytest.approx((2048 + 32 * row["n"]) / 128, abs=0.15), row
