@@ -197,15 +197,3 @@ def experts(recorded: dict[str, Any]) -> Table:
         ("rows, groups", "memory needs, µs", *names), tuple(rows),
         f"µs; N = {benchmark.INNER}, K = {benchmark.HIDDEN}; {measure.source(recorded)}",
     )  # fmt: skip
-
-
-def rates(recorded: dict[str, Any]) -> dict[str, str]:
-    """Kernel -> how fast it is."""
-    large, many = recorded["epilogues"][0], recorded["groups"][-1]
-    m, n, k = large["shape"]
-    rows = sum(many["sizes"])
-    return {
-        "a_fused": measure.spoken((m, n, k), microseconds(large, f"{benchmark.LONG}, fused"))
-        + ", all six steps",
-        "c_groups": f"{microseconds(many, benchmark.GROUPED):,.0f} µs, {rows:,} rows in 63 groups",
-    }

@@ -50,7 +50,6 @@ def test_a_record_is_shown() -> None:
     assert "8 × 16 × 8" in said and "no epilogue" in said and "NVIDIA H200" in said
     many = str(view.experts(made()))
     assert "7 in 2" in many and "–" in many  # torch's was refused
-    assert set(view.rates(made())) == {"a_fused", "c_groups"}
     assert "4096" in str(view.best_order(made(), record.SHORT))
 
 
