@@ -17,7 +17,7 @@ from typing import Any
 
 from phasebit import bugs, files, originals, score
 from phasebit.bugs import Bug
-from phasebit.score.tools import phasebit_every
+from phasebit.score.tools import bare_run, phasebit_every
 
 PAGE = files.book() / "appendix" / "score.md"
 
@@ -62,7 +62,13 @@ def row(bug: Bug, ran: Sequence[dict[str, Any]]) -> list[str]:
     """The bug's row: what it is, where it comes from, what each tool says."""
     links = ", ".join(map(link, (*bug.thread, *bug.source))) or score.ABSENT
     cells = [f"{bug.title} (`{bug.name}`)", bug.arch, bug.state, in_a_test(bug), links]
-    return [*cells, *(score.cell(one, bug) for one in ran)]
+    return [*cells, *(in_a_row(one, bug) for one in ran)]
+
+
+def in_a_row(one: dict[str, Any], bug: Bug) -> str:
+    """A tool's verdict; of the runs without a tool, how many were right or were not."""
+    note = one["bugs"].get(bug.name, {}).get("note broken", "")
+    return str(note) if one["title"] == bare_run.TITLE and note else score.cell(one, bug)
 
 
 def in_full(bug: Bug, record: dict[str, Any]) -> str:
