@@ -171,6 +171,11 @@ def orders(record: dict[str, Any]) -> str:
     )
 
 
+def without_times(ends: str) -> str:
+    """How a program ends; the emulator's times say nothing of a GPU and are left out."""
+    return re.sub(r"\S+ +\[ *[\d.]+\]GFlop/s +\([\d.]+\)ms", "prints a time only", ends)
+
+
 def originals_table() -> str:
     """Others' programs as they were, and what the emulator says of each."""
     record = originals.read()
@@ -182,7 +187,7 @@ def originals_table() -> str:
         mended = "ours" if one.repair else f"`{one.commits['fixed'][:9]}`"
         rows.append((
             one.title, link(one.thread), f"`{one.commits['broken'][:9]}`", mended,
-            f"`{one.rule}`: {seen['broken']}", seen["broken ends"], seen["fixed"],
+            f"`{one.rule}`: {seen['broken']}", without_times(seen["broken ends"]), seen["fixed"],
         ))  # fmt: skip
     heading = ["program", "thread", "broken at", "repair", "rule, and what was seen", "how it ends",
                "repaired"]  # fmt: skip
