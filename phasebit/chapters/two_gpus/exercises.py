@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 
-from phasebit.chapters.two_gpus import pairs
+from phasebit.chapters.two_gpus import on_peers
 from phasebit.edits import replace_once
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
@@ -44,7 +44,7 @@ _OWN_FLAGS = re.compile(
 
 def with_flags(answer: str, kernel: str) -> str:
     """A kernel of the chapter whose flags are a reader's."""
-    text, found = _OWN_FLAGS.subn(lambda _: answer.strip() + "\n", pairs.source(kernel))
+    text, found = _OWN_FLAGS.subn(lambda _: answer.strip() + "\n", on_peers.source(kernel))
     if found != 1:
         raise ValueError(f"{kernel} has no functions raise and wait_for")
     return text
@@ -54,9 +54,9 @@ def with_flags(answer: str, kernel: str) -> str:
 def flags(answer: str) -> str:
     """``raise`` and ``wait_for``, in CUDA; two kernels run with them on two devices."""
     written(answer, FLAGS, "two functions")
-    for kernel in (pairs.REDUCE, pairs.MULTIPLY):
+    for kernel in (on_peers.REDUCE, on_peers.MULTIPLY):
         for schedule in SCHEDULES:
-            _right(with_flags(answer, kernel), pairs.source(kernel), kernel, schedule)
+            _right(with_flags(answer, kernel), on_peers.source(kernel), kernel, schedule)
     return "2 kernels under 3 schedules, no finding"
 
 
@@ -67,7 +67,7 @@ _OWN_KERNEL = re.compile(r"__global__ void gather\(.*?^\}\n", re.DOTALL | re.MUL
 
 def with_one_slot(answer: str) -> str:
     """The all-gather whose kernel is a reader's, with one slot, and flags that say it is empty."""
-    text = pairs.with_harness(pairs.source(pairs.GATHER))
+    text = on_peers.with_harness(on_peers.source(on_peers.GATHER))
     text = replace_once(text, "constexpr int SLOTS = 2;", "constexpr int SLOTS = 1;")
     text = replace_once(
         text, "    const unsigned* full;  // one for each tile, here\n",
@@ -95,8 +95,8 @@ def one_slot(answer: str) -> str:
 def _right(text: str, host: str, where: str, schedule: str) -> None:
     """Raises ``Wrong`` unless the program is right and nothing is found."""
     with compiling():
-        pairs.ptx(text)
-    done = pairs.run(text, host=host, schedule=schedule)
+        on_peers.ptx(text)
+    done = on_peers.run(text, host=host, schedule=schedule)
     if done.findings:
         finding = done.findings[0]
         raise Wrong(

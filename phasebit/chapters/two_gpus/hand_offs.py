@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from phasebit.chapters.two_gpus.pairs import Done
+from phasebit.chapters.two_gpus.on_peers import Done
 from phasebit.measure import Table
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from phasebit.chapters.two_gpus import pairs
-from phasebit.chapters.two_gpus.pairs import GATHER, MULTIPLY, REDUCE, RING_GATHER, RING_SCATTER
+from phasebit.chapters.two_gpus import on_peers
+from phasebit.chapters.two_gpus.on_peers import GATHER, MULTIPLY, REDUCE, RING_GATHER, RING_SCATTER
 from phasebit.edits import replace_each
 
 
@@ -23,20 +23,20 @@ class Slip(NamedTuple):
     @property
     def source(self) -> str:
         """The kernel with the slip."""
-        text = pairs.source(self.kernel)
+        text = on_peers.source(self.kernel)
         if self.kernel == RING_GATHER:
-            text = pairs.warps_send(text)
+            text = on_peers.warps_send(text)
         if self.host:
-            text = pairs.with_harness(text)
+            text = on_peers.with_harness(text)
         return replace_each(text, self.edits, self.kernel)
 
-    def run(self) -> pairs.Done:
+    def run(self) -> on_peers.Done:
         """The program with the slip on two devices."""
-        arguments = pairs.TINY if self.kernel in pairs.RINGS else ()
-        host = pairs.source(self.kernel)
+        arguments = on_peers.TINY if self.kernel in on_peers.RINGS else ()
+        host = on_peers.source(self.kernel)
         if self.kernel == RING_GATHER:
-            host = pairs.warps_send(host)
-        return pairs.run(
+            host = on_peers.warps_send(host)
+        return on_peers.run(
             self.source, *arguments, host=None if self.host else host
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
-from phasebit.chapters.two_gpus import link_slips, model
+from phasebit.chapters.two_gpus import link_law, link_slips
 from phasebit.measure import Table
 
 if TYPE_CHECKING:
@@ -88,13 +88,13 @@ def predicted() -> Table:
     data = recorded()
     if data is None:
         return note()
-    rate = model.link_rate(data["link"])
+    rate = link_law.link_rate(data["link"])
     rows = []
     for case in data["cases"]:
         if not case["whole"]:
             us, (m, n, k) = medians(case), case["shape"]
             size = m * (k if case["kind"] == "gather" else n) // 2
-            expected = model.time(us["our product"], 2 * size / rate * 1e-3, gpus=2)
+            expected = link_law.time(us["our product"], 2 * size / rate * 1e-3, gpus=2)
             rows.append((WORDS[case["kind"]], str(n if case["kind"] == "gather" else k),
                          f"{us['our product']:.0f}", f"{expected:.0f}",
                          f"{us['ours']:.0f}"))  # fmt: skip
@@ -113,7 +113,7 @@ def slower(columns: float, gpus: int, gbytes: float, tflops: float = 700.0) -> f
     (1.0, 1.5, 1.875)
     """
     product, share = columns / tflops, 1e3 / gbytes / gpus  # of a row, in the same unit
-    return model.time(product, share, gpus) / product
+    return link_law.time(product, share, gpus) / product
 
 
 def shares(links: Sequence[tuple[int, float]] = ((2, 400), (8, 400), (8, 50))) -> Picture:

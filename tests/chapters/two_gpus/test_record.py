@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from phasebit import measure, toolchain
-from phasebit.chapters.two_gpus import model, record, view
+from phasebit.chapters.two_gpus import link_law, record, view
 
 LINK = {"flag there and back": 3.0, "stores of 8 blocks": 90.0, "copy engine, 64 KiB": 20.0,
         "copy engine, 65536 KiB": 400.0}  # fmt: skip
@@ -64,7 +64,7 @@ def test_the_lines_of_the_link_are_read() -> None:
 
 @pytest.mark.parametrize("gpus", [2, 4, 8])
 def test_from_the_least_columns_on_the_product_hides_everything(gpus: int) -> None:
-    least = model.least(700, 400)
+    least = link_law.least(700, 400)
     assert view.slower(least, gpus, 400) == pytest.approx(1)
     assert view.slower(0.99 * least, gpus, 400) > 1.001
 
