@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from phasebit.chapters.state_machine.draft import served
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import judged
+from phasebit.exercises.judge import Wrong, judged, shown, whole
 from phasebit.pipeline import Doing, Pipeline, Simulation, Slot, State, simulate, step
 
 
@@ -186,3 +187,20 @@ def longest_queue(answer: Callable[[Simulation], int]) -> str:
 
     return agree(answer, cases(), _run, "runs")
 
+
+DISHES, USUAL, LONGEST = 20, 5, 50
+"""How many dishes are cooked; the clocks of one, as a rule and at most."""
+
+
+@judged
+def one_dish(dish: Any, clocks: Any) -> str:
+    """With which dish, and how many clocks for it, the draft with 6 slots serves a wrong one."""
+    for name, value, least, most in (("dish", dish, 0, DISHES - 1), ("clocks", clocks, 1, LONGEST)):
+        if not whole(value) or not least <= value <= most:
+            raise Wrong(f"{name} is {shown(value)}: give a whole number from {least} to {most}")
+    services = served([clocks if each == dish else USUAL for each in range(DISHES)])
+    wrong = [(ticket, got) for ticket, got in services if ticket != got]
+    if not wrong:
+        raise Wrong(f"with {clocks} clocks for dish {dish} every guest gets the right one")
+    ticket, got = wrong[0]
+    return f"{len(wrong)} guests get another dish, the first of them dish {got} on ticket {ticket}"

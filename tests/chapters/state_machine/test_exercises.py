@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from phasebit import contents, files
+from phasebit.chapters.state_machine import draft
 from phasebit.chapters.state_machine import exercises as pipelines
 from phasebit.pipeline import Doing, Slot
 from tests.book.notebooks import code, source, texts
@@ -170,6 +173,48 @@ def test_a_machine_in_which_nothing_moves_ends() -> None:
         elif "def run(" in source(cell):
             with pytest.raises(RuntimeError, match="nothing moves"):
                 exec(source(cell), scope)
+
+
+def test_the_draft_serves_as_the_chapters_first_program_does() -> None:
+    """Also where one dish, or several, take longer than the others, and with fewer slots."""
+    scope: dict = {}
+    for cell in code(NOTEBOOK):
+        text = source(cell).replace('"producing", PRODUCE', '"producing", PRODUCE[worker.job]')
+        if "class Machine" in text or "def run(" in text:
+            scope["PRODUCE"] = [5] * 20
+            text = text.replace("PRODUCE, CONSUME, HANDOFF = 5, 3, 1", "CONSUME, HANDOFF = 3, 1")
+            exec(text, scope)
+    draws = random.Random(1)
+    for _ in range(40):
+        produce = [draws.choice([5, 5, 5, draws.randint(1, 20)]) for _ in range(20)]
+        scope["PRODUCE"] = produce
+        slots = draws.choice([3, 4, 6, 8])
+        log = scope["run"](slots).log
+        assert draft.served(produce, slots) == [
+            (ticket, job) for name, *_, ticket, job in log if name.startswith("consumer")
+        ]
+
+
+def test_one_dish_is_not_the_usual_ones() -> None:
+    """With 6 slots the draft is right while all dishes take the same time."""
+    assert all(ticket == dish for ticket, dish in draft.served([5] * 20))
+
+
+@pytest.mark.parametrize(
+    ("dish", "clocks", "why"),
+    [
+        (5, 5, "every guest gets the right one"),
+        (19, 50, "every guest gets the right one"),  # nobody comes after it
+        (8, 30, "every guest gets the right one"),
+        (20, 5, "dish is 20: give a whole number from 0 to 19"),
+        (5, 0, "clocks is 0: give a whole number from 1 to 50"),
+        (5, 51, "clocks is 51"),
+        (True, 20, "dish is True"),
+        (5, 20.0, "clocks is 20.0"),
+    ],
+)
+def test_one_dish_rejects(dish, clocks, why) -> None:
+    assert why in why_wrong(pipelines.one_dish, dish, clocks)
 
 
 def test_a_list_is_as_good_as_a_tuple() -> None:
