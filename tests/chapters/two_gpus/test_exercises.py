@@ -46,7 +46,7 @@ def test_columns_refuses(wrong: Callable[..., int]) -> None:
 
 FLAGS = {
     "no barrier before": ([("    __syncthreads();\n    if", "    if")], "race"),
-    "no barrier after": ([("    }\n    __syncthreads();\n", "    }\n")], "race"),
+    "no barrier after": ([("    }\n    __syncthreads();\n", "    }\n")], "device-scope"),
     "the GPU's scope": ([("red.release.sys", "red.release.gpu")], "device-scope"),
     "no release": ([("red.release.sys", "red.relaxed.sys")], "race"),
     "no acquire": ([("ld.acquire.sys", "ld.relaxed.sys")], "race"),
