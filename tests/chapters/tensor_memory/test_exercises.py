@@ -37,7 +37,7 @@ def test_the_solutions_in_the_chapter_are_right() -> None:
         lambda requests, blocks: len(requests) > 1,
         lambda requests, blocks: sum(requests) * blocks > 512,  # waiting alone stops nobody
         lambda requests, blocks: False,
-        lambda requests, blocks: sum(requests[:-1]) * blocks + requests[-1] > 512,  # only the last
+        lambda requests, blocks: requests[0] * blocks + requests[-1] > 512,  # only after the first
     ],
 )
 def test_stops_refuses(wrong: object) -> None:
