@@ -4,8 +4,10 @@
 
 The pages are put behind each other in one document, in the order of _toc.yml: links between them
 become links within it, what is folded is unfolded, every cell of code gets a number. Pictures
-stay vectors, headings become the outline. It is printed twice: the first time says on which page
-each chapter begins, the second has these numbers in its contents.
+stay vectors, headings become the outline. The index at the end has the terms of the glossary: the
+page of the definition, then where each chapter first says the word. It is printed twice: the first
+time says on which page each chapter begins and each term stands, the second has these numbers in
+its contents and its index.
 """
 
 from __future__ import annotations
@@ -45,6 +47,12 @@ body { counter-reset: listing; }
 .pb-contents li { display: flex; gap: 0.6em; align-items: baseline; line-height: 1.5; }
 .pb-contents li::before { content: ""; order: 1; flex: 1; border-bottom: 1px dotted #888; }
 .pb-contents .pb-number { order: 2; width: 2.4em; text-align: right; }
+.pb-index { break-before: page; }
+.pb-index ul { columns: 3; column-gap: 6mm; list-style: none; padding: 0; margin: 0; }
+.pb-index li { font-size: 8.5pt; line-height: 1.35; padding-left: 1em; text-indent: -1em;
+  break-inside: avoid; }
+.pb-index a { text-decoration: none; }
+.pb-index .pb-defined { font-weight: 700; }
 .pb-contents .pb-part { font-weight: 700; margin-top: 0.7em; }
 article.bd-article { max-width: none; padding: 0; font-size: 10.5pt; }
 .bd-article :is(p, ul, ol, dl, blockquote) { max-width: none !important; }
@@ -81,6 +89,18 @@ ASSEMBLE = r"""async ({ pages, style, title, whole }) => {
   heading.textContent = "Contents";
   contents.append(heading, list);
   body.append(cover, contents);
+  const entry = (id, words) => {
+    const line = document.createElement("li");
+    const link = document.createElement("a");
+    link.href = `#${id}`;
+    link.textContent = words;
+    const number = document.createElement("span");
+    number.className = "pb-number";
+    number.dataset.of = id;
+    line.append(link, number);
+    list.append(line);
+    return line;
+  };
   for (const page of pages) {
     const text = await (await fetch(here + page)).text();
     const read = new DOMParser().parseFromString(text, "text/html");
@@ -111,16 +131,45 @@ ASSEMBLE = r"""async ({ pages, style, title, whole }) => {
     article.classList.add("pb-page");
     article.id = mine;
     body.append(document.adoptNode(article));
-    const entry = document.createElement("li");
-    const link = document.createElement("a");
-    link.href = `#${mine}`;
-    link.textContent = article.querySelector("h1").textContent.trim();
-    const number = document.createElement("span");
-    number.className = "pb-number";
-    number.dataset.of = mine;
-    if (page.endsWith("/part.html")) entry.className = "pb-part";
-    entry.append(link, number);
-    list.append(entry);
+    const line = entry(mine, article.querySelector("h1").textContent.trim());
+    if (page.endsWith("/part.html")) line.className = "pb-part";
+  }
+  /* Links to the glossary carry the words; each gets a name, so that its page can be told. */
+  const terms = new Map();
+  body.querySelectorAll('a[href*="--term-"]').forEach((link, number) => {
+    const term = link.getAttribute("href").slice(1);
+    if (!terms.has(term)) terms.set(term, []);
+    link.id ||= `pb-word-${number}`;
+    terms.get(term).push(link.id);
+  });
+  const defined = [...body.querySelectorAll('dt[id*="--term-"]')].map((entry) => {
+    const copy = entry.cloneNode(true);
+    copy.querySelectorAll("math annotation").forEach((node) => node.remove());
+    return { id: entry.id, words: copy.textContent.trim() };
+  }).sort((a, b) => a.words.localeCompare(b.words, "en"));
+  if (defined.length) {
+    const index = document.createElement("section");
+    index.className = "pb-index bd-article";
+    index.id = "pb-index";
+    const list = document.createElement("ul");
+    for (const { id, words } of defined) {
+      const line = document.createElement("li");
+      line.append(words);
+      for (const at of [id, ...(terms.get(id) ?? [])]) {
+        const link = document.createElement("a");
+        link.href = `#${at}`;
+        link.className = at === id ? "pb-number pb-defined" : "pb-number";
+        link.dataset.of = at;
+        link.textContent = "000"; // as wide as a number will be
+        line.append(" ", link);
+      }
+      list.append(line);
+    }
+    const name = document.createElement("h1");
+    name.textContent = "Index";
+    index.append(name, list);
+    body.append(index);
+    entry(index.id, name.textContent);
   }
   document.title = title;
   document.documentElement.dataset.theme = "light";
@@ -131,13 +180,25 @@ ASSEMBLE = r"""async ({ pages, style, title, whole }) => {
   broken.forEach((link) => link.removeAttribute("href"));
   await document.fonts.ready;
   await Promise.all([...document.images].map((one) => one.decode().catch(() => 0)));
-  return { pages: pages.length, listings: document.querySelectorAll(".cell_input").length,
+  return { pages: pages.length, terms: defined.length,
+           listings: document.querySelectorAll(".cell_input").length,
            broken: broken.map((link) => link.textContent) };
 }"""
 
 
-NUMBERS = """(places) => [...document.querySelectorAll('.pb-number')].map((one) =>
-  (one.textContent = String(places[one.dataset.of] ?? '')))"""
+NUMBERS = """(places) => {
+  for (const one of document.querySelectorAll('.pb-number'))
+    one.textContent = String(places[one.dataset.of] ?? '');
+  for (const line of document.querySelectorAll('.pb-index li')) {
+    const met = new Set();
+    for (const one of [...line.querySelectorAll('.pb-number')]) {
+      if (one.textContent && !met.has(one.textContent)) met.add(one.textContent);
+      else { one.previousSibling.remove(); one.remove(); } // with the space before it
+    }
+  }
+  const said = (which) => [...document.querySelectorAll(which)].map((one) => one.textContent);
+  return { numbers: said('.pb-contents .pb-number'), index: said('.pb-index li') };
+}"""
 
 
 def pages(toc: Any, html: Path) -> Iterator[str]:
@@ -156,7 +217,8 @@ def pages(toc: Any, html: Path) -> Iterator[str]:
 def print_book(chrome: Any, html: Path, target: Path, toc: Any, title: str) -> dict[str, Any]:
     """Write the PDF by a browser of Playwright's that runs.
 
-    What it has: ``pages`` of the site, ``listings``, ``broken``: texts of links that lead nowhere.
+    What it has: ``pages`` of the site, ``listings``, ``terms`` and lines of the ``index``, the
+    ``numbers`` of its contents, ``broken``: texts of links that lead nowhere.
     Raises ``SystemExit`` with a sentence where there is no site.
     """
     every = list(dict.fromkeys(pages(toc, html)))
@@ -174,7 +236,7 @@ def print_book(chrome: Any, html: Path, target: Path, toc: Any, title: str) -> d
         )
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(_printed(tab))
-        made["numbers"] = tab.evaluate(NUMBERS, places(target.read_bytes()))
+        made |= tab.evaluate(NUMBERS, places(target.read_bytes()))
         target.write_bytes(_printed(tab))
         tab.close()
     finally:
@@ -230,7 +292,8 @@ def main(target: Path) -> None:
         chrome.close()
     size = target.stat().st_size / 1e6
     print(
-        f"{target}: {made['pages']} pages of the site, {made['listings']} listings, {size:.0f} MB."
+        f"{target}: {made['pages']} pages of the site, {made['listings']} listings, "
+        f"{made['terms']} terms in the index, {size:.0f} MB."
     )
     if made["broken"]:
         raise SystemExit(f"Links that lead nowhere: {', '.join(made['broken'][:10])}")

@@ -1,13 +1,15 @@
 /* Explorers whose picture is a grid of cells: a layout, the law of a pipeline, who holds which element
-   of a matrix, what fits on a multiprocessor, a box of a tensor. Each kind says its fields, and makes
-   of their numbers a sentence and cells; or a sentence that says what is wrong. The tables are the
-   emulator's (explorer_tables.js); tests compare the rest with the package (tests/site/test_grids.py). */
+   of a matrix, what fits on a multiprocessor, a box of a tensor, the blocks of a cluster, scales in
+   tensor memory. Each kind says its fields, and makes of their numbers a sentence and cells; or a
+   sentence that says what is wrong. The tables are the emulator's (explorer_tables.js); tests compare
+   the rest with the package (tests/site/test_grids.py). */
 
 (() => {
   "use strict";
 
   const HUES = window.phasebitHues ?? ["blue"];
   const LIMITS = window.phasebitLimits ?? {}, FRAGMENTS = window.phasebitFragments ?? {};
+  const SCALES = window.phasebitScales ?? {};
   const COLOUR = { producers: "blue", slots: "orange", consumers: "green" };
 
   function element(tag, properties = {}, ...children) {
@@ -77,14 +79,14 @@
       const rate = Math.min(...Object.values(bounds));
       const limits = Object.keys(bounds).filter((name) => bounds[name] === rate);
       return {
-        text: Math.round(100 * rate), hue: COLOUR[limits[0]], limits, rate,
+        text: Math.round(100 * rate), hue: limits.length > 1 ? "grey" : COLOUR[limits[0]], limits, rate,
         title: `${k + 1} producers, ${n + 1} slots: ${rate.toFixed(3)} jobs a clock, limited by the ${limits.join(" and the ")}`,
       };
     }));
     const best = Math.min(8 / produce, consumers / consume);
     return {
       said: `${consumers} consumers allow ${(100 * consumers / consume).toFixed(1)} jobs in 100 clocks. ` +
-        `Blue: the producers limit; orange: the slots; green: the consumers. The best of this picture is ${(100 * Math.min(best, 16 / (produce + consume + handoff))).toFixed(1)}.`,
+        `Blue: the producers limit; orange: the slots; green: the consumers; grey: more than one of them. The best of this picture is ${(100 * Math.min(best, 16 / (produce + consume + handoff))).toFixed(1)}.`,
       down: "producers", across: "slots", first: 1, wide: 78, cells,
     };
   }
@@ -161,6 +163,82 @@
     };
   }
 
+  /* -- clusters: who shares which tile, and whom a multicast reaches ---------------- */
+
+  const SIDE = 8; // tiles of C down, and across
+
+  const powers = (n) => [1, 2, 4, 8].includes(n);
+
+  /* The ranks of a mask, as a number in binary. */
+  const mask = (ranks) => ranks.reduce((bits, rank) => bits | (1 << rank), 0);
+  const binary = (bits, digits) => `0b${bits.toString(2).padStart(digits, "0")}`;
+
+  function cluster({ down, across, row, column, m, n, depth }) {
+    const size = down * across;
+    if (![down, across].every(powers) || size > 8) return "a cluster has 1, 2, 4 or 8 blocks; more than 8 are not portable";
+    if (row >= SIDE || column >= SIDE) return `the picture has rows and columns 0 to ${SIDE - 1}`;
+    if (m % across || n % down) return `${m} rows of A in ${across} parts, ${n} rows of B in ${down}: the parts must be whole rows`;
+    const [top, left] = [row - (row % down), column - (column % across)];
+    const rank = (r, c) => (r % down) + (c % across) * down;
+    const mine = rank(row, column);
+    /* Blocks of one row of tiles need the same rows of A, those of one column the same of B. */
+    const ofA = Array.from({ length: across }, (_, c) => rank(row, left + c));
+    const ofB = Array.from({ length: down }, (_, r) => rank(top + r, column));
+    const a = { part: column % across, parts: across, ranks: ofA, mask: mask(ofA) };
+    const b = { part: row % down, parts: down, ranks: ofB, mask: mask(ofB) };
+    const slot = (m + n) * depth * 2;
+    const alone = slot * size, shared = (down * m + across * n) * depth * 2;
+    const piece = ({ part, parts }, rows) => parts > 1
+      ? `rows ${(part * rows) / parts} to ${((part + 1) * rows) / parts - 1} of its ${rows}` : `all ${rows} rows`;
+    const told = (which, rows, ranks, bits) =>
+      `of ${which} it fetches ${piece(bits, rows)}, for ${ranks.length > 1 ? `ranks ${ranks.join(", ")} (mask ${binary(bits.mask, size)})` : "itself alone"}`;
+    const hears = new Set([...ofA, ...ofB]).size;
+    const cells = Array.from({ length: SIDE }, (_, r) => Array.from({ length: SIDE }, (_, c) => {
+      const here = r - (r % down) === top && c - (c % across) === left;
+      const gets = [here && r === row ? "A" : "", here && c === column ? "B" : ""].join("");
+      const number = Math.floor(r / down) + Math.floor(c / across) * (SIDE / down);
+      return {
+        text: `${rank(r, c)}${gets && ` ${gets}`}`, hue: HUES[(Math.floor(r / down) + 3 * Math.floor(c / across)) % HUES.length], faint: !here,
+        strong: r === row && c === column, rank: rank(r, c), cluster: number,
+        title: `block (${r}, ${c}): rank ${rank(r, c)} of cluster ${number}` +
+          (gets ? `; gets ${[...gets].map((one) => `a part of ${one}`).join(" and ")} from block (${row}, ${column})` : ""),
+      };
+    }));
+    return {
+      said: `Block (${row}, ${column}) has rank ${mine} of ${size}: ${told("A", m, ofA, a)}; ${told("B", n, ofB, b)}. ` +
+        `Each full barrier counts ${slot.toLocaleString("en")} bytes; the cluster fetches ${shared.toLocaleString("en")} for a step` +
+        (shared < alone ? `, instead of ${alone.toLocaleString("en")}` : "") + `. Its slot is empty when warps of ${hears} ${hears > 1 ? "blocks" : "block"} have read.`,
+      down: "along m", across: "tiles of C along n", wide: 60, width: 44, cells, a, b, slot, shared, alone, hears, mine,
+    };
+  }
+
+  /* -- scales of blocks: phasebit/emulator/tensor_core/block_scales.py -------------- */
+
+  const QUARTER = 32; // lanes; a row's scales are in lane row % 32 of column row / 32
+
+  function scales({ kind, row, k }) {
+    const { depth, rows: perRow, ids } = SCALES[kind];
+    const block = depth / perRow, number = Math.floor(k / block);
+    const atom = Math.floor(number / 4), byte = number % 4;
+    const step = Math.floor(k / depth), id = ids[Math.floor(byte / perRow)];
+    const lane = row % QUARTER, column = Math.floor(row / QUARTER);
+    const place = 16 * lane + 4 * column + byte;
+    const cells = Array.from({ length: QUARTER }, (_, line) => Array.from({ length: 16 }, (_, across) => {
+      const [word, part] = [Math.floor(across / 4), across % 4];
+      const r = QUARTER * word + line, scale = 4 * atom + part;
+      return {
+        text: r, hue: HUES[part], faint: part < id || part >= id + perRow, strong: r === row && part === byte, row: r, scale,
+        title: `lane ${line}, column ${4 * atom + word}, byte ${part}: scale ${scale} of row ${r}, for k ${scale * block} to ${(scale + 1) * block - 1}`,
+      };
+    }));
+    return {
+      said: `Row ${row}, k = ${k}: scale ${number} of the row, for k ${number * block} to ${(number + 1) * block - 1}. In shared memory byte ${place} of atom ${atom}; ` +
+        `in tensor memory lane ${lane}, column ${4 * atom + column}, byte ${byte}, and the same in the other three quarters. Instruction ${step} of the slice (k ${step * depth} to ${(step + 1) * depth - 1}) reads the coloured bytes: scale factor id ${id}.`,
+      down: "lane", across: `bytes 0 to 3 of columns ${4 * atom} to ${4 * atom + 3}; in each the row whose scale it is`, bare: true, cells,
+      place, lane, column: 4 * atom + column, byte, atom, id, step,
+    };
+  }
+
   /* -- the form and the picture --------------------------------------------------- */
 
   const number = (name, label, value, least, most) => ({ name, label, value, least, most });
@@ -188,6 +266,16 @@
       fields: [number("x", "corner x", 2, -8, 8), number("y", "corner y", 1, -8, 8), number("z", "corner z", 1, -8, 8),
         number("width", "box along x", 4, 1, 8), number("height", "box along y", 3, 1, 8), number("depth", "box along z", 2, 1, 8),
         { name: "bytes", label: "bytes an element", options: ["4", "8", "16"] }],
+    },
+    cluster: {
+      title: "Explorer: who fetches what for whom", work: cluster,
+      fields: [{ name: "down", label: "cluster along m", options: ["1", "2", "4", "8"] }, { name: "across", label: "cluster along n", options: ["1", "2", "4", "8"] },
+        number("row", "block along m", 3, 0, SIDE - 1), number("column", "block along n", 2, 0, SIDE - 1),
+        number("m", "tile: rows of A", 128, 8, 256), number("n", "tile: rows of B", 256, 8, 256), number("depth", "numbers along k", 64, 8, 256)],
+    },
+    scales: {
+      title: "Explorer: where a scale lies", work: scales,
+      fields: [{ name: "kind", label: "kind", options: Object.keys(SCALES) }, number("row", "row", 37, 0, 127), number("k", "element along k", 100, 0, 255)],
     },
   };
 
@@ -257,7 +345,7 @@
         if (cell === undefined) return;
         const x = left + column * width;
         if (!cell) out.push(`<rect x="${x}" y="${y}" width="${width}" height="${height}" class="pb-x-free"/>`);
-        else out.push(`<g><title>${cell.title}</title><rect x="${x}" y="${y}" width="${width}" height="${height}" class="${cell.faint ? "pb-x-faint" : "pb-x-asked"}" style="--hue:var(--pb-${cell.hue})"/>` +
+        else out.push(`<g><title>${cell.title}</title><rect x="${x}" y="${y}" width="${width}" height="${height}" class="${cell.faint ? "pb-x-faint" : "pb-x-asked"}${cell.strong ? " pb-x-strong" : ""}" style="--hue:var(--pb-${cell.hue})"/>` +
           `<text x="${x + width / 2}" y="${y + 14}" text-anchor="middle" class="${cell.faint ? "pb-x-plain" : "pb-x-lane"}">${cell.text}</text></g>`);
       });
     });

@@ -60,6 +60,30 @@ def test_a_page_without_a_replay_stays_as_it_is() -> None:
     assert context == {"body": "<p>words</p>"}
 
 
+@nvcc
+def test_a_trace_depends_on_its_own_chapter_and_on_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scenes = replays.SCENES
+    assert replays.chapters_of(scenes["chain"]) == {"chain"}
+    assert replays.chapters_of(scenes["12_stale_parity"]) == {"warp_specialisation"}
+    assert replays.chapters_of(scenes["bulk_copy"]) == set()
+    before = {name: replays.key(name) for name in ("chain", "b_ring", "bulk_copy")}
+    assert len({*before.values()}) == 3
+    real = replays._add
+
+    def edited(digest: Any, folder: Any, what: str) -> None:
+        real(digest, folder, what)
+        if folder.parent.name == "chapters" and folder.name == "chain":
+            digest.update(b"# an edit")
+
+    monkeypatch.setattr(replays, "_add", edited)
+    after = {name: replays.key(name) for name in before}
+    assert [name for name in before if before[name] != after[name]] == ["chain"]
+    monkeypatch.setattr(replays, "_common", lambda: "an edit of the emulator")
+    assert all(replays.key(name) != before[name] for name in before)
+
+
 @pytest.fixture(scope="module")
 def recorded() -> tuple[Recorder, Any]:
     """The ring of two slots for 128 numbers along k: what was recorded, and the run."""

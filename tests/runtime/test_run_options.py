@@ -157,6 +157,23 @@ def test_a_seed_is_that_of_the_random_schedule(run: Run, program: Path) -> None:
         run("--seed", "x", program, "early")
 
 
+def test_seeds_are_run_one_after_the_other(run: Run, program: Path) -> None:
+    random = ["--fast", "--schedule", "random"]
+    alone = [run(*random, "--seed", seed, program, "early").stdout for seed in range(2, 5)]
+    assert run(*random, "--seed", "2", "--seeds", "3", program, "early").stdout == "".join(alone)
+    seen = run("--schedule", "random", "--seeds", "3", program, "early")
+    assert seen.returncode == FOUND
+    assert "seeds 0 to 2: found something under 3, first under 0" in seen.stderr
+    clean = run("--schedule", "random", "--seeds", "2", program, "nothing")
+    assert clean.returncode == 0
+    assert clean.stderr.splitlines()[-1] == "phasebit: seeds 0 to 1: found something under 0"
+    own = ("--error-exitcode", "0", "--schedule", "random", "--seeds", "2")
+    assert run(*own, program, "status").returncode == 3
+    late = run("--seeds", "3", program, "early")
+    assert late.returncode == 2
+    assert "--seeds counts orders of --schedule random: ask for that too" in late.stderr
+
+
 def test_every_order_shows_what_one_does_not(run: Run, program: Path) -> None:
     late = run(program, "sleepy")
     assert late.returncode == 0 and late.stdout == "1\n"

@@ -19,6 +19,8 @@ KINDS = {
     "occupancy": "tiling_on_the_gpu",
     "fragment": "_tensor_cores",
     "box": "copy_engine",
+    "cluster": "hopper_ring",
+    "scales": "low_precision",
 }
 
 
@@ -140,6 +142,116 @@ def test_a_box_is_the_piece_that_numpy_cuts(tab) -> None:
                 for n in range(cut.size)] == cut.tolist(), v  # fmt: skip
         assert told["said"].startswith(f"The barrier gets {4 * cut.size} bytes")
     assert "multiple of 16" in worked_out(tab, "box", {**v, "width": 3})
+
+
+TILES = """
+#include "ptx_sm90.cuh"
+// A block has a tile of A, 32 numbers, and one of B, 16. It fetches its part of each, for `masks`.
+extern "C" __global__ void share(const int* a, const int* b, const int* told, int* out, int across)
+{
+    __shared__ alignas(128) int tile[48];
+    __shared__ unsigned long long full;
+    const int me = blockIdx.x + blockIdx.y * gridDim.x;
+    const int* mine = told + 6 * me;  // part, parts and mask of A, then of B
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    if (threadIdx.x == 0) ptx::mbarrier_init(&full, 1);
+    ptx::fence_mbarrier_init();
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+    if (threadIdx.x == 0) {
+        ptx::mbarrier_arrive_expect_tx(&full, sizeof tile);
+        for (int which = 0; which < 2; ++which) {
+            const int rows = which ? 16 : 32, each = rows / mine[3 * which + 1];
+            const int first = mine[3 * which] * each;
+            const int* from = (which ? b + 16 * blockIdx.y : a + 32 * blockIdx.x) + first;
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                         ".multicast::cluster [%0], [%1], %2, [%3], %4;"
+                :: "r"(ptx::shared_address(tile + 32 * which + first)), "l"(from), "r"(each * 4),
+                   "r"(ptx::shared_address(&full)), "h"((short)mine[3 * which + 2]) : "memory");
+        }
+    }
+    ptx::mbarrier_wait(&full, 0);
+    out[49 * me + threadIdx.x] = tile[threadIdx.x];
+    if (threadIdx.x == 0) out[49 * me + 48] = rank;
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+}
+"""
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("down, across", [(2, 1), (1, 2), (2, 2), (4, 1), (2, 4), (1, 8)])
+def test_by_its_masks_every_block_gets_its_tiles(tab, down: int, across: int) -> None:
+    """On the emulator: each block fetches what the explorer says, for whom it says."""
+    from phasebit import files
+    from phasebit.launching import launch
+
+    told = np.zeros((8, 8, 6), np.int32)  # [along n, along m]
+    ranks = np.zeros((8, 8), np.int32)
+    for row in range(8):
+        for column in range(8):
+            made = worked_out(tab, "cluster", {
+                "down": down, "across": across, "row": row, "column": column, "m": 32, "n": 16,
+                "depth": 8,
+            })  # fmt: skip
+            told[column, row] = [made[one][what] for one in "ab"
+                                 for what in ("part", "parts", "mask")]  # fmt: skip
+            ranks[column, row] = made["mine"]
+            assert made["cells"][row][column]["rank"] == made["mine"]
+            assert made["shared"] * down * across == made["alone"] * (
+                down * 32 + across * 16) / 48  # fmt: skip
+            assert made["hears"] == down + across - 1
+    a, b = np.arange(8 * 32, dtype=np.int32), 1000 + np.arange(8 * 16, dtype=np.int32)
+    out = np.full((8, 8, 49), -1, np.int32)
+    module = launch.compile(TILES, "sm_90a", ["-I", str(files.kernels() / "include")])
+    module["share"].launch((8, 8), 48, [a, b, told.ravel(), out.ravel(), across],
+                           cluster=(down, across))  # fmt: skip
+    for column in range(8):
+        for row in range(8):
+            wanted = [*a[32 * row :][:32], *b[16 * column :][:16], ranks[column, row]]
+            assert out[column, row].tolist() == wanted
+
+
+def test_who_shares_what_cannot_be_cut_is_refused(tab) -> None:
+    asked = {"down": 2, "across": 2, "row": 0, "column": 0, "m": 129, "n": 16, "depth": 8}
+    assert "whole rows" in worked_out(tab, "cluster", asked)
+    assert "not portable" in worked_out(tab, "cluster", {**asked, "m": 8, "down": 8})
+
+
+def test_a_scale_lies_where_the_emulator_reads_it(tab) -> None:
+    from phasebit.emulator import scaled_descriptors
+    from phasebit.emulator.tensor_core import block_scales
+
+    rows = np.repeat(np.arange(128, dtype=np.uint8)[:, None], 4, 1)
+    parts = np.tile(np.arange(4, dtype=np.uint8), (128, 1))
+    cells = {what: block_scales.words(x).copy().view(np.uint8).reshape(32, 4, 4)
+             for what, x in (("row", rows), ("part", parts))}  # fmt: skip
+    atoms = {"row": block_scales.atoms(rows)[0], "part": block_scales.atoms(parts)[0]}
+    some = random.Random(4)
+    for kind, vectors in scaled_descriptors.VECTORS.items():
+        for vector, per_row in vectors.items():
+            if not vector.startswith("scale_vec"):
+                continue
+            depth = scaled_descriptors.K[kind]
+            for _ in range(12):
+                row, k = some.randrange(128), some.randrange(256)
+                told = worked_out(tab, "scales", {"kind": f"{kind}, {vector}", "row": row, "k": k})
+                number = k * per_row // depth
+                lane, word = told["lane"], told["column"] - 4 * told["atom"]
+                assert told["atom"] == number // 4
+                assert cells["row"][lane, word, told["byte"]] == row
+                assert cells["part"][lane, word, told["byte"]] == number % 4
+                assert atoms["row"][told["place"]] == row
+                assert atoms["part"][told["place"]] == number % 4
+                assert told["id"] in scaled_descriptors.IDS[per_row]
+                assert told["step"] == k // depth
+                read = {part for part in range(4) if not told["cells"][0][part]["faint"]}
+                first = number % 4 - (k % depth) * per_row // depth
+                assert read == {*range(first, first + per_row)} and first == told["id"]
+                for line, drawn in enumerate(told["cells"]):
+                    held = [cell["row"] for cell in drawn]
+                    assert held == cells["row"][line].ravel().tolist()
 
 
 def test_a_lane_holds_what_the_emulator_gives_it(browser, site) -> None:

@@ -37,13 +37,30 @@ def test_links_become_links_within_it(browser, tmp_path) -> None:
     target = tmp_path / "out.pdf"
     toc = {"root": "a", "parts": [{"chapters": [{"file": "b"}, {"file": "absent"}]}]}
     made = pdf.print_book(browser, tmp_path, target, toc, "A book")
-    assert made == {"pages": 2, "listings": 2, "broken": [], "numbers": ["3", "4"]}
+    assert made == {"pages": 2, "listings": 2, "broken": [], "numbers": ["3", "4"],
+                    "terms": 0, "index": []}  # fmt: skip
     assert pdf.places(target.read_bytes())["b-html"] == 4
     text = target.read_bytes()
     assert text.startswith(b"%PDF-")
     assert b"/Outlines" in text
     assert len(re.findall(rb"/Type /Page\b(?!s)", text)) == 4  # title, contents, two pages
     assert b"127.0.0.1" not in text, "links lead into the book, not to where it was printed"
+
+
+def test_the_index_says_on_which_pages_a_term_stands(browser, tmp_path) -> None:
+    import pdf
+
+    said = '<p>A <a href="words.html#term-slot">slot</a>.</p>'
+    for name in "ab":  # twice on one page counts once
+        (tmp_path / f"{name}.html").write_text(
+            PAGE.format(title=name, link="#top", rest=2 * said), "utf-8"
+        )
+    words = '<dl><dt id="term-slot">slot</dt><dd>…</dd><dt id="term-arrive">arrive</dt></dl>'
+    (tmp_path / "words.html").write_text(PAGE.format(title="W", link="#top", rest=words), "utf-8")
+    toc = {"root": "a", "chapters": [{"file": "b"}, {"file": "words"}]}
+    made = pdf.print_book(browser, tmp_path, tmp_path / "out.pdf", toc, "A book")
+    assert made["index"] == ["arrive 5", "slot 5 3 4"]
+    assert made["numbers"] == ["3", "4", "5", "6"]
 
 
 def test_a_link_that_leads_nowhere_is_said(browser, tmp_path) -> None:

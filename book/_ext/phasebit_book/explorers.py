@@ -21,12 +21,13 @@ from phasebit.emulator import (
     fragments,
     instruction_descriptors,
     matrix_descriptors,
+    scaled_descriptors,
 )
 
 from .written import write_script
 
 KINDS = ("banks", "descriptor", "tensor")
-GRIDS = ("layout", "law", "occupancy", "fragment", "box")
+GRIDS = ("layout", "law", "occupancy", "fragment", "box", "cluster", "scales")
 TABLES = "explorer_tables.js"
 
 _BOX = re.compile(r'<div[^>]*\bclass="phasebit-explorer"[^>]*>')
@@ -153,11 +154,28 @@ def held() -> dict[str, dict[str, Any]]:
     return found
 
 
+def scales() -> dict[str, dict[str, Any]]:
+    """Kind of a product with block scales -> what one instruction takes.
+
+    ``depth``: elements along k; ``rows``: scales of a row; ``ids``: the bytes of a word at which
+    the first of them can stand.
+    """
+    return {
+        f"{kind}, {vector or 'block32'}": {
+            "depth": scaled_descriptors.K[kind], "rows": per_row,
+            "ids": scaled_descriptors.IDS[per_row],
+        }
+        for kind, vectors in scaled_descriptors.VECTORS.items()
+        for vector, per_row in vectors.items() if vector.startswith("scale_vec")
+    }  # fmt: skip
+
+
 def write_tables(app: Sphinx) -> None:
     """Write the emulator's tables, and the colours of what comes in eights."""
     write_script(
         app, TABLES, phasebitDescriptors=descriptors(), phasebitHues=palette.EIGHT,
         phasebitLimits=limits(), phasebitFragments=held(),
+        phasebitScales=scales(),
     )  # fmt: skip
 
 

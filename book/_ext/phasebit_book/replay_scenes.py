@@ -13,7 +13,7 @@ import numpy as np
 
 from phasebit import bugs, files
 from phasebit.edits import replace_once
-from phasebit.emulator import EmulatorError, Finding, TensorMap
+from phasebit.emulator import EmulatorError, Finding, TensorMap, formats
 from phasebit.launching import launch
 from phasebit.launching.slot_history import Places, Ring
 
@@ -191,6 +191,22 @@ def _bulk(text: str, schedule: str) -> Found:
     return found(lambda: kernel.launch(1, 128, [x, y, len(x)], schedule=schedule))
 
 
+def _left_out() -> dict[str, str]:
+    from phasebit.chapters.warpgroup_products import left_out
+
+    return {mistake: left_out.text(mistake) for mistake in left_out.LEFT_OUT}
+
+
+def _first_product(text: str, schedule: str) -> Found:
+    m, n, k = 64, 128, 192
+    draw = np.random.default_rng(16)
+    a, b = (formats.encode("bf16", draw.integers(-4, 5, (rows, k)).astype(np.float64))
+            for rows in (m, n))  # fmt: skip
+    c = np.full((m, n), np.nan, np.float32)
+    kernel = launch.compile(text, "sm_90a")["matmul"]
+    return found(lambda: kernel.launch(1, 128, [a, b, c, m, n, k], schedule=schedule))
+
+
 def _copy_ring(k: int) -> Callable[[str, str], Found]:
     def run(text: str, schedule: str) -> Found:
         from phasebit.chapters.hopper_ring import exercises
@@ -266,6 +282,10 @@ def _part_five() -> dict[str, Scene]:
                     sixteen_bytes_too_few_announced=(announced, announced + " - 16"),
                     sixteen_bytes_too_many_announced=(announced, announced + " + 16")),
             _bulk, [Ring("slot", ["full"])],
+        ),
+        "wgmma": Scene(
+            "A warp group's first product", "one tile of C, 64 × 128, and K is 192: three slices",
+            _left_out, _first_product,
         ),
         "b_ring": Scene(
             "The copy engine's ring", "one tile of C, 128 × 256, and K is 512: eight steps",

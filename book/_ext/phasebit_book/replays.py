@@ -5,7 +5,7 @@ A box ``<div class="phasebit-replay" data-kernel="NAME">`` becomes one; the name
 scripts is what stands in the box, and under it the run
 as a picture. The trace is a script of its own, which the page asks for when the reader does.
 
-Traces are kept among the other builds, by all that they depend on. Where there is no nvcc a box
+Traces are kept among the other builds, each by all that it depends on. Where there is no nvcc a box
 keeps its words.
 """
 
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
 from docutils import nodes
@@ -95,28 +96,71 @@ def coloured(text: str, file: str) -> list[str]:
 @cache
 def trace(name: str) -> dict[str, Any]:
     """:func:`record`, or what it made when all that it depends on was the same."""
-    key = hashlib.sha256(json.dumps([name, _depends()]).encode()).hexdigest()[:32]
 
     def make(path: Path) -> None:
         text = json.dumps(record(SCENES[name]), separators=(",", ":"))
         path.write_text(text, encoding="utf-8")
 
     kept: dict[str, Any] = json.loads(
-        build_cache.keep(f"{FOLDER}/{key}.json", make).read_text(encoding="utf-8")
+        build_cache.keep(f"{FOLDER}/{key(name)}.json", make).read_text(encoding="utf-8")
     )
     return kept
 
 
+def key(name: str) -> str:
+    """A digest of all that a scene's trace depends on: its texts, what runs them, its chapter.
+
+    What other chapters have of their own does not count: no chapter imports from another.
+    """
+    scene = SCENES[name]
+    digest = hashlib.sha256(json.dumps([name, _common(), dict(scene.programs())]).encode())
+    chapters = Path(files.__file__).parent / "chapters"
+    for chapter in sorted(chapters_of(scene)):
+        _add(digest, chapters / chapter, "**/*.py")
+    return digest.hexdigest()[:32]
+
+
+def chapters_of(scene: Scene) -> set[str]:
+    """The folders of ``phasebit/chapters`` from which a scene's functions import."""
+    words: set[str] = set()
+    met: list[Any] = []
+    waiting: list[Any] = [scene.programs, scene.run]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, FunctionType) and one not in met:
+            names = _names(one.__code__)
+            waiting += [cell.cell_contents for cell in one.__closure__ or ()]
+            waiting += [one.__globals__.get(name) for name in names]
+            words |= names
+            met.append(one)
+    found = (re.match(r"phasebit\.chapters\.(\w+)", word) for word in words)
+    return {each[1] for each in found if each}
+
+
+def _names(code: CodeType) -> set[str]:
+    """Names that code uses, with those of functions within it, and of modules that it imports."""
+    inner = [_names(one) for one in code.co_consts if isinstance(one, CodeType)]
+    return {*code.co_names}.union(*inner)
+
+
 @cache
-def _depends() -> str:
-    """A digest of the package, the kernels, this extension and the compiler's version."""
+def _common() -> str:
+    """A digest of what all scenes share: package, kernels, this extension, compiler's version."""
     digest = hashlib.sha256(str(toolchain.nvcc().version).encode())
     package = Path(files.__file__).parent
-    for folder, what in ((package, "**/*.py"), (files.kernels(), "**/*.cu*"),
-                         (Path(__file__).parent, "replay*.py")):  # fmt: skip
-        for path in sorted(folder.glob(what)):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    _add(digest, package, "*.py")
+    for folder in sorted(package.iterdir()):
+        if folder.is_dir() and folder.name != "chapters":
+            _add(digest, folder, "**/*.py")
+    _add(digest, files.kernels(), "**/*.cu*")
+    _add(digest, files.bugs() / "include", "**/*.cu*")
+    _add(digest, Path(__file__).parent, "replay*.py")
     return digest.hexdigest()
+
+
+def _add(digest: Any, folder: Path, what: str) -> None:
+    for path in sorted(folder.glob(what)):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
 
 
 def add_replays(

@@ -1,8 +1,9 @@
 """The stepper: rings on which the reader is the scheduler, in a page.
 
 A box ``<div class="phasebit-stepper" data-ring="NAME">`` becomes one; ``NAME`` is one of
-:func:`phasebit.pipeline.walk.rings`. Their states are worked out at every build, and written as a
-script, so that a page opened as a file has them too.
+:func:`phasebit.pipeline.walk.rings`. One of the class ``phasebit-ring`` shows a ring of two threads
+in fewer words: its slots, and the bits of its barriers. Their states are worked out at every build,
+and written as a script, so that a page opened as a file has them too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from .written import write_script
 
 RINGS = "stepper_rings.js"
 
-_BOX = re.compile(r'<div[^>]*\bclass="phasebit-stepper"[^>]*>')
+SCRIPTS = {"stepper": "stepper.js", "ring": "ring.js"}
+
+_BOX = re.compile(r'<div[^>]*\bclass="phasebit-(stepper|ring)"[^>]*>')
 _RING = re.compile(r'\bdata-ring="([^"]*)"')
 
 
@@ -28,15 +31,16 @@ def add_scripts(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
     """Give a page with steppers their scripts. Refuses a ring that there is not."""
-    body = context.get("body", "")
-    if "phasebit-stepper" not in body:
-        return
-    for box in _BOX.findall(body):
-        name = found[1] if (found := _RING.search(box)) else ""
+    kinds = set()
+    for box in _BOX.finditer(context.get("body", "")):
+        name = found[1] if (found := _RING.search(box[0])) else ""
         if name not in rings():
             raise ExtensionError(f"{page}: no ring is called {name!r}: choose from {list(rings())}")
-    app.add_js_file(RINGS, loading_method="defer")
-    app.add_js_file("stepper.js", loading_method="defer")
+        kinds.add(box[1])
+    if kinds:
+        app.add_js_file(RINGS, loading_method="defer")
+    for kind in sorted(kinds):
+        app.add_js_file(SCRIPTS[kind], loading_method="defer")
 
 
 def write_rings(app: Sphinx) -> None:

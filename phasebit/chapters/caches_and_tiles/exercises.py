@@ -57,6 +57,39 @@ def misses_of_a_walk(answer: Callable[[int, int, int, int], int]) -> str:
     return f"{len(cases)} walks"
 
 
+def _padding(ld: int, rows: int, columns: int) -> int:
+    """The fewest floats by which rows must be longer, so that a block leaves two ways free."""
+    level = caches.TYPICAL[0]
+    extra = 0
+    while caches.crowding(level, rows, columns, ld + extra).max() > level.ways - 2:
+        extra += 1
+    return extra
+
+
+@judged
+def padding(answer: Callable[[int, int, int], int]) -> str:
+    """``answer(ld, rows, columns)``: floats to add to each row so that the block can stay.
+
+    The block has ``rows`` × ``columns`` floats and begins at the beginning of a line; the cache is
+    the first of :data:`caches.TYPICAL`. Compared with the count of :func:`caches.crowding`.
+    """
+    draw = random.Random(62)
+    cases = [(256, 48, 48), (264, 48, 48), (256, 16, 64), (512, 32, 32), (1024, 8, 16)]
+    cases += [
+        (draw.choice((192, 240, 250, 256, 320, 384, 512, 1000, 1024)), draw.randint(8, 40),
+         draw.randint(8, 40))
+        for _ in range(25)
+    ]  # fmt: skip
+    for ld, rows, columns in cases:
+        got, right = ask(answer, ld, rows, columns), _padding(ld, rows, columns)
+        if not same(got, right):
+            raise Wrong(
+                f"a block of {rows} × {columns} with rows {ld} floats apart needs {right} floats "
+                f"more in each row, not {shown(got)}"
+            )
+    return f"{len(cases)} blocks"
+
+
 SECONDS = 10.0
 """How long a reader's C++ function may take for one call."""
 

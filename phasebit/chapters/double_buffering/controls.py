@@ -6,6 +6,8 @@ else. The record ``double_buffering`` times them by turns with the kernels.
 
 from __future__ import annotations
 
+from difflib import unified_diff
+
 from phasebit import files
 from phasebit.edits import replace_each
 
@@ -53,3 +55,11 @@ def source(name: str) -> str:
     """
     kernel, edits = CONTROLS.get(name, (name, ()))
     return replace_each(files.kernel(f"double_buffering/{kernel}"), edits, f"{kernel}.cu")
+
+
+def changes(name: str) -> str:
+    """A control's changes: ``-`` what the kernel says, ``+`` what the control says instead."""
+    kernel, _ = CONTROLS[name]
+    texts = (files.kernel(f"double_buffering/{kernel}").splitlines(), source(name).splitlines())
+    lines = list(unified_diff(*texts, lineterm="", n=0))[2:]
+    return "\n".join(line for line in lines if not line.startswith("@@"))

@@ -119,19 +119,17 @@ def tlb_at_work(walks: Mapping[str, Sequence[int]], entries: int) -> Picture:
     )  # fmt: skip
 
 
-def threads_measured(recorded: dict[str, Any]) -> str:
-    """A line for each loop that threads divide, or what measures them."""
-    if "threads" not in recorded:
-        return "⏱ this record has no threads yet: python -m phasebit record gemm measures them"
+def threads_measured(recorded: dict[str, Any]) -> list[str]:
+    """A line for each loop that threads divide; none for a record that has no threads."""
     lines = []
-    for n, times in recorded["threads"].items():
+    for n, times in recorded.get("threads", {}).items():
         one = measure.summary(times["1 j0"]).median
         for name in times:
             count, loop = name.split()
             if loop in LOOPS and count != "1":
                 faster = one / measure.summary(times[name]).median
                 lines.append(f"⏱ {n}³, {count} threads divide {loop}: {faster:.2f} times as fast")
-    return "\n".join(lines)
+    return lines
 
 
 def panels(packed: NDArray[np.float32], rows: int) -> Picture:

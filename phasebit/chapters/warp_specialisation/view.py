@@ -12,8 +12,10 @@ from phasebit import draw, files, measure
 from phasebit.chapters.warp_specialisation import clinic
 from phasebit.chapters.warp_specialisation import record as benchmark
 from phasebit.edits import replace_once
+from phasebit.emulator.capabilities import REGISTER_FILES, limits
 from phasebit.launching.launch import compile as compile_cuda
 from phasebit.mbarrier import Mbarrier
+from phasebit.occupancy import occupancy
 from phasebit.timeline import Span, Timeline
 
 
@@ -89,6 +91,37 @@ def loaders(warps: int) -> str:
     text = replace_once(text, "if (threadIdx.x < GROUP)", "if (threadIdx.x < LOADERS)")
     text = replace_once(text, "(threadIdx.x - GROUP)", "(threadIdx.x - LOADERS)")
     return text.replace("i += GROUP", "i += LOADERS")
+
+
+def spread_over_files(*loading: int) -> draw.Picture:
+    """Eight warps that multiply, beside these numbers of warps that load, in four register files.
+
+    A warp's file is its number modulo four, and the warps that load are numbered first, as in the
+    kernels. The last column is the most registers a thread with which one block still fits, by
+    the calculator of :mod:`phasebit.occupancy`.
+    """
+    lines, names = [], []
+    for loaders in loading:
+        warps = ["L"] * loaders + ["M"] * 8
+        held = [warps[file::REGISTER_FILES] for file in range(REGISTER_FILES)]
+        fullest = max(map(len, held))
+        most = max(
+            registers for registers in range(1, 256)
+            if occupancy(limits(90), registers, 0, 32 * len(warps)).blocks
+        )  # fmt: skip
+        lines.append([
+            *(draw.Cell(" ".join(one), "orange" if len(one) == fullest else "blue")
+              for one in held),
+            draw.Cell(str(most)),
+        ])  # fmt: skip
+        names.append(f"{len(warps)} warps")
+    return draw.chart(
+        lines, rows=names,
+        columns=[*(f"file {file}" for file in range(REGISTER_FILES)), "most registers"],
+        row_label="", column_label="L loads, M multiplies",
+        title="The warps of a block in four register files, and what a thread can have",
+        legend={"orange": "the fullest files"},
+    )  # fmt: skip
 
 
 def ignored(recorded: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -26,9 +27,22 @@ def walk(count: int, stride: int, times: int, ways: int) -> int:
     return sum(each if each <= ways else times * each for each in lines.values())
 
 
+def padding(ld: int, rows: int, columns: int, ways: int = 6, by: int = 1) -> int:
+    """Floats to add to each row, by its own count of the lines in each set."""
+    extra = 0
+    while True:
+        lines = {
+            ((ld + extra) * row + column) // 16 for row in range(rows) for column in range(columns)
+        }
+        if max(Counter(line % 64 for line in lines).values()) <= ways:
+            return extra
+        extra += by
+
+
 RIGHT: dict[str, Callable[..., Any]] = {
     "which_set": lambda address, line, sets: address // line % sets,
     "misses_of_a_walk": walk,
+    "padding": padding,
 }
 
 WRONG: list[tuple[str, Callable[..., Any]]] = [
@@ -39,6 +53,10 @@ WRONG: list[tuple[str, Callable[..., Any]]] = [
     ("misses_of_a_walk", lambda count, stride, times, ways: count),
     ("misses_of_a_walk", lambda count, stride, times, ways: count * times),
     ("misses_of_a_walk", lambda c, s, t, w: c if c <= 64 * w else c * t),
+    ("padding", lambda ld, rows, columns: 0),  # it fits, counted in bytes
+    ("padding", lambda ld, rows, columns: padding(ld, rows, columns, by=16)),  # whole lines
+    ("padding", lambda ld, rows, columns: padding(ld, rows, columns, ways=8)),  # no way free
+    ("padding", lambda ld, rows, columns: padding(ld, rows, -(-columns // 16) * 16)),
 ]
 
 

@@ -125,6 +125,7 @@ def test_what_the_chapter_says_of_the_controls() -> None:
     for kind in ("warm", "flushed"):
         assert 1.01 < getattr(barrier, kind) / getattr(free, kind) < 1.05, "a few percent"
         assert 0.9 < getattr(first, kind) / getattr(free, kind) < 0.95, "less than a tenth"
+        assert 0.9 < getattr(first, kind) / getattr(every["no roles, 2 rows"], kind) < 0.98
         more = every["no roles, 2 rows"]
         assert getattr(first, kind) < getattr(more, kind) < getattr(free, kind), "closer still"
         assert getattr(wide, kind) < getattr(first, kind), "wide loads gain on top"

@@ -33,6 +33,14 @@ def test_lines_of() -> None:
     assert registers.lines_of(text, ("f", "g")) == {"f": range(1, 4), "g": range(4, 6)}
 
 
+def test_a_warp_more_in_one_file_costs_all() -> None:
+    said = view.spread_over_files(0, 1, 4, 5).alt.splitlines()[1:]
+    assert [line.split()[-1] for line in said] == ["255", "168", "168", "128"]
+    held = [line.split("|")[1].split() for line in said]
+    assert [one.count("L") for one in held] == [0, 1, 4, 5]
+    assert all(one.count("M") == 8 for one in held)
+
+
 @pytest.mark.nvcc
 class TestPtxas:
     def test_one_number_for_all_roles(self) -> None:
