@@ -61,7 +61,7 @@ def diagram(nodes: Mapping[str, Node], arrows: Sequence[Arrow], *, title: str) -
     left = edge[0] - 12
     for name, x, y in {each.of: (each.of, left, each.y) for each in nodes.values()}.values():
         if name:
-            reach(x - len(name) * 4, y, len(name) * 8, 24)
+            reach(x - len(name) * 4.7, y, len(name) * 9.4, 24)  # bold is wider
             out.append(
                 f'<text x="{x:g}" y="{y + 4:g}" text-anchor="end" '
                 f'style="fill:{TEXT};font-weight:bold">{escape(name)}</text>'
