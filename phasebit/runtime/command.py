@@ -345,6 +345,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
             f"that came to its own end (see --error-exitcode); {TIMED_OUT} past the time limit; "
             f"{REFUSED} when it cannot be run; 128 + n when signal n ended it."
         ),
+        allow_abbrev=False,  # the program's own --m is no abbreviation of --memory
     )
     command.add_argument(
         "--limit", type=_seconds, default=DEFAULT_LIMIT, metavar="SECONDS",

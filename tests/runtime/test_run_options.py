@@ -119,6 +119,12 @@ def test_a_finding_has_a_status_of_its_own(run: Run, program: Path) -> None:
     assert run(program, "abort").returncode == 134
 
 
+def test_the_programs_own_options_are_no_abbreviations_of_ours(run: Run, program: Path) -> None:
+    """`--m` could be `--memory` or `--most-runs`, and is neither behind the program's name."""
+    done = run("--schedule", "late", program, "none", "--m=256", "--se")
+    assert done.returncode == 0 and not done.stderr
+
+
 def test_what_comes_after_a_refused_launch(run: Run, program: Path) -> None:
     done = run(program, "refused")
     assert done.returncode == FOUND and done.stdout == "0\n"
