@@ -142,7 +142,7 @@ def built(text: str, target: str, host: str = "") -> tuple[Path, str]:
         *(each / "unit.o" for each in objects),
     ]
     command = toolchain.nvcc_command("program of PTX", target, options=options)
-    program = _kept("", command, "program")
+    program = kept("", command, "program")
     return program / "program", "".join((each / "log").read_text("utf-8") for each in objects)
 
 
@@ -166,10 +166,10 @@ def unit(text: str, target: str) -> Path:
     """The folder with ``unit.o``, of a text that needs others to be a program, and a ``log``."""
     options = ["-std=c++17", "-lineinfo", "-Wno-deprecated-gpu-targets", "--no-compress", "-c"]
     command = toolchain.nvcc_command("program of PTX", target, options=[*options, "source.cu"])
-    return _kept(f'#line 1 "source.cu"\n{text}', command, "unit.o")
+    return kept(f'#line 1 "source.cu"\n{text}', command, "unit.o")
 
 
-def _kept(text: str, command: list[str | Path], output: str) -> Path:
+def kept(text: str, command: list[str | Path], output: str) -> Path:
     """What a compiler makes of a text, made once. Raises :class:`toolchain.CompileError`."""
     said = [str(word) for word in command if not str(word).startswith("-L")]
     facts = [text, toolchain.headers(text), said, output, toolchain.nvcc().version]

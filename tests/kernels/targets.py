@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from phasebit import process, toolchain
+from tests.kernels.emulated import kept
 
 ALL = ("sm_75", "sm_80", "sm_90a", "sm_100a")
 
@@ -22,18 +21,13 @@ class Assembled:
 
 
 def assemble(text: str, *targets: str) -> Assembled:
-    """Compile the GPU half of a program; :func:`tests.kernels.emulated.emulate` does the other.
+    """Compile the GPU half of a program, once; see :func:`tests.kernels.emulated.emulate`.
 
     Raises :class:`toolchain.CompileError`.
     """
     options = ["-std=c++17", "-lineinfo", "-Xptxas", "-v"]
     command = [*toolchain.nvcc_command("fatbin", *targets, options=options), "source.cu"]
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "source.cu").write_text(text, encoding="utf-8")
-        done = process.run([*command, "-o", "code"], timeout=toolchain.BUILD_SECONDS, cwd=folder)
-    log = done.stdout + done.stderr
-    if not done.ok:
-        raise toolchain.explain(log, "source.cu")
+    log = (kept(text, command, "code") / "log").read_text("utf-8")
     return Assembled(toolchain.parse_resources(log), toolchain.warnings(log))
 
 
