@@ -108,7 +108,7 @@ FORCE:
 # Both stamps stand for pages in _build/html; those of `book` were also executed
 # here. Rendering from saved outputs makes the other stamp stale.
 _build/.book: $(SETUP) $(SOURCES)
-	@echo "Executing the notebooks and rendering the book (about 10 minutes)"
+	@echo "Executing the notebooks and rendering the book (some minutes; notebooks run side by side)"
 	@rm -rf _build/.site _build/html _build/.doctrees _build/jupyter_execute
 	@PHASEBIT_EXECUTE=force $(JUPYTER_BOOK)
 	@touch _build/.site $@

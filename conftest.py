@@ -8,6 +8,7 @@ nbval turns into tests.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -123,6 +124,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = {item.path for item in items if tier(item) != "none"}
     place = {ROOT / name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path, len(LONGEST) + (item.path not in long)))
+
+
+def pytest_collection_finish() -> None:
+    """The collector of garbage took a third of the time of tests that translate large kernels.
+
+    What is here by now stays, and so do most of the hundred thousand objects that are made of a
+    kernel: it need not look at them again and again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 5)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -211,8 +211,12 @@ def build(text: str, name: str, target: str | None, *, emulated: bool = True) ->
     return built.program
 
 
-def emulate(program: Path, *, schedule: str = "late", seed: int = 0) -> Outcome:
-    """Run a program on the emulator, in a process of its own, all checks on."""
-    options = ("--schedule", schedule, "--seed", str(seed))
-    done, told = apart.run([program], SECONDS, 2 * SECONDS, *options)
+def emulate(program: Path, *, schedule: str = "late", seed: int = 0, seeds: int = 1) -> Outcome:
+    """Run a program on the emulator, in a process of its own, all checks on.
+
+    Of the random schedule ``seeds`` orders, from ``seed`` on, one after the other: a tenth of a
+    second each.
+    """
+    options = ("--schedule", schedule, "--seed", str(seed), "--seeds", str(seeds))
+    done, told = apart.run([program], SECONDS, SECONDS * (1 + seeds), *options)
     return Outcome(done.stdout + done.stderr, done.status, told.findings, told.notes)

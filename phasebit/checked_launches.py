@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from phasebit import build_cache, toolchain
 from phasebit.emulator import EmulatorError, Extents, Finding, Mode, Run, digest
 from phasebit.launching import build
-from phasebit.launching.launch import Kernel, Module
+from phasebit.launching.launch import EVERY, Kernel, Module, SearchedRun
 
 __tracebackhide__ = True
 """What pytest shows is the line of the test."""
@@ -25,12 +26,14 @@ class CheckedKernel(Kernel):
     So does a launch that is refused or does not come to its end.
     """
 
-    seed: int | None = None
-    """That of a random schedule, which takes the place of the usual one."""
+    seed: int | str | None = None
+    """That of a random schedule, or ``"every"``: it takes the place of the usual one."""
 
     def execute(self, extents: Extents, args: Sequence[Any], mode: Mode) -> Run:
         """See :meth:`phasebit.Kernel.launch`."""
-        if self.seed is not None and mode.schedule == Mode().schedule:
+        if self.seed == EVERY and mode.schedule == Mode().schedule:
+            return self.search(extents, args, mode)
+        if isinstance(self.seed, int) and mode.schedule == Mode().schedule:
             mode = replace(mode, schedule="random", seed=self.seed)
         try:
             run = super().execute(extents, args, mode)
@@ -44,11 +47,25 @@ class CheckedKernel(Kernel):
         return run
 
 
+    def search(self, extents: Extents, args: Sequence[Any], mode: Mode) -> Run:
+        """See :meth:`phasebit.Kernel.launch`; a search that is not complete is a warning."""
+        try:
+            run = super().search(extents, args, mode)
+        except EmulatorError as error:
+            pytest.fail(f"kernel {self.name}, every order:\n{error}")
+        assert isinstance(run, SearchedRun)
+        if run.findings:
+            pytest.fail(f"kernel {self.name}, every order: {run.orders}")
+        if not run.orders.complete:
+            warnings.warn(f"kernel {self.name}, every order: {run.orders.headline}", stacklevel=3)
+        return run
+
+
 class CheckedModule(Module):
     """A module whose kernels are checked ones."""
 
     kernel_type = CheckedKernel
-    seed: int | None = None
+    seed: int | str | None = None
 
     def __getitem__(self, name: str) -> CheckedKernel:
         kernel = super().__getitem__(name)
@@ -60,7 +77,7 @@ class CheckedModule(Module):
 class Kernels:
     """What the fixture ``kernel`` is: call it with CUDA source to get a kernel."""
 
-    def __init__(self, folder: Path, seed: int | None) -> None:
+    def __init__(self, folder: Path, seed: int | str | None) -> None:
         self.folder = folder
         self.seed = seed
 

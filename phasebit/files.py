@@ -50,6 +50,16 @@ def kernel(name: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
+def function(kernel_name: str, name: str) -> str:
+    """The text of a ``__device__ void`` function of a kernel's file, from its head to its brace.
+
+    Raises ``ValueError`` when the file has no such function.
+    """
+    text = kernel(kernel_name)
+    begin = text.index(f"__device__ void {name}(")
+    return text[begin : text.index("\n}\n", begin) + 2]
+
+
 def kernel_names(suffix: str) -> list[str]:
     """The names of all kernels in files that end so, as :func:`kernel` takes them."""
     found = kernels().rglob(f"*{suffix}")

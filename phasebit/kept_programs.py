@@ -8,9 +8,10 @@ Where no cache can be had, everything is translated each time, which is all that
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,19 @@ class KeptModule(emulator.Module):
         return _kept(ptx, (), lambda: make(ptx))
 
 
+@contextlib.contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """A hundred thousand objects are made, and all stay: to look for garbage doubles the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+@_nothing_collected()
 def _kept(ptx: str, facts: tuple[Any, ...], make: Callable[[], Any]) -> Any:
     """What ``make`` makes of the text, or made once; it may raise, and nothing is kept then."""
     maker = saved_program.maker() if len(ptx) >= SHORTEST else None

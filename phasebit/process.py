@@ -39,11 +39,14 @@ def run(
     command: Sequence[str | os.PathLike[str]],
     *,
     timeout: float,
+    silence: float | None = None,
     ask: signal.Signals | None = None,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Finished:
     """Run ``command`` for at most ``timeout`` seconds.
+
+    ``silence``: it also ends when so many seconds have passed since it last wrote anything.
 
     At the limit the command is sent the signal ``ask``, if given, and has
     :data:`GRACE_SECONDS` to say where it stands.
@@ -53,7 +56,8 @@ def run(
     :mod:`phasebit.keeper`). Raises ``OSError`` when the command cannot be started.
     """
     start = time.monotonic()
-    end = start + timeout
+    last = start + timeout
+    end = last if silence is None else min(last, start + silence)
     process = keeper.start(
         [os.fspath(part) for part in command],
         stdin=subprocess.DEVNULL,
@@ -81,6 +85,8 @@ def run(
                     continue
                 for key, _ in selector.select(left):
                     chunk = os.read(key.fd, 1 << 16)
+                    if silence is not None and not stopped:
+                        end = min(last, time.monotonic() + silence)
                     output[key.fileobj] += chunk  # type: ignore[index]
                     if not chunk:
                         selector.unregister(key.fileobj)

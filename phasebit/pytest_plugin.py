@@ -13,7 +13,9 @@
 ``kernel`` compiles a ``.cu`` file, which lies beside the test, or CUDA text; what it launches runs
 on the emulator. Whatever is found fails the test, with its message. ``schedules(50)`` runs the test
 under 50 random schedules, as so many tests: the one that fails bears its seed in its name, and
-``pytest "test_scale.py::test_scale[seed-17]"`` repeats it.
+``pytest "test_scale.py::test_scale[seed-17]"`` repeats it. ``schedules("every")`` runs it once,
+each launch in every order of its synchronisation that makes a difference; the shortest order that
+fails is told, and a search that had to stop before the end is a warning.
 
 Where entry points are not read, ``-p phasebit.pytest_plugin`` loads it.
 """
@@ -28,12 +30,14 @@ if TYPE_CHECKING:
     from phasebit.checked_launches import Kernels
 
 _MARK = "schedules"
+_EVERY = "every"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tell pytest the mark."""
     config.addinivalue_line(
-        "markers", f"{_MARK}(count): launch its kernels under this many random schedules, in turn"
+        "markers", f"{_MARK}(count): launch its kernels under this many random schedules, in turn; "
+        '"every": in every order of their synchronisation'
     )
 
 
@@ -43,28 +47,29 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if mark is None:
         return
     count = mark.args[0] if len(mark.args) == 1 and not mark.kwargs else None
-    if not isinstance(count, int) or count < 1:
+    if count != _EVERY and (not isinstance(count, int) or count < 1):
         pytest.fail(
             f"{metafunc.definition.nodeid}: say how many schedules, as in "
-            f"@pytest.mark.{_MARK}(50)", pytrace=False,
+            f'@pytest.mark.{_MARK}(50), or "every"', pytrace=False,
         )  # fmt: skip
     if "schedule_seed" not in metafunc.fixturenames:
         pytest.fail(
             f"{metafunc.definition.nodeid} is marked {_MARK} and launches nothing: "
             "ask for the fixture kernel", pytrace=False,
         )  # fmt: skip
-    seeds = range(count)
-    metafunc.parametrize("schedule_seed", seeds, indirect=True, ids=map("seed-{}".format, seeds))
+    seeds = [_EVERY] if count == _EVERY else range(count)
+    names = seeds if count == _EVERY else map("seed-{}".format, seeds)
+    metafunc.parametrize("schedule_seed", seeds, indirect=True, ids=names)
 
 
 @pytest.fixture
-def schedule_seed(request: pytest.FixtureRequest) -> int | None:
-    """The seed of this test's random schedule; None where it is not marked ``schedules``."""
+def schedule_seed(request: pytest.FixtureRequest) -> int | str | None:
+    """The seed of this test's random schedule, or ``"every"``; None where it is not marked."""
     return getattr(request, "param", None)
 
 
 @pytest.fixture
-def kernel(request: pytest.FixtureRequest, schedule_seed: int | None) -> Kernels:
+def kernel(request: pytest.FixtureRequest, schedule_seed: int | str | None) -> Kernels:
     """Compile a ``.cu`` file or CUDA text; its launches fail the test with what they find."""
     from phasebit.checked_launches import Kernels
 

@@ -3,6 +3,9 @@
 As in :mod:`~proof.warpgroups`, whose programs these are, with metadata that say any two places of
 four.  No answers are kept yet: ``python -m proof gpu FOLDER --only sparse`` asks a GPU for them.
 
+Asked for the first time, an H200 ended one of them with an illegal memory access, and with it the
+process; which one is not known.  Ask them one process each, until it is.
+
 PTX ISA 9.7.15.6.
 """
 

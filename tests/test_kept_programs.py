@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -154,3 +156,20 @@ def test_shrink_stops_where_it_fits(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "old"]
     build_cache.shrink(tmp_path, 100)
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+@pytest.mark.parametrize("text", [PTX, PTX.replace("mul.wide.u32", "mul.wide.f99")])
+def test_the_collector_rests_while_objects_are_made_and_no_longer(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    collected = []
+    read = emulator.Module.read
+
+    def asked(*args: Any) -> Any:
+        collected.append(gc.isenabled())
+        return read(*args)
+
+    monkeypatch.setattr(emulator.Module, "read", asked)
+    with contextlib.suppress(emulator.PtxError):
+        KeptModule(text)["k"].program()
+    assert collected == [False] and gc.isenabled()

@@ -83,7 +83,7 @@ def test_a_wrong_chapter_is_said_before_the_first_is_measured(
     monkeypatch.setattr(recording, "record", measured.append)
     pages = contents.notebooks(files.book())
     number = {contents.name(page): str(contents.number(page)) for page in pages}
-    buffering, last = number["double_buffering"], number["tensor_memory"]
+    buffering, last = number["double_buffering"], number["cute_dsl"]
     assert main(["record", buffering, last, "copy_engine"]) == 2
     said = capsys.readouterr().err
     assert not measured and f"chapter {last} has nothing to measure" in said

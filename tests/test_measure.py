@@ -165,7 +165,9 @@ def test_every_record_belongs_to_a_benchmark_and_is_whole() -> None:
 NO_RIVAL = {"clean_kernels", "clock_stamps", "other_peoples_kernels", "proved"}
 """What tools say, and single launches."""
 NOT_TIMED = {"broken_ring"}
-NO_LIBRARY = {"to_pack_or_not", "copy_engine", "warpgroup_products"}
+NO_LIBRARY = {
+    "to_pack_or_not", "copy_engine", "copy_engine_hints", "warpgroup_products", "warpgroup_narrow",
+}  # fmt: skip
 """Nests stand beside compilers; what only reads, or only multiplies, beside what is documented."""
 
 

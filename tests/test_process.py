@@ -30,6 +30,14 @@ def test_time_limit_keeps_what_was_printed() -> None:
     assert time.monotonic() - begin < 5
 
 
+def test_a_limit_of_silence_begins_anew_with_each_word() -> None:
+    words = "import time\nfor i in range(8): print(i, flush=True); time.sleep(0.2)\n"
+    done = python(words, silence=1.2)
+    assert done.ok and done.stdout.split() == [*"01234567"] and done.seconds > 1.2
+    done = python(f"{words}time.sleep(60)", silence=1.2)
+    assert done.stopped == "time" and done.stdout.endswith("7\n") and done.seconds < 20
+
+
 def test_time_limit_ends_the_children_too(tmp_path: Path) -> None:
     # The child would keep the pipe open, and write the file later.
     late = tmp_path / "late"

@@ -34,6 +34,10 @@ __global__ void early(const int* x, int* y)  // which forgets to wait for its co
     __pipeline_commit();
     y[threadIdx.x] = s[threadIdx.x];
 }
+__global__ void meet(int* x)  // blocks in either order
+{
+    if (threadIdx.x == 0) x[1 + blockIdx.x] = atomicAdd(x, 1);
+}
 __global__ void beyond(int* x) { x[threadIdx.x + 1] = 0; }
 __device__ int total;
 template <int N> __global__ void count() { atomicAdd(&total, N); }
@@ -129,6 +133,46 @@ def test_either(kernel, name):
     for seed in failed[0], hidden:
         again = run(pytester, body, f"test_own.py::test_early[seed-{seed}]")
         again.assert_outcomes(**{"passed" if seed == hidden else "failed": 1})
+
+
+def test_every_order_is_one_test_and_tells_the_shortest_that_fails(
+    pytester: pytest.Pytester,
+) -> None:
+    body = """
+@pytest.mark.schedules("every")
+@pytest.mark.parametrize("name", ["reverse", "race"])
+def test_either(kernel, name):
+    kernel("kernels.cu", name).launch(grid=1, block=64, args=[x.copy()])
+
+def test_asked_of_one_launch(kernel):
+    run = kernel("kernels.cu", "reverse").launch(
+        grid=1, block=64, args=[x.copy()], schedule="every")
+    assert run.orders.complete and run.orders.runs >= 1
+"""
+    result = run(pytester, body)
+    result.assert_outcomes(failed=1, passed=2)
+    result.stdout.fnmatch_lines([
+        "E   *kernel race, every order: complete: *",
+        "E   *found, after * steps: *(kernels.cu:*)*",
+        "FAILED test_own.py::test_either[[]every-race[]]*",
+    ])  # fmt: skip
+
+
+def test_a_search_that_had_to_stop_is_a_warning(
+    pytester: pytest.Pytester,
+) -> None:
+    body = """
+import functools
+from phasebit.launching import launch
+
+@pytest.mark.schedules("every")
+def test_reverse(kernel, monkeypatch):
+    monkeypatch.setattr(launch, "searched", functools.partial(launch.searched, most_runs=1))
+    kernel("kernels.cu", "meet").launch(grid=2, block=32, args=[x.copy()])
+"""
+    result = run(pytester, body)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*kernel meet, every order: incomplete: 1 order run*"])
 
 
 def test_what_cannot_be_compiled_or_found_fails_in_a_sentence(pytester: pytest.Pytester) -> None:

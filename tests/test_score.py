@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 
 from phasebit import bugs, score
 from phasebit.__main__ import main
+from phasebit.process import Finished
+from phasebit.runtime import apart
 from phasebit.score import Absent, Seen
-from phasebit.score.tools import phasebit_random
+from phasebit.score.tools import bare_run, consan, phasebit_random
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
@@ -86,32 +89,97 @@ def test_a_record_has_a_row_for_each_bug_and_keeps_what_an_absent_tool_had(
 
 
 @pytest.mark.parametrize(
-    ("twin", "names_it_at", "runs"),
-    [("broken", 2, 3), ("broken", None, 5), ("fixed", None, 5), ("fixed", 1, 2)],
+    ("twin", "named_under", "runs", "word"),
+    [
+        ("broken", 0, [1], "found"),
+        ("broken", 3, [1, 50], "found"),
+        ("broken", None, [1, 50], "other"),
+        ("fixed", None, [50], "clean"),
+        ("fixed", 3, [50], "false alarm"),
+    ],
 )
-def test_random_takes_the_seeds_up_to_the_one_that_decides(
-    monkeypatch: pytest.MonkeyPatch, twin: str, names_it_at: int | None, runs: int
+def test_the_first_seed_may_decide_of_a_broken_program_and_all_of_a_fixed_one(
+    monkeypatch: pytest.MonkeyPatch, twin: str, named_under: int | None, runs: list[int], word: str
 ) -> None:
-    seeds = []
+    asked = []
 
-    def emulate(program: Path, *, schedule: str, seed: int) -> Any:
-        seeds.append(seed)
-        told = seed == names_it_at
-        other = twin == "broken" and seed == 0
+    def emulate(program: Path, *, schedule: str, seeds: int = 1) -> Any:
+        asked.append(seeds)
+        told = named_under is not None and named_under < seeds
+        other = twin == "broken"
         return SimpleNamespace(
-            findings=["one"] * (told or other),
+            findings=["one"] * (told or other), notes=(),
             lines=frozenset({BUG.number} if told else {BUG.number + 1} if other else ()),
-        )
+        )  # fmt: skip
 
-    monkeypatch.setattr(phasebit_random, "SEEDS", 5)
+    monkeypatch.setattr(phasebit_random, "SEEDS", 50)
     monkeypatch.setattr(bugs, "emulate", emulate)
     monkeypatch.setattr(bugs.Bug, "build", lambda self, twin: Path(twin))
-    seen = phasebit_random.look(BUG, twin)
-    assert seeds == list(range(runs))
-    decided = names_it_at is not None
-    wanted = {"broken": "found" if decided else "other",
-              "fixed": "false alarm" if decided else "clean"}  # fmt: skip
-    assert score.verdict(BUG, twin, seen) == wanted[twin]
+    assert score.verdict(BUG, twin, phasebit_random.look(BUG, twin)) == word
+    assert asked == runs
+
+
+def finished(stdout: str = "", *, stderr: str = "", status: int = 0, stopped: str = "") -> Finished:
+    return Finished(stdout, stderr, status, 1.0, stopped)
+
+
+def test_runs_are_counted_past_errors_and_given_up_where_they_do_not_end() -> None:
+    ends = [
+        finished("right\n" * 400 + "wrong: 3 of 40\n" * 100),
+        finished("right\n" * 20, status=1),
+        finished("right\n" * 479),
+    ]
+    asked = []
+
+    def times(count: int) -> Finished:
+        asked.append(count)
+        return ends[len(asked) - 1]
+
+    seen = bare_run.tally(times)
+    assert asked == [500, 500, 479]
+    assert seen == {"right": 899, "wrong": 100, "ended by an error": 1}
+    hangs = bare_run.tally(lambda count: finished("right\n", stopped="time"))
+    assert hangs == {"right": 2, "did not end": 2}
+
+
+@pytest.mark.nvcc
+def test_a_program_that_is_repeated_is_right_each_time() -> None:
+    program = bare_run.build(BUG, "fixed", BUG.arch, emulated=True)
+    done, told = apart.run([program, "3"], 60, 120)
+    assert done.stdout.split() == ["right"] * 3 and not told.findings
+
+
+SAID = "/x/gluon.py:{}: unknown: block: [0,0,0], thread: [3,0,0] Assertion `{}` failed."
+
+
+@pytest.mark.parametrize(
+    ("twin", "done", "word"),
+    [
+        ("broken", finished(stderr=SAID.format("{line}", "outstanding writes"), status=1), "found"),
+        ("broken", finished(stderr=SAID.format("1", "outstanding reads"), status=1), "other"),
+        ("broken", finished("right\n"), "silent"),
+        ("broken", finished("wrong: 3 of 40\n", status=2), "silent"),
+        ("broken", finished(stopped="time"), "other"),
+        ("fixed", finished("right\n"), "clean"),
+        ("fixed", finished(stderr=SAID.format("1", "outstanding reads"), status=1), "false alarm"),
+    ],
+)
+def test_what_checks_in_a_kernel_say_is_read(twin: str, done: Finished, word: str) -> None:
+    bug = bugs.bug("mailbox_overwritten")
+    text = done.stderr.replace("{line}", str(consan.number(bug)))
+    assert score.verdict(bug, twin, consan.judge(bug, replace(done, stderr=text))) == word
+
+
+def test_another_end_of_a_program_in_gluon_is_no_report() -> None:
+    with pytest.raises(RuntimeError, match=r"gluon\.py ended with status 1: No module named torch"):
+        consan.judge(BUG, finished(stderr="No module named torch", status=1))
+
+
+def test_each_program_in_gluon_names_a_line_of_its_own() -> None:
+    written = [bug for bug in bugs.every() if consan.path(bug).is_file()]
+    assert len(written) >= 9
+    for bug in written:
+        assert consan.number(bug), bug.name
 
 
 def test_an_unknown_tool_or_bug_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

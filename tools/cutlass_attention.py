@@ -44,6 +44,7 @@ def main() -> None:
         "commit": commit.stdout.strip(),
         "nvcc": toolchain.nvcc().version,
         "problem": "256 queries, 512 keys, a head of 128, bf16, normal numbers",
+        "softmax_registers": cutlass_fmha.softmax_registers(checkout),
         "ours": asdict(role_counts.ours()), "cutlass": asdict(counts),
     }  # fmt: skip
     path = files.records() / role_counts.RECORD

@@ -49,8 +49,9 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 ``listing``                  the instructions it knows
 ``saved_program``            a kernel's translation as bytes, for a cache
 ``every_order``              a launch in every order of its steps that makes a difference:
-                             ``Interleavings``, the ``Failing`` one; ``search``: the same of
-                             ``Stepped`` executions; ``search_limits``: how far it goes
+                             ``Interleavings``, the ``Failing`` one; ``searched``: with the
+                             first run; ``search``: the same of ``Stepped`` executions;
+                             ``search_limits``: how far it goes
 ===========================  ====================================================
 
 All else is inside, and changes without notice. The appendix of the book opens it up: which of
@@ -143,6 +144,7 @@ if TYPE_CHECKING:
         Stepped,
         every_order,
         search,
+        searched,
     )
     from phasebit.emulator.machine.accesses import ABSENT, Access
     from phasebit.emulator.machine.barrier_sites import MbarrierObserver
@@ -187,7 +189,9 @@ _NAMES = {
         "PtxError", "StepLimit",
     ),
     "findings": ("Finding",),
-    "interleavings.searching": ("Failing", "Interleavings", "Stepped", "every_order", "search"),
+    "interleavings.searching": (
+        "Failing", "Interleavings", "Stepped", "every_order", "search", "searched",
+    ),
     "machine.accesses": ("ABSENT", "Access"),
     "machine.barrier_sites": ("MbarrierObserver",),
     "machine.counters": ("Counters",),
@@ -299,6 +303,7 @@ __all__ = [
     "scaled_descriptors",
     "search",
     "search_limits",
+    "searched",
     "sparse",
     "swizzle",
     "tcgen05_access",

@@ -14,13 +14,37 @@ from typing import Any, Literal
 
 import phasebit
 from phasebit import emulator, kept_programs
-from phasebit.emulator import MAX_STEPS, Extent, Found, LaunchError, Mode
+from phasebit.emulator import (
+    MAX_STEPS,
+    Extent,
+    Extents,
+    Found,
+    Interleavings,
+    LaunchError,
+    Mode,
+    Run,
+    searched,
+)
 from phasebit.launching import build, devices, on_gpu, timing, warp_timeline
 from phasebit.launching.driver import driver
 from phasebit.timeline import Timeline
 
 __tracebackhide__ = True
 """In a test that fails in here, pytest shows the line of the test."""
+
+
+EVERY = "every"
+"""The schedule that is all of them."""
+
+
+class SearchedRun(Run):
+    """The first of the orders in which a launch ran, with the findings of all of them."""
+
+    def __init__(self, first: Run, orders: Interleavings) -> None:
+        super().__init__(
+            first.counters, list(orders.findings), first.output, first.trace, first.cycles
+        )
+        self.orders = orders
 
 
 class DeviceRun(emulator.Run):
@@ -36,12 +60,16 @@ class DeviceRun(emulator.Run):
     milliseconds: float | None
     """On a GPU, between events around the launch; None on the emulator, whose clock is no time."""
 
+    orders: Interleavings | None
+    """What the search saw, of a launch with ``schedule="every"``."""
+
     def __init__(
         self, run: emulator.Run, device: str = "emulator", milliseconds: float | None = None
     ) -> None:
         super().__init__(run.counters, run.findings, run.output, run.trace, run.cycles)
         self.device = device
         self.milliseconds = milliseconds
+        self.orders = run.orders if isinstance(run, SearchedRun) else None
 
     @property
     def timeline(self) -> Timeline:
@@ -84,7 +112,11 @@ class Kernel(kept_programs.KeptKernel):
         of dynamic shared memory.
 
         ``schedule``: when asynchronous copies finish: ``"eager"``, as soon as they may, ``"late"``,
-        or ``"random"``, by the ``seed``. ``check=False`` looks for nothing, ``exact=False`` rounds
+        or ``"random"``, by the ``seed``. ``"every"`` runs the kernel in every order of its
+        synchronisation that makes a difference, within :mod:`phasebit.emulator.search_limits`:
+        ``run.findings`` are those of all orders, what ends a kernel among them, ``run.orders``
+        says whether the search was complete, and arrays are left as the first order leaves them.
+        ``check=False`` looks for nothing, ``exact=False`` rounds
         as NumPy does; both are faster. ``max_steps``: turns of loops. ``accesses=True`` keeps each
         load and store in ``run.accesses``. ``resident``: how many blocks share a multiprocessor.
 
@@ -100,10 +132,23 @@ class Kernel(kept_programs.KeptKernel):
         :class:`phasebit.Found` with ``raises``; :class:`phasebit.CudaError` where the device
         cannot be had.
         """
-        mode = Mode(schedule, seed, check, exact, max_steps, accesses, resident, on_fault=on_fault)
+        every = schedule == EVERY
+        mode = Mode(
+            Mode.schedule if every else schedule, seed, check, exact, max_steps, accesses,
+            resident, on_fault=on_fault,
+        )  # fmt: skip
+        if every and (not check or not exact or accesses or resident != 1):
+            raise LaunchError(
+                'schedule="every" checks all orders of a kernel alone on a multiprocessor: leave '
+                "out check, exact, accesses and resident"
+            )
         extents = self.extents(grid, block, cluster, cooperative, shared)
-        if not devices.choose(self.syntax.target, device, ptx=True).gpu:
-            run = DeviceRun(self.execute(extents, args, mode))
+        chosen = devices.choose(self.syntax.target, device, ptx=True)
+        if every and chosen.gpu:
+            raise LaunchError('schedule="every" is the emulator\'s: leave out device')
+        if not chosen.gpu:
+            execute = self.search if every else self.execute
+            run = DeviceRun(execute(extents, args, mode))
             if run.findings and (phasebit.strict if raises is None else raises):
                 raise Found(run.findings, run)
             return run
@@ -112,6 +157,11 @@ class Kernel(kept_programs.KeptKernel):
             (milliseconds,) = gpu.events_around(launches)
         nothing = emulator.Run(emulator.Counters(), [], "", emulator.Trace())
         return DeviceRun(nothing, gpu.name, milliseconds)
+
+    def search(self, extents: Extents, args: Sequence[Any], mode: Mode) -> Run:
+        """:meth:`launch` with ``schedule="every"``: its checked extents, and its mode."""
+        found, first = searched(self, extents, args)
+        return SearchedRun(first.result(), found)
 
     def times(
         self,

@@ -123,11 +123,13 @@ def nvcc(arguments: argparse.Namespace) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run a program on the emulator; its exit status, or that of a finding."""
-    from phasebit.runtime.emulated import EVERY, EmulatorBackend
+    from phasebit.runtime.emulated import EVERY
 
     try:
         if arguments.fast and arguments.schedule == EVERY:
             raise ProgramError("--schedule every looks for races: leave out --fast")
+        if arguments.seeds > 1 and arguments.schedule != "random":
+            raise ProgramError("--seeds counts orders of --schedule random: ask for that too")
         sieve = known.Sieve(
             _reporter(arguments),
             known.suppressions(arguments.suppress, arguments.suppressions),
@@ -138,22 +140,10 @@ def run(arguments: argparse.Namespace) -> int:
     gc.set_threshold(50_000, 20, 50)  # reading PTX makes a hundred thousand objects that all stay
     try:
         ptx = _text(arguments.ptx) if arguments.ptx else None
-        backend = EmulatorBackend(
-            not arguments.fast, arguments.schedule, ptx=ptx, seed=arguments.seed,
-            counters=arguments.counters, most_runs=arguments.most_runs,
-            seconds=arguments.limit * SEARCHING if arguments.limit else math.inf,
-        )  # fmt: skip
-        status = run_program(
-            [arguments.program, *arguments.arguments],
-            backend,
-            limit=arguments.limit or None,
-            memory_bytes=arguments.memory and arguments.memory << 20,
-            devices=arguments.devices,
-            reporter=sieve,
-            stdout=sys.stderr.fileno() if arguments.json else None,
-        )
-        for kernel, seen in backend.searches:
-            sieve.note(f"every order of {kernel}: {seen}")
+        if arguments.seeds > 1:
+            status = _under_seeds(arguments, ptx, sieve)
+        else:
+            status = _once(arguments, ptx, arguments.seed, sieve)
         if arguments.write_baseline:
             known.write_baseline(arguments.write_baseline, sieve.sites)
             return status
@@ -167,6 +157,68 @@ def run(arguments: argparse.Namespace) -> int:
         return _refuse(error)
     except KeyboardInterrupt:
         return 130
+
+
+def _once(arguments: argparse.Namespace, ptx: str | None, seed: int, reporter: Reporter) -> int:
+    """Run the program; its exit status."""
+    from phasebit.runtime.emulated import EmulatorBackend
+
+    backend = EmulatorBackend(
+        not arguments.fast, arguments.schedule, ptx=ptx, seed=seed,
+        counters=arguments.counters, most_runs=arguments.most_runs,
+        seconds=arguments.limit * SEARCHING if arguments.limit else math.inf,
+    )  # fmt: skip
+    status = run_program(
+        [arguments.program, *arguments.arguments],
+        backend,
+        limit=arguments.limit or None,
+        memory_bytes=arguments.memory and arguments.memory << 20,
+        devices=arguments.devices,
+        reporter=reporter,
+        stdout=sys.stderr.fileno() if arguments.json else None,
+    )
+    for kernel, seen in backend.searches:
+        reporter.note(f"every order of {kernel}: {seen}")
+    return status
+
+
+class _OneOfMany:
+    """What a run among several tells, all but its end; `told`: how many findings."""
+
+    apart = True
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self.told = 0
+        self.counted, self.note = reporter.counted, reporter.note
+
+    def found(self, findings: Sequence[Finding]) -> None:
+        """See `Reporter`."""
+        self.told += len(findings)
+        self._reporter.found(findings)
+
+    def ended(self, end: End, standing: Finding | None) -> None:
+        """See `Reporter`: where a kernel stood at the time limit is a finding of this run."""
+        self.found([standing] if standing else [])
+
+
+def _under_seeds(arguments: argparse.Namespace, ptx: str | None, sieve: known.Sieve) -> int:
+    """Run the program under one seed after the other: the first exit status that is not 0.
+
+    All in this process, so that the kernels are read and translated once.
+    """
+    statuses, told = [], []
+    for seed in range(arguments.seed, arguments.seed + arguments.seeds):
+        one = _OneOfMany(sieve)
+        statuses.append(_once(arguments, ptx, seed, one))
+        told.append(one.told)
+    hits = [seed for seed, count in enumerate(told, arguments.seed) if count]
+    first = f", first under {hits[0]}" if hits else ""
+    last = arguments.seed + arguments.seeds - 1
+    sieve.note(f"seeds {arguments.seed} to {last}: found something under {len(hits)}{first}")
+    status = next((status for status in statuses if status), 0)
+    sieve.ended(End(status), None)
+    return status
 
 
 def mutate(arguments: argparse.Namespace) -> int:
@@ -293,6 +345,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
             f"that came to its own end (see --error-exitcode); {TIMED_OUT} past the time limit; "
             f"{REFUSED} when it cannot be run; 128 + n when signal n ended it."
         ),
+        allow_abbrev=False,  # the program's own --m is no abbreviation of --memory
     )
     command.add_argument(
         "--limit", type=_seconds, default=DEFAULT_LIMIT, metavar="SECONDS",
@@ -316,6 +369,11 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command.add_argument(
         "--seed", type=_seed, default=0, metavar="N",
         help="of --schedule random: which of its orders (default: 0)",
+    )  # fmt: skip
+    command.add_argument(
+        "--seeds", type=_runs, default=1, metavar="N",
+        help="of --schedule random: run the program N times, with the seeds from --seed on; the "
+        "exit status is the first that is not 0 (default: 1)",
     )  # fmt: skip
     command.add_argument(
         "--devices", type=int, default=1, choices=range(1, MOST_DEVICES + 1), metavar="N",

@@ -193,6 +193,26 @@ def test_9_7_16_10_8_2_metadata_that_are_not_listed(nibble: int) -> None:
         case.run(a, b, bits)
 
 
+def test_0000_may_stand_for_a_chunk_of_zeros_and_for_no_other() -> None:
+    """So CUTLASS's compressor writes it: of two zeros the places make no difference."""
+    case = Sparse("f8f6f4", 128, 8, "e4m3", "e4m3")
+    a, b, bits, *_ = data(case)
+    right, _ = case.run(zeroed(a), b, bits)
+    bits[77, 13] = 0
+    cells, found = case.run(zeroed(a), b, bits)
+    assert not found.findings
+    assert np.array_equal(cells, right)
+    with pytest.raises(IllegalMetadata, match="row 77 has 0000 for chunk 13"):
+        case.run(a | 1, b, bits)
+
+
+def zeroed(a: Any) -> Any:
+    """What is stored for chunk 13 of row 77, two elements, becomes 0 and -0."""
+    changed = a.copy()
+    changed[77, 26:28] = 0, 0x80
+    return changed
+
+
 def test_9_7_16_10_8_1_metadata_of_tf32() -> None:
     case = Sparse("tf32", 128, 8, "tf32", "tf32")
     a, b, bits, *_ = data(case)

@@ -73,3 +73,46 @@ def test_products(name: str, schedule: str) -> None:
                    str(built(name)), *map(str, shape)]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.stdout, done.stderr) == ("right\n", "")
+
+
+EXAMPLES = {
+    "sparse": "83_blackwell_sparse_gemm/83_blackwell_sparse_gemm",
+    "sparse NVFP4, a pair":
+        "84_blackwell_narrow_precision_sparse_gemm/84a_blackwell_nvfp4_bf16_sparse_gemm",
+    "NVFP4 into NVFP4":
+        "72_blackwell_narrow_precision_gemm/72b_blackwell_nvfp4_nvfp4_gemm",
+}  # fmt: skip
+"""Programs that come with the package, unchanged; each compares with CUTLASS's reference."""
+
+LEAVES = "leaves the kernel while a bulk copy of"
+"""What may be found in them: their last store is not waited for before the block ends."""
+
+
+@functools.cache
+def example(name: str) -> Path:
+    found = importlib.util.find_spec("nvidia.cu13")
+    headers = [Path(each) / "include" for each in found.submodule_search_locations] if found else []
+    if not any((each / "curand_kernel.h").exists() for each in headers):
+        pytest.skip("nvidia-curand is not installed: NOT asked")
+    program = Path(FOLDER.name) / name.replace(" ", "_")
+    options = ["-arch=sm_100a", "-std=c++17", "--expt-relaxed-constexpr", "-O1", "-w"]
+    folders = [*INCLUDES, f"-I{SOURCE / 'examples' / 'common'}", *(f"-I{each}" for each in headers)]
+    source = SOURCE / "examples" / f"{EXAMPLES[name]}.cu"
+    command = [*nvcc_command([*options, *folders, str(source)]), "-o", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_programs_that_come_with_it(name: str, schedule: str) -> None:
+    """Slow to compile, and cuRAND's draws are slow too: the sizes are the smallest that fit."""
+    sizes = ["--m=256", "--n=128", "--k=256"] if "NVFP4" in name else [
+        "--m=128", "--n=128", "--k=256"
+    ]  # fmt: skip
+    command = [sys.executable, "-m", "phasebit", "run", "--limit", "800", "--schedule", schedule,
+               str(example(name)), *sizes, "--iterations=0"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Disposition: Passed" in done.stdout, done.stderr
+    assert all(LEAVES in line for line in done.stderr.splitlines()), done.stderr

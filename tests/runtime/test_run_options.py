@@ -119,6 +119,12 @@ def test_a_finding_has_a_status_of_its_own(run: Run, program: Path) -> None:
     assert run(program, "abort").returncode == 134
 
 
+def test_the_programs_own_options_are_no_abbreviations_of_ours(run: Run, program: Path) -> None:
+    """`--m` could be `--memory` or `--most-runs`, and is neither behind the program's name."""
+    done = run("--schedule", "late", program, "none", "--m=256", "--se")
+    assert done.returncode == 0 and not done.stderr
+
+
 def test_what_comes_after_a_refused_launch(run: Run, program: Path) -> None:
     done = run(program, "refused")
     assert done.returncode == FOUND and done.stdout == "0\n"
@@ -155,6 +161,23 @@ def test_a_seed_is_that_of_the_random_schedule(run: Run, program: Path) -> None:
     assert said[0] == run(*random, program, "early").stdout
     with pytest.raises(SystemExit, match="2"):
         run("--seed", "x", program, "early")
+
+
+def test_seeds_are_run_one_after_the_other(run: Run, program: Path) -> None:
+    random = ["--fast", "--schedule", "random"]
+    alone = [run(*random, "--seed", seed, program, "early").stdout for seed in range(2, 5)]
+    assert run(*random, "--seed", "2", "--seeds", "3", program, "early").stdout == "".join(alone)
+    seen = run("--schedule", "random", "--seeds", "3", program, "early")
+    assert seen.returncode == FOUND
+    assert "seeds 0 to 2: found something under 3, first under 0" in seen.stderr
+    clean = run("--schedule", "random", "--seeds", "2", program, "nothing")
+    assert clean.returncode == 0
+    assert clean.stderr.splitlines()[-1] == "phasebit: seeds 0 to 1: found something under 0"
+    own = ("--error-exitcode", "0", "--schedule", "random", "--seeds", "2")
+    assert run(*own, program, "status").returncode == 3
+    late = run("--seeds", "3", program, "early")
+    assert late.returncode == 2
+    assert "--seeds counts orders of --schedule random: ask for that too" in late.stderr
 
 
 def test_every_order_shows_what_one_does_not(run: Run, program: Path) -> None:

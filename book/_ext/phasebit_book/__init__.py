@@ -6,6 +6,7 @@ from sphinx.application import Sphinx
 
 PARTS = (
     "execution",
+    "ahead",
     "vendored",
     "inline_svg",
     "cuda_cells",

@@ -168,10 +168,3 @@ def matrix_rings(by_turns: measure.Record, inside: dict[str, Any]) -> measure.Ta
         f"{measure.source(inside)}; b by turns with the kernels of its chapter, "
         f"{by_turns.date}; the others a process each",
     )
-
-
-def function(kernel: str, name: str) -> str:
-    """The text of a function of a kernel's file, without the empty line behind it."""
-    text = files.kernel(kernel)
-    begin = text.index(f"__device__ void {name}(")
-    return text[begin : text.index("\n}\n", begin) + 2]

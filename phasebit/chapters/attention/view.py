@@ -103,6 +103,27 @@ def tried(
     return measure.Table(("", *heads), tuple(rows), source)
 
 
+def controlled(
+    recorded: Mapping[str, Any], d: int, causal: bool, names: Sequence[str], inputs: str
+) -> measure.Table:
+    """Some contenders of the controls, with their clock, and cycles of all for the same work."""
+    (found,) = [
+        each for each in recorded["times"]
+        if (each["d"], each["causal"], each["inputs"]) == (d, causal, inputs)
+    ]  # fmt: skip
+    rows = []
+    for name in names:
+        times = found["contenders"][name]
+        us = statistics.median(times["times_us"])
+        mhz = statistics.median(times["mhz"])
+        rate = measure.tflops(flop(d, causal, found["sequence"]), us * 1e-6)
+        rows.append((name, f"{rate:.0f}", f"{mhz:,.0f}", f"{us * mhz / 1000:,.0f}"))
+    return measure.Table(
+        (f"heads of {d}, {'causal' if causal else 'full'}, numbers {inputs}", "TFLOP/s", "MHz",
+         "thousand cycles"), tuple(rows), measure.source(dict(recorded)),
+    )  # fmt: skip
+
+
 # -- who does what, and when -------------------------------------------------------
 
 LEGEND = {

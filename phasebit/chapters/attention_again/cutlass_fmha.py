@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,15 @@ def module(repository: Path) -> Any:
         for name in stubs:
             del sys.modules[name]
     return made
+
+
+def softmax_registers(repository: Path) -> int:
+    """How many registers a thread of the softmax asks for by ``setmaxnreg``, as the source says."""
+    text = (repository / EXAMPLES / FILE).read_text(encoding="utf-8")
+    found = re.search(r"num_regs_softmax = (\d+)", text)
+    if found is None:
+        raise ValueError(f"{FILE} has no num_regs_softmax: look for what took its place")
+    return int(found[1])
 
 
 def attend(example: Any, data: Data, causal: bool = False, *, share: bool = True) -> Array:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from phasebit import files
+from phasebit.chapters.attention_again import softmax_code
 from phasebit.chapters.attention_again import tensor_attention as kernels
 
 if TYPE_CHECKING:
@@ -115,7 +116,10 @@ def table() -> Table:
     sides = record["ours"], record["cutlass"]
     rows = [(f"warp instructions of PTX: {role}", *(f"{s['instructions'][role]:,}" for s in sides))
             for role in OURS]  # fmt: skip
-    rows += [("products of the tensor core", *(str(s["products"]) for s in sides)),
+    compiled = softmax_code.read()["of eight exponentials by polynomial"]["2"]
+    rows += [("registers of a softmax thread, compiled | asked for by setmaxnreg",
+              str(compiled["registers"]), str(record["softmax_registers"])),
+             ("products of the tensor core", *(str(s["products"]) for s in sides)),
              ("exponentials by the special units", *(f"{s['powers'] * 32:,}" for s in sides)),
              ("mbarriers", *(str(s["barriers"]) for s in sides)),
              ("columns of tensor memory held", *(str(s["columns"]) for s in sides))]  # fmt: skip

@@ -10,15 +10,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from phasebit import measure
+from phasebit.chapters.copy_engine import hint_control
 from phasebit.instruments import programs
 
 NAME = "copy_engine"
+FURTHER = (hint_control.NAME,)
 OUTCOMES = ("complete", "too early", "never")
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU; raises :class:`toolchain.CudaError` when there is none."""
+    """Measure on this machine's GPU, and save what the hint alone is worth.
+
+    Raises :class:`toolchain.CudaError` when there is none.
+    """
     facts = measure.facts()
+    measure.save(hint_control.record())
     return {
         "benchmark": NAME,
         **facts,

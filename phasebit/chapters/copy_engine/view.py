@@ -80,6 +80,17 @@ def hints(recorded: dict[str, Any]) -> Table:
     return Table(heading, tuple(rows), measure.source(recorded))
 
 
+def hint_control(recorded: dict[str, Any]) -> Table:
+    """The same where only the policy of the copies differs, and the table without a stream."""
+    names = tuple(next(iter(recorded["hints"].values())))
+    rows = [
+        (f"{mib} MiB", *(f"{statistics.median(by_policy[name]):,.0f}" for name in names))
+        for mib, by_policy in recorded["hints"].items()
+    ]
+    heading = ("table", f"{names[0]}, GB/s", *names[1:])
+    return Table(heading, tuple(rows), measure.source(recorded))
+
+
 def times(recorded: dict[str, Any], units: int = 132) -> dict[float, float]:
     """KiB under way -> nanoseconds that a byte is under way, of the copies of one thread."""
     found = {

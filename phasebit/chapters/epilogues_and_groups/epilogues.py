@@ -232,13 +232,13 @@ def shared(text: str) -> int:
 
 def fused(
     programs: Programs, name: str, given: Numbers, steps: Sequence[str] = STEPS, *,
-    in_place: bool = False, workers: int = 2, schedule: str = "late",
+    in_place: bool = False, workers: int = 2, schedule: str = "late", device: str = "emulator",
 ) -> Made:  # fmt: skip
     """The fused kernel; before the launch the result is full of NaN, or it is the residual."""
     import numpy as np
 
     made, seen = launched(programs, name, given, in_place=in_place, workers=workers,
-                          schedule=schedule)  # fmt: skip
+                          schedule=schedule, device=device)  # fmt: skip
     right, most = expected(steps, given)
     wrong = differs(made.c, right)
     if not wrong and "Amax" in steps and not (
@@ -257,7 +257,7 @@ class Launched(NamedTuple):
 
 def launched(
     programs: Programs, name: str, given: Numbers, *, in_place: bool = False, workers: int = 2,
-    schedule: str = "late",
+    schedule: str = "late", device: str = "emulator",
 ) -> tuple[Launched, float]:  # fmt: skip
     """The fused kernel's result, and amax; before, the result is full of NaN or the residual."""
     import numpy as np
@@ -271,7 +271,7 @@ def launched(
         [map_of(bf16(given.a), ROWS), map_of(bf16(given.b), COLUMNS), map_of(c, 16),
          np.array([m, n, k], np.int32).tobytes(), given.bias, given.row_scale, residual, amax,
          given.alpha, given.beta],
-        shared=shared(programs.texts[name]), schedule=schedule, device="emulator",
+        shared=shared(programs.texts[name]), schedule=schedule, device=device,
     )  # fmt: skip
     return Launched(run, c), float(amax.view(np.float32)[0])
 
@@ -301,7 +301,7 @@ def separately(
 
 def gated(
     programs: Programs, name: str, m: int, h: int, k: int, *, workers: int = 2,
-    schedule: str = "late", seed: int = 1,
+    schedule: str = "late", seed: int = 1, device: str = "emulator",
 ) -> Made:  # fmt: skip
     """SwiGLU of A (m, k) with gate and up (h, k) each, one over the other."""
     import numpy as np
@@ -312,7 +312,7 @@ def gated(
     run = programs.kernel(name).launch(
         (workers,), THREADS,
         [map_of(bf16(a), ROWS), map_of(bf16(given.b), COLUMNS // 2), map_of(c, 16), m, h, k],
-        shared=shared(programs.texts[name]), schedule=schedule, device="emulator",
+        shared=shared(programs.texts[name]), schedule=schedule, device=device,
     )  # fmt: skip
     gate, up = a @ given.b[:h].T, a @ given.b[h:].T
     return Made(run, differs(c, silu(gate) * up))
@@ -320,7 +320,7 @@ def gated(
 
 def grouped(
     programs: Programs, name: str, sizes: Sequence[int], n: int, k: int, *, workers: int = 2,
-    schedule: str = "late", seed: int = 1,
+    schedule: str = "late", seed: int = 1, device: str = "emulator",
 ) -> Made:  # fmt: skip
     """A product for each group: ``sizes`` rows of A and C each, weights (n, k) each."""
     import numpy as np
@@ -336,7 +336,7 @@ def grouped(
         (workers,), THREADS,
         [map_of(codes, ROWS), map_of(bf16(b), COLUMNS), map_of(c, 16), codes, c,
          np.array(list(sizes), np.int32), groups, n, k, scale, scratch],
-        shared=shared(programs.texts[name]), schedule=schedule, device="emulator",
+        shared=shared(programs.texts[name]), schedule=schedule, device=device,
     )  # fmt: skip
     ends = np.cumsum(sizes)
     right = np.concatenate([

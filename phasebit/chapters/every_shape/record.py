@@ -25,6 +25,7 @@ VENDOR = "cuBLAS"
 
 _ROUNDS, _FLUSHED = 8, 3
 _GRAPH_US = 2000.0  # a graph holds launches for about so long
+_AHEAD = 600_000  # cycles that the GPU waits before flushed launches, so that the host is ahead
 _ANY = (Shape(1001, 1001, 1001), Shape(4097, 4097, 4097))
 _PARTS = (Shape(1024, 1024, 1024), Shape(1000, 1000, 1000))
 _PARTIAL, _READY = 132 * 128 * 256, 264  # of product.cuh
@@ -43,11 +44,11 @@ def record() -> dict[str, Any]:
     texts |= {_any_text(shape) for shape in _ANY}
     with ThreadPoolExecutor(16) as pool:
         built = dict(zip(texts, pool.map(_build, texts), strict=True))
-    bench = _Bench(torch, {text: ctypes.CDLL(str(each.program)) for text, each in built.items()})
+    bench = Bench(torch, {text: ctypes.CDLL(str(each.program)) for text, each in built.items()})
     return {
         "benchmark": NAME,
         **facts,
-        "protocol": _protocol(torch),
+        "protocol": protocol(torch),
         "shapes": [bench.shape(shape) for shape in SHAPES],
         "tries": bench.tries(),
         "parts": [bench.parts(shape) for shape in _PARTS],
@@ -67,13 +68,15 @@ def _any_text(shape: Shape) -> str:
     ).replace("#define OUT float", "#define OUT __nv_bfloat16")
 
 
-def _protocol(torch: Any) -> dict[str, str]:
+def protocol(torch: Any) -> dict[str, str]:
+    """What one needs to repeat the times."""
     return {
         "warm": f"launches in a CUDA graph, as many as take about {_GRAPH_US / 1e3:g} ms (at least "
         "4, at most 40); of two replays the first does not count, and the time of the second is "
         "divided by them",
         "flushed": f"a launch between two events, after 256 MiB of other data have been read; "
-        f"{_FLUSHED} in each round",
+        f"{_FLUSHED} in each round, which the host asks for while the GPU waits for a third of a "
+        "millisecond",
         "order": f"{_ROUNDS} rounds, in each the contenders in a new random order",
         "inputs": "normal random bf16 numbers, A (M, K) and B (N, K) row-major, f32 sums, bf16 "
         "results; the same operands in every launch",
@@ -89,7 +92,7 @@ def _build(text: str) -> toolchain.Build:
     return toolchain.build(text, name=NAME, target="sm_90a", library=True)
 
 
-class _Bench:
+class Bench:
     """Torch, the built kernels, and what they need in the GPU's memory."""
 
     def __init__(self, torch: Any, libraries: dict[str, ctypes.CDLL]) -> None:
@@ -110,6 +113,34 @@ class _Bench:
         ratio = statistics.median(times[VENDOR]["warm_us"]) / best[0]
         print(f"⏱ {shape}: {best[1]}, {ratio:.3f} of cuBLAS warm")
         return {"shape": list(shape), "chosen": chosen, "times": times}
+
+    def side_by_side(self, shape: Shape, texts: dict[str, str]) -> dict[str, Any]:
+        """Some kernels by name, beside cuBLAS."""
+        return {"shape": list(shape), "times": self._times(shape, self._plans(shape, texts))}
+
+    def rows(self, shape: Shape, text: str, names: tuple[str, str]) -> dict[str, Any]:
+        """A kernel and cuBLAS on the same numbers: as they are, and with zeros behind each row.
+
+        ``names``: of the two. The zeros go up to a multiple of 128 bytes.
+        """
+        torch, wide = self._torch, -(-shape.k // 64) * 64
+        a, b, c = self._matrices(shape)
+        even_a, even_b = (
+            torch.zeros(rows, wide, device="cuda", dtype=torch.bfloat16)
+            for rows in (shape.m, shape.n)
+        )
+        even_a[:, : shape.k], even_b[:, : shape.k] = a, b
+        longer = Shape(shape.m, shape.n, wide)
+        left, right = even_a[:, : shape.k], even_b[:, : shape.k].t()
+        launches = {
+            names[0]: self._plans(shape, {"it": text})["it"](a, b, c),
+            names[1]: self._plans(longer, {"it": text})["it"](even_a, even_b, c),
+        }
+        for name, launch in launches.items():
+            self._check(shape, name, launch, (a, b, c))
+        launches[f"{VENDOR}, {names[0]}"] = lambda: torch.mm(a, b.t(), out=c)
+        launches[f"{VENDOR}, {names[1]}"] = lambda: torch.mm(left, right, out=c)
+        return {"shape": list(shape), "times": self._by_turns(shape, launches)}
 
     def tries(self) -> dict[str, Any]:
         """What was tried at the small square, beside the plan that it changes."""
@@ -218,6 +249,7 @@ class _Bench:
     def _flushed(self, launch: Launch) -> list[float]:
         torch = self._torch
         ends = []
+        torch.cuda._sleep(_AHEAD)
         for _ in range(_FLUSHED):
             self._other.sum()
             ends.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])

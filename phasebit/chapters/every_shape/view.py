@@ -47,6 +47,11 @@ def median(times: Mapping[str, Sequence[float]], way: str) -> float:
     return float(statistics.median(times[WAYS[way]]))
 
 
+def spread(times: Mapping[str, Sequence[float]], way: str) -> float:
+    """The width of the middle half of a contender's times, as a part of their median."""
+    return measure.summary(times[WAYS[way]]).spread
+
+
 def ratio(row: Mapping[str, Any], name: str, way: str) -> float:
     """The vendor's time over that of a contender: above 1 it is faster than the vendor."""
     return median(row["times"][VENDOR], way) / median(row["times"][name], way)
@@ -115,7 +120,7 @@ def ratios(record: Mapping[str, Any], name: Any = best) -> Picture:
 
 
 def shapes_table(record: Mapping[str, Any]) -> measure.Table:
-    """Each shape: the fastest plan, cuBLAS's rate, the ratios."""
+    """Each shape: the fastest plan, cuBLAS's rate, the ratios, the spread of both."""
     rows = []
     for row in record["shapes"]:
         shape = Shape(*row["shape"])
@@ -124,10 +129,17 @@ def shapes_table(record: Mapping[str, Any]) -> measure.Table:
         rates = " / ".join(
             f"{measure.tflops(shape.flop, median(vendor, way) * 1e-6):.0f}" for way in WAYS
         )
-        rows.append((str(shape), name, rates, *(f"{ratio(row, name, way):.3f}" for way in WAYS)))
+        cells = [f"{ratio(row, name, way):.3f}" for way in WAYS]
+        cells += [
+            " / ".join(f"{spread(row['times'][who], way):.1%}" for who in (name, VENDOR))
+            for way in WAYS
+        ]
+        rows.append((str(shape), name, rates, *cells))
     return measure.Table(
-        ("M × N × K", "fastest plan (warm)", "cuBLAS, TFLOP/s", "warm", "flushed"),
-        tuple(rows), f"cuBLAS's time over ours; {measure.source(dict(record))}",
+        ("M × N × K", "fastest plan (warm)", "cuBLAS, TFLOP/s", *WAYS,
+         *(f"spread, {way}" for way in WAYS)),
+        tuple(rows), "cuBLAS's time over ours; spread: the width of the middle half of the times, "
+        f"as a part of the median, ours / cuBLAS; {measure.source(dict(record))}",
     )  # fmt: skip
 
 
@@ -187,3 +199,38 @@ def stream_and_whole(row: Mapping[str, Any]) -> list[str]:
 def named(shape: Shape) -> str:
     """A shape, and where it comes from."""
     return f"{shape}" + (f": {LAYERS[shape]}" if shape in LAYERS else "")
+
+
+def rows_table(recorded: Mapping[str, Any]) -> measure.Table:
+    """Rows as they are and rows that begin at multiples of 128 bytes: ours and cuBLAS, µs."""
+    rows = []
+    for row in recorded["rows"]:
+        times = row["times"]
+        for who, head in (("ours", ""), (VENDOR, f"{VENDOR}, ")):
+            named = [name for name in times if name.startswith(VENDOR) == bool(head)]
+            cells = [f"{median(times[name], way):.1f}" for way in WAYS for name in named]
+            rows.append((str(Shape(*row["shape"])), who, *cells))
+    heads = [f"{what}, {way}" for way in WAYS for what in ("as they are", "at multiples of 128")]
+    return measure.Table(
+        ("M × N × K", "who", *heads), tuple(rows),
+        f"µs; where rows of A and B begin; {measure.source(dict(recorded))}",
+    )  # fmt: skip
+
+
+def promotion_table(recorded: Mapping[str, Any]) -> measure.Table:
+    """What the tensor maps' promotion of L2 changes, as a part of the time without it."""
+    rows = []
+    for row in recorded["promotion"]:
+        times = row["times"]
+        base, *others = (name for name in times if name != VENDOR)
+        cells = [
+            f"{median(times[name], way) / median(times[base], way) - 1:+.1%}"
+            for way in WAYS for name in others
+        ]  # fmt: skip
+        rows.append((str(Shape(*row["shape"])), *cells))
+    _, *others = (name for name in recorded["promotion"][0]["times"] if name != VENDOR)
+    heads = [f"{name}, {way}" for way in WAYS for name in others]
+    return measure.Table(
+        ("M × N × K", *heads), tuple(rows),
+        f"time against a map without promotion; {measure.source(dict(recorded))}",
+    )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,34 @@ def registers(answer: Callable[[int, int], int]) -> str:
                 f"{shown(got)}"
             )
     return f"{len(cases)} tiles"
+
+
+def _tile(registers: int, width: int, units: int, latency: int, from_l2: int) -> tuple[int, int]:
+    """The tile of :func:`tile_for`, by trying all."""
+    fits = [
+        (Fraction(rows + vectors, rows * vectors), -rows, vectors)
+        for rows in range(1, registers)
+        for vectors in range(1, registers)
+        if rows * vectors + vectors + 1 <= registers
+        and rows * vectors >= units * latency
+        and 4 * width * units <= from_l2 * rows
+    ]
+    _, rows, vectors = min(fits)
+    return -rows, vectors
+
+
+@judged
+def tile_for(answer: Callable[[int, int, int, int, int], tuple[int, int]]) -> str:
+    """``answer(registers, width, units, latency, from_l2)``: rows and vectors of a core's tile."""
+    cases = [(32, 16, 2, 4, 16), (32, 16, 2, 4, 64), (16, 8, 2, 4, 16), (16, 8, 2, 5, 32)]
+    cases += [(32, 4, 4, 4, 16), (32, 4, 2, 4, 16), (32, 16, 1, 4, 8), (64, 8, 2, 6, 12)]
+    for case in cases:
+        got, right = ask(answer, *case), _tile(*case)
+        if not same(got, right):
+            said = ("registers", "width", "units", "latency", "from_l2")
+            core = ", ".join(f"{name} {value}" for name, value in zip(said, case, strict=True))
+            raise Wrong(f"{core}: the tile is {right}, not {shown(got)}")
+    return f"{len(cases)} cores"
 
 
 def _call(answer: native.Library, name: str, parameters: int, *given: Any) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from phasebit.draw import Picture
     from phasebit.measure import Table
 
 
@@ -88,3 +89,29 @@ def table(launches: dict[str, Callable[[], Any]]) -> Table:
             rows.append((name, str(count), one.told, waiters))
     return Table(("kernel", "mbarriers", "told by", "waited for by"), tuple(rows),
                  "seen on the emulator, one block")  # fmt: skip
+
+
+def picture(launch: Callable[[], Any], title: str) -> Picture:
+    """A chain as its run shows it: roles from left to right, an arrow from who tells to who waits.
+
+    Above are the barriers by which data go on, *full*; below those that give slots back, *empty*.
+    Each role is a set of warps; the first one asks for the bytes.
+    """
+    from phasebit.draw import Arrow, Node, diagram
+
+    kinds = Counter(signals(launch).values())
+    first = next(one for one in kinds if one.signal == "bytes")
+    order = [first.tellers, first.waiters]
+    while new := [one.waiters for one in kinds
+                  if one.tellers == order[-1] and one.waiters not in order]:  # fmt: skip
+        order.append(new[0])
+    nodes = {str(who): Node(warps(who), 300.0 * i, 0.0, ("blue", "orange", "green")[i % 3])
+             for i, who in enumerate(order)}  # fmt: skip
+    arrows = []
+    for one, count in kinds.items():
+        if one.tellers not in order or one.waiters not in order:
+            raise ValueError(f"{one} joins no two roles of the chain {order}: draw a plain chain")
+        forward = order.index(one.tellers) < order.index(one.waiters)
+        label = f"{'full' if forward else 'empty'}: {count} × {one.signal}"
+        arrows.append(Arrow(str(one.tellers), str(one.waiters), label, 24.0))
+    return diagram(nodes, arrows, title=title)

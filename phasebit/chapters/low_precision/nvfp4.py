@@ -1,10 +1,11 @@
-"""The NVFP4 product of *Low precision, block by block* on the emulator, and its layouts.
+"""The NVFP4 products of *Low precision, block by block* on the emulator, and their layouts.
 
 No GPU that it is for was at hand.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,13 @@ from phasebit.chapters.low_precision.quantise import Quantised
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
+    from phasebit.launching.launch import Kernel
 
 Array = NDArray[Any]
 ATOM_ROWS, ATOM_SCALES, SLICE = 128, 4, 256
 """Rows and scales of a row in an atom of 512 bytes; numbers along k in a slice."""
 
-ALONE, PAIR = KERNELS = "nvfp4", "nvfp4_pair"
+ALONE, PAIR, TWO_SUMS = KERNELS = "nvfp4", "nvfp4_pair", "nvfp4_two_sums"
 
 
 def source(name: str = ALONE) -> str:
@@ -55,11 +57,37 @@ class Product(NamedTuple):
     """float32 (m, n), without the two factors for whole tensors."""
 
 
-def multiply(a: Quantised, b: Quantised, text: str = "", **options: Any) -> Product:
-    """C (m, n) = A (m, k) · B (n, k)ᵀ with every check; k a multiple of 32.
+@dataclass(frozen=True)
+class Prepared:
+    """A kernel with all that it is launched with."""
 
-    ``text``: another kernel than :data:`ALONE`'s; of a pair where it has a cluster. ``options``:
-    those of a launch. C is full of NaN before it.
+    kernel: Kernel
+    grid: tuple[int, int] | int
+    threads: int
+    arguments: list[Any]
+    c: Array
+    """The argument that the kernel writes, full of NaN."""
+    shared: int = 0
+
+    def run(self, **options: Any) -> Product:
+        """Launch it once."""
+        run = self.kernel.launch(
+            self.grid, self.threads, self.arguments, shared=self.shared, **options
+        )
+        return Product(run, self.c)
+
+    def times(self, count: int) -> list[float]:
+        """Microseconds of so many launches on this machine's GPU."""
+        return self.kernel.times(
+            self.grid, self.threads, [self.arguments], count=count, shared=self.shared
+        )
+
+
+def prepare(a: Quantised, b: Quantised, text: str = "", blocks: int = 2) -> Prepared:
+    """C (m, n) = A (m, k) · B (n, k)ᵀ; k a multiple of 32.
+
+    ``text``: another kernel than :data:`ALONE`'s; of a pair where it has a cluster. Where it says
+    what a role does for each tile, ``blocks`` of them stay and take tile after tile.
     """
     from phasebit.emulator import TensorMap
     from phasebit.launching.launch import compile
@@ -68,20 +96,28 @@ def multiply(a: Quantised, b: Quantised, text: str = "", **options: Any) -> Prod
     if k % 32:
         raise ValueError(f"k is {k}: give a multiple of 32, so that rows begin at 16 bytes")
     text = text or source(ALONE)
-    blocks = 2 if "__cluster_dims__" in text else 1
+    pair = 2 if "__cluster_dims__" in text else 1
+    stays = "for_each_tile(" in text
     maps = [TensorMap(packed(q.codes), (SLICE, 128), data_type="b4x16", dims=(k, len(q.codes)),
                       strides=(k // 2,), swizzle="128B") for q in (a, b)]  # fmt: skip
-    scales: list[Any] = [atoms(q.scales, 128 * blocks) for q in (a, b)]
-    if blocks == 2:
+    rows = 128 * pair, 256 if stays else 128 * pair
+    scales: list[Any] = [atoms(q.scales, up) for q, up in zip((a, b), rows, strict=True)]
+    if pair == 2:
         scales = [TensorMap(x.view(np.int32), (128, 4), data_type="s32") for x in scales]
-    tile = 128 * blocks
     c = np.full((m, n), np.nan, np.float32)
-    run = compile(text, "sm_100a")["matmul"].launch(
-        (blocks * -(-n // tile), -(-m // tile)), 192,
-        [*maps, *scales, c, m, n, -(-k // SLICE)],
-        shared=3 * (32_768 + 2_048 * (1 + blocks)) + 1_024, **options,
+    return Prepared(
+        compile(text, "sm_100a")["matmul"],
+        blocks if stays else (pair * -(-n // rows[1]), -(-m // rows[0])), 192,
+        [*maps, *scales, c, m, n, -(-k // SLICE)], c,
+        3 * ((18 + 36) * 1_024 if stays else 32_768 + 2_048 * (1 + pair)) + 1_024,
     )  # fmt: skip
-    return Product(run, c)
+
+
+def multiply(a: Quantised, b: Quantised, text: str = "", **options: Any) -> Product:
+    """:func:`prepare`, and one launch: on the emulator with every check, unless ``options`` say
+    otherwise, which are those of a launch.
+    """
+    return prepare(a, b, text).run(**options)
 
 
 def plain(rows: int, k: int, seed: int) -> Quantised:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from phasebit.chapters.low_precision.quantise import (
     activations,
     quantise,
 )
+from phasebit.emulator import TensorObserver
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
+    from phasebit.emulator import Group, Region
     from phasebit.measure import Table
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -92,3 +94,74 @@ def lanes_of_scales() -> Picture:
         row_label="of tensor memory", column_label="lane, the same in each quarter",
         title="Where tcgen05.cp puts them: a word is four scales of one row",
     )  # fmt: skip
+
+
+def overlap(tiles: int = 3) -> Picture:
+    """Tensor memory while a block of :data:`nvfp4.TWO_SUMS` makes tiles: columns across, events
+    downwards, in the order of the emulator's clock, on which products take no time.
+
+    A cell is sixteen columns. Fetched columns are those that warp 0 has; it stands for the other
+    three. The text lists the same events.
+    """
+    from phasebit.draw import Cell, Picture, chart
+    from phasebit.emulator import observing
+
+    wide, log = 16, _Columns()
+    a, b = nvfp4.plain(128 * tiles * 2, 256, 7), nvfp4.plain(256, 256, 8)
+    with observing(log):
+        nvfp4.multiply(a, b, nvfp4.source(nvfp4.TWO_SUMS), schedule="eager")
+    now: list[Cell | None] = [None] * (512 // wide)
+    rows, events, tile = [], [], -1
+    for what, columns in log.of_block_0():
+        tile += what == "multiplies"
+        cell, words = {
+            "multiplies": (Cell(str(tile), ("blue", "orange")[tile % 2]), f"tile {tile} begins in"),
+            "copies": (Cell("s", "green"), "scales are copied to"), "fetches": (None, "fetched:"),
+        }[what]  # fmt: skip
+        first, last = columns.start // wide, columns.stop // wide
+        now[first:last] = [cell] * (last - first)
+        events.append(f"{words} {columns.start} to {columns.stop - 1}")
+        rows.append(list(now))
+    title = "Two sums of 256 columns, and scales: tensor memory of one block"
+    drawn = chart(
+        rows, rows=events, columns=range(0, 512, wide), row_label="what happens, columns",
+        column_label="16 columns, all lanes, from this one on", title=title,
+        legend={"blue": "the first sum", "orange": "the second", "green": "scales of a slice"},
+    )  # fmt: skip
+    return Picture(drawn.svg, f"{title}.\n" + "\n".join(events))
+
+
+class _Columns(TensorObserver):
+    """Writes down what products, copies of scales and the loads of warp 0 do to columns."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[int, str, range]] = []
+        """Of block 0: when, what, columns."""
+
+    def note(self, g: Group, what: str, region: Region) -> None:
+        if g.batch.blocks[region.slot] == 0:
+            columns = range(region.columns.start, region.columns.stop)
+            self.log.append((g.time, what, columns))
+
+    def multiplies(self, g: Group, target: Region, *others: Any) -> None:
+        self.note(g, "multiplies", target)
+
+    def copies_columns(self, g: Group, target: Region, reads: Any) -> None:
+        self.note(g, "copies", target)
+
+    def loads_columns(self, g: Group, regions: Any, registers: int) -> None:
+        for lanes, region in regions:
+            if g.batch.warp_of[lanes[0]] % g.batch.warps == 0:
+                self.note(g, "fetches", region)
+
+    def of_block_0(self) -> list[tuple[str, range]]:
+        """What happened, in order; loads of neighbouring columns are one event."""
+        merged: list[tuple[str, range]] = []
+        for _, what, columns in sorted(self.log, key=lambda entry: entry[0]):
+            before, other = merged[-1] if merged else ("", range(0))
+            apart = columns.start > other.stop or columns.stop < other.start
+            if before == what and not (what == "fetches" and apart):
+                merged.pop()
+                columns = range(min(other.start, columns.start), max(other.stop, columns.stop))
+            merged.append((what, columns))
+        return merged

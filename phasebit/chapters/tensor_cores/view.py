@@ -54,6 +54,16 @@ def instruction(words: str, header: str = "ptx.cuh") -> None:
     print(next(part for part in text.split("\n\n") if part.startswith(words)).rstrip())
 
 
+def one_slot() -> None:
+    """Print the loop of ``one_slot``, and how a warp loads its fragments in it."""
+    folder = files.kernels() / "tensor_cores"
+    loop = (folder / "one_slot.cuh").read_text(encoding="utf-8")
+    print(loop[loop.index("    for (int k0") : loop.index("    sum.store")].rstrip())
+    load = (folder / "warp.cuh").read_text(encoding="utf-8")
+    load = load[load.index("    template <int BK, int BN, bool SWIZZLE>") : load.index("\n};")]
+    print("\n" + load.replace("#pragma unroll\n", ""))
+
+
 def lanes(fragment: Any, title: str, packed: int = 2) -> Picture:
     """Each element of a fragment with its lane and register, ``packed`` elements a register."""
     rows, columns = fragment.shape

@@ -209,15 +209,15 @@ def allocate(first: int, more: int, *, blocks: int = 2, resident: int = 2) -> tu
     return out, run
 
 
-def held(first: int, more: int) -> Picture:
-    """Who holds which columns while two blocks run ``columns``: one line for each event."""
+def held(first: int, more: int, blocks: int = 2) -> Picture:
+    """Who holds which columns while up to three blocks run ``columns``: one line for each event."""
     from phasebit.draw import Cell, Picture, chart
     from phasebit.emulator import Deadlock, observing
 
     log: list[tuple[int, str, int, int]] = []
     with observing(_allocations(log)):
         try:
-            allocate(first, more)
+            allocate(first, more, blocks=blocks, resident=blocks)
         except Deadlock:
             log.append((-1, "deadlock", 0, 0))
     now: list[Cell | None] = [None] * (512 // 32)
@@ -227,17 +227,18 @@ def held(first: int, more: int) -> Picture:
         if what == "asks" and after == (block, "gets"):
             continue
         if what in ("gets", "gives back"):
-            cell = Cell(str(block), ("blue", "orange")[block]) if what == "gets" else None
+            cell = Cell(str(block), HUES[block]) if what == "gets" else None
             now[begin // 32 : end // 32] = [cell] * ((end - begin) // 32)
         words = {"asks": f"asks for {end} and waits", "deadlock": "deadlock"}
         events.append(words.get(what, f"{what} {begin} to {end - 1}") if block < 0 else
                       f"block {block} {words.get(what, f'{what} {begin} to {end - 1}')}")
         rows.append(list(now))
-    title = f"Columns of a multiprocessor: two blocks allocate {first}, then {more}"
+    many = ("", "one block allocates", "two blocks allocate", "three blocks allocate")[blocks]
+    title = f"Columns of a multiprocessor: {many} {first}, then {more}"
     drawn = chart(
         rows, rows=events, columns=range(0, 512, 32), row_label="what happens",
         column_label="32 columns from this one on", title=title,
-        legend={"blue": "block 0 holds them", "orange": "block 1 holds them"},
+        legend={HUES[block]: f"block {block} holds them" for block in range(blocks)},
     )  # fmt: skip
     return Picture(drawn.svg, f"{title}.\n" + "\n".join(events))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -41,6 +42,33 @@ def columns(answer: Callable[[int, int], int]) -> str:
     cases: list[Case] = [((n, s), right(n, s)) for n in range(8, 257, 8) for s in (1, 2, 3, 4, 8)]
     random.Random(162).shuffle(cases)
     return agree(answer, cases, lambda n, sums: f"{sums} sums of {n} columns", "cases")
+
+
+@judged
+def stops(answer: Callable[[list[int], int], bool]) -> str:
+    """``answer(requests, blocks)``: may blocks that share a multiprocessor stop each other?
+
+    Each allocates ``requests``, one after the other, and gives all back at the end.
+    """
+
+    def right(requests: list[int], blocks: int) -> bool:
+        for made in itertools.product(range(len(requests)), repeat=blocks):
+            free = 512 - sum(sum(requests[:n]) for n in made)
+            if free >= 0 and all(requests[n] > free for n in made):
+                return True
+        return False
+
+    sizes = (32, 64, 128, 256)
+    many = [[first, *rest] for first in sizes for n in range(3)
+            for rest in itertools.product([s for s in sizes if s <= first], repeat=n)
+            if first + sum(rest) <= 512]  # fmt: skip
+    cases: list[Case] = [((list(each), blocks), right(each, blocks))
+                         for each in many for blocks in (1, 2, 3, 4)]  # fmt: skip
+    random.Random(163).shuffle(cases)
+    return agree(
+        answer, cases, lambda requests, blocks: f"{blocks} blocks that allocate {requests}",
+        "cases",
+    )  # fmt: skip
 
 
 @judged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from phasebit.chapters.tensor_memory import cells
+from phasebit.chapters.tensor_memory import cells, record
 from phasebit.launching.two_devices import Case
 
 
@@ -18,9 +18,14 @@ def cases() -> list[Case]:
     def copied(shape: str) -> Callable[[str], Mapping[str, Any]]:
         return lambda device: {"lanes": cells.copied(shape, device=device)[0]}
 
+    def repeated(name: str) -> Callable[[str], Mapping[str, Any]]:
+        return lambda device: {"registers": record.repeat(name, 3, device=device)[0]}
+
     return [
         *(Case(f"tcgen05.ld.{shape}", cells.shapes(shape), "sm_100a", 0.3, fetched(shape))
           for shape in cells.SHAPES),
         *(Case(f"tcgen05.cp.{shape}", cells.source("copied"), "sm_100a", 0.3, copied(shape))
           for shape in cells.COPIES),
+        *(Case(f"again and again: {name}", cells.source("fetch_rate", SHAPE=number), "sm_100a", 0.3,
+               repeated(name)) for name, number in record.SHAPES.items()),
     ]  # fmt: skip

@@ -6,14 +6,20 @@ import re
 from typing import Any
 
 from phasebit import measure
+from phasebit.chapters.warpgroup_products import narrow
 from phasebit.instruments import programs
 
 NAME = "warpgroup_products"
+FURTHER = (narrow.NAME,)
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU; raises :class:`toolchain.CudaError` when there is none."""
+    """Measure on this machine's GPU, and save what narrow instructions cost.
+
+    Raises :class:`toolchain.CudaError` when there is none.
+    """
     facts = measure.facts()
+    measure.save(narrow.record())
     rates: dict[tuple[str, ...], list[float]] = {}
     said = programs.output(programs.kernel(f"{NAME}/rate"), "time")
     pattern = r"^⏱ N=(\d+) A=(\w+) groups=(\d) pending=(\d) (\S+)$"

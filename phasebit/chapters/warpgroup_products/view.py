@@ -74,3 +74,26 @@ def waits(recorded: dict[str, Any]) -> Table:
             rows.append((f"64 × {n} × 16", str(groups), *found))
     heading = ("instruction", "warp groups", "wait_group<0>, FLOP a cycle", "wait_group<1>")
     return Table(heading, tuple(rows), measure.source(recorded))
+
+
+def narrow(recorded: dict[str, Any]) -> Table:
+    """Cycles of a multiprocessor for an instruction: by width, sums that take turns, and groups."""
+    found = {
+        (row["n"], row["a"], row["groups"], row["sums"]): statistics.median(row["cycles"])
+        for row in recorded["cycles"]
+    }
+    cases = [("shared", 1, 1)] + [("registers", groups, sums) for groups, sums in (
+        (1, 1), (1, 2), (1, 4), (2, 1), (4, 1), (4, 4))]  # fmt: skip
+    rows = []
+    for n in sorted({n for n, *_ in found}):
+        cells = (found.get((n, *case)) for case in cases)
+        rows.append((f"64 × {n} × 16", f"{n / 2:.0f}", f"{(2048 + 32 * n) / 128:.0f}",
+                     *(f"{cell:.1f}" if cell else "" for cell in cells)))  # fmt: skip
+    heads = ("A in shared memory", *(
+        f"in registers, {groups} group{'s' * (groups > 1)}, {sums} sum{'s' * (sums > 1)}"
+        for _, groups, sums in cases[1:]
+    ))  # fmt: skip
+    return Table(
+        ("instruction", "products alone", "reads of A and B", *heads), tuple(rows),
+        f"cycles for an instruction; {measure.source(recorded)}",
+    )  # fmt: skip

@@ -23,7 +23,7 @@ import numpy as np
 
 from phasebit.emulator.api.arguments import EmulatedArrays, refuse_written
 from phasebit.emulator.api.execution import Execution, Mode
-from phasebit.emulator.api.extents import Extent
+from phasebit.emulator.api.extents import Extent, Extents
 from phasebit.emulator.api.kernel import Kernel
 from phasebit.emulator.errors import EmulatorError, Livelock, StepLimit
 from phasebit.emulator.findings import Finding
@@ -227,18 +227,29 @@ def every_order(
     launch that cannot be.
     """
     extents = kernel.extents(grid, block, cluster, cooperative, shared)
+    return searched(
+        kernel, extents, args, most_runs=most_runs, seconds=seconds, reduced=reduced
+    )[0]  # fmt: skip
+
+
+def searched(
+    kernel: Kernel, extents: Extents, args: Sequence[Any], *,
+    most_runs: int = MOST_RUNS, seconds: float = SECONDS, reduced: bool = True,
+) -> tuple[Interleavings, Execution]:  # fmt: skip
+    """:func:`every_order`, with checked extents; and the first run."""
     mode = Mode(max_steps=TURNS, trace=False)
     arrays = EmulatedArrays(kernel.memory)
     try:
         parameters = kernel.marshal(args, arrays)
-        found, _, _ = search(
+        found, execution, _ = search(
             lambda: kernel.prepare(extents, parameters, mode, kind=Stepped),
             kernel.memory, most_runs=most_runs, seconds=seconds, reduced=reduced,
         )  # fmt: skip
     finally:
         written = arrays.give_back()
     refuse_written(written)
-    return found
+    return found, execution
 
 
-__all__ = ["Failing", "Interleavings", "Stepped", "Taken", "every_order", "search"]
+__all__ = ["Failing", "Interleavings", "Stepped", "Taken", "every_order", "search",
+           "searched"]  # fmt: skip

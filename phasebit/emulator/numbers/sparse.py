@@ -15,7 +15,8 @@ tf32     2, 1                   0100 for the first, 1110 for the second: the pla
 
 So the stored half of A has the fragment, or the tile, of a dense A with half the columns.  Two
 places may be any that differ; ``mma.sp::ordered_metadata`` wants the smaller one first, and
-``tcgen05`` has a list of its own, six such and 0110.
+``tcgen05`` has a list of its own, six such and 0110.  CUTLASS's compressor writes 0000 for a
+chunk without anything: where both stored elements are 0 their places make no difference.
 
 >>> stored = np.array([[[5, 7]]])                       # one warp, one row
 >>> expand(stored, columns(np.array([[[0b1101]]]), 4), 4)           # the places 1 and 3
@@ -25,6 +26,8 @@ Sources: PTX ISA 9.7.14.6.1, 9.7.15.6.1, 9.7.16.10.8.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -72,14 +75,18 @@ def places(metadata: Array, selector: int, chunks: int, wide: bool, name: str = 
 
 
 def columns(
-    bits: Array, chunk: int, name: object = "mma.sp", legal: tuple[int, ...] = DIFFERENT
-) -> Array:
+    bits: Array, chunk: int, name: object = "mma.sp", legal: tuple[int, ...] = DIFFERENT,
+    stored: Callable[[], Array] | None = None,
+) -> Array:  # fmt: skip
     """The columns of A that are stored, [warps, rows, chunks * chunk / 2], from the four bits.
 
-    ``legal``: what these may be, of chunks of four and eight.  Raises :class:`IllegalMetadata`.
+    ``legal``: what these may be, of chunks of four and eight.  ``stored``: what gives the stored
+    half of A, where 0000 may stand for a chunk of zeros.  Raises :class:`IllegalMetadata`.
     """
     legal = HALVES if chunk == 2 else legal
     wrong = ~np.isin(bits, legal)
+    if stored is not None and wrong.any():
+        wrong &= (bits != 0) | (stored().reshape(*bits.shape, -1) != 0).any(axis=-1)
     if wrong.any():
         warp, row, place = (int(x) for x in np.argwhere(wrong)[0])
         found = int(bits[warp, row, place])

@@ -21,6 +21,10 @@ OTHER = {"relu": ("relu", True), "satfinite": ("satfinite", True)}
 FP8 = frozenset({"e4m3x2", "e5m2x2"})
 SHORT = FP8 | {"e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2"}
 
+TO_SCALE: list[dict[str, tuple[str, Any]]] = [
+    {"rz": ("rounding", "rz"), "rp": ("rounding", "rp")}, {"satfinite": ("satfinite", True)},
+]  # fmt: skip
+
 ROUND = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
@@ -286,6 +290,41 @@ def cvt_from_short(
         bits = encode(np.float64(1) * number, "f16").astype(np.uint32)
         if relu:
             bits = where((number > 0) | (number != number), bits, np.uint32(0))
+        result = result | (bits << np.uint32(16 * place))
+    return result
+
+
+@value("cvt", "f32 f32 -> x", {"ue8m0x2"}, {"f32"}, section="9.7.9.21", options=TO_SCALE)
+def cvt_to_scale(
+    a: Value, b: Value, *, kind: str, rounding: str = "rz", satfinite: bool = False
+) -> Value:
+    """cvt.rp.ue8m0x2.f32: two f32 as a pair of scales; the first goes to the upper part."""
+    high, low = (
+        _short(formats.encode, "ue8m0", x, rounding=rounding, satfinite=satfinite)
+        for x in (a, b)
+    )
+    return low.astype(np.uint16) | (high.astype(np.uint16) << np.uint16(8))
+
+
+@value("cvt", "y -> x", {"ue8m0x2"}, {"bf16x2"}, section="9.7.9.21", options=TO_SCALE)
+def cvt_halves_to_scale(
+    a: Value, *, kind: str, source: str, rounding: str = "rz", satfinite: bool = False
+) -> Value:
+    """cvt.rp.ue8m0x2.bf16x2: a pair of bf16 as a pair of scales."""
+    bits = a.view(np.uint32)
+    low = decode(bits.astype(np.uint16), source)
+    high = decode((bits >> np.uint32(16)).astype(np.uint16), source)
+    return cvt_to_scale(high, low, kind=kind, rounding=rounding, satfinite=satfinite)
+
+
+@value("cvt", "y -> x", {"bf16x2"}, {"ue8m0x2"}, section="9.7.9.21", options=[ROUNDING])
+def cvt_from_scale(a: Value, *, kind: str, source: str, rounding: str = "rn") -> Value:
+    """cvt.rn.bf16x2.ue8m0x2: a pair of scales as a pair of bf16 (exact)."""
+    result = np.uint32(0)
+    for place in range(2):
+        code = ((a.astype(np.uint32) >> np.uint32(8 * place)) & np.uint32(0xFF)).astype(np.uint8)
+        number = _short(formats.decode, "ue8m0", code)
+        bits = encode(np.float64(1) * number, "bf16").astype(np.uint32)
         result = result | (bits << np.uint32(16 * place))
     return result
 

@@ -26,7 +26,7 @@ must be even is what both do, and an odd one was seen to fault on an sm_110 (a b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -96,14 +96,18 @@ class Metadata:
         self.memory, self.lanes, self.name = memory, lanes, say("{}; {}", who, where)
         self.chunk = 8 if of.packed else sparse.CHUNK[of.a]
 
-    def read(self, block: int = 0) -> Array:
+    def read(self, block: int = 0, stored: Callable[[], Array] | None = None) -> Array:
         """The columns of A that are stored, [rows, k / 2], of the rows of one block.
+
+        ``stored`` gives what is stored of these rows: 0000 may stand for a chunk of zeros.
 
         Raises ``errors.IllegalMetadata``.
         """
         slot = self.regions[block].slot
         found = bits(self.memory.cells[slot, self.lanes, self.columns], self.wide)
-        along: Array = sparse.columns(found[None], self.chunk, self.name, sparse.LISTED)[0]
+        along: Array = sparse.columns(
+            found[None], self.chunk, self.name, sparse.LISTED, stored
+        )[0]
         return along
 
 

@@ -6,6 +6,7 @@ Found when the instruction is issued, read when the tensor core comes to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -187,14 +188,19 @@ class Product:
         """Of a sparse A the columns that are stored, [M, k / 2]."""
         if self.metadata is None:
             return None
-        return _stacked([self.metadata.read(i) for i in range(len(self.regions))])
+        return _stacked([
+            self.metadata.read(i, partial(self._stored, i)) for i in range(len(self.regions))
+        ])  # fmt: skip
+
+    def _stored(self, block: int) -> Array:
+        """What a block gives of A."""
+        first = self.first[block]
+        return first.read(self.of) if isinstance(first, TensorOperand) else first.read()
 
     def work(self, multiply: Multiply, adds: bool, kept: Array | None = None) -> None:
         """Multiply; ``kept``, one a lane [blocks * 128], says which lanes are written."""
         tensor = isinstance(self.first[0], TensorOperand)
-        a = _stacked([
-            x.read(self.of) if isinstance(x, TensorOperand) else x.read() for x in self.first
-        ])  # fmt: skip
+        a = _stacked([self._stored(block) for block in range(len(self.first))])
         b = _stacked([x.read() for x in self.second])
         old = self.d.read() if adds else None
         if self.halved and tensor:

@@ -1,20 +1,44 @@
-"""No tool: a few runs on this machine's GPU, and whether the result is wrong."""
+"""No tool: many runs on this machine's GPU, and in how many of them the result is wrong."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
 from phasebit import bugs, process, toolchain
 from phasebit.score import Seen
-from phasebit.score.on_a_gpu import AT_A_TIME, SECONDS, gpu
+from phasebit.score.on_a_gpu import gpu
 
-__all__ = ["AT_A_TIME", "RUNS", "TITLE", "look", "runs", "version"]
+__all__ = ["RUNS", "TITLE", "build", "look", "runs", "tally", "version"]
 
 TITLE = "a test of results"
-RUNS = 3
+RUNS = 1000
+AT_ONCE = 500
+"""Runs of one process, one after the other."""
+
+SECONDS, SILENCE = 60.0, 5.0
+"""A process is ended after so long, or when so long no run of it has ended."""
+
+ENOUGH = 2
+"""After so many runs that do not end, or that an error ends, the others are left out."""
+
+WRONG, FAILED, ENDLESS = "wrong", "ended by an error", "did not end"
+
+REPEATED = """#undef main
+int main(int, char** words) {
+    for (int left = atoi(words[1]); left > 0; --left) {
+        once();
+        fflush(stdout);
+    }
+}
+"""
+"""What stands behind a program, to run its ``main`` again and again in one process."""
 
 
 def version() -> str:
     """The GPU. Raises :class:`phasebit.score.Absent` where there is none."""
-    return f"{RUNS} runs, {gpu().name}"
+    return f"{RUNS} runs in processes of {AT_ONCE}, {gpu().name}"
 
 
 def runs(bug: bugs.Bug) -> bool:
@@ -22,13 +46,35 @@ def runs(bug: bugs.Bug) -> bool:
     return gpu().assembles(bug.arch)
 
 
+def build(bug: bugs.Bug, twin: str, target: str, *, emulated: bool = False) -> Path:
+    """The program that runs as often as its argument says, and prints a line each time."""
+    text = f"#define main once\n{bug.text(twin)}\n{REPEATED}"
+    return bugs.build(text, f"{twin}.cu", target, emulated=emulated)
+
+
+def tally(times: Callable[[int], process.Finished], wanted: int = RUNS) -> Counter[str]:
+    """How often each of right, wrong, an error and no end came; ``times`` runs so many at once."""
+    seen: Counter[str] = Counter()
+    while (left := wanted - seen.total()) > 0 and seen[FAILED] + seen[ENDLESS] < ENOUGH:
+        done = times(min(left, AT_ONCE))
+        lines = [line.split(":")[0] for line in done.stdout.splitlines()]
+        seen.update(line for line in lines if line in ("right", WRONG))
+        if done.stopped:
+            seen[ENDLESS] += 1
+        elif done.status:
+            seen[FAILED] += 1
+    return seen
+
+
 def look(bug: bugs.Bug, twin: str) -> Seen:
     """A wrong result names no line, so that it is never more than something else."""
-    program = bug.build(twin, target=toolchain.nvcc().target_for(gpu()), emulated=False)
-    wrong = 0
-    for _ in range(RUNS):
-        done = process.run([program], timeout=SECONDS)
-        wrong += bool(done.stopped) or bugs.result(done.stdout, done.status) != "right"
-        if done.stopped:
-            break  # the others would take as long
-    return Seen(wrong, frozenset())
+    program = build(bug, twin, toolchain.nvcc().target_for(gpu()))
+
+    def times(count: int) -> process.Finished:
+        return process.run([program, str(count)], timeout=SECONDS, silence=SILENCE)
+
+    seen = tally(times)
+    bad = {what: seen[what] for what in (WRONG, FAILED, ENDLESS) if seen[what]}
+    of = seen.total()
+    note = ", ".join(f"{what}: {count} of {of}" for what, count in bad.items())
+    return Seen(sum(bad.values()), frozenset(), note=note or f"right: {of} of {of}")

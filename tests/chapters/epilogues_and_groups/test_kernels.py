@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from phasebit import hardware
 from phasebit.chapters.epilogues_and_groups import epilogues, fused_slips
 from phasebit.chapters.epilogues_and_groups.epilogues import (
     FUSED,
@@ -121,6 +122,25 @@ def test_groups_of_every_kind(sizes: tuple[int, ...]) -> None:
 @pytest.mark.nvcc
 def test_many_blocks_and_few_tiles() -> None:
     clean(epilogues.grouped(built(), GROUPS, (2, 0, 3), 136, 8, workers=3, seed=fresh()))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(hardware.gpu() is None, reason="no NVIDIA GPU")
+@pytest.mark.parametrize("workers", [1, 7])
+def test_right_on_the_gpu(workers: int) -> None:
+    on: dict[str, Any] = {"workers": workers, "device": "gpu"}
+    for shape in ((130, 264, 712), (1, 8, 8), (129, 8, 200), (700, 520, 264)):
+        given = Numbers.draw(*shape, fresh())
+        clean(epilogues.fused(built(), FUSED, given, STEPS, **on))
+        clean(epilogues.fused(built(), SHORT, given, SHORT_STEPS, in_place=True, **on))
+        clean(epilogues.fused(built(), BOTH, given, SHORT_STEPS, **on))
+        given.a[0, 1], given.b[3, 2] = np.inf, np.nan
+        given.__post_init__()
+        clean(epilogues.fused(built(), SHORT, given, SHORT_STEPS, **on))
+    for m, h, k in ((130, 72, 72), (1, 8, 8), (300, 328, 520)):
+        clean(epilogues.gated(built(), GATED, m, h, k, seed=fresh(), **on))
+    for sizes in ((3, 0, 130, 0, 1), (0, 0, 5, 0), (1, 1, 1, 1, 129), (300, 0, 40, 129)):
+        clean(epilogues.grouped(built(), GROUPS, sizes, 136, 520, seed=fresh(), **on))
 
 
 @pytest.mark.nvcc

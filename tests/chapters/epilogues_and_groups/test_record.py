@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from phasebit import measure, toolchain
@@ -12,28 +14,60 @@ from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, GROUPS
 @pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", [FUSED, GROUPS])
 def test_the_libraries_build(kernel: str) -> None:
-    assert record.build(kernel, ("Alpha", "Bias")).program.exists()
+    assert record.build(kernel, ("Alpha", "Bias"), team=2).program.exists()
 
 
-def test_without_a_record_the_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(benchmark: str) -> None:
-        raise FileNotFoundError
+def made(clock: float = 1000.0) -> dict[str, Any]:
+    """A record in which an epilogue costs what the model says, at a clock that changes."""
+    e = 4000.0
 
-    monkeypatch.setattr(measure, "read", none)
-    assert "not measured yet" in str(view.times())
+    def row(us: dict[str, float]) -> dict[str, Any]:
+        return {name: {"us": [x, 2 * x, x / 2], "mhz": [clock, clock / 2, 2 * clock]}
+                for name, x in us.items()}  # fmt: skip
+
+    hidden = []
+    for k in record.DEPTHS:
+        us = {}
+        for order in record.TEAMS:
+            us[f"{order}, {record.PLAIN}"] = float(k)
+            for chain in (record.SHORT, record.LONG):
+                us[f"{order}, {chain}"] = k * view.predicted(k, e, order)
+        hidden.append({"k": k, "times": row(us)})
+    shape = {f"{chain}, {way}": 10.0 for chain in (record.SHORT, record.LONG)
+             for way in ("fused", "then one kernel", "apart")}  # fmt: skip
+    shape |= {f"{record.PLAIN}, fused": 8.0, record.CUBLAS: 7.0, record.CUBLASLT: 9.0}
+    names = (record.GROUPED, record.LOOP, record.ASKED, record.ONE, record.ONE_CUBLAS)
+    return {
+        "gpu": "NVIDIA H200", "date": "2026-01-01", "hidden": hidden,
+        "epilogues": [{"shape": [8, 16, 8], "times": row(shape)}],
+        "groups": [{"mean": 2, "sizes": [0, 3, 4], "n": 8, "k": 8,
+                    "times": row(dict.fromkeys(names, 5.0))}],
+    }  # fmt: skip
 
 
-def test_a_record_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    def made(benchmark: str) -> dict[str, object]:
-        return {
-            "gpu": "NVIDIA H200", "date": "2026-01-01",
-            "epilogues": [{"shape": [1, 8, 8], "us": {"no epilogue, fused": [3.0, 1.0, 2.0]}}],
-            "groups": [{"mean": 64, "us": {"grouped": [5.0]}}],
-        }  # fmt: skip
+def test_a_record_is_shown() -> None:
+    said = str(view.fusing(made()))
+    assert "8 × 16 × 8" in said and "no epilogue" in said and "NVIDIA H200" in said
+    many = str(view.experts(made()))
+    assert "7 in 2" in many and "–" in many  # torch's was refused
+    assert "4096" in str(view.best_order(made(), record.SHORT))
 
-    monkeypatch.setattr(measure, "read", made)
-    said = str(view.times())
-    assert "1 × 8 × 8: no epilogue, fused  2.0" in said and "64 rows a group: grouped" in said
+
+def test_cycles_are_counted_at_the_clock_of_their_turn() -> None:
+    rows = str(view.hidden(made(), record.SHORT, 4000.0)).splitlines()[1:-1]
+    for line in rows:
+        _, turns, found, together, halves = line.split()
+        assert (turns, together) == (found, halves)
+
+
+def test_an_epilogue_is_hidden_by_products_that_take_as_long() -> None:
+    assert view.predicted(8192, 4000, "together") > view.predicted(8192, 4000, "by turns")
+    assert view.predicted(500, 4000, "by turns") == 1 + 1 / 8  # the last one is seen
+    assert view.predicted(250, 4000, "by turns") == 1.5 + 2 / 8
+
+
+def test_memory_gives_each_weight_once() -> None:
+    assert view.least(0, 1000, 2100, 2) == 2.0
 
 
 def test_without_a_gpu_it_refuses_in_a_sentence() -> None:

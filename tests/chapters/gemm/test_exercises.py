@@ -40,14 +40,38 @@ extern "C" void micro(int64_t kc, const float* a, const float* b, const float* b
 }
 """
 
+
+
+def tile(
+    registers: int, width: int, units: int, latency: int, from_l2: float, most: int = 1
+) -> tuple[int, int]:
+    """A core's tile; ``most``: which tile of equal loads, 1 for more rows."""
+    found = []
+    for rows in range(1, registers):
+        for vectors in range(1, registers):
+            sums, bytes_of_b = rows * vectors, 4 * width * vectors
+            if (
+                sums + vectors + 1 <= registers
+                and sums >= units * latency
+                and bytes_of_b <= from_l2 * sums / units
+            ):
+                found.append(((rows + vectors) / sums, -most * rows, rows, vectors))
+    return min(found)[2:]
+
+
 RIGHT: dict[str, Callable[..., Any]] = {
     "registers": lambda rows, vectors: rows * vectors + vectors + 1,
+    "tile_for": tile,
 }
 WRONG: list[tuple[str, Callable[..., Any]]] = [
     ("registers", lambda rows, vectors: rows * vectors),
     ("registers", lambda rows, vectors: rows * vectors + rows + 1),
     ("registers", lambda rows, vectors: float("nan")),
     ("registers", lambda rows, vectors: np.arange(2)),
+    ("tile_for", lambda r, w, u, t, b: (14, 2)),
+    ("tile_for", lambda r, w, u, t, b: tile(r, w, u, t, 10**6)),  # B costs nothing
+    ("tile_for", lambda r, w, u, t, b: tile(r + 3, w, u, t, b)),  # a register too many
+    ("tile_for", lambda r, w, u, t, b: tile(r, w, u, t, b)[::-1]),
 ]
 
 

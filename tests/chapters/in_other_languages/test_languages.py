@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 
 from phasebit import files
+from phasebit.chapters.chain import kernels as chain
 from phasebit.chapters.in_other_languages import languages, view
 from tests.book.notebooks import ROOT
 
@@ -65,3 +66,15 @@ def test_what_is_kept_is_what_the_compiler_makes(name: str) -> None:
     if record["package"] != f"triton {version('triton')}":
         pytest.skip(f"the record is by {record['package']}")
     assert languages.now(name).ptx == languages.kept(name).ptx
+
+
+@pytest.mark.nvcc
+def test_a_chain_is_drawn_from_its_run_and_what_is_none_is_refused() -> None:
+    drawn = view.picture(lambda: chain.multiply(chain.source(chain.CHAIN), 300, 264, 72), "a chain")
+    assert drawn.alt.splitlines()[1:] == [
+        "warp 4 → warp 5: full: 4 × bytes", "warp 5 → warp 4: empty: 4 × commits",
+        "warp 5 → warps 0-3: full: 2 × commits", "warps 0-3 → warp 5: empty: 2 × arrivals",
+    ]  # fmt: skip
+    triton = languages.built("triton")
+    with pytest.raises(ValueError, match="draw a plain chain"):
+        view.picture(lambda: languages.multiply(triton, 300, 264, 72), "Triton's")

@@ -1,4 +1,4 @@
-"""The NVFP4 kernel of *Low precision, block by block*: right, and each slip found.
+"""The kernels of *Low precision, block by block*: right, and each slip found.
 
 No GPU that it is for was at hand.
 """
@@ -11,47 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from phasebit import process, toolchain
-from phasebit.chapters.low_precision import nvfp4
+from phasebit import files, process, toolchain
+from phasebit.chapters.low_precision import mixed, nvfp4
+from phasebit.chapters.low_precision.block_scale_slips import SLIPS
 from phasebit.edits import replace_once
 from phasebit.emulator import EmulatorError
 
 pytestmark = pytest.mark.nvcc
-SLIPS = {
-    "the scales of A are not copied": (
-        "            ptx::tcgen05_cp_scales(a_scales + SCALES * step, from.a_scales[step]);\n", "",
-        "scale|nobody has written"),
-    "the bytes of the scales are not announced": (
-        " + sizeof to.a_scales + sizeof to.b_scales", "", "a bulk copy writes it"),
-    "the slice is not waited for": (
-        "        ptx::mbarrier_wait(&s.full[slot], phase);\n", "", "a bulk copy writes it"),
-    "the loader does not wait for an empty slot": (
-        "        ptx::mbarrier_wait(&s.empty[slot], phase ^ 1);\n", "", "with 0 of 1 pending"),
-    "the slot is never given back": (
-        "        ptx::tcgen05_commit(&s.empty[slot]);  // numbers and scales have been read\n", "",
-        "deadlock"),
-    "the sum is not waited for": (
-        "    ptx::mbarrier_wait(&s.done, 0);\n", "", "async|nobody has written"),
-    "nobody says that the sum is there": ("    ptx::tcgen05_commit(&s.done);\n", "", "deadlock"),
-    "each step has the first step's scales": ("from.b_scales[step]", "from.b_scales[0]", "WRONG"),
-    "each step has the first step's numbers": ("a + 2 * step,", "a,", "WRONG"),
-    "scales are said to be ue8m0": (
-        "= ptx::tcgen05_nvfp4(TILE_M, TILE_N)", "= ptx::tcgen05_nvfp4(TILE_M, TILE_N) | 1 << 23",
-        "WRONG"),
-    "a scale factor id that 4X has not": (
-        "= ptx::tcgen05_nvfp4(TILE_M, TILE_N)", "= ptx::tcgen05_nvfp4(TILE_M, TILE_N) | 1 << 29",
-        "scale factor id of A"),
-    "A and B exchange their scales": (
-        "a_scales + SCALES * step, b_scales + SCALES * step,\n",
-        "b_scales + SCALES * step, a_scales + SCALES * step,\n", "WRONG"),
-    "the scales lie in the sum": (
-        "sum + TILE_N + slot * 2", "sum + slot * 2", "WRONG|scale|race|async"),
-    "too few columns are allocated": (
-        "COLUMNS = 256", "COLUMNS = 128", "not allocated|allocated"),
-    "the sum begins with what was there": (
-        "slice + step > 0", "true", "nobody has written"),
-}  # fmt: skip
-"""What is replaced by what, and what must be said."""
+
 
 
 def judge(text: str, shape: tuple[int, int, int], schedule: str = "late") -> str:
@@ -66,7 +33,7 @@ def judge(text: str, shape: tuple[int, int, int], schedule: str = "late") -> str
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-@pytest.mark.parametrize("shape", [(128, 128, 256), (130, 40, 1088), (1, 1, 32)])
+@pytest.mark.parametrize("shape", [(128, 128, 256), (130, 300, 1088), (1, 1, 32)])
 @pytest.mark.parametrize("kernel", nvfp4.KERNELS)
 def test_it_is_right_without_a_finding(
     kernel: str, shape: tuple[int, int, int], schedule: str
@@ -74,57 +41,54 @@ def test_it_is_right_without_a_finding(
     assert judge(nvfp4.source(kernel), shape, schedule) == ""
 
 
-PAIRED = {
-    "both blocks announce": (
-        "        if (rank == 0)  // for both blocks\n",
-        "",
-        "too many announced",
-    ),
-    "one block's bytes are announced": (
-        "PAIR * (sizeof to.a + sizeof to.b +",
-        "(sizeof to.a + sizeof to.b +",
-        "deadlock",
-    ),
-    "the second block is not told of the sum": ("(&s.done, BOTH)", "(&s.done, 1)", "deadlock"),
-    "scales of the first half of B for both": (
-        "from.b_scales[half][step]",
-        "from.b_scales[0][step]",
-        "WRONG",
-    ),
-    "each block has the first block's scales of A": (
-        "a_tile * slices * STEPS + first",
-        "(a_tile - rank) * slices * STEPS + first",
-        "WRONG",
-    ),
-    "the halves of B's scales lie one behind the other": (
-        "b_scales + SCALES * (PAIR * step + half)",
-        "b_scales + SCALES * (STEPS * half + step)",
-        "WRONG",
-    ),
+SHAPES = {
+    nvfp4.ALONE: (130, 40, 1088),
+    nvfp4.PAIR: (300, 130, 544),
+    nvfp4.TWO_SUMS: (700, 260, 544),
 }
+"""On which a kernel's slips are tried: ragged; of blocks that stay, three tiles each."""
 
 
-@pytest.mark.parametrize("name", PAIRED)
-def test_every_slip_of_the_pair_is_found(name: str) -> None:
-    old, new, says = PAIRED[name]
-    said = judge(replace_once(nvfp4.source(nvfp4.PAIR), old, new), (300, 130, 544))
+@pytest.mark.parametrize(
+    ("kernel", "name"), [(kernel, name) for kernel, slips in SLIPS.items() for name in slips]
+)
+def test_every_slip_is_found(kernel: str, name: str) -> None:
+    old, new, says = SLIPS[kernel][name]
+    if kernel == mixed.NAME:
+        said = judge_mixed(replace_once(files.kernel(mixed.KERNEL), old, new), "late")
+    else:
+        said = judge(replace_once(nvfp4.source(kernel), old, new), SHAPES[kernel])
     assert re.search(says, said), said
 
 
-@pytest.mark.parametrize("name", SLIPS)
-def test_every_slip_is_found(name: str) -> None:
-    old, new, says = SLIPS[name]
-    said = judge(replace_once(nvfp4.source(), old, new), (130, 40, 1088))
-    assert re.search(says, said), said
+def judge_mixed(text: str, schedule: str, of: tuple[str, str] = ("e4m3", "e2m1")) -> str:
+    a, b = mixed.plain(130, 256, of[0], 1), mixed.plain(40, 256, of[1], 2)
+    try:
+        run, c = mixed.multiply(a, b, text, schedule=schedule)
+    except EmulatorError as error:
+        return "\n".join([str(error), *map(str, error.findings)])
+    exact = np.array_equal(c, a.values() @ b.values().T)
+    return "\n".join([*map(str, run.findings), *["WRONG"] * (not exact)])
 
 
-@pytest.mark.parametrize("kernel", nvfp4.KERNELS)
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("of", [("e4m3", "e2m1"), ("e2m1", "e5m2"), ("e2m3", "e3m2")])
+def test_two_formats_are_multiplied_exactly(of: tuple[str, str], schedule: str) -> None:
+    assert judge_mixed("", schedule, of) == ""
+
+
+def test_a_k_that_the_unpacking_copy_cannot_take_is_refused() -> None:
+    with pytest.raises(ValueError, match="multiple of 128"):
+        mixed.multiply(mixed.plain(1, 96, "e4m3", 1), mixed.plain(1, 96, "e4m3", 2))
+
+
+@pytest.mark.parametrize("kernel", [*nvfp4.KERNELS, mixed.NAME])
 def test_the_file_holds_one_idea(kernel: str) -> None:
     lines = nvfp4.source(kernel).splitlines()
     assert lines[0].startswith("// ") and len(lines) <= 200 and max(map(len, lines)) <= 100
 
 
-@pytest.mark.parametrize("kernel", nvfp4.KERNELS)
+@pytest.mark.parametrize("kernel", [*nvfp4.KERNELS, mixed.NAME])
 def test_ptxas_takes_it_without_a_warning(kernel: str, tmp_path: Path) -> None:
     path = tmp_path / "kernel.cu"
     path.write_text(nvfp4.source(kernel))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from phasebit.chapters.tensor_memory import allocation_slips
 from phasebit.chapters.tensor_memory import exercises as check
 from phasebit.edits import replace_once
 from tests.book.notebooks import ROOT, code, solutions, source
 
 CHAPTER = next(ROOT.glob("book/*/??_tensor_memory.ipynb"))
 RESCALE = next(text for text in solutions(CHAPTER) if "rescale" in text).split('"""')[1]
-FUNCTIONS = ("address_for", "columns", "cell_of")
+FUNCTIONS = ("address_for", "columns", "stops", "cell_of")
 
 
 def test_no_answer_yet() -> None:
@@ -26,6 +29,26 @@ def test_the_solutions_in_the_chapter_are_right() -> None:
         exec(solution, names)
     for name in FUNCTIONS:
         assert f"{name}: OK" in getattr(check, name).verdict(names[name])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda requests, blocks: len(requests) > 1,
+        lambda requests, blocks: sum(requests) * blocks > 512,  # waiting alone stops nobody
+        lambda requests, blocks: False,
+        lambda requests, blocks: requests[0] * blocks + requests[-1] > 512,  # only after the first
+    ],
+)
+def test_stops_refuses(wrong: object) -> None:
+    assert "not right yet" in check.stops.verdict(wrong)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", allocation_slips.SLIPS)
+def test_every_slip_with_columns_is_found(name: str) -> None:
+    said = allocation_slips.said(name)
+    assert re.search(allocation_slips.SLIPS[name].says, said), said
 
 
 @pytest.mark.nvcc

@@ -84,7 +84,7 @@ def test_what_the_chapter_says_of_the_controls() -> None:
     rest = 1 - ms["vectorised"] / ms["two_resident"]
     assert 0.3 < second < 0.36 and 0.25 < rest < 0.36, "a third; as much again"
     for name in ("warp_tile", "double_buffered"):
-        assert 0.8 < ms["through_registers"] / ms[name] < 0.85, "a sixth off"
+        assert 0.8 < ms["through_registers"] / ms[name] < 0.83, "almost a fifth off"
     without_gap = median(products["2048"]["naive"]) / median(products["2048"]["coalesced"])
     assert 12 < without_gap < 14, "three times the 4.3 of the cells on the page"
 

@@ -8,7 +8,6 @@
 // The data are small whole numbers, so every sum is exact in f32. Results are NaN before a launch.
 #pragma once
 #include "check.cuh"
-#include "two_gpus/peers.cuh"
 #include <cstdio>
 #include <vector>
 

@@ -1,0 +1,94 @@
+"""Notebooks are executed side by side, on every processor that this build may use.
+
+Sphinx reads one page after the other, and MyST-NB executes a notebook when its page is read. Here
+all of them are begun, in the order of reading, before the first page is read; a page then takes
+what was executed for it, and how it failed. MyST-NB asks one function for that; :func:`setup` puts
+another in its place.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterable
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import Any
+
+import nbformat
+from jupyter_cache.executors.utils import ExecutionResult, single_nb_execution
+from myst_nb.core.execute import direct
+from sphinx.application import Sphinx
+
+Key = tuple[str, tuple[str, ...]]
+
+
+class Ahead:
+    """Notebooks that are being executed: by their folder, and the sources of their cells."""
+
+    def __init__(self) -> None:
+        self.begun: dict[Key, Future[ExecutionResult]] = {}
+        self.pool: ProcessPoolExecutor | None = None
+
+    def begin(self, paths: Iterable[str], timeout: float, workers: int) -> None:
+        """Execute these notebooks, ``workers`` at a time; ``timeout`` is in seconds, for a cell."""
+        self.pool = ProcessPoolExecutor(workers, initializer=_interrupted_by_us)
+        for path in paths:
+            notebook = nbformat.read(path, as_version=4)
+            folder = os.path.dirname(os.path.abspath(path))
+            # Pieces of a stream are joined as they were printed: how they were cut depends on
+            # timing, and MyST-NB would begin a line with each.
+            self.begun[_key(notebook, folder)] = self.pool.submit(
+                single_nb_execution, notebook, folder, timeout,
+                allow_errors=False, coalesce_streams=True,
+            )  # fmt: skip
+
+    def executed(self, notebook: Any, cwd: str, *args: Any, **options: Any) -> ExecutionResult:
+        """What MyST-NB gets for a notebook: outputs in its cells, seconds, and the error if any."""
+        future = self.begun.pop(_key(notebook, cwd), None)
+        if future is None:  # MyST-NB has made it of something else, as of text
+            return single_nb_execution(notebook, cwd, *args, **options)
+        try:
+            done = future.result()
+        except BaseException:  # also Ctrl-C, of which Sphinx tells nobody
+            self.end(early=True)
+            raise
+        for cell, filled in zip(notebook.cells, done.nb.cells, strict=True):
+            if cell.cell_type == "code":
+                cell.outputs, cell.execution_count = filled.outputs, filled.execution_count
+        notebook.metadata.update(done.nb.metadata)  # the kernel's language, for the colours
+        done.nb = notebook
+        return done
+
+    def end(self, early: bool = False) -> None:
+        """Nothing is executed any more; ``early``: where the build has failed, at once."""
+        if self.pool is not None:
+            self.pool.shutdown(wait=not early, cancel_futures=True)
+            for each in multiprocessing.active_children() if early else ():
+                each.kill()  # its kernel ends with it
+        self.begun, self.pool = {}, None
+
+
+def _key(notebook: Any, folder: str) -> Key:
+    return os.path.abspath(folder), tuple(cell.source for cell in notebook.cells)
+
+
+def _interrupted_by_us() -> None:
+    """Ctrl-C ends the processes that execute, without a word of theirs."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    ahead = Ahead()
+
+    def begin(app: Sphinx, env: Any, names: list[str]) -> None:
+        if app.config["nb_execution_mode"] == "force":
+            paths = map(str, map(env.doc2path, names))
+            notebooks = [path for path in paths if path.endswith(".ipynb")]
+            workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+            ahead.begin(notebooks, app.config["nb_execution_timeout"], workers)
+
+    direct.single_nb_execution = ahead.executed
+    app.connect("env-before-read-docs", begin)
+    app.connect("build-finished", lambda app, error: ahead.end(early=error is not None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,161 @@
+"""Runs in which one thing of *Attention* is otherwise: blocks at once, turns, and the numbers.
+
+What the ladder leaves open: why two groups gain nothing for heads of 64, whether the second rung
+needs its named barriers, and why products alone are slower than the whole kernel. Each contender
+comes with the clock of the multiprocessors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from phasebit import measure, toolchain
+from phasebit.chapters.attention import attend, rungs
+from phasebit.chapters.attention.rungs import CUDNN, HEADS, TOKENS
+from phasebit.edits import replace_each
+from phasebit.instruments import beside_torch, clocks
+
+NAME = "attention_controls"
+LENGTH = 4096
+CASES = ((64, False), (64, True), (128, False))
+LAST, NO_EXPONENTIALS, PRODUCTS = "blocks that stay", "no exponentials", "products alone"
+RANDOM, ZEROS = "normal random", "all zero"
+_ROUNDS, _REST, _WARM, _EACH = 8, 0.01, 2, 4
+
+_AT_ONCE = """
+extern "C" int at_once(int D) {
+    int count;
+    if (D == 64)
+        CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, attention<64, false>, THREADS,
+                                                            shared_bytes<64>()));
+    else
+        CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, attention<128, false>, THREADS,
+                                                            shared_bytes<128>()));
+    return count;
+}
+"""
+
+
+def with_shared(kib: int) -> str:
+    """The first rung with at least so many KiB of shared memory for a block, most of it unused."""
+    bytes_ = (
+        f"template <int D> constexpr int shared_bytes() {{\n"
+        f"    return std::max(int(sizeof(Shared<D>)), {kib} * 1024);\n}}\n"
+    )
+    edits = (
+        ("MaxDynamicSharedMemorySize,\n                               sizeof(Shared<D>)",
+         "MaxDynamicSharedMemorySize,\n                               shared_bytes<D>()"),
+        ("THREADS, sizeof(Shared<D>), a.stream", "THREADS, shared_bytes<D>(), a.stream"),
+        ("template <int D, bool CAUSAL> void launch(",
+         bytes_ + "template <int D, bool CAUSAL> void launch("),
+        ('#include "attention/attention_harness.cuh"',
+         '#include "attention/attention_harness.cuh"' + _AT_ONCE),
+    )  # fmt: skip
+    return replace_each(attend.flat(attend.ONE_GROUP), edits, attend.ONE_GROUP)
+
+
+def without_turns() -> str:
+    """The second rung without its named barriers."""
+    edits = (
+        ("void wait_for_turn(int group) { ptx::bar_sync(1 + group, 2 * 128); }",
+         "void wait_for_turn(int) {}"),
+        ("void give_turn(int group) { ptx::bar_arrive(1 + (group + 1) % GROUPS, 2 * 128); }",
+         "void give_turn(int) {}"),
+    )  # fmt: skip
+    return replace_each(attend.flat(attend.PING_PONG), edits, attend.PING_PONG)
+
+
+TEXTS: dict[str, Callable[[], str]] = {
+    "one group": lambda: with_shared(0),
+    "one group, 100 KiB a block": lambda: with_shared(100),
+    "one group, 200 KiB a block": lambda: with_shared(200),
+    "ping-pong": lambda: rungs.text("ping-pong"),
+    "ping-pong, no named barriers": without_turns,
+    LAST: lambda: rungs.text(LAST),
+    NO_EXPONENTIALS: lambda: rungs.text(NO_EXPONENTIALS),
+    PRODUCTS: lambda: rungs.text(PRODUCTS),
+}
+"""Contender -> its text."""
+ON_ZEROS = (LAST, NO_EXPONENTIALS, PRODUCTS)
+
+
+def build(name: str) -> toolchain.Build:
+    """A contender as a library."""
+    return toolchain.build(TEXTS[name](), name=NAME, target="sm_90a", library=True)
+
+
+def record() -> dict[str, Any]:
+    """Measure on this machine's GPU.
+
+    Raises :class:`toolchain.CudaError` when there is no GPU or torch, or when a kernel fails.
+    """
+    facts = measure.facts()
+    torch = beside_torch.torch_here(NAME)
+    with ThreadPoolExecutor(8) as pool:
+        pool.submit(clocks.reader)
+        built = dict(zip(TEXTS, pool.map(build, TEXTS), strict=True))
+    loaded = {name: ctypes.CDLL(str(each.program)) for name, each in built.items()}
+    return {
+        "benchmark": NAME,
+        **facts,
+        "protocol": {
+            "clock": "CUDA events before and after each launch; mhz: the multiprocessors' clock "
+            "over the launches of a turn, the median multiprocessor",
+            "order": f"{_ROUNDS} rounds, the contenders in a new random order in each; a rest of "
+            f"{_REST:g} s before each turn, then {_WARM} launches that do not count and {_EACH} "
+            "that do; no flush between launches",
+            "inputs": f"normal random bf16 numbers, {HEADS} heads, {TOKENS} tokens in all, "
+            f"{LENGTH} in a sequence; and the same with all numbers zero",
+            "shared": "a block of the first rung with more shared memory than it uses, so that "
+            "fewer of them lie on a multiprocessor at once; at_once: how many, as the runtime says",
+            "rivals": f"torch {torch.__version__}, scaled_dot_product_attention with the backend "
+            "of cuDNN, same process, by turns",
+        },
+        "at_once": {
+            name: {str(d): loaded[name].at_once(d) for d in (64, 128)}
+            for name in TEXTS if name.startswith("one group")
+        },
+        "times": [
+            _side_by_side(torch, loaded, d, causal, data)
+            for d, causal in CASES for data in (RANDOM, ZEROS)
+        ],
+    }  # fmt: skip
+
+
+def _side_by_side(
+    torch: Any, loaded: dict[str, ctypes.CDLL], d: int, causal: bool, data: str
+) -> dict[str, Any]:
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    shape = (TOKENS // LENGTH, HEADS, LENGTH, d)
+    draw = torch.randn if data == RANDOM else torch.zeros
+    q, k, v = (draw(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    o = torch.empty_like(q)
+    pointers = beside_torch.pointers((q, k, v, o))
+    units = torch.cuda.get_device_properties(0).multi_processor_count
+    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+
+    def ours(library: ctypes.CDLL) -> beside_torch.Launch:
+        return lambda: library.attend(*pointers, shape[0], HEADS, HEADS, LENGTH, LENGTH, d,
+                                      int(causal), units, stream)  # fmt: skip
+
+    def cudnn() -> Any:
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    names = list(TEXTS) if data == RANDOM else list(ON_ZEROS)
+    launches: dict[str, beside_torch.Launch] = {name: ours(loaded[name]) for name in names}
+    right = cudnn()
+    for name in names:
+        if name in (NO_EXPONENTIALS, PRODUCTS):
+            continue
+        o.fill_(float("nan"))
+        launches[name]()
+        if not bool(((o - right).abs() <= 0.02 + 0.02 * right.abs()).all()):
+            raise toolchain.CudaError(f"{name} differs from cuDNN's attention for heads of {d}")
+    launches[CUDNN] = cudnn
+    found = clocks.times(torch, launches, _ROUNDS, _REST, warm=_WARM, each=_EACH)
+    return {"d": d, "causal": causal, "sequence": LENGTH, "inputs": data, "contenders": found}

@@ -1,0 +1,103 @@
+"""Products of two formats: ``kernels/low_precision/mixed.cu`` on the emulator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasebit import files
+from phasebit.chapters.low_precision.nvfp4 import Prepared, Product
+from phasebit.chapters.low_precision.quantise import Format, Quantised
+
+if TYPE_CHECKING:
+    from phasebit.emulator import TensorMap
+    from phasebit.measure import Table
+
+Array = NDArray[Any]
+SLICE = 128
+"""Numbers along k in a slice: a row of 128 bytes."""
+
+TYPES = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
+"""The types of kind::mxf8f6f4, by their numbers in the instruction descriptor."""
+
+BITS = {"e4m3": 8, "e5m2": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4}
+PADDED = {8: "u8", 6: "b6x16_p32", 4: "b4x16_p64"}
+"""Bits of a number -> the type of the tensor map that gives each number a byte."""
+
+
+NAME = "mixed"
+KERNEL = f"low_precision/{NAME}"
+
+
+def packed(codes: Array, bits: int) -> Array:
+    """Codes (rows, k) one behind the other in as many bits as they have: (rows, k · bits / 8)."""
+    each = np.unpackbits(codes[..., None], axis=2, bitorder="little")[..., :bits]
+    return np.packbits(each.reshape(len(codes), -1), axis=1, bitorder="little")
+
+
+def _map(q: Quantised, bits: int) -> TensorMap:
+    from phasebit.emulator import TensorMap
+
+    rows, k = q.codes.shape
+    return TensorMap(packed(q.codes, bits), (SLICE, 128), data_type=PADDED[bits], dims=(k, rows),
+                     strides=(k * bits // 8,), swizzle="128B")  # fmt: skip
+
+
+def _atoms(scales: Array) -> Array:
+    """Scales uint8 (rows, k / 32) as bytes [n, 512], rows rounded up to 128."""
+    rows, count = scales.shape
+    whole = np.zeros((-(-rows // 128) * 128, count), np.uint8)
+    whole[:rows] = scales
+    tiles = whole.reshape(-1, 4, 32, count // 4, 4)
+    return np.ascontiguousarray(tiles.transpose(0, 3, 2, 1, 4)).reshape(-1, 512)
+
+
+def prepare(a: Quantised, b: Quantised, text: str = "") -> Prepared:
+    """C (m, n) = A (m, k) · B (n, k)ᵀ; scales of ue8m0 for blocks of 32; k a multiple of 128."""
+    from phasebit.launching.launch import compile
+
+    (m, k), n = a.codes.shape, len(b.codes)
+    if k % SLICE:
+        raise ValueError(f"k is {k}: give a multiple of {SLICE}, as the copy that unpacks wants it")
+    c = np.full((m, n), np.nan, np.float32)
+    maps = [_map(q, q.format.bits) for q in (a, b)]
+    scales = [_atoms(q.scales) for q in (a, b)]
+    types = [TYPES[q.format.element] for q in (a, b)]
+    return Prepared(
+        compile(text or files.kernel(KERNEL), "sm_100a")["matmul"], (-(-n // 128), -(-m // 128)),
+        128, [*maps, *scales, c, m, n, k // SLICE, *types], c,
+    )  # fmt: skip
+
+
+def multiply(a: Quantised, b: Quantised, text: str = "", **options: Any) -> Product:
+    """:func:`prepare`, and one launch; ``options`` are those of a launch."""
+    return prepare(a, b, text).run(**options)
+
+
+def plain(rows: int, k: int, element: str, seed: int) -> Quantised:
+    """Random numbers of a type whose products add up without rounding: small whole numbers."""
+    from phasebit.emulator import formats
+
+    draw = np.random.default_rng(seed)
+    values = draw.choice([-4, -3, -2, -1, 0, 1, 2, 3, 4], (rows, k))
+    codes = np.asarray(formats.encode(element, values.astype(float))).astype(np.uint8)
+    form = Format(element, element, BITS[element], 32, "ue8m0")
+    return Quantised(form, codes, draw.integers(126, 129, (rows, k // 32)).astype(np.uint8), 1.0)
+
+
+def pairs(schedule: str = "late") -> Table:
+    """Every type of A with every type of B: is the product exact, and what was found?"""
+    from phasebit.measure import Table
+
+    rows = []
+    for of_a in TYPES:
+        said = []
+        for of_b in TYPES:
+            a, b = plain(130, 256, of_a, 1), plain(40, 256, of_b, 2)
+            run, c = multiply(a, b, schedule=schedule)
+            exact = np.array_equal(c, a.values() @ b.values().T)
+            said.append("exact" if exact and not run.findings else "wrong")
+        rows.append((of_a, *said))
+    return Table(("A", *(f"B {name}" for name in TYPES)), tuple(rows), "130 × 40, k = 256")

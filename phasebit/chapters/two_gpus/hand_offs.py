@@ -1,0 +1,100 @@
+"""Who sends, who waits and who reads, from a run of two devices on the emulator.
+
+Its clock counts instructions, and a store to a peer takes no longer on it than another: it shows
+order and overlap, not a time that any link would take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from phasebit.chapters.two_gpus.on_peers import Done
+from phasebit.measure import Table
+
+if TYPE_CHECKING:
+    from phasebit.draw import Picture
+    from phasebit.emulator import Execution
+
+TILES, COLUMNS = 2, 2
+"""Of the kernel that gathers and multiplies: tiles that a GPU sends, blocks that read each."""
+
+
+class Block(NamedTuple):
+    """What a block of that kernel did in one turn, on the emulator's clock."""
+
+    device: int
+    role: str
+    """``sends``, ``own rows`` or ``peer's rows``."""
+    tile: int
+    begins: int
+    waits: int
+    """When it has what it waits for; ``begins``, if it waits for nothing."""
+    ends: int
+
+
+def blocks(execution: Execution) -> list[Block]:
+    """The blocks of one launch; of those that read one tile, the first."""
+    events, device = execution.result().trace.events, execution.machine.seat.device
+    found = []
+    for number in sorted({event.block for event in events}):
+        unit = number - TILES
+        if unit >= 0 and unit % COLUMNS:
+            continue
+        own = [event for event in events if event.block == number]
+        role = "sends" if unit < 0 else "own rows" if unit < TILES * COLUMNS else "peer's rows"
+        tile = number if unit < 0 else unit // COLUMNS % TILES
+        begins = min(event.start for event in own)
+        waits = max((event.end for event in own if event.kind == "wait"), default=begins)
+        found.append(Block(device, role, tile, begins, waits, max(event.end for event in own)))
+    return found
+
+
+def of_turn(done: Done, turn: int) -> list[Block]:
+    """The blocks of both devices in one turn, from 0; device 0 first."""
+    launches = sorted(done.executions, key=lambda each: each.machine.seat.number)
+    pair = launches[2 * turn : 2 * turn + 2]
+    return sorted((block for each in pair for block in blocks(each)), key=lambda b: b.device)
+
+
+def table(found: Sequence[Block]) -> Table:
+    """Each tile that goes over the link: where its slot and its flag lie, and who waits."""
+    rows = [
+        (f"{block.tile} of GPU {block.device}", f"GPU {block.device}, block {block.tile}",
+         f"GPU {1 - block.device}", f"full[{block.tile}] on GPU {1 - block.device}",
+         f"GPU {1 - block.device}, {COLUMNS} blocks")
+        for block in found if block.role == "sends"
+    ]  # fmt: skip
+    source = "from the trace of the first turn, on the emulator with two devices"
+    return Table(("tile", "producer", "slot", "flag", "consumer"), tuple(rows), source)
+
+
+def picture(found: Sequence[Block]) -> Picture:
+    """Both devices, block by block: who sends, who multiplies, who waits."""
+    from phasebit.draw import Picture
+    from phasebit.timeline import Span, Timeline
+
+    rows, spans, said = [], [], []
+    kinds = {"sends": "produce", "own rows": "store", "peer's rows": "consume"}
+    for block in found:
+        row = f"GPU {block.device} {block.role} {block.tile}"
+        rows.append(row)
+        if block.waits > block.begins:
+            spans.append(Span(row, block.begins, block.waits, "wait"))
+        spans.append(Span(row, block.waits, block.ends, kinds[block.role], str(block.tile)))
+        if block.role == "peer's rows":
+            sender = next(b for b in found if b.role == "sends" and b.tile == block.tile
+                          and b.device != block.device)  # fmt: skip
+            own = [b for b in found if b.role == "own rows" and b.device == block.device]
+            beside = all(b.begins < sender.ends and b.ends > sender.begins for b in own)
+            said.append(
+                f"{row}: goes on {'when' if block.waits >= sender.ends - 1 else 'before'} GPU "
+                f"{sender.device} has sent it; beside the sending own rows are multiplied: "
+                f"{'yes' if beside else 'no'}"
+            )
+    legend = {"produce": "stores into the peer's slot", "store": "multiplies own rows",
+              "wait": "waits for the flag", "consume": "multiplies the peer's rows"}  # fmt: skip
+    title = "One turn on two devices"
+    drawn = Timeline(rows, spans, unit="clock", title=title, legend=legend)
+    head = f"{title}, by tiles. The emulator's clock runs to the right."
+    return Picture(drawn.svg(), "\n".join([head, *said]))

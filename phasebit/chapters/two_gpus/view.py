@@ -1,0 +1,130 @@
+"""Tables and pictures of *Two GPUs*."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from phasebit import measure
+from phasebit.chapters.two_gpus import link_law, link_slips
+from phasebit.measure import Table
+
+if TYPE_CHECKING:
+    from phasebit.draw import Picture
+
+BENCHMARK = "two_gpus"
+CONTENDERS = ("communication", "product", "one after the other", "torch", "ours, warps send",
+              "ours")  # fmt: skip
+WORDS = {"gather": "all-gather, product", "scatter": "product, reduce-scatter"}
+_NOTHING = "python -m phasebit record two_gpus, on two H200s, fills this"
+
+
+def recorded() -> dict[str, Any] | None:
+    """The record, where there is one."""
+    try:
+        return measure.read(BENCHMARK)
+    except FileNotFoundError:
+        return None
+
+
+def note() -> Table:
+    """Stands for a record that does not exist yet."""
+    return Table(("what", "µs"), (("nothing", "not measured yet"),), _NOTHING)
+
+
+def medians(case: Mapping[str, Any]) -> dict[str, float]:
+    """Microseconds of each contender."""
+    return {name: statistics.median(us) for name, us in case["times_us"].items()}
+
+
+def hidden(us: Mapping[str, float], name: str) -> float:
+    """The share of the communication that a contender hides: 1, it takes as long as the product.
+
+    >>> hidden({"product": 100, "one after the other": 200, "ours": 110}, "ours")
+    0.9
+    """
+    product = us["product"]
+    return 1 - (us[name] - product) / (us["one after the other"] - product)
+
+
+def times() -> Table:
+    """Medians of the record, and the share that is hidden."""
+    data = recorded()
+    if data is None:
+        return note()
+    rows = []
+    for case in data["cases"]:
+        if case["whole"]:
+            us = medians(case)
+            head = f"{WORDS[case['kind']]}, {' × '.join(map(str, case['shape']))}"
+            for name in CONTENDERS:
+                if name in us:
+                    share = "" if name in CONTENDERS[:3] else f"{100 * hidden(us, name):.0f} %"
+                    rows.append((head, name, f"{us[name]:.0f}", share))
+                    head = ""
+    return Table(("what, and M × N × K of a GPU's product", "who", "µs", "hidden"), tuple(rows),
+                 measure.source(data))  # fmt: skip
+
+
+def link() -> Table:
+    """What the link carries."""
+    data = recorded()
+    if data is None:
+        return note()
+    rows = tuple((what, f"{number:g} {'µs' if what.startswith('flag') else 'GB/s'}")
+                 for what, number in data["link"].items())  # fmt: skip
+    return Table(("each way, both at once", "measured"), rows, measure.source(data))
+
+
+def found(names: Sequence[str]) -> Table:
+    """What is said of slips."""
+    source = "wrong: only the result tells; right: nothing does"
+    return Table(("slip", "the emulator says"), tuple(link_slips.verdicts(names).items()), source)
+
+
+def predicted() -> Table:
+    """The model beside the record: sums of narrow products."""
+    data = recorded()
+    if data is None:
+        return note()
+    rate = link_law.link_rate(data["link"])
+    rows = []
+    for case in data["cases"]:
+        if not case["whole"]:
+            us, (m, n, k) = medians(case), case["shape"]
+            size = m * (k if case["kind"] == "gather" else n) // 2
+            expected = link_law.time(us["our product"], 2 * size / rate * 1e-3, gpus=2)
+            rows.append((WORDS[case["kind"]], str(n if case["kind"] == "gather" else k),
+                         f"{us['our product']:.0f}", f"{expected:.0f}",
+                         f"{us['ours']:.0f}"))  # fmt: skip
+    return Table(("what", "N or K", "product, µs", "model, µs", "measured, µs"), tuple(rows),
+                 f"8192 rows; {rate:.0f} GB/s; {measure.source(data)}")  # fmt: skip
+
+
+COLUMNS = 256, 512, 1024, 1792, 3072, 4096, 8192, 14336, 16384
+"""Of B on each GPU, in the picture of the model."""
+
+
+def slower(columns: float, gpus: int, gbytes: float, tflops: float = 700.0) -> float:
+    """The model's time of an all-gather and its product, over that of the product alone.
+
+    >>> slower(1750, 8, 400), slower(875, 2, 400), slower(875, 8, 400)
+    (1.0, 1.5, 1.875)
+    """
+    product, share = columns / tflops, 1e3 / gbytes / gpus  # of a row, in the same unit
+    return link_law.time(product, share, gpus) / product
+
+
+def shares(links: Sequence[tuple[int, float]] = ((2, 400), (8, 400), (8, 50))) -> Picture:
+    """The model: :func:`slower` by columns of B, for numbers of GPUs and GB/s of their links."""
+    from phasebit.draw.plots import curves
+
+    series = {
+        f"{gpus} GPUs, {gbytes:g} GB/s": [slower(n, gpus, gbytes) for n in COLUMNS]
+        for gpus, gbytes in links
+    }
+    return curves(
+        [str(n) for n in COLUMNS], series, evenly=True, x_label="columns of B on each GPU",
+        y_label="time / product alone", title="All-gather and product, by the model, 700 TFLOP/s",
+    )  # fmt: skip

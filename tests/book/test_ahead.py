@@ -1,0 +1,76 @@
+"""Notebooks executed before their pages are read."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat import v4
+
+from .notebooks import ROOT
+
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+from phasebit_book.ahead import Ahead
+
+pytestmark = pytest.mark.book
+
+
+def written(path: Path, *sources: str) -> Any:
+    """A notebook with these cells, at that place."""
+    notebook = v4.new_notebook(cells=[v4.new_code_cell(each) for each in sources])
+    nbformat.write(notebook, path)
+    return notebook
+
+
+def test_a_page_gets_what_was_executed_for_it_and_how_it_failed(tmp_path: Path) -> None:
+    good = written(tmp_path / "good.ipynb", "x = 6", "print(7 * x)")
+    bad = written(tmp_path / "bad.ipynb", "1 / 0")
+    changed = written(tmp_path / "changed.ipynb", "print('before')")
+    changed.cells[0].source = "print('after')"
+    ahead = Ahead()
+    ahead.begin([str(tmp_path / f"{name}.ipynb") for name in ("good", "bad", "changed")], 60, 2)
+    done = [ahead.executed(each, str(tmp_path), 60, False) for each in (good, bad, changed)]
+    assert [each.err is None for each in done] == [True, False, True]
+    assert good.cells[1].outputs[0].text == "42\n" and good.cells[1].execution_count == 2
+    assert good.metadata.language_info.name == "python" and done[0].nb is good
+    assert "ZeroDivisionError" in str(done[1].exc_string)
+    assert changed.cells[0].outputs[0].text == "after\n", "what was begun is another notebook"
+    ahead.end()
+
+
+def test_where_a_build_fails_nothing_is_executed_any_more(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    program = (
+        f"import os, pathlib, time; pathlib.Path({str(told)!r}).write_text(str(os.getpid()))\n"
+        "time.sleep(600)"
+    )
+    paths = [tmp_path / "one.ipynb", tmp_path / "two.ipynb"]
+    for path in paths:
+        written(path, program)
+    ahead = Ahead()
+    ahead.begin(map(str, paths), 600, 1)
+    late = time.monotonic() + 60
+    while not told.exists() or not told.read_text():
+        assert time.monotonic() < late
+        time.sleep(0.05)
+    kernel = int(told.read_text())
+    ahead.end(early=True)
+    while alive(kernel):
+        assert time.monotonic() < late, "the kernel of a notebook goes on"
+        time.sleep(0.05)
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return not Path(f"/proc/{process}/stat").exists() or (
+        Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    )

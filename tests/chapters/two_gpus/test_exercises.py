@@ -1,0 +1,90 @@
+"""The checks of *Two GPUs* accept what is right, refuse what people write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from phasebit.chapters.two_gpus import exercises as check
+from phasebit.edits import replace_each
+from tests.book.notebooks import ROOT
+from tests.chapters.answers import solved
+
+CHAPTER = next(ROOT.glob("book/*/two_gpus.ipynb"))
+
+
+def test_no_answer_yet() -> None:
+    assert check.columns.verdict(lambda *a: ...).endswith("not answered yet")
+    for each in (check.flags, check.one_slot):
+        assert each.verdict("// yours").endswith("not answered yet")
+
+
+def test_the_number_of_columns_in_the_chapter_is_right() -> None:
+    assert "columns: OK" in check.columns.verdict(solved(CHAPTER)["columns"])
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(("name", "solution"), [("flags", "FLAGS"), ("one_slot", "KERNEL")])
+def test_the_kernels_in_the_chapter_are_right(name: str, solution: str) -> None:
+    assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[solution])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda tflops, gbytes: int(tflops * 1000 / gbytes),
+        lambda tflops, gbytes: -(-tflops // gbytes),
+        lambda tflops, gbytes: -(-tflops * 2000 // gbytes),
+        lambda tflops, gbytes: -(-tflops * 500 // gbytes),
+        lambda tflops, gbytes: -(-gbytes * 1000 // tflops),
+    ],
+)
+def test_columns_refuses(wrong: Callable[..., int]) -> None:
+    assert "not right yet" in check.columns.verdict(wrong)
+
+
+FLAGS = {
+    "no barrier before": ([("    __syncthreads();\n    if", "    if")], "race"),
+    "no barrier after": ([("    }\n    __syncthreads();\n", "    }\n")], "device-scope"),
+    "the GPU's scope": ([("red.release.sys", "red.release.gpu")], "device-scope"),
+    "no release": ([("red.release.sys", "red.relaxed.sys")], "race"),
+    "no acquire": ([("ld.acquire.sys", "ld.relaxed.sys")], "race"),
+    "waits for a later turn": ([("seen < turn", "seen <= turn")], "livelock"),
+    "waits for no turn": ([("seen < turn", "seen < 1")], "race"),
+    "not two functions": ([("void raise(unsigned* flag", "void rise(unsigned* flag")], "keep"),
+}
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", FLAGS)
+def test_flags_refuses(name: str) -> None:
+    edits, why = FLAGS[name]
+    said = check.flags.verdict(replace_each(solved(CHAPTER)["FLAGS"], edits))
+    assert "not right yet" in said and why in said, said
+
+
+WAIT = "    wait_for(&link.empty[tile], turn - 1);  // the peer has read the turn before\n"
+EMPTY = "    raise(&link.there_empty[tile], turn);\n"
+FULL = "    wait_for(&link.full[tile], turn);\n"
+SLOT = {
+    "nobody waits for empty": ([(WAIT, "")], "race"),
+    "empty before it is read": ([(EMPTY, ""), (FULL, FULL + EMPTY)], "race"),
+    "waits for this turn's": ([("turn - 1", "turn")], "livelock"),
+    "nobody says empty": ([(EMPTY, "")], "livelock"),
+    "says empty on its own GPU": (
+        [("raise(&link.there_empty[tile]", "raise((unsigned*)&link.empty[tile]")], "race"),
+    "the halves exchanged": (
+        [("all[device * OWN", "all[(1 - device) * OWN"),
+         ("all[(1 - device) * OWN + first + i] = link", "all[device * OWN + first + i] = link")],
+        "wrong"),
+    "does not compile": ([("link.here[first + i];", "link.here[first + i]")], "expected"),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", SLOT)
+def test_one_slot_refuses(name: str) -> None:
+    edits, why = SLOT[name]
+    said = check.one_slot.verdict(replace_each(solved(CHAPTER)["KERNEL"], edits))
+    assert "not right yet" in said and why in said, said
