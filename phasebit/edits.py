@@ -1,12 +1,13 @@
 """Changes to the text of a kernel: what is to be replaced stands there exactly once.
 
 A mistake that is planted in a kernel, a stamp, a variant that is measured: each is an edit of a
-file that may change one day. An edit that no longer fits, or fits twice, is refused.
+file that may change one day. An edit that no longer fits, or fits twice, is refused. And where in
+a text a statement begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def replace_once(text: str, old: str, new: str, where: str = "the text") -> str:
@@ -32,3 +33,20 @@ def replace_each(text: str, edits: Iterable[tuple[str, str]], where: str = "the 
     for old, new in edits:
         text = replace_once(text, old, new, where)
     return text
+
+
+def statement(text: Sequence[str], number: int) -> int:
+    """The line, from 1, on which the assembler statement of a line begins; else the line itself.
+
+    Compilers do not agree on which of its lines an instruction is.
+
+    >>> statement(["f();", "asm volatile(", '    "exit;"', "    :: x);"], 4)
+    2
+    """
+    begin = number
+    while begin > 1:
+        before = text[begin - 2].partition("//")[0].rstrip()
+        if not before or before[-1] in ";{}":
+            break
+        begin -= 1
+    return begin if "asm" in text[begin - 1] else number

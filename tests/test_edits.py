@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phasebit.edits import replace_each, replace_once
+from phasebit.edits import replace_each, replace_once, statement
 
 
 def test_edits_follow_one_another() -> None:
@@ -15,3 +15,19 @@ def test_edits_follow_one_another() -> None:
 def test_what_does_not_stand_there_once_is_refused(old: str, times: str) -> None:
     with pytest.raises(ValueError, match=f"^ring.cu must hold .* once .*, and holds it {times}: "):
         replace_once("a = 1; b = 2;", old, "", "ring.cu")
+
+
+TEXT = """\
+void f() {
+    asm volatile("one;"
+                 "two;"
+                 :: "r"(x));
+    for (int i = 0; i < n; ++i)
+        x += i;
+}
+""".splitlines()
+
+
+@pytest.mark.parametrize(("line", "told"), [(2, 2), (3, 2), (4, 2), (5, 5), (6, 6), (1, 1)])
+def test_an_assembler_statement_is_told_by_its_first_line(line: int, told: int) -> None:
+    assert statement(TEXT, line) == told

@@ -208,7 +208,7 @@
       said: `Block (${row}, ${column}) has rank ${mine} of ${size}: ${told("A", m, ofA, a)}; ${told("B", n, ofB, b)}. ` +
         `Each full barrier counts ${slot.toLocaleString("en")} bytes; the cluster fetches ${shared.toLocaleString("en")} for a step` +
         (shared < alone ? `, instead of ${alone.toLocaleString("en")}` : "") + `. Its slot is empty when warps of ${hears} ${hears > 1 ? "blocks" : "block"} have read.`,
-      down: "along m", across: "tiles of C along n", wide: 60, width: 44, cells, a, b, slot, shared, alone, hears, mine,
+      down: "along m", across: "tiles of C along n", wide: 58, width: 33, cells, a, b, slot, shared, alone, hears, mine,
     };
   }
 
@@ -274,7 +274,7 @@
         number("m", "tile: rows of A", 128, 8, 256), number("n", "tile: rows of B", 256, 8, 256), number("depth", "numbers along k", 64, 8, 256)],
     },
     scales: {
-      title: "Explorer: where a scale lies", work: scales,
+      title: "Explorer: where a scale lies", work: scales, wide: true,
       fields: [{ name: "kind", label: "kind", options: Object.keys(SCALES) }, number("row", "row", 37, 0, 127), number("k", "element along k", 100, 0, 255)],
     },
   };
@@ -338,6 +338,7 @@
       for (let column = 0; column < columns; column += columns > 16 ? 4 : 1)
         out.push(`<text x="${left + (column + 0.5) * width}" y="${top - 8}" text-anchor="middle" class="pb-x-axis">${column + first}</text>`);
     if (down) out.push(`<text x="${left - 8}" y="${top - 8}" text-anchor="end" class="pb-x-axis">${down}</text>`);
+    const strong = []; // over its neighbours
     cells.forEach((line, row) => {
       const y = top + row * height;
       out.push(`<text x="${left - 8}" y="${y + 14}" text-anchor="end" class="pb-x-axis">${names?.[row] ?? row + first}</text>`);
@@ -345,13 +346,14 @@
         if (cell === undefined) return;
         const x = left + column * width;
         if (!cell) out.push(`<rect x="${x}" y="${y}" width="${width}" height="${height}" class="pb-x-free"/>`);
-        else out.push(`<g><title>${cell.title}</title><rect x="${x}" y="${y}" width="${width}" height="${height}" class="${cell.faint ? "pb-x-faint" : "pb-x-asked"}${cell.strong ? " pb-x-strong" : ""}" style="--hue:var(--pb-${cell.hue})"/>` +
+        else out.push(`<g><title>${cell.title}</title><rect x="${x}" y="${y}" width="${width}" height="${height}" class="${cell.faint ? "pb-x-faint" : "pb-x-asked"}" style="--hue:var(--pb-${cell.hue})"/>` +
           `<text x="${x + width / 2}" y="${y + 14}" text-anchor="middle" class="${cell.faint ? "pb-x-plain" : "pb-x-lane"}">${cell.text}</text></g>`);
+        if (cell?.strong) strong.push(`<rect x="${x}" y="${y}" width="${width}" height="${height}" class="pb-x-strong"/>`);
       });
     });
     const total = left + columns * width + 4;
     return `<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 ${total} ${top + cells.length * height + 6}" style="width:${total}px;min-width:${total * 0.92}px">` +
-      `<title>${said}</title>${out.join("")}</svg>`;
+      `<title>${said}</title>${[...out, ...strong].join("")}</svg>`;
   }
 
   window.phasebitGrids = Object.fromEntries(Object.entries(KINDS).map(([name, { work }]) => [name, work]));

@@ -165,7 +165,7 @@ RULES = _table([
     Rule("access-to-departed-block", "cluster",
          "A thread reaches into the shared memory of a block that has left.", "5.1.7"),
     Rule("block-leaves-too-early", "cluster",
-         "A block may leave while others of its cluster still use its memory.", "5.1.7"),
+         "A block may leave while its shared memory is still in use.", "5.1.7"),
     # -- tensor cores ---------------------------------------------------------
     Rule("wrong-descriptor", "descriptor",
          "A descriptor says of a tile what is not so.", "9.7.15.5.1, 9.7.16.4"),

@@ -244,6 +244,14 @@ def test_a_trace_is_small_and_says_what_was_found(name: str) -> None:
 
 
 @nvcc
+def test_a_finding_in_an_assembler_statement_is_told_by_its_first_line() -> None:
+    """Patient 16: the page says the same line, whichever the compiler gave."""
+    (broken, _) = replays.trace("16_proxy_fence")["programs"]
+    (run,) = broken["runs"].values()
+    assert [finding["lines"] for finding in run["findings"]] == [[14, 37]]
+
+
+@nvcc
 def test_what_stands_still_is_said() -> None:
     """Patient 12: both roles wait, each for the other."""
     (broken, repaired) = replays.trace("12_stale_parity")["programs"]

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Any
 
+from phasebit.edits import statement
 from phasebit.emulator import Finding, rulebook
 from phasebit.launching.playback import Recorder, Touch, Work, lines_of, rows
 from phasebit.launching.slot_history import Places, Ring, slots, slots_in
@@ -93,11 +94,19 @@ class Patterns:
 
 def packed(
     recorder: Recorder, findings: Sequence[Finding], parts: Parts, numbers: dict[int, int],
-    patterns: Patterns,
+    patterns: Patterns, text: Sequence[str],
 ) -> dict[str, Any]:  # fmt: skip
-    """See the module's text. ``numbers``: block of the program -> its number in the trace."""
+    """See the module's text. ``numbers``: block of the program -> its number in the trace.
+
+    ``text``: the source by lines. What is found in an assembler statement is told of its first.
+    """
     if recorder.batch is None:
         return _refused(findings)
+
+    def lines(finding: Finding) -> list[int]:
+        known = [n for n in finding.lines if n <= len(text)]
+        return sorted({statement(text, n) for n in known})
+
     end = recorder.end
     places = sorted(recorder.states)
     names = dict(zip(parts.barriers, places, strict=True))
@@ -124,8 +133,8 @@ def packed(
     moments = [*recorder.found, *[end] * (len(findings) - len(recorder.found))]
     found: dict[str, dict[str, Any]] = {}
     for at, finding in zip(moments, findings, strict=True):
-        text = said(finding, calls)
-        found.setdefault(text, {"at": at, "lines": sorted(set(finding.lines)), "text": text})
+        words = said(finding, calls, lines(finding))
+        found.setdefault(words, {"at": at, "lines": lines(finding), "text": words})
     return {
         "end": end,
         "rows": packed_rows,
@@ -165,12 +174,12 @@ def _thinned(states: Sequence[Any]) -> list[tuple[int, ...]]:
     return [(s.at, s.phase, s.pending, s.expected, s.tx) for s in [*kept, states[-1]]]
 
 
-def said(finding: Finding, calls: Mapping[str, str]) -> str:
+def said(finding: Finding, calls: Mapping[str, str], lines: Sequence[int]) -> str:
     """The finding in a sentence, with lines of the source and the kernel's names of barriers.
 
     ``calls``: what the emulator calls each barrier -> what the kernel calls it.
     """
-    where = " and ".join(f"line {line}" for line in sorted(set(finding.lines)))
+    where = " and ".join(f"line {line}" for line in lines)
     if finding.kind == "race":
         return f"A race: nothing orders {where}."
     if finding.kind == "uninitialised":
@@ -208,8 +217,10 @@ def _engines(recorder: Recorder, names: dict[int, str], end: int) -> list[dict[s
             what = f"{sum(work.bytes for work in parts):,} bytes "
             if barrier >= 0:
                 what += f"for {names[barrier]}"
-            else:
-                what += f"of group {group}" if row == "cp.async" else "to global memory"
+            elif row != "cp.async":
+                what += "to global memory"
+            else:  # one that is done before its thread says of which group it is has none
+                what += f"of group {group}" if group else "of one thread's copies"
         found.setdefault(row, []).append((parts[0].start, stop, what))
     order = ("cp.async", "copy engine", "tensor core", "copies out")
     return [{"name": name, "spans": sorted(found[name])} for name in order if name in found]

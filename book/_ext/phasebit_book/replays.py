@@ -68,7 +68,9 @@ def record(scene: Scene) -> dict[str, Any]:
         parts: replay_trace.Parts | None = None
         for schedule, recorder, found in heard:
             parts = parts or replay_trace.Parts.of(scene, recorder)
-            run = replay_trace.packed(recorder, found, parts, numbers, patterns)
+            run = replay_trace.packed(
+                recorder, found, parts, numbers, patterns, text.splitlines()
+            )
             if run not in runs.values():
                 runs[schedule] = run
         programs.append({

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from phasebit import draw, files, measure, toolchain
-from phasebit.edits import replace_once
+from phasebit.edits import replace_once, statement
 from phasebit.emulator import (
     Deadlock,
     EmulatorError,
@@ -237,20 +237,6 @@ def shared_bytes(text: str, arch: str = "sm_90a") -> int:
 
 def _program(text: str) -> str:
     return text.replace('#include "harness.cuh"', "")
-
-
-def statement(text: list[str], number: int) -> int:
-    """The line, from 1, on which the assembler statement of a line begins; else the line itself.
-
-    Compilers do not agree on which of its lines an instruction is.
-    """
-    begin = number
-    while begin > 1:
-        before = text[begin - 2].partition("//")[0].rstrip()
-        if not before or before[-1] in ";{}":
-            break
-        begin -= 1
-    return begin if "asm" in text[begin - 1] else number
 
 
 def _number(expression: str, known: dict[str, int]) -> int:
