@@ -31,7 +31,8 @@ def byte_of(d: MatrixDescriptor, row: int, k: int, size: int, k_major: bool) -> 
     if k_major:
         k *= size
         if span:
-            place = row % 8 * span + row // 8 * d.stride + k
+            # a row longer than the span, of B beside a sparse A: as an H200 reads it
+            place = row % 8 * span + row // 8 * d.stride + k % span + k // span * d.leading
         else:
             place = row % 8 * 16 + row // 8 * d.stride + k // 16 * d.leading + k % 16
     else:

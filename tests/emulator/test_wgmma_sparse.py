@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from phasebit.emulator.errors import EmulatorError, Fault, IllegalMetadata, PtxError
+from phasebit.emulator.numbers import swizzle
 from phasebit.emulator.numbers.sparse import places
+from phasebit.emulator.tensor_core.matrix_descriptors import MatrixDescriptor, folded
+from phasebit.emulator.tensor_core.matrix_descriptors import places as matrix_places
 from phasebit.launching.launch import Module
 from proof import gpu, sparse
 from proof.compare import emulate
@@ -91,6 +94,21 @@ def test_9_7_15_6_3_transposed_operands_and_signs(along: tuple[int, int]) -> Non
     types = ("f32", "bf16", "bf16")
     made = Product(types, 24, False, along, (-1, 1), False, selector=1)
     check(f"sparse_along_{along[0]}{along[1]}", made)
+
+
+def test_a_row_of_b_longer_than_the_swizzle_goes_on_a_leading_distance_further() -> None:
+    """As an H200 reads it.  Planted: the 32 bytes after the first are those of the next row."""
+    d = MatrixDescriptor(1024, 2048, 256, 0, swizzle.B32)
+    found = matrix_places(d, 16, 64, 1, False)
+    assert np.array_equal(found[:, 32:], found[:, :32] + 2048)
+    assert len(np.unique(found)) == found.size and not folded(d, 16, 64, 1, False)
+    assert folded(MatrixDescriptor(1024, 32, 256, 0, swizzle.B32), 16, 64, 1, False)
+
+
+@pytest.mark.parametrize("name", sorted(sparse.REDRAWN))
+def test_the_programs_left_out_stay_within_shared_memory_now(name: str) -> None:
+    (made,) = (p for p in sparse.drawn() if p.name == name)
+    emulate(made, check=False)
 
 
 CUTLASS = {

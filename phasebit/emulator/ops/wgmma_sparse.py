@@ -4,9 +4,8 @@ The stored half of A is a tile, or fragments, of a dense A with half the columns
 Metadata are registers: warp w gives those of its rows 16 w to 16 w + 15 as for ``mma.sp``, whose
 figures the section repeats.
 
-How it rounds is an assumption, that of ``mma.sp``, which an H200 was seen to do: as many stored
-products are summed at once as dense ones, and a zero that is left out is not multiplied.  The
-programs that will tell are in ``proof.sparse``.
+It rounds as ``mma.sp`` does: as many stored products are summed at once as dense ones, and a zero
+that is left out is not multiplied.  An H200 gave the same bits (``proof.sparse``).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class MatrixDescriptor:
     start: int
     """The address of the first element, in the shared memory of the block."""
     leading: int
-    """K-major without swizzle: to the next 16 bytes of a row.  MN-major: see :func:`places`."""
+    """K-major without swizzle: to the next 16 bytes of a row.  Else: see :func:`places`."""
     stride: int
     """K-major: to the next eight rows."""
     base_offset: int
@@ -165,12 +165,16 @@ def places(found: MatrixDescriptor, rows: int, depth: int, width: int, mn_major:
     With W the swizzle's span and r, k counted in bytes where they run along memory:
 
     ================  ==================================================================
-    K-major           (r % 8) W + (r / 8) stride + k, without a swizzle also
-                      (k / 16) leading, for 16 bytes of a row lie together
+    K-major           (r % 8) W + (r / 8) stride + k % W + (k / W) leading, where W is 16
+                      without a swizzle, for 16 bytes of a row lie together
     MN-major          r % W + (r / W) leading + (k % 8) W + (k / 8) stride; without a
                       swizzle leading and stride change places
     128B, 32B atoms   MN-major only: r % 128 + (r / 128) leading + (k % 4) 128 + (k / 4) stride
     ================  ==================================================================
+
+    A row along k is longer than W in one case: B of a product with a sparse A, 64 bytes, under a
+    swizzle of 32.  The ISA gives the leading distance no meaning there; an H200 takes it
+    (``proof/sparse.py``), and tcgen05 is taken to do the same.
     """
     near = found.start % 1024
     key = MatrixDescriptor(near, found.leading, found.stride, found.base_offset, found.swizzle)
@@ -196,7 +200,7 @@ def _places(found: MatrixDescriptor, rows: int, depth: int, width: int, mn_major
     if not mn_major:
         along = k * width
         if found.swizzle.bits:
-            offset = row % 8 * span + row // 8 * stride + along
+            offset = row % 8 * span + row // 8 * stride + along // span * leading + along % span
         else:
             offset = row % 8 * 16 + row // 8 * stride + along // 16 * leading + along % 16
     else:
