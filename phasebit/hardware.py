@@ -98,19 +98,30 @@ def gpu() -> Gpu | None:
 
     An empty ``CUDA_VISIBLE_DEVICES`` hides it, as it does from CUDA itself.
     """
+    return parse_smi(_smi())
+
+
+@functools.cache
+def gpus() -> int:
+    """How many NVIDIA GPUs this machine's driver lists; 0 where they are hidden, as above."""
+    return sum(parse_smi(line) is not None for line in _smi().splitlines())
+
+
+def _smi() -> str:
+    """A line a GPU: name, compute capability, driver; empty where there is none."""
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0") in ("", "-1"):
-        return None
+        return ""
     smi = shutil.which("nvidia-smi")
     if smi is None:
-        return None
+        return ""
     query = [smi, "--query-gpu=name,compute_cap,driver_version", "--format=csv,noheader"]
     try:
         answer = subprocess.run(
             query, capture_output=True, text=True, timeout=_SMI_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError):
-        return None  # a driver that does not answer runs no kernel
-    return parse_smi(answer.stdout)
+        return ""  # a driver that does not answer runs no kernel
+    return answer.stdout
 
 
 def parse_smi(text: str) -> Gpu | None:

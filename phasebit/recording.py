@@ -5,7 +5,8 @@ A chapter that has something to measure has a module ``record`` in its folder, w
 ``records/double_buffering.nvidia-h200.json``). ``record()`` measures and returns the record, the
 whole JSON: :func:`phasebit.measure.facts`, ``"benchmark"``, ``"protocol"`` and whatever was
 measured. It may print lines that begin with ``⏱``. Where it saves other records, too,
-``FURTHER`` names them. Where it needs a certain GPU, ``TARGET`` says what that must run.
+``FURTHER`` names them. Where it needs a certain GPU, ``TARGET`` says what that must run; where it
+needs several of one machine, ``GPUS`` says how many.
 """
 
 from __future__ import annotations
@@ -40,8 +41,10 @@ def possible() -> tuple[list[str], list[str]]:
     here = hardware.gpu()
 
     def fits(name: str) -> bool:
-        target = getattr(benchmark(name), "TARGET", None)
-        return target is None or (here is not None and here.takes(target))
+        wanted = benchmark(name)
+        target = getattr(wanted, "TARGET", None)
+        enough = getattr(wanted, "GPUS", 1) <= max(hardware.gpus(), 1)
+        return enough and (target is None or (here is not None and here.takes(target)))
 
     names = measured()
     return [name for name in names if fits(name)], [name for name in names if not fits(name)]

@@ -48,4 +48,11 @@ def test_what_the_driver_says() -> None:
 
 def test_an_empty_list_of_devices_hides_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert hardware.gpu.__wrapped__() is None
+    assert hardware.gpu.__wrapped__() is None and hardware.gpus.__wrapped__() == 0
+
+
+def test_gpus_are_counted_by_the_lines_that_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = "NVIDIA L4, 8.9, 550.54\nTesla T4, 7.5, 550.54\n"
+    for said, number in ((two, 2), ("No devices were found\n", 0)):
+        monkeypatch.setattr(hardware, "_smi", lambda said=said: said)
+        assert hardware.gpus.__wrapped__() == number

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import phasebit
-from phasebit import chapters, contents, files, recording
+from phasebit import chapters, contents, files, hardware, recording
 from phasebit.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,4 +101,18 @@ def test_without_a_word_all_chapters_are_measured_in_their_order(
     mine, others = recording.possible()
     assert measured == mine and {*mine, *others} == set(chapters.having("record"))
     assert not others or f"need another GPU: {', '.join(others)}" in capsys.readouterr().out
-    assert measured[0] == "threads_and_memory" and measured[-1] == "other_peoples_kernels"
+    numbers = {contents.name(p): contents.number(p) for p in contents.notebooks(files.book())}
+    found = [numbers[name] for name in measured]
+    with_number = [number for number in found if number is not None]
+    assert with_number == sorted(with_number) == found[: len(with_number)]
+    assert measured[0] == "threads_and_memory"
+
+
+def test_what_needs_two_gpus_is_left_out_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = hardware.Gpu("NVIDIA H200", (9, 0), "580.95")
+    monkeypatch.setattr(hardware, "gpu", lambda: one)
+    for gpus, place in ((1, 1), (2, 0)):
+        monkeypatch.setattr(hardware, "gpus", lambda gpus=gpus: gpus)
+        assert "two_gpus" in recording.possible()[place]

@@ -220,8 +220,7 @@ def test_who_shares_what_cannot_be_cut_is_refused(tab) -> None:
 
 
 def test_a_scale_lies_where_the_emulator_reads_it(tab) -> None:
-    from phasebit.emulator import scaled_descriptors
-    from phasebit.emulator.tensor_core import block_scales
+    from phasebit.emulator import block_scales, scaled_descriptors
 
     rows = np.repeat(np.arange(128, dtype=np.uint8)[:, None], 4, 1)
     parts = np.tile(np.arange(4, dtype=np.uint8), (128, 1))

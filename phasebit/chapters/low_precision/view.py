@@ -18,7 +18,6 @@ from phasebit.emulator import TensorObserver
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
-    from phasebit.emulator import Group, Region
     from phasebit.measure import Table
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -138,18 +137,18 @@ class _Columns(TensorObserver):
         self.log: list[tuple[int, str, range]] = []
         """Of block 0: when, what, columns."""
 
-    def note(self, g: Group, what: str, region: Region) -> None:
+    def note(self, g: Any, what: str, region: Any) -> None:
         if g.batch.blocks[region.slot] == 0:
             columns = range(region.columns.start, region.columns.stop)
             self.log.append((g.time, what, columns))
 
-    def multiplies(self, g: Group, target: Region, *others: Any) -> None:
+    def multiplies(self, g: Any, target: Any, *others: Any) -> None:
         self.note(g, "multiplies", target)
 
-    def copies_columns(self, g: Group, target: Region, reads: Any) -> None:
+    def copies_columns(self, g: Any, target: Any, reads: Any) -> None:
         self.note(g, "copies", target)
 
-    def loads_columns(self, g: Group, regions: Any, registers: int) -> None:
+    def loads_columns(self, g: Any, regions: Any, registers: int) -> None:
         for lanes, region in regions:
             if g.batch.warp_of[lanes[0]] % g.batch.warps == 0:
                 self.note(g, "fetches", region)

@@ -19,6 +19,7 @@ from phasebit.chapters.two_gpus import ranks
 from phasebit.instruments import beside_torch, programs
 
 NAME = "two_gpus"
+GPUS = 2
 FOLDER = "two_gpus"
 SHAPES = (8192, 8192, 8192), (8192, 7168, 4096), (4096, 4096, 4096)
 """M, N and K of the product that each GPU computes; reduce-scatter divides K between the two."""
