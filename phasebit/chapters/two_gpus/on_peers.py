@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 FOLDER = "two_gpus"
 GATHER, MULTIPLY, REDUCE = SMALL = "a_gather", "b_gather_multiply", "c_multiply_reduce"
-RING_GATHER, RING_SCATTER = RINGS = "d_gather_ring", "e_ring_scatter"
+RING_GATHER, RING_SCATTER, CARRIED = RINGS = (
+    "d_gather_ring", "e_ring_scatter", "g_carried_scatter",
+)  # fmt: skip
 KERNELS: Mapping[str, str] = {
     "all-gather": GATHER, "all-gather, product": MULTIPLY, "product, reduce-scatter": REDUCE,
 }  # fmt: skip

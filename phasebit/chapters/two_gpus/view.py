@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BENCHMARK = "two_gpus"
 CONTENDERS = ("communication", "product", "one after the other", "torch", "ours, warps send",
-              "ours")  # fmt: skip
+              "ours, each warp waits", "ours")  # fmt: skip
 WORDS = {"gather": "all-gather, product", "scatter": "product, reduce-scatter"}
 _NOTHING = "python -m phasebit record two_gpus, on two H200s, fills this"
 
