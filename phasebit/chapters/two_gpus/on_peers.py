@@ -27,6 +27,8 @@ KERNELS: Mapping[str, str] = {
 }  # fmt: skip
 TINY = "48", "40", "24", "--seed", "1"
 """M, N and K of a run that shows a slip in a full-width kernel: one tile for each half."""
+TWO_TILES = "40", "264", "24", "--seed", "2"
+"""The same with two tiles for each half."""
 SECONDS = 120.0
 """How long a program may take here."""
 
