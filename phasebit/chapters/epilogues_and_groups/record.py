@@ -183,7 +183,7 @@ class _Bench:
     def shape(self, m: int, n: int, k: int) -> dict[str, Any]:
         """One product with three epilogues: fused, apart, apart in one kernel, and cuBLASLt's."""
         torch = self._torch
-        given = _Operands(torch, m, n, k)
+        given = Operands(torch, m, n, k)
         launches: dict[str, beside_torch.Launch] = {}
         for name in CHAINS:
             launches[f"{name}, fused"] = self._ours("by turns", name, given)
@@ -199,7 +199,7 @@ class _Bench:
 
     def depth(self, k: int) -> dict[str, Any]:
         """Square results with K = ``k``: each chain, in both orders of the groups."""
-        given = _Operands(self._torch, SQUARE, SQUARE, k)
+        given = Operands(self._torch, SQUARE, SQUARE, k)
         launches = {}
         for order in TEAMS:
             for chain in CHAINS:
@@ -243,7 +243,7 @@ class _Bench:
         right = torch.cat([a[at].float() @ weights[g].float().T
                            for g, at in zip(filled, slices, strict=True)])  # fmt: skip
         self._near(c, right, k, f"the grouped product of {mean} rows a group")
-        one = _Operands(torch, rows, n, k)
+        one = Operands(torch, rows, n, k)
         launches: dict[str, beside_torch.Launch] = {
             GROUPED: ours, LOOP: loop, ONE: self._ours("by turns", PLAIN, one),
             ONE_CUBLAS: one.product,
@@ -258,13 +258,13 @@ class _Bench:
     def _stream(self) -> ctypes.c_void_p:
         return ctypes.c_void_p(self._torch.cuda.current_stream().cuda_stream)
 
-    def _ours(self, order: str, chain: str, x: _Operands) -> beside_torch.Launch:
+    def _ours(self, order: str, chain: str, x: Operands) -> beside_torch.Launch:
         product = self._fused[order, chain].product
         return lambda: product(
             *x.pointers, *x.shape, *x.given, *x.numbers, self._units, self._stream()
         )
 
-    def _then(self, chain: str, x: _Operands) -> beside_torch.Launch:
+    def _then(self, chain: str, x: Operands) -> beside_torch.Launch:
         steps = self._fused["by turns", chain].chain
         m, n, _ = x.shape
 
@@ -275,7 +275,7 @@ class _Bench:
         return launch
 
     def _check(
-        self, launch: beside_torch.Launch, chain: str, x: _Operands, coarse: bool = False
+        self, launch: beside_torch.Launch, chain: str, x: Operands, coarse: bool = False
     ) -> None:
         """``coarse``: the sums were rounded to bf16 before the steps, too."""
         m, n, k = x.shape
@@ -327,7 +327,7 @@ class _Bench:
         return found
 
 
-class _Operands:
+class Operands:
     """Random operands of a product with an epilogue, and torch's ways to compute it."""
 
     def __init__(self, torch: Any, m: int, n: int, k: int) -> None:
@@ -371,12 +371,20 @@ class _Operands:
         return launch
 
     def right(self, chain: str) -> Any:
-        """The result in f32."""
-        sums = self.a.float() @ self.b.float().T
-        if chain == PLAIN:
-            return sums
-        gelu = self._torch.nn.functional.gelu
-        if chain == SHORT:
-            return gelu(0.125 * sums + self.bias)
-        scaled = 0.125 * self.scale[:, None] * sums + self.bias
-        return gelu(scaled) + 0.5 * self.residual.float()
+        """The result in f32 of a chain of :data:`CHAINS`."""
+        return self.steps(CHAINS[chain])
+
+    def steps(self, names: tuple[str, ...]) -> Any:
+        """The result in f32 of any chain of steps."""
+        x = self.a.float() @ self.b.float().T
+        apply = {
+            "Alpha": lambda: 0.125 * x,
+            "RowScale": lambda: self.scale[:, None] * x,
+            "Bias": lambda: x + self.bias,
+            "Gelu": lambda: self._torch.nn.functional.gelu(x),
+            "Residual": lambda: x + 0.5 * self.residual.float(),
+            "Amax": lambda: x,
+        }
+        for name in names:
+            x = apply[name]()
+        return x
