@@ -97,8 +97,6 @@ METRICS = (
     "smsp__inst_executed.sum", "smsp__cycles_active.sum", "smsp__issue_active.sum",
     *(f"smsp__average_warps_issue_stalled_{why}_per_issue_active.ratio" for why in _WHY),
 )  # fmt: skip
-_ROUNDS, _REST, _WARM, _EACH = 12, 0.005, 3, 6
-
 
 def text(name: str) -> str:
     """A contender's text; raises ``ValueError`` where an edit does not fit."""
@@ -128,13 +126,8 @@ def record() -> dict[str, Any]:
         "benchmark": NAME,
         **facts,
         "protocol": {
-            "clock": "CUDA events before and after each launch, one launch after another in the "
-            "stream; mhz: the multiprocessors' clock over the launches of a turn, the median "
-            "multiprocessor",
-            "order": f"{_ROUNDS} rounds, the contenders in a new random order in each; a rest of "
-            f"{_REST:g} s before each turn, then {_WARM} launches that do not count and {_EACH} "
-            "that do; no flush between launches",
-            "inputs": "normal random bf16 numbers, K innermost; the warp groups by turns",
+            **benchmark.timing(),
+            "kernel": "the fused one, its warp groups by turns",
             "check": "before timing, all of C against torch in f32, within "
             "2⁻⁷·|c| + 2·10⁻³·√K; C is full of NaN before",
             "a loop": "the epilogue of a tile in four turns of a loop, whose sums are moved down "
@@ -166,13 +159,19 @@ def _times(
         if not bool(near.all()):
             raise toolchain.CudaError(f"{name} is wrong: look at it on the emulator first")
     launches[benchmark.CUBLAS] = given.product
-    return clocks.times(torch, launches, _ROUNDS, _REST, warm=_WARM, each=_EACH)
+    refused: dict[str, str] = {}
+    found = benchmark.in_graphs(torch, launches, benchmark.guessed(*shape), refused)
+    if refused:
+        raise toolchain.CudaError(f"no graph could be made of {refused}")
+    return found
 
 
 def _launch(torch: Any, library: ctypes.CDLL, x: benchmark.Operands) -> beside_torch.Launch:
     units = torch.cuda.get_device_properties(0).multi_processor_count
-    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-    return lambda: library.product(*x.pointers, *x.shape, *x.given, *x.numbers, units, stream)
+    return lambda: library.product(
+        *x.pointers, *x.shape, *x.given, *x.numbers, units,
+        ctypes.c_void_p(torch.cuda.current_stream().cuda_stream),
+    )  # fmt: skip
 
 
 def _counted(name: str) -> dict[str, float]:
