@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from phasebit import files, measure, toolchain
+from phasebit.chapters.threads_and_memory import counted_transposes
 from phasebit.emulator import Run
 from phasebit.instruments import profiler, programs
 from phasebit.launching.launch import Module
 from phasebit.launching.launch import compile as compile_ptx
 
 NAME = "threads_and_memory"
+FURTHER = (counted_transposes.NAME,)
 
 METRICS = (
     *(
@@ -107,12 +109,13 @@ def launch_strided() -> None:
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU.
+    """Measure on this machine's GPU, and save what DRAM's counters say of the transposes.
 
     Raises :class:`toolchain.CudaError` when there is no GPU, no Nsight Compute, or a program
     fails.
     """
     facts = measure.facts()
+    measure.save(counted_transposes.record())
     bandwidth = programs.times(programs.kernel("threads_and_memory/bandwidth"))
     transpose = programs.times(programs.kernel("threads_and_memory/transpose"))
     for name, times in transpose.items():
