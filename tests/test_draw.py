@@ -114,6 +114,13 @@ def test_points_that_stand_evenly_keep_their_names() -> None:
     assert at["64"] - at["8"] == pytest.approx(at["1024"] - at["64"], abs=0.02)
 
 
+def test_equal_ratios_are_equally_far_apart() -> None:
+    names = {"ten": [1, 10], "hundred": [1, 100], "thousand": [1, 1000]}
+    picture = some_curves(x=[1, 2], series=names, notes=(), ratios=True)
+    at = {each.text: float(each.get("y", "nan")) for each in ET.fromstring(picture.svg).iter(TEXT)}
+    assert at["ten"] - at["hundred"] == pytest.approx(at["hundred"] - at["thousand"], abs=0.02)
+
+
 def test_a_change_of_a_value_changes_the_sentence() -> None:
     assert str(a_heatmap(values=[[Fraction(1, 3), 0.5], [2, 5]])) != str(a_heatmap())
 
@@ -126,6 +133,7 @@ def test_one_value_everywhere_is_drawn() -> None:
     ("make", "sentence"),
     [
         (lambda: a_heatmap(values=[[1, 2]]), "values has the shape 1 by .*: give 2 rows of 2"),
+        (lambda: some_curves(series={"up": (0, 1, 2)}, ratios=True), "is not positive"),
         (lambda: some_curves(evenly=True), "notes have places on an axis of numbers"),
         (lambda: some_curves(series={"up": [1]}), "series 'up' has 1 values: give 3"),
         (

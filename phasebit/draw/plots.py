@@ -29,12 +29,14 @@ def curves(
     from_zero: bool = True,
     notes: Sequence[tuple[Real, Real, str]] = (),
     evenly: bool = False,
+    ratios: bool = False,
 ) -> Picture:
     """Several curves over ``x``, at most six, each named where it ends.
 
     ``notes`` are texts at points (x, y, text). ``evenly`` puts the points equally far apart,
-    whatever their x, which may be names then. Raises ``ValueError`` for a series that is not as
-    long as x, more than six, or notes where the points stand evenly.
+    whatever their x, which may be names then. ``ratios`` makes the y axis logarithmic, so that
+    equal ratios are equally far apart. Raises ``ValueError`` for a series that is not as long as x,
+    more than six, notes where the points stand evenly, or a number that has no logarithm.
     """
     if evenly and notes:
         raise ValueError("notes have places on an axis of numbers: leave out evenly")
@@ -43,6 +45,8 @@ def curves(
     for name, values in series.items():
         if len(values) != len(x):
             raise ValueError(f"series {name!r} has {len(values)} values: give {len(x)}, one an x")
+        if ratios and min(map(float, values)) <= 0:
+            raise ValueError(f"series {name!r} has a value that is not positive: leave out ratios")
     figure, axes = figure_of(6.2, 3.2)
     places = [float(index if evenly else place) for index, place in enumerate(x)]
     ends = []
@@ -58,16 +62,21 @@ def curves(
         )
         ends.append((float(values[-1]), name, hue))
     axes.margins(x=0.02)
-    if from_zero:
+    if ratios:
+        axes.set_yscale("log", subs=[])
+        axes.yaxis.get_major_locator().set_params(subs=(1, 2, 5))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    elif from_zero:
         axes.set_ylim(bottom=0)
     bottom, top = axes.get_ylim()
     axes.set_ylim(bottom, top)
-    apart, at = (top - bottom) * 0.075, float("-inf")
+    place, value_at = (math.log, math.exp) if ratios else (float, float)
+    apart, at = (place(top) - place(bottom)) * 0.075, float("-inf")
     for value, name, hue in sorted(ends):
-        at = max(value, at + apart)
+        at = max(place(value), at + apart)
         axes.annotate(
             name,
-            (1, at),
+            (1, value_at(at)),
             (6, 0),
             xycoords=("axes fraction", "data"),
             textcoords="offset points",

@@ -75,6 +75,7 @@ def first(browser, site):
 
 def test_the_pointer_tells_what_each_row_does(first) -> None:
     svg, said = first
+    svg.scroll_into_view_if_needed()
     box = svg.bounding_box()
     assert said.inner_text() == ""
     svg.page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 32)

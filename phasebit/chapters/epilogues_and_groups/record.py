@@ -152,7 +152,8 @@ def record() -> dict[str, Any]:
     }
 
 
-def _protocol(torch: Any) -> dict[str, str]:
+def timing() -> dict[str, str]:
+    """What a protocol says of :func:`in_graphs`."""
     return {
         "clock": f"launches in a CUDA graph, as many as take about {_GRAPH_US / 1e3:g} ms (at "
         "least 4, at most 40), between two events; mhz: the multiprocessors' clock over them, the "
@@ -160,6 +161,12 @@ def _protocol(torch: Any) -> dict[str, str]:
         "order": f"{_ROUNDS} rounds, in each the contenders in a new random order; a rest of "
         f"{_REST * 1e3:g} ms and a replay that does not count before each",
         "inputs": "normal random bf16 numbers, K innermost; no flush between launches",
+    }
+
+
+def _protocol(torch: Any) -> dict[str, str]:
+    return {
+        **timing(),
         "check": "before timing, all of C against torch in f32, within 2⁻⁷·|c| + 2·10⁻³·√K, and "
         "amax; C is full of NaN before",
         "apart": "cuBLAS, then torch's elementwise kernels, one for each step, in place; then one "
@@ -177,13 +184,12 @@ class _Bench:
     def __init__(self, torch: Any, fused: Libraries, grouped: ctypes.CDLL) -> None:
         self._torch, self._fused, self._grouped = torch, fused, grouped
         self._units = torch.cuda.get_device_properties(0).multi_processor_count
-        self._clocks = clocks.Clocks(torch)
         self.refused: dict[str, str] = {}
 
     def shape(self, m: int, n: int, k: int) -> dict[str, Any]:
         """One product with three epilogues: fused, apart, apart in one kernel, and cuBLASLt's."""
         torch = self._torch
-        given = _Operands(torch, m, n, k)
+        given = Operands(torch, m, n, k)
         launches: dict[str, beside_torch.Launch] = {}
         for name in CHAINS:
             launches[f"{name}, fused"] = self._ours("by turns", name, given)
@@ -195,17 +201,17 @@ class _Bench:
             launches[f"{name}, then one kernel"] = self._then(name, given)
             self._check(launches[f"{name}, then one kernel"], name, given, coarse=True)
         launches[CUBLASLT] = given.activated
-        return {"shape": [m, n, k], "times": self._by_turns(launches, 2 * m * n * k / 5e8 + 20)}
+        return {"shape": [m, n, k], "times": self._timed(launches, m, n, k)}
 
     def depth(self, k: int) -> dict[str, Any]:
         """Square results with K = ``k``: each chain, in both orders of the groups."""
-        given = _Operands(self._torch, SQUARE, SQUARE, k)
+        given = Operands(self._torch, SQUARE, SQUARE, k)
         launches = {}
         for order in TEAMS:
             for chain in CHAINS:
                 launches[f"{order}, {chain}"] = self._ours(order, chain, given)
                 self._check(launches[f"{order}, {chain}"], chain, given)
-        return {"k": k, "times": self._by_turns(launches, 2 * SQUARE**2 * k / 5e8 + 20)}
+        return {"k": k, "times": self._timed(launches, SQUARE, SQUARE, k)}
 
     def groups(self, mean: int) -> dict[str, Any]:
         """Products of a mixture of experts: ours, a loop of cuBLAS, torch's, and one of all."""
@@ -243,14 +249,14 @@ class _Bench:
         right = torch.cat([a[at].float() @ weights[g].float().T
                            for g, at in zip(filled, slices, strict=True)])  # fmt: skip
         self._near(c, right, k, f"the grouped product of {mean} rows a group")
-        one = _Operands(torch, rows, n, k)
+        one = Operands(torch, rows, n, k)
         launches: dict[str, beside_torch.Launch] = {
             GROUPED: ours, LOOP: loop, ONE: self._ours("by turns", PLAIN, one),
             ONE_CUBLAS: one.product,
             TORCHS: lambda: torch._grouped_mm(a, weights.transpose(1, 2), offs=ends),
         }  # fmt: skip
         self._check(launches[ONE], PLAIN, one)
-        found = self._by_turns(launches, 2 * rows * n * k / 5e8 + 200)
+        found = in_graphs(torch, launches, guessed(rows, n, k) + 180, self.refused)
         loop()
         found[ASKED] = {"us": beside_torch.timed(torch, loop, _ROUNDS), "mhz": []}
         return {"mean": mean, "sizes": sizes, "n": n, "k": k, "times": found}
@@ -258,13 +264,13 @@ class _Bench:
     def _stream(self) -> ctypes.c_void_p:
         return ctypes.c_void_p(self._torch.cuda.current_stream().cuda_stream)
 
-    def _ours(self, order: str, chain: str, x: _Operands) -> beside_torch.Launch:
+    def _ours(self, order: str, chain: str, x: Operands) -> beside_torch.Launch:
         product = self._fused[order, chain].product
         return lambda: product(
             *x.pointers, *x.shape, *x.given, *x.numbers, self._units, self._stream()
         )
 
-    def _then(self, chain: str, x: _Operands) -> beside_torch.Launch:
+    def _then(self, chain: str, x: Operands) -> beside_torch.Launch:
         steps = self._fused["by turns", chain].chain
         m, n, _ = x.shape
 
@@ -275,7 +281,7 @@ class _Bench:
         return launch
 
     def _check(
-        self, launch: beside_torch.Launch, chain: str, x: _Operands, coarse: bool = False
+        self, launch: beside_torch.Launch, chain: str, x: Operands, coarse: bool = False
     ) -> None:
         """``coarse``: the sums were rounded to bf16 before the steps, too."""
         m, n, k = x.shape
@@ -291,43 +297,60 @@ class _Bench:
         ):
             raise toolchain.CudaError(f"{what} has a wrong amax: {most}")
 
+    def _timed(
+        self, launches: dict[str, beside_torch.Launch], m: int, n: int, k: int
+    ) -> dict[str, Any]:
+        return in_graphs(self._torch, launches, guessed(m, n, k), self.refused)
+
     def _near(self, got: Any, right: Any, k: int, what: str, more: float = 0) -> None:
         bound = 2.0**-7 * right.abs() + 2e-3 * k**0.5 + more
         if not bool(((got.float() - right).abs() <= bound).all()):
             raise toolchain.CudaError(f"{what} is wrong: look at it on the emulator first")
 
-    def _by_turns(self, launches: dict[str, beside_torch.Launch], us: float) -> dict[str, Any]:
-        """``us`` and ``mhz`` of each contender; ``us`` given: about what a launch takes."""
-        torch = self._torch
-        count = max(4, min(40, int(_GRAPH_US / us)))
-        graphs = {}
-        for name, launch in launches.items():
-            try:
-                launch()
-                torch.cuda.synchronize()
-                graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(graph):
-                    for _ in range(count):
-                        launch()
-                graphs[name] = graph
-            except (RuntimeError, AttributeError) as error:
-                self.refused[name] = str(error).splitlines()[0][:300]
-        found: dict[str, dict[str, list[float]]] = {n: {"us": [], "mhz": []} for n in graphs}
-        order, draw = list(graphs), random.Random(len(graphs))
-        for _ in range(_ROUNDS):
-            draw.shuffle(order)
-            for name in order:
-                time.sleep(_REST)
-                graphs[name].replay()
-                self._clocks.look(0)
-                (took,) = beside_torch.timed(torch, graphs[name].replay, 1)
-                self._clocks.look(1)
-                found[name]["us"].append(round(took / count, 3))
-                found[name]["mhz"].append(self._clocks.mhz())
-        return found
+
+def guessed(m: int, n: int, k: int) -> float:
+    """About the microseconds of a product with an epilogue, to say how many a graph holds."""
+    return 2 * m * n * k / 5e8 + 20
 
 
-class _Operands:
+def in_graphs(
+    torch: Any, launches: dict[str, beside_torch.Launch], us: float, refused: dict[str, str]
+) -> dict[str, Any]:
+    """``us`` and ``mhz`` of each contender, as the protocol says.
+
+    ``us`` given: about what a launch takes. A contender that cannot be put into a graph goes to
+    ``refused``, with what was said.
+    """
+    reader = clocks.Clocks(torch)
+    count = max(4, min(40, int(_GRAPH_US / us)))
+    graphs = {}
+    for name, launch in launches.items():
+        try:
+            launch()
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                for _ in range(count):
+                    launch()
+            graphs[name] = graph
+        except (RuntimeError, AttributeError) as error:
+            refused[name] = str(error).splitlines()[0][:300]
+    found: dict[str, dict[str, list[float]]] = {n: {"us": [], "mhz": []} for n in graphs}
+    order, draw = list(graphs), random.Random(len(graphs))
+    for _ in range(_ROUNDS):
+        draw.shuffle(order)
+        for name in order:
+            time.sleep(_REST)
+            graphs[name].replay()
+            reader.look(0)
+            (took,) = beside_torch.timed(torch, graphs[name].replay, 1)
+            reader.look(1)
+            found[name]["us"].append(round(took / count, 3))
+            found[name]["mhz"].append(reader.mhz())
+    return found
+
+
+class Operands:
     """Random operands of a product with an epilogue, and torch's ways to compute it."""
 
     def __init__(self, torch: Any, m: int, n: int, k: int) -> None:
@@ -371,12 +394,20 @@ class _Operands:
         return launch
 
     def right(self, chain: str) -> Any:
-        """The result in f32."""
-        sums = self.a.float() @ self.b.float().T
-        if chain == PLAIN:
-            return sums
-        gelu = self._torch.nn.functional.gelu
-        if chain == SHORT:
-            return gelu(0.125 * sums + self.bias)
-        scaled = 0.125 * self.scale[:, None] * sums + self.bias
-        return gelu(scaled) + 0.5 * self.residual.float()
+        """The result in f32 of a chain of :data:`CHAINS`."""
+        return self.steps(CHAINS[chain])
+
+    def steps(self, names: tuple[str, ...]) -> Any:
+        """The result in f32 of any chain of steps."""
+        x = self.a.float() @ self.b.float().T
+        apply = {
+            "Alpha": lambda: 0.125 * x,
+            "RowScale": lambda: self.scale[:, None] * x,
+            "Bias": lambda: x + self.bias,
+            "Gelu": lambda: self._torch.nn.functional.gelu(x),
+            "Residual": lambda: x + 0.5 * self.residual.float(),
+            "Amax": lambda: x,
+        }
+        for name in names:
+            x = apply[name]()
+        return x

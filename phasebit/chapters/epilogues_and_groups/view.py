@@ -18,6 +18,7 @@ from phasebit.chapters.epilogues_and_groups.epilogues import (
 from phasebit.measure import Table
 
 if TYPE_CHECKING:
+    from phasebit.draw import Picture
     from phasebit.emulator import Run
 
 GROUP_WARPS = 4
@@ -96,15 +97,16 @@ def cycles(row: dict[str, Any], name: str) -> float:
     )
 
 
-def times() -> Table:
-    """:func:`fusing`; without a record a row that says so."""
-    try:
-        return fusing(measure.read(benchmark.NAME))
-    except FileNotFoundError:
-        return Table(
-            ("what", "µs"), (("nothing", "not measured yet"),),
-            "python -m phasebit record epilogues_and_groups, on an H200, fills this table",
-        )  # fmt: skip
+def rates(recorded: dict[str, Any]) -> dict[str, str]:
+    """Kernel -> how fast it was in the record; SwiGLU was not timed."""
+    product, experts = recorded["epilogues"][0], recorded["groups"][-1]
+    took = microseconds(product, f"{benchmark.LONG}, fused")
+    sizes = experts["sizes"]
+    return {
+        "a_fused": f"{measure.spoken(product['shape'], took)}, {benchmark.LONG}",
+        "c_groups": f"{microseconds(experts, benchmark.GROUPED):,.0f} µs, {sum(sizes):,} rows in "
+        f"{sum(map(bool, sizes))} groups",
+    }
 
 
 def fusing(recorded: dict[str, Any]) -> Table:
@@ -121,6 +123,47 @@ def fusing(recorded: dict[str, Any]) -> Table:
     return Table(
         ("M × N × K", "epilogue", "fused, µs", "cuBLAS, then one kernel", "cuBLAS, then torch's",
          "cuBLASLt"), tuple(rows), measure.source(recorded),
+    )  # fmt: skip
+
+
+def fusing_drawn(recorded: dict[str, Any], shape: tuple[int, ...], chain: str) -> Picture:
+    """A bar for each way to a product with a chain of steps, and the products alone."""
+    from phasebit.draw import bars
+
+    (row,) = (row for row in recorded["epilogues"] if row["shape"] == list(shape))
+    ways = {
+        "our product, no step": f"{benchmark.PLAIN}, fused", "cuBLAS, no step": benchmark.CUBLAS,
+        "fused": f"{chain}, fused", "cuBLAS, then one kernel": f"{chain}, then one kernel",
+        "cuBLAS, then torch's": f"{chain}, apart",
+    }  # fmt: skip
+    if chain == benchmark.SHORT:
+        ways["cuBLASLt, fused"] = benchmark.CUBLASLT
+    hues = dict.fromkeys(("our product, no step", "cuBLAS, no step"), "grey") | {"fused": "orange"}
+    return bars(
+        {name: microseconds(row, way) for name, way in ways.items()}, x_label="microseconds",
+        hues=hues, show=lambda value: f"{value:.1f}",
+        title=f"{chain[0].upper()}{chain[1:]}, {' × '.join(map(str, shape))}; "
+        + measure.source(recorded),
+    )  # fmt: skip
+
+
+def added(recorded: dict[str, Any]) -> Table:
+    """What the steps add to the product that they follow, in each way, in microseconds."""
+    rows = []
+    for row in recorded["epilogues"]:
+        vendor = microseconds(row, benchmark.CUBLAS)
+        plain = microseconds(row, f"{benchmark.PLAIN}, fused")
+        for chain in (benchmark.SHORT, benchmark.LONG):
+            cells = [microseconds(row, f"{chain}, fused") - plain]
+            cells += [microseconds(row, f"{chain}, {way}") - vendor
+                      for way in ("then one kernel", "apart")]  # fmt: skip
+            if chain == benchmark.SHORT:
+                cells.append(microseconds(row, benchmark.CUBLASLT) - vendor)
+            said = [f"{each:+,.1f}" for each in cells]
+            rows.append((" × ".join(map(str, row["shape"])), chain, *said, *[""] * (4 - len(said))))
+    return Table(
+        ("M × N × K", "epilogue", "fused, µs more than our product", "one kernel, than cuBLAS",
+         "torch's, than cuBLAS", "cuBLASLt, than cuBLAS"), tuple(rows), measure.source(recorded),
     )  # fmt: skip
 
 
@@ -163,6 +206,51 @@ def hidden(recorded: dict[str, Any], chain: str, instructions: float) -> Table:
     )  # fmt: skip
 
 
+def cycles_an_instruction(recorded: dict[str, Any], chain: str, instructions: float) -> float:
+    """Cycles between two instructions of a warp at its epilogue, where hardly anything else is.
+
+    At the shortest K, the groups sharing each tile: a block makes eight, half of each epilogue
+    a group, and what a tile takes longer than without steps is theirs.
+    """
+    row = min(recorded["hidden"], key=lambda each: each["k"])
+    more = cycles(row, f"together, {chain}") - cycles(row, f"together, {benchmark.PLAIN}")
+    return more / 8 / (instructions / 2)
+
+
+def products(recorded: dict[str, Any]) -> Table:
+    """Our product and cuBLAS's without any step: time, clock, and what is left without it."""
+    rows = []
+    for row in recorded["epilogues"]:
+        names = f"{benchmark.PLAIN}, fused", benchmark.CUBLAS
+        took, needed = ([f(row, name) for name in names] for f in (microseconds, cycles))
+        clock = [float(statistics.median(row["times"][name]["mhz"])) for name in names]
+        rows.append((
+            " × ".join(map(str, row["shape"])), *(f"{us:,.1f}" for us in took),
+            *(f"{mhz:,.0f}" for mhz in clock), f"{needed[0] / needed[1]:.2f}",
+        ))  # fmt: skip
+    return Table(
+        ("M × N × K", "ours, µs", "cuBLAS, µs", "ours, MHz", "cuBLAS, MHz", "cycles, cuBLAS = 1"),
+        tuple(rows), measure.source(recorded),
+    )  # fmt: skip
+
+
+def hidden_drawn(recorded: dict[str, Any], chain: str, instructions: float) -> Picture:
+    """:func:`hidden` as curves: per cent that an epilogue adds, over K."""
+    from phasebit.draw import curves
+
+    depths = [row["k"] for row in recorded["hidden"]]
+    found: dict[str, list[float]] = {}
+    for order in benchmark.TEAMS:
+        found[f"{order}, measured"] = over_plain(recorded, chain, order)
+        found[f"{order}, predicted"] = [predicted(k, instructions, order) for k in depths]
+    return curves(
+        depths, {name: [100 * (x - 1) for x in values] for name, values in found.items()},
+        x_label="K", y_label="per cent of cycles added", evenly=True, ratios=True,
+        show=lambda value: f"{float(value):.0f}",
+        title=f"{chain[0].upper()}{chain[1:]}, 4096 × 4096 × K; {measure.source(recorded)}",
+    )  # fmt: skip
+
+
 def best_order(recorded: dict[str, Any], chain: str) -> Table:
     """Microseconds of both orders for a chain, and without any."""
     rows = tuple(
@@ -174,26 +262,54 @@ def best_order(recorded: dict[str, Any], chain: str) -> Table:
     return Table(("K", *heads), rows, f"µs, 4096 × 4096 × K; {measure.source(recorded)}")
 
 
-def least(rows: int, n: int, k: int, groups: int) -> float:
-    """Microseconds in which memory gives the weights of all groups, A and C, at 4.2 TB/s."""
-    return 2 * (groups * n * k + rows * (n + k)) / 4.2e6
+def fastest_read() -> float:
+    """Bytes a second of the fastest read from memory in the record of *The copy engine*."""
+    found = measure.read("copy_engine")["memory"]
+    return max(float(statistics.median(row["gb_s"])) for row in found) * 1e9
+
+
+def least(rows: int, n: int, k: int, groups: int, rate: float) -> float:
+    """Microseconds in which ``rate`` bytes a second move the weights of all groups, A and C."""
+    return 2 * (groups * n * k + rows * (n + k)) / rate * 1e6
+
+
+CONTENDERS = (benchmark.GROUPED, benchmark.TORCHS, benchmark.LOOP, benchmark.ASKED,
+              benchmark.ONE, benchmark.ONE_CUBLAS)  # fmt: skip
 
 
 def experts(recorded: dict[str, Any]) -> Table:
     """Grouped, by loops, and one product of as many rows with one matrix of weights."""
-    names = (benchmark.GROUPED, benchmark.TORCHS, benchmark.LOOP, benchmark.ASKED,
-             benchmark.ONE, benchmark.ONE_CUBLAS)  # fmt: skip
     rows = []
     for row in recorded["groups"]:
         sizes = row["sizes"]
-        filled = sum(1 for size in sizes if size)
-        memory = least(sum(sizes), row["n"], row["k"], filled)
+        filled = sum(map(bool, sizes))
+        memory = least(sum(sizes), row["n"], row["k"], filled, fastest_read())
         rows.append((
             f"{sum(sizes):,} in {filled}", f"{memory:.0f}",
             *(f"{microseconds(row, name):,.0f}" if name in row["times"] else "–"
-              for name in names),
+              for name in CONTENDERS),
         ))  # fmt: skip
     return Table(
-        ("rows, groups", "memory needs, µs", *names), tuple(rows),
-        f"µs; N = {benchmark.INNER}, K = {benchmark.HIDDEN}; {measure.source(recorded)}",
+        ("rows, groups", "memory needs, µs", *CONTENDERS), tuple(rows),
+        f"µs; N = {benchmark.INNER}, K = {benchmark.HIDDEN}; memory: at the fastest read of "
+        f"The copy engine; {measure.source(recorded)}",
+    )  # fmt: skip
+
+
+def experts_drawn(recorded: dict[str, Any]) -> Picture:
+    """:func:`experts` as curves over the rows, without the products that have one matrix."""
+    from phasebit.draw import curves
+
+    found = {
+        name: [microseconds(row, name) for row in recorded["groups"]]
+        for name in (benchmark.GROUPED, benchmark.TORCHS, benchmark.LOOP, benchmark.ASKED)
+    }
+    found["memory needs"] = [
+        least(sum(row["sizes"]), row["n"], row["k"], sum(map(bool, row["sizes"])), fastest_read())
+        for row in recorded["groups"]
+    ]
+    return curves(
+        [f"{sum(row['sizes']):,}" for row in recorded["groups"]], found, x_label="rows in all",
+        y_label="microseconds", evenly=True, ratios=True, show=lambda value: f"{float(value):.0f}",
+        title=f"A product for each of 64 groups; {measure.source(recorded)}",
     )  # fmt: skip

@@ -67,7 +67,8 @@ def test_an_epilogue_is_hidden_by_products_that_take_as_long() -> None:
 
 
 def test_memory_gives_each_weight_once() -> None:
-    assert view.least(0, 1000, 2100, 2) == 2.0
+    assert view.least(0, 1000, 2100, 2, 4.2e12) == 2.0
+    assert 4e12 < view.fastest_read() < 4.8e12  # an H200's memory is sold with 4.8 TB/s
 
 
 def test_without_a_gpu_it_refuses_in_a_sentence() -> None:

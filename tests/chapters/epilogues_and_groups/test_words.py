@@ -1,0 +1,110 @@
+"""What the page says in words of its record: a new measurement must keep it."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+import pytest
+
+from phasebit import measure
+from phasebit.chapters.epilogues_and_groups import record as benchmark
+from phasebit.chapters.epilogues_and_groups import view
+from phasebit.chapters.epilogues_and_groups.record import LONG, PLAIN, SHORT
+
+LARGE, WIDE, FLAT = [8192] * 3, [4096, 14336, 4096], [4096, 4096, 512]
+INSTRUCTIONS = {SHORT: 4605, LONG: 5888}
+"""Of a warp for a tile, as the page counts them."""
+
+
+@pytest.fixture(scope="module")
+def record() -> dict[str, Any]:
+    return measure.read(benchmark.NAME)
+
+
+def rows(record: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
+    return [(row, chain) for row in record["epilogues"] for chain in (SHORT, LONG)]
+
+
+def test_fused_loses_to_one_kernel_and_beats_one_for_each_step(record: dict[str, Any]) -> None:
+    for row, chain in rows(record):
+        fused, one, each = (row["times"][f"{chain}, {way}"]["us"]
+                            for way in ("fused", "then one kernel", "apart"))  # fmt: skip
+        assert median(one) < 0.93 * median(fused)
+        if (row["shape"], chain) == (LARGE, SHORT):
+            assert min(each) < median(fused) < max(each), "too close to call"
+        else:
+            assert min(each) > max(fused)
+
+
+def test_products_alone(record: dict[str, Any]) -> None:
+    for row in record["epilogues"]:
+        ours, vendor = f"{PLAIN}, fused", benchmark.CUBLAS
+        ratio = view.cycles(row, ours) / view.cycles(row, vendor)
+        if row["shape"] == FLAT:
+            assert view.microseconds(row, ours) < view.microseconds(row, vendor)
+        else:
+            assert 0.065 < ratio - 1 < 0.085
+            assert median(row["times"][ours]["mhz"]) < median(row["times"][vendor]["mhz"])
+
+
+def test_what_the_steps_add(record: dict[str, Any]) -> None:
+    less = []
+    for row, chain in rows(record):
+        ours = view.microseconds(row, f"{chain}, fused") - view.microseconds(row, f"{PLAIN}, fused")
+        vendor = view.microseconds(row, benchmark.CUBLAS)
+        one = view.microseconds(row, f"{chain}, then one kernel") - vendor
+        if ours < one:
+            less.append((row["shape"], chain))
+        spread = row["times"][benchmark.CUBLAS]["us"]
+        assert (round(100 * (max(spread) / min(spread) - 1)) == 15) == (row["shape"] == LARGE)
+        if (row["shape"], chain) == (FLAT, SHORT):
+            assert (int(ours), round(one)) == (38, 23)
+            assert int(view.microseconds(row, benchmark.CUBLASLT) - vendor) == 6
+    assert less == [(LARGE, SHORT), (LARGE, LONG), (WIDE, SHORT)]
+
+
+def test_the_arithmetic_was_wrong(record: dict[str, Any]) -> None:
+    count, depths = INSTRUCTIONS[SHORT], [row["k"] for row in record["hidden"]]
+    said = {k: view.predicted(k, count, "by turns") - 1 for k in depths}
+    seen = dict(zip(depths, view.over_plain(record, SHORT, "by turns"), strict=True))
+    assert (round(100 * said[512]), round(100 * seen[512]) - 100) == (20, 167)
+    assert (round(100 * said[8192]), round(100 * seen[8192]) - 100) == (1, 5)
+    assert all(seen[k] - 1 > 2 * said[k] for k in depths)
+    assert 14 < 8 * 8192 / count < 14.5
+    for k, low, high in ((1024, 1.2, 1.3), (8192, 1.13, 1.16)):
+        (row,) = (row for row in record["hidden"] if row["k"] == k)
+        assert low < view.cycles(row, f"by turns, {PLAIN}") / 8 / (8 * k) < high
+    apart = [view.cycles_an_instruction(record, *each) for each in INSTRUCTIONS.items()]
+    assert all(5 < each < 6.5 for each in apart)
+
+
+def test_orders(record: dict[str, Any]) -> None:
+    for row in record["hidden"]:
+        short, long = (
+            view.microseconds(row, f"by turns, {chain}")
+            < view.microseconds(row, f"together, {chain}")
+            for chain in (SHORT, LONG)
+        )
+        assert short and long == (row["k"] >= 4096)
+        said = [view.predicted(row["k"], INSTRUCTIONS[LONG], order) for order in benchmark.TEAMS]
+        assert said[0] <= said[1]
+
+
+def test_groups(record: dict[str, Any]) -> None:
+    *few, many = record["groups"]
+    for row in few:
+        ours = view.microseconds(row, benchmark.GROUPED)
+        assert 1.85 < view.microseconds(row, benchmark.LOOP) / ours < 2.55
+        assert ours < view.microseconds(row, benchmark.TORCHS)
+        sizes = row["sizes"]
+        memory = view.least(sum(sizes), row["n"], row["k"], sum(map(bool, sizes)),
+                            view.fastest_read())  # fmt: skip
+        assert 1.25 < ours / memory < 1.75
+    ours, loop, torchs, one, vendor = (
+        view.microseconds(many, name)
+        for name in (benchmark.GROUPED, benchmark.LOOP, benchmark.TORCHS, benchmark.ONE,
+                     benchmark.ONE_CUBLAS)
+    )  # fmt: skip
+    assert ours > loop > torchs
+    assert (round(one), round(vendor), round(100 * (ours / one - 1))) == (1117, 696, 4)
