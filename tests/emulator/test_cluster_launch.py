@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phasebit.emulator import Run
+from phasebit.emulator import EmulatorError, Run
 from phasebit.emulator.errors import Fault
 from phasebit.launching.launch import Module
 from tests.emulator.tensor_ptx import HEAD
@@ -115,6 +115,44 @@ def test_some_answers_are_no_without_need_but_not_all(seed: int) -> None:
                               "add.u32 %r11, %r11, 1; st.global.u32 [%rd2], %r11;")  # fmt: skip
     out, _ = steal((40, 1, 1), text=text, schedule="random", seed=seed)
     assert 2 < len(np.unique(out)) < 40
+
+
+FENCE = "    fence.proxy.async.shared::cta;\n"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_9_7_13_17_the_next_answer_is_written_through_another_proxy(
+    cluster: int, schedule: str
+) -> None:
+    """A meeting of all threads is not enough: who read the last answer says so by a proxy fence."""
+    text = PERSISTENT.replace(FENCE, "")
+    assert text != PERSISTENT
+    out, run = steal((8, 1, 1), cluster, text=text, schedule=schedule)
+    assert (out == 1).all()
+    assert {f.rule for f in run.findings} == {"missing-proxy-fence"}
+    assert "the answer of thread" in str(run.findings[0])
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_9_7_13_4_the_fence_of_one_direction(cluster: int, schedule: str) -> None:
+    """As in the CUDA programming guide: release by the readers, acquire by who asks."""
+    text = PERSISTENT.replace(
+        FENCE, "    fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;\n"
+    ).replace("    @!ASKER", "    fence.proxy.async::generic.acquire.sync_restrict::shared::cluster"
+              ".cluster;\n    @!ASKER")  # fmt: skip
+    assert text.count("sync_restrict") == 2
+    out, run = steal((8, 1, 1), cluster, text=text, schedule=schedule)
+    assert (out == 1).all() and not run.findings
+
+
+@pytest.mark.parametrize("fence", ["async::generic.acquire.sync_restrict::shared::cta.cluster",
+                                   "async::generic.release.cluster",
+                                   "async.release.sync_restrict::shared::cta.cluster"])
+def test_9_7_13_4_there_are_two_fences_of_one_direction(fence: str) -> None:
+    with pytest.raises(EmulatorError, match="sync_restrict::shared::cta or"):
+        steal((2, 1, 1), text=PERSISTENT.replace(FENCE, f"    fence.proxy.{fence};\n"))
 
 
 LOOK = "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p4, %q;"

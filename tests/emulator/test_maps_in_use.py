@@ -71,6 +71,23 @@ def test_a_map_is_changed_when_its_copy_is_over(lines: dict[str, str], schedule:
     assert f"PTX line {places['copy']}" in wrong[0].message
 
 
+DRAINED = STORE["commit"] + STORE["wait"]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_who_asked_for_loads_may_wait_for_its_groups(schedule: str) -> None:
+    """As CUTLASS's grouped products do, though a load is in no group; without either half it is
+    found, and so is a load that comes behind the two."""
+    late = LOAD["wait"]
+    right, _ = found(LOAD | {"wait": DRAINED, "late": late}, schedule)
+    assert not [each for each in right if each.rule == "tensor-map-changed-in-use"], right
+    early = {name: LOAD[name] for name in ("init", "expect")} | {"early": DRAINED}
+    for lines in (LOAD | {"wait": STORE["wait"]}, LOAD | {"wait": STORE["commit"]},
+                  early | {name: LOAD[name] for name in ("copy", "change")}):  # fmt: skip
+        wrong, _ = found(lines | {"late": late}, schedule)
+        assert "tensor-map-changed-in-use" in [each.rule for each in wrong]
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_newest_copy_counts(schedule: str) -> None:
     """``wait_group.read 1`` leaves the newest group, which goes by the same map."""

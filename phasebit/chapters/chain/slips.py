@@ -131,6 +131,13 @@ SLIPS = {
         _L, "tile = ptx::cancelled(&s.answers[at.slot]);\n        ptx::fence_proxy_async_shared();"
         "  // the next", "tile = ptx::cancelled(&s.answers[at.slot]) < 0 ? -1 : int(blockIdx.x);\n"
         "        ptx::fence_proxy_async_shared();  // the next", "WRONG"),
+    "who reads an answer does not fence": Slip(
+        _L, "ptx::fence_proxy_async_shared();  // the next answer", "// the next answer",
+        "the answer of .*no fence.proxy.async lies between"),
+    "who asks does not fence after reading": Slip(
+        _L, "ptx::fence_proxy_async_shared();\n        ptx::mbarrier_arrive(&s.answer_empty",
+        "ptx::mbarrier_arrive(&s.answer_empty",
+        "the answer of .*no fence.proxy.async lies between"),
     "the other block's reading is not waited for": Slip(
         _M, "mbarrier_init(&s.empty[slot], BLOCKS)", "mbarrier_init(&s.empty[slot], 1)",
         "async|race|pending|nobody has seen"),

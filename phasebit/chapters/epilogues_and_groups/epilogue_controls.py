@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from phasebit import measure, toolchain
-from phasebit.chapters.epilogues_and_groups import record as benchmark
+from phasebit.chapters.epilogues_and_groups import epilogue_bench as benchmark
 from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, STEPS
 from phasebit.edits import replace_each
 from phasebit.instruments import beside_torch, clocks, profiler
@@ -91,7 +91,7 @@ COUNTED = (
     f"{benchmark.LONG}, a loop",
 )  # fmt: skip
 """Of these Nsight Compute says what warps wait for."""
-_WHY = ("no_instruction", "wait", "long_scoreboard", "short_scoreboard", "branch_resolve",
+_WHY = ("no_instruction", "wait", "long_scoreboard", "short_scoreboard",
         "math_pipe_throttle", "not_selected", "dispatch_stall", "gmma", "selected")  # fmt: skip
 METRICS = (
     "smsp__inst_executed.sum", "smsp__cycles_active.sum", "smsp__issue_active.sum",

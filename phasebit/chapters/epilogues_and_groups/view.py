@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
+from phasebit.chapters.epilogues_and_groups import epilogue_bench as benchmark
 from phasebit.chapters.epilogues_and_groups import fused_slips
-from phasebit.chapters.epilogues_and_groups import record as benchmark
 from phasebit.chapters.epilogues_and_groups.epilogues import (
     Numbers,
     Programs,
@@ -313,3 +313,63 @@ def experts_drawn(recorded: dict[str, Any]) -> Picture:
         y_label="microseconds", evenly=True, ratios=True, show=lambda value: f"{float(value):.0f}",
         title=f"A product for each of 64 groups; {measure.source(recorded)}",
     )  # fmt: skip
+
+
+# -- what an epilogue's time is made of ----------------------------------------------
+
+
+def switched(recorded: dict[str, Any]) -> Picture:
+    """The controls' chains, each with one thing otherwise, in microseconds."""
+    from phasebit.draw import bars
+
+    found = recorded["epilogues"]
+    names = [name for name in found if name != benchmark.CUBLAS]
+    as_they_are = [name for name in names if name in benchmark.CHAINS]
+    return bars(
+        {name: float(statistics.median(found[name]["us"])) for name in names},
+        x_label="microseconds", hues=dict.fromkeys(as_they_are, "orange"),
+        show=lambda value: f"{value:.1f}",
+        title=f"By turns, 4096 × 4096 × 512; {measure.source(recorded)}",
+    )  # fmt: skip
+
+
+def issued(recorded: dict[str, Any], name: str, tiles: int = 32 * 32) -> tuple[float, float, float]:
+    """What Nsight Compute counted of a contender.
+
+    Instructions that a warp executes for a tile beyond those of the kernel without steps; the share
+    of its cycles in which a scheduler issues; stalls for want of an instruction, for each issued.
+    """
+    counted = recorded["counters"]
+    executed = counted[name]["smsp__inst_executed.sum"]
+    more = executed - counted[benchmark.PLAIN]["smsp__inst_executed.sum"]
+    busy = counted[name]["smsp__issue_active.sum"] / counted[name]["smsp__cycles_active.sum"]
+    none = "smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio"
+    return more / tiles / GROUP_WARPS, busy, counted[name][none]
+
+
+def issued_table(recorded: dict[str, Any]) -> Table:
+    """:func:`issued` of all that were counted."""
+    rows = []
+    for name in recorded["counters"]:
+        more, busy, waits = issued(recorded, name)
+        rows.append((name, f"{more:,.0f}", f"{busy:.0%}", f"{waits:.2f}"))
+    return Table(
+        ("kernel", "more instructions of a warp, a tile", "cycles with an instruction",
+         "waits for an instruction, for each issued"), tuple(rows),
+        f"4096 × 4096 × 512, {recorded['protocol']['counters'].split(',')[0]}; "
+        f"{measure.source(recorded)}",
+    )  # fmt: skip
+
+
+def bands(recorded: dict[str, Any]) -> Table:
+    """The product without steps, its tiles numbered in two ways, and cuBLAS."""
+    found = recorded["products"]
+    least = statistics.median(found[benchmark.CUBLAS]["us"])
+    rows = tuple(
+        (name, f"{(took := float(statistics.median(each['us']))):,.0f}", f"{took / least:.2f}",
+         f"{statistics.median(each['mhz']):,.0f}")
+        for name, each in found.items()
+    )  # fmt: skip
+    return Table(
+        ("8192 × 8192 × 8192", "µs", "cuBLAS = 1", "MHz"), rows, measure.source(recorded)
+    )

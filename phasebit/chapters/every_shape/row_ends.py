@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.chapters.every_shape import record as benchmark
+from phasebit.chapters.every_shape import bench
 from phasebit.chapters.every_shape.choice import choose
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import SHAPES, Shape
@@ -22,7 +22,7 @@ from phasebit.instruments import beside_torch
 NAME = "every_shape_rows"
 RAGGED = (Shape(1000, 1000, 1000), Shape(5000, 5000, 5000))
 PROMOTIONS = ("NONE", "L2_128B", "L2_256B")
-VENDOR = benchmark.VENDOR
+VENDOR = bench.VENDOR
 AS_THEY_ARE, PADDED = "rows as they are", "rows to multiples of 128 bytes"
 
 
@@ -60,22 +60,22 @@ def record() -> dict[str, Any]:
     libraries = {
         text(*each): ctypes.CDLL(str(one.program)) for each, one in zip(built, done, strict=True)
     }
-    bench = benchmark.Bench(torch, libraries)
+    by_turns = bench.Bench(torch, libraries)
     return {
         "benchmark": NAME,
         **facts,
         "protocol": {
-            **benchmark.protocol(torch),
+            **bench.protocol(torch),
             "rows": "the plan that the model chooses; zeros behind each row, up to a multiple of "
             "64 numbers; cuBLAS gets the same matrices, with the same distance between rows",
             "promotion": "CUtensorMapL2promotion of the maps of A, B and C",
         },
         "rows": [
-            bench.rows(shape, text(choose(shape), PROMOTIONS[0]), (AS_THEY_ARE, PADDED))
+            by_turns.rows(shape, text(choose(shape), PROMOTIONS[0]), (AS_THEY_ARE, PADDED))
             for shape in RAGGED
         ],
         "promotion": [
-            bench.side_by_side(
+            by_turns.side_by_side(
                 shape, {each: text(choose(shape), each) for each in PROMOTIONS}
             )
             for shape in SHAPES

@@ -234,3 +234,13 @@ def promotion_table(recorded: Mapping[str, Any]) -> measure.Table:
         ("M × N × K", *heads), tuple(rows),
         f"time against a map without promotion; {measure.source(dict(recorded))}",
     )  # fmt: skip
+
+
+def narrower_table(recorded: Mapping[str, Any]) -> measure.Table:
+    """Tiles of other widths at one shape, with and without promotion, against cuBLAS."""
+    ours = [name for name in recorded["times"] if name != VENDOR]
+    rows = tuple((name, *(f"{ratio(recorded, name, way):.3f}" for way in WAYS)) for name in ours)
+    return measure.Table(
+        ("plan, and what its tensor maps ask of L2", *WAYS), rows,
+        f"cuBLAS's time over ours at {Shape(*recorded['shape'])}; {measure.source(dict(recorded))}",
+    )  # fmt: skip

@@ -15,7 +15,9 @@ that stored, the one that copies, or one of the latter's block that it has heard
 
 A tensor map is read while its copy is under way, until its mbarrier, or
 ``cp.async.bulk.wait_group.read``, says that the copy has read (9.7.9.27.2.2): who changes it must
-have waited for that.
+have waited for that.  A load is in no bulk group, so by the letter only its mbarrier tells of it.
+But CUTLASS's grouped products, in C++ (``tma_desc_wait_group``) and in CuTe DSL, let the thread
+that asked for loads close a group and wait for it before it changes their maps: that counts, too.
 """
 
 from __future__ import annotations
@@ -77,6 +79,9 @@ class GlobalProxies(BulkCopyObserver):
         self.releases, self.wide_releases = Fences(races), Fences(races)
         self.acquires: dict[tuple[int, bool], Fences] = {}
         """By the byte of the buffer at which a tensor map begins, and whether of wide scope."""
+        self.drained: dict[int, tuple[int, int]] = {}
+        """When a thread of the grid last closed a bulk group that it then waited for, and then."""
+        self.closed: dict[int, int] = {}
         self.published: dict[int, int] = {}
         """When ``cp_fenceproxy`` wrote the tensor map there."""
         self.asked: tuple[int, int] | None = None
@@ -169,6 +174,18 @@ class GlobalProxies(BulkCopyObserver):
                 g = Group(copy.batch, copy.lanes, 0, [], 0)
                 self._touches_map(g, where, copy.access, writes=False)
 
+    def closes_group(self, g: Group) -> None:
+        """Threads close a bulk group."""
+        first = self.races.shadows[g.batch].first
+        self.closed.update((first + int(lane), self.machine.now) for lane in g.lanes)
+
+    def waits_for_groups(self, g: Group) -> None:
+        """Threads have waited until no bulk group of theirs reads any more."""
+        first = self.races.shadows[g.batch].first
+        for thread in (first + int(lane) for lane in g.lanes):
+            if thread in self.closed:
+                self.drained[thread] = self.closed[thread], self.machine.now
+
     def _still_used(self, g: Group, where: int, access: int) -> None:
         """A thread changes the map there: have the copies by it that its block asked for read?"""
         s = self.races.shadows[g.batch]
@@ -177,6 +194,13 @@ class GlobalProxies(BulkCopyObserver):
             if copy.batch is not g.batch or int(copy.lanes[0]) // s.team != lane // s.team:
                 continue
             if copy.site is not None and s.clock[lane, s.site(copy.site)] >= copy.started:
+                continue
+            asker = int(copy.lanes[0])
+            closed, waited = self.drained.get(s.first + asker, (-1, 0))
+            if closed >= copy.started and (
+                asker == lane or s.clock[lane, asker % s.team] >= waited
+                or s.floor[lane // g.batch.threads] >= waited
+            ):  # fmt: skip
                 continue
             wait = (
                 f"nobody has waited for mbarrier {copy.site.name}" if copy.site is not None

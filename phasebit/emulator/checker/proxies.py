@@ -46,6 +46,9 @@ from phasebit.emulator.ptx.types import Array
 REMOTE = "remote"
 """``st.async`` and ``red.async`` go through the generic proxy (PTX ISA 8.6 names the others)."""
 
+ANSWERS = "launches"
+"""What ``clusterlaunchcontrol.try_cancel`` writes."""
+
 ELEMENTS = ("", *sorted(PACKED))
 """Types of tensor maps whose elements have less than a byte, after the others."""
 
@@ -268,19 +271,24 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
         own order and ``__syncwarp`` do not: there a read still under way was seen overtaken
         (DeepEP, pull request 642).  Of what threads have read, nothing is asked of compilers; what
         threads have written, they fence.
+
+        An answer of cluster launch control is written so too, and there every source that was at
+        hand has the fence (the CUDA programming guide, CUTLASS, tilus): it is asked.
         """
         times, writers = s.read_time[x], s.writer[x]
         threads = (writers < s.team) & (s.write_time[x] > 0)
         if not times.any() and not threads.any():
             return
         instruction = self.machine.executing()
-        if instruction is not None and (
-            self.machine.program.traits(instruction).engine == REMOTE
-        ):
+        engine = instruction and self.machine.program.traits(instruction).engine
+        if engine == REMOTE:
             return
         if threads.any():
             self._overwrites_written(s, g, x[threads], access)
         if not times.any() or (instruction is not None and instruction.generated):
+            return
+        if engine == ANSWERS:
+            self._answers_again(s, g, x, access)
             return
         readers = s.reader[x]
         over = s.clock[g.lanes[0], s.overwrites + readers]
@@ -296,6 +304,30 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
                 unless="neither fence.proxy.async nor the reader's arrival at a barrier",
                 key="overwrites",
             )  # fmt: skip
+
+    def _answers_again(self, s: SharedShadow, g: Group, x: Array, access: int) -> None:
+        """An answer comes where the one before it was: has each reader of that fenced?"""
+        s.enter_reads()
+        reads, words = s.readers[x], np.arange(len(x))
+        reads[words, s.reader[x]] = s.read_time[x]  # the last is known whatever was dropped
+        fenced = s.clock[g.lanes[0], s.proxy : s.proxy + s.team]
+        late = (reads > fenced) & (reads <= self._seen(s, g, np.arange(s.team)))
+        if not late.any():
+            return
+        who = int(np.argmax(late.any(axis=0)))
+        word, there = x[int(np.argmax(late[:, who]))], int(s.read_access[x[0]])
+        self.findings.report(
+            "missing-proxy-fence",
+            say(
+                "the answer of {} writes {} through the async proxy: {}; {} has read the one "
+                "before it through the generic proxy, and no fence.proxy.async lies between: {}",
+                g.batch.describe(g.lanes), self.races.shared_name(s, int(word)),
+                self.findings.place(access),
+                g.batch.describe(np.array([int(g.lanes[0]) // s.team * s.team + who])),
+                self.findings.place(there),
+            ),
+            access, ("answers", access, there),
+        )  # fmt: skip
 
     def _overwrites_written(self, s: SharedShadow, g: Group, x: Array, access: int) -> None:
         times, writers = s.write_time[x], s.writer[x]

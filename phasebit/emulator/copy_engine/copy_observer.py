@@ -44,6 +44,9 @@ class BulkCopyObserver:
 
     # -- the proxies ----------------------------------------------------------
 
+    def waits_for_groups(self, g: Group) -> None:
+        """Threads have waited until no bulk group of theirs reads any more."""
+
     def fences_async(self, g: Group, space: str) -> None:
         """``fence.proxy.async``, of ``shared`` or ``global`` memory, or of both: ``""``."""
 

@@ -18,7 +18,9 @@ from phasebit.emulator.machine.named_barriers import (
     NamedBarriers,
     barrier_of,
 )
-from phasebit.emulator.ptx.table import Traits, blocking, collective, effect
+from phasebit.emulator.ptx.operands import misfit
+from phasebit.emulator.ptx.syntax import Instruction
+from phasebit.emulator.ptx.table import Selected, Traits, blocking, collective, effect
 from phasebit.emulator.ptx.types import Array, Value
 
 PRED = frozenset({"pred"})
@@ -177,19 +179,42 @@ def fence(g: Group, *, sem: str = "sc", scope: str = "gpu") -> None:
     machine.now += 1
 
 
-@effect("fence.proxy", "a u32", section="9.7.13.4", optional=2, traits=UNNOTICED,
+def check_direction(instruction: Instruction, chosen: Selected) -> None:
+    """A proxy fence of one direction: the two that there are."""
+    given = chosen.options
+    if given.get("proxy") != "async::generic" and "only" not in given:
+        return
+    pair = given.get("sem"), given.get("only")
+    if given.get("proxy") != "async::generic" or pair not in (
+        ("release", "cta"), ("acquire", "cluster")
+    ):  # fmt: skip
+        raise misfit(
+            instruction,
+            "a fence.proxy.async::generic is .release.sync_restrict::shared::cta or "
+            ".acquire.sync_restrict::shared::cluster",
+        )
+
+
+@effect("fence.proxy", "a u32", section="9.7.13.4", optional=2,
+        traits=Traits(unnoticed=True, check=check_direction),
         options=[{w: ("proxy", w) for w in ("alias", "async", "async.global", "async.shared",
-                                            "tensormap::generic")},
-                 {"acquire": ("sem", "acquire"), "release": ("sem", "release")}])  # fmt: skip
+                                            "async::generic", "tensormap::generic")},
+                 {"acquire": ("sem", "acquire"), "release": ("sem", "release")},
+                 {f"sync_restrict::shared::{w}": ("only", w) for w in ("cta", "cluster")}])
 def fence_proxy(
     g: Group, *operands: Value, proxy: str = "async", space: str = "", sem: str = "",
-    scope: str = "gpu",
-) -> None:  # fmt: skip
-    """fence.proxy: orders a thread's accesses through the generic proxy and through another."""
+    scope: str = "gpu", only: str = "",
+) -> None:
+    """fence.proxy: orders a thread's accesses through the generic proxy and through another.
+
+    Of one direction, ``async::generic``, there are two: ``release`` for what was done in
+    ``shared::cta``, and ``acquire`` for what comes in ``shared::cluster``.  Each counts as a whole
+    fence of shared memory here.
+    """
     machine = g.batch.machine
     if proxy.startswith("async"):
         for fences_async in machine.told[BulkCopyObserver.fences_async]:
-            fences_async(g, space)
+            fences_async(g, "shared" if only else space)
     elif proxy.startswith("tensormap"):
         for fences in machine.told[LaunchObserver.fences]:
             fences(g, scope)

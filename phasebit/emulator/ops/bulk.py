@@ -287,4 +287,6 @@ def bulk_wait_group(g: Group, pending: Value, *, read: bool = False) -> None:
         for written in machine.told[BulkCopyObserver.target_is_written]:
             written(copy)
     state.copies = kept
+    for told in machine.told[BulkCopyObserver.waits_for_groups] if not np.max(pending) else ():
+        told(g)
     machine.now += 1

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from phasebit import measure, toolchain
+from phasebit.chapters.epilogues_and_groups import epilogue_bench as bench
 from phasebit.chapters.epilogues_and_groups import groups, record, view
 from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, GROUPS
 
@@ -14,7 +15,7 @@ from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, GROUPS
 @pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", [FUSED, GROUPS])
 def test_the_libraries_build(kernel: str) -> None:
-    assert record.build(kernel, ("Alpha", "Bias"), team=2).program.exists()
+    assert bench.build(kernel, ("Alpha", "Bias"), team=2).program.exists()
 
 
 def made(clock: float = 1000.0) -> dict[str, Any]:
@@ -26,17 +27,17 @@ def made(clock: float = 1000.0) -> dict[str, Any]:
                 for name, x in us.items()}  # fmt: skip
 
     hidden = []
-    for k in record.DEPTHS:
+    for k in bench.DEPTHS:
         us = {}
-        for order in record.TEAMS:
-            us[f"{order}, {record.PLAIN}"] = float(k)
-            for chain in (record.SHORT, record.LONG):
+        for order in bench.TEAMS:
+            us[f"{order}, {bench.PLAIN}"] = float(k)
+            for chain in (bench.SHORT, bench.LONG):
                 us[f"{order}, {chain}"] = k * view.predicted(k, e, order)
         hidden.append({"k": k, "times": row(us)})
-    shape = {f"{chain}, {way}": 10.0 for chain in (record.SHORT, record.LONG)
+    shape = {f"{chain}, {way}": 10.0 for chain in (bench.SHORT, bench.LONG)
              for way in ("fused", "then one kernel", "apart")}  # fmt: skip
-    shape |= {f"{record.PLAIN}, fused": 8.0, record.CUBLAS: 7.0, record.CUBLASLT: 9.0}
-    names = (record.GROUPED, record.LOOP, record.ASKED, record.ONE, record.ONE_CUBLAS)
+    shape |= {f"{bench.PLAIN}, fused": 8.0, bench.CUBLAS: 7.0, bench.CUBLASLT: 9.0}
+    names = (bench.GROUPED, bench.LOOP, bench.ASKED, bench.ONE, bench.ONE_CUBLAS)
     return {
         "gpu": "NVIDIA H200", "date": "2026-01-01", "hidden": hidden,
         "epilogues": [{"shape": [8, 16, 8], "times": row(shape)}],
@@ -50,11 +51,11 @@ def test_a_record_is_shown() -> None:
     assert "8 × 16 × 8" in said and "no epilogue" in said and "NVIDIA H200" in said
     many = str(view.experts(made()))
     assert "7 in 2" in many and "–" in many  # torch's was refused
-    assert "4096" in str(view.best_order(made(), record.SHORT))
+    assert "4096" in str(view.best_order(made(), bench.SHORT))
 
 
 def test_cycles_are_counted_at_the_clock_of_their_turn() -> None:
-    rows = str(view.hidden(made(), record.SHORT, 4000.0)).splitlines()[1:-1]
+    rows = str(view.hidden(made(), bench.SHORT, 4000.0)).splitlines()[1:-1]
     for line in rows:
         _, turns, found, together, halves = line.split()
         assert (turns, together) == (found, halves)

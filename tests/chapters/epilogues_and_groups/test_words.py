@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from phasebit import measure
-from phasebit.chapters.epilogues_and_groups import record as benchmark
-from phasebit.chapters.epilogues_and_groups import view
-from phasebit.chapters.epilogues_and_groups.record import LONG, PLAIN, SHORT
+from phasebit.chapters.epilogues_and_groups import epilogue_bench as benchmark
+from phasebit.chapters.epilogues_and_groups import epilogue_controls, view
+from phasebit.chapters.epilogues_and_groups.epilogue_bench import LONG, PLAIN, SHORT
 
 LARGE, WIDE, FLAT = [8192] * 3, [4096, 14336, 4096], [4096, 4096, 512]
 INSTRUCTIONS = {SHORT: 4605, LONG: 5888}
@@ -108,3 +108,43 @@ def test_groups(record: dict[str, Any]) -> None:
     )  # fmt: skip
     assert ours > loop > torchs
     assert (round(one), round(vendor), round(100 * (ours / one - 1))) == (1117, 696, 4)
+
+
+@pytest.fixture(scope="module")
+def controls() -> dict[str, Any]:
+    return measure.read("epilogue_controls")
+
+
+def test_the_order_of_tiles(controls: dict[str, Any]) -> None:
+    down, bands, vendor = (median(each["us"]) for each in controls["products"].values())
+    assert abs(1 - bands / down - 1 / 6) < 0.01 and round(bands / vendor, 2) == 1.07
+    assert max(controls["products"][epilogue_controls.BANDS]["us"]) < 0.93 * down
+    mhz = [median(each["mhz"]) for each in controls["products"].values()]
+    assert mhz[0] < mhz[1] < mhz[2]
+
+
+def test_what_was_switched_off(controls: dict[str, Any]) -> None:
+    us = {name: median(each["us"]) for name, each in controls["epilogues"].items()}
+    assert round(us[LONG]) == 123 and round(us[f"{LONG} but the residual"]) == 69
+    bias = us[SHORT] - us["alpha, GELU"]
+    assert round(bias) == 12 and abs(bias / (us["alpha, GELU"] - us[PLAIN]) - 0.5) < 0.03
+    assert round(us[SHORT] - us[f"{SHORT}, by tanh.approx"]) == 19
+    assert round(us[SHORT] - us[PLAIN]) == 38
+    assert round(100 * (1 - us[f"{LONG}, a loop"] / us[LONG])) == 13
+    assert round(us[f"{PLAIN}, a loop"] - us[PLAIN]) == 2
+    assert round(us[f"{SHORT}, by tanh.approx, a loop"]) == 38
+    assert round(us[benchmark.CUBLAS], 1) == 30.5
+
+
+def test_what_was_counted(controls: dict[str, Any]) -> None:
+    seen = {name: view.issued(controls, name) for name in controls["counters"]}
+    assert round(seen[SHORT][0]) == 4409 and round(seen[LONG][0]) == 5246
+    assert abs(seen[SHORT][1] - 1 / 3) < 0.02 and abs(seen[LONG][1] - 1 / 5) < 0.02
+    for chain in (SHORT, LONG):
+        assert seen[f"{chain}, a loop"][2] < 0.1 < 0.3 < seen[chain][2]
+
+
+def test_two_runs(record: dict[str, Any]) -> None:
+    row = next(row for row in record["epilogues"] if row["shape"] == FLAT)
+    assert round(view.microseconds(row, benchmark.CUBLAS), 1) == 29.8
+    assert round(view.microseconds(row, benchmark.CUBLASLT)) == 36

@@ -1,0 +1,223 @@
+"""Plans of the chapter's kernels and cuBLAS by turns, in one process and in random order.
+
+Needs torch, for cuBLAS and for the check.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from phasebit import toolchain
+from phasebit.chapters.every_shape import plans, tries
+from phasebit.chapters.every_shape.choice import choose
+from phasebit.chapters.every_shape.plans import Plan
+from phasebit.chapters.every_shape.shapes import Shape
+from phasebit.instruments import beside_torch
+from phasebit.instruments.beside_torch import Launch
+
+VENDOR = "cuBLAS"
+
+_ROUNDS, _FLUSHED = 8, 3
+_GRAPH_US = 2000.0  # a graph holds launches for about so long
+_AHEAD = 600_000  # cycles that the GPU waits before flushed launches, so that the host is ahead
+_PARTIAL, _READY = 132 * 128 * 256, 264  # of product.cuh
+
+
+def any_text(shape: Shape) -> str:
+    """The kernel that takes any shape, with constants for this one."""
+    small = shape.m < 2000
+    return plans.with_constants(
+        plans.source(plans.ANY), GROUPS=1 if small else 2, BN=128, SLOTS=8 if small else 6
+    ).replace("#define OUT float", "#define OUT __nv_bfloat16")
+
+
+def protocol(torch: Any) -> dict[str, str]:
+    """What one needs to repeat the times."""
+    return {
+        "warm": f"launches in a CUDA graph, as many as take about {_GRAPH_US / 1e3:g} ms (at least "
+        "4, at most 40); of two replays the first does not count, and the time of the second is "
+        "divided by them",
+        "flushed": f"a launch between two events, after 256 MiB of other data have been read; "
+        f"{_FLUSHED} in each round, which the host asks for while the GPU waits for a third of a "
+        "millisecond",
+        "order": f"{_ROUNDS} rounds, in each the contenders in a new random order",
+        "inputs": "normal random bf16 numbers, A (M, K) and B (N, K) row-major, f32 sums, bf16 "
+        "results; the same operands in every launch",
+        "check": "before timing, all of C against a product in f32, within 2⁻⁸·|c| + 2·10⁻³·√K; C "
+        "is full of NaN before",
+        "early": "launches of ours ask to begin before the one before them has ended, where the "
+        "plan does not say otherwise; cuBLAS's do not",
+        "vendor": f"cuBLAS through torch {torch.__version__}, torch.mm, the same operands",
+    }
+
+
+class Bench:
+    """Torch, the built kernels, and what they need in the GPU's memory."""
+
+    def __init__(self, torch: Any, libraries: dict[str, ctypes.CDLL]) -> None:
+        self._torch = torch
+        self._libraries = libraries
+        self._units = torch.cuda.get_device_properties(0).multi_processor_count
+        self._partial = torch.empty(_PARTIAL, device="cuda")
+        self._ready = torch.zeros(_READY, dtype=torch.int32, device="cuda")
+        self._other = torch.zeros(64 << 20, device="cuda")
+
+    def shape(self, shape: Shape, contenders: Sequence[Plan]) -> dict[str, Any]:
+        """Some plans at a shape, and which of all plans the model chooses."""
+        launches = self._plans(shape, {str(plan): plan.text for plan in contenders})
+        chosen = str(choose(shape))
+        times = self._times(shape, launches)
+        best = min((statistics.median(each["warm_us"]), name) for name, each in times.items()
+                   if name != VENDOR)  # fmt: skip
+        ratio = statistics.median(times[VENDOR]["warm_us"]) / best[0]
+        print(f"⏱ {shape}: {best[1]}, {ratio:.3f} of cuBLAS warm")
+        return {"shape": list(shape), "chosen": chosen, "times": times}
+
+    def side_by_side(self, shape: Shape, texts: dict[str, str]) -> dict[str, Any]:
+        """Some kernels by name, beside cuBLAS."""
+        return {"shape": list(shape), "times": self._times(shape, self._plans(shape, texts))}
+
+    def rows(self, shape: Shape, text: str, names: tuple[str, str]) -> dict[str, Any]:
+        """A kernel and cuBLAS on the same numbers: as they are, and with zeros behind each row.
+
+        ``names``: of the two. The zeros go up to a multiple of 128 bytes.
+        """
+        torch, wide = self._torch, -(-shape.k // 64) * 64
+        a, b, c = self._matrices(shape)
+        even_a, even_b = (
+            torch.zeros(rows, wide, device="cuda", dtype=torch.bfloat16)
+            for rows in (shape.m, shape.n)
+        )
+        even_a[:, : shape.k], even_b[:, : shape.k] = a, b
+        longer = Shape(shape.m, shape.n, wide)
+        left, right = even_a[:, : shape.k], even_b[:, : shape.k].t()
+        launches = {
+            names[0]: self._plans(shape, {"it": text})["it"](a, b, c),
+            names[1]: self._plans(longer, {"it": text})["it"](even_a, even_b, c),
+        }
+        for name, launch in launches.items():
+            self._check(shape, name, launch, (a, b, c))
+        launches[f"{VENDOR}, {names[0]}"] = lambda: torch.mm(a, b.t(), out=c)
+        launches[f"{VENDOR}, {names[1]}"] = lambda: torch.mm(left, right, out=c)
+        return {"shape": list(shape), "times": self._by_turns(shape, launches)}
+
+    def tries(self) -> dict[str, Any]:
+        """What was tried at the small square, beside the plan that it changes."""
+        shape = tries.SMALL_SQUARE
+        texts = {name: each.text for name, each in tries.TRIES.items()}
+        texts[tries.BASE] = tries.part("whole")
+        return {"shape": list(shape), "times": self._times(shape, self._plans(shape, texts))}
+
+    def parts(self, shape: Shape) -> dict[str, Any]:
+        """A kernel without some of its work; what it computes then is not looked at."""
+        texts = {name: tries.part(name) for name in tries.PARTS}
+        launches = self._plans(shape, texts)
+        return {"shape": list(shape), "times": self._times(shape, launches, exact=("whole",))}
+
+    def any(self, shape: Shape) -> dict[str, Any]:
+        """Rows that the copy engine refuses: with the copy into other rows, and without."""
+        torch, wide = self._torch, -(-shape.k // 8) * 8
+        library = self._libraries[any_text(shape)]
+        a, b, c = self._matrices(shape)
+        padded = torch.empty((shape.m + shape.n) * wide, dtype=torch.bfloat16, device="cuda")
+        even_a, even_b, _ = self._matrices(Shape(shape.m, shape.n, wide))
+
+        def ours(left: Any, right: Any, k: int) -> Launch:
+            pointers = beside_torch.pointers((left, right, c))
+            one, zero = ctypes.c_float(1), ctypes.c_float(0)
+            return lambda: library.product_any(
+                *pointers, shape.m, shape.n, k, *beside_torch.pointers([padded]), one, zero,
+                self._stream(),
+            )  # fmt: skip
+
+        launches = {
+            "copied into other rows": ours(a, b, shape.k),
+            "K rounded up by its owner": ours(even_a, even_b, wide),
+            VENDOR: lambda: torch.mm(a, b.t(), out=c),
+        }
+        self._check(shape, "copied into other rows", launches["copied into other rows"], (a, b, c))
+        return {"shape": list(shape), "times": self._by_turns(shape, launches)}
+
+    def _stream(self) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self._torch.cuda.current_stream().cuda_stream)
+
+    def _matrices(self, shape: Shape) -> tuple[Any, Any, Any]:
+        torch = self._torch
+        a, b = (
+            torch.randn(rows, shape.k, device="cuda", dtype=torch.bfloat16)
+            for rows in (shape.m, shape.n)
+        )
+        return a, b, torch.empty(shape.m, shape.n, device="cuda", dtype=torch.bfloat16)
+
+    def _plans(self, shape: Shape, texts: dict[str, str]) -> dict[str, Callable[..., Launch]]:
+        def maker(library: ctypes.CDLL) -> Callable[..., Launch]:
+            def make(a: Any, b: Any, c: Any) -> Launch:
+                pointers = beside_torch.pointers((a, b, c))
+                room = beside_torch.pointers((self._partial, self._ready))
+                return lambda: library.product(
+                    *pointers, *shape, self._units, *room, self._stream()
+                )
+
+            return make
+
+        return {name: maker(self._libraries[text]) for name, text in texts.items()}
+
+    def _times(
+        self, shape: Shape, makers: dict[str, Callable[..., Launch]], exact: Iterable[str] = ()
+    ) -> dict[str, Any]:
+        a, b, c = self._matrices(shape)
+        launches = {name: make(a, b, c) for name, make in makers.items()}
+        for name in tuple(exact) or tuple(launches):
+            self._check(shape, name, launches[name], (a, b, c))
+        launches[VENDOR] = lambda: self._torch.mm(a, b.t(), out=c)
+        return self._by_turns(shape, launches)
+
+    def _check(self, shape: Shape, name: str, launch: Launch, matrices: Any) -> None:
+        a, b, c = matrices
+        c.fill_(float("nan"))
+        launch()
+        right = a.float() @ b.float().t()
+        off = ((c.float() - right).abs() - 2.0**-8 * right.abs()).max().item()
+        if not off <= 2e-3 * shape.k**0.5 or int(self._ready.abs().sum()):
+            raise toolchain.CudaError(f"{name} is wrong at {shape}")
+
+    def _by_turns(self, shape: Shape, launches: dict[str, Launch]) -> dict[str, Any]:
+        torch = self._torch
+        count = max(4, min(40, int(_GRAPH_US / (shape.flop / 500e12 * 1e6 + 6))))
+        graphs = {}
+        for name, launch in launches.items():
+            launch()
+            torch.cuda.synchronize()
+            graphs[name] = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graphs[name]):
+                for _ in range(count):
+                    launch()
+        found: dict[str, dict[str, list[float]]] = {
+            name: {"warm_us": [], "flushed_us": []} for name in launches
+        }
+        order, draw = list(launches), random.Random(str(shape))
+        for _ in range(_ROUNDS):
+            draw.shuffle(order)
+            for name in order:
+                graphs[name].replay()
+                (time,) = beside_torch.timed(torch, graphs[name].replay, 1)
+                found[name]["warm_us"].append(round(time / count, 3))
+                found[name]["flushed_us"] += self._flushed(launches[name])
+        return found
+
+    def _flushed(self, launch: Launch) -> list[float]:
+        torch = self._torch
+        ends = []
+        torch.cuda._sleep(_AHEAD)
+        for _ in range(_FLUSHED):
+            self._other.sum()
+            ends.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])
+            ends[-1][0].record()
+            launch()
+            ends[-1][1].record()
+        torch.cuda.synchronize()
+        return [round(begin.elapsed_time(end) * 1e3, 2) for begin, end in ends]
