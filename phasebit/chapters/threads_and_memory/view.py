@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phasebit import measure
+from phasebit.chapters.threads_and_memory import counted_transposes
 from phasebit.chapters.threads_and_memory.record import DRAM, FETCHES, ISSUED, LOGS, SHAPE
 from phasebit.draw import Cell, Picture, chart
 from phasebit.draw.picture import INK, figure_of, frame, picture
@@ -268,6 +269,48 @@ def transpose_table(record: dict[str, Any]) -> measure.Table:
         f"longer of the two; ×: over cudaMemcpy's time. {measure.source(record)}, CUDA "
         f"{record['cuda']}",
     )  # fmt: skip
+
+
+def counted_table(record: dict[str, Any]) -> measure.Table:
+    """The transposes of a large matrix and a small one: what DRAM and the L2 cache were asked.
+
+    ``record``: that of :mod:`counted_transposes`; medians of its launches.
+    """
+    rows = []
+    for shape in counted_transposes.SHAPES:
+        copied = _counts(record, "copy", shape)[counted_transposes.L2_WRITES]
+        name = f"{shape[0]} × {shape[1]}"
+        for kernel in counted_transposes.KERNELS:
+            counts = _counts(record, kernel, shape)
+            numbers = shape[0] * shape[1]
+            read, written = (
+                counts[way] / (4 * numbers)
+                for way in (counted_transposes.READ, counted_transposes.WRITTEN)
+            )
+            rows.append((
+                name, kernel, f"{read:.2f}", f"{written:.2f}",
+                f"{counts[counted_transposes.L2_WRITES] / copied:.1f}",
+                f"{counts[counted_transposes.TIME] / numbers * 1e3:.1f}",
+            ))  # fmt: skip
+            name = ""
+    return measure.Table(
+        ("rows × columns", "kernel", "DRAM reads ×", "DRAM writes ×", "L2 stores ×", "ps a number"),
+        tuple(rows),
+        "×: DRAM's bytes over those of the matrix; sectors stored to L2 over those of the copy. "
+        f"{measure.source(record)}",
+    )  # fmt: skip
+
+
+def _counts(record: dict[str, Any], kernel: str, shape: tuple[int, int]) -> dict[str, float]:
+    """Medians over the launches of a kernel: metric -> value."""
+    mine = [
+        launch for launch in record["launches"]
+        if launch["kernel"] == kernel and tuple(launch["shape"]) == shape
+    ]  # fmt: skip
+    return {
+        metric: statistics.median(launch[metric] for launch in mine)
+        for metric in counted_transposes.METRICS
+    }
 
 
 def _rate(size: int, times_us: Sequence[float]) -> float:

@@ -23,6 +23,23 @@ def time(product: float, share: float, gpus: int) -> float:
     return float(max([product, *(i * share + (gpus - i) * each for i in range(1, gpus))]))
 
 
+def by_tiles(product: float, share: float, tiles: int, blocks: int) -> float:
+    """The same for two GPUs whose products are made of whole tiles; unit as above.
+
+    ``tiles``: of each half. They are dealt to the blocks in turn, a GPU's own rows first, and none
+    of the other's begins before the share is there, as a whole.
+
+    >>> by_tiles(90, 175, tiles=64, blocks=132), by_tiles(261, 175, tiles=192, blocks=132)
+    (265.0, 349.0)
+    """
+    each = product / -(-2 * tiles // blocks)
+    ends = [0.0] * blocks
+    for n in range(2 * tiles):
+        begin = max(ends[n % blocks], share if n >= tiles else 0.0)
+        ends[n % blocks] = begin + each
+    return max(ends)
+
+
 def least(tflops: float, gbytes: float) -> float:
     """Columns of B, on each GPU, from which the product hides its all-gather in bf16.
 

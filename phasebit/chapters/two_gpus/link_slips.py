@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from phasebit.chapters.two_gpus import on_peers
-from phasebit.chapters.two_gpus.on_peers import GATHER, MULTIPLY, REDUCE, RING_GATHER, RING_SCATTER
+from phasebit.chapters.two_gpus.on_peers import (
+    CARRIED,
+    GATHER,
+    MULTIPLY,
+    REDUCE,
+    RING_GATHER,
+    RING_SCATTER,
+)
 from phasebit.edits import replace_each
 
 
@@ -32,7 +39,9 @@ class Slip(NamedTuple):
 
     def run(self) -> on_peers.Done:
         """The program with the slip on two devices."""
-        arguments = on_peers.TINY if self.kernel in on_peers.RINGS else ()
+        arguments: Sequence[str] = ()
+        if self.kernel in on_peers.RINGS:
+            arguments = on_peers.TWO_TILES if self.kernel == CARRIED else on_peers.TINY
         host = on_peers.source(self.kernel)
         if self.kernel == RING_GATHER:
             host = on_peers.warps_send(host)
@@ -109,6 +118,17 @@ SLIPS: Mapping[str, Slip] = {
     "a warp waits before it tells": Slip(
         RING_SCATTER, ((_TELL, ""), (_ADD, _ADD + _TELL.replace(
             "            if", "                if"))), "livelock"),
+    "the carrier tells of a tile that has only been read": Slip(
+        CARRIED, (("    ptx::cp_async_bulk_wait_group<0>();  // not .read: it is in the peer's "
+                   "memory\n", ""),), "wrong"),
+    "the consumers lay a tile where one has not left": Slip(
+        CARRIED, (("                ptx::mbarrier_wait(&ring.away, away);\n", ""),), "race"),
+    "C is laid where a lane still reads": Slip(
+        CARRIED, (("                __syncwarp();  // all lanes have read their part: C may lie "
+                   "there\n", ""),), "race"),
+    "a part comes where C has not left": Slip(
+        CARRIED, (("    ptx::cp_async_bulk_wait_group_read<0>();  // the next part comes to the "
+                   "same place\n", ""),), "bulk-source-overwritten"),
 }  # fmt: skip
 
 

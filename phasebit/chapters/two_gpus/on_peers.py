@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
 FOLDER = "two_gpus"
 GATHER, MULTIPLY, REDUCE = SMALL = "a_gather", "b_gather_multiply", "c_multiply_reduce"
-RING_GATHER, RING_SCATTER = RINGS = "d_gather_ring", "e_ring_scatter"
+RING_GATHER, RING_SCATTER, CARRIED = RINGS = (
+    "d_gather_ring", "e_ring_scatter", "g_carried_scatter",
+)  # fmt: skip
 KERNELS: Mapping[str, str] = {
     "all-gather": GATHER, "all-gather, product": MULTIPLY, "product, reduce-scatter": REDUCE,
 }  # fmt: skip
 TINY = "48", "40", "24", "--seed", "1"
 """M, N and K of a run that shows a slip in a full-width kernel: one tile for each half."""
+TWO_TILES = "40", "264", "24", "--seed", "2"
+"""The same with two tiles for each half."""
 SECONDS = 120.0
 """How long a program may take here."""
 

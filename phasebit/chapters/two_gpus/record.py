@@ -33,13 +33,16 @@ _LINE = re.compile(r"⏱ (?P<what>.+): (?P<number>[\d.]+) (?:us|GB/s)")
 
 
 def texts() -> dict[str, str]:
-    """The libraries: two kernels, a variant of one, and the product that tells nobody."""
-    gather, scatter = (files.kernel(f"{FOLDER}/{name}")
-                       for name in ("d_gather_ring", "e_ring_scatter"))  # fmt: skip
+    """The libraries: two kernels, the version before each, and the product that tells nobody."""
+    gather, scatter, carried = (
+        files.kernel(f"{FOLDER}/{name}")
+        for name in ("d_gather_ring", "e_ring_scatter", "g_carried_scatter")
+    )
     return {
         "gather": gather,
         "gather, warps send": edits.replace_once(gather, "SENDERS = 0", "SENDERS = 3"),
-        "scatter": scatter,
+        "scatter": carried,
+        "scatter, each warp waits": scatter,
         "plain": files.kernel("hopper_ring/d_boxes_of_c"),
     }
 

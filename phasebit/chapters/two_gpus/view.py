@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 BENCHMARK = "two_gpus"
 CONTENDERS = ("communication", "product", "one after the other", "torch", "ours, warps send",
-              "ours")  # fmt: skip
+              "ours, each warp waits", "ours")  # fmt: skip
 WORDS = {"gather": "all-gather, product", "scatter": "product, reduce-scatter"}
+TILE, MULTIPROCESSORS = (128, 256), 132
+"""Rows and columns of a tile of C; multiprocessors of an H200."""
 _NOTHING = "python -m phasebit record two_gpus, on two H200s, fills this"
 
 
@@ -93,13 +95,18 @@ def predicted() -> Table:
     for case in data["cases"]:
         if not case["whole"]:
             us, (m, n, k) = medians(case), case["shape"]
-            size = m * (k if case["kind"] == "gather" else n) // 2
-            expected = link_law.time(us["our product"], 2 * size / rate * 1e-3, gpus=2)
-            rows.append((WORDS[case["kind"]], str(n if case["kind"] == "gather" else k),
+            gathers = case["kind"] == "gather"
+            share = m * (k if gathers else n) / rate * 1e-3
+            expected = link_law.time(us["our product"], share, gpus=2)
+            tiles = m // 2 // TILE[0] * (n // TILE[1])
+            whole = link_law.by_tiles(us["our product"], share, tiles, MULTIPROCESSORS)
+            rows.append((WORDS[case["kind"]], str(n if gathers else k),
                          f"{us['our product']:.0f}", f"{expected:.0f}",
-                         f"{us['ours']:.0f}"))  # fmt: skip
-    return Table(("what", "N or K", "product, µs", "model, µs", "measured, µs"), tuple(rows),
-                 f"8192 rows; {rate:.0f} GB/s; {measure.source(data)}")  # fmt: skip
+                         f"{whole:.0f}" if gathers else "", f"{us['ours']:.0f}"))  # fmt: skip
+    return Table(
+        ("what", "N or K", "product, µs", "law, µs", "law, whole tiles, µs", "measured, µs"),
+        tuple(rows), f"8192 rows; {rate:.0f} GB/s; {measure.source(data)}",
+    )  # fmt: skip
 
 
 COLUMNS = 256, 512, 1024, 1792, 3072, 4096, 8192, 14336, 16384

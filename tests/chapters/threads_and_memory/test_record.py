@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from phasebit import measure
+from phasebit.chapters.threads_and_memory import counted_transposes, view
 from phasebit.chapters.threads_and_memory import record as benchmark
-from phasebit.chapters.threads_and_memory import view
 from phasebit.occupancy import limits, occupancy
 
 RECORD: dict[str, Any] = measure.read(benchmark.NAME)
@@ -142,3 +142,18 @@ def test_loads_fetch_pieces_and_stores_read_what_they_write_in_part() -> None:
         if name.startswith("stores"):
             wider = RECORD["one_way"]["128"][name]
             assert all(abs(counts[way] - wider[way]) < 0.05 * array for way in benchmark.DRAM)
+
+
+def test_the_l2_cache_joins_what_the_naive_transpose_stores() -> None:
+    """DRAM writes a large matrix once, and hardly a small one; L2 is asked 8 times as often."""
+    table = view.counted_table(measure.read(counted_transposes.NAME))
+    shapes = [row[0] for row in table.rows if row[0]]
+    large, longer, small, _ = (
+        {row[1]: [float(cell) for cell in row[2:]] for row in table.rows[4 * i : 4 * i + 4]}
+        for i in range(4)
+    )
+    assert shapes[::2] == ["8192 × 8192", "2048 × 2048"]
+    read, written, stores, time = large["naive"]
+    assert written == 1.06 and read < 1.2 and stores == 8.1
+    assert small["naive"][1] < 0.1 and small["naive"][2] == 8.0 and small["naive"][3] > time
+    assert abs(longer["naive"][3] / time - 1) < 0.05

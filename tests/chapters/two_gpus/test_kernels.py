@@ -25,7 +25,7 @@ def test_the_rings_are_right(kernel: str, schedule: str) -> None:
         on_peers.warps_send(on_peers.source(on_peers.RING_GATHER))
         if kernel == "warps send" else on_peers.source(kernel)
     )  # fmt: skip
-    shape = ("40", "264", "24", "--seed", "2") if schedule == "late" else on_peers.TINY
+    shape = on_peers.TWO_TILES if schedule == "late" else on_peers.TINY
     done = on_peers.run(text, *shape, schedule=schedule)
     assert (done.printed, [str(each) for each in done.findings]) == ("right\n", [])
 
