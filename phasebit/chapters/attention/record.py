@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from phasebit import measure, toolchain
+from phasebit.chapters.attention import attention_controls
 from phasebit.chapters.attention.rungs import (
     CUDNN,
     FLASH,
@@ -34,6 +35,7 @@ from phasebit.instruments import beside_torch
 from phasebit.instruments.beside_torch import Launch
 
 NAME = "attention"
+FURTHER = (attention_controls.NAME,)
 
 _WARM, _TIMED = 2, 4  # launches of a turn: those that do not count, then those that do
 _ROUNDS = 6
@@ -43,12 +45,13 @@ _ROWS = 64  # queries of a head that are checked
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU.
+    """Measure on this machine's GPU; what was controlled is saved beside it.
 
     Raises :class:`toolchain.CudaError` when there is no GPU or torch, or when a kernel fails or is
     wrong.
     """
     facts = measure.facts()
+    measure.save(attention_controls.record())
     torch = beside_torch.torch_here(NAME)
     texts = {name: text(name) for name in (*LADDER, *VARIANTS)}
     texts |= {f"stamps {name}": stamped(name) for name in STAMPED}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
-from phasebit.chapters.attention import attend
+from phasebit.chapters.attention import attend, rungs
 from phasebit.chapters.attention.encounters import D, Event
 from phasebit.chapters.attention.rungs import (
     CUDNN,
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from phasebit.timeline import Timeline
 
 LAST = "blocks that stay"
+RANDOM = "normal random"
+"""The inputs of the controls, but where all are zero."""
+CONTROLLED = 4096
+"""Tokens of a sequence in the controls."""
 
 
 def flop(d: int, causal: bool, length: int) -> float:
@@ -107,21 +112,77 @@ def controlled(
     recorded: Mapping[str, Any], d: int, causal: bool, names: Sequence[str], inputs: str
 ) -> measure.Table:
     """Some contenders of the controls, with their clock, and cycles of all for the same work."""
-    (found,) = [
-        each for each in recorded["times"]
-        if (each["d"], each["causal"], each["inputs"]) == (d, causal, inputs)
-    ]  # fmt: skip
+    found = contenders(recorded, d, causal, inputs)
     rows = []
     for name in names:
-        times = found["contenders"][name]
-        us = statistics.median(times["times_us"])
-        mhz = statistics.median(times["mhz"])
-        rate = measure.tflops(flop(d, causal, found["sequence"]), us * 1e-6)
+        us, mhz = (statistics.median(found[name][what]) for what in ("times_us", "mhz"))
+        rate = _rate(recorded, d, causal, inputs, name)
         rows.append((name, f"{rate:.0f}", f"{mhz:,.0f}", f"{us * mhz / 1000:,.0f}"))
     return measure.Table(
         (f"heads of {d}, {'causal' if causal else 'full'}, numbers {inputs}", "TFLOP/s", "MHz",
          "thousand cycles"), tuple(rows), measure.source(dict(recorded)),
     )  # fmt: skip
+
+
+def at_once(recorded: Mapping[str, Any], causal: bool = False) -> measure.Table:
+    """The first rung with more shared memory than it uses: how many blocks fit, and how fast."""
+    names = recorded["at_once"]
+    rows = []
+    for name, fit in names.items():
+        cells = []
+        for d in (64, 128):
+            rate = _rate(recorded, d, causal, RANDOM, name)
+            cells += [str(fit[str(d)]), f"{rate:.0f}"]
+        rows.append((name, *cells))
+    both = (_rate(recorded, d, causal, RANDOM, "ping-pong") for d in (64, 128))
+    rows.append(("ping-pong", *(cell for rate in both for cell in ("", f"{rate:.0f}"))))
+    heads = (f"{what}, heads of {d}" for d in (64, 128) for what in ("blocks at once", "TFLOP/s"))
+    return measure.Table(("", *heads), tuple(rows), measure.source(dict(recorded)))
+
+
+def contenders(
+    recorded: Mapping[str, Any], d: int, causal: bool, inputs: str
+) -> dict[str, dict[str, list[float]]]:
+    """Each contender's times and clocks."""
+    (found,) = [
+        each["contenders"] for each in recorded["times"]
+        if (each["d"], each["causal"], each["inputs"]) == (d, causal, inputs)
+    ]  # fmt: skip
+    return dict(found)
+
+
+def _rate(
+    recorded: Mapping[str, Any], d: int, causal: bool, inputs: str, name: str
+) -> float:
+    """TFLOP/s of a contender of the controls."""
+    us = statistics.median(contenders(recorded, d, causal, inputs)[name]["times_us"])
+    return measure.tflops(flop(d, causal, CONTROLLED), us * 1e-6)
+
+
+def unordered(recorded: Mapping[str, Any]) -> measure.Table:
+    """The second rung with its named barriers and without: TFLOP/s."""
+    names = "ping-pong", "ping-pong, no named barriers"
+    rows = []
+    for d, causal in ((128, False), (64, False), (64, True)):
+        with_, without = (_rate(recorded, d, causal, RANDOM, name) for name in names)
+        what = f"heads of {d}, {'causal' if causal else 'full'}"
+        rows.append((what, f"{with_:.0f}", f"{without:.0f}", f"{without / with_:.2f}"))
+    return measure.Table(
+        ("", "named barriers", "none", "none, as a part"), tuple(rows),
+        f"TFLOP/s of the second kernel; {measure.source(dict(recorded))}",
+    )  # fmt: skip
+
+
+def spilled(name: str, d: int = 128) -> int:
+    """Bytes of registers a thread that ptxas spills in a kernel of :mod:`rungs`, full attention.
+
+    With the tiles of long sequences. Needs nvcc.
+    """
+    from phasebit.instruments import disassembly
+
+    text = attend.alone(rungs.text(name), (d, False), long=True)
+    _, said = disassembly.cubin(text, "sm_90a", ("-Xptxas", "-v"))
+    return sum(map(int, re.findall(r"(\d+) bytes spill stores", said)))
 
 
 # -- who does what, and when -------------------------------------------------------
