@@ -1,4 +1,5 @@
-// What the link carries: stores of so many blocks, the copy engine, a flag there and back.
+// What the link carries: stores of so many blocks, their bulk copies, the copy engine, a flag there and
+// back.
 //
 // Both GPUs send at the same time, as both kernels do. On the emulator it only checks what arrives.
 #include "check.cuh"
@@ -18,6 +19,25 @@ __global__ void put(const uint4* from, uint4* to, int count) {
 #pragma unroll
         for (int i = 0; i < AT_ONCE; ++i)
             if (first + i * blockDim.x < count) to[first + i * blockDim.x] = held[i];
+    }
+}
+
+constexpr int BOX = 64 << 10;  // bytes of shared memory that a block sends again and again
+
+// `count` pieces of 16 bytes, `bytes` of them in each of a block's bulk copies, one at a time.
+__global__ void put_boxes(const uint4* from, uint4* to, int count, int bytes) {
+    extern __shared__ __align__(128) uint4 box[];
+    const int each = bytes / int(sizeof(uint4));
+    for (int i = threadIdx.x; i < each; i += blockDim.x) box[i] = from[i];
+    ptx::fence_proxy_async_shared();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int first = blockIdx.x * each; first < count; first += gridDim.x * each) {
+            ptx::cp_async_bulk_store(to + first, box, bytes);
+            ptx::cp_async_bulk_commit_group();
+            ptx::cp_async_bulk_wait_group_read<0>();
+        }
+        ptx::cp_async_bulk_wait_group<0>();
     }
 }
 
@@ -98,13 +118,25 @@ int main() {
                                   gpu[d].stream));
         };
     };
-    both(stores(4, count), 1);
+    CHECK(cudaFuncSetAttribute(put_boxes, cudaFuncAttributeMaxDynamicSharedMemorySize, BOX));
+    const auto boxes = [&](int blocks, int some) {
+        return [=](int d) {
+            put_boxes<<<blocks, THREADS_THAT_SEND, some, gpu[d].stream>>>(
+                gpu[d].own, gpu[1 - d].slot, int(count), some);
+        };
+    };
     bool good = true;
-    for (int d = 0; d < 2; ++d) {
-        std::vector<unsigned char> got(bytes);
-        CHECK(cudaMemcpy(got.data(), gpu[d].slot, bytes, cudaMemcpyDefault));
-        for (unsigned char each : got) good &= each == 17 + 1 - d;
-    }
+    const auto check = [&](auto work) {
+        for (int d = 0; d < 2; ++d) CHECK(cudaMemset(gpu[d].slot, 0, bytes));
+        both(work, 1);
+        for (int d = 0; d < 2; ++d) {
+            std::vector<unsigned char> got(bytes);
+            CHECK(cudaMemcpy(got.data(), gpu[d].slot, bytes, cudaMemcpyDefault));
+            for (unsigned char each : got) good &= each == 17 + 1 - d;
+        }
+    };
+    check(stores(4, count));
+    check(boxes(4, small ? 1 << 10 : BOX));
     const unsigned rounds = small ? 4 : 2000;
     const double there_and_back = both([&](int d) {
         bounce<<<1, 1, 0, gpu[d].stream>>>(gpu[1 - d].flag, gpu[d].flag, rounds, d == 0);
@@ -115,6 +147,10 @@ int main() {
     for (int blocks : {1, 2, 4, 8, 16, 32, 64, 132})
         printf("⏱ stores of %d blocks: %.1f GB/s\n", blocks,
                bytes / median(stores(blocks, count)) * 1e-3);
+    for (int blocks : {1, 8, 32, 132})
+        for (int some : {8 << 10, BOX})
+            printf("⏱ bulk copies of %d blocks, %d KiB: %.1f GB/s\n", blocks, some >> 10,
+                   bytes / median(boxes(blocks, some)) * 1e-3);
     for (size_t some = 64 << 10; some <= bytes; some *= 4)
         printf("⏱ copy engine, %zu KiB: %.1f GB/s\n", some >> 10, some / median(copy(some)) * 1e-3);
     return good ? 0 : 2;

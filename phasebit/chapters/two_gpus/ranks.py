@@ -114,8 +114,9 @@ class Ours:
         self.counts = turns[:, None] * torch.tensor(counts, device=pair.device, dtype=torch.int32)
         pair.meet()
 
-    def launch(self, library: ctypes.CDLL, matrices: Sequence[Any], shape: Sequence[int]) -> None:
-        """One turn of a kernel."""
+    def launch(self, library: ctypes.CDLL, matrices: Sequence[Any], shape: Sequence[int],
+               home: bool = False) -> None:  # fmt: skip
+        """One turn of a kernel; ``home``: what it sends stays here, and only the flags leave."""
         def at(tensor: Any) -> ctypes.c_void_p:
             return ctypes.c_void_p(tensor.data_ptr())
 
@@ -123,7 +124,8 @@ class Ours:
         self.turn += 1
         library.product(
             *map(at, matrices), *shape, pair.rank, self.turn, pair.units,
-            at(self.there[first : first + self.sent]), at(self.there_full),
+            at((self.slots if home else self.there)[first : first + self.sent]),
+            at(self.there_full),
             at(self.slots[first : first + self.sent]), at(self.full),
             at(self.counts[self.turn]), pair.stream,
         )  # fmt: skip
@@ -192,6 +194,9 @@ def scatter(pair: Pair, libraries: Mapping[str, ctypes.CDLL], shape: tuple[int, 
     def ours(which: str) -> Launch:
         return lambda: link.launch(libraries[which], (a, b, c), shape)
 
+    def stay() -> None:  # a control, whose results are wrong: nothing but flags cross the link
+        link.launch(libraries["scatter"], (a, b, c), shape, home=True)
+
     def product() -> None:
         torch.mm(a, b.t(), out=part)
 
@@ -221,6 +226,7 @@ def scatter(pair: Pair, libraries: Mapping[str, ctypes.CDLL], shape: tuple[int, 
     launches = {"ours": ours("scatter"), "our product": plain, "product": product}
     if whole:
         launches |= {"ours, each warp waits": ours("scatter, each warp waits"),
+                     "ours, parts stay": stay,
                      "communication": communicate, "one after the other": one_after_the_other,
                      "torch": torchs}  # fmt: skip
     return pair.times(_possible(launches), rounds)
