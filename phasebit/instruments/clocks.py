@@ -72,6 +72,17 @@ def median_mhz(begin: list[list[int]], end: list[list[int]]) -> int:
     )
 
 
+def protocol(rounds: int, rest: float, *, warm: int, each: int) -> dict[str, str]:
+    """What a record says of :func:`times`."""
+    return {
+        "clock": "CUDA events before and after each launch; mhz: the multiprocessors' clock over "
+        "the launches of a turn, the median multiprocessor",
+        "order": f"{rounds} rounds, the contenders in a new random order in each; a rest of "
+        f"{rest:g} s before each turn, then {warm} launches that do not count and {each} that do; "
+        "no flush between launches",
+    }
+
+
 def times(
     torch: Any, launches: dict[str, Launch], rounds: int, rest: float, *, warm: int, each: int
 ) -> dict[str, dict[str, list[float]]]:

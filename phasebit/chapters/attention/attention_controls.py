@@ -106,11 +106,7 @@ def record() -> dict[str, Any]:
         "benchmark": NAME,
         **facts,
         "protocol": {
-            "clock": "CUDA events before and after each launch; mhz: the multiprocessors' clock "
-            "over the launches of a turn, the median multiprocessor",
-            "order": f"{_ROUNDS} rounds, the contenders in a new random order in each; a rest of "
-            f"{_REST:g} s before each turn, then {_WARM} launches that do not count and {_EACH} "
-            "that do; no flush between launches",
+            **clocks.protocol(_ROUNDS, _REST, warm=_WARM, each=_EACH),
             "inputs": f"normal random bf16 numbers, {HEADS} heads, {TOKENS} tokens in all, "
             f"{LENGTH} in a sequence; and the same with all numbers zero",
             "shared": "a block of the first rung with more shared memory than it uses, so that "

@@ -95,11 +95,7 @@ def record() -> dict[str, Any]:
         "benchmark": NAME,
         **facts,
         "protocol": {
-            "clock": "CUDA events before and after each launch; mhz: the multiprocessors' clock "
-            "over the launches of a turn, the median multiprocessor",
-            "order": f"{_ROUNDS} rounds, the contenders in a new random order in each; a rest of "
-            f"{_REST:g} s before each turn, then {_WARM} launches that do not count and {_EACH} "
-            "that do; no flush between launches",
+            **clocks.protocol(_ROUNDS, _REST, warm=_WARM, each=_EACH),
             "inputs": "normal random numbers, as e4m3, all scales 1; A (M, K) and B (N, K) "
             "row-major; results bf16",
             "check": "before timing, on whole numbers, for a ragged shape: exact",

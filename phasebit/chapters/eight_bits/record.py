@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.chapters.eight_bits import sums
+from phasebit.chapters.eight_bits import promotion_controls, sums
 from phasebit.chapters.eight_bits.contenders import (
     CONTROLS,
     KERNELS,
@@ -23,6 +23,7 @@ from phasebit.chapters.eight_bits.contenders import (
 from phasebit.instruments import beside_torch, clocks
 
 NAME = "eight_bits"
+FURTHER = (promotion_controls.NAME,)
 SHAPES = (
     (8192, 8192, 8192), (4096, 4096, 4096), (2048, 2048, 2048), (4096, 7168, 2048),
     (4096, 2048, 7168),
@@ -43,12 +44,13 @@ Operands = dict[str, Any]
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU.
+    """Measure on this machine's GPU; the kernel with and without promotion is saved beside it.
 
     Raises :class:`toolchain.CudaError` when there is no GPU or torch, or when a kernel fails or is
     wrong.
     """
     facts = measure.facts()
+    measure.save(promotion_controls.record())
     torch = beside_torch.torch_here(NAME)
     texts = {name: source(kernel) for name, kernel in KERNELS.items()}
     texts |= {name: variant(name) for name in VARIANTS} | {"stamps": stamped()}
