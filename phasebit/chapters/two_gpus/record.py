@@ -95,8 +95,8 @@ def record() -> dict[str, Any]:
             "vendor": f"NCCL and cuBLAS through torch {torch.__version__}; torch's overlapped "
             "operators are fused_all_gather_matmul and fused_matmul_reduce_scatter of symm_mem; "
             "no NVLink multicast anywhere",
-            "parts stay": "the same kernel, whose parts are stored on its own GPU: a control, wrong "
-            "on purpose, after the checks",
+            "parts stay": "the same kernel, whose parts are stored on its own GPU: a control; wrong"
+            " on purpose, after the checks",
             "link": "64 MiB from each GPU to the other at the same time; medians of 7 rows of 10; "
             "the flag goes 2000 times",
         },
