@@ -55,6 +55,27 @@ def place(answer: Callable[[list[int], int, int], Any]) -> str:
     return agree(answer, cases(), words, "tiles")
 
 
+@judged
+def in_bands(answer: Callable[[int, int, int, int], Any]) -> str:
+    """``answer(rows, columns, high, number)``: (row, column) of a tile, numbered in bands.
+
+    A band is ``high`` rows of tiles, the last perhaps fewer; in it the numbers go down its columns.
+    """
+    draw = random.Random(243)
+
+    def cases() -> Iterator[Case]:
+        for _ in range(60):
+            rows, columns, high = draw.randint(1, 40), draw.randint(1, 12), draw.randint(1, 9)
+            every = list(groups.bands(rows, columns, high))
+            number = draw.randrange(len(every))
+            yield (rows, columns, high, number), every[number]
+
+    def words(rows: int, columns: int, high: int, number: int) -> str:
+        return f"tile {number} of {rows} × {columns} in bands of {high}"
+
+    return agree(answer, cases(), words, "tiles")
+
+
 _HEAD = "struct Step {"
 _SHAPE = 40, 136, 24
 
@@ -113,4 +134,4 @@ def step(answer: str) -> str:
     return "3 products, no finding"
 
 
-__all__ = ["moved", "place", "step", "with_step"]
+__all__ = ["in_bands", "moved", "place", "step", "with_step"]

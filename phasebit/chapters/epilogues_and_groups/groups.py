@@ -1,4 +1,4 @@
-"""The tiles of a grouped product: which block makes which."""
+"""Tiles and their order: of a grouped product, which block makes which; of one product, bands."""
 
 from __future__ import annotations
 
@@ -25,6 +25,24 @@ def walk(sizes: Sequence[int], n: int) -> Iterator[Tile]:
         for col in range(0, n, COLUMNS):
             for row in range(0, size, ROWS):
                 yield Tile(group, row, col)
+
+
+def bands(rows: int, columns: int, high: int) -> Iterator[tuple[int, int]]:
+    """Tiles of one product, (row, column), in bands of ``high`` rows of tiles.
+
+    >>> list(bands(3, 2, 2))
+    [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
+    """
+    for first in range(0, rows, high):
+        for column in range(columns):
+            for row in range(first, min(rows, first + high)):
+                yield row, column
+
+
+def touched(tiles: Iterator[tuple[int, int]], blocks: int) -> int:
+    """Rows and columns of tiles, one strip of A or B each, that the first ``blocks`` tiles read."""
+    seen = [tile for tile, _ in zip(tiles, range(blocks), strict=False)]
+    return len({row for row, _ in seen}) + len({column for _, column in seen})
 
 
 def rewrites(sizes: Sequence[int], n: int, blocks: int) -> list[int]:
