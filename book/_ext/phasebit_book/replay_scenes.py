@@ -339,6 +339,26 @@ def _one_thread(text: str, schedule: str) -> Found:
     return found(lambda: blackwell.multiply(text, 128, 128, 256, schedule=schedule)[0])
 
 
+def _queue(text: str, schedule: str) -> Found:
+    from phasebit.chapters.one_thread_multiplies import described
+
+    return found(lambda: described.queued(text, schedule=schedule)[0])
+
+
+def _queue_texts() -> dict[str, str]:
+    """The kernel, and without the commit and the wait between its copy and its shifts."""
+    text = files.kernel("one_thread_multiplies/queue")
+    begin = text.index("        ptx::tcgen05_commit(&first);")
+    end = text.index("        for (int quarter")
+    return {AS_IT_IS: text, "without the wait": text[:begin] + text[end:]}
+
+
+def _launch_control(text: str, schedule: str) -> Found:
+    from phasebit.chapters.chain import kernels
+
+    return found(lambda: kernels.multiply(text, 640, 256, 64, schedule=schedule).run)
+
+
 def _chain(text: str, schedule: str) -> Found:
     from phasebit.chapters.chain import kernels
 
@@ -349,6 +369,13 @@ def _low_precision(text: str, schedule: str) -> Found:
     from phasebit.chapters.low_precision import nvfp4
 
     a, b = nvfp4.plain(128, 1280, 1), nvfp4.plain(128, 1280, 2)
+    return found(lambda: nvfp4.multiply(a, b, text, schedule=schedule).run)
+
+
+def _two_sums(text: str, schedule: str) -> Found:
+    from phasebit.chapters.low_precision import nvfp4
+
+    a, b = nvfp4.plain(128, 512, 1), nvfp4.plain(768, 512, 2)
     return found(lambda: nvfp4.multiply(a, b, text, schedule=schedule).run)
 
 
@@ -396,6 +423,26 @@ def _part_six() -> dict[str, Scene]:
             "One stage, and one thread that multiplies", "C is 128 × 128 and K is 256: four slices",
             lambda: {"": files.kernel("one_thread_multiplies/tcgen05")}, _one_thread,
             barriers=["done"],
+        ),
+        "queue": Scene(
+            "Operations of one thread", "A is 128 × 16, B is 32 × 16: two products",
+            _queue_texts, _queue, [ring(0)], ["first", "done"],
+        ),
+        "launch_control": Scene(
+            "Tiles on demand", "C is 640 × 256 and k is 64: five tiles, block 0 is shown",
+            _kernel("chain/launch_control", without_the_readers_fence=(
+                "        ptx::fence_proxy_async_shared();  // the next answer comes after what I "
+                "have read\n", "")),
+            _launch_control, [ring(2, "tile", "answer_"), *chain],
+            [*each("full", 4), *each("empty", 4), *each("sum_full", 2), *each("sum_empty", 2),
+             *each("answer_full", 2), *each("answer_empty", 2)],
+            epilogue | {"asks": [6]},
+        ),
+        "nvfp4_two_sums": Scene(
+            "Two sums that overlap", "C is 128 × 768 and K is 512: three tiles of two slices",
+            lambda: {"": files.kernel("low_precision/nvfp4_two_sums")}, _two_sums,
+            [ring(3), Ring("sum", ["sum_full"], ["sum_free"])],
+            [*each("full", 3), *each("empty", 3), "sum_full", "sum_free"], epilogue,
         ),
         "chain": Scene(
             "A chain of rings", chain_size, lambda: {"": files.kernel("chain/chain")}, _chain,

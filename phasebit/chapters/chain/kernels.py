@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from phasebit.emulator import Run
 
 CHAIN, PAIR, LAUNCH_CONTROL = KERNELS = "chain", "pair", "launch_control"
-MULTICAST = "multicast"
-"""Of two blocks that share B; the others are the chapter's steps."""
+MULTICAST, TWO_PRODUCTS = BESIDE = "multicast", "two_products"
+"""Of two blocks that share B, and of a pair that makes two products by the same B; the others are
+the chapter's steps."""
 
 SCOPED = f"chain/{PAIR}, scopes of the cluster"
 """What the record of assembled kernels calls :func:`scoped`."""
@@ -28,7 +29,7 @@ PIECES, PATTERN = 4 * 2 * 32 * 32 * 4, 1024
 
 
 def source(name: str) -> str:
-    """The source of one of :data:`KERNELS`, or of :data:`MULTICAST`."""
+    """The source of one of :data:`KERNELS` or of :data:`BESIDE`."""
     return (files.kernels() / "chain" / f"{name}.cu").read_text(encoding="utf-8")
 
 
@@ -82,6 +83,8 @@ class Rings:
     blocks: int
     """1, or 2 for a pair, or for two blocks that share B."""
     pair: bool
+    products: int
+    """By the same slice of B, each by a thread of its own into a sum of its own."""
 
     @classmethod
     def of(cls, source: str) -> Rings:
@@ -96,17 +99,19 @@ class Rings:
         answers = number("ANSWERS") if "ANSWERS = " in source else 0
         blocks = 2 if "__cluster_dims__" in source else 1
         pair = "constexpr int PAIR" in source
-        return cls(number("STAGES"), number("SUMS"), answers, blocks, pair)
+        products = number("PRODUCTS") if "PRODUCTS = " in source else 1
+        sums = products if products > 1 else number("SUMS")
+        return cls(number("STAGES"), sums, answers, blocks, pair, products)
 
     @property
     def tile(self) -> tuple[int, int]:
         """Rows and columns of C that a block, or a pair, makes at a time."""
-        return 128 * self.blocks, 256
+        return 128 * self.blocks * self.products, 256
 
     @property
     def slot(self) -> int:
         """Bytes of a slice of A and B in one block: 64 numbers of bf16 a row."""
-        return 64 * 2 * (128 + (128 if self.pair else 256))
+        return 64 * 2 * (128 * self.products + (128 if self.pair else 256))
 
     @property
     def in_front(self) -> int:
@@ -121,7 +126,7 @@ class Rings:
     @property
     def warps(self) -> int:
         """Of a block."""
-        return 6 + (self.answers > 0)
+        return 5 + self.products + (self.answers > 0)
 
     def barriers(self) -> dict[str, str]:
         """What the emulator calls each barrier -> what the kernel calls it."""
@@ -211,6 +216,11 @@ def watching() -> Iterator[list[Seen]]:
         yield log
 
 
+def _bare(name: str) -> str:
+    """What the emulator calls a barrier, without the block of a cluster in which it lies."""
+    return name.partition(" of block ")[0]
+
+
 def _observer(log: list[Seen]) -> object:
     """Who listens to the emulator, and writes what it hears into a list."""
     from phasebit.emulator import MbarrierObserver, TensorObserver
@@ -218,14 +228,16 @@ def _observer(log: list[Seen]) -> object:
     class Watcher(MbarrierObserver, TensorObserver):
         def completes(self, site: Any) -> None:
             block = int(site.batch.blocks[site.slot])
-            log.append(Seen("completes", site.name, site.time, block, -1))
+            log.append(Seen("completes", _bare(site.name), site.time, block, -1))
 
         def passes(self, g: Any, site: Any) -> None:
             batch = g.batch
             for warp in sorted({int(w) for w in batch.warp_of[g.lanes]}):
                 slot, mine = divmod(warp, batch.warps)
                 at = max(g.time, site.opened)
-                log.append(Seen("passes", site.name, at, int(batch.blocks[slot]), mine))
+                log.append(
+                    Seen("passes", _bare(site.name), at, int(batch.blocks[slot]), mine)
+                )
 
         def loads_columns(self, g: Any, regions: Any, registers: int) -> None:
             for lanes, region in regions:

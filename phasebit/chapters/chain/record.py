@@ -24,6 +24,7 @@ KERNELS = {
     "a chain": f"chain/{kernels.CHAIN}",
     "two that share B": f"chain/{kernels.MULTICAST}",
     "a pair": f"chain/{kernels.PAIR}",
+    "two products of a pair": f"chain/{kernels.TWO_PRODUCTS}",
     "launch control": f"chain/{kernels.LAUNCH_CONTROL}",
 }
 """What the record calls a kernel -> its file."""

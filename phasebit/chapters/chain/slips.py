@@ -12,6 +12,7 @@ SHAPES = {
     kernels.PAIR: (300, 260, 72),
     kernels.LAUNCH_CONTROL: (600, 232, 72),
     kernels.MULTICAST: (300, 260, 328),
+    kernels.TWO_PRODUCTS: (600, 232, 328),
 }
 """Of two slices a tile, ragged on every side: a block gets several tiles."""
 
@@ -33,7 +34,7 @@ class Slip(NamedTuple):
 
 
 _C, _P, _L = kernels.KERNELS
-_M = kernels.MULTICAST
+_M, _T = kernels.BESIDE
 
 SLIPS = {
     "the loader never waits for an empty slot": Slip(
@@ -149,6 +150,22 @@ SLIPS = {
         "nobody has written|deadlock|WRONG|race|async"),
     "each block keeps its half of B": Slip(
         _M, "col + first, full, ALL)", "col + first, full, 1 << blockIdx.x % BLOCKS)", "deadlock"),
+    "a slot is empty when one of two products has read it": Slip(
+        _T, "mbarrier_init(&s.empty[slot], PRODUCTS)", "mbarrier_init(&s.empty[slot], 1)",
+        "with 0 of 1 pending|nobody has seen"),
+    "both products add to one sum": Slip(_T, " + product * TILE_N;", ";", "tensor|race"),
+    "both products take the same rows of A": Slip(
+        _T, "s.a[from.slot][product]", "s.a[from.slot][0]", "WRONG"),
+    "the second product's rows of A are not announced": Slip(
+        _T, "(sizeof s.a[0] + sizeof s.b[0])", "(sizeof s.a[0][0] + sizeof s.b[0])",
+        "a bulk copy writes it"),
+    "the second product's rows of C are the first one's": Slip(
+        _T, "row + product * HIGH + rank", "row + rank", "race|WRONG"),
+    "both products wait for the first sum": Slip(
+        _T, "&s.sum_empty[product], to.phase ^ 1);\n        ptx",
+        "&s.sum_empty[0], to.phase ^ 1);\n        ptx", "race: .*nothing orders the two"),
+    "a product takes its sum for a ring of two slots": Slip(
+        _T, "Place<1> to;", "Place<2> to;", "race|deadlock|nobody has seen"),
 }  # fmt: skip
 """What the slip is -> the slip."""
 

@@ -13,9 +13,14 @@ if TYPE_CHECKING:
     from phasebit.timeline import Timeline
 
 LOADER, MULTIPLIER, EPILOGUE, ASKER = 4, 5, 0, 6
-"""Warps; of the epilogue's four the first."""
+"""Warps; of the epilogue's four the first, and of two multipliers."""
 
 TITLE = "The roles of a block on the emulator, whose clock counts instructions: no time"
+
+
+def multiplier(rings: Rings, sum: int) -> int:
+    """The warp whose thread adds to a sum: of two products each has its own."""
+    return MULTIPLIER + (sum if rings.products > 1 else 0)
 
 
 def roles(source: str, log: Sequence[Seen]) -> Timeline:
@@ -37,9 +42,10 @@ def roles(source: str, log: Sequence[Seen]) -> Timeline:
 
     def ring(prefix: str, row: str, slots: int, producer: int, consumer: int, *rows: str) -> None:
         for slot in range(slots):
+            filler = multiplier(rings, slot) if producer == MULTIPLIER else producer
             steps = [
                 events.get((what, f"{prefix}{side} {slot}", warp), [])
-                for what, side, warp in (("passes", "empty", producer), ("completes", "full", -1),
+                for what, side, warp in (("passes", "empty", filler), ("completes", "full", -1),
                                          ("passes", "full", consumer), ("completes", "empty", -1))
             ]  # fmt: skip
             for turn, (begin, full, taken, empty) in enumerate(zip(*steps, strict=False)):
@@ -77,12 +83,13 @@ def picture(source: str, log: Sequence[Seen]) -> Picture:
         if span.row.startswith("sum ") and span.kind in sums:
             sums[span.kind][int(span.label)] = span.start, span.end
     lines = []
-    slots = Rings.of(source).sums
+    slots, products = Rings.of(source).sums, Rings.of(source).products
+    word = "product" if products > 1 else "tile"
     for tile, (begin, end) in sorted(sums["produce"].items()):
         beside = [str(other) for other, (start, stop) in sorted(sums["consume"].items())
                   if start < end and begin < stop]  # fmt: skip
-        what = f"while tile {', '.join(beside)} is carried out" if beside else "alone"
-        lines.append(f"tile {tile} is added up in sum {tile % slots}, {what}")
+        what = f"while {word} {', '.join(beside)} is carried out" if beside else "alone"
+        lines.append(f"{word} {tile} is added up in sum {tile % slots}, {what}")
     return Picture(drawn.svg(), f"{drawn.title}.\n" + "\n".join(lines))
 
 
@@ -107,7 +114,7 @@ def columns(source: str, log: Sequence[Seen]) -> Picture:
             cells[first:last] = [None] * (last - first)
             events.append(f"columns {first * piece} to {last * piece - 1} fetched")
         elif name.startswith("sum ") and (seen.what, name[4:8], seen.warp) in (
-            ("passes", "empt", MULTIPLIER), ("completes", "full", -1)
+            ("passes", "empt", multiplier(rings, int(name[-1]))), ("completes", "full", -1)
         ):  # fmt: skip
             slot = int(name[-1])
             full = seen.what == "completes"

@@ -18,7 +18,7 @@ from phasebit.runtime import library
 OK = "matmul: OK, exact on whole numbers, for whole tiles and ragged edges\n"
 
 
-@pytest.mark.parametrize("kernel", (*kernels.KERNELS, kernels.MULTICAST))
+@pytest.mark.parametrize("kernel", (*kernels.KERNELS, *kernels.BESIDE))
 def test_a_kernel_file_holds_one_idea(kernel: str) -> None:
     lines = kernels.source(kernel).splitlines()
     assert lines[0].startswith("// ") and '#include "exact_product.cuh"' in lines
@@ -26,7 +26,7 @@ def test_a_kernel_file_holds_one_idea(kernel: str) -> None:
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("kernel", (*kernels.KERNELS, kernels.MULTICAST))
+@pytest.mark.parametrize("kernel", (*kernels.KERNELS, *kernels.BESIDE))
 def test_right_on_the_emulator(kernel: str) -> None:
     """The whole program, over shapes of its harness; the schedules have a test below."""
     program = toolchain.build(
@@ -40,7 +40,7 @@ def test_right_on_the_emulator(kernel: str) -> None:
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-@pytest.mark.parametrize("kernel", (*kernels.KERNELS, kernels.MULTICAST))
+@pytest.mark.parametrize("kernel", (*kernels.KERNELS, *kernels.BESIDE))
 def test_every_schedule_gives_the_same_and_no_finding(kernel: str, schedule: str) -> None:
     shape = slips.SHAPES[kernel]
     assert slips.judge(kernels.source(kernel), shape, schedule) == ""
@@ -65,7 +65,7 @@ def test_launch_control_gives_every_tile_to_one_block(schedule: str) -> None:
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("kernel", (*kernels.KERNELS, kernels.MULTICAST))
+@pytest.mark.parametrize("kernel", (*kernels.KERNELS, *kernels.BESIDE))
 def test_ptxas_takes_it_without_a_warning(kernel: str, tmp_path: Path) -> None:
     path = tmp_path / "kernel.cu"
     path.write_text(kernels.source(kernel))

@@ -25,6 +25,19 @@ def test_the_picture_says_what_overlaps(sums: int) -> None:
     assert {"slot 3", "tensor core", f"sum {sums - 1}", "epilogue"} <= rows
 
 
+def test_the_picture_of_two_products_of_a_pair() -> None:
+    """Each sum is filled by a warp of its own; the names of a cluster's barriers say the block."""
+    text = kernels.source(kernels.TWO_PRODUCTS)
+    with kernels.watching() as log:
+        run, exact = kernels.multiply(text, 1024, 256, 192, schedule="eager")
+    assert exact and not run.findings
+    said = view.picture(text, log).alt.splitlines()[1:]
+    assert [line.rpartition(", ")[2] for line in said] == [
+        "alone", "alone", "while product 1 is carried out", "alone"
+    ]  # fmt: skip
+    assert "tile 3 in columns 256 to 511" in view.columns(text, log).alt
+
+
 def test_tensor_memory_fills_and_empties_by_columns() -> None:
     text = kernels.source(kernels.CHAIN)
     with kernels.watching() as log:
