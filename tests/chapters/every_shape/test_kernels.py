@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from phasebit import files, hardware, process, toolchain
-from phasebit.chapters.every_shape import on_emulator, plans, shape_slips, tries
+from phasebit.chapters.every_shape import (
+    narrower,
+    on_emulator,
+    plans,
+    row_ends,
+    shape_slips,
+    tries,
+)
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
 from phasebit.chapters.every_shape.shares import Walk
@@ -62,6 +69,15 @@ def test_compiles_without_spills_or_warnings(kernel: str) -> None:
 def test_right_under_every_schedule(kernel: str, schedule: str) -> None:
     plan, shape = SMALL[kernel]
     assert shape_slips.judge(plan.text, shape, schedule) == ""
+
+
+@pytest.mark.nvcc
+def test_tiles_of_240_columns_are_right() -> None:
+    """No plan of the chapter has them; another record does."""
+    assert shape_slips.judge(narrower.NARROWER.text, (300, 496, 72), "late") == ""
+    head = row_ends.text(narrower.NARROWER, "L2_256B").partition(narrower.NARROWER.text)[0]
+    none = "CU_TENSOR_MAP_L2_PROMOTION_NONE"
+    assert head.endswith(f"#define {none} {none.replace('NONE', 'L2_256B')}\n")
 
 
 @pytest.mark.nvcc
