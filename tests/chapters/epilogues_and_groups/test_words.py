@@ -87,8 +87,14 @@ def test_orders(record: dict[str, Any]) -> None:
             for chain in (SHORT, LONG)
         )
         assert short and long == (row["k"] >= 4096)
-        said = [view.predicted(row["k"], INSTRUCTIONS[LONG], order) for order in benchmark.TEAMS]
-        assert said[0] <= said[1]
+        for chain, last in ((SHORT, 256), (LONG, 512)):
+            each = view.cycles_an_instruction(record, chain, INSTRUCTIONS[chain])
+            turns, shared = (
+                plain * view.by_arithmetic(plain, each * INSTRUCTIONS[chain], order)
+                for order in benchmark.TEAMS
+                for plain in [view.cycles(row, f"{order}, {PLAIN}") / 8]
+            )
+            assert (shared < turns) == (row["k"] <= last)
 
 
 def test_groups(record: dict[str, Any]) -> None:
@@ -148,3 +154,18 @@ def test_two_runs(record: dict[str, Any]) -> None:
     row = next(row for row in record["epilogues"] if row["shape"] == FLAT)
     assert round(view.microseconds(row, benchmark.CUBLAS), 1) == 29.8
     assert round(view.microseconds(row, benchmark.CUBLASLT)) == 36
+
+
+def test_the_arithmetic_with_measured_cycles(record: dict[str, Any]) -> None:
+    each = view.cycles_an_instruction(record, SHORT, INSTRUCTIONS[SHORT])
+    for order in benchmark.TEAMS:
+        seen = view.over_plain(record, SHORT, order)
+        for row, measured in zip(record["hidden"], seen, strict=True):
+            plain = view.cycles(row, f"{order}, {PLAIN}") / 8
+            said = view.by_arithmetic(plain, each * INSTRUCTIONS[SHORT], order)
+            if order == "together":
+                assert abs(said / measured - 1) < 0.07
+            elif row["k"] >= 1024:
+                assert abs(said / measured - 1) < 0.1
+            else:
+                assert said / measured > 1.1
