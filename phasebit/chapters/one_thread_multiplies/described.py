@@ -94,6 +94,55 @@ def rows_in_lanes() -> Picture:
     )  # fmt: skip
 
 
+def pair_rows(
+    high: int, *, schedule: str = "late", device: str = "emulator"
+) -> tuple[Run, Any]:
+    """One product of a pair: the run, and (block, lane, column, 2) the row and the column held.
+
+    The sum of row r and column c is r + 1 + 256 c: every cell says where it belongs.
+    """
+    import numpy as np
+
+    from phasebit.emulator import formats
+    from phasebit.launching.launch import compile
+
+    wide = 32 * 256 // high
+    a, b = np.zeros((high, 16)), np.zeros((wide, 16))
+    a[:, 0], a[:, 1] = np.arange(high) + 1, 1
+    b[:, 0], b[:, 1] = 1, 256 * np.arange(wide)
+    bits = [np.asarray(formats.encode("bf16", x)) for x in (a, b)]
+    out = np.zeros((2, 128, 32), np.float32)
+    text = files.kernel("one_thread_multiplies/pair_rows").replace("HIGH 256", f"HIGH {high}")
+    run = compile(text, "sm_100a")["pair_rows"].launch(
+        2, 128, [*bits, out], schedule=schedule, device=device
+    )
+    found = out.astype(np.int64) - 1
+    return run, np.stack([found % 256, found // 256], axis=-1)
+
+
+def rows_of_a_pair() -> Picture:
+    """Which row of a pair's sum each block's lanes hold, and which columns: from two products."""
+    from phasebit.draw import Cell, chart
+
+    lines, names = [], []
+    for high in (256, 128):
+        held = pair_rows(high)[1]
+        for block in range(2):
+            for quarter in range(4):
+                lanes = held[block, 32 * quarter : 32 * quarter + 32]
+                first, last = (int(lanes[0, at, 1]) for at in (0, -1))
+                hue = "orange" if first else "blue"
+                lines.append([Cell(str(int(row)), hue) for row in lanes[:, 0, 0]])
+                names.append(f"M = {high}, block {block}, lanes from {32 * quarter}: "
+                             f"columns {first} to {last}")  # fmt: skip
+    return chart(
+        lines, rows=names, columns=range(32), row_label="sum with",
+        column_label="lane of the quarter",
+        title="Which row of a pair's sum a lane of each block holds",
+        legend={"blue": "a row, from its first column on", "orange": "the right half of a row"},
+    )  # fmt: skip
+
+
 def pieces(*, mn_major: bool) -> Picture:
     """Where a tile of bf16, 128 rows × 64 along k, lies: its pieces of 16 bytes, in order.
 

@@ -21,12 +21,21 @@ def cases() -> list[Case]:
         Case(f"half of A is zero, metadata {seed}", half, "sm_100a", 0.5, _halved(seed))
         for seed in range(4)
     ]
-    return sparse + [
+    rows = [
+        Case(f"rows of a pair, M = {high}", files.kernel("one_thread_multiplies/pair_rows"),
+             "sm_100a", 0.5, _rows(high))
+        for high in (256, 128)
+    ]  # fmt: skip
+    return sparse + rows + [
         Case(f"{kind} into {total}, N = {n}, majors and signs {bits:04b}", text, "sm_100a", 0.5,
              _launch(kind, total, n, bits))
         for kind in TYPES for total in SUMS if (kind, total) != ("bf16", "f16")
         for n in (32, 96) for bits in (0b0000, 0b0111, 0b1010)
     ]  # fmt: skip
+
+
+def _rows(high: int) -> Callable[[str], Mapping[str, Any]]:
+    return lambda device: {"row and column": described.pair_rows(high, device=device)[1]}
 
 
 def _halved(seed: int) -> Callable[[str], Mapping[str, Any]]:

@@ -169,3 +169,19 @@ def test_pieces_are_where_the_descriptor_leads() -> None:
     assert along_k[4][0] == "8,0" and along_k[6][7] == "127,0"
     assert along_n[0] == [f"{8 * piece},0" for piece in range(8)]
     assert along_n[1][1] == "0,1" and along_n[6][0] == "64,0"
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("high", [256, 128])
+def test_9_7_16_5_1_rows_of_a_pair(high: int, schedule: str) -> None:
+    """256 rows: 128 in each block's lanes. 128 rows: 64, and the right half of the columns lies in
+    the upper 64 lanes."""
+    import numpy as np
+
+    run, held = described.pair_rows(high, schedule=schedule)
+    assert not run.findings
+    block, lane, column = np.indices((2, 128, 32))
+    in_block = high // 2
+    assert np.array_equal(held[..., 0], block * in_block + lane % in_block)
+    assert np.array_equal(held[..., 1], lane // in_block * 32 + column)
