@@ -105,12 +105,6 @@ def test_a_row_of_b_longer_than_the_swizzle_goes_on_a_leading_distance_further()
     assert folded(MatrixDescriptor(1024, 32, 256, 0, swizzle.B32), 16, 64, 1, False)
 
 
-@pytest.mark.parametrize("name", sorted(sparse.REDRAWN))
-def test_the_programs_left_out_stay_within_shared_memory_now(name: str) -> None:
-    (made,) = (p for p in sparse.drawn() if p.name == name)
-    emulate(made, check=False)
-
-
 CUTLASS = {
     "s8": ((2, 2, 8, 4), (8, 2048, 1, 16), (32,), (64,)),
     "f16": ((2, 2, 8, 4), (1024, 0, 1, 16), (16, 2), (64, 8)),
