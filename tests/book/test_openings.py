@@ -6,7 +6,6 @@ import html
 import json
 import math
 import re
-import re
 import statistics
 import sys
 from collections.abc import Iterable
