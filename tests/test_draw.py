@@ -218,13 +218,42 @@ def test_everything_in_a_chart_is_inside_its_box() -> None:
         assert 0 <= float(text.get("x")) <= width and 0 <= float(text.get("y")) <= height
 
 
-def test_a_column_of_a_chart_is_as_wide_as_its_own_texts() -> None:
+RECT = "{http://www.w3.org/2000/svg}rect"
+
+
+def cell_widths(picture) -> list[str]:
+    return [one.get("width") for one in ET.fromstring(picture.svg).iter(RECT)]
+
+
+def test_the_columns_of_a_grid_are_as_wide_as_its_widest_text() -> None:
     narrow, wide = (
-        ET.fromstring(a_chart(cells=[[None, None, Cell(text)], [Cell("1"), None, None]]).svg)
+        cell_widths(
+            a_chart(cells=[[None, None, Cell(text)], [Cell("1"), None, None]], legend=None)
+        )
         for text in ("2", "0, 2, 4, 6")
     )
-    first = [root.findall(".//{http://www.w3.org/2000/svg}rect")[1] for root in (narrow, wide)]
-    assert first[0].get("width") == first[1].get("width")
+    assert len({*narrow}) == len({*wide}) == 1
+    assert float(wide[0]) > 2 * float(narrow[0])
+
+
+def test_a_column_with_a_name_is_as_wide_as_its_own_texts() -> None:
+    cells = [[Cell("1"), Cell("2"), Cell("0, 2, 4, 6, 8, 10")]] * 2
+    drawn = a_chart(cells=cells, columns=["late", "eager", "random"], legend=None)
+    assert len({*cell_widths(drawn)}) == 3
+
+
+def test_no_letter_of_a_chart_has_less_than_12_px() -> None:
+    sizes = re.findall(r"font(?:-size)?:\s*([\d.]+)px", a_chart().svg)
+    assert sizes and min(map(float, sizes)) >= 12
+
+
+def test_a_legend_is_one_line_where_a_phone_has_room_for_it() -> None:
+    def lines(**legend: str) -> int:
+        texts = ET.fromstring(a_chart(legend=legend).svg).iter(TEXT)
+        return len({one.get("y") for one in texts if one.text in legend.values()})
+
+    assert lines(blue="who asks", orange="who is late", grey="nobody") == 1
+    assert lines(blue="who asks " * 4, orange="who is late " * 4) == 2
 
 
 def test_a_legend_without_room_beside_the_chart_goes_below() -> None:
@@ -264,6 +293,30 @@ def test_a_roofline_says_its_roofs_and_points() -> None:
     ):  # fmt: skip
         with pytest.raises(ValueError, match="must be positive"):
             roofline(bandwidth, rates, points, title="none")
+
+
+def anchor(svg: str, name: str) -> str:
+    (found,) = re.findall(rf'text-anchor: (\w+);[^>]*>{name}</text>', svg)
+    return str(found)
+
+
+def test_a_name_does_not_lie_across_a_line() -> None:
+    points = {"above": (0.5, 3.0), "below": (0.5, 1.0), "far": (900.0, 700.0)}
+    svg = roofline(4.0, {"bf16": 800.0}, points, title="A GPU").svg
+    assert [anchor(svg, name) for name in points] == ["end", "start", "middle"]
+    points = {"above": (1.0, 2.0), "below": (1.0, 0.5), "far": (9.0, 9.0)}
+    svg = scatter(points, x_label="told", y_label="seen", title="Dots", name=points).svg
+    assert [anchor(svg, name) for name in points] == ["middle", "start", "end"]
+
+
+def test_heat_maps_on_one_scale_have_the_same_colours() -> None:
+    few = a_heatmap(values=[[1, 2], [1, 2]], scale=(0, 4)).svg
+    assert few != a_heatmap(values=[[1, 2], [1, 2]]).svg
+    for alpha in ("0.12", "0.21"):  # of 1 and 2 where 4 is darkest
+        assert f"opacity: {alpha}" in few and f"opacity: {alpha}" in a_heatmap(
+            values=[[1, 2], [0, 4]]).svg  # fmt: skip
+    with pytest.raises(ValueError, match="not all on the scale 0 to 1"):
+        a_heatmap(scale=(0, 1))
 
 
 def test_a_scatter_says_its_points_and_names_some() -> None:
