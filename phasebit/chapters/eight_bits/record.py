@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from phasebit import measure, toolchain
@@ -20,7 +21,7 @@ from phasebit.chapters.eight_bits.contenders import (
     stamped,
     variant,
 )
-from phasebit.instruments import beside_torch, clocks
+from phasebit.instruments import beside_torch, clocks, rivals
 
 NAME = "eight_bits"
 FURTHER = (promotion_controls.NAME,)
@@ -30,7 +31,7 @@ SHAPES = (
 )  # fmt: skip
 """M, N, K: squares, and two products of a layer of DeepSeek-V3's width, 4096 tokens."""
 ROUNDS, WARM, EACH, REST = 8, 3, 5, 0.01
-_RAGGED = (1000, 1032, 1168)
+_RAGGED, _LARGE = (1000, 1032, 1168), (4096, 4096, 1024)
 _PLACES, _PASSES = 8, 256  # of include/stamps.cuh
 _SUMS = {
     "e4m3": ((1, sums.NEVER), (32, sums.NEVER), (32, 4), (30, 4), (16, 1)),
@@ -40,7 +41,11 @@ _SUMS = {
 STALLED = (64, 128, 256, 512)
 """Instructions that add up 0.75, 32 at a time."""
 
+DEEP_GEMM = "DeepGEMM"
+
 Operands = dict[str, Any]
+Maker = Callable[[Any, Any, Any, Operands], beside_torch.Launch]
+"""From A (M, K), B (N, K), C (M, N) and scales, what launches a kernel."""
 
 
 def record() -> dict[str, Any]:
@@ -58,17 +63,28 @@ def record() -> dict[str, Any]:
         pool.submit(clocks.reader)
         built = dict(zip(texts, pool.map(_build, texts.values()), strict=True))
     loaded = {name: ctypes.CDLL(str(build.program)) for name, build in built.items()}
-    for name, library in loaded.items():
-        _check(torch, name, library)
+    makers: dict[str, Maker] = {
+        name: partial(_ours, torch, name, library) for name, library in loaded.items()
+    }
+    for name, make in makers.items():
+        _check(torch, name, make, (_RAGGED, _LARGE))
     refused: dict[str, str] = {}
+    try:
+        deep = rivals.deep_gemm()
+        makers[DEEP_GEMM] = partial(_of_deep_gemm, deep)
+        _check(torch, DEEP_GEMM, makers[DEEP_GEMM], (_LARGE,))
+        versions = {DEEP_GEMM: str(deep.__version__)}
+    except toolchain.CudaError as error:
+        refused[DEEP_GEMM], versions = str(error), {}
     return {
         "benchmark": NAME,
         **facts,
         "protocol": _protocol(torch),
         "multiprocessors": torch.cuda.get_device_properties(0).multi_processor_count,
-        "products": [_products(torch, loaded, shape, refused) for shape in SHAPES],
-        "errors": [_errors(torch, loaded, k, signs) for k in (1024, 8192) for signs in (1, 0)],
+        "products": [_products(torch, makers, shape, refused) for shape in SHAPES],
+        "errors": [_errors(torch, makers, k, signs) for k in (1024, 8192) for signs in (1, 0)],
         "refused": refused,
+        "versions": versions,
         "registers": {name: _registers(build) for name, build in built.items()},
         "sums": _sums(),
         "stamps": _stamps(torch, loaded["stamps"], SHAPES[0]),
@@ -85,7 +101,7 @@ def _protocol(torch: Any) -> dict[str, str]:
         "inputs": "normal random numbers, as e4m3; A (M, K) and B (N, K) row-major; results bf16; "
         "no flush between launches",
         "check": "before timing, on whole numbers, with scales all different where there are "
-        "blocks: exact, for a ragged shape and a large one",
+        "blocks: exact, for a ragged shape and a large one; DeepGEMM for the large one",
         "vendor": f"cuBLASLt through torch {torch.__version__}, torch._scaled_mm and "
         "torch.nn.functional.scaled_mm, the same operands",
         "errors": "the root of the mean square error over that of the product in f64 of the same "
@@ -130,11 +146,19 @@ def _ours(
     return lambda: library.product(*pointers, m, n, k, units, stream)
 
 
-def _check(torch: Any, name: str, library: ctypes.CDLL) -> None:
+def _of_deep_gemm(
+    deep: Any, a: Any, b: Any, c: Any, scales: Operands
+) -> beside_torch.Launch:
+    """A launch of DeepGEMM's kernel; the scales lie already as it wants them."""
+    left, right = (a, scales["a"][:, : len(a)].t()), (b, scales["b"])
+    return lambda: deep.fp8_gemm_nt(left, right, c)
+
+
+def _check(torch: Any, name: str, make: Maker, shapes: tuple[tuple[int, int, int], ...]) -> None:
     """Whole numbers, for which every sum is exact; C is poisoned before each of three launches."""
     if name in CONTROLS:
         return  # they are wrong, but for scales of 1
-    for m, n, k in (_RAGGED, (4096, 4096, 1024)):
+    for m, n, k in shapes:
         a, b = (torch.randint(-2, 3, (rows, k), device="cuda").float() for rows in (m, n))
 
         def powers(rows: int, columns: int) -> Any:
@@ -150,7 +174,7 @@ def _check(torch: Any, name: str, library: ctypes.CDLL) -> None:
         eight = [x.to(torch.float8_e4m3fn) for x in (a, b)]
         for _ in range(3):
             c = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
-            _ours(torch, name, library, eight[0], eight[1], c, scales)()
+            make(eight[0], eight[1], c, scales)()
             torch.cuda.synchronize()
             if not bool((c == exact.float().bfloat16()).all()):
                 raise toolchain.CudaError(f"{name} is wrong at {m} × {n} × {k}")
@@ -188,7 +212,7 @@ def _random(torch: Any, rows: int, k: int, signs: int = 1) -> Any:
 
 
 def _products(
-    torch: Any, libraries: dict[str, ctypes.CDLL], shape: tuple[int, int, int],
+    torch: Any, makers: dict[str, Maker], shape: tuple[int, int, int],
     refused: dict[str, str],
 ) -> dict[str, Any]:  # fmt: skip
     m, n, k = shape
@@ -196,9 +220,7 @@ def _products(
     c = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
     scales = _scales(torch, m, n, k, lambda *size: torch.rand(*size, device="cuda") + 0.5)
     launches = {
-        name: _ours(torch, name, library, a, b, c, scales)
-        for name, library in libraries.items()
-        if name != "stamps"
+        name: make(a, b, c, scales) for name, make in makers.items() if name != "stamps"
     }
     for name, launch in _vendor(torch, a, b, scales).items():
         try:
@@ -217,7 +239,7 @@ def _products(
     return {"shape": shape, "contenders": found}
 
 
-def _errors(torch: Any, libraries: dict[str, ctypes.CDLL], k: int, signs: int) -> dict[str, Any]:
+def _errors(torch: Any, makers: dict[str, Maker], k: int, signs: int) -> dict[str, Any]:
     """How far the results of one problem are from double precision; scales are all 1."""
     a, b = _random(torch, 512, k, signs), _random(torch, 512, k, signs)
     exact = a.double() @ b.double().T
@@ -227,9 +249,9 @@ def _errors(torch: Any, libraries: dict[str, ctypes.CDLL], k: int, signs: int) -
     def error(c: Any) -> float:
         return float((c.double() - exact).norm() / exact.norm())
 
-    for name, library in libraries.items():
+    for name, make in makers.items():
         c = torch.empty(512, 512, device="cuda", dtype=torch.bfloat16)
-        _ours(torch, name, library, a, b, c, scales)()
+        make(a, b, c, scales)()
         found[name] = error(c)
     for name, launch in _vendor(torch, a, b, scales).items():
         try:

@@ -77,9 +77,13 @@ class Bench:
         print(f"⏱ {shape}: {best[1]}, {ratio:.3f} of cuBLAS warm")
         return {"shape": list(shape), "chosen": chosen, "times": times}
 
-    def side_by_side(self, shape: Shape, texts: dict[str, str]) -> dict[str, Any]:
-        """Some kernels by name, beside cuBLAS."""
-        return {"shape": list(shape), "times": self._times(shape, self._plans(shape, texts))}
+    def side_by_side(
+        self, shape: Shape, texts: dict[str, str],
+        others: dict[str, Callable[..., Launch]] | None = None,
+    ) -> dict[str, Any]:
+        """Some kernels by name, beside cuBLAS; ``others``: name -> a launch from A, B and C."""
+        makers = self._plans(shape, texts) | (others or {})
+        return {"shape": list(shape), "times": self._times(shape, makers)}
 
     def rows(self, shape: Shape, text: str, names: tuple[str, str]) -> dict[str, Any]:
         """A kernel and cuBLAS on the same numbers: as they are, and with zeros behind each row.

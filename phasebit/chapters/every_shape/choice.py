@@ -16,6 +16,9 @@ CLUSTERS = tuple(
 )
 """The same tile by a block alone, by two and by four that share B."""
 
+SMALL_SQUARES = (Shape(1024, 1024, 1024), Shape(1000, 1000, 1000))
+"""Where :data:`CLUSTERS` are timed, too."""
+
 PLANS = (
     PAIRS_EVERYWHERE,
     *(Plan(kernel, *each) for kernel in (plans.EARLY, plans.SMALL) for each in (
@@ -56,3 +59,9 @@ def candidates(shape: Shape, within: float = 1.6, rates: Rates = H200) -> list[P
 def choose(shape: Shape, rates: Rates = H200) -> Plan:
     """The plan that the model thinks takes the least time."""
     return candidates(shape, rates=rates)[0]
+
+
+def contenders(shape: Shape) -> list[Plan]:
+    """The plans that are timed at a shape."""
+    shared = CLUSTERS if shape in SMALL_SQUARES else ()
+    return list(dict.fromkeys([*candidates(shape), PAIRS_EVERYWHERE, *shared]))

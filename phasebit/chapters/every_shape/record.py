@@ -6,34 +6,39 @@ In one process and by turns, in random order. Needs torch, for cuBLAS and for th
 from __future__ import annotations
 
 import ctypes
+import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.chapters.every_shape import narrower, row_ends, tries
+from phasebit.chapters.every_shape import narrower, rivals, row_ends, tries
 from phasebit.chapters.every_shape.bench import Bench, any_text, protocol
-from phasebit.chapters.every_shape.choice import CLUSTERS, PAIRS_EVERYWHERE, candidates
-from phasebit.chapters.every_shape.plans import Plan
+from phasebit.chapters.every_shape.choice import SMALL_SQUARES, contenders
 from phasebit.chapters.every_shape.shapes import SHAPES, Shape
 from phasebit.instruments import beside_torch
+from phasebit.instruments.rivals import FOLDER
 
 NAME = "every_shape"
-FURTHER = (row_ends.NAME, narrower.NAME)
+FURTHER = (row_ends.NAME, narrower.NAME, rivals.NAME)
 _ANY = (Shape(1001, 1001, 1001), Shape(4097, 4097, 4097))
-_PARTS = (Shape(1024, 1024, 1024), Shape(1000, 1000, 1000))
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU; what rows and narrower tiles change is saved beside it.
+    """Measure on this machine's GPU; what rows and narrower tiles change is saved beside it, and
+    what the rivals do, where they are.
 
     Raises :class:`toolchain.CudaError` when there is no GPU or torch, or when a kernel fails or is
     wrong.
     """
     facts = measure.facts()
-    for further in (row_ends, narrower):
-        measure.save(further.record())
+    measure.save(row_ends.record())
+    measure.save(narrower.record())
+    if FOLDER in os.environ:
+        measure.save(rivals.record())
+    else:
+        print(f"⏱ no {rivals.NAME}: {FOLDER} does not say where the rivals are")
     torch = beside_torch.torch_here(NAME)
-    texts = {plan.text for shape in SHAPES for plan in _contenders(shape)}
+    texts = {plan.text for shape in SHAPES for plan in contenders(shape)}
     texts |= {each.text for each in tries.TRIES.values()} | set(map(tries.part, tries.PARTS))
     texts |= {any_text(shape) for shape in _ANY}
     with ThreadPoolExecutor(16) as pool:
@@ -43,16 +48,11 @@ def record() -> dict[str, Any]:
         "benchmark": NAME,
         **facts,
         "protocol": protocol(torch),
-        "shapes": [bench.shape(shape, _contenders(shape)) for shape in SHAPES],
+        "shapes": [bench.shape(shape, contenders(shape)) for shape in SHAPES],
         "tries": bench.tries(),
-        "parts": [bench.parts(shape) for shape in _PARTS],
+        "parts": [bench.parts(shape) for shape in SMALL_SQUARES],
         "any": [bench.any(shape) for shape in _ANY],
     }
-
-
-def _contenders(shape: Shape) -> list[Plan]:
-    shared = CLUSTERS if shape in _PARTS else ()
-    return list(dict.fromkeys([*candidates(shape), PAIRS_EVERYWHERE, *shared]))
 
 
 def _build(text: str) -> toolchain.Build:
