@@ -162,7 +162,8 @@ def test_letters_in_pictures_are_large_enough_to_be_read(browser, site) -> None:
 
 def test_a_picture_without_its_least_width_would_have_smaller_letters(browser, site) -> None:
     tab = browser.new_page(viewport=SCREEN)
-    tab.goto(f"{site}book/part6_blackwell/21_tensor_memory.html")
+    (page,) = (page for page in PAGES if page.endswith("_tensor_memory.html"))
+    tab.goto(site + page)
     assert min(tab.evaluate(LETTERS)) >= SMALLEST
     tab.evaluate(WITHOUT_WIDTHS)
     assert min(tab.evaluate(LETTERS)) < SMALLEST

@@ -113,6 +113,6 @@ def on_gpu(record: dict[str, Any], seen: dict[str, bugs.Outcome]) -> draw.Pictur
         cells.append([draw.Cell(text, HUES_OF.get(text, "red")) for text in told])
     return draw.chart(
         cells, rows=names, columns=("on the GPU", *TOOLS, "emulator"), row_label="bug",
-        column_label="found by", legend={"green": "found", "red": "a wrong result, or an error"},
+        column_label="seen", legend={"green": "found", "red": "a wrong result, or an error"},
         title=f"Who finds what; the GPU and the tools: {measure.source(record)}",
     )  # fmt: skip
