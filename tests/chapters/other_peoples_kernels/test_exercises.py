@@ -99,4 +99,4 @@ def test_a_record_of_a_gpu_is_shown_by_bug_and_tool() -> None:
     (row,) = [line for line in view.on_gpu(record, seen).alt.splitlines() if "|" in line]
     title, cells = row.split("|")
     assert title.strip() == "Two reductions, one scratch"
-    assert cells.split() == "right in 19, wrong in 1 – found – – –".split()
+    assert " ".join(cells.split()) == "right in 19, wrong in 1 – found – – –"
