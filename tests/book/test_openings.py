@@ -67,15 +67,20 @@ def test_the_roof_is_that_of_the_record() -> None:
         assert f"\n{name}: {statistics.median(rates[name]):.0f} TFLOP/s, " in shown
 
 
-def test_rows_and_tiles_hold_the_same_64_places() -> None:
-    rows = [line.partition("|")[2].split() for line in str(openings.part3()).splitlines()[1:]]
-    left, right = ([list(map(int, row[at])) for row in rows] for at in (slice(8), slice(9, None)))
-    assert left == [list(range(8 * row, 8 * row + 8)) for row in range(8)]
+def test_rows_and_tiles_hold_the_same_48_places_each_line_in_its_own_colour() -> None:
+    drawn = openings.part3()
+    rows = [line.partition("|")[2].split() for line in str(drawn).splitlines()[1:]]
+    left, right = ([list(map(int, row[at])) for row in rows] for at in (slice(8), slice(-8, None)))
+    assert left == [list(range(8 * row, 8 * row + 8)) for row in range(6)]
     tiles = [
         [right[2 * i + y][4 * j + x] for y in range(2) for x in range(4)]
-        for i in range(4) for j in range(2)
+        for i in range(3) for j in range(2)
     ]  # fmt: skip
-    assert tiles == [list(range(8 * tile, 8 * tile + 8)) for tile in range(8)]
+    assert tiles == [list(range(8 * tile, 8 * tile + 8)) for tile in range(6)]
+    cells = re.findall(r'style="fill:([^;"]+);fill-opacity.*?\n<text[^>]*>(\d+)<', drawn.svg)
+    assert len(cells) == 2 * 48
+    lines = {(hue, int(place) // 8) for hue, place in cells}
+    assert len(lines) == len({hue for hue, _ in lines}) == 6
 
 
 def used_too_early(spans: Iterable[Span]) -> list[str]:

@@ -10,6 +10,7 @@ PARTS = (
     "vendored",
     "inline_svg",
     "cuda_cells",
+    "long_lines",
     "numbers",
     "tiers",
     "rules",

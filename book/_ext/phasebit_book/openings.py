@@ -17,7 +17,7 @@ from phasebit.chapters.double_buffering import clock_stamps
 from phasebit.chapters.hopper_ring import variants
 from phasebit.chapters.hopper_ring import view as hopper_ring
 from phasebit.draw import Cell, Picture
-from phasebit.palette import EIGHT
+from phasebit.palette import HUES
 from phasebit.pipeline.interleaving import walk
 from phasebit.pipeline.ring import Ring, consumer, producer
 from phasebit.timeline import Timeline
@@ -71,25 +71,26 @@ def part2() -> Picture:
 
 def part3() -> Picture:
     """Where the numbers of a matrix lie: which of them come together, row by row and in tiles."""
-    side, line, tile = 8, 8, (2, 4)
+    height, width, line, tile = len(HUES), 8, 8, (2, 4)  # a line a row, and each has its colour
 
     def in_rows(row: int, column: int) -> int:
-        return row * side + column
+        return row * width + column
 
     def in_tiles(row: int, column: int) -> int:
         down, right = row // tile[0], column // tile[1]
         inside = row % tile[0] * tile[1] + column % tile[1]
-        return (down * (side // tile[1]) + right) * line + inside
+        return (down * (width // tile[1]) + right) * line + inside
 
     def cells(place: Callable[[int, int], int], row: int) -> list[Cell]:
         """A row of the matrix: each number's place in memory, a colour for each line of it."""
-        numbers = [place(row, column) for column in range(side)]
-        return [Cell(str(each), EIGHT[each // line]) for each in numbers]
+        numbers = [place(row, column) for column in range(width)]
+        return [Cell(str(each), HUES[each // line]) for each in numbers]
 
-    rows = [[*cells(in_rows, row), None, *cells(in_tiles, row)] for row in range(side)]
-    columns = [*map(str, range(side)), "", *map(str, range(side))]
+    gap = 4  # so that every fourth column, which is numbered, is 0 or 4 on the right, too
+    rows = [[*cells(in_rows, row), *[None] * gap, *cells(in_tiles, row)] for row in range(height)]
+    columns = [*map(str, range(width)), *[""] * gap, *map(str, range(width))]
     return draw.chart(
-        rows, rows=[*map(str, range(side))], columns=columns, row_label="row",
+        rows, rows=[*map(str, range(height))], columns=columns, row_label="row",
         column_label="column", title="Places in memory: row by row, and in tiles of 2 × 4",
     )  # fmt: skip
 

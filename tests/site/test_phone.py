@@ -1,0 +1,123 @@
+"""On a phone code is read without scrolling sideways, and a continued line is seen to be one."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import pytest
+
+from .conftest import HTML, ROOT
+
+PAGES = sorted(path.relative_to(HTML).as_posix() for path in HTML.glob("book/**/*.html"))
+CHAPTER = "book/part4_asynchrony/11_double_buffering"
+SCREEN = {"width": 390, "height": 844}
+MOST = 0.1
+"""Of the blocks of code and of output, the share that may scroll."""
+
+# What is folded is opened; what the reader has not asked for has no size.
+BLOCKS = """() => {
+  document.querySelectorAll('.bd-article details').forEach((one) => { one.open = true; });
+  return [...document.querySelectorAll('.bd-article pre')].filter((one) => one.clientWidth)
+    .map((one) => one.scrollWidth > one.clientWidth);
+}"""
+WITHOUT_ELEMENTS = """() => document.querySelectorAll('.pb-line')
+  .forEach((one) => one.replaceWith(...one.childNodes))"""
+LINES = """() => [...document.querySelectorAll('.bd-article .cell_input .pb-line')].map((one) => {
+  const style = getComputedStyle(one), bar = getComputedStyle(one, '::before');
+  const ends = document.createRange();
+  ends.selectNodeContents(one);
+  const drawn = [...ends.getClientRects()].filter((part) => part.width > 1);
+  return {rows: Math.round(one.getBoundingClientRect().height / parseFloat(style.lineHeight)),
+          bar: parseFloat(bar.height), first: Math.min(...drawn.map((part) => part.left)),
+          text: one.textContent};
+})"""
+
+pytestmark = pytest.mark.site
+
+
+def elements():  # type: ignore[no-untyped-def]
+    sys.path.insert(0, str(ROOT / "book" / "_ext"))
+    from phasebit_book import long_lines
+
+    return long_lines
+
+
+def blocks(tab, address: str) -> list[bool]:  # type: ignore[no-untyped-def]
+    """Whether each block of a page scrolls sideways."""
+    tab.goto(address, wait_until="load")
+    return tab.evaluate(BLOCKS)
+
+
+def test_at_most_a_tenth_of_all_blocks_scrolls_sideways(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    found = [one for page in PAGES for one in blocks(tab, site + page)]
+    tab.close()
+    assert len(found) > 1000
+    assert sum(found) <= MOST * len(found)
+
+
+def test_without_its_elements_most_of_a_page_would_scroll(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    as_it_is = blocks(tab, f"{site}{CHAPTER}.html")
+    assert sum(as_it_is) <= 0.2 * len(as_it_is)
+    tab.evaluate(WITHOUT_ELEMENTS)
+    assert sum(tab.evaluate(BLOCKS)) > 0.5 * len(as_it_is)
+    tab.close()
+
+
+def test_only_a_continued_line_has_a_bar(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    blocks(tab, f"{site}{CHAPTER}.html")
+    lines = [line for line in tab.evaluate(LINES) if line["rows"]]
+    assert {line["rows"] > 1 for line in lines} == {True, False}
+    assert all((line["rows"] > 1) is (line["bar"] > 1) for line in lines)
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    assert all(line["bar"] != line["bar"] or not line["bar"] for line in tab.evaluate(LINES))
+    tab.close()
+
+
+def test_a_line_is_copied_as_it_was_written(browser, site) -> None:
+    notebook = json.loads((ROOT / f"{CHAPTER}.ipynb").read_text(encoding="utf-8"))
+    written = ["".join(cell["source"]).strip() for cell in notebook["cells"]]
+    tab = browser.new_context(viewport=SCREEN).new_page()
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    tab.goto(f"{site}{CHAPTER}.html")
+    tab.wait_for_selector(".copybtn", state="attached")
+    cell = tab.locator(".bd-article div.highlight:has(.pb-line:nth-of-type(20))").first
+    cell.locator(".copybtn").evaluate("button => button.click()")
+    tab.wait_for_selector(".copybtn.success", state="attached")
+    assert tab.evaluate("navigator.clipboard.readText()").strip() in written
+    by_hand = "one => { getSelection().selectAllChildren(one); return getSelection().toString(); }"
+    assert cell.locator("pre").evaluate(by_hand).strip() in written
+    tab.context.close()
+
+
+def test_paper_and_a_wide_screen_keep_the_lines(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    tab.goto(f"{site}{CHAPTER}.html")
+    display = "getComputedStyle(document.querySelector('.cell_input .pb-line')).display"
+    assert tab.evaluate(display) == "block"
+    tab.emulate_media(media="print")
+    assert tab.evaluate(display) == "inline"
+    tab.emulate_media(media="screen")
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    assert tab.evaluate(display) == "inline"
+    tab.close()
+
+
+def test_an_element_says_how_far_its_line_is_indented() -> None:
+    lines = ["x\n", "    <b>y</b>\n", "\n", "  12  z\n", " " * 40 + "w\n"]
+    made = [*elements().elements(lines)]
+    by = [re.search(r'style="--in:(\d+)"', one.partition(">")[0]) for one in made]
+    assert [found and int(found[1]) for found in by] == [None, 4, None, 6, 16]
+    assert [one.partition(">")[2].removesuffix("</span>") for one in made] == lines
+
+
+def test_a_table_of_numbers_is_marked_and_prose_is_not() -> None:
+    table = ["slots   time\n", "1       2.5\n", "all the rest together\n"]
+    prose = ["A sentence that goes on.\n", "Another one,  with two spaces.\n", "A third.\n"]
+    made = "".join(elements().elements([*table, "\n", *prose]))
+    assert made.count("pb-columns") == len(table)
+    assert "pb-columns" not in "".join(elements().elements(prose))
