@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
-from difflib import unified_diff
+from difflib import SequenceMatcher, unified_diff
 from functools import cache
 from itertools import dropwhile
 from pathlib import Path
@@ -49,6 +49,7 @@ class Bug:
 
     ``rule`` is what the emulator must say is broken, and ``line`` the text of a line of
     ``broken.cu`` that it must name; both are empty where there is nothing for a checker to find.
+    ``also`` are other lines that the repair protects: of a race, the second access.
     ``isa`` is the section that makes it a mistake, and what it says; ``hardware`` what the program
     in which it was found did on a GPU, empty where nobody has tried.  ``thread`` is where people
     discuss it, ``source`` the lines of the original; ``state`` is what its owners say: "fixed",
@@ -70,6 +71,7 @@ class Bug:
     hardware: str = ""
     rule: str = ""
     line: str = ""
+    also: tuple[str, ...] = ()
 
     def path(self, twin: str) -> Path:
         """The file of ``"broken"`` or ``"fixed"``."""
@@ -88,8 +90,24 @@ class Bug:
     @property
     def number(self) -> int:
         """The number of :attr:`line` in ``broken.cu``; 0 where there is none."""
-        lines = [text.strip() for text in self.text("broken").splitlines()]
-        return lines.index(self.line) + 1 if self.line else 0
+        return self._number(self.line) if self.line else 0
+
+    def _number(self, line: str) -> int:
+        return [text.strip() for text in self.text("broken").splitlines()].index(line) + 1
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The lines of ``broken.cu`` that the repair changes or protects; a report names one.
+
+        Empty where there is nothing for a checker to find.
+        """
+        if not self.line:
+            return frozenset()
+        broken, fixed = (self.text(twin).splitlines() for twin in TWINS)
+        same = SequenceMatcher(None, broken, fixed, autojunk=False).get_matching_blocks()
+        kept = {i + 1 for block in same for i in range(block.a, block.a + block.size)}
+        changed = set(range(1, len(broken) + 1)) - kept
+        return frozenset(changed | {self._number(line) for line in (self.line, *self.also)})
 
     @property
     def repaired(self) -> str:

@@ -35,13 +35,47 @@ BUG = bugs.bug("lane_behind_the_copy")
     ],
 )
 def test_one_word_for_what_a_tool_says(twin: str, reports: int, lines: set[int], word: str) -> None:
-    assert score.verdict(BUG, twin, Seen(reports, frozenset(lines))) == word
+    assert score.verdict(a_tool({}), BUG, twin, Seen(reports, frozenset(lines))) == word
+
+
+def test_a_line_that_the_repair_changes_counts_as_one_that_it_protects() -> None:
+    bug = bugs.bug("parity_of_the_loop")
+    lines = bug.text("broken").splitlines()
+    read, wait = bug.number, bug.number - 1
+    assert "mbarrier_wait" in lines[wait - 1] and wait in bug.numbers
+    load = next(n for n, line in enumerate(lines, 1) if "bulk_load" in line)
+    assert {read, wait, load} == bug.numbers
+
+
+def test_a_record_is_judged_again_where_it_kept_the_lines() -> None:
+    row = {"broken": "other", "fixed": "clean"}
+    line = max(consan.numbers(bugs.bug("mailbox_overwritten")))
+    rows = {"mailbox_overwritten": row | {"lines": [line]}, "parity_of_the_loop": row}
+    again = score.judged_again("consan", rows)
+    assert again["mailbox_overwritten"]["broken"] == "found"
+    assert again["parity_of_the_loop"] == row
+    other = score.judged_again("racecheck", rows)["mailbox_overwritten"]["broken"]
+    assert other == "other", "racecheck runs another file, broken.cu, with lines of its own"
+    rows["mailbox_overwritten"]["lines"] = [1]
+    assert score.judged_again("consan", rows)["mailbox_overwritten"]["broken"] == "other"
+    one = {"title": "racecheck", "bugs": rows}
+    assert [bug.name for _, bug in score.by_one_line({"tools": {"racecheck": one}})] == [
+        "parity_of_the_loop"
+    ]
+    assert not list(score.by_one_line({"tools": {"bare_run": one}}))
+
+
+def test_the_verdicts_of_the_record_are_those_of_the_rule() -> None:
+    for name, one in score.read()["tools"].items():
+        assert score.judged_again(name, one["bugs"]) == one["bugs"], f"{name}: score --write"
 
 
 def test_where_there_is_no_line_to_name_nothing_is_found() -> None:
     bug = bugs.bug("swapped_extents")
     assert not bug.line
-    assert score.verdict(bug, "broken", Seen(1, frozenset({0}))) == "other"
+    assert not bug.numbers and bug.repaired
+    touched = frozenset(range(200))
+    assert score.verdict(a_tool({}), bug, "broken", Seen(1, touched)) == "other"
 
 
 def test_every_tool_has_a_title_and_says_what_it_is_or_why_it_is_absent() -> None:
@@ -115,7 +149,8 @@ def test_the_first_seed_may_decide_of_a_broken_program_and_all_of_a_fixed_one(
     monkeypatch.setattr(phasebit_random, "SEEDS", 50)
     monkeypatch.setattr(bugs, "emulate", emulate)
     monkeypatch.setattr(bugs.Bug, "build", lambda self, twin: Path(twin))
-    assert score.verdict(BUG, twin, phasebit_random.look(BUG, twin)) == word
+    seen = phasebit_random.look(BUG, twin)
+    assert score.verdict(score.tool("phasebit_random"), BUG, twin, seen) == word
     assert asked == runs
 
 
@@ -155,7 +190,8 @@ SAID = "/x/gluon.py:{}: unknown: block: [0,0,0], thread: [3,0,0] Assertion `{}` 
 @pytest.mark.parametrize(
     ("twin", "done", "word"),
     [
-        ("broken", finished(stderr=SAID.format("{line}", "outstanding writes"), status=1), "found"),
+        ("broken", finished(stderr=SAID.format("{read}", "outstanding writes"), status=1), "found"),
+        ("broken", finished(stderr=SAID.format("{store}", "more writes"), status=1), "found"),
         ("broken", finished(stderr=SAID.format("1", "outstanding reads"), status=1), "other"),
         ("broken", finished("right\n"), "silent"),
         ("broken", finished("wrong: 3 of 40\n", status=2), "silent"),
@@ -166,8 +202,10 @@ SAID = "/x/gluon.py:{}: unknown: block: [0,0,0], thread: [3,0,0] Assertion `{}` 
 )
 def test_what_checks_in_a_kernel_say_is_read(twin: str, done: Finished, word: str) -> None:
     bug = bugs.bug("mailbox_overwritten")
-    text = done.stderr.replace("{line}", str(consan.number(bug)))
-    assert score.verdict(bug, twin, consan.judge(bug, replace(done, stderr=text))) == word
+    read, store = sorted(consan.numbers(bug))
+    text = done.stderr.replace("{read}", str(read)).replace("{store}", str(store))
+    seen = consan.judge(bug, replace(done, stderr=text))
+    assert score.verdict(score.tool("consan"), bug, twin, seen) == word
 
 
 def test_another_end_of_a_program_in_gluon_is_no_report() -> None:
@@ -175,11 +213,11 @@ def test_another_end_of_a_program_in_gluon_is_no_report() -> None:
         consan.judge(BUG, finished(stderr="No module named torch", status=1))
 
 
-def test_each_program_in_gluon_names_a_line_of_its_own() -> None:
+def test_each_program_in_gluon_names_lines_of_its_own() -> None:
     written = [bug for bug in bugs.every() if consan.path(bug).is_file()]
     assert len(written) >= 9
     for bug in written:
-        assert consan.number(bug), bug.name
+        assert consan.numbers(bug), bug.name
 
 
 def test_an_unknown_tool_or_bug_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -225,6 +263,7 @@ def test_what_a_tool_says_of_its_runs_is_kept() -> None:
     seen = {"broken": Seen(1, frozenset({BUG.number}), note="complete: 2 orders run"),
             "fixed": Seen(0, frozenset(), note="complete: 1 order run")}  # fmt: skip
     assert score.judge(a_tool(seen), BUG) == {
-        "broken": "found", "fixed": "clean", "note broken": "complete: 2 orders run",
+        "broken": "found", "fixed": "clean", "lines": [BUG.number],
+        "note broken": "complete: 2 orders run",
         "note fixed": "complete: 1 order run",
     }  # fmt: skip

@@ -171,6 +171,18 @@ def orders(record: dict[str, Any]) -> str:
     )
 
 
+def narrow(record: dict[str, Any]) -> str:
+    """The verdicts that nobody can judge again, because the lines were not kept."""
+    of: dict[str, list[str]] = {}
+    for title, bug in score.by_one_line(record):
+        of.setdefault(bug.name, []).append(title)
+    told = "; ".join(f"{', '.join(titles)} of `{name}`" for name, titles in of.items())
+    return (
+        "Some verdicts are older than this rule: only `line` of `bug.toml` counted, and the record "
+        f"does not keep the lines that the tool named. These *other* could be *found*: {told}."
+    )
+
+
 def without_times(ends: str) -> str:
     """How a program ends; the emulator's times say nothing of a GPU and are left out."""
     return re.sub(r"\S+ +\[ *[\d.]+\]GFlop/s +\([\d.]+\)ms", "prints a time only", ends)
@@ -200,16 +212,17 @@ def parts(record: dict[str, Any]) -> dict[str, str]:
     ran = tools_that_ran(record)
     titles: dict[str, list[str]] = {}
     for one in ran:
-        titles.setdefault(one["version"], []).append(one["title"])
+        titles.setdefault(f"{one['version']}, {one['date']}", []).append(one["title"])
     versions = "; ".join(f"{', '.join(of)}: {version}" for version, of in titles.items())
     absent = "; ".join(f"{one['title']}: {one['absent']}" for one in tools if "absent" in one)
-    said = f"Measured {record['date']}. {versions}{'. Absent: ' if absent else ''}{absent}"
+    said = f"Version and day: {versions}{'. Absent: ' if absent else ''}{absent}"
     return {
         "sums": f"{table(score.HEADING, score.sums(record))}\n\n{said}.",
         "kinds": kinds(record),
         "rows": "\n\n".join(section(kind, of, record) for kind, of in groups().items()),
         "origins": origins(),
         "orders": orders(record),
+        "narrow": narrow(record),
         "originals": originals_table(),
     }
 

@@ -8,7 +8,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 TILES, STAGES = gl.constexpr(4), gl.constexpr(3)
-LINE = "exchange.store(total)"
+LINES = ("async_copy.async_copy_global_to_shared(", "exchange.store(total)")
 
 
 @gluon.jit

@@ -7,7 +7,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, tma
 
-LINE = "store_box(out, [0, 0], tile)"
+LINES = ("store_box(out, [0, 0], tile)",)
 
 
 @gluon.jit

@@ -8,7 +8,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier
 
 TILES = gl.constexpr(3)
-LINE = "mbarrier.expect(full, given.block_type.nbytes, pred=BROKEN or wanted)"
+LINES = ("mbarrier.expect(full, given.block_type.nbytes, pred=BROKEN or wanted)",)
 
 
 @gluon.jit

@@ -2,9 +2,10 @@
 """What the bugs in Gluon share: arrays, boxes of them, and one line that says whether it is right.
 
 A folder of ``bugs/`` whose mistake can be made in Gluon has a ``gluon.py``: one kernel with a
-constant ``BROKEN``, the same structure as ``broken.cu`` and ``fixed.cu``, and ``LINE``, the text of
-the line at which a checker ought to stop.  ``python bugs/NAME/gluon.py broken`` runs it on a GPU
-and needs PyTorch; `phasebit.triton` runs it on the emulator.
+constant ``BROKEN``, the same structure as ``broken.cu`` and ``fixed.cu``, and ``LINES``, the texts
+of the lines that the repair changes or protects: a checker's report ought to name one of them.
+``python bugs/NAME/gluon.py broken`` runs it on a GPU and needs PyTorch;
+`phasebit.triton` runs it on the emulator.
 """
 
 import sys

@@ -9,7 +9,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
 TILES = gl.constexpr(5)
-LINE = "mailbox.store(gl.full((THREADS,), 10 * i, gl.int32, one))"
+LINES = ("tile = mailbox.load(spread)", "mailbox.store(gl.full((THREADS,), 10 * i, gl.int32, one))")
 
 
 @gluon.jit

@@ -9,7 +9,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
 SLICES = gl.constexpr(3)
-LINE = "part.store(gl.load(given + s * THREADS + lanes))"
+LINES = ("total += part.load(spread)", "part.store(gl.load(given + s * THREADS + lanes))")
 
 
 @gluon.jit

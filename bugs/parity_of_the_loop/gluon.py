@@ -8,7 +8,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
 TILES = gl.constexpr(4)
-LINE = "tile = slots.index(i).load(SPREAD)"
+LINES = ("mbarrier.wait(full.index(i), i % 2)", "tile = slots.index(i).load(SPREAD)")
 
 
 @gluon.jit

@@ -8,7 +8,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier
 
 TILES, STEPS = gl.constexpr(2), gl.constexpr(3)
-LINE = "total += slot.load(SPREAD)"
+LINES = ("mbarrier.wait(full, k % 2)", "total += slot.load(SPREAD)")
 
 
 @gluon.jit

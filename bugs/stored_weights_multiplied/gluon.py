@@ -12,7 +12,10 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 M, N, K = gl.constexpr(64), gl.constexpr(64), gl.constexpr(64)
-LINE = "sums = warpgroup_mma(p, v.permute((1, 0)), sums, is_async=True)"
+LINES = (
+    "p.store(gl.load(weights + at))",
+    "sums = warpgroup_mma(p, v.permute((1, 0)), sums, is_async=True)",
+)
 
 
 @gluon.jit

@@ -7,10 +7,11 @@ A tool is a module in ``phasebit/score/tools``, and nothing lists it::
     def runs(bug) -> bool: ...              # whether it can run this one
     def look(bug, twin) -> Seen: ...        # one twin, "broken" or "fixed"
     AT_A_TIME = 16                          # bugs side by side; may be left out, then one by one
+    def numbers(bug) -> frozenset[int]: ... # the lines that count, where it runs another program
 
-What it says is compared with ``bug.toml``, which names a line.  Of a broken program that is
-*found* (a report names the line), *other* (it reports something else) or *silent*; of a fixed one
-*clean* or *false alarm*.
+One rule holds for all of them.  Of a broken program what a tool says is *found* (a report names a
+line that the repair changes, or one that it protects), *other* (it reports something else) or
+*silent*; of a fixed one *clean* or *false alarm*.  ``bug.toml`` names the lines that are protected.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Absent(Exception):
 
 @dataclass(frozen=True)
 class Seen:
-    """What a tool says of one program: how many reports, and the lines of the program in them.
+    """What a tool says of one program: how many reports, and the lines of that program in them.
 
     ``said`` is one report in the tool's own words, where the record keeps one; ``note`` is what it
     says of its own run.
@@ -83,28 +84,65 @@ def tool(name: str) -> Tool:
     return cast(Tool, import_module(f"{folder.__name__}.{name}"))
 
 
-def verdict(bug: bugs.Bug, twin: str, seen: Seen) -> str:
+def numbers(one: Tool, bug: bugs.Bug) -> frozenset[int]:
+    """The lines of the broken program, as the tool runs it, of which a report must name one."""
+    own: Callable[[bugs.Bug], frozenset[int]] | None = getattr(one, "numbers", None)
+    return own(bug) if own else bug.numbers
+
+
+def verdict(one: Tool, bug: bugs.Bug, twin: str, seen: Seen) -> str:
     """One word for what a tool says of a program."""
     if twin == "fixed":
         return ALARM if seen.reports else CLEAN
     if not seen.reports:
         return SILENT
-    return FOUND if bug.number and bug.number in seen.lines else OTHER
+    return FOUND if seen.lines & numbers(one, bug) else OTHER
 
 
-def judge(one: Tool, bug: bugs.Bug) -> dict[str, str]:
+def judge(one: Tool, bug: bugs.Bug) -> dict[str, Any]:
     """Twin -> verdict; empty where the tool cannot run it.
 
-    ``said`` -> what it said of the broken one, if it is a tool of which the record keeps that;
-    ``note broken``, ``note fixed`` -> what it said of its runs.
+    ``lines`` -> those that it named in the broken one, if it reported anything; ``said`` -> what it
+    said of that one, if it is a tool of which the record keeps that; ``note broken``,
+    ``note fixed`` -> what it said of its runs.
     """
     if not one.runs(bug):
         return {}
     seen = {twin: one.look(bug, twin) for twin in bugs.TWINS}
-    verdicts = {twin: verdict(bug, twin, seen[twin]) for twin in bugs.TWINS}
+    verdicts = {twin: verdict(one, bug, twin, seen[twin]) for twin in bugs.TWINS}
+    lines = {"lines": sorted(seen["broken"].lines)} if seen["broken"].reports else {}
     said = {"said": seen["broken"].said} if seen["broken"].said else {}
     notes = {f"note {twin}": seen[twin].note for twin in bugs.TWINS if seen[twin].note}
-    return {**verdicts, **said, **notes}
+    return {**verdicts, **lines, **said, **notes}
+
+
+def judged_again(name: str, rows: dict[str, Any]) -> dict[str, Any]:
+    """A tool's rows, with *found* or *other* by today's ``bug.toml``, where its lines were kept."""
+
+    def now(of: str, row: dict[str, Any]) -> str:
+        named = numbers(tool(name), bugs.bug(of)) & set(row["lines"])
+        return FOUND if named else OTHER
+
+    return {of: {**row, "broken": now(of, row)} if "lines" in row else row
+            for of, row in rows.items()}  # fmt: skip
+
+
+def by_one_line(record: dict[str, Any]) -> Iterator[tuple[str, bugs.Bug]]:
+    """Verdicts *other* of which the lines were not kept: title of the tool, and bug.
+
+    They were made when ``line`` of ``bug.toml`` was all that counted. Those are left out that
+    would be the same today: the bug has no other line, or the tool never names one.
+    """
+    for name, one in record["tools"].items():
+        for of, row in one.get("bugs", {}).items():
+            more = bugs.bug(of).numbers - {bugs.bug(of).number}
+            if row.get("broken") == OTHER and "lines" not in row and more and names_lines(name):
+                yield one["title"], bugs.bug(of)
+
+
+def names_lines(name: str) -> bool:
+    """Whether a tool's reports have lines at all; a test of results has none."""
+    return bool(getattr(tool(name), "NAMES_LINES", True))
 
 
 def measure(
@@ -112,6 +150,7 @@ def measure(
 ) -> dict[str, Any]:
     """The record: every tool over every bug.  ``told`` hears of each, as it takes a while."""
     found: dict[str, Any] = {}
+    today = datetime.date.today().isoformat()
     for name in wanted:
         one = tool(name)
         try:
@@ -126,25 +165,32 @@ def measure(
                 rows[bug.name] = row
                 verdicts = [row[twin] for twin in bugs.TWINS if row]
                 told(f"{one.TITLE}, {bug.name}: {', '.join(verdicts) or ABSENT}")
-        found[name] = {"title": one.TITLE, "version": what, "bugs": rows}
+        found[name] = {"title": one.TITLE, "version": what, "date": today, "bugs": rows}
     return {
         "benchmark": "bugs_score",
-        "date": datetime.date.today().isoformat(),
         "protocol": "each program built anew, its report compared with bug.toml: found, where a "
-        "report names the line; other, where it reports something else",
+        "report names a line that the repair changes or protects; other, where it reports "
+        "something else",
         "tools": found,
     }
 
 
 def merged(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """A record with what was measured now; a tool that is absent here keeps what it had."""
+    """A record with what was measured now; a tool that is absent here keeps what it had.
+
+    A tool's date is that of its last run; bugs that it did not run then keep what they had.
+    """
     old = before.get("tools", {})
     new = {name: one for name, one in now["tools"].items() if "bugs" in one or name not in old}
     for name, one in new.items():
         if "bugs" in one and "bugs" in old.get(name, {}):
             kept = {bug: row for bug, row in old[name]["bugs"].items() if bug in bugs.names()}
             new[name] = {**one, "bugs": {**kept, **one["bugs"]}}
-    return {**now, "tools": {**old, **new}}
+    tools = {**old, **new}
+    for name, one in tools.items():
+        if "bugs" in one:
+            tools[name] = {**one, "bugs": judged_again(name, one["bugs"])}
+    return {**now, "tools": tools}
 
 
 def path() -> Path:

@@ -79,12 +79,12 @@ def _short(title: str) -> str:
 def alarms(record: Mapping[str, Any]) -> measure.Table:
     """The repaired programs that a tool reports, from the record."""
     rows = tuple(
-        (one["title"], bugs.bug(name).title, name)
+        (one["title"], bugs.bug(name).title, name, one["date"])
         for one in record["tools"].values()
         for name, twins in one.get("bugs", {}).items()
         if twins.get("fixed") == score.ALARM
     )
-    return measure.Table(("tool", "repaired program", "folder"), rows, f"{record['date']}")
+    return measure.Table(("tool", "repaired program", "folder", "measured"), rows, "")
 
 
 def parities() -> Picture:

@@ -10,9 +10,10 @@ from phasebit import bugs, process, toolchain
 from phasebit.score import Seen
 from phasebit.score.on_a_gpu import gpu
 
-__all__ = ["RUNS", "TITLE", "build", "look", "runs", "tally", "version"]
+__all__ = ["NAMES_LINES", "RUNS", "TITLE", "build", "look", "runs", "tally", "version"]
 
 TITLE = "a test of results"
+NAMES_LINES = False
 RUNS = 1000
 AT_ONCE = 500
 """Runs of one process, one after the other."""

@@ -2,11 +2,13 @@
 
 A folder of ``bugs/`` has a ``gluon.py`` where its mistake can be made in that language.  Triton
 puts checks into the kernel (``TRITON_INSTRUMENTATION_MODE=consan``); one that fails ends it, and
-names the line of the operation.  ``LINE`` in ``gluon.py`` stands for ``line`` in ``bug.toml``.
+names the line of the operation.  ``LINES`` in ``gluon.py`` are the texts of the lines that the
+repair changes or protects, as the lines of ``bug.toml`` and of the repair are for ``broken.cu``.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import os
 import re
@@ -17,7 +19,7 @@ from phasebit import bugs, files, process
 from phasebit.score import Absent, Seen
 from phasebit.score.on_a_gpu import gpu
 
-__all__ = ["AT_A_TIME", "TITLE", "judge", "look", "path", "runs", "version"]
+__all__ = ["AT_A_TIME", "TITLE", "judge", "look", "numbers", "path", "runs", "version"]
 
 TITLE = "ConSan"
 AT_A_TIME = 8
@@ -29,7 +31,6 @@ SECONDS = 90.0
 ENDS = (0, 2)
 """How a program ends that nothing has stopped: its result is right, or wrong."""
 
-_LINE = re.compile(r'^LINE = "(.*)"$', re.MULTILINE)
 _FAILED = re.compile(r"gluon\.py:(\d+):.*Assertion `([^`']*)['`] failed")
 
 
@@ -52,13 +53,17 @@ def runs(bug: bugs.Bug) -> bool:
     return path(bug).is_file() and gpu().assembles(bug.arch)
 
 
-def number(bug: bugs.Bug) -> int:
-    """The number of the line in ``gluon.py`` at which a checker ought to stop."""
+def numbers(bug: bugs.Bug) -> frozenset[int]:
+    """The lines of ``gluon.py`` that the repair changes or protects; a report names one.
+
+    Raises ``ValueError`` where it has no ``LINES``.
+    """
     text = path(bug).read_text(encoding="utf-8")
-    named = _LINE.search(text)
-    if named is None:
-        raise ValueError(f'{path(bug)} names no line: it needs LINE = "…"')
-    return [line.strip() for line in text.splitlines()].index(named[1]) + 1
+    for statement in ast.parse(text).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "LINES":
+            lines = [line.strip() for line in text.splitlines()]
+            return frozenset(lines.index(of) + 1 for of in ast.literal_eval(statement.value))
+    raise ValueError(f'{path(bug)} names no line: it needs LINES = ("…",)')
 
 
 def look(bug: bugs.Bug, twin: str) -> Seen:
@@ -83,7 +88,6 @@ def judge(bug: bugs.Bug, done: process.Finished) -> Seen:
         return Seen(1, frozenset(), note="did not end")
     if not failed and done.status not in ENDS:
         raise RuntimeError(f"{path(bug)} ended with status {done.status}: {done.stderr[-500:]}")
-    named = any(line == number(bug) for line, _ in failed)
     said = "; ".join(f"{text} (gluon.py:{line})" for line, text in sorted(failed))
     ends = "" if failed else bugs.result(done.stdout, done.status)
-    return Seen(len(failed), frozenset({bug.number} if named else ()), said, ends)
+    return Seen(len(failed), frozenset(line for line, _ in failed), said, ends)

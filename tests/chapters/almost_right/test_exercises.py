@@ -107,13 +107,13 @@ def test_the_picture_counts_what_the_record_says() -> None:
     names = [bug.name for bug in bugs.every() if bug.kind == "reuse"]
     rows = {name: {"broken": score.FOUND, "fixed": score.CLEAN} for name in names[:2]}
     rows[names[2]] = {"broken": score.OTHER, "fixed": score.ALARM}
-    record = {"date": "2026-01-01", "tools": {
-        "one": {"title": "one", "bugs": rows},
+    record = {"tools": {
+        "one": {"title": "one", "date": "2026-01-01", "bugs": rows},
         "none": {"title": "none", "absent": "not here"}}}  # fmt: skip
     text = str(view.found_by_kind(record))
     assert "2 of 3 +1" in text and "none" not in text
     (alarm,) = view.alarms(record).rows
-    assert alarm[0] == "one" and alarm[2] == names[2]
+    assert (alarm[0], *alarm[2:]) == ("one", names[2], "2026-01-01")
 
 
 @pytest.mark.nvcc
