@@ -127,17 +127,16 @@ def words(page, timeline: Timeline, x: float, row: str) -> str:
 def test_who_waits_says_for_which_slot_and_what_it_is_doing(tab, slots: int) -> None:
     """Compared with the simulator: the slot of the job that the thread takes next."""
     run = simulate(Pipeline(1, 1, slots, produce=2, consume=7), jobs=9)
-    names = {**run.timeline.legend}
+    names = run.timeline.legend
+    produced = [s for s in run.timeline.spans if s.kind == "produce"]
     waits = [s for s in run.timeline.spans if s.row == "producer 0" and s.kind == "wait"]
     seen = 0
     for wait in waits:
-        later = [s for s in run.timeline.spans if s.row == "producer 0" and s.kind == "produce"
-                 and s.start >= wait.end]  # fmt: skip
+        later = [s for s in produced if s.row == "producer 0" and s.start >= wait.end]
         if not later:
             continue
         job = min(later, key=lambda s: s.start).label
-        (slot,) = {s.row for s in run.timeline.spans
-                   if s.row.startswith("slot") and s.label == job and s.kind == "produce"}  # fmt: skip
+        (slot,) = {s.row for s in produced if s.row.startswith("slot") and s.label == job}
         at = (wait.start + wait.end) / 2
         doing = [s for s in run.timeline.spans if s.row == slot and s.start <= at < s.end]
         told = words(tab, run.timeline, at, "producer 0")
