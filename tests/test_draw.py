@@ -266,6 +266,30 @@ def test_a_roofline_says_its_roofs_and_points() -> None:
             roofline(bandwidth, rates, points, title="none")
 
 
+def anchor(svg: str, name: str) -> str:
+    (found,) = re.findall(rf'text-anchor: (\w+);[^>]*>{name}</text>', svg)
+    return str(found)
+
+
+def test_a_name_does_not_lie_across_a_line() -> None:
+    points = {"above": (0.5, 3.0), "below": (0.5, 1.0), "far": (900.0, 700.0)}
+    svg = roofline(4.0, {"bf16": 800.0}, points, title="A GPU").svg
+    assert [anchor(svg, name) for name in points] == ["end", "start", "middle"]
+    points = {"above": (1.0, 2.0), "below": (1.0, 0.5), "far": (9.0, 9.0)}
+    svg = scatter(points, x_label="told", y_label="seen", title="Dots", name=points).svg
+    assert [anchor(svg, name) for name in points] == ["middle", "start", "end"]
+
+
+def test_heat_maps_on_one_scale_have_the_same_colours() -> None:
+    few = a_heatmap(values=[[1, 2], [1, 2]], scale=(0, 4)).svg
+    assert few != a_heatmap(values=[[1, 2], [1, 2]]).svg
+    for alpha in ("0.12", "0.21"):  # of 1 and 2 where 4 is darkest
+        assert f"opacity: {alpha}" in few and f"opacity: {alpha}" in a_heatmap(
+            values=[[1, 2], [0, 4]]).svg  # fmt: skip
+    with pytest.raises(ValueError, match="not all on the scale 0 to 1"):
+        a_heatmap(scale=(0, 1))
+
+
 def test_a_scatter_says_its_points_and_names_some() -> None:
     points = {"one": (1.0, 2.0), "two": (4.0, 0.5)}
     picture = scatter(points, x_label="told", y_label="seen", title="Dots", name={"two"})

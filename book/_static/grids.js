@@ -1,6 +1,6 @@
-/* Explorers whose picture is a grid of cells: a layout, the law of a pipeline, who holds which element
-   of a matrix, what fits on a multiprocessor, a box of a tensor, the blocks of a cluster, scales in
-   tensor memory. Each kind says its fields, and makes of their numbers a sentence and cells; or a
+/* Explorers whose picture is a grid of cells: a layout, and one cut into tiles; the law of a pipeline;
+   who holds which element of a matrix; what fits on a multiprocessor; a box of a tensor, and where it
+   lies in shared memory; a barrier that counts bytes; the blocks of a cluster; scales in tensor memory. Each kind says its fields, and makes of their numbers a sentence and cells; or a
    sentence that says what is wrong. The tables are the emulator's (explorer_tables.js); tests compare
    the rest with the package (tests/site/test_grids.py). */
 
@@ -45,7 +45,8 @@
     return sum;
   }
 
-  function layout({ layout: text }) {
+  /* A layout of two modes from a text: its shape, strides and offsets, or what is wrong. */
+  function read(text) {
     const [shape, stride, more] = text.split(":").map((part) => tuple(part.trim()));
     if (!Array.isArray(shape) || !Array.isArray(stride) || shape.length !== 2 || more !== undefined)
       return "give a shape of two modes and its strides, such as (4, 8) : (8, 1) or (4, (2, 4)) : (2, (1, 8))";
@@ -55,6 +56,13 @@
     if (rows > 64 || columns > 64) return `${rows} × ${columns} cells are too many to draw: 64 × 64 at most`;
     const offsets = Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (_, column) =>
       offset(shape[0], stride[0], row) + offset(shape[1], stride[1], column)));
+    return { shape, stride, rows, columns, offsets };
+  }
+
+  function layout({ layout: text }) {
+    const found = read(text);
+    if (typeof found === "string") return found;
+    const { rows, columns, offsets } = found;
     const met = new Set(offsets.flat());
     const last = Math.max(...met);
     const often = new Map();
@@ -66,6 +74,76 @@
       down: "row", across: "column",
       cells: offsets.map((line, row) => line.map((value, column) => (
         { text: value, hue: HUES[Math.floor(value / 8) % HUES.length], title: `row ${row}, column ${column}: offset ${value}` }))),
+      offsets,
+    };
+  }
+
+  /* -- layouts cut into tiles: zipped_divide -------------------------------------- */
+
+  const flat = (one) => Array.isArray(one) ? one.flatMap(flat) : [one];
+  const written = (one) => Array.isArray(one) ? `(${one.map(written).join(", ")})` : String(one);
+
+  /* `count` steps of `step` coordinates through a mode, as a mode of its own; null where they do not
+     fit the lengths of its parts. */
+  function through(shape, stride, count, step) {
+    const parts = flat(shape), jumps = flat(stride), made = [];
+    let skip = step, left = count;
+    parts.forEach((length, k) => {
+      const last = k === parts.length - 1;
+      if (left === 1 || left === null) return;
+      if (!last && length % skip && skip % length) return (left = null);
+      const here = last ? left : Math.min(left, Math.ceil(length / skip));
+      if (here > 1 && left % here) return (left = null);
+      if (here > 1) made.push([here, skip * jumps[k]]);
+      left /= here;
+      skip = Math.ceil(skip / length);
+    });
+    if (left !== 1) return null;
+    const [shapes, strides] = [0, 1].map((which) => made.map((one) => one[which]));
+    if (!made.length) return { shape: 1, stride: 0 };
+    return made.length === 1 ? { shape: shapes[0], stride: strides[0] } : { shape: shapes, stride: strides };
+  }
+
+  /* One mode cut into tiles of `count` coordinates, `step` apart: what is within a tile, and the tiles. */
+  function cut(shape, stride, count, step) {
+    const all = size(shape);
+    if (!count || !step || all % (count * step)) return `tiles of ${count} elements${step > 1 ? `, ${step} apart,` : ""} do not cut ${all} into whole ones`;
+    const within = through(shape, stride, count, step);
+    const rest = [through(shape, stride, step, 1), through(shape, stride, all / count / step, count * step)];
+    if (!within || rest.includes(null)) return `this tiler does not fit the parts of ${written(shape)}`;
+    const parts = rest.filter((part) => size(part.shape) > 1);
+    const tiles = parts.length === 1 ? parts[0] : parts.length ? { shape: parts.map((p) => p.shape), stride: parts.map((p) => p.stride) } : { shape: 1, stride: 0 };
+    return {
+      within, tiles, inner: count, outer: all / count,
+      place: (at) => [Math.floor(at / step) % count, (at % step) + step * Math.floor(at / (step * count))],
+    };
+  }
+
+  function divide({ layout: text, tiler }) {
+    const found = read(text);
+    if (typeof found === "string") return found;
+    const sizes = tiler.replace(/[()\s]/g, "").split(",").map((part) => part.split(":").map(Number));
+    if (sizes.length !== 2 || sizes.some((one) => one.length > 2 || one.some((n) => !Number.isInteger(n))))
+      return "give the tiler as two lengths, such as 2, 4; or with distances, such as 4:2, 4";
+    const { shape, stride, rows, columns, offsets } = found;
+    const [down, across] = sizes.map(([count, step = 1], k) => cut(shape[k], stride[k], count, step));
+    for (const one of [down, across]) if (typeof one === "string") return one;
+    const both = (which, part) => `(${written(down[which][part])}, ${written(across[which][part])})`;
+    const whole = ["shape", "stride"].map((part) => `(${both("within", part)}, ${both("tiles", part)})`).join(" : ");
+    const places = offsets.map((line, row) => line.map((_, column) => {
+      const [[a, p], [b, q]] = [down.place(row), across.place(column)];
+      return { within: a + down.inner * b, tile: p + down.outer * q, at: [a, b, p, q] };
+    }));
+    return {
+      said: `zipped_divide makes ${whole}: ${down.outer * across.outer} tiles of ${down.inner} × ${across.inner}. The colour of a cell says its tile, its number the offset.`,
+      down: "row", across: "column", whole, places,
+      cells: offsets.map((line, row) => line.map((value, column) => {
+        const { at: [a, b, p, q], tile, within } = places[row][column];
+        return {
+          text: value, hue: HUES[tile % HUES.length],
+          title: `row ${row}, column ${column}: element (${a}, ${b}) of tile (${p}, ${q}), number ${within} of tile ${tile}; offset ${value}`,
+        };
+      })),
       offsets,
     };
   }
@@ -120,46 +198,118 @@
 
   function fragment({ matrix, lane }) {
     const { shape: [rows, columns], row, column, packed } = FRAGMENTS[matrix];
-    if (lane > 31) return "a warp has lanes 0 to 31";
+    if (lane >= row.length) return row.length > 32 ? "a warp group has threads 0 to 127" : "a warp has lanes 0 to 31";
+    const who = row.length > 32 ? "thread" : "lane";
     const cells = Array.from({ length: rows }, () => new Array(columns).fill(null));
     row.forEach((line, t) => line.forEach((r, k) => {
       const register = Math.floor(k / packed);
       cells[r][column[t][k]] = {
         text: t, hue: HUES[register % HUES.length], faint: t !== lane,
-        title: `row ${r}, column ${column[t][k]}: lane ${t}, register ${register}`,
+        title: `row ${r}, column ${column[t][k]}: ${who} ${t}${row.length > 32 ? `, lane ${t % 32} of warp ${Math.floor(t / 32)}` : ""}, register ${register}`,
       };
     }));
     const held = row[lane].map((r, k) => `(${r}, ${column[lane][k]})`);
     return {
-      said: `Lane ${lane} holds ${held.length} elements in ${held.length / packed} registers; (row, column): ${held.join(" ")}.`,
+      said: `${who === "lane" ? "Lane" : "Thread"} ${lane} holds ${held.length} elements in ${held.length / packed} registers; (row, column): ${held.join(" ")}.`,
       down: "row", across: "column", cells,
     };
   }
 
   /* -- boxes: what cp.async.bulk.tensor fetches ---------------------------------- */
 
-  const TENSOR = [8, 6, 4]; // elements along x, y, z
+  const TENSOR = [16, 6, 3]; // elements along x, y, z
+  const BYTES = { f32: 4, f64: 8 };
+  const SPANS = { none: 16, "32B": 32, "64B": 64, "128B": 128 };
+  const LINE = 128;
 
   function box(v) {
-    const edge = [v.width, v.height, v.depth], corner = [v.x, v.y, v.z];
-    if (edge.some((one) => one < 1 || one > 8)) return "an edge of this box has 1 to 8 elements";
-    const bytes = edge.reduce((all, one) => all * one, v.bytes);
-    if ((edge[0] * v.bytes) % 16) return `the inner edge has ${edge[0] * v.bytes} bytes, and must have a multiple of 16`;
-    const numbers = Array.from({ length: TENSOR[2] }, (_, z) => Array.from({ length: TENSOR[1] }, (_, y) => Array.from({ length: TENSOR[0] }, (_, x) => {
-      const [i, j, k] = [x - corner[0], y - corner[1], z - corner[2]];
-      return i < 0 || j < 0 || k < 0 || i >= edge[0] || j >= edge[1] || k >= edge[2] ? -1 : (k * edge[1] + j) * edge[0] + i;
-    })));
-    const inside = numbers.flat(2).filter((one) => one >= 0).length;
-    const cells = Array.from({ length: TENSOR[1] }, (_, y) => numbers.flatMap((slice, z) => [
-      ...(z ? [undefined] : []),
-      ...slice[y].map((number, x) => number < 0 ? null : {
-        text: number, hue: HUES[z % HUES.length], title: `x ${x}, y ${y}, z ${z}: element ${number} of the box, byte ${number * v.bytes}`,
-      }),
-    ]));
-    const outside = bytes / v.bytes - inside;
+    const bytes = BYTES[v.type], span = SPANS[v.swizzle];
+    const edge = [v.width, v.height, v.depth], corner = [v.x, v.y, v.z], step = [1, v.stepy, v.stepz];
+    const [wide, tall, deep] = edge.map((one, k) => Math.ceil(one / step[k]));
+    const row = wide * bytes;
+    if (row % 16) return `the inner edge has ${row} bytes, and must have a multiple of 16`;
+    if ((v.x * bytes) % 16) return `the box begins at byte ${v.x * bytes} of a row, and must begin at a multiple of 16`;
+    if (span > 16 && row > span) return `the inner edge has ${row} bytes; swizzle ${v.swizzle} allows ${span}`;
+    /* Rows begin a multiple of the swizzle's span apart, and some bits of the address move. */
+    const pitch = span > 16 ? Math.ceil(row / span) * span : row;
+    const mask = 0x70 & (span - 16);
+    const place = (number) => {
+      const byte = Math.floor(number / wide) * pitch + (number % wide) * bytes;
+      return byte ^ ((byte >> 3) & mask);
+    };
+    const numbers = Array.from({ length: TENSOR[2] }, () => Array.from({ length: TENSOR[1] }, () => new Array(TENSOR[0]).fill(-1)));
+    const lines = Math.ceil((tall * deep * pitch) / LINE);
+    const memory = Array.from({ length: lines }, () => new Array(LINE / bytes).fill(null));
+    const fill = v.outside === "zeros" ? "0" : "NaN";
+    let inside = 0;
+    for (let number = 0; number < wide * tall * deep; number++) {
+      const index = [number % wide, Math.floor(number / wide) % tall, Math.floor(number / wide / tall)];
+      const [x, y, z] = index.map((one, k) => corner[k] + one * step[k]);
+      const within = [x, y, z].every((one, k) => one >= 0 && one < TENSOR[k]);
+      const byte = place(number);
+      if (within) {
+        numbers[z][y][x] = number;
+        inside++;
+      }
+      memory[Math.floor(byte / LINE)][(byte % LINE) / bytes] = {
+        text: within ? number : fill, hue: HUES[Math.max(index[2], 0) % HUES.length], faint: !within, number, byte,
+        title: `byte ${byte}: element ${number} of the box, ` + (within ? `x ${x}, y ${y}, z ${z}` : `outside of the tensor: ${fill}`),
+      };
+    }
+    const cells = numbers.flatMap((slice, z) => [...(z ? [[]] : []), ...slice.map((line, y) => line.map((number, x) => number < 0 ? null : {
+      text: number, hue: HUES[Math.floor((z - corner[2]) / step[2]) % HUES.length],
+      title: `x ${x}, y ${y}, z ${z}: element ${number} of the box, byte ${place(number)}`,
+    }))]);
+    const total = wide * tall * deep * bytes, outside = wide * tall * deep - inside;
+    const what = fill === "0" ? (outside > 1 ? "zeros" : "zero") : fill;
     return {
-      said: `The barrier gets ${bytes} bytes` + (outside ? `: ${inside} elements of the tensor, and ${outside} zeros for what lies outside.` : ", all from the tensor."),
-      down: "y", across: "x, for z = 0, 1, 2, 3", bare: true, width: 20, cells, numbers,
+      said: `The barrier gets ${total} bytes` + (outside ? `: ${inside} elements of the tensor, and ${outside} ${what} for what lies outside.` : ", all from the tensor."),
+      down: "y", across: "x; below each other z = 0, 1, 2", cells, numbers, memory,
+      names: numbers.flatMap((slice, z) => [...(z ? [""] : []), ...slice.map((_, y) => y)]),
+      more: { said: "The box in shared memory", down: "byte", across: "lines of 128 bytes of shared memory", bare: true, width: bytes === 4 ? 22 : 30, cells: memory, names: memory.map((_, k) => k * LINE) },
+    };
+  }
+
+  /* -- a barrier that counts arrivals and bytes: phasebit/mbarrier.py ------------------- */
+
+  const MOST = (1 << 20) - 1;
+  const EVENTS = /^(arrive|expect|bytes)(?:\s+(\d+))?$/;
+
+  function barrier({ count, events }) {
+    const steps = events.split(/[,;]/).map((one) => one.trim()).filter(Boolean);
+    if (steps.length > 24) return "24 events at most are drawn";
+    let [phase, pending, tx] = [0, count, 0];
+    const states = [{ name: `init ${count}`, phase, pending, tx }];
+    for (const step of steps) {
+      const [, what, given] = EVENTS.exec(step) ?? [];
+      const number = Number(given ?? 1);
+      if (!what || (what !== "arrive" && given === undefined))
+        return `"${step}" is no event: write arrive, arrive 2, expect 4096 (an arrival that announces bytes) or bytes 4096 (a copy has brought them)`;
+      const arrivals = what === "arrive" ? number : what === "expect" ? 1 : 0;
+      if (what === "arrive" && !number) return "an arrival counts at least 1";
+      if (number > MOST) return `a count lies between 0 and ${MOST}`;
+      if (arrivals > pending) return `"${step}": only ${pending} ${pending === 1 ? "arrival is" : "arrivals are"} missing in phase ${phase}`;
+      tx += what === "expect" ? number : what === "bytes" ? -number : 0;
+      if (Math.abs(tx) > MOST) return `"${step}": the bytes under way must lie between -${MOST} and ${MOST}`;
+      pending -= arrivals;
+      const done = !pending && !tx;
+      if (done) [phase, pending] = [phase + 1, count];
+      states.push({ name: step, phase, pending, tx, done });
+    }
+    const { phase: now, pending: missing, tx: under } = states.at(-1);
+    const cell = (text, hue, title, faint = true) => ({ text, hue, title, faint });
+    return {
+      said: `${now || "No"} ${now > 1 ? "phases are" : "phase is"} complete, and phase ${now} is open: ${missing} of ${count} arrivals are missing, and ${under} bytes.`,
+      down: "", across: "", heads: ["phase", "parity", "arrivals", "bytes", "wait(0)", "wait(1)"], names: states.map((one) => one.name), wide: 110, width: 66, states,
+      cells: states.map((one) => {
+        const hue = one.phase % 2 ? "cyan" : "pink", over = (parity) => parity !== one.phase % 2;
+        return [
+          cell(one.phase, hue, `phase ${one.phase} is open${one.done ? ": the one before it has just ended" : ""}`, !one.done),
+          cell(one.phase % 2, hue, `parity ${one.phase % 2}`, !one.done),
+          cell(one.pending, "blue", `${one.pending} arrivals are missing`), cell(one.tx, "orange", `${one.tx} bytes are missing`),
+          ...[0, 1].map((parity) => cell(over(parity) ? "goes on" : "waits", over(parity) ? "green" : "grey", `who waits with parity ${parity} ${over(parity) ? "goes on" : "waits"}`, !over(parity))),
+        ];
+      }),
     };
   }
 
@@ -247,6 +397,10 @@
       title: "Explorer: where each element lies", work: layout, wide: true,
       fields: [{ name: "layout", label: "shape : strides", text: "(4, (2, 4)) : (2, (1, 8))" }],
     },
+    divide: {
+      title: "Explorer: a layout cut into tiles", work: divide, wide: true,
+      fields: [{ name: "layout", label: "shape : strides", text: "(8, 8) : (8, 1)" }, { name: "tiler", label: "tiler", text: "2, 4" }],
+    },
     law: {
       title: "Explorer: jobs in 100 clocks, and what limits them", work: law,
       fields: [number("produce", "clocks to produce", 4, 1, 99), number("consume", "clocks to consume", 6, 1, 99),
@@ -259,13 +413,20 @@
     },
     fragment: {
       title: "Explorer: which lane holds which element", work: fragment, wide: true,
-      fields: [{ name: "matrix", label: "matrix", options: Object.keys(FRAGMENTS) }, number("lane", "lane", 5, 0, 31)],
+      fields: [{ name: "matrix", label: "matrix", options: Object.keys(FRAGMENTS) }, number("lane", "lane, or thread of a warp group", 5, 0, 127)],
     },
     box: {
-      title: "Explorer: a box of a tensor of 8 × 6 × 4", work: box,
-      fields: [number("x", "corner x", 2, -8, 8), number("y", "corner y", 1, -8, 8), number("z", "corner z", 1, -8, 8),
-        number("width", "box along x", 4, 1, 8), number("height", "box along y", 3, 1, 8), number("depth", "box along z", 2, 1, 8),
-        { name: "bytes", label: "bytes an element", options: ["4", "8", "16"] }],
+      title: "Explorer: a box of a tensor of 16 × 6 × 3", work: box,
+      fields: [number("x", "corner x", 4, -16, 16), number("y", "corner y", 1, -8, 8), number("z", "corner z", 1, -8, 8),
+        number("width", "box along x", 8, 1, 32), number("height", "box along y", 3, 1, 8), number("depth", "box along z", 2, 1, 8),
+        number("stepy", "element stride along y", 1, 1, 8), number("stepz", "element stride along z", 1, 1, 8),
+        { name: "type", label: "elements", options: Object.keys(BYTES) }, { name: "swizzle", label: "swizzle", options: Object.keys(SPANS) },
+        { name: "outside", label: "what lies outside", options: ["zeros", "NaN"] }],
+    },
+    barrier: {
+      title: "Explorer: what a barrier counts", work: barrier, wide: true,
+      fields: [number("count", "arrivals of a phase", 1, 1, 1024),
+        { name: "events", label: "events", text: "expect 4096, bytes 2048, bytes 2048" }],
     },
     cluster: {
       title: "Explorer: who fetches what for whom", work: cluster,
@@ -326,17 +487,17 @@
       this.error.textContent = typeof made === "string" ? made : "";
       if (typeof made === "string") return;
       this.said.textContent = made.said;
-      this.picture.innerHTML = picture(made);
+      this.picture.innerHTML = picture(made) + (made.more ? picture(made.more) : "");
     }
   }
 
-  function picture({ cells, down, across, said, names, first = 0, bare = false, wide = 46, width = 26 }) {
+  function picture({ cells, down, across, said, names, heads, first = 0, bare = false, wide = 46, width = 26 }) {
     const height = 20, left = wide, top = 40;
     const columns = Math.max(...cells.map((line) => line.length));
     const out = [`<text x="${left}" y="12" class="pb-x-axis">${across}</text>`];
     if (!bare)
       for (let column = 0; column < columns; column += columns > 16 ? 4 : 1)
-        out.push(`<text x="${left + (column + 0.5) * width}" y="${top - 8}" text-anchor="middle" class="pb-x-axis">${column + first}</text>`);
+        out.push(`<text x="${left + (column + 0.5) * width}" y="${top - 8}" text-anchor="middle" class="pb-x-axis">${heads?.[column] ?? column + first}</text>`);
     if (down) out.push(`<text x="${left - 8}" y="${top - 8}" text-anchor="end" class="pb-x-axis">${down}</text>`);
     const strong = []; // over its neighbours
     cells.forEach((line, row) => {

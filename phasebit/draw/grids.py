@@ -21,19 +21,24 @@ def heatmap(
     show: Callable[[Real], str] = lambda value: f"{float(value):.2f}",
     outline: Collection[tuple[int, int]] = (),
     outline_means: str = "",
+    scale: tuple[Real, Real] | None = None,
 ) -> Picture:
     """``values[r][c]`` as a grid of cells: the larger, the darker, with the value printed.
 
-    ``outline`` frames cells (row index, column index); ``outline_means`` says why.
-    Raises ``ValueError`` when the shape of values is not rows by columns.
+    ``outline`` frames cells (row index, column index); ``outline_means`` says why. ``scale`` is
+    the value that is lightest and the one that is darkest, the same for pictures that are
+    compared; else they are the least value and the largest.
+    Raises ``ValueError`` when the shape of values is not rows by columns, or one is off the scale.
     """
     if [len(line) for line in values] != [len(columns)] * len(rows):
         raise ValueError(
             f"values has the shape {len(values)} by {[len(line) for line in values]}: "
             f"give {len(rows)} rows of {len(columns)}"
         )
-    low = min(min(line) for line in values)
-    high = max(max(line) for line in values)
+    least, most = min(map(min, values)), max(map(max, values))
+    low, high = scale or (least, most)
+    if not low <= least <= most <= high:
+        raise ValueError(f"values from {least} to {most} are not all on the scale {low} to {high}")
     figure, axes = figure_of(1.6 + 0.5 * len(columns), 1.2 + 0.34 * len(rows))
     for r, line in enumerate(values):
         for c, value in enumerate(line):

@@ -187,7 +187,8 @@ def roofline(
     if not rates or min(numbers) <= 0:
         raise ValueError("a roofline needs rates, and every number of it must be positive")
     figure, axes = figure_of(6.2, 4.4)
-    left = min([0.1, *(intensity / 2 for intensity, _ in points.values())])
+    above = {name for name, (x, y) in points.items() if y > bandwidth * x}  # the slope
+    left = min([0.1, *(x / (30 if name in above else 2) for name, (x, _) in points.items())])
     right = max(4 * max(rates.values()) / bandwidth, *(4 * x for x, _ in points.values()), 1.0)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -203,15 +204,15 @@ def roofline(
         color=INK_MUTED,
         fontsize=9.5,
     )
-    at = 0.0
+    high = 0.0
     for name, rate in sorted(rates.items(), key=lambda item: item[1]):
         hue, dash, _ = SERIES[list(rates).index(name) % len(SERIES)]
         axes.plot([rate / bandwidth, right], [rate, rate], color=COLOURS[hue], linestyle=dash,
                   linewidth=1.8)  # fmt: skip
-        at = max(rate, 1.7 * at)  # names one above the other, however close the roofs
+        high = max(rate, 1.7 * high)  # names one above the other, however close the roofs
         axes.annotate(
             f"{name}: {rate:.0f}",
-            (right, at),
+            (right, high),
             (6, 0),
             textcoords="offset points",
             va="center",
@@ -221,15 +222,14 @@ def roofline(
         )
     for name, (intensity, reached) in points.items():
         axes.plot([intensity], [reached], marker="o", markersize=6, color=COLOURS["pink"])
-        far = intensity > math.sqrt(left * right)  # on the right half, the name stands below
+        if name in above:  # left of the slope
+            at, ha = (-8, -3), "right"
+        elif intensity > math.sqrt(left * right):  # on the right half, below
+            at, ha = (0, -14), "center"
+        else:
+            at, ha = (8, -3), "left"
         axes.annotate(
-            name,
-            (intensity, reached),
-            (0, -14) if far else (8, -3),
-            color=INK,
-            fontsize=9,
-            textcoords="offset points",
-            ha="center" if far else "left",
+            name, (intensity, reached), at, color=INK, fontsize=9, textcoords="offset points", ha=ha
         )
     axes.set_xlim(left, right)
     frame(axes, title, "operations for each byte moved, FLOP/B", "TFLOP/s")
@@ -297,11 +297,13 @@ def scatter(
     for each, (x, y) in points.items():
         axes.plot([x], [y], marker="o", markersize=5, color=COLOURS["blue"], alpha=0.75)
         if each in name:
-            right = x < math.sqrt(low * high)
+            if x > math.sqrt(low * high):
+                at, ha = (-7, -3), "right"
+            else:  # not across the line
+                at, ha = ((0, 7), "center") if y > x else ((7, -3), "left")
             axes.annotate(
-                each, (x, y), (7 if right else -7, -3), textcoords="offset points", color=INK,
-                fontsize=9, ha="left" if right else "right",
-            )  # fmt: skip
+                each, (x, y), at, color=INK, fontsize=9, textcoords="offset points", ha=ha
+            )
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
     ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if low <= tick <= high]

@@ -437,7 +437,7 @@ MISTAKES: tuple[Mistake, ...] = (
         repaired_producer=right.copying_producer,
         smallest=Ring(stages=1, items=1),
         fails=Kind.READ_TOO_EARLY,
-        hides="in no ring, but in every run in which the consumer looks a little later",
+        hides="in each run in which the consumer looks only after the copy has landed",
     ),
 )
 """The clinic, in the order of the book."""

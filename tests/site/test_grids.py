@@ -16,9 +16,11 @@ pytestmark = pytest.mark.site
 KINDS = {
     "law": "how_fast",
     "layout": "_layouts",
+    "divide": "_layouts",
     "occupancy": "tiling_on_the_gpu",
     "fragment": "_tensor_cores",
     "box": "copy_engine",
+    "barrier": "copy_engine",
     "cluster": "hopper_ring",
     "scales": "low_precision",
 }
@@ -57,14 +59,15 @@ def test_a_chapter_has_it_and_it_answers_the_keyboard(browser, site, kind: str) 
     watch = Watch(site)
     watch.attach(page)
     page.goto(site + path(kind))
-    box = page.locator(f".phasebit-explorer[data-explorer={kind}]")
-    before = box.get_by_role("status").inner_text(), box.locator("svg").inner_html()
+    box = page.locator(f".phasebit-explorer[data-explorer={kind}]").first
+    before = box.get_by_role("status").inner_text(), box.locator("svg").first.inner_html()
     assert box.get_by_role("alert").inner_text() == ""
     field = box.locator("input").first
     field.focus()
     page.keyboard.press("Control+a")
-    page.keyboard.type("(4, 4) : (0, 1)" if kind == "layout" else "7")
-    assert (box.get_by_role("status").inner_text(), box.locator("svg").inner_html()) != before
+    typed = {"layout": "(4, 4) : (0, 1)", "divide": "(4, 4) : (0, 1)", "box": "8"}
+    page.keyboard.type(typed.get(kind, "7"))
+    assert (box.get_by_role("status").inner_text(), box.locator("svg").first.inner_html()) != before
     page.keyboard.press("Control+a")
     page.keyboard.type("77777")
     assert box.get_by_role("alert").inner_text() != ""
@@ -126,21 +129,169 @@ def test_blocks_that_fit_are_those_of_the_package(tab) -> None:
         assert (told["blocks"], told["fits"]) == (real.blocks, real.fits), v
 
 
-def test_a_box_is_the_piece_that_numpy_cuts(tab) -> None:
+def test_tiles_are_those_of_the_library(tab) -> None:
+    from tensor_layouts import Layout, zipped_divide
+
+    some = random.Random(5)
+    for shape, stride in (
+        ((8, 8), (8, 1)), ((8, 12), (1, 8)), ((4, (2, 4)), (2, (1, 8))), ((4, 8), (0, 1)),
+        (((2, 4), (2, 2, 3)), ((1, 16), (2, 8, 64))), (((4, 8), (2, 2)), ((32, 1), (16, 8))),
+    ):  # fmt: skip
+        real = Layout(shape, stride)
+        rows, columns = (int(np.prod(np.ravel(mode))) if isinstance(mode, int) else
+                         int(np.prod(np.array(mode))) for mode in shape)  # fmt: skip
+        made = 0
+        for _ in range(40):
+            down, across = (some.choice([1, 2, 3, 4, 6, 8]) for _ in range(2))
+            apart = some.choice([1, 1, 2, 4])
+            told = worked_out(tab, "divide", {
+                "layout": f"{shape} : {stride}", "tiler": f"{down}:{apart}, {across}"})  # fmt: skip
+            if isinstance(told, str):
+                whole = rows % (down * apart) == columns % across == 0
+                assert not whole or "does not fit" in told, (shape, down, apart, across, told)
+                if whole:
+                    with pytest.raises(ValueError):
+                        zipped_divide(real, (Layout(down, apart), Layout(across, 1)))
+                continue
+            made += 1
+            cut = zipped_divide(real, (Layout(down, apart), Layout(across, 1)))
+            said = Layout(*(eval(part) for part in told["whole"].split(" : ")))
+            for row in range(rows):
+                for column in range(columns):
+                    place = told["places"][row][column]
+                    within, tile = int(place["within"]), int(place["tile"])
+                    offset = told["offsets"][row][column]
+                    assert cut(within, tile) == said(within, tile) == offset == real(row, column)
+        assert made > 5
+    for wrong in ("", "2", "2, 4, 1", "3, 4", "2, x", "2:3, 1", "0, 4"):
+        assert isinstance(worked_out(tab, "divide", {"layout": "(8, 8) : (8, 1)",
+                                                     "tiler": wrong}), str)  # fmt: skip
+
+
+def test_a_barrier_counts_as_the_packages(tab) -> None:
+    from phasebit.mbarrier import Mbarrier, MbarrierError
+
+    some = random.Random(6)
+    ends = {True: 0, False: 0}
+    for _ in range(120):
+        count = some.randint(1, 4)
+        events = [
+            some.choice([f"arrive {some.randint(1, 2)}", "arrive",
+                         f"expect {16 * some.randint(0, 3)}", f"bytes {16 * some.randint(1, 3)}"])
+            for _ in range(some.randint(1, 7))
+        ]  # fmt: skip
+        real = Mbarrier(count, check_observed=False)
+        states = [(real.phase, real.pending, real.tx)]
+        waits = [[real.test_wait_parity(0), real.test_wait_parity(1)]]
+        for event in events:
+            what, _, number = event.partition(" ")
+            act = {"arrive": real.arrive, "expect": real.arrive_expect_tx,
+                   "bytes": real.complete_tx}[what]  # fmt: skip
+            try:
+                act(int(number or 1))
+            except MbarrierError:
+                states = []
+                break
+            states.append((real.phase, real.pending, real.tx))
+            waits.append([real.test_wait_parity(0), real.test_wait_parity(1)])
+        told = worked_out(tab, "barrier", {"count": count, "events": ", ".join(events)})
+        assert isinstance(told, str) is not states, (count, events, told)
+        ends[bool(states)] += 1
+        if states:
+            assert [(s["phase"], s["pending"], s["tx"]) for s in told["states"]] == states
+            assert [[c["text"] == "goes on" for c in line[4:]] for line in told["cells"]] == waits
+    assert min(ends.values()) > 20
+    for wrong in ("bytes", "arrive 0", "arrive -1", "land 3", "expect 1048576", "arrive, arrive 5"):
+        assert isinstance(worked_out(tab, "barrier", {"count": 2, "events": wrong}), str), wrong
+
+
+BOXES = """
+#include <cuda.h>
+#include "ptx_sm90.cuh"
+// One thread fetches a box that counts as `bytes`; out: the first 8192 words of the tile.
+extern "C" __global__ void fetch(const __grid_constant__ CUtensorMap map, const int* at, int* out,
+                                 int bytes)
+{
+    extern __shared__ __align__(1024) int tile[];
+    __shared__ unsigned long long full;
+    for (int i = threadIdx.x; i < 8192; i += 32) tile[i] = 0x7777;
+    if (threadIdx.x == 0) ptx::mbarrier_init(&full, 1);
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        ptx::mbarrier_arrive_expect_tx(&full, bytes);
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile"
+                     ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];"
+            :: "r"(ptx::shared_address(tile)), "l"(&map), "r"(ptx::shared_address(&full)),
+               "r"(at[0]), "r"(at[1]), "r"(at[2]) : "memory");
+    }
+    ptx::mbarrier_wait(&full, 0);
+    for (int i = threadIdx.x; i < 8192; i += 32) out[i] = tile[i];
+}
+"""
+
+
+def boxes(some: random.Random) -> dict[str, object]:
+    """What a reader might ask of a box."""
+    return {
+        "x": some.choice([-4, -2, 0, 3, 4, 8, 12, 14, 16]), "y": some.randint(-3, 6),
+        "z": some.randint(-3, 3),
+        "width": some.choice([2, 4, 6, 8, 12, 16, 32]), "height": some.randint(1, 8),
+        "depth": some.randint(1, 4), "stepy": some.choice([1, 1, 2, 3]),
+        "stepz": some.choice([1, 1, 2]), "type": some.choice(["f32", "f64"]),
+        "swizzle": some.choice(["none", "32B", "64B", "128B"]),
+        "outside": some.choice(["zeros", "NaN"]),
+    }  # fmt: skip
+
+
+@pytest.mark.nvcc
+def test_a_box_lies_where_the_emulator_puts_it(tab) -> None:
+    """Each element of many boxes, by a kernel that fetches them on the emulator."""
+    from phasebit import TensorMap, files
+    from phasebit.emulator.errors import Fault, LaunchError
+    from phasebit.launching import launch
+
+    kernel = launch.compile(BOXES, "sm_90a", ["-I", str(files.kernels() / "include")])["fetch"]
     some = random.Random(3)
+    ends = {True: 0, False: 0}
     for _ in range(60):
-        v = {name: some.randint(-3, 8) for name in "xyz"}
-        v |= {"width": 4 * some.randint(1, 2), "height": some.randint(1, 8),
-              "depth": some.randint(1, 8), "bytes": 4}  # fmt: skip
+        v = boxes(some)
+        kind = {"f32": np.float32, "f64": np.float64}[v["type"]]
+        tensor = np.arange(1, 1 + 3 * 6 * 16, dtype=kind).reshape(3, 6, 16)
         told = worked_out(tab, "box", v)
-        around = np.full((24, 24, 24), -1)
-        around[8:12, 8:14, 8:16] = np.arange(4 * 6 * 8).reshape(4, 6, 8)
-        z, y, x = (8 + v[axis] for axis in "zyx")
-        cut = around[z : z + v["depth"], y : y + v["height"], x : x + v["width"]].ravel()
-        places = np.array(told["numbers"]).ravel()
-        assert [int(np.flatnonzero(places == n)[0]) if n in places else -1
-                for n in range(cut.size)] == cut.tolist(), v  # fmt: skip
-        assert told["said"].startswith(f"The barrier gets {4 * cut.size} bytes")
+        try:
+            made = TensorMap(
+                tensor, (v["width"], v["height"], v["depth"]), data_type=v["type"],
+                element_strides=(1, v["stepy"], v["stepz"]), swizzle=v["swizzle"],
+                oob_fill=v["outside"].lower(),
+            )  # fmt: skip
+        except LaunchError as error:
+            assert isinstance(told, str), (v, error)
+            ends[False] += 1
+            continue
+        out = np.zeros(8192, np.int32)
+        at = np.array([v[axis] for axis in "xyz"], np.int32)
+        try:
+            kernel.launch(1, 32, [made, at, out, made.nbytes], shared=32768 + 1024)
+        except Fault as error:
+            assert isinstance(told, str) and "must begin at" in told, (v, error)
+            ends[False] += 1
+            continue
+        assert not isinstance(told, str), (v, told)
+        ends[True] += 1
+        assert told["said"].startswith(f"The barrier gets {made.nbytes} bytes")
+        words = out.view(kind)
+        for line, drawn in enumerate(told["memory"]):
+            for column, cell in enumerate(drawn):
+                held = words[line * len(drawn) + column]
+                if cell is None:
+                    assert out[(line * len(drawn) + column) * kind().nbytes // 4] == 0x7777, v
+                elif cell["faint"]:
+                    assert held == 0 if v["outside"] == "zeros" else np.isnan(held), (v, held)
+                else:
+                    z, y, x = np.argwhere(tensor == held)[0]
+                    assert told["numbers"][z][y][x] == cell["number"], (v, cell)
+    assert min(ends.values()) > 10
     assert "multiple of 16" in worked_out(tab, "box", {**v, "width": 3})
 
 
@@ -262,6 +413,7 @@ def test_a_lane_holds_what_the_emulator_gives_it(browser, site) -> None:
         ("A of m16n8k16, f16, bf16", fragments.operand_a(16, 16, 2), 2),
         ("B of m16n8k32, s8, e4m3", fragments.operand_b(8, 32, 4), 4),
         ("C of m16n8k8, tf32", fragments.accumulator(16, 8), 1),
+        ("ldmatrix.x1, 16 bits", fragments.operand_a(8, 8, 2), 2),
     ):
         for lane in (0, 5, 31):
             told = worked_out(page, "fragment", {"matrix": matrix, "lane": lane})
@@ -270,4 +422,68 @@ def test_a_lane_holds_what_the_emulator_gives_it(browser, site) -> None:
             wanted = zip(real.row[lane], real.column[lane], strict=True)
             assert [(int(r), int(c)) for r, c in places] == [(int(r), int(c)) for r, c in wanted]
     assert isinstance(worked_out(page, "fragment", {"matrix": matrix, "lane": 32}), str)
+    page.close()
+
+
+def places(page, matrix: str, lane: int) -> list[tuple[int, int]]:
+    """What the explorer says that a lane holds."""
+    told = worked_out(page, "fragment", {"matrix": matrix, "lane": lane})
+    found = re.findall(r"\((\d+), (\d+)\)", told["said"].partition("column):")[2])
+    return [(int(row), int(column)) for row, column in found]
+
+
+def test_a_thread_of_a_warp_group_holds_what_the_library_says(browser, site) -> None:
+    from tensor_layouts import atoms_nv
+
+    page = browser.new_page()
+    page.goto(site + path("fragment"))
+    atom = atoms_nv.SM90_64x16x16_F32F16F16_SS
+    for thread in (0, 5, 31, 32, 77, 127):
+        held = places(page, "D of wgmma m64n16, f32", thread)
+        assert len(held) == 8
+        for value, (row, column) in enumerate(held):
+            assert atom.c_layout(thread, value) == row + 64 * column
+    assert "0 to 127" in worked_out(
+        page, "fragment", {"matrix": "D of wgmma m64n16, f32", "lane": 128}
+    )
+    page.close()
+
+
+LOADED = """
+#include "ptx.cuh"
+// Four matrices of 8 × 8: element e of row r is 8 r + e. Lane t's registers go to out + 4 t.
+extern "C" __global__ void load(unsigned* out)
+{
+    __shared__ alignas(16) unsigned short rows[32][8];
+    for (int e = 0; e < 8; ++e) rows[threadIdx.x][e] = 8 * threadIdx.x + e;
+    __syncwarp();
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(rows[threadIdx.x]);
+    asm volatile("ldmatrix.sync.aligned.m8n8.xCOUNT.shared.b16 {REGISTERS}, [%4];"
+                 : "+r"(a), "+r"(b), "+r"(c), "+r"(d) : "r"(at) : "memory");
+    out[4 * threadIdx.x] = a, out[4 * threadIdx.x + 1] = b;
+    out[4 * threadIdx.x + 2] = c, out[4 * threadIdx.x + 3] = d;
+}
+"""
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("trans", ["", ".trans"])
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_ldmatrix_gives_each_lane_what_the_explorer_says(browser, site, count, trans) -> None:
+    from phasebit import files
+    from phasebit.launching import launch
+
+    page = browser.new_page()
+    page.goto(site + path("fragment"))
+    registers = ", ".join(f"%{n}" for n in range(count))
+    text = LOADED.replace("xCOUNT", f"x{count}{trans}").replace("REGISTERS", registers)
+    out = np.zeros((32, 4), np.uint32)
+    kernel = launch.compile(text, "sm_90a", ["-I", str(files.kernels() / "include")])["load"]
+    kernel.launch(1, 32, [out])
+    held = out.view(np.uint16).reshape(32, 8)[:, : 2 * count]
+    for lane in range(32):
+        said = [8 * row + column for row, column in
+                places(page, f"ldmatrix.x{count}{trans}, 16 bits", lane)]  # fmt: skip
+        assert said == held[lane].tolist()
     page.close()

@@ -11,7 +11,8 @@ import pytest
 from .conftest import HTML, ROOT
 
 PAGES = sorted(path.relative_to(HTML).as_posix() for path in HTML.glob("book/**/*.html"))
-CHAPTER = "book/part4_asynchrony/11_double_buffering"
+(CHAPTER,) = (path.relative_to(ROOT).with_suffix("").as_posix()
+              for path in ROOT.glob("book/part*/*_double_buffering.ipynb"))  # fmt: skip
 SCREEN = {"width": 390, "height": 844}
 MOST = 0.1
 """Of the blocks of code and of output, the share that may scroll."""

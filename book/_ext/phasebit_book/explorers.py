@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
@@ -27,7 +28,9 @@ from phasebit.emulator import (
 from .written import write_script
 
 KINDS = ("banks", "descriptor", "tensor")
-GRIDS = ("layout", "law", "occupancy", "fragment", "box", "cluster", "scales")
+GRIDS = (
+    "layout", "divide", "law", "occupancy", "fragment", "box", "barrier", "cluster", "scales",
+)  # fmt: skip
 TABLES = "explorer_tables.js"
 
 _BOX = re.compile(r'<div[^>]*\bclass="phasebit-explorer"[^>]*>')
@@ -135,8 +138,20 @@ def limits() -> dict[str, dict[str, int]]:
 
 
 def held() -> dict[str, dict[str, Any]]:
-    """Matrix of an ``mma.sync`` -> its shape, and where what each lane holds lies in it."""
+    """Matrix of a product or of ``ldmatrix`` -> its shape, and where what a lane holds lies in it.
+
+    Of a warp group's matrices, whose warps hold 16 rows each, there are 128 threads.
+    """
     found = {}
+
+    def add(name: str, part: fragments.Fragment, share: int, warps: int = 1) -> None:
+        rows, columns = part.shape
+        found[name] = {
+            "shape": (warps * rows, columns), "packed": share,
+            "row": [line for warp in range(warps) for line in (part.row + rows * warp).tolist()],
+            "column": part.column.tolist() * warps,
+        }  # fmt: skip
+
     for shape, m, n, k, types in (
         ("m16n8k16", 16, 8, 16, "f16, bf16"), ("m16n8k8", 16, 8, 8, "tf32"),
         ("m16n8k32", 16, 8, 32, "s8, e4m3"),
@@ -147,10 +162,17 @@ def held() -> dict[str, dict[str, Any]]:
             ("B", fragments.operand_b(n, k, packed), packed),
             ("C", fragments.accumulator(m, n), 1),
         ):
-            found[f"{name} of {shape}, {types}"] = {
-                "shape": part.shape, "row": part.row.tolist(), "column": part.column.tolist(),
-                "packed": share,
-            }  # fmt: skip
+            add(f"{name} of {shape}, {types}", part, share)
+    for count in (1, 2, 4):  # a register of each matrix of 8 × 8, one below the other
+        plain, turned = fragments.operand_a(8, 8, 2), fragments.operand_b(8, 8, 2)
+        for name, part in (("", plain), (".trans", turned)):
+            below = 8 * np.repeat(np.arange(count), 2)
+            stacked = fragments.Fragment(
+                (8 * count, 8), np.tile(part.row, count) + below, np.tile(part.column, count)
+            )
+            add(f"ldmatrix.x{count}{name}, 16 bits", stacked, 2)
+    add("D of wgmma m64n16, f32", fragments.accumulator(16, 16), 1, 4)
+    add("A of wgmma m64k16, f16, bf16", fragments.operand_a(16, 16, 2), 2, 4)
     return found
 
 

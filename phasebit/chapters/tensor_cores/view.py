@@ -283,6 +283,25 @@ def ladder(recorded: dict[str, Any]) -> dict[str, float]:
     return {**found, "mma.sync alone": measure.tflops(peak["flop"], seconds)}
 
 
+def beside_no_tensor_cores(recorded: dict[str, Any], tiling: dict[str, Any]) -> Picture:
+    """The first rung, between the last one of *Tiling on the GPU* and ``mma.sync`` alone.
+
+    ``tiling``: the record of that chapter, whose products are f32 and of the same size. Prints
+    the two shares.
+    """
+    rates, size = ladder(recorded), recorded["ladder"]["size"]
+    first, alone = rates["fragments from global memory"], rates["mma.sync alone"]
+    without = measure.square_rate(size, tiling["products"][str(size)]["tuned"])
+    print(f"{first / without:.2f} times the rate without tensor cores")
+    print(f"{first / alone:.1%} of mma.sync alone")
+    return draw.bars(
+        {"f32, no tensor cores": without, "bf16, the direct way": first, "mma.sync alone": alone},
+        hues={"f32, no tensor cores": "grey", "mma.sync alone": "grey"},
+        x_label=f"TFLOP/s, {size} × {size} × {size}",
+        title=f"The direct way to use tensor cores, {measure.source(recorded)}",
+    )
+
+
 def controls(recorded: dict[str, Any]) -> measure.Table:
     """Kernels that change one thing of the one above, by turns, and what each gains."""
     size, times_us = recorded["controls"]["size"], recorded["controls"]["times_us"]

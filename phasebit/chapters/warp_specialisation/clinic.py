@@ -111,8 +111,17 @@ def source(name: str, repaired: bool = False) -> str:
 
 
 def numbered(name: str) -> str:
-    """The broken text, with the numbers of its lines."""
-    return "\n".join(f"{n:3}  {line}" for n, line in enumerate(source(name).splitlines(), 1))
+    """The broken text with the numbers of its lines, without what the healthy kernel has too.
+
+    Left out is what stands between two empty lines in both texts, but for the roles' functions.
+    """
+    healthy, shown, first = source("00_healthy").split("\n\n"), [], 1
+    for block in source(name).split("\n\n"):
+        lines = block.splitlines()
+        if block not in healthy or block.startswith("__device__"):
+            shown.append("\n".join(f"{n:3}  {line}" for n, line in enumerate(lines, first)))
+        first += len(lines) + 1
+    return "\n\n".join(shown)
 
 
 def marks(name: str) -> dict[int, frozenset[str]]:

@@ -248,9 +248,11 @@ class Races(LaunchObserver):
     ) -> None:
         """Is every thread's last read ordered before this write?"""
         known = np.maximum(s.clock[g.lanes, : s.team], floor[:, None])
-        # Most threads have read nothing since: only of the others is each read looked at.
-        last = np.minimum(s.last_read, s.read_time[x].max())
-        some = np.flatnonzero(last > known.min(axis=0))
+        # Most threads have read nothing since, and most others none of these words: only of the
+        # rest is each read looked at.
+        least = known.min(axis=0)
+        some = np.flatnonzero(np.minimum(s.last_read, s.read_time[x].max()) > least)
+        some = some[s.readers[x.ravel()].max(axis=0)[some] > least[some]]
         others = s.threads(g.lanes)[:, None] != some
         for row in np.atleast_2d(x):
             late = (s.readers[row[:, None], some] > known[:, some]) & others

@@ -39,3 +39,12 @@ def test_what_the_controls_say() -> None:
         measure.read("tensor_cores")["controls"]["times_us"]["a ring, no fragments ahead"], n=4
     )[::2]
     assert low < times[2] < high and ahead < 1.03, "not told from the spread"
+
+
+def test_the_direct_way_is_slower_than_no_tensor_cores() -> None:
+    record, size = measure.read("tensor_cores"), "4096"
+    assert record["ladder"]["size"] == int(size), "as large as the f32 product"
+    direct = median(record["ladder"]["times_us"]["fragments from global memory"])
+    assert direct > median(measure.read("tiling_on_the_gpu")["products"][size]["tuned"])
+    alone = record["peak"]["flop"] / median(record["peak"]["times_us"])
+    assert measure.matmul_flop(*[int(size)] * 3) / direct < 0.05 * alone, "nearly always idle"

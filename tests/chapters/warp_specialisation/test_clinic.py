@@ -51,6 +51,18 @@ class TestTexts:
         assert marks
         assert {kind for kinds in marks.values() for kind in kinds} <= set(clinic.KINDS)
 
+    @pytest.mark.parametrize("name", NAMES)
+    def test_a_numbered_text_leaves_out_what_is_healthy_and_no_line_to_answer_with(
+        self, name: str
+    ) -> None:
+        lines = clinic.source(name).splitlines()
+        shown = [line for line in clinic.numbered(name).splitlines() if line]
+        for line in shown:
+            assert line[5:] == lines[int(line[:3]) - 1]
+        numbers = {int(line[:3]) for line in shown}
+        assert set(clinic.marks(name)) <= numbers
+        assert len(lines) not in numbers, "the harness is every program's"
+
     def test_a_fix_is_what_differs(self) -> None:
         lines = clinic.fix("11_arrive_count").splitlines()
         assert [line[0] for line in lines] == ["-", "-", "+", "+"]

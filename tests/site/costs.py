@@ -1,0 +1,48 @@
+"""What a page costs: bytes, shift, processor time of the main thread, however busy the machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from playwright.sync_api import Browser, Page
+
+WEIGHT = """() => [...performance.getEntriesByType('navigation'),
+  ...performance.getEntriesByType('resource')]
+  .map((one) => [one.name, one.decodedBodySize])"""
+"""Addresses of all that was loaded, and the bytes of each, unpacked."""
+
+SHIFTS = """window.phasebitShift = 0;
+new PerformanceObserver((list) => list.getEntries().forEach((one) => {
+  if (!one.hadRecentInput) window.phasebitShift += one.value;
+})).observe({ type: 'layout-shift', buffered: true });"""
+"""Adds up what moves under the reader."""
+
+
+def tasks(browser: Browser, page: Page, act: Callable[[], object]) -> list[float]:
+    """Milliseconds of processor time of each task of the main thread while ``act`` runs.
+
+    Longest first. Workers have threads of their own, which do not count.
+    """
+    categories = ["toplevel", "disabled-by-default-devtools.timeline"]
+    browser.start_tracing(page=page, categories=categories)
+    try:
+        act()
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    finally:
+        events = json.loads(browser.stop_tracing())["traceEvents"]
+    main = {
+        (one["pid"], one["tid"]) for one in events
+        if one["name"] == "thread_name" and one["args"]["name"] == "CrRendererMain"
+    }  # fmt: skip
+    found = [
+        one["tdur"] / 1000 for one in events
+        if one["name"] == "RunTask" and "tdur" in one and (one["pid"], one["tid"]) in main
+    ]  # fmt: skip
+    assert found, "the browser's trace has no tasks of a main thread"
+    return sorted(found, reverse=True)
+
+
+def blocking(found: list[float], least: float = 50) -> float:
+    """What of each task is above 50 ms, added up: the total blocking time of Lighthouse."""
+    return sum(one - least for one in found if one > least)
