@@ -218,13 +218,42 @@ def test_everything_in_a_chart_is_inside_its_box() -> None:
         assert 0 <= float(text.get("x")) <= width and 0 <= float(text.get("y")) <= height
 
 
-def test_a_column_of_a_chart_is_as_wide_as_its_own_texts() -> None:
+RECT = "{http://www.w3.org/2000/svg}rect"
+
+
+def cell_widths(picture) -> list[str]:
+    return [one.get("width") for one in ET.fromstring(picture.svg).iter(RECT)]
+
+
+def test_the_columns_of_a_grid_are_as_wide_as_its_widest_text() -> None:
     narrow, wide = (
-        ET.fromstring(a_chart(cells=[[None, None, Cell(text)], [Cell("1"), None, None]]).svg)
+        cell_widths(
+            a_chart(cells=[[None, None, Cell(text)], [Cell("1"), None, None]], legend=None)
+        )
         for text in ("2", "0, 2, 4, 6")
     )
-    first = [root.findall(".//{http://www.w3.org/2000/svg}rect")[1] for root in (narrow, wide)]
-    assert first[0].get("width") == first[1].get("width")
+    assert len({*narrow}) == len({*wide}) == 1
+    assert float(wide[0]) > 2 * float(narrow[0])
+
+
+def test_a_column_with_a_name_is_as_wide_as_its_own_texts() -> None:
+    cells = [[Cell("1"), Cell("2"), Cell("0, 2, 4, 6, 8, 10")]] * 2
+    drawn = a_chart(cells=cells, columns=["late", "eager", "random"], legend=None)
+    assert len({*cell_widths(drawn)}) == 3
+
+
+def test_no_letter_of_a_chart_has_less_than_12_px() -> None:
+    sizes = re.findall(r"font(?:-size)?:\s*([\d.]+)px", a_chart().svg)
+    assert sizes and min(map(float, sizes)) >= 12
+
+
+def test_a_legend_is_one_line_where_a_phone_has_room_for_it() -> None:
+    def lines(**legend: str) -> int:
+        texts = ET.fromstring(a_chart(legend=legend).svg).iter(TEXT)
+        return len({one.get("y") for one in texts if one.text in legend.values()})
+
+    assert lines(blue="who asks", orange="who is late", grey="nobody") == 1
+    assert lines(blue="who asks " * 4, orange="who is late " * 4) == 2
 
 
 def test_a_legend_without_room_beside_the_chart_goes_below() -> None:
@@ -308,6 +337,15 @@ def test_panels_mark_their_parts() -> None:
     for strange in ({(2, 0)}, {(0, 3)}, {(-1, 0)}):
         with pytest.raises(ValueError, match="a block: it has no part"):
             panels([one._replace(marked=strange)], alt="Tiles.")
+
+
+def test_neighbours_of_a_row_are_one_rectangle() -> None:
+    def rectangles(*marked: tuple[int, int]) -> int:
+        return panels([Panel("C", 3, 4, marked)], alt="C.").svg.count("opacity: 0.75")
+
+    assert rectangles((0, 2), (0, 1), (0, 0)) == 1
+    assert rectangles((0, 3), (1, 0)) == 2  # the end of a row and the beginning of the next
+    assert rectangles((0, 0), (0, 2)) == 2
 
 
 def test_a_heading_in_words_has_room() -> None:

@@ -92,6 +92,12 @@ def heatmap(
     return picture(figure, f"{title}. From left to right, {across}{starred}.\n{grid}")
 
 
+_LETTER = 6.8
+"""Width of a letter of 12 px, on the average, in px."""
+_PHONE = 430.0
+"""A legend may make a chart so wide, in px: with letters of 10 px it fits on a phone."""
+
+
 class Cell(NamedTuple):
     """One cell of a chart: its text, a colour of the palette."""
 
@@ -112,6 +118,7 @@ def chart(
     """``cells[r][c]``: a small text in a coloured cell, or ``None`` for nothing.
 
     For what happens lane by lane: lanes across and time down, banks across and wavefronts down.
+    All columns are equally wide, but for up to eight that have names of more than three letters.
     ``legend`` says what a colour means. Raises ``ValueError`` when the shape of cells is not
     rows by columns.
     """
@@ -121,14 +128,20 @@ def chart(
             f"give {len(rows)} rows of {len(columns)}"
         )
     texts = [cell.text for line in cells for cell in line if cell]
-    down, head = 16.0, 40.0
-    left = 6.2 * max(len(str(row)) for row in [*rows, row_label]) + 10
-    edges = [left]  # of the columns, each as wide as its widest text
-    for c in range(len(columns)):
-        widest = max((len(cell.text) for line in cells if (cell := line[c])), default=1)
-        if len(columns) <= 8 and len(str(columns[c])) > 3:  # a heading in words is written out
-            widest = max(widest, len(str(columns[c])) + 1)
-        edges.append(edges[-1] + max(16.0, 6.2 * widest + 4))
+    down, head = 18.0, 42.0
+    left = _LETTER * max(len(str(row)) for row in [*rows, row_label]) + 10
+    named = len(columns) <= 8 and any(len(str(column)) > 3 for column in columns)
+    wide = [
+        max([len(cell.text) for line in cells if (cell := line[c])], default=1)
+        for c in range(len(columns))
+    ]
+    if named:  # what stands above a column is written out, and each is as wide as it must be
+        wide = [max(most, len(str(column)) + 1) for most, column in zip(wide, columns, strict=True)]
+    elif wide:
+        wide = [max(wide)] * len(columns)
+    edges = [left]  # of the columns
+    for most in wide:
+        edges.append(edges[-1] + max(down, _LETTER * most + 6))
     out = [
         f'<text x="0" y="12" style="fill:{TEXT}">{escape(title.splitlines()[0])}</text>',
         f'<text x="{left - 6:g}" y="{head - 6:g}" text-anchor="end" style="fill:{MUTED}">'
@@ -142,7 +155,7 @@ def chart(
     for r, (row, line) in enumerate(zip(rows, cells, strict=True)):
         y = head + r * down
         out.append(
-            f'<text x="{left - 6:g}" y="{y + 12:g}" text-anchor="end" '
+            f'<text x="{left - 6:g}" y="{y + 13:g}" text-anchor="end" '
             f'style="fill:{MUTED}">{escape(str(row))}</text>'
         )
         for c, cell in enumerate(line):
@@ -155,30 +168,35 @@ def chart(
             )
             if cell.text:
                 out.append(
-                    f'<text x="{x + across / 2:g}" y="{y + 11.5:g}" text-anchor="middle" '
-                    f'style="fill:{TEXT};font-size:10px">{escape(cell.text)}</text>'
+                    f'<text x="{x + across / 2:g}" y="{y + 13:g}" text-anchor="middle" '
+                    f'style="fill:{TEXT}">{escape(cell.text)}</text>'
                 )
     foot = head + len(rows) * down
     out.append(
         f'<text x="{left:g}" y="{foot + 16:g}" style="fill:{MUTED}">{escape(column_label)}</text>'
     )
-    width = max(edges[-1], left + 6.4 * len(column_label) + 18, 6.4 * len(title))
-    x = left + 6.4 * len(column_label) + 18
-    for hue, means in (legend or {}).items():
-        if x > left and x + 6.4 * len(means) + 34 > width:  # no room beside what is there
-            x, foot = left, foot + 18
+    x = left + _LETTER * len(column_label) + 18
+    width = max(edges[-1], x, _LETTER * len(title.splitlines()[0]))
+    legend = legend or {}
+    along = sum(_LETTER * len(means) + 34 for means in legend.values())
+    if x + along > width:  # no room beside the label: a line of its own
+        x, foot = max(0.0, min(left, max(width, _PHONE) - along)), foot + 20
+    begin = x
+    for hue, means in legend.items():
+        if x > begin and x + _LETTER * len(means) + 34 > max(width, _PHONE):
+            x, foot = begin, foot + 20
         out.append(
             f'<rect x="{x:g}" y="{foot + 6:g}" width="12" height="12" rx="2" '
             f'style="fill:{colour(hue)};fill-opacity:.22;stroke:{colour(hue)}"/>'
             f'<text x="{x + 17:g}" y="{foot + 16:g}" style="fill:{MUTED}">{escape(means)}</text>'
         )
-        x += 6.4 * len(means) + 34
+        x += _LETTER * len(means) + 34
         width = max(width, x)
     height = foot + 24
-    wide = max(map(len, texts), default=1)
+    longest = max(map(len, texts), default=1)
     grid = "\n".join(
         f"{row!s:>{len(row_label)}} |"
-        + "".join(f" {(cell.text or '#') if cell else '.':>{wide}}" for cell in line)
+        + "".join(f" {(cell.text or '#') if cell else '.':>{longest}}" for cell in line)
         for row, line in zip(rows, cells, strict=True)
     )
     across_words = f"{column_label} from {columns[0]} to {columns[-1]}"
@@ -186,7 +204,7 @@ def chart(
     return Picture(
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-chart" '
         f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" '
-        f'style="font:11px {FONT};background:transparent">\n'
+        f'style="font:12px {FONT};background:transparent">\n'
         f"<title>{escape(alt)}</title>\n" + "\n".join(out) + "\n</svg>",
         alt,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import textwrap
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
@@ -23,6 +24,10 @@ INK, INK_MUTED, INK_FAINT = "#010203", "#040506", "#070809"
 _EXCHANGE = {INK: "var(--text)", INK_MUTED: "var(--muted)", INK_FAINT: "var(--faint)"} | {
     code: colour(name) for name, code in COLOURS.items()
 }
+
+
+_LONGEST = 34
+"""Letters of a label that stand beside the y axis of the usual height."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ def frame(axes: Any, title: str, x_label: str, y_label: str = "") -> None:
         side.set_color(INK_MUTED)
     axes.set_xlabel(x_label)
     if y_label:
-        axes.set_ylabel(y_label)
+        axes.set_ylabel(textwrap.fill(y_label, _LONGEST))
     axes.set_title(title, fontsize=10, color=INK, loc="left")
 
 

@@ -192,6 +192,8 @@ def roofline(
     right = max(4 * max(rates.values()) / bandwidth, *(4 * x for x, _ in points.values()), 1.0)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):  # 0.1, not a power whose exponent nobody can read
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
     slope = [left, max(rates.values()) / bandwidth]
     axes.plot(slope, [bandwidth * x for x in slope], color=COLOURS["grey"], linewidth=1.8)
     middle = math.sqrt(slope[0] * slope[1])

@@ -1,4 +1,4 @@
-"""On a phone code is read without scrolling sideways, and a continued line is seen to be one."""
+"""On a phone code is read without scrolling sideways, and pictures have letters one can read."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ LINES = """() => [...document.querySelectorAll('.bd-article .cell_input .pb-line
           bar: parseFloat(bar.height), first: Math.min(...drawn.map((part) => part.left)),
           text: one.textContent};
 })"""
+SMALLEST = 10
+"""Of the letters of a picture, in px as they are shown."""
+LETTERS = """() => [...document.querySelectorAll('.bd-article .pb-picture svg text')]
+  .filter((one) => one.textContent.trim() && one.getClientRects().length)
+  .map((one) => {
+    const to = one.getScreenCTM();
+    return parseFloat(getComputedStyle(one).fontSize) * Math.hypot(to.a, to.b);
+  })"""
+WITHOUT_WIDTHS = """() => document.querySelectorAll('.pb-picture')
+  .forEach((one) => one.style.removeProperty('--pb-least'))"""
 
 pytestmark = pytest.mark.site
 
@@ -113,7 +123,20 @@ def test_an_element_says_how_far_its_line_is_indented() -> None:
     made = [*elements().elements(lines)]
     by = [re.search(r'style="--in:(\d+)"', one.partition(">")[0]) for one in made]
     assert [found and int(found[1]) for found in by] == [None, 4, None, 6, 16]
-    assert [one.partition(">")[2].removesuffix("</span>") for one in made] == lines
+    assert [re.sub(r"</?span[^>]*>", "", one) for one in made] == lines
+
+
+def test_the_first_word_of_a_line_finds_a_place_behind_its_indent() -> None:
+    deep, long, short = elements().elements(
+        [
+            " " * 40 + "w\n",
+            " " * 12 + "<b>ptx</b>::wait_for_all_of_these_barriers(full);\n",
+            " " * 12 + "ptx::wait(full) and for_all_of_these_barriers;\n",
+        ]
+    )
+    assert f'{" " * 16}<span class="pb-deep">{" " * 24}</span>w' in deep
+    assert "<b>ptx</b>::<wbr>wait_<wbr>for_" in long
+    assert "<wbr>" not in short
 
 
 def test_a_table_of_numbers_is_marked_and_prose_is_not() -> None:
@@ -122,3 +145,25 @@ def test_a_table_of_numbers_is_marked_and_prose_is_not() -> None:
     made = "".join(elements().elements([*table, "\n", *prose]))
     assert made.count("pb-columns") == len(table)
     assert "pb-columns" not in "".join(elements().elements(prose))
+
+
+def test_letters_in_pictures_are_large_enough_to_be_read(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    many, small = 0, {}
+    for page in PAGES:
+        tab.goto(site + page, wait_until="load")
+        found = tab.evaluate(LETTERS)
+        many += len(found)
+        if found and min(found) < SMALLEST:
+            small[page] = min(found)
+    tab.close()
+    assert many > 10_000 and small == {}
+
+
+def test_a_picture_without_its_least_width_would_have_smaller_letters(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    tab.goto(f"{site}book/part6_blackwell/21_tensor_memory.html")
+    assert min(tab.evaluate(LETTERS)) >= SMALLEST
+    tab.evaluate(WITHOUT_WIDTHS)
+    assert min(tab.evaluate(LETTERS)) < SMALLEST
+    tab.close()

@@ -7,6 +7,7 @@ around it. :func:`inline` sees to both.
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -23,6 +24,22 @@ _REFERENCE = re.compile(r'((?:xlink:)?href="#|url\(["\']?#)([^"\')]+)')
 _LABELS = re.compile(r'(aria-(?:labelledby|describedby)=")([^"]+)')
 _STYLE = re.compile(r"(<style[^>]*>)(.*?)(</style>)", re.S)
 _RULE = re.compile(r"([^{}]+)(\{[^{}]*\})")
+_WIDTH = re.compile(r'viewBox="\s*\S+\s+\S+\s+([\d.]+)')
+_LETTERS = re.compile(r"\bfont(?:-size)?:\s*([\d.]+)px")
+
+LEAST = 10.5
+"""How large the smallest letters of a picture are on a phone, in px: what does not fit scrolls."""
+
+
+def least_width(svg: str) -> int:
+    """How wide a picture must be shown for its smallest letters, in px; 0 where it has none.
+
+    >>> least_width('<svg viewBox="0 0 600 90" style="font:12px x"><text style="font-size: 9px"/>')
+    700
+    """
+    width = _WIDTH.search(svg)
+    sizes = [float(size) for size in _LETTERS.findall(svg)]
+    return math.ceil(float(width[1]) * LEAST / min(sizes)) if width and sizes else 0
 
 
 def inline(svg: str, name: str) -> str:
@@ -39,7 +56,8 @@ def inline(svg: str, name: str) -> str:
     svg = _LABELS.sub(lambda m: m[1] + " ".join(f"{name}-{label}" for label in m[2].split()), svg)
     svg = _STYLE.sub(lambda m: m[1] + _confine(m[2], name) + m[3], svg)
     # tabindex: a picture wider than the page scrolls, with the keyboard too.
-    return f'<div class="pb-picture" id="{name}" tabindex="0">{svg}</div>'
+    least = f' style="--pb-least:{least_width(svg)}px"'
+    return f'<div class="pb-picture" id="{name}" tabindex="0"{least}>{svg}</div>'
 
 
 def _confine(style: str, name: str) -> str:

@@ -1,8 +1,9 @@
-"""Lines of code that a narrow screen may continue below: each in an element of its own.
+"""What a narrow screen may continue below: lines of code, and sentences in the cells of tables.
 
-The element says how far the line is indented, so that ``phasebit.css`` can hang what is continued
-further in, with a bar before it. A line of a table, of numbers or of letters that draw, would lie
-when it is broken: it is marked, and scrolls where it is no code. The text is what it was.
+Each line is an element of its own. The element says how far the line is indented, so that
+``phasebit.css`` can hang what is continued further in, with a bar before it. A line of a table, of
+numbers or of letters that draw, would lie when it is broken: it is marked, and scrolls where it is
+no code. The text is what it was. A cell with a sentence is marked, in a table that may be too wide.
 """
 
 from __future__ import annotations
@@ -12,23 +13,31 @@ from collections.abc import Iterable, Iterator
 from html import unescape
 from itertools import groupby
 
+from docutils import nodes
 from pygments.formatters import HtmlFormatter
 from sphinx.application import Sphinx
 from sphinx.highlighting import PygmentsBridge
+from sphinx.transforms import SphinxTransform
 
 _TAG = re.compile(r"<[^>]*>")
-_INDENT = re.compile(r" *(?:\d+ {2,})?")
+_INDENT = re.compile(r"(?:[+-](?= {2}))? *(?:\d+ {2,})?")
+_PIECE = re.compile(r"<[^>]*>|&#?\w+;|[^<]")
 _COLUMNS = re.compile(r"\S {2,}\S|[\u2500-\u25ff]|([^\w\s])\1{5}")
 
 MOST = 16
-"""Columns by which a continued line is indented at most: a phone shows about fifty."""
+"""Columns by which a line is indented at most on a phone, which shows about fifty."""
+_DEEP = re.compile(rf"((?:<[^>]*>| *\d+(?= {{2}}))*)( {{{MOST}}})( +)(?=[^ ])")
+ROOM = 44
+"""Columns that a phone shows of a line at least."""
+SENTENCE = 36
+"""Letters of a cell that is no name and no number."""
 
 
 def indent(text: str) -> int:
-    """Columns before a line begins, the number of a printed listing's line among them.
+    """Columns before a line begins, with a number or a sign of a difference that stands there.
 
-    >>> indent("    x = 1;"), indent("  12  x = 1;"), indent("x")
-    (4, 6, 0)
+    >>> indent("    x = 1;"), indent("  12  x = 1;"), indent("+   x"), indent("x")
+    (4, 6, 4, 0)
     """
     return len(_INDENT.match(text)[0])  # type: ignore[index]
 
@@ -40,6 +49,30 @@ def in_columns(text: str) -> bool:
     (True, True, False)
     """
     return bool(_COLUMNS.search(text))
+
+
+def breakable(line: str, text: str) -> str:
+    """A line of HTML whose first word finds a place behind its indent, broken if it must be.
+
+    What a phone does not show of the indent is an element of its own.
+
+    >>> breakable("<b>f</b>(" + "x" * 44, "f(" + "x" * 44)[:19]
+    '<b>f</b>(<wbr>xxxxx'
+    """
+    begin = indent(text)
+    end = begin + len(text[begin:].split(" ", 1)[0])
+    if begin > MOST:
+        line = _DEEP.sub(r'\1\2<span class="pb-deep">\3</span>', line, count=1)
+    if min(begin, MOST) + end - begin <= ROOM:
+        return line
+    made, at = "", 0
+    for piece in _PIECE.findall(line.rstrip("\n")):
+        made += piece
+        if not piece.startswith("<"):
+            at += 1
+            if begin < at < end and text[at - 1] in "(:.,_[" and text[at] not in "(:.,_[":
+                made += "<wbr>"
+    return made + line[len(line.rstrip("\n")) :]
 
 
 def elements(lines: Iterable[str]) -> Iterator[str]:
@@ -56,7 +89,7 @@ def elements(lines: Iterable[str]) -> Iterator[str]:
         for line, text in block:
             by = min(indent(text), MOST) if text.strip() else 0
             style = f' style="--in:{by}"' if by else ""
-            yield f'<span class="{kind}"{style}>{line}</span>'
+            yield f'<span class="{kind}"{style}>{breakable(line, text)}</span>'
 
 
 class InLines(HtmlFormatter):  # type: ignore[type-arg]
@@ -67,6 +100,26 @@ class InLines(HtmlFormatter):  # type: ignore[type-arg]
         yield from super().wrap(lines)  # type: ignore[no-untyped-call]
 
 
+_CELL = re.compile(rf"<td>(?=[^<]{{{SENTENCE}}})")
+
+
+class Sentences(SphinxTransform):
+    """Mark the cells with sentences, in the prose's tables and in what cells put out."""
+
+    default_priority = 200
+
+    def apply(self, **kwargs: object) -> None:
+        for entry in self.document.findall(nodes.entry):
+            if len(entry.astext()) > SENTENCE:
+                entry["classes"].append("pb-sentence")
+        for raw in list(self.document.findall(nodes.raw)):
+            if raw.get("format") == "html" and "<td>" in raw.astext():
+                marked = _CELL.sub('<td class="pb-sentence">', raw.astext())
+                raw.clear()
+                raw += nodes.Text(marked)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     PygmentsBridge.html_formatter = InLines  # type: ignore[misc]
+    app.add_transform(Sentences)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -51,9 +51,9 @@ def values() -> Picture:
     axes.tick_params(axis="y", length=0, labelcolor=INK)
     axes.set_ylim(1.6, -0.6)
     ticks = range(-16, 17, 4)
-    axes.set_xticks(list(ticks), [f"$2^{{{t}}}$" for t in ticks])
+    axes.set_xticks(list(ticks))
     title = "The positive numbers of eight bits"
-    frame(axes, title, "each line is a number; equal distances are equal factors")
+    frame(axes, title, "power of two: each line is a number, equal distances are equal factors")
     return picture(figure, "\n".join([f"{title}.", *said]))
 
 

@@ -94,6 +94,29 @@ def rows_in_lanes() -> Picture:
     )  # fmt: skip
 
 
+def rows_of_two(text: str) -> tuple[Run, Picture]:
+    """Two products of 64 rows by ``text``, the second of -A: the run, and what each lane holds."""
+    import numpy as np
+
+    from phasebit.draw import Cell, chart
+    from phasebit.emulator import instruction_descriptors as descriptors
+
+    a, b = np.zeros((64, 16)), np.zeros((32, 16))
+    a[:, 0], b[:, 0] = np.arange(64) + 1, 1  # column 0 of row r is r + 1, or the negative of that
+    instruction = descriptors.encode("f16", 64, 32, "bf16", "bf16", "f32")
+    out, run = product(tile(a), tile(b), instruction, times=2, columns=32, text=text)
+    lines = []
+    for numbers in out.view(np.float32)[:, 0].reshape(4, 32):
+        lines.append([Cell(str(abs(int(x)) - 1), "blue" if x > 0 else "orange")
+                      if np.isfinite(x) else Cell("", "grey") for x in numbers])  # fmt: skip
+    return run, chart(
+        lines, rows=[f"lanes from {32 * quarter}" for quarter in range(4)], columns=range(32),
+        row_label="sums in", column_label="lane of the quarter",
+        title="Two sums of 64 rows in the same columns: the row that a lane holds",
+        legend={"blue": "of the first sum", "orange": "of the second", "grey": "nothing"},
+    )  # fmt: skip
+
+
 def pair_rows(
     high: int, *, schedule: str = "late", device: str = "emulator"
 ) -> tuple[Run, Any]:

@@ -93,6 +93,19 @@ def test_rows_lie_in_lanes() -> None:
 
 
 @pytest.mark.nvcc
+def test_two_sums_of_64_rows_share_their_columns() -> None:
+    """Only with the second at lane 16: where both begin at lane 0 the second takes its place."""
+    apart = kernel("described").replace(
+        '"r"(instruction), "r"(i)', '"r"(instruction | i << 13), "r"(0)'
+    )
+    run, picture = described.rows_of_two(apart.replace('"r"(sum)', '"r"(sum + (i << 20))'))
+    assert not run.findings
+    lines = [line.split()[-32:] for line in picture.alt.splitlines()[1:]]
+    assert lines == [[*(str(16 * quarter + n) for n in range(16))] * 2 for quarter in range(4)]
+    assert described.rows_of_two(apart)[1].alt != picture.alt
+
+
+@pytest.mark.nvcc
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 def test_the_queue_is_right(schedule: str) -> None:
     for seed in (1, 2):
