@@ -67,7 +67,7 @@ class Touches(
 
     def __init__(self, machine: SteppedMachine) -> None:
         self.machine = machine
-        self.fences = any(map(_is_fence, machine.program.instructions))
+        self.acquiring = any(map(_is_fence, machine.program.instructions))
         """Whether a fence of the kernel may make an atomic before it acquire."""
         self.steps: list[Step] = []
         self.moves: list[Move] = []
@@ -329,7 +329,7 @@ class Touches(
         by = self.machine.executing()
         if by is None or "add" not in by.modifiers or by.modifiers[-1][0] not in "us":
             return False
-        if self.fences or _acquires(by):
+        if self.acquiring or _acquires(by):
             return False
         if by.mnemonic == "red":
             return True
