@@ -339,6 +339,15 @@ def test_panels_mark_their_parts() -> None:
             panels([one._replace(marked=strange)], alt="Tiles.")
 
 
+def test_neighbours_of_a_row_are_one_rectangle() -> None:
+    def rectangles(*marked: tuple[int, int]) -> int:
+        return panels([Panel("C", 3, 4, marked)], alt="C.").svg.count("opacity: 0.75")
+
+    assert rectangles((0, 2), (0, 1), (0, 0)) == 1
+    assert rectangles((0, 3), (1, 0)) == 2  # the end of a row and the beginning of the next
+    assert rectangles((0, 0), (0, 2)) == 2
+
+
 def test_a_heading_in_words_has_room() -> None:
     def width(*columns: str) -> float:
         given = {"rows": [0], "row_label": "row", "column_label": "column", "title": "t"}

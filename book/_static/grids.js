@@ -459,7 +459,9 @@
       const form = element("form", { className: `pb-lab-fields${kind.wide ? " pb-wide-fields" : ""}` }, ...labels);
       this.said = element("p", { role: "status", className: "pb-lab-numbers" });
       this.error = element("p", { role: "alert", className: "pb-lab-error" });
-      this.picture = element("div", { className: "pb-picture", tabIndex: 0, role: "region", "aria-label": kind.title });
+      const chosen = Object.entries(box.dataset).filter(([name]) => name !== "explorer").map(([, value]) => value);
+      const label = [kind.title, ...chosen].join(", "); // two explorers of a page must differ
+      this.picture = element("div", { className: "pb-picture", tabIndex: 0, role: "region", "aria-label": label });
       const title = element("p", { className: "pb-lab-title", id: id("title") }, kind.title);
       box.setAttribute("role", "group");
       box.setAttribute("aria-labelledby", title.id);

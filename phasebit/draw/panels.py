@@ -48,6 +48,17 @@ def panels(parts: Sequence[Panel], *, alt: str) -> Picture:
     return picture(figure, alt)
 
 
+def _runs(marked: Collection[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Neighbours of a row together, as (row, first column, columns): a page has less to load."""
+    runs: list[tuple[int, int, int]] = []
+    for row, column in sorted(marked):
+        if runs and runs[-1][0] == row and sum(runs[-1][1:]) == column:
+            runs[-1] = (row, runs[-1][1], runs[-1][2] + 1)
+        else:
+            runs.append((row, column, 1))
+    return runs
+
+
 def _draw(axes: Any, part: Panel, left: float) -> None:
     from matplotlib.patches import Rectangle
 
@@ -55,9 +66,9 @@ def _draw(axes: Any, part: Panel, left: float) -> None:
     look: dict[str, Any] = {"facecolor": COLOURS[part.hue], "linewidth": 0}
     axes.add_patch(Rectangle((left, 0), part.width, part.height, alpha=0.18, **look))
     dark = 0.35 if part.labels else 0.75  # a label is read on it, on the page's dark ground, too
-    for row, column in sorted(part.marked):
-        corner = (left + column * across, row * down)
-        axes.add_patch(Rectangle(corner, across, down, alpha=dark, **look))
+    for row, first, columns in _runs(part.marked):
+        corner = (left + first * across, row * down)
+        axes.add_patch(Rectangle(corner, columns * across, down, alpha=dark, **look))
     lines: dict[str, Any] = {"color": INK_MUTED, "linewidth": 0.3, "alpha": 0.5}
     downs = [left + column * across for column in range(part.columns + 1)]
     axes.vlines(downs, 0, part.height, **lines)

@@ -248,7 +248,7 @@ def boxes(some: random.Random) -> dict[str, object]:
 def test_a_box_lies_where_the_emulator_puts_it(tab) -> None:
     """Each element of many boxes, by a kernel that fetches them on the emulator."""
     from phasebit import TensorMap, files
-    from phasebit.emulator.errors import Fault, LaunchError
+    from phasebit.emulator import Fault, LaunchError
     from phasebit.launching import launch
 
     kernel = launch.compile(BOXES, "sm_90a", ["-I", str(files.kernels() / "include")])["fetch"]

@@ -11,7 +11,7 @@ import pytest
 from .conftest import HTML, ROOT
 
 PAGES = sorted(path.relative_to(HTML).as_posix() for path in HTML.glob("book/**/*.html"))
-CHAPTER, DRAWN = (path.relative_to(ROOT).with_suffix("").as_posix()
+CHAPTER, GRIDS = (path.relative_to(ROOT).with_suffix("").as_posix()
                   for name in ("double_buffering", "tensor_memory")
                   for path in ROOT.glob(f"book/part*/*_{name}.ipynb"))  # fmt: skip
 SCREEN = {"width": 390, "height": 844}
@@ -163,7 +163,7 @@ def test_letters_in_pictures_are_large_enough_to_be_read(browser, site) -> None:
 
 def test_a_picture_without_its_least_width_would_have_smaller_letters(browser, site) -> None:
     tab = browser.new_page(viewport=SCREEN)
-    tab.goto(f"{site}{DRAWN}.html")
+    tab.goto(f"{site}{GRIDS}.html")
     assert min(tab.evaluate(LETTERS)) >= SMALLEST
     tab.evaluate(WITHOUT_WIDTHS)
     assert min(tab.evaluate(LETTERS)) < SMALLEST

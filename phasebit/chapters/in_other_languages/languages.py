@@ -13,7 +13,7 @@ import json
 import lzma
 import re
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from phasebit import files
@@ -120,6 +120,22 @@ def now(name: str) -> Built:
 def _without_places(text: str) -> str:
     text = text.partition("\t.section\t.debug")[0]
     return re.sub(r"(\.file\s+\d+\s+)\"[^\"]*/", r'\1"', text)
+
+
+def without_zeros(one: Built) -> Built:
+    """Triton's kernel without the zeros that its epilogue stores into the first sum, nor the wait.
+
+    Raises :class:`ValueError` for a kernel that does not do that once, before its roles begin.
+    """
+    wait = r"(mbarrier\.try_wait\S+ complete, [^\n]*\n[^\n]*waitLoop;)"
+    store = r"(@%p\d+ tcgen05\.st\.\S+ [^\n]*;)"
+    found = re.search(rf"{wait}(?:(?!try_wait).)*?{store}", one.ptx, re.DOTALL)
+    if found is None or one.ptx.count("tcgen05.st") != 1:
+        raise ValueError("no store of zeros behind a wait in this PTX: give Triton's kernel")
+    text = one.ptx
+    for begin, end in (found.span(2), found.span(1)):
+        text = text[:begin] + text[end:]
+    return replace(one, ptx=text)
 
 
 def multiply(

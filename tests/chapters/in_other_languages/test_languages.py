@@ -48,6 +48,26 @@ def test_the_rings_are_told_as_in_the_chain(name: str) -> None:
     assert ("commits", (0, 1, 2, 3)) in {(b.signal, b.waiters) for b in seen.values()}
 
 
+def waiting(one: languages.Built) -> list[tuple[int, ...]]:
+    """Who waits for sums that are empty."""
+    seen = view.signals(lambda: languages.multiply(one, 300, 264, 200))
+    return sorted(each.waiters for each in seen.values() if each.signal == "arrivals")
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_nobody_reads_the_zeros_of_tritons_epilogue(schedule: str) -> None:
+    """Without them, and without the wait before them, the barrier has one role that waits."""
+    triton = languages.built("triton")
+    less = languages.without_zeros(triton)
+    assert triton.ptx.count("try_wait") == less.ptx.count("try_wait") + 1
+    run, exact = languages.multiply(less, 300, 264, 200, schedule=schedule)
+    assert exact and run.findings == []
+    assert waiting(triton) == [(0, 1, 2, 3, 6), (6,)]
+    assert waiting(less) == [(6,), (6,)]
+    with pytest.raises(ValueError, match="give Triton's kernel"):
+        languages.without_zeros(languages.built("gluon"))
+
+
 @pytest.mark.parametrize(
     ("numbers", "words"),
     [([4], "warp 4"), ([3, 0, 1, 2, 6], "warps 0-3, 6"), ([1, 0], "warps 0-1")],
