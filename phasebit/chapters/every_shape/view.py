@@ -102,6 +102,24 @@ def ratios(record: Mapping[str, Any], name: Any = best) -> Picture:
     )  # fmt: skip
 
 
+def modelled(record: Mapping[str, Any]) -> Picture:
+    """The model's time over the measured one, warm, of the plan that it chose, at every shape."""
+    from phasebit.chapters.every_shape import waves
+    from phasebit.chapters.every_shape.choice import choose
+    from phasebit.draw import dots
+
+    found = {}
+    for row in sorted(record["shapes"], key=lambda row: Shape(*row["shape"]).flop):
+        shape = Shape(*row["shape"])
+        said = waves.estimate(choose(shape), shape)
+        took = median(row["times"][chosen(row)], "warm")
+        found[str(shape)] = {f"{said.binds} bind{'s' * (said.binds == 'memory')}": said.us / took}
+    return dots(
+        found, x_label="the model's time / measured", line=1,
+        title=f"The plan that the model chooses, warm; {measure.source(dict(record))}",
+    )  # fmt: skip
+
+
 def shapes_table(record: Mapping[str, Any]) -> measure.Table:
     """Each shape: the fastest plan, cuBLAS's rate, the ratios, the spread of both."""
     rows = []
