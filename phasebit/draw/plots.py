@@ -117,8 +117,8 @@ def spread(
     """Many measurements of a few things: a row each, a dot each.
 
     ``apart`` are measurements of another kind of the same things, drawn as crosses on the same
-    rows; ``times_are`` and ``apart_are`` name the two kinds. Raises ``ValueError`` for a row
-    without measurements.
+    rows; ``times_are`` and ``apart_are`` name the two kinds. The numbers are medians. Raises
+    ``ValueError`` for a row without measurements.
     """
     from statistics import median, quantiles
 
@@ -161,9 +161,19 @@ def spread(
                 markeredgewidth=1.6,
                 color=COLOURS["orange"],
             )
+            axes.annotate(
+                f"{median(others):.1f}",
+                (max(others), row),
+                (6, 0),
+                textcoords="offset points",
+                va="center",
+                color=COLOURS["orange"],
+                fontsize=9.5,
+            )
             line += f"; {apart_are} {median(others):.1f} (median)"
         lines.append(line)
-    axes.set_xlim(left=0)
+    most = max(float(each) for kind in (times, apart) for row in kind.values() for each in row)
+    axes.set_xlim(0, 1.1 * most)
     axes.set_ylim(len(times) - 0.6, -0.7)
     axes.set_yticks(range(len(times)), list(times))
     axes.tick_params(axis="y", length=0, labelcolor=INK)
