@@ -1,4 +1,4 @@
-"""What chapter and assembler say of the parts of the generation: no one has all that another has."""
+"""What ptxas takes for the parts of the generation: none has all that another has."""
 
 from __future__ import annotations
 
