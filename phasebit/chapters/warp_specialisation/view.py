@@ -163,7 +163,8 @@ def spills(recorded: dict[str, Any], *names: str) -> None:
 
 def registers(recorded: dict[str, Any], *names: str, title: str) -> draw.Picture:
     """The registers that a thread is given at launch, and the highest that each role names."""
-    bars, hues = {}, {}
+    bars: dict[str, int] = {}
+    hues: dict[str, str] = {}
     for name in names:
         row = recorded["registers"][name]
         used = (row["roles"][role]["highest"] + 1 for role in benchmark.ROLES)

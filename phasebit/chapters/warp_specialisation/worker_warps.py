@@ -52,7 +52,7 @@ def told(*slots: int) -> str:
 
 
 def table() -> str:
-    """Warm and flushed times: rings of 8 consumers and 16 slots, and warps with rings of their own."""
+    """Warm and flushed times: rings of 8 consumers and 16 slots, and warps with their own rings."""
     record = measure.read("clock_stamps")
     lines = ["µs                        warps  slots    warm  flushed"]
     for point in record["sweep"]:
