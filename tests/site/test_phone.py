@@ -11,8 +11,9 @@ import pytest
 from .conftest import HTML, ROOT
 
 PAGES = sorted(path.relative_to(HTML).as_posix() for path in HTML.glob("book/**/*.html"))
-(CHAPTER,) = (path.relative_to(ROOT).with_suffix("").as_posix()
-              for path in ROOT.glob("book/part*/*_double_buffering.ipynb"))  # fmt: skip
+CHAPTER, GRIDS = (path.relative_to(ROOT).with_suffix("").as_posix()
+                  for name in ("double_buffering", "tensor_memory")
+                  for path in ROOT.glob(f"book/part*/*_{name}.ipynb"))  # fmt: skip
 SCREEN = {"width": 390, "height": 844}
 MOST = 0.1
 """Of the blocks of code and of output, the share that may scroll."""
@@ -162,7 +163,7 @@ def test_letters_in_pictures_are_large_enough_to_be_read(browser, site) -> None:
 
 def test_a_picture_without_its_least_width_would_have_smaller_letters(browser, site) -> None:
     tab = browser.new_page(viewport=SCREEN)
-    tab.goto(f"{site}book/part6_blackwell/21_tensor_memory.html")
+    tab.goto(f"{site}{GRIDS}.html")
     assert min(tab.evaluate(LETTERS)) >= SMALLEST
     tab.evaluate(WITHOUT_WIDTHS)
     assert min(tab.evaluate(LETTERS)) < SMALLEST

@@ -218,20 +218,27 @@ def rows_table(recorded: Mapping[str, Any]) -> measure.Table:
 
 
 def promotion_table(recorded: Mapping[str, Any]) -> measure.Table:
-    """What the tensor maps' promotion of L2 changes, as a part of the time without it."""
-    rows = []
+    """What the tensor maps' promotion of L2 changes, as a part of the time without it.
+
+    Shapes whose rows begin inside lines of the cache have a row each, the others two together.
+    """
+    _, *others = (name for name in recorded["promotion"][0]["times"] if name != VENDOR)
+    changes = {}
     for row in recorded["promotion"]:
-        times = row["times"]
-        base, *others = (name for name in times if name != VENDOR)
-        cells = [
-            f"{median(times[name], way) / median(times[base], way) - 1:+.1%}"
+        base, *_ = times = row["times"]
+        changes[Shape(*row["shape"])] = [
+            median(times[name], way) / median(times[base], way) - 1
             for way in WAYS for name in others
         ]  # fmt: skip
-        rows.append((str(Shape(*row["shape"])), *cells))
-    _, *others = (name for name in recorded["promotion"][0]["times"] if name != VENDOR)
-    heads = [f"{name}, {way}" for way in WAYS for name in others]
+    inside = {shape: each for shape, each in changes.items() if 2 * shape.k % 128}
+    columns = list(zip(*(each for shape, each in changes.items() if shape not in inside),
+                       strict=True))  # fmt: skip
+    whole = f"the other {len(changes) - len(inside)}"
+    rows = {str(shape): each for shape, each in inside.items()}
+    rows |= {f"{whole}, least": [*map(min, columns)], f"{whole}, most": [*map(max, columns)]}
     return measure.Table(
-        ("M × N × K", *heads), tuple(rows),
+        ("M × N × K", *(f"{name}, {way}" for way in WAYS for name in others)),
+        tuple((what, *(f"{each:+.1%}" for each in cells)) for what, cells in rows.items()),
         f"time against a map without promotion; {measure.source(dict(recorded))}",
     )  # fmt: skip
 

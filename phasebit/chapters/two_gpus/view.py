@@ -73,14 +73,22 @@ def times() -> Table:
     )  # fmt: skip
 
 
-def link() -> Table:
-    """What the link carries."""
+def link() -> Picture | Table:
+    """What the link carries: stores of so many blocks, copies of so many bytes."""
     data = recorded()
     if data is None:
         return note()
-    rows = tuple((what, f"{number:g} {'µs' if what.startswith('flag') else 'GB/s'}")
-                 for what, number in data["link"].items())  # fmt: skip
-    return Table(("each way, both at once", "measured"), rows, measure.source(data))
+    from phasebit.draw import bars
+
+    flag, *_ = data["link"].values()
+    rates = {what.replace("copy engine", "cudaMemcpyAsync").replace(" 1 blocks", " 1 block"): each
+             for what, each in data["link"].items() if not what.startswith("flag")}  # fmt: skip
+    copies = {what: "orange" for what in rates if what.startswith("cuda")}
+    return bars(
+        rates, hues=copies, show=lambda value: f"{value:g}",
+        x_label="GB/s each way, both at once",
+        title=f"A flag there and back takes {flag:g} µs; {measure.source(data)}",
+    )  # fmt: skip
 
 
 def found(names: Sequence[str]) -> Table:
@@ -137,5 +145,6 @@ def shares(links: Sequence[tuple[int, float]] = ((2, 400), (8, 400), (8, 50))) -
     }
     return curves(
         [str(n) for n in COLUMNS], series, evenly=True, x_label="columns of B on each GPU",
-        y_label="time / product alone", title="All-gather and product, by the model, 700 TFLOP/s",
+        y_label="time / product alone", ratios=True,
+        title="All-gather and product, by the model, 700 TFLOP/s",
     )  # fmt: skip
