@@ -19,6 +19,7 @@ from phasebit.draw import (
     chart,
     curves,
     diagram,
+    dots,
     heatmap,
     panels,
     roofline,
@@ -103,6 +104,14 @@ def test_curves_say_their_values_and_are_named() -> None:
         "down: 3.00 2.00 1.00"
     )
     assert {"up", "down", "they cross", "slots", "rate"} <= set(words(some_curves()))
+
+
+def test_dots_say_every_value_of_a_row_and_rows_may_lack_one() -> None:
+    picture = dots({"a": {"ours": 2, "theirs": 1}, "b": {"theirs": 4}}, x_label="µs", title="t")
+    assert str(picture) == "t. µs.\na: ours 2.00, theirs 1.00\nb: theirs 4.00"
+    assert {"a", "b", "ours", "theirs"} <= set(words(picture))
+    with pytest.raises(ValueError, match="7 names"):
+        dots({"a": dict.fromkeys("abcdefg", 1)}, x_label="x", title="t")
 
 
 def test_points_that_stand_evenly_keep_their_names() -> None:
