@@ -12,7 +12,8 @@ WARD = "02_fragment_shape"
 PAGES = {
     kernel: path.relative_to(HTML).as_posix()
     for path in sorted(HTML.glob("book/**/*.html"))
-    for kernel in ("barrier_double_buffer", "groups", "b_ring", "chain", "pair", "12_stale_parity", WARD)
+    for kernel in (
+        "barrier_double_buffer", "groups", "b_ring", "chain", "pair", "12_stale_parity", WARD)
     if f'data-kernel="{kernel}' in path.read_text(encoding="utf-8")
 }
 
