@@ -34,5 +34,5 @@ def test_what_ptxas_takes_for_a_part(line: str, target: str) -> None:
 def test_ptxas_refuses_two_groups_in_a_kernel() -> None:
     one = PRODUCT.format("f16")
     text = HEAD.format(target="sm_100a", line=one + one.replace("group::1", "group::2"))
-    with pytest.raises(gpu.CudaError, match="uses single CTA.* and CTA pair granularity"):
+    with pytest.raises(gpu.CudaError, match=r"uses single CTA.* and CTA pair granularity"):
         gpu.assemble(text, "sm_100a")
