@@ -286,7 +286,8 @@ def counted_table(record: dict[str, Any]) -> measure.Table:
             ))  # fmt: skip
             name = ""
     return measure.Table(
-        ("rows × columns", "kernel", "DRAM reads ×", "DRAM writes ×", "L2 stores ×", "ps for a number"),
+        ("rows × columns", "kernel", "DRAM reads ×", "DRAM writes ×", "L2 stores ×",
+         "ps for a number"),
         tuple(rows),
         "×: DRAM's bytes over those of the matrix; sectors stored to L2 over those of the copy. "
         f"{measure.source(record)}",
