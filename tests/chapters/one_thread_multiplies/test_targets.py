@@ -28,3 +28,11 @@ def test_what_ptxas_takes_for_a_part(line: str, target: str) -> None:
     else:
         with pytest.raises(gpu.CudaError, match=f"not supported on .target '{target}'"):
             gpu.assemble(text, target)
+
+
+@pytest.mark.nvcc
+def test_ptxas_refuses_two_groups_in_a_kernel() -> None:
+    one = PRODUCT.format("f16")
+    text = HEAD.format(target="sm_100a", line=one + one.replace("group::1", "group::2"))
+    with pytest.raises(gpu.CudaError, match=r"uses single CTA.* and CTA pair granularity"):
+        gpu.assemble(text, "sm_100a")
