@@ -11,8 +11,8 @@ import pytest
 from .conftest import HTML, ROOT
 
 PAGES = sorted(path.relative_to(HTML).as_posix() for path in HTML.glob("book/**/*.html"))
-CHAPTER, WIDE = (path.relative_to(ROOT).with_suffix("").as_posix()
-                  for name in ("double_buffering", "barriers")
+CHAPTER, WIDE, CODE = (path.relative_to(ROOT).with_suffix("").as_posix()
+                  for name in ("double_buffering", "barriers", "chain")
                   for path in ROOT.glob(f"book/part*/*_{name}.ipynb"))  # fmt: skip
 SCREEN = {"width": 390, "height": 844}
 MOST = 0.1
@@ -119,7 +119,7 @@ def test_paper_keeps_the_lines(browser, site) -> None:
 
 def test_on_a_wide_screen_no_cell_scrolls_sideways(browser, site) -> None:
     tab = browser.new_page(viewport={"width": 1440, "height": 900})
-    tab.goto(f"{site}book/part6_blackwell/23_chain.html")
+    tab.goto(f"{site}{CODE}.html")
     wide = "[...document.querySelectorAll('.bd-article .cell_input pre')]" + (
         ".filter((one) => one.scrollWidth > one.clientWidth + 1).length"
     )
