@@ -15,6 +15,7 @@ from phasebit.__main__ import main
 from phasebit.process import Finished
 from phasebit.runtime import apart
 from phasebit.score import Absent, Seen
+from phasebit.score.on_the_emulator import ended
 from phasebit.score.tools import bare_run, consan, phasebit_random
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
@@ -142,7 +143,7 @@ def test_the_first_seed_may_decide_of_a_broken_program_and_all_of_a_fixed_one(
         told = named_under is not None and named_under < seeds
         other = twin == "broken"
         return SimpleNamespace(
-            findings=["one"] * (told or other), notes=(),
+            findings=["one"] * (told or other), notes=(), result="right",
             lines=frozenset({BUG.number} if told else {BUG.number + 1} if other else ()),
         )  # fmt: skip
 
@@ -152,6 +153,14 @@ def test_the_first_seed_may_decide_of_a_broken_program_and_all_of_a_fixed_one(
     seen = phasebit_random.look(BUG, twin)
     assert score.verdict(score.tool("phasebit_random"), BUG, twin, seen) == word
     assert asked == runs
+
+
+def test_a_program_that_did_not_run_is_not_silent() -> None:
+    for printed, status in (("right\n", 0), ("wrong: 3 of 40\n", 2)):
+        assert ended(bugs.Outcome(printed, status, ())).status == status
+    for printed in ("", "ImportError: no such module\n", "not right\n"):
+        with pytest.raises(RuntimeError, match="came to no end"):
+            ended(bugs.Outcome(printed, 1, ()))
 
 
 def finished(stdout: str = "", *, stderr: str = "", status: int = 0, stopped: str = "") -> Finished:

@@ -97,6 +97,7 @@
       "Runs the book's own simulator in this page. It loads Python once, 13 MB from this site.";
 
     let show = null;
+    let answering = null; // what stands beside the timeline
     let asked = 0; // questions so far: only the last one's answer is shown
     const draw = async () => {
       const values = Object.fromEntries(
@@ -121,7 +122,9 @@
       box.classList.toggle("pb-lab-refused", "error" in shown);
       if ("error" in shown) return; // the last good run stays, faded
       numbers.textContent = "law" in box.dataset ? `${shown.numbers} ${shown.law}` : shown.numbers;
+      answering?.remove();
       picture.innerHTML = shown.svg;
+      answering = window.phasebitTimelines?.answer(picture.querySelector("svg")) ?? null;
     };
 
     start.addEventListener("click", async () => {

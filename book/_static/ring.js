@@ -27,7 +27,7 @@
     const slot = /\[(\d+)\]|slot (\d+)/.exec(words)?.slice(1).find(Boolean);
     if (words.startsWith("wait empty")) return may ? `slot ${slot} is empty: go on` : `waits: slot ${slot} is not empty`;
     if (words.startsWith("wait full")) return may ? `slot ${slot} is full: go on` : `waits: slot ${slot} is not full`;
-    if (words.startsWith("arrive")) return `say that slot ${slot} is ${/full/.test(words) ? "full" : "empty"}`;
+    if (words.startsWith("arrive")) return `arrive: slot ${slot} is ${/full/.test(words) ? "full" : "empty"}`;
     if (words.startsWith("fill")) return `write item ${words.split(" ").at(-1)}`;
     if (words.startsWith("read")) return `read slot ${slot}`;
     return `done with slot ${slot}`;
@@ -137,11 +137,11 @@
     /* What to see, or to try next. */
     sentence(pending, may) {
       const [writes, reads] = pending;
-      if (!writes && !reads) return `All ${this.ring.threads[0].steps.length / 4} items went through, each read once and in order. Four bits saw to that. Below you can break it.`;
-      if (!this.taken) return "Press producer until it must wait. Nobody tells it how far the consumer is; it only looks at a bit.";
-      if (writes && !may.has(0)) return "The producer must wait: its next slot has not been read. Let the consumer move until that slot's empty bit flips.";
+      if (!writes && !reads) return `All ${this.ring.threads[0].steps.length / 4} items went through, each read once and in order. Four phase bits saw to that. Below you can break it.`;
+      if (!this.taken) return "Press producer until it must wait. It does not know how far the consumer is: it looks at a phase bit, of its slot's empty barrier.";
+      if (writes && !may.has(0)) return "The producer must wait: its next slot has not been read. Let the consumer move until the phase bit of that slot's empty barrier flips.";
       if (reads && !may.has(1)) return "The consumer waits for its next slot to be full. The producer may run ahead, by as many slots as there are.";
-      return "Both may move, in any order. A bit flips when somebody says full or empty; whoever waits looks only at the bit.";
+      return "Both may move, in any order. A phase bit flips when its barrier completes a phase. A thread that waits looks at that bit only.";
     }
   }
 

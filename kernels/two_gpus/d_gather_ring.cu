@@ -4,7 +4,7 @@
 #include "two_gpus/ring.cuh"
 
 constexpr int SLOTS = 4, BOXES = 2;
-constexpr int SENDERS = 0;  // warps of a block that send, at most 3; 0: the copy engine does
+constexpr int SENDERS = 0;  // warps of a block that send, at most 3; 0: a copy beside it does
 constexpr int AT_ONCE = 4;  // loads of 16 bytes that a lane has under way
 
 // Rows of A on their way: (rows, K) from here to a slot of the peer. A flag counts, over all turns,
@@ -85,7 +85,7 @@ matmul(const __grid_constant__ CUtensorMap own,       // this GPU's half of A, i
     }
 }
 
-// The copy engine sends, beside the kernel, in a stream of its own: the rows, and then the flags. Its
+// A copy sends, beside the kernel, in a stream of its own: the rows, and then the flags. Its
 // slot is empty when the launch before has ended.
 void copy(const Share& p) {
     static cudaStream_t beside[2];

@@ -1,4 +1,4 @@
-// What the link carries: stores of so many blocks, their bulk copies, the copy engine, a flag there and
+// What the link carries: stores of so many blocks, their bulk copies, cudaMemcpyAsync, a flag there and
 // back.
 //
 // Both GPUs send at the same time, as both kernels do. On the emulator it only checks what arrives.

@@ -11,8 +11,9 @@ from sphinx.application import Sphinx
 def add_script(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Give a page with timelines the script."""
-    if 'class="phasebit-timeline"' in context.get("body", ""):
+    """Give a page with timelines, or with a lab that draws some, the script."""
+    body = context.get("body", "")
+    if 'class="phasebit-timeline"' in body or 'class="phasebit-lab"' in body:
         app.add_js_file("timelines.js", loading_method="defer")
 
 

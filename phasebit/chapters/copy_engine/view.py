@@ -50,10 +50,11 @@ def under_way(recorded: dict[str, Any]) -> Picture:
             found[row["bytes"]] = max(found.get(row["bytes"], 0), _rate(row))
     points = sorted(set(best["copies"]) & set(best["loads"]))
     return curves(
-        [point // 512 / 2 for point in points],
+        [f"{point / 1024:g}" for point in points],
         {"one thread, bulk copies": [best["copies"][p] for p in points],
          "many threads, loads": [best["loads"][p] for p in points]},
-        x_label="KiB under way on each multiprocessor", y_label="GB/s",
+        x_label="KiB under way on each multiprocessor", y_label="GB/s", evenly=True,
+        ratios=True,
         title=f"How fast 1 GiB is read, {measure.source(recorded)}",
     )  # fmt: skip
 

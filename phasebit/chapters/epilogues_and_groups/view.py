@@ -180,14 +180,13 @@ def predicted(k: int, instructions: float, order: str) -> float:
 def by_arithmetic(products: float, epilogue: float, order: str) -> float:
     """The same from the cycles of a tile's products and of a warp group's epilogue of it.
 
-    A block makes eight tiles. By turns a pair of tiles takes two products, or one and an epilogue,
-    whichever is longer, and the last epilogue is seen; together each epilogue is half as long and
-    seen whole.
+    A block makes eight tiles. By turns each group makes four of them, and the second group begins
+    when the first has its first products; where the products are the longer, all eight follow one
+    another, and the last epilogue is seen. Together each epilogue is half as long and seen whole.
     """
     if order == "together":
         return 1 + epilogue / 2 / products
-    tile = max(products, (products + epilogue) / 2)
-    return (8 * tile + epilogue) / (8 * products)
+    return max(8 * products + epilogue, 5 * products + 4 * epilogue) / (8 * products)
 
 
 def over_plain(recorded: dict[str, Any], chain: str, order: str) -> list[float]:
@@ -196,23 +195,6 @@ def over_plain(recorded: dict[str, Any], chain: str, order: str) -> list[float]:
         cycles(row, f"{order}, {chain}") / cycles(row, f"{order}, {benchmark.PLAIN}")
         for row in recorded["hidden"]
     ]
-
-
-def hidden(recorded: dict[str, Any], chain: str, instructions: float) -> Table:
-    """What an epilogue adds, in both orders: predicted and measured."""
-    measured = {order: over_plain(recorded, chain, order) for order in benchmark.TEAMS}
-    rows = []
-    for i, row in enumerate(recorded["hidden"]):
-        cells = []
-        for order in benchmark.TEAMS:
-            guessed = predicted(row["k"], instructions, order)
-            cells += [f"{guessed - 1:+.0%}", f"{measured[order][i] - 1:+.0%}"]
-        rows.append((f"{row['k']}", *cells))
-    heads = [f"{order}, {what}" for order in benchmark.TEAMS for what in ("predicted", "measured")]
-    return Table(
-        ("K", *heads), tuple(rows),
-        f"{chain}: cycles over those without epilogue, 4096 × 4096 × K; {measure.source(recorded)}",
-    )  # fmt: skip
 
 
 def cycles_an_instruction(recorded: dict[str, Any], chain: str, instructions: float) -> float:
@@ -224,27 +206,6 @@ def cycles_an_instruction(recorded: dict[str, Any], chain: str, instructions: fl
     row = min(recorded["hidden"], key=lambda each: each["k"])
     more = cycles(row, f"together, {chain}") - cycles(row, f"together, {benchmark.PLAIN}")
     return more / 8 / (instructions / 2)
-
-
-def mended(recorded: dict[str, Any], chain: str, instructions: float) -> Table:
-    """:func:`hidden` with the measured cycles of products and of an instruction: predicted again.
-
-    Its numbers are whole times, without steps = 1.
-    """
-    epilogue = cycles_an_instruction(recorded, chain, instructions) * instructions
-    rows = []
-    for i, row in enumerate(recorded["hidden"]):
-        cells = []
-        for order in benchmark.TEAMS:
-            plain = cycles(row, f"{order}, {benchmark.PLAIN}") / 8
-            cells += [f"{by_arithmetic(plain, epilogue, order):.2f}",
-                      f"{over_plain(recorded, chain, order)[i]:.2f}"]  # fmt: skip
-        rows.append((f"{row['k']}", *cells))
-    heads = [f"{order}, {what}" for order in benchmark.TEAMS for what in ("predicted", "measured")]
-    return Table(
-        ("K", *heads), tuple(rows),
-        f"{chain}: cycles, without epilogue = 1, 4096 × 4096 × K; {measure.source(recorded)}",
-    )  # fmt: skip
 
 
 def products(recorded: dict[str, Any]) -> Table:
@@ -264,32 +225,48 @@ def products(recorded: dict[str, Any]) -> Table:
     )  # fmt: skip
 
 
-def hidden_drawn(recorded: dict[str, Any], chain: str, instructions: float) -> Picture:
-    """:func:`hidden` as curves: per cent that an epilogue adds, over K."""
+def hidden_drawn(
+    recorded: dict[str, Any], chain: str, instructions: float, *, mended: bool = False
+) -> Picture:
+    """Per cent of cycles that an epilogue adds, over K, in both orders: predicted and measured.
+
+    ``mended``: predicted with the measured cycles of products and of an instruction.
+    """
     from phasebit.draw import curves
 
-    depths = [row["k"] for row in recorded["hidden"]]
-    found: dict[str, list[float]] = {}
+    each = cycles_an_instruction(recorded, chain, instructions) if mended else 1
+    found = {}
     for order in benchmark.TEAMS:
         found[f"{order}, measured"] = over_plain(recorded, chain, order)
-        found[f"{order}, predicted"] = [predicted(k, instructions, order) for k in depths]
+        found[f"{order}, predicted"] = [
+            by_arithmetic(
+                cycles(row, f"{order}, {benchmark.PLAIN}") / 8 if mended else 8 * row["k"],
+                each * instructions, order,
+            )
+            for row in recorded["hidden"]
+        ]  # fmt: skip
     return curves(
-        depths, {name: [100 * (x - 1) for x in values] for name, values in found.items()},
+        [row["k"] for row in recorded["hidden"]],
+        {name: [100 * (x - 1) for x in values] for name, values in found.items()},
         x_label="K", y_label="per cent of cycles added", evenly=True, ratios=True,
         show=lambda value: f"{float(value):.0f}",
         title=f"{chain[0].upper()}{chain[1:]}, 4096 × 4096 × K; {measure.source(recorded)}",
     )  # fmt: skip
 
 
-def best_order(recorded: dict[str, Any], chain: str) -> Table:
-    """Microseconds of both orders for a chain, and without any."""
-    rows = tuple(
-        (f"{row['k']}", *(f"{microseconds(row, f'{order}, {name}'):.1f}"
-                          for name in (benchmark.PLAIN, chain) for order in benchmark.TEAMS))
-        for row in recorded["hidden"]
+def orders_drawn(recorded: dict[str, Any]) -> Picture:
+    """Time by turns over time together, without an epilogue and with each chain, over K."""
+    from phasebit.draw import curves
+
+    turns, shared = benchmark.TEAMS
+    return curves(
+        [row["k"] for row in recorded["hidden"]],
+        {chain: [microseconds(row, f"{turns}, {chain}") / microseconds(row, f"{shared}, {chain}")
+                 for row in recorded["hidden"]]
+         for chain in (benchmark.PLAIN, benchmark.SHORT, benchmark.LONG)},
+        x_label="K", y_label="time by turns / time shared", evenly=True, from_zero=False,
+        title=f"Below 1 turns are faster: 4096 × 4096 × K; {measure.source(recorded)}",
     )  # fmt: skip
-    heads = (f"{name}, {order}" for name in (benchmark.PLAIN, chain) for order in benchmark.TEAMS)
-    return Table(("K", *heads), rows, f"µs, 4096 × 4096 × K; {measure.source(recorded)}")
 
 
 def fastest_read() -> float:

@@ -91,32 +91,33 @@ def chosen(row: Mapping[str, Any]) -> str:
 
 def ratios(record: Mapping[str, Any], name: Any = best) -> Picture:
     """The vendor's time over ours at every shape, warm and flushed."""
-    from phasebit.draw.picture import INK, INK_MUTED, figure_of, frame, picture
-    from phasebit.palette import COLOURS
+    from phasebit.draw import dots
 
     rows = sorted(record["shapes"], key=lambda row: Shape(*row["shape"]).flop)
-    figure, axes = figure_of(6.2, 0.9 + 0.3 * len(rows))
-    lines = []
-    axes.axvline(1, color=INK_MUTED, linewidth=1.2)
-    for at, row in enumerate(rows):
-        values = {way: ratio(row, name(row), way) for way in WAYS}
-        axes.plot(values.values(), [at, at], color=INK_MUTED, linewidth=0.8)
-        for (way, value), hue, marker in zip(
-            values.items(), ("orange", "blue"), ("o", "s"), strict=True
-        ):
-            axes.plot(
-                [value], [at], color=COLOURS[hue], marker=marker, linestyle="", markersize=6,
-                label=way if at == 0 else None,
-            )  # fmt: skip
-        both = ", ".join(f"{way} {value:.2f}" for way, value in values.items())
-        lines.append(f"{Shape(*row['shape'])}: {both}")
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_yticks(range(len(rows)), [str(Shape(*row["shape"])) for row in rows])
-    axes.tick_params(axis="y", length=0, labelcolor=INK)
-    axes.legend(frameon=False, labelcolor=INK, fontsize=9, loc="best")
-    title = "cuBLAS's time over ours, by shape"
-    frame(axes, title, "above 1: faster than cuBLAS")
-    return picture(figure, f"{title} ({measure.source(dict(record))}).\n" + "\n".join(lines))
+    return dots(
+        {str(Shape(*row["shape"])): {way: ratio(row, name(row), way) for way in WAYS}
+         for row in rows},
+        x_label="above 1: faster than cuBLAS", line=1,
+        title=f"cuBLAS's time over ours, by shape; {measure.source(dict(record))}",
+    )  # fmt: skip
+
+
+def modelled(record: Mapping[str, Any]) -> Picture:
+    """The model's time over the measured one, warm, of the plan that it chose, at every shape."""
+    from phasebit.chapters.every_shape import waves
+    from phasebit.chapters.every_shape.choice import choose
+    from phasebit.draw import dots
+
+    found = {}
+    for row in sorted(record["shapes"], key=lambda row: Shape(*row["shape"]).flop):
+        shape = Shape(*row["shape"])
+        said = waves.estimate(choose(shape), shape)
+        took = median(row["times"][chosen(row)], "warm")
+        found[str(shape)] = {f"{said.binds} bind{'s' * (said.binds == 'memory')}": said.us / took}
+    return dots(
+        found, x_label="the model's time / measured", line=1,
+        title=f"The plan that the model chooses, warm; {measure.source(dict(record))}",
+    )  # fmt: skip
 
 
 def shapes_table(record: Mapping[str, Any]) -> measure.Table:
@@ -218,20 +219,27 @@ def rows_table(recorded: Mapping[str, Any]) -> measure.Table:
 
 
 def promotion_table(recorded: Mapping[str, Any]) -> measure.Table:
-    """What the tensor maps' promotion of L2 changes, as a part of the time without it."""
-    rows = []
+    """What the tensor maps' promotion of L2 changes, as a part of the time without it.
+
+    Shapes whose rows begin inside lines of the cache have a row each, the others two together.
+    """
+    _, *others = (name for name in recorded["promotion"][0]["times"] if name != VENDOR)
+    changes = {}
     for row in recorded["promotion"]:
-        times = row["times"]
-        base, *others = (name for name in times if name != VENDOR)
-        cells = [
-            f"{median(times[name], way) / median(times[base], way) - 1:+.1%}"
+        base, *_ = times = row["times"]
+        changes[Shape(*row["shape"])] = [
+            median(times[name], way) / median(times[base], way) - 1
             for way in WAYS for name in others
         ]  # fmt: skip
-        rows.append((str(Shape(*row["shape"])), *cells))
-    _, *others = (name for name in recorded["promotion"][0]["times"] if name != VENDOR)
-    heads = [f"{name}, {way}" for way in WAYS for name in others]
+    inside = {shape: each for shape, each in changes.items() if 2 * shape.k % 128}
+    columns = list(zip(*(each for shape, each in changes.items() if shape not in inside),
+                       strict=True))  # fmt: skip
+    whole = f"the other {len(changes) - len(inside)}"
+    rows = {str(shape): each for shape, each in inside.items()}
+    rows |= {f"{whole}, least": [*map(min, columns)], f"{whole}, most": [*map(max, columns)]}
     return measure.Table(
-        ("M × N × K", *heads), tuple(rows),
+        ("M × N × K", *(f"{name}, {way}" for way in WAYS for name in others)),
+        tuple((what, *(f"{each:+.1%}" for each in cells)) for what, cells in rows.items()),
         f"time against a map without promotion; {measure.source(dict(recorded))}",
     )  # fmt: skip
 

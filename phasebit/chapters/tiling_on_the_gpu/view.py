@@ -71,40 +71,35 @@ def counters_beside_the_gpus(record: Record) -> None:
         print(f", {most / told:.3%}" if told else ", where none are predicted")
 
 
-def times(record: Record) -> measure.Table:
-    """Milliseconds at every size; prints how near the last rung is to cuBLAS."""
+def times(record: Record) -> None:
+    """Print what the whole ladder gains, and how near its last rung is to cuBLAS at every size."""
     first, last = milliseconds(record, "naive"), milliseconds(record, "tuned")
     print(f"first to last: {first / last:.0f} times as fast")
     for size in SIZES:
         share = milliseconds(record, "cuBLAS", size) / milliseconds(record, "tuned", size)
         print(f"{size:>5}: tuned reaches {share:.2f} of cuBLAS")
-    shown = [*ladder.RUNGS, "swizzled", "reordered", "cuBLAS"]
-    rows = tuple(
-        (name, *(f"{milliseconds(record, name, size):.3f}" for size in SIZES)) for name in shown
-    )
-    return measure.Table(
-        ("milliseconds", *(f"{size}³" for size in SIZES)), rows, measure.source(record)
-    )
 
 
 def steps(record: Record) -> measure.Table:
-    """What each rung gains over the one before it, and what it changes in the counters."""
+    """What each rung gains over the one before it at every size, and what its counters change."""
 
     def quotient(before: float, after: float) -> str:
         return f"{before / after:.1f}" if before and after else "–"
 
     counted, names, rows = record["counters"], list(ladder.RUNGS), []
     for before, after in itertools.pairwise(names):
-        gain = milliseconds(record, before) / milliseconds(record, after)
+        gains = (milliseconds(record, before, size) / milliseconds(record, after, size)
+                 for size in SIZES)  # fmt: skip
         rows.append((
-            f"{before} → {after}", f"{gain:.2f}",
+            f"{before} → {after}", *(f"{gain:.2f}" for gain in gains),
             *(quotient(counted[before][metric], counted[after][metric])
               for metric in (SECTORS, LOADS, WAVEFRONTS)),
             f"{counted[before][EXECUTED] / counted[after][EXECUTED]:.2f}",
         ))  # fmt: skip
     return measure.Table(
-        ("step", "times as fast", "sectors", "shared loads", "wavefronts", "instructions"),
-        tuple(rows), f"before by after, counted on {measure.source(record)}; {SIZES[0]}³",
+        ("step", *(f"time, {size}³" for size in SIZES),
+         "sectors", "shared loads", "wavefronts", "instructions"),
+        tuple(rows), f"before by after; {measure.source(record)}; counted at {SIZES[0]}³",
     )  # fmt: skip
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from phasebit.draw import Picture
     from phasebit.emulator import Execution
 
-TILES, COLUMNS = 2, 2
-"""Of the kernel that gathers and multiplies: tiles that a GPU sends, blocks that read each."""
+TILES, COLUMNS, SLOTS = 2, 2, 2
+"""Of the kernel that gathers and multiplies: tiles of a GPU, blocks that read each, slots."""
 
 
 class Block(NamedTuple):
@@ -98,3 +98,29 @@ def picture(found: Sequence[Block]) -> Picture:
     drawn = Timeline(rows, spans, unit="clock", title=title, legend=legend)
     head = f"{title}, by tiles. The emulator's clock runs to the right."
     return Picture(drawn.svg(), "\n".join([head, *said]))
+
+
+def slots(done: Done, device: int = 0, tile: int = 0) -> Picture:
+    """The places where a tile of the peer's comes, turn by turn: being filled, being read."""
+    from phasebit.draw import Picture
+    from phasebit.timeline import Span, Timeline
+
+    spans, lines = [], []
+    last: dict[str, tuple[int, int]] = {}  # of a slot: its last turn, and when that was read
+    for turn in range(1, len(done.executions) // 2 + 1):
+        found = [block for block in of_turn(done, turn - 1) if block.tile == tile]
+        sent = next(b for b in found if b.role == "sends" and b.device != device)
+        used = next(b for b in found if b.role == "peer's rows" and b.device == device)
+        slot = f"slot {turn % SLOTS}"
+        spans += [Span(slot, sent.begins, sent.ends, "produce", str(turn)),
+                  Span(slot, used.waits, used.ends, "consume", str(turn))]  # fmt: skip
+        lines.append(f"turn {turn}: {slot} is filled, then read")
+        if slot in last:
+            before, end = last[slot]
+            lines[-1] += f"; turn {before} had been read {sent.begins - end} clocks before"
+        last[slot] = turn, used.ends
+    title = f"Where tile {tile} of GPU {1 - device} comes on GPU {device}"
+    legend = {"produce": f"GPU {1 - device} stores", "consume": f"GPU {device} reads"}
+    rows = [f"slot {each}" for each in range(SLOTS)]
+    drawn = Timeline(rows, spans, unit="clock", title=title, legend=legend)
+    return Picture(drawn.svg(), "\n".join([f"{title}, by turns.", *lines]))

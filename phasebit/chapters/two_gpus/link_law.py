@@ -53,6 +53,6 @@ def least(tflops: float, gbytes: float) -> float:
 
 
 def link_rate(link: Mapping[str, float]) -> float:
-    """GB/s of the longest copy by the copy engine, as a record has it."""
+    """GB/s of the longest copy by cudaMemcpyAsync, which a record calls by the copy engine."""
     copies = [rate for what, rate in link.items() if what.startswith("copy engine")]
     return max(copies)

@@ -62,7 +62,7 @@ def source(kernel: str) -> str:
 
 
 def warps_send(text: str) -> str:
-    """The gathering ring in which warps send, and not the copy engine."""
+    """The gathering ring in which warps send, and no copy beside the kernel."""
     return replace_once(text, "SENDERS = 0", "SENDERS = 3", RING_GATHER)
 
 

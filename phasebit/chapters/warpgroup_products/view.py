@@ -60,7 +60,7 @@ def picture(recorded: dict[str, Any]) -> Picture:
         {"A in registers": [rate(recorded, n, "registers") for n in WIDTHS],
          "A in shared memory": [rate(recorded, n, "shared") for n in WIDTHS],
          "128 bytes a cycle allow": allowed},
-        x_label="N of the instruction", y_label="FLOP a cycle on each multiprocessor",
+        x_label="N of the instruction", y_label="FLOP a cycle on each multiprocessor", evenly=True,
         title=f"wgmma by its width, {measure.source(recorded)}",
     )  # fmt: skip
 

@@ -67,6 +67,8 @@ class Touches(
 
     def __init__(self, machine: SteppedMachine) -> None:
         self.machine = machine
+        self.acquiring = any(map(_is_fence, machine.program.instructions))
+        """Whether a fence of the kernel may make an atomic before it acquire."""
         self.steps: list[Step] = []
         self.moves: list[Move] = []
         self.words: list[str] = []
@@ -320,9 +322,14 @@ class Touches(
                 self.before.append((self._word(g, word), place, memory[place]))
 
     def _only_adds(self, g: Group) -> bool:
-        """Whether an atomic adds whole numbers, and nobody looks at what was there."""
+        """Whether an atomic adds whole numbers, and nobody looks at what was there.
+
+        Where it acquires, by itself or by a fence, who adds later knows what the others did before.
+        """
         by = self.machine.executing()
         if by is None or "add" not in by.modifiers or by.modifiers[-1][0] not in "us":
+            return False
+        if self.acquiring or _acquires(by):
             return False
         if by.mnemonic == "red":
             return True
@@ -340,6 +347,17 @@ class Touches(
     def deallocates(self, g: Group, lanes: Array, region: Region) -> None:
         """See :class:`TensorObserver`."""
         self._touch(("tensor memory",), "w")
+
+
+def _is_fence(instruction: Instruction) -> bool:
+    fence = instruction.mnemonic == "fence" and "proxy" not in instruction.modifiers
+    return instruction.mnemonic == "membar" or (
+        fence and "mbarrier_init" not in instruction.modifiers
+    )
+
+
+def _acquires(instruction: Instruction) -> bool:
+    return "acquire" in instruction.modifiers or "acq_rel" in instruction.modifiers
 
 
 def _name(barrier: BarrierSite | NamedBarrier) -> tuple[int, int, int]:

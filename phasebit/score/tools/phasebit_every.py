@@ -7,6 +7,7 @@ from phasebit import bugs
 from phasebit.emulator import search_limits
 from phasebit.runtime.command import SEARCHING
 from phasebit.score import Seen
+from phasebit.score.on_the_emulator import ended
 
 TOOL = "phasebit_every"
 TITLE = "phasebit, every"
@@ -31,7 +32,7 @@ def runs(bug: bugs.Bug) -> bool:
 
 def look(bug: bugs.Bug, twin: str) -> Seen:
     """What any order shows; the note says how many of each kernel were run."""
-    seen = bug.run(twin, schedule="every")
+    seen = ended(bug.run(twin, schedule="every"))
     heads = [note.splitlines()[0].split(": ", 1)[1] for note in seen.notes]
     heads = [head.removesuffix("; nothing found") for head in heads]
     return Seen(len(seen.findings), seen.lines, note="; ".join(sorted(heads)))

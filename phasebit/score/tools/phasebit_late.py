@@ -5,6 +5,7 @@ from __future__ import annotations
 import phasebit
 from phasebit import bugs
 from phasebit.score import Seen
+from phasebit.score.on_the_emulator import ended
 
 TITLE = "phasebit, late"
 
@@ -21,5 +22,5 @@ def runs(bug: bugs.Bug) -> bool:
 
 def look(bug: bugs.Bug, twin: str) -> Seen:
     """One run, and what it says of the line that ``bug.toml`` names."""
-    seen = bug.run(twin, schedule="late")
+    seen = ended(bug.run(twin, schedule="late"))
     return Seen(len(seen.findings), seen.lines, seen.said(bug))

@@ -7,6 +7,7 @@ import os
 import phasebit
 from phasebit import bugs
 from phasebit.score import Seen
+from phasebit.score.on_the_emulator import ended
 
 TITLE = "phasebit, random"
 
@@ -32,8 +33,8 @@ def look(bug: bugs.Bug, twin: str) -> Seen:
     """
     program = bug.build(twin)
     if twin == "broken":
-        seen = bugs.emulate(program, schedule="random")
+        seen = ended(bugs.emulate(program, schedule="random"))
         if bug.number and bug.number in seen.lines:
             return Seen(len(seen.findings), seen.lines, note="named under seed 0")
-    seen = bugs.emulate(program, schedule="random", seeds=SEEDS)
+    seen = ended(bugs.emulate(program, schedule="random", seeds=SEEDS))
     return Seen(len(seen.findings), seen.lines, note="; ".join(seen.notes))

@@ -51,20 +51,30 @@ def test_a_record_is_shown() -> None:
     assert "8 × 16 × 8" in said and "no epilogue" in said and "NVIDIA H200" in said
     many = str(view.experts(made()))
     assert "7 in 2" in many and "–" in many  # torch's was refused
-    assert "4096" in str(view.best_order(made(), bench.SHORT))
+    assert f"{bench.PLAIN}: 1.00" in view.orders_drawn(made()).alt
 
 
 def test_cycles_are_counted_at_the_clock_of_their_turn() -> None:
-    rows = str(view.hidden(made(), bench.SHORT, 4000.0)).splitlines()[1:-1]
-    for line in rows:
-        _, turns, found, together, halves = line.split()
-        assert (turns, together) == (found, halves)
+    curves = view.hidden_drawn(made(), bench.SHORT, 4000.0).alt.splitlines()[1:]
+    found = dict(line.split(": ") for line in curves)
+    for order in bench.TEAMS:
+        assert found[f"{order}, measured"] == found[f"{order}, predicted"]
 
 
 def test_an_epilogue_is_hidden_by_products_that_take_as_long() -> None:
     assert view.predicted(8192, 4000, "together") > view.predicted(8192, 4000, "by turns")
     assert view.predicted(500, 4000, "by turns") == 1 + 1 / 8  # the last one is seen
-    assert view.predicted(250, 4000, "by turns") == 1.5 + 2 / 8
+    assert view.predicted(250, 4000, "by turns") == (5 * 2000 + 4 * 4000) / 16000
+
+
+@pytest.mark.parametrize("products", [10.0, 40.0, 99.0, 100.0, 101.0, 400.0])
+def test_turns_played_tile_by_tile_take_what_the_arithmetic_says(products: float) -> None:
+    epilogue, multiplies, free = 100.0, 0.0, [0.0, 0.0]
+    for tile in range(8):  # one group multiplies at a time, each after its last epilogue
+        multiplies = max(multiplies, free[tile % 2]) + products
+        free[tile % 2] = multiplies + epilogue
+    said = view.by_arithmetic(products, epilogue, "by turns")
+    assert max(free) == pytest.approx(said * 8 * products)
 
 
 def test_memory_gives_each_weight_once() -> None:

@@ -56,6 +56,14 @@ def test_the_picture_says_who_waits() -> None:
     assert "0 of GPU 0" in str(hand_offs.table(found))
 
 
+def test_a_turn_lies_between_the_reading_of_a_slot_and_its_next_filling() -> None:
+    done = on_peers.run(on_peers.source(on_peers.MULTIPLY), trace=True)
+    second = hand_offs.of_turn(done, 1)
+    took = max(b.ends for b in second) - min(b.begins for b in second)
+    said = hand_offs.slots(done).alt
+    assert f"turn 3: slot 1 is filled, then read; turn 1 had been read {took} clocks before" in said
+
+
 def test_a_slip_that_no_longer_fits_is_refused() -> None:
     gone = link_slips.Slip(on_peers.REDUCE, (("no such line", ""),), "race")
     with pytest.raises(ValueError, match="no such line"):

@@ -6,6 +6,7 @@ import pytest
 
 from phasebit import measure, toolchain
 from phasebit.chapters.two_gpus import link_law, record, view
+from phasebit.draw import Picture
 
 LINK = {"flag there and back": 3.0, "stores of 8 blocks": 90.0, "copy engine, 64 KiB": 20.0,
         "copy engine, 65536 KiB": 400.0}  # fmt: skip
@@ -46,7 +47,13 @@ def test_a_record_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "read", made)
     said = str(view.times())
     assert "90 %" in said and "50 %" in said and "8192 × 1024 × 8192" in said
-    assert "400 GB/s" in str(view.link()) and "3 µs" in str(view.link())
+    curves = view.predicted_drawn("gather")
+    assert isinstance(curves, Picture) and "the law: 218" in curves.alt
+    shares = view.hidden_drawn()
+    assert isinstance(shares, Picture) and "ours 90, wanted 95" in shares.alt
+    drawn = view.link()
+    assert isinstance(drawn, Picture)
+    assert "cudaMemcpyAsync, 65536 KiB: 400" in drawn.alt and "3 µs" in drawn.alt
     # 64 MiB at 400 GB/s take 168 µs, and then half of the product follows.
     assert "218" in str(view.predicted())
 

@@ -37,6 +37,24 @@ def test_the_carrier_is_faster_at_two_of_three_sizes_and_no_remedy() -> None:
         assert view.hidden(us, "ours") < 0.8
 
 
+def test_which_shares_reach_what_was_wanted() -> None:
+    shares = {kind: [view.hidden(view.medians(case), "ours") for case in cases(kind, whole=True)]
+              for kind in view.WANTED}  # fmt: skip
+    reached = {kind: [a >= b for a, b in zip(shares[kind], view.WANTED[kind], strict=True)]
+               for kind in view.WANTED}  # fmt: skip
+    assert reached == {"gather": [True, True, True], "scatter": [False, False, True]}
+    assert [round(100 * share) for share in shares["scatter"][:2]] == [79, 68]
+    assert view.WANTED["scatter"][:2] == (0.85, 0.75)
+
+
+def test_nccl_takes_longer_than_the_link_needs() -> None:
+    first, *_ = cases("gather", whole=True)
+    assert round(view.medians(first)["communication"]) == 293
+    m, _, k = first["shape"]
+    assert m // 2 * k * 2 == 64 * 2**20
+    assert round(m // 2 * k * 2 / link_law.link_rate(RECORD["link"]) * 1e-3) == 175
+
+
 def test_what_the_link_carries() -> None:
     link = RECORD["link"]
     assert link["stores of 32 blocks"] > 0.9 * link["stores of 132 blocks"]
@@ -56,6 +74,13 @@ def test_the_law_is_too_low_for_the_reduce_scatter() -> None:
     rows = [row for row in view.predicted().rows if row[0].endswith("scatter")]
     more = [round(float(row[5]) - float(row[3])) for row in rows]
     assert (min(more), max(more)) == (17, 96)
+
+
+def test_the_link_is_not_what_binds_the_widest_reduce_scatter() -> None:
+    narrow, *_, wide = map(view.medians, cases("scatter", whole=False))
+    assert (round(narrow["ours"]), round(wide["our product"] / 2)) == (246, 353)
+    rows = [row for row in view.predicted().rows if row[0].endswith("scatter")]
+    assert [round(float(rows[i][5]) - float(rows[i][3])) for i in (0, -1)] == [17, 73]
 
 
 def test_sixty_blocks_have_two_tiles_of_the_peers_at_1536_columns() -> None:

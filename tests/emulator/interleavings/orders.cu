@@ -154,3 +154,21 @@ extern "C" __global__ void copies(const int* in, int* out) {
         *out = sum;
     }
 }
+
+// Two warps count themselves, nobody looks at the counter, and one of them hopes to be the last:
+// by its fence it knows what the other did, if that one has counted itself before.
+template <int LAST> __device__ void hope(int* out) {
+    __shared__ int part[2], done;
+    const int warp = threadIdx.x / 32;
+    if (threadIdx.x == 0) done = 0;
+    __syncthreads();
+    if (threadIdx.x % 32 != 0) return;
+    part[warp] = warp + 1;
+    __threadfence_block();
+    atomicAdd(&done, 1);
+    __threadfence_block();
+    if (warp == LAST) *out = part[0] + part[1];
+}
+
+extern "C" __global__ void hopes_0(int* out) { hope<0>(out); }
+extern "C" __global__ void hopes_1(int* out) { hope<1>(out); }

@@ -36,6 +36,8 @@ CASES: dict[str, tuple[int, list[Any]]] = {
     "flag": (64, [ints(0), ints(0, 0)]),
     "waits_for_ever": (64, [ints(0), ints(0)]),
     "copies": (96, [np.arange(8, dtype=np.int32), ints(0)]),
+    "hopes_0": (64, [ints(0)]),
+    "hopes_1": (64, [ints(0)]),
 }
 
 
@@ -103,6 +105,14 @@ def test_a_race_that_depends_on_who_comes_first(orders: Module) -> None:
     seen = search(orders, "last_one_out")
     assert "race" in rules(seen) and seen.runs == 6
     assert not orders["last_one_out"].launch(1, 96, [ints(0), ints(0, 0)]).findings
+
+
+@pytest.mark.parametrize("name", ["hopes_0", "hopes_1"])
+def test_a_sum_that_nobody_reads_orders_those_who_add(orders: Module, name: str) -> None:
+    """Whoever adds later, and has a fence, knows what the others did: the order matters."""
+    assert not orders[name].launch(1, 64, [ints(0)]).findings
+    seen = search(orders, name)
+    assert rules(seen) == {"race"} and (seen.complete, seen.runs) == (True, 2)
 
 
 def test_a_flag_that_nobody_sets(orders: Module) -> None:

@@ -1,0 +1,59 @@
+"""What the page of Part V says of its records: a new measurement must keep it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from phasebit import measure
+from phasebit.chapters.attention import view as attention
+from phasebit.chapters.eight_bits import view as eight_bits
+from phasebit.chapters.every_shape import view as every_shape
+from phasebit.chapters.two_gpus import view as two_gpus
+
+from .notebooks import ROOT
+
+
+def reached() -> Iterator[str]:
+    """The last column of the table, from the records."""
+    shapes = every_shape.summary(measure.read("every_shape"), every_shape.best)
+    for way in every_shape.WAYS:
+        yield f"{shapes[f'{way}, geometric mean']:.2f}; {shapes[f'{way}, least']:.2f}"
+    heads = measure.read("attention")
+    rates = {(causal, length): attention.row(heads, 128, causal, length)
+             for causal in (False, True) for length in attention.SEQUENCES}  # fmt: skip
+    shares = {case: each[attention.LAST] / each[attention.CUDNN] for case, each in rates.items()}
+    long = [(False, length) for length in attention.SEQUENCES if length > 1024]
+    others = [share for case, share in shares.items() if case not in long]
+    yield f"{min(shares[case] for case in long):.2f}; {min(others):.2f}"
+    bits = measure.read("eight_bits")
+    blocks, rows = ([eight_bits.rate(bits, (size, size, size), name) for size in (8192, 4096)]
+                    for name in ("block scales", eight_bits.RIVAL))  # fmt: skip
+    yield f"{min(a / b for a, b in zip(blocks, rows, strict=True)):.2f}"
+    cases = measure.read(two_gpus.BENCHMARK)["cases"]
+    for kind in two_gpus.WORDS:
+        hidden = (two_gpus.hidden(two_gpus.medians(case), "ours")
+                  for case in cases if case["whole"] and case["kind"] == kind)  # fmt: skip
+        yield ", ".join(f"{100 * share:.0f}" for share in hidden) + " %"
+
+
+def table() -> list[list[str]]:
+    page = (ROOT / "book" / "part5_hopper" / "part.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ")][2:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def test_the_rows_that_fall_short_are_the_three_that_the_page_names() -> None:
+    def numbers(cell: str) -> list[float]:
+        return [float(each) for each in re.findall(r"[\d.]+", cell)]
+
+    short = []
+    for what, wanted, reached in table():
+        pairs = zip(numbers(wanted), numbers(reached), strict=True)
+        if any(got < goal for goal, got in pairs):
+            short.append(" ".join(what.split()[:3]))
+    assert short == ["the same with", "eight bits with", "the same of"]
+
+
+def test_what_was_reached_is_what_the_records_hold() -> None:
+    assert [row[-1] for row in table()] == list(reached())
