@@ -9,10 +9,11 @@ KERNELS = {
     "one scale": "a_one_scale",
     "block scales": "b_block_scales",
     "two parts": "c_two_parts",
+    "unrolled": "d_unrolled",
 }
 """Contender -> its file."""
 
-A, B, C = KERNELS.values()
+A, B, C, D = KERNELS.values()
 
 Edits = tuple[tuple[str, str], ...]
 
@@ -74,6 +75,26 @@ _TURNS: Edits = (
      '    if (group == 0) asm volatile("bar.sync 1, 256;" ::: "memory");\n'
      "    ptx::cp_async_bulk_wait_group_read<0>();  // shared memory must"),
 )  # fmt: skip
+_EACH_LANE: Edits = (
+    ("        // Every lane takes the first one's number: the compiler then knows that it is one a "
+     "warp.\n", ""),
+    ("__shfl_sync(~0u, threadIdx.x / 128, 0)", "threadIdx.x / 128"),
+)
+_SHARED: Edits = (
+    ("    float scales[SLOTS][BM];  // of A\n",
+     "    float scales[SLOTS][BM];  // of A\n    float b_scales[2][128];   // of B\n"),
+    ("        Part sums[2] = {};\n",
+     '        asm volatile("bar.sync 1, %0;" :: "n"(CONSUMERS) : "memory");\n'
+     "        for (int half = 0; half < 2; ++half)\n"
+     "            for (int k = threadIdx.x; k < blocks; k += CONSUMERS)\n"
+     "                ring.b_scales[half][k] = of_half[half][k];\n"
+     '        asm volatile("bar.sync 1, %0;" :: "n"(CONSUMERS) : "memory");\n'
+     "        Part sums[2] = {};\n"),
+    ("            const float b[2] = {of_half[0][k], of_half[1][k]};  "
+     "// before the wait: it takes time\n",
+     "            const float b[2] = {ring.b_scales[0][k], ring.b_scales[1][k]};\n"),
+)  # fmt: skip
+_THREE: Edits = (("SLOTS = 4;", "SLOTS = 3;"),)
 VARIANTS: dict[str, tuple[str, Edits]] = {
     "one scale, halves of 128": (A, _HALVES),
     "promotion without scales": (B, (("part[i] * (i / 2 % 2 ? below : scale)", "part[i]"),)),
@@ -86,7 +107,10 @@ VARIANTS: dict[str, tuple[str, Edits]] = {
     "scales of B a slice ahead": (B, _AHEAD),
     "one consumer begins late": (B, _LATE),
     "consumers take turns": (B, _TURNS),
-    "three slots": (B, (("SLOTS = 4;", "SLOTS = 3;"),)),
+    "three slots": (B, _THREE),
+    "three slots, scales of B in shared memory": (B, _THREE + _SHARED),
+    "unrolled, descriptors by lane": (D, _EACH_LANE),
+    "unrolled, scales of B in shared memory": (D, _SHARED),
 }
 """What is tried beside the kernels -> the file, and what is replaced by what in it."""
 

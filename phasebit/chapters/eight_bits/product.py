@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from phasebit.launching.launch import Kernel
 
 Array = NDArray[Any]
-KERNELS = ONE_SCALE, BLOCK_SCALES, TWO_PARTS = "a_one_scale", "b_block_scales", "c_two_parts"
+KERNELS = ONE_SCALE, BLOCK_SCALES, TWO_PARTS, UNROLLED = (
+    "a_one_scale", "b_block_scales", "c_two_parts", "d_unrolled",
+)
 HARNESS = '#include "eight_bits/product_harness.cuh"'
 _INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
-TILE_ROWS, TILE_COLUMNS = 128, {ONE_SCALE: 256, BLOCK_SCALES: 256, TWO_PARTS: 192}
+TILE_ROWS = 128
+TILE_COLUMNS = {ONE_SCALE: 256, BLOCK_SCALES: 256, TWO_PARTS: 192, UNROLLED: 256}
 """A tile of C, by kernel."""
 BOX = 64, 16
 """Columns and rows of a box of C."""

@@ -87,6 +87,8 @@ SLIPS = {
                                                  product.TWO_PARTS),
     "two boxes for three": Slip("Boxes<3> boxes", "Boxes<2> boxes", "may still read it",
                                 product.TWO_PARTS),
+    "unrolled: the slot is freed before the wait": Slip(
+        _WAIT + _RELEASE, _RELEASE + _WAIT, "may still read it|async", product.UNROLLED),
     "the scale is left out": Slip("(sums, scale, ring", "(sums, 1, ring", "WRONG",
                                   product.ONE_SCALE),
     "the scale of A alone": Slip("*a_scale * *b_scale", "*a_scale", "WRONG", product.ONE_SCALE),
@@ -105,7 +107,8 @@ def broken(name: str) -> str:
 
 def fewer_slots(text: str) -> str:
     """A kernel with two slots, which few slices fill more than once."""
-    return replace_once(text, "SLOTS = 4;", "SLOTS = 2;")
+    more = "SLOTS = 4;" if "SLOTS = 4;" in text else "SLOTS = 3;"
+    return replace_once(text, more, "SLOTS = 2;")
 
 
 def judge(

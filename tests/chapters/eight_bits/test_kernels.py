@@ -23,7 +23,10 @@ OK = (
     "product: OK, exact on whole numbers\n"
     "product: OK on normal random numbers, within what the tensor core may cut off\n"
 )
-MADE = ("promotion every 32", "consumers take turns", "scales of B a slice ahead")
+MADE = (
+    "promotion every 32", "consumers take turns", "scales of B a slice ahead",
+    "unrolled, scales of B in shared memory",
+)  # fmt: skip
 """Variants with edits that could make them wrong."""
 RIGHT = {name: slips.fewer_slots(product.source(name)) for name in product.KERNELS}
 
