@@ -8,7 +8,7 @@ from phasebit.draw.diagrams import Arrow, Node, diagram
 from phasebit.draw.grids import Cell, chart, heatmap
 from phasebit.draw.panels import Panel, panels
 from phasebit.draw.picture import Picture, Real
-from phasebit.draw.plots import bars, curves, roofline, scatter, spread
+from phasebit.draw.plots import bars, curves, dots, roofline, scatter, spread
 
 __all__ = [
     "Arrow",
@@ -21,6 +21,7 @@ __all__ = [
     "chart",
     "curves",
     "diagram",
+    "dots",
     "heatmap",
     "panels",
     "roofline",

@@ -113,12 +113,13 @@ def spread(
     title: str,
     times_are: str,
     apart_are: str,
+    ratios: bool = False,
 ) -> Picture:
     """Many measurements of a few things: a row each, a dot each.
 
     ``apart`` are measurements of another kind of the same things, drawn as crosses on the same
-    rows; ``times_are`` and ``apart_are`` name the two kinds. Raises ``ValueError`` for a row
-    without measurements.
+    rows; ``times_are`` and ``apart_are`` name the two kinds. The numbers are medians. ``ratios``
+    makes the axis logarithmic. Raises ``ValueError`` for a row without measurements.
     """
     from statistics import median, quantiles
 
@@ -161,10 +162,29 @@ def spread(
                 markeredgewidth=1.6,
                 color=COLOURS["orange"],
             )
+            beyond = min(others) > high  # then there is room to the right of them
+            axes.annotate(
+                f"{median(others):.1f}",
+                (max(others) if beyond else median(others), row),
+                (6, 0) if beyond else (0, -13),
+                textcoords="offset points",
+                ha="left" if beyond else "center",
+                va="center" if beyond else "top",
+                color=COLOURS["orange"],
+                fontsize=9.5,
+            )
             line += f"; {apart_are} {median(others):.1f} (median)"
         lines.append(line)
-    axes.set_xlim(left=0)
-    axes.set_ylim(len(times) - 0.6, -0.7)
+    every_time = [float(each) for kind in (times, apart) for row in kind.values() for each in row]
+    most = max(every_time)
+    if ratios:
+        axes.set_xscale("log", subs=[])
+        axes.xaxis.get_major_locator().set_params(subs=(1, 2, 5))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set_xlim(min(every_time) / 1.2, 1.2 * most)
+    else:
+        axes.set_xlim(0, 1.1 * most)
+    axes.set_ylim(len(times) - (0.4 if ratios else 0.6), -0.7)
     axes.set_yticks(range(len(times)), list(times))
     axes.tick_params(axis="y", length=0, labelcolor=INK)
     frame(axes, title, f"{x_label}   (dots: {times_are}; crosses: {apart_are})")
@@ -273,6 +293,46 @@ def bars(
     frame(axes, title, x_label)
     lines = "\n".join(f"{name}: {show(value)}" for name, value in values.items())
     return picture(figure, f"{title}. {x_label}.\n{lines}")
+
+
+def dots(
+    rows: Mapping[str, Mapping[str, Real]],
+    *,
+    x_label: str,
+    title: str,
+    show: Callable[[Real], str] = lambda value: f"{float(value):.2f}",
+    line: float | None = None,
+) -> Picture:
+    """A row for each thing, and in it a mark for each of its values, by name; at most six names.
+
+    A row may lack a name. ``line`` is drawn across all rows. Raises ``ValueError`` for more names
+    than there are marks.
+    """
+    names = list(dict.fromkeys(name for values in rows.values() for name in values))
+    if len(names) > len(SERIES):
+        raise ValueError(f"rows have {len(names)} names: give at most {len(SERIES)}")
+    figure, axes = figure_of(6.2, 0.9 + 0.3 * len(rows))
+    if line is not None:
+        axes.axvline(line, color=INK_MUTED, linewidth=1.2)
+    for at, values in enumerate(rows.values()):
+        axes.plot(
+            [*map(float, values.values())], [at] * len(values), color=INK_MUTED, linewidth=0.8
+        )  # fmt: skip
+    for name, (hue, _, marker) in zip(names, SERIES, strict=False):
+        found = [(float(values[name]), at) for at, values in enumerate(rows.values())
+                 if name in values]  # fmt: skip
+        axes.plot(*zip(*found, strict=True), color=COLOURS[hue], marker=marker, linestyle="",
+                  markersize=6, label=name)  # fmt: skip
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    axes.legend(
+        frameon=False, labelcolor=INK, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5)
+    )
+    frame(axes, title, x_label)
+    lines = [f"{row}: " + ", ".join(f"{name} {show(value)}" for name, value in values.items())
+             for row, values in rows.items()]  # fmt: skip
+    return picture(figure, f"{title}. {x_label}.\n" + "\n".join(lines))
 
 
 def scatter(

@@ -11,8 +11,8 @@ import pytest
 from .conftest import HTML, ROOT
 
 PAGES = sorted(path.relative_to(HTML).as_posix() for path in HTML.glob("book/**/*.html"))
-CHAPTER, GRIDS = (path.relative_to(ROOT).with_suffix("").as_posix()
-                  for name in ("double_buffering", "tensor_memory")
+CHAPTER, WIDE, CODE = (path.relative_to(ROOT).with_suffix("").as_posix()
+                  for name in ("double_buffering", "barriers", "chain")
                   for path in ROOT.glob(f"book/part*/*_{name}.ipynb"))  # fmt: skip
 SCREEN = {"width": 390, "height": 844}
 MOST = 0.1
@@ -43,8 +43,7 @@ LETTERS = """() => [...document.querySelectorAll('.bd-article .pb-picture svg te
     const to = one.getScreenCTM();
     return parseFloat(getComputedStyle(one).fontSize) * Math.hypot(to.a, to.b);
   })"""
-WITHOUT_WIDTHS = """() => document.querySelectorAll('.pb-picture')
-  .forEach((one) => one.style.removeProperty('--pb-least'))"""
+SHRUNK = ".bd-article .pb-picture > svg { min-width: 0 !important; max-width: 100% !important }"
 
 pytestmark = pytest.mark.site
 
@@ -86,7 +85,9 @@ def test_only_a_continued_line_has_a_bar(browser, site) -> None:
     assert {line["rows"] > 1 for line in lines} == {True, False}
     assert all((line["rows"] > 1) is (line["bar"] > 1) for line in lines)
     tab.set_viewport_size({"width": 1280, "height": 900})
-    assert all(line["bar"] != line["bar"] or not line["bar"] for line in tab.evaluate(LINES))
+    wide = [line for line in tab.evaluate(LINES) if line["rows"]]
+    assert all((line["rows"] > 1) is (line["bar"] > 1) for line in wide)
+    assert sum(line["rows"] > 1 for line in wide) < 0.05 * len(wide)
     tab.close()
 
 
@@ -106,16 +107,25 @@ def test_a_line_is_copied_as_it_was_written(browser, site) -> None:
     tab.context.close()
 
 
-def test_paper_and_a_wide_screen_keep_the_lines(browser, site) -> None:
+def test_paper_keeps_the_lines(browser, site) -> None:
     tab = browser.new_page(viewport=SCREEN)
     tab.goto(f"{site}{CHAPTER}.html")
     display = "getComputedStyle(document.querySelector('.cell_input .pb-line')).display"
     assert tab.evaluate(display) == "block"
     tab.emulate_media(media="print")
     assert tab.evaluate(display) == "inline"
-    tab.emulate_media(media="screen")
-    tab.set_viewport_size({"width": 1280, "height": 900})
-    assert tab.evaluate(display) == "inline"
+    tab.close()
+
+
+def test_on_a_wide_screen_no_cell_scrolls_sideways(browser, site) -> None:
+    tab = browser.new_page(viewport={"width": 1440, "height": 900})
+    tab.goto(f"{site}{CODE}.html")
+    wide = "[...document.querySelectorAll('.bd-article .cell_input pre')]" + (
+        ".filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+    )
+    assert tab.evaluate(wide) == 0
+    tab.add_style_tag(content=".bd-article .pb-line { white-space: pre !important }")
+    assert tab.evaluate(wide) > 0
     tab.close()
 
 
@@ -161,10 +171,10 @@ def test_letters_in_pictures_are_large_enough_to_be_read(browser, site) -> None:
     assert many > 10_000 and small == {}
 
 
-def test_a_picture_without_its_least_width_would_have_smaller_letters(browser, site) -> None:
+def test_a_picture_that_shrank_to_the_screen_would_have_smaller_letters(browser, site) -> None:
     tab = browser.new_page(viewport=SCREEN)
-    tab.goto(f"{site}{GRIDS}.html")
+    tab.goto(f"{site}{WIDE}.html")
     assert min(tab.evaluate(LETTERS)) >= SMALLEST
-    tab.evaluate(WITHOUT_WIDTHS)
+    tab.add_style_tag(content=SHRUNK)
     assert min(tab.evaluate(LETTERS)) < SMALLEST
     tab.close()

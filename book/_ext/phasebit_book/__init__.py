@@ -11,6 +11,7 @@ PARTS = (
     "inline_svg",
     "cuda_cells",
     "long_lines",
+    "tables",
     "numbers",
     "tiers",
     "rules",

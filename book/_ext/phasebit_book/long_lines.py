@@ -1,9 +1,9 @@
-"""What a narrow screen may continue below: lines of code, and sentences in the cells of tables.
+"""Lines of code that a narrow screen may continue below.
 
 Each line is an element of its own. The element says how far the line is indented, so that
 ``phasebit.css`` can hang what is continued further in, with a bar before it. A line of a table, of
 numbers or of letters that draw, would lie when it is broken: it is marked, and scrolls where it is
-no code. The text is what it was. A cell with a sentence is marked, in a table that may be too wide.
+no code. The text is what it was.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from collections.abc import Iterable, Iterator
 from html import unescape
 from itertools import groupby
 
-from docutils import nodes
 from pygments.formatters import HtmlFormatter
 from sphinx.application import Sphinx
 from sphinx.highlighting import PygmentsBridge
-from sphinx.transforms import SphinxTransform
 
 _TAG = re.compile(r"<[^>]*>")
 _INDENT = re.compile(r"(?:[+-](?= {2}))? *(?:\d+ {2,})?")
@@ -29,8 +27,6 @@ MOST = 16
 _DEEP = re.compile(rf"((?:<[^>]*>| *\d+(?= {{2}}))*)( {{{MOST}}})( +)(?=[^ ])")
 ROOM = 44
 """Columns that a phone shows of a line at least."""
-SENTENCE = 36
-"""Letters of a cell that is no name and no number."""
 
 
 def indent(text: str) -> int:
@@ -100,26 +96,6 @@ class InLines(HtmlFormatter):  # type: ignore[type-arg]
         yield from super().wrap(lines)  # type: ignore[no-untyped-call]
 
 
-_CELL = re.compile(rf"<td>(?=[^<]{{{SENTENCE}}})")
-
-
-class Sentences(SphinxTransform):
-    """Mark the cells with sentences, in the prose's tables and in what cells put out."""
-
-    default_priority = 200
-
-    def apply(self, **kwargs: object) -> None:
-        for entry in self.document.findall(nodes.entry):
-            if len(entry.astext()) > SENTENCE:
-                entry["classes"].append("pb-sentence")
-        for raw in list(self.document.findall(nodes.raw)):
-            if raw.get("format") == "html" and "<td>" in raw.astext():
-                marked = _CELL.sub('<td class="pb-sentence">', raw.astext())
-                raw.clear()
-                raw += nodes.Text(marked)
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     PygmentsBridge.html_formatter = InLines  # type: ignore[misc]
-    app.add_transform(Sentences)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

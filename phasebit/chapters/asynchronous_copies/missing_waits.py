@@ -11,21 +11,25 @@ from phasebit.edits import replace_once
 def table(source: str, broken: Mapping[str, tuple[str, str]]) -> str:
     """For each ``(line, instead)``: right or wrong with eager and with late copies, and findings.
 
-    One finding of each kind is told, with the text of its two lines, from the run with late copies.
+    Findings are those of the run with late copies. Below stand the two lines of the first finding
+    of each kind.
     """
-    lines = [f"{'':>30}  eager   late"]
+    rows = [f"{'':>30}  eager   late  found"]
+    first: dict[str, tuple[str, str]] = {}
     for what, (line, instead) in broken.items():
         text = replace_once(source, line, instead, "the kernel")
         verdicts = []
         for schedule in ("eager", "late"):
             run, right = exercises.run(text, 128, schedule=schedule)
             verdicts.append("right" if right else "wrong")
-        lines.append(f"{what:>30}  {verdicts[0]}  {verdicts[1]}")
-        found = sorted({(each.kind, tuple(each.lines[:2])) for each in run.findings})
-        for kind, (noticed, before) in dict(found).items():
-            lines.append(f"{'':>4}{kind}: {_line(text, noticed)}")
-            lines.append(f"{'':>4}and: {_line(text, before)}")
-    return "\n".join(lines)
+        kinds = sorted({each.kind for each in run.findings})
+        rows.append(f"{what:>30}  {verdicts[0]}  {verdicts[1]}  {', '.join(kinds)}")
+        for each in run.findings:
+            noticed, before = (_line(text, number) for number in each.lines[:2])
+            first.setdefault(each.kind, (noticed, before))
+    for kind, (noticed, before) in first.items():
+        rows += [f"{kind}: {noticed}", f"{'and':>{len(kind)}}: {before}"]
+    return "\n".join(line.rstrip() for line in rows)
 
 
 def _line(text: str, number: int) -> str:

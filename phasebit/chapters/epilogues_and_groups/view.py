@@ -197,23 +197,6 @@ def over_plain(recorded: dict[str, Any], chain: str, order: str) -> list[float]:
     ]
 
 
-def hidden(recorded: dict[str, Any], chain: str, instructions: float) -> Table:
-    """What an epilogue adds, in both orders: predicted and measured."""
-    measured = {order: over_plain(recorded, chain, order) for order in benchmark.TEAMS}
-    rows = []
-    for i, row in enumerate(recorded["hidden"]):
-        cells = []
-        for order in benchmark.TEAMS:
-            guessed = predicted(row["k"], instructions, order)
-            cells += [f"{guessed - 1:+.0%}", f"{measured[order][i] - 1:+.0%}"]
-        rows.append((f"{row['k']}", *cells))
-    heads = [f"{order}, {what}" for order in benchmark.TEAMS for what in ("predicted", "measured")]
-    return Table(
-        ("K", *heads), tuple(rows),
-        f"{chain}: cycles over those without epilogue, 4096 × 4096 × K; {measure.source(recorded)}",
-    )  # fmt: skip
-
-
 def cycles_an_instruction(recorded: dict[str, Any], chain: str, instructions: float) -> float:
     """Cycles between two instructions of a warp at its epilogue, where hardly anything else is.
 
@@ -223,27 +206,6 @@ def cycles_an_instruction(recorded: dict[str, Any], chain: str, instructions: fl
     row = min(recorded["hidden"], key=lambda each: each["k"])
     more = cycles(row, f"together, {chain}") - cycles(row, f"together, {benchmark.PLAIN}")
     return more / 8 / (instructions / 2)
-
-
-def mended(recorded: dict[str, Any], chain: str, instructions: float) -> Table:
-    """:func:`hidden` with the measured cycles of products and of an instruction: predicted again.
-
-    Its numbers are whole times, without steps = 1.
-    """
-    epilogue = cycles_an_instruction(recorded, chain, instructions) * instructions
-    rows = []
-    for i, row in enumerate(recorded["hidden"]):
-        cells = []
-        for order in benchmark.TEAMS:
-            plain = cycles(row, f"{order}, {benchmark.PLAIN}") / 8
-            cells += [f"{by_arithmetic(plain, epilogue, order):.2f}",
-                      f"{over_plain(recorded, chain, order)[i]:.2f}"]  # fmt: skip
-        rows.append((f"{row['k']}", *cells))
-    heads = [f"{order}, {what}" for order in benchmark.TEAMS for what in ("predicted", "measured")]
-    return Table(
-        ("K", *heads), tuple(rows),
-        f"{chain}: cycles, without epilogue = 1, 4096 × 4096 × K; {measure.source(recorded)}",
-    )  # fmt: skip
 
 
 def products(recorded: dict[str, Any]) -> Table:
@@ -263,34 +225,47 @@ def products(recorded: dict[str, Any]) -> Table:
     )  # fmt: skip
 
 
-def hidden_drawn(recorded: dict[str, Any], chain: str, instructions: float) -> Picture:
-    """:func:`hidden` as curves: per cent that an epilogue adds, over K."""
+def hidden_drawn(
+    recorded: dict[str, Any], chain: str, instructions: float, *, mended: bool = False
+) -> Picture:
+    """Per cent of cycles that an epilogue adds, over K, in both orders: predicted and measured.
+
+    ``mended``: predicted with the measured cycles of products and of an instruction.
+    """
     from phasebit.draw import curves
 
-    depths = [row["k"] for row in recorded["hidden"]]
-    found: dict[str, list[float]] = {}
+    each = cycles_an_instruction(recorded, chain, instructions) if mended else 1
+    found = {}
     for order in benchmark.TEAMS:
         found[f"{order}, measured"] = over_plain(recorded, chain, order)
-        found[f"{order}, predicted"] = [predicted(k, instructions, order) for k in depths]
+        found[f"{order}, predicted"] = [
+            by_arithmetic(
+                cycles(row, f"{order}, {benchmark.PLAIN}") / 8 if mended else 8 * row["k"],
+                each * instructions, order,
+            )
+            for row in recorded["hidden"]
+        ]  # fmt: skip
     return curves(
-        depths, {name: [100 * (x - 1) for x in values] for name, values in found.items()},
+        [row["k"] for row in recorded["hidden"]],
+        {name: [100 * (x - 1) for x in values] for name, values in found.items()},
         x_label="K", y_label="per cent of cycles added", evenly=True, ratios=True,
         show=lambda value: f"{float(value):.0f}",
         title=f"{chain[0].upper()}{chain[1:]}, 4096 × 4096 × K; {measure.source(recorded)}",
     )  # fmt: skip
 
 
-def best_order(recorded: dict[str, Any]) -> Table:
-    """Microseconds of both orders, without an epilogue and with each chain."""
-    chains = (benchmark.PLAIN, benchmark.SHORT, benchmark.LONG)
-    rows = tuple(
-        (f"{row['k']}", *(" / ".join(f"{microseconds(row, f'{order}, {name}'):.1f}"
-                                     for order in benchmark.TEAMS) for name in chains))
-        for row in recorded["hidden"]
-    )  # fmt: skip
-    return Table(
-        ("K", *chains), rows,
-        f"µs, {' / '.join(benchmark.TEAMS)}, 4096 × 4096 × K; {measure.source(recorded)}",
+def orders_drawn(recorded: dict[str, Any]) -> Picture:
+    """Time by turns over time together, without an epilogue and with each chain, over K."""
+    from phasebit.draw import curves
+
+    turns, shared = benchmark.TEAMS
+    return curves(
+        [row["k"] for row in recorded["hidden"]],
+        {chain: [microseconds(row, f"{turns}, {chain}") / microseconds(row, f"{shared}, {chain}")
+                 for row in recorded["hidden"]]
+         for chain in (benchmark.PLAIN, benchmark.SHORT, benchmark.LONG)},
+        x_label="K", y_label="time by turns / time shared", evenly=True, from_zero=False,
+        title=f"Below 1 turns are faster: 4096 × 4096 × K; {measure.source(recorded)}",
     )  # fmt: skip
 
 

@@ -91,32 +91,33 @@ def chosen(row: Mapping[str, Any]) -> str:
 
 def ratios(record: Mapping[str, Any], name: Any = best) -> Picture:
     """The vendor's time over ours at every shape, warm and flushed."""
-    from phasebit.draw.picture import INK, INK_MUTED, figure_of, frame, picture
-    from phasebit.palette import COLOURS
+    from phasebit.draw import dots
 
     rows = sorted(record["shapes"], key=lambda row: Shape(*row["shape"]).flop)
-    figure, axes = figure_of(6.2, 0.9 + 0.3 * len(rows))
-    lines = []
-    axes.axvline(1, color=INK_MUTED, linewidth=1.2)
-    for at, row in enumerate(rows):
-        values = {way: ratio(row, name(row), way) for way in WAYS}
-        axes.plot(values.values(), [at, at], color=INK_MUTED, linewidth=0.8)
-        for (way, value), hue, marker in zip(
-            values.items(), ("orange", "blue"), ("o", "s"), strict=True
-        ):
-            axes.plot(
-                [value], [at], color=COLOURS[hue], marker=marker, linestyle="", markersize=6,
-                label=way if at == 0 else None,
-            )  # fmt: skip
-        both = ", ".join(f"{way} {value:.2f}" for way, value in values.items())
-        lines.append(f"{Shape(*row['shape'])}: {both}")
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_yticks(range(len(rows)), [str(Shape(*row["shape"])) for row in rows])
-    axes.tick_params(axis="y", length=0, labelcolor=INK)
-    axes.legend(frameon=False, labelcolor=INK, fontsize=9, loc="best")
-    title = "cuBLAS's time over ours, by shape"
-    frame(axes, title, "above 1: faster than cuBLAS")
-    return picture(figure, f"{title} ({measure.source(dict(record))}).\n" + "\n".join(lines))
+    return dots(
+        {str(Shape(*row["shape"])): {way: ratio(row, name(row), way) for way in WAYS}
+         for row in rows},
+        x_label="above 1: faster than cuBLAS", line=1,
+        title=f"cuBLAS's time over ours, by shape; {measure.source(dict(record))}",
+    )  # fmt: skip
+
+
+def modelled(record: Mapping[str, Any]) -> Picture:
+    """The model's time over the measured one, warm, of the plan that it chose, at every shape."""
+    from phasebit.chapters.every_shape import waves
+    from phasebit.chapters.every_shape.choice import choose
+    from phasebit.draw import dots
+
+    found = {}
+    for row in sorted(record["shapes"], key=lambda row: Shape(*row["shape"]).flop):
+        shape = Shape(*row["shape"])
+        said = waves.estimate(choose(shape), shape)
+        took = median(row["times"][chosen(row)], "warm")
+        found[str(shape)] = {f"{said.binds} bind{'s' * (said.binds == 'memory')}": said.us / took}
+    return dots(
+        found, x_label="the model's time / measured", line=1,
+        title=f"The plan that the model chooses, warm; {measure.source(dict(record))}",
+    )  # fmt: skip
 
 
 def shapes_table(record: Mapping[str, Any]) -> measure.Table:

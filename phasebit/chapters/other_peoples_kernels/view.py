@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from phasebit import bugs, files, measure
+from phasebit import bugs, draw, files, measure
 from phasebit.emulator import rulebook
 from phasebit.instruments.sanitizer import TOOLS
 from phasebit.launching.launch import compile as compile_cuda
 from phasebit.timeline import Span, Timeline
+
+HUES_OF = {"right": "grey", "–": "grey", "found": "green", "hangs": "orange"}
+"""What a cell says -> its colour; all else is red."""
 
 
 def no_promise(seen: dict[str, bugs.Outcome]) -> None:
@@ -90,16 +93,26 @@ def table(seen: dict[str, bugs.Outcome]) -> measure.Table:
     return measure.Table(heading, tuple(rows), "each broken program once, with the late schedule")
 
 
-def on_gpu(record: dict[str, Any]) -> measure.Table:
-    """What a GPU made of them, and which tool of compute-sanitizer found what, from the record."""
-    rows = []
+def on_gpu(record: dict[str, Any], seen: dict[str, bugs.Outcome]) -> draw.Picture:
+    """What a GPU made of them, which tool of compute-sanitizer found what, and the emulator.
+
+    ``record``: of the GPU and the tools; ``seen``: bug -> how its broken program ran here.
+    """
+    names, cells = [], []
     for program, said in record["programs"].items():
         name, twin = program.split()
         if twin != "broken":
             continue
         runs = said["runs"]
-        ends = ", ".join(f"{how} in {count} of {sum(runs.values())}" for how, count in runs.items())
-        verdicts = [said["tools"][tool]["verdict"] for tool in TOOLS]
-        cells = ["–" if verdict == "nothing" else verdict for verdict in verdicts]
-        rows.append((bugs.bug(name).title, ends, *cells))
-    return measure.Table(("bug", record["gpu"], *TOOLS), tuple(rows), measure.source(record))
+        total = sum(runs.values())
+        ends = ", ".join(how if n == total else f"{how} in {n}" for how, n in runs.items())
+        found = [said["tools"][tool]["verdict"] for tool in TOOLS]
+        found.append("found" if seen[name].findings else "nothing")
+        told = [ends, *("–" if verdict == "nothing" else verdict for verdict in found)]
+        names.append(bugs.bug(name).title)
+        cells.append([draw.Cell(text, HUES_OF.get(text, "red")) for text in told])
+    return draw.chart(
+        cells, rows=names, columns=("on the GPU", *TOOLS, "emulator"), row_label="bug",
+        column_label="seen", legend={"green": "found", "red": "a wrong result, or an error"},
+        title=f"Who finds what; the GPU and the tools: {measure.source(record)}",
+    )  # fmt: skip

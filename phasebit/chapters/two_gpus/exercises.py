@@ -60,6 +60,30 @@ def flags(answer: str) -> str:
     return "2 kernels under 3 schedules, no finding"
 
 
+REDUCES = ("__global__ void multiply_reduce(Link link, const float* X, const float* W, float* Y, "
+           "int device, unsigned turn) {")  # fmt: skip
+_OWN_REDUCE = re.compile(
+    r"__global__ void multiply_reduce\(.*?^\}\n", re.DOTALL | re.MULTILINE
+)
+
+
+def with_one_block(answer: str) -> str:
+    """Product and reduce-scatter by a reader's kernel, a block for each tile that is sent."""
+    text = on_peers.source(on_peers.REDUCE)
+    text = replace_once(text, "<<<2 * TILES, THREADS>>>", "<<<TILES, THREADS>>>")
+    return _OWN_REDUCE.sub(lambda _: answer.strip() + "\n", text, count=1)
+
+
+@judged
+def one_block(answer: str) -> str:
+    """The kernel ``multiply_reduce``, in which one block sends a tile and adds another."""
+    written(answer, [REDUCES], "kernel")
+    host = with_one_block(REDUCES + "\n}\n")
+    for schedule in SCHEDULES:
+        _right(with_one_block(answer), host, "product, reduce-scatter", schedule)
+    return "8 launches under 3 schedules, no finding"
+
+
 SIGNATURE = ("__global__ void gather(Link link, const float* own, float* all, int device, "
              "unsigned turn) {")  # fmt: skip
 _OWN_KERNEL = re.compile(r"__global__ void gather\(.*?^\}\n", re.DOTALL | re.MULTILINE)
@@ -107,4 +131,6 @@ def _right(text: str, host: str, where: str, schedule: str) -> None:
         raise Wrong(f"{where}, schedule {schedule}: the result is {done.verdict}")
 
 
-__all__ = ["columns", "flags", "one_slot", "with_flags", "with_one_slot"]
+__all__ = [
+    "columns", "flags", "one_block", "one_slot", "with_flags", "with_one_block", "with_one_slot",
+]  # fmt: skip

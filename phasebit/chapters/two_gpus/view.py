@@ -17,7 +17,10 @@ BENCHMARK = "two_gpus"
 APART = "communication", "product", "one after the other"
 FIRST = "ours, warps send", "ours, each warp waits"
 """Our version before the last: of the gather, of the scatter."""
+WHO = "torch", "our first", "ours"
 WORDS = {"gather": "all-gather, product", "scatter": "product, reduce-scatter"}
+WANTED = {"gather": (0.95, 0.85, 0.7), "scatter": (0.85, 0.75, 0.5)}
+"""The share of the communication that we wanted to hide, at each size of the record."""
 TILE, MULTIPROCESSORS = (128, 256), 132
 """Rows and columns of a tile of C; multiprocessors of an H200."""
 _NOTHING = "python -m phasebit record two_gpus, on two H200s, fills this"
@@ -51,24 +54,50 @@ def hidden(us: Mapping[str, float], name: str) -> float:
     return 1 - (us[name] - product) / (us["one after the other"] - product)
 
 
+def contenders(us: Mapping[str, float]) -> dict[str, str]:
+    """Who overlaps, and its name in the record."""
+    first = next((name for name in FIRST if name in us), "")
+    names = zip(WHO, ("torch", first, "ours"), strict=True)
+    return {who: name for who, name in names if name in us}
+
+
+def _whole(data: Mapping[str, Any]) -> list[tuple[str, str, dict[str, float]]]:
+    """Kind, shape and microseconds of the cases that are not narrow."""
+    return [(case["kind"], " × ".join(map(str, case["shape"])), medians(case))
+            for case in data["cases"] if case["whole"]]  # fmt: skip
+
+
+def hidden_drawn() -> Picture | Table:
+    """The share that is hidden by torch and by us, and the share that was wanted."""
+    data = recorded()
+    if data is None:
+        return note()
+    from phasebit.draw import dots
+
+    wanted = {kind: iter(shares) for kind, shares in WANTED.items()}
+    rows = {}
+    for kind, shape, us in _whole(data):
+        shares = {who: 100 * hidden(us, name) for who, name in contenders(us).items()}
+        rows[f"{kind}, {shape}"] = shares | {"wanted": 100 * next(wanted[kind])}
+    return dots(
+        rows, x_label="per cent of the communication hidden", show=lambda value: f"{value:.0f}",
+        title=f"By M × N × K of a GPU; {measure.source(data)}",
+    )  # fmt: skip
+
+
 def times() -> Table:
     """Medians of the record, and the share that is hidden."""
     data = recorded()
     if data is None:
         return note()
     rows = []
-    for case in data["cases"]:
-        if case["whole"]:
-            us = medians(case)
-            first = next((name for name in FIRST if name in us), "")
-            shares = (f"{us[name]:.0f} ({100 * hidden(us, name):.0f} %)" if name in us else ""
-                      for name in ("torch", first, "ours"))  # fmt: skip
-            rows.append((
-                WORDS[case["kind"]], " × ".join(map(str, case["shape"])),
-                *(f"{us[name]:.0f}" for name in APART), *shares,
-            ))  # fmt: skip
+    for kind, shape, us in _whole(data):
+        shares = {who: f"{us[name]:.0f} ({100 * hidden(us, name):.0f} %)"
+                  for who, name in contenders(us).items()}  # fmt: skip
+        rows.append((WORDS[kind], shape, *(f"{us[name]:.0f}" for name in APART),
+                     *(shares.get(who, "") for who in WHO)))  # fmt: skip
     return Table(
-        ("what", "M × N × K of a GPU", *APART, "torch", "our first", "ours"), tuple(rows),
+        ("what", "M × N × K of a GPU", *APART, *WHO), tuple(rows),
         f"µs, and how much of the communication is hidden. {measure.source(data)}",
     )  # fmt: skip
 
@@ -121,8 +150,27 @@ def predicted() -> Table:
     )  # fmt: skip
 
 
-COLUMNS = 256, 512, 1024, 1792, 3072, 4096, 8192, 14336, 16384
-"""Of B on each GPU, in the picture of the model."""
+def predicted_drawn(kind: str) -> Picture | Table:
+    """The model beside the record, as curves, for ``gather`` or ``scatter``."""
+    data = recorded()
+    if data is None:
+        return note()
+    from phasebit.draw import curves
+
+    heads = "product alone", "the law", "by whole tiles", "measured"
+    rows = [row for row in predicted().rows if row[0] == WORDS[kind]]
+    columns = zip(heads, list(zip(*rows, strict=True))[2:], strict=True)
+    x_label = "columns of B on each GPU" if kind == "gather" else "K of each GPU"
+    return curves(
+        [int(row[1]) for row in rows],
+        {name: [float(us) for us in each] for name, each in columns if all(each)},
+        x_label=x_label, y_label="µs", show=lambda value: f"{value:.0f}",
+        title=f"{WORDS[kind]}: 8192 rows; {measure.source(data)}",
+    )  # fmt: skip
+
+
+COLUMNS = 224, 448, 896, 1792, 3584, 7168, 14336, 28672
+"""Of B on each GPU, in the picture of the model: factors of two."""
 
 
 def slower(columns: float, gpus: int, gbytes: float, tflops: float = 700.0) -> float:

@@ -147,9 +147,8 @@ def texts() -> None:
     inside = said["inside"].splitlines()[1:]
     for name in "outside", "function":
         print(f"{name}, instead:")
-        for line in list(unified_diff(inside, said[name].splitlines()[1:], lineterm="", n=0))[2:]:
-            if not line.startswith("@@"):
-                print(line)
+        lines = list(unified_diff(inside, said[name].splitlines()[1:], lineterm="", n=1))[3:]
+        print("\n".join("        …" if line.startswith("@@") else line for line in lines))
 
 
 def spills(recorded: dict[str, Any], *names: str) -> None:
@@ -164,29 +163,30 @@ def spills(recorded: dict[str, Any], *names: str) -> None:
 
 def registers(recorded: dict[str, Any], *names: str, title: str) -> draw.Picture:
     """The registers that a thread is given at launch, and the highest that each role names."""
-    rows = recorded["registers"]
-    lines = []
+    bars: dict[str, int] = {}
+    hues: dict[str, str] = {}
     for name in names:
-        used = [rows[name]["roles"][role]["highest"] + 1 for role in benchmark.ROLES]
-        lines.append([rows[name]["registers"], *used])
-    return draw.heatmap(
-        lines, rows=names, columns=("given", "producer", "consumer"), row_label="kernel",
-        column_label="registers a thread", show=str, title=f"{title} (CUDA {recorded['cuda']})",
-    )  # fmt: skip
+        row = recorded["registers"][name]
+        used = (row["roles"][role]["highest"] + 1 for role in benchmark.ROLES)
+        parts = zip(("given", "producers", "consumers"), (row["registers"], *used), strict=True)
+        bars |= {f"{name}: {part}": number for part, number in parts}
+        hues |= {f"{name}: given": "grey", f"{name}: producers": "orange"}
+    return draw.bars(
+        bars, hues=hues, x_label="registers a thread", title=f"{title} (CUDA {recorded['cuda']})"
+    )
 
 
 def trades(recorded: dict[str, Any], *names: str) -> measure.Table:
-    """Registers at launch and in each role, spilled bytes and warm times; cuBLAS beside them."""
+    """Registers at launch and in each role, spilled bytes and warm times."""
     lines = []
     for name in names:
         row = recorded["registers"][name]
         used = (str(row["roles"][role]["highest"] + 1) for role in benchmark.ROLES)
         low, middle, high = quantiles(row["warm_us"], n=4)
-        beside = quantiles(row["cublas_us"], n=4)[1]
         lines.append((name, str(row["registers"]), *used, str(row["spill_stores"]),
-                      f"{middle:.1f}", f"{low:.1f}–{high:.1f}", f"{beside:.1f}"))  # fmt: skip
+                      f"{middle:.1f}", f"{low:.1f}–{high:.1f}"))  # fmt: skip
     heading = ("kernel", "registers given", "producers name", "consumers name", "bytes spilled",
-               "warm, µs", "middle half", "cuBLAS, µs")  # fmt: skip
+               "warm, µs", "middle half")  # fmt: skip
     what = "C (256, 192) = A (256, 1024) · B (1024, 192), f32"
     return measure.Table(heading, tuple(lines), f"{measure.source(recorded)}; {what}")
 

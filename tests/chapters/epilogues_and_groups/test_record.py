@@ -51,14 +51,14 @@ def test_a_record_is_shown() -> None:
     assert "8 × 16 × 8" in said and "no epilogue" in said and "NVIDIA H200" in said
     many = str(view.experts(made()))
     assert "7 in 2" in many and "–" in many  # torch's was refused
-    assert "4096" in str(view.best_order(made()))
+    assert f"{bench.PLAIN}: 1.00" in view.orders_drawn(made()).alt
 
 
 def test_cycles_are_counted_at_the_clock_of_their_turn() -> None:
-    rows = str(view.hidden(made(), bench.SHORT, 4000.0)).splitlines()[1:-1]
-    for line in rows:
-        _, turns, found, together, halves = line.split()
-        assert (turns, together) == (found, halves)
+    curves = view.hidden_drawn(made(), bench.SHORT, 4000.0).alt.splitlines()[1:]
+    found = dict(line.split(": ") for line in curves)
+    for order in bench.TEAMS:
+        assert found[f"{order}, measured"] == found[f"{order}, predicted"]
 
 
 def test_an_epilogue_is_hidden_by_products_that_take_as_long() -> None:

@@ -16,7 +16,7 @@ CHAPTER = next(ROOT.glob("book/*/two_gpus.ipynb"))
 
 def test_no_answer_yet() -> None:
     assert check.columns.verdict(lambda *a: ...).endswith("not answered yet")
-    for each in (check.flags, check.one_slot):
+    for each in (check.flags, check.one_block, check.one_slot):
         assert each.verdict("// yours").endswith("not answered yet")
 
 
@@ -25,7 +25,9 @@ def test_the_number_of_columns_in_the_chapter_is_right() -> None:
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize(("name", "solution"), [("flags", "FLAGS"), ("one_slot", "KERNEL")])
+@pytest.mark.parametrize(
+    ("name", "solution"), [("flags", "FLAGS"), ("one_block", "REDUCE"), ("one_slot", "KERNEL")]
+)
 def test_the_kernels_in_the_chapter_are_right(name: str, solution: str) -> None:
     assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[solution])
 
@@ -87,4 +89,32 @@ SLOT = {
 def test_one_slot_refuses(name: str) -> None:
     edits, why = SLOT[name]
     said = check.one_slot.verdict(replace_each(solved(CHAPTER)["KERNEL"], edits))
+    assert "not right yet" in said and why in said, said
+
+
+BLOCK = {
+    "waits before it sends": (
+        [("    wait_for(&link.full[tile], turn);\n", ""),
+         ("    multiply<K, N>(X + ((1 -", "    wait_for(&link.full[tile], turn);\n"
+          "    multiply<K, N>(X + ((1 -")],
+        "livelock"),
+    "does not wait": ([("    wait_for(&link.full[tile], turn);\n", "")], "race"),
+    "tells before it has stored": (
+        [("    raise(&link.there_full[tile], turn);\n", ""),
+         ("    for (int i = 0; i < 4; ++i)\n        link.there[",
+          "    raise(&link.there_full[tile], turn);\n"
+          "    for (int i = 0; i < 4; ++i)\n        link.there[")],
+        "race"),
+    "sends its own rows": (
+        [("(1 - device) * ROWS", "device * ROWS")], "wrong"),
+    "forgets its own part": ([("part[i] + link.here", "link.here")], "wrong"),
+    "one slot": ([("turn % SLOTS * SENT", "0")], "race"),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", BLOCK)
+def test_one_block_refuses(name: str) -> None:
+    edits, why = BLOCK[name]
+    said = check.one_block.verdict(replace_each(solved(CHAPTER)["REDUCE"], edits))
     assert "not right yet" in said and why in said, said

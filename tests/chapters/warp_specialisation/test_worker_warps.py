@@ -36,4 +36,5 @@ def test_the_words_of_the_chapter() -> None:
     assert warm[0] > 1.05 * warm[1] > 1.1 * warm[2] and warm[3] > warm[2]
     own = [point["warm_us"] for point in sweep if point["kernel"] == "g_own_ring"]
     assert min(own) < min(point["warm_us"] for point in rings.values())
-    assert len(worker_warps.table().splitlines()) == 2 + len(rings) + len(own)
+    assert len(rings) > 4 and min(warm) == min(point["warm_us"] for point in rings.values())
+    assert len(worker_warps.table().splitlines()) == 2 + len(warm) + len(own)
