@@ -170,7 +170,8 @@ class Original:
             done, told = apart.reported(
                 lambda report: ["phasebit.cute", "--target", self.arch, "--report", report,
                                 *options, *driven],
-                2 * SECONDS, {**os.environ, "PYTHONPATH": modules},
+                2 * SECONDS,
+                {**os.environ, "PYTHONPATH": modules, "PYTHONWARNINGS": "ignore"},
             )  # fmt: skip
         else:
             done, told = apart.run(command, SECONDS, 2 * SECONDS, *options)

@@ -210,7 +210,7 @@ def originals_table() -> str:
     missing = ", ".join(f"`{bug.name}`" for bug in left)
     return (
         f"{table(heading, rows)}\n\nRun {record['date']}, under *late*. Of the bugs that CUTLASS "
-        f"had or may have, these have no original here, for nobody has written what runs it: "
+        f"had or may have, these have no original here, for nobody has written what runs them: "
         f"{missing}."
     )
 
