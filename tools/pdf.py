@@ -187,7 +187,7 @@ ASSEMBLE = r"""async ({ pages, style, title, whole }) => {
 
 
 NUMBERS = """(places) => {
-  for (const one of document.querySelectorAll('.pb-number'))
+  for (const one of document.querySelectorAll('.pb-number[data-of]'))
     one.textContent = String(places[one.dataset.of] ?? '');
   for (const line of document.querySelectorAll('.pb-index li')) {
     const met = new Set();

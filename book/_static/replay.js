@@ -86,6 +86,7 @@
         }
       });
       this.program = this.choice("Program", [], [], () => this.load());
+      this.block = this.choice("Block", [], [], () => this.load());
       this.schedule = this.choice("Schedule", [], [], () => this.load());
       this.playing = this.button("Play", () => (this.timer ? this.stop() : this.play()));
       this.back = this.button("Step back", () => this.step(-1));
@@ -110,7 +111,7 @@
         element("div", { className: "pb-replay-cells", "aria-hidden": "true" }, ...this.bankCells));
       box.replaceChildren(
         this.title, this.size,
-        element("div", { className: "pb-step-controls" }, this.kernel.node, this.program.node, this.schedule.node,
+        element("div", { className: "pb-step-controls" }, this.kernel.node, this.program.node, this.block.node, this.schedule.node,
           this.playing, this.back, this.next, this.jump, this.slider),
         this.said, this.found, this.rows,
         element("div", { className: "pb-replay-below" },
@@ -126,7 +127,8 @@
       this.data = data;
       this.title.textContent = `Replay: ${data.title}`;
       this.size.textContent = `Recorded on the emulator; ${data.size}. Its clock counts instructions, so the picture shows order, not times of a GPU.${schedules ? " What is asked for ends at once (eager), when all who wait for it have come (late), or now and then (random)." : ""}`;
-      this.offer(this.program, data.programs.map((one) => one.name));
+      this.offer(this.program, [...new Set(data.programs.map((one) => one.name))]);
+      this.offer(this.block, [...new Set(data.programs.map((one) => one.block))]);
       this.at = 0;
       this.load();
     }
@@ -162,25 +164,27 @@
     /* -- a run ------------------------------------------------------------- */
 
     load() {
-      const program = this.data.programs.find((one) => one.name === this.program.select.value) ?? this.data.programs[0];
+      const program = this.data.programs.find((one) => one.name === this.program.select.value && one.block === this.block.select.value);
+      const whole = this.data.programs.find((one) => one.name === program.name); // of its first block
       const schedules = Object.keys(program.runs);
       this.offer(this.schedule, schedules);
       this.run = program.runs[this.schedule.select.value] ?? program.runs[schedules[0]];
       this.called = program.barriers;
-      this.where = this.run.rows.map((row) => lines(row, program.blocks));
+      this.where = this.run.rows.map((row) => lines(row, whole.blocks));
       this.touches = this.run.rows.map((row) => pairs(row.touches));
       this.banks.hidden = this.touches.every((one) => !one.length);
       this.follow = this.where.reduce((most, one, k) => (one.length > this.where[most].length ? k : most), 0);
       this.slider.max = this.run.end;
       this.jump.hidden = !this.run.findings.length;
       this.events = this.happens();
-      this.drawCode(program.source);
+      this.drawCode(whole.source);
       this.drawRows();
       this.go(Math.min(this.at, this.run.end));
     }
 
     barrier(number) {
       if (number >= 0) return this.called[number];
+      if (number === -100) return "the cluster's barrier";
       return number < -1 ? `barrier ${-1 - number}` : "__syncthreads()";
     }
 

@@ -30,7 +30,7 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 ``observing``                subscribes to what launches do meanwhile: a ``LaunchObserver``,
                              ``AccessObserver``, ``MbarrierObserver``, ``TensorObserver``,
                              ``BlockBarrierObserver``, ``BulkCopyObserver``,
-                             ``ThreadCopyObserver`` or ``WarpGroupObserver``
+                             ``ClusterObserver``, ``ThreadCopyObserver`` or ``WarpGroupObserver``
 ``demangle`` ``readable``    a name of C++, whole and its last part
 ``capabilities``             what a GPU of each compute capability has
 ``formats``                  number formats: bits to numbers and back
@@ -148,6 +148,7 @@ if TYPE_CHECKING:
     )
     from phasebit.emulator.machine.accesses import ABSENT, Access
     from phasebit.emulator.machine.barrier_sites import MbarrierObserver
+    from phasebit.emulator.machine.cluster import ClusterObserver
     from phasebit.emulator.machine.company import Seat
     from phasebit.emulator.machine.counters import Counters
     from phasebit.emulator.machine.device_memory import (
@@ -195,6 +196,7 @@ _NAMES = {
     "machine.accesses": ("ABSENT", "Access"),
     "machine.barrier_sites": ("MbarrierObserver",),
     "machine.counters": ("Counters",),
+    "machine.cluster": ("ClusterObserver",),
     "machine.company": ("Seat",),
     "machine.device_memory": ("EVERY_DEVICE", "GRANULE", "Allocation", "Memory"),
     "machine.events": ("observing",),
@@ -249,6 +251,7 @@ __all__ = [
     "Allocation",
     "BlockBarrierObserver",
     "BulkCopyObserver",
+    "ClusterObserver",
     "Counters",
     "Deadlock",
     "Defect",

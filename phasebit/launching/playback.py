@@ -1,12 +1,13 @@
 """One block of a run on the emulator, step by step: for the replays in the pages.
 
-A :class:`Recorder` listens to a launch and keeps what block 0 does: which block of the program
+A :class:`Recorder` listens to a launch and keeps what one block does: which block of the program
 each warp runs when, what waits, each change of an mbarrier, what copies and products are under
 way, which banks of shared memory are asked, and when something was found.
 
 Time is the emulator's clock, an instruction one cycle, with one addition.  That clock lets copies
 and products take no time; here what was begun ends when the schedule ends it: under ``eager`` at
 once, under ``late`` when all who wait for it have come.  Whoever waits goes on at that moment.
+The clock is that of the block's cluster: recorders of its blocks tell of the same moments.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from phasebit.emulator import (
     AccessObserver,
     BlockBarrierObserver,
     BulkCopyObserver,
+    ClusterObserver,
     Counters,
     LaunchObserver,
     MbarrierObserver,
@@ -35,6 +38,8 @@ from phasebit.emulator import (
 
 BLOCK_BARRIER = -1
 """``__syncthreads()`` among what a warp waits for; the named barriers 1, 2, … are -2, -3, …"""
+CLUSTER_BARRIER = -100
+"""The barrier of the block's cluster, likewise."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,8 @@ class Work:
     """Of ``cp.async``: the commit group of its first thread."""
     places: tuple[int, int] = (0, 0)
     """Of ``cp.async``: the first byte of shared memory that it writes, and the one past all."""
+    block: int = 0
+    """In which block the mbarrier lies."""
 
 
 @dataclass(frozen=True)
@@ -96,20 +103,24 @@ class Touch:
 
 @dataclass(eq=False)
 class Recorder(
-    LaunchObserver, MbarrierObserver, BlockBarrierObserver, TensorObserver, BulkCopyObserver,
-    WarpGroupObserver, ThreadCopyObserver, AccessObserver,
+    LaunchObserver, MbarrierObserver, BlockBarrierObserver, ClusterObserver, TensorObserver,
+    BulkCopyObserver, WarpGroupObserver, ThreadCopyObserver, AccessObserver,
 ):  # fmt: skip
-    """Listens to one launch; see the module's text. Moments are cycles of block 0."""
+    """Listens to one launch; see the module's text. Moments are cycles."""
 
+    block: int = 0
+    """Which block is kept: its number among those that run first."""
     steps: list[tuple[int, int, Any]] = field(default_factory=list)
     """When, which block of the program, which threads."""
     waits_: list[Wait] = field(default_factory=list)
-    states: dict[int, list[State]] = field(default_factory=dict)
-    """Place of an mbarrier in shared memory -> how it was."""
-    called: dict[int, str] = field(default_factory=dict)
-    """Place of an mbarrier -> the emulator's name of it."""
+    every: dict[tuple[int, int], list[State]] = field(default_factory=dict)
+    """Block, place of an mbarrier in its shared memory -> how it was."""
+    called: dict[tuple[int, int], str] = field(default_factory=dict)
+    """Block, place of an mbarrier -> the emulator's name of it."""
     passed: list[tuple[int, int, tuple[int, ...]]] = field(default_factory=list)
     """When, at which mbarrier, which warps went on."""
+    elsewhere: list[tuple[int, int, int]] = field(default_factory=list)
+    """The same of other blocks: when, in which block, at which mbarrier."""
     works: list[Work] = field(default_factory=list)
     found: list[int] = field(default_factory=list)
     """When, for each finding but the one that ends a kernel."""
@@ -125,8 +136,13 @@ class Recorder(
             self.batch = batch
             self.delay = np.zeros(batch.lanes, np.int64)
             self.asked: dict[tuple[int, int], int] = {}
-            self.opened: dict[int, int] = {}
+            self.opened: dict[tuple[int, int], int] = {}
+            self.came = self.met = 0
             self.ends_at: int | None = None
+            self.first = self.block * batch.threads
+            size = batch.machine.cluster_size
+            start = self.block // size * size
+            self.cluster = range(start, start + size)
             self.copies: dict[int, Work] = {}
             self.products: dict[int, Work] = {}
             self.queue: dict[int, list[Work]] = {}
@@ -141,9 +157,30 @@ class Recorder(
                      for k, instruction in enumerate(block.instructions)}  # fmt: skip
             self.within = {n: place.get(id(each), 0) for n, each in enumerate(program.instructions)}
 
+    def lanes(self, warp: int = 0, warps: int | None = None) -> range:
+        """The threads of some warps of the block, of all if not said: their lanes."""
+        threads = self.batch.threads
+        end = threads if warps is None else min(32 * (warp + warps), threads)
+        return range(self.first + 32 * warp, self.first + end)
+
+    def _own(self, lanes: Any) -> Any:
+        """Those of some lanes, in order, that are the block's."""
+        low, high = np.searchsorted(lanes, (self.first, self.first + self.batch.threads))
+        return lanes[low:high]
+
+    def _near(self, g: Any) -> bool:
+        """Whether a group has threads of the block's cluster."""
+        if g.batch is not self.batch:
+            return False
+        threads = self.batch.threads
+        low, high = np.searchsorted(
+            g.lanes, (self.cluster.start * threads, self.cluster.stop * threads)
+        )
+        return bool(low < high)
+
     def _mine(self, g: Any) -> bool:
-        """Whether a group has threads of block 0."""
-        return g.batch is self.batch and int(g.lanes[0]) < self.batch.threads
+        """Whether a group has threads of the block."""
+        return self._near(g) and len(self._own(g.lanes)) > 0
 
     def now(self, g: Any) -> int:
         """The moment of a group, here."""
@@ -154,8 +191,7 @@ class Recorder(
         self.delay[lanes] = moment - clock
 
     def _warps(self, lanes: Any) -> tuple[int, ...]:
-        mine = lanes[lanes < self.batch.threads]
-        return tuple(np.unique(mine // 32).tolist())
+        return tuple(np.unique((self._own(lanes) - self.first) // 32).tolist())
 
     def _landing(self, site: Any = None) -> int:
         """When something under way ends: now, or when all who wait for it have come."""
@@ -169,23 +205,25 @@ class Recorder(
     # -- threads --------------------------------------------------------------
 
     def enters(self, g: Any) -> None:
-        if self._mine(g):
+        if self._near(g):
             at = self.now(g)
             self._set(g.lanes, at, g.time)
-            self.steps.append((at, g.pc, g.lanes))
+            if len(own := self._own(g.lanes)):
+                self.steps.append((at, g.pc, own))
 
     def leaves(self, g: Any) -> None:
         if self._mine(g):
-            self.left.update(dict.fromkeys(g.lanes.tolist(), self.now(g)))
+            self.left.update(dict.fromkeys(self._own(g.lanes).tolist(), self.now(g)))
 
     def finds(self) -> None:
         running = self.batch.machine.running
-        mine = running is not None and self._mine(running)
-        self.found.append(self.now(running) if mine else self.end)
+        near = running is not None and self._near(running)
+        self.found.append(self.now(running) if near else self.end)
 
     def joins_barrier(self, g: Any, barrier: Any) -> None:
-        if self._mine(g):
-            self.named[BLOCK_BARRIER - barrier.number] = barrier
+        if self._near(g):
+            if self._mine(g):
+                self.named[BLOCK_BARRIER - barrier.number] = barrier
             for lane in g.lanes.tolist():
                 self.asked[lane, BLOCK_BARRIER - barrier.number] = self.now(g)
 
@@ -194,7 +232,7 @@ class Recorder(
     ) -> None:
         number = BLOCK_BARRIER - barrier.number
         came = [self.asked.pop((lane, number), 0) for lane in lanes.tolist()]
-        if not groups or not self._mine(groups[0]):
+        if not groups or not self._near(groups[0]):
             return
         clock = max(g.time for g in groups)
         moment = max(*came, *map(self.now, groups))
@@ -202,53 +240,75 @@ class Recorder(
             self._waited(g, number, self.now(g), moment)
             self._set(g.lanes, moment, clock)
 
+    # -- the barrier of a cluster ---------------------------------------------
+
+    def joins_cluster(self, g: Any, barrier: Any, one: int, lanes: Any, sem: str) -> None:
+        if self._near(g):
+            self.came = max(self.came, self.now(g))
+
+    def opens_cluster(self, barrier: Any, one: int) -> None:
+        if barrier.batch is self.batch and one == self.cluster.start // len(self.cluster):
+            self.met, self.came = self.came, 0
+
+    def passes_cluster(self, g: Any, barrier: Any, one: int) -> None:
+        if self._near(g):
+            start = self.now(g)
+            moment = max(start, self.met)
+            self._waited(g, CLUSTER_BARRIER, start, moment)
+            self._set(g.lanes, moment, max(g.time, int(barrier.time[one])))
+
     # -- mbarriers ------------------------------------------------------------
 
     def operated(self, g: Any, site: Any) -> None:
-        if site.batch is not self.batch or site.slot:
+        if site.batch is not self.batch or site.slot not in self.cluster:
             return
         self._fetched(site)
-        self.called[site.offset] = site.name
+        self.called[site.slot, site.offset] = site.name
         at = self.now(g) if self.ends_at is None else self.ends_at
         self.ends_at = None
         b = site.barrier
-        before = self.states.setdefault(site.offset, [])
+        before = self.every.setdefault((site.slot, site.offset), [])
         if before:
             at = max(at, before[-1].at)
             if b.phase != before[-1].phase:
-                self.opened[site.offset] = at
+                self.opened[site.slot, site.offset] = at
         before.append(State(at, b.phase, b.pending, b.expected, b.tx))
 
     def waits(self, g: Any, site: Any, blocked: bool) -> None:
-        if self._mine(g):
+        if self._near(g):
             for lane in g.lanes.tolist():  # who asks again has waited since the first time
                 self.asked.setdefault((lane, site.offset), self.now(g))
 
     def passes(self, g: Any, site: Any) -> None:
-        if not self._mine(g):
+        if not self._near(g):
             return
         asked = [self.asked.pop((lane, site.offset), None) for lane in g.lanes.tolist()]
-        moment = max(self.now(g), self.opened.get(site.offset, 0))
+        moment = max(self.now(g), self.opened.get((site.slot, site.offset), 0))
         start = max((at for at in asked if at is not None), default=moment)
         self._waited(g, site.offset, start, moment)
         self._set(g.lanes, moment, max(g.time, site.opened))
-        self.passed.append((moment, site.offset, self._warps(g.lanes)))
+        if site.slot == self.block:
+            self.passed.append((moment, site.offset, self._warps(g.lanes)))
+        else:
+            self.elsewhere.append((moment, site.slot, site.offset))
 
     def _waited(self, g: Any, barrier: int, start: int, end: int | None) -> None:
-        if end is None or end > start:
+        if (end is None or end > start) and self._mine(g):
             self.waits_.append(Wait(self._warps(g.lanes), barrier, start, end))
 
     # -- the copy engine ------------------------------------------------------
 
     def starts_copies(self, g: Any, copies: Any) -> None:
-        if not self._mine(g):
+        if not self._near(g):
             return
         for thread, copy in copies:
-            site = copy.site.offset if copy.site is not None else None
-            warps = self._warps(thread.lanes)
-            self.copies[id(copy)] = Work("copy engine", warps, self.now(g), None, copy.size, site)
+            work = Work("copy engine", self._warps(thread.lanes), self.now(g), None, copy.size)
+            if copy.site is not None:
+                work.barrier, work.block = copy.site.offset, copy.site.slot
+            self.copies[id(copy)] = work
             self.kept.append(copy)  # so that no other has its id
-            self.works.append(self.copies[id(copy)])
+            if work.warps:
+                self.works.append(work)
 
     def lands(self, copy: Any) -> None:
         work = self.copies.get(id(copy))
@@ -268,8 +328,9 @@ class Recorder(
         self._fetched()
         if not self._mine(g):
             return
-        mine = copy.lanes < self.batch.threads
-        where = copy.target[mine] - self.batch.shared_base
+        mine = (copy.lanes >= self.first) & (copy.lanes < self.first + self.batch.threads)
+        shared = self.batch.shared_base + self.block * self.batch.shared_stride
+        where = copy.target[mine] - shared
         places = int(where.min()), int(where.max()) + copy.width
         work = Work("cp.async", self._warps(g.lanes), self.now(g), None,
                     copy.width * int(mine.sum()), None, int(copy.number[0]), places)  # fmt: skip
@@ -314,7 +375,7 @@ class Recorder(
         at = end - batch.machine.program.sizes[g.pc] + self.within.get(accesses.identity, 0)
         turns: Counter[int] = Counter()
         for access in self.traffic.accesses(g, position, accesses, "shared", op):
-            if access.block == batch.blocks[0]:
+            if access.block == batch.blocks[self.block]:
                 moment = min(at + turns[access.warp], end - 1)
                 turns[access.warp] += 1
                 self.touches.append(touch(access, moment))
@@ -337,19 +398,20 @@ class Recorder(
         self, g: Any, target: Any, source: Any, reads: Any, adds: bool, scales: Any, form: int,
         metadata: Any,
     ) -> None:
-        if self._mine(g):
+        if self._near(g):
             work = Work("tensor core", self._warps(g.lanes), self.now(g), None)
             self.queue.setdefault(int(g.lanes[0]), []).append(work)
-            self.works.append(work)
+            if work.warps:
+                self.works.append(work)
 
     def commits(self, commit: Any) -> None:
-        if self._mine(commit.thread):
+        if self._near(commit.thread):
             lane = int(commit.thread.lanes[0])
             works = self.queue.pop(lane, [])
             self.committed[id(commit)] = lane, self.now(commit.thread), works
             self.kept.append(commit)
             for work in works:
-                work.barrier = commit.site.offset
+                work.barrier, work.block = commit.site.offset, commit.site.slot
 
     def commit_arrives(self, commit: Any) -> None:
         if id(commit) in self.committed:
@@ -360,6 +422,23 @@ class Recorder(
                 work.end = landing
 
     # -- what came of it ------------------------------------------------------
+
+    @property
+    def states(self) -> dict[int, list[State]]:
+        """Place of an mbarrier in the block's shared memory -> how it was."""
+        return {place: states for (block, place), states in self.every.items()
+                if block == self.block}  # fmt: skip
+
+    def passes_at(self, place: int, block: int) -> list[int]:
+        """When threads have gone on at an mbarrier of a block."""
+        if block == self.block:
+            return [at for at, where, _ in self.passed if where == place]
+        return [at for at, where, there in self.elsewhere if (where, there) == (block, place)]
+
+    def phases_of(self, place: int, block: int) -> list[int]:
+        """When phases of an mbarrier of a block have been complete."""
+        states = self.every.get((block, place), [])
+        return [b.at for a, b in pairwise(states) if b.phase != a.phase]
 
     @property
     def end(self) -> int:
@@ -377,14 +456,15 @@ class Recorder(
         """Who waits for ever, for which barrier, since when: not who has only arrived there."""
         stay = {number: {int(lane) for g, *_ in barrier.waiting for lane in g.lanes}
                 for number, barrier in self.named.items()}  # fmt: skip
+        own = self.lanes()
         return [((lane, number), at) for (lane, number), at in self.asked.items()
-                if lane in stay.get(number, (lane,))]  # fmt: skip
+                if lane in own and lane in stay.get(number, (lane,))]  # fmt: skip
 
     def open_waits(self) -> list[Wait]:
         """The waits that nobody ended, a group of warps for each barrier and moment."""
         waiting: dict[tuple[int, int], set[int]] = {}
         for (lane, barrier), start in self.asking():
-            waiting.setdefault((barrier, start), set()).add(lane // 32)
+            waiting.setdefault((barrier, start), set()).add((lane - self.first) // 32)
         return [Wait(tuple(sorted(warps)), barrier, start, None)
                 for (barrier, start), warps in sorted(waiting.items())]  # fmt: skip
 
@@ -431,15 +511,14 @@ def rows(recorder: Recorder) -> list[tuple[tuple[int, ...], list[tuple[int, int]
 
     A warp whose lanes part is where the lane is that runs most.
     """
-    threads = recorder.batch.threads
     runs: Counter[int] = Counter()
     for _, _, lanes in recorder.steps:
-        runs.update(lanes[lanes < threads].tolist())
+        runs.update(lanes.tolist())
     alike: dict[tuple[tuple[int, int], ...], list[int]] = {}
     gone = {}
     stuck = {lane: at for (lane, _), at in recorder.asking()}
-    for warp in range(-(-threads // 32)):
-        lanes = range(32 * warp, min(32 * warp + 32, threads))
+    for warp in range(-(-recorder.batch.threads // 32)):
+        lanes = recorder.lanes(warp, 1)
         lane = max(lanes, key=lambda one: (runs[one], -one))
         last = stuck.get(lane, recorder.end)  # whoever asks in vain need not be seen to ask again
         steps = tuple(

@@ -6,19 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from phasebit.launching.playback import Recorder
+from phasebit.launching.playback import Recorder, State
 
 
 @dataclass(frozen=True)
 class Ring:
     """A ring of a kernel: what its slots are called, and the names of its barriers, a slot each.
 
-    ``empty`` is () where no barrier says that a slot may be written.
+    ``empty`` is () where no barrier says that a slot may be written. In a cluster the barriers
+    may be those of another block: its number.
     """
 
     name: str
     full: Sequence[str]
     empty: Sequence[str] = ()
+    full_in: int | None = None
+    empty_in: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,17 @@ def slots(
     """
     found = []
     count = len(ring.full)
+    full_in = recorder.block if ring.full_in is None else ring.full_in
+    empty_in = recorder.block if ring.empty_in is None else ring.empty_in
     for slot, full in enumerate(ring.full):
         full_at, empty_at = names[full], names[ring.empty[slot]] if ring.empty else -1
-        events = [(at, 1, "filling") for at, where, _ in recorder.passed if where == empty_at]
+        events = [(at, 1, "filling") for at in recorder.passes_at(empty_at, empty_in)]
         if not ring.empty:
-            states = recorder.states.get(full_at, [])
+            states = recorder.every.get((full_in, full_at), [])
             events += [(b.at, 1, "filling") for a, b in pairwise(states) if b.tx > a.tx == 0]
-        events += [(at, 3, "draining") for at, where, _ in recorder.passed if where == full_at]
-        for where, order, what in ((full_at, 2, "full"), (empty_at, 0, "empty")):
-            states = recorder.states.get(where, [])
-            events += [(b.at, order, what) for a, b in pairwise(states) if b.phase != a.phase]
+        events += [(at, 3, "draining") for at in recorder.passes_at(full_at, full_in)]
+        events += [(at, 2, "full") for at in recorder.phases_of(full_at, full_in)]
+        events += [(at, 0, "empty") for at in recorder.phases_of(empty_at, empty_in)]
         turn, last = -1, "empty"
         history: list[tuple[int, str, int]] = []
         for at, _, what in sorted(events):
@@ -69,7 +73,7 @@ def slots(
         if (
             history
             and history[-1][1] == "filling"
-            and not _begun(recorder, full_at, history[-1][0])
+            and not _begun(recorder.every.get((full_in, full_at), []), history[-1][0])
         ):
             history.pop()
         found.append(history)
@@ -117,9 +121,9 @@ _NOTHING_NEW = {("filling", "full"), ("filling", "draining"), ("empty", "filling
 """Events that leave a slot as it is: what happens, and what it was."""
 
 
-def _begun(recorder: Recorder, full: int, since: int) -> bool:
+def _begun(states: Sequence[State], since: int) -> bool:
     """Whether anybody has arrived at a barrier since a moment."""
-    return any(state.at >= since for state in recorder.states.get(full, [])[1:])
+    return any(state.at >= since for state in states[1:])
 
 
 __all__ = ["Places", "Ring", "slots", "slots_in"]

@@ -49,9 +49,8 @@ def test_every_scene_stands_on_a_page_and_on_no_page_twice() -> None:
 
 
 def test_names_for_more_barriers_than_there_are_are_refused() -> None:
-    recorder = Recorder(states={0: []})
     with pytest.raises(ValueError, match="A chain of rings: 1 barriers, and names for 12"):
-        replay_trace.Parts.of(replays.SCENES["chain"], recorder)
+        replay_trace.Parts.of(replays.SCENES["chain"], {0: []})
 
 
 def test_a_page_without_a_replay_stays_as_it_is() -> None:
@@ -218,22 +217,23 @@ def test_a_trace_is_small_and_says_what_was_found(name: str) -> None:
     text = json.dumps(trace, separators=(",", ":"), ensure_ascii=False).encode()
     assert len(gzip.compress(text)) < 150_000
     assert len(text) < 150_000, "a server that does not compress is fast, too"
+    whole = {program["name"]: program for program in reversed(trace["programs"])}
     for program in trace["programs"]:
+        source, blocks = (whole[program["name"]][what] for what in ("source", "blocks"))
         assert program["runs"]
         for run in program["runs"].values():
             assert bool(run["findings"]) == (program["name"] not in HEALTHY)
             for finding in run["findings"]:
                 assert 0 <= finding["at"] <= run["end"]
                 assert finding["lines"]
-                assert all(0 < line <= len(program["source"]) for line in finding["lines"])
+                assert all(0 < line <= len(source) for line in finding["lines"])
             assert not scene.roles or all(
                 each["role"] for each in run["rows"] if not each["left"] or len(each["waits"]) > 1
             )
             for row in run["rows"]:
                 assert all(0 <= number < len(trace["banks"]) for number in row["touches"][1::2])
                 assert sum(row["touches"][::2]) <= run["end"]
-            blocks = len(program["blocks"])
-            assert all(0 <= pc < blocks for row in run["rows"] for pc in row["steps"][1::2])
+            assert all(0 <= pc < len(blocks) for row in run["rows"] for pc in row["steps"][1::2])
             for slot in run["slots"]:
                 moments = [at for at, _, _ in slot["history"]]
                 assert moments == sorted(moments)
@@ -249,6 +249,8 @@ def test_a_finding_in_an_assembler_statement_is_told_by_its_first_line() -> None
     (broken, _) = replays.trace("16_proxy_fence")["programs"]
     (run,) = broken["runs"].values()
     assert [finding["lines"] for finding in run["findings"]] == [[14, 37]]
+    walked = {line for block in broken["blocks"] for line in block[::2]}
+    assert 14 in walked and not walked & {15, 16, 17}, "and whoever executes it stands there"
 
 
 @nvcc
@@ -266,3 +268,40 @@ def test_what_stands_still_is_said() -> None:
     )
     whole = next(iter(repaired["runs"].values()))
     assert all(row["left"] > 0 for row in whole["rows"])
+
+
+@nvcc
+def test_both_blocks_of_a_pair_are_told_by_one_clock() -> None:
+    """The first block's thread multiplies for both, and both fill slots of their own."""
+    first, second = replays.trace("pair")["programs"]
+    assert (first["block"], second["block"]) == ("block 0", "block 1")
+    assert "source" in first and "source" not in second
+    one, other = (program["runs"]["late"] for program in (first, second))
+    assert [slot["history"] for slot in one["slots"]] == [
+        slot["history"] for slot in other["slots"]
+    ]
+    copies = [{engine["name"]: engine["spans"] for engine in run["engines"]}["copy engine"]
+              for run in (one, other)]  # fmt: skip
+    ends = [{what.removesuffix(" of block 0"): at for _, at, what in spans} for spans in copies]
+    assert ends[0] == ends[1], "halves are counted at one barrier, and waited for together"
+    assert all(what.endswith("of block 0") for _, _, what in copies[1])
+    assert "tensor core" not in {engine["name"] for engine in other["engines"]}
+    full = range(6)
+    assert all(len(one["barriers"][n]) > 1 == len(other["barriers"][n]) for n in full)
+    met = [{to for row in run["rows"] for _, to, barrier in row["waits"] if barrier == -100}
+           for run in (one, other)]  # fmt: skip
+    assert met[0] == met[1] != set()
+
+
+@nvcc
+def test_what_is_found_in_a_pair_says_in_which_block() -> None:
+    programs = replays.trace("small_pair")["programs"]
+    (run,) = next(p for p in programs if p["name"] == "full counts both producers")["runs"].values()
+    (finding,) = run["findings"]
+    assert "warps 0–1 of block 1 wait for phase 0 of full[0] of block 1" in finding["text"]
+    for name in {program["name"] for program in programs}:
+        one, other = (
+            [finding["at"] for finding in next(iter(p["runs"].values()))["findings"]]
+            for p in programs if p["name"] == name
+        )  # fmt: skip
+        assert one == other or name == "empty counts one block's warps", "which ends by a fault"

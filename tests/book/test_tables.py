@@ -24,7 +24,7 @@ def test_the_examples_hold() -> None:
     [["1,024", "7"], ["+0.5 %", "−1.1 %"], ["3 of 3 + 1", "–"], ["12 to 15"], ["64 KiB"], ["1.3×"]],
 )
 def test_a_column_of_numbers(cells: list[str]) -> None:
-    assert tables.kind(cells) == "pb-number"
+    assert tables.kind(cells) == "pb-digits"
 
 
 @pytest.mark.parametrize("cells", [["0 to n"], ["m64n256k16"], ["sm_90a"], ["–"], ["12", "silent"]])
@@ -33,7 +33,7 @@ def test_a_column_with_a_name_in_it_is_no_column_of_numbers(cells: list[str]) ->
 
 
 def test_the_first_column_names_its_row() -> None:
-    assert tables.kinds([["8192", "1.5"], ["4096", "2.5"]]) == ["pb-short", "pb-number"]
+    assert tables.kinds([["8192", "1.5"], ["4096", "2.5"]]) == ["pb-short", "pb-digits"]
 
 
 def test_a_heading_stands_above_its_numbers_and_a_sentence_is_marked() -> None:
@@ -44,5 +44,5 @@ def test_a_heading_stands_above_its_numbers_and_a_sentence_is_marked() -> None:
     )
     made = tables.marked(html)
     assert f'<td class="pb-sentence">{sentence}' in made
-    assert '<th class="pb-number">µs' in made and '<td class="pb-number">2<' in made
+    assert '<th class="pb-digits">µs' in made and '<td class="pb-digits">2<' in made
     assert re.sub(r' class="[^"]*"', "", made) == html

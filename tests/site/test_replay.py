@@ -12,7 +12,8 @@ WARD = "02_fragment_shape"
 PAGES = {
     kernel: path.relative_to(HTML).as_posix()
     for path in sorted(HTML.glob("book/**/*.html"))
-    for kernel in ("barrier_double_buffer", "groups", "b_ring", "chain", "12_stale_parity", WARD)
+    for kernel in (
+        "barrier_double_buffer", "groups", "b_ring", "chain", "pair", "12_stale_parity", WARD)
     if f'data-kernel="{kernel}' in path.read_text(encoding="utf-8")
 }
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.site
 
 
 def test_the_pages_have_them() -> None:
-    assert len(PAGES) == 6
+    assert len(PAGES) == 7
 
 
 @pytest.fixture
@@ -165,6 +166,24 @@ def test_the_schedule_decides_when_what_is_asked_for_ends(replay) -> None:
     assert "sum_full[0]" in barriers(replay)
     replay.get_by_role("button", name="warp 5").click()
     assert replay.get_by_role("button", name="warp 5").get_attribute("aria-pressed") == "true"
+
+
+@pytest.mark.parametrize("replay", ["pair"], indirect=True)
+def test_the_other_block_of_a_pair_is_looked_at_at_the_same_moment(replay) -> None:
+    to(replay, 0.3)
+    moment = replay.get_by_role("slider").input_value()
+    assert replay.locator(".pb-replay-row", has_text="tensor core").count() == 1
+    assert barriers(replay)["full[0]"][0] != "0, parity 0"
+    blocks = replay.get_by_role("combobox", name="Block")
+    blocks.focus()
+    replay.page.keyboard.press("ArrowDown")
+    assert blocks.input_value() == "block 1"
+    assert replay.get_by_role("slider").input_value() == moment
+    assert "of block 0" in row(replay, "copy engine") or "under way" in row(replay, "copy engine")
+    assert replay.locator(".pb-replay-row", has_text="tensor core").count() == 0
+    assert barriers(replay)["full[0]"] == ["0, parity 0", "1 of 1", "0"]
+    assert row(replay, "warp 5") == "waits for the cluster's barrier"
+    assert replay.locator(".pb-replay-line").count() > 50
 
 
 @pytest.mark.parametrize("replay", ["b_ring"], indirect=True)

@@ -43,6 +43,8 @@ class Scene:
     """Where the text stands, as the compiler knows it."""
     schedules: Sequence[str] = ("late", "eager", "random")
     """When what is asked for ends."""
+    blocks: Mapping[str, Mapping[str, Sequence[int]]] = field(default_factory=dict)
+    """What each block of a cluster is called -> its ``roles``; empty: block 0 alone is shown."""
 
 
 # -- names and texts ----------------------------------------------------------------
@@ -222,6 +224,19 @@ def _mistaken_rings() -> dict[str, str]:
     return {mistake: broken_ring.broken(mistake) for mistake in broken_ring.BROKEN}
 
 
+def _small_pair(text: str, schedule: str) -> Found:
+    x = np.random.default_rng(17).integers(-9, 10, (7 * 8, 64)).astype(np.float32)
+    kernel = launch.compile(text, "sm_90a")["pair"]
+    sums = np.full(64, np.nan, np.float32)
+    return found(lambda: kernel.launch(2, 96, [TensorMap(x, (64, 4)), sums, 7], schedule=schedule))
+
+
+def _mistaken_pairs() -> dict[str, str]:
+    from phasebit.chapters.hopper_ring import pairs
+
+    return {mistake: pairs.broken(mistake) for mistake in pairs.BROKEN}
+
+
 def _boxes_of_c(text: str, schedule: str) -> Found:
     from phasebit.chapters.hopper_ring.exercises import bf16
 
@@ -301,6 +316,11 @@ def _part_five() -> dict[str, Scene]:
             lambda: {"": files.kernel("hopper_ring/d_boxes_of_c")}, _boxes_of_c,
             roles=multiplying,
         ),
+        "small_pair": Scene(
+            "Two blocks, one stream", "seven tiles of 8 × 64 numbers, half a tile from each block",
+            _mistaken_pairs, _small_pair, schedules=("late",),
+            blocks={f"block {n}": {"consumers": range(2), "producer": [2]} for n in range(2)},
+        ),
         "a_small_tiles": Scene(
             "A plan: small tiles, three slots",
             "one tile of C, 128 × 32, and K is 448: seven steps",
@@ -363,6 +383,12 @@ def _chain(text: str, schedule: str) -> Found:
     from phasebit.chapters.chain import kernels
 
     return found(lambda: kernels.multiply(text, 384, 256, 192, schedule=schedule).run)
+
+
+def _pair(text: str, schedule: str) -> Found:
+    from phasebit.chapters.chain import kernels
+
+    return found(lambda: kernels.multiply(text, 256, 512, 320, schedule=schedule).run)
 
 
 def _low_precision(text: str, schedule: str) -> Found:
@@ -447,6 +473,17 @@ def _part_six() -> dict[str, Scene]:
         "chain": Scene(
             "A chain of rings", chain_size, lambda: {"": files.kernel("chain/chain")}, _chain,
             chain, roles=epilogue,
+        ),
+        "pair": Scene(
+            "The chain, in a pair of blocks",
+            "C is 256 × 512 and k is 320: two tiles of five slices, each made by both blocks",
+            lambda: {"": files.kernel("chain/pair")}, _pair,
+            [Ring("slot", each("full", 6), each("empty", 6), full_in=0),
+             Ring("sum", each("sum_full", 2), each("sum_empty", 2), empty_in=0)],
+            [*each("full", 6), *each("empty", 6), *each("sum_full", 2), *each("sum_empty", 2)],
+            schedules=("late", "eager"),
+            blocks={"block 0": epilogue,
+                    "block 1": {"epilogue": range(4), "loads": [4], "no role": [5]}},
         ),
         "nvfp4": Scene(
             "A product of NVFP4", "C is 128 × 128 and K is 1280: five slices, three slots",

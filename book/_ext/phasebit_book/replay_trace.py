@@ -59,16 +59,20 @@ class Parts:
     """Warp -> what it does."""
 
     @classmethod
-    def of(cls, scene: Scene, recorder: Recorder) -> Parts:
-        """Raises ``ValueError`` where the scene names more or fewer barriers than there are."""
-        count = len(recorder.states)
+    def of(cls, scene: Scene, states: Mapping[int, Any], block: str = "") -> Parts:
+        """Of a program with these mbarriers, by their places, in a block.
+
+        Raises ``ValueError`` where the scene names more or fewer barriers than there are.
+        """
+        count = len(states)
         rings = scene.rings or [ring(count // 2)] * (count > 0)
         names = list(scene.barriers) or [
             name for each in rings if isinstance(each, Ring) for name in (*each.full, *each.empty)
         ]
         if len(names) != count:
             raise ValueError(f"{scene.title}: {count} barriers, and names for {len(names)}")
-        roles = {warp: role for role, warps in scene.roles.items() for warp in warps}
+        does = scene.blocks.get(block, scene.roles)
+        roles = {warp: role for role, warps in does.items() for warp in warps}
         return cls(names, rings, roles)
 
 
@@ -110,7 +114,12 @@ def packed(
     end = recorder.end
     places = sorted(recorder.states)
     names = dict(zip(parts.barriers, places, strict=True))
-    calls = {recorder.called[place]: name for name, place in names.items()}
+    alone = len(recorder.cluster) == 1
+    calls = {
+        told: called[place] + f" of block {block}" * (not alone)
+        for called in [{place: name for name, place in names.items()}]
+        for (block, place), told in recorder.called.items()
+    }
     order = {place: number for number, place in enumerate(places)}
     every = [*recorder.waits_, *recorder.open_waits()]
     packed_rows = []
@@ -133,7 +142,7 @@ def packed(
     moments = [*recorder.found, *[end] * (len(findings) - len(recorder.found))]
     found: dict[str, dict[str, Any]] = {}
     for at, finding in zip(moments, findings, strict=True):
-        words = said(finding, calls, lines(finding))
+        words = said(finding, calls, lines(finding), alone)
         found.setdefault(words, {"at": at, "lines": lines(finding), "text": words})
     return {
         "end": end,
@@ -147,7 +156,7 @@ def packed(
             )
         ],
         "engines": _engines(recorder, {place: name for name, place in names.items()}, end),
-        "findings": list(found.values()),
+        "findings": sorted(found.values(), key=lambda one: int(one["at"])),
     }
 
 
@@ -174,10 +183,13 @@ def _thinned(states: Sequence[Any]) -> list[tuple[int, ...]]:
     return [(s.at, s.phase, s.pending, s.expected, s.tx) for s in [*kept, states[-1]]]
 
 
-def said(finding: Finding, calls: Mapping[str, str], lines: Sequence[int]) -> str:
+def said(
+    finding: Finding, calls: Mapping[str, str], lines: Sequence[int], alone: bool = True
+) -> str:
     """The finding in a sentence, with lines of the source and the kernel's names of barriers.
 
-    ``calls``: what the emulator calls each barrier -> what the kernel calls it.
+    ``calls``: what the emulator calls each barrier -> what the kernel calls it. ``alone``: the
+    block is no part of a cluster, so that nobody need be told which it is.
     """
     where = " and ".join(f"line {line}" for line in lines)
     if finding.kind == "race":
@@ -192,7 +204,8 @@ def said(finding: Finding, calls: Mapping[str, str], lines: Sequence[int]) -> st
         barrier = calls.get(wait.barrier)
         what = f"{wait.what.split(' of ')[0]} of {barrier}" if barrier else wait.what
         what = what.replace("barrier 0", "__syncthreads()")
-        who = str(wait.threads).replace(" of block 0", "").replace("-", "–")
+        who = str(wait.threads).replace(" of block 0", "" if alone else " of block 0")
+        who = who.replace("-", "–")
         parts.append(f"{who} {'waits' if who.startswith('thread ') else 'wait'} for {what}")
     return f"A {finding.kind}: {', '.join(parts)}, and nobody is left who could end it."
 
@@ -203,20 +216,25 @@ def _engines(recorder: Recorder, names: dict[int, str], end: int) -> list[dict[s
     def key(work: Work) -> tuple[Any, ...]:
         stop = end if work.end is None else work.end
         row = "copies out" if work.engine == "copy engine" and work.barrier is None else work.engine
-        return (row, -1 if work.barrier is None else work.barrier, stop, work.group)
+        barrier = -1 if work.barrier is None else work.barrier
+        return (row, barrier, stop, work.group, work.block)
+
+    def called(barrier: int, block: int) -> str:
+        return names[barrier] + f" of block {block}" * (block != recorder.block)
 
     found: dict[str, list[tuple[int, int, str]]] = {}
     works = sorted(recorder.works, key=lambda work: (key(work), work.start))
-    for (row, barrier, stop, group), together in groupby(works, key):
+    for (row, barrier, stop, group, block), together in groupby(works, key):
         parts = list(together)
         if row == "tensor core":
             what = f"{len(parts)} product{'s' if len(parts) > 1 else ''}"
             warps = sorted({warp for work in parts for warp in work.warps})
-            what += f", told to {names[barrier]}" if barrier >= 0 else f" of {warps_text(warps)}"
+            told = f", told to {called(barrier, block)}" if barrier >= 0 else ""
+            what += told or f" of {warps_text(warps)}"
         else:
             what = f"{sum(work.bytes for work in parts):,} bytes "
             if barrier >= 0:
-                what += f"for {names[barrier]}"
+                what += f"for {called(barrier, block)}"
             elif row != "cp.async":
                 what += "to global memory"
             else:  # one that is done before its thread says of which group it is has none
@@ -256,17 +274,25 @@ def picture(run: dict[str, Any], title: str) -> Timeline:
     return Timeline(names, spans, unit="cycle", title=title, legend=LEGEND)
 
 
-def program(recorders: Sequence[Recorder], file: str) -> tuple[list[list[int]], dict[int, int]]:
+def program(
+    recorders: Sequence[Recorder], file: str, text: Sequence[str]
+) -> tuple[list[list[int]], dict[int, int]]:
     """The blocks that runs of one program execute: of each its lines, and how often each in a row.
 
-    And the number of each block in that list.
+    And the number of each block in that list. ``text``: the source by lines; who is in an
+    assembler statement is at its first.
     """
     lines: dict[int, list[int]] = {}
     for recorder in recorders:
         if recorder.batch is not None:
             lines.update(lines_of(recorder, file))
     numbers = {pc: number for number, pc in enumerate(sorted(lines))}
+
+    def first(line: int) -> int:
+        return statement(text, line) if 0 < line <= len(text) else line
+
     return [
-        [n for line, same in groupby(lines[pc]) for n in (line, len(list(same)))]
+        [n for line, same in groupby(first(line) for line in lines[pc])
+         for n in (line, len(list(same)))]
         for pc in sorted(lines)
     ], numbers

@@ -15,6 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -48,35 +49,43 @@ _KERNEL = re.compile(r'\bdata-kernel="([^"]*)"')
 def record(scene: Scene) -> dict[str, Any]:
     """All runs of a scene. Raises :class:`toolchain.ToolMissing` without an nvcc.
 
-    ``programs`` holds of each its ``name``, ``source`` by lines, ``barriers`` by name, ``blocks``
-    (lines, and how often each in a row), ``runs`` by schedule; a schedule that changes nothing is
-    left out. ``banks``: the patterns that the runs name by number.
+    ``programs`` holds of each, for each block that is shown, its ``name``, the ``block``,
+    ``barriers`` by name, ``runs`` by schedule; a schedule that changes nothing is left out. Only
+    the first block has what all share: ``source`` by lines, and ``blocks`` of the program (lines,
+    and how often each in a row). ``banks``: the patterns that the runs name by number.
     """
     programs = []
     patterns = replay_trace.Patterns()
+    shown = list(scene.blocks) or [""]
     for name, text in scene.programs().items():
-        heard: list[tuple[str, Recorder, Sequence[Finding]]] = []
+        heard: list[tuple[str, Sequence[Recorder], Sequence[Finding]]] = []
         for schedule in scene.schedules:
-            recorder = Recorder()
-            with observing(recorder):
+            recorders = [Recorder(block=number) for number in range(len(shown))]
+            with ExitStack() as listening:
+                for recorder in recorders:
+                    listening.enter_context(observing(recorder))
                 found = scene.run(text, schedule)
-            heard.append((schedule, recorder, found))
-            if not recorder.works:  # nothing that a schedule decides
+            heard.append((schedule, recorders, found))
+            if not any(each.works for each in recorders):  # nothing that a schedule decides
                 break
-        blocks, numbers = replay_trace.program([each for _, each, _ in heard], scene.file)
-        runs: dict[str, Any] = {}
-        parts: replay_trace.Parts | None = None
-        for schedule, recorder, found in heard:
-            parts = parts or replay_trace.Parts.of(scene, recorder)
-            run = replay_trace.packed(
-                recorder, found, parts, numbers, patterns, text.splitlines()
-            )
-            if run not in runs.values():
-                runs[schedule] = run
-        programs.append({
-            "name": name, "source": coloured(text, scene.file), "blocks": blocks,
-            "barriers": parts.barriers if parts else [], "runs": runs,
-        })  # fmt: skip
+        lines = text.splitlines()
+        blocks, numbers = replay_trace.program(
+            [each for _, recorders, _ in heard for each in recorders], scene.file, lines
+        )
+        for number, block in enumerate(shown):
+            runs: dict[str, Any] = {}
+            parts: replay_trace.Parts | None = None
+            for schedule, recorders, found in heard:
+                recorder = recorders[number]
+                parts = parts or replay_trace.Parts.of(scene, recorder.states, block)
+                run = replay_trace.packed(recorder, found, parts, numbers, patterns, lines)
+                if run not in runs.values():
+                    runs[schedule] = run
+            text_too = {} if number else {"source": coloured(text, scene.file), "blocks": blocks}
+            programs.append({
+                "name": name, "block": block, **text_too,
+                "barriers": parts.barriers if parts else [], "runs": runs,
+            })  # fmt: skip
     # Tuples become lists, as for who reads the kept text.
     whole: dict[str, Any] = json.loads(json.dumps(
         {"title": scene.title, "size": scene.size, "programs": programs, "banks": patterns.kept}
@@ -192,7 +201,8 @@ def add_replays(
         data = traces[names[0]]
         first = data["programs"][0]
         run = next(iter(first["runs"].values()))
-        title = f"{data['title']}{', ' * bool(first['name'])}{first['name']}: {data['size']}"
+        which = ", ".join(filter(None, (data["title"], first["name"], first["block"])))
+        title = f"{which}: {data['size']}"
         svg = inline(replay_trace.picture(run, title).svg(), f"replay-{names[0]}")
         titles = escape(json.dumps([data["title"] for data in traces.values()]))
         ours = f'<div data-ready data-titles="{titles}"'

@@ -34,18 +34,18 @@ def kind(cells: Sequence[str]) -> str:
     """The class of a column, from the texts below its heading: numbers, names, or words.
 
     >>> kind(["1,024", "≥ 0.5 %", "–"]), kind(["wgmma", "64"]), kind(["what a thread sees first"])
-    ('pb-number', 'pb-short', 'pb-words')
+    ('pb-digits', 'pb-short', 'pb-words')
     """
     said = [cell.strip() for cell in cells if cell.strip() not in _NOTHING]
     if said and all(_NUMBERS.fullmatch(cell) for cell in said):
-        return "pb-number"
+        return "pb-digits"
     return "pb-short" if all(len(cell) <= SHORT for cell in said) else "pb-words"
 
 
 def kinds(rows: Sequence[Sequence[str]]) -> list[str]:
     """The classes of the columns of a table's body; the first column, which names, is no number."""
     found = [kind(column) for column in zip_longest(*rows, fillvalue="")]
-    return ["pb-short" if not at and one == "pb-number" else one for at, one in enumerate(found)]
+    return ["pb-short" if not at and one == "pb-digits" else one for at, one in enumerate(found)]
 
 
 def marked(html: str) -> str:
@@ -64,7 +64,7 @@ def marked(html: str) -> str:
             name = next(at, "")
             if one[1] == "td" and len(unescape(_TAG.sub("", one[2]))) > SENTENCE:
                 name = "pb-sentence"
-            elif one[1] == "th" and name != "pb-number":
+            elif one[1] == "th" and name != "pb-digits":
                 name = ""
             return f'<{one[1]} class="{name}">{one[2]}</{one[1]}>' if name else one[0]
 
@@ -100,7 +100,7 @@ class Kinds(SphinxTransform):
                 entry["classes"] += [name] if name else []
         for row in heads:
             for entry, name in zip(row, columns, strict=False):
-                entry["classes"] += [name] if name == "pb-number" else []
+                entry["classes"] += [name] if name == "pb-digits" else []
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
