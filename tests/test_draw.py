@@ -24,6 +24,7 @@ from phasebit.draw import (
     panels,
     roofline,
     scatter,
+    spread,
 )
 
 TEXT = "{http://www.w3.org/2000/svg}text"
@@ -128,6 +129,19 @@ def test_equal_ratios_are_equally_far_apart() -> None:
     picture = some_curves(x=[1, 2], series=names, notes=(), ratios=True)
     at = {each.text: float(each.get("y", "nan")) for each in ET.fromstring(picture.svg).iter(TEXT)}
     assert at["ten"] - at["hundred"] == pytest.approx(at["hundred"] - at["thousand"], abs=0.02)
+
+
+def test_a_median_stands_where_it_lies_or_right_of_crosses_with_room() -> None:
+    """An outlier does not draw the number away; a factor is equally long everywhere."""
+    drawn = spread(
+        {"near": [10, 10.1, 10.2, 9.9], "far": [20, 21, 20, 22]},
+        {"near": [9.8, 10, 10, 40], "far": [45, 46, 47]},
+        x_label="x", title="t", times_are="warm", apart_are="cold", ratios=True,
+    )  # fmt: skip
+    found = ET.fromstring(drawn.svg).iter(TEXT)
+    at = {each.text: float(each.get("x", "nan")) for each in found}
+    assert at["10.0"] == pytest.approx(at["10"], abs=0.02) and at["46.0"] > at["20"] * 1.5
+    assert at["50"] - at["20"] == pytest.approx(1.3219 * (at["20"] - at["10"]), abs=0.1)
 
 
 def test_a_change_of_a_value_changes_the_sentence() -> None:

@@ -464,7 +464,7 @@
       this.picture = element("div", { className: "pb-picture", tabIndex: 0, role: "region", "aria-label": label });
       const title = element("p", { className: "pb-lab-title", id: id("title") }, kind.title);
       box.setAttribute("role", "group");
-      box.setAttribute("aria-labelledby", title.id);
+      box.setAttribute("aria-label", label);
       box.replaceChildren(title, form, this.error, this.said, this.picture);
       form.addEventListener("submit", (event) => event.preventDefault());
       form.addEventListener("input", () => this.draw());

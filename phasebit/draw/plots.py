@@ -113,12 +113,13 @@ def spread(
     title: str,
     times_are: str,
     apart_are: str,
+    ratios: bool = False,
 ) -> Picture:
     """Many measurements of a few things: a row each, a dot each.
 
     ``apart`` are measurements of another kind of the same things, drawn as crosses on the same
-    rows; ``times_are`` and ``apart_are`` name the two kinds. The numbers are medians. Raises
-    ``ValueError`` for a row without measurements.
+    rows; ``times_are`` and ``apart_are`` name the two kinds. The numbers are medians. ``ratios``
+    makes the axis logarithmic. Raises ``ValueError`` for a row without measurements.
     """
     from statistics import median, quantiles
 
@@ -161,20 +162,29 @@ def spread(
                 markeredgewidth=1.6,
                 color=COLOURS["orange"],
             )
+            beyond = min(others) > high  # then there is room to the right of them
             axes.annotate(
                 f"{median(others):.1f}",
-                (max(others), row),
-                (6, 0),
+                (max(others) if beyond else median(others), row),
+                (6, 0) if beyond else (0, -13),
                 textcoords="offset points",
-                va="center",
+                ha="left" if beyond else "center",
+                va="center" if beyond else "top",
                 color=COLOURS["orange"],
                 fontsize=9.5,
             )
             line += f"; {apart_are} {median(others):.1f} (median)"
         lines.append(line)
-    most = max(float(each) for kind in (times, apart) for row in kind.values() for each in row)
-    axes.set_xlim(0, 1.1 * most)
-    axes.set_ylim(len(times) - 0.6, -0.7)
+    every_time = [float(each) for kind in (times, apart) for row in kind.values() for each in row]
+    most = max(every_time)
+    if ratios:
+        axes.set_xscale("log", subs=[])
+        axes.xaxis.get_major_locator().set_params(subs=(1, 2, 5))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set_xlim(min(every_time) / 1.2, 1.2 * most)
+    else:
+        axes.set_xlim(0, 1.1 * most)
+    axes.set_ylim(len(times) - (0.4 if ratios else 0.6), -0.7)
     axes.set_yticks(range(len(times)), list(times))
     axes.tick_params(axis="y", length=0, labelcolor=INK)
     frame(axes, title, f"{x_label}   (dots: {times_are}; crosses: {apart_are})")

@@ -1,8 +1,9 @@
-"""What the theme and its companions write that a screen reader trips over, mended in the pages.
+"""What the theme and its companions write that somebody trips over, mended in the pages.
 
-axe-core finds each of these (tests/site/test_accessibility.py): a name that hides the words which
+axe-core finds most of these (tests/site/test_accessibility.py): a name that hides the words which
 stand there, a heading of a table without a word, a signature marked up as a list of definitions,
-a logo that stands in no region of the page.
+a logo that stands in no region of the page. Without scripts the theme would have no colours, and
+both logos; and what a reader operates must say that it needs scripts.
 """
 
 from __future__ import annotations
@@ -21,6 +22,13 @@ _MENDED = (
     (
         re.compile(r'<div class="bd-sidebar-primary bd-sidebar([^"]*)"'),
         r'<div role="region" aria-label="The book" class="bd-sidebar-primary bd-sidebar\1"',
+    ),
+    (re.compile(r'(<html[^>]*) data-theme="auto"'), r'\1 data-theme="light"'),
+    (
+        re.compile(
+            r'(<div[^>]*\bclass="phasebit-(?:explorer|lab|replay|ring|stepper)"[^>]*>)(?!<noscript>)'
+        ),
+        r"\1<noscript><p>This part needs scripts, and none run here.</p></noscript>",
     ),
     (re.compile(r"<script>document\.write\(`(<img [^`]*/>)`\);</script>"), r"\1"),
 )

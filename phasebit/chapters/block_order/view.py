@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
@@ -25,6 +25,8 @@ from phasebit.palette import COLOURS
 Entry = dict[str, Any]
 """One shape of the record: its orders, their counters and their times."""
 LOT = "drawn by lot"
+NEAR = 0.1
+"""How far a prediction may be from a count."""
 
 
 def numbered(
@@ -155,28 +157,41 @@ def _points_off(told: dict[str, orders.Shared], entry: Entry) -> float:
     return max(off)
 
 
-def in_lockstep_and_drifting(record: Entry, entries: list[Entry], drift: float) -> measure.Table:
-    """Both models beside the counters; prints for how many orders they are near."""
-    rows, near, every, agreed = [], 0, 0, []
-    for entry in entries:
+def in_lockstep_and_drifting(record: Entry, entries: Mapping[str, Entry], drift: float) -> Picture:
+    """Both models beside the counters; prints for how many orders they are near.
+
+    ``entries`` have the same orders, each a name for its shape. A cell is how far a prediction is
+    from the bytes counted; green up to a tenth.
+    """
+    near, every, agreed = 0, 0, []
+    cells: dict[str, list[Cell | None]] = {}
+    for entry in entries.values():
         lockstep, drifting = play(record, entry), play(record, entry, drift=drift)
         for row in entry["rows"]:
             one, other = lockstep[row["order"]].read, drifting[row["order"]].read
-            off, off_drifting = (each / row[DRAM] - 1 for each in (one, other))
-            near += abs(off) < 0.1
+            off = [each / row[DRAM] - 1 for each in (one, other)]
+            near += abs(off[0]) < NEAR
             every += 1
             if abs(one / other - 1) < 0.05:
-                agreed.append(max(abs(off), abs(off_drifting)))
-            rows.append((
-                " × ".join(map(str, entry["shape"][:2])), row["order"], f"{row[DRAM] / 1e9:.2f}",
-                f"{one / 1e9:.2f}", f"{off:+.0%}", f"{other / 1e9:.2f}", f"{off_drifting:+.0%}",
-            ))  # fmt: skip
-    print(f"in lockstep, {near} of {every} orders are within 10%")
+                agreed.append(max(map(abs, off)))
+            line = cells.setdefault(row["order"], [])
+            line.append(Cell(f"{row[DRAM] / 1e9:.2f}"))
+            line += [
+                Cell(f"{round(each, 2) + 0:+.0%}",  # never -0%
+                     "green" if abs(each) < NEAR else "orange" if each < 0 else "pink")
+                for each in off
+            ]  # fmt: skip
+    print(f"in lockstep, {near} of {every} orders are within {NEAR:.0%}")
     print(f"for {len(agreed)} the two predictions agree within 5%;", end=" ")
     print(f"these are off by {max(agreed):.0%} at most")
-    return measure.Table(
-        ("C", "order", "GB, H200", "in lockstep", "off", f"drifting by {drift:.0%}", "off"),
-        tuple(rows), f"{measure.source(record)}; K = {entries[0]['shape'][2]}",
+    shapes = ", ".join(f"{name} {_shape(entry)}" for name, entry in entries.items())
+    return draw.chart(
+        list(cells.values()), rows=list(cells), row_label="",
+        columns=[f"{name}, {what}" for name in entries
+                 for what in ("GB", "lockstep", f"drift {drift:.0%}")],
+        column_label="predicted beside counted bytes",
+        title=f"{shapes}; {measure.source(record)}",
+        legend={"green": f"within {NEAR:.0%}", "orange": "too low", "pink": "too high"},
     )  # fmt: skip
 
 

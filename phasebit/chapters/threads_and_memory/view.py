@@ -239,14 +239,6 @@ def one_way_table(record: dict[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
-def lookup_us(record: dict[str, Any], stride: int) -> float:
-    """µs that L1 needs to look up all requests of a strided copy, at 4 lines a clock."""
-    requests = record["bandwidth_bytes"] / 4 / 32  # loads and stores, a warp each
-    lines = min(32, stride)  # of 128 bytes, that a request touches
-    us: float = requests * max(1, lines / 4) / record["multiprocessors"] / record["most_mhz"]
-    return us
-
-
 def transpose_table(record: dict[str, Any]) -> measure.Table:
     """The transposes: what sectors and wavefronts predict, beside what was measured."""
     vendor = statistics.median(record["transpose_us"]["cudaMemcpy"])
@@ -272,7 +264,7 @@ def transpose_table(record: dict[str, Any]) -> measure.Table:
 
 
 def counted_table(record: dict[str, Any]) -> measure.Table:
-    """The transposes of a large matrix and a small one: what DRAM and the L2 cache were asked.
+    """A copy and the naive transpose, large and small: what DRAM and the L2 cache were asked.
 
     ``record``: that of :mod:`counted_transposes`; medians of its launches.
     """
@@ -280,7 +272,7 @@ def counted_table(record: dict[str, Any]) -> measure.Table:
     for shape in counted_transposes.SHAPES:
         copied = _counts(record, "copy", shape)[counted_transposes.L2_WRITES]
         name = f"{shape[0]} × {shape[1]}"
-        for kernel in counted_transposes.KERNELS:
+        for kernel in ("copy", "naive"):
             counts = _counts(record, kernel, shape)
             numbers = shape[0] * shape[1]
             read, written = (
@@ -294,7 +286,8 @@ def counted_table(record: dict[str, Any]) -> measure.Table:
             ))  # fmt: skip
             name = ""
     return measure.Table(
-        ("rows × columns", "kernel", "DRAM reads ×", "DRAM writes ×", "L2 stores ×", "ps a number"),
+        ("rows × columns", "kernel", "DRAM reads ×", "DRAM writes ×", "L2 stores ×",
+         "ps for a number"),
         tuple(rows),
         "×: DRAM's bytes over those of the matrix; sectors stored to L2 over those of the copy. "
         f"{measure.source(record)}",

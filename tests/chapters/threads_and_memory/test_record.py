@@ -89,10 +89,6 @@ def test_the_record_supports_what_the_chapter_says() -> None:
     assert narrow[48] < 0.95 * narrow[64] and narrow[64] < 0.8 * vendor
     strided = view.strided_times(RECORD)
     assert strided[2] > 2.5 * strided[1] and strided[32] > 1.4 * strided[16] > 1.8 * strided[8]
-    assert strided[32] > 20 * view.lookup_us(RECORD, 32), "L1's lookup is not what binds"
-    assert (
-        view.lookup_us(RECORD, 32) == 4 * view.lookup_us(RECORD, 8) == 8 * view.lookup_us(RECORD, 1)
-    )
     needed = {row[0]: float(row[5]) for row in view.dram_table(RECORD).rows}
     assert all(0.9 < needed[stride] < 1.1 for stride in ("1", "2", "4", "8", "16"))
     assert needed["32"] > 1.4
@@ -149,7 +145,7 @@ def test_the_l2_cache_joins_what_the_naive_transpose_stores() -> None:
     table = view.counted_table(measure.read(counted_transposes.NAME))
     shapes = [row[0] for row in table.rows if row[0]]
     large, longer, small, _ = (
-        {row[1]: [float(cell) for cell in row[2:]] for row in table.rows[4 * i : 4 * i + 4]}
+        {row[1]: [float(cell) for cell in row[2:]] for row in table.rows[2 * i : 2 * i + 2]}
         for i in range(4)
     )
     assert shapes[::2] == ["8192 × 8192", "2048 × 2048"]
