@@ -37,7 +37,9 @@ _NUMBER = re.compile(r"^ *\d+(?:  |$)", re.MULTILINE)
 _CPP = re.compile(
     r"[;{}]\s*(?://.*)?$|^\s*(?://|#\s*(?:include|pragma|define|if|endif)|template\b|__\w+__)"
 )
-_SURE = re.compile(r"\b(?:__\w+__|const|constexpr|int|float|void|template|struct)\b|\b(?:for|while|if) \(")
+_SURE = re.compile(
+    r"\b(?:__\w+__|const|constexpr|int|float|void|template|struct)\b|\b(?:for|while|if) \("
+)
 _PYTHON = re.compile(r"^(?:def|class|@\w)", re.MULTILINE)
 _OUTPUT = ("none", "myst-ansi", "ipythontb", "")
 
