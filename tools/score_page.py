@@ -203,7 +203,16 @@ def originals_table() -> str:
         ))  # fmt: skip
     heading = ["program", "thread", "broken at", "repair", "rule, and what was seen", "how it ends",
                "repaired"]  # fmt: skip
-    return f"{table(heading, rows)}\n\nRun {record['date']}, under *late*."
+    asked = {one.thread for one in originals.every()}
+    left = [bug for bug in bugs.every()
+            if any("/NVIDIA/cutlass/" in it for it in (*bug.thread, *bug.source))
+            and not asked & {*bug.thread, *bug.source}]  # fmt: skip
+    missing = ", ".join(f"`{bug.name}`" for bug in left)
+    return (
+        f"{table(heading, rows)}\n\nRun {record['date']}, under *late*. Of the bugs that CUTLASS "
+        f"had or may have, these have no original here, for nobody has written what runs them: "
+        f"{missing}."
+    )
 
 
 def parts(record: dict[str, Any]) -> dict[str, str]:
