@@ -235,6 +235,15 @@ def test_an_unknown_tool_or_bug_is_refused(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err.count("choose from") == 2
 
 
+def test_the_page_names_the_programs_that_no_gpu_has_run() -> None:
+    record = score.read()
+    assert not {bug.name for bug in score_page.unasked(record)} & {
+        of for of, row in record["tools"]["bare_run"]["bugs"].items() if row
+    }
+    rows = {bug.name: {"broken": "silent"} for bug in bugs.every() if bug is not BUG}
+    assert score_page.unasked({"tools": {"bare_run": {"bugs": rows}}}) == [BUG]
+
+
 def test_the_page_shows_the_record() -> None:
     text = score_page.PAGE.read_text(encoding="utf-8")
     assert score_page.written(text, score.read()) == text, "run tools/score_page.py"

@@ -215,6 +215,12 @@ def originals_table() -> str:
     )
 
 
+def unasked(record: dict[str, Any]) -> list[Bug]:
+    """Bugs that need no Blackwell, and of which the record has no runs on a GPU."""
+    ran = record["tools"]["bare_run"]["bugs"]
+    return [bug for bug in bugs.every() if bug.arch != "sm_100a" and not ran.get(bug.name)]
+
+
 def parts(record: dict[str, Any]) -> dict[str, str]:
     """Name of a part of the page -> its text."""
     tools = record["tools"].values()
@@ -225,6 +231,8 @@ def parts(record: dict[str, Any]) -> dict[str, str]:
     versions = "; ".join(f"{', '.join(of)}: {version}" for version, of in titles.items())
     absent = "; ".join(f"{one['title']}: {one['absent']}" for one in tools if "absent" in one)
     said = f"Version and day: {versions}{'. Absent: ' if absent else ''}{absent}"
+    if later := unasked(record):
+        said += f". Not run on a GPU yet: {', '.join(f'`{bug.name}`' for bug in later)}"
     return {
         "sums": f"{table(score.HEADING, score.sums(record))}\n\n{said}.",
         "kinds": kinds(record),
