@@ -15,12 +15,20 @@ outside of device memory is copied there before each launch and back after it.
 
 Kernels are compiled within the block: a function that was compiled before it keeps the library with
 which it was linked.
+
+    python -m phasebit.cute --target sm_90a program.py its arguments
+
+runs a whole program within such a block, and ends with the program's status; what was found is
+printed on standard error, or goes to `--report FILE`.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import re
+import runpy
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -31,7 +39,8 @@ from phasebit.doors import cuda_tensors, cute_library
 from phasebit.doors.borrowed import Loans
 from phasebit.doors.patched import patched
 from phasebit.runtime import fatbin, in_process
-from phasebit.runtime.in_process import Runs
+from phasebit.runtime.in_process import SCHEDULES, Runs
+from phasebit.runtime.report import AsJson, End, ForPeople
 
 
 def _packages() -> tuple[Any, Any, Any]:
@@ -141,3 +150,31 @@ def _lending(init: Any, loans: Loans) -> Any:
         init(self, loans.lend(tensor), *args, **more)
 
     return wrapped
+
+
+def main(words: Sequence[str]) -> int:
+    """Run a program of CuTe DSL, as the module says; the program's exit status."""
+    parser = argparse.ArgumentParser(prog="python -m phasebit.cute", description=main.__doc__)
+    parser.add_argument("--target", default="sm_100a", help="as on a GPU of sm_90a or sm_100a")
+    parser.add_argument("--schedule", default="late", choices=SCHEDULES)
+    parser.add_argument("--report", type=Path, metavar="FILE", help="findings as JSON, a line each")
+    parser.add_argument("program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    given = parser.parse_args(words)
+    sys.argv = [given.program, *given.arguments]
+    with ExitStack() as stack:
+        file = stack.enter_context(given.report.open("w")) if given.report else None
+        reporter = AsJson(file) if file else ForPeople(sys.stderr)
+        status = 0
+        with emulated(given.target, schedules=given.schedule) as runs:
+            try:
+                runpy.run_path(given.program, run_name="__main__")
+            except SystemExit as end:
+                status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        reporter.found(runs.findings)
+        reporter.ended(End(status), None)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

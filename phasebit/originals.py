@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import http.client
+import importlib.util
 import io
 import json
 import os
@@ -42,6 +43,10 @@ class Refused(Exception):
     """Something that is missing or not as it should be, in a sentence."""
 
 
+class NotHere(Refused):
+    """What a program needs is not on this machine: it is left out, the others run."""
+
+
 @dataclass(frozen=True)
 class Original:
     """One program; the fields but ``name`` are those of its table in ``originals.toml``.
@@ -50,7 +55,9 @@ class Original:
     ``folders`` at it, as :func:`checksum` has it.  Where nobody has mended it, both commits are
     one, and ``repair`` has pairs of a line and what takes its place in ``program`` of the fixed
     twin.  ``program`` lies in the repository, or here where the repository is a library only
-    (``ours``).  ``rule`` is what must be said of the broken one, ``place`` a word of the report.
+    (``ours``).  A program of CuTe DSL is not compiled beforehand: ``driver`` is a program of ours
+    that is given its path, and runs its kernel.  ``rule`` is what must be said of the broken one,
+    ``place`` a word of the report.
     """
 
     name: str
@@ -70,6 +77,7 @@ class Original:
     include: tuple[str, ...]
     options: tuple[str, ...] = ()
     ours: bool = False
+    driver: str = ""
     repair: tuple[tuple[str, str], ...] = ()
 
     def tree(self, twin: str, clone: Path | None = None) -> Path:
@@ -101,13 +109,9 @@ class Original:
         """The program, compiled for the emulator.  Raises as :meth:`tree`, and for the compiler."""
         tree = self.tree(twin, clone)
         source = (files.book().parent if self.ours else tree) / self.program
-        if not source.is_file():
-            raise Refused(f"{self.name}: there is no {source}: run from a checkout of the book")
-        text = source.read_text(encoding="utf-8")
-        for old, new in self.repair if twin == "fixed" else ():
-            if text.count(old) != 1:
-                raise Refused(f"{self.name}: {self.program} has no single line {old!r} to mend")
-            text = text.replace(old, new)
+        text = self._mended(source, twin)
+        if self.driver:
+            return self._kept(text, source.name)
         options = [f"-arch={self.arch}", "-std=c++17", "--expt-relaxed-constexpr", "-O1", "-w"]
         options += ["-lineinfo", *self.options]
         named = "\n".join([text, self.checksums[twin], *options, str(toolchain.nvcc().version)])
@@ -128,11 +132,49 @@ class Original:
 
         return build_cache.keep(f"built-{key}", make) / "program"
 
+    def _mended(self, source: Path, twin: str) -> str:
+        """The program's text, of the fixed twin with our repair where there is one."""
+        if not source.is_file():
+            raise Refused(f"{self.name}: there is no {source}: run from a checkout of the book")
+        text = source.read_text(encoding="utf-8")
+        for old, new in self.repair if twin == "fixed" else ():
+            if text.count(old) != 1:
+                raise Refused(f"{self.name}: {self.program} has no single line {old!r} to mend")
+            text = text.replace(old, new)
+        return text
+
+    def _kept(self, text: str, name: str) -> Path:
+        """The text as a file of that name, in the folder of builds."""
+
+        def make(path: Path) -> None:
+            path.mkdir()
+            (path / name).write_text(text, encoding="utf-8")
+
+        key = hashlib.sha256(f"{name}\n{text}".encode()).hexdigest()[:32]
+        return build_cache.keep(f"mended-{key}", make) / name
+
     def run(self, twin: str, clone: Path | None = None, *, schedule: str = "late") -> Outcome:
-        """What it prints, how it ends, and what the emulator finds."""
-        command = [str(self.build(twin, clone)), *self.arguments]
+        """What it prints, how it ends, and what the emulator finds.
+
+        Raises as :meth:`build`, and :class:`NotHere` for a kernel of CuTe DSL without CuTe DSL.
+        """
+        if self.driver and importlib.util.find_spec("cutlass") is None:
+            raise NotHere(f"{self.name}: needs CuTe DSL: pip install nvidia-cutlass-dsl")
         options = ("--schedule", schedule)
-        done, told = apart.run(command, SECONDS, 2 * SECONDS, *options)
+        command: list[str | os.PathLike[str]] = [self.build(twin, clone), *self.arguments]
+        if self.driver:
+            tree = self.tree(twin, clone)
+            folders = [*(tree / folder for folder in self.include), os.environ.get("PYTHONPATH")]
+            modules = os.pathsep.join(os.fspath(folder) for folder in folders if folder)
+            driven = [files.book().parent / self.driver, *command]
+            done, told = apart.reported(
+                lambda report: ["phasebit.cute", "--target", self.arch, "--report", report,
+                                *options, *driven],
+                2 * SECONDS,
+                {**os.environ, "PYTHONPATH": modules, "PYTHONWARNINGS": "ignore"},
+            )  # fmt: skip
+        else:
+            done, told = apart.run(command, SECONDS, 2 * SECONDS, *options)
         return Outcome(done.stdout + done.stderr, done.status, told.findings)
 
     def verdict(self, twin: str, seen: Outcome) -> str:
@@ -241,13 +283,19 @@ def measure(
 ) -> dict[str, Any]:  # fmt: skip
     """The record: what the emulator says of both twins of each.
 
-    ``told`` hears of each as it comes. Raises :class:`Refused`.
+    ``told`` hears of each as it comes; one that this machine cannot run has no row. Raises
+    :class:`Refused`.
     """
     rows: dict[str, Any] = {}
     for one in of:
-        rows[one.name] = row = {"schedule": schedule}
+        row: dict[str, Any] = {"schedule": schedule}
         for twin in bugs.TWINS:
-            seen = one.run(twin, clone, schedule=schedule)
+            try:
+                seen = one.run(twin, clone, schedule=schedule)
+            except NotHere as why:
+                told(str(why))
+                break
+            rows[one.name] = row
             said = [str(f) for f in seen.findings if f.rule == one.rule and one.place in str(f)]
             row[twin] = one.verdict(twin, seen)
             if twin == "broken":

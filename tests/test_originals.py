@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
+import os
 import subprocess
 import tarfile
 import urllib.request
@@ -19,6 +21,8 @@ from phasebit import bugs, build_cache, originals
 from phasebit.__main__ import main
 from phasebit.emulator import rulebook
 from phasebit.originals import Original, Refused
+from phasebit.runtime import apart
+from phasebit.runtime.report import Report
 
 BROKEN = """#include <cstdio>
 __global__ void shift(int* out) {
@@ -173,6 +177,50 @@ def test_a_repair_of_ours_takes_the_place_of_one_line(clone: Path) -> None:
     assert mended.verdict("fixed", mended.run("fixed", clone)) == "clean"
     with pytest.raises(Refused, match="has no single line 'there' to mend"):
         replace(mended, repair=(("there", ""),)).run("fixed", clone)
+
+
+DRIVER = """import runpy, sys
+print("right" if runpy.run_path(sys.argv[1])["value"] == 1 else "wrong: 1 of 1")
+"""
+
+
+def in_cute_dsl(clone: Path, folder: Path) -> Original:
+    """An original whose program is a text that our driver runs."""
+    (folder / "drive.py").write_text(DRIVER)
+    at, one = commits(clone)["broken"], an_original(clone)
+    return replace(
+        one, commits=dict.fromkeys(bugs.TWINS, at), driver=str(folder / "drive.py"),
+        checksums=dict.fromkeys(bugs.TWINS, one.checksums["broken"]), program="src/note.txt",
+        repair=(("no code", "value = 1"),),
+    )  # fmt: skip
+
+
+def test_a_program_of_cute_dsl_is_left_out_where_there_is_none(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    one, told = in_cute_dsl(clone, tmp_path), list[str]()
+    assert originals.measure([one], clone, told.append)["originals"] == {}
+    assert told == ["shift: needs CuTe DSL: pip install nvidia-cutlass-dsl"]
+
+
+def test_a_program_of_cute_dsl_is_mended_and_given_to_its_driver(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, asked = in_cute_dsl(clone, tmp_path), []
+
+    def reported(words: Any, timeout: float, environment: Any) -> Any:
+        asked.append(words("report"))
+        assert str(one.tree("fixed", clone) / "src") in environment["PYTHONPATH"].split(os.pathsep)
+        return SimpleNamespace(stdout="right\n", stderr="", status=0), Report()
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(apart, "reported", reported)
+    assert one.run("fixed", clone).result == "right"
+    *options, driver, program = asked[0]
+    assert options == ["phasebit.cute", "--target", "sm_80", "--report", "report", "--schedule",
+                       "late"]  # fmt: skip
+    assert Path(driver).read_text() == DRIVER and Path(program).read_text() == "value = 1"
 
 
 @pytest.mark.parametrize(("rule", "text", "word"), [

@@ -16,7 +16,7 @@ from phasebit.process import Finished
 from phasebit.runtime import apart
 from phasebit.score import Absent, Seen
 from phasebit.score.on_the_emulator import ended
-from phasebit.score.tools import bare_run, consan, phasebit_random
+from phasebit.score.tools import bare_run, consan, phasebit_every, phasebit_random
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
@@ -235,6 +235,15 @@ def test_an_unknown_tool_or_bug_is_refused(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err.count("choose from") == 2
 
 
+def test_the_page_names_the_programs_that_no_gpu_has_run() -> None:
+    record = score.read()
+    assert not {bug.name for bug in score_page.unasked(record)} & {
+        of for of, row in record["tools"]["bare_run"]["bugs"].items() if row
+    }
+    rows = {bug.name: {"broken": "silent"} for bug in bugs.every() if bug is not BUG}
+    assert score_page.unasked({"tools": {"bare_run": {"bugs": rows}}}) == [BUG]
+
+
 def test_the_page_shows_the_record() -> None:
     text = score_page.PAGE.read_text(encoding="utf-8")
     assert score_page.written(text, score.read()) == text, "run tools/score_page.py"
@@ -244,13 +253,23 @@ def test_the_page_shows_the_record() -> None:
 
 def test_the_emulator_finds_nearly_all_and_accuses_no_repaired_program() -> None:
     record = score.read()
-    for name in ("phasebit_late", "phasebit_random"):
+    for name in ("phasebit_late", "phasebit_random", "phasebit_every"):
         rows = record["tools"][name]["bugs"]
         assert rows.keys() == set(bugs.names())
         assert {row["fixed"] for row in rows.values()} == {"clean"}
         wanted = [bug for bug in bugs.every() if bug.line]
         found = [bug for bug in wanted if rows[bug.name]["broken"] == "found"]
         assert len(found) >= 0.95 * len(wanted)
+
+
+def test_the_search_of_every_order_ends_within_a_minute_for_at_least_thirty() -> None:
+    """A program has less than a minute for it, and what was stopped says that it is incomplete."""
+    assert phasebit_every.SECONDS < 60
+    rows = score.read()["tools"]["phasebit_every"]["bugs"].values()
+    for twin in bugs.TWINS:
+        notes = [row[f"note {twin}"].split("; ") for row in rows]
+        whole = [all(head.startswith(phasebit_every.COMPLETE) for head in note) for note in notes]
+        assert sum(whole) >= 30
 
 
 def test_a_search_that_was_stopped_is_not_counted_as_complete() -> None:

@@ -57,6 +57,7 @@ body { counter-reset: listing; }
 article.bd-article { max-width: none; padding: 0; font-size: 10.5pt; }
 .bd-article :is(p, ul, ol, dl, blockquote) { max-width: none !important; }
 h1, h2, h3, h4 { break-after: avoid; }
+.cell { break-inside: auto; }
 .pb-whole, .pb-picture, .admonition-title { break-inside: avoid; }
 .admonition-title { break-after: avoid; }
 /* Shadows would be pictures of dots; the id is for its weight. */
@@ -70,8 +71,10 @@ h1, h2, h3, h4 { break-after: avoid; }
 .pb-picture svg { max-width: 100% !important; min-width: 0 !important; height: auto; }
 .bd-article table { display: table; width: auto; font-size: 8.5pt; break-inside: avoid; }
 .bd-article :is(caption, figcaption) { color: #444; }
+.bd-article caption { display: table-caption; caption-side: top; }
 thead { display: table-header-group; }
 details > summary { list-style: none; color: #555; }
+.cell > details > summary { display: none !important; } /* "Hide the output" */
 """
 
 ASSEMBLE = r"""async ({ pages, style, title, whole }) => {

@@ -203,7 +203,22 @@ def originals_table() -> str:
         ))  # fmt: skip
     heading = ["program", "thread", "broken at", "repair", "rule, and what was seen", "how it ends",
                "repaired"]  # fmt: skip
-    return f"{table(heading, rows)}\n\nRun {record['date']}, under *late*."
+    asked = {one.thread for one in originals.every()}
+    left = [bug for bug in bugs.every()
+            if any("/NVIDIA/cutlass/" in it for it in (*bug.thread, *bug.source))
+            and not asked & {*bug.thread, *bug.source}]  # fmt: skip
+    missing = ", ".join(f"`{bug.name}`" for bug in left)
+    return (
+        f"{table(heading, rows)}\n\nRun {record['date']}, under *late*. Of the bugs that CUTLASS "
+        f"had or may have, these have no original here, for nobody has written what runs them: "
+        f"{missing}."
+    )
+
+
+def unasked(record: dict[str, Any]) -> list[Bug]:
+    """Bugs that need no Blackwell, and of which the record has no runs on a GPU."""
+    ran = record["tools"]["bare_run"]["bugs"]
+    return [bug for bug in bugs.every() if bug.arch != "sm_100a" and not ran.get(bug.name)]
 
 
 def parts(record: dict[str, Any]) -> dict[str, str]:
@@ -216,6 +231,8 @@ def parts(record: dict[str, Any]) -> dict[str, str]:
     versions = "; ".join(f"{', '.join(of)}: {version}" for version, of in titles.items())
     absent = "; ".join(f"{one['title']}: {one['absent']}" for one in tools if "absent" in one)
     said = f"Version and day: {versions}{'. Absent: ' if absent else ''}{absent}"
+    if later := unasked(record):
+        said += f". Not run on a GPU yet: {', '.join(f'`{bug.name}`' for bug in later)}"
     return {
         "sums": f"{table(score.HEADING, score.sums(record))}\n\n{said}.",
         "kinds": kinds(record),

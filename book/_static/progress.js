@@ -74,7 +74,21 @@
     map.after(line);
   }
 
+  /* A box of the map leads to its chapter. For keyboard and screen reader the list beside does. */
+  function lead() {
+    const links = [...document.querySelectorAll("nav.bd-links a.internal")];
+    const titles = new Map(links.map((link) => [link.textContent.trim().replace(/^(\d+)\. /, "$1 "), link]));
+    for (const name of document.querySelectorAll("svg.phasebit-diagram text")) {
+      const link = titles.get(name.textContent);
+      for (const part of link ? [name, name.previousElementSibling] : []) {
+        part.style.cursor = "pointer";
+        part.addEventListener("click", () => link.click());
+      }
+    }
+  }
+
   const pages = read();
+  lead();
   mark(pages);
   tell(pages);
   const end = document.querySelector(".prev-next-area");

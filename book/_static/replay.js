@@ -17,6 +17,8 @@
   const HUES = ["blue", "orange", "green", "pink", "cyan", "red"];
   const WORDS = { filling: "is being filled", full: "is full", draining: "is being read", empty: "is empty", early: "is read before it is full" };
 
+  const KEY = { run: "executes", wait: "waits", copy: "a copy under way", product: "products under way", filling: "being filled", full: "full", draining: "being read", early: "read before it is full" };
+
   function element(tag, properties = {}, ...children) {
     const node = document.createElement(tag);
     for (const [name, value] of Object.entries(properties))
@@ -100,6 +102,7 @@
       this.said = element("p", { className: "pb-replay-said", role: "status" });
       this.found = element("p", { className: "pb-replay-found", role: "alert" });
       this.rows = element("div", { className: "pb-replay-rows" });
+      this.key = element("p", { className: "pb-replay-key", "aria-hidden": "true" }); // the rows say it in words
       this.code = element("pre", { tabIndex: 0, "aria-label": "the kernel; marks in front of a line say who executes it" });
       this.slots = element("ul", { className: "pb-step-slots", "aria-label": "slots" });
       this.barriers = element("div", { className: "pb-replay-barriers" });
@@ -113,7 +116,7 @@
         this.title, this.size,
         element("div", { className: "pb-step-controls" }, this.kernel.node, this.program.node, this.block.node, this.schedule.node,
           this.playing, this.back, this.next, this.jump, this.slider),
-        this.said, this.found, this.rows,
+        this.said, this.found, this.rows, this.key,
         element("div", { className: "pb-replay-below" },
           element("div", { className: "highlight pb-replay-code" }, this.code),
           element("div", { className: "pb-replay-state" }, this.slots, this.barriers)),
@@ -295,6 +298,7 @@
           this.go(Math.round(Math.max(0, Math.min(1, (event.clientX - place.left) / place.width)) * end));
         };
         svg.addEventListener("pointerdown", drag);
+        svg.addEventListener("click", drag); // else a browser gives what a finger touches to the button above
         svg.addEventListener("pointermove", drag);
         const state = element("span", { className: "pb-replay-doing" });
         bars.push({ cursor, state });
@@ -324,6 +328,11 @@
         ...engines.map((engine) => bar(engine.name, engine.spans.map(([from, to]) => [from, to, engine.name === "tensor core" ? "product" : "copy"]), element("span", { className: "pb-replay-name" }, engine.name))),
         ...slots.map((slot) => bar(slot.name, slot.history.map(([from, what], k) => [from, slot.history[k + 1]?.[0] ?? end, what]).filter(([, , what]) => what !== "empty"), element("span", { className: "pb-replay-name" }, slot.name))));
       this.bars = bars;
+      this.key.replaceChildren(...Object.entries(KEY).filter(([kind]) => this.rows.querySelector(`.pb-replay-${kind}`)).map(([kind, text]) => {
+        const swatch = drawn("svg", { viewBox: "0 0 20 10" });
+        swatch.append(drawn("rect", { x: 0, y: kind === "wait" ? 4 : 1, width: 20, height: kind === "wait" ? 2 : 8, class: `pb-replay-${kind}` }));
+        return element("span", {}, swatch, ` ${text}`);
+      }));
     }
 
     chip(row, short = false) {

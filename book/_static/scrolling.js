@@ -1,5 +1,5 @@
 /* What scrolls sideways can be reached with the keyboard: tables and formulas, which
-   the theme forgets. A drawing whose first box is out of sight begins there. */
+   the theme forgets. A drawing that is wider than its place begins with its first box in the middle, if it can. */
 
 (() => {
   "use strict";
@@ -12,7 +12,7 @@
   document.querySelectorAll(".pb-picture:has(> .phasebit-diagram)").forEach((one) => {
     const first = one.querySelector("rect")?.getBoundingClientRect();
     const box = one.getBoundingClientRect();
-    if (first && first.left > box.right) one.scrollLeft = (first.left + first.right) / 2 - box.left - box.width / 2;
+    if (first) one.scrollLeft = (first.left + first.right) / 2 - box.left - box.width / 2;
   });
 
   const watcher = new ResizeObserver(look);

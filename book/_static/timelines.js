@@ -104,6 +104,7 @@
       svg.setAttribute("tabindex", "0");
       svg.addEventListener("pointermove", (event) => this.point(event));
       svg.addEventListener("pointerdown", (event) => this.point(event));
+      svg.addEventListener("click", (event) => this.point(event)); // else a finger's touch may go to a button beside
       svg.addEventListener("keydown", (event) => this.key(event));
       svg.addEventListener("focus", () => this.show(this.x, null));
       svg.addEventListener("blur", () => this.leave());

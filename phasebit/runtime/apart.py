@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import phasebit
@@ -28,6 +28,23 @@ def run(
     The emulator ends it after ``seconds``; after ``timeout`` seconds the emulator is ended too.
     ``options`` are those of `python -m phasebit run`.
     """
+    telling = ["--quiet", "--error-exitcode", "0", "--report-format", "json", "--report"]
+    limit = ["--limit", f"{seconds:g}"]
+    return reported(
+        lambda file: ["phasebit", "run", *limit, *telling, file, *options, *program],
+        timeout, environment,
+    )  # fmt: skip
+
+
+def reported(
+    words: Callable[[str], Sequence[str | os.PathLike[str]]],
+    timeout: float,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[process.Finished, Report]:
+    """The same for any module of this package that writes a report, ended after ``timeout`` s.
+
+    ``words``: the name of the file for the report, to the module and its arguments.
+    """
     variables = dict(os.environ if environment is None else environment)
     # The child finds this package wherever it was imported from.
     package = os.fspath(Path(phasebit.__file__).resolve().parent.parent)
@@ -35,8 +52,6 @@ def run(
     variables["PYTHONPATH"] = os.pathsep.join(paths)
     with build_cache.Scratch() as folder:
         file = Path(folder, "report")
-        emulator = [sys.executable, "-P", "-m", "phasebit", "run", "--limit", f"{seconds:g}"]
-        telling = ["--quiet", "--error-exitcode", "0", "--report", os.fspath(file)]
-        command = [*emulator, *telling, "--report-format", "json", *options, *program]
+        command = [sys.executable, "-P", "-m", *words(os.fspath(file))]
         done = process.run(command, timeout=timeout, env=variables)
         return done, read(file)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from phasebit.emulator.errors import EmulatorError
+from phasebit.emulator.errors import EmulatorError, Fault
 from phasebit.emulator.numbers import swizzle
 from phasebit.emulator.numbers.formats import decode, encode
 from phasebit.emulator.tensor_core.tensor_mma import rows
@@ -146,22 +146,47 @@ def test_9_7_16_10_9_1_disable_output_lane() -> None:
     assert np.array_equal(cells[:, 0].view(np.float32), np.where(kept, 7, 23))
 
 
+FILL = "\n".join(
+    "mov.u32 %r40, %r1; add.u32 %r20, %r5, 256;" if i == 0 else
+    f"add.u32 %r4{i}, %r40, {i};" for i in range(8)
+) + "tcgen05.st.sync.aligned.32x32b.x8.b32 [%r20], {%r40,%r41,%r42,%r43,%r44,%r45,%r46,%r47};"
+FILL += "add.u32 %r50, %r4, 256;"
+
+
+def from_tensor_memory(m: int = 128, shifted: bool = False) -> Gemm:
+    """A whose row i holds the bits of i to i + 7 in eight columns: two f16 elements share one."""
+    changes = {"A_IN_TENSOR": FILL, "A_OPERAND": "[%r50]"}
+    if shifted:
+        changes["kind::f16"] = "kind::f16.ashift"
+    return Gemm("f16", m, 16, "f16", "f16", "f32", width=2, changes=changes)
+
+
+@pytest.mark.parametrize("shifted", [False, True], ids=["as it lies", "ashift"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_9_7_16_10_9_1_a_from_tensor_memory(schedule: str) -> None:
-    """Two f16 elements share a column: eight columns are a row's sixteen elements."""
-    fill = "\n".join(
-        "mov.u32 %r40, %r1; add.u32 %r20, %r5, 256;" if i == 0 else
-        f"add.u32 %r4{i}, %r40, {i};" for i in range(8)
-    ) + "tcgen05.st.sync.aligned.32x32b.x8.b32 [%r20], {%r40,%r41,%r42,%r43,%r44,%r45,%r46,%r47};"
-    fill += "add.u32 %r50, %r4, 256;"
-    gemm = Gemm("f16", 128, 16, "f16", "f16", "f32", width=2,
-                changes={"A_IN_TENSOR": fill, "A_OPERAND": "[%r50]"})  # fmt: skip
-    registers = np.arange(128, dtype=np.uint32)[:, None] + np.arange(8, dtype=np.uint32)
+def test_9_7_16_10_9_1_a_from_tensor_memory(schedule: str, shifted: bool) -> None:
+    """With .ashift each row but the last is the next lane's, over the quarters' borders too."""
+    lanes = np.arange(128, dtype=np.uint32)
+    if shifted:
+        lanes = np.minimum(lanes + 1, np.uint32(127))
+    registers = lanes[:, None] + np.arange(8, dtype=np.uint32)
     a = registers.view(np.uint16).view(np.float16).astype(np.float64)  # subnormal, exact
     bits, b = codes(np.random.default_rng(3), "f16", (16, 16))
+    gemm = from_tensor_memory(shifted=shifted)
     cells, found = gemm.run(np.zeros((128, 16), np.uint16), bits, schedule=schedule)
     assert not found.findings, found.findings[0]
     assert np.array_equal(cells[:, :16].view(np.float32), a @ b.T)
+
+
+def test_9_7_16_10_9_1_what_ashift_is_not_for() -> None:
+    """M is 128, or 256 of a pair, and A lies in tensor memory."""
+    zero = np.zeros((128, 16), np.uint16)
+    for gemm in (
+        from_tensor_memory(64, shifted=True),
+        Gemm("f16", 128, 16, "f16", "f16", "f32", width=2,
+             changes={"kind::f16": "kind::f16.ashift"}),
+    ):  # fmt: skip
+        with pytest.raises(Fault, match="ashift is for A in tensor memory, 128 rows in a block"):
+            gemm.run(zero[: gemm.m], zero[:16])
 
 
 @pytest.mark.parametrize("kind", ["e2m1", "e2m3", "e3m2"])

@@ -70,6 +70,8 @@ TEXTS = {
     "ring": test_tcgen05_ring.RING,
     "f16": gemm("f16", "f16", "f16", "f32", 2, MASKS="{%r1, %r1, %r1, %r1},", SCALE=", 3"),
     "f16, A in tensor memory": gemm("f16", "f16", "f16", "f32", 2, A_OPERAND="[%r4]"),
+    "f16, A in tensor memory, shifted": gemm(
+        "f16", "f16", "f16", "f32", 2, A_OPERAND="[%r4]").replace("kind::f16", "kind::f16.ashift"),
     "tf32": gemm("tf32", "tf32", "tf32", "f32", 4),
     "f8f6f4": gemm("f8f6f4", "e4m3", "e5m2", "f32", 1),
     "i8": gemm("i8", "s8", "u8", "s32", 1),

@@ -20,6 +20,7 @@ from cutlass.utils import HardwareInfo
 
 import phasebit.cute
 from phasebit.doors import device_arrays
+from phasebit.runtime import apart
 
 pytestmark = pytest.mark.foreign
 
@@ -118,3 +119,45 @@ def test_tensors_of_torch():
         Turn()(from_dlpack(a, assumed_align=16), from_dlpack(out, assumed_align=16))
         assert torch.equal(out.cpu(), host.T)
     assert not runs.findings
+
+
+PROGRAM = """
+import sys
+import cutlass, cutlass.cute as cute, cutlass.memory as memory
+import numpy as np
+from cutlass.cute.runtime import from_dlpack
+
+class Reverse:
+    @cute.jit
+    def __call__(self, out: cute.Tensor):
+        self.kernel(out).launch(grid=(1, 1, 1), block=(64, 1, 1))
+
+    @cute.kernel
+    def kernel(self, out: cute.Tensor):
+        thread, _, _ = cute.arch.thread_idx()
+        line = memory.SmemAllocator().allocate_tensor(cutlass.Int32, cute.make_layout(64), 16)
+        line[thread] = thread
+        WAIT
+        out[thread] = line[63 - thread]
+
+out = np.zeros(64, np.int32)
+Reverse()(from_dlpack(out, assumed_align=16))
+print(sys.argv[1:], out[0])
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize(("wait", "rules"), [("pass", {"race"}),
+                                             ("cute.arch.sync_threads()", set())])  # fmt: skip
+def test_a_whole_program_is_run_with_its_arguments_and_its_status(wait, rules, tmp_path):
+    program = tmp_path / "reverse.py"
+    program.write_text(PROGRAM.replace("WAIT", wait))
+    done, told = apart.reported(
+        lambda file: ["phasebit.cute", "--target", "sm_80", "--report", file, program, "3"], 120
+    )
+    assert (done.stdout, done.status) == ("['3'] 63\n", 3), done.stderr
+    assert {one.rule for one in told.findings} == rules
+    assert told.end is not None and told.end.status == 3
+    if rules:
+        text = str(told.findings[0])
+        assert f"reverse.py:{PROGRAM[: PROGRAM.index('line[63')].count(chr(10)) + 1}" in text

@@ -40,6 +40,22 @@ def test_a_chapter_is_read_at_its_end_and_forgotten_when_asked(browser, site) ->
     tab.close()
 
 
+def test_every_box_of_the_map_leads_to_its_chapter(browser, site) -> None:
+    tab = browser.new_context().new_page()
+    tab.goto(site + MAP)
+    tab.wait_for_load_state("networkidle")
+    pointers = tab.evaluate(
+        """() => [...document.querySelectorAll('svg.phasebit-diagram')]
+        .find((map) => /Which chapter needs which/.test(map.querySelector('title').textContent))
+        .querySelectorAll('text').values().filter((name) => name.textContent)
+        .map((name) => name.style.cursor).toArray()"""
+    )
+    assert len(pointers) > 25 and set(pointers) == {"pointer"}
+    tab.locator("svg.phasebit-diagram text", has_text=f"{NUMBER} ").first.click()
+    tab.wait_for_url(f"**/{CHAPTER}")
+    tab.close()
+
+
 def test_a_page_that_is_only_opened_is_not_read(browser, site) -> None:
     tab = browser.new_context().new_page()
     tab.goto(site + CHAPTER)

@@ -214,6 +214,31 @@ def test_a_run_plays_until_something_is_found_and_the_repaired_one_to_its_end(re
     assert replay.locator(".pb-replay-wrong").count() == 0
 
 
+def test_a_finger_on_a_row_goes_there(browser, site) -> None:
+    """Though a button lies within a finger's width."""
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True,
+        reduced_motion="reduce",
+    )  # fmt: skip
+    tab = context.new_page()
+    tab.goto(site + PAGES["chain"])
+    tab.wait_for_load_state("networkidle")
+    box = tab.locator('.phasebit-replay[data-kernel="chain"]')
+    box.get_by_role("button", name="Replay").tap()
+    slider = box.get_by_role("slider")
+    for share, number in ((0.8, 0), (0.3, 2), (0.6, 5)):
+        bar = box.locator(".pb-replay-row svg").nth(number)
+        bar.scroll_into_view_if_needed()
+        place = bar.bounding_box()
+        x, y = place["x"] + share * place["width"], place["y"] + place["height"] / 2
+        tab.touchscreen.tap(x, y)
+        expected = share * int(slider.get_attribute("max"))
+        tab.wait_for_timeout(100)
+        assert int(slider.input_value()) == pytest.approx(expected, abs=expected / 20)
+    assert box.locator(".pb-replay-key").inner_text().split("\n")[0].strip() == "executes"
+    context.close()
+
+
 def test_a_page_opened_as_a_file_replays_too(browser) -> None:
     tab = browser.new_page()
     tab.goto((HTML / PAGES["b_ring"]).as_uri())

@@ -1,4 +1,5 @@
-"""Colour C++ as C++: in ``%%cuda`` and ``%%cpp`` cells, and where a cell prints a kernel.
+"""Colour C++ as C++: in ``%%cuda`` and ``%%cpp`` cells, in a raw string of Python that holds a
+kernel, and where a cell prints one.
 
 Sphinx would read such a cell as Python, and warn; and it knows of no output what it is.
 """
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from docutils import nodes
 from pygments.lexer import Lexer
 from pygments.lexers.c_like import CudaLexer
+from pygments.lexers.python import PythonLexer
 from pygments.token import Keyword, Text
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
@@ -35,7 +37,9 @@ _NUMBER = re.compile(r"^ *\d+(?:  |$)", re.MULTILINE)
 _CPP = re.compile(
     r"[;{}]\s*(?://.*)?$|^\s*(?://|#\s*(?:include|pragma|define|if|endif)|template\b|__\w+__)"
 )
-_SURE = re.compile(r"\b(?:__\w+__|const|constexpr|int|float|void|template)\b|\b(?:for|while|if) \(")
+_SURE = re.compile(
+    r"\b(?:__\w+__|const|constexpr|int|float|void|template|struct)\b|\b(?:for|while|if) \("
+)
 _PYTHON = re.compile(r"^(?:def|class|@\w)", re.MULTILINE)
 _OUTPUT = ("none", "myst-ansi", "ipythontb", "")
 
@@ -54,6 +58,37 @@ def language(text: str) -> str | None:
     return "cuda" if alike >= SHARE * len(lines) and _SURE.search(text) else None
 
 
+_RAW = re.compile(r"""\br(?P<quote>\"{3}|'{3})(?P<text>.*?)(?P=quote)""", re.DOTALL)
+_CELL = ("ipython3", "ipython", "python", "python3")
+
+
+def kernels(text: str) -> list[tuple[int, int]]:
+    """Where the raw strings of a Python cell lie that hold a kernel: from, to."""
+    return [
+        one.span("text")
+        for one in _RAW.finditer(text)
+        if _SURE.search(one["text"]) and any(map(_CPP.search, one["text"].splitlines()))
+    ]
+
+
+class KernelCellLexer(Lexer):
+    """Python, and CUDA C++ in the raw strings that hold it."""
+
+    name = "cell with a kernel"
+    aliases = ("kernel-cell",)
+
+    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, object, str]]:
+        waiting = kernels(text)
+        begin = end = -1
+        for index, token, value in PythonLexer().get_tokens_unprocessed(text):
+            if waiting and index >= waiting[0][0]:
+                begin, end = waiting.pop(0)
+                for at, kind, part in CudaLexer().get_tokens_unprocessed(text[begin:end]):
+                    yield begin + at, kind, part
+            if not begin <= index < end:
+                yield index, token, value
+
+
 class ColourCudaCells(SphinxTransform):
     default_priority = 120
 
@@ -62,6 +97,8 @@ class ColourCudaCells(SphinxTransform):
             text = block.astext()
             if text.startswith(("%%cuda", "%%cpp")):
                 block["language"] = "cuda-cell"
+            elif block.get("language", "") in _CELL and kernels(text):
+                block["language"] = "kernel-cell"
             elif block.get("language", "") in _OUTPUT and (found := language(text)):
                 block["language"] = found
                 block["force"] = True  # what surrounds a kernel may be no C++
@@ -69,5 +106,6 @@ class ColourCudaCells(SphinxTransform):
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_lexer("cuda-cell", CudaCellLexer)
+    app.add_lexer("kernel-cell", KernelCellLexer)
     app.add_transform(ColourCudaCells)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

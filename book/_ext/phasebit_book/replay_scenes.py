@@ -507,24 +507,25 @@ def _part_six() -> dict[str, Scene]:
 
 
 def _bug(
-    name: str, title: str, size: str, kernel: str, threads: int, *, given: int, made: int,
-    rings: Sequence[Ring] = (),
+    name: str, title: str, size: str, kernel: str, threads: int, *, given: int = 0, made: int,
+    rings: Sequence[Ring | Places] = (), barriers: Sequence[str] = (),
 ) -> Scene:  # fmt: skip
-    """A bug of the collection whose kernel reads and writes arrays of ``int``."""
+    """A bug of the collection whose kernel writes an array of ``int``, and reads one or none."""
     folders = [files.bugs() / "include", files.kernels() / "include"]
     options = [word for folder in folders for word in ("-I", str(folder))]
 
     def run(text: str, schedule: str) -> Found:
-        x, y = np.arange(given, dtype=np.int32), np.full(made, -1, np.int32)
+        arrays = [np.arange(given, dtype=np.int32)] if given else []
+        arrays.append(np.full(made, -1, np.int32))
         module = launch.compile(text, "sm_90a", options)
         return found(lambda: module[kernel].launch(
-            1, threads, [x, y], schedule=schedule, device="emulator"))  # fmt: skip
+            1, threads, arrays, schedule=schedule, device="emulator"))  # fmt: skip
 
     def texts() -> dict[str, str]:
         one = bugs.bug(name)
         return {"with the mistake": one.text("broken"), "repaired": one.text("fixed")}
 
-    return Scene(title, size, texts, run, rings)
+    return Scene(title, size, texts, run, rings, barriers)
 
 
 def _appendix() -> dict[str, Scene]:
@@ -537,6 +538,18 @@ def _appendix() -> dict[str, Scene]:
             "parity_of_the_loop", "The parity of the loop",
             "one warp, four tiles, a barrier for each", "twice", 32,
             given=128, made=128, rings=[Ring("slot", each("full", 4))]),
+        "copies_left_in_flight": _bug(
+            "copies_left_in_flight", "Copies left in flight",
+            "one warp, four tiles, three slots of 512 bytes", "sums", 32, given=512, made=32,
+            rings=[Places("slot", 0, 512, 3)]),
+        "every_lane_arrives": _bug(
+            "every_lane_arrives", "Every lane arrives",
+            "a warp that produces, a warp that consumes, one barrier", "hand_over", 64, made=32,
+            barriers=["full"]),
+        "read_and_loaded_again": _bug(
+            "read_and_loaded_again", "Read, and loaded again",
+            "one warp, four tiles, one slot", "twice", 32, given=128, made=128,
+            rings=[Ring("slot", ["full"])]),
     }  # fmt: skip
 
 

@@ -92,6 +92,30 @@ def against(recorded: dict[str, Any], d: int) -> measure.Table:
     )
 
 
+def wanted(causal: bool, length: int) -> dict[str, float]:
+    """The part of each rival's rate that we wanted to reach."""
+    return {CUDNN: 1 if not causal and length > 1024 else 0.97, FLASH: 1.8}
+
+
+def reached(recorded: dict[str, Any]) -> Picture:
+    """The last rung's rate over what was wanted, for each rival."""
+    from phasebit.draw import dots
+
+    rows = {}
+    for d in (128, 64):
+        for causal in (False, True):
+            for length in SEQUENCES:
+                found = row(recorded, d, causal, length)
+                rows[f"{d}, {'causal' if causal else 'full'}, {length:,}"] = {
+                    rival: found[LAST] / (part * found[rival])
+                    for rival, part in wanted(causal, length).items()
+                }
+    return dots(
+        rows, x_label="our rate / the rate that we wanted", line=1,
+        title=f"By head, mask and tokens; {measure.source(recorded)}",
+    )  # fmt: skip
+
+
 def tried(
     recorded: dict[str, Any], names: Sequence[str], cases: Sequence[tuple[int, bool, int]]
 ) -> measure.Table:

@@ -26,12 +26,14 @@ class Slip(NamedTuple):
     """The rule that the emulator names; ``wrong`` for a wrong result, ``right`` for none."""
     host: bool = False
     """Whether it is in the host's half of the program."""
+    beside: bool = False
+    """Whether the rows of the gathering ring leave by a copy beside the kernel, not by warps."""
 
     @property
     def source(self) -> str:
         """The kernel with the slip."""
         text = on_peers.source(self.kernel)
-        if self.kernel == RING_GATHER:
+        if self.kernel == RING_GATHER and not self.beside:
             text = on_peers.warps_send(text)
         if self.host:
             text = on_peers.with_harness(text)
@@ -43,13 +45,15 @@ class Slip(NamedTuple):
         if self.kernel in on_peers.RINGS:
             arguments = on_peers.TWO_TILES if self.kernel == CARRIED else on_peers.TINY
         host = on_peers.source(self.kernel)
-        if self.kernel == RING_GATHER:
+        if self.kernel == RING_GATHER and not self.beside:
             host = on_peers.warps_send(host)
         return on_peers.run(
             self.source, *arguments, host=None if self.host else host
         )
 
 
+_LAUNCHED = "full[1 - d], slots[d] + slot, full[d], counts[d] + t * flags, 0});\n"
+_OVERWRITES = "            CHECK(cudaMemsetAsync(a[d][t], 0xff, rows * K * sizeof(bf16), 0));\n"
 RELEASE, ACQUIRE = "st.release.sys.global", "ld.acquire.sys.global"
 _SENDS = """    for (int i = threadIdx.x; i < TILE * K; i += blockDim.x) {
         link.there[slot + first + i] = own[first + i];
@@ -112,6 +116,8 @@ SLIPS: Mapping[str, Slip] = {
     "the copies do not see what the flag tells": Slip(
         RING_GATHER, (("    ptx::fence_proxy_async_global();\n}\n\n__global__",
                        "}\n\n__global__"),), "right"),
+    "A is overwritten while a copy may read it": Slip(
+        RING_GATHER, ((_LAUNCHED, _LAUNCHED + _OVERWRITES),), "right", host=True, beside=True),
     "the flag follows copies that have only been read": Slip(
         RING_SCATTER, (("ptx::cp_async_bulk_wait_group<0>();  // not .read",
                         "ptx::cp_async_bulk_wait_group_read<0>();  //"),), "wrong"),

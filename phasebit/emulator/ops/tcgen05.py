@@ -255,6 +255,7 @@ def _waited(g: Group, word: str) -> None:
 KINDS: dict[str, Option] = {
     f"kind::{word}": ("form", word) for word in ("f16", "tf32", "f8f6f4", "i8")
 }
+ASHIFT: dict[str, Option] = {"ashift": ("shifted", True)}
 COLLECTOR: dict[str, Option] = {
     f"collector::a::{word}": ("collector", word)
     for word in ("fill", "use", "lastuse", "discard")
@@ -262,22 +263,23 @@ COLLECTOR: dict[str, Option] = {
 
 
 @effect("tcgen05.mma", "a any b64 u32 any any any", None, section="9.7.16.10.9.1",
-        options=[GROUPS, KINDS, COLLECTOR], optional=2)  # fmt: skip
+        options=[GROUPS, KINDS, ASHIFT, COLLECTOR], optional=2)  # fmt: skip
 def mma(
     g: Group, target: Value, a: tuple[str, Value], b: Value, descriptor: Value, *rest: Any,
-    form: str, group: int = 1, collector: str = "",
+    form: str, group: int = 1, shifted: bool = False, collector: str = "",
 ) -> None:  # fmt: skip
     """tcgen05.mma: D = A·B + D, or A·B, for a block or a pair of them; D lies in tensor memory.
 
     One thread issues it, and it runs beside the threads until a tcgen05.commit's mbarrier tells
     that it is done.  How it rounds is an assumption: that of the tensor core's model for Blackwell.
+    .ashift takes each row of an A in tensor memory from the next lane, but for the last row.
     """
-    issue_products(g, target, a, b, descriptor, rest, form, group)
+    issue_products(g, target, a, b, descriptor, rest, form, group, shifted=shifted)
 
 
 def issue_products(
     g: Group, target: Value, a: tuple[str, Value], b: Value, descriptor: Value,
-    rest: Sequence[Any], form: str, group: int, metadata: Value = None,
+    rest: Sequence[Any], form: str, group: int, metadata: Value = None, shifted: bool = False,
 ) -> None:  # fmt: skip
     """Each thread issues a product; ``metadata``: of a sparse A, their address."""
     machine = g.batch.machine
@@ -294,7 +296,7 @@ def issue_products(
         _one_mma(
             thread, int(d_at), a[0] == "a", int(a_at), int(b_bits), int(bits), bool(adds), scale,
             [int(x[i]) for x in masked], form, group, where,
-            None if sparse is None else int(sparse[i]),
+            None if sparse is None else int(sparse[i]), shifted,
         )  # fmt: skip
 
 
@@ -322,6 +324,7 @@ def _rest(
 def _one_mma(
     g: Group, target: int, a_in_tensor: bool, a: int, b: int, bits: int, adds: bool, scale: int,
     masks: Sequence[int], kind: str, group: int, where: Sentence, metadata: int | None,
+    shifted: bool,
 ) -> None:  # fmt: skip
     """What one thread issues; each block of a pair gives half of A's rows and half of B's."""
     batch = g.batch
@@ -333,7 +336,12 @@ def _one_mma(
         raise Fault("tcgen05.mma of {}: {}; {}", who, error, where) from error
     if scale and kind not in ("f16", "tf32"):
         raise Fault("tcgen05.mma of {}: kind::{} does not scale D; {}", who, kind, where)
-    product = Product(g, slots, of, target, a_in_tensor, a, b, where, metadata)
+    if shifted and not (a_in_tensor and of.m == 128 * group):
+        raise Fault(
+            "tcgen05.mma of {}: .ashift is for A in tensor memory, 128 rows in a block; {}",
+            who, where,
+        )
+    product = Product(g, slots, of, target, a_in_tensor, a, b, where, metadata, shifted)
     product.tell(g, adds)
     kept: Array | None = None
     if masks:

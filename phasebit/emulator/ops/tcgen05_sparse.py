@@ -19,16 +19,16 @@ from phasebit.emulator.ptx.types import Value
 
 
 @effect("tcgen05.mma.sp", "a any b64 a u32 any any any", None, section="9.7.16.10.9.2",
-        options=[GROUPS, tcgen05.KINDS, tcgen05.COLLECTOR], optional=2)  # fmt: skip
+        options=[GROUPS, tcgen05.KINDS, tcgen05.ASHIFT, tcgen05.COLLECTOR], optional=2)  # fmt: skip
 def mma(
     g: Group, target: Value, a: tuple[str, Value], b: Value, metadata: Value, descriptor: Value,
-    *rest: Any, form: str, group: int = 1, collector: str = "",
+    *rest: Any, form: str, group: int = 1, shifted: bool = False, collector: str = "",
 ) -> None:  # fmt: skip
     """tcgen05.mma.sp: D = A·B + D, or A·B, where half of A is zero and left out.
 
     How it rounds is an assumption: as many stored products are summed at once as dense ones.
     """
-    issue_products(g, target, a, b, descriptor, rest, form, group, metadata)
+    issue_products(g, target, a, b, descriptor, rest, form, group, metadata, shifted)
 
 
 @effect("tcgen05.mma.sp.block_scale", "a any b64 a u32 a a any", None, section="9.7.16.10.9.2",

@@ -104,8 +104,12 @@ class SharedOperand:
 class TensorOperand:
     """A in the tensor memory of a block."""
 
-    def __init__(self, memory: TensorMemory, lanes: Array, region: Region) -> None:
-        self.memory, self.lanes, self.region = memory, lanes, region
+    def __init__(
+        self, memory: TensorMemory, lanes: Array, region: Region, shifted: bool = False
+    ) -> None:
+        """``shifted``: each row is the next lane's, but for the last."""
+        self.memory, self.region = memory, region
+        self.lanes = lanes[[*range(1, len(lanes)), -1]] if shifted else lanes
 
     def read(self, of: InstructionDescriptor) -> Array:
         """The elements, f32 [rows, k]."""
@@ -136,8 +140,9 @@ class Product:
     def __init__(
         self, g: Group, slots: tuple[int, ...], of: InstructionDescriptor, target: int,
         a_in_tensor: bool, a: int, b: int, where: Sentence, metadata: int | None = None,
+        shifted: bool = False,
     ) -> None:  # fmt: skip
-        """``metadata``: of a sparse A, their address in tensor memory."""
+        """``metadata``: of a sparse A, their address in tensor memory; ``shifted``: .ashift."""
         self.of = of
         memory = tensor_memory(g.batch)
         who = g.batch.describe(g.lanes)
@@ -162,7 +167,7 @@ class Product:
                     "tcgen05.mma of {}: A and D begin at different lanes, {} and {}; {}",
                     who, a_lanes[0], lanes[0], where,
                 )
-            self.first.append(TensorOperand(memory, a_lanes, source))
+            self.first.append(TensorOperand(memory, a_lanes, source, shifted))
         column = self.regions[0].columns.start
         self.form = of.m << 16 | of.n
         self.d = Accumulator(memory.cells, slots, lanes, column, of.m, of.n, self.halved)
