@@ -68,8 +68,8 @@ def record() -> dict[str, Any]:
     rows = []
     for shape in SHAPES:
         rows.append(timing.side_by_side(shape, ours[shape], rivals.of(shape)))
-        print(f"⏱ {shape}: " + ", ".join(
-            f"{who} {ratio:.3f}" for who, ratio in best(rows[-1], "warm").items()), flush=True)
+        said = (f"{who} {share:.3f}" for who, share in view.by_maker(rows[-1], "warm").items())
+        print(f"⏱ {shape}: {', '.join(said)}", flush=True)
     return {
         "benchmark": NAME,
         **facts,
@@ -84,19 +84,7 @@ def record() -> dict[str, Any]:
         "versions": rivals.versions(),
         "refused": rivals.refused,
         "shapes": rows,
-    }  # fmt: skip
-
-
-def best(row: dict[str, Any], state: str) -> dict[str, float]:
-    """Who -> the speed of the fastest kernel of theirs, over cuBLAS's; ``warm`` or ``flushed``."""
-    medians = {
-        name: measure.summary(each[f"{state}_us"]).median for name, each in row["times"].items()
     }
-    found: dict[str, float] = {}
-    for name, median in medians.items():
-        who = name.partition(":")[0]
-        found[who] = max(found.get(who, 0.0), medians[VENDOR] / median)
-    return found
 
 
 def _ours(recorded: dict[str, Any], shape: Shape) -> dict[str, str]:

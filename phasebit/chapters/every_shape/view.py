@@ -144,6 +144,35 @@ def shapes_table(record: Mapping[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
+def by_maker(row: Mapping[str, Any], way: str) -> dict[str, float]:
+    """Whose kernel -> cuBLAS's time over that of the fastest of theirs, in the rivals' record."""
+    found: dict[str, float] = {}
+    for name in row["times"]:
+        who = name.partition(":")[0]
+        found[who] = max(found.get(who, 0.0), ratio(row, name, way))
+    return found
+
+
+MAKERS = ("ours", "CUTLASS", "DeepGEMM", "fast.cu")
+
+
+def makers_table(record: Mapping[str, Any]) -> measure.Table:
+    """Each shape: the fastest kernel of each maker, warm, as a share of cuBLAS's speed."""
+    rows, all_of = [], {who: [] for who in MAKERS}  # type: tuple[list[Any], dict[str, list[float]]]
+    for row in record["shapes"]:
+        shares = by_maker(row, "warm")
+        for who in MAKERS:
+            all_of[who] += [shares[who]] if who in shares else []
+        rows.append((str(Shape(*row["shape"])),
+                     *(f"{shares[who]:.3f}" if who in shares else "–" for who in MAKERS)))
+    means = (f"{geomean(all_of[who]):.3f}" for who in MAKERS)
+    versions = ", ".join(f"{who} {told}" for who, told in record["versions"].items())
+    return measure.Table(
+        ("M × N × K", *MAKERS), (*rows, ("geometric mean", *means)),
+        f"of cuBLAS's speed, warm; {versions}; {measure.source(dict(record))}",
+    )  # fmt: skip
+
+
 def choices_table(record: Mapping[str, Any]) -> measure.Table:
     """Each shape: what the model chose, what binds it there, how much slower than the fastest."""
     rows = []

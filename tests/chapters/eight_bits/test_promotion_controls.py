@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from phasebit import measure
+from phasebit import measure, toolchain
 from phasebit.chapters.eight_bits import contenders, product, promotion_controls, view
 from phasebit.chapters.eight_bits.scaled import ROWS, SQUARES
+from phasebit.instruments import disassembly
 
 CHANGED = (promotion_controls.NONE, promotion_controls.UNDER_WAY)
 
@@ -52,3 +55,33 @@ def test_what_the_page_says_of_the_price() -> None:
         for name in ("block scales", "half of the sums promoted", "one scale, halves of 128")
     )
     assert abs((blocks - half) / (blocks - one) - 1 / 3) < 0.03
+    assert [round(blocks - half), round(blocks - one)] == [73, 220]
+    three, shared, lanes, unrolled, both, deep = (
+        round(view.slice_cycles(first, (8192,) * 3, name))
+        for name in ("three slots", "three slots, scales of B in shared memory",
+                     "unrolled, descriptors by lane", "unrolled",
+                     "unrolled, scales of B in shared memory", "DeepGEMM")
+    )  # fmt: skip
+    assert [three - lanes, lanes - unrolled, three - shared] == [125, 15, 84]
+    assert abs(both - unrolled) <= 1 and unrolled - deep == 55 and unrolled - round(one) == 85
+    for size, share in ((8192, "1.00"), (4096, "1.02")):
+        rates = [view.rate(first, (size,) * 3, name) for name in ("unrolled", view.RIVAL)]
+        assert f"{rates[0] / rates[1]:.2f}" == share
+
+
+@pytest.mark.nvcc
+def test_unrolled_the_next_slice_is_asked_for_before_the_last_is_promoted() -> None:
+    """In the machine code: loads of B's scales, and the multiply-adds behind the last product."""
+    try:
+        toolchain.tool("nvdisasm")
+    except toolchain.ToolMissing as error:
+        pytest.skip(str(error))
+    folders = [f"-I{folder}" for folder in toolchain.include_folders()]
+    behind = {}
+    for kernel in (contenders.B, contenders.D):
+        code, _ = disassembly.cubin(contenders.source(kernel), "sm_90a", folders)
+        names = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d )?(\w+)",
+                           disassembly.listing(code), re.M)  # fmt: skip
+        second = [n for n, name in enumerate(names) if name == "QGMMA"][7]  # of a slice, the last
+        behind[kernel] = [name for name in names[second:] if name in ("LDG", "FFMA")][:64]
+    assert "LDG" not in behind[contenders.B] and "LDG" in behind[contenders.D][:32]

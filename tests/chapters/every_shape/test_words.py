@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from phasebit import measure
-from phasebit.chapters.every_shape import narrower, plans, record, row_ends, tries, view, waves
+from phasebit.chapters.every_shape import (
+    narrower,
+    plans,
+    record,
+    rivals,
+    row_ends,
+    tries,
+    view,
+    waves,
+)
 from phasebit.chapters.every_shape.choice import PAIRS_EVERYWHERE, choose
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
@@ -48,6 +57,26 @@ def test_aims(recorded: dict[str, Any]) -> None:
     assert {str(shape) for shape, value in flushed.items() if value < 0.97} == {
         "1000³", "5000³", "64 × 10240 × 8192"
     }  # fmt: skip
+
+
+def test_where_open_kernels_are_ahead() -> None:
+    beside = measure.read(rivals.NAME)
+    ahead: dict[str, list[str]] = {}
+    means: dict[str, list[float]] = {}
+    for row in beside["shapes"]:
+        shares = view.by_maker(row, "warm")
+        for who, share in shares.items():
+            means.setdefault(who, []).append(share)
+        fastest = max(shares.keys() - {view.VENDOR}, key=lambda who: shares[who])
+        ahead.setdefault(fastest, []).append(str(Shape(*row["shape"])))
+        assert shares["ours"] > shares.get("fast.cu", 0)
+    assert ahead.pop("ours") and ahead == {
+        "CUTLASS": ["16384 × 4096 × 4096", "4096 × 14336 × 4096", "256 × 4096 × 14336",
+                    "2048 × 6144 × 4096"],
+        "DeepGEMM": ["8192³", "1024 × 28672 × 8192"],
+    }  # fmt: skip
+    assert round(view.geomean(means["ours"]), 3) == 1.023
+    assert all(view.geomean(means[who]) < 1 for who in view.MAKERS[1:])
 
 
 def test_which_are_decided(recorded: dict[str, Any]) -> None:
