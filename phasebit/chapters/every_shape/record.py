@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.chapters.every_shape import narrower, rivals, row_ends, tries
+from phasebit.chapters.every_shape import narrower, open_kernels, row_ends, tries
 from phasebit.chapters.every_shape.bench import Bench, any_text, protocol
 from phasebit.chapters.every_shape.choice import SMALL_SQUARES, contenders
 from phasebit.chapters.every_shape.shapes import SHAPES, Shape
@@ -19,7 +19,7 @@ from phasebit.instruments import beside_torch
 from phasebit.instruments.rivals import FOLDER
 
 NAME = "every_shape"
-FURTHER = (row_ends.NAME, narrower.NAME, rivals.NAME)
+FURTHER = (row_ends.NAME, narrower.NAME, open_kernels.NAME)
 _ANY = (Shape(1001, 1001, 1001), Shape(4097, 4097, 4097))
 
 
@@ -34,9 +34,9 @@ def record() -> dict[str, Any]:
     measure.save(row_ends.record())
     measure.save(narrower.record())
     if FOLDER in os.environ:
-        measure.save(rivals.record())
+        measure.save(open_kernels.record())
     else:
-        print(f"⏱ no {rivals.NAME}: {FOLDER} does not say where the rivals are")
+        print(f"⏱ no {open_kernels.NAME}: {FOLDER} does not say where the rivals are")
     torch = beside_torch.torch_here(NAME)
     texts = {plan.text for shape in SHAPES for plan in contenders(shape)}
     texts |= {each.text for each in tries.TRIES.values()} | set(map(tries.part, tries.PARTS))

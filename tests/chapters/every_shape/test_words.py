@@ -10,9 +10,9 @@ import pytest
 from phasebit import measure
 from phasebit.chapters.every_shape import (
     narrower,
+    open_kernels,
     plans,
     record,
-    rivals,
     row_ends,
     tries,
     view,
@@ -60,7 +60,7 @@ def test_aims(recorded: dict[str, Any]) -> None:
 
 
 def test_where_open_kernels_are_ahead() -> None:
-    beside = measure.read(rivals.NAME)
+    beside = measure.read(open_kernels.NAME)
     ahead: dict[str, list[str]] = {}
     means: dict[str, list[float]] = {}
     for row in beside["shapes"]:
