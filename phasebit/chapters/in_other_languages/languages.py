@@ -1,4 +1,4 @@
-"""PTX of ``kernels/in_other_languages``: compiled now where Triton is installed, else kept.
+"""PTX of ``kernels/in_other_languages``: compiled now where the record's Triton is, else kept.
 
 ``python tools/compiled_languages.py`` keeps it, in ``records/languages_compiled.json``. Triton
 compiles without a GPU.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import importlib.metadata
 import importlib.util
 import json
 import lzma
@@ -39,9 +40,12 @@ class Built:
     origin: str = ""
 
 
-def installed() -> bool:
-    """Whether Triton is here."""
-    return importlib.util.find_spec("triton") is not None
+def installed() -> str:
+    """The version of Triton that is here; none where it is not installed."""
+    try:
+        return importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def source(name: str) -> str:
@@ -51,17 +55,26 @@ def source(name: str) -> str:
 
 
 def built(name: str) -> Built:
-    """One of :data:`NAMES`, compiled now or from the record."""
-    return now(name) if installed() else kept(name)
+    """One of :data:`NAMES`, compiled now, or from the record where another Triton made that.
+
+    Versions differ in their languages and in what they compile to; the page is about one.
+    """
+    return now(name) if f"triton {installed()}" == _record()["package"] else kept(name)
 
 
 def kept(name: str) -> Built:
     """One of :data:`NAMES`, from the record."""
-    record = json.loads((files.records() / RECORD).read_text(encoding="utf-8"))
+    record = _record()
     about = json.loads(lzma.decompress(base64.b64decode(record["made"])))[name]
     about["boxes"] = tuple(map(tuple, about["boxes"]))
-    origin = f"{record['package']}, {record['date']}; it is not installed here"
+    here = f"here is {installed()}" if installed() else "it is not installed here"
+    origin = f"{record['package']}, {record['date']}; {here}"
     return Built(**about | {"origin": origin})
+
+
+def _record() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((files.records() / RECORD).read_text(encoding="utf-8"))
+    return found
 
 
 def packed(made: dict[str, Built]) -> str:

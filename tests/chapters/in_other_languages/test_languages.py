@@ -31,6 +31,23 @@ def test_the_record_is_of_these_sources() -> None:
     }
 
 
+def test_another_triton_is_not_asked_for_the_pages_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A machine with torch has a Triton of its own; the page is about the record's."""
+
+    def made(name: str) -> languages.Built:
+        return languages.Built(name, 0, (), "made now")
+
+    monkeypatch.setattr(languages, "now", made)
+    for here, said in (("3.6.0", "; here is 3.6.0"), ("", "; it is not installed here")):
+        monkeypatch.setattr(languages, "installed", lambda here=here: here)
+        assert languages.built("gluon").origin.endswith(said)
+    record = json.loads((files.records() / languages.RECORD).read_text("utf-8"))
+    monkeypatch.setattr(languages, "installed", lambda: record["package"].split()[1])
+    assert languages.built("gluon").origin == "made now"
+
+
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize("name", languages.NAMES)
 def test_the_product_is_right(name: str, schedule: str) -> None:
