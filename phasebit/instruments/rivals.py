@@ -126,17 +126,25 @@ def checkout(name: str) -> Path:
     return found
 
 
+def _read(name: str, path: str) -> str:
+    """A file of a rival's checkout."""
+    file = checkout(name) / path
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise toolchain.CudaError(f"{file} cannot be read: {error.strerror}") from error
+
+
 def fast_cu() -> tuple[ctypes.CDLL, str]:
     """The last kernel of fast.cu's worklog, and what it was built from.
 
     It takes m, n and k that are multiples of 256, 256 and 64.
     """
-    path = checkout("fast.cu") / _FAST
-    text = path.read_text(encoding="utf-8")
+    text = _read("fast.cu", _FAST)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     launched, found = re.subn(r"sMemSize>>>\(M", "sMemSize, stream_of_rival>>>(M", text)
     if found != 1:
-        raise toolchain.CudaError(f"{path} is not the kernel that this was written for")
+        raise toolchain.CudaError(f"{_FAST} is not the kernel that this was written for")
     options = ("-std=c++17", "-O3", "-DNDEBUG", "-w", "--use_fast_math",
                "--expt-relaxed-constexpr")  # fmt: skip
     built = toolchain.build(
@@ -183,8 +191,10 @@ def _loaded(built: toolchain.Build) -> ctypes.CDLL:
 
 def cutlass_version() -> str:
     """As its own header says."""
-    text = (checkout("cutlass") / "include/cutlass/version.h").read_text(encoding="utf-8")
-    found = dict(re.findall(r"#define CUTLASS_(MAJOR|MINOR|PATCH) (\d+)", text))
+    header = "include/cutlass/version.h"
+    found = dict(re.findall(r"#define CUTLASS_(MAJOR|MINOR|PATCH) (\d+)", _read("cutlass", header)))
+    if len(found) != 3:
+        raise toolchain.CudaError(f"{header} names no version of three parts")
     return ".".join(found[part] for part in ("MAJOR", "MINOR", "PATCH"))
 
 

@@ -167,9 +167,9 @@ class Rivals:
                 full = f"{CUTLASS}: {name}, swizzle {swizzle}"
                 told = (*beside_torch.pointers(tried), *shape, swizzle, self._units)
                 needed = library.product(*told, None, self._stream())
-                status = make(*tried)() if needed <= _ROOM else -4
+                taken = needed <= _ROOM and make(*tried)() == 0
                 torch.cuda.synchronize()
-                if status:
-                    self.refused.setdefault(str(shape), []).append(full)
-                else:
+                if taken:
                     yield full, make
+                else:
+                    self.refused.setdefault(str(shape), []).append(full)
