@@ -12,6 +12,7 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 ``Run``                      what a launch did: counters, findings, output, a trace
 ``Mode`` ``Extents``         how a launch is executed, and where it is spread
 ``Extent`` ``MAX_STEPS``     one to three numbers; turns of loops, if none are given
+``Schedule`` ``SCHEDULES``   in which order the warps' steps are taken: a name of it; all names
 ``Execution``                a launch that is ready to run, for who needs to look inside
 ``Together`` ``Seat``        launches that run at the same time, on one device or several
 ``EVERY_DEVICE``             whose memory it is that all devices have
@@ -19,6 +20,8 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
                              where a kernel wrote one that is read-only
 ``TensorMap``                an argument that the copy engine reads; module ``tensormap``
 ``Memory`` ``Allocation``    the emulator's memory; ``GLOBAL_BASE`` and ``GRANULE`` of it
+``FreedBy`` ``REMEMBERED``   who freed memory; of how many allocations that is kept in mind
+``FROM_MALLOC``              the name of what kernels allocate
 ``Counters`` ``Trace``       of a run
 ``Access`` ``ABSENT``        a load or a store of a warp; a lane that takes no part
 ``Finding``                  what the checker found; module ``findings``
@@ -34,6 +37,7 @@ It needs NumPy, :mod:`phasebit.mbarrier`, and nothing else of the book. What a p
 ``demangle`` ``readable``    a name of C++, whole and its last part
 ``capabilities``             what a GPU of each compute capability has
 ``formats``                  number formats: bits to numbers and back
+``sub_byte``                 numbers of four and six bits, where tensor cores look for them
 ``fragments``                which thread of a warp holds which element of a matrix
 ``swizzle``                  how the copy engine permutes addresses
 ``matrix_descriptors``       the 64 bits that tell a tensor core where a matrix lies
@@ -115,7 +119,7 @@ if TYPE_CHECKING:
     from phasebit.emulator import findings as findings
     from phasebit.emulator import rulebook as rulebook
     from phasebit.emulator.api.arguments import DeviceArrays, refuse_written
-    from phasebit.emulator.api.execution import MAX_STEPS, Execution, Mode, Run
+    from phasebit.emulator.api.execution import MAX_STEPS, SCHEDULES, Execution, Mode, Run, Schedule
     from phasebit.emulator.api.extents import Extent, Extents
     from phasebit.emulator.api.kernel import Kernel
     from phasebit.emulator.api.module import Module
@@ -153,8 +157,11 @@ if TYPE_CHECKING:
     from phasebit.emulator.machine.counters import Counters
     from phasebit.emulator.machine.device_memory import (
         EVERY_DEVICE,
+        FROM_MALLOC,
         GRANULE,
+        REMEMBERED,
         Allocation,
+        FreedBy,
         Memory,
     )
     from phasebit.emulator.machine.events import observing
@@ -178,7 +185,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "api.arguments": ("DeviceArrays", "refuse_written"),
-    "api.execution": ("MAX_STEPS", "Execution", "Mode", "Run"),
+    "api.execution": ("MAX_STEPS", "SCHEDULES", "Execution", "Mode", "Run", "Schedule"),
     "api.extents": ("Extent", "Extents"),
     "api.kernel": ("Kernel",),
     "api.module": ("Module",),
@@ -198,7 +205,9 @@ _NAMES = {
     "machine.counters": ("Counters",),
     "machine.cluster": ("ClusterObserver",),
     "machine.company": ("Seat",),
-    "machine.device_memory": ("EVERY_DEVICE", "GRANULE", "Allocation", "Memory"),
+    "machine.device_memory": (
+        "EVERY_DEVICE", "FROM_MALLOC", "GRANULE", "REMEMBERED", "Allocation", "FreedBy", "Memory",
+    ),
     "machine.events": ("observing",),
     "machine.group": ("AccessObserver",),
     "machine.launch_observer": ("LaunchObserver",),
@@ -230,6 +239,7 @@ _MODULES = {
     "search_limits": "interleavings.limits",
     "scaled_descriptors": "tensor_core.scaled_descriptors",
     "sparse": "numbers.sparse",
+    "sub_byte": "numbers.sub_byte",
     "swizzle": "numbers.swizzle",
     "tcgen05_access": "ops.tcgen05_access",
     "tensor_metadata": "tensor_core.tensor_metadata",
@@ -243,9 +253,12 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [
     "ABSENT",
     "EVERY_DEVICE",
+    "FROM_MALLOC",
     "GLOBAL_BASE",
     "GRANULE",
     "MAX_STEPS",
+    "REMEMBERED",
+    "SCHEDULES",
     "Access",
     "AccessObserver",
     "Allocation",
@@ -264,6 +277,7 @@ __all__ = [
     "Fault",
     "Finding",
     "Found",
+    "FreedBy",
     "Instruction",
     "Interleavings",
     "Kernel",
@@ -276,6 +290,7 @@ __all__ = [
     "Module",
     "PtxError",
     "Run",
+    "Schedule",
     "Seat",
     "StepLimit",
     "Stepped",
@@ -308,6 +323,7 @@ __all__ = [
     "search_limits",
     "searched",
     "sparse",
+    "sub_byte",
     "swizzle",
     "tcgen05_access",
     "tensor_metadata",

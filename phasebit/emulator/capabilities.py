@@ -33,6 +33,9 @@ KIB = 1024
 USUAL_SHARED = 48 * KIB
 """Bytes of shared memory that a block may have without asking for more."""
 
+USUAL_HEAP = 8 << 20
+"""Bytes that kernels may have from ``malloc`` at a time, unless the program sets another limit."""
+
 TENSOR_LANES, TENSOR_COLUMNS = 128, 512
 """Tensor memory of a multiprocessor, in cells of 32 bits."""
 

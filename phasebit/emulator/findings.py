@@ -6,6 +6,7 @@ themselves: whoever asks for the lines does not read them out of the text.
 
 from __future__ import annotations
 
+import functools
 import string
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -98,17 +99,20 @@ class BlockThreads:
         found = {n // 32 for first, last in self.ranges for n in range(first, last + 1)}
         return tuple(sorted(found))
 
-    def __str__(self) -> str:
-        """``all threads of block 0``, ``warps 0-7 of block 2``, ``thread 5 of block 0``."""
+    @property
+    def which(self) -> str:
+        """``all threads``, ``warps 0-7``, ``thread 5``."""
         count = sum(last - first + 1 for first, last in self.ranges)
         if count == self.total:
-            return f"all threads of block {self.block}"
+            return "all threads"
         warps = self.warps
         if count == 32 * len(warps):
-            what = f"warp{'s' if len(warps) > 1 else ''} {_in_words(ranges(warps))}"
-        else:
-            what = f"thread{'s' if count > 1 else ''} {_in_words(self.ranges)}"
-        return f"{what} of block {self.block}"
+            return f"warp{'s' if len(warps) > 1 else ''} {_in_words(ranges(warps))}"
+        return f"thread{'s' if count > 1 else ''} {_in_words(self.ranges)}"
+
+    def __str__(self) -> str:
+        """``all threads of block 0``, ``warps 0-7 of block 2``, ``thread 5 of block 0``."""
+        return f"{self.which} of block {self.block}"
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,11 @@ class Threads:
     blocks: tuple[BlockThreads, ...]
 
     def __str__(self) -> str:
-        return ", ".join(map(str, self.blocks))
+        """As of a block; of blocks with the same threads ``warp 0 of blocks 0-3, 5``."""
+        alike: dict[str, list[int]] = {}
+        for each in self.blocks:
+            alike.setdefault(each.which, []).append(each.block)
+        return ", ".join(f"{which} of {blocks_text(found)}" for which, found in alike.items())
 
     @classmethod
     def of(cls, block: int, numbers: Iterable[int], total: int) -> Threads:
@@ -145,7 +153,7 @@ def ranges(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
     ((0, 2), (5, 5))
     """
     found: list[tuple[int, int]] = []
-    for number in sorted(int(n) for n in numbers):
+    for number in sorted({int(n) for n in numbers}):
         if found and number == found[-1][1] + 1:
             found[-1] = found[-1][0], number
         else:
@@ -224,7 +232,7 @@ def say(template: str, *values: object) -> Sentence:
     """
     words: list[Word] = []
     waiting = iter(values)
-    for text, name, spec, _ in string.Formatter().parse(template):
+    for text, name, spec in _parts(template):
         words.append(text)
         if name is None:
             continue
@@ -238,6 +246,12 @@ def say(template: str, *values: object) -> Sentence:
     if any(True for _ in waiting):
         raise TypeError(f"more values than places for them in {template!r}")
     return Sentence(tuple(word for word in words if word))
+
+
+@functools.lru_cache(maxsize=1024)
+def _parts(template: str) -> tuple[tuple[str, str | None, str | None], ...]:
+    """Each text of a template, the name of the value behind it, and how that is written."""
+    return tuple(part[:3] for part in string.Formatter().parse(template))
 
 
 def joined(separator: str, parts: Iterable[Sentence | str]) -> Sentence:

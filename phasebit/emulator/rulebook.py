@@ -153,7 +153,7 @@ RULES = _table([
          "waited for.", "9.7.16.6, 9.7.16.12.1"),
     Rule("missing-grid-wait", "async",
          "A kernel that may begin early touches what the one before it does, and has not waited "
-         "for it.", "9.7.13.14"),
+         "for it.", "9.7.13.13"),
     # -- proxies --------------------------------------------------------------
     Rule("missing-proxy-fence", "proxy",
          "Memory is used through the generic and the async proxy without a fence between.",

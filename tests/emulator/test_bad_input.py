@@ -117,6 +117,24 @@ def test_a_source_file_that_is_not_there(tmp_path: Path) -> None:
         pb.compile(tmp_path / "nothing.cu")
     with pytest.raises(toolchain.CudaError, match="CUDA source, not NoneType"):
         pb.compile(None)  # type: ignore[arg-type]
+    with pytest.raises(toolchain.CudaError, match=r"there is no file x+\.cu: give"):
+        pb.compile("x" * 5000 + ".cu")
+
+
+@pytest.mark.parametrize("options", ["-O1", None, 3, [3], {"-O1"}])
+def test_options_that_are_no_list(options: object) -> None:
+    with pytest.raises(toolchain.CudaError, match=r"^options is a list of nvcc's, as \['-O1'\]"):
+        pb.compile("__global__ void k() {}", options=options)  # type: ignore[arg-type]
+
+
+def test_a_source_that_is_no_text() -> None:
+    with pytest.raises(toolchain.CudaError, match=r"has '\\udcff', which is no letter"):
+        pb.compile("// \udcff\n")
+
+
+def test_a_seed_may_be_numpy_s() -> None:
+    module = pb.Module(kernel("ret;"))
+    assert not module["k"].launch(1, 1, [0], schedule="random", seed=np.int64(1)).findings  # type: ignore[arg-type]
 
 
 @pytest.mark.nvcc

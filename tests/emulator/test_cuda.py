@@ -303,6 +303,15 @@ def test_new_and_delete() -> None:
     assert out[0] == 1
 
 
+@pytest.mark.parametrize(("size", "count"), [(1 << 20, 8), ((1 << 20) + 1, 7), (100_000, 83)])
+def test_the_heap_has_an_end(size: int, count: int) -> None:
+    """8 MB, cudaLimitMallocHeapSize; a piece is a multiple of 16 bytes."""
+    module = compile(CUDA / "heap.cu", "sm_90a")
+    out = np.zeros(2, np.int32)
+    clean(module["exhaust"].launch(1, 1, [out, size]))
+    assert out.tolist() == [count, 1]
+
+
 @pytest.mark.parametrize("twice", [0, 1])
 def test_freed_memory_is_gone(twice: int) -> None:
     module = compile(CUDA / "heap.cu", "sm_90a")

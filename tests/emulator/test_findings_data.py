@@ -33,6 +33,10 @@ PTX = """
 """
 
 
+CALLED = ".loc 1 0 9, function_name $L, inlined_at 1 41 3"
+"""Merged in a function that is called in line 41."""
+
+
 def launch(body: str = "") -> Run:
     return Module(PTX.replace("BODY", body))["k"].launch(1, 64, [np.zeros(64, np.int32)])
 
@@ -55,6 +59,15 @@ def test_places_and_threads_of_a_race() -> None:
     assert "reads word[0 bytes in]: `ld.shared.u32 %r2, [word]` at PTX line 17 (ring.cu:41); " in (
         finding.message
     )
+
+
+def test_line_0_is_no_line() -> None:
+    """Compilers write it where they merge what comes of several lines."""
+    for loc, said in ((".loc 1 0 9", "PTX line 17"), (CALLED, "PTX line 17 (ring.cu:41)")):
+        text = PTX.replace(".loc 1 41 9", loc).replace("BODY", "")
+        found = Module(text)["k"].launch(1, 64, [np.zeros(64, np.int32)]).findings
+        (read,) = {finding.places[0] for finding in found if len(finding.places) == 2}
+        assert str(read) == said, loc
 
 
 def test_a_finding_is_the_same_on_the_other_side() -> None:

@@ -43,6 +43,22 @@ LIVELOCKS = {
         mbarrier.init.shared.b64 [%r2], 2;
         T: mbarrier.test_wait.parity.shared.b64 %p1, [%r2], 0; @!%p1 bra T; {SET} ret;
         L: {LOOK} @%p1 bra L; ret;""",
+    "turns counted for nobody": "mov.u32 %r2, 0; L: add.u32 %r2, %r2, 1; bra L;",
+    "turns counted for the end": f"""mov.u32 %r2, 0; L: add.u32 %r2, %r2, 1; {LOOK} @%p1 bra L;
+        st.global.u32 [%rd1+4], %r2; ret;""",
+    "the same is stored": f"""L: {LOOK} mov.u32 %r2, 5; st.volatile.global.u32 [%rd1+4], %r2;
+        @%p1 bra L; ret;""",
+    "a count is stored where nobody looks": f"""mov.u32 %r2, 0; L: add.u32 %r2, %r2, 1;
+        st.volatile.global.u32 [%rd1+4], %r2; {LOOK} @%p1 bra L; ret;""",
+    "an atomic counts for nobody": f"""L: red.global.add.u32 [%rd1+4], 1; {LOOK} @%p1 bra L;
+        ret;""",
+    "each counts and waits for the other": f"""mov.u32 %r2, 0; setp.ge.u32 %p2, %r7, 32;
+        @%p2 bra B;
+        A: add.u32 %r2, %r2, 1; {LOOK} @%p1 bra A; st.volatile.global.u32 [%rd1+4], 1; ret;
+        B: add.u32 %r2, %r2, 3; ld.volatile.global.u32 %r1, [%rd1+4]; setp.eq.u32 %p1, %r1, 0;
+        @%p1 bra B; {SET} ret;""",
+    "a count behind a guard that never lets": f"""mov.u32 %r2, 0; L: add.u32 %r2, %r2, 1; {LOOK}
+        @!%p1 st.global.u32 [%rd1+4], %r2; bra L;""",
 }
 """What never ends."""
 
@@ -70,6 +86,44 @@ ENDINGS = {
         T: mbarrier.test_wait.parity.shared.b64 %p1, [%r2], 0; add.u32 %r3, %r3, 1;
         setp.lt.u32 %p2, %r3, 20; @!%p1 bra AGAIN; {SET} ret; AGAIN: @%p2 bra T; {SET} ret;
         L: {LOOK} @%p1 bra L; ret;""",
+    "counted in memory": f"""L: ld.volatile.global.u32 %r1, [%rd1+4]; add.u32 %r1, %r1, 1;
+        st.volatile.global.u32 [%rd1+4], %r1; setp.lt.u32 %p1, %r1, 3000; @%p1 bra L; {SET} ret;""",
+    "counted in shared memory": f"""mov.u32 %r2, bar; mov.u32 %r1, 0; st.shared.u32 [%r2], %r1;
+        bar.sync 0; L: ld.volatile.shared.u32 %r1, [%r2]; add.u32 %r1, %r1, 1;
+        st.volatile.shared.u32 [%r2], %r1; setp.lt.u32 %p1, %r1, 3000; @%p1 bra L; {SET} ret;""",
+    "counted for another warp": f"""setp.ge.u32 %p2, %r7, 32; @%p2 bra B; mov.u32 %r2, 0;
+        A: add.u32 %r2, %r2, 1; st.volatile.global.u32 [%rd1+4], %r2; {LOOK} @%p1 bra A; ret;
+        B: {LOOK} @!%p1 ret; ld.volatile.global.u32 %r1, [%rd1+4]; setp.lt.u32 %p1, %r1, 3000;
+        @%p1 bra B; {SET} ret;""",
+    "stored with its neighbour": f"""setp.ge.u32 %p2, %r7, 32; @%p2 bra B; mov.u32 %r2, 0;
+        A: add.u32 %r2, %r2, 1; mov.b64 %rd2, {{0, %r2}}; st.volatile.global.u64 [%rd1], %rd2;
+        setp.lt.u32 %p1, %r2, 4000; @%p1 bra A; {SET} ret;
+        B: ld.volatile.global.u32 %r1, [%rd1+4]; setp.lt.u32 %p1, %r1, 3000; @%p1 bra B; ret;""",
+    "an atomic counts for another": f"""setp.ge.u32 %p2, %r7, 32; @%p2 bra B;
+        A: red.global.add.u32 [%rd1+4], 1; {LOOK} @%p1 bra A; ret;
+        B: ld.volatile.global.u32 %r1, [%rd1+4]; setp.lt.u32 %p1, %r1, 3000; @%p1 bra B;
+        {SET} ret;""",
+    "a count that is stored shows late": f"""setp.ge.u32 %p2, %r7, 32; @%p2 bra B; mov.u32 %r2, 0;
+        A: add.u32 %r2, %r2, 1; shr.u32 %r3, %r2, 12; st.volatile.global.u32 [%rd1+4], %r3;
+        {LOOK} @%p1 bra A; ret;
+        B: {LOOK} @!%p1 ret; ld.volatile.global.u32 %r1, [%rd1+4]; setp.eq.u32 %p1, %r1, 0;
+        @%p1 bra B; {SET} ret;""",
+    "a count in an atomic shows late": f"""mov.u32 %r2, 0; L: add.u32 %r2, %r2, 1;
+        shr.u32 %r3, %r2, 12; red.global.max.u32 [%rd1], %r3; {LOOK} @%p1 bra L; ret;""",
+    "a guard counts": f"""mov.u32 %r2, 0; L: add.u32 %r2, %r2, 1; setp.eq.u32 %p2, %r2, 3000;
+        @%p2 st.volatile.global.u32 [%rd1], 1; {LOOK} @%p1 bra L; ret;""",
+    "a count is handed on": f"""mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u32 %r4, 0;
+        L: mov.u32 %r4, %r3; mov.u32 %r3, %r2; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r4, 3000;
+        @%p1 bra L; {SET} ret;""",
+    "an address counts": f"""mov.u64 %rd2, 0; mov.u32 %r2, 0; mov.u64 %rd4, 3000;
+        L: add.u64 %rd2, %rd2, 1; shr.u64 %rd3, %rd2, 11; shl.b64 %rd3, %rd3, 2;
+        add.u64 %rd3, %rd1, %rd3; st.volatile.global.u32 [%rd1+4], 1;
+        ld.volatile.global.u32 %r1, [%rd3]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L; {SET} ret;""",
+    "a lane hears of another's count": f"""mov.u32 %r2, 0; L: add.u32 %r2, %r2, 1;
+        shfl.sync.idx.b32 %r3, %r2, 5, 31, -1; setp.lt.u32 %p1, %r3, 3000; @%p1 bra L;
+        {SET} ret;""",
+    "all lanes agree on a count": f"""mov.u32 %r2, 0; L: add.u32 %r2, %r2, 1;
+        setp.lt.u32 %p2, %r2, 3000; vote.sync.any.pred %p1, %p2, -1; @%p1 bra L; {SET} ret;""",
 }
 """What ends, since something still happens, or since it gives up."""
 
@@ -104,10 +158,19 @@ def test_who_looks_where_and_who_waits() -> None:
     assert waiting.startswith("  threads 0-2, 4-63 of block 0 wait for barrier 0")
 
 
-def test_a_loop_that_counts_meets_the_limit_of_turns() -> None:
+def test_a_count_that_decides_meets_the_limit_of_turns() -> None:
     with pytest.raises(StepLimit, match="larger max_steps") as caught:
-        launch("mov.u32 %r2, 0; L: add.u32 %r2, %r2, 1; bra L;", max_steps=20_000)
+        launch(
+            "mov.u32 %r2, 0; L: add.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r2, -1; @%p1 bra L; ret;",
+            max_steps=20_000,
+        )
     assert not isinstance(caught.value, Livelock)
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_many_blocks_that_spin_are_one_livelock(check: bool) -> None:
+    with pytest.raises(Livelock, match="and threads of"):
+        launch(LIVELOCKS["turns counted for the end"], 500, check=check, max_steps=50_000)
 
 
 # -- a grid takes no memory ----------------------------------------------------------------------

@@ -55,7 +55,11 @@ def named(tree: ast.AST) -> Iterator[str]:
 
 def at_self(function: ast.AST) -> bool:
     """Whether it is ``self.say(…)``, not the function that makes sentences."""
-    return isinstance(function, ast.Attribute)
+    return (
+        isinstance(function, ast.Attribute)
+        and isinstance(function.value, ast.Name)
+        and function.value.id == "self"
+    )
 
 
 def modules() -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from phasebit.emulator.machine.accesses import Access
 from phasebit.emulator.machine.company import Seat
 from phasebit.emulator.machine.counters import Counters
 from phasebit.emulator.machine.device_memory import Memory, Parameters
+from phasebit.emulator.machine.launch_observer import LaunchObserver
 from phasebit.emulator.machine.launch_state import MAX_STACK, STACKED, STACKED_OBSERVED
 from phasebit.emulator.machine.scheduler import Machine
 from phasebit.emulator.machine.standing import position
@@ -27,7 +29,8 @@ MAX_STEPS = 2_000_000
 """Turns of loops that a launch may take unless it says more: threads that wait for a flag which
 nobody sets are given up after ten seconds to two minutes, not after hours."""
 
-SCHEDULES = ("eager", "late", "random")
+Schedule: TypeAlias = Literal["eager", "late", "random"]
+SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
 ON_FAULT = ("raise", "report")
 
 
@@ -39,7 +42,7 @@ class Mode:
     :meth:`phasebit.emulator.Kernel.launch`. Raises :class:`LaunchError` for what is no mode.
     """
 
-    schedule: str = "late"
+    schedule: Schedule = "late"
     seed: int = 0
     check: bool = True
     exact: bool = True
@@ -59,6 +62,8 @@ class Mode:
                              (self.resident, "resident")):  # fmt: skip
             if not isinstance(number, int | np.integer):
                 raise LaunchError(f"{what} is an integer, not {number!r}")
+        if self.seed < 0:
+            raise LaunchError(f"seed={self.seed}: seeds count from 0")
         if self.accesses and not self.check:
             raise LaunchError("accesses=True needs check=True: the checker sees the addresses")
         if not 1 <= self.resident <= 32:
@@ -136,7 +141,7 @@ class Execution:
             cluster=extents.cluster, explicit_cluster=extents.explicit_cluster,
             cooperative=extents.cooperative, dynamic_shared=extents.shared,
             shared_size=layout.static_shared + extents.shared, schedule=mode.schedule,
-            seed=mode.seed, steps=mode.max_steps, exact=mode.exact, resident=mode.resident,
+            seed=int(mode.seed), steps=mode.max_steps, exact=mode.exact, resident=mode.resident,
             stacked=STACKED_OBSERVED if mode.check else STACKED,
             keep_apart=mode.check and mode.trace, dependent=dependent,
             seat=seat,
@@ -178,8 +183,10 @@ class Execution:
             self.over()
 
     def over(self) -> None:
-        """It has run, or is given up: its parameters go."""
+        """It has run, or is given up: its parameters go, and what its watchers noted."""
         self.machine.memory.free(self._parameters)
+        for told in self.machine.told[LaunchObserver.gone]:
+            told()
 
     @contextmanager
     def attempt(self) -> Iterator[None]:

@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from phasebit.emulator.api.arguments import DeviceArrays, EmulatedArrays, marshal, refuse_written
-from phasebit.emulator.api.execution import MAX_STEPS, Execution, Mode, Run
+from phasebit.emulator.api.execution import MAX_STEPS, Execution, Mode, Run, Schedule
 from phasebit.emulator.api.extents import Extent, Extents
 from phasebit.emulator.codegen.translate import translate
 from phasebit.emulator.codegen.translated_program import TranslatedProgram
 from phasebit.emulator.errors import Deadlock, Fault, LaunchError, StepLimit
 from phasebit.emulator.machine.company import Seat
 from phasebit.emulator.machine.device_memory import Memory
-from phasebit.emulator.machine.stepped import SteppedMachine
 from phasebit.emulator.machine.system import EXTERNALS
 from phasebit.emulator.ptx.mangling import demangle
+from phasebit.emulator.ptx.noticed_steps import Stepwise
 from phasebit.emulator.ptx.placement import Layout
 from phasebit.emulator.ptx.syntax import Function
 from phasebit.emulator.ptx.syntax import Module as Syntax
@@ -39,11 +39,11 @@ class Kernel:
         self.memory = memory
         self.name = demangle(function.name)
         self.layout = Layout(syntax, function, dict(symbols), dict(EXTERNALS))
-        self._programs: dict[tuple[bool, ...], TranslatedProgram] = {}
+        self._programs: dict[tuple[bool, bool, bool, Stepwise], TranslatedProgram] = {}
 
     def program(
         self, check: bool = False, exact: bool = True, clustered: bool = False,
-        stepwise: bool = False,
+        stepwise: Stepwise = None,
     ) -> TranslatedProgram:  # fmt: skip
         """The translated kernel; raises :class:`PtxError` for an unknown instruction."""
         key = (check, exact, clustered, stepwise)
@@ -52,7 +52,7 @@ class Kernel:
         return self._programs[key]
 
     def translated(
-        self, check: bool, exact: bool, clustered: bool, stepwise: bool
+        self, check: bool, exact: bool, clustered: bool, stepwise: Stepwise
     ) -> TranslatedProgram:
         """The kernel, translated now: what a class with a cache asks only where it has none."""
         return translate(
@@ -89,10 +89,9 @@ class Kernel:
     def prepare(
         self, extents: Extents, parameters: bytes, mode: Mode, *, workspace: int = 0,
         stack: int = 0, dependent: bool = False, seat: Seat | None = None,
-        kind: type[Execution] = Execution,
+        kind: type[Execution] = Execution, stepwise: Stepwise = None,
     ) -> Execution:  # fmt: skip
         """A launch with its parameters as bytes, ready to run; see :class:`Execution`."""
-        stepwise = issubclass(kind.machine_type, SteppedMachine)
         program = self.program(mode.check, mode.exact, extents.cluster != (1, 1, 1), stepwise)
         return kind(
             program, self.layout, self.memory, extents, parameters, mode,
@@ -108,7 +107,7 @@ class Kernel:
         shared: int = 0,
         cluster: Extent | None = None,
         cooperative: bool = False,
-        schedule: str = "late",
+        schedule: Schedule = "late",
         seed: int = 0,
         check: bool = True,
         exact: bool = True,

@@ -96,7 +96,8 @@ class BarrierOrder(LaunchObserver, BlockBarrierObserver, ClusterObserver):
         assert notes.frontier is not None
         known = None if notes.mixed else notes.frontier
         alone = len(lanes) <= 32  # a warp that needs no other cannot be mistaken for one
-        notes.before = None if everyone or alone else (lanes, notes.frontier)
+        all_waited = everyone and sum(g.n for g in groups) == len(lanes)
+        notes.before = None if all_waited or alone else (lanes, notes.frontier)
         notes.frontier, notes.mixed = None, False
         self._pass(barrier, known, groups, everyone)
 

@@ -1,4 +1,4 @@
-"""Kernels that may begin before the one before them has ended (PTX ISA 9.7.13.14).
+"""Kernels that may begin before the one before them has ended (PTX ISA 9.7.13.13).
 
 A launch with the attribute of *programmatic stream serialisation* may run beside the kernel that
 its stream has before it.  Nothing that kernel writes is promised to be seen before

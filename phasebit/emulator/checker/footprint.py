@@ -71,6 +71,14 @@ class Footprint:
         return Footprint(every, every.ravel(), owner.ravel(), False)
 
 
+    @staticmethod
+    def of_one(words: Array) -> Footprint:
+        """One thread's: words in ascending order, each once."""
+        made = Footprint(words[:, None], words, np.zeros(len(words), np.int64), True)
+        made.dense = len(words) > 0 and int(words[-1] - words[0]) == len(words) - 1
+        return made
+
+
 class Common(Footprint):
     """Words side by side that all threads of a group touch alike: those of a barrier."""
 

@@ -14,7 +14,7 @@ import numpy as np
 from phasebit.emulator.checker.footprint import Common
 from phasebit.emulator.checker.races import Races
 from phasebit.emulator.checker.reports import Findings
-from phasebit.emulator.checker.shared_shadow import LIVE
+from phasebit.emulator.checker.shared_shadow import LATEST, LIVE, remember
 from phasebit.emulator.copy_engine.copy_observer import ThreadCopyObserver
 from phasebit.emulator.findings import say
 from phasebit.emulator.machine.barrier_sites import BarrierSite, MbarrierObserver
@@ -59,7 +59,7 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         self.findings = findings
         self.notes: dict[BarrierSite, Notes] = {}
         self.gathered_at: dict[Batch, Array] = {}
-        """When each thread last executed a ``.sync`` instruction with its warp."""
+        """When each thread executed its latest ``.sync`` instructions with its warp."""
 
     def of(self, site: BarrierSite) -> Notes:
         """What is known of a barrier."""
@@ -165,7 +165,11 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
                 known = self.races.order.frontier(g.batch, some)
                 self.races.order.may_be_overwritten(self.races.shadows[g.batch], some, known)
                 self.publish(site, *self._reaching(g.batch, some, site, scope, known))
-        elif self.races.facts.tensor_fences:
+            return
+        s = self.races.shadows[g.batch]
+        s.relaxed[s.threads(lanes)] = self.machine.executing_access()
+        s.relaxed_time[s.threads(lanes)] = self.machine.now
+        if self.races.facts.tensor_fences:
             self.publish(site, self.races.order.tensor_fenced(g.batch, lanes))
 
     def thread_copies_arrive(self, g: Group, lanes: Array, site: BarrierSite) -> None:
@@ -207,8 +211,9 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
 
     def gathered(self, g: Group, membermask: Any, all_here: bool) -> None:
         """The threads of a ``.sync`` instruction have waited for each other."""
-        times = self.gathered_at.setdefault(g.batch, np.zeros(g.batch.lanes, np.int64))
-        times[g.lanes] = self.machine.now
+        if g.batch not in self.gathered_at:
+            self.gathered_at[g.batch] = np.zeros((LATEST, g.batch.lanes), np.int64)
+        remember(self.gathered_at[g.batch], g.lanes, self.machine.now)
 
     def _late_lanes(self, site: BarrierSite, notes: Notes, frontier: Array) -> None:
         """A phase is complete: had all lanes of a warp seen the one before?
@@ -230,11 +235,14 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         s = self.races.shadows[batch]
         first = site.slot * batch.threads // s.team * s.team
         lanes = first + waited
-        seen |= s.floor[lanes // batch.threads] >= times  # a barrier of the block lies between
+        team, told = first + np.arange(s.team), frontier[: s.team]  # what follows is of copies
+        heard = _most(told, team // batch.threads)[waited]
+        seen |= _between(times, s.floors[:, lanes // batch.threads], heard)  # __syncthreads()
+        warps = batch.warp_of[lanes]
         synced = self.gathered_at.get(batch)
         if synced is not None:
-            seen |= synced[lanes] >= times
-        warps = batch.warp_of[lanes]
+            heard = _most(told, batch.warp_of[team])[waited]
+            seen |= _between(times, synced[:, lanes], heard)
         known = np.isin(warps, warps[frontier[waited] >= times])
         late = ~seen & known & batch.alive[lanes]
         if not late.any():
@@ -251,6 +259,19 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
                 self.findings.place(access), batch.describe(ahead[:1]),
             ),
             access, ("missed", access),
+        )  # fmt: skip
+
+    def initialises_again(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """One more thread initialises a barrier that nobody has used since."""
+        where = self.machine.where(g)
+        self.findings.report(
+            "mbarrier-initialised-again",
+            say(
+                "{} initialises mbarrier {} once more: {}{}; a live barrier may not be "
+                "initialised (PTX ISA 9.7.13.15.9): let one thread do it",
+                g.batch.describe(lanes), site.name, where, site.maker,
+            ),
+            -1, ("inits", where),
         )  # fmt: skip
 
     def initialises(self, g: Group, lanes: Array, site: BarrierSite) -> None:
@@ -322,8 +343,8 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         self.findings.report(
             "mbarrier-initialised-again",
             say(
-                "{} initialise mbarrier {}, each of them once more: {}; a barrier that is live "
-                "may not be initialised (PTX ISA 9.7.13.15.9): let one thread do it",
+                "{} initialise mbarrier {}, each of them once more: {}; a live barrier may not be "
+                "initialised (PTX ISA 9.7.13.15.9): let one thread do it",
                 g.batch.describe(lanes), site.name, self.machine.where(g),
             ),
             -1, ("inits", self.machine.where(g)),
@@ -345,6 +366,20 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
 
 def _joined(before: Array | None, known: Array) -> Array:
     return known if before is None else np.maximum(before, known)
+
+
+def _between(begin: Array, times: Array, end: Array) -> Array:
+    """Whether one of ``times`` (LATEST, n) lies between; also where it may be forgotten."""
+    forgotten = (times[-1] > end) & (times[-1] >= begin)
+    lies: Array = np.any((times >= begin) & (times <= end), axis=0) | forgotten
+    return lies
+
+
+def _most(known: Array, groups: Array) -> Array:
+    """For each one the most that any of its group has."""
+    most = np.full(int(groups.max()) + 1, NEVER, known.dtype)
+    np.maximum.at(most, groups, known)
+    return most[groups]
 
 
 __all__ = ["MbarrierOrder"]

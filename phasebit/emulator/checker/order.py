@@ -5,6 +5,8 @@ What threads publish is a *frontier*: for each agent the time up to which its do
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from phasebit.emulator.checker.messages import Messages
@@ -83,13 +85,14 @@ class Order:
         if s.unsettled:
             self.messages.settle(s, g.lanes)
         warp = g.batch.warp_of[g.lanes]
-        starts = np.flatnonzero(np.concatenate([[True], warp[1:] != warp[:-1]]))
-        known = np.maximum.reduceat(s.clock[run(g.lanes)], starts, axis=0)
-        number = np.cumsum(np.concatenate([[0], warp[1:] != warp[:-1]]))
-        known[number, s.threads(g.lanes)] = self.machine.now
-        if s.wide < s.proxy:
-            known[number, s.wide + s.threads(g.lanes)] = self.machine.now
-        s.meet(g.lanes, starts, known)
+        begins = np.flatnonzero(np.concatenate([[True], warp[1:] != warp[:-1], [True]])).tolist()
+        for first, end in itertools.pairwise(begins):
+            lanes = g.lanes[first:end]
+            rows = run(lanes)
+            known = s.clock[rows].max(axis=0)
+            s.did(known, lanes, self.machine.now)
+            s.clock[rows] = known
+        s.version += 1
         self.machine.now += 1
 
     def shuffle(self, g: Group) -> None:

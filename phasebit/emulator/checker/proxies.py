@@ -68,6 +68,8 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
         """Copies that may still read shared memory: the words, in order."""
         self.writing: list[tuple[Array, BulkCopy]] = []
         """Words of global memory that copies may still write."""
+        self.written_by = np.zeros(0, np.uint16)
+        """How many of them may still write each word."""
         self.world = GlobalProxies(races, findings)
         self.patterns: dict[Batch, Array] = {}
         """How tensor copies swizzled each 128 bytes of shared memory: :data:`SWIZZLES`, plus 1."""
@@ -139,7 +141,7 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
             if copy.source.space == "shared":
                 self._read_shared(s, g, words, copy)
             else:
-                read = Footprint.plain(words[:, None])
+                read = Footprint.of_one(words)
                 self.races.global_memory.load(g, read, 0, copy.access, False)
                 self.world.reads(g, words, copy.access)
         words = copy.target.words(shift)
@@ -148,16 +150,26 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
             column = s.site(copy.site)
             self._overwrites(s, g, words - s.base, copy.access)
             self.races.shared_store(
-                g, Footprint.plain(words[:, None]), 0, copy.access, copy.reduces, agent=column
+                g, Footprint.of_one(words), 0, copy.access, copy.reduces, agent=column
             )
             s.site_started(copy.site, self.machine.now)
             self._remember(g.batch, copy.target, words)
         elif len(words):
             self.races.global_memory.store(
-                g, Footprint.plain(words[:, None]), 0, copy.access, copy.reduces
+                g, Footprint.of_one(words), 0, copy.access, copy.reduces
             )
             self.writing.append((words, copy))
+            self._count(words, 1)
         self.machine.now += 1
+
+    def _count(self, words: Array, more: int) -> None:
+        """So many more copies may still write these words of global memory."""
+        size = self.races.global_memory.shadow.size
+        if size > len(self.written_by):
+            self.written_by = np.append(
+                self.written_by, np.zeros(size - len(self.written_by), np.uint16)
+            )
+        self.written_by[words] += np.uint16(more & 0xFFFF)
 
     def _remember(self, batch: Batch, target: Side, words: Array) -> None:
         """What the lines that a copy fills hold; plain copies bring what they bring."""
@@ -223,15 +235,19 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
 
     def look(self, s: SharedShadow, g: Group, words: Array, access: int, what: str) -> None:
         """Something that a thread has started reads shared memory through the async proxy."""
-        self.races.shared_load(g, Footprint.plain(words[:, None]), 0, access, False, note=False)
-        x = words - s.base
-        times, writers = s.write_time[x], s.writer[x]
+        footprint = Footprint.of_one(words)
+        self.races.shared_load(g, footprint, 0, access, False, note=False)
+        x = footprint.at(-s.base)
+        writers = s.writer[x]
         mine = writers < s.team
+        if not mine.any():  # what copies have brought needs no fence: they use the same proxy
+            return
+        times = s.write_time[x]
         fenced = s.clock[g.lanes[0], s.proxy + np.where(mine, writers, 0)]
         late = mine & (times > fenced)
         if late.any():
             reads = say("{} of {} reads", what, g.batch.describe(g.lanes))
-            self.unordered(s, g, x, late, "wrote", access, reads)
+            self.unordered(s, g, words - s.base, late, "wrote", access, reads)
 
     def unordered(
         self, s: SharedShadow, g: Group, x: Array, late: Array, did: str, access: int, what: Said,
@@ -423,11 +439,18 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
 
         Reductions are atomic, element by element: they may meet with each other (9.7.9.25.4.2).
         """
-        words = footprint.once + start if self.writing else footprint.once
+        if not self.writing:
+            return
+        words = footprint.once + start
+        words = words[words < len(self.written_by)]
+        words = words[self.written_by[words] > 0]
+        if not len(words):
+            return
+        low, high = int(words.min()), int(words.max())
         for mine, copy in self.writing:
             if strong and copy.reduces:
                 continue
-            if words.max() < mine[0] or words.min() > mine[-1] or access == copy.access:
+            if high < mine[0] or low > mine[-1] or access == copy.access:
                 continue
             both = among(words, mine)
             if both.any():
@@ -464,7 +487,7 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
         s = self.races.shadows[copy.batch]
         x = reads - s.base
         column = int(s.threads(copy.lanes)[0])
-        s.readers[x, column] = self.machine.now
+        s.read(x, column, self.machine.now)
         s.read_time[x] = self.machine.now
         s.read_access[x] = copy.access
         s.last_read[column] = self.machine.now
@@ -474,6 +497,7 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
         for i, (words, one) in enumerate(self.writing):
             if one is copy:
                 del self.writing[i]
+                self._count(words, -1)
                 self.races.global_memory.shadow.write_time[words] = self.machine.now
                 return
 

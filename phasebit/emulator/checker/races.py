@@ -34,16 +34,18 @@ import numpy as np
 
 from phasebit.emulator.checker.footprint import Footprint
 from phasebit.emulator.checker.global_races import GlobalRaces
+from phasebit.emulator.checker.global_shadow import GlobalShadow
 from phasebit.emulator.checker.order import Order
 from phasebit.emulator.checker.other_launches import OtherLaunches
 from phasebit.emulator.checker.program_facts import ProgramFacts
 from phasebit.emulator.checker.reports import Findings
-from phasebit.emulator.checker.shared_shadow import LIVE, SharedShadow
-from phasebit.emulator.findings import Address, say
+from phasebit.emulator.checker.shared_shadow import AREA, LIVE, SharedShadow, run
+from phasebit.emulator.findings import Address, Sentence, say
 from phasebit.emulator.machine.batch import Batch
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
 from phasebit.emulator.machine.scheduler import Machine
+from phasebit.emulator.numbers.words import distinct
 from phasebit.emulator.ptx.types import Array
 
 Look = Callable[[Group, Footprint, int, int, bool], None]
@@ -85,6 +87,12 @@ class Races(LaunchObserver):
         self.order.thread_by_thread.discard(batch)
         if self.over:
             self.global_memory.settle()
+
+    def gone(self) -> None:
+        """Let go of what was noted, unless a launch beside this one may still ask."""
+        self.shadows.clear()
+        if self.global_memory.others is None:
+            self.global_memory.shadow = GlobalShadow()
 
     # -- shared memory --------------------------------------------------------
     # Each looks first at every word once, and whether the whole group is ordered after the latest
@@ -247,15 +255,18 @@ class Races(LaunchObserver):
         self, s: SharedShadow, g: Group, x: Array, floor: Array, access: int, strong: bool
     ) -> None:
         """Is every thread's last read ordered before this write?"""
-        known = np.maximum(s.clock[g.lanes, : s.team], floor[:, None])
-        # Most threads have read nothing since, and most others none of these words: only of the
-        # rest is each read looked at.
-        least = known.min(axis=0)
-        some = np.flatnonzero(np.minimum(s.last_read, s.read_time[x].max()) > least)
-        some = some[s.readers[x.ravel()].max(axis=0)[some] > least[some]]
+        # Most threads have read nothing near these words that is not known to all who write, or to
+        # those who write near it: only of the rest is each read looked at.
+        rows = np.atleast_2d(x)
+        areas = rows // AREA
+        least = np.maximum(s.clock[run(g.lanes), : s.team].min(axis=0), floor.min())
+        some = np.flatnonzero(s.areas[distinct(areas)].max(axis=0) > least)
+        known = np.maximum(s.clock[g.lanes[:, None], some], floor[:, None])
         others = s.threads(g.lanes)[:, None] != some
-        for row in np.atleast_2d(x):
-            late = (s.readers[row[:, None], some] > known[:, some]) & others
+        if not ((s.areas[areas[:, :, None], some] > known) & others).any():
+            return
+        for row in rows:
+            late = (s.readers[row[:, None], some] > known) & others
             if late.any():
                 i, reader = (int(v[0]) for v in np.nonzero(late))
                 bad = np.zeros(g.n, bool)
@@ -313,12 +324,26 @@ class Races(LaunchObserver):
                 "an asynchronous copy of {} writes it and nobody has waited for it: {}", who, there
             )
         else:
-            second = say("{} {} it, and nothing orders the two: {}", who, other_verb, there)
+            second = say(
+                "{} {} it, and nothing orders the two: {}{}",
+                who, other_verb, there, self._told_nothing(s, x[bad], other, other_verb),
+            )  # fmt: skip
         message = say(
             "{} {} {}: {}; {}",
             g.batch.describe(np.array([lane])), verb, where, self.findings.place(access), second,
         )  # fmt: skip
         self.findings.report(rule, message, access, _key(access, other_access, verb, copy))
+
+
+    def _told_nothing(self, s: SharedShadow, x: Array, other: int, verb: str) -> Sentence:
+        """The relaxed arrival by which a thread may have meant to tell of an access."""
+        if other >= s.team or s.relaxed[other] < 0:
+            return Sentence()
+        times = s.write_time[x] if verb == "wrote" else s.readers[x, other]
+        if times.min() > s.relaxed_time[other]:
+            return Sentence()
+        place = self.findings.place(int(s.relaxed[other]))
+        return say("; its arrival after that is .relaxed, and tells of nothing before: {}", place)
 
 
 def _key(access: int, other: int, verb: str, copy: bool = False) -> tuple[int, int, str, bool]:

@@ -26,8 +26,20 @@ LIVE = int(np.iinfo(I4).max)
 SITES = 64
 """Columns for mbarriers that count copies; where there are more, two share one."""
 
+AREA = 256
+"""Neighbouring words of which it is noted together when each thread last read any."""
+
+LATEST = 8
+"""Of what brings threads together, so many times are remembered of each."""
+
 PENDING = 256
 """Reads of shared memory that are noted before they are entered word by word."""
+
+
+def remember(times: Array, of: Array, now: int) -> None:
+    """``times`` (LATEST, n): the latest of each, this one first."""
+    times[1:, of] = times[:-1, of]
+    times[0, of] = now
 
 
 class Fenced:
@@ -59,6 +71,8 @@ class SharedShadow:
         """The column of a thread that last read each word."""
         self.readers = np.zeros((words, self.team), I4)
         """When each thread last read each word, but for the reads that are ``pending``."""
+        self.areas = np.zeros((words // AREA + 1, self.team), I4)
+        """The latest of ``readers`` in each area: where that is known, no word is looked up."""
         self.pending: list[tuple[Footprint, int, Array, int]] = []
         """Reads not yet entered there: words, their start, columns of the threads, the time.
         Most are ordered before everything that follows, at the latest by the next barrier, before
@@ -88,6 +102,10 @@ class SharedShadow:
         """Rank of a block -> the operation of too small a scope that last told others of it."""
         if batch.machine.cluster_size > 1:
             columns += self.team
+        self.relaxed = np.full(self.team, -1, I4)
+        """The relaxed arrival that each thread has executed last; -1: none."""
+        self.relaxed_time = np.zeros(self.team, I4)
+        """When."""
         self.waits_at = np.full(batch.lanes, -1, I4)
         """The wait at an mbarrier that a thread has come to last."""
         self.waits_near = np.full(batch.lanes, -1, I4)
@@ -116,6 +134,8 @@ class SharedShadow:
         self.init_fenced = np.zeros(batch.lanes, I4)
         """When each thread last executed ``fence.mbarrier_init``."""
         self.floor = np.zeros(batch.count, I4)
+        self.floors = np.zeros((LATEST, batch.count), I4)
+        """The latest floors of each block, the present one first."""
         self.lowest = 0
         """The least of the floors."""
         self.version = 0
@@ -195,7 +215,7 @@ class SharedShadow:
         """These threads use a barrier of another block, which must not end before."""
         x = words.at(-self.base)
         columns = self.threads(g.lanes)
-        self.readers[words.every - self.base, columns] = now
+        self.read(words.every - self.base, columns, now)
         self.last_remote[columns] = now
         self.read_access[x] = access
 
@@ -212,16 +232,10 @@ class SharedShadow:
             self.clock[rows] = np.maximum(self.clock[rows], known)
         self.version += 1
 
-    def meet(self, lanes: Array, starts: Array, known: Array) -> None:
-        """Each run of these threads now knows its row of ``known``, which is all they knew."""
-        ends = [*starts[1:].tolist(), len(lanes)]
-        for first, end, row in zip(starts.tolist(), ends, known, strict=True):
-            self.clock[run(lanes[first:end])] = row
-        self.version += 1
-
     def barrier(self, slots: Array, now: int) -> None:
         """Everything up to now is ordered before what these blocks do."""
         self.floor[slots] = now
+        remember(self.floors, slots, now)
         self.lowest = int(self.floor.min())
         self.version += 1
         if self.lowest == now:
@@ -263,10 +277,16 @@ class SharedShadow:
             if len(self.pending) > PENDING // 2:
                 self.enter_reads()
 
+    def read(self, words: Array, columns: Array | int, time: int) -> None:
+        """Enter in ``readers`` and ``areas`` that these threads read these words."""
+        self.readers[words, columns] = time
+        areas = words // AREA
+        self.areas[areas, columns] = np.maximum(self.areas[areas, columns], time)
+
     def enter_reads(self) -> None:
         """Enter the reads that are pending."""
         for words, start, columns, time in self.pending:
-            self.readers[words.every + start, columns] = time
+            self.read(words.every + start, columns, time)
         self.pending.clear()
 
     def floor_of(self, g: Group) -> Array:
@@ -280,4 +300,4 @@ def run(lanes: Array) -> Array | slice:
     return slice(first, last + 1) if last - first == len(lanes) - 1 else lanes
 
 
-__all__ = ["I4", "LIVE", "SITES", "Clocks", "Fenced", "SharedShadow", "run"]
+__all__ = ["AREA", "I4", "LIVE", "SITES", "Clocks", "Fenced", "SharedShadow", "run"]

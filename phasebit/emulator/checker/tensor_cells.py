@@ -70,8 +70,11 @@ class TensorCells:
         if tensor_core:
             own.append(s.team + int(s.threads(lanes)[0]))
         known = self.known(s, lanes, *own)
-        who = batch.describe(lanes)
-        what = say("{} {} tensor memory, {}: {}", who, verb, region, self.findings.place(access))
+
+        def what() -> Sentence:
+            who, place = batch.describe(lanes), self.findings.place(access)
+            return say("{} {} tensor memory, {}: {}", who, verb, region, place)
+
         if (
             not writes
             and not t.written.time[region.key].all()
@@ -80,7 +83,7 @@ class TensorCells:
             and not self._ahead(t, region, tensor_core)
         ):
             self.findings.report(
-                "uninitialised-tensor-memory", say("{}; nobody has written all of it", what),
+                "uninitialised-tensor-memory", say("{}; nobody has written all of it", what()),
                 access, ("tensor uninitialised", access),
             )  # fmt: skip
         for waiting, word, matters in (
@@ -95,7 +98,7 @@ class TensorCells:
                         say(
                             "{}; {} may not have {} yet, for it has not executed "
                             "tcgen05.wait::{}: {}",
-                            what, other_warp, done, word, self.findings.place(there),
+                            what(), other_warp, done, word, self.findings.place(there),
                         ),
                         access, ("tensor", access, there),
                     )  # fmt: skip
@@ -105,11 +108,11 @@ class TensorCells:
         )[: 3 if writes else 1]:  # fmt: skip
             late = last.late(region, known)
             if late:
-                self._unordered(s, first, what, access, late, did)
+                self._unordered(s, first, what(), access, late, did)
             elif fenced is not None:
                 late = last.late(region, fenced)
                 if late:
-                    self._unfenced(s, lanes, what, access, late, did)
+                    self._unfenced(s, lanes, what(), access, late, did)
 
     def _fenced(self, s: SharedShadow, t: TensorShadow, lanes: Array) -> Array | None:
         """Up to when each agent's doings are fenced before these threads'; None: not asked."""

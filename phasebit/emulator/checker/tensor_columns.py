@@ -29,8 +29,9 @@ class TensorColumns(TensorObserver, LaunchObserver):
         self.cells = cells
         self.asked: dict[tuple[Batch, int], int] = {}
         """How many columns each block asked for last."""
-        self.granted: dict[tuple[Batch, int, int], tuple[int, int, Sentence]] = {}
-        """Block of a pair, first column -> when they were granted, to which thread, where."""
+        self.granted: dict[tuple[Batch, int, int], tuple[int, int, int, Sentence]] = {}
+        """Block of a pair, first column -> when they were granted, to which thread, at which
+        barrier of the cluster it has still to arrive, where."""
 
     def ends(self, batch: Batch) -> None:
         """A batch has left the kernel."""
@@ -102,8 +103,9 @@ class TensorColumns(TensorObserver, LaunchObserver):
         for last in (t.written, t.read, t.consumed):
             last.note(region, 0, 0, 0)
         if self.machine.cluster_size > 1:
+            lane = int(g.lanes[0])
             self.granted[g.batch, region.slot, region.columns.start] = (
-                self.machine.now, int(g.lanes[0]), self.machine.where(g),
+                self.machine.now, lane, cluster_barrier(g.batch).next(lane), self.machine.where(g),
             )  # fmt: skip
 
     def wrote_address(self, g: Group) -> None:
@@ -134,8 +136,10 @@ class TensorColumns(TensorObserver, LaunchObserver):
             granted = self.granted.get((g.batch, slot, region.columns.start))
             if slot == region.slot or granted is None:
                 continue
-            time, lane, where = granted
+            time, lane, meeting, where = granted
             s = self.races.shadows[g.batch]
+            if cluster_barrier(g.batch).last(lanes) >= meeting:
+                continue  # met since, in whatever order
             if s.clock[lanes, s.threads(np.array([lane]))[0]].max() >= time:
                 continue
             self.findings.report(

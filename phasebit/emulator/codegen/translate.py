@@ -31,19 +31,20 @@ from phasebit.emulator.codegen.global_names import GlobalNames
 from phasebit.emulator.codegen.register_forms import register_forms
 from phasebit.emulator.codegen.translated_program import COMMON, TranslatedProgram
 from phasebit.emulator.ptx.control_flow import build
+from phasebit.emulator.ptx.noticed_steps import Stepwise
 from phasebit.emulator.ptx.placement import Layout
 from phasebit.emulator.ptx.syntax import Function, Module
 
 
 def translate(
     module: Module, kernel: Function, layout: Layout, checked: bool, exact: bool = True,
-    clustered: bool = False, stepwise: bool = False,
+    clustered: bool = False, stepwise: Stepwise = None,
 ) -> TranslatedProgram:  # fmt: skip
     """Translate a kernel and every function it can reach; ``stepwise`` as for ``build``.
 
     Raises :class:`PtxError` for an instruction or an operand that is not supported.
     """
-    program = TranslatedProgram(module, kernel, layout, checked, exact, clustered)
+    program = TranslatedProgram(module, kernel, layout, checked, exact, clustered, stepwise)
     for function in layout.functions:
         graph = build(function, stepwise)
         if checked:

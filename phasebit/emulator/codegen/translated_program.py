@@ -17,6 +17,7 @@ from phasebit.emulator.machine.device_memory import POISON, VIEWS
 from phasebit.emulator.ops import control
 from phasebit.emulator.ops.loads_and_stores import store
 from phasebit.emulator.ptx.control_flow import Block, Graph
+from phasebit.emulator.ptx.noticed_steps import Stepwise, is_step, is_wait
 from phasebit.emulator.ptx.placement import Layout
 from phasebit.emulator.ptx.syntax import Function, Instruction, Module
 from phasebit.emulator.ptx.table import PLAIN, Entry, Selected, Traits
@@ -45,6 +46,8 @@ class TranslatedProgram:
     exact: bool = True
     clustered: bool = False
     """Whether blocks run in clusters: then shared addresses begin with the block's rank."""
+    stepwise: Stepwise = None
+    """Whether each step is a block of its own."""
     graphs: dict[str, Graph] = field(default_factory=dict)
     first_block: dict[str, int] = field(default_factory=dict)
     code: list[Callable[[Any], int]] = field(default_factory=list)
@@ -140,6 +143,12 @@ class TranslatedProgram:
     def every(self) -> Iterable[Selected]:
         """What the program's instructions chose of the table."""
         return self._selected.values()
+
+    def steps(self) -> frozenset[int]:
+        """The lines of its steps, but for those that ``stepwise`` adds."""
+        return frozenset(
+            item.line for item, one in self._selected.items() if is_wait(item) or is_step(item, one)
+        )
 
     def entry(self, name: str) -> int:
         """The first block of a function."""

@@ -145,6 +145,8 @@ class BulkCopy(Agent):
         self.started = batch.machine.now
         """When, for the checker, which may look at several copies in a row."""
         self.data: Array | None = None
+        self.freed = False
+        """Whether its thread has waited until it has read its source."""
         self.reduces = isinstance(target, Reduced)
         self.reads: tuple[int, int] | None = None
         """The first word of shared memory that it reads and the word after the last, while

@@ -3,7 +3,8 @@
 Two steps are *dependent* when they touch the same thing and one of them changes it; the order of
 the others is nobody's business, so that of all orders that differ in nothing else one is enough.
 A run is repeated from its beginning, as the choices say; after it, each pair of dependent steps
-that might have come the other way round asks for one more run in which they do.
+that might have come the other way round asks for one more run in which they do.  A *fatal* step
+ends its run, and whoever could step beside it has not: each of them is tried in its place.
 
 ``touches`` of a step: thing -> how. ``"r"`` looks, ``"w"`` changes; any other word is a class of
 changes whose order among themselves does not matter, such as arrivals in one phase of a barrier.
@@ -38,6 +39,8 @@ class Step:
     """Steps that come before it in any order, one bit each: who began or woke it."""
     sees: int = 0
     """Steps whose effect it has met here, likewise, beyond those that it conflicts with."""
+    fatal: bool = False
+    """Whether it has ended the run."""
 
 
 class Stop(Exception):
@@ -132,6 +135,9 @@ class Tree:
         steps = [node.step for node in self.nodes if node.step is not None]
         if self.reduced:
             self._ask(steps, blocked)
+        if steps and steps[-1].fatal:
+            ended = self.nodes[len(steps) - 1]
+            ended.wanted.update(ended.possible)
 
     def more(self) -> bool:
         """Whether orders are left."""

@@ -1,20 +1,23 @@
 """What each step of a launch touches: barriers, phases, flags in memory, tensor memory.
 
+Where nothing orders two accesses, they touch the finding that says so (:func:`unordered`).
+
 Arrivals in one phase of an mbarrier, and in one generation of a block's barrier, may come in any
-order.  Which of them completes the phase matters to none but those who then pass; what matters is
-whether one of them belongs to the next phase, and whether a waiter looks before or after a phase
-ends.
+order; what adds to the pending count may not.  Which of them completes the phase matters to none
+but those who then pass; what matters is whether one of them belongs to the next phase, and whether
+a waiter looks before or after a phase ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.findings import Sentence
+from phasebit.emulator import rulebook
+from phasebit.emulator.findings import Finding, Sentence
 from phasebit.emulator.interleavings.reduction import Step
 from phasebit.emulator.machine.accesses import Accesses
 from phasebit.emulator.machine.barrier_sites import BarrierSite, MbarrierObserver
@@ -47,6 +50,35 @@ class Taken:
     """The rows that wait after it, and at what."""
 
 
+OWN = frozenset({
+    "missing-wgmma-fence", "uninitialised-accumulator", "setmaxnreg-mismatch", "wrong-descriptor",
+    "wrong-tensor-quarter", "misaligned-tile", "generic-shared-address", "wrong-member-mask",
+})  # fmt: skip
+"""Rules that somebody breaks alone: what others do before or after makes no difference."""
+
+
+def unordered(
+    findings: Iterable[Finding], steps: frozenset[int]
+) -> dict[int, dict[Hashable, str]]:
+    """Line of the PTX -> what its instruction touches because of these findings, and how.
+
+    Of the two instructions that a finding names either may come first; what several threads do
+    with one of them may come in any order among them, unless it is in conflict with itself.
+    ``steps``: lines that are steps in any case; between two of these all is said.
+    """
+    found: dict[int, dict[Hashable, str]] = {}
+    for finding in findings:
+        if finding.kind in rulebook.ENDS and finding.rule != "use-after-free":
+            continue
+        if finding.rule in OWN:
+            continue
+        lines = sorted({place.ptx_line for place in finding.places})
+        for line in lines if not steps.issuperset(lines) else ():
+            how = f"line {line}" if len(lines) > 1 else "w"
+            found.setdefault(line, {})["found", *lines] = how
+    return found
+
+
 class _Count:
     """What is known of an mbarrier, or of a barrier's generation."""
 
@@ -65,8 +97,11 @@ class Touches(
 ):  # fmt: skip
     """Listens to a launch; ``step`` is the one under way."""
 
-    def __init__(self, machine: SteppedMachine) -> None:
+    def __init__(
+        self, machine: SteppedMachine, unordered: Mapping[int, Mapping[Hashable, str]]
+    ) -> None:
         self.machine = machine
+        self.unordered = unordered
         self.acquiring = any(map(_is_fence, machine.program.instructions))
         """Whether a fence of the kernel may make an atomic before it acquire."""
         self.steps: list[Step] = []
@@ -111,6 +146,8 @@ class Touches(
         self.steps.append(self.step)
         self.moves.append(move)
         self.did, self.looks = [], []
+        for thing, how in self.unordered.get(move.line, {}).items():
+            self._touch(thing, how)
 
     def finish(self) -> None:
         """The step has been taken."""
@@ -133,6 +170,8 @@ class Touches(
             self._all(site)
             self.did.append(site.name)
         self.finish()
+        assert self.step is not None
+        self.step.fatal = True
 
     def _touch(self, thing: Hashable, how: str) -> None:
         if self.step is not None and self.touches.get(thing, "r") == "r":
@@ -183,6 +222,11 @@ class Touches(
         known = self._count(site)
         known.phase, known.pending = site.barrier.phase, site.barrier.pending
 
+    def initialises_again(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """See :class:`MbarrierObserver`."""
+        self._all(site)
+        self.did.append(f"init {site.name} again")
+
     def invalidates(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """See :class:`MbarrierObserver`."""
         self.did.append(f"inval {site.name}")
@@ -195,6 +239,11 @@ class Touches(
     def tests(self, g: Group, lanes: Array, site: BarrierSite, sem: str, scope: str) -> None:
         """See :class:`MbarrierObserver`."""
         self.sites.append(site)
+        self._touch(("phase", _name(site)), "r")
+
+    def refuses(self, site: BarrierSite) -> None:
+        """See :class:`MbarrierObserver`."""
+        self.sites.append(site)
 
     def _all(self, site: BarrierSite) -> None:
         for part in ("count", "bytes", "phase"):
@@ -205,7 +254,8 @@ class Touches(
         known, barrier = self._count(site), site.barrier
         phase, pending = known.phase, known.pending
         ended = barrier.phase != phase
-        self._touch(("count", _name(site)), f"phase {phase}")
+        grows = barrier.pending > pending and not ended
+        self._touch(("count", _name(site)), "w" if grows else f"phase {phase}")
         if barrier.pending < pending or (ended and pending):
             # Whether bytes are outstanding decides what the last arrival does.
             self.did.append(f"arrive {site.name}")
@@ -366,4 +416,4 @@ def _name(barrier: BarrierSite | NamedBarrier) -> tuple[int, int, int]:
     return int(barrier.batch.blocks[0]), barrier.slot, at
 
 
-__all__ = ["Taken", "Touches"]
+__all__ = ["Taken", "Touches", "unordered"]

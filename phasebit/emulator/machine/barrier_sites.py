@@ -34,6 +34,9 @@ class MbarrierObserver:
     def initialises(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """Threads have initialised a barrier: each of ``lanes`` once."""
 
+    def initialises_again(self, g: Group, lanes: Array, site: BarrierSite) -> None:
+        """Threads initialise a barrier that is live, and that nobody has used: nothing happens."""
+
     def invalidates(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """Threads have invalidated a barrier."""
 
@@ -58,6 +61,9 @@ class MbarrierObserver:
         ``g``: the threads that asked for it; bytes and commits come later. Where that completes a
         phase nobody has been woken yet.
         """
+
+    def refuses(self, site: BarrierSite) -> None:
+        """A barrier is asked for what its state does not allow: the kernel ends."""
 
     def completes(self, site: BarrierSite) -> None:
         """A phase is complete."""
@@ -93,6 +99,8 @@ class BarrierSite:
         """Bytes of copies that ``expect_tx`` has announced in the current phase."""
         self.announcers: dict[Instruction | None, int] = {}
         """How many of them each instruction has announced."""
+        self.added: dict[Instruction | None, int] = {}
+        """How many arrivals each instruction has added to those that the current phase awaits."""
         self.maker = ""
         """That ``mbarrier.init``, where it stands, and its count."""
         self.carrier = -1
@@ -101,6 +109,12 @@ class BarrierSite:
     def position(self) -> int:
         """Where the barrier lies in the buffer, in bytes."""
         return self.batch.shared_base + self.slot * self.batch.shared_stride + self.offset
+
+    def is_new(self, count: int) -> bool:
+        """Whether it is as ``init(count)`` leaves it, and nobody waits for it."""
+        made = self.barrier
+        fresh = made.live and made.phase == 0 and made.tx == 0 and not self.waiters
+        return fresh and made.pending == made.expected == count
 
     def operate(self, g: Group, what: str, *arguments: int, access: int = -1) -> int:
         """One operation of the state machine; wakes waiters when it completes the phase.
@@ -115,6 +129,8 @@ class BarrierSite:
             result = getattr(self.barrier, what)(*arguments)
         except MbarrierError as error:
             machine = self.batch.machine
+            for refuses in machine.told[MbarrierObserver.refuses]:
+                refuses(self)
             raise FAULTS.get(error.rule, MbarrierFault)(
                 "{}: {}{}, at {}",
                 g.batch.describe(g.lanes), error, self.maker,
@@ -133,11 +149,18 @@ class BarrierSite:
         by = self.batch.machine.executing()
         self.announcers[by] = self.announcers.get(by, 0) + nbytes
 
+    def adds(self, g: Group, arrivals: int) -> None:
+        """The instruction that is being executed makes the phase wait for so many arrivals more."""
+        by = self.batch.machine.executing()
+        self.added[by] = self.added.get(by, 0) + arrivals
+        for _ in range(arrivals):
+            self.operate(g, "add_pending")
+
     def complete(self) -> None:
         """The phase is over: wake who waited for it."""
         self.arrived = []
         self.announced = 0
-        self.announcers = {}
+        self.announcers, self.added = {}, {}
         self.opened = self.time
         for told in self.batch.machine.told[MbarrierObserver.completes]:
             told(self)
@@ -175,9 +198,8 @@ class BarrierSite:
         """Go on at once, or park until the phase completes; ``hasty``: only if asked again."""
         machine = self.batch.machine
         passed = self.test(g, key, parity)
-        first, phase = int(g.lanes[0]), self.barrier.phase
-        if hasty and not passed and self.refused.get(first) != phase:
-            self.refused[first] = phase
+        if hasty and not passed and self.may_refuse(g):
+            self.refused[int(g.lanes[0])] = self.barrier.phase
             g.write(dest, np.bool_(False))
             return resume
         for told in machine.told[MbarrierObserver.waits]:
@@ -194,6 +216,10 @@ class BarrierSite:
             self.refuse(group, dest, resume)
 
         return machine.park(g, self.waiting(g, key, parity, give_up if may_fail else None))
+
+    def may_refuse(self, g: Group) -> bool:
+        """Whether threads have not yet been told no, without need, of the phase that there is."""
+        return self.refused.get(int(g.lanes[0])) != self.barrier.phase
 
     def refuse(self, g: Group, dest: Any, resume: int) -> None:
         """A test answers "not yet"."""
@@ -260,6 +286,10 @@ class BarrierSite:
             parts.append(say("could still arrive: {}", batch.describe(alive)))
         if gone:
             parts.append(f"{gone} thread{'s' if gone > 1 else ''} left the kernel without arriving")
+        for by, count in self.added.items():
+            if by is not None:
+                no_inc = "{} of the arrivals were added by `{}` at {}, which has no .noinc"
+                parts.append(say(no_inc, count, by.text, by.where))
         announced = self.announcers_text() if b.tx else ""
         return say("{}{}{}", joined("; ", parts), announced, self.maker)
 

@@ -140,7 +140,15 @@ class ClusterBarrier:
 
     def passed(self, lanes: Array) -> bool:
         """Whether one of these threads has been through it, in any generation."""
-        return bool((self.mine[lanes] > ~self.waited[lanes]).any())
+        return self.last(lanes) > 0
+
+    def last(self, lanes: Array) -> int:
+        """The last generation that one of these threads has been through, from 1; 0 for none."""
+        return int((self.mine[lanes] - ~self.waited[lanes]).max())
+
+    def next(self, lane: int) -> int:
+        """The generation at which a thread has still to arrive."""
+        return int(self.mine[lane]) + 1
 
     def _explain(self, one: int) -> Any:
         def explain() -> Sentence:

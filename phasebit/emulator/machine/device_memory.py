@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from phasebit.emulator.capabilities import USUAL_HEAP
 from phasebit.emulator.errors import EmulatorError
 from phasebit.emulator.findings import Sentence, say
 from phasebit.emulator.ptx.placement import GLOBAL_BASE, align_up
@@ -29,8 +30,10 @@ WATCHED = 64 << 20
 REMEMBERED = 1000
 """Allocations that are kept in mind when they are freed."""
 
-MAX_HEAP = 1 << 32
-"""Bytes that one ``malloc`` in a kernel may ask for."""
+HEAP_UNIT = 16
+"""``malloc`` in a kernel gives so many bytes or a multiple (CUDA C++ Programming Guide)."""
+
+FROM_MALLOC = "memory from malloc"
 
 EVERY_DEVICE = -1
 """Memory that all devices have, such as the host's."""
@@ -58,12 +61,16 @@ class Allocation:
         return GLOBAL_BASE + self.start
 
 
+FreedBy: TypeAlias = Callable[[], Sentence]
+"""Who freed memory, and where: found out when somebody asks."""
+
+
 class Freed(NamedTuple):
     """Memory that is no more: its bytes in the buffer, its name, and who freed it, where."""
 
     size: int
     name: str
-    by: Sentence | str
+    by: FreedBy
 
 
 class Memory:
@@ -83,12 +90,16 @@ class Memory:
     c16: Array
     owners: Array
     """For each granule whether something is allocated there."""
+    heap_size = USUAL_HEAP
+    """Bytes that kernels may have from ``malloc`` at a time, ``cudaLimitMallocHeapSize``."""
+    heap_used = 0
     predecessor: Any = None
     """What the checker remembers of the last kernel, for one that may begin before its end."""
 
     def __init__(self, capacity: int = 1 << 20) -> None:
         self.allocations: list[Allocation] = []
         self.heap: dict[int, Allocation] = {}
+        """What kernels have from ``malloc``, by its address."""
         self.unwritten: dict[int, Array] = {}
         """Start of an allocation -> for each byte whether anybody has written it."""
         self.free_lists: dict[int, list[int]] = {}
@@ -153,7 +164,7 @@ class Memory:
             raise EmulatorError(f"{allocation.name or 'this memory'} was freed already")
         self.allocations.remove(allocation)
         if allocation.kind == "global":
-            self.went(allocation, "by the host")
+            self.went(allocation, lambda: say("by the host"))
         room = align_up(max(allocation.size, 1), GRANULE) + GRANULE
         start = allocation.start
         self.owners[start // GRANULE : (start + room) // GRANULE] = 0
@@ -161,11 +172,16 @@ class Memory:
 
     def malloc(self, size: int) -> int:
         """Memory that a kernel asks for: its generic address, or 0 where there is none left."""
-        if size > MAX_HEAP:
+        room = align_up(max(size, 1), HEAP_UNIT)
+        made = self._from_heap(size) if self.heap_used + room <= self.heap_size else None
+        if made is None:
             return 0
-        made = self.allocate(size, "memory from malloc")
+        self.heap_used += room
         self.heap[made.address] = made
         return made.address
+
+    def _from_heap(self, size: int) -> Allocation | None:
+        return self.allocate(size, FROM_MALLOC)
 
     def release(self, address: int, by: Sentence) -> bool:
         """Free what :meth:`malloc` gave; False if it did not, or that was freed already.
@@ -174,14 +190,19 @@ class Memory:
         them who freed it, and where.
         """
         made = self.heap.pop(address, None)
-        if made is not None:
-            self.allocations.remove(made)
-            self.went(made, by)
-            end = made.start + max(made.size, 1)
-            self.owners[made.start // GRANULE : (end - 1) // GRANULE + 1] = 0
-        return made is not None
+        if made is None:
+            return False
+        self.heap_used -= align_up(max(made.size, 1), HEAP_UNIT)
+        self._to_heap(made, lambda: by)
+        return True
 
-    def went(self, made: Allocation, by: Sentence | str) -> None:
+    def _to_heap(self, made: Allocation, by: FreedBy) -> None:
+        self.allocations.remove(made)
+        self.went(made, by)
+        end = made.start + max(made.size, 1)
+        self.owners[made.start // GRANULE : (end - 1) // GRANULE + 1] = 0
+
+    def went(self, made: Allocation, by: FreedBy) -> None:
         """An allocation is no more."""
         self.freed[made.start] = Freed(made.size, made.name, by)
         if len(self.freed) > REMEMBERED:
@@ -206,13 +227,13 @@ class Memory:
         """
         content, predecessor = self.u1.copy(), self.predecessor
         unwritten = {start: written.copy() for start, written in self.unwritten.items()}
-        heap = dict(self.heap)
+        heap, heap_used = dict(self.heap), self.heap_used
 
         def back() -> None:
             self.u1[: len(content)] = content
             self.predecessor = predecessor
             self.unwritten = {start: written.copy() for start, written in unwritten.items()}
-            self.heap = dict(heap)
+            self.heap, self.heap_used = dict(heap), heap_used
 
         return back
 
@@ -238,7 +259,8 @@ class Memory:
             gone = self.freed[start]
             return say(
                 "{} bytes into {} ({} bytes), which was freed {}",
-                offset - start, gone.name or "an array", gone.size, gone.by,
+                offset - start, gone.name or "an array", gone.size,
+                gone.by(),
             )  # fmt: skip
         best: tuple[int, str] | None = None
         for a in self.allocations:

@@ -25,11 +25,6 @@ class Gathering:
         """Bring the threads of the member masks together; True when all are here already."""
         batch, machine = g.batch, g.batch.machine
         key = (id(batch), g.stack, g.pc)
-        waiting = self.waiting.pop(key, None)
-        if waiting is not None:
-            machine.parked.pop(waiting, None)
-            machine.make_ready(merge([waiting, g]))
-            return False
         warp = batch.warp_of[g.lanes]
         here = np.zeros(len(batch.alive_mask), np.uint32)
         np.bitwise_or.at(here, warp, batch.lane_bit[g.lanes])
@@ -46,7 +41,12 @@ class Gathering:
                 need = need & membermask
             complete = (need & ~here[warp]) == 0
         if complete.all():
-            return True
+            return True  # whoever else waits here waits for others
+        waiting = self.waiting.pop(key, None)
+        if waiting is not None:
+            machine.parked.pop(waiting, None)
+            machine.make_ready(merge([waiting, g]))
+            return False
         where = machine.where(g)
         if complete.any():
             machine.make_ready(g.part(np.flatnonzero(complete), g.pc))

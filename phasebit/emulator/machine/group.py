@@ -365,6 +365,11 @@ def _pick(registers: Registers, live: tuple[int, ...], where: Array) -> Register
     return new
 
 
+def place(g: Group) -> tuple[bool, int, int]:
+    """Who is furthest behind in the program comes first; who spins on memory lets others go."""
+    return (g.patient, -len(g.frames), g.pc)
+
+
 def merge(groups: list[Group]) -> Group:
     """One group of the threads of several that stand at the same place."""
     first = groups[0]

@@ -21,6 +21,10 @@ class LaunchObserver:
     def ends(self, batch: Batch) -> None:
         """All threads of a batch have left, and what they had started is done."""
 
+    def gone(self) -> None:
+        """The launch has ended or is given up: let go of what is large, since launches and those
+        who watch them refer to each other, and stay until Python collects such circles."""
+
     def finds(self) -> None:
         """The checker has found something: it is the last of the launch's findings."""
 

@@ -98,7 +98,7 @@ class LaunchState:
         self.progress = 0
         """Counts what other threads could notice: stores by atomics, arrivals, exits."""
         self.changes = 0
-        """Counts memory that changed otherwise than by a store."""
+        """Counts work of others than threads that has been done: it may have changed anything."""
         self.workspace = 0
         self.stack = MAX_STACK
         self.stacks = CallStacks()

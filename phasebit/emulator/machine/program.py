@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from phasebit.emulator.ptx.control_flow import Block, Graph
+from phasebit.emulator.ptx.noticed_steps import Stepwise
 from phasebit.emulator.ptx.placement import Layout
 from phasebit.emulator.ptx.syntax import Function, Instruction, Module
 from phasebit.emulator.ptx.table import Entry, Selected, Traits
@@ -20,6 +21,8 @@ class Program(Protocol):
     module: Module
     kernel: Function
     layout: Layout
+    stepwise: Stepwise
+    """Whether each step is a block of its own."""
     graphs: dict[str, Graph]
     first_block: dict[str, int]
     code: list[Callable[[Any], int]]
@@ -49,6 +52,9 @@ class Program(Protocol):
 
     def every(self) -> Iterable[Selected]:
         """What the program's instructions chose of the table."""
+
+    def steps(self) -> frozenset[int]:
+        """The lines of its steps, but for those that ``stepwise`` adds."""
 
     def entry(self, name: str) -> int:
         """The first block of a function."""

@@ -23,10 +23,11 @@ from phasebit.emulator.errors import EmulatorError, OutOfBounds, StepLimit
 from phasebit.emulator.findings import Sentence, say
 from phasebit.emulator.machine.batch import Batch
 from phasebit.emulator.machine.cluster_launch import RESIDENT, steals
+from phasebit.emulator.machine.deciding import Deciding
 from phasebit.emulator.machine.gathering import Gathering
-from phasebit.emulator.machine.group import Group, merge
+from phasebit.emulator.machine.group import Group, merge, place
 from phasebit.emulator.machine.launch_observer import LaunchObserver
-from phasebit.emulator.machine.livelock import GLANCE, PAUSE, WATCHED, Watch, livelock
+from phasebit.emulator.machine.livelock import GLANCE, PAUSE, TURNS_EACH, WATCHED, Watch, livelock
 from phasebit.emulator.machine.running_launch import RunningLaunch
 from phasebit.emulator.machine.standing import deadlock, standing
 from phasebit.emulator.machine.waiting import Waiting
@@ -67,6 +68,8 @@ class Machine(RunningLaunch):
         self.batches: list[Batch] = []
         self.watch: Watch | None = None
         self.pause = PAUSE
+        self.deciding: dict[Any, Deciding] = {}
+        """What decides where threads go, by the blocks that run: see :class:`.livelock.Watch`."""
         self.look = self.steps - PAUSE
         """Below so many steps left a turn is looked at."""
         self.spins: Watch | None = None
@@ -127,12 +130,7 @@ class Machine(RunningLaunch):
         for told in self.told[LaunchObserver.leaves]:
             told(g)
         if batch.live == 0:
-            self.batches.remove(batch)
-            for agent in [a for a in self.agents if a.batch is batch]:
-                agent.finish()
-            for ended in self.told[LaunchObserver.ends]:
-                ended(batch)
-            batch.release()
+            self.end_batch(batch)
             return
         batch.live_in_block -= np.bincount(batch.slots(g.lanes), minlength=batch.count)
         batch.live_in_warp -= np.bincount(batch.warp_of[g.lanes], minlength=len(batch.live_in_warp))
@@ -141,6 +139,15 @@ class Machine(RunningLaunch):
             look(g.lanes)
         for waiting in self.gathering.let_go(batch):
             self.wake(waiting, waiting.pc)
+
+    def end_batch(self, batch: Batch) -> None:
+        """All threads of some blocks are done."""
+        self.batches.remove(batch)
+        for agent in [a for a in self.agents if a.batch is batch]:
+            agent.finish()
+        for ended in self.told[LaunchObserver.ends]:
+            ended(batch)
+        batch.release()
 
     # -- the ready list -------------------------------------------------------
 
@@ -182,8 +189,10 @@ class Machine(RunningLaunch):
                 g = min(ready, key=_since)
             elif self.schedule == "random" and self.picks % 7 == 0:
                 g = self.random.choice(ready)
+            elif self.watch is not None and self.watch.again:  # who may still do something first
+                g = min(ready, key=self.watch.order)
             else:
-                g = min(ready, key=_place)
+                g = min(ready, key=place)
             ready.remove(g)
         key = (id(g.batch), g.stack, g.pc)
         if self.index.get(key) is g:
@@ -392,7 +401,7 @@ class Machine(RunningLaunch):
             if self.ready and (
                 budget <= 0
                 or (id(g.batch), g.stack, following) in self.index
-                or any(_place(other) < (False, -len(g.frames), following) for other in self.ready)
+                or any(place(other) < (False, -len(g.frames), following) for other in self.ready)
             ):
                 self.make_ready(g)
                 return
@@ -411,8 +420,12 @@ class Machine(RunningLaunch):
             self._watch()
         elif watch.turn(g):
             self._judge(watch)
-        elif watch.turns * WATCHED > self.pause or (watch.turns == GLANCE and not watch.quiet()):
+        elif watch.turns > self._watched() or (watch.turns == GLANCE and not watch.quiet()):
             self._end_watch(watch)
+
+    def _watched(self) -> int:
+        """Turns that a watch may last: enough for each group to come back."""
+        return max(self.pause // WATCHED, TURNS_EACH * (1 + len(self.ready)))
 
     def _watch(self) -> None:
         self.watch = Watch(self)
@@ -429,6 +442,8 @@ class Machine(RunningLaunch):
 
     def _judge(self, watch: Watch) -> None:
         """Every thread that does not wait has come back to where it was."""
+        if watch.renew():  # by what decided so far
+            return
         if not watch.quiet():
             self._end_watch(watch)
             return
@@ -501,10 +516,6 @@ class Machine(RunningLaunch):
 
 def _since(g: Group) -> int:
     return g.since
-
-
-def _place(g: Group) -> tuple[bool, int, int]:
-    return (g.patient, -len(g.frames), g.pc)
 
 
 __all__ = ["Machine"]

@@ -8,7 +8,8 @@ engine and the tensor core have under way before it tells a barrier.  Who may st
 A wait is a step when its phase is complete, not before, and is looked at again when it is chosen:
 whoever is slow to wake finds the phase that there is then.  A thread that has looked at memory and
 found what it found before, with the same registers, is not asked again until somebody has written
-there.
+there; one that goes round in a loop without a step, not until something has happened.  What ends a
+kernel between two steps is a step by itself: others may go on before it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from phasebit.emulator.errors import StepLimit
+from phasebit.emulator.errors import EmulatorError, StepLimit
 from phasebit.emulator.findings import Sentence, say
 from phasebit.emulator.machine.batch import Batch
 from phasebit.emulator.machine.gathering import WARP_GROUP, Gathering
@@ -30,10 +31,13 @@ from phasebit.emulator.machine.livelock import Stood, Watch, livelock
 from phasebit.emulator.machine.scheduler import Machine
 from phasebit.emulator.machine.standing import deadlock
 from phasebit.emulator.machine.waiting import Waiting
-from phasebit.emulator.ptx.noticed_steps import is_step
+from phasebit.emulator.ptx.noticed_steps import is_own_step
 
 Actor: TypeAlias = tuple[int, ...]
 """Who steps: batch and first thread; of work under way, also which of what that actor began."""
+
+ROUNDS = 16
+"""Turns of loops that a group takes before it is watched."""
 
 ANSWERS = 2
 """How often a test of an mbarrier may say "not yet" when nobody can step, before a deadlock."""
@@ -56,6 +60,10 @@ class Move:
     work: WorkUnderWay | None = None
     begun: int = -1
     """Of work: the number of the step in which it was begun."""
+    line: int = 0
+    """The line of the instruction in the PTX."""
+    error: EmulatorError | None = None
+    """What the step ends the kernel with."""
 
 
 @dataclass(eq=False)
@@ -70,6 +78,21 @@ class Blocked:
 
 class Abandoned(Exception):
     """``choose`` wants no more of this run."""
+
+
+class _Circles(Exception):
+    """A group stands where it stood, with the same registers, and has done nothing meanwhile."""
+
+
+class _Stops:
+    """The blocks of the program before which a group stops; ``everywhere``: before each."""
+
+    def __init__(self, blocks: set[int]) -> None:
+        self.blocks = blocks
+        self.everywhere = False
+
+    def __contains__(self, block: object) -> bool:
+        return self.everywhere or block in self.blocks
 
 
 class _Begun(list[WorkUnderWay]):
@@ -107,16 +130,28 @@ class SteppedMachine(Machine):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.stepped = True
+        self.stepped = self.says_no_first = True
         self.choose: Callable[[list[Move]], Move] = lambda moves: moves[0]
         self.took: Callable[[], None] = lambda: None
         """Called when a step has been taken."""
         self.agents = _Begun(self)
         self.gathering = _Gatherings()  # type: ignore[assignment]
-        self.stops = {
+        self.stops = self.halts = _Stops({
             i for i, block in enumerate(self.program.blocks)
             if block.instructions and self._steps(block.instructions[0])
-        }  # fmt: skip
+        })  # fmt: skip
+        self.ended: list[Batch] = []
+        """Blocks whose threads are done, and which have work under way that tells somebody."""
+        self.faulty: list[Move] = []
+        """What ends the kernel as soon as it is chosen."""
+        self.happened = 0
+        """Steps, and runs between them that led anywhere."""
+        self.circles: dict[Group, tuple[int, Sentence]] = {}
+        """Groups that go round and round: since when, and where they look."""
+        self.rounds = 0
+        """Turns of loops that the running group has taken between two steps."""
+        self.round: Watch | None = None
+        """What watches it."""
         self.held: dict[Group, Blocked] = {}
         self.allowed: Group | None = None
         self.taken = 0
@@ -140,7 +175,7 @@ class SteppedMachine(Machine):
 
     def _steps(self, instruction: Any) -> bool:
         chosen = self.program.selected(instruction)
-        return chosen is not None and is_step(instruction, chosen)
+        return chosen is not None and is_own_step(instruction, chosen, self.program.stepwise)
 
     # -- groups of one warp ---------------------------------------------------
 
@@ -183,12 +218,43 @@ class SteppedMachine(Machine):
         return -1
 
     def _look(self, g: Group) -> None:
-        """Loops without a step are left to the limit of turns."""
+        """Who goes round and does nothing waits until something happens, else to the limit."""
         if self.steps < 0:
             raise StepLimit(
                 "the kernel has not ended after the allowed number of loop turns: {}",
                 self.standing(g),
             )
+        self.rounds += 1
+        if self.rounds < ROUNDS:
+            return
+        if self.round is None:
+            self.round = Watch(self)
+            self.told.subscribe(self.round)
+        self.round.turn(g)
+        if self.round.came_back(g) == g.n:
+            if self.round.renew():  # by what decided so far
+                return
+            if self.round.quiet(all_here=False):
+                raise _Circles
+            self._no_round()
+
+    def _no_round(self) -> None:
+        """Nobody is watched."""
+        if self.round is not None:
+            self.told.unsubscribe(self.round)
+        self.round, self.rounds = None, 0
+
+    def _under_way(self, batch: Batch) -> bool:
+        """Whether work of its threads is under way that tells somebody."""
+        return any(work.batch is batch and id(work) in self.begun for work in self.agents)
+
+    def end_batch(self, batch: Batch) -> None:
+        """What tells somebody is a step, after the end of the threads too."""
+        if self._under_way(batch):
+            batch.live_in_block[:] = 0
+            self.ended.append(batch)
+        else:
+            super().end_batch(batch)
 
     # -- waiting for mbarriers ------------------------------------------------
 
@@ -222,30 +288,37 @@ class SteppedMachine(Machine):
         copies = not hasattr(work, "queue")
         who = f"{'copy' if copies else 'work'} {number} of {g.batch.describe(g.lanes)}"
         row = "copy engine" if copies else "tensor core"
-        self.begun[id(work)] = (
-            work,
-            Move((*owner, number), who, row, self.where(g), (), work=work, begun=self.taken - 1),
-        )
+        by = self.executing()
+        move = Move(
+            (*owner, number), who, row, self.where(g), (), work=work, begun=self.taken - 1,
+            line=by.line if by else 0,
+        )  # fmt: skip
+        self.begun[id(work)] = work, move
 
     def _actor(self, g: Group) -> Actor:
         return (int(g.batch.blocks[0]), int(g.lanes[0]))
 
-    def _move(self, g: Group) -> Move:
-        first, lane = int(g.batch.blocks[0]), int(g.lanes[0])
-        instruction = self.program.blocks[g.pc].instructions[0]
-        slot, thread = divmod(lane, g.batch.threads)
+    def _row(self, g: Group) -> str:
+        slot, thread = divmod(int(g.lanes[0]), g.batch.threads)
         block = f"block {int(g.batch.blocks[slot])}, " if self.blocks > 1 else ""
+        return f"{block}warp {thread // 32}"
+
+    def _move(self, g: Group) -> Move:
+        first = int(g.batch.blocks[0])
+        instruction = self.program.blocks[g.pc].instructions[0]
         return Move(
-            self._actor(g), str(g.batch.describe(g.lanes)), f"{block}warp {thread // 32}",
+            self._actor(g), str(g.batch.describe(g.lanes)), self._row(g),
             say("`{}` at {}", instruction.text, instruction.where),
-            tuple((first, int(lane)) for lane in g.lanes), group=g,
+            tuple((first, int(lane)) for lane in g.lanes), group=g, line=instruction.line,
         )  # fmt: skip
 
     def moves(self) -> list[Move]:
         """Who can step now: threads first, then what they have under way."""
         found = [
-            self._move(g) for g in self.ready if not self._waits_for_mates(g) and not self._spins(g)
-        ]
+            self._move(g) for g in self.ready
+            if g.pc in self.halts and not self._waits_for_mates(g) and not self._spins(g)
+        ]  # fmt: skip
+        found += self.faulty
         found += [each.move for each in self.held.values() if each.passes()]
         found.sort(key=lambda move: move.actor)
         queues: set[int] = set()
@@ -266,7 +339,7 @@ class SteppedMachine(Machine):
         stood, step = self.looked.get(actor, {}).get(g.pc, (None, 0))
         if stood is None or any(self.written.get(word, 0) > step for word in self.words[actor]):
             return False
-        return stood.same(Stood(g, self.program.live))
+        return stood.same(Stood(g, self.program.live[g.pc], self.program.live))
 
     def noticed(self, looked: Iterable[Hashable], wrote: Iterable[Hashable]) -> None:
         """What the step that was taken looked at in memory, and what it changed anywhere."""
@@ -305,13 +378,42 @@ class SteppedMachine(Machine):
     def _settle(self) -> bool:
         """Let all run who do not stand before a step; False."""
         while True:
-            free = [g for g in self.ready if g.pc not in self.stops]
+            free = [g for g in self.ready if g.pc not in self.halts and not self._circles(g)]
             free = [g for g in free if not self._waits_for_mates(g)]
             if not free:
                 return False
             g = min(free, key=lambda g: (-len(g.frames), g.pc, int(g.lanes[0])))
             self.ready.remove(g)
+            self._run_between(g)
+
+    def _run_between(self, g: Group) -> None:
+        """Run a group to its next step."""
+        if g in self.circles:
+            self.rounds = ROUNDS
+        try:
             self._run_group(g)
+            self.happened += 1
+        except _Circles:
+            assert self.round is not None
+            access = self.round.looks.get(int(g.lanes[0]), -1)
+            where = self.place(access) if access >= 0 else self.where(g)
+            self.circles[g] = self.happened, where
+            self.make_ready(g)
+        except StepLimit:
+            raise
+        except EmulatorError as error:
+            self.happened += 1
+            where = self.where(g)
+            self.faulty.append(
+                Move(self._actor(g), str(g.batch.describe(g.lanes)), self._row(g), where, (),
+                     error=error)
+            )  # fmt: skip
+        finally:
+            self._no_round()
+
+    def _circles(self, g: Group) -> bool:
+        """Whether it goes round and round, and nothing has happened since it was last let go."""
+        return self.circles.get(g, (-1, None))[0] == self.happened
 
     def _waits_for_mates(self, g: Group) -> bool:
         """Whether other threads of its warp may still come to where a branch's ways meet again."""
@@ -325,8 +427,11 @@ class SteppedMachine(Machine):
     def _take(self, move: Move) -> None:
         self.acting = move
         self.taken += 1
+        self.happened += 1
         self._stood = None
         self.failing = True
+        if move.error is not None:
+            raise move.error
         if move.work is not None:
             self.begun.pop(id(move.work))
             move.work.finish()
@@ -335,6 +440,10 @@ class SteppedMachine(Machine):
             self._go(move.group)
         self.failing = False
         self.took()
+        for batch in self.ended.copy():
+            if not self._under_way(batch):
+                self.ended.remove(batch)
+                super().end_batch(batch)
 
     def _go(self, g: Group) -> None:
         if self.held.pop(g, None) is not None:
@@ -342,8 +451,13 @@ class SteppedMachine(Machine):
             self.allowed = g
         else:
             self.ready.remove(g)
-            self._stood = (g.pc, Stood(g, self.program.live))
-        self._run_group(g)
+            self._stood = (g.pc, Stood(g, self.program.live[g.pc], self.program.live))
+        self.halts.everywhere = True
+        try:
+            self._run_group(g)
+        finally:
+            self.halts.everywhere = False
+            self._no_round()
 
     def _go_on(self) -> bool:
         """Nobody can step: find something that goes on all the same."""
@@ -370,7 +484,7 @@ class SteppedMachine(Machine):
             return deadlock(self.parked, unstarted)
         watch = Watch(self)
         for g in self.ready:
-            where = self._move(g).what
+            where = self.circles[g][1] if g in self.circles else self._move(g).what
             watch.who.setdefault(where, []).extend(g.batch.describe(g.lanes).blocks)
         return livelock(self, watch, unstarted)
 

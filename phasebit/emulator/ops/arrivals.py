@@ -27,7 +27,12 @@ SCOPED = [{"release": ("sem", "release"), "relaxed": ("sem", "relaxed"),
 def init(g: Group, address: Value, count: Value, *, space: str = "generic") -> None:
     """mbarrier.init: phase 0, ``count`` arrivals expected."""
     for site, where in sites(g, address, space):
-        site.operate(g, "init", int(_one(count, where)))
+        expected = int(_one(count, where))
+        if site.is_new(expected):
+            for told in g.batch.machine.told[MbarrierObserver.initialises_again]:
+                told(g, g.lanes if where is None else g.lanes[where], site)
+            continue
+        site.operate(g, "init", expected)
         position = site.position() >> 3
         g.memory.u8[position] = IMAGE
         at = g.batch.machine.source_line(g)
@@ -176,8 +181,9 @@ def _wait(
 ) -> int:  # fmt: skip
     """Wait with every thread; groups part where barriers or phases differ.
 
-    In random schedules with an odd seed ``test_wait`` first says no where a phase is not complete,
-    as it may: who asks once and goes on regardless has not waited.
+    In random schedules with an odd seed, and where somebody chooses each step, ``test_wait`` first
+    says no where a phase is not complete, as it may: who asks once and goes on regardless has not
+    waited.
     """
     hasty = False
     if g.batch.machine.says_no_first:
@@ -193,7 +199,7 @@ def _wait(
                     "{} waits at mbarrier {}: a block can wait at its own barriers only; {}",
                     g.batch.describe(g.lanes[:1]), site.name, g.batch.machine.where(g),
                 )
-    if g.batch.machine.stepped and not _may_wait(g, dest, found, key, parity):
+    if g.batch.machine.stepped and not _may_wait(g, dest, found, key, parity, hasty):
         return -1
     for told in g.batch.machine.told[MbarrierObserver.tests]:
         for site, where in found:
@@ -214,13 +220,20 @@ def _wait(
 
 
 def _may_wait(
-    g: Group, dest: Any, found: list[tuple[BarrierSite, Array | None]], key: Value, parity: bool
-) -> bool:
+    g: Group, dest: Any, found: list[tuple[BarrierSite, Array | None]], key: Value, parity: bool,
+    hasty: bool,
+) -> bool:  # fmt: skip
     """In a launch whose steps somebody chooses: whether this one is chosen now."""
     resume, keys, first = g.resume, np.unique(key).tolist(), found[0][0]
+
+    def answers() -> bool:
+        return any(
+            site.would_pass(one, parity) or (hasty and site.may_refuse(g))
+            for site, _ in found for one in keys
+        )  # fmt: skip
+
     return g.batch.machine.may_wait(
-        g, lambda: any(site.would_pass(one, parity) for site, _ in found for one in keys),
-        [site for site, _ in found],
+        g, answers, [site for site, _ in found],
         first.waiting(g, keys[0], parity, lambda group: first.refuse(group, dest, resume)),
     )  # fmt: skip
 

@@ -79,8 +79,6 @@ def _replace(
     b = g.spread(b)
     c = None if c is None else g.spread(c)
     old, places, before, after = _turns(view, index, b, c, step, running)
-    if before.tobytes() != after.tobytes():
-        g.batch.machine.changes += 1
     if scope != "sys":
         view[places] = after
         return old
@@ -117,13 +115,29 @@ def _turns(
             old[lanes] = totals[:-1]
             after[k] = totals[-1]
         return old, places, before, after
-    for turn in range(counts.max()):  # the first thread of each place, the second of each, …
-        here = np.flatnonzero(counts > turn)
-        lanes = order[fresh[here] + turn]
-        current = after[here]
-        old[lanes] = current
-        after[here] = step(current, b[lanes], None if c is None else c[lanes])
+    # All of a place, until the first that changes something; then those after it.
+    here, left = np.repeat(np.arange(len(fresh)), counts), np.arange(len(order))
+    while len(left):
+        lanes, at = order[left], here[left]
+        found = after[at]
+        made = np.asarray(step(found, b[lanes], None if c is None else c[lanes]))
+        made = made.astype(view.dtype)
+        moved = np.flatnonzero(_differ(made, found))
+        whose, first = np.unique(at[moved], return_index=True)
+        last = np.full(len(fresh), len(left))
+        last[whose] = moved[first]
+        done = np.arange(len(left)) <= last[at]
+        old[lanes[done]] = found[done]
+        after[whose] = made[moved[first]]
+        left = left[~done]
     return old, places, before, after
+
+
+def _differ(a: Array, b: Array) -> Array:
+    """Where two arrays of one type have other bits."""
+    width = a.dtype.itemsize
+    bits = (np.ascontiguousarray(x).view(np.uint8).reshape(-1, width) for x in (a, b))
+    return np.asarray((next(bits) != next(bits)).any(axis=1))
 
 
 def _add32(old: Value, x: Value, far: Value) -> Value:

@@ -169,10 +169,31 @@ def membar(g: Group, *, scope: str = "gpu") -> None:
     fence(g, scope=scope)
 
 
-@effect("fence", "", section="9.7.13.4", traits=UNNOTICED,
-        options=[{s: ("sem", s) for s in ("sc", "acq_rel", "acquire", "release")}])  # fmt: skip
-def fence(g: Group, *, sem: str = "sc", scope: str = "gpu") -> None:
-    """fence: this thread's earlier accesses come before its later ones, for others that look."""
+ONLY: dict[str, tuple[str, str]] = {
+    f"sync_restrict::shared::{w}": ("only", w) for w in ("cta", "cluster")
+}
+RESTRICTED = ("release", "cta"), ("acquire", "cluster")
+
+
+def check_restriction(instruction: Instruction, chosen: Selected) -> None:
+    """A fence of one direction for shared memory: the two that there are."""
+    given = chosen.options
+    if "only" in given and (given.get("sem"), given["only"]) not in RESTRICTED:
+        raise misfit(
+            instruction,
+            "a fence with .sync_restrict is .release.sync_restrict::shared::cta or "
+            ".acquire.sync_restrict::shared::cluster",
+        )
+
+
+@effect("fence", "", section="9.7.13.4", traits=Traits(unnoticed=True, check=check_restriction),
+        options=[{s: ("sem", s) for s in ("sc", "acq_rel", "acquire", "release")}, ONLY])
+def fence(g: Group, *, sem: str = "sc", scope: str = "gpu", only: str = "") -> None:
+    """fence: this thread's earlier accesses come before its later ones, for others that look.
+
+    With ``.sync_restrict``, those of shared memory alone; it counts as a whole fence here, so a
+    kernel that relies on it for global memory is not found.
+    """
     machine = g.batch.machine
     for told in machine.told[LaunchObserver.fences]:
         told(g, scope)
@@ -185,9 +206,7 @@ def check_direction(instruction: Instruction, chosen: Selected) -> None:
     if given.get("proxy") != "async::generic" and "only" not in given:
         return
     pair = given.get("sem"), given.get("only")
-    if given.get("proxy") != "async::generic" or pair not in (
-        ("release", "cta"), ("acquire", "cluster")
-    ):  # fmt: skip
+    if given.get("proxy") != "async::generic" or pair not in RESTRICTED:
         raise misfit(
             instruction,
             "a fence.proxy.async::generic is .release.sync_restrict::shared::cta or "
@@ -200,7 +219,7 @@ def check_direction(instruction: Instruction, chosen: Selected) -> None:
         options=[{w: ("proxy", w) for w in ("alias", "async", "async.global", "async.shared",
                                             "async::generic", "tensormap::generic")},
                  {"acquire": ("sem", "acquire"), "release": ("sem", "release")},
-                 {f"sync_restrict::shared::{w}": ("only", w) for w in ("cta", "cluster")}])
+                 ONLY])
 def fence_proxy(
     g: Group, *operands: Value, proxy: str = "async", space: str = "", sem: str = "",
     scope: str = "gpu", only: str = "",
@@ -239,7 +258,7 @@ def fence_mbarrier_init(g: Group, *, sem: str = "release") -> None:
     machine.now += 1
 
 
-@effect("griddepcontrol.wait", "", section="9.7.13.14", traits=UNNOTICED)
+@effect("griddepcontrol.wait", "", section="9.7.13.13", traits=UNNOTICED)
 def griddepcontrol_wait(g: Group) -> None:
     """griddepcontrol.wait: the kernels before this one have ended, and what they wrote is seen."""
     machine = g.batch.machine
@@ -248,7 +267,7 @@ def griddepcontrol_wait(g: Group) -> None:
     machine.now += 1
 
 
-@effect("griddepcontrol.launch_dependents", "", section="9.7.13.14")
+@effect("griddepcontrol.launch_dependents", "", section="9.7.13.13")
 def griddepcontrol_launch_dependents(g: Group) -> None:
     """griddepcontrol.launch_dependents: the next kernel may begin; here it always may."""
 

@@ -278,8 +278,9 @@ def bulk_wait_group(g: Group, pending: Value, *, read: bool = False) -> None:
             kept.append((number, copy))
             continue
         copy.fetch()
-        for free in machine.told[BulkCopyObserver.source_is_free]:
+        for free in machine.told[BulkCopyObserver.source_is_free] if not copy.freed else ():
             free(copy)
+        copy.freed = True
         if read:
             kept.append((number, copy))
             continue

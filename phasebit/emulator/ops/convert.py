@@ -210,6 +210,39 @@ def cvt_pack(
     return halves[0] | (halves[1] << np.uint32(16))
 
 
+CARRIED = {"f16": (10, -14, 13), "bf16": (7, -126, 16)}
+"""Bits of the mantissa, smallest exponent, random bits that a number of each format takes."""
+
+
+@value("cvt.rs", "f32 f32 u32 -> x", {"f16x2", "bf16x2"}, {"f32"}, section="9.7.9.21",
+       options=[OTHER])  # fmt: skip
+def cvt_stochastic(
+    a: Value, b: Value, rbits: Value, *, kind: str, relu: bool = False, satfinite: bool = False
+) -> Value:
+    """cvt.rs.f16x2.f32: away from zero where random bits carry out of the bits that are cut.
+
+    Each number takes the random bits of its half of ``rbits``, 13 for f16, 16 for bf16, and they
+    are added to as many of the highest bits that are cut, for subnormal results too. Which bits
+    of ``rbits`` go where is an assumption, after what QuACK's kernels say of it: only Blackwell
+    has the instruction, and none was asked.
+    """
+    half = kind[:-2]
+    mantissa, smallest, taken = CARRIED[half]
+    ones = np.uint32((1 << taken) - 1)
+    result = np.uint32(0)
+    for place, x in enumerate((b, a)):
+        random = ((rbits >> np.uint32(16 * place)) & ones).astype(np.float64)
+        wide = x.astype(np.float64)
+        finite = where(np.isfinite(wide), wide, np.float64(0))
+        exponent = np.maximum(np.frexp(finite)[1] - 1, smallest)
+        step = np.ldexp(np.float64(1), exponent - mantissa)
+        moved = np.floor(np.abs(finite) / step + np.ldexp(random, -taken)) * step
+        rounded = where(np.isfinite(wide), np.copysign(moved, wide), wide).astype(np.float32)
+        bits = cvt_float(rounded, kind=half, source="f32", relu=relu, satfinite=satfinite)
+        result = result | (bits.view(np.uint16).astype(np.uint32) << np.uint32(16 * place))
+    return result
+
+
 @value(
     "cvt", "f32 -> x", {"tf32"}, {"f32"}, section="9.7.9.21", options=[TO_INTEGER, ROUNDING, OTHER]
 )

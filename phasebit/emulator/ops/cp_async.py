@@ -130,8 +130,7 @@ def mbarrier_arrive(
     for site, where in sites(g, address, space):
         lanes = g.lanes if where is None else g.lanes[where]
         if not noinc:
-            for _ in lanes:
-                site.operate(g, "add_pending")
+            site.adds(g, len(lanes))
         mine: list[Agent] = [c for c in state.copies if np.isin(c.lanes, lanes).any()]
         for told in machine.told[ThreadCopyObserver.thread_copies_arrive]:
             told(g, lanes, site)

@@ -74,7 +74,7 @@ def ld(g: Group, *operands: Any, space: str = "generic", sem: str = "weak", scop
     raise NotImplementedError
 
 
-@effect("st", "a x", None, section="9.7.9.12", options=[ANY_LOAD], optional=1, traits=STORE)
+@effect("st", "a x u64", None, section="9.7.9.12", options=[ANY_LOAD], optional=1, traits=STORE)
 def st(g: Group, *operands: Any, space: str = "generic", sem: str = "weak", scope: str = "cta",
        vector: int = 1) -> None:  # fmt: skip
     """st: store 1, 2, 4 or 8 values to any state space (written out by the translator)."""
@@ -137,4 +137,18 @@ POLICIES = {f"L2::{word}": ("policy", word) for word in EVICT}
 @value("createpolicy.fractional", "f32 -> b64", section="9.7.9.18", optional=1, options=[POLICIES])
 def createpolicy(*fraction: Value, policy: str = "") -> Value:
     """createpolicy: a cache policy; an opaque number that nothing here reads."""
+    return np.uint64(0)
+
+
+@value("createpolicy.range", "a u32 u32 -> b64", section="9.7.9.18", options=[POLICIES])
+def createpolicy_range(
+    a: Value, primary: Value, total: Value, *, policy: str = "", space: str = "generic"
+) -> Value:
+    """createpolicy.range: the same for a range of addresses."""
+    return np.uint64(0)
+
+
+@value("createpolicy.cvt.L2", "b64 -> b64", section="9.7.9.18")
+def createpolicy_cvt(a: Value) -> Value:
+    """createpolicy.cvt: a policy from the property that a stream's window of accesses has."""
     return np.uint64(0)

@@ -1,4 +1,4 @@
-"""Warp collectives (PTX ISA 9.7.9.6 shfl, 9.7.13.8 to 9.7.13.13): lanes that look at each other.
+"""Warp collectives (PTX ISA 9.7.9.6 shfl, 9.7.13.8 to 9.7.13.14): lanes that look at each other.
 
 The machine has already brought the threads of each member mask together, so the
 lanes asked for are in the group.  Values are laid out as a table with one row a
@@ -200,7 +200,7 @@ def redux_f32(
     return canonical(np.where(some_bad if nan else everyone_bad, np.float32(np.nan), r))
 
 
-@collective("elect.sync", "u32 -> b32 pred", None, section="9.7.13.13")
+@collective("elect.sync", "u32 -> b32 pred", None, section="9.7.13.14")
 def elect(g: Group, membermask: Value) -> tuple[Value, Value]:
     """elect.sync: one leader among the members, and who it is.
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from phasebit.emulator.errors import PtxError
 from phasebit.emulator.ptx import operands
-from phasebit.emulator.ptx.noticed_steps import is_step, is_wait
+from phasebit.emulator.ptx.noticed_steps import Stepwise, stands_alone
 from phasebit.emulator.ptx.syntax import (
     Address,
     Function,
@@ -139,10 +139,10 @@ def reads_and_writes(
     return reads, writes
 
 
-def build(function: Function, stepwise: bool = False) -> Graph:
+def build(function: Function, stepwise: Stepwise = None) -> Graph:
     """Cut a function into blocks and analyse them; unknown instructions raise here.
 
-    ``stepwise``: each step (``ptx.noticed_steps``) begins a block, and ends it.
+    ``stepwise``: each step begins a block, and ends it.
     """
     selected: dict[Instruction, Selected] = {}
     for item in function.body:
@@ -158,7 +158,7 @@ def build(function: Function, stepwise: bool = False) -> Graph:
 
 
 def _cut(
-    function: Function, selected: dict[Instruction, Selected], stepwise: bool
+    function: Function, selected: dict[Instruction, Selected], stepwise: Stepwise
 ) -> tuple[list[Block], dict[str, int]]:
     blocks: list[Block] = []
     labels: dict[str, int] = {}
@@ -196,7 +196,7 @@ def _cut(
         if item.guard is not None and kind != "value":
             block.skip = item
             block = start(None, item.line)
-        alone = stepwise and (is_wait(item) or is_step(item, selected[item]))
+        alone = stands_alone(item, selected[item], stepwise)
         if alone:
             block = fresh(item.line)
         if kind == "collective":

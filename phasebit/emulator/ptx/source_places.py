@@ -52,7 +52,10 @@ class SourcePlaces:
             cursor.integer()
 
     def loc(self) -> None:
-        """``.loc file line column [, function_name label, inlined_at file line column]``."""
+        """``.loc file line column [, function_name label, inlined_at file line column]``.
+
+        Line 0 says that what follows comes of no one line, for a compiler has merged several.
+        """
         cursor = self.cursor
         cursor.expect(".loc")
         place = (cursor.integer(), cursor.integer(), cursor.integer())
@@ -67,8 +70,9 @@ class SourcePlaces:
                 label = cursor.word()
                 offset = cursor.integer() if cursor.accept("+") else 0
                 name = self._debug_name(label, offset)
-        self.location = self._place(*place, caller, name)
-        self._inlined_at[place] = self.location
+        self.location = self._place(*place, caller, name) if place[1] else caller
+        if self.location is not None:
+            self._inlined_at[place] = self.location
 
     def _place(
         self, file: int, line: int, column: int, caller: Location | None = None, name: str = ""

@@ -69,7 +69,9 @@ def decode(
 ) -> ScaledDescriptor:
     """Read the descriptor of a product of this kind with ``per_row`` scales a row.
 
-    ``group``: how many blocks multiply together.  ``sparse``: of ``.sp``.  Raises
+    ``group``: how many blocks multiply together.  ``sparse``: of ``.sp``.  Bit 12, which the PTX
+    ISA has as 0 for 4-bit kinds, is the version of the sparsity to CUTLASS's primitives, which set
+    it for dense products, too: there it says nothing.  Raises
     ``tensor_core.instruction_descriptors.InstructionDescriptorError`` for one that the
     instruction cannot take.
     """
@@ -100,7 +102,7 @@ def decode(
             known = ", ".join(f"{n} {name}" for n, name in ELEMENTS[kind].items())
             raise wrong(f"type {number} of {what} is none of kind::{kind}, which has: {known}")
         chosen.append(ELEMENTS[kind][number])
-    if narrow and field(bits, 12, 1):
+    if narrow and sparse and field(bits, 12, 1):
         raise wrong("bit 12 must be 0: the type of B has two bits here")
     scale = "ue8m0" if field(bits, 23, 1) else "ue4m3"
     if scale not in SCALES[per_row] or (scale == "ue4m3" and kind != "mxf4nvf4"):

@@ -48,3 +48,11 @@ extern "C" __global__ void use(Counter** counter, int* out) {
     out[0] = (*counter)->next();
     out[1] = (*counter)->next();
 }
+
+// How many pieces of so many bytes there are; one is given back, and there is one more.
+extern "C" __global__ void exhaust(int* out, size_t bytes) {
+    void* last = nullptr;
+    while (void* p = malloc(bytes)) last = p, out[0]++;
+    free(last);
+    while (malloc(bytes)) out[1]++;
+}

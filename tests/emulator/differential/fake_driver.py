@@ -18,9 +18,9 @@ Kernel = Callable[[np.ndarray, np.ndarray, int], None]
 class FakeDriver:
     """The calls that running a program makes."""
 
-    def __init__(self, kernels: dict[str, Kernel], fail: str = "") -> None:
+    def __init__(self, kernels: dict[str, Kernel], fail: str = "", code: int = 716) -> None:
         self.kernels = kernels
-        self.fail = fail
+        self.fail, self.code = fail, code
         self.memory: dict[int, Any] = {}
         self.calls: list[str] = []
         self._functions: dict[int, Kernel] = {}
@@ -29,7 +29,7 @@ class FakeDriver:
         def call(*arguments: Any) -> int:
             self.calls.append(name)
             if name == self.fail:
-                return 716
+                return self.code
             known = getattr(type(self), "_" + name.removesuffix("_v2"), None)
             if known:
                 known(self, *arguments)

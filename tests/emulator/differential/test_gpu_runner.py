@@ -37,6 +37,12 @@ def test_the_drivers_refusal_is_an_error_in_its_words():
         device.run(device.driver.load(b""), program)
 
 
+def test_a_driver_that_is_older_than_the_ptx_says_what_to_do():
+    driver = Driver(FakeDriver({}, fail="cuModuleLoadDataEx", code=222))
+    with pytest.raises(CudaError, match=r"a fake: its driver is older than .* update"):
+        driver.module(".version 9.4")
+
+
 @pytest.mark.nvcc
 def test_batches_are_assembled_and_run_in_parallel():
     batch = Batch("forms", 0, 3)

@@ -47,20 +47,20 @@ extern "C" __global__ void lapped(int* out) {
 }
 
 // The mailbox is filled again, and nobody waits until it has been read.
-extern "C" __global__ void mailbox(int* out) {
+extern "C" __global__ void mailbox(int letters, int* out) {
     __shared__ unsigned long long ready;
     __shared__ int box;
     if (threadIdx.x == 0) ptx::mbarrier_init(&ready, 1);
     __syncthreads();
     if (threadIdx.x == 0) {
-        for (int i = 0; i < 3; ++i) {
+        for (int i = 0; i < letters; ++i) {
             box = i;
             ptx::mbarrier_arrive(&ready);
         }
     } else if (threadIdx.x % 32 == 0) {
-        for (int i = 0; i < 3; ++i) {
+        for (int i = 0; i < letters; ++i) {
             ptx::mbarrier_wait(&ready, i % 2);
-            out[3 * (threadIdx.x / 32) + i] = box;
+            out[letters * (threadIdx.x / 32) + i] = box;
         }
     }
 }
@@ -172,3 +172,76 @@ template <int LAST> __device__ void hope(int* out) {
 
 extern "C" __global__ void hopes_0(int* out) { hope<0>(out); }
 extern "C" __global__ void hopes_1(int* out) { hope<1>(out); }
+
+// The first wait is only a question; whoever gets a no goes on all the same.
+extern "C" __global__ void asks_once(int* out) {
+    __shared__ unsigned long long full;
+    __shared__ int slot;
+    if (threadIdx.x == 0) ptx::mbarrier_init(&full, 1);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        slot = *out + 42;
+        ptx::mbarrier_arrive(&full);
+    } else if (threadIdx.x == 32) {
+        int yes;
+        asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], 0;\n"
+                     "selp.b32 %0, 1, 0, p; }"
+                     : "=r"(yes) : "r"(ptx::shared_address(&full)) : "memory");
+        out[1] = slot + yes;
+    }
+}
+
+// One warp traps; another arrives at a barrier that nobody has initialised.
+extern "C" __global__ void traps(int* out) {
+    __shared__ unsigned long long full;
+    if (threadIdx.x == 0) __trap();
+    if (threadIdx.x == 32) {
+        if (*out == 0) ptx::mbarrier_arrive(&full);
+    }
+}
+
+// A copy tells a barrier that nobody waits for, and that may be invalid by then.
+extern "C" __global__ void invalidated(const int* in, int* out) {
+    __shared__ alignas(16) int slot[4];
+    __shared__ unsigned long long full;
+    if (threadIdx.x == 0) ptx::mbarrier_init(&full, 1);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        ptx::mbarrier_arrive_expect_tx(&full, 16);
+        ptx::cp_async_bulk_load(slot, in, 16, &full);
+    } else if (threadIdx.x == 32) {
+        ptx::mbarrier_inval(&full);
+        *out = 1;
+    }
+}
+
+// A copy's arrival adds one to the pending count; another's may complete the phase before that.
+extern "C" __global__ void more_pending(const int* in, int* out) {
+    __shared__ alignas(16) int slot[4];
+    __shared__ unsigned long long full;
+    if (threadIdx.x == 0) ptx::mbarrier_init(&full, 1);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        ptx::cp_async<16>(slot, in);
+        asm volatile("cp.async.mbarrier.arrive.shared::cta.b64 [%0];"
+                     :: "r"(ptx::shared_address(&full)) : "memory");
+    } else if (threadIdx.x == 32) {
+        ptx::mbarrier_arrive(&full);
+    } else if (threadIdx.x == 64) {
+        ptx::mbarrier_wait(&full, 0);
+        *out = slot[0];
+    }
+}
+
+// A flag that is neither volatile nor atomic.
+extern "C" __global__ void plain_flag(int* flag, int* out) {
+    if (threadIdx.x == 0) {
+        out[0] = 5;
+        __threadfence();
+        *flag = 1;
+    } else if (threadIdx.x == 32) {
+        while (*flag == 0) {}
+        __threadfence();
+        out[1] = out[0];
+    }
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from phasebit.emulator import Interleavings, LaunchError, Module, every_order
+from phasebit.emulator.interleavings import searching
 from phasebit.launching.launch import compile
 
 pytestmark = pytest.mark.nvcc
@@ -27,7 +29,7 @@ def ints(*values: int) -> np.ndarray[Any, Any]:
 CASES: dict[str, tuple[int, list[Any]]] = {
     "ring": (64, [3, ints(0)]),
     "lapped": (64, [ints(0)]),
-    "mailbox": (96, [ints(*range(9))]),
+    "mailbox": (64, [2, ints(*range(4))]),
     "lost_wake_up": (64, [ints(0)]),
     "woken": (64, [ints(0)]),
     "last_one_out": (96, [ints(0), ints(0, 0)]),
@@ -36,6 +38,11 @@ CASES: dict[str, tuple[int, list[Any]]] = {
     "flag": (64, [ints(0), ints(0, 0)]),
     "waits_for_ever": (64, [ints(0), ints(0)]),
     "copies": (96, [np.arange(8, dtype=np.int32), ints(0)]),
+    "asks_once": (64, [ints(0, 0)]),
+    "traps": (64, [ints(0)]),
+    "invalidated": (64, [np.arange(4, dtype=np.int32), ints(0)]),
+    "more_pending": (96, [ints(1, 2, 3, 4), ints(0)]),
+    "plain_flag": (64, [ints(0), ints(0, 0)]),
     "hopes_0": (64, [ints(0)]),
     "hopes_1": (64, [ints(0)]),
 }
@@ -97,13 +104,15 @@ def test_who_is_slow_to_wake_finds_another_phase(orders: Module) -> None:
 
 def test_who_waits_may_come_between_any_two_phases(orders: Module) -> None:
     """A wait that passed in the end might have passed earlier, for another phase."""
-    seen = search(orders, "mailbox")
+    seen = every_order(orders["mailbox"], 1, 96, [3, ints(*range(9))])
     assert {"race", "deadlock"} <= rules(seen) and seen.complete and seen.runs > 4
+    assert seen.ends["deadlock"] and seen.ends[""]
+    assert re.search(r"\n\d+ come to their end, \d+ end with deadlock\nfound, after", str(seen))
 
 
 def test_a_race_that_depends_on_who_comes_first(orders: Module) -> None:
     seen = search(orders, "last_one_out")
-    assert "race" in rules(seen) and seen.runs == 6
+    assert "race" in rules(seen) and seen.runs == 7, "one for each order of tickets, and the race"
     assert not orders["last_one_out"].launch(1, 96, [ints(0), ints(0, 0)]).findings
 
 
@@ -112,7 +121,49 @@ def test_a_sum_that_nobody_reads_orders_those_who_add(orders: Module, name: str)
     """Whoever adds later, and has a fence, knows what the others did: the order matters."""
     assert not orders[name].launch(1, 64, [ints(0)]).findings
     seen = search(orders, name)
-    assert rules(seen) == {"race"} and (seen.complete, seen.runs) == (True, 2)
+    assert rules(seen) == {"race", "uninitialised-read"} and seen.complete
+
+
+def test_a_loop_without_a_step_lets_others_go_on(orders: Module) -> None:
+    """The compiler has taken the look at the flag out of the loop: it ends, or it never does."""
+    seen = search(orders, "plain_flag")
+    assert seen.complete and seen.ends == {"": 1, "livelock": 1}
+    assert {"race", "livelock"} <= rules(seen)
+
+
+def test_what_ends_a_kernel_leaves_no_order_out(orders: Module) -> None:
+    """A warp traps while another arrives at a barrier that it does not own."""
+    seen = search(orders, "traps")
+    assert seen.complete and set(seen.ends) == {"trap", "uninitialised-mbarrier"}
+    seen = search(orders, "invalidated")
+    assert seen.complete and {"", "uninitialised-mbarrier"} == set(seen.ends)
+
+
+def test_who_asks_once_and_goes_on_has_not_waited(orders: Module) -> None:
+    assert not orders["asks_once"].launch(1, 64, [ints(0, 0)]).findings
+    seen = search(orders, "asks_once")
+    assert seen.complete and "race" in rules(seen)
+
+
+def test_a_copy_that_adds_to_the_pending_count_is_a_step(orders: Module) -> None:
+    """The other warp's arrival completes the phase before that, or does not."""
+    seen = search(orders, "more_pending")
+    assert seen.complete and "missing-copy-wait" in rules(seen)
+    assert seen.results == 2, "the copy, and what was there before it"
+
+
+def test_a_search_that_runs_nothing_through_says_what_late_finds(
+    orders: Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "LONGEST", 2)
+    seen = search(orders, "last_one_out")
+    assert (seen.complete, seen.runs, seen.findings) == (False, 0, ())
+    seen = every_order(orders["mailbox"], 1, 96, [3, ints(*range(9))])
+    assert (seen.complete, seen.runs, rules(seen)) == (False, 0, {"race"})
+    assert "; under the late schedule alone: race: " in str(seen)
+    counter, out = ints(0), ints(0, 0, 0)
+    every_order(orders["tickets"], 1, 96, [counter, out])
+    assert counter.tolist() == [3], "the program goes on after it"
 
 
 def test_a_flag_that_nobody_sets(orders: Module) -> None:

@@ -20,7 +20,7 @@ KERNEL init_twice ARGUMENTS {
     __shared__ long long bar;
     if (threadIdx.x == 0) {
         init(at(&bar), 64);
-        PLANT(asm volatile("mbarrier.init.shared.b64 [%0], 64;" :: "r"(at(&bar)) : "memory"), );  // <- fault
+        PLANT(asm volatile("mbarrier.init.shared.b64 [%0], 64;" :: "r"(at(&bar)) : "memory"), );  // <- barrier
     }
     __syncthreads();
     arrive(at(&bar));
