@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from phasebit import build_cache, toolchain
-from phasebit.emulator import EmulatorError, Extents, Finding, Mode, Run, digest
+from phasebit.emulator import SCHEDULES, EmulatorError, Extents, Finding, Mode, Run, digest
 from phasebit.launching import build
 from phasebit.launching.launch import EVERY, Kernel, Module, SearchedRun
 
@@ -27,14 +27,18 @@ class CheckedKernel(Kernel):
     """
 
     seed: int | str | None = None
-    """That of a random schedule, or ``"every"``: it takes the place of the usual one."""
+    """That of a random schedule, or a schedule: it takes the place of the usual one."""
 
     def execute(self, extents: Extents, args: Sequence[Any], mode: Mode) -> Run:
         """See :meth:`phasebit.Kernel.launch`."""
-        if self.seed == EVERY and mode.schedule == Mode().schedule:
+        usual = mode.schedule == Mode().schedule
+        if self.seed == EVERY and usual:
             return self.search(extents, args, mode)
-        if isinstance(self.seed, int) and mode.schedule == Mode().schedule:
+        if isinstance(self.seed, int) and usual:
             mode = replace(mode, schedule="random", seed=self.seed)
+        for fixed in SCHEDULES:
+            if self.seed == fixed and usual:
+                mode = replace(mode, schedule=fixed)
         try:
             run = super().execute(extents, args, mode)
             findings: Sequence[Finding] = run.findings
@@ -45,7 +49,6 @@ class CheckedKernel(Kernel):
             first = f"kernel {self.name}, schedule {mode.schedule}{seed}:"
             pytest.fail("\n".join([first, *digest.told(findings)]))
         return run
-
 
     def search(self, extents: Extents, args: Sequence[Any], mode: Mode) -> Run:
         """See :meth:`phasebit.Kernel.launch`; a search that is not complete is a warning."""

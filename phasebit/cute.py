@@ -11,7 +11,7 @@ its compiled host code is linked with a runtime library of ours (`doors/cute_run
 leads to the stand-ins for CUDA's (`phasebit.runtime.in_process`); the PTX of each kernel, which the
 compiler keeps, is executed in place of its machine code. Tensors are what `from_dlpack` takes:
 PyTorch's, of `device="cuda"` or on the CPU, NumPy arrays, `phasebit.doors.device_arrays`; what lies
-outside of device memory is copied there before each launch and back after it.
+outside of device memory is copied there before each call of a function and back after it.
 
 Kernels are compiled within the block: a function that was compiled before it keeps the library with
 which it was linked.
@@ -30,6 +30,7 @@ import re
 import runpy
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -43,18 +44,18 @@ from phasebit.runtime.in_process import SCHEDULES, Runs
 from phasebit.runtime.report import AsJson, End, ForPeople
 
 
-def _packages() -> tuple[Any, Any, Any]:
-    """CuTe DSL's compiler and its tensors, and NVIDIA's runtime for Python."""
+def _packages() -> tuple[Any, Any, Any, Any, Any]:
+    """CuTe DSL's back end, compiler, functions and tensors, and NVIDIA's runtime for Python."""
     try:
         from cuda.bindings import runtime as cuda
-        from cutlass.base_dsl import compile_backend
+        from cutlass.base_dsl import compile_backend, compiler, jit_executor
         from cutlass.cute import runtime
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"phasebit.cute needs CuTe DSL, and {error.name} is not installed: "
             "pip install nvidia-cutlass-dsl"
         ) from error
-    return compile_backend, runtime, cuda
+    return compile_backend, compiler, jit_executor, runtime, cuda
 
 
 @contextmanager
@@ -69,29 +70,39 @@ def emulated(
     launches did: `runs.findings`, `runs.launches`. Raises ModuleNotFoundError without CuTe DSL,
     and what `in_process.emulated` raises.
     """
-    backend, tensors, runtime = _packages()
+    backend, compiler, executor, tensors, runtime = _packages()
     with ExitStack() as stack:
         enter = stack.enter_context
         runs = enter(in_process.emulated(target, schedules=schedules, check=check))
         enter(cuda_tensors.emulated(in_process.capability(target)))
-        settings = tensors._CuTeDSL._get_dsl().envar
-        for name, value in {
+        values = {
             "shared_libs": str(cute_library.build()), "_arch": target,
             "keep_ptx": True, "lineinfo": True, "disable_file_caching": True,
             "dump_dir": enter(tempfile.TemporaryDirectory(prefix="phasebit-")),
-        }.items():  # fmt: skip
-            enter(patched(settings, name, value))
+        }  # fmt: skip
+        for language in _languages():
+            for name, value in values.items():
+                enter(patched(language.envar, name, value))
         legacy = backend.LegacyCompilerBackend
         build = legacy._build_compiled_function
         enter(patched(legacy, "_build_compiled_function", _noting(build)))
+        enter(patched(compiler.Compiler, "jit", _linking(compiler.Compiler.jit)))
         for name, value in _runtime_calls().items():
             enter(patched(runtime, name, value))
         loans = Loans()
         enter(patched(tensors._Tensor, "__init__", _lending(tensors._Tensor.__init__, loans)))
-        around = in_process.process().backend.around
-        around.append(loans.current)
-        stack.callback(around.remove, loans.current)
+        call = executor.JitExecutor.run_compiled_program
+        enter(patched(executor.JitExecutor, "run_compiled_program", _calling(call, loans)))
         yield runs
+
+
+def _languages() -> Iterator[Any]:
+    """CuTe DSL, and beside it `cute.experimental`: each has settings of its own."""
+    from cutlass import cutlass_dsl
+
+    for name in "CuTeDSL", "CuteExperimentalDSL":
+        if kind := getattr(cutlass_dsl, name, None):
+            yield kind._get_dsl()
 
 
 def _runtime_calls() -> dict[str, Any]:
@@ -111,6 +122,22 @@ def _runtime_calls() -> dict[str, Any]:
         "cudaDeviceSynchronize": lambda: (cudaError_t(library.cudaDeviceSynchronize()),),
         "cudaLibraryUnload": unload,
     }
+
+
+def _linking(jit: Any) -> Any:
+    """Host code whose calls of the runtime library are ours.
+
+    The loader would give it the library that this process opened first: CuTe DSL's own, where a
+    kernel has been compiled before the block.
+    """
+
+    def wrapped(self: Any, *args: Any, **more: Any) -> Any:
+        engine = jit(self, *args, **more)
+        for name, address in cute_library.entries().items():
+            engine.raw_register_runtime(name, ctypes.c_void_p(address))
+        return engine
+
+    return wrapped
 
 
 def _noting(build: Any) -> Any:
@@ -143,6 +170,16 @@ def _unescaped(text: str) -> bytes:
     return _ESCAPE.sub(one, text).encode("latin-1")
 
 
+def _calling(call: Any, loans: Loans) -> Any:
+    """A call of a compiled function: its host code, too, sees what was lent, and may change it."""
+
+    def wrapped(self: Any, exe_args: Any) -> Any:
+        with loans.current():
+            return call(self, exe_args)
+
+    return wrapped
+
+
 def _lending(init: Any, loans: Loans) -> Any:
     """A tensor of CuTe's whose memory kernels may see."""
 
@@ -162,6 +199,8 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     given = parser.parse_args(words)
     sys.argv = [given.program, *given.arguments]
+    sys.path.insert(0, str(Path(given.program).resolve().parent))  # as `python program` has it
+    in_process.process()  # its libraries of CUDA before PyTorch's
     with ExitStack() as stack:
         file = stack.enter_context(given.report.open("w")) if given.report else None
         reporter = AsJson(file) if file else ForPeople(sys.stderr)
@@ -171,6 +210,9 @@ def main(words: Sequence[str]) -> int:
                 runpy.run_path(given.program, run_name="__main__")
             except SystemExit as end:
                 status = end.code if isinstance(end.code, int) else int(end.code is not None)
+            except Exception:  # what was found is told all the same
+                traceback.print_exc()
+                status = 1
         reporter.found(runs.findings)
         reporter.ended(End(status), None)
     return status

@@ -4,8 +4,11 @@ A keeper is a small process between us and a program. Whoever loses its parent b
 becomes the keeper's child (``PR_SET_CHILD_SUBREAPER``), so a program that forks, leaves its
 session or forks twice gets out of nobody's sight. When the program has ended, when the keeper
 is asked to (SIGTERM), and when the thread that started it is gone, whatever ended that one, the
-keeper kills all that is below it, until nothing is left. Should the keeper itself be killed, the
-program is too (``PR_SET_PDEATHSIG``).
+keeper kills all that is below it, until nothing is left.
+
+A program, or a lack of memory, may kill its keeper. So there are two, one below the other. Either
+ends everything when the other is gone: the upper one inherits what was below the lower one, the
+lower one is told that its parent is gone (``PR_SET_PDEATHSIG``).
 
 All of that is Linux's. Elsewhere only the program's own process group ends.
 
@@ -69,9 +72,18 @@ def start(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
 
 def end(keeper: subprocess.Popen[bytes]) -> None:
     """End a command that was started here, and everything that it started."""
-    keeper.terminate()
+    from subprocess import TimeoutExpired
+
+    late = time.monotonic() + 2 * ENDING_SECONDS
     try:
-        keeper.wait(2 * ENDING_SECONDS)
+        while keeper.poll() is None:
+            keeper.terminate()
+            keeper.send_signal(signal.SIGCONT)  # a program may stop its keeper, whenever it likes
+            try:
+                keeper.wait(1)
+            except TimeoutExpired:
+                if time.monotonic() > late:
+                    raise
     finally:  # an impatient reader interrupts once more: the keeper goes on without us
         if keeper.poll() is None:
             with contextlib.suppress(ProcessLookupError):
@@ -81,11 +93,19 @@ def end(keeper: subprocess.Popen[bytes]) -> None:
 def keep(
     program: Callable[[], object], parent: int, started: Callable[[], object] = lambda: None
 ) -> NoReturn:
-    """Be the keeper of ``program``, which is called in a child, and end as it ends.
+    """Be the upper keeper of ``program``, which is called below the lower one; end as it ends.
 
     For a process of its own, which ``parent`` has started: it never returns. ``started`` is
-    called in the keeper once there is a child.
+    called in either keeper once it has its child.
     """
+    upper = os.getpid()
+    _keep(lambda: _keep(program, upper, started), parent, started)
+
+
+def _keep(
+    program: Callable[[], object], parent: int, started: Callable[[], object]
+) -> NoReturn:
+    """Be one keeper of what is called in a child."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -194,24 +214,22 @@ def _end_like(status: int) -> NoReturn:
 
 
 def _main(parent: int, said: int, command: list[str]) -> NoReturn:
-    """The keeper's program: says to ``said`` why the command cannot be started, 0 if it can."""
+    """The keepers' program: says to ``said`` why the command cannot be started, nothing if it can.
+
+    The command waits until both keepers have closed their files: it may stop them at once.
+    """
     heard, ours = os.pipe()
     os.set_inheritable(said, False)
 
     def execute() -> None:
+        os.close(ours)
+        os.read(heard, 1)
         try:
             os.execvp(command[0], command)
         except OSError as error:
-            os.write(ours, str(error.errno).encode())
+            os.write(said, str(error.errno).encode())
 
-    def answer() -> None:
-        os.close(ours)
-        refused = os.read(heard, 16)
-        with contextlib.suppress(BrokenPipeError):  # it was interrupted, and will ask us to end
-            os.write(said, refused or b"0")
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-
-    keep(execute, parent, answer)
+    keep(execute, parent, lambda: os.closerange(3, os.sysconf("SC_OPEN_MAX")))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """PTX that was read and translated is kept on disk, so that another process need not do it again.
 
-The name of an entry is made from the text, the emulator's sources, Python, NumPy, and what else a
-translation depends on; what is in it, from its own digest: an entry that was damaged is made anew.
-Where no cache can be had, everything is translated each time, which is all that a cache saves.
+What a process used last it has at hand: a page runs one kernel under several schedules. The name of
+an entry is made from the text, the emulator's sources, Python, NumPy, and what else a translation
+depends on; what is in it, from its own digest: an entry that was damaged is made anew. Where no
+cache can be had, everything is translated each time, which is all that a cache saves.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import gc
 import hashlib
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,17 +26,25 @@ SHORTEST = 8192
 MOST_BYTES = 256 << 20
 """What all entries may take together; the ones that were not used for longest go first."""
 
+AT_HAND = 16
+"""Entries of which a process keeps what it has made or loaded; each launch may use it again."""
+
 _FOLDER = "translated"
 _DIGEST = hashlib.sha256().digest_size
+_at_hand: OrderedDict[str, Any] = OrderedDict()
 
 
 class KeptKernel(emulator.Kernel):
     """A kernel whose translation is kept."""
 
-    def translated(self, check: bool, exact: bool, clustered: bool, stepwise: bool) -> Any:
+    def translated(
+        self, check: bool, exact: bool, clustered: bool, stepwise: frozenset[int] | None
+    ) -> Any:
         """See :meth:`phasebit.emulator.Kernel.translated`."""
         how = (check, exact, clustered, stepwise)
         make = super().translated
+        if stepwise:  # a search has asked for these lines, and nobody will again
+            return make(*how)
         return _kept(self.ptx, (self.function.name, self.layout.globals, how), lambda: make(*how))
 
 
@@ -61,13 +71,22 @@ def _nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
-@_nothing_collected()
 def _kept(ptx: str, facts: tuple[Any, ...], make: Callable[[], Any]) -> Any:
     """What ``make`` makes of the text, or made once; it may raise, and nothing is kept then."""
     maker = saved_program.maker() if len(ptx) >= SHORTEST else None
     if maker is None:
         return make()
     key = hashlib.sha256(repr((maker, facts, ptx)).encode()).hexdigest()[:32]
+    found = _at_hand.pop(key, None) or _entered(key, make)
+    _at_hand[key] = found  # used last
+    while len(_at_hand) > AT_HAND:
+        _at_hand.popitem(last=False)
+    return found
+
+
+@_nothing_collected()
+def _entered(key: str, make: Callable[[], Any]) -> Any:
+    """What the entry of this name holds, made and entered where there is none."""
     made: list[Any] = []
 
     def write(path: Path) -> None:

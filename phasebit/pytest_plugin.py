@@ -12,10 +12,11 @@
 
 ``kernel`` compiles a ``.cu`` file, which lies beside the test, or CUDA text; what it launches runs
 on the emulator. Whatever is found fails the test, with its message. ``schedules(50)`` runs the test
-under 50 random schedules, as so many tests: the one that fails bears its seed in its name, and
-``pytest "test_scale.py::test_scale[seed-17]"`` repeats it. ``schedules("every")`` runs it once,
-each launch in every order of its synchronisation that makes a difference; the shortest order that
-fails is told, and a search that had to stop before the end is a warning.
+under the schedules ``late`` and ``eager`` and under 50 random ones, as 52 tests: the one that fails
+bears its schedule in its name, and ``pytest "test_scale.py::test_scale[seed-17]"`` repeats it.
+``schedules("every")`` runs it once, each launch in every order of its synchronisation that makes a
+difference; the shortest order that fails is told, and a search that had to stop before the end is a
+warning.
 
 Where entry points are not read, ``-p phasebit.pytest_plugin`` loads it.
 """
@@ -31,13 +32,15 @@ if TYPE_CHECKING:
 
 _MARK = "schedules"
 _EVERY = "every"
+_FIXED = ("late", "eager")
+"""Schedules without a seed: the one that is usual, in which most mistakes show, comes first."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tell pytest the mark."""
     config.addinivalue_line(
-        "markers", f"{_MARK}(count): launch its kernels under this many random schedules, in turn; "
-        '"every": in every order of their synchronisation'
+        "markers", f"{_MARK}(count): launch its kernels late, eagerly, and under this many random "
+        'schedules, in turn; "every": in every order of their synchronisation'
     )
 
 
@@ -57,14 +60,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             f"{metafunc.definition.nodeid} is marked {_MARK} and launches nothing: "
             "ask for the fixture kernel", pytrace=False,
         )  # fmt: skip
-    seeds = [_EVERY] if count == _EVERY else range(count)
-    names = seeds if count == _EVERY else map("seed-{}".format, seeds)
+    seeds = [_EVERY] if count == _EVERY else [*_FIXED, *range(count)]
+    names = [each if isinstance(each, str) else f"seed-{each}" for each in seeds]
     metafunc.parametrize("schedule_seed", seeds, indirect=True, ids=names)
 
 
 @pytest.fixture
 def schedule_seed(request: pytest.FixtureRequest) -> int | str | None:
-    """The seed of this test's random schedule, or ``"every"``; None where it is not marked."""
+    """The seed of this test's random schedule, or a schedule; None where it is not marked."""
     return getattr(request, "param", None)
 
 

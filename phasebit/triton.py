@@ -10,8 +10,9 @@
 its own driver, which finds the stand-in for libcuda (`phasebit.runtime.in_process`). PTX is
 executed, so its assembler is not asked. Arguments are PyTorch's tensors, of `device="cuda"` or on
 the CPU, or `phasebit.doors.device_arrays`; what lies outside of device memory is copied there
-before each launch and back after it. `triton.autotune` takes the first configuration that runs,
-since times here say nothing of a GPU.
+before each launch and back after it. `triton.autotune` takes the first configuration that runs, and
+`triton.testing.do_bench` runs once, since times here say nothing of a GPU. The products of cuBLAS
+that Triton's tutorials compare with are PyTorch's.
 
 `install` does the same for the rest of the process: two lines at the head of a script.
 """
@@ -20,12 +21,13 @@ from __future__ import annotations
 
 import atexit
 import os
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from phasebit.doors import cuda_tensors
+from phasebit.doors import cuda_tensors, library_products
 from phasebit.doors.borrowed import Loans
 from phasebit.doors.patched import patched
 from phasebit.runtime import in_process
@@ -72,6 +74,11 @@ def emulated(
         launcher = driver.CudaLauncher
         stack.enter_context(patched(launcher, "__call__", _borrowing(launcher.__call__)))
         stack.enter_context(cuda_tensors.emulated(in_process.capability(target)))
+        for name in ("do_bench", "do_bench_cudagraph"):
+            stack.enter_context(patched(triton.testing, name, _measured_once))
+        cublas = getattr(triton._C.libtriton.nvidia, "cublas", None)
+        if cublas is not None:
+            stack.enter_context(patched(cublas, "CublasLt", library_products.Products))
         config = triton.runtime.driver
         before = config._active
         stack.callback(setattr, config, "_active", before)
@@ -132,6 +139,18 @@ def _once(run: Any, quantiles: Sequence[float] = (), **_: Any) -> Any:
     """For `triton.autotune`, which takes the first configuration: times here say nothing."""
     run()
     return [0.0] * len(quantiles or ()) or 0.0
+
+
+def _measured_once(
+    run: Any, *_: Any, quantiles: Sequence[float] = (), return_mode: str = "mean", **__: Any
+) -> Any:
+    """For scripts that measure: one run, and this machine's milliseconds."""
+    begun = time.perf_counter()
+    run()
+    taken = 1000 * (time.perf_counter() - begun)
+    if quantiles and len(quantiles) > 1:
+        return [taken] * len(quantiles)
+    return [taken] if return_mode == "all" and not quantiles else taken
 
 
 def _without_cubin(add_stages: Any) -> Any:

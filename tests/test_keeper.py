@@ -148,12 +148,28 @@ def test_nothing_outlives_the_program(brood: Callable[[str], Path], marked: Mark
     assert time.monotonic() - begin < 20
 
 
-def test_a_killed_keeper_takes_its_program_along(tmp_path: Path, marked: Marked) -> None:
-    # $PPID is the keeper.
-    command = ["sh", "-c", "kill -9 $PPID; exec sleep 60"]
+# $PPID is the lower keeper, its parent the upper one.
+KEEPERS = {"lower": "$PPID", "upper": "$(ps -o ppid= -p $PPID)"}
+
+
+@pytest.mark.parametrize("keeper", KEEPERS)
+def test_a_killed_keeper_takes_everything_along(
+    keeper: str, brood: Callable[[str], Path], marked: Marked
+) -> None:
+    hatched = f'{brood("process")} & while [ "$(cat $TOLD)" != ........ ]; do :; done'
+    command = ["sh", "-c", f"{hatched}; kill -9 {KEEPERS[keeper]}; exec sleep 60"]
     done = process.run(command, timeout=30, env=marked.environment)
     assert done.status == -signal.SIGKILL and not done.stopped
-    assert marked.wait(lambda: b"sh\0-c" not in commands(marked))
+    assert marked.hatched() and marked.wait(marked.gone, 10), commands(marked)
+
+
+@pytest.mark.parametrize("keeper", KEEPERS)
+def test_a_stopped_keeper_ends_at_the_time_limit(keeper: str, marked: Marked) -> None:
+    command = ["sh", "-c", f"kill -STOP {KEEPERS[keeper]}; exec sleep 60"]
+    begin = time.monotonic()
+    done = process.run(command, timeout=1, env=marked.environment)
+    assert done.stopped == "time" and marked.wait(marked.gone, 10), commands(marked)
+    assert time.monotonic() - begin < 15
 
 
 def commands(marked: Marked) -> bytes:

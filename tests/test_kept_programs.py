@@ -37,6 +37,13 @@ PTX = (
 )
 
 
+@pytest.fixture(autouse=True)
+def anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process each time: nothing is at hand."""
+    monkeypatch.setattr(kept_programs, "AT_HAND", 0)
+    kept_programs._at_hand.clear()
+
+
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PHASEBIT_CACHE", str(tmp_path / "cache"))
@@ -173,3 +180,15 @@ def test_the_collector_rests_while_objects_are_made_and_no_longer(
     with contextlib.suppress(emulator.PtxError):
         KeptModule(text)["k"].program()
     assert collected == [False] and gc.isenabled()
+
+
+def test_what_was_used_last_is_at_hand(
+    cache: Path, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_programs, "AT_HAND", 2)
+    assert right() and made == ["read", "translated"]
+    for entry in cache.iterdir():
+        entry.unlink()
+    assert right() and made == ["read", "translated"]
+    assert right(PTX.replace("long", "very long")) and len(made) == 4  # two others are used last
+    assert right() and len(made) == 6

@@ -126,7 +126,11 @@ def test_either(kernel, name):
     text = result.stdout.str()
     failed = re.findall(r"^FAILED test_own\.py::test_early\[seed-(\d)\]", text, re.MULTILINE)
     assert 0 < len(failed) < 6, "some schedules hide it, and some do not"
-    result.assert_outcomes(failed=len(failed) + 2, passed=6 - len(failed) + 2)
+    assert "FAILED test_own.py::test_early[late]" in text, "the strongest"
+    assert "test_own.py::test_early[eager]" not in text
+    result.assert_outcomes(failed=len(failed) + 1 + 4, passed=6 - len(failed) + 1 + 4)
+    for fixed in "late", "eager":
+        assert f"kernel race, schedule {fixed}:" in text
     for seed in 0, 1:
         assert f"kernel race, schedule random, seed {seed}:" in text
     hidden = min({*"012345"} - {*failed})

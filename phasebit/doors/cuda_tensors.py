@@ -8,14 +8,14 @@
 PyTorch's makes of such tensors is one of them and lies in device memory, so that kernels see it at
 `data_ptr()`; only what takes part in automatic differentiation stays where it was made, and is
 copied for each launch (`borrowed`). Streams and events are there and order nothing, since every
-launch ends before the next call. Without PyTorch in the process nothing happens.
+launch ends before the next call. Where PyTorch is installed it is imported here, since it has to
+come after the stand-ins for CUDA's libraries; without it nothing happens.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
-import time
+import importlib.util
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from phasebit.doors import cuda_streams, scaled_products
 from phasebit.doors.patched import patched
 from phasebit.emulator.capabilities import MULTIPROCESSORS, USUAL_SHARED, WARP, limits
 from phasebit.runtime import in_process
@@ -32,15 +33,42 @@ from phasebit.runtime import in_process
 @contextmanager
 def emulated(capability: int) -> Iterator[None]:
     """Within the block `cuda` is this process's device, of `capability` (90 for sm_90)."""
-    torch = sys.modules.get("torch")
-    if torch is None:
+    if importlib.util.find_spec("torch") is None:
         yield
         return
+    import torch
+
     with ExitStack() as stack:
         for name, value in _module(capability).items():
             stack.enter_context(patched(torch.cuda, name, value))
+        for owner, name, value in (
+            (torch.utils.dlpack, "to_dlpack", _capsule(torch.utils.dlpack.to_dlpack)),
+            (torch._C, "_cuda_getCurrentRawStream", lambda *_: cuda_streams.current().cuda_stream),
+            (torch.profiler.profile, "__init__", _of_the_host(torch.profiler.profile.__init__)),
+        ):
+            stack.enter_context(patched(owner, name, value))
         stack.enter_context(_factories()())
         yield
+
+
+def _of_the_host(init: Any) -> Any:
+    """PyTorch's profiler, which a build for the CPU cannot let look at a GPU."""
+
+    def wrapped(self: Any, *, activities: Any = None, **more: Any) -> None:
+        from torch.profiler import ProfilerActivity
+
+        init(self, activities=[ProfilerActivity.CPU], **more)
+
+    return wrapped
+
+
+def _capsule(to_dlpack: Any) -> Any:
+    """PyTorch's way to a capsule of DLPack, for tensors of `cuda` that of their own."""
+
+    def wrapped(tensor: Any) -> Any:
+        return tensor.__dlpack__() if isinstance(tensor, tensor_type()) else to_dlpack(tensor)
+
+    return wrapped
 
 
 def _is_cuda(device: Any) -> bool:
@@ -58,9 +86,22 @@ def tensor_type() -> Any:
     """The class of the tensors: made when PyTorch is there."""
     import torch
 
-    class CudaTensor(torch.Tensor):
+    def refused(owner: Any) -> Any:
+        raise AttributeError("__dlpack_c_exchange_api__")
+
+    class WithoutExchange(type(torch.Tensor)):  # type: ignore[misc]
+        """C code asks the class, or the tensor, for an exchange that takes a tensor for what it is,
+        the CPU's; without it, it asks the tensor for `__dlpack__`."""
+
+        def __getattribute__(cls, name: str) -> Any:
+            if name == "__dlpack_c_exchange_api__":
+                refused(cls)
+            return super().__getattribute__(name)
+
+    class CudaTensor(torch.Tensor, metaclass=WithoutExchange):
         """A tensor that says it is on the GPU, and lies in device memory."""
 
+        __dlpack_c_exchange_api__ = property(refused)
         is_cuda = property(lambda self: True)
         device = property(lambda self: torch.device("cuda", 0))
 
@@ -69,6 +110,9 @@ def tensor_type() -> Any:
             cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             more = dict(kwargs or {})
+            if func is torch._scaled_mm and scaled_products.are_blocks(*args, **more):
+                with torch._C.DisableTorchFunction():
+                    return placed(scaled_products.product(*args, **more))
             leaves = func in _LEAVING or _goes_to_cpu(func, args, more)
             args = tuple("cpu" if _names_cuda(arg) else arg for arg in args)
             if _is_cuda(more.get("device")):
@@ -198,50 +242,6 @@ def _factories() -> Any:
     return Factories
 
 
-class _Stream:
-    cuda_stream = 0
-    device_index = 0
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def __enter__(self) -> _Stream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return lambda *_, **__: True  # query, synchronize, wait_stream, wait_event, record_event
-
-
-class _Event:
-    """Its times are this machine's, of the emulator at work: they say nothing of a GPU."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        self.seconds = 0.0
-
-    def record(self, stream: Any = None) -> None:
-        """Now."""
-        self.seconds = time.perf_counter()
-
-    def elapsed_time(self, end: _Event) -> float:
-        """Milliseconds between two events."""
-        return (end.seconds - self.seconds) * 1e3
-
-    def synchronize(self) -> None:
-        """Nothing: every launch has ended."""
-
-    def query(self) -> bool:
-        """Yes."""
-        return True
-
-    def wait(self, stream: Any = None) -> None:
-        """Nothing."""
-
-
 def _module(capability: int) -> dict[str, Any]:
     """What `torch.cuda` says."""
     own = limits(capability)
@@ -255,18 +255,18 @@ def _module(capability: int) -> dict[str, Any]:
         shared_memory_per_multiprocessor=own.shared, regs_per_multiprocessor=own.registers,
         L2_cache_size=4 << 20,
     )  # fmt: skip
-    stream = _Stream()
-    nothing = lambda *_, **__: None  # noqa: E731
+
+    def nothing() -> Any:  # a function of its own for each name: PyTorch keeps a table by function
+        return lambda *_, **__: None
+
     return {
-        "is_available": lambda: True, "is_initialized": lambda: True, "init": nothing,
-        "_lazy_init": nothing, "device_count": lambda: 1, "current_device": lambda: 0,
-        "set_device": nothing, "synchronize": nothing, "empty_cache": nothing,
+        "is_available": lambda: True, "is_initialized": lambda: True, "init": nothing(),
+        "_lazy_init": nothing(), "device_count": lambda: 1, "current_device": lambda: 0,
+        "set_device": nothing(), "synchronize": nothing(), "empty_cache": nothing(),
         "get_device_capability": lambda *_: (capability // 10, capability % 10),
         "get_device_name": lambda *_: about.name, "get_device_properties": lambda *_: about,
-        "current_stream": lambda *_: stream, "default_stream": lambda *_: stream,
-        "Stream": _Stream, "Event": _Event, "stream": lambda *_: nullcontext(),
-        "device": lambda *_: nullcontext(), "is_current_stream_capturing": lambda: False,
+        "device": lambda *_: nullcontext(),
         "memory_allocated": lambda *_: 0, "max_memory_allocated": lambda *_: 0,
-        "reset_peak_memory_stats": nothing, "mem_get_info": lambda *_: (memory, memory),
-        "manual_seed": nothing, "manual_seed_all": nothing,
+        "reset_peak_memory_stats": nothing(), "mem_get_info": lambda *_: (memory, memory),
+        "manual_seed": nothing(), "manual_seed_all": nothing(), **cuda_streams.names(),
     }  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 
@@ -61,3 +63,12 @@ def build() -> Path:
         )  # fmt: skip
 
     return build_cache.keep(f"cute/{digest}", compile_into) / NAME
+
+
+@cache
+def entries() -> dict[str, int]:
+    """The address of each call that the library has. Raises as :func:`build` does."""
+    opened = ctypes.CDLL(str(build()))
+    own = re.findall(r"^API .*?(\w+)\(", SOURCE.read_text(), re.MULTILINE)
+    names = [f"_{name}" for name in FORWARDED.split()] + own
+    return {name: ctypes.cast(getattr(opened, name), ctypes.c_void_p).value or 0 for name in names}

@@ -3,6 +3,7 @@
  * Most of its calls are a call of CUDA's with an underscore before it; those are generated beside
  * this file (cute_library.py). The others are here. */
 #include "driver.h"
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -59,4 +60,22 @@ API void cuda_dialect_unload_library_once(void **library) {
     *library = NULL;
     if (loaded)
         cudaLibraryUnload(loaded);
+}
+
+/* Errors of functions that were compiled for TVM's interface: the kind and the text are Python's. */
+typedef void raise_in_python(const char *kind, const char **parts, int32_t count);
+
+API void CuteDSLRT_TVMFFISetRaisedCudaError(raise_in_python *raise, int32_t code) {
+    const char *parts[] = {cudaGetErrorName(code), ": ", cudaGetErrorString(code)};
+    raise("RuntimeError", parts, 3);
+}
+
+API void CuteDSLRT_TVMFFISetRaisedCudaLaunchError(
+    raise_in_python *raise, int32_t gx, int32_t gy, int32_t gz, int32_t bx, int32_t by, int32_t bz,
+    int32_t threads, int64_t shared, int32_t device, int32_t max_threads, int32_t max_bx,
+    int32_t max_by, int32_t max_bz, int32_t max_gx, int32_t max_gy, int32_t max_gz,
+    int32_t max_shared, int32_t max_optin, const char *violation, const char *file, int32_t line,
+    int32_t column, int32_t end) {
+    const char *parts[] = {"the launch cannot be: ", violation};
+    raise("RuntimeError", parts, 2);
 }

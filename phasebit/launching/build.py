@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,11 +33,14 @@ def ptx(
         raise toolchain.CudaError(
             f"give the path of a .cu file, or CUDA source, not {type(source).__name__}"
         )
+    listed = isinstance(options, Sequence) and not isinstance(options, str)
+    if not listed or not all(isinstance(each, str) for each in options):
+        raise toolchain.CudaError(f"options is a list of nvcc's, as ['-O1'], not {options!r}")
     folders = list(_include_folders(options))
     beside = []
     if isinstance(source, Path) or ("\n" not in source and source.endswith(".cu")):
         path = Path(source)
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise toolchain.CudaError(
                 f"there is no file {path}: give the path of a .cu file, or CUDA source"
             )
@@ -48,8 +52,14 @@ def ptx(
         except UnicodeDecodeError as error:
             raise toolchain.CudaError(f"{path} is no text of UTF-8: save it as one") from error
     name = name or "source.cu"
+    try:
+        source.encode()
+    except UnicodeEncodeError as error:
+        raise toolchain.CudaError(
+            f"the source has {source[error.start]!r}, which is no letter: give text"
+        ) from error
     compiler = toolchain.nvcc()
-    arch, feature = toolchain.for_this_gpu(arch or DEFAULT_ARCH)
+    arch, feature = toolchain.for_this_gpu(DEFAULT_ARCH if arch is None else arch)
     options = [*feature, *options]
     if arch not in compiler.targets:
         raise toolchain.CudaError(

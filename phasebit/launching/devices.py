@@ -10,11 +10,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 import phasebit
 from phasebit import hardware, toolchain
 
-DEVICES = ("auto", "gpu", "emulator")
+Device: TypeAlias = Literal["auto", "gpu", "emulator"]
+DEVICES: tuple[Device, ...] = get_args(Device)
 
 
 class DeviceError(toolchain.CudaError):
@@ -34,8 +36,12 @@ class Choice:
         return "gpu" if self.gpu else "emulator"
 
 
-def choose(target: str, wanted: str = "auto", *, ptx: bool = False) -> Choice:
+def choose(
+    target: str, wanted: Device = "auto", *, ptx: bool = False, cuda: int = 0
+) -> Choice:  # fmt: skip
     """The device for code built for ``target`` (``"sm_90a"``), machine code or PTX.
+
+    ``cuda``: the major version of the nvcc that it is a program of, which the driver must know.
 
     ``wanted`` is one of :data:`DEVICES`; ``"auto"`` follows ``phasebit.device``. Raises
     :class:`DeviceError` for another word, and for ``"gpu"`` where no GPU runs the target.
@@ -48,9 +54,14 @@ def choose(target: str, wanted: str = "auto", *, ptx: bool = False) -> Choice:
     if wanted == "emulator":
         return Choice(None, f"{said} is 'emulator'")
     gpu = hardware.gpu()
-    if gpu and (gpu.assembles(target) if ptx else gpu.executes(target)):
-        return Choice(gpu)
-    why = f"{gpu.name} does not run {target}" if gpu else "no GPU here"
+    why = "no GPU here"
+    if gpu:
+        runs = gpu.assembles(target) if ptx else gpu.executes(target)
+        why = "" if runs else f"{gpu.name} does not run {target}"
+        if old := hardware.too_old_for(cuda):
+            why = f"{gpu.name}: {old}"
+        if not why:
+            return Choice(gpu)
     if wanted == "gpu":
         raise DeviceError(f"{said} is 'gpu', but: {why}; say 'auto' or 'emulator'")
     return Choice(None, why)

@@ -17,6 +17,7 @@ from phasebit.emulator.capabilities import USUAL_SHARED
 from phasebit.toolchain import CudaError
 
 _CLUSTER_DIMENSION, _COOPERATIVE, _MAX_DYNAMIC_SHARED = 4, 2, 8
+_UNSUPPORTED_PTX_VERSION = 222
 _JIT_ERROR_LOG, _JIT_ERROR_LOG_SIZE, _LOG_BYTES = 5, 6, 8192
 
 
@@ -67,6 +68,11 @@ class Driver:
             text = ctypes.c_char_p()
             self.library.cuGetErrorString(code, ctypes.byref(text))
             said = (text.value or b"unknown error").decode()
+            if code == _UNSUPPORTED_PTX_VERSION:
+                said = (
+                    "its driver is older than the nvcc that this PTX comes from: update the "
+                    "driver, take an older nvcc, or launch with device='emulator'"
+                )
             raise CudaError(f"{name} on {getattr(self, 'name', 'the GPU')}: {said} ({code})")
 
     def module(self, ptx: str) -> ctypes.c_void_p:

@@ -16,6 +16,7 @@ import phasebit
 from phasebit import emulator, kept_programs
 from phasebit.emulator import (
     MAX_STEPS,
+    SCHEDULES,
     Extent,
     Extents,
     Found,
@@ -23,9 +24,11 @@ from phasebit.emulator import (
     LaunchError,
     Mode,
     Run,
+    Schedule,
     searched,
 )
 from phasebit.launching import build, devices, on_gpu, timing, warp_timeline
+from phasebit.launching.devices import Device
 from phasebit.launching.driver import driver
 from phasebit.timeline import Timeline
 
@@ -92,14 +95,14 @@ class Kernel(kept_programs.KeptKernel):
         shared: int = 0,
         cluster: Extent | None = None,
         cooperative: bool = False,
-        schedule: str = "late",
+        schedule: Schedule | Literal["every"] = "late",
         seed: int = 0,
         check: bool = True,
         exact: bool = True,
         max_steps: int = MAX_STEPS,
         accesses: bool = False,
         resident: int = 1,
-        device: str = "emulator",
+        device: Device = "emulator",
         raises: bool | None = None,
         on_fault: Literal["raise", "report"] = "raise",
     ) -> DeviceRun:
@@ -132,10 +135,15 @@ class Kernel(kept_programs.KeptKernel):
         :class:`phasebit.Found` with ``raises``; :class:`phasebit.CudaError` where the device
         cannot be had.
         """
-        every = schedule == EVERY
+        if schedule not in (*SCHEDULES, EVERY):
+            known = ", ".join((*SCHEDULES, EVERY))
+            raise LaunchError(f"schedule {schedule!r}: choose one of {known}")
+        if raises not in (None, True, False):
+            raise LaunchError(f"raises is True or False, not {raises!r}")
+        every = schedule == "every"
         mode = Mode(
-            Mode.schedule if every else schedule, seed, check, exact, max_steps, accesses,
-            resident, on_fault=on_fault,
+            Mode.schedule if schedule == "every" else schedule, seed, check, exact, max_steps,
+            accesses, resident, on_fault=on_fault,
         )  # fmt: skip
         if every and (not check or not exact or accesses or resident != 1):
             raise LaunchError(

@@ -30,11 +30,12 @@ def timeline(failing: Failing) -> Timeline:
         if at + 1 < len(steps):
             stay = {row: what for row, what in step.waiting if row != steps[at + 1].row}
             for row, what in stay.items():
-                spans.append(Span(row, at + 1, at + 2, "wait", "" if row in before else what))
+                label = "" if row in before else what
+                spans.append(Span(row, at + 1, at + 2, "wait", label, what.removeprefix("wait ")))
             before = frozenset(stay)
     end, marks = len(steps), []
     for row, what in steps[-1].waiting if finding.waits and steps else ():
-        spans.append(Span(row, end, end + 1, "bad", what))
+        spans.append(Span(row, end, end + 1, "bad", what, what.removeprefix("wait ")))
     who = steps[-1].waiting[0][0] if finding.waits and steps[-1].waiting else steps[-1].row
     marks.append(Mark(who, end if finding.waits else end - 1, _first(finding.message), "bad"))
     title = f"{finding.kind}, after {len(steps)} steps"

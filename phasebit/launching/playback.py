@@ -110,6 +110,8 @@ class Recorder(
 
     block: int = 0
     """Which block is kept: its number among those that run first."""
+    launch: int = 0
+    """Of which launch, from 0, where a program launches several kernels."""
     steps: list[tuple[int, int, Any]] = field(default_factory=list)
     """When, which block of the program, which threads."""
     waits_: list[Wait] = field(default_factory=list)
@@ -128,29 +130,36 @@ class Recorder(
     """Thread -> when it left the kernel."""
     touches: list[Touch] = field(default_factory=list)
     batch: Any = None
+    last: Any = None
+    launches: int = 0
+
+    def __post_init__(self) -> None:
+        self.asked: dict[tuple[int, int], int] = {}
+        self.opened: dict[tuple[int, int], int] = {}
+        self.came = self.met = 0
+        self.ends_at: int | None = None
+        self.copies: dict[int, Work] = {}
+        self.products: dict[int, Work] = {}
+        self.queue: dict[int, list[Work]] = {}
+        self.committed: dict[int, tuple[int, int, list[Work]]] = {}
+        self.done: dict[int, int] = {}
+        self.kept: list[Any] = []
+        self.fetches: list[tuple[Any, Work]] = []
+        self.named: dict[int, Any] = {}
 
     # -- the clock ------------------------------------------------------------
 
     def starts(self, batch: Any) -> None:
-        if self.batch is None:
+        if batch.machine is not self.last:
+            self.last = batch.machine
+            self.launches += 1
+        if self.batch is None and self.launches == self.launch + 1:
             self.batch = batch
             self.delay = np.zeros(batch.lanes, np.int64)
-            self.asked: dict[tuple[int, int], int] = {}
-            self.opened: dict[tuple[int, int], int] = {}
-            self.came = self.met = 0
-            self.ends_at: int | None = None
             self.first = self.block * batch.threads
             size = batch.machine.cluster_size
             start = self.block // size * size
             self.cluster = range(start, start + size)
-            self.copies: dict[int, Work] = {}
-            self.products: dict[int, Work] = {}
-            self.queue: dict[int, list[Work]] = {}
-            self.committed: dict[int, tuple[int, int, list[Work]]] = {}
-            self.done: dict[int, int] = {}
-            self.kept: list[Any] = []
-            self.fetches: list[tuple[Any, Work]] = []
-            self.named: dict[int, Any] = {}
             program = batch.machine.program
             self.traffic = traffic.Traffic(program, Counters())
             place = {id(instruction): k for block in program.blocks
@@ -216,6 +225,8 @@ class Recorder(
             self.left.update(dict.fromkeys(self._own(g.lanes).tolist(), self.now(g)))
 
     def finds(self) -> None:
+        if self.batch is None or self.last is not self.batch.machine:
+            return  # of another launch
         running = self.batch.machine.running
         near = running is not None and self._near(running)
         self.found.append(self.now(running) if near else self.end)
@@ -428,6 +439,11 @@ class Recorder(
         """Place of an mbarrier in the block's shared memory -> how it was."""
         return {place: states for (block, place), states in self.every.items()
                 if block == self.block}  # fmt: skip
+
+    @property
+    def names(self) -> dict[int, str]:
+        """Place of an mbarrier in the block's shared memory -> the emulator's name of it."""
+        return {place: name for (block, place), name in self.called.items() if block == self.block}
 
     def passes_at(self, place: int, block: int) -> list[int]:
         """When threads have gone on at an mbarrier of a block."""

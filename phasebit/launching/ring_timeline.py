@@ -73,8 +73,9 @@ def timeline(
     for role, kind, done in (("producer", "produce", filled), ("consumer", "consume", drained)):
         last = moments[0]
         for number, job in enumerate(done):
-            drawing.work(role, last, job.begin, job.end, kind, str(number))
-            drawing.span(f"slot {job.slot}", job.begin, job.end, kind, str(number))
+            where = f"slot {job.slot}"
+            drawing.work(role, last, job.begin, job.end, kind, str(number), where)
+            drawing.span(where, job.begin, job.end, kind, str(number))
             last = job.end
     for slot in range(len(full)):
         writes = [job for job in filled if job.slot == slot]

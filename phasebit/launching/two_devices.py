@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from phasebit.launching.devices import Device
+
 
 @dataclass(frozen=True)
 class Case:
@@ -19,5 +21,7 @@ class Case:
     """That it is compiled for, ``sm_100a``."""
     seconds: float
     """About how long the emulator takes on one core."""
-    launch: Callable[[str], Mapping[str, Any]]
+    launch: Callable[[Device], Mapping[str, Any]]
     """``launch(device)`` runs it and returns what it wrote, by name: NumPy arrays."""
+    family: bool = True
+    """Whether later chips of the target's family run it: an ``sm_103a`` has no ``kind::i8``."""

@@ -13,8 +13,10 @@ def timeline(trace: Trace, block: int = 0) -> Timeline:
     spans = []
     for event in sorted(mine, key=lambda e: (e.start, e.end)):
         for warp in event.warps:
-            kind = "wait" if event.kind == "wait" else "run"
-            spans.append(Span(f"warp {warp}", event.start, event.end, kind, event.label))
+            row, waits = f"warp {warp}", event.kind == "wait"
+            kind = "wait" if waits else "run"
+            why = event.label if waits else ""
+            spans.append(Span(row, event.start, event.end, kind, event.label, why))
     return Timeline(
         [f"warp {w}" for w in warps], spans, unit="cycle", title=f"block {block}",
         legend={"run": "executes", "wait": "waits at a barrier"},

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from phasebit.emulator import Finding, findings
-from phasebit.emulator.capabilities import MAX_BLOCK
+from phasebit.emulator.capabilities import MAX_BLOCK, USUAL_HEAP
 from phasebit.runtime.mapped_memory import DeviceMemory
 from phasebit.runtime.protocol import Status
 
@@ -73,8 +73,9 @@ class Launch:
 
     A cooperative launch has a `workspace`: the address of zeroed device memory in which
     `grid.sync()` counts (the code reads it from %envreg1, upper half, and %envreg2). `stack`: the
-    bytes a thread that the program asks for with cudaLimitStackSize. A `dependent` one may begin
-    before the launch before it has ended (programmatic stream serialisation).
+    bytes a thread that the program asks for with cudaLimitStackSize; `heap`: those of all that
+    kernels have from malloc, cudaLimitMallocHeapSize. A `dependent` one may begin before the
+    launch before it has ended (programmatic stream serialisation).
     """
 
     kernel: str
@@ -86,6 +87,7 @@ class Launch:
     cooperative: bool = False
     workspace: int = 0
     stack: int = 0
+    heap: int = USUAL_HEAP
     dependent: bool = False
 
 

@@ -13,6 +13,7 @@ python -m phasebit mutate ./saxpy 1000               # is each barrier missed th
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import json
 import math
@@ -23,7 +24,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from phasebit import toolchain
+from phasebit import build_cache, files, toolchain
 from phasebit.emulator import Finding, digest, search_limits
 from phasebit.runtime import elf, known, library
 from phasebit.runtime.mapped_memory import SPAN
@@ -31,11 +32,13 @@ from phasebit.runtime.protocol import MOST_DEVICES
 from phasebit.runtime.report import (
     AsJson,
     AtTheEnd,
+    CannotTell,
     End,
     ForPeople,
     Reporter,
     Several,
     of_program,
+    write_line,
 )
 from phasebit.runtime.run_program import TIMED_OUT, ProgramError, run_program
 
@@ -105,10 +108,9 @@ def _spelled_out(options: Iterable[str]) -> Iterator[str]:
             continue
         for file in (value if equals else next(words, "")).split(","):
             try:
-                text = Path(file).read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise ValueError(f"{name}: cannot read {file or 'a file that is not named'}: "
-                                 "name a file of options") from error  # fmt: skip
+                text = files.read_text(file)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}: name a file of options") from error
             yield from _spelled_out(shlex.split(text))
 
 
@@ -149,11 +151,13 @@ def run(arguments: argparse.Namespace) -> int:
             return status
         by_itself = status not in (TIMED_OUT, REFUSED) and status < 128
         return arguments.error_exitcode or status if sieve.new and by_itself else status
-    except (ProgramError, elf.UnsuitableProgram, library.BuildError) as error:
+    except (
+        ProgramError, elf.UnsuitableProgram, library.BuildError, build_cache.CacheError
+    ) as error:  # fmt: skip
         sieve.found([of_program(str(error))])
         sieve.ended(End(REFUSED), None)
         return REFUSED
-    except known.KnownError as error:
+    except (known.KnownError, CannotTell) as error:
         return _refuse(error)
     except KeyboardInterrupt:
         return 130
@@ -256,13 +260,12 @@ def _reporter(arguments: argparse.Namespace) -> Reporter:
 def _file(name: str, form: str | None, program: str) -> Reporter:
     """Who writes the report to a file; raises ProgramError where it cannot be written."""
     form = form or _SUFFIXES.get(Path(name).suffix.lower(), "json")
-    path = Path(name)
     try:
-        path.write_text("", encoding="utf-8")  # said now, not when the program is over
-        if form == "json":
-            return AsJson(open(name, "w", encoding="utf-8"))
+        file = files.for_writing(name)  # now, so that it is not said when the program is over
     except OSError as error:
         raise ProgramError(f"cannot write {name}: {error.strerror}") from error
+    if form == "json":
+        return AsJson(file)
 
     def write(findings: Sequence[Finding], end: End) -> None:
         from phasebit.runtime import junit, sarif  # most runs write neither
@@ -271,22 +274,21 @@ def _file(name: str, form: str | None, program: str) -> Reporter:
             text = json.dumps(sarif.log(program, findings, end), indent=1, ensure_ascii=False)
         else:
             text = junit.suites(program, findings, end)
-        path.write_text(text, encoding="utf-8")
+        write_line(file, text.removesuffix("\n"))
 
     return AtTheEnd(write)
 
 
 def _text(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ProgramError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ProgramError(f"{path} is no text: --ptx takes PTX, not machine code") from error
+        return files.read_text(path)
+    except ValueError as error:
+        raise ProgramError(f"{error}: --ptx takes PTX, not machine code") from error
 
 
 def _refuse(error: Exception) -> int:
-    print(f"phasebit: {error}", file=sys.stderr)
+    with contextlib.suppress(OSError):
+        print(f"phasebit: {error}", file=sys.stderr)
     return REFUSED
 
 
@@ -298,6 +300,12 @@ def _seconds(text: str) -> float:
     if not 0 <= value <= _LONGEST:
         raise argparse.ArgumentTypeError(f"{text} is no time: 0 to {_LONGEST:g} s, 0: never ends")
     return value
+
+
+def _name(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("a file has a name: give one")
+    return text
 
 
 def _status(text: str) -> int:
@@ -386,7 +394,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     _add_report_options(command)
     command.add_argument(
-        "--ptx", metavar="FILE",
+        "--ptx", type=_name, metavar="FILE",
         help="execute this PTX in place of the program's own (of one module, with its kernels)",
     )  # fmt: skip
     _add_program(command)
@@ -428,7 +436,9 @@ def _add_report_options(command: argparse.ArgumentParser) -> None:
         help="print what is found, and how the program ends, as JSON, a line each; what the "
         "program itself prints goes to standard error",
     )  # fmt: skip
-    group.add_argument("--report", metavar="FILE", help="write what is found to FILE as well")
+    group.add_argument(
+        "--report", type=_name, metavar="FILE", help="write what is found to FILE as well"
+    )
     group.add_argument(
         "--report-format", choices=("json", "sarif", "junit"),
         help="of that file (default: by its suffix, .sarif or .xml; JSON lines for any other)",
@@ -443,14 +453,14 @@ def _add_report_options(command: argparse.ArgumentParser) -> None:
         "or function if given; * stands for any letters; may be given again",
     )  # fmt: skip
     group.add_argument(
-        "--suppressions", action="append", default=[], metavar="FILE",
+        "--suppressions", action="append", default=[], type=_name, metavar="FILE",
         help="suppressions, one a line; # begins a comment",
     )  # fmt: skip
     group.add_argument(
-        "--baseline", metavar="FILE",
+        "--baseline", type=_name, metavar="FILE",
         help="count what is in this file, of --write-baseline, but do not tell it nor fail",
     )  # fmt: skip
     group.add_argument(
-        "--write-baseline", metavar="FILE",
+        "--write-baseline", type=_name, metavar="FILE",
         help="write what is found to FILE, for --baseline; the exit status is the program's own",
     )  # fmt: skip

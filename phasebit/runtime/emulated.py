@@ -11,13 +11,14 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phasebit.emulator import (
     EVERY_DEVICE,
+    FROM_MALLOC,
     GLOBAL_BASE,
     GRANULE,
     Deadlock,
@@ -26,11 +27,13 @@ from phasebit.emulator import (
     Extents,
     Fault,
     Finding,
+    FreedBy,
     Interleavings,
     LaunchError,
     Livelock,
     Memory,
     Mode,
+    Schedule,
     Seat,
     StepLimit,
     Stepped,
@@ -94,6 +97,8 @@ class ArenaMemory(Memory):
         for address, size in device.early:
             self.written(address, size)
         device.early.clear()
+        for gone in device.freed:
+            self.went(_mirror(gone.item), gone.by)
         device.listener = self
 
     def allocate(self, size: int, name: str = "", kind: str = "global") -> EmulatorAllocation:
@@ -135,23 +140,16 @@ class ArenaMemory(Memory):
             if item.space in (Space.HOST, Space.MANAGED)
         )
 
-    def malloc(self, size: int) -> int:
-        """A kernel asks for memory, which the host cannot free."""
+    def _from_heap(self, size: int) -> EmulatorAllocation | None:
+        """The host cannot free it."""
         try:
-            address = self.device.allocate(max(size, 1), Space.SYMBOL, "memory from malloc")
+            address = self.device.allocate(max(size, 1), Space.SYMBOL, FROM_MALLOC)
         except OutOfMemory:
-            return 0
-        self.heap[address] = self._mirrored[address]
-        return address
+            return None
+        return self._mirrored[address]
 
-    def release(self, address: int, by: findings.Sentence) -> bool:
-        """A kernel frees what it was given."""
-        made = self.heap.pop(address, None)
-        if made is None:
-            return False
-        self.device.free(address)
-        self.went(made, by)
-        return True
+    def _to_heap(self, made: EmulatorAllocation, by: FreedBy) -> None:
+        self.device.free(made.address, by)
 
     def _note(self, made: EmulatorAllocation) -> None:
         end = made.start + max(made.size, 1)
@@ -162,25 +160,30 @@ class ArenaMemory(Memory):
 
     def added(self, item: Allocation) -> None:
         """The runtime allocated something."""
-        shared = item.space in (Space.HOST, Space.MANAGED)
-        owner = EVERY_DEVICE if shared else item.device
-        made = EmulatorAllocation(item.address - BASE, item.size, item.name, "global", owner)
+        made = _mirror(item)
         self._mirrored[item.address] = made
         self._note(made)
         if item.space == Space.DEVICE:
             self.watch(made)
 
-    def removed(self, item: Allocation) -> None:
+    def removed(self, item: Allocation, by: FreedBy) -> None:
         """The runtime freed something."""
         made = self._mirrored.pop(item.address)
         self.unwritten.pop(made.start, None)
-        self.went(made, "by the host")
+        self.went(made, by)
         self.allocations.remove(made)
         self.owners[made.start // GRANULE : -(-(made.start + made.size) // GRANULE)] = 0
 
     def written(self, address: int, size: int) -> None:
         """The host wrote."""
         self.wrote(address - BASE, size)
+
+
+def _mirror(item: Allocation) -> EmulatorAllocation:
+    """A piece of the runtime's memory, as the emulator has it."""
+    shared = item.space in (Space.HOST, Space.MANAGED)
+    owner = EVERY_DEVICE if shared else item.device
+    return EmulatorAllocation(item.address - BASE, item.size, item.name, "global", owner)
 
 
 _STATUS = {
@@ -255,7 +258,8 @@ class _Module:
         kernel, options, began = self.module[launch.kernel], self.options, time.monotonic()
         mode = Mode(max_steps=search_limits.TURNS, trace=False)
         found, execution, error = search(
-            lambda: self.prepare(launch, mode=mode, kind=Stepped),
+            lambda lines: self.prepare(launch, mode=mode, kind=Stepped, stepwise=lines),
+            lambda: self.prepare(launch, mode=mode),
             kernel.memory, most_runs=options.most_runs, seconds=max(0.0, options.seconds),
         )  # fmt: skip
         options.seconds -= time.monotonic() - began
@@ -267,13 +271,15 @@ class _Module:
 
     def prepare(
         self, launch: Launch, seat: Seat | None = None, mode: Mode | None = None,
-        kind: type[Execution] = Execution,
+        kind: type[Execution] = Execution, stepwise: frozenset[int] | None = None,
     ) -> Execution:  # fmt: skip
         """A launch that is ready to run; ``seat``: among others that run at the same time."""
         kernel = self.module[launch.kernel]
+        kernel.memory.heap_size = launch.heap
         mode = mode or Mode(
-            schedule=self.options.schedule, seed=self.options.seed, check=self.options.check,
-            max_steps=self.options.steps, trace=seat is not None and self.options.trace,
+            schedule=cast(Schedule, self.options.schedule), seed=self.options.seed,
+            check=self.options.check, max_steps=self.options.steps,
+            trace=seat is not None and self.options.trace,
         )  # fmt: skip
         extents = Extents(
             launch.grid, launch.block, launch.cluster, launch.cluster != (1, 1, 1),
@@ -281,7 +287,7 @@ class _Module:
         )  # fmt: skip
         return kernel.prepare(
             extents, launch.parameters, mode, workspace=launch.workspace, stack=launch.stack,
-            dependent=launch.dependent, seat=seat, kind=kind,
+            dependent=launch.dependent, seat=seat, kind=kind, stepwise=stepwise,
         )  # fmt: skip
 
 

@@ -168,11 +168,12 @@ class _Process:
 
     def __init__(self) -> None:
         folder = library.build()
-        if _opened(driver_library.SONAME):
-            raise LaunchError(
-                f"this process has opened another {driver_library.SONAME}, NVIDIA's: enter the "
-                "block before anything uses CUDA, or run in a process of its own"
-            )
+        for name in driver_library.SONAME, library.SONAME:
+            if _opened(name):
+                raise LaunchError(
+                    f"this process has opened another {name}, NVIDIA's: enter the block before "
+                    "anything uses CUDA or imports PyTorch, or run in a process of its own"
+                )
         self.memory = device_memory(half_of_memory())
         self.backend = _Backend()
         self.device = Device(self.backend, self.memory, reporter=self.backend.runs)

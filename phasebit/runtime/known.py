@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 
+from phasebit import files
 from phasebit.emulator import Finding, digest, rulebook
 from phasebit.runtime.report import End, Reporter
 
@@ -98,7 +98,7 @@ def baseline(name: str) -> frozenset[digest.Key]:
              tuple((str(file), int(line)) for file, line in each["lines"]))
             for each in data["findings"]
         )  # fmt: skip
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise KnownError(
             f"{name} is no baseline of this version: write it anew with --write-baseline {name}"
         ) from error
@@ -112,18 +112,17 @@ def write_baseline(name: str, sites: Iterable[digest.Key]) -> None:
     ]
     data = json.dumps({"version": VERSION, "findings": found}, indent=1, ensure_ascii=False)
     try:
-        Path(name).write_text(data + "\n", encoding="utf-8")
+        with files.for_writing(name) as file:
+            file.write(data + "\n")
     except OSError as error:
         raise KnownError(f"cannot write {name}: {error.strerror}") from error
 
 
 def _read(name: str) -> str:
     try:
-        return Path(name).read_text(encoding="utf-8")
-    except OSError as error:
-        raise KnownError(f"cannot read {name}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise KnownError(f"{name} is no text") from error
+        return files.read_text(name)
+    except ValueError as error:
+        raise KnownError(str(error)) from error
 
 
 class Sieve:

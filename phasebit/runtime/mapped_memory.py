@@ -14,12 +14,15 @@ from __future__ import annotations
 import mmap
 import os
 from bisect import bisect_right, insort
+from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from phasebit.emulator import REMEMBERED, FreedBy
+from phasebit.emulator.findings import Sentence, say
 from phasebit.runtime.protocol import CONTROL_BYTES, Space
 
 PAGE = 4096
@@ -54,12 +57,24 @@ class Allocation:
         return self.address + self.size
 
 
+@dataclass(frozen=True)
+class Gone:
+    """Memory that was freed, and by whom: a sentence that is made when somebody asks."""
+
+    item: Allocation
+    by: FreedBy
+
+
+def _by_the_host() -> Sentence:
+    return say("by the host")
+
+
 class Listener(Protocol):
     """Hears of every change, to keep its own view of the memory."""
 
     def added(self, item: Allocation) -> None: ...
 
-    def removed(self, item: Allocation) -> None: ...
+    def removed(self, item: Allocation, by: FreedBy) -> None: ...
 
     def written(self, address: int, size: int) -> None:
         """The host wrote `size` bytes at `address`."""
@@ -94,6 +109,8 @@ class DeviceMemory:
         self.listener: Listener | None = None
         self.early: list[tuple[int, int]] = []
         """What the host wrote while nobody listened: address, size."""
+        self.freed: deque[Gone] = deque(maxlen=REMEMBERED)
+        """What was freed last."""
         self._next = PAGE  # the first page stays free: an offset of 0 is nobody's
         self.used = 0
 
@@ -155,14 +172,18 @@ class DeviceMemory:
         at, self._next = self._next, self._next + room + PAGE
         return at
 
-    def free(self, address: int) -> Allocation:
-        """Give back what begins at `address`. Raises KeyError if nothing does."""
+    def free(self, address: int, by: FreedBy = _by_the_host) -> Allocation:
+        """Give back what begins at `address`. Raises KeyError if nothing does.
+
+        `by` is for whoever uses it later on.
+        """
         item = self.find(address)
         if item is None or item.address != address:
             raise KeyError(address)
         self._live.remove(item)
         if self.listener:
-            self.listener.removed(item)
+            self.listener.removed(item, by)
+        self.freed.append(Gone(item, by))
         room = _pages(item.size)
         self.used -= room
         if room:
@@ -177,6 +198,13 @@ class DeviceMemory:
         item = self._live[index]
         inside = address + size <= item.end or (size <= 1 and address == item.address)
         return item if inside else None
+
+    def freed_at(self, address: int) -> Gone | None:
+        """What an address belonged to that is in no allocation."""
+        return next(
+            (gone for gone in reversed(self.freed)
+             if gone.item.address <= address < gone.item.end), None,
+        )  # fmt: skip
 
     def view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
         """The bytes themselves, not a copy."""

@@ -34,7 +34,8 @@ NOTE = "note: "
 #: Offset, behind the last byte of device memory, of the count of finished launches.
 CONTROL_BYTES = 4096
 
-_FACTS = ("MAX_BLOCK_EXTENTS", "MAX_GRID", "PORTABLE_CLUSTER", "MAX_CLUSTER", "USUAL_SHARED")
+_FACTS = ("MAX_BLOCK_EXTENTS", "MAX_GRID", "PORTABLE_CLUSTER", "MAX_CLUSTER", "USUAL_SHARED",
+          "USUAL_HEAP")  # fmt: skip
 """What a GPU has, of :mod:`phasebit.emulator.capabilities`, that the C half must know too."""
 
 
@@ -66,6 +67,7 @@ class Op(IntEnum):
     TENSOR_MAP = 15
     OPEN = 16
     QUERY = 17
+    VALUE = 18
     CALLS = 64
     # Posted.
     MODULE = 65

@@ -8,7 +8,9 @@ program itself prints is in neither. `read` is for whoever started the run.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -66,6 +68,26 @@ class Reporter(Protocol):
         ...
 
 
+class CannotTell(Exception):
+    """A report cannot be written; the text says where and why."""
+
+
+def write_line(file: TextIO, line: str) -> None:
+    """Write a line of a report at once. Raises CannotTell; BrokenPipeError: nobody reads it."""
+    try:
+        print(line, file=file, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        streams = {id(sys.stdout): "standard output", id(sys.stderr): "standard error"}
+        name = streams.get(id(file))
+        if name is None:
+            name = file.name
+            with contextlib.suppress(OSError):  # it would be tried once more at the end
+                file.close()
+        raise CannotTell(f"cannot write the report to {name}: {error.strerror}") from error
+
+
 class ForPeople:
     """Sentences, each line led by `phasebit: `, on standard error or in a log.
 
@@ -114,7 +136,7 @@ class ForPeople:
 
     def _print(self, text: str) -> None:
         for line in text.splitlines() or [""]:
-            print(f"phasebit: {line}", file=self.log, flush=True)
+            write_line(self.log, f"phasebit: {line}")
 
 
 class AsJson:
@@ -144,7 +166,8 @@ class AsJson:
         self._print({"end": asdict(end)})
 
     def _print(self, data: object) -> None:
-        print(json.dumps(data, ensure_ascii=False), file=self.file, flush=True)
+        some = (getattr(self.file, "encoding", None) or "utf-8").lower() != "utf-8"
+        write_line(self.file, json.dumps(data, ensure_ascii=some))
 
 
 class AtTheEnd:

@@ -11,7 +11,9 @@ stands a keeper (`phasebit.keeper`). Nothing is copied between them to launch a 
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -35,7 +37,8 @@ from phasebit.runtime.server import Device
 
 TIMED_OUT = 124
 STANDARD_ERROR = 2
-GRACE = 2.0  # seconds between asking a program to end and ending it
+GRACE = 2.0  # seconds between asking a program to end and ending it, or between its end and that of
+# kernels that it did not wait for
 
 
 class ProgramError(Exception):
@@ -48,15 +51,23 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 
 
 class _Watch:
-    """Stop serving when time is up or the program is gone.
+    """Stop serving when time is up, and kernels that nobody waits for when the program is gone.
 
-    Both are signals, and their handlers raise only while `armed`, once.
+    A program that ends by itself may have launched what it did not wait for: this has `GRACE`
+    seconds. One that was killed has none; what was refused to either is still told.
+
+    Both are signals, and their handlers raise only while `armed`.
     """
 
     def __init__(self, limit: float | None) -> None:
         self.limit = limit
         self.deadline = time.monotonic() + limit if limit else None
         self.child: subprocess.Popen[bytes] | None = None
+        self.device: Device | None = None
+        self.left: float | None = None
+        """When kernels of a program end that is gone."""
+        self.cut = False
+        """Whether they were ended."""
         self.armed = False
         self.standing: Finding | None = None  # where a kernel was when time was up
 
@@ -80,20 +91,34 @@ class _Watch:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
-        gone = self.child is not None and self.child.poll() is not None
-        if self.armed and (gone or self.late()):
+        if not self.armed or self.child is None or self.device is None:
+            return
+        if self.late():
             self.armed = False
             raise Stop
+        if self.left is None and self.child.poll() is not None:
+            self.left = time.monotonic() + (GRACE if self.child.returncode >= 0 else 0)
+            signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+        if self.left is not None and time.monotonic() >= self.left and not self.device.left:
+            self.device.left = True
+            if self.device.busy:
+                raise Stop
 
     def serve(self, child: subprocess.Popen[bytes], device: Device, ours: socket.socket) -> None:
-        """Serve until the program closes its end, is gone, or is late."""
-        self.child = child
+        """Serve until the program closes its end, or is late."""
+        self.child, self.device = child, device
         try:
             self.armed = True
-            if child.poll() is None:
-                serve(device, ours)
-        except Stop as stop:
-            self.standing = stop.standing
+            while True:
+                try:
+                    serve(device, ours)
+                    device.finish()
+                    return
+                except Stop as stop:
+                    if not self.armed:
+                        self.standing = stop.standing
+                        return
+                    self.cut = child.returncode >= 0
         finally:
             self.armed = False
 
@@ -165,6 +190,11 @@ def run_program(
         theirs.close()
         memory.close()
     device.program_left()
+    if watch.cut:
+        reporter.note(
+            "the program ended without waiting for its kernels: what they had not done "
+            f"{GRACE:g} s later is not checked; end it with cudaDeviceSynchronize()"
+        )
     if reporter.apart:
         with open(spoken, encoding="utf-8", errors="replace") as file:
             file.seek(0)
@@ -206,14 +236,26 @@ def _start(
             stdout=stdout,
         )
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN):
+            raise  # nothing is wrong with the program
         raise ProgramError(
             f"cannot start {words[0]}, {error.strerror}: give a program that may be executed, "
             "built with `python -m phasebit nvcc`"
         ) from error
 
 
+ADDRESSES = 2 * SPAN + (1 << 30)
+"""Bytes of addresses that a program needs: device memory as it sees it and as its runtime does."""
+
+
 def device_memory(total: int) -> DeviceMemory:
     """Device memory of `total` bytes. Raises ProgramError where there are no addresses for it."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < ADDRESSES:
+        raise ProgramError(
+            f"a program needs {ADDRESSES >> 30} GiB of addresses, and this process may have "
+            f"{limit / 2**30:.3g}: lift the limit, ulimit -v unlimited"
+        )
     try:
         return DeviceMemory(total)
     except OSError as error:

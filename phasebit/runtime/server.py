@@ -110,6 +110,10 @@ class Device:
         }
         self.program = program
         self._unasked: dict[int, list[Finding]] = {}
+        self.busy = False
+        """Whether it does something that may be left when the program is gone."""
+        self.left = False
+        """The program is gone: kernels have no more time, and only what was refused is told."""
         self._start()
 
     def _start(self) -> None:
@@ -139,8 +143,20 @@ class Device:
             handler = self._handlers[Op(op)]
         except (KeyError, ValueError):
             raise ValueError(f"unknown operation {op} from the program's runtime") from None
+        telling = op in (Op.REFUSED, Op.ASKED)
+        self.busy = not telling
+        try:
+            if not self.left or telling:
+                return self._handled(handler, Op(op), words, blob)
+            return Reply() if op < Op.CALLS else None
+        finally:
+            self.busy = False
+
+    def _handled(
+        self, handler: Callable[[_Call], Reply | None], op: Op, words: Sequence[int], blob: bytes
+    ) -> Reply | None:
         if self.work is not None and not self.fault:
-            self.work.before(Op(op), words)
+            self.work.before(op, words)
         if self.fault and op not in (Op.HELLO, Op.PROPERTIES, Op.ATTRIBUTE, Op.RANGE):
             if op == Op.LAUNCH:
                 self.memory.finished += 1
@@ -148,6 +164,10 @@ class Device:
         if op in ENDING:
             self._last_stream = None
         return handler(_Call(words, blob))
+
+    def finish(self) -> None:
+        """The program is gone, or without its end of the connection: finish what it launched."""
+        self.handle(Op.SYNCHRONIZE, (ALL_STREAMS, 0), b"")
 
     def say(self, text: str, rule: str) -> None:
         """Tell what is no kernel's doing."""
@@ -304,13 +324,18 @@ class Device:
             return Reply(Status.MEMORY_ALLOCATION)
 
     def _free(self, call: _Call) -> Reply:
-        """words: address, spaces that the call may free (bits). Answer: size, space."""
-        address, allowed = call.words
+        """words: address, spaces that the call may free (bits), addresses of the calls that lead
+        there, outermost first. Answer: size, space."""
+        address, allowed, *calls = call.words
         item = self.memory.find(address)
         if item is None or item.address != address or not allowed >> item.space & 1:
             return Reply(Status.INVALID_VALUE)
-        self.memory.free(address)
+        self.memory.free(address, lambda: self._freed_by_host(calls))
         return Reply(words=(item.size, item.space))
+
+    def _freed_by_host(self, calls: Sequence[int]) -> findings.Sentence:
+        place = self._called_at(calls)
+        return findings.say("by the host{}", f" at {place.source}" if place else "")
 
     def _range(self, call: _Call) -> Reply:
         """words: address. Answer: address, size, space, device of what holds it."""
@@ -356,10 +381,14 @@ class Device:
     def _explain_copy(self, address: int, extent: int) -> None:
         item = self.memory.find(address)
         if item is None:
-            self.say(
-                f"a copy uses 0x{address:x}, which is in no allocation (freed, or never made)",
-                "invalid-copy",
-            )
+            gone = self.memory.freed_at(address)
+            where: findings.Said = "in no allocation"
+            if gone is not None:
+                where = findings.say(
+                    "{} bytes into {} ({} bytes), which was freed {}",
+                    address - gone.item.address, gone.item.name, gone.item.size, gone.by(),
+                )  # fmt: skip
+            self.say(f"a copy uses 0x{address:x}, which is {where}", "invalid-copy")
         else:
             over = address + extent - item.end
             self.say(
@@ -403,9 +432,10 @@ class Device:
 
     def _launch(self, call: _Call) -> None:
         """words: kernel, stream, grid (3), block (3), shared, cluster (3), cooperative,
-        bytes of stack, may it begin before the kernel before it in its stream has ended."""
+        bytes of stack and of the heap, may it begin before the kernel before it in its stream has
+        ended."""
         number, stream, gx, gy, gz, bx, by, bz, shared, cx, cy, cz, *rest = call.words
-        cooperative, stack, early = rest
+        cooperative, stack, heap, early = rest
         kernel = self._kernels[number]
         launch = Launch(
             kernel.facts.name,
@@ -417,6 +447,7 @@ class Device:
             bool(cooperative),
             self._clean_workspace() if cooperative else 0,
             stack,
+            heap,
             bool(early) and stream == self._last_stream and self.work is None,
         )
         self._last_stream = stream
@@ -456,7 +487,7 @@ class Device:
         there, outermost first; bytes: the error's name and the kernel's."""
         thread, *extents, shared = call.words[:8]
         error, _, kernel = call.blob.decode().partition(" ")
-        place = self._launched_at(call.words[8:])
+        place = self._called_at(call.words[8:])
         written = [_extent(extents[:3]), _extent(extents[3:]), *([str(shared)] if shared else [])]
         sentence = findings.say(
             "the launch <<<{}>>>{} was refused with {}, and the program never asked: look at "
@@ -470,8 +501,8 @@ class Device:
         """words: thread. It has looked at its last error."""
         self._unasked.pop(call.words[0], None)
 
-    def _launched_at(self, addresses: Sequence[int]) -> findings.Place | None:
-        """The line of the program that launches: a stub is called there, by way of another."""
+    def _called_at(self, addresses: Sequence[int]) -> findings.Place | None:
+        """The line of the program that calls; to launch it calls a stub, by way of another."""
         if self.program is None:
             return None
         calls = backtrace.calls_at(self.program, reversed(addresses))
@@ -540,6 +571,45 @@ class Device:
             self.work.wait(stream, event)
         else:
             self.clock.wait(stream, event)
+
+    def _value(self, call: _Call) -> Reply:
+        """words: stream, address, number, comparison of cuStreamWaitValue32, or 4: write it."""
+        stream, address, number, how = call.words
+        if self.memory.find(address, 4) is None:
+            self._explain_copy(address, 4)
+            return Reply(Status.INVALID_VALUE)
+        there = self.memory.view(address, 4)
+
+        def write() -> None:
+            there[:] = list(struct.pack("<I", number))
+            self.memory.written(address, 4)
+
+        def reached() -> bool:
+            found = int.from_bytes(bytes(there), "little")
+            return (
+                (found - number) % 2**32 < 2**31, found == number, found & number != 0,
+                (found | number) != 2**32 - 1,
+            )[how]  # fmt: skip
+
+        if how == 4:
+            self.work.then(stream, write) if self.work is not None else write()
+        elif self.work is not None:
+            self.work.until(stream, reached, address, number)
+        elif not reached():
+            self.waits_for_ever(address, number)
+            return Reply(Status.LAUNCH_TIMEOUT)
+        return Reply()
+
+    def waits_for_ever(self, address: int, number: int) -> None:
+        """Nothing is left that could give a stream the number that it waits for."""
+        found = int.from_bytes(bytes(self.memory.view(address, 4)), "little")
+        self.say(
+            f"a stream waits by cuStreamWaitValue32 for {number} at 0x{address:x}, where {found} "
+            "is, and nothing that was issued before writes there any more (with one device, and "
+            "before a copy, the emulator makes what comes before as it is issued: issue what "
+            "writes first)",
+            "deadlock",
+        )
 
     def _query(self, call: _Call) -> Reply:
         """words: stream, event or 0. Answer: whether all work up to there is done."""

@@ -8,7 +8,9 @@ stay where they are and go on with the next wait.
 
 What comes after what is what the host has said: work of one stream in order; the legacy stream of a
 device and its blocking streams in turn; `cudaStreamWaitEvent`; and whatever the host has waited for
-before it issued the next piece. Launches between which it has said nothing run at the same time.
+before it issued the next piece. (`cuStreamWaitValue32` only holds a stream up.) Launches between
+which it has said nothing run at the same time. Streams keep `MOST_OPEN` pieces: a program that
+issues more waits for the older half first, and is taken to have waited for them.
 """
 
 from __future__ import annotations
@@ -17,16 +19,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from phasebit.emulator import EmulatorError, Execution, Finding, Seat, Together, findings
+from phasebit.emulator import (
+    EmulatorError,
+    Execution,
+    Finding,
+    Seat,
+    Together,
+    demangle,
+    findings,
+)
 from phasebit.runtime.backend import Launch, Module, Outcome, Stop, failure
 from phasebit.runtime.mapped_memory import DeviceMemory
-from phasebit.runtime.protocol import Op
+from phasebit.runtime.protocol import Op, Status
 
 if TYPE_CHECKING:
     from phasebit.runtime.server import Device
 
 TURNS = 64
 """Turns that launches get when a program asks whether something is done."""
+MOST_OPEN = 1024
+"""What streams keep; then the program waits until half of it is done, as for a GPU's queue."""
 ALL = 2**64 - 1
 
 
@@ -59,6 +71,10 @@ class _Piece:
     begin: Callable[[_Piece], Execution | None]
     end: Callable[[Execution, EmulatorError | None], None] | None = None
     begun: bool = False
+    ready: Callable[[], bool] = lambda: True
+    """Whether what it waits for in memory is there."""
+    awaits: tuple[int, int] | None = None
+    """An address, and a number."""
 
 
 @dataclass
@@ -91,6 +107,12 @@ class Work:
         self._issue(stream, begin)
         self._start()
 
+    def until(self, stream: int, ready: Callable[[], bool], address: int, number: int) -> None:
+        """What comes in this stream waits for a number in memory."""
+        piece = self._issue(stream, lambda piece: None)
+        piece.ready, piece.awaits = ready, (address, number)
+        self._start()
+
     def launch(
         self, stream: int, module: Startable, launch: Launch, ended: Callable[[Outcome], None]
     ) -> None:
@@ -109,7 +131,7 @@ class Work:
                 return None
 
         def end(execution: Execution, failed: EmulatorError | None) -> None:
-            ended(module.outcome(launch.kernel, execution, failed))
+            ended(module.outcome(_name(execution), execution, failed))
 
         self._issue(stream, begin, end)
 
@@ -132,12 +154,16 @@ class Work:
     def _issue(
         self, stream: int, begin: Callable[[_Piece], Execution | None],
         end: Callable[[Execution, EmulatorError | None], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> _Piece:  # fmt: skip
+        if len(self.open) >= MOST_OPEN:
+            last = sorted(self.open)[MOST_OPEN // 2 - 1]
+            self._finish(frozenset(range(self.below, last + 1)))
         after = self._before(stream) | self.waited
         piece = _Piece(self.next, stream, after, self.below, begin, end)
         self.open[piece.number] = piece
         self.last[stream] = self._before(stream) | {piece.number}
         self.next += 1
+        return piece
 
     # -- what the program waits for -------------------------------------------
 
@@ -179,14 +205,15 @@ class Work:
     def _finish(self, wanted: frozenset[int], waited: bool = True) -> None:
         """Let launches run until these pieces are done; ``waited``: the host knows it then."""
         try:
-            while not self._ended(wanted) and self._turn():
-                pass
+            while not self._ended(wanted):
+                if not self._turn():
+                    self._tell_who_waits()
+                    break
         except Stop as stop:
             running = self.together.running
             if running:
                 sentence = findings.say("was running: {}", running[0].standing())
-                kernel = running[0].program.kernel.name
-                stop.standing = Finding("time-limit", sentence, kernel=kernel)
+                stop.standing = Finding("time-limit", sentence, kernel=_name(running[0]))
             raise
         if waited:
             self._know(wanted)
@@ -212,6 +239,8 @@ class Work:
             again = False
             for piece in list(self.open.values()):
                 if piece.begun or not self.open.keys().isdisjoint(piece.after):
+                    continue
+                if not piece.ready():
                     continue
                 piece.begun = again = True
                 execution = piece.begin(piece)
@@ -239,15 +268,29 @@ class Work:
             self._give_up()
         return error is None
 
+    def _tell_who_waits(self) -> None:
+        """The host waits, and no kernel runs: a stream that waits in memory waits for ever."""
+        for piece in self.open.values():
+            if piece.awaits and self.open.keys().isdisjoint(piece.after):
+                self.device.waits_for_ever(*piece.awaits)
+                self.device.fault = Status.LAUNCH_TIMEOUT
+                self._give_up()
+                return
+
     def _give_up(self) -> None:
         """A kernel has failed, and with it the program's devices: nothing else goes on."""
         for _, execution in self.executions.values():
             if execution.findings:
-                kernel = execution.program.kernel.name
+                name = _name(execution)
                 self.device.reporter.found(
-                    [replace(each, kernel=kernel) for each in execution.findings]
+                    [replace(each, kernel=name) for each in execution.findings]
                 )
         self.together.give_up()
         self.device.memory.finished += len(self.executions)
         self.executions.clear()
         self.open.clear()
+
+
+def _name(execution: Execution) -> str:
+    """The kernel's, as its author wrote it."""
+    return demangle(execution.program.kernel.name)

@@ -1,4 +1,4 @@
-"""Programmatic dependent launch (PTX ISA 9.7.13.14): what a kernel touches before it has waited."""
+"""Programmatic dependent launch (PTX ISA 9.7.13.13): what a kernel touches before it has waited."""
 
 from __future__ import annotations
 

@@ -81,8 +81,10 @@ def test_a_program_of_the_driver_alone_has_one_device_from_first_to_last(tmp_pat
 
 @pytest.mark.nvcc
 def test_every_call_that_the_stand_in_has_is_made(built):
-    listed = subprocess.run(["nm", "-Du", built("driver")], capture_output=True, text=True)
-    made = set(re.findall(r"\bcu[A-Z]\w+", listed.stdout))
+    made: set[str] = set()
+    for name in ("driver", "values"):
+        listed = subprocess.run(["nm", "-Du", built(name)], capture_output=True, text=True)
+        made |= set(re.findall(r"\bcu[A-Z]\w+", listed.stdout))
     assert driver_library.defined() - made == OLDER | NEWER
 
 

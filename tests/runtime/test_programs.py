@@ -30,7 +30,7 @@ def test_prints_what_it_printed_on_an_h200(name, compiled, run):
 def test_every_program_is_compared_or_tested_here():
     recorded = {path.stem for path in PROGRAMS.glob("*.out")}
     others = {path.stem for path in PROGRAMS.glob("*.cu")} - recorded
-    assert others == {"missing", "peers", "trouble"}
+    assert others == {"missing", "peers", "queue", "trouble", "values"}
 
 
 def test_every_call_that_the_stand_in_has_is_made_by_a_program(compiled):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -37,7 +38,7 @@ __global__ void early(const int *in, int *out) {
     out[threadIdx.x] = a[4 * threadIdx.x];
 }
 __global__ void endless(volatile int *p) {
-    while (true) *p += 1;
+    while (*p += 1) {}  // its count decides: nobody can say that it goes round in circles
 }
 __global__ void sleepy(int *p) {  // ready, asleep, woken
     if (threadIdx.x == 0) {
@@ -48,6 +49,8 @@ __global__ void sleepy(int *p) {  // ready, asleep, woken
         while (!atomicAdd(p + 2, 0)) {}
     }
 }
+#include <csignal>
+#include <unistd.h>
 static void refused(int *p) {
     race<<<1, 2000>>>(p);
 }
@@ -64,6 +67,11 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "refused, asked")) puts(cudaGetErrorName(cudaGetLastError()));
     if (!strcmp(what, "status") && cudaMemcpy(p + 1, q, 512, cudaMemcpyDefault)) exit(3);
     if (!strcmp(what, "endless")) endless<<<1, 1>>>(q);
+    if (strstr(what, "unwaited")) race<<<1, 64>>>(q);
+    if (strstr(what, "endless, ")) endless<<<1, 1>>>(q);
+    if (strstr(what, ", _exit")) _exit(0);
+    if (strstr(what, ", quick_exit")) quick_exit(0);
+    if (strstr(what, ", killed")) raise(SIGKILL);
     int first = 0;
     cudaMemcpy(&first, q, 4, cudaMemcpyDeviceToHost);
     if (!strcmp(what, "abort")) race<<<1, 64>>>(q), cudaDeviceSynchronize(), abort();
@@ -137,6 +145,28 @@ def test_what_comes_after_a_refused_launch(run: Run, program: Path) -> None:
     asked = run(program, "refused, asked")
     assert asked.returncode == 0 and asked.stderr == ""
     assert asked.stdout.startswith("cudaErrorInvalid")
+
+
+@pytest.mark.parametrize("end", ["_exit", "quick_exit"])
+@pytest.mark.parametrize("what", ["refused", "unwaited"])
+def test_nothing_goes_by_in_silence_where_no_destructor_runs(
+    what: str, end: str, run: Run, program: Path
+) -> None:
+    done = run(program, f"{what}, {end}")
+    said = "was refused with" if what == "refused" else "kernel race: race: "
+    assert done.returncode == FOUND and done.stderr.count(said) == 1
+    several = run("--devices", "2", program, f"{what}, {end}")
+    assert several.returncode == FOUND and several.stderr.count(said) == 1
+
+
+def test_kernels_that_nobody_waits_for_end_with_the_program(run: Run, program: Path) -> None:
+    done = run(program, "endless, _exit")
+    assert (done.returncode, done.stderr) == (0, "phasebit: the program ended without waiting for "
+        "its kernels: what they had not done 2 s later is not checked; end it with "
+        "cudaDeviceSynchronize()\n")  # fmt: skip
+    killed = run(program, "endless, refused, killed")
+    assert killed.returncode == 128 + signal.SIGKILL
+    assert "was refused with" in killed.stderr and "ended without" not in killed.stderr
 
 
 def test_a_kernel_that_runs_when_time_is_up_is_told_of(run: Run, program: Path) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from phasebit.runtime import side_by_side
 from phasebit.runtime.emulated import EmulatorBackend
 from phasebit.runtime.in_process import Runs
 from phasebit.runtime.run_program import run_program
+from phasebit.runtime.side_by_side import Work
 
 pytestmark = pytest.mark.nvcc
 
@@ -107,6 +109,12 @@ def test_a_flag_that_nobody_sets_is_a_livelock_at_once(peers):
     assert "device 1, kernel consume: livelock" in said
 
 
+@pytest.mark.parametrize("schedule", ["late", "eager"])
+def test_a_count_that_the_other_device_looks_at_is_no_livelock(peers, schedule):
+    """Though it shows late, and no loop of the kernel that counts looks there."""
+    assert peers("counts", schedule=schedule)[:2] == ("stopped\n", [])
+
+
 def test_launches_share_a_clock(peers):
     backend = EmulatorBackend(trace=True)
     peers(0, 0, "-", backend=backend)
@@ -115,3 +123,96 @@ def test_launches_share_a_clock(peers):
     assert len(waits) == 1 and waits[0].start < waits[0].end < consumed.cycles
     assert [each.machine.seat.device for each in backend.executions] == [0, 1]
     assert produced.cycles < consumed.cycles
+
+
+# -- streams that wait in memory ----------------------------------------------
+
+
+@pytest.fixture
+def values(
+    compiled: Callable[..., Path], capfd: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[list[str], list[str], str]]:
+    """values(how, devices=…): lines printed, rules that are broken, what is said."""
+
+    def run(how: str, devices: int = 1, **options: Any) -> tuple[list[str], list[str], str]:
+        capfd.readouterr()
+        runs = Runs()
+        run_program([compiled("values"), how], EmulatorBackend(**options), limit=60,
+                    reporter=runs, devices=devices)  # fmt: skip
+        return (capfd.readouterr().out.splitlines(), [each.rule for each in runs.findings],
+                "\n".join(map(str, runs.findings)))  # fmt: skip
+
+    return run
+
+
+REFUSED = "1 1 1"
+"""An address that is no multiple of 4, one that nothing owns, and flags that there are not."""
+
+
+@pytest.mark.parametrize("schedule", ["late", "eager", "random"])
+def test_a_copy_waits_for_a_number_that_a_running_kernel_counts(values, schedule):
+    printed, rules, _ = values("two", devices=2, schedule=schedule)
+    assert printed == [REFUSED, "right", "right"] and rules == ["invalid-copy"]
+
+
+def test_one_device_has_written_what_was_issued_before(values):
+    printed, rules, _ = values("one")
+    assert printed == [REFUSED, "right", "right", "0 0 0 0 702 702 702 702 "]
+    assert rules == ["invalid-copy", *["deadlock"] * 4]
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_number_that_never_comes_is_said(values, devices):
+    printed, rules, said = values("never", devices=devices)
+    assert "right" not in printed and rules == ["invalid-copy", "deadlock"]
+    assert "a stream waits by cuStreamWaitValue32 for 9 at 0x" in said and "where 1 is" in said
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_copy_before_the_kernel_that_writes_is_said(values, devices):
+    printed, rules, said = values("late", devices=devices)
+    assert "right" not in printed and rules == ["invalid-copy", "deadlock"]
+    assert "issue what writes first" in said
+
+
+# -- more than streams keep -----------------------------------------------------
+
+
+@pytest.fixture
+def queue(
+    compiled: Callable[..., Path], capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., tuple[list[str], list[str], int]]:  # fmt: skip
+    """queue(*words): lines printed, rules that are broken, and how much was open at most."""
+    most = [0]
+    issue = Work._issue
+
+    def issued(work: Work, *words: Any) -> Any:
+        piece = issue(work, *words)
+        most[0] = max(most[0], len(work.open), *map(len, work.last.values()))
+        return piece
+
+    def run(*words: object) -> tuple[list[str], list[str], int]:
+        monkeypatch.setattr(Work, "_issue", issued)
+        most[0] = 0
+        runs = Runs()
+        run_program([compiled("queue"), *map(str, words)], EmulatorBackend(), limit=60,
+                    reporter=runs, devices=2)  # fmt: skip
+        return capfd.readouterr().out.splitlines(), [each.rule for each in runs.findings], most[0]
+
+    return run
+
+
+def test_a_program_that_waits_for_nothing_fills_no_memory(queue, monkeypatch):
+    printed, rules, most = queue(20)
+    assert printed == ["20 cudaSuccess"] * 2 and not rules and most > 60
+    monkeypatch.setattr(side_by_side, "MOST_OPEN", 16)
+    printed, rules, most = queue(20)
+    assert printed == ["20 cudaSuccess"] * 2 and not rules and most <= 32
+
+
+def test_what_fails_while_streams_are_full_ends_all(queue, monkeypatch):
+    monkeypatch.setattr(side_by_side, "MOST_OPEN", 16)
+    printed, rules, most = queue(20, "fail")
+    assert printed == ["-1 cudaErrorIllegalAddress"] * 2
+    assert rules == ["out-of-bounds"] and most <= 32

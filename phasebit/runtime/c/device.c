@@ -115,12 +115,14 @@ API cudaError_t cudaRuntimeGetVersion(int *version) {
 
 API cudaError_t cudaDriverGetVersion(int *version) { return cudaRuntimeGetVersion(version); }
 
-/* Sizes that programs set and read back; an H200's values. The emulator limits the stack only. */
-enum { STACK = 0, SYNC_DEPTH = 3 }; /* the depth is gone since CUDA 12 */
+/* Sizes that programs set and read back; an H200's values. The emulator limits the stack and the
+ * heap only. */
+enum { STACK = 0, HEAP = 2, SYNC_DEPTH = 3 }; /* the depth is gone since CUDA 12 */
 enum { LARGEST_STACK = 512 << 10 }; /* local memory of a thread: CUDA C++ Programming Guide */
-static size_t limits[] = {1024, 8650752, 8 << 20, 0, 2048, 64, 0};
+static size_t limits[] = {1024, 8650752, USUAL_HEAP, 0, 2048, 64, 0};
 
 uint64_t stack_limit(void) { return limits[STACK]; }
+uint64_t heap_limit(void) { return limits[HEAP]; }
 
 API cudaError_t cudaDeviceSetLimit(int limit, size_t value) {
     ENTER();

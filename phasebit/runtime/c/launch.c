@@ -1,10 +1,6 @@
 /* Launches, for every program: `<<<>>>`, cudaLaunchKernel and its relatives. */
 #define _GNU_SOURCE
 #include "graph.h"
-#include <dlfcn.h>
-#include <errno.h>
-#include <execinfo.h>
-#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -121,16 +117,10 @@ cudaError_t launch(const void *function, struct shape shape, void **arguments) {
                 WORDS(facts->number, stream->number, shape.grid.x, shape.grid.y, shape.grid.z,
                       shape.block.x, shape.block.y, shape.block.z, shape.shared, shape.cluster.x,
                       shape.cluster.y, shape.cluster.z, shape.cooperative, stack_limit(),
-                      shape.dependent),
+                      heap_limit(), shape.dependent),
                 buffer, facts->parameter_bytes);
     stream->last_launch = launches_sent();
     return cudaSuccess;
-}
-
-static int note_base(struct dl_phdr_info *first, size_t size, void *base) {
-    (void)size;
-    *(uintptr_t *)base = first->dlpi_addr;
-    return 1; /* the program comes first */
 }
 
 /* The device half remembers a launch that was refused, and where, until the program asks. */
@@ -139,18 +129,10 @@ static void refused(const void *function, const struct shape *shape, cudaError_t
     struct kernel *kernel = find_kernel(function, &unknown);
     if (!kernel)
         return; /* what is wrong with its code has been said */
-    enum { MOST = 16 };
-    void *calls[MOST];
-    uint64_t words[8 + MOST] = {gettid(),       shape->grid.x,  shape->grid.y,  shape->grid.z,
-                                shape->block.x, shape->block.y, shape->block.z, shape->shared};
-    size_t count = 8;
-    uintptr_t base = 0; /* the program lies so far behind where its file says */
-    dl_iterate_phdr(note_base, &base);
-    for (int i = backtrace(calls, MOST) - 1; i >= 0; i--) {
-        Dl_info info;
-        if (dladdr(calls[i], &info) && !strcmp(info.dli_fname, program_invocation_name))
-            words[count++] = (uintptr_t)calls[i] - base - 1; /* within the call */
-    }
+    uint64_t words[8 + MOST_CALLERS] = {gettid(),       shape->grid.x,  shape->grid.y,
+                                        shape->grid.z,  shape->block.x, shape->block.y,
+                                        shape->block.z, shape->shared};
+    size_t count = 8 + callers(words + 8);
     char text[strlen(kernel->name) + 64];
     int size = snprintf(text, sizeof text, "%s %s", name_of(error), kernel->name);
     post_device(OP_REFUSED, words, count, text, size);

@@ -26,7 +26,9 @@ static cudaError_t release(void *pointer, uint64_t spaces) {
     if (!pointer)
         return cudaSuccess;
     uint64_t answer[2]; /* size, space */
-    cudaError_t error = CALL(OP_FREE, answer, sizeof answer, (uint64_t)pointer, spaces);
+    uint64_t words[2 + MOST_CALLERS] = {(uint64_t)pointer, spaces};
+    size_t count = 2 + callers(words + 2);
+    cudaError_t error = call_device(OP_FREE, words, count, NULL, 0, answer, sizeof answer);
     if (!error && answer[1] != SPACE_DEVICE)
         close_pages((uint64_t)pointer, answer[0]);
     return error;

@@ -133,6 +133,12 @@ void forget_device_answers(void);
 int current_device(void); /* of this thread */
 bool device_exists(int device);
 uint64_t stack_limit(void); /* cudaLimitStackSize, bytes a thread */
+uint64_t heap_limit(void);  /* cudaLimitMallocHeapSize, bytes */
+
+/* callers.c: where in the program's own file this call comes from, outermost first: how many
+ * addresses, as that file has them. */
+enum { MOST_CALLERS = 16 };
+size_t callers(uint64_t addresses[MOST_CALLERS]);
 
 /* function.c */
 uint64_t dynamic_shared_allowed(const struct kernel *kernel);
@@ -151,6 +157,12 @@ struct stream {
     struct stream *next;
 };
 struct stream *find_stream(cudaStream_t handle); /* NULL: not a stream */
+
+/* values.c */
+cudaError_t stream_wait_value(cudaStream_t stream, uint64_t address, unsigned number,
+                              unsigned flags);
+cudaError_t stream_write_value(cudaStream_t stream, uint64_t address, unsigned number,
+                               unsigned flags);
 bool is_legacy(const struct stream *stream);
 void leave_capture(const struct graph *graph); /* all streams that capture into it */
 bool capturing(const struct graph *graph); /* into this one, or NULL: into any */

@@ -58,18 +58,22 @@ API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **func
     (void)version, (void)flags;
     if (!symbol || !function)
         return fail(cudaErrorInvalidValue);
-    if (!strcmp(symbol, "cuTensorMapEncodeTiled")) {
-        *function = (void *)encode_tiled;
-        if (status)
-            *status = 0; /* cudaDriverEntryPointSuccess */
-        return cudaSuccess;
-    }
-    if (!strcmp(symbol, "cuTensorMapEncodeIm2col")) {
-        *function = (void *)encode_im2col;
-        if (status)
-            *status = 0;
-        return cudaSuccess;
-    }
+    static const struct {
+        const char *name;
+        void *function;
+    } known[] = {
+        {"cuTensorMapEncodeTiled", (void *)encode_tiled},
+        {"cuTensorMapEncodeIm2col", (void *)encode_im2col},
+        {"cuStreamWaitValue32", (void *)stream_wait_value},
+        {"cuStreamWriteValue32", (void *)stream_write_value},
+    };
+    for (unsigned i = 0; i < COUNT(known); i++)
+        if (!strcmp(symbol, known[i].name)) {
+            *function = known[i].function;
+            if (status)
+                *status = 0; /* cudaDriverEntryPointSuccess */
+            return cudaSuccess;
+        }
     *function = NULL;
     if (status)
         *status = 1; /* cudaDriverEntryPointSymbolNotFound */

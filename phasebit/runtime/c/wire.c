@@ -144,7 +144,9 @@ void flush_printed(void) {
 /* Find the device in the environment. The variable is taken out again: a program started by
  * this one has no device unless it is run with its own. */
 static cudaError_t connect_device(void) {
-    static bool told;
+    static bool told, broken;
+    if (broken)
+        return cudaErrorInitializationError; /* it has been said why */
     const char *where = getenv(ENVIRONMENT);
     int socket_fd, memory_fd, words_fd;
     if (!where || sscanf(where, "%d,%d,%d", &socket_fd, &memory_fd, &words_fd) != 3) {
@@ -166,6 +168,7 @@ static cudaError_t connect_device(void) {
     device_count = answer[2];
     if (!map_arena(memory_fd, answer[0], answer[1])) {
         device = -1;
+        broken = true;
         return cudaErrorInitializationError;
     }
     return cudaSuccess;

@@ -30,6 +30,25 @@ API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     return told(cudaStreamWaitEvent(stream, event, flags));
 }
 
+static CUresult value(const char *name, CUstream stream, CUdeviceptr address, unsigned number,
+                      unsigned flags) {
+    CUresult (*ask)(CUstream, uint64_t, unsigned, unsigned) = NULL;
+    cudaGetDriverEntryPoint(name, (void **)&ask, 0, NULL);
+    return ask ? told(ask(stream, address, number, flags)) : CUDA_ERROR_NO_DEVICE;
+}
+
+API CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, unsigned number,
+                                    unsigned flags) {
+    CONTEXT();
+    return value("cuStreamWaitValue32", stream, address, number, flags);
+}
+
+API CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, unsigned number,
+                                     unsigned flags) {
+    CONTEXT();
+    return value("cuStreamWriteValue32", stream, address, number, flags);
+}
+
 API CUresult cuStreamAddCallback(CUstream stream, cudaStreamCallback_t function, void *data,
                                  unsigned flags) {
     CONTEXT();

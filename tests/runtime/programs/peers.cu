@@ -1,5 +1,5 @@
 // Two devices in one program: what they say to each other, rightly and wrongly. The first argument
-// chooses: "api", or a store and a load of the flag by number.
+// chooses: "api", "counts", or a store and a load of the flag by number.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -40,6 +40,31 @@ __global__ void consume(int how, const float* x, unsigned* flag, float* y) {
     __syncthreads();
     y[threadIdx.x] = 2 * x[threadIdx.x];
 }
+// It counts until it is told to stop, and shows 1 from its 4096th turn on.
+__global__ void counts(unsigned* shown, unsigned* stop) {
+    unsigned told = 0;
+    for (unsigned n = 1; !told; ++n) {
+        asm volatile("st.relaxed.sys.u32 [%0], %1;" :: "l"(shown), "r"(n >> 12) : "memory");
+        asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(told) : "l"(stop) : "memory");
+    }
+}
+__global__ void looks(unsigned* shown, unsigned* stop) {
+    unsigned seen = 0;
+    while (!seen) asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(seen) : "l"(shown) : "memory");
+    asm volatile("st.relaxed.sys.u32 [%0], 1;" :: "l"(stop) : "memory");
+}
+static void counting() {
+    unsigned *words;
+    OK(cudaDeviceEnablePeerAccess(1, 0));
+    OK(cudaSetDevice(1)), OK(cudaMalloc(&words, 8)), OK(cudaMemset(words, 0, 8));
+    OK(cudaDeviceSynchronize());
+    OK(cudaSetDevice(0));
+    counts<<<1, 1>>>(words, words + 1);
+    OK(cudaSetDevice(1));
+    looks<<<1, 1>>>(words, words + 1);
+    for (int d = 0; d < 2; d++) OK(cudaSetDevice(d)), OK(cudaDeviceSynchronize());
+    puts("stopped");
+}
 __device__ int own = 7;
 __global__ void add(int* to) { *to = atomicAdd(&own, 1); }
 
@@ -76,6 +101,7 @@ static void api() {
 
 int main(int count, char** words) {
     if (count == 2 && !strcmp(words[1], "api")) return api(), 0;
+    if (count == 2 && !strcmp(words[1], "counts")) return counting(), 0;
     int store = atoi(words[1]), load = atoi(words[2]);
     const char* how = words[3];  // any of these letters, or a dash
     float *x, *y, out[64];

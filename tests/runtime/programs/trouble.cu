@@ -5,9 +5,9 @@
 #include <cuda_runtime.h>
 #include <unistd.h>
 
-__global__ void endless() { // it counts, so nobody can say that it goes round in circles
-    for (unsigned turns = 0;;)
-        asm volatile("add.u32 %0, %0, 1;" : "+r"(turns));
+__global__ void endless() { // its count decides, so nobody can say that it goes round in circles
+    for (unsigned long long turns = 1; turns;)
+        asm volatile("add.u64 %0, %0, 1;" : "+l"(turns));
 }
 __global__ void until_flag(volatile int *p) {
     while (p[0] == 0)
