@@ -23,6 +23,8 @@ TWINS = ("broken", "fixed")
 
 KINDS = {
     "exit": "Whoever leaves, or invalidates a barrier, has waited for all who still use it.",
+    "hand-over": "Whoever says that data are there has waited for all who write them, and whoever "
+    "uses them has waited for that word.",
     "reuse": "Memory is written again when all who read or fill it are done, and the writer knows.",
     "scope": "What another block is told is released and acquired with a scope that holds both.",
     "between kernels": "A kernel that may begin early waits before it touches what others touch.",
@@ -31,6 +33,10 @@ KINDS = {
     "phase": "A parity counts the phases of its own barrier, and nobody waits a phase late.",
     "allocation": "All who share tensor memory have it before anyone uses it or gives it back.",
     "tensor memory": "Tensor memory is rewritten, released or freed once all its loads are done.",
+    "wgmma": "Registers of a multiplication change hands by wgmma.fence before it and "
+    "wgmma.wait_group after it.",
+    "descriptor": "A descriptor is compared with the tile it describes: no instruction refuses one "
+    "that is legal and wrong.",
     "address": "An instruction gets an address of the kind that it asks for.",
     "divergence": "Everybody whom an instruction names executes it.",
     "bounds": "The guard compares with the size, not with the last index.",
@@ -38,6 +44,9 @@ KINDS = {
     "result": "A test has sizes that differ in every direction, and a poisoned output.",
 }
 """Kind of a bug -> the one rule that would have prevented it."""
+
+ISA_VERSION = "9.1"
+"""The PTX ISA whose sections ``bug.toml`` names and quotes."""
 
 SECONDS = 60.0
 """How long a program may run on the emulator; each takes about a second."""
@@ -50,10 +59,13 @@ class Bug:
     ``rule`` is what the emulator must say is broken, and ``line`` the text of a line of
     ``broken.cu`` that it must name; both are empty where there is nothing for a checker to find.
     ``also`` are other lines that the repair protects: of a race, the second access.
-    ``isa`` is the section that makes it a mistake, and what it says; ``hardware`` what the program
-    in which it was found did on a GPU, empty where nobody has tried.  ``thread`` is where people
-    discuss it, ``source`` the lines of the original; ``state`` is what its owners say: "fixed",
-    "confirmed", "closed", "proposed" (suspected by whoever reports it), or "found here".
+    ``isa`` is what makes it a mistake, in our words; ``quote`` is the sentence itself, from
+    ``section`` of the PTX ISA, both empty where none of its sentences does; ``hardware`` is what
+    the program in which it was found did on a GPU, empty where nobody has tried.  ``thread`` is
+    where people discuss it, ``dates`` the day on which each of these was opened (merged, or only
+    the month, where no more is known), ``source`` the lines of the original; ``state`` is what its
+    owners say: "fixed", "confirmed", "closed", "proposed" (suspected by whoever reports it), or
+    "found here".
     """
 
     name: str
@@ -68,6 +80,9 @@ class Bug:
     repair: str
     source: tuple[str, ...] = ()
     thread: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
+    section: str = ""
+    quote: str = ""
     hardware: str = ""
     rule: str = ""
     line: str = ""
@@ -122,6 +137,8 @@ class Bug:
         lines = [f"### {self.title}", "", *(f"- {where}" for where in self.where)]
         lines += [f"- {link}" for link in (*self.thread, *self.source)]
         lines += ["", f"What makes it a mistake: PTX ISA or CUDA documentation, {self.isa}."]
+        if self.quote:
+            lines += ["", f"> {self.quote}", f"> (PTX ISA {ISA_VERSION}, section {self.section})"]
         lines += ["", f"What a test of results sees: {self.test}."]
         lines += ["", f"On hardware: {self.hardware}."] if self.hardware else []
         program = ["```cpp", self.text("broken").rstrip(), "```"]
@@ -229,12 +246,15 @@ def build(text: str, name: str, target: str | None, *, emulated: bool = True) ->
     return built.program
 
 
-def emulate(program: Path, *, schedule: str = "late", seed: int = 0, seeds: int = 1) -> Outcome:
+def emulate(
+    program: Path, *, schedule: str = "late", seed: int = 0, seeds: int = 1, most_runs: int = 0
+) -> Outcome:
     """Run a program on the emulator, in a process of its own, all checks on.
 
     Of the random schedule ``seeds`` orders, from ``seed`` on, one after the other: a tenth of a
-    second each.
+    second each.  ``most_runs``: the bound of a search of every order, where it is not the usual.
     """
-    options = ("--schedule", schedule, "--seed", str(seed), "--seeds", str(seeds))
+    options = ["--schedule", schedule, "--seed", str(seed), "--seeds", str(seeds)]
+    options += ["--most-runs", str(most_runs)] if most_runs else []
     done, told = apart.run([program], SECONDS, SECONDS * (1 + seeds), *options)
     return Outcome(done.stdout + done.stderr, done.status, told.findings, told.notes)

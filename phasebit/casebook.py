@@ -57,7 +57,9 @@ def find(name: str, *, callers: bool = False) -> bugs.Outcome:
 def explain(name: str) -> None:
     """Print what makes it a mistake, what a test of results sees, and the repair."""
     bug = bugs.bug(name)
-    facts = {"documentation": bug.isa, "a test of results": bug.test, "hardware": bug.hardware}
+    quoted = f"PTX ISA {bugs.ISA_VERSION}, {bug.section}"
+    facts = {"documentation": bug.isa, quoted: bug.quote and f"\u201c{bug.quote}\u201d"}
+    facts |= {"a test of results": bug.test, "hardware": bug.hardware}
     for what, words in facts.items():
         if words:
             print(textwrap.fill(f"{what}: {words}", _WIDTH, subsequent_indent="  "))

@@ -76,7 +76,7 @@ _BY_FILE: dict[str, dict[str, str]] = {
     },
     "tests/emulator/test_livelock.py": {
         "livelock": "test_a_livelock_is_one_at_once[a loop-True-late]",
-        "step-limit": "test_a_loop_that_counts_meets_the_limit_of_turns",
+        "step-limit": "test_a_count_that_decides_meets_the_limit_of_turns",
     },
     "tests/emulator/test_race_grades.py": {
         "race": "test_stores_of_two_values_are_a_race[shared]",

@@ -9,13 +9,19 @@ from pathlib import Path
 import pytest
 
 from phasebit import bugs, files, hardware
+from phasebit.emulator import Finding
 
 ALL = bugs.every()
 FOUND = [bug for bug in ALL if bug.line]
 COMMON = (
-    ("proxy",), ("scope",), ("allocation", "tensor memory"), ("reuse",), ("phase", "count"),
-    ("between kernels",),
+    ("proxy",), ("scope",), ("tensor memory",), ("reuse",), ("phase", "count"),
+    ("between kernels",), ("hand-over",),
 )  # fmt: skip
+NO_SENTENCE = {
+    "expect_without_load", "one_row_too_many", "rows_without_a_warp", "scales_of_a_slice",
+    "swapped_extents", "unwritten_accumulator",
+}  # fmt: skip
+"""Those that no sentence of the PTX ISA makes a mistake."""
 STATES = ("found here", "proposed", "confirmed", "closed", "fixed")
 
 
@@ -32,14 +38,24 @@ def test_it_is_told_whole(bug: bugs.Bug) -> None:
     assert all(re.match(r"https://github\.com/.+/blob/[0-9a-f]{40}/", it) for it in bug.source)
     assert all(re.match(r"https://github\.com/.+/(issues|pull)/\d+$", it) for it in bug.thread)
     assert bug.state in STATES and bool(bug.thread) == (bug.state != "found here")
+    assert len(bug.dates) == len(bug.thread)
+    assert all(re.match(r"20\d\d-\d\d(-\d\d)?$", it) and it[:7] <= bug.read for it in bug.dates)
     assert bug.text("broken").startswith("//") and bug.repaired
     assert all(len(bug.text(twin).splitlines()) <= 120 for twin in bugs.TWINS)
     assert bool(bug.number) == bool(bug.line)
 
 
-def test_there_are_at_least_thirty_six_and_five_of_each_common_kind() -> None:
+@pytest.mark.parametrize("bug", ALL, ids=lambda bug: bug.name)
+def test_it_quotes_the_isa(bug: bugs.Bug) -> None:
+    assert bool(bug.quote) == bool(bug.section) == (bug.name not in NO_SENTENCE)
+    if bug.quote:
+        assert re.match(r"\d+(\.\d+)+$", bug.section) and len(bug.quote) < 340
+        assert bug.quote in bug.report and f"section {bug.section}" in bug.report
+
+
+def test_there_are_at_least_fifty_five_and_five_of_each_common_kind() -> None:
     count = Counter(bug.kind for bug in ALL)
-    assert len(ALL) >= 36
+    assert len(ALL) >= 55
     for kinds in COMMON:
         assert sum(count[kind] for kind in kinds) >= 5, kinds
 
@@ -47,6 +63,15 @@ def test_there_are_at_least_thirty_six_and_five_of_each_common_kind() -> None:
 @pytest.mark.parametrize("kind", bugs.KINDS)
 def test_every_kind_has_a_bug(kind: str) -> None:
     assert any(bug.kind == kind for bug in ALL)
+
+
+def test_a_thread_that_is_said_to_have_no_folder_has_none() -> None:
+    text = (files.bugs() / "README.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"that have no folder: (.*?)\. ", text)
+    assert re.fullmatch(r"[\w-]+/[\w.-]+#\d+(, [\w-]+/[\w.-]+#\d+)*", told)
+    have = {re.sub(r".*github.com/(.+)/(?:issues|pull)/", r"\1#", at)
+            for bug in ALL for at in bug.thread}  # fmt: skip
+    assert "NVIDIA/Fuser#3680" in have and not have & set(told.split(", "))
 
 
 def test_a_name_that_none_has_is_refused_with_those_there_are() -> None:
@@ -95,6 +120,30 @@ def test_where_nothing_is_to_be_found_the_result_is_wrong(bug: bugs.Bug) -> None
 def test_the_fixed_program_is_right_and_clean(bug: bugs.Bug, schedule: str) -> None:
     seen = bug.run("fixed", schedule=schedule)
     assert (seen.result, seen.findings) == ("right", ())
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("bug", FOUND, ids=lambda bug: bug.name)
+def test_a_complete_search_finds_what_any_schedule_does(bug: bugs.Bug) -> None:
+    """The same mistake, by its rule or by its lines; and the same ends of the program."""
+    program = bug.build("broken")
+    every = bugs.emulate(program, schedule="every", most_runs=60)
+    if len(every.notes) != 1 or ": complete: " not in every.notes[0]:
+        assert every.findings
+        return
+    (ends,) = re.findall(r"\n(.* ends? with .*)\n", every.notes[0]) or ["1 comes to its end"]
+    rules = {finding.rule for finding in every.findings}
+    lines = {lines_of(finding) for finding in every.findings}
+    for schedule, seeds in (("eager", 1), ("random", 4)):
+        other = bugs.emulate(program, schedule=schedule, seeds=seeds)
+        for finding in other.findings:
+            assert finding.rule in rules or lines_of(finding) in lines, str(finding)
+        if other.result == "right" or other.result.startswith("wrong"):
+            assert "to its end" in ends or "to their end" in ends, schedule
+
+
+def lines_of(finding: Finding) -> frozenset[int]:
+    return frozenset(place.ptx_line for place in finding.places)
 
 
 def test_a_gpu_knows_which_of_them_it_runs() -> None:

@@ -11,13 +11,14 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import unified_diff
+from statistics import median
 from typing import Any
 
 from phasebit import bugs, files, originals, score
 from phasebit.bugs import Bug
-from phasebit.score.tools import bare_run, phasebit_every
+from phasebit.score.tools import bare_run, phasebit_every, phasebit_random
 
 PAGE = files.book() / "appendix" / "score.md"
 
@@ -29,6 +30,18 @@ SHORT = 60
 
 MESSAGES = "phasebit_late"
 """The tool whose words the record keeps."""
+
+EMULATOR = ("phasebit_late", "phasebit_random", "phasebit_every")
+"""Three ways to run the emulator."""
+
+SANITIZER = ("memcheck", "racecheck", "initcheck", "synccheck")
+"""The tools of compute-sanitizer."""
+
+CONSAN = "consan"
+"""Triton's."""
+
+BARE = "bare_run"
+"""No tool: a test of results."""
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -48,9 +61,10 @@ def groups() -> dict[str, list[Bug]]:
 
 
 def link(address: str) -> str:
-    """``[NVIDIA/cutlass#3435](…)`` for a thread, ``[pranjalssh/fast.cu](…)`` for lines of code."""
+    """``[NVIDIA/cutlass#3435](…)`` for a thread, ``[fast.cu, matmul_12.cuh](…)`` for code."""
     _, _, _, owner, name, what, number, *_ = address.split("/")
-    return f"[{owner}/{name}{'' if what == 'blob' else '#' + number}]({address})"
+    file = address.split("/")[-1].partition("#")[0]
+    return f"[{f'{name}, {file}' if what == 'blob' else f'{owner}/{name}#{number}'}]({address})"
 
 
 def in_a_test(bug: Bug) -> str:
@@ -58,17 +72,52 @@ def in_a_test(bug: Bug) -> str:
     return bug.test if len(bug.test) <= SHORT else re.split("[:;]", bug.test)[0]
 
 
-def row(bug: Bug, ran: Sequence[dict[str, Any]]) -> list[str]:
-    """The bug's row: what it is, where it comes from, what each tool says."""
-    links = ", ".join(map(link, (*bug.thread, *bug.source))) or score.ABSENT
-    cells = [f"{bug.title} (`{bug.name}`)", bug.arch, bug.state, in_a_test(bug), links]
-    return [*cells, *(in_a_row(one, bug) for one in ran)]
+def row(bug: Bug, record: dict[str, Any]) -> list[str]:
+    """The bug's row: what it is, where it comes from, what a test sees, what each tool says."""
+    name = f"{bug.title} (`{bug.name}`, {bug.arch})"
+    return [name, origin(bug), in_a_test(bug) + tried(bug, record), said(bug, record)]
 
 
-def in_a_row(one: dict[str, Any], bug: Bug) -> str:
-    """A tool's verdict; of the runs without a tool, how many were right or were not."""
-    note = one["bugs"].get(bug.name, {}).get("note broken", "")
-    return str(note) if one["title"] == bare_run.TITLE and note else score.cell(one, bug)
+def origin(bug: Bug) -> str:
+    """What the owners say, each thread with its day, and the lines of the original."""
+    threads = [f"{link(at)}, {day}" for at, day in zip(bug.thread, bug.dates, strict=True)]
+    told = "; ".join([*threads, *map(link, bug.source)])
+    return f"{bug.state}: {told}" if told else bug.state
+
+
+def tried(bug: Bug, record: dict[str, Any]) -> str:
+    """How many runs without a tool were right here, and how many were not; empty for none."""
+    note = _row(record, BARE, bug).get("note broken", "")
+    return note and f"; here {re.sub(': ', ' ', note)}"
+
+
+def said(bug: Bug, record: dict[str, Any]) -> str:
+    """What each tool says of it, by verdict, and on which days they were asked."""
+    tools = {name: one for name, one in record["tools"].items()
+             if name != BARE and one.get("bugs", {}).get(bug.name)}  # fmt: skip
+    rows = {name: _row(record, name, bug) for name in tools}
+    parts = []
+    for word in score.SAID:
+        of = [name for name, row in rows.items() if row["broken"] == word]
+        parts += [f"{word}: {named(of, record)}"] if of else []
+    alarmed = [name for name, row in rows.items() if row["fixed"] == score.ALARM]
+    parts += [f"false alarm: {named(alarmed, record)}"] if alarmed else []
+    days = {row.get("date", tools[name]["date"]) for name, row in rows.items()}
+    return "; ".join(parts) + f" ({', '.join(sorted(days))})"
+
+
+def named(of: Sequence[str], record: dict[str, Any]) -> str:
+    """The titles of tools; the emulator's schedules together, where all of them are there."""
+    names = [name for name in of if name not in EMULATOR]
+    ours = [name for name in EMULATOR if name in of]
+    titles = [record["tools"][name]["title"] for name in (*ours, *names)]
+    return ", ".join(["phasebit", *titles[3:]] if len(ours) == len(EMULATOR) else titles)
+
+
+def _row(record: dict[str, Any], tool: str, bug: Bug) -> dict[str, Any]:
+    """What the record has of a tool and a bug; empty where the tool did not run it."""
+    found: dict[str, Any] = record["tools"].get(tool, {}).get("bugs", {}).get(bug.name, {})
+    return found
 
 
 def in_full(bug: Bug, record: dict[str, Any]) -> str:
@@ -76,7 +125,7 @@ def in_full(bug: Bug, record: dict[str, Any]) -> str:
     broken, fixed = (bug.text(twin).splitlines() for twin in bugs.TWINS)
     names = [f"{twin}.cu" for twin in bugs.TWINS]
     diff = unified_diff(broken, fixed, *names, lineterm="", n=len(broken))
-    said = record["tools"][MESSAGES]["bugs"][bug.name].get("said", "")
+    said = _row(record, MESSAGES, bug).get("said", "")
     message = textwrap.fill(said, 96, break_long_words=False, break_on_hyphens=False)
     told = ("What the emulator says of it:", "", "```text", message, "```")
     lines = [
@@ -88,9 +137,8 @@ def in_full(bug: Bug, record: dict[str, Any]) -> str:
 
 def section(kind: str, of: Sequence[Bug], record: dict[str, Any]) -> str:
     """A kind: its rule, its bugs, and the smallest of them in full."""
-    ran = tools_that_ran(record)
-    heading = ["bug", "needs", "state", "what a test sees", "thread or source"]
-    rows = table([*heading, *(one["title"] for one in ran)], (row(bug, ran) for bug in of))
+    heading = ["bug", "where it was found, and when", "what a test of results sees", "tools"]
+    rows = table(heading, (row(bug, record) for bug in of))
     if kind == OTHER:
         rule = "\n".join(f"- *{bug.kind}*: {bugs.KINDS[bug.kind]}" for bug in of)
         shown: Sequence[Bug] = of
@@ -131,21 +179,95 @@ def origins() -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def kinds(record: dict[str, Any]) -> str:
-    """How many bugs there are of each kind, and how many of them each tool found."""
-    ran = tools_that_ran(record)
+def judged(record: dict[str, Any], tool: str, twin: str, word: str) -> set[str]:
+    """The bugs of which a tool says this."""
+    rows = record["tools"].get(tool, {}).get("bugs", {})
+    return {of for of, row in rows.items() if row and row[twin] == word}
+
+
+def asked(record: dict[str, Any], tool: str) -> set[str]:
+    """The bugs that a tool ran."""
+    return {of for of, row in record["tools"].get(tool, {}).get("bugs", {}).items() if row}
+
+
+def in_words(what: Iterable[str]) -> str:
+    """``a, b and c``."""
+    *most, last = what
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def result(record: dict[str, Any]) -> str:
+    """What came out, in a few sentences."""
+    every = bugs.every()
+    by_us = judged(record, MESSAGES, "broken", score.FOUND)
+    on_a_gpu = set.intersection(*(asked(record, tool) for tool in SANITIZER))
+    theirs = set.union(*(judged(record, tool, "broken", score.FOUND) for tool in SANITIZER))
+    triton = judged(record, CONSAN, "broken", score.FOUND)
+    quiet = judged(record, BARE, "broken", score.SILENT)
+    ours = set.union(*(judged(record, tool, "fixed", score.ALARM) for tool in EMULATOR))
+    alarms = [f"{record['tools'][tool]['title']} {len(of)}" for tool in (*SANITIZER, CONSAN)
+              if (of := judged(record, tool, "fixed", score.ALARM))]  # fmt: skip
+    lines = [
+        f"The emulator names the line in {len(by_us)} of {len(every)} broken programs, in one run "
+        f"of each. {sum(not bug.line for bug in every)} break no rule that a checker could know: "
+        "they compute something else than was meant.",
+        f"{len(on_a_gpu)} ran on a GPU, under compute-sanitizer. Its four tools together name the "
+        f"line in {len(theirs)} of them. Triton's ConSan does in {len(triton)} of the "
+        f"{len(asked(record, 'consan'))} that are written for it too.",
+        f"Without a tool, {bare_run.RUNS} runs of each, {len(quiet)} of {len(asked(record, BARE))} "
+        "broken programs print `right` every time.",
+        f"Of the repaired programs the emulator reports {len(ours) or 'none'}"
+        + (f"; {in_words(alarms)}." if alarms else "."),
+    ]  # fmt: skip
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def unseen(record: dict[str, Any]) -> str:
+    """Which bugs no tool finds."""
+    anyone = set.union(*(judged(record, tool, "broken", score.FOUND)
+                         for tool in (*EMULATOR, *SANITIZER, CONSAN)))  # fmt: skip
+    return "\n".join(f"- `{bug.name}`: {bug.title[0].lower()}{bug.title[1:]}."
+                     for bug in bugs.every() if bug.name not in anyone)  # fmt: skip
+
+
+def alone(record: dict[str, Any]) -> str:
+    """How many the emulator alone names, of those that another tool ran; by kind."""
+    others = (*SANITIZER, CONSAN)
+    theirs = set.union(*(judged(record, tool, "broken", score.FOUND) for tool in others))
+    ours = set.union(*(judged(record, tool, "broken", score.FOUND) for tool in EMULATOR))
+    of = set.union(*(asked(record, tool) for tool in others)) & ours - theirs
+    count = Counter(bug.kind for bug in bugs.every() if bug.name in of)
+    kinds = in_words(f"{kind} {many}" for kind, many in count.most_common())
+    return (
+        f"Of those that ran on a GPU, under tools made for it, {len(of)} are named by the emulator "
+        f"alone. By kind: {kinds}."
+    )
+
+
+def cost(record: dict[str, Any]) -> str:
+    """How long a program takes under each tool, from the rows that say it."""
     rows = []
-    for kind, of in groups().items():
-        rows.append((kind, str(len(of)), *(found(one, of) for one in ran)))
-    return table(("kind", "bugs", *(one["title"] for one in ran)), rows)
+    for one in tools_that_ran(record):
+        times = [row[f"seconds {twin}"] for row in one["bugs"].values() for twin in bugs.TWINS
+                 if f"seconds {twin}" in row]  # fmt: skip
+        if times:
+            shown = (f"{median(times):.1f}", f"{max(times):.1f}", f"{sum(times):.0f}")
+            rows.append((one["title"], str(len(times)), *shown))
+    return table(("tool", "programs", "median, s", "longest, s", "all, s"), rows)
 
 
-def found(one: dict[str, Any], of: Sequence[Bug]) -> str:
-    """``3 of 5 + 1``: of those that a tool ran, how many it found, and reported otherwise."""
-    said = [row["broken"] for bug in of if (row := one["bugs"].get(bug.name))]
-    other = said.count(score.OTHER)
-    more = f" + {other}" if other else ""
-    return f"{said.count(score.FOUND)} of {len(said)}{more}" if said else score.ABSENT
+def versions(record: dict[str, Any]) -> str:
+    """Each tool's version, and on which days it looked at how many bugs."""
+    of: dict[tuple[str, str], list[str]] = {}
+    for one in tools_that_ran(record):
+        days = Counter(
+            (row.get("version", one["version"]), row.get("date", one["date"]))
+            for row in one["bugs"].values() if row
+        )  # fmt: skip
+        for (version, day), many in sorted(days.items()):
+            of.setdefault((version, f"{day}: {many}"), []).append(one["title"])
+    rows = [(", ".join(titles), version, day) for (version, day), titles in of.items()]
+    return table(("tool", "version and machine", "day: bugs"), rows)
 
 
 def orders(record: dict[str, Any]) -> str:
@@ -167,8 +289,41 @@ def orders(record: dict[str, Any]) -> str:
         "makes a difference (*A GPU you can read* says how). A program has "
         f"{phasebit_every.SECONDS:g} s for it; within these the search was complete for "
         f"{' and '.join(sums)}. For {single} of the broken programs that is a single order: all "
-        "others are equal to it."
+        f"others are equal to it. {times(rows)}{seeds(record)}"
+    ).rstrip()
+
+
+def times(rows: Mapping[str, Any]) -> str:
+    """How long the complete searches took, and how many orders they ran."""
+    whole = [
+        (row[f"seconds {twin}"], row[f"orders {twin}"])
+        for row in rows.values() for twin in bugs.TWINS
+        if f"seconds {twin}" in row
+        and all(it.startswith(phasebit_every.COMPLETE) for it in row[f"note {twin}"].split("; "))
+    ]  # fmt: skip
+    if not whole:
+        return ""
+    long, many = max(whole), max(whole, key=lambda it: it[1])
+    return (
+        f"Of the complete ones the median took {median(it[0] for it in whole):g} s, start and "
+        f"translation among it, and the longest {long[0]:g} s; the most orders were {many[1]:,}, "
+        f"in {many[0]:g} s. "
     )
+
+
+def seeds(record: dict[str, Any]) -> str:
+    """Which bugs a random order may miss, and in how many of the seeds they show."""
+    rows = record["tools"].get(phasebit_random.TOOL, {}).get("bugs", {})
+    wanted = {bug.name for bug in bugs.every() if bug.line}
+    counted = {of: row["seeds broken"] for of, row in rows.items() if "seeds broken" in row}
+    some = {of: count for of, count in counted.items() if count < phasebit_random.SEEDS}
+    if not counted.keys() & wanted:
+        return ""
+    told = ", ".join(f"`{of}` {some[of]}" for of in sorted(some, key=some.__getitem__)
+                     if of in wanted)  # fmt: skip
+    every = sum(of not in some for of in counted.keys() & wanted)
+    rest = f" The others, with how many of {phasebit_random.SEEDS} show them: {told}."
+    return f"A random order shows {every} of the bugs under every seed.{rest if told else ''}"
 
 
 def narrow(record: dict[str, Any]) -> str:
@@ -176,6 +331,8 @@ def narrow(record: dict[str, Any]) -> str:
     of: dict[str, list[str]] = {}
     for title, bug in score.by_one_line(record):
         of.setdefault(bug.name, []).append(title)
+    if not of:
+        return "All verdicts follow this rule: the record keeps the lines that a tool named."
     told = "; ".join(f"{', '.join(titles)} of `{name}`" for name, titles in of.items())
     return (
         "Some verdicts are older than this rule: only `line` of `bug.toml` counted, and the record "
@@ -221,21 +378,31 @@ def unasked(record: dict[str, Any]) -> list[Bug]:
     return [bug for bug in bugs.every() if bug.arch != "sm_100a" and not ran.get(bug.name)]
 
 
+def in_order(record: dict[str, Any]) -> dict[str, Any]:
+    """The record with its tools in the order of the page; others come last."""
+    order = (*EMULATOR, BARE, *SANITIZER, CONSAN)
+    names = sorted(record["tools"], key=lambda name: (*order, name).index(name))
+    return {**record, "tools": {name: record["tools"][name] for name in names}}
+
+
 def parts(record: dict[str, Any]) -> dict[str, str]:
     """Name of a part of the page -> its text."""
-    tools = record["tools"].values()
-    ran = tools_that_ran(record)
-    titles: dict[str, list[str]] = {}
-    for one in ran:
-        titles.setdefault(f"{one['version']}, {one['date']}", []).append(one["title"])
-    versions = "; ".join(f"{', '.join(of)}: {version}" for version, of in titles.items())
-    absent = "; ".join(f"{one['title']}: {one['absent']}" for one in tools if "absent" in one)
-    said = f"Version and day: {versions}{'. Absent: ' if absent else ''}{absent}"
+    record = in_order(record)
+    blackwell = sum(bug.arch == "sm_100a" for bug in bugs.every())
+    absent = [f"{one['title']} ({one['absent']})" for one in record["tools"].values()
+              if "absent" in one]  # fmt: skip
+    gaps = [f"{blackwell} programs need a Blackwell, and there was none: no GPU has run them."]
     if later := unasked(record):
-        said += f". Not run on a GPU yet: {', '.join(f'`{bug.name}`' for bug in later)}"
+        gaps.append(f"Not run on a GPU yet: {', '.join(f'`{bug.name}`' for bug in later)}.")
+    if absent:
+        gaps.append(f"Absent: {', '.join(absent)}.")
     return {
-        "sums": f"{table(score.HEADING, score.sums(record))}\n\n{said}.",
-        "kinds": kinds(record),
+        "result": result(record),
+        "sums": f"{table(score.HEADING, score.sums(record))}\n\n{' '.join(gaps)}",
+        "unseen": unseen(record),
+        "alone": alone(record),
+        "cost": cost(record),
+        "versions": versions(record),
         "rows": "\n\n".join(section(kind, of, record) for kind, of in groups().items()),
         "origins": origins(),
         "orders": orders(record),

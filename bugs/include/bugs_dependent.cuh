@@ -2,12 +2,12 @@
 #pragma once
 #include "bug.cuh"
 
-// griddepcontrol.launch_dependents, 9.7.13.14: the next kernel may begin.
+// griddepcontrol.launch_dependents, 9.7.13.13: the next kernel may begin.
 __device__ inline void launch_dependents() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
-// griddepcontrol.wait, 9.7.13.14: the kernels before have ended, and what they wrote is seen.
+// griddepcontrol.wait, 9.7.13.13: the kernels before have ended, and what they wrote is seen.
 __device__ inline void wait_for_kernels() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 // Launch a kernel that may begin before the kernel before it in the stream has ended.

@@ -1,7 +1,7 @@
 // One product on Blackwell's tensor core, C = scale · A · Bᵀ, in steps that a bug can be put between.
 #pragma once
 #include "bug.cuh"
-#include "ptx_sm100.cuh"
+#include "ptx_tensor_memory.cuh"
 #include <cuda_bf16.h>
 
 using bf16 = __nv_bfloat16;
@@ -14,30 +14,19 @@ struct Operands {
 
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM100_ALL)
 
-// tcgen05.st.32x32b.x32, 9.7.16.8.4: the counterpart of ptx::tcgen05_ld_32x32b_x32. sm_100a.
-__device__ inline void tcgen05_st_32x32b_x32(unsigned address, const unsigned (&r)[32]) {
-    asm volatile("tcgen05.st.sync.aligned.32x32b.x32.b32 [%0], "
-                 "{%1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
-                 "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32};"
-                 :: "r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "r"(r[4]), "r"(r[5]),
-                    "r"(r[6]), "r"(r[7]), "r"(r[8]), "r"(r[9]), "r"(r[10]), "r"(r[11]), "r"(r[12]),
-                    "r"(r[13]), "r"(r[14]), "r"(r[15]), "r"(r[16]), "r"(r[17]), "r"(r[18]),
-                    "r"(r[19]), "r"(r[20]), "r"(r[21]), "r"(r[22]), "r"(r[23]), "r"(r[24]),
-                    "r"(r[25]), "r"(r[26]), "r"(r[27]), "r"(r[28]), "r"(r[29]), "r"(r[30]),
-                    "r"(r[31])
-                 : "memory");
-}
+using ptx::tcgen05_st_32x32b_x32;
 
 // The columns of D that this thread's warp may read, D (M, N) being at d.
 __device__ inline unsigned mine(unsigned d) { return d + (threadIdx.x / 32 % 4 * 32 << 16); }
 
 // All threads: A and B lie in shared memory, the barriers take one arrival a phase, and tensor
-// memory for D is allocated; its address is the result.
+// memory is allocated, COLUMNS of it; its address is the result.
+template <int COLUMNS = 32>
 __device__ inline unsigned begin(Operands& operands, const bf16* A, const bf16* B,
                                  unsigned long long* empty, unsigned long long* done) {
     __shared__ alignas(1024) uint4 a[M * K / 8], b[N * K / 8];
     __shared__ unsigned address;
-    if (threadIdx.x < 32) ptx::tcgen05_alloc<32>(&address);
+    if (threadIdx.x < 32) ptx::tcgen05_alloc<COLUMNS>(&address);
     if (threadIdx.x == 0) {
         ptx::mbarrier_init(empty, 1);
         ptx::mbarrier_init(done, 1);
@@ -55,26 +44,33 @@ __device__ inline unsigned begin(Operands& operands, const bf16* A, const bf16* 
     return address;
 }
 
-// One thread: begin the product. 16 columns of K are 32 bytes, which are 2 in a descriptor.
-__device__ inline void multiply(unsigned d, Operands operands) {
+// One thread: begin the product, added to D or not. 16 columns of K are 32 bytes, which are 2 in a
+// descriptor.
+__device__ inline void multiply(unsigned d, Operands operands, bool add = false) {
     for (int s = 0; s < K / 16; ++s)
         ptx::tcgen05_mma_f16(d, operands.a + 2 * s, operands.b + 2 * s, ptx::tcgen05_bf16_f32(M, N),
-                             s > 0);
+                             add || s > 0);
+}
+
+// A warp group: fetch its rows of D, and wait for them.
+__device__ inline void fetch(unsigned (&sums)[N], unsigned d) {
+    ptx::tcgen05_ld_32x32b_x32(sums, mine(d));
+    ptx::tcgen05_wait_ld();
 }
 
 // A warp group: D to memory.
 __device__ inline void store(unsigned d, float* C) {
     unsigned sums[N];
-    ptx::tcgen05_ld_32x32b_x32(sums, mine(d));
-    ptx::tcgen05_wait_ld();
+    fetch(sums, d);
     for (int i = 0; i < N; ++i) C[threadIdx.x % 128 * N + i] = __uint_as_float(sums[i]);
 }
 
 // All threads: nobody reads D any more.
+template <int COLUMNS = 32>
 __device__ inline void end(unsigned d) {
     ptx::tcgen05_fence_before_thread_sync();
     __syncthreads();
-    if (threadIdx.x < 32) ptx::tcgen05_dealloc<32>(d);
+    if (threadIdx.x < 32) ptx::tcgen05_dealloc<COLUMNS>(d);
 }
 
 #endif

@@ -8,10 +8,13 @@ A tool is a module in ``phasebit/score/tools``, and nothing lists it::
     def look(bug, twin) -> Seen: ...        # one twin, "broken" or "fixed"
     AT_A_TIME = 16                          # bugs side by side; may be left out, then one by one
     def numbers(bug) -> frozenset[int]: ... # the lines that count, where it runs another program
+    def commit() -> str: ...                # of the tool, where its version is no commit; or not
 
 One rule holds for all of them.  Of a broken program what a tool says is *found* (a report names a
 line that the repair changes, or one that it protects), *other* (it reports something else) or
-*silent*; of a fixed one *clean* or *false alarm*.  ``bug.toml`` names the lines that are protected.
+*silent*; of a fixed one *clean* or *false alarm*.  Of either it is *did not end* where the tool
+says nothing, and the program, under it, does not come to its end: whoever waits sees that, but not
+from the tool.  ``bug.toml`` names the lines that are protected.
 """
 
 from __future__ import annotations
@@ -19,10 +22,11 @@ from __future__ import annotations
 import datetime
 import json
 import pkgutil
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -34,7 +38,7 @@ from phasebit.score import tools as folder
 RECORD = "bugs_score.json"
 """The name of the record: what the page of the book shows."""
 
-FOUND, OTHER, SILENT = "found", "other", "silent"
+FOUND, OTHER, SILENT, ENDLESS = "found", "other", "silent", "did not end"
 CLEAN, ALARM = "clean", "false alarm"
 ABSENT = "–"
 
@@ -48,13 +52,22 @@ class Seen:
     """What a tool says of one program: how many reports, and the lines of that program in them.
 
     ``said`` is one report in the tool's own words, where the record keeps one; ``note`` is what it
-    says of its own run.
+    says of its own run.  ``ended`` is false where it reports nothing and the program did not end.
+    ``facts`` are numbers that the record keeps, each under its name and the twin's; ``seconds``,
+    which all tools give, are those of the program under the tool, without those of the compiler.
     """
 
     reports: int
     lines: frozenset[int]
     said: str = ""
     note: str = ""
+    ended: bool = True
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def since(began: float) -> float:
+    """Seconds from a value of ``time.perf_counter``, as a record keeps them."""
+    return round(time.perf_counter() - began, 1)
 
 
 class Tool(Protocol):
@@ -91,7 +104,9 @@ def numbers(one: Tool, bug: bugs.Bug) -> frozenset[int]:
 
 
 def verdict(one: Tool, bug: bugs.Bug, twin: str, seen: Seen) -> str:
-    """One word for what a tool says of a program."""
+    """One or three words for what a tool says of a program."""
+    if not seen.ended:
+        return ENDLESS
     if twin == "fixed":
         return ALARM if seen.reports else CLEAN
     if not seen.reports:
@@ -104,7 +119,7 @@ def judge(one: Tool, bug: bugs.Bug) -> dict[str, Any]:
 
     ``lines`` -> those that it named in the broken one, if it reported anything; ``said`` -> what it
     said of that one, if it is a tool of which the record keeps that; ``note broken``,
-    ``note fixed`` -> what it said of its runs.
+    ``note fixed`` -> what it said of its runs; and its facts.
     """
     if not one.runs(bug):
         return {}
@@ -113,13 +128,16 @@ def judge(one: Tool, bug: bugs.Bug) -> dict[str, Any]:
     lines = {"lines": sorted(seen["broken"].lines)} if seen["broken"].reports else {}
     said = {"said": seen["broken"].said} if seen["broken"].said else {}
     notes = {f"note {twin}": seen[twin].note for twin in bugs.TWINS if seen[twin].note}
-    return {**verdicts, **lines, **said, **notes}
+    facts = {f"{of} {twin}": fact for twin in bugs.TWINS for of, fact in seen[twin].facts.items()}
+    return {**verdicts, **lines, **said, **notes, **facts}
 
 
 def judged_again(name: str, rows: dict[str, Any]) -> dict[str, Any]:
     """A tool's rows, with *found* or *other* by today's ``bug.toml``, where its lines were kept."""
 
     def now(of: str, row: dict[str, Any]) -> str:
+        if row["broken"] not in (FOUND, OTHER):
+            return str(row["broken"])
         named = numbers(tool(name), bugs.bug(of)) & set(row["lines"])
         return FOUND if named else OTHER
 
@@ -159,10 +177,13 @@ def measure(
             found[name] = {"title": one.TITLE, "absent": str(why)}
             told(f"{one.TITLE}: {why}")
             continue
+        told_by: Callable[[], str] | None = getattr(one, "commit", None)
+        made = {"date": today, "commit": told_by() if told_by else ""}
+        stamp = {what: when for what, when in made.items() if when}
         rows = {}
         with ThreadPoolExecutor(getattr(one, "AT_A_TIME", 1)) as pool:
             for bug, row in zip(of, pool.map(partial(judge, one), of), strict=True):
-                rows[bug.name] = row
+                rows[bug.name] = {**row, **stamp} if row else row
                 verdicts = [row[twin] for twin in bugs.TWINS if row]
                 told(f"{one.TITLE}, {bug.name}: {', '.join(verdicts) or ABSENT}")
         found[name] = {"title": one.TITLE, "version": what, "date": today, "bugs": rows}
@@ -178,19 +199,29 @@ def measure(
 def merged(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
     """A record with what was measured now; a tool that is absent here keeps what it had.
 
-    A tool's date is that of its last run; bugs that it did not run then keep what they had.
+    A tool's date and version are those of its last run; bugs that it did not run then keep what
+    they had, their own day, and their version where it was another.
     """
     old = before.get("tools", {})
     new = {name: one for name, one in now["tools"].items() if "bugs" in one or name not in old}
     for name, one in new.items():
         if "bugs" in one and "bugs" in old.get(name, {}):
-            kept = {bug: row for bug, row in old[name]["bugs"].items() if bug in bugs.names()}
+            kept = {bug: _dated(row, old[name], one["version"])
+                    for bug, row in old[name]["bugs"].items() if bug in bugs.names()}  # fmt: skip
             new[name] = {**one, "bugs": {**kept, **one["bugs"]}}
     tools = {**old, **new}
     for name, one in tools.items():
         if "bugs" in one:
             tools[name] = {**one, "bugs": judged_again(name, one["bugs"])}
     return {**now, "tools": tools}
+
+
+def _dated(row: dict[str, Any], before: dict[str, Any], version: str) -> dict[str, Any]:
+    """A row with the day on which it was made, and with the tool's version if that was another."""
+    if not row:
+        return row
+    other = {"version": before["version"]} if before["version"] != version else {}
+    return {"date": before["date"], **other, **row}
 
 
 def path() -> Path:
@@ -220,16 +251,19 @@ def cell(one: dict[str, Any], bug: bugs.Bug) -> str:
 
 
 def sums(record: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    """For each tool: its title, how many it ran, found, reported otherwise, and alarms."""
+    """For each tool: how many it ran, found, reported otherwise, did not say of, and alarms."""
     for one in record["tools"].values():
         ran = [row for row in one.get("bugs", {}).values() if row]
         count = Counter(row["broken"] for row in ran)
         alarms = sum(row["fixed"] == ALARM for row in ran)
-        numbers = (len(ran), count[FOUND], count[OTHER], count[SILENT], alarms)
-        yield (one["title"], *(map(str, numbers) if ran else [ABSENT] * 5))
+        numbers = (len(ran), *(count[word] for word in SAID), alarms)
+        yield (one["title"], *(map(str, numbers) if ran else [ABSENT] * len(numbers)))
 
 
-HEADING = ("tool", "ran", FOUND, OTHER, SILENT, "false alarms")
+SAID = (FOUND, OTHER, SILENT, ENDLESS)
+"""What may be said of a broken program."""
+
+HEADING = ("tool", "ran", *SAID, "false alarms")
 """Of :func:`sums`."""
 
 

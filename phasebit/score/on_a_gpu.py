@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from phasebit import bugs, hardware, toolchain
 from phasebit.instruments import sanitizer
-from phasebit.score import Absent, Seen
+from phasebit.score import Absent, Seen, since
 
 SECONDS = 20.0
 """How long a program may run under a tool; one that ends takes about a second."""
@@ -50,6 +53,14 @@ class Sanitizer:
         """One process."""
         target = toolchain.nvcc().target_for(gpu())
         program = bug.build(twin, target=target, emulated=False)
-        said = sanitizer.under(self.tool, [program], f"{twin}.cu", SECONDS)
-        reports = 0 if said["verdict"] == "nothing" else max(1, len(said["said"]))
-        return Seen(reports, frozenset(said["lines"]))
+        began = time.perf_counter()
+        said = seen(sanitizer.under(self.tool, [program], f"{twin}.cu", SECONDS))
+        return replace(said, facts={"seconds": since(began)})
+
+
+def seen(said: Mapping[str, Any]) -> Seen:
+    """What :func:`phasebit.instruments.sanitizer.judge` has read, for the record."""
+    if said["verdict"] in ("nothing", "hangs"):
+        return Seen(0, frozenset(), ended=said["verdict"] == "nothing")
+    words = "; ".join(said["said"])
+    return Seen(max(1, len(said["said"])), frozenset(said["lines"]), words)

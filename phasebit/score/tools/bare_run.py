@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 from phasebit import bugs, process, toolchain
-from phasebit.score import Seen
+from phasebit.score import Seen, since
 from phasebit.score.on_a_gpu import gpu
 
 __all__ = ["NAMES_LINES", "RUNS", "TITLE", "build", "look", "runs", "tally", "version"]
@@ -74,8 +75,13 @@ def look(bug: bugs.Bug, twin: str) -> Seen:
     def times(count: int) -> process.Finished:
         return process.run([program, str(count)], timeout=SECONDS, silence=SILENCE)
 
+    began = time.perf_counter()
     seen = tally(times)
+    facts = {"seconds": since(began)}
     bad = {what: seen[what] for what in (WRONG, FAILED, ENDLESS) if seen[what]}
     of = seen.total()
     note = ", ".join(f"{what}: {count} of {of}" for what, count in bad.items())
-    return Seen(sum(bad.values()), frozenset(), note=note or f"right: {of} of {of}")
+    reports = seen[WRONG] + seen[FAILED]
+    ended = bool(reports) or not seen[ENDLESS]
+    note = note or f"right: {of} of {of}"
+    return Seen(reports, frozenset(), note=note, ended=ended, facts=facts)

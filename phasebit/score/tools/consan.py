@@ -13,10 +13,12 @@ import importlib.metadata
 import os
 import re
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 from phasebit import bugs, files, process
-from phasebit.score import Absent, Seen
+from phasebit.score import Absent, Seen, since
 from phasebit.score.on_a_gpu import gpu
 
 __all__ = ["AT_A_TIME", "TITLE", "judge", "look", "numbers", "path", "runs", "version"]
@@ -74,8 +76,9 @@ def look(bug: bugs.Bug, twin: str) -> Seen:
         "TRITON_INSTRUMENTATION_MODE": "consan",
         "CUDA_LAUNCH_BLOCKING": "1",
     }
+    began = time.perf_counter()
     done = process.run([sys.executable, str(path(bug)), twin], timeout=SECONDS, env=environment)
-    return judge(bug, done)
+    return replace(judge(bug, done), facts={"seconds": since(began)})
 
 
 def judge(bug: bugs.Bug, done: process.Finished) -> Seen:
@@ -85,7 +88,7 @@ def judge(bug: bugs.Bug, done: process.Finished) -> Seen:
     """
     failed = {(int(line), text) for line, text in _FAILED.findall(done.stdout + done.stderr)}
     if not failed and done.stopped:
-        return Seen(1, frozenset(), note="did not end")
+        return Seen(0, frozenset(), ended=False)
     if not failed and done.status not in ENDS:
         raise RuntimeError(f"{path(bug)} ended with status {done.status}: {done.stderr[-500:]}")
     said = "; ".join(f"{text} (gluon.py:{line})" for line, text in sorted(failed))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import phasebit
 from phasebit import bugs
-from phasebit.score import Seen
-from phasebit.score.on_the_emulator import ended
+from phasebit.score import Seen, since
+from phasebit.score.on_the_emulator import commit, ended
+
+__all__ = ["TITLE", "commit", "look", "runs", "version"]
 
 TITLE = "phasebit, late"
 
@@ -22,5 +26,8 @@ def runs(bug: bugs.Bug) -> bool:
 
 def look(bug: bugs.Bug, twin: str) -> Seen:
     """One run, and what it says of the line that ``bug.toml`` names."""
-    seen = ended(bug.run(twin, schedule="late"))
-    return Seen(len(seen.findings), seen.lines, seen.said(bug))
+    program = bug.build(twin)
+    began = time.perf_counter()
+    seen = ended(bugs.emulate(program, schedule="late"))
+    facts = {"seconds": since(began)}
+    return Seen(len(seen.findings), seen.lines, seen.said(bug), facts=facts)
