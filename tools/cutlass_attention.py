@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import subprocess
 import sys
 from dataclasses import asdict
 from importlib.metadata import version
@@ -20,28 +19,28 @@ import phasebit.cute
 from phasebit import files, toolchain
 from phasebit.chapters.attention_again import cutlass_fmha, role_counts
 from phasebit.chapters.attention_again import tensor_attention as kernels
+from phasebit.instruments import cutlass_examples
+from phasebit.instruments.executed import counting
 
 
 def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     checkout = Path(sys.argv[1])
-    example = cutlass_fmha.module(checkout)
+    example = cutlass_examples.module(checkout, cutlass_fmha.FILE)
     data = kernels.draw(role_counts.SHAPE)
     with (
-        role_counts.counting(role_counts.CUTLASS) as counts,
+        counting(role_counts.CUTLASS) as counts,
         phasebit.cute.emulated("sm_100a", schedules="eager") as runs,
     ):
         out = cutlass_fmha.attend(example, data)
     if kernels.off(role_counts.SHAPE, data, out) > 1 or runs.findings:
         sys.exit(f"nothing written: the kernel was not right, or {runs}")
-    commit = subprocess.run(["git", "-C", str(checkout), "rev-parse", "HEAD"],
-                            capture_output=True, text=True, check=True)  # fmt: skip
     record = {
         "date": datetime.date.today().isoformat(), "target": "sm_100a",
         "package": f"nvidia-cutlass-dsl {version('nvidia-cutlass-dsl')}",
-        "source": f"github.com/NVIDIA/cutlass, {cutlass_fmha.EXAMPLES}/{cutlass_fmha.FILE}",
-        "commit": commit.stdout.strip(),
+        "source": f"github.com/NVIDIA/cutlass, {cutlass_examples.EXAMPLES}/{cutlass_fmha.FILE}",
+        "commit": cutlass_examples.commit(checkout),
         "nvcc": toolchain.nvcc().version,
         "problem": "256 queries, 512 keys, a head of 128, bf16, normal numbers",
         "softmax_registers": cutlass_fmha.softmax_registers(checkout),

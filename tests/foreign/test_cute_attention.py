@@ -18,6 +18,8 @@ import phasebit.cute
 from phasebit.chapters.attention_again import cutlass_fmha, role_counts
 from phasebit.chapters.attention_again import tensor_attention as kernels
 from phasebit.chapters.attention_again.tensor_attention import Shape
+from phasebit.instruments import cutlass_examples
+from phasebit.instruments.executed import Counts, counting
 
 WHERE = os.environ.get("CUTLASS_REPOSITORY")
 pytestmark = [
@@ -34,7 +36,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def example():
-    return cutlass_fmha.module(Path(WHERE))
+    return cutlass_examples.module(Path(WHERE), cutlass_fmha.FILE)
 
 
 def findings(example, shape, spread):
@@ -58,10 +60,10 @@ def test_right_under_every_schedule(example, name):
 
 def test_its_counts_are_those_recorded(example):
     with (
-        role_counts.counting(role_counts.CUTLASS) as counts,
+        counting(role_counts.CUTLASS) as counts,
         phasebit.cute.emulated("sm_100a", schedules="eager", check=False),
     ):
         cutlass_fmha.attend(example, kernels.draw(role_counts.SHAPE))
-    recorded = role_counts.Counts(**role_counts.recorded()["cutlass"])
-    for what in "products", "columns", "copied", "fetched", "stored", "barriers":
+    recorded = Counts(**role_counts.recorded()["cutlass"])
+    for what in "products", "columns", "read", "written", "fetched", "stored", "barriers":
         assert getattr(counts, what) == getattr(recorded, what), what

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -100,6 +101,16 @@ def test_a_kernel_that_tunes_itself_takes_the_first_way_that_runs():
     assert [one.grid[0] for one in runs.launches] == [2, 1, 2] and not runs.findings
 
 
+@pytest.mark.parametrize("how", ["do_bench", "do_bench_cudagraph"])
+def test_a_script_that_measures_runs_its_kernel_once(how):
+    with phasebit.triton.emulated("sm_90a") as runs:
+        c = device_arrays.empty(64)
+        taken = getattr(triton.testing, how)(lambda: everybody[(1,)](c, BLOCK=64))
+        three = triton.testing.do_bench(lambda: None, quantiles=[0.5, 0.2, 0.8])
+        every = triton.testing.do_bench(lambda: None, return_mode="all")
+    assert len(runs.launches) == 1 and taken > 0 and len(three) == 3 and len(every) == 1
+
+
 def test_after_the_block_triton_is_as_before():
     before = triton.runtime.driver._active
     with phasebit.triton.emulated("sm_80"):
@@ -131,11 +142,27 @@ def test_installed_for_a_whole_script(tmp_path):
     assert "phasebit: kernel shift" in done.stdout and "script.py:11" in done.stdout, done.stdout
 
 
+def test_installed_before_torch_is_imported(tmp_path):
+    """The order that a build of PyTorch for CUDA needs: its libraries come after ours."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed: NOT asked")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import phasebit.triton\nphasebit.triton.install('sm_90a')\nimport torch\n"
+        "print(torch.ones(64, device='cuda').device, torch.cuda.get_device_capability())\n"
+    )
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=paths)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("cuda:0 (9, 0)"), done.stdout
+
+
 class TestTorch:
     """Tensors of PyTorch's: of `cuda`, and of the host."""
 
     @pytest.fixture(autouse=True)
     def torch(self):
+        in_process.process()  # its libraries of CUDA before PyTorch's
         self.torch = pytest.importorskip("torch", reason="torch is not installed: NOT asked")
 
     def test_host_code_that_names_cuda(self):
@@ -182,3 +209,29 @@ class TestTorch:
             (Twice.apply(x) * 3).sum().backward()
             assert torch.equal(x.grad.cpu(), torch.full((64,), 6.0))
         assert not runs.findings and len(runs.launches) == 2
+
+    def test_the_products_that_tutorials_compare_with(self):
+        torch = self.torch
+        with phasebit.triton.emulated("sm_100a"):
+            from triton._C.libtriton import nvidia
+
+            library = nvidia.cublas.CublasLt(torch.empty(64, device="cuda", dtype=torch.uint8))
+            a, b = (torch.randn(n, 128, device="cuda").to(torch.float16) for n in (128, 256))
+            c = torch.empty(128, 256, device="cuda", dtype=torch.float16)
+            d = torch.empty_like(c)
+            library.matmul(a, b, c)
+            library.gemm(a, b, c, d, 2.0, -1.0)
+            wanted = a.cpu().float() @ b.cpu().float().T
+            torch.testing.assert_close(c.cpu().float(), wanted, atol=0.1, rtol=0.01)
+            torch.testing.assert_close(d.cpu().float(), wanted, atol=0.1, rtol=0.01)
+            ones, half = 0x38, 0x30  # of e4m3
+            eights = [torch.full((128, 128), ones, device="cuda", dtype=torch.uint8)] * 2
+            twos = torch.full((4 * 128,), 128, device="cuda", dtype=torch.uint8)  # of ue8m0
+            e = torch.empty(128, 128, device="cuda", dtype=torch.float16)
+            eights = [one.view(torch.float8_e4m3fn) for one in eights]
+            library.block_scaled_matmul_mxfp8(*eights, e, twos, twos)
+            assert torch.equal(e.cpu(), torch.full((128, 128), 512, dtype=torch.float16))
+            fours = torch.full((128, 32), 0x22, device="cuda", dtype=torch.uint8)  # ones, of e2m1
+            halves = torch.full((4 * 128,), half, device="cuda", dtype=torch.uint8)
+            library.block_scaled_matmul_nvfp4(fours, fours, e, halves, halves)
+            assert torch.equal(e.cpu(), torch.full((128, 128), 16, dtype=torch.float16))

@@ -1,0 +1,57 @@
+"""Programs that others wrote: what is kept of their runs, each finding with a reason.
+
+``python tools/foreign.py`` runs them; this looks at what it kept, and needs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+
+import pytest
+
+from phasebit import files
+from tests.book.notebooks import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import foreign
+
+RECORD = json.loads((files.records() / foreign.RECORD).read_text(encoding="utf-8"))
+PROGRAMS = RECORD["programs"]
+JUDGED = tomllib.loads((ROOT / "tests/foreign/judged.toml").read_text(encoding="utf-8"))
+WRONG = {"cutlass: experimental/primitives/reduction/cluster_tmem_reduce.py"}
+"""Wrong under the schedule late, by the mistake that is found in it."""
+
+
+def test_the_record_is_of_this_catalogue() -> None:
+    wanted = {one.name: one for one in foreign.catalogue()}
+    assert PROGRAMS.keys() <= wanted.keys()
+    for name, made in PROGRAMS.items():
+        assert (made["commit"], made["arch"]) == (wanted[name].commit, wanted[name].arch), name
+        # One run holds a few programs, so each says with which packages.
+        assert made["packages"].keys() == {"nvidia-cutlass-dsl", "torch"}, name
+
+
+def test_every_finding_has_a_reason_and_every_reason_a_finding() -> None:
+    found = {name: {one["rule"] for one in made.get("findings", [])}
+             for name, made in PROGRAMS.items()}  # fmt: skip
+    assert {name: rules for name, rules in found.items() if rules} == {
+        name: set(reasons) for name, reasons in JUDGED.items()
+    }
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_it_came_to_its_end(name: str) -> None:
+    verdict = PROGRAMS[name]["verdict"]
+    assert verdict in ("right", "ran") or name in WRONG, verdict
+
+
+def test_there_are_many() -> None:
+    assert len(PROGRAMS) >= 120
+    assert sum(made["verdict"] == "right" for made in PROGRAMS.values()) >= 100
+
+
+def test_the_page_is_that_of_the_record() -> None:
+    assert foreign.PAGE.read_text(encoding="utf-8") == foreign.page(RECORD)
