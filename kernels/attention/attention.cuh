@@ -16,7 +16,13 @@ struct Attention {
     float scale;
     int multiprocessors;
     cudaStream_t stream;
-};
+
+    // For kernel f alone. The batches are sequences of any lengths, one behind the other: Q and O
+    // are (queries, heads, D), K and V (keys, kv_heads, D), and batch b has the queries from
+    // first_query[b] to first_query[b + 1], and keys likewise. On the GPU, or null.
+    const int *first_query = nullptr, *first_key = nullptr;
+    unsigned* counter = nullptr;  // zero on the GPU, and zero again afterwards; one for each launch
+};                                // that may be under way
 
 constexpr float LOG2_E = 1.4426950408889634f;
 
@@ -171,7 +177,9 @@ template <int N> __device__ void store(const float (&o)[N], bf16* O, int row, in
 
 // The same with 16 bytes a lane. Of each row and 32 columns a lane has a pair of each of four
 // pieces of eight columns; the four lanes of the row exchange them, and each has a whole piece.
-template <int N> __device__ void store_wide(const float (&o)[N], bf16* O, int row, int rows) {
+// Rows lie `stride` numbers apart.
+template <int N>
+__device__ void store_wide(const float (&o)[N], bf16* O, int row, int rows, int stride = 2 * N) {
     const int t = threadIdx.x % 128, lane = t % 4;
 #pragma unroll
     for (int i = 0; i < N / 8; ++i) {
@@ -195,7 +203,7 @@ template <int N> __device__ void store_wide(const float (&o)[N], bf16* O, int ro
             }
         const int r = row + 16 * (t / 32) + t % 32 / 4 + 8 * h;
         if (r < rows)
-            *reinterpret_cast<uint4*>(O + size_t(r) * (2 * N) + 2 * first + 8 * lane) =
+            *reinterpret_cast<uint4*>(O + size_t(r) * stride + 2 * first + 8 * lane) =
                 make_uint4(piece[0], piece[1], piece[2], piece[3]);
     }
 }

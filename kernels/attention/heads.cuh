@@ -1,6 +1,6 @@
 // map_heads<D>(matrix, layers, rows, box_rows): what the copy engine must know of heads of D
 // columns (layers, rows, D) to copy boxes of them. Rows beyond a layer's end are zeros, not the
-// next layer.
+// next layer. With `packed` the matrix is (rows, layers, D).
 #pragma once
 #include "check.cuh"
 #include <cuda.h>
@@ -10,7 +10,7 @@ using bf16 = __nv_bfloat16;
 constexpr int PANEL = 64;  // columns of a head in 128 bytes: a row of the swizzle
 
 template <int D>
-CUtensorMap map_heads(const bf16* matrix, int layers, int rows, int box_rows) {
+CUtensorMap map_heads(const bf16* matrix, int layers, int rows, int box_rows, bool packed = false) {
     using Encode = decltype(&cuTensorMapEncodeTiled);
     static Encode encode = [] {  // it belongs to the driver; the runtime finds it
         void* found = nullptr;
@@ -21,7 +21,8 @@ CUtensorMap map_heads(const bf16* matrix, int layers, int rows, int box_rows) {
     }();
     // All from the innermost dimension outwards; strides in bytes, of all dimensions but that.
     const cuuint64_t dims[] = {D, cuuint64_t(rows), cuuint64_t(layers)};
-    const cuuint64_t strides[] = {D * sizeof(bf16), size_t(rows) * D * sizeof(bf16)};
+    const size_t line = D * sizeof(bf16);
+    const cuuint64_t strides[] = {packed ? layers * line : line, packed ? line : rows * line};
     const cuuint32_t box[] = {PANEL, cuuint32_t(box_rows), 1}, steps[] = {1, 1, 1};
     CUtensorMap map;
     const CUresult result = encode(

@@ -19,7 +19,7 @@ __device__ inline void begin_multiply(Sums& sums, const Stage<BN>& stage, int gr
     const auto a = ptx::descriptor_128B(stage.a + group * 64 * BK);
     const auto b = ptx::descriptor_128B(stage.b);
     for (int k = 0; k < BK / 32; ++k)  // 32 along K are 32 bytes
-        ptx::wgmma_m64n256k32_e4m3(sums, a + 2 * k, b + 2 * k, add || k > 0);
+        ptx::wgmma_m64n256k32(sums, a + 2 * k, b + 2 * k, add || k > 0);
     ptx::wgmma_commit_group();
 }
 

@@ -22,7 +22,7 @@ __device__ inline void begin_multiply(Part& part, const Stage<BN>& stage, int gr
     const auto a = ptx::descriptor_128B(stage.a + group * 64 * BK);
     const auto b = ptx::descriptor_128B(stage.b + half * HALF * BK);
     for (int k = 0; k < BK / 32; ++k)  // 32 along K are 32 bytes
-        ptx::wgmma_m64n128k32_e4m3(part, a + 2 * k, b + 2 * k, k > 0);
+        ptx::wgmma_m64n128k32(part, a + 2 * k, b + 2 * k, k > 0);
     ptx::wgmma_commit_group();
 }
 

@@ -1,11 +1,14 @@
 // What the products of *Eight bits* share: what they are asked for, their tiles, and C's way out.
 #pragma once
-#include "eight_bits/wgmma_e4m3.cuh"
+#include "eight_bits/wgmma_eight_bits.cuh"
 #include "tensor_map.cuh"
 #include <algorithm>
 #include <cuda_fp8.h>
 
-using e4m3 = __nv_fp8_e4m3;
+#define NUMBER_(FORMAT) __nv_fp8_##FORMAT
+#define NUMBER(FORMAT) NUMBER_(FORMAT)
+using a8 = NUMBER(A_FORMAT);
+using b8 = NUMBER(B_FORMAT);
 using bf16 = __nv_bfloat16;
 
 constexpr int BLOCK = 128;  // numbers along K that share a scale
@@ -17,8 +20,8 @@ constexpr int BLOCK = 128;  // numbers along K that share a scale
 // - scales for blocks: a_scales (K / 128, pitch), one for each row of A and 128 along K, rows of A
 //   innermost; b_scales (N / 128, K / 128), one for 128 × 128 of B. Both rounded up.
 struct Product {
-    const e4m3* A;
-    const e4m3* B;
+    const a8* A;
+    const b8* B;
     bf16* C;
     const float* a_scales;
     const float* b_scales;
@@ -36,13 +39,13 @@ constexpr int CONSUMERS = GROUPS * 128, THREADS = CONSUMERS + 128;
 
 // The tiles of A and B that are multiplied together, as the copy engine leaves them.
 template <int BN> struct Stage {
-    alignas(1024) e4m3 a[BM * BK];  // the swizzle looks at the address: its pattern has 1024 bytes
-    alignas(1024) e4m3 b[BN * BK];
+    alignas(1024) a8 a[BM * BK];  // the swizzle looks at the address: its pattern has 1024 bytes
+    alignas(1024) b8 b[BN * BK];
 };
 
-// The copy engine moves bytes and knows no e4m3: to it, two are one number of 16 bits.
-inline CUtensorMap map_of(const e4m3* matrix, int rows, int K, int box_rows) {
-    return tensor_map_2d(reinterpret_cast<const bf16*>(matrix), rows, K / 2, box_rows, BK / 2,
+// The copy engine moves bytes and knows no eight bits: to it, two numbers are one of 16 bits.
+inline CUtensorMap map_of(const void* matrix, int rows, int K, int box_rows) {
+    return tensor_map_2d(static_cast<const bf16*>(matrix), rows, K / 2, box_rows, BK / 2,
                          CU_TENSOR_MAP_SWIZZLE_128B);
 }
 
@@ -96,7 +99,6 @@ template <int SLOTS> __device__ void advance(int& slot, bool& phase) {
 
 // The tiles of C (M, N), numbered in super-rows: SUPER rows of tiles are walked column by column,
 // so that tiles with neighbouring numbers lie in a compact patch of C and share tiles of A and B.
-constexpr int SUPER = 16;
 struct Tiles {
     int M, N, K;
     int width;  // columns of C in a tile; BM rows
@@ -105,7 +107,7 @@ struct Tiles {
     __host__ __device__ int rows() const { return (M + BM - 1) / BM; }
     __host__ __device__ int cols() const { return (N + width - 1) / width; }
     __host__ __device__ int count() const { return rows() * cols(); }
-    __device__ Place place(int number) const {
+    template <int SUPER = 16> __device__ Place place(int number) const {
         const int first = number / (SUPER * cols()) * SUPER, within = number % (SUPER * cols());
         const int high = rows() - first < SUPER ? rows() - first : SUPER;
         return {first + within % high, within / high};

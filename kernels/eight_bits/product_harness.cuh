@@ -1,4 +1,4 @@
-// Checks a product C = A · Bᵀ of e4m3 numbers and their scales. Include it last, after
+// Checks a product C = A · Bᵀ of numbers of eight bits and their scales. Include it last, after
 //     constexpr int SCALES;                       1, for a tensor, or 128, for each block
 //     void launch(const Product& p);              one launch of the kernel
 //
@@ -54,7 +54,8 @@ inline int multiprocessors() {
 // What a product is asked for, with its scales.
 struct Problem {
     int M, N, K;
-    Matrix<e4m3> A, B;
+    Matrix<a8> A;
+    Matrix<b8> B;
     Matrix<bf16> C;
     Matrix<float> a_scales, b_scales;
 
@@ -140,7 +141,7 @@ inline void time_one(int M, int N, int K, std::mt19937& random) {
 }  // namespace harness
 
 // For the benchmark, which loads the kernel from a library and stands others beside it.
-extern "C" void product(const e4m3* A, const e4m3* B, bf16* C, const float* a_scales,
+extern "C" void product(const a8* A, const b8* B, bf16* C, const float* a_scales,
                         const float* b_scales, int M, int N, int K, int multiprocessors,
                         cudaStream_t stream) {
     launch(Product{A, B, C, a_scales, b_scales, M, N, K, multiprocessors, stream});

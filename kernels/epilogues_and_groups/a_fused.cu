@@ -1,5 +1,9 @@
 // The epilogue is a chain of small steps on the sums, in registers, before the copy engine stores
 // the tile; and while one warp group is at its epilogue, the other multiplies.
+constexpr int TEAM = 1;  // warp groups that share a tile
+constexpr int BN = 128;  // columns of a tile of C
+constexpr int SLOTS = 6;
+constexpr int BOXES = 2;  // of a warp
 #include "epilogues_and_groups/ring.cuh"
 #include "epilogues_and_groups/steps.cuh"
 

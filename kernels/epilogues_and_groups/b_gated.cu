@@ -1,5 +1,9 @@
 // Two products side by side in one tile, and one result: SwiGLU, silu(A · gateᵀ) ∘ (A · upᵀ). A
 // thread holds sums of both at the same place, so they meet in its registers.
+constexpr int TEAM = 1;  // warp groups that share a tile
+constexpr int BN = 128;  // columns of a tile of C
+constexpr int SLOTS = 6;
+constexpr int BOXES = 2;  // of a warp
 #include "epilogues_and_groups/ring.cuh"
 
 constexpr int WIDE = BN / 2;  // columns of the result in a tile

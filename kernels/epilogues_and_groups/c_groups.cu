@@ -1,6 +1,10 @@
 // Many products in one launch, whose rows only the device knows: blocks that stay walk the tiles of
 // all groups, and tensor maps, one of A and one of C, are rewritten for each group. They lie in a
 // ring of their own: the producer's warp fills a slot, the copy engine reads it.
+constexpr int TEAM = 2;  // warp groups that share a tile
+constexpr int BN = 256;  // columns of a tile of C
+constexpr int SLOTS = 3;
+constexpr int BOXES = 4;  // of a warp
 #include "epilogues_and_groups/maps.cuh"
 #include "epilogues_and_groups/ring.cuh"
 #include "epilogues_and_groups/steps.cuh"
@@ -38,9 +42,9 @@ struct Walk {
         return false;
     }
     __device__ int row(int number) const {  // in the group
-        return (number - first_tile) % over(size(), BM) * BM;
+        return (number - first_tile) / over(all.N, BN) * BM;
     }
-    __device__ int col(int number) const { return (number - first_tile) / over(size(), BM) * BN; }
+    __device__ int col(int number) const { return (number - first_tile) % over(all.N, BN) * BN; }
 };
 
 // The producer's warp writes the maps of a group: A and C from its first row to its last.

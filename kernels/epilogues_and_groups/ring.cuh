@@ -1,17 +1,16 @@
 // What the kernels of *Epilogues and groups* share: a ring of slots that two warp groups empty, and
 // the way of a tile of C out of their registers. A tile belongs to one warp group, and the two take
-// turns (TEAM = 1), or each makes half of every tile (TEAM = 2).
+// turns (TEAM = 1), or each makes half of every tile (TEAM = 2). Define TEAM, BN, SLOTS
+// and BOXES before.
 #pragma once
 #include "ptx_sm90.cuh"
 #include "tensor_map.cuh"
 
 using bf16 = __nv_bfloat16;
 
-constexpr int TEAM = 1;              // warp groups that share a tile
-constexpr int SLOTS = 6;
 constexpr int TURNS = 2 / TEAM;      // tiles that are under way at a time
 constexpr int HALVES = 2 / TEAM;     // products of 64 rows that a warp group holds
-constexpr int BM = 128, BN = 128;    // a tile of C
+constexpr int BM = 128;              // rows of a tile of C
 constexpr int BK = 64;               // its depth: 128 bytes, a row of the swizzle
 constexpr int CONSUMERS = 256, THREADS = CONSUMERS + 128;
 constexpr int BOX_ROWS = 16, BOX_COLS = 64;  // what a warp stores at a time
@@ -21,7 +20,7 @@ struct Stage {
     alignas(1024) bf16 b[BN * BK];
 };
 struct Boxes {
-    alignas(1024) bf16 box[2][BOX_ROWS * BOX_COLS];
+    alignas(1024) bf16 box[BOXES][BOX_ROWS * BOX_COLS];  // of a warp
 };
 struct Ring {
     Stage stage[SLOTS];
@@ -54,6 +53,15 @@ __device__ inline Stage& take(Ring& ring, int at) {
 
 using Sums = float[HALVES][BN / 2];  // of one thread
 
+// Begin d += or = 64 rows of A, times BN rows of B.
+__device__ inline void begin(float (&d)[64], unsigned long long a, unsigned long long b, bool add) {
+    ptx::wgmma_m64n128k16(d, a, b, add);
+}
+__device__ inline void begin(float (&d)[128], unsigned long long a, unsigned long long b,
+                             bool add) {
+    ptx::wgmma_m64n256k16(d, a, b, add);
+}
+
 // A consumer, one warp group: tile `tile` of the block, `steps` slots from slot `at` on. A slot is
 // given back when the multiplication after it has begun. A barrier's parity is one bit: who waits
 // must be at most one phase ahead, so a group waits until the other is at its last slot.
@@ -75,7 +83,7 @@ __device__ inline void multiply(Ring& ring, Sums& sums, int group, int tile, int
             const auto a = ptx::descriptor_128B(stage.a + half * 64 * BK);
             const auto b = ptx::descriptor_128B(stage.b);
             for (int k = 0; k < BK / 16; ++k)  // 16 along K are 32 bytes
-                ptx::wgmma_m64n128k16(sums[h], a + 2 * k, b + 2 * k, step > 0 || k > 0);
+                begin(sums[h], a + 2 * k, b + 2 * k, step > 0 || k > 0);
         }
         ptx::wgmma_commit_group();
         ptx::wgmma_wait_group<1>();
@@ -99,7 +107,7 @@ __device__ inline void store(Boxes& boxes, const CUtensorMap& C, int row, int co
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int part = 0; part < COLS / BOX_COLS; ++part) {
-        bf16* box = boxes.box[part % 2];
+        bf16* box = boxes.box[part % BOXES];
         // The engine has read this box, by now.
         if (lane == 0) ptx::cp_async_bulk_wait_group_read<COLS / BOX_COLS - 1>();
         __syncwarp();

@@ -17,13 +17,13 @@ struct Ring {
 };
 static_assert(sizeof(Ring) <= 227 * 1024, "more than a block can have");
 
-// The producer, one thread.
+// The producer, one thread: steps `from` to `to` - 1.
 __device__ void produce(Ring& ring, const CUtensorMap& A, const CUtensorMap& B, int row, int col,
-                        int steps) {
+                        int from, int to) {
+    int s = from % SLOTS;
+    bool phase = from / SLOTS % 2;
     const auto last = ptx::evict_last(), first = ptx::evict_first();
-    int s = 0;
-    bool phase = false;
-    for (int step = 0; step < steps; ++step, advance<SLOTS>(s, phase)) {
+    for (int step = from; step < to; ++step, advance<SLOTS>(s, phase)) {
         ptx::mbarrier_wait(&ring.empty[s], !phase);
         ptx::mbarrier_arrive_expect_tx(&ring.full[s], (BM + BN) * BK * sizeof(bf16));
         ptx::load_box(ring.stage[s].a, A, step * BK, row, &ring.full[s], last);
@@ -73,7 +73,10 @@ matmul(const __grid_constant__ CUtensorMap A,  // (M, K) in boxes of BM × BK
 {
     extern __shared__ __align__(1024) char memory[];
     Ring& ring = *reinterpret_cast<Ring*>(memory);
-    if (threadIdx.x == 0) {
+    const int rows = over(M, BM), steps = over(K, BK);
+    const int row = blockIdx.x % rows * BM, col = blockIdx.x / rows * BN;
+    const int filled = min(steps, SLOTS);  // slots that nobody has to give back
+    if (threadIdx.x == CONSUMERS) {
         for (int s = 0; s < SLOTS; ++s) {
             ptx::mbarrier_init(&ring.full[s], 1);
             ptx::mbarrier_init(&ring.empty[s], CONSUMERS / 32);
@@ -81,14 +84,14 @@ matmul(const __grid_constant__ CUtensorMap A,  // (M, K) in boxes of BM × BK
         ptx::fence_mbarrier_init();
         ptx::prefetch_tensormap(A);
         ptx::prefetch_tensormap(B);
+        ptx::griddepcontrol_wait();  // the launch before has ended
+        produce(ring, A, B, row, col, 0, filled);
     }
     __syncthreads();  // the others see the barriers
-    ptx::griddepcontrol_wait();               // the launch before has ended
+    ptx::griddepcontrol_wait();
     ptx::griddepcontrol_launch_dependents();  // the next may come
-    const int rows = over(M, BM), steps = over(K, BK);
-    const int row = blockIdx.x % rows * BM, col = blockIdx.x / rows * BN;
     if (threadIdx.x >= CONSUMERS) {
-        if (threadIdx.x == CONSUMERS) produce(ring, A, B, row, col, steps);
+        if (threadIdx.x == CONSUMERS) produce(ring, A, B, row, col, filled, steps);
     } else {
         float sums[BN / 2];
         multiply(ring, sums, threadIdx.x / 128, steps);

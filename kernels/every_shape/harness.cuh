@@ -11,7 +11,7 @@
 // what lies behind A and B; what lies behind C must stay as it was, the flags must be 0 again.
 //
 // With ANY defined shapes are multiples of nothing, and alpha and beta are drawn, too; OUT is the
-// type of C.
+// type of C. With ACROSS_A or ACROSS_B the transpose of A or B is given.
 //
 // Arguments: --seed N; M N K: only that shape.
 #pragma once
@@ -41,22 +41,27 @@ constexpr int MULTIPLE = 1;
 #else
 constexpr int MULTIPLE = 8;
 #endif
+constexpr int ROWS = ACROSS_A ? 8 : 1;  // M is a multiple of
 constexpr double ROUNDOFF = std::is_same_v<Out, bf16> ? 1 / 256.0
                             : std::is_same_v<Out, float> ? 1.2e-7 : 1 / 2048.0;
 
 // A matrix of rows × cols on the host and on the device, and something behind it.
 template <class T> struct Matrix {
     size_t rows, cols;
+    bool across;  // its transpose lies in memory
     std::vector<T> host;
     T* memory;
 
-    Matrix(size_t rows, size_t cols) : rows(rows), cols(cols), host(rows * cols + BEHIND) {
+    Matrix(size_t rows, size_t cols, bool across = false)
+        : rows(rows), cols(cols), across(across), host(rows * cols + BEHIND) {
         CHECK(cudaMalloc(&memory, bytes()));
     }
     ~Matrix() { cudaFree(memory); }
     Matrix(const Matrix&) = delete;
     size_t bytes() const { return host.size() * sizeof(T); }
-    double at(size_t row, size_t col) const { return wide(host[row * cols + col]); }
+    double at(size_t row, size_t col) const {
+        return wide(host[across ? col * rows + row : row * cols + col]);
+    }
 
     template <class Draw> void fill(Draw draw, float behind = NAN) {
         for (size_t i = 0; i < host.size(); ++i)
@@ -144,7 +149,7 @@ inline void check(int M, int N, int K, Kind kind, std::mt19937& random, unsigned
     std::uniform_int_distribution<int> small(-4, 4);  // |Σ| ≤ 16·K stays below 2²⁴
     std::normal_distribution<float> normal;
     static Room room;
-    Matrix<bf16> A(M, K), B(N, K), padded(M + N, over(K, 8) * 8);
+    Matrix<bf16> A(M, K, ACROSS_A), B(N, K, ACROSS_B), padded(M + N, over(K, 8) * 8);
     Matrix<Out> C(M, N), D(M, N);
     padded.fill([] { return NAN; });
     for (auto* each : {&A, &B}) {
@@ -166,7 +171,8 @@ inline void check(int M, int N, int K, Kind kind, std::mt19937& random, unsigned
     for (auto* each : launched) {
         // On the emulator few, so that a block has several tiles even of a small product.
         launch(Product{A.memory, B.memory, each->memory, M, N, K,
-                       timing::emulated() ? 4 : multiprocessors(), room.partial, room.ready, 0, padded.memory, alpha, beta});
+                       timing::emulated() ? 4 : multiprocessors(), room.partial, room.ready, 0,
+                       padded.memory, alpha, beta});
         CHECK(cudaGetLastError());
     }
     CHECK(cudaDeviceSynchronize());
@@ -198,13 +204,13 @@ int main(int argc, char** argv) {
     const unsigned seed = given ? std::stoul(given) : std::random_device{}();
     std::mt19937 random(seed);
     struct Shape { int M, N, K; };
-    std::vector<Shape> shapes{{1, MULTIPLE, MULTIPLE}};
+    std::vector<Shape> shapes{{ROWS, MULTIPLE, MULTIPLE}};
     const int more = timing::emulated() ? 1 : 8;
     for (int again = 0; again < more; ++again)
-        shapes.push_back({1 + int(random() % (2 * BM)) * more,
+        shapes.push_back({over(1 + int(random() % (2 * BM)) * more, ROWS) * ROWS,
                           8 + int(random() % (2 * BN)) / MULTIPLE * MULTIPLE * more,
                           8 + int(random() % (64 * 6)) / MULTIPLE * MULTIPLE * more});
-    if (!timing::emulated()) shapes.push_back({1111, 2120, 968});
+    if (!timing::emulated()) shapes.push_back({over(1111, ROWS) * ROWS, 2120, 968});
     if (argc > 3 && argv[1][0] != '-')
         shapes = {{atoi(argv[1]), atoi(argv[2]), atoi(argv[3])}};
     for (Kind kind : {WHOLE, INFINITE, NORMAL}) {

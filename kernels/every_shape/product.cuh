@@ -10,6 +10,12 @@ using bf16 = __nv_bfloat16;
 #define OUT bf16
 #endif
 using Out = OUT;
+#ifndef ACROSS_A  // 1: what is given of A, or B, is its transpose: M, or N, runs along the rows
+#define ACROSS_A 0
+#endif
+#ifndef ACROSS_B
+#define ACROSS_B 0
+#endif
 
 // C (M, N) = A (M, K) · B (N, K)ᵀ, all row-major without gaps; N and K are multiples of 8, so that
 // every row begins at a multiple of 16 bytes, as the copy engine demands. The last three are for
@@ -36,17 +42,21 @@ template <int BM, int BN> struct Stage {
     alignas(1024) bf16 b[BN * BK];
 };
 
-inline CUtensorMap operand(const bf16* matrix, int rows, int K, int box_rows) {
-    return tensor_map_2d(matrix, rows, K, box_rows, BK, CU_TENSOR_MAP_SWIZZLE_128B);
+template <bool ACROSS = false>
+CUtensorMap operand(const bf16* matrix, int rows, int K, int box_rows) {
+    return ACROSS ? tensor_map_2d(matrix, K, rows, BK, 64, CU_TENSOR_MAP_SWIZZLE_128B)
+                  : tensor_map_2d(matrix, rows, K, box_rows, BK, CU_TENSOR_MAP_SWIZZLE_128B);
 }
 
 // Begin sums = (without `add`) or += 64 rows of a, times all BN rows of b; one group.
 template <int BN>
 __device__ inline void begin_multiply(float (&sums)[BN / 2], const bf16* a, const bf16* b,
                                       bool add) {
-    const auto x = ptx::descriptor_128B(a), y = ptx::descriptor_128B(b);
-    for (int k = 0; k < BK / 16; ++k)  // 16 along K are 32 bytes
-        ptx::wgmma<BN>(sums, x + 2 * k, y + 2 * k, add || k > 0);
+    constexpr int A = ACROSS_A, B = ACROSS_B;
+    const auto x = A ? ptx::descriptor_across(a) : ptx::descriptor_128B(a);
+    const auto y = B ? ptx::descriptor_across(b) : ptx::descriptor_128B(b);
+    for (int k = 0; k < BK / 16; ++k)  // 16 along K are 32 bytes of a row, or 16 lines
+        ptx::wgmma<BN, A, B>(sums, x + (A ? 128 : 2) * k, y + (B ? 128 : 2) * k, add || k > 0);
     ptx::wgmma_commit_group();
 }
 
@@ -104,13 +114,13 @@ __device__ inline unsigned load_acquire(const unsigned* flag) {
     return value;
 }
 
-// griddepcontrol.wait, 9.7.13.14: the launch before this one has ended, and what it wrote is seen.
+// griddepcontrol.wait, 9.7.13.13: the launch before this one has ended, and what it wrote is seen.
 // Where the launch did not ask to begin early, that is so already. sm_90.
 __device__ inline void griddepcontrol_wait() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
-// griddepcontrol.launch_dependents, 9.7.13.14: as far as this block cares, the next launch may
+// griddepcontrol.launch_dependents, 9.7.13.13: as far as this block cares, the next launch may
 // put its blocks where there is room. sm_90.
 __device__ inline void griddepcontrol_launch_dependents() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

@@ -15,3 +15,6 @@ struct Tiles {
         return {first + within % high, within / high};
     }
 };
+
+// A piece of a tile, steps `first` to `last` - 1 of its K.
+struct Piece { int tile, first, last; };

@@ -65,6 +65,7 @@ template <class Work> double both(Work work, int repeats) {
         CHECK(cudaSetDevice(d));
         CHECK(cudaEventRecord(gpu[d].begin, gpu[d].stream));
         for (int i = 0; i < repeats; ++i) work(d);
+        CHECK(cudaGetLastError());
         CHECK(cudaEventRecord(gpu[d].end, gpu[d].stream));
     }
     double longest = 0;
@@ -104,6 +105,7 @@ int main() {
         CHECK(cudaStreamCreate(&gpu[d].stream));
         CHECK(cudaEventCreate(&gpu[d].begin));
         CHECK(cudaEventCreate(&gpu[d].end));
+        CHECK(cudaFuncSetAttribute(put_boxes, cudaFuncAttributeMaxDynamicSharedMemorySize, BOX));
         CHECK(cudaDeviceSynchronize());
     }
     const auto stores = [&](int blocks, size_t pieces) {
@@ -118,7 +120,6 @@ int main() {
                                   gpu[d].stream));
         };
     };
-    CHECK(cudaFuncSetAttribute(put_boxes, cudaFuncAttributeMaxDynamicSharedMemorySize, BOX));
     const auto boxes = [&](int blocks, int some) {
         return [=](int d) {
             put_boxes<<<blocks, THREADS_THAT_SEND, some, gpu[d].stream>>>(

@@ -18,6 +18,8 @@ struct Share {
     const bf16* here;        // a slot here: the peer writes it
     const unsigned* full;    // its flags, here
     const unsigned* counts;  // what the peer's flags come to in this turn, where copies raise them
+    bf16* leaving;           // a slot here, of this turn, from which copies take what they send
+    unsigned* made;          // counts of what lies there, over all turns
     cudaStream_t stream;
 
     int rows() const { return M / 2; }

@@ -3,8 +3,8 @@
 // and GATHERS: whether rows of A are sent, or parts of sums.
 //
 // Data are small whole numbers, on which f32 sums are exact: C must be their rounding, and where
-// parts are added, the rounding of one part and the peer's rounded part. C is NaN before a launch,
-// and what lies behind it must stay so.
+// parts are added, the rounding of one part and the peer's rounded part. In one turn infinities and
+// a NaN are among them. C is NaN before a launch, and what lies behind it must stay so.
 //
 // Arguments: M N K: only that shape; --seed N.
 #pragma once
@@ -24,6 +24,7 @@ namespace harness {
 constexpr int SLOTS = 2, TURNS = 3;  // of the ring between the GPUs: turn t uses slot t % 2
 constexpr size_t BEHIND = 1024;      // elements behind C that are watched
 constexpr int SAMPLE = 4096;         // elements checked of a result
+constexpr int ODD = 1;               // the turn with infinities and a NaN
 
 template <class T> T* on_device(size_t count, int byte) {
     T* made;
@@ -54,22 +55,27 @@ inline bool right(int M, int N, int K, unsigned seed) {
         return drawn;
     };
     Numbers A[2][TURNS], B[2];
-    bf16 *a[2][TURNS], *b[2], *c[2][TURNS], *slots[2];
-    unsigned *full[2], *counts[2];
+    bf16 *a[2][TURNS], *b[2], *c[2][TURNS], *slots[2], *leaving[2];
+    unsigned *full[2], *counts[2], *made_of[2];
     int multiprocessors = 0;
     CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
     for (int d = 0; d < 2; ++d) {
         CHECK(cudaSetDevice(d));
         slots[d] = on_device<bf16>(SLOTS * sent, 0xff);
+        leaving[d] = on_device<bf16>(SLOTS * sent, 0xff);
         full[d] = on_device<unsigned>(flags, 0);
+        made_of[d] = on_device<unsigned>(flags, 0);
         std::vector<unsigned> table(TURNS * flags);
         for (int i = 0; i < TURNS * flags; ++i)
-            table[i] = (i / flags + 1) * std::min(BM, rows - i % flags * BM);
+            table[i] = (i / flags + 1) * (GATHERS ? std::min(BM, rows - i % flags * BM) : 1);
         counts[d] = on_device<unsigned>(table.size(), 0);
         CHECK(cudaMemcpy(counts[d], table.data(), table.size() * 4, cudaMemcpyHostToDevice));
         b[d] = upload(B[d] = draw(size_t(N) * K));
         for (int t = 0; t < TURNS; ++t) {
-            a[d][t] = upload(A[d][t] = draw(size_t(GATHERS ? rows : M) * K));
+            A[d][t] = draw(size_t(GATHERS ? rows : M) * K);
+            if (t == ODD) A[d][t][d] = __float2bfloat16(d ? NAN : INFINITY);
+            if (t == ODD && rows > 1) A[d][t][K + d] = __float2bfloat16(-INFINITY);
+            a[d][t] = upload(A[d][t]);
             c[d][t] = on_device<bf16>(made + BEHIND, 0xff);
         }
     }
@@ -80,7 +86,8 @@ inline bool right(int M, int N, int K, unsigned seed) {
             const size_t slot = t % SLOTS * sent;
             launch(Share{a[d][t], b[d], c[d][t], M, N, K, d, unsigned(t + 1),
                          timing::emulated() ? 1 : multiprocessors, slots[1 - d] + slot,
-                         full[1 - d], slots[d] + slot, full[d], counts[d] + t * flags, 0});
+                         full[1 - d], slots[d] + slot, full[d], counts[d] + t * flags,
+                         leaving[d] + slot, made_of[d], 0});
             CHECK(cudaGetLastError());
         }
     bool good = true;
@@ -103,14 +110,16 @@ inline bool right(int M, int N, int K, unsigned seed) {
                         part[of] += double(__bfloat162float(x[k])) *
                                     __bfloat162float(B[from][size_t(col) * K + k]);
                 }
-                good &= double(__bfloat162float(got[i])) == rounded(part[1] + rounded(part[0]));
+                const double is = __bfloat162float(got[i]);
+                const double must = rounded(part[1] + rounded(part[0]));
+                good &= is == must || (std::isnan(is) && std::isnan(must));
             }
         }
     }
     for (int d = 0; d < 2; ++d) {
         for (int t = 0; t < TURNS; ++t) CHECK(cudaFree(a[d][t])), CHECK(cudaFree(c[d][t]));
         CHECK(cudaFree(b[d])), CHECK(cudaFree(slots[d])), CHECK(cudaFree(full[d]));
-        CHECK(cudaFree(counts[d]));
+        CHECK(cudaFree(counts[d])), CHECK(cudaFree(leaving[d])), CHECK(cudaFree(made_of[d]));
     }
     if (!good) fprintf(stderr, "wrong result for M=%d N=%d K=%d, seed %u\n", M, N, K, seed);
     return good;
@@ -122,9 +131,9 @@ inline bool right(int M, int N, int K, unsigned seed) {
 extern "C" void product(const bf16* A, const bf16* B, bf16* C, int M, int N, int K, int device,
                         unsigned turn, int multiprocessors, bf16* there, unsigned* there_full,
                         const bf16* here, const unsigned* full, const unsigned* counts,
-                        cudaStream_t stream) {
+                        bf16* leaving, unsigned* made, cudaStream_t stream) {
     launch(Share{A, B, C, M, N, K, device, turn, multiprocessors, there, there_full, here, full,
-                 counts, stream});
+                 counts, leaving, made, stream});
     CHECK(cudaGetLastError());
 }
 

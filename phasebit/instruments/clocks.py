@@ -10,7 +10,9 @@ import ctypes
 import random
 import statistics
 import time
-from typing import Any
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from phasebit import toolchain
 from phasebit.instruments.beside_torch import Launch, timed
@@ -36,6 +38,24 @@ extern "C" void read_clocks(long long* clocks, int units, cudaStream_t stream) {
 def reader() -> toolchain.Build:
     """The kernel that reads the clocks."""
     return toolchain.build(_READ, name="clocks", library=True)
+
+
+_Built = TypeVar("_Built")
+
+
+def built(
+    build: Callable[[str], _Built], names: Iterable[str], jobs: int = 16
+) -> dict[str, _Built]:
+    """Each of ``names`` built, some at a time, and :func:`reader` beside them.
+
+    So that nothing is compiled any more when the times are taken.
+    """
+    names = list(names)
+    with ThreadPoolExecutor(jobs) as pool:
+        first = pool.submit(reader)
+        found = dict(zip(names, pool.map(build, names), strict=True))
+        first.result()
+    return found
 
 
 class Clocks:

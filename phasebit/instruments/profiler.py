@@ -29,6 +29,22 @@ def count(
     return parse(done.stdout, metrics)
 
 
+def second_launches(
+    command: Sequence[str | PathLike[str]], metrics: Sequence[str], kernel: str
+) -> list[dict[str, float]]:
+    """Of a program that launches each kernel twice: the counts of the second launches, in order.
+
+    ``kernel`` is a part of their names; others are left out. The first launch may load the program.
+    Raises as :func:`count` does, and :class:`toolchain.CudaError` for an odd number of launches.
+    """
+    seen = [counted for name, counted in count(command, metrics) if kernel in name]
+    if len(seen) % 2:
+        raise toolchain.CudaError(
+            f"Nsight Compute counted {len(seen)} launches of {kernel}: launch each kernel twice"
+        )
+    return seen[1::2]
+
+
 def parse(text: str, metrics: Sequence[str]) -> list[tuple[str, dict[str, float]]]:
     """Read ncu's raw page as CSV: one row a launch, one column a metric.
 

@@ -1,4 +1,6 @@
-"""Open kernels of others, to be timed beside ours: fast.cu, CUTLASS and DeepGEMM.
+"""Open kernels of others, to be timed beside ours: fast.cu, CUTLASS, DeepGEMM.
+
+(FlashAttention-3 has a module of its own, in the chapter that it stands beside.)
 
 None of their code is kept here. ``PHASEBIT_RIVALS`` names a folder with a checkout of each, under
 the names of :data:`CHECKOUTS`; DeepGEMM is built in its own (``python setup.py build_ext
@@ -23,6 +25,7 @@ CHECKOUTS = {
     "fast.cu": "https://github.com/pranjalssh/fast.cu",
     "cutlass": "https://github.com/NVIDIA/cutlass",
     "DeepGEMM": "https://github.com/deepseek-ai/DeepGEMM",
+    "flash-attention": "https://github.com/Dao-AILab/flash-attention",
 }
 """Folder -> where it comes from."""
 
@@ -107,6 +110,65 @@ extern "C" long product(Element* a, Element* b, Element* c, int m, int n, int k,
     return gemm.run(at) == cutlass::Status::kSuccess ? 0 : -3;
 }
 """
+_DEEP = "deep_gemm/include/deep_gemm/impls/sm90_fp8_gemm_1d2d.cuh"
+_DEEP_GEMM = """\
+#include <deep_gemm/impls/sm90_fp8_gemm_1d2d.cuh>
+#include <algorithm>
+#include "check.cuh"
+
+namespace rival {
+using namespace deep_gemm;
+
+constexpr int M_ = 256, N_ = 128, K_ = 128, STAGES = 3, THREADS = 384;
+constexpr auto kernel = &sm90_fp8_gemm_1d2d_impl<
+    cute::UMMA::Major::K, 0, COLUMNS, DEPTH, 1, M_, N_, K_, 128, 128, 128, STAGES, 128, 256,
+    PAIR, (PAIR > 1), UNITS, GemmType::Normal, cutlass::bfloat16_t,
+    epilogue::transform::EpilogueIdentity>;
+
+static CUtensorMap map_of(CUtensorMapDataType type, int size, const void* at, int inner, int outer,
+                          size_t stride, int box_inner, int box_outer, bool swizzled) {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult state;
+    CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000,
+                                           cudaEnableDefault, &state));
+    const cuuint64_t dims[2] = {cuuint64_t(inner), cuuint64_t(outer)}, strides[1] = {stride * size};
+    const cuuint32_t box[2] = {cuuint32_t(box_inner), cuuint32_t(box_outer)}, steps[2] = {1, 1};
+    CUtensorMap map;
+    if (reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(found)(
+            &map, type, 2, const_cast<void*>(at), dims, strides, box, steps,
+            CU_TENSOR_MAP_INTERLEAVE_NONE,
+            swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+            CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE))
+        abort();
+    return map;
+}
+}  // namespace rival
+
+// C (m, n) = A (m, k) · B (n, k)ᵀ: e4m3 and bf16, row-major; a_scales (k / 128, m), rounded up and
+// to 4; b_scales (n / 128, k / 128).
+extern "C" void product(const void* a, const void* b, void* c, const float* a_scales,
+                        const float* b_scales, int m, int n, int k, int units,
+                        cudaStream_t stream) {
+    using namespace rival;
+    const auto byte = CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    const int along = (k + K_ - 1) / K_, bytes = M_ * N_ * 2 +
+        STAGES * ((M_ + N_) * K_ + M_ * 4) + (along * 4 + 7) / 8 * 8 + 16 * 16;
+    CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    cudaLaunchAttribute pair;
+    pair.id = cudaLaunchAttributeClusterDimension;
+    pair.val.clusterDim = {PAIR, 1, 1};
+    cudaLaunchConfig_t config{};
+    config.gridDim = UNITS, config.blockDim = THREADS, config.dynamicSmemBytes = bytes;
+    config.stream = stream, config.attrs = &pair, config.numAttrs = PAIR > 1;
+    CHECK(cudaLaunchKernelEx(
+        &config, kernel, const_cast<float*>(b_scales), static_cast<int*>(nullptr), unsigned(m),
+        unsigned(n), unsigned(k), map_of(byte, 1, a, k, m, k, K_, M_, true),
+        map_of(byte, 1, b, k, n, k, K_, N_, true),
+        map_of(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, c, n, m, n, 64, M_, true),
+        map_of(CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, a_scales, (m + 3) / 4 * 4, along,
+               (m + 3) / 4 * 4, M_, 1, false)));
+}
+"""
 
 
 def checkout(name: str) -> Path:
@@ -124,6 +186,11 @@ def checkout(name: str) -> Path:
     if not found.is_dir():
         raise toolchain.CudaError(f"{folder} has no {name}: clone {CHECKOUTS[name]} there")
     return found
+
+
+def here(name: str) -> bool:
+    """Whether ``PHASEBIT_RIVALS`` has a checkout of a rival."""
+    return Path(os.environ.get(FOLDER, "/dev/null"), name).is_dir()
 
 
 def _read(name: str, path: str) -> str:
@@ -181,6 +248,33 @@ def cutlass(
                  f"-isystem={headers}"),
     )  # fmt: skip
     return _loaded(built)
+
+
+def deep_gemm_text(n: int, k: int, *, pair: int, units: int) -> tuple[str, tuple[str, ...]]:
+    """DeepGEMM's product of e4m3 with block scales for one N and K, and options to compile it.
+
+    As its own code makes it for a large product: tiles of 256 × 128, three stages, and N and K in
+    the kernel's type. ``pair``: blocks that share a tile of A; 1 where there is only one wave of
+    tiles. ``units``: multiprocessors. The text has a function ``product`` as ours have.
+    """
+    folders = checkout("DeepGEMM") / "deep_gemm/include", checkout("cutlass") / "include"
+    _read("DeepGEMM", _DEEP)
+    text = _DEEP_GEMM
+    for name, value in {"COLUMNS": n, "DEPTH": k, "PAIR": pair, "UNITS": units}.items():
+        text = re.sub(rf"\b{name}\b", str(value), text)
+    options = ("-std=c++20", "-O3", "-w", "--expt-relaxed-constexpr", "--expt-extended-lambda",
+               "--ptxas-options=--register-usage-level=10")  # fmt: skip
+    return text, (*options, *(f"-isystem={folder}" for folder in folders))
+
+
+def deep_gemm_fp8(n: int, k: int, *, pair: int, units: int) -> tuple[ctypes.CDLL, str]:
+    """That, as a library, and what it was built from."""
+    text, options = deep_gemm_text(n, k, pair=pair, units=units)
+    digest = hashlib.sha256(_read("DeepGEMM", _DEEP).encode()).hexdigest()[:12]
+    built = toolchain.build(
+        text, name="deep_gemm", target="sm_90a", options=options, library=True
+    )
+    return _loaded(built), f"{_DEEP}, SHA-256 {digest}…"
 
 
 def _loaded(built: toolchain.Build) -> ctypes.CDLL:

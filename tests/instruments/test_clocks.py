@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phasebit import hardware
+from phasebit import hardware, toolchain
 from phasebit.instruments import clocks
 
 
@@ -14,6 +14,22 @@ def test_the_median_multiprocessor_counts_and_unseen_ones_do_not() -> None:
     assert clocks.median_mhz(begin, end) == 1500
     with pytest.raises(ValueError, match="median"):
         clocks.median_mhz([[0, 0]], [[1, 1]])
+
+
+def test_all_are_built_and_the_reader_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def build(name: str) -> str:
+        made.append(name)
+        if name == "broken":
+            raise toolchain.CudaError("no such kernel")
+        return name.upper()
+
+    monkeypatch.setattr(clocks, "reader", lambda: made.append("reader"))
+    assert clocks.built(build, iter(["b", "a"])) == {"b": "B", "a": "A"}
+    assert sorted(made) == ["a", "b", "reader"]
+    with pytest.raises(toolchain.CudaError, match="no such kernel"):
+        clocks.built(build, ["a", "broken"])
 
 
 @pytest.mark.gpu

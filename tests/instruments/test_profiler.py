@@ -19,3 +19,13 @@ def test_parsing_its_table() -> None:
         profiler.parse(text, ["a.sum", "c.sum"])
     with pytest.raises(toolchain.CudaError, match="counted nothing"):
         profiler.parse("==ERROR== no permission", ["a.sum"])
+
+
+def test_of_two_launches_the_second_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = [("flush", {"a": 9.0}), ("matmul1", {"a": 1.0}), ("matmul1", {"a": 2.0}),
+            ("matmul2", {"a": 3.0}), ("flush", {"a": 9.0}), ("matmul2", {"a": 4.0})]  # fmt: skip
+    monkeypatch.setattr(profiler, "count", lambda command, metrics: seen)
+    assert profiler.second_launches(["x"], ["a"], "matmul") == [{"a": 2.0}, {"a": 4.0}]
+    monkeypatch.setattr(profiler, "count", lambda command, metrics: seen[:2])
+    with pytest.raises(toolchain.CudaError, match="counted 1 launches of matmul"):
+        profiler.second_launches(["x"], ["a"], "matmul")

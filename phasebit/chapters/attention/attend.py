@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phasebit import files
+from phasebit.emulator import Schedule
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
 
-ONE_GROUP, PING_PONG, OVERLAPPED, PERSISTENT = KERNELS = (
-    "a_one_group", "b_ping_pong", "c_overlapped", "d_blocks_that_stay",
+ONE_GROUP, PING_PONG, OVERLAPPED, PERSISTENT, LEAN, DYNAMIC = KERNELS = (
+    "a_one_group", "b_ping_pong", "c_overlapped", "d_persistent_blocks", "e_lean_softmax",
+    "f_dynamic",
 )  # fmt: skip
 LOG2_E = np.float32(1.4426950408889634)
 PATTERN = 1024
 """Bytes of the swizzle's pattern, to which shared memory is rounded up."""
+
+STAYS, DEALT = "struct Work", "struct Task"
+"""What the text of a kernel has whose blocks make several tiles, by a rule or by a counter."""
 
 Array = NDArray[Any]
 
@@ -36,7 +41,7 @@ def flat(name: str) -> str:
 
 def _inlined(text: str) -> str:
     folder = files.kernels() / "attention"
-    for header in ("attention.cuh", "heads.cuh", "wgmma.cuh"):
+    for header in ("lean_softmax.cuh", "attention.cuh", "heads.cuh", "wgmma.cuh"):
         line = f'#include "attention/{header}"\n'
         if header != "wgmma.cuh" and line in text:
             whole = (folder / header).read_text(encoding="utf-8")
@@ -68,10 +73,12 @@ def _name(text: str, d: int, causal: bool, long: bool) -> str:
 
 def number(text: str, name: str, d: int, long: bool = False) -> int:
     """A constant of a kernel for a head dimension; raises ``ValueError`` where it has none."""
-    found = re.search(rf"constexpr int {name} = (?:D == (\d+) && LONG \? (\d+) : )?(\d+);", text)
+    choice = r"(?:D == (\d+)( && LONG)? \? (\d+) : )?"
+    found = re.search(rf"constexpr int {name} = {choice}(\d+);", text)
     if found is None:
         raise ValueError(f"the kernel has no line `constexpr int {name} = …;`")
-    return int(found[2] if found[1] and int(found[1]) == d and long else found[3])
+    here = found[1] is not None and int(found[1]) == d and (long or not found[2])
+    return int(found[3] if here else found[4])
 
 
 def groups(text: str, d: int, long: bool = False) -> int:
@@ -81,7 +88,7 @@ def groups(text: str, d: int, long: bool = False) -> int:
 
 def shared_bytes(text: str, d: int, long: bool = False) -> int:
     """``sizeof(Shared<d>)``; barriers need less than one pattern."""
-    rows = 64 * groups(text, d, long)
+    rows = 64 * groups(text, d, long) * (number(text, "TASKS", d) if DEALT in text else 1)
     keys, slots = number(text, "KEYS", d, long), number(text, "SLOTS", d)
     return rows * d * 2 + 2 * slots * keys * d * 2 + PATTERN
 
@@ -117,9 +124,10 @@ def bf16(x: Array) -> Array:
     return np.asarray(formats.decode("bf16", formats.encode("bf16", x)), np.float64)
 
 
-def exact(h: Heads, causal: bool) -> tuple[Array, Array]:
+def exact(h: Heads, causal: bool, window: int | None = None) -> tuple[Array, Array]:
     """O in double, and the error that is allowed; both (layers, queries, d).
 
+    ``window``: how many keys a query of causal attention sees, its last ones; else all before it.
     A query that sees no key gets zeros. :func:`phasebit.chapters.attention.softmax.bound` says
     where the error comes from.
     """
@@ -132,15 +140,18 @@ def exact(h: Heads, causal: bool) -> tuple[Array, Array]:
         scores = h.q @ k.swapaxes(1, 2) / np.sqrt(d)
         sizes = np.abs(h.q) @ np.abs(k).swapaxes(1, 2) / np.sqrt(d)
     if causal:
-        hidden = np.arange(keys) > np.arange(queries)[:, None] + keys - queries
+        last = np.arange(queries)[:, None] + keys - queries
+        hidden = np.arange(keys) > last
+        if window is not None:
+            hidden |= np.arange(keys) <= last - window
         scores = np.where(hidden, -np.inf, scores)
         sizes = np.where(hidden, 0, sizes)
-    top = scores.max(axis=2, keepdims=True)
+    top = scores.max(axis=2, keepdims=True, initial=-np.inf)
     p = np.exp(scores - np.where(np.isneginf(top), 0, top))
     total = p.sum(axis=2, keepdims=True)
     p = p / np.where(total == 0, 1, total)
     o = p @ v
-    return o, bound(d, keys, sizes.max(axis=2, keepdims=True), p @ np.abs(v), np.abs(o))
+    return o, bound(d, keys, sizes.max(axis=2, keepdims=True, initial=0), p @ np.abs(v), np.abs(o))
 
 
 class Attended(NamedTuple):
@@ -182,44 +193,90 @@ class Programs:
         self._module = compile(together(self._texts, *instances, long=long))
 
     def attend(
-        self, name: str, h: Heads, causal: bool = False, *, schedule: str = "late", blocks: int = 2
-    ) -> Attended:
+        self, name: str, h: Heads, causal: bool = False, *, schedule: Schedule = "late",
+        blocks: int = 2, window: int | None = None,
+    ) -> Attended:  # fmt: skip
         """Attention by one of them, whose O is full of NaN before.
 
-        ``blocks``: of a kernel whose blocks stay.
+        ``blocks``: of a kernel whose blocks make several tiles. ``window``: as of :func:`exact`.
         """
-        from phasebit.emulator import TensorMap, formats
+        return self._attend(name, [h], causal, schedule, blocks, packed=False, window=window)
+
+    def attend_packed(
+        self, name: str, sequences: Sequence[Heads], causal: bool = False, *,
+        schedule: Schedule = "late", blocks: int = 2,
+    ) -> Attended:  # fmt: skip
+        """The same of sequences of any lengths in one launch, packed one behind the other.
+
+        Their heads are as many; ``o`` of the result is (all queries, layers, d).
+        """
+        return self._attend(name, sequences, causal, schedule, blocks, packed=True)
+
+    def _attend(
+        self, name: str, sequences: Sequence[Heads], causal: bool, schedule: Schedule, blocks: int,
+        packed: bool, window: int | None = None,
+    ) -> Attended:  # fmt: skip
+        from phasebit.emulator import formats
 
         text = self._texts[name]
-        layers, queries, d = h.q.shape
-        keys, rows = h.k.shape[1], 64 * groups(text, d, self._long)
-        stays = "struct Work" in text
-        boxes = (64 if stays else rows, *[number(text, "KEYS", d, self._long)] * 2)
-        maps = [
-            TensorMap(np.asarray(formats.encode("bf16", x)), (64, box, 1), data_type="bf16",
-                      swizzle="128B")
-            for x, box in zip(h, boxes, strict=True)
-        ]  # fmt: skip
-        o = np.full((layers, queries, d), 0x7FFF, np.uint16)
+        layers, _, d = sequences[0].q.shape
+        sharing, axis = sequences[0].sharing, 1
+        whole = Heads(*(np.concatenate(each, axis) for each in zip(*sequences, strict=True)))
+        queries, keys = whole.q.shape[1], whole.k.shape[1]
+        rows = 64 * groups(text, d, self._long)
+        stays, dealt = STAYS in text, DEALT in text
+        boxes = (64 if stays or dealt else rows, *[number(text, "KEYS", d, self._long)] * 2)
+        maps = [_map(x, box, packed) for x, box in zip(whole, boxes, strict=True)]
+        shape = (queries, layers, d) if packed else (layers, queries, d)
+        o = np.full(shape, 0x7FFF, np.uint16)
+        counter = np.zeros(1, np.uint32)
+        more: list[Any] = [layers] * stays
+        if dealt:
+            starts = [_starts([x.q for x in sequences]), _starts([x.k for x in sequences])]
+            alike = [1, layers, 0, 0]
+            more = [*([len(sequences), layers, *starts] if packed else alike), counter]
         kernel = f"kernel_{list(self._texts).index(name)}::{_name(text, d, causal, self._long)}"
         run = self._module[kernel].launch(
-            (blocks,) if stays else (-(-queries // rows), layers),
+            (blocks,) if stays or dealt else (-(-queries // rows), layers),
             128 * groups(text, d, self._long) + (32 if "+ 32;" in text else 128),
-            [*maps, o, _shape(queries, keys, h.sharing, d), *[layers] * stays],
+            [*maps, o, _shape(queries, keys, sharing, d), *more],
             shared=shared_bytes(text, d, self._long), schedule=schedule,
         )  # fmt: skip
         made = np.asarray(formats.decode("bf16", o), np.float64)
-        right, allowed = exact(h, causal)
+        each = [exact(h, causal, window) for h in sequences]
+        right, allowed = (np.concatenate([x[i] for x in each], axis) for i in (0, 1))
+        if packed:
+            right, allowed = right.swapaxes(0, 1), allowed.swapaxes(0, 1)
         ratio = np.abs(made - right) / np.maximum(allowed, 1e-30)
-        return Attended(run, made, float(np.where(np.isnan(ratio), np.inf, ratio).max()))
+        error = float(np.where(np.isnan(ratio), np.inf, ratio).max())
+        return Attended(run, made, np.inf if counter[0] else error)
 
 
 def attend(
-    text: str, h: Heads, causal: bool = False, *, schedule: str = "late", blocks: int = 2
+    text: str, h: Heads, causal: bool = False, *, schedule: Schedule = "late", blocks: int = 2
 ) -> Attended:
     """Attention by one kernel, as :meth:`Programs.attend` runs it."""
     program = Programs({"kernel": text}, (h.q.shape[2], causal))
     return program.attend("kernel", h, causal, schedule=schedule, blocks=blocks)
+
+
+def _map(x: Array, box: int, packed: bool) -> Any:
+    """What the copy engine must know of (layers, rows, d) to copy boxes of ``box`` rows."""
+    from phasebit.emulator import TensorMap, formats
+
+    layers, rows, d = x.shape
+    bits = np.asarray(formats.encode("bf16", x.swapaxes(0, 1) if packed else x))
+    line = 2 * d
+    strides = (layers * line, line) if packed else (line, rows * line)
+    return TensorMap(
+        np.ascontiguousarray(bits), (64, box, 1), data_type="bf16", swizzle="128B",
+        dims=(d, rows, layers), strides=strides,
+    )  # fmt: skip
+
+
+def _starts(parts: Sequence[Array]) -> Array:
+    """Where each part of (layers, rows, d) begins when they are packed, and where the last ends."""
+    return np.cumsum([0, *(part.shape[1] for part in parts)]).astype(np.int32)
 
 
 def _shape(queries: int, keys: int, sharing: int, d: int) -> Any:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.chapters.attention import attend, rungs
+from phasebit.chapters.attention import attend, launched, rungs
 from phasebit.chapters.attention.rungs import CUDNN, HEADS, TOKENS
 from phasebit.edits import replace_each
 from phasebit.instruments import beside_torch, clocks
@@ -21,7 +20,7 @@ from phasebit.instruments import beside_torch, clocks
 NAME = "attention_controls"
 LENGTH = 4096
 CASES = ((64, False), (64, True), (128, False))
-LAST, NO_EXPONENTIALS, PRODUCTS = "blocks that stay", "no exponentials", "products alone"
+PERSISTENT, NO_EXPONENTIALS, PRODUCTS = "persistent", "no exponentials", "products alone"
 RANDOM, ZEROS = "normal random", "all zero"
 _ROUNDS, _REST, _WARM, _EACH = 8, 0.01, 2, 4
 
@@ -74,12 +73,12 @@ TEXTS: dict[str, Callable[[], str]] = {
     "one group, 200 KiB a block": lambda: with_shared(200),
     "ping-pong": lambda: rungs.text("ping-pong"),
     "ping-pong, no named barriers": without_turns,
-    LAST: lambda: rungs.text(LAST),
+    PERSISTENT: lambda: rungs.text(PERSISTENT),
     NO_EXPONENTIALS: lambda: rungs.text(NO_EXPONENTIALS),
     PRODUCTS: lambda: rungs.text(PRODUCTS),
 }
 """Contender -> its text."""
-ON_ZEROS = (LAST, NO_EXPONENTIALS, PRODUCTS)
+ON_ZEROS = (PERSISTENT, NO_EXPONENTIALS, PRODUCTS)
 
 
 def build(name: str) -> toolchain.Build:
@@ -94,9 +93,7 @@ def record() -> dict[str, Any]:
     """
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
-    with ThreadPoolExecutor(8) as pool:
-        pool.submit(clocks.reader)
-        built = dict(zip(TEXTS, pool.map(build, TEXTS), strict=True))
+    built = clocks.built(build, TEXTS)
     loaded = {name: ctypes.CDLL(str(each.program)) for name, each in built.items()}
     times = [
         _side_by_side(torch, loaded, d, causal, data)
@@ -134,26 +131,14 @@ def _at_once(library: ctypes.CDLL, name: str, d: int) -> int:
 def _side_by_side(
     torch: Any, loaded: dict[str, ctypes.CDLL], d: int, causal: bool, data: str
 ) -> dict[str, Any]:
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
     shape = (TOKENS // LENGTH, HEADS, LENGTH, d)
     draw = torch.randn if data == RANDOM else torch.zeros
     q, k, v = (draw(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3))
     o = torch.empty_like(q)
-    pointers = beside_torch.pointers((q, k, v, o))
-    units = torch.cuda.get_device_properties(0).multi_processor_count
-    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-
-    def ours(library: ctypes.CDLL) -> beside_torch.Launch:
-        return lambda: library.attend(*pointers, shape[0], HEADS, HEADS, LENGTH, LENGTH, d,
-                                      int(causal), units, stream)  # fmt: skip
-
-    def cudnn() -> Any:
-        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-
+    tensors = q, k, v, o
     names = list(TEXTS) if data == RANDOM else list(ON_ZEROS)
-    launches: dict[str, beside_torch.Launch] = {name: ours(loaded[name]) for name in names}
+    launches = {name: launched.ours(torch, loaded[name], tensors, causal) for name in names}
+    cudnn = launched.torchs(torch, tensors, causal)[CUDNN]
     right = cudnn()
     for name in names:
         if name in (NO_EXPONENTIALS, PRODUCTS):

@@ -10,6 +10,8 @@ from phasebit.chapters.attention import attend
 
 D = 64
 """Columns of a head in the runs that are drawn."""
+_TASK = 40
+"""``sizeof(Task)``: a pointer, three numbers and the ``Shape``, which are four more."""
 
 
 class Event(NamedTuple):
@@ -26,12 +28,18 @@ class Event(NamedTuple):
 
 
 def barriers(text: str) -> dict[str, str]:
-    """What the emulator calls each barrier -> what the kernel calls it; one of the first three."""
+    """What the emulator calls each barrier -> what the kernel calls it."""
     begin = attend.shared_bytes(text, D) - attend.PATTERN
     slots = attend.number(text, "SLOTS", D)
-    names = ["q_full"]
-    names += [f"{ring}_{side} {slot}" for ring in "kv" for side in ("full", "empty")
-              for slot in range(slots)]  # fmt: skip
+    sets = [("q_full", 1)]  # in the order of struct Shared: barriers of so many slots
+    if attend.STAYS in text:
+        sets = [(f"q_{side}", attend.groups(text, D)) for side in ("full", "empty")]
+    if attend.DEALT in text:
+        tasks = attend.number(text, "TASKS", D)
+        begin += tasks * _TASK
+        sets = [(f"q_{side}", tasks) for side in ("full", "empty")]
+    sets += [(f"{ring}_{side}", slots) for ring in "kv" for side in ("full", "empty")]
+    names = [f"{name} {slot}" for name, count in sets for slot in range(count)]
     return {f"memory+{begin + 8 * i}": name for i, name in enumerate(names)}
 
 

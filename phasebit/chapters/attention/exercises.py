@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.chapters.attention import attend
+from phasebit.chapters.attention import attend, encounters
 from phasebit.chapters.attention.softmax import online
+from phasebit.edits import replace_each
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, ask, judged
 from phasebit.exercises.written import clean, compiling, running, written
@@ -105,4 +106,53 @@ def step(answer: str) -> str:
         clean(done.run, where)
         if done.error > 1:
             raise Wrong(f"{where}: O is wrong")
+    return f"{len(runs)} runs, no finding"
+
+
+WINDOW = (
+    "__device__ int first_tile(const Shape& shape, int row) {",
+    "__device__ void mask_window(float (&s)[KEYS / 2], const Shape& shape, int row, int tile) {",
+)
+"""The lines with which the two functions of a window begin."""
+_WIDTHS = 90, 200
+
+
+def with_window(answer: str, width: int) -> str:
+    """Kernel a whose causal queries see ``width`` keys, with the reader's two functions."""
+    before = "template <int D> struct Shared {"
+    constant = f"constexpr int WINDOW = {width};  // keys that a query sees at most\n\n"
+    text = attend.source(attend.ONE_GROUP)
+    text = text.replace("tile >= 0; --tile", "tile >= first_tile(shape, row); --tile")
+    return replace_each(text, (("mask_tile<CAUSAL, KEYS>(", "mask_window("),
+                               (before, f"{constant}{answer.strip()}\n\n{before}")))  # fmt: skip
+
+
+@judged
+def window(answer: str) -> str:
+    """A sliding window: which tiles are fetched, what is masked; on the emulator, every check.
+
+    A window narrower than a tile and a wider one; ragged tiles; rows that see no key.
+    """
+    text = written(answer, WINDOW, "two functions")
+    texts = {str(width): with_window(text, width) for width in _WIDTHS}
+    with compiling():
+        program = attend.Programs(texts, (64, True))
+    rows, tile = (attend.number(attend.source(attend.ONE_GROUP), name, 64)
+                  for name in ("ROWS", "KEYS"))  # fmt: skip
+    narrow, wide = _WIDTHS
+    runs = (narrow, 70, 290), (wide, 150, 140), (narrow, 200, 333)
+    for width, queries, keys in runs:
+        where = f"{queries} queries, {keys} keys, a window of {width}"
+        h = attend.heads(64, queries, keys, seed=random.randrange(1 << 30))
+        with encounters.watching(texts[str(width)]) as log, running(where):
+            done = program.attend(str(width), h, causal=True, window=width)
+        clean(done.run, where)
+        if done.error > 1:
+            raise Wrong(f"{where}: O is wrong")
+        row = (queries - 1) // rows * rows  # block 0 has the last queries
+        first = max(0, row + keys - queries + 1 - width) // tile
+        enough = (keys - 1) // tile + 1 - first
+        came = sum(each.what == "completes" and each.where.startswith("k_full") for each in log)
+        if came > enough:
+            raise Wrong(f"{where}: the last block fetches {came} tiles of K, and sees {enough}")
     return f"{len(runs)} runs, no finding"

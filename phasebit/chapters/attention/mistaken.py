@@ -8,6 +8,7 @@ from typing import NamedTuple
 from phasebit import measure
 from phasebit.chapters.attention import attend
 from phasebit.edits import replace_once
+from phasebit.emulator import Schedule
 
 D = 64
 """Columns of a head in the runs."""
@@ -32,7 +33,7 @@ class Slip(NamedTuple):
         return replace_once(attend.flat(self.kernel), self.right, self.wrong)
 
 
-_A, _B, _C, _D = attend.KERNELS
+_A, _B, _C, _D, _E, _F = attend.KERNELS
 _K_FREE = "        if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.k_empty[k.slot]);\n"
 _V_FREE = "        if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.v_empty[v.slot]);\n"
 
@@ -45,6 +46,11 @@ _BEHIND_SCORES = """        ptx::mbarrier_wait(&s.v_full[v.slot], v.phase);
         ptx::wgmma_wait_group<1>();
         settle(scores);
 """
+
+_TASK_FREE = """        __syncwarp();
+        release(&s.q_empty[t.slot]);  // the task, too, has been read
+"""
+_STORED = "        store_wide(o, task.O, row, task.shape.queries, task.stride);\n"
 
 
 def _in_c(text: str) -> str:
@@ -104,15 +110,50 @@ SLIPS = {
         _A, "p[i / 4][i % 4] = ", "p[i / 4][(i % 2) * 2 + i / 2 % 2] = ", "WRONG"),
     "keys past the last one are not masked": Slip(
         _A, "seen[h] = shape.keys - first;", "seen[h] = KEYS;", "WRONG", causal=False),
+    "four groups: a slot of V is free before its product is complete": Slip(
+        _E, "        ptx::wgmma_wait_group<0>();\n        settle(o);\n" + _V_FREE,
+        _V_FREE + "        ptx::wgmma_wait_group<0>();\n        settle(o);\n", "async|race"),
+    "four groups: a slot is free when one of them has read it": Slip(
+        _E, "&s.k_empty[slot], CONSUMERS<D> / 32);", "&s.k_empty[slot], 128 / 32);",
+        "async|race|pending|seen|WRONG"),
+    "the maximum is looked for in scores that are not complete": Slip(
+        _E, "        ptx::wgmma_wait_group<1>();\n        settle(scores);\n",
+        "        settle(scores);\n", "async"),
+    "only the tiles of the loop are masked": Slip(
+        _E, "    mask_tile<CAUSAL, KEYS>(scores, shape, row, tiles - 1);\n", "", "WRONG"),
+    "the top moves, and the sum does not": Slip(
+        _E, "            sum[h] *= shrink[h];\n            const float room",
+        "            const float room", "WRONG"),
+    "the task is free before its output is stored": Slip(
+        _F, _STORED + _TASK_FREE, _TASK_FREE + _STORED, "race"),
+    "the task is free once its queries have come": Slip(
+        _F, "        if (task.tiles == 0) return;\n",
+        "        if (task.tiles == 0) return;\n        release(&s.q_empty[t.slot]);\n",
+        "async|race|pending|WRONG"),
+    "the counter wraps one too late": Slip(
+        _F, "atomicInc(counter, units - 1)", "atomicInc(counter, units)", "WRONG"),
+    "a tile with a hidden key counts as seen whole": Slip(
+        _F, "task.shape.keys - task.shape.queries) / KEYS : 0;",
+        "task.shape.keys - task.shape.queries) / KEYS + 1 : 0;", "WRONG"),
+    "a group keeps the slots of tiles that it does not see": Slip(
+        _F, "            release(&s.v_empty[v.slot]);\n        }\n", "        }\n", "deadlock"),
+    "nobody is told that there is no more to do": Slip(
+        _F, "    s.tasks[t.slot].tiles = 0;\n    ptx::mbarrier_arrive(&s.q_full[t.slot]);\n",
+        "    s.tasks[t.slot].tiles = 0;\n", "deadlock"),
+    "the end is written over a task": Slip(
+        _F, "    if (!copies) return;\n    ptx::mbarrier_wait(&s.q_empty[t.slot], !t.phase);\n",
+        "    if (!copies) return;\n", "race|pending|deadlock|WRONG"),
 }  # fmt: skip
 """What the slip is -> the slip."""
 
 
-def verdicts(names: Iterable[str], schedule: str = "late") -> dict[str, str]:
+def verdicts(names: Iterable[str], schedule: Schedule = "late") -> dict[str, str]:
     """All that the emulator says of each, and ``WRONG`` where the result is.
 
     Of kernel a: 140 queries and 131 keys, so that causal nine queries see no key. Of the others: 64
-    queries and 520 keys, so that slots are used again.
+    queries and 520 keys, so that slots are used again. Of the last: four tasks of two tiles, so
+    that those of tasks are, too; of four groups only one has queries. Large scores move the top of
+    the last two.
     """
     from phasebit.emulator import EmulatorError
 
@@ -126,6 +167,10 @@ def verdicts(names: Iterable[str], schedule: str = "late") -> dict[str, str]:
             h = attend.heads(D, 64, 520, layers=2, sharing=2)
             if SLIPS[name].kernel == attend.ONE_GROUP:
                 h = attend.heads(D, 140, 131)
+            elif SLIPS[name].kernel == attend.LEAN:
+                h = attend.heads(D, 64, 520, layers=2, sharing=2, spread=8)
+            elif SLIPS[name].kernel == attend.DYNAMIC:
+                h = attend.heads(D, 64, 100, layers=4, sharing=2, spread=8)
             try:
                 done = program.attend(name, h, causal, schedule=schedule, blocks=1)
             except EmulatorError as error:

@@ -11,12 +11,14 @@ LADDER = {
     "one group": attend.ONE_GROUP,
     "ping-pong": attend.PING_PONG,
     "overlapped": attend.OVERLAPPED,
-    "blocks that stay": attend.PERSISTENT,
+    "persistent": attend.PERSISTENT,
+    "lean softmax": attend.LEAN,
+    "dynamic": attend.DYNAMIC,
 }
 """Rung -> its file."""
 
-CUDNN, FLASH = "cuDNN", "FlashAttention-2"
-RIVALS = (CUDNN, FLASH)
+CUDNN, FLASH, FLASH_3 = "cuDNN", "FlashAttention-2", "FlashAttention-3"
+RIVALS = (CUDNN, FLASH, FLASH_3)
 SEQUENCES = (1024, 4096, 16384)
 HEADS, TOKENS = 16, 16384
 
@@ -32,7 +34,7 @@ class Variant(NamedTuple):
     """Whether its result is; where it is not, only its time says something."""
 
 
-_C, _D = attend.OVERLAPPED, attend.PERSISTENT
+_D, _E, _F = attend.PERSISTENT, attend.LEAN, attend.DYNAMIC
 _RESCALE = "rescale(o, shrink);\n        round"
 _EX2 = "ptx::ex2(s[i] * factor - base[i / 2 % 2]);"
 _POLYNOMIAL = """
@@ -64,6 +66,47 @@ _BY_INTEGERS = """        float high[2], base[2];
             float most = high[h];
 """
 
+_ONE_IN_EIGHT = (
+    (_SOFTMAX, _POLYNOMIAL + _SOFTMAX),
+    (_EX2, f"i % 8 == 7 ? polynomial(s[i] * factor - base[i / 2 % 2]) : {_EX2}"),
+    ("whole == 0 ?", "whole < 0.5f ?"),
+)
+
+_WEIGH = """weigh(float (&s)[N], float factor) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            s[i] = """
+_ONE_IN_EIGHT_LEAN = (
+    (_SOFTMAX, _POLYNOMIAL + _SOFTMAX),
+    (_WEIGH + _EX2,
+     f"{_WEIGH}i % 8 == 7 ? polynomial(s[i] * factor - base[i / 2 % 2]) : {_EX2}"),
+    ("whole == 0 ?", "whole < 0.5f ?"),
+)  # fmt: skip
+_TURNS = """// Who multiplies next, as in kernel d.
+__device__ void wait_for_turn(int group) { ptx::bar_sync(1 + group, 2 * 128); }
+template <int D> __device__ void give_turn(int group) {
+    ptx::bar_arrive(1 + (group + 1) % GROUPS<D>, 2 * 128);
+}
+
+// A consumer, one warp group: 64 queries of each task.
+"""
+
+
+def _usual(factor: str) -> Edits:
+    """The kernel with the softmax of the rungs before it."""
+    pad = " " * (8 if factor == "factor" else 4)
+    return (
+        ("LeanSoftmax softmax;", "Softmax softmax;"),
+        (f"\n{pad}softmax.move(scores, shrink, {factor});\n"
+         f"{pad}softmax.weigh(scores, {factor});\n",
+         f"\n{pad}softmax.step(scores, shrink, {factor});\n"),
+        (f"const bool moved = softmax.move(scores, shrink, {factor});",
+         f"softmax.step(scores, shrink, {factor});"),
+        (f"{pad}    if (moved) rescale(o, shrink);\n"
+         f"{pad}    softmax.weigh(scores, {factor});\n", f"{pad}    rescale(o, shrink);\n"),
+    )  # fmt: skip
+
+
 VARIANTS = {
     "no named barriers": Variant(_D, (
         ("{ ptx::bar_sync(1 + group, 2 * 128); }", "{}"),
@@ -82,19 +125,72 @@ VARIANTS = {
         _RESCALE,
         "if (__any_sync(~0u, shrink[0] != 1 || shrink[1] != 1)) " + _RESCALE,
     ),)),
-    "an eighth by polynomial": Variant(_D, (
-        (_SOFTMAX, _POLYNOMIAL + _SOFTMAX),
-        (_EX2, f"i % 8 == 7 ? polynomial(s[i] * factor - base[i / 2 % 2]) : {_EX2}"),
-        ("whole == 0 ?", "whole < 0.5f ?"),
-    )),
+    "an eighth by polynomial": Variant(_D, _ONE_IN_EIGHT),
     "maximum of two floats": Variant(_D, ((_BY_INTEGERS, _BY_FLOATS),)),
     "no exponentials": Variant(_D, ((_EX2, "s[i] * factor - base[i / 2 % 2];"),), right=False),
     "products alone": Variant(_D, ((
         "        softmax.step(scores, shrink, shape.factor);  // while",
         "        shrink[0] = shrink[1] = 1;  // while",
     ),), right=False),
+    "more groups, the softmax of before": Variant(_E, _usual("shape.factor")),
+    "the softmax of before": Variant(_F, _usual("factor")),
+    "one group fewer, tiles of 128 keys": Variant(_F, (
+        ("D == 64 ? 4 : 3;  // that", "D == 64 ? 3 : 2;  // that"),
+        ("int KEYS = 64;", "int KEYS = 128;"),
+        ("int SLOTS = 4;", "int SLOTS = 2;"),
+        ("GROUPS<D> == 3 ? 152 : 112", "GROUPS<D> == 3 ? 160 : 232"),
+        ("GROUPS<D> == 3 ? 40 : 32", "32"),
+    )),
+    "named barriers": Variant(_F, (
+        ("// A consumer, one warp group: 64 queries of each task.\n", _TURNS),
+        ("    Place<SLOTS> k, v;\n    for (Place<TASKS> t",
+         "    Place<SLOTS> k, v;\n    if (group == GROUPS<D> - 1) give_turn<D>(group);\n"
+         "    for (Place<TASKS> t"),
+        ("        if (task.tiles == 0) return;\n",
+         "        if (task.tiles == 0) {\n            if (group == 0) wait_for_turn(group);\n"
+         "            return;\n        }\n"),
+        ("--hidden, k.advance(), v.advance()) {\n",
+         "--hidden, k.advance(), v.advance()) {\n            wait_for_turn(group);\n"
+         "            give_turn<D>(group);\n"),
+        ("            ptx::wgmma_fence();\n            begin_scores",
+         "            wait_for_turn(group);\n            ptx::wgmma_fence();\n"
+         "            begin_scores"),
+        ("            begin_output<D, KEYS>(o, p, s.v[v.slot]);  // of the one before\n",
+         "            begin_output<D, KEYS>(o, p, s.v[v.slot]);  // of the one before\n"
+         "            give_turn<D>(group);\n"),
+    )),
+    "exponentials before the wait": Variant(_F, ((
+        "            ptx::wgmma_wait_group<0>();\n            settle(o);\n"
+        "            release(&s.v_empty[v.slot]);\n            v.advance();\n"
+        "            if (moved) rescale(o, shrink);\n            softmax.weigh(scores, factor);\n",
+        "            softmax.weigh(scores, factor);\n"
+        "            ptx::wgmma_wait_group<0>();\n            settle(o);\n"
+        "            release(&s.v_empty[v.slot]);\n            v.advance();\n"
+        "            if (moved) rescale(o, shrink);\n",
+    ),)),
+    "hidden tiles are multiplied": Variant(_F, ((
+        "seen = task.seen<CAUSAL>(row);", "seen = task.tiles;"),)),
+    "head after head": Variant(_F, (
+        ("CAUSAL ? i % all.heads : i / tiles_of_head", "i / tiles_of_head"),
+        ("CAUSAL ? tiles_of_head - 1 - i / all.heads : i % tiles_of_head",
+         "CAUSAL ? tiles_of_head - 1 - i % tiles_of_head : i % tiles_of_head"),
+    )),
+    "a warp barrier before each arrival": Variant(_F, ((
+        "release(unsigned long long* empty) {\n",
+        "release(unsigned long long* empty) {\n    __syncwarp();\n"),)),
+    "one task at a time": Variant(_F, (("int TASKS = 2;", "int TASKS = 1;"),)),
+    "an eighth by polynomial, four groups": Variant(_F, _ONE_IN_EIGHT_LEAN),
+    "the last, no exponentials": Variant(_F, ((
+        _WEIGH + _EX2, _WEIGH + "s[i] * factor - base[i / 2 % 2];"),), right=False),
 }  # fmt: skip
 """What is tried beside the ladder."""
+
+
+def variants(rung: str, right: bool = True) -> list[str]:
+    """The variants of a rung whose results are right, or those whose are not."""
+    return [name for name, each in VARIANTS.items()
+            if each.kernel == LADDER[rung] and each.right == right]  # fmt: skip
+
 
 # Clock stamps of block 0 by the first thread of each group: it has its turn, its scores are
 # complete, its probabilities are ready, its output is complete. In b both products are complete at

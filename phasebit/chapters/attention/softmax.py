@@ -39,6 +39,20 @@ def online(scores: Array, values: Array, tile: int) -> Iterator[State]:
         yield state
 
 
+def moves(scores: Array, tile: int, room: float) -> int:
+    """In how many tiles of keys the top of at least one row moves.
+
+    ``scores``: of rows that decide together, in powers of two: (rows, keys). Where a score of the
+    tile is more than ``room`` above its row's top, all rows take the largest of theirs.
+    """
+    top, count = np.full(len(scores), -np.inf), 0
+    for first in range(0, scores.shape[1], tile):
+        high = scores[:, first : first + tile].max(axis=1)
+        if (high > top + room).any():  # then all move
+            top, count = np.maximum(top, high), count + 1
+    return count
+
+
 def bound(d: int, keys: int, sizes: Array, weighted: Array, output: Array) -> Array:
     """How far an output may be from the exact one.
 

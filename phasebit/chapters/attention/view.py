@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from phasebit.draw import Picture
     from phasebit.timeline import Timeline
 
-LAST = "blocks that stay"
+PERSISTENT, LAST = "persistent", "dynamic"
+PACKED, ALONE = "one launch for all", "one launch for each"
 RANDOM = "normal random"
 """The inputs of the controls, but where all are zero."""
 CONTROLLED = 4096
@@ -38,6 +39,11 @@ def flop(d: int, causal: bool, length: int) -> float:
     return 4.0 * TOKENS * length * d * HEADS / (2 if causal else 1)
 
 
+def packed_flop(d: int, lengths: Sequence[int]) -> float:
+    """The same of sequences of many lengths, causal."""
+    return sum(2.0 * length**2 * d * HEADS for length in lengths)
+
+
 def row(
     recorded: Mapping[str, Any], d: int, causal: bool, length: int, part: str = "ladder"
 ) -> dict[str, float]:
@@ -47,8 +53,8 @@ def row(
         if (each["d"], each["causal"], each["sequence"]) == (d, causal, length)
     ]  # fmt: skip
     return {
-        name: measure.tflops(flop(d, causal, length), statistics.median(times) * 1e-6)
-        for name, times in found["times_us"].items()
+        name: measure.tflops(flop(d, causal, length), statistics.median(each["times_us"]) * 1e-6)
+        for name, each in found["contenders"].items()
     }
 
 
@@ -61,11 +67,16 @@ def rates(recorded: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def ladder(recorded: dict[str, Any], d: int, causal: bool, length: int) -> Picture:
-    """A bar for each rung and each rival."""
+def ladder(
+    recorded: dict[str, Any], d: int, causal: bool, length: int, last: str = LAST
+) -> Picture:
+    """A bar for each rung up to the ``last`` and for each rival."""
     from phasebit.draw import bars
 
-    found = row(recorded, d, causal, length)
+    rungs = list(LADDER)
+    above = rungs[rungs.index(last) + 1 :]
+    found = {name: rate for name, rate in row(recorded, d, causal, length).items()
+             if name not in above}  # fmt: skip
     kind = "causal" if causal else "full"
     return bars(
         found, x_label="TFLOP/s", hues=dict.fromkeys(RIVALS, "grey"),
@@ -80,16 +91,32 @@ def against(recorded: dict[str, Any], d: int) -> measure.Table:
     for causal in (False, True):
         for length in SEQUENCES:
             found = row(recorded, d, causal, length)
-            ours, cudnn, flash = (found[name] for name in (LAST, CUDNN, FLASH))
-            rows.append((
-                f"{'causal' if causal else 'full'}, {length:,}", f"{ours:.0f}", f"{cudnn:.0f}",
-                f"{flash:.0f}", f"{ours / cudnn:.2f}", f"{ours / flash:.2f}",
-            ))  # fmt: skip
+            rivals = [rival for rival in RIVALS if rival in found]
+            rates = [f"{found[name]:.0f}" for name in (LAST, *rivals)]
+            parts = [f"{found[LAST] / found[rival]:.2f}" for rival in rivals]
+            rows.append((f"{'causal' if causal else 'full'}, {length:,}", *rates, *parts))
     return measure.Table(
-        (f"heads of {d}, tokens", LAST, CUDNN, FLASH, f"of {CUDNN}", f"of {FLASH}"),
+        (f"heads of {d}, tokens", LAST, *rivals, *(f"of {rival}" for rival in rivals)),
         tuple(rows),
         f"TFLOP/s, medians; {measure.source(recorded)}",
     )
+
+
+def packed(recorded: dict[str, Any]) -> measure.Table:
+    """Sequences of many lengths: TFLOP/s."""
+    rows = []
+    for case in recorded["packed"]:
+        work = packed_flop(case["d"], case["lengths"])
+        rates = {
+            name: measure.tflops(work, statistics.median(each["times_us"]) * 1e-6)
+            for name, each in case["contenders"].items()
+        }
+        rows.append((f"heads of {case['d']}", *(f"{rate:.0f}" for rate in rates.values())))
+    some = recorded["packed"][0]["lengths"]
+    return measure.Table(
+        (f"{len(some)} sequences of {min(some)} to {max(some)} tokens", *rates), tuple(rows),
+        f"TFLOP/s, causal; {measure.source(recorded)}",
+    )  # fmt: skip
 
 
 def wanted(causal: bool, length: int) -> dict[str, float]:
@@ -117,15 +144,16 @@ def reached(recorded: dict[str, Any]) -> Picture:
 
 
 def tried(
-    recorded: dict[str, Any], names: Sequence[str], cases: Sequence[tuple[int, bool, int]]
-) -> measure.Table:
-    """Some variants as parts of the last rung's rate in the same rounds, for some cases."""
+    recorded: dict[str, Any], base: str, names: Sequence[str],
+    cases: Sequence[tuple[int, bool, int]],
+) -> measure.Table:  # fmt: skip
+    """Some variants as parts of a rung's rate in the same rounds, for some cases."""
     rows = []
-    for name in (LAST, *names):
+    for name in (base, *names):
         rates = [row(recorded, *case, part="variants") for case in cases]
-        first = [f"{each[LAST]:.0f} TFLOP/s" for each in rates]
-        parts = [f"{each[name] / each[LAST]:.2f}" for each in rates]
-        rows.append((name, *(first if name == LAST else parts)))
+        first = [f"{each[base]:.0f} TFLOP/s" for each in rates]
+        parts = [f"{each[name] / each[base]:.2f}" for each in rates]
+        rows.append((name, *(first if name == base else parts)))
     heads = (f"{d} columns, {'causal' if causal else 'full'}, {length:,}"
              for d, causal, length in cases)  # fmt: skip
     source = f"rate as a part of the first row's; {measure.source(recorded)}"
@@ -232,13 +260,14 @@ def stamped(recorded: Mapping[str, Any], rung: str, first: int, last: int) -> Ti
         turn, scores, ready, output = data[group * half : (group + 1) * half]
         products, softmax = f"group {group}, products", f"group {group}, softmax"
         rows += [products, softmax]
+        other = f"group {1 - group}, products: their instructions are given first"
         for n in range(first, last + 1):
             if rung == "ping-pong":  # both products end at one place, the softmax comes before them
                 drawing.span(softmax, scores[n - 1], ready[n], "produce", str(n))
-                drawing.span(softmax, ready[n], turn[n], "wait")
+                drawing.span(softmax, ready[n], turn[n], "wait", waits_for=other)
                 drawing.span(products, turn[n], scores[n], "consume", str(n))
             else:
-                drawing.span(softmax, output[n - 1], turn[n], "wait")
+                drawing.span(softmax, output[n - 1], turn[n], "wait", waits_for=other)
                 drawing.span(products, turn[n], output[n], "consume", str(n))
                 drawing.span(softmax, scores[n], ready[n], "produce", str(n))
     return Timeline(
@@ -264,24 +293,11 @@ def roles(text: str, log: Sequence[Event], title: str) -> Picture:
 
     slots = attend.number(text, "SLOTS", D)
     groups = attend.groups(text, D)
-    drawing = RingDrawing()
-    at: dict[tuple[str, str, int], list[int]] = {}
-    for event in log:
-        at.setdefault((event.what, event.where, event.group), []).append(event.at)
+    drawing, at = RingDrawing(), _moments(log)
     turns = []
     for ring in "kv":
-        for slot in range(slots):
-            steps = [
-                at.get(key, [])
-                for key in (("passes", f"{ring}_empty {slot}", groups),
-                            ("completes", f"{ring}_full {slot}", -1),
-                            ("passes", f"{ring}_full {slot}", 0),
-                            ("completes", f"{ring}_empty {slot}", -1))
-            ]  # fmt: skip
-            for turn, (begin, full, taken, empty) in enumerate(zip(*steps, strict=False)):
-                drawing.turn(f"{ring.upper()} slot {slot}", begin, full, taken, empty,
-                             str(slot + turn * slots))  # fmt: skip
-                turns.append((ring, slot + turn * slots, begin, full, taken, empty))
+        row = f"{ring.upper()} slot"
+        turns += [(ring, tile) for tile in _turns(drawing, at, ring, row, slots, groups)]
     for group in range(groups):
         for ring, what in (("k", "QKᵀ"), ("v", "PV")):
             empties = [("arrives", f"{ring}_empty {slot}", group) for slot in range(slots)]
@@ -297,9 +313,65 @@ def roles(text: str, log: Sequence[Event], title: str) -> Picture:
         rows, drawing.spans, unit="clock", title=title,
         legend={"produce": "being filled", "full": "full", "consume": "in use by products"},
     )  # fmt: skip
-    used = [f"tile {tile} of {ring.upper()} lies in slot {tile % slots}"
-            for ring, tile, *_ in turns]  # fmt: skip
-    return Picture(drawn.svg(), f"{title}: {'; '.join(used)}.")
+    used = [f"tile {tile} of {ring.upper()} lies in slot {tile % slots}" for ring, tile in turns]
+    return Picture.of(drawn, f"{title}: {'; '.join(used)}.")
+
+
+def tasks(text: str, log: Sequence[Event], title: str) -> Picture:
+    """The slots of tasks and the rings of K and V in block 0 of the last kernel, as above.
+
+    A slot is drawn as in use from where group 0 finds it full until all groups have given it back.
+    """
+    from phasebit.draw import Picture
+    from phasebit.timeline import Timeline
+
+    groups = attend.groups(text, D)
+    drawing, at = RingDrawing(), _moments(log)
+    rings = {"q": ("task slot", "TASKS"), "k": ("K slot", "SLOTS"), "v": ("V slot", "SLOTS")}
+    rows, counts = [], {}
+    for ring, (row, name) in rings.items():
+        slots = attend.number(text, name, D)
+        rows += [f"{row} {slot}" for slot in range(slots)]
+        counts[ring] = len(_turns(drawing, at, ring, row, slots, groups))
+    drawn = Timeline(
+        rows, drawing.spans, unit="clock", title=title,
+        legend={"produce": "being filled", "full": "full", "consume": "in use"},
+    )  # fmt: skip
+    said = ", ".join(f"{row} {counts[ring]} times" for ring, (row, _) in rings.items())
+    return Picture.of(drawn, f"{title}. Filled and emptied: {said}.")
+
+
+Moments = Mapping[tuple[str, str, int], Sequence[int]]
+
+
+def _moments(log: Sequence[Event]) -> Moments:
+    """When each thing happened, again and again."""
+    at: dict[tuple[str, str, int], list[int]] = {}
+    for event in log:
+        at.setdefault((event.what, event.where, event.group), []).append(event.at)
+    return at
+
+
+def _turns(
+    drawing: RingDrawing, at: Moments, ring: str, row: str, slots: int, groups: int
+) -> list[int]:
+    """Draw how the slots of a ring were filled and emptied; the items, slot after slot."""
+    items = []
+    for slot in range(slots):
+        steps = [
+            at.get(key, [])
+            for key in (("passes", f"{ring}_empty {slot}", groups),
+                        ("completes", f"{ring}_full {slot}", -1),
+                        ("completes", f"{ring}_empty {slot}", -1))
+        ]  # fmt: skip
+        # Warps of a group that are apart pass one after the other: the first of each turn counts.
+        found = at.get(("passes", f"{ring}_full {slot}", 0), [])
+        for turn, (begin, full, empty) in enumerate(zip(*steps, strict=False)):
+            taken = next(moment for moment in found if moment >= full)
+            item = slot + turn * slots
+            drawing.turn(f"{row} {slot}", begin, full, taken, empty, str(item))
+            items.append(item)
+    return items
 
 
 def chain(recorded: Mapping[str, Any]) -> dict[str, float]:

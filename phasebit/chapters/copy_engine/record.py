@@ -10,21 +10,23 @@ from collections.abc import Iterator
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.copy_engine import hint_control
+from phasebit.chapters.copy_engine import hint_control, prefetch
 from phasebit.instruments import programs
 
 NAME = "copy_engine"
-FURTHER = (hint_control.NAME,)
+FURTHER = (hint_control.NAME, prefetch.NAME)
 OUTCOMES = ("complete", "too early", "never")
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU, and save what the hint alone is worth.
+    """Measure on this machine's GPU, and save what the hint alone, and what a prefetch, is
+    worth.
 
     Raises :class:`toolchain.CudaError` when there is none.
     """
     facts = measure.facts()
     measure.save(hint_control.record())
+    measure.save(prefetch.record())
     return {
         "benchmark": NAME,
         **facts,

@@ -13,6 +13,15 @@ LOADS = (1, 2, 4)
 """Loads of a thread that are shown."""
 
 
+def prefetches(recorded: dict[str, Any]) -> Table:
+    """Cycles of a copy, by how long before the engine was told of it."""
+    found = {what: f"{statistics.median(each):.0f}" for what, each in recorded["cycles"].items()}
+    rows = [(what if not what.isdigit() else f"prefetched {int(what):,} cycles before", took)
+            for what, took in found.items()]  # fmt: skip
+    rows.sort(key=lambda row: ("memory" not in row[0], "cache" in row[0]))
+    return Table(("piece", "cycles of its copy"), tuple(rows), measure.source(recorded))
+
+
 def rates(recorded: dict[str, Any]) -> dict[str, str]:
     """Kernel -> how fast it was at best."""
     best = max(_rate(row) for row in recorded["memory"] if row["how"] == "copies")

@@ -14,6 +14,7 @@ KERNELS = {
 """Contender -> its file."""
 
 A, B, C, D = KERNELS.values()
+E = "e_pairs"
 
 Edits = tuple[tuple[str, str], ...]
 
@@ -38,12 +39,12 @@ def _pieces(count: int) -> Edits:
 _HALVES: Edits = (
     ("    const auto b = ptx::descriptor_128B(stage.b);\n"
      "    for (int k = 0; k < BK / 32; ++k)  // 32 along K are 32 bytes\n"
-     "        ptx::wgmma_m64n256k32_e4m3(sums, a + 2 * k, b + 2 * k, add || k > 0);\n",
+     "        ptx::wgmma_m64n256k32(sums, a + 2 * k, b + 2 * k, add || k > 0);\n",
      "    for (int half = 0; half < 2; ++half) {\n"
      "        const auto b = ptx::descriptor_128B(stage.b + half * 128 * BK);\n"
      "        float (&part)[64] = *reinterpret_cast<float (*)[64]>(sums + 64 * half);\n"
      "        for (int k = 0; k < BK / 32; ++k)\n"
-     "            ptx::wgmma_m64n128k32_e4m3(part, a + 2 * k, b + 2 * k, add || k > 0);\n"
+     "            ptx::wgmma_m64n128k32(part, a + 2 * k, b + 2 * k, add || k > 0);\n"
      "    }\n"),
 )  # fmt: skip
 _AHEAD: Edits = (
@@ -104,7 +105,7 @@ VARIANTS: dict[str, tuple[str, Edits]] = {
     ),
     "promotion every 64": (B, _pieces(2)),
     "promotion every 32": (B, _pieces(4)),
-    "scales of B a slice ahead": (B, _AHEAD),
+    "scales of B a step ahead": (B, _AHEAD),
     "one consumer begins late": (B, _LATE),
     "consumers take turns": (B, _TURNS),
     "three slots": (B, _THREE),
@@ -117,7 +118,7 @@ VARIANTS: dict[str, tuple[str, Edits]] = {
 CONTROLS = ("promotion without scales", "half of the sums promoted")
 """Variants whose results are wrong: they leave something out, to tell what it costs."""
 
-# Clock stamps of one thread of each consumer: for each half of a slice when it has begun to
+# Clock stamps of one thread of each consumer: for each half of a step when it has begun to
 # multiply, when the sums are there, and when they are promoted; two places are left.
 PLACES = ("begun", "there", "promoted")
 _HERE = "if (blockIdx.x == 0 && n == 0) stamp"

@@ -9,6 +9,7 @@ import numpy as np
 
 from phasebit.chapters.eight_bits import product
 from phasebit.chapters.eight_bits import scale_slips as slips
+from phasebit.emulator import Schedule
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
 from phasebit.exercises.written import clean, compiling, running, written
@@ -85,7 +86,8 @@ def consume(answer: str) -> str:
     role = written(answer, [_HEAD], "role")
     with compiling():
         (kernel,) = product.kernels({"yours": with_consume(role)}).values()
-    runs = [(shape, schedule) for shape in SHAPES for schedule in ("late", "eager")]
+    schedules: tuple[Schedule, ...] = ("late", "eager")
+    runs = [(shape, schedule) for shape in SHAPES for schedule in schedules]
     for (m, n, k), schedule in runs:
         where = f"{m} × {n} × {k}, {schedule} copies and products"
         a, b = product.plain(m, k, 1, blocks=(1, 128)), product.plain(n, k, 2, blocks=(128, 128))

@@ -11,21 +11,23 @@ from numpy.typing import NDArray
 
 from phasebit import files
 from phasebit.chapters.eight_bits.scaled import Scaled, quantise
-from phasebit.emulator import formats
+from phasebit.emulator import Schedule, formats
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
     from phasebit.launching.launch import Kernel
 
 Array = NDArray[Any]
-KERNELS = ONE_SCALE, BLOCK_SCALES, TWO_PARTS, UNROLLED = (
-    "a_one_scale", "b_block_scales", "c_two_parts", "d_unrolled",
+KERNELS = ONE_SCALE, BLOCK_SCALES, TWO_PARTS, UNROLLED, PAIRS = (
+    "a_one_scale", "b_block_scales", "c_two_parts", "d_unrolled", "e_pairs",
 )
 HARNESS = '#include "eight_bits/product_harness.cuh"'
 _INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
 TILE_ROWS = 128
-TILE_COLUMNS = {ONE_SCALE: 256, BLOCK_SCALES: 256, TWO_PARTS: 192, UNROLLED: 256}
+TILE_COLUMNS = {ONE_SCALE: 256, BLOCK_SCALES: 256, TWO_PARTS: 192, UNROLLED: 256, PAIRS: 256}
 """A tile of C, by kernel."""
+TOGETHER = {PAIRS: 2}
+"""Blocks that share a tile of B, by kernel; of another kernel a block has its own."""
 BOX = 64, 16
 """Columns and rows of a box of C."""
 
@@ -66,7 +68,7 @@ def kernels(texts: Mapping[str, str]) -> dict[str, Kernel]:
 
 
 def multiply(
-    a: Scaled, b: Scaled, kernel: str | Kernel = "", *, schedule: str = "late", seed: int = 0,
+    a: Scaled, b: Scaled, kernel: str | Kernel = "", *, schedule: Schedule = "late", seed: int = 0,
     blocks: int = 2, of: str = BLOCK_SCALES,
 ) -> Product:  # fmt: skip
     """C (m, n) = A (m, k) · B (n, k)ᵀ by a kernel, or by its text, with every check.
@@ -86,8 +88,9 @@ def multiply(
         text = kernel or source(of)
         kernel = compile(text[: text.index("void launch(")], "sm_90a")["matmul"]
     c = np.full((m, n), 0x7FFF, np.uint16)
+    pair, width = TOGETHER.get(of, 1), TILE_COLUMNS[of]
     maps = [TensorMap(q.codes.view(np.uint16), (64, rows), swizzle="128B")
-            for q, rows in ((a, TILE_ROWS), (b, TILE_COLUMNS[of]))]  # fmt: skip
+            for q, rows in ((a, TILE_ROWS), (b, width // pair))]  # fmt: skip
     maps += [TensorMap(c, BOX, data_type="bf16", swizzle="128B")]
     if of != ONE_SCALE:
         along = np.zeros((a.scales.shape[1], -(-m // 4) * 4), np.float32)
@@ -95,11 +98,13 @@ def multiply(
         scales: list[Any] = [TensorMap(along, (128, 1)), b.scales]
     else:
         scales = [a.scales, b.scales]
-    tiles = np.array([(m, n, k, TILE_COLUMNS[of])], np.dtype([(x, "i4") for x in "mnkw"]))[0]
-    count = -(-m // TILE_ROWS) * -(-n // TILE_COLUMNS[of])
+    high = -(-m // (pair * TILE_ROWS))
+    rows = m if pair == 1 else high * TILE_ROWS
+    tiles = np.array([(rows, n, k, width)], np.dtype([(x, "i4") for x in "mnkw"]))[0]
+    count = high * -(-n // width)
     run = kernel.launch(
-        min(count, blocks), 384, [*maps, *scales, tiles], shared=232_448, schedule=schedule,
-        seed=seed,
+        pair * min(count, max(1, blocks // pair)), 384, [*maps, *scales, tiles], shared=232_448,
+        schedule=schedule, seed=seed,
     )  # fmt: skip
     return Product(run, formats.decode("bf16", c).astype(np.float32))
 

@@ -8,7 +8,6 @@ alone, then its wait as well.
 from __future__ import annotations
 
 import ctypes
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from phasebit import measure, toolchain
@@ -87,9 +86,7 @@ def record() -> dict[str, Any]:
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
     names = (*CHANGES, HALVES)
-    with ThreadPoolExecutor(8) as pool:
-        pool.submit(clocks.reader)
-        built = dict(zip(names, pool.map(build, names), strict=True))
+    built = clocks.built(build, names)
     loaded = {name: ctypes.CDLL(str(each.program)) for name, each in built.items()}
     return {
         "benchmark": NAME,

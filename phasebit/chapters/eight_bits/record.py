@@ -6,13 +6,13 @@ Needs torch, for cuBLASLt and for the check.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.chapters.eight_bits import promotion_controls, sums
+from phasebit.chapters.eight_bits import lead, promotion_controls, sums
 from phasebit.chapters.eight_bits.contenders import (
     CONTROLS,
     KERNELS,
@@ -24,14 +24,14 @@ from phasebit.chapters.eight_bits.contenders import (
 from phasebit.instruments import beside_torch, clocks, rivals
 
 NAME = "eight_bits"
-FURTHER = (promotion_controls.NAME,)
+FURTHER = (promotion_controls.NAME, lead.NAME)
 SHAPES = (
     (8192, 8192, 8192), (4096, 4096, 4096), (2048, 2048, 2048), (4096, 7168, 2048),
     (4096, 2048, 7168),
 )  # fmt: skip
 """M, N, K: squares, and two products of a layer of DeepSeek-V3's width, 4096 tokens."""
 ROUNDS, WARM, EACH, REST = 8, 3, 5, 0.01
-_RAGGED, _LARGE = (1000, 1032, 1168), (4096, 4096, 1024)
+RAGGED, LARGE = (1000, 1032, 1168), (4096, 4096, 1024)
 _PLACES, _PASSES = 8, 256  # of include/stamps.cuh
 _SUMS = {
     "e4m3": ((1, sums.NEVER), (32, sums.NEVER), (32, 4), (30, 4), (16, 1)),
@@ -49,30 +49,32 @@ Maker = Callable[[Any, Any, Any, Operands], beside_torch.Launch]
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU; the kernel with and without promotion is saved beside it.
+    """Measure on this machine's GPU; saves what :mod:`promotion_controls` and :mod:`lead` measure.
 
-    Raises :class:`toolchain.CudaError` when there is no GPU or torch, or when a kernel fails or is
-    wrong.
+    Raises :class:`toolchain.CudaError` when there is no GPU or torch, or when a kernel fails or
+    is wrong. :mod:`lead` wants checkouts of rivals.
     """
     facts = measure.facts()
     measure.save(promotion_controls.record())
+    if rivals.FOLDER in os.environ:
+        measure.save(lead.record())
+    else:
+        print(f"⏱ no {lead.NAME}: {rivals.FOLDER} does not say where DeepGEMM and CUTLASS are")
     torch = beside_torch.torch_here(NAME)
     texts = {name: source(kernel) for name, kernel in KERNELS.items()}
     texts |= {name: variant(name) for name in VARIANTS} | {"stamps": stamped()}
-    with ThreadPoolExecutor(8) as pool:
-        pool.submit(clocks.reader)
-        built = dict(zip(texts, pool.map(_build, texts.values()), strict=True))
+    built = clocks.built(lambda name: _build(texts[name]), texts)
     loaded = {name: ctypes.CDLL(str(build.program)) for name, build in built.items()}
     makers: dict[str, Maker] = {
-        name: partial(_ours, torch, name, library) for name, library in loaded.items()
+        name: partial(of_ours, torch, name, library) for name, library in loaded.items()
     }
     for name, make in makers.items():
-        _check(torch, name, make, (_RAGGED, _LARGE))
+        check(torch, name, make, (RAGGED, LARGE))
     refused: dict[str, str] = {}
     try:
         deep = rivals.deep_gemm()
         makers[DEEP_GEMM] = partial(_of_deep_gemm, deep)
-        _check(torch, DEEP_GEMM, makers[DEEP_GEMM], (_LARGE,))
+        check(torch, DEEP_GEMM, makers[DEEP_GEMM], (LARGE,))
         versions = {DEEP_GEMM: str(deep.__version__)}
     except toolchain.CudaError as error:
         refused[DEEP_GEMM], versions = str(error), {}
@@ -85,7 +87,7 @@ def record() -> dict[str, Any]:
         "errors": [_errors(torch, makers, k, signs) for k in (1024, 8192) for signs in (1, 0)],
         "refused": refused,
         "versions": versions,
-        "registers": {name: _registers(build) for name, build in built.items()},
+        "registers": {name: registers(build) for name, build in built.items()},
         "sums": _sums(),
         "stamps": _stamps(torch, loaded["stamps"], SHAPES[0]),
     }
@@ -115,7 +117,7 @@ def _build(text: str) -> toolchain.Build:
     return toolchain.build(text, name=NAME, target="sm_90a", library=True)
 
 
-def _registers(built: toolchain.Build) -> int:
+def registers(built: toolchain.Build) -> int:
     (used,) = [use.registers for use in built.resources if "matmul" in use.kernel]
     return used
 
@@ -125,7 +127,7 @@ def _in_blocks(name: str) -> bool:
     return kernel != KERNELS["one scale"]
 
 
-def _scales(torch: Any, m: int, n: int, k: int, draw: Callable[..., Any]) -> Operands:
+def scales_of(torch: Any, m: int, n: int, k: int, draw: Callable[..., Any]) -> Operands:
     """Scales of both kinds; ``draw(rows, columns)`` gives them."""
     along, down, pitch = -(-k // 128), -(-n // 128), -(-m // 4) * 4
     a = torch.zeros(along, pitch, device="cuda")
@@ -133,7 +135,7 @@ def _scales(torch: Any, m: int, n: int, k: int, draw: Callable[..., Any]) -> Ope
     return {"a": a, "b": draw(down, along), "whole": draw(1, 1)}
 
 
-def _ours(
+def of_ours(
     torch: Any, name: str, library: ctypes.CDLL, a: Any, b: Any, c: Any, scales: Operands
 ) -> beside_torch.Launch:
     """A launch of a kernel of ours, with the scales that it wants."""
@@ -154,8 +156,14 @@ def _of_deep_gemm(
     return lambda: deep.fp8_gemm_nt(left, right, c)
 
 
-def _check(torch: Any, name: str, make: Maker, shapes: tuple[tuple[int, int, int], ...]) -> None:
-    """Whole numbers, for which every sum is exact; C is poisoned before each of three launches."""
+def check(
+    torch: Any, name: str, make: Maker, shapes: tuple[tuple[int, int, int], ...],
+    element: Any = None,
+) -> None:  # fmt: skip
+    """Whole numbers, for which every sum is exact; C is poisoned before each of three launches.
+
+    ``element``: the format of A, where it is not e4m3.
+    """
     if name in CONTROLS:
         return  # they are wrong, but for scales of 1
     for m, n, k in shapes:
@@ -164,14 +172,15 @@ def _check(torch: Any, name: str, make: Maker, shapes: tuple[tuple[int, int, int
         def powers(rows: int, columns: int) -> Any:
             return 2.0 ** torch.randint(-2, 2, (rows, columns), device="cuda")
 
-        scales = _scales(torch, m, n, k, powers)
+        scales = scales_of(torch, m, n, k, powers)
         if _in_blocks(name):
             left = scales["a"][:, :m].T.repeat_interleave(128, 1)[:, :k].double()
             right = scales["b"].repeat_interleave(128, 0)[:n].repeat_interleave(128, 1)[:, :k]
         else:
             left = right = scales["whole"].double()
         exact = (a.double() * left) @ (b.double() * right.double()).T
-        eight = [x.to(torch.float8_e4m3fn) for x in (a, b)]
+        e4m3 = torch.float8_e4m3fn
+        eight = a.to(element or e4m3), b.to(e4m3)
         for _ in range(3):
             c = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
             make(eight[0], eight[1], c, scales)()
@@ -180,7 +189,7 @@ def _check(torch: Any, name: str, make: Maker, shapes: tuple[tuple[int, int, int
                 raise toolchain.CudaError(f"{name} is wrong at {m} × {n} × {k}")
 
 
-def _vendor(torch: Any, a: Any, b: Any, scales: Operands) -> dict[str, beside_torch.Launch]:
+def vendor(torch: Any, a: Any, b: Any, scales: Operands) -> dict[str, beside_torch.Launch]:
     """cuBLASLt's ways; of block scales two layouts, since versions of torch differ."""
     one, bf16 = torch.ones(1, device="cuda"), torch.bfloat16
     rows, columns = torch.ones(len(a), 1, device="cuda"), torch.ones(1, len(b), device="cuda")
@@ -205,7 +214,7 @@ def _vendor(torch: Any, a: Any, b: Any, scales: Operands) -> dict[str, beside_to
     }
 
 
-def _random(torch: Any, rows: int, k: int, signs: int = 1) -> Any:
+def random_numbers(torch: Any, rows: int, k: int, signs: int = 1) -> Any:
     """Normal random numbers, or their magnitudes, as e4m3."""
     x = 16 * torch.randn(rows, k, device="cuda")
     return (x if signs else x.abs()).to(torch.float8_e4m3fn)
@@ -216,13 +225,13 @@ def _products(
     refused: dict[str, str],
 ) -> dict[str, Any]:  # fmt: skip
     m, n, k = shape
-    a, b = _random(torch, m, k), _random(torch, n, k)
+    a, b = random_numbers(torch, m, k), random_numbers(torch, n, k)
     c = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-    scales = _scales(torch, m, n, k, lambda *size: torch.rand(*size, device="cuda") + 0.5)
+    scales = scales_of(torch, m, n, k, lambda *size: torch.rand(*size, device="cuda") + 0.5)
     launches = {
         name: make(a, b, c, scales) for name, make in makers.items() if name != "stamps"
     }
-    for name, launch in _vendor(torch, a, b, scales).items():
+    for name, launch in vendor(torch, a, b, scales).items():
         try:
             launch()
             torch.cuda.synchronize()
@@ -241,9 +250,9 @@ def _products(
 
 def _errors(torch: Any, makers: dict[str, Maker], k: int, signs: int) -> dict[str, Any]:
     """How far the results of one problem are from double precision; scales are all 1."""
-    a, b = _random(torch, 512, k, signs), _random(torch, 512, k, signs)
+    a, b = random_numbers(torch, 512, k, signs), random_numbers(torch, 512, k, signs)
     exact = a.double() @ b.double().T
-    scales = _scales(torch, 512, 512, k, lambda *size: torch.ones(*size, device="cuda"))
+    scales = scales_of(torch, 512, 512, k, lambda *size: torch.ones(*size, device="cuda"))
     found = {}
 
     def error(c: Any) -> float:
@@ -253,7 +262,7 @@ def _errors(torch: Any, makers: dict[str, Maker], k: int, signs: int) -> dict[st
         c = torch.empty(512, 512, device="cuda", dtype=torch.bfloat16)
         make(a, b, c, scales)()
         found[name] = error(c)
-    for name, launch in _vendor(torch, a, b, scales).items():
+    for name, launch in vendor(torch, a, b, scales).items():
         try:
             found[name] = error(launch())
         except (RuntimeError, ValueError, AttributeError):
@@ -286,10 +295,10 @@ def _sums() -> dict[str, Any]:
 
 def _stamps(torch: Any, library: ctypes.CDLL, shape: tuple[int, int, int]) -> dict[str, Any]:
     m, n, k = shape
-    a, b = _random(torch, m, k), _random(torch, n, k)
+    a, b = random_numbers(torch, m, k), random_numbers(torch, n, k)
     c = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-    scales = _scales(torch, m, n, k, lambda *size: torch.ones(*size, device="cuda"))
-    launch = _ours(torch, "stamps", library, a, b, c, scales)
+    scales = scales_of(torch, m, n, k, lambda *size: torch.ones(*size, device="cuda"))
+    launch = of_ours(torch, "stamps", library, a, b, c, scales)
     launch()
     launch()
     places = ((ctypes.c_longlong * _PASSES) * _PLACES)()

@@ -8,13 +8,13 @@ import numpy as np
 
 from phasebit.chapters.eight_bits import product
 from phasebit.edits import replace_once
-from phasebit.emulator import EmulatorError
+from phasebit.emulator import EmulatorError, Schedule
 
 if TYPE_CHECKING:
     from phasebit.launching.launch import Kernel
 
 SHAPE = (130, 136, 272)
-"""Two tiles for one block, ragged each way; three slices each, the last of them ragged."""
+"""Two tiles for one block, ragged each way; three steps each, the last of them ragged."""
 
 
 class Slip(NamedTuple):
@@ -66,7 +66,7 @@ SLIPS = {
     "every warp has the first warp's scales": Slip("mine = warp * 16 +", "mine =", "WRONG"),
     "the scales of another slot": Slip("ring.scales[s][mine],", "ring.scales[0][mine],",
                                        "race|WRONG"),
-    "the scales of the slice, counted in numbers": Slip("row * BM, k / BLOCK, full",
+    "the scales of the step, counted in numbers": Slip("row * BM, k / BLOCK, full",
                                                         "row * BM, k, full", "WRONG"),
     "both halves have the first scale of B": Slip("below * b[half]);", "below * b[0]);", "WRONG"),
     "scales of B along K only": Slip("size_t(min(2 * col + half, last)) * blocks;", "0;", "WRONG"),
@@ -106,7 +106,7 @@ def broken(name: str) -> str:
 
 
 def fewer_slots(text: str) -> str:
-    """A kernel with two slots, which few slices fill more than once."""
+    """A kernel with two slots, which few steps fill more than once."""
     more = "SLOTS = 4;" if "SLOTS = 4;" in text else "SLOTS = 3;"
     return replace_once(text, more, "SLOTS = 2;")
 
@@ -114,7 +114,7 @@ def fewer_slots(text: str) -> str:
 def judge(
     kernel: str | Kernel,
     shape: tuple[int, int, int] = SHAPE,
-    schedule: str = "late",
+    schedule: Schedule = "late",
     *,
     of: str = product.BLOCK_SCALES,
 ) -> str:

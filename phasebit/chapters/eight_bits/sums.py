@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from phasebit import files
 from phasebit.emulator import formats
+from phasebit.launching.devices import Device
 
 Array = NDArray[Any]
 BYTES = {"e4m3": 1, "bf16": 2}
@@ -17,7 +18,7 @@ NEVER = 1 << 30
 
 
 def add_up(
-    a: Array, b: Array, element: str, products: int, every: int = NEVER, device: str = "emulator"
+    a: Array, b: Array, element: str, products: int, every: int = NEVER, device: Device = "emulator"
 ) -> Array:
     """A (64, k) · B (8, k)ᵀ of a format, float32 (64, 8); rows of 128 bytes, over and over.
 
@@ -34,7 +35,7 @@ def add_up(
     return sums
 
 
-def survivors(element: str, device: str = "emulator") -> list[bool]:
+def survivors(element: str, device: Device = "emulator") -> list[bool]:
     """Whether 2¹⁶ + 2¹⁶⁻ʳ is more than 2¹⁶ in one product, for r = 0 … 30 (e4m3: … 17)."""
     reach = 18 if element == "e4m3" else 31
     a, b = (np.zeros((rows, 128 // BYTES[element])) for rows in (64, 8))
@@ -45,7 +46,7 @@ def survivors(element: str, device: str = "emulator") -> list[bool]:
 
 
 def stalled(
-    element: str, products: int, every: int = NEVER, term: float = 0.75, device: str = "emulator"
+    element: str, products: int, every: int = NEVER, term: float = 0.75, device: Device = "emulator"
 ) -> float:
     """A sum of ``products`` instructions' worth of ``term``: 32 each of e4m3, 16 of bf16."""
     k = 128 // BYTES[element]
@@ -55,7 +56,7 @@ def stalled(
 
 
 def random_sums(
-    element: str, products: int, every: int, seed: int, device: str = "emulator"
+    element: str, products: int, every: int, seed: int, device: Device = "emulator"
 ) -> Array:
     """Sums of random numbers: the bits of them, uint32 (64, 8)."""
     draw = np.random.default_rng(seed)

@@ -12,7 +12,7 @@ from phasebit import measure
 from phasebit.chapters.eight_bits import product
 from phasebit.chapters.eight_bits import scale_slips as slips
 from phasebit.chapters.eight_bits import sum_errors as errors
-from phasebit.chapters.eight_bits.contenders import KERNELS
+from phasebit.chapters.eight_bits.contenders import KERNELS, E
 from phasebit.emulator import formats
 from phasebit.measure import Table
 from phasebit.timeline import Span, Timeline
@@ -32,29 +32,35 @@ def positive(element: str) -> Any:
 
 def values() -> Picture:
     """The positive numbers of both formats on an axis of powers of two."""
-    from phasebit.draw.picture import INK, figure_of, frame, picture
+    from phasebit.draw.picture import INK, both, figure_of, frame
     from phasebit.palette import COLOURS
 
-    figure, axes = figure_of(6.2, 1.9)
+    formats = {"e4m3": "blue", "e5m2": "orange"}
+    title = "The positive numbers of eight bits"
+
+    def drawn(narrow: bool) -> Any:
+        figure, axes = figure_of(6.2, 1.9, narrow)
+        for row, (element, hue) in enumerate(formats.items()):
+            at = [math.log2(x) for x in positive(element)]
+            axes.vlines(at, row - 0.3, row + 0.3, color=COLOURS[hue], linewidth=0.9)
+        axes.set_yticks(range(len(formats)), list(formats))
+        axes.tick_params(axis="y", length=0, labelcolor=INK)
+        axes.set_ylim(1.6, -0.6)
+        axes.set_xticks(range(-16, 17, 4))
+        below = "power of two: each line is a number, equal distances are equal factors"
+        frame(axes, title, below, narrow=narrow)
+        return figure
+
     said = []
-    for row, (element, hue) in enumerate({"e4m3": "blue", "e5m2": "orange"}.items()):
+    for element in formats:
         numbers = positive(element)
-        at = [math.log2(x) for x in numbers]
-        axes.vlines(at, row - 0.3, row + 0.3, color=COLOURS[hue], linewidth=0.9)
         nearest = min(np.diff(numbers))
         said.append(
             f"{element}: {len(numbers)} numbers from 2^{math.log2(numbers[0]):.0f} to "
             f"{numbers[-1]:g}; {int(((numbers >= 1) & (numbers < 2)).sum())} from 1 to below 2; "
             f"the least step is 2^{math.log2(nearest):.0f}"
         )
-    axes.set_yticks([0, 1], ["e4m3", "e5m2"])
-    axes.tick_params(axis="y", length=0, labelcolor=INK)
-    axes.set_ylim(1.6, -0.6)
-    ticks = range(-16, 17, 4)
-    axes.set_xticks(list(ticks))
-    title = "The positive numbers of eight bits"
-    frame(axes, title, "power of two: each line is a number, equal distances are equal factors")
-    return picture(figure, "\n".join([f"{title}.", *said]))
+    return both(drawn, "\n".join([f"{title}.", *said]))
 
 
 def stalling(term: float = 0.75, most: int = 16_384, step: int = 2_048) -> Picture:
@@ -134,6 +140,10 @@ def shapes(recorded: dict[str, Any]) -> list[tuple[int, ...]]:
     ]  # fmt: skip
 
 
+def _heads(recorded: dict[str, Any]) -> list[str]:
+    return [f"{m}³" if m == n == k else f"{m} × {n} × {k}" for m, n, k in shapes(recorded)]
+
+
 def rates_table(recorded: dict[str, Any], names: tuple[str, ...]) -> Table:
     """TFLOP/s of contenders on each shape, and beside them the share of the rival's."""
     rows = []
@@ -143,30 +153,29 @@ def rates_table(recorded: dict[str, Any], names: tuple[str, ...]) -> Table:
             own = rate(recorded, shape, name)
             cells.append(f"{own:.0f} ({own / rate(recorded, shape, RIVAL):.2f})")
         rows.append((name, *cells))
-    heads = [f"{m}³" if m == n == k else f"{m} × {n} × {k}" for m, n, k in shapes(recorded)]
     return Table(
-        ("TFLOP/s", *heads), tuple(rows),
+        ("TFLOP/s", *_heads(recorded)), tuple(rows),
         f"({RIVAL} = 1) {measure.source(recorded)}",
     )  # fmt: skip
 
 
-def slice_cycles(recorded: dict[str, Any], shape: tuple[int, ...], name: str) -> float:
+def step_cycles(recorded: dict[str, Any], shape: tuple[int, ...], name: str) -> float:
     """Cycles of a multiprocessor for 128 × 256 of C and 128 of K, at the clock of the launches."""
     flop_a_second = rate(recorded, shape, name) * 1e12 / int(recorded["multiprocessors"])
     return 2 * 128 * 256 * 128 / flop_a_second * clock(recorded, shape, name) * 1e6
 
 
 def cycles_table(recorded: dict[str, Any], shape: tuple[int, ...], names: tuple[str, ...]) -> Table:
-    """Rate, clock and cycles a slice of some contenders on one shape."""
+    """Rate, clock and cycles a step of some contenders on one shape."""
     rows = tuple(
         (name, f"{rate(recorded, shape, name):.0f}", f"{clock(recorded, shape, name):.0f}",
-         f"{slice_cycles(recorded, shape, name):.0f}")
+         f"{step_cycles(recorded, shape, name):.0f}")
         for name in names
     )  # fmt: skip
     m, n, k = shape
     return Table(
-        ("kernel", "TFLOP/s", "MHz", "cycles a slice"), rows,
-        f"{m} × {n} × {k}; a slice: 128 × 256 of C, 128 of K. {measure.source(recorded)}",
+        ("kernel", "TFLOP/s", "MHz", "cycles a step"), rows,
+        f"{m} × {n} × {k}; a step: 128 × 256 of C, 128 of K. {measure.source(recorded)}",
     )  # fmt: skip
 
 
@@ -174,7 +183,7 @@ TRIED = {
     "two parts": "in a group, one part is promoted under the other's products",
     "consumers take turns": "named barriers: one promotes while the other multiplies",
     "one consumer begins late": "once out of step, they stay so",
-    "scales of B a slice ahead": "no load is waited for",
+    "scales of B a step ahead": "no load is waited for",
     "three slots": "control: is the ring deep enough?",
 }
 """What was tried to hide promotion -> why it should help."""
@@ -212,16 +221,46 @@ def errors_table(recorded: dict[str, Any], names: tuple[str, ...]) -> Table:
     )  # fmt: skip
 
 
+LEAD = {
+    "unrolled by 8": "less of the loop is left",
+    "descriptors by adding": "one addition in place of packing",
+    "all boxes of a tile": "no store waits for the one before",
+    "one block, said to ptxas": "it may use all registers",
+    "scales of B in shared memory": "no load from memory in the loop",
+    "scales of B in lanes": "a shuffle in place of a load",
+    "pairs of blocks": "each tile of B leaves the L2 cache once for two blocks",
+}
+"""What was tried against DeepGEMM's lead -> why it should help."""
+
+
+def lead(recorded: dict[str, Any]) -> Table:
+    """Rates over DeepGEMM's on each shape: the unrolled kernel, what was tried, the vendor."""
+    names = "unrolled", *LEAD, "unrolled, e5m2 × e4m3", "DeepGEMM, no pairs"
+    names += RIVAL, "cuBLASLt, block scales"
+    rows = tuple(
+        (name, LEAD.get(name, ""),
+         *(f"{rate(recorded, shape, name) / rate(recorded, shape, 'DeepGEMM'):.3f}"
+           for shape in shapes(recorded)))
+        for name in names
+    )  # fmt: skip
+    return Table(
+        ("kernel", "why it should help", *_heads(recorded)), rows,
+        f"rate, DeepGEMM = 1. {measure.source(recorded)}",
+    )  # fmt: skip
+
+
 def rates(recorded: dict[str, Any]) -> dict[str, str]:
-    """Kernel -> its rate on the largest square."""
+    """Kernel -> its rate on the largest square; pairs have a record of their own."""
+    large, later = (8192, 8192, 8192), measure.read("eight_bits_lead")
+    pairs = f"{rate(later, large, 'pairs of blocks'):.0f} TFLOP/s, 8192³, {later['gpu']}"
     return {
-        kernel: f"{rate(recorded, (8192, 8192, 8192), name):.0f} TFLOP/s, 8192³"
+        kernel: f"{rate(recorded, large, name):.0f} TFLOP/s, 8192³"
         for name, kernel in KERNELS.items()
-    }
+    } | {E: pairs}
 
 
 def promotion(recorded: dict[str, Any], first: int = 60, last: int = 67) -> Timeline:
-    """What two consumers do with some halves of slices, in cycles, by their clock stamps."""
+    """What two consumers do with some halves of steps, in cycles, by their clock stamps."""
     places = recorded["stamps"]["places"]
     begin = min(places[0][first], places[4][first])
     spans = []
@@ -233,7 +272,7 @@ def promotion(recorded: dict[str, Any], first: int = 60, last: int = 67) -> Time
             spans.append(Span(row, there, done, "promote"))
     return Timeline(
         ["consumer 0", "consumer 1"], spans, unit="cycles",
-        title=f"Halves {first} to {last} of the slices of one tile",
+        title=f"Halves {first} to {last} of the steps of one tile",
         legend={"multiply": "the tensor core multiplies for it", "promote": "it promotes"},
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from phasebit import toolchain
 from phasebit.chapters.epilogues_and_groups import epilogues
-from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, GROUPS
+from phasebit.chapters.epilogues_and_groups.epilogues import FETCHED, FUSED, GATED, GROUPS
 from phasebit.instruments import beside_torch, clocks
 
 NAME = "epilogues_and_groups"
@@ -80,6 +80,28 @@ extern "C" void chain(bf16* C, int M, int N, const float* bias, const float* row
     CHECK(cudaGetLastError());
 }
 """,
+    FETCHED: _RUN + """
+extern "C" void product(const bf16* A, const bf16* B, bf16* C, int M, int N, int K,
+                        const float* bias, const float* row_scale, const bf16* residual,
+                        unsigned* amax, float alpha, float beta, int blocks, cudaStream_t stream) {
+    const auto swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+    run(matmul, blocks, int(sizeof(Shared)), stream, tensor_map_2d(A, M, K, BM, BK, swizzle),
+        tensor_map_2d(B, N, K, BN, BK, swizzle),
+        tensor_map_2d((const bf16*)C, M, N, BOX_ROWS, BOX_COLS, swizzle),
+        tensor_map_2d(residual, M, N, BOX_ROWS, BOX_COLS, swizzle),
+        tensor_map_2d(bias, 1, N, 1, BN, CU_TENSOR_MAP_SWIZZLE_NONE), Tiles{M, N, K}, row_scale,
+        amax, alpha, beta);
+}
+""",
+    GATED: _RUN + """
+extern "C" void product(const bf16* A, const bf16* B, bf16* C, int M, int H, int K, int blocks,
+                        cudaStream_t stream) {
+    const auto swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+    run(matmul, blocks, int(sizeof(Ring)), stream, tensor_map_2d(A, M, K, BM, BK, swizzle),
+        tensor_map_2d(B, 2 * H, K, WIDE, BK, swizzle),
+        tensor_map_2d((const bf16*)C, M, H, BOX_ROWS, BOX_COLS, swizzle), M, H, K);
+}
+""",
     GROUPS: _RUN + """
 extern "C" void product(const bf16* A, const bf16* B, bf16* C, const int* sizes, int groups,
                         int rows, int N, int K, const float* row_scale, void* maps, int blocks,
@@ -97,6 +119,8 @@ extern "C" void product(const bf16* A, const bf16* B, bf16* C, const int* sizes,
 def text(kernel: str, steps: tuple[str, ...] = epilogues.STEPS, team: int = 1) -> str:
     """A kernel as a library has it: with functions that launch it."""
     source = epilogues.source(kernel)
+    if kernel == FETCHED:
+        source = epilogues.with_steps(source, epilogues.short(steps))
     if kernel == FUSED:
         source = epilogues.without_apart(epilogues.with_steps(source, steps))
         source = epilogues.with_constants(source, TEAM=team)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from phasebit import measure, toolchain
@@ -117,9 +116,7 @@ def record() -> dict[str, Any]:
     """
     facts, version = measure.facts(), profiler.version()
     torch = beside_torch.torch_here(NAME)
-    with ThreadPoolExecutor(12) as pool:
-        pool.submit(clocks.reader)
-        built = dict(zip(VARIANTS, pool.map(build, VARIANTS), strict=True))
+    built = clocks.built(build, VARIANTS)
     loaded = {name: ctypes.CDLL(str(each.program)) for name, each in built.items()}
     chains = [name for name in VARIANTS if name != BANDS]
     return {
@@ -176,8 +173,9 @@ def _launch(torch: Any, library: ctypes.CDLL, x: benchmark.Operands) -> beside_t
 
 def _counted(name: str) -> dict[str, float]:
     """What the profiler counts of the second launch."""
-    seen = profiler.count((sys.executable, "-m", __name__, name), METRICS)
-    return [counted for kernel, counted in seen if "matmul" in kernel][-1]
+    command = (sys.executable, "-m", __name__, name)
+    (counted,) = profiler.second_launches(command, METRICS, "matmul")
+    return counted
 
 
 def _main(name: str) -> None:

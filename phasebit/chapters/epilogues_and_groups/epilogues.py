@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from phasebit.emulator import Run
 
 FOLDER = "epilogues_and_groups"
-FUSED, GATED, GROUPS = KERNELS = "a_fused", "b_gated", "c_groups"
+FUSED, GATED, GROUPS, FETCHED = KERNELS = "a_fused", "b_gated", "c_groups", "d_fetched"
 HEADERS = ("steps", "ring")
 STEPS = "Alpha", "RowScale", "Bias", "Gelu", "Residual", "Amax"
 """The fused kernel's epilogue, as its file has it."""
@@ -24,7 +24,8 @@ ROWS = COLUMNS = 128
 DEPTH = 64
 """Of a slot, along K."""
 CONSUMERS, THREADS = 256, 384
-SLOT, BOXES = 2 * DEPTH * (ROWS + COLUMNS), 8 * 2 * 2048
+BOX = 8 * 2048
+"""Bytes of a box of each consumer warp."""
 MAPS = 2
 
 
@@ -47,12 +48,22 @@ def with_constants(text: str, **constants: int) -> str:
     return text
 
 
+def together(text: str) -> str:
+    """The fetching kernel whose warp groups share each tile, a wide one."""
+    return with_constants(text, TEAM=2, BN=256, SLOTS=3, BAND=16)
+
+
 def with_steps(text: str, steps: Iterable[str]) -> str:
     """The fused kernel with another chain of steps."""
     text, found = re.subn(r"#define STEPS .*", f"#define STEPS {', '.join(steps)}", text)
     if not found:
         raise ValueError("the kernel has no line #define STEPS …")
     return text
+
+
+def short(steps: Iterable[str]) -> tuple[str, ...]:
+    """The same chain with the shorter GELU."""
+    return tuple("GeluByTail" if step == "Gelu" else step for step in steps)
 
 
 def without_apart(text: str) -> str:
@@ -69,12 +80,16 @@ def number(text: str, name: str) -> int:
 
 
 class Programs:
-    """Kernels that nvcc compiles together, each in a namespace of its own."""
+    """Kernels that nvcc compiles together, each in a namespace of its own; one alone as it is."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         from phasebit.launching.launch import compile
 
         self.texts = dict(texts)
+        if len(texts) == 1:
+            (alone,) = texts.values()
+            self._module = compile(alone, "sm_90a")
+            return
         includes: dict[str, None] = {}
         parts = []
         for i, text in enumerate(texts.values()):
@@ -86,7 +101,7 @@ class Programs:
 
     def kernel(self, name: str, function: str = "matmul") -> Any:
         """A function of one of the texts; ``function`` may be ``apart<Step>``."""
-        space = f"kernel_{list(self.texts).index(name)}::"
+        space = f"kernel_{list(self.texts).index(name)}::" if len(self.texts) > 1 else ""
         return self._module[space + function.replace("<", f"<{space}")]
 
 
@@ -187,7 +202,7 @@ def expected(steps: Sequence[str], given: Numbers) -> tuple[Any, float]:
                 x = given.row_scale[:, None] * x
             elif step == "Bias":
                 x = x + given.bias
-            elif step == "Gelu":
+            elif step in ("Gelu", "GeluByTail"):
                 x = _gelu(x)
             elif step == "Silu":
                 x = silu(x)
@@ -225,9 +240,16 @@ def map_of(codes: Any, rows: int) -> Any:
     return TensorMap(codes, (64, rows), data_type="bf16", swizzle="128B")
 
 
+def ring(text: str) -> int:
+    """Bytes of slots and boxes, behind which the ring's barriers lie."""
+    slots = number(text, "SLOTS") * 2 * DEPTH * (ROWS + number(text, "BN"))
+    return slots + number(text, "BOXES") * BOX
+
+
 def shared(text: str) -> int:
-    """Bytes of shared memory: slots, boxes, and what needs less than one pattern, each part."""
-    return number(text, "SLOTS") * SLOT + BOXES + 1024 * (1 + ("struct Maps" in text))
+    """Bytes of shared memory: the ring, and what needs less than one pattern, each part."""
+    bias = 8 * 4 * number(text, "BN") if "struct Fetched" in text else 0
+    return ring(text) + bias + 1024 * (1 + ("struct Shared" in text))
 
 
 def fused(
@@ -262,15 +284,22 @@ def launched(
     """The fused kernel's result, and amax; before, the result is full of NaN or the residual."""
     import numpy as np
 
+    from phasebit.emulator import TensorMap
+
     m, n, k = given.shape
     c = given.residual.view(np.uint16).copy() if in_place else np.full((m, n), 0x7FC0, np.uint16)
     residual = c if in_place else given.residual
     amax = np.zeros(1, np.uint32)
+    wide = number(programs.texts[name], "BN")
+    maps = [map_of(bf16(given.a), ROWS), map_of(bf16(given.b), wide), map_of(c, 16)]
+    tiles = np.array([m, n, k], np.int32).tobytes()
+    if "struct Fetched" in programs.texts[name]:  # residual and bias come by maps, too
+        bias = TensorMap(given.bias[None], (wide, 1))
+        rest = [map_of(residual, 16), bias, tiles, given.row_scale, amax]
+    else:
+        rest = [tiles, given.bias, given.row_scale, residual, amax]
     run = programs.kernel(name).launch(
-        (workers,), THREADS,
-        [map_of(bf16(given.a), ROWS), map_of(bf16(given.b), COLUMNS), map_of(c, 16),
-         np.array([m, n, k], np.int32).tobytes(), given.bias, given.row_scale, residual, amax,
-         given.alpha, given.beta],
+        (workers,), THREADS, [*maps, *rest, given.alpha, given.beta],
         shared=shared(programs.texts[name]), schedule=schedule, device=device,
     )  # fmt: skip
     return Launched(run, c), float(amax.view(np.float32)[0])
@@ -334,7 +363,8 @@ def grouped(
     scratch = np.zeros((workers * MAPS * 2, 128), np.uint8)
     run = programs.kernel(name).launch(
         (workers,), THREADS,
-        [map_of(codes, ROWS), map_of(bf16(b), COLUMNS), map_of(c, 16), codes, c,
+        [map_of(codes, ROWS), map_of(bf16(b), number(programs.texts[name], "BN")),
+         map_of(c, 16), codes, c,
          np.array(list(sizes), np.int32), groups, n, k, scale, scratch],
         shared=shared(programs.texts[name]), schedule=schedule, device=device,
     )  # fmt: skip

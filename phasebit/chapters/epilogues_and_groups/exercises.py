@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from phasebit.chapters.epilogues_and_groups import epilogues, groups
-from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, Numbers, Programs
-from phasebit.edits import replace_once
+from phasebit.chapters.epilogues_and_groups.epilogues import FETCHED, FUSED, Numbers, Programs
+from phasebit.edits import replace_each, replace_once
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
 from phasebit.exercises.written import clean, compiling, running, written
@@ -36,7 +38,7 @@ def moved(answer: Callable[[int, int, int], int]) -> str:
 def place(answer: Callable[[list[int], int, int], Any]) -> str:
     """``answer(sizes, n, number)``: (group, row, col) of a tile of 128 × 128, by its number.
 
-    Tiles are numbered group by group, in a group down its columns of tiles.
+    Tiles are numbered group by group, in a group along its rows of tiles.
     """
     draw = random.Random(242)
 
@@ -134,4 +136,84 @@ def step(answer: str) -> str:
     return "3 products, no finding"
 
 
-__all__ = ["in_bands", "moved", "place", "step", "with_step"]
+BY_BOX = (
+    "__device__ void fetch(Shared& s, const CUtensorMap& residual, const CUtensorMap& bias,",
+    "__device__ void wait_for_box(Shared& s, int box, bool phase) {",
+)
+"""The lines with which the two functions of a barrier for each box begin."""
+_EACH_A_BARRIER = (
+    ("fetched[CONSUMERS / 32];  //", "fetched[CONSUMERS / 32][ALL];  //"),
+    ("for (auto& barrier : s.fetched) ptx::mbarrier_init(&barrier, 1);",
+     "for (auto& warp : s.fetched)\n"
+     "            for (auto& barrier : warp) ptx::mbarrier_init(&barrier, 1);"),
+    ("            ptx::cp_async_bulk_wait_group_read<0>();  // the last tile has left the boxes\n",
+     ""),
+    ("        ptx::mbarrier_wait(&s.fetched[warp], phase);\n        phase = !phase;\n", ""),
+    ("            float now[32];\n",
+     "            wait_for_box(s, box, phase);\n            float now[32];\n"),
+    ("            }\n        }\n    }\n    finish(f);",
+     "            }\n        }\n        phase = !phase;\n    }\n    finish(f);"),
+)  # fmt: skip
+
+
+def with_boxes(answer: str) -> str:
+    """The fetching kernel with a barrier for each box, and the reader's two functions."""
+    text = replace_each(epilogues.source(FETCHED), _EACH_A_BARRIER, f"{FETCHED}.cu")
+    begin, end = map(text.index, ("// Before the products of a tile", "// The sums of a box"))
+    return epilogues.with_constants(f"{text[:begin]}{answer.strip()}\n\n{text[end:]}", SLOTS=2)
+
+
+@contextmanager
+def _fetching() -> Iterator[list[int]]:
+    """Collects boxes for which a lane asks when a later one, too, has been read by its store."""
+    from phasebit.emulator import BulkCopyObserver, observing
+
+    boxes, size = 4, 16 * 64 * 2  # of a warp; bytes
+    left, asked, late = Counter[int](), Counter[int](), list[int]()
+
+    class Watcher(BulkCopyObserver):
+        def starts_copies(self, g: Any, copies: Any) -> None:
+            for _, copy in copies:
+                if copy.site is None or copy.size != size:
+                    continue  # a store, or no residual
+                lane = int(copy.lanes[0])
+                tile, box = divmod(asked[lane], boxes)
+                asked[lane] += 1
+                if tile and left[lane] > boxes * (tile - 1) + box + 1:
+                    late.append(box)
+
+        def source_is_free(self, copy: Any) -> None:
+            left[int(copy.lanes[0])] += 1
+
+    with observing(Watcher()):
+        yield late
+
+
+@judged
+def by_box(answer: str) -> str:
+    """A barrier for each box: fetched as soon as it has left, waited for alone; on the emulator."""
+    source = with_boxes(written(answer, BY_BOX, "two functions"))
+    with compiling():
+        programs = Programs({"answer": source})
+        programs.kernel("answer")
+    runs: tuple[tuple[str, tuple[int, int, int], float, bool, str], ...] = (
+        ("three tiles", (260, 72, 72), 0.5, False, "late"),
+        ("in place", (130, 264, 8), 0.5, True, "random"),
+        ("beta is 0", (260, 72, 8), 0.0, False, "late"),
+    )
+    for what, shape, beta, in_place, schedule in runs:
+        given = Numbers.draw(*shape, random.randrange(1 << 30), beta=beta)
+        with running(what), _fetching() as late:
+            made = epilogues.fused(
+                programs, "answer", given, epilogues.short(epilogues.STEPS),
+                in_place=in_place, workers=1, schedule=schedule,
+            )  # fmt: skip
+        clean(made.run, what)
+        if made.wrong:
+            raise Wrong(f"{what}: {made.wrong}")
+        if late:
+            raise Wrong(f"{what}: box {late[0]} is fetched only when a later one has left, too")
+    return f"{len(runs)} products, no finding"
+
+
+__all__ = ["by_box", "in_bands", "moved", "place", "step", "with_boxes", "with_step"]

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from phasebit.chapters.epilogues_and_groups import epilogues
-from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, GROUPS, Made, Numbers, Programs
+from phasebit.chapters.epilogues_and_groups.epilogues import (
+    FETCHED,
+    FUSED,
+    GROUPS,
+    Made,
+    Numbers,
+    Programs,
+)
 from phasebit.edits import replace_once
 
 SILENT = "right"
@@ -16,6 +23,8 @@ SHAPE = 130, 40, 72
 """Ragged; two tiles of two slots for one block."""
 WIDE = 40, 136, 72
 """The same with fewer rows than columns."""
+SQUARE = 130, 136, 16
+"""Two tiles of one slot for each warp group of one block, and two boxes of columns."""
 SIZES = 3, 0, 130, 0, 1
 """Rows of groups: fewer than a tile has, none, and more."""
 
@@ -39,7 +48,7 @@ class Slip(NamedTuple):
     def source(self) -> str:
         """The kernel with the slip, and as few slots as show it."""
         text = epilogues.with_constants(epilogues.source(self.kernel), SLOTS=3)
-        if self.kernel == FUSED:
+        if self.kernel != GROUPS:
             text = epilogues.with_steps(text, self.of or self.steps)
             text = epilogues.without_apart(text)
         for right, wrong in self.edits:
@@ -55,6 +64,11 @@ def _fused(
     return Slip(FUSED, edits, says, steps or ("Alpha",), in_place, beta, shape=shape)
 
 
+def _fetched(right: str, wrong: str, says: str, *steps: str) -> Slip:
+    steps = steps or ("Alpha", "Residual")
+    return Slip(FETCHED, ((right, wrong),), says, steps, shape=SQUARE)
+
+
 def _groups(says: str, *edits: tuple[str, str]) -> Slip:
     return Slip(GROUPS, edits, says)
 
@@ -67,9 +81,8 @@ _PLAIN_COPY = (
 SLIPS: Mapping[str, Slip] = {
     # -- epilogues --------------------------------------------------------------
     "bias by row": _fused(
-        "int, int col, Given& g) {\n"
-        "        const float2 bias = *reinterpret_cast<const float2*>(g.bias + col);",
-        "int row, int, Given& g) {\n        const float2 bias{g.bias[row], g.bias[row]};",
+        "int, int col, G& g) {\n        const float2 bias = g.bias_of(col);",
+        "int row, int, G& g) {\n        const float2 bias{g.bias[row], g.bias[row]};",
         "WRONG", "Alpha", "Bias", shape=WIDE),
     "activation before alpha": Slip(
         FUSED, (), "WRONG", ("Alpha", "Gelu"), of=("Gelu", "Alpha")),
@@ -82,7 +95,7 @@ SLIPS: Mapping[str, Slip] = {
         "max(__float_as_uint(fabsf(x.x)), __float_as_uint(fabsf(x.y)))",
         "max(__float_as_uint(x.x), __float_as_uint(x.y))", "WRONG", "Alpha", "Amax"),
     "a NaN is read where beta is 0": _fused(
-        "        if (g.beta == 0) return x;\n", "", "WRONG", "Alpha", "Residual", beta=0),
+        "        if (beta == 0) return {};\n", "", "WRONG", "Alpha", "Residual", beta=0),
     "the last tile is moved back, in place": _fused(
         "{ return number % rows() * BM; }", "{ return min(number % rows() * BM, M - BM); }",
         "missing-bulk-wait", "Alpha", "Residual", in_place=True),
@@ -95,6 +108,26 @@ SLIPS: Mapping[str, Slip] = {
     "a box is filled while it is stored": _fused(
         "wait_group_read<COLS / BOX_COLS - 1>()", "wait_group_read<COLS / BOX_COLS>()",
         "bulk-source-overwritten"),
+    # -- what is fetched --------------------------------------------------------
+    "what is fetched is not waited for": _fetched(
+        "        ptx::mbarrier_wait(&s.fetched[warp], phase);\n", "", "missing-mbarrier-wait"),
+    "the same phase is waited for again": _fetched("        phase = !phase;\n", "",
+                                                   "missing-mbarrier-wait"),
+    "the residual comes before the last tile has left": _fetched(
+        "            ptx::cp_async_bulk_wait_group_read<0>();  // the last tile has left the "
+        "boxes\n", "", "bulk-source-overwritten"),
+    "the residual is not announced": _fetched(
+        "BN * sizeof(float) + boxes_too * sizeof(Boxes));", "BN * sizeof(float));",
+        "missing-mbarrier-wait"),
+    "every box has the first box's bias": _fetched(
+        "s.bias[warp] + box % PARTS * BOX_COLS, f,", "s.bias[warp], f,", "WRONG", "Alpha", "Bias"),
+    "both rows have the upper one's scale": _fetched(
+        "f.scale = scale[p % 2];", "f.scale = scale[0];", "WRONG", "RowScale"),
+    "a box leaves before all lanes have filled it": _fetched(
+        "            __syncwarp();                     // and the others\n", "", "race"),
+    "the engine does not see what lanes have stored": _fetched(
+        "            ptx::fence_proxy_async_shared();  // the engine sees what this lane has "
+        "stored,\n", "", "missing-proxy-fence"),
     # -- groups -----------------------------------------------------------------
     "the copies do not acquire the map": _groups(
         "missing-tensormap-fence",

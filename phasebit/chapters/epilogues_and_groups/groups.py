@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from phasebit.chapters.epilogues_and_groups.epilogues import COLUMNS, ROWS
+from phasebit.chapters.epilogues_and_groups.epilogues import ROWS
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
+
+COLUMNS = 256
+"""Of a tile of the grouped product."""
 
 
 class Tile(NamedTuple):
@@ -22,8 +25,8 @@ class Tile(NamedTuple):
 def walk(sizes: Sequence[int], n: int) -> Iterator[Tile]:
     """All tiles in the order of their numbers; a group without rows has none."""
     for group, size in enumerate(sizes):
-        for col in range(0, n, COLUMNS):
-            for row in range(0, size, ROWS):
+        for row in range(0, size, ROWS):
+            for col in range(0, n, COLUMNS):
                 yield Tile(group, row, col)
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.chapters.epilogues_and_groups import epilogue_controls, epilogues
+from phasebit.chapters.epilogues_and_groups import epilogue_controls, epilogues, fetching
 from phasebit.chapters.epilogues_and_groups.epilogue_bench import (
     ASKED,
     CHAINS,
@@ -42,7 +42,7 @@ from phasebit.chapters.epilogues_and_groups.epilogue_bench import (
 from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, GROUPS
 from phasebit.instruments import beside_torch, clocks
 
-FURTHER = (epilogue_controls.NAME,)
+FURTHER = (epilogue_controls.NAME, fetching.NAME)
 
 Libraries = dict[tuple[str, str], ctypes.CDLL]
 """(order of the groups, chain) -> a fused kernel."""
@@ -64,13 +64,15 @@ def built() -> tuple[Libraries, ctypes.CDLL, dict[str, int]]:
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU; what an epilogue's time is made of is saved beside it.
+    """Measure on this machine's GPU; what an epilogue's time is made of, and what the
+    fetching kernel does to it, is saved beside it.
 
     Raises :class:`toolchain.CudaError` when there is no GPU or torch, or when a kernel fails or is
     wrong, :class:`toolchain.ToolMissing` without Nsight Compute.
     """
     facts = measure.facts()
     measure.save(epilogue_controls.record())
+    measure.save(fetching.record())
     torch = beside_torch.torch_here(NAME)
     fused, grouped, registers = built()
     bench = Bench(torch, fused, grouped)
@@ -115,13 +117,13 @@ class Bench:
         launches: dict[str, beside_torch.Launch] = {}
         for name in CHAINS:
             launches[f"{name}, fused"] = self._ours("by turns", name, given)
-            self._check(launches[f"{name}, fused"], name, given)
+            self.check(launches[f"{name}, fused"], name, given)
             if name == PLAIN:
                 launches[CUBLAS] = given.product
                 continue
             launches[f"{name}, apart"] = given.apart(name)
-            launches[f"{name}, then one kernel"] = self._then(name, given)
-            self._check(launches[f"{name}, then one kernel"], name, given, coarse=True)
+            launches[f"{name}, then one kernel"] = self.then(name, given)
+            self.check(launches[f"{name}, then one kernel"], name, given, coarse=True)
         launches[CUBLASLT] = given.activated
         return {"shape": [m, n, k], "times": self._timed(launches, m, n, k)}
 
@@ -132,56 +134,28 @@ class Bench:
         for order in TEAMS:
             for chain in CHAINS:
                 launches[f"{order}, {chain}"] = self._ours(order, chain, given)
-                self._check(launches[f"{order}, {chain}"], chain, given)
+                self.check(launches[f"{order}, {chain}"], chain, given)
         return {"k": k, "times": self._timed(launches, SQUARE, SQUARE, k)}
+
+    def experts(self, mean: int) -> Experts:
+        """Products of a mixture of experts with so many rows each, on average."""
+        return Experts(self._torch, mean, self._units)
 
     def groups(self, mean: int) -> dict[str, Any]:
         """Products of a mixture of experts: ours, a loop of cuBLAS, torch's, and one of all."""
-        torch = self._torch
-        half = {"device": "cuda", "dtype": torch.bfloat16}
-        torch.manual_seed(mean)
-        sizes = torch.poisson(torch.full((EXPERTS,), float(mean))).int().tolist()
-        sizes[0] = 0
-        rows, n, k = sum(sizes), INNER, HIDDEN
-        a, b, c = (torch.randn(*size, **half) for size in ((rows, k), (EXPERTS * n, k), (rows, n)))
-        counts = torch.tensor(sizes, device="cuda", dtype=torch.int32)
-        ends = counts.cumsum(0, dtype=torch.int32)
-        scale = torch.ones(rows, device="cuda")
-        maps = torch.zeros(
-            self._units * epilogues.MAPS * 2 * 128, device="cuda", dtype=torch.uint8
-        )
-        first = beside_torch.pointers((a, b, c, counts))
-        rest = beside_torch.pointers((scale, maps))
-        weights = b.view(EXPERTS, n, k)
-        starts = [sum(sizes[:g]) for g in range(EXPERTS)]
-        filled = [g for g in range(EXPERTS) if sizes[g]]
-        slices = [slice(starts[g], starts[g] + sizes[g]) for g in filled]
-
-        def ours() -> None:
-            self._grouped.product(
-                *first, EXPERTS, rows, n, k, *rest, self._units, self._stream()
-            )
-
-        def loop() -> None:
-            for g, at in zip(filled, slices, strict=True):
-                torch.mm(a[at], weights[g].T, out=c[at])
-
-        c.fill_(float("nan"))
-        ours()
-        right = torch.cat([a[at].float() @ weights[g].float().T
-                           for g, at in zip(filled, slices, strict=True)])  # fmt: skip
-        self._near(c, right, k, f"the grouped product of {mean} rows a group")
-        one = Operands(torch, rows, n, k)
+        torch, case = self._torch, self.experts(mean)
+        ours, one = case.ours(self._grouped), Operands(torch, case.rows, case.n, case.k)
+        case.check(ours, "the grouped product")
         launches: dict[str, beside_torch.Launch] = {
-            GROUPED: ours, LOOP: loop, ONE: self._ours("by turns", PLAIN, one),
-            ONE_CUBLAS: one.product,
-            TORCHS: lambda: torch._grouped_mm(a, weights.transpose(1, 2), offs=ends),
+            GROUPED: ours, LOOP: case.loop, ONE: self._ours("by turns", PLAIN, one),
+            ONE_CUBLAS: one.product, TORCHS: case.torchs,
         }  # fmt: skip
-        self._check(launches[ONE], PLAIN, one)
-        found = in_graphs(torch, launches, guessed(rows, n, k) + 180, self.refused)
-        loop()
-        found[ASKED] = {"us": beside_torch.timed(torch, loop, ROUNDS), "mhz": []}
-        return {"mean": mean, "sizes": sizes, "n": n, "k": k, "times": found}
+        self.check(launches[ONE], PLAIN, one)
+        us = guessed(case.rows, case.n, case.k) + 180
+        found = in_graphs(torch, launches, us, self.refused)
+        case.loop()
+        found[ASKED] = {"us": beside_torch.timed(torch, case.loop, ROUNDS), "mhz": []}
+        return {"mean": mean, "sizes": case.sizes, "n": case.n, "k": case.k, "times": found}
 
     def _stream(self) -> ctypes.c_void_p:
         return ctypes.c_void_p(self._torch.cuda.current_stream().cuda_stream)
@@ -192,7 +166,7 @@ class Bench:
             *x.pointers, *x.shape, *x.given, *x.numbers, self._units, self._stream()
         )
 
-    def _then(self, chain: str, x: Operands) -> beside_torch.Launch:
+    def then(self, chain: str, x: Operands) -> beside_torch.Launch:
         steps = self._fused["by turns", chain].chain
         m, n, _ = x.shape
 
@@ -202,7 +176,7 @@ class Bench:
 
         return launch
 
-    def _check(
+    def check(
         self, launch: beside_torch.Launch, chain: str, x: Operands, coarse: bool = False
     ) -> None:
         """``coarse``: the sums were rounded to bf16 before the steps, too."""
@@ -212,7 +186,7 @@ class Bench:
         launch()
         right = x.right(chain)
         what = f"{chain} at {m} × {n} × {k}"
-        self._near(x.c, right, k, what, 2.0**-6 * right.abs().max().item() if coarse else 0)
+        near(x.c, right, k, what, 2.0**-6 * right.abs().max().item() if coarse else 0)
         most = x.amax.view(self._torch.float32).item()
         if chain == LONG and not coarse and not (
             abs(most - right.abs().max().item()) <= 2e-3 * k**0.5
@@ -224,7 +198,73 @@ class Bench:
     ) -> dict[str, Any]:
         return in_graphs(self._torch, launches, guessed(m, n, k), self.refused)
 
-    def _near(self, got: Any, right: Any, k: int, what: str, more: float = 0) -> None:
-        bound = 2.0**-7 * right.abs() + 2e-3 * k**0.5 + more
-        if not bool(((got.float() - right).abs() <= bound).all()):
-            raise toolchain.CudaError(f"{what} is wrong: look at it on the emulator first")
+    def near(
+        self, launch: beside_torch.Launch, x: Operands, steps: tuple[str, ...], what: str
+    ) -> None:
+        """Whether any chain of steps is right."""
+        x.c.fill_(float("nan"))
+        launch()
+        near(x.c, x.steps(steps), x.shape[2], what)
+
+
+class Experts:
+    """A mixture of experts: matrices, and the ways to multiply them."""
+
+    def __init__(self, torch: Any, mean: int, units: int) -> None:
+        half = {"device": "cuda", "dtype": torch.bfloat16}
+        torch.manual_seed(mean)
+        self._torch, self._units, self.n, self.k = torch, units, INNER, HIDDEN
+        self.sizes = torch.poisson(torch.full((EXPERTS,), float(mean))).int().tolist()
+        self.sizes[0] = 0
+        self.rows = sum(self.sizes)
+        self._a, self._b, self._c = (
+            torch.randn(*size, **half)
+            for size in ((self.rows, self.k), (EXPERTS * self.n, self.k), (self.rows, self.n))
+        )
+        self._counts = torch.tensor(self.sizes, device="cuda", dtype=torch.int32)
+        self._ends = self._counts.cumsum(0, dtype=torch.int32)
+        self._scale = torch.ones(self.rows, device="cuda")
+        self._maps = torch.zeros(
+            units * epilogues.MAPS * 2 * 128, device="cuda", dtype=torch.uint8
+        )
+        self._weights = self._b.view(EXPERTS, self.n, self.k)
+        starts = [sum(self.sizes[:g]) for g in range(EXPERTS)]
+        self._filled = {
+            g: slice(starts[g], starts[g] + self.sizes[g])
+            for g in range(EXPERTS) if self.sizes[g]
+        }  # fmt: skip
+
+    def ours(self, library: ctypes.CDLL) -> beside_torch.Launch:
+        """A launch of a grouped kernel."""
+        first = beside_torch.pointers((self._a, self._b, self._c, self._counts))
+        rest = beside_torch.pointers((self._scale, self._maps))
+        torch = self._torch
+        return lambda: library.product(
+            *first, EXPERTS, self.rows, self.n, self.k, *rest, self._units,
+            ctypes.c_void_p(torch.cuda.current_stream().cuda_stream),
+        )  # fmt: skip
+
+    def loop(self) -> None:
+        """A product of cuBLAS for each group that has rows."""
+        for g, at in self._filled.items():
+            self._torch.mm(self._a[at], self._weights[g].T, out=self._c[at])
+
+    def torchs(self) -> Any:
+        """Torch's own grouped product."""
+        weights = self._weights.transpose(1, 2)
+        return self._torch._grouped_mm(self._a, weights, offs=self._ends)
+
+    def check(self, launch: beside_torch.Launch, what: str) -> None:
+        """Raises :class:`toolchain.CudaError` where a grouped kernel is wrong."""
+        self._c.fill_(float("nan"))
+        launch()
+        right = self._torch.cat([self._a[at].float() @ self._weights[g].float().T
+                                 for g, at in self._filled.items()])  # fmt: skip
+        near(self._c, right, self.k, f"{what}, {self.rows} rows")
+
+
+def near(got: Any, right: Any, k: int, what: str, more: float = 0) -> None:
+    """Raises :class:`toolchain.CudaError` where a result is not within what the protocol says."""
+    bound = 2.0**-7 * right.abs() + 2e-3 * k**0.5 + more
+    if not bool(((got.float() - right).abs() <= bound).all()):
+        raise toolchain.CudaError(f"{what} is wrong: look at it on the emulator first")

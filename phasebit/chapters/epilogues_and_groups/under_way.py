@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from phasebit.chapters.epilogues_and_groups import epilogues
-from phasebit.chapters.epilogues_and_groups.epilogues import BOXES, SLOT, Numbers, Programs
+from phasebit.chapters.epilogues_and_groups.epilogues import Numbers, Programs
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
@@ -36,9 +36,10 @@ class Tile:
 
 def tiles(programs: Programs, name: str, given: Numbers, steps: Sequence[str]) -> list[Tile]:
     """The tiles of a launch of one block."""
-    slots, team = (epilogues.number(programs.texts[name], each) for each in ("SLOTS", "TEAM"))
+    text = programs.texts[name]
+    slots, team = (epilogues.number(text, each) for each in ("SLOTS", "TEAM"))
     deep = -(-given.shape[2] // epilogues.DEPTH)
-    first = slots * SLOT + BOXES
+    first = epilogues.ring(text)
     full = {f"memory+{first + 8 * s}": s for s in range(slots)}
     empty = {f"memory+{first + 8 * (slots + s)}": s for s in range(slots)}
     with _listening() as log:
@@ -98,7 +99,7 @@ def picture(found: Sequence[Tile], title: str) -> Picture:
             said.append(f"tile {tile.number}: beside group {tile.group}'s epilogue products {run}")
     drawn = Timeline(rows, spans, unit="clock", title=title, legend=LEGEND)
     head = f"{title}. The emulator's clock runs to the right."
-    return Picture(drawn.svg(), "\n".join([head, *said]))
+    return Picture.of(drawn, "\n".join([head, *said]))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
 from phasebit.chapters.epilogues_and_groups import epilogue_bench as benchmark
-from phasebit.chapters.epilogues_and_groups import fused_slips
+from phasebit.chapters.epilogues_and_groups import fetching, fused_slips
 from phasebit.chapters.epilogues_and_groups.epilogues import (
     Numbers,
     Programs,
@@ -98,14 +98,18 @@ def cycles(row: dict[str, Any], name: str) -> float:
 
 
 def rates(recorded: dict[str, Any]) -> dict[str, str]:
-    """Kernel -> how fast it was in the record; SwiGLU was not timed."""
-    product, experts = recorded["epilogues"][0], recorded["groups"][-1]
-    took = microseconds(product, f"{benchmark.LONG}, fused")
+    """Kernel -> how fast it was; SwiGLU was not timed. The later two have a record of their own."""
+    later = measure.read(fetching.NAME)
+    first, second, experts = recorded["epilogues"][0], later["epilogues"][0], later["groups"][-1]
+    took = microseconds(first, f"{benchmark.LONG}, {fetching.FIRST}")
+    fetched = microseconds(second, f"{benchmark.LONG}, {fetching.SHARED}")
     sizes = experts["sizes"]
     return {
-        "a_fused": f"{measure.spoken(product['shape'], took)}, {benchmark.LONG}",
+        "a_fused": f"{measure.spoken(first['shape'], took)}, {benchmark.LONG}",
         "c_groups": f"{microseconds(experts, benchmark.GROUPED):,.0f} µs, {sum(sizes):,} rows in "
-        f"{sum(map(bool, sizes))} groups",
+        f"{sum(map(bool, sizes))} groups, {later['gpu']}",
+        "d_fetched": f"{measure.spoken(second['shape'], fetched)}, {benchmark.LONG}, "
+        f"{later['gpu']}",
     }
 
 
@@ -269,19 +273,13 @@ def orders_drawn(recorded: dict[str, Any]) -> Picture:
     )  # fmt: skip
 
 
-def fastest_read() -> float:
-    """Bytes a second of the fastest read from memory in the record of *The copy engine*."""
-    found = measure.read("copy_engine")["memory"]
-    return max(float(statistics.median(row["gb_s"])) for row in found) * 1e9
+def moved(rows: int, n: int, k: int, groups: int) -> int:
+    """Bytes of the weights of all groups, of A and of C: each moves once at least."""
+    return 2 * (groups * n * k + rows * (n + k))
 
 
-def least(rows: int, n: int, k: int, groups: int, rate: float) -> float:
-    """Microseconds in which ``rate`` bytes a second move the weights of all groups, A and C."""
-    return 2 * (groups * n * k + rows * (n + k)) / rate * 1e6
-
-
-CONTENDERS = (benchmark.GROUPED, benchmark.TORCHS, benchmark.LOOP, benchmark.ASKED,
-              benchmark.ONE, benchmark.ONE_CUBLAS)  # fmt: skip
+CONTENDERS = (benchmark.GROUPED, benchmark.TORCHS, benchmark.LOOP,
+              fetching.ONE, fetching.ONE_CUBLAS)  # fmt: skip
 
 
 def experts(recorded: dict[str, Any]) -> Table:
@@ -290,16 +288,16 @@ def experts(recorded: dict[str, Any]) -> Table:
     for row in recorded["groups"]:
         sizes = row["sizes"]
         filled = sum(map(bool, sizes))
-        memory = least(sum(sizes), row["n"], row["k"], filled, fastest_read())
+        rate = moved(sum(sizes), row["n"], row["k"], filled) / microseconds(row, benchmark.GROUPED)
         rows.append((
-            f"{sum(sizes):,} in {filled}", f"{memory:.0f}",
+            f"{sum(sizes):,} in {filled}", f"{rate * 1e-6:.1f}",
             *(f"{microseconds(row, name):,.0f}" if name in row["times"] else "–"
               for name in CONTENDERS),
         ))  # fmt: skip
     return Table(
-        ("rows, groups", "memory needs, µs", *CONTENDERS), tuple(rows),
-        f"µs; N = {benchmark.INNER}, K = {benchmark.HIDDEN}; memory: at the fastest read of "
-        f"The copy engine; {measure.source(recorded)}",
+        ("rows, groups", "grouped, TB/s", *CONTENDERS), tuple(rows),
+        f"µs; N = {benchmark.INNER}, K = {benchmark.HIDDEN}; TB/s: of weights, A and C; "
+        f"{measure.source(recorded)}",
     )  # fmt: skip
 
 
@@ -307,18 +305,78 @@ def experts_drawn(recorded: dict[str, Any]) -> Picture:
     """:func:`experts` as curves over the rows, without the products that have one matrix."""
     from phasebit.draw import curves
 
-    found = {
-        name: [microseconds(row, name) for row in recorded["groups"]]
-        for name in (benchmark.GROUPED, benchmark.TORCHS, benchmark.LOOP, benchmark.ASKED)
-    }
-    found["memory needs"] = [
-        least(sum(row["sizes"]), row["n"], row["k"], sum(map(bool, row["sizes"])), fastest_read())
-        for row in recorded["groups"]
-    ]
     return curves(
-        [f"{sum(row['sizes']):,}" for row in recorded["groups"]], found, x_label="rows in all",
-        y_label="microseconds", evenly=True, ratios=True, show=lambda value: f"{float(value):.0f}",
+        [f"{sum(row['sizes']):,}" for row in recorded["groups"]],
+        {name: [microseconds(row, name) for row in recorded["groups"]]
+         for name in (benchmark.GROUPED, benchmark.TORCHS, benchmark.LOOP)},
+        x_label="rows in all", y_label="microseconds", evenly=True, ratios=True,
+        show=lambda value: f"{float(value):.0f}",
         title=f"A product for each of 64 groups; {measure.source(recorded)}",
+    )  # fmt: skip
+
+
+def tiles_of_groups(recorded: dict[str, Any]) -> Table:
+    """The grouped kernel, and each thing that it got taken back, in microseconds."""
+    names = benchmark.GROUPED, fetching.SMALL_TILES, fetching.DOWN
+    found = recorded["groups"]
+    rows = tuple((name, *(f"{microseconds(row, name):,.0f}" for row in found)) for name in names)
+    return Table(
+        ("µs, by rows in all", *(f"{sum(row['sizes']):,}" for row in found)), rows,
+        measure.source(recorded),
+    )  # fmt: skip
+
+
+# -- what is fetched while the products run ------------------------------------------
+
+FETCHED_WAYS = fetching.FIRST, fetching.TURNS, fetching.SHARED, "then one kernel"
+
+
+def fetched(recorded: dict[str, Any]) -> Table:
+    """Each chain: by the first kernel, by the fetching one in both orders, and by the vendor."""
+    rows = []
+    for row in recorded["epilogues"]:
+        for chain in benchmark.CHAINS:
+            ways = [f"{chain}, {way}" for way in FETCHED_WAYS]
+            ways.append(benchmark.CUBLASLT if chain == benchmark.SHORT else "")
+            if chain == benchmark.PLAIN:
+                ways[-2:] = [benchmark.CUBLAS, ""]
+            cells = (f"{microseconds(row, way):,.1f}" if way else "" for way in ways)
+            rows.append((" × ".join(map(str, row["shape"])), chain, *cells))
+    return Table(
+        ("M × N × K", "epilogue", "fused, µs", *FETCHED_WAYS[1:3], "cuBLAS, then one kernel",
+         "cuBLASLt"), tuple(rows), measure.source(recorded),
+    )  # fmt: skip
+
+
+def taken_back(recorded: dict[str, Any]) -> Picture:
+    """The fetching kernel, and each thing that is new in it taken back, in microseconds."""
+    from phasebit.draw import bars
+
+    found = recorded["back"]
+    names = [name for name in found if name != benchmark.CUBLAS]
+    return bars(
+        {name: float(statistics.median(found[name]["us"])) for name in names},
+        x_label="microseconds", show=lambda value: f"{value:.1f}",
+        hues=dict.fromkeys((name for name in names if name in benchmark.CHAINS), "orange"),
+        title=f"Fetched, by turns, 4096 × 4096 × 512; {measure.source(recorded)}",
+    )  # fmt: skip
+
+
+def against_the_rest(recorded: dict[str, Any]) -> Picture:
+    """All six steps: time over cuBLAS and one kernel, over K, of a square result."""
+    from phasebit.draw import curves
+
+    rows = [row for row in recorded["epilogues"] + recorded["hidden"]
+            if row["shape"][:2] == [benchmark.SQUARE] * 2]  # fmt: skip
+    rows.sort(key=lambda row: row["shape"][2])
+    other = f"{benchmark.LONG}, then one kernel"
+    return curves(
+        [row["shape"][2] for row in rows],
+        {way: [microseconds(row, f"{benchmark.LONG}, {way}") / microseconds(row, other)
+               for row in rows]
+         for way in FETCHED_WAYS[:3]},
+        x_label="K", y_label="time / cuBLAS, then one kernel", evenly=True,
+        title=f"All six steps, 4096 × 4096 × K; {measure.source(recorded)}",
     )  # fmt: skip
 
 
@@ -369,9 +427,9 @@ def issued_table(recorded: dict[str, Any]) -> Table:
     )  # fmt: skip
 
 
-def bands(recorded: dict[str, Any]) -> Table:
-    """The product without steps, its tiles numbered in two ways, and cuBLAS."""
-    found = recorded["products"]
+def bands(recorded: dict[str, Any], part: str = "products") -> Table:
+    """The product without steps, its tiles numbered in several ways, and cuBLAS."""
+    found = recorded[part]
     least = statistics.median(found[benchmark.CUBLAS]["us"])
     rows = tuple(
         (name, f"{(took := float(statistics.median(each['us']))):,.0f}", f"{took / least:.2f}",

@@ -8,20 +8,32 @@ from __future__ import annotations
 import ctypes
 import random
 import statistics
+import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from phasebit import toolchain
 from phasebit.chapters.every_shape import plans, tries
-from phasebit.chapters.every_shape.choice import choose
+from phasebit.chapters.every_shape.choice import PAIRS_EVERYWHERE, choose
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
+from phasebit.chapters.every_shape.tries import Tried
 from phasebit.instruments import beside_torch
 from phasebit.instruments.beside_torch import Launch
+from phasebit.instruments.clocks import Clocks
 
 VENDOR = "cuBLAS"
+Times = dict[str, dict[str, list[float]]]
+"""Contender -> ``warm_us`` and ``flushed_us`` of its launches, ``mhz`` of the warm ones."""
 
-_ROUNDS, _FLUSHED = 8, 3
+MAJORS = {"": "K innermost", "A": "M innermost in A", "B": "N innermost in B",
+          "AB": "M and N innermost"}  # fmt: skip
+"""Which transposes are given -> in words."""
+
+_CHOOSING, _ROUNDS, _FLUSHED = 4, 12, 3
+_REST = 0.01  # seconds before each turn, in which the clock rises again
 _GRAPH_US = 2000.0  # a graph holds launches for about so long
 _AHEAD = 600_000  # cycles that the GPU waits before flushed launches, so that the host is ahead
 _PARTIAL, _READY = 132 * 128 * 256, 264  # of product.cuh
@@ -40,11 +52,15 @@ def protocol(torch: Any) -> dict[str, str]:
     return {
         "warm": f"launches in a CUDA graph, as many as take about {_GRAPH_US / 1e3:g} ms (at least "
         "4, at most 40); of two replays the first does not count, and the time of the second is "
-        "divided by them",
+        "divided by them; mhz: the multiprocessors' clock over it, the median multiprocessor",
         "flushed": f"a launch between two events, after 256 MiB of other data have been read; "
         f"{_FLUSHED} in each round, which the host asks for while the GPU waits for a third of a "
         "millisecond",
-        "order": f"{_ROUNDS} rounds, in each the contenders in a new random order",
+        "order": "rounds, in each the contenders in a new random order; a rest of "
+        f"{_REST * 1e3:g} ms before each turn",
+        "choice": f"{_CHOOSING} rounds with all plans; the fastest is the one whose warm and "
+        f"flushed time have the least product. It, the model's choice and cuBLAS are then timed "
+        f"anew, in {_ROUNDS} rounds",
         "inputs": "normal random bf16 numbers, A (M, K) and B (N, K) row-major, f32 sums, bf16 "
         "results; the same operands in every launch",
         "check": "before timing, all of C against a product in f32, within 2⁻⁸·|c| + 2·10⁻³·√K; C "
@@ -65,17 +81,23 @@ class Bench:
         self._partial = torch.empty(_PARTIAL, device="cuda")
         self._ready = torch.zeros(_READY, dtype=torch.int32, device="cuda")
         self._other = torch.zeros(64 << 20, device="cuda")
+        self._clocks = Clocks(torch)
 
     def shape(self, shape: Shape, contenders: Sequence[Plan]) -> dict[str, Any]:
-        """Some plans at a shape, and which of all plans the model chooses."""
-        launches = self._plans(shape, {str(plan): plan.text for plan in contenders})
-        chosen = str(choose(shape))
-        times = self._times(shape, launches)
-        best = min((statistics.median(each["warm_us"]), name) for name, each in times.items()
-                   if name != VENDOR)  # fmt: skip
-        ratio = statistics.median(times[VENDOR]["warm_us"]) / best[0]
-        print(f"⏱ {shape}: {best[1]}, {ratio:.3f} of cuBLAS warm")
-        return {"shape": list(shape), "chosen": chosen, "times": times}
+        """Some plans at a shape: all, to choose from them, and then the chosen ones anew."""
+        launches = self._checked(shape, self._plans(shape, {str(p): p.text for p in contenders}))
+        graphs = self._graphs(shape, launches)
+        first = self._by_turns(shape, launches, graphs, _CHOOSING)
+        chosen, fastest = str(choose(shape)), fastest_of(first)
+        kept = dict.fromkeys((fastest, chosen, str(PAIRS_EVERYWHERE), VENDOR))
+        times = self._by_turns(shape, _only(launches, kept), graphs, _ROUNDS)
+        ratios = (
+            statistics.median(times[VENDOR][way]) / statistics.median(times[fastest][way])
+            for way in ("warm_us", "flushed_us")
+        )
+        print(f"⏱ {shape}: {fastest}, {' / '.join(f'{r:.3f}' for r in ratios)} of cuBLAS")
+        return {"shape": list(shape), "chosen": chosen, "fastest": fastest, "all": first,
+                "times": times}  # fmt: skip
 
     def side_by_side(
         self, shape: Shape, texts: dict[str, str],
@@ -84,6 +106,20 @@ class Bench:
         """Some kernels by name, beside cuBLAS; ``others``: name -> a launch from A, B and C."""
         makers = self._plans(shape, texts) | (others or {})
         return {"shape": list(shape), "times": self._times(shape, makers)}
+
+    def makers(
+        self, shape: Shape, texts: dict[str, str], others: dict[str, Callable[..., Launch]]
+    ) -> dict[str, Any]:
+        """Kernels named ``"maker: kernel"``: all, to choose of each maker, and then those anew."""
+        launches = self._checked(shape, self._plans(shape, texts) | others)
+        graphs = self._graphs(shape, launches)
+        first = self._by_turns(shape, launches, graphs, _CHOOSING)
+        of_makers: dict[str, Times] = {}
+        for name, times in first.items():
+            of_makers.setdefault(name.partition(":")[0], {})[name] = times
+        kept = [VENDOR, *(fastest_of(each) for who, each in of_makers.items() if who != VENDOR)]
+        again = self._by_turns(shape, _only(launches, kept), graphs, _ROUNDS)
+        return {"shape": list(shape), "all": first, "times": again}
 
     def rows(self, shape: Shape, text: str, names: tuple[str, str]) -> dict[str, Any]:
         """A kernel and cuBLAS on the same numbers: as they are, and with zeros behind each row.
@@ -107,7 +143,25 @@ class Bench:
             self._check(shape, name, launch, (a, b, c))
         launches[f"{VENDOR}, {names[0]}"] = lambda: torch.mm(a, b.t(), out=c)
         launches[f"{VENDOR}, {names[1]}"] = lambda: torch.mm(left, right, out=c)
-        return {"shape": list(shape), "times": self._by_turns(shape, launches)}
+        graphs = self._graphs(shape, launches)
+        return {"shape": list(shape), "times": self._by_turns(shape, launches, graphs, _ROUNDS)}
+
+    def majors(self, shape: Shape, plan: Plan) -> dict[str, Any]:
+        """A plan and cuBLAS, with A, B or both given as their transposes."""
+        torch = self._torch
+        a, b, c = self._matrices(shape)
+        other_a, other_b = a.t().contiguous(), b.t().contiguous()
+        launches: dict[str, Launch] = {}
+        for across, words in MAJORS.items():
+            given = (other_a if "A" in across else a, other_b if "B" in across else b)
+            text = replace(plan, across=across).text
+            launches[words] = self._plans(shape, {"it": text})["it"](*given, c)
+            self._check(shape, words, launches[words], (a, b, c))
+            left = other_a.t() if "A" in across else a
+            right = other_b if "B" in across else b.t()
+            launches[f"{VENDOR}, {words}"] = partial(torch.mm, left, right, out=c)
+        graphs = self._graphs(shape, launches)
+        return {"shape": list(shape), "times": self._by_turns(shape, launches, graphs, _ROUNDS)}
 
     def tries(self) -> dict[str, Any]:
         """What was tried at the small square, beside the plan that it changes."""
@@ -115,6 +169,12 @@ class Bench:
         texts = {name: each.text for name, each in tries.TRIES.items()}
         texts[tries.BASE] = tries.part("whole")
         return {"shape": list(shape), "times": self._times(shape, self._plans(shape, texts))}
+
+    def further(self, tried: Tried) -> dict[str, Any]:
+        """What was tried at another shape, beside the plan meant for it."""
+        texts = {str(plan): plan.text for plan in (tried.base, *tried.plans)}
+        times = self._times(tried.shape, self._plans(tried.shape, texts))
+        return {"shape": list(tried.shape), "base": str(tried.base), "times": times}
 
     def parts(self, shape: Shape) -> dict[str, Any]:
         """A kernel without some of its work; what it computes then is not looked at."""
@@ -144,7 +204,8 @@ class Bench:
             VENDOR: lambda: torch.mm(a, b.t(), out=c),
         }
         self._check(shape, "copied into other rows", launches["copied into other rows"], (a, b, c))
-        return {"shape": list(shape), "times": self._by_turns(shape, launches)}
+        graphs = self._graphs(shape, launches)
+        return {"shape": list(shape), "times": self._by_turns(shape, launches, graphs, _ROUNDS)}
 
     def _stream(self) -> ctypes.c_void_p:
         return ctypes.c_void_p(self._torch.cuda.current_stream().cuda_stream)
@@ -170,15 +231,21 @@ class Bench:
 
         return {name: maker(self._libraries[text]) for name, text in texts.items()}
 
-    def _times(
+    def _checked(
         self, shape: Shape, makers: dict[str, Callable[..., Launch]], exact: Iterable[str] = ()
-    ) -> dict[str, Any]:
+    ) -> dict[str, Launch]:
+        """Launches on new matrices, and the vendor's; those of ``exact``, or all, are checked."""
         a, b, c = self._matrices(shape)
         launches = {name: make(a, b, c) for name, make in makers.items()}
         for name in tuple(exact) or tuple(launches):
             self._check(shape, name, launches[name], (a, b, c))
-        launches[VENDOR] = lambda: self._torch.mm(a, b.t(), out=c)
-        return self._by_turns(shape, launches)
+        return {**launches, VENDOR: lambda: self._torch.mm(a, b.t(), out=c)}
+
+    def _times(
+        self, shape: Shape, makers: dict[str, Callable[..., Launch]], exact: Iterable[str] = ()
+    ) -> Times:
+        launches = self._checked(shape, makers, exact)
+        return self._by_turns(shape, launches, self._graphs(shape, launches), _ROUNDS)
 
     def _check(self, shape: Shape, name: str, launch: Launch, matrices: Any) -> None:
         a, b, c = matrices
@@ -189,27 +256,34 @@ class Bench:
         if not off <= 2e-3 * shape.k**0.5 or int(self._ready.abs().sum()):
             raise toolchain.CudaError(f"{name} is wrong at {shape}")
 
-    def _by_turns(self, shape: Shape, launches: dict[str, Launch]) -> dict[str, Any]:
-        torch = self._torch
-        count = max(4, min(40, int(_GRAPH_US / (shape.flop / 500e12 * 1e6 + 6))))
-        graphs = {}
+    def _graphs(self, shape: Shape, launches: dict[str, Launch]) -> dict[str, Any]:
+        """Name -> a CUDA graph of many launches."""
+        torch, graphs = self._torch, {}
         for name, launch in launches.items():
             launch()
             torch.cuda.synchronize()
             graphs[name] = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graphs[name]):
-                for _ in range(count):
+                for _ in range(_launches(shape)):
                     launch()
-        found: dict[str, dict[str, list[float]]] = {
-            name: {"warm_us": [], "flushed_us": []} for name in launches
-        }
-        order, draw = list(launches), random.Random(str(shape))
-        for _ in range(_ROUNDS):
+        return graphs
+
+    def _by_turns(
+        self, shape: Shape, launches: dict[str, Launch], graphs: dict[str, Any], rounds: int
+    ) -> Times:
+        found: Times = {name: {"warm_us": [], "flushed_us": [], "mhz": []} for name in launches}
+        order = list(launches)
+        draw = random.Random(str(shape))
+        for _ in range(rounds):
             draw.shuffle(order)
             for name in order:
+                time.sleep(_REST)
                 graphs[name].replay()
-                (time,) = beside_torch.timed(torch, graphs[name].replay, 1)
-                found[name]["warm_us"].append(round(time / count, 3))
+                self._clocks.look(0)
+                (us,) = beside_torch.timed(self._torch, graphs[name].replay, 1)
+                self._clocks.look(1)
+                found[name]["warm_us"].append(round(us / _launches(shape), 3))
+                found[name]["mhz"].append(self._clocks.mhz())
                 found[name]["flushed_us"] += self._flushed(launches[name])
         return found
 
@@ -225,3 +299,21 @@ class Bench:
             ends[-1][1].record()
         torch.cuda.synchronize()
         return [round(begin.elapsed_time(end) * 1e3, 2) for begin, end in ends]
+
+
+def _only(launches: dict[str, Launch], names: Iterable[str]) -> dict[str, Launch]:
+    return {name: launches[name] for name in names}
+
+
+def _launches(shape: Shape) -> int:
+    """So many in a graph."""
+    return max(4, min(40, int(_GRAPH_US / (shape.flop / 500e12 * 1e6 + 6))))
+
+
+def fastest_of(times: Times) -> str:
+    """The contender, not the vendor, whose warm and flushed time have the least product."""
+    return min(
+        (name for name in times if name != VENDOR),
+        key=lambda name: statistics.median(times[name]["warm_us"])
+        * statistics.median(times[name]["flushed_us"]),
+    )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from phasebit.chapters.every_shape import on_emulator, plans, waves
 from phasebit.chapters.every_shape.plans import Plan
+from phasebit.chapters.every_shape.shape_slips import whole
 from phasebit.chapters.every_shape.shapes import Shape
 from phasebit.chapters.every_shape.shares import Walk
 from phasebit.edits import replace_once
@@ -63,7 +64,7 @@ def copied(answer: Callable[[int, int, int, int, int, int], int]) -> str:
     return agree(answer, cases(), words, "products")
 
 
-_PLAN = Plan(plans.STREAM, 1, 16, 2)
+_PLAN = Plan(plans.STREAM, 1, 16, 2, waves=2)
 _SHAPES = (
     ((64, 48, 264), 2),  # three tiles of five steps for two workers
     ((128, 48, 136), 4),  # six of three for four
@@ -74,7 +75,7 @@ _SHAPES = (
 
 def with_walk(answer: str) -> str:
     """The kernel with a reader's ``bound`` and ``next`` in place of its own."""
-    text = _PLAN.text
+    text = whole(_PLAN.text, ("stream_k",))
     begin = text.index("    __device__ int bound(int pair) const {")
     end = text.index("\n};\n", begin) + 1
     return replace_once(text, text[begin:end], "    " + answer.strip() + "\n")
@@ -102,3 +103,43 @@ def split(answer: str) -> str:
             raise Wrong(f"{where}: a block makes {max(done.steps.values())} steps; with equal "
                         f"shares none makes more than {equal}")  # fmt: skip
     return f"{len(_SHAPES)} products, no finding"
+
+
+_TURNS = Plan(plans.PING_PONG, 1, 16, 3)
+_IN_TURN = (
+    ((192, 48, 264), 2),  # nine tiles of five steps, more than slots, for two blocks
+    ((64, 80, 72), 1),  # five of two for one
+    ((64, 16, 264), 1),  # a single tile: one group has none
+)
+
+
+def with_turns(answer: str) -> str:
+    """Ping-pong with a reader's ``my_turn`` and ``give_turn`` in place of its own lines."""
+    text = replace_once(
+        _TURNS.text, "    ptx::mbarrier_wait(&ring.turn[group], (made / 2 + group + 1) % 2);\n",
+        "    my_turn(ring, group, made);\n",
+    )  # fmt: skip
+    begin = text.index("        if (k == steps - 1) {\n")
+    end = text.index("        }\n", begin) + len("        }\n")
+    text = replace_once(text, text[begin:end],
+                        "        if (k == steps - 1) give_turn(ring, group);\n")  # fmt: skip
+    head = "// A group multiplies a piece"
+    return replace_once(text, head, answer.strip() + "\n\n" + head)
+
+
+@judged
+def turns(answer: str) -> str:
+    """``my_turn`` and ``give_turn`` of ping-pong: run on the emulator with every check."""
+    keep = ["__device__ void my_turn(Ring& ring, int group, int made)",
+            "__device__ void give_turn(Ring& ring, int group)"]  # fmt: skip
+    source = with_turns(written(answer, keep, "two functions"))
+    for shape, workers in _IN_TURN:
+        for schedule in ("eager", "late"):
+            where = "{} × {} × {}".format(*shape) + f", {schedule} copies"
+            with running(where), compiling():
+                done = on_emulator.multiply(source, *shape, workers=workers, schedule=schedule,
+                                            seed=random.randrange(1 << 30), most=5_000)
+            clean(done.run, where)
+            if not done.exact:
+                raise Wrong(f"{where}: C is wrong")
+    return f"{len(_IN_TURN)} products, no finding"

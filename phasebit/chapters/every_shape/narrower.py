@@ -17,15 +17,15 @@ from phasebit.instruments import beside_torch
 
 NAME = "every_shape_5000"
 SHAPE = Shape(5000, 5000, 5000)
-WIDE = Plan(plans.STREAM, 2, 256, 4, pair=2, super=4)
-NARROWER = Plan(plans.STREAM, 2, 240, 4, pair=2, super=4)
+WIDE = Plan(plans.STREAM, 2, 256, 4, pair=2, super=4, waves=2)
+NARROWER = Plan(plans.STREAM, 2, 240, 4, pair=2, super=4, waves=2)
 """The same but for the tile's columns."""
 CONTENDERS = {
     f"{plan} {promotion}": (plan, promotion)
     for plan, promotion in (
         (NARROWER, "NONE"), (NARROWER, "L2_256B"),
-        (Plan(plans.STREAM, 2, 240, 4, pair=2), "NONE"),
-        (Plan(plans.STREAM, 2, 240, 4, pair=2), "L2_256B"),
+        (Plan(plans.STREAM, 2, 240, 4, pair=2, waves=2), "NONE"),
+        (Plan(plans.STREAM, 2, 240, 4, pair=2, waves=2), "L2_256B"),
         (Plan(plans.PAIRS, 2, 240, 4, pair=2, super=4), "NONE"),
         (WIDE, "NONE"), (WIDE, "L2_256B"),
     )

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit.chapters.every_shape.plans import DEPTH
+from phasebit.emulator import Schedule
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
@@ -27,17 +28,19 @@ class Product(NamedTuple):
     """Block -> the slots that were filled for it."""
 
 
-def number(text: str, name: str) -> int:
-    """A constant of a kernel's text; ``ValueError`` where it has none."""
+def number(text: str, name: str, without: int | None = None) -> int:
+    """A constant of a kernel's text; where it has none ``without``, or ``ValueError``."""
     found = re.search(rf"\b{name} = (\d+)", text)
-    if found is None:
+    if found:
+        return int(found[1])
+    if without is None:
         raise ValueError(f"the kernel has no constant {name}")
-    return int(found[1])
+    return without
 
 
 def multiply(
-    text: str, m: int, n: int, k: int, *, workers: int = 2, schedule: str = "late", seed: int = 18,
-    most: int = 10_000_000,
+    text: str, m: int, n: int, k: int, *, workers: int = 2, schedule: Schedule = "late",
+    seed: int = 18, most: int = 10_000_000,
 ) -> Product:  # fmt: skip
     """C (m, n) = A (m, k) · B (n, k)ᵀ by a kernel's text; n and k are multiples of 8.
 
@@ -49,48 +52,55 @@ def multiply(
     from phasebit.emulator import TensorMap, formats
     from phasebit.launching.launch import compile
 
-    groups, bn, slots = (number(text, name) for name in ("GROUPS", "BN", "SLOTS"))
-    streams, stays = "struct Walk" in text, "PAIR = " in text
+    bn, slots = number(text, "BN"), number(text, "SLOTS")
+    pair, split, waves = (number(text, name, 0) for name in ("PAIR", "SPLIT", "WAVES"))
+    turns = number(text, "HALVES", 0)  # ping-pong: a tile belongs to one of two warp groups
+    bm = 64 * (turns or number(text, "GROUPS"))
+    consumers = 256 if turns else 2 * bm
     swapped = "ring.c[(i / 4" in text
-    pair = number(text, "PAIR") if stays else 1
     draw = np.random.default_rng(seed)
     a, b = (draw.integers(-4, 5, size).astype(np.float64) for size in ((m, k), (n, k)))
     c = np.full((m, n), 0x7FC0, np.uint16)  # NaN in bf16
-    bm, share = 64 * groups, bn // pair
-    sides = [(b, bm), (a, bn)] if swapped else [(a, bm), (b, share)]
-    maps = [TensorMap(np.asarray(formats.encode("bf16", x)), (DEPTH, rows), data_type="bf16",
-                      swizzle="128B") for x, rows in sides]  # fmt: skip
-    slot = 2 * DEPTH * (bm + bn)
-    rows, columns = -(-m // (bm * pair)), -(-n // bn)
+    sides = [(b, bm), (a, bn)] if swapped else [(a, bm), (b, bn // max(pair, 1))]
+    maps = []
+    for (x, high), name in zip(sides, "AB", strict=True):
+        across = f"#define ACROSS_{name} 1" in text
+        lies = np.ascontiguousarray(formats.encode("bf16", x.T if across else x))
+        box = (DEPTH, DEPTH if across else high)
+        maps.append(TensorMap(lies, box, data_type="bf16", swizzle="128B"))
+    rows, columns = -(-m // (bm * max(pair, 1))), -(-n // bn)
     if swapped:
         rows, columns = -(-n // bm), -(-m // bn)
     ready = np.zeros(64, np.uint32)
-    shared = slots * slot
+    shared = slots * 2 * DEPTH * (bm + bn)
     arguments: list[Any]
-    if stays:
+    if pair:
         cols = 64 if bn % 64 == 0 else 32 if bn % 32 == 0 else 16
         boxes = TensorMap(c, (cols, 16), data_type="bf16", swizzle=f"{2 * cols}B")
         steps, tiles = -(-k // DEPTH), rows * columns
-        shape = np.array([rows, columns, steps, number(text, "SUPER")], np.int32).tobytes()
-        workers = min(tiles * steps if streams else tiles, workers)
-        arguments = [*maps, boxes, shape]
-        if streams:
-            rest, waves = tiles % workers, number(text, "WAVES")
-            streamed = min(tiles, rest + waves * workers) if rest else 0
+        walked = np.array([rows, columns, steps, number(text, "SUPER")], np.int32).tobytes()
+        workers = min(tiles * steps if waves else tiles, workers)
+        arguments = [*maps, boxes, walked]
+        if "Walk(tiles, streamed)" in text:
+            rest = tiles % workers
+            cut = min(tiles, rest + (waves - 1) * workers) if waves and rest else 0
             partial = np.full(workers * pair * bm * bn, np.nan, np.float32)
-            arguments += [streamed, partial, ready]
-        blocks, threads = workers * pair, 128 * groups + 128
-        shared += 4 * groups * _PATTERN * -(-2 * max(512, 32 * cols) // _PATTERN)
+            arguments += [cut, partial, ready]
+        blocks, threads = workers * pair, consumers + 128
+        of_warp = number(text, "BOXES") * max(512, 32 * cols)
+        shared += consumers // 32 * _PATTERN * -(-of_warp // _PATTERN)
     else:
-        blocks, threads = rows * columns, 128 * groups + 32
+        blocks, threads = rows * columns * max(split, 1), consumers + 32
         shared = max(shared, 2 * (bm * (bn + 8) if not swapped else bn * (bm + 8)))
+        if split:
+            shared += (split - 1) * bm * bn // split * 4
         arguments = [*maps, c, *((n, m, k) if swapped else (m, n, k))]
     kernel = compile(text, "sm_90a")["matmul"]
     full = {f"memory+{shared + 8 * slot}" for slot in range(slots)}
     with _filling(full) as filled:
         run = kernel.launch(
             (blocks,), threads, arguments, shared=shared + _PATTERN, schedule=schedule,
-            cluster=pair if pair > 1 else None, max_steps=most,
+            cluster=pair if pair > 1 else split or None, max_steps=most,
         )  # fmt: skip
     exact = np.asarray(formats.encode("bf16", a @ b.T)).view(np.uint16)
     return Product(run, bool(np.array_equal(c, exact)), not ready.any(), dict(filled))

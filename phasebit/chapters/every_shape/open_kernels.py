@@ -12,11 +12,11 @@ from typing import Any
 
 from phasebit import measure, toolchain
 from phasebit.chapters.every_shape import bench, view
-from phasebit.chapters.every_shape.choice import choose, contenders
+from phasebit.chapters.every_shape.choice import contenders
 from phasebit.chapters.every_shape.shapes import SHAPES, Shape
 from phasebit.instruments import beside_torch
 from phasebit.instruments.beside_torch import Launch
-from phasebit.instruments.rivals import cutlass, cutlass_version, deep_gemm, fast_cu
+from phasebit.instruments.rivals import cutlass, cutlass_version, deep_gemm, fast_cu, here
 
 NAME = "every_shape_rivals"
 OURS, VENDOR, CUTLASS, DEEP_GEMM, FAST_CU = "ours", bench.VENDOR, "CUTLASS", "DeepGEMM", "fast.cu"
@@ -44,15 +44,14 @@ SWIZZLES = (1, 4)
 _ROOM = 256 << 20
 
 
-def record() -> dict[str, Any]:
-    """Measure on this machine's GPU.
+def record(before: dict[str, Any]) -> dict[str, Any]:
+    """Measure on this machine's GPU; ``before``: the chapter's record, whose plans are ours.
 
     Raises :class:`toolchain.CudaError` when there is no GPU, torch or rival, or when a kernel
     fails or is wrong.
     """
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
-    before = measure.read("every_shape")
     ours = {shape: _ours(before, shape) for shape in SHAPES}
     texts = {text for plans in ours.values() for text in plans.values()}
     with ThreadPoolExecutor(16) as pool:
@@ -67,7 +66,7 @@ def record() -> dict[str, Any]:
     timing = bench.Bench(torch, {text: ctypes.CDLL(str(b.program)) for text, b in built.items()})
     rows = []
     for shape in SHAPES:
-        rows.append(timing.side_by_side(shape, ours[shape], rivals.of(shape)))
+        rows.append(timing.makers(shape, ours[shape], rivals.of(shape)))
         said = (f"{who} {share:.3f}" for who, share in view.by_maker(rows[-1], "warm").items())
         print(f"⏱ {shape}: {', '.join(said)}", flush=True)
     return {
@@ -75,11 +74,10 @@ def record() -> dict[str, Any]:
         **facts,
         "protocol": {
             **bench.protocol(torch),
-            "ours": "the plans that were fastest in the chapter's record, warm and flushed, and "
-            "the model's",
+            "ours": "the plan that was fastest in the chapter's record, and the model's",
             "rivals": "the same operands and the same check; of CUTLASS each kernel of a list, "
             f"each with {' and '.join(map(str, SWIZZLES))} for max_swizzle_size; fast.cu at the "
-            "squares that it can do",
+            "squares that it can do; of each maker the fastest of the first run is timed anew",
         },
         "versions": rivals.versions(),
         "refused": rivals.refused,
@@ -88,11 +86,10 @@ def record() -> dict[str, Any]:
 
 
 def _ours(recorded: dict[str, Any], shape: Shape) -> dict[str, str]:
-    """The fastest plans of the chapter's record, and the model's choice: name -> text."""
+    """The fastest plan of the chapter's record, and the model's choice: name -> text."""
     known = {str(plan): plan for plan in contenders(shape)}
     row = view.row_of(recorded, shape)
-    chosen = (view.best(row, "warm"), view.best(row, "flushed"), str(choose(shape)))
-    return {f"{OURS}: {name}": known[name].text for name in chosen}
+    return {f"{OURS}: {name}": known[name].text for name in (row["fastest"], row["chosen"])}
 
 
 def _build(text: str) -> toolchain.Build:
@@ -112,7 +109,7 @@ class Rivals:
         self._torch = torch
         self._cutlass = libraries
         self._fast = fast
-        self._deep = deep_gemm()
+        self._deep = deep_gemm() if here("DeepGEMM") else None
         self._units = torch.cuda.get_device_properties(0).multi_processor_count
         self._room = torch.empty(_ROOM, dtype=torch.uint8, device="cuda")
         self._fast_from = fast_from
@@ -122,16 +119,15 @@ class Rivals:
 
     def versions(self) -> dict[str, str]:
         """Of whom: what was built."""
-        return {
-            CUTLASS: cutlass_version(),
-            DEEP_GEMM: str(self._deep.__version__),
-            FAST_CU: self._fast_from,
-        }
+        found = {CUTLASS: cutlass_version(), FAST_CU: self._fast_from}
+        return found | ({DEEP_GEMM: str(self._deep.__version__)} if self._deep else {})
 
     def of(self, shape: Shape) -> dict[str, Callable[..., Launch]]:
         """Name -> what makes a launch from A, B and C, of each rival that takes the shape."""
         found = dict(self._of_cutlass(shape))
-        found[DEEP_GEMM] = lambda a, b, c: lambda: self._deep.bf16_gemm_nt(a, b, c)
+        if self._deep:
+            multiply = self._deep.bf16_gemm_nt
+            found[DEEP_GEMM] = lambda a, b, c: lambda: multiply(a, b, c)
         if shape.m == shape.n == shape.k and shape.m % 256 == 0:
             found[FAST_CU] = self._of_fast(shape)
         return found

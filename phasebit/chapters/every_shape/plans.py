@@ -12,9 +12,9 @@ from functools import cached_property
 from phasebit import files
 from phasebit.chapters.every_shape.shapes import Shape
 
-SMALL, EARLY, WEIGHTS, FEW, PAIRS, STREAM, ANY = KERNELS = (
+SMALL, EARLY, WEIGHTS, FEW, PAIRS, STREAM, ANY, PING_PONG, SPLIT_K = KERNELS = (
     "a_small_tiles", "b_next_launch", "c_weights_once", "d_few_rows", "e_pairs", "f_stream_k",
-    "g_any",
+    "g_any", "h_ping_pong", "i_split_k",
 )  # fmt: skip
 """The chapter's kernels, in the order of its ladder."""
 
@@ -27,6 +27,11 @@ SHARED = 227 * 1024
 def source(kernel: str) -> str:
     """The text of one of :data:`KERNELS`."""
     return files.kernel(f"every_shape/{kernel}")
+
+
+def header(name: str) -> str:
+    """The text of one of the chapter's headers."""
+    return (files.kernels() / f"every_shape/{name}.cuh").read_text("utf-8")
 
 
 def with_constants(text: str, **constants: int | str) -> str:
@@ -44,7 +49,7 @@ class Plan:
 
     kernel: str
     groups: int
-    """Warp groups that multiply, 64 rows of the tile each."""
+    """Products of 64 rows that the tile is made of: of a warp group each, or all of one."""
     bn: int
     """Columns of the tile."""
     slots: int
@@ -52,10 +57,18 @@ class Plan:
     """Blocks that share B: 1, 2 or 4."""
     super: int = 8
     """Rows of tiles that are walked together."""
-    waves: int = 1
-    """Of stream-K: whole waves that are cut besides the last."""
+    waves: int = 0
+    """Of stream-K: waves that are cut, the last among them."""
+    boxes: int = 2
+    """Of C, that a warp has."""
+    split: int = 1
+    """Blocks of a cluster that each make a part of K of one tile."""
     early: bool = True
     """Whether a launch may begin before the one before it has ended."""
+    later: bool = True
+    """Whether C leaves under the next tile's products, where blocks stay."""
+    across: str = ""
+    """Of which operands the transpose is given: "A", "B" or "AB"; where blocks stay."""
 
     def __str__(self) -> str:
         tile = f"{self.rows // self.pair} × {self.bn}"
@@ -65,15 +78,55 @@ class Plan:
             words.append("exchanged")
         if self.kernel == WEIGHTS:
             words.append("weights once")
-        if self.stays:
+        if self.split > 1:
+            words.append(f"K by {self.split}")
+        if self.kernel == PING_PONG:
+            words.append("ping-pong")
+        elif self.stays:
             words.append("blocks stay")
-        if self.kernel == STREAM:
-            more = f"{self.waves + 1} waves" if self.waves else "1"
-            words.append(f"stream-K over {more}")
+        if self.waves:
+            words.append(f"stream-K over {self.waves} wave{'s' * (self.waves > 1)}")
         if self.super != 8:
             words.append(f"{self.super} rows together")
+        if self.boxes != 2:
+            words.append(f"{self.boxes} boxes")
+        if not self.later:
+            words.append("C at once")
         if not self.begins_early:
             words.append("no early launch")
+        words += [f"{each}ᵀ given" for each in self.across]
+        return ", ".join(words)
+
+    @property
+    def short(self) -> str:
+        """The name that tables print: cluster, tile / slots, schedule, way out, split, the rest.
+
+        What is usual is left out: a block alone, C under the next tile's products, no cut, an
+        early launch, 8 rows of tiles together. Pairs, fours and plans with a cut always stay.
+        """
+        of = {1: "", 2: "pairs ", 4: "fours "}[self.pair]
+        words = [f"{of}{self.rows // self.pair} × {self.bn} / {self.slots}"]
+        if self.kernel == PING_PONG:
+            words.append("ping-pong")
+        elif self.stays and self.pair == 1 and not self.waves:
+            words.append("stays")
+        if not self.later:
+            words.append("at once")
+        if self.boxes != 2:
+            words.append(f"{self.boxes} boxes")
+        if self.waves:
+            words.append(f"cut {self.waves}")
+        if self.split > 1:
+            words.append("halves")
+        if self.swapped:
+            words.append("exchanged")
+        if self.kernel == WEIGHTS:
+            words.append("weights once")
+        if self.super != 8:
+            words.append(f"{self.super} rows")
+        if not self.begins_early:
+            words.append("not early")
+        words += [f"{each}ᵀ given" for each in self.across]
         return ", ".join(words)
 
     @property
@@ -89,7 +142,7 @@ class Plan:
     @property
     def stays(self) -> bool:
         """Whether a block makes tile after tile."""
-        return self.kernel in (PAIRS, STREAM)
+        return self.kernel in (PAIRS, STREAM, PING_PONG)
 
     @property
     def rows(self) -> int:
@@ -104,16 +157,20 @@ class Plan:
     @cached_property
     def text(self) -> str:
         """The kernel's text, with this plan's constants."""
-        constants: dict[str, int | str] = {
-            "GROUPS": self.groups, "BN": self.bn, "SLOTS": self.slots
-        }  # fmt: skip
+        rows = "HALVES" if self.kernel == PING_PONG else "GROUPS"
+        constants: dict[str, int | str] = {rows: self.groups, "BN": self.bn, "SLOTS": self.slots}
         if self.stays:
-            constants |= {"PAIR": self.pair, "SUPER": self.super}
-        if self.kernel == STREAM:
+            constants |= {"PAIR": self.pair, "SUPER": self.super, "BOXES": self.boxes}
+        if self.kernel in (PAIRS, STREAM):
+            constants["LATER"] = str(self.later).lower()
+        if self.kernel in (STREAM, PING_PONG):
             constants["WAVES"] = self.waves
+        if self.kernel == SPLIT_K:
+            constants["SPLIT"] = self.split
         if self.kernel != SMALL:
             constants["EARLY"] = str(self.early).lower()
-        return with_constants(source(self.kernel), **constants)
+        given = "".join(f"#define ACROSS_{each} 1\n" for each in self.across)
+        return given + with_constants(source(self.kernel), **constants)
 
     def grid(self, shape: Shape) -> tuple[int, int]:
         """Rows and columns of tiles."""
@@ -135,7 +192,8 @@ class Plan:
 def function(text: str, name: str) -> str:
     """A function or struct of a kernel and the comment above it; ``ValueError`` if it has none."""
     found = re.search(
-        rf"^(?://[^\n]*\n)*(?:struct {name} \{{.*?^\}};|__device__ \w+ {name}\(.*?^\}})$",
+        rf"^(?://[^\n]*\n)*(?:template <[^\n]*>\n)?"
+        rf"(?:struct {name} \{{.*?^\}};|__device__ \w+ {name}\(.*?^\}})$",
         text, re.M | re.S,
     )  # fmt: skip
     if found is None:

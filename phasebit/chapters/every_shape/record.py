@@ -8,51 +8,60 @@ from __future__ import annotations
 import ctypes
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from phasebit import measure, toolchain
 from phasebit.chapters.every_shape import narrower, open_kernels, row_ends, tries
+from phasebit.chapters.every_shape.bench import MAJORS as MAJORS_GIVEN
 from phasebit.chapters.every_shape.bench import Bench, any_text, protocol
-from phasebit.chapters.every_shape.choice import SMALL_SQUARES, contenders
+from phasebit.chapters.every_shape.choice import PAIRS_EVERYWHERE, SMALL_SQUARES, contenders
 from phasebit.chapters.every_shape.shapes import SHAPES, Shape
 from phasebit.instruments import beside_torch
 from phasebit.instruments.rivals import FOLDER
 
 NAME = "every_shape"
-FURTHER = (row_ends.NAME, narrower.NAME, open_kernels.NAME)
+FURTHER = (open_kernels.NAME, row_ends.NAME, narrower.NAME)
+MAJORS = Shape(4096, 4096, 4096)
 _ANY = (Shape(1001, 1001, 1001), Shape(4097, 4097, 4097))
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU; what rows and narrower tiles change is saved beside it, and
-    what the rivals do, where they are.
+    """Measure on this machine's GPU. Further records are saved beside it, after it: what the
+    rivals do, where they are, and what rows and narrower tiles change.
 
     Raises :class:`toolchain.CudaError` when there is no GPU or torch, or when a kernel fails or is
     wrong.
     """
     facts = measure.facts()
-    measure.save(row_ends.record())
-    measure.save(narrower.record())
-    if FOLDER in os.environ:
-        measure.save(open_kernels.record())
-    else:
-        print(f"⏱ no {open_kernels.NAME}: {FOLDER} does not say where the rivals are")
     torch = beside_torch.torch_here(NAME)
     texts = {plan.text for shape in SHAPES for plan in contenders(shape)}
     texts |= {each.text for each in tries.TRIES.values()} | set(map(tries.part, tries.PARTS))
+    texts |= {plan.text for tried in tries.FURTHER for plan in (tried.base, *tried.plans)}
+    texts |= {replace(PAIRS_EVERYWHERE, across=each).text for each in MAJORS_GIVEN}
     texts |= {any_text(shape) for shape in _ANY}
     with ThreadPoolExecutor(16) as pool:
         built = dict(zip(texts, pool.map(_build, texts), strict=True))
     bench = Bench(torch, {text: ctypes.CDLL(str(each.program)) for text, each in built.items()})
-    return {
+    found = {
         "benchmark": NAME,
         **facts,
         "protocol": protocol(torch),
         "shapes": [bench.shape(shape, contenders(shape)) for shape in SHAPES],
         "tries": bench.tries(),
+        "further": [bench.further(tried) for tried in tries.FURTHER],
         "parts": [bench.parts(shape) for shape in SMALL_SQUARES],
         "any": [bench.any(shape) for shape in _ANY],
+        "majors": bench.majors(MAJORS, PAIRS_EVERYWHERE),
     }
+    measure.save(found)
+    if FOLDER in os.environ:
+        measure.save(open_kernels.record(found))
+    else:
+        print(f"⏱ no {open_kernels.NAME}: {FOLDER} does not say where the rivals are")
+    measure.save(row_ends.record())
+    measure.save(narrower.record())
+    return found
 
 
 def _build(text: str) -> toolchain.Build:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from phasebit import files
 from phasebit.chapters.every_shape import on_emulator, plans
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.edits import replace_once
-from phasebit.emulator import EmulatorError
+from phasebit.emulator import EmulatorError, Schedule
 
 SILENT = "right"
 """What is said of a slip that the emulator does not find."""
@@ -17,7 +18,11 @@ _SMALL = Plan(plans.SMALL, 2, 32, 3), (130, 40, 264)
 _EARLY = Plan(plans.EARLY, 1, 32, 3), (70, 40, 264)
 _FEW = Plan(plans.FEW, 1, 16, 3), (20, 72, 264)
 _PAIRS = Plan(plans.PAIRS, 1, 16, 2, pair=2), (256, 32, 136)
-_STREAM = Plan(plans.STREAM, 1, 16, 2), (64, 48, 264)
+_STREAM = Plan(plans.STREAM, 1, 16, 2, waves=2), (64, 48, 264)
+_PING_PONG = Plan(plans.PING_PONG, 1, 16, 3), (130, 48, 264)
+_HALVES = Plan(plans.PING_PONG, 2, 16, 2), (128, 48, 136)
+_SPLIT = Plan(plans.SPLIT_K, 1, 32, 2, split=2), (70, 40, 264)
+_ACROSS = Plan(plans.PAIRS, 1, 128, 2, across="AB"), (72, 136, 136)
 
 
 class Slip(NamedTuple):
@@ -40,9 +45,13 @@ class Slip(NamedTuple):
         return replace_once(text, self.right, self.wrong)
 
 
-def whole(text: str) -> str:
-    """A kernel's text with the chapter's own headers in place of their includes."""
-    for header in ("boxes", "tiles", "product"):
+HEADERS = ("stream_k", "pairs", "boxes", "tiles", "product")
+"""Those of the chapter that a slip may be in; one comes before those that it includes."""
+
+
+def whole(text: str, headers: Sequence[str] = HEADERS) -> str:
+    """A kernel's text with headers of the chapter in place of their includes."""
+    for header in headers:
         include = f'#include "every_shape/{header}.cuh"\n'
         body = (files.kernels() / f"every_shape/{header}.cuh").read_text("utf-8")
         body = body.replace("#pragma once\n", "")
@@ -71,16 +80,25 @@ SLIPS = {
     "hints the wrong way round": Slip(
         _FEW, "first = ptx::evict_first(), last = ptx::evict_last();",
         "first = ptx::evict_last(), last = ptx::evict_first();", SILENT),
-    "each tile begins with box 0": Slip(
-        _PAIRS, "bf16* to = box[turn++ % 2];", "bf16* to = box[part % 2];", "may still read it"),
+    "a box is filled again before it has been read": Slip(
+        _PAIRS, "        if (lane == 0) ptx::cp_async_bulk_wait_group_read<0>();  // the boxes "
+        "have been read\n", "", "may still read it"),
+    "results are rounded while the last product runs": Slip(
+        _PAIRS, "        finish_multiply(sums);\n", "", "async|wgmma"),
+    "results of a tile are rounded over those that have not left": Slip(
+        (Plan(plans.PAIRS, 1, 96, 2, pair=2, boxes=1), (256, 192, 64)),
+        "        all();  // of the tile before\n", "", "WRONG"),
     "a slot is given back in one block of the pair": Slip(
         _PAIRS, "if (threadIdx.x % 32 < PAIR) {", "if (threadIdx.x % 32 < 1) {", "deadlock"),
     "the block ends while boxes leave": Slip(
         _PAIRS, "    ptx::cp_async_bulk_wait_group_read<0>();  // shared", "    // shared",
         "leaves the kernel while"),
-    "a block leaves while the other writes into it": Slip(
-        _PAIRS, "    ptx::cluster_arrive();  // a block stays while the other may write into it\n"
-        "    ptx::cluster_wait();\n", "", "left|leave|ended|gone"),
+    "a block leaves while the other still arrives in it": Slip(
+        _PAIRS, "    for (int i = 0; i < SLOTS; ++i, advance<SLOTS>(s, phase))\n"
+        "        ptx::mbarrier_wait(&ring.empty[s], !phase);\n", "", "left|leave|ended|gone"),
+    "a block brings its share before the pair has met": Slip(
+        _PAIRS, "if (PAIR > 1 || !walk.next(piece)) return 0;", "if (!walk.next(piece)) return 0;",
+        "race|before|barrier"),
     "the flag is set before all have written": Slip(
         _STREAM, "    ptx::bar_sync(1 + group, 128);  // all have written\n", "", "race"),
     "the flag is an ordinary store": Slip(
@@ -90,18 +108,44 @@ SLIPS = {
     "the flag stays up": Slip(
         _STREAM, "        ready[place] = 0;  // for the next launch\n", "", "flag"),
     "only the first helper's sums are taken": Slip(
-        (_STREAM[0], (64, 32, 456)), "                if (walk.bound(pair + 1) >= behind) break;\n",
-        "                break;\n", "WRONG|flag", 7),
+        (_STREAM[0], (64, 32, 456)), "            if (walk.bound(pair + 1) >= behind) break;\n",
+        "            break;\n", "WRONG|flag", 7),
     "a piece that does not begin at 0 adds to what was there": Slip(
         _STREAM, "k > piece.first);", "k > 0);", "WRONG|uninit|undefined|NaN"),
     "a helper stores its part as the result": Slip(
-        _STREAM, "if (piece.first > 0) give(sums, partial, ready, group);\n        else {",
-        "if (piece.first > 0 && piece.last < tiles.steps) give(sums, partial, ready, group);\n"
-        "        else {", "livelock"),
+        _STREAM, "if (piece.first > 0) {",
+        "if (piece.first > 0 && piece.last < walk.tiles.steps) {", "livelock"),
+    "both groups multiply at a time": Slip(
+        _PING_PONG, "    ptx::mbarrier_wait(&ring.turn[group], (made / 2 + group + 1) % 2);\n", "",
+        "arrive.expect_tx of 1 with 0 of 1 pending"),
+    "the turn goes over at the first slot": Slip(
+        _PING_PONG, "if (k == steps - 1) {", "if (k == 0) {",
+        "arrive.expect_tx of 1 with 0 of 1 pending"),
+    "a group counts its own slots only": Slip(
+        _PING_PONG, "at += piece.last - piece.first, ++made) {", "++made) {",
+        "async|race|WRONG|deadlock"),
+    "a slot is given back before its second product of 64 rows": Slip(
+        _HALVES, "ptx::wgmma_wait_group<HALVES>();", "ptx::wgmma_wait_group<HALVES + 1>();",
+        "async|wgmma"),
+    "half of the sums are announced": Slip(
+        _SPLIT, "sizeof ring.sums);", "sizeof ring.sums / 2);", "async|race|WRONG|deadlock|phase"),
+    "sums are sent before the other block is there": Slip(
+        _SPLIT, "        ptx::cluster_wait();  // they are there: long since\n", "",
+        "race"),
+    "sums land where the other still multiplies": Slip(
+        _SPLIT, "    };\n    float4 sums[SPLIT - 1][PART / 8][CONSUMERS];",
+        "        float4 sums[SPLIT - 1][PART / 8][CONSUMERS];\n    };\n   ", "async|race|WRONG"),
+    "every block sends to the same place": Slip(
+        (Plan(plans.SPLIT_K, 1, 64, 2, split=4), (64, 64, 264)),
+        "ring.sums[rank - (rank > to)];", "ring.sums[0];", "async|race|WRONG"),
+    "the step along K of the other major": Slip(
+        _ACROSS, "y + (B ? 128 : 2) * k", "y + 2 * k", "WRONG|descriptor"),
 }  # fmt: skip
 
 
-def judge(text: str, shape: tuple[int, int, int], schedule: str = "late", workers: int = 2) -> str:
+def judge(
+    text: str, shape: tuple[int, int, int], schedule: Schedule = "late", workers: int = 2
+) -> str:
     """What the emulator says first of a kernel; ``WRONG``, ``a flag stays up``, or nothing."""
     try:
         done = on_emulator.multiply(text, *shape, schedule=schedule, workers=workers)

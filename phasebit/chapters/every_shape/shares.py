@@ -1,6 +1,6 @@
 """Who makes which piece of which tile, and when: the scheduler of stream-K, in Python.
 
-The same arithmetic as ``Walk`` in ``f_stream_k.cu``; a test compares the two.
+The same arithmetic as ``Walk`` in ``stream_k.cuh``; a test compares the two.
 """
 
 from __future__ import annotations
@@ -40,11 +40,15 @@ class Walk:
         return cls(tiles, steps, min(tiles, most))
 
     @classmethod
-    def stream(cls, tiles: int, steps: int, most: int, waves: int = 1) -> Walk:
-        """The tiles of the last wave, where it is not full, and of ``waves`` others are cut."""
+    def stream(cls, tiles: int, steps: int, most: int, waves: int = 2) -> Walk:
+        """The tiles of the last wave, where it is not full, and of those before it are cut.
+
+        ``waves``: how many waves that are in all.
+        """
         workers = min(tiles * steps, most)
         rest = tiles % workers
-        return cls(tiles, steps, workers, min(tiles, rest + waves * workers) if rest else 0)
+        cut = min(tiles, rest + (waves - 1) * workers) if rest and waves else 0
+        return cls(tiles, steps, workers, cut)
 
     def bound(self, worker: int) -> int:
         """The step of the streamed tiles, end to end, at which a worker's share begins."""
@@ -69,6 +73,12 @@ class Walk:
     def clocks(self) -> int:
         """Steps until the last worker is done."""
         return max(map(self.length, range(self.workers)))
+
+    @property
+    def cut(self) -> int:
+        """Tiles that more than one worker makes; the other streamed ones lie whole in a share."""
+        pieces = (piece for worker in range(self.workers) for piece in self.pieces(worker))
+        return len({piece.tile for piece in pieces if piece.last - piece.first < self.steps})
 
     @property
     def busy(self) -> float:

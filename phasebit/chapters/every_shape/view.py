@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
 from phasebit.chapters.every_shape import tries, waves
+from phasebit.chapters.every_shape.choice import choose, contenders
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import LAYERS, Shape
 
@@ -21,11 +22,11 @@ _ACROSS = 22  # multiprocessors in a row of the picture
 
 
 def on_multiprocessors(plan: Plan, shape: Shape) -> Picture:
-    """How many tiles each multiprocessor makes: a cell each, 132 of an H200."""
+    """How many tiles each multiprocessor makes: a cell each, 132 of an H100."""
     from phasebit.draw import Cell, chart
 
     walk = waves.walk(plan, shape)
-    units = waves.H200.multiprocessors
+    units = waves.H100.multiprocessors
     each: list[Cell | None] = [None] * (-(-units // _ACROSS) * _ACROSS)
     for unit in range(units):
         worker = unit // plan.pair
@@ -33,11 +34,12 @@ def on_multiprocessors(plan: Plan, shape: Shape) -> Picture:
         tiles = steps / walk.steps
         each[unit] = Cell(f"{tiles:.2g}" if steps else "·", "blue" if steps else "grey")
     share = walk.busy * min(1, walk.workers * plan.pair / units)
+    kind = {1: "tiles", 2: "pairs", 4: "fours"}[plan.pair]
     rows = [each[at : at + _ACROSS] for at in range(0, len(each), _ACROSS)]
     return chart(
         rows, rows=[i * _ACROSS for i in range(len(rows))], columns=range(_ACROSS),
         row_label="from", column_label="multiprocessor",
-        title=f"{shape} in tiles of {plan.rows // plan.pair} × {plan.bn}: tiles that each "
+        title=f"{shape} in {kind} of {plan.rows // plan.pair} × {plan.bn}: tiles that each "
         f"multiprocessor makes; all of them multiply {share:.0%} of the time",
     )  # fmt: skip
 
@@ -63,10 +65,14 @@ def row_of(record: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
     return found
 
 
-def best(row: Mapping[str, Any], way: str = "warm") -> str:
-    """The contender of ours that took least."""
-    ours: list[str] = [name for name in row["times"] if name != VENDOR]
-    return min(ours, key=lambda name: median(row["times"][name], way))
+def best(row: Mapping[str, Any]) -> str:
+    """The plan that was fastest where all were timed; its own times are of the run after that."""
+    return str(row["fastest"])
+
+
+def all_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A shape's row with the times of the run in which all plans took part."""
+    return {**row, "times": row["all"]}
 
 
 def geomean(values: Sequence[float]) -> float:
@@ -104,8 +110,6 @@ def ratios(record: Mapping[str, Any], name: Any = best) -> Picture:
 
 def modelled(record: Mapping[str, Any]) -> Picture:
     """The model's time over the measured one, warm, of the plan that it chose, at every shape."""
-    from phasebit.chapters.every_shape import waves
-    from phasebit.chapters.every_shape.choice import choose
     from phasebit.draw import dots
 
     found = {}
@@ -120,27 +124,40 @@ def modelled(record: Mapping[str, Any]) -> Picture:
     )  # fmt: skip
 
 
-def shapes_table(record: Mapping[str, Any]) -> measure.Table:
-    """Each shape: the fastest plan, cuBLAS's rate, the ratios, the spread of both."""
+def short(shape: Shape, name: str) -> str:
+    """The short name of a plan that was timed at a shape; the vendor keeps its own."""
+    return {str(plan): plan.short for plan in contenders(shape)}.get(name, name)
+
+
+def results_table(record: Mapping[str, Any]) -> measure.Table:
+    """Each shape: cuBLAS's rate, the fastest plan beside it, the model's choice beside that."""
     rows = []
     for row in record["shapes"]:
         shape = Shape(*row["shape"])
-        name = best(row)
-        vendor = row["times"][VENDOR]
+        fastest, took = best(row), chosen(row)
         rates = " / ".join(
-            f"{measure.tflops(shape.flop, median(vendor, way) * 1e-6):.0f}" for way in WAYS
-        )
-        cells = [f"{ratio(row, name, way):.3f}" for way in WAYS]
-        cells += [
-            " / ".join(f"{spread(row['times'][who], way):.1%}" for who in (name, VENDOR))
+            f"{measure.tflops(shape.flop, median(row['times'][VENDOR], way) * 1e-6):.0f}"
             for way in WAYS
-        ]
-        rows.append((str(shape), name, rates, *cells))
+        )
+        model = ("the same", "")
+        if took != fastest:
+            lost = median(row["times"][took], "warm") / median(row["times"][fastest], "warm") - 1
+            model = short(shape, took), f"{lost:+.1%}"
+        rows.append(
+            (str(shape), rates, short(shape, fastest),
+             *(f"{ratio(row, fastest, way):.3f}" for way in WAYS), *model, str(len(row["all"]) - 1))
+        )  # fmt: skip
+    widest = "; ".join(
+        f"{way} {max(spread(row['times'][best(row)], way) for row in record['shapes']):.1%} ours, "
+        f"{max(spread(row['times'][VENDOR], way) for row in record['shapes']):.1%} {VENDOR}'s"
+        for way in WAYS
+    )
     return measure.Table(
-        ("M × N × K", "fastest plan (warm)", "cuBLAS, TFLOP/s", *WAYS,
-         *(f"spread, {way}" for way in WAYS)),
-        tuple(rows), "cuBLAS's time over ours; spread: the width of the middle half of the times, "
-        f"as a part of the median, ours / cuBLAS; {measure.source(dict(record))}",
+        ("M × N × K", f"{VENDOR}, TFLOP/s", "fastest plan", *WAYS, "the model's", "its time",
+         "plans"),
+        tuple(rows), f"{VENDOR}'s time over ours; its time: against the fastest plan, warm; "
+        f"widest middle half of the times, as a part of their median: {widest}; "
+        f"{measure.source(dict(record))}",
     )  # fmt: skip
 
 
@@ -158,33 +175,18 @@ MAKERS = ("ours", "CUTLASS", "DeepGEMM", "fast.cu")
 
 def makers_table(record: Mapping[str, Any]) -> measure.Table:
     """Each shape: the fastest kernel of each maker, warm, as a share of cuBLAS's speed."""
-    rows, all_of = [], {who: [] for who in MAKERS}  # type: tuple[list[Any], dict[str, list[float]]]
-    for row in record["shapes"]:
-        shares = by_maker(row, "warm")
-        for who in MAKERS:
-            all_of[who] += [shares[who]] if who in shares else []
-        rows.append((str(Shape(*row["shape"])),
-                     *(f"{shares[who]:.3f}" if who in shares else "–" for who in MAKERS)))
-    means = (f"{geomean(all_of[who]):.3f}" for who in MAKERS)
+    shares = {Shape(*row["shape"]): by_maker(row, "warm") for row in record["shapes"]}
+    known = {who: [each[who] for each in shares.values() if who in each] for who in MAKERS}
+    makers = [who for who in MAKERS if known[who]]
+    rows = [
+        (str(shape), *(f"{each[who]:.3f}" if who in each else "–" for who in makers))
+        for shape, each in shares.items()
+    ]
+    means = (f"{geomean(known[who]):.3f}" for who in makers)
     versions = ", ".join(f"{who} {told}" for who, told in record["versions"].items())
     return measure.Table(
-        ("M × N × K", *MAKERS), (*rows, ("geometric mean", *means)),
+        ("M × N × K", *makers), (*rows, ("geometric mean", *means)),
         f"of cuBLAS's speed, warm; {versions}; {measure.source(dict(record))}",
-    )  # fmt: skip
-
-
-def choices_table(record: Mapping[str, Any]) -> measure.Table:
-    """Each shape: what the model chose, what binds it there, how much slower than the fastest."""
-    rows = []
-    for row in record["shapes"]:
-        shape = Shape(*row["shape"])
-        fastest, took = best(row), chosen(row)
-        lost = median(row["times"][took], "warm") / median(row["times"][fastest], "warm") - 1
-        others = len(row["times"]) - 1
-        rows.append((str(shape), took, f"{lost:.1%}" if took != fastest else "–", str(others)))
-    return measure.Table(
-        ("M × N × K", "the model chooses", "slower than the fastest, warm", "plans measured"),
-        tuple(rows), measure.source(dict(record)),
     )  # fmt: skip
 
 
@@ -206,6 +208,78 @@ def tries_table(record: Mapping[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
+def _further(record: Mapping[str, Any], shape: Shape) -> tuple[tries.Tried, dict[str, Any]]:
+    tried = next(each for each in tries.FURTHER if each.shape == shape)
+    return tried, row_of({"shapes": record["further"]}, shape)
+
+
+def _more(row: Mapping[str, Any], name: str) -> list[float]:
+    """How much longer a contender takes than the plan meant for its shape, warm and flushed."""
+    base, times = row["times"][row["base"]], row["times"][name]
+    return [median(times, way) / median(base, way) - 1 for way in WAYS]
+
+
+def further_table(record: Mapping[str, Any], shape: Shape) -> measure.Table:
+    """What was tried at one of the hardest shapes: expected, and what came out."""
+    tried, row = _further(record, shape)
+    base = row["times"][row["base"]]
+    rows = [(tried.base.short, "", *(f"{median(base, way):.1f} µs" for way in WAYS), _mhz(base))]
+    for name, said, expected in (
+        *((str(plan), plan.short, expected) for plan, expected in tried.plans.items()),
+        (VENDOR, VENDOR, ""),
+    ):
+        more = (f"{each:+.1%}" for each in _more(row, name))
+        rows.append((said, expected, *more, _mhz(row["times"][name])))
+    return measure.Table(
+        ("tried", "expected", *WAYS, "MHz"), tuple(rows),
+        f"{shape}: time, and against the first row; {measure.source(dict(record))}",
+    )  # fmt: skip
+
+
+def changes_table(record: Mapping[str, Any], shapes: Sequence[Shape]) -> measure.Table:
+    """The same at several shapes at once: a row for each change and what was expected of it."""
+    cells: dict[tuple[str, str], list[str]] = {}
+
+    def put(what: str, expected: str, column: int, cell: str) -> None:
+        cells.setdefault((what, expected), ["–"] * len(shapes))[column] = cell
+
+    for column, shape in enumerate(shapes):
+        tried, row = _further(record, shape)
+        base, vendor = row["times"][row["base"]], row["times"][VENDOR]
+        put("pairs 128 × 256 / 4: µs", "", column,
+            " / ".join(f"{median(base, way):.1f}" for way in WAYS))  # fmt: skip
+        put("its cut", "", column, f"{tried.base.waves}" if tried.base.waves else "none")
+        put("MHz, its and cuBLAS's", "", column, f"{_mhz(base)} / {_mhz(vendor)}")
+        for plan, expected in tried.plans.items():
+            more = " / ".join(f"{each:+.1%}" for each in _more(row, str(plan)))
+            put(tries.change(plan, tried.base), expected, column, more)
+        put(VENDOR, "", column, " / ".join(f"{each:+.1%}" for each in _more(row, VENDOR)))
+    first = [key for key in cells if not key[1] and key[0] != VENDOR]
+    rest = sorted(key for key in cells if key[1])
+    return measure.Table(
+        ("tried", "expected", *map(str, shapes)),
+        tuple((*key, *cells[key]) for key in (*first, *rest, (VENDOR, ""))),
+        f"warm / flushed: time against the first row; {measure.source(dict(record))}",
+    )
+
+
+def _mhz(times: Mapping[str, Sequence[float]]) -> str:
+    return f"{statistics.median(times['mhz']):.0f}"
+
+
+def majors(record: Mapping[str, Any]) -> str:
+    """How far apart the four ways lie in which A and B can be given, of ours and of cuBLAS's."""
+    times = record["majors"]["times"]
+    said = []
+    for who in ("ours", VENDOR):
+        names = [name for name in times if name.startswith(VENDOR) == (who == VENDOR)]
+        for way in WAYS:
+            each = [median(times[name], way) for name in names]
+            said.append(f"{who}, {way}: {min(each):.1f} to {max(each):.1f} µs")
+    shape = Shape(*record["majors"]["shape"])
+    return "\n".join((f"{shape}, {len(times) // 2} ways to lie", *said))
+
+
 def parts(record: Mapping[str, Any], shape: Shape) -> Picture:
     """A kernel without some of its work, warm."""
     from phasebit import draw
@@ -217,13 +291,6 @@ def parts(record: Mapping[str, Any], shape: Shape) -> Picture:
         title=f"{shape}, {tries.BASE}: what remains without some of the work",
         hues={"whole": "orange"}, show=lambda us: f"{us:.2f}",
     )  # fmt: skip
-
-
-def stream_and_whole(row: Mapping[str, Any]) -> list[str]:
-    """The fastest plan that cuts tiles along K, and the fastest of those that stay and cut none."""
-    names = [name for name in row["times"] if "blocks stay" in name]
-    kinds = ([n for n in names if "stream-K" in n], [n for n in names if "stream-K" not in n])
-    return [min(kind, key=lambda n: median(row["times"][n], "warm")) for kind in kinds]
 
 
 def named(shape: Shape) -> str:
@@ -247,37 +314,34 @@ def rows_table(recorded: Mapping[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
-def promotion_table(recorded: Mapping[str, Any]) -> measure.Table:
+def promotion(recorded: Mapping[str, Any]) -> str:
     """What the tensor maps' promotion of L2 changes, as a part of the time without it.
 
-    Shapes whose rows begin inside lines of the cache have a row each, the others two together.
+    The shapes whose rows begin inside lines of the cache stand apart from the others.
     """
-    _, *others = (name for name in recorded["promotion"][0]["times"] if name != VENDOR)
-    changes = {}
+    found: dict[str, list[float]] = {}
     for row in recorded["promotion"]:
-        base, *_ = times = row["times"]
-        changes[Shape(*row["shape"])] = [
-            median(times[name], way) / median(times[base], way) - 1
-            for way in WAYS for name in others
-        ]  # fmt: skip
-    inside = {shape: each for shape, each in changes.items() if 2 * shape.k % 128}
-    columns = list(zip(*(each for shape, each in changes.items() if shape not in inside),
-                       strict=True))  # fmt: skip
-    whole = f"the other {len(changes) - len(inside)}"
-    rows = {str(shape): each for shape, each in inside.items()}
-    rows |= {f"{whole}, least": [*map(min, columns)], f"{whole}, most": [*map(max, columns)]}
-    return measure.Table(
-        ("M × N × K", *(f"{name}, {way}" for way in WAYS for name in others)),
-        tuple((what, *(f"{each:+.1%}" for each in cells)) for what, cells in rows.items()),
-        f"time against a map without promotion; {measure.source(dict(recorded))}",
-    )  # fmt: skip
+        base, *others = (name for name in row["times"] if name != VENDOR)
+        inside = 2 * Shape(*row["shape"]).k % 128
+        for name in others:
+            key = f"{name}, rows that begin {'inside' if inside else 'at'} lines"
+            found.setdefault(key, []).extend(
+                median(row["times"][name], way) / median(row["times"][base], way) - 1
+                for way in WAYS
+            )
+    return "\n".join(f"{key}: {min(each):+.1%} to {max(each):+.1%}"
+                     for key, each in sorted(found.items()))  # fmt: skip
 
 
-def narrower_table(recorded: Mapping[str, Any]) -> measure.Table:
-    """Tiles of other widths at one shape, with and without promotion, against cuBLAS."""
-    ours = [name for name in recorded["times"] if name != VENDOR]
-    rows = tuple((name, *(f"{ratio(recorded, name, way):.3f}" for way in WAYS)) for name in ours)
-    return measure.Table(
-        ("plan, and what its tensor maps ask of L2", *WAYS), rows,
-        f"cuBLAS's time over ours at {Shape(*recorded['shape'])}; {measure.source(dict(recorded))}",
-    )  # fmt: skip
+def narrower(recorded: Mapping[str, Any], narrow: Plan, wide: Plan) -> str:
+    """Two widths of tiles at one shape, warm and flushed, and what promotion does to either."""
+    times = recorded["times"]
+    base = times[f"{wide} NONE"]
+    lines = []
+    for plan in (narrow, wide):
+        for promoted in ("NONE", "L2_256B"):
+            each = times[f"{plan} {promoted}"]
+            more = ", ".join(f"{way} {median(each, way) / median(base, way) - 1:+.1%}"
+                             for way in WAYS)  # fmt: skip
+            lines.append(f"{plan.short}, promotion {promoted}: {more}")
+    return "\n".join(lines)

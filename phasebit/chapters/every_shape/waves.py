@@ -16,9 +16,11 @@ from phasebit.chapters.every_shape.shares import Walk
 
 @dataclass(frozen=True)
 class Rates:
-    """What an H200 can do."""
+    """What an H100 can do."""
 
     multiprocessors: int = 132
+    in_fours: int = 120
+    """Those that lie in a part of the GPU with three others, all free for a cluster of four."""
     flop_clock: int = 4096
     """Of a multiprocessor's tensor cores, bf16: in a clock."""
     ghz: float = 1.75
@@ -28,8 +30,8 @@ class Rates:
     """Bytes that a multiprocessor gets from L2 in a clock."""
     sustained: float = 0.9
     """Share of them that it can ask for, all the time. Read off the sweep."""
-    memory: float = 4.2
-    """TB/s from memory, to all."""
+    memory: float = 2.93
+    """TB/s from memory, to all: seven eighths of 3.35. (An H200 has 4.8, and 4.2 of them.)"""
     one: float = 0.043
     """TB/s from memory, to one multiprocessor. Read off the sweep."""
     fixed_us: float = 1.5
@@ -38,6 +40,12 @@ class Rates:
     """What a further tile costs where blocks do not stay. Read off the sweep."""
     join_us: float = 12.0
     """Handing over the sums of 128 × 256, and taking them. Read off the sweep."""
+    further_us: float = 2.2
+    """Taking those of each further worker that has a part of the tile. Read off a sweep."""
+    cut: float = 0.3
+    """Share by which a step of a tile that is cut takes longer. Read off a sweep."""
+    split_us: float = 2.0
+    """Sending sums to another block of a cluster, and taking them. Read off a sweep."""
     cluster_us: float = 1.0
     """For each further block of a cluster. Read off the sweep."""
     beside: float = 0.1
@@ -46,7 +54,7 @@ class Rates:
     """From the end of a launch to the next, where that may not begin early. Read off the sweep."""
 
 
-H200 = Rates()
+H100 = Rates()
 LINE = 128
 """Bytes of a line of L2: a row of a slot, where rows begin at lines."""
 
@@ -84,16 +92,17 @@ def beside(plan: Plan) -> int:
     return 1 if plan.stays else max(1, min(2, 227 * 1024 // (plan.slots * plan.slot + 2048)))
 
 
-def walk(plan: Plan, shape: Shape, rates: Rates = H200) -> Walk:
+def walk(plan: Plan, shape: Shape, rates: Rates = H100) -> Walk:
     """Who makes which tile."""
-    workers = rates.multiprocessors // plan.pair * beside(plan)
-    tiles, steps = plan.tiles(shape), plan.steps(shape)
+    units = rates.in_fours if plan.pair == 4 else rates.multiprocessors
+    workers = units // plan.pair * beside(plan)
+    tiles, steps = plan.tiles(shape) * plan.split, -(-plan.steps(shape) // plan.split)
     if plan.kernel == STREAM:
         return Walk.stream(tiles, steps, workers, plan.waves)
     return Walk.whole(tiles, steps, workers)
 
 
-def products_clocks(plan: Plan, rates: Rates = H200) -> float:
+def products_clocks(plan: Plan, rates: Rates = H100) -> float:
     """Clocks in which a multiprocessor multiplies a slot.
 
     An instruction of 64 × BN × 16 keeps either the tensor cores busy or shared memory, from which
@@ -104,7 +113,7 @@ def products_clocks(plan: Plan, rates: Rates = H200) -> float:
     return plan.groups * DEPTH / 16 * max(flop, reads)
 
 
-def copies_clocks(plan: Plan, shape: Shape, rates: Rates = H200) -> float:
+def copies_clocks(plan: Plan, shape: Shape, rates: Rates = H100) -> float:
     """Clocks in which a multiprocessor gets a slot.
 
     Of a pair each block asks for half of B, and gets all of it. A row of the slot is one line of
@@ -120,16 +129,20 @@ def copied(plan: Plan, shape: Shape) -> int:
     return plan.tiles(shape) * plan.steps(shape) * 2 * DEPTH * (plan.rows + plan.bn)
 
 
-def estimate(plan: Plan, shape: Shape, rates: Rates = H200) -> Estimate:
+def estimate(plan: Plan, shape: Shape, rates: Rates = H100) -> Estimate:
     """How long a product should take whose operands come from memory."""
     who = walk(plan, shape, rates)
     both = 1e-3 / rates.ghz * who.clocks * min(beside(plan), 1 + (who.workers > 132))
     tiles = -(-who.tiles // who.workers)
     rest = rates.fixed_us + (0 if plan.stays else rates.tile_us * (tiles - 1))
-    rest += rates.cluster_us * (plan.pair - 1) + (0 if plan.begins_early else rates.gap_us)
+    rest += 0 if plan.begins_early else rates.gap_us
+    rest += rates.cluster_us * (plan.pair - 1) + rates.split_us * (plan.split - 1)
     units = min(rates.multiprocessors, who.workers * plan.pair)
     if who.streamed:
-        rest += rates.join_us * plan.groups * plan.bn / 512
+        further = max(who.workers // who.streamed, 1) - 1
+        rest += (rates.join_us + rates.further_us * further) * plan.groups * plan.bn / 512
+        steps = who.streamed * who.steps / who.workers
+        rest += rates.cut * steps * products_clocks(plan, rates) * 1e-3 / rates.ghz
     return Estimate(
         both * products_clocks(plan, rates),
         both * copies_clocks(plan, shape, rates),

@@ -11,7 +11,7 @@ import numpy as np
 
 from phasebit import Mbarrier, TensorMap, files
 from phasebit.edits import replace_once
-from phasebit.emulator import EmulatorError, Finding, Run
+from phasebit.emulator import EmulatorError, Finding, Run, Schedule
 from phasebit.emulator.capabilities import limits
 from phasebit.exercises.judge import Wrong, ask, judged, same, shown, whole
 from phasebit.exercises.written import clean, compiling, running, written
@@ -30,7 +30,7 @@ def bf16(values: Any) -> Any:
 
 
 def emulate(
-    source: str, shape: tuple[int, int, int], *, slots: int = 4, schedule: str = "late",
+    source: str, shape: tuple[int, int, int], *, slots: int = 4, schedule: Schedule = "late",
     seed: int = 15, **options: Any,
 ) -> tuple[Run, bool]:  # fmt: skip
     """Run a product of this chapter, one stage or a ring of ``slots``, on whole numbers.
@@ -185,7 +185,10 @@ def with_two_producers(answer: str) -> str:
 def two_producers(answer: str) -> str:
     """The counts, and the producers of A and of B, from blank: run with every check."""
     source = with_two_producers(written(answer, _HEADS, "two functions"))
-    for schedule, shape in (("late", (72, 136, 5 * BK)), ("random", (BM, 8, 6 * BK - 8))):
+    runs: list[tuple[Schedule, tuple[int, int, int]]] = [
+        ("late", (72, 136, 5 * BK)), ("random", (BM, 8, 6 * BK - 8)),
+    ]  # fmt: skip
+    for schedule, shape in runs:
         where = f"{' × '.join(map(str, shape))}, {schedule} copies"
         with running(where), compiling():
             run, right = emulate(
@@ -195,6 +198,46 @@ def two_producers(answer: str) -> str:
         if not right:
             raise Wrong(f"{where}: the product is wrong")
     return "the product is right, and the emulator finds nothing"
+
+
+_FINISH = "__device__ void finish(Ring& ring, float* sums, int rank)"
+_COLS = 64
+
+
+def with_finish(answer: str, blocks: int) -> str:
+    """``pair.cu`` for a cluster of ``blocks`` that ends as the reader says.
+
+    Each block is given a row of results of its own, so that one sees who has finished what.
+    """
+    source = replace_once(files.kernel("hopper_ring/pair"), "PAIR = 2,", f"PAIR = {blocks},")
+    begin = source.index("    ptx::cluster_arrive();  // the sums are")
+    end = source.index("\n}\n\nint ")
+    source = source[:begin] + "    finish(ring, sums + rank * COLS, rank);" + source[end:]
+    kernel = 'extern "C" __global__'
+    return replace_once(source, kernel, f"{answer.strip()}\n\n{kernel}")
+
+
+@judged
+def shares(answer: str) -> str:
+    """The end of the small pair, from blank, for clusters of two and of four blocks."""
+    answer = written(answer, [_FINISH], "function")
+    for blocks in (2, 4):
+        for schedule in ("eager", "late", "random"):
+            where = f"{blocks} blocks, {schedule} copies"
+            x = np.random.default_rng().integers(-9, 10, (56, _COLS)).astype(np.float32)
+            sums = np.full((blocks, _COLS), np.nan, np.float32)
+            with running(where), compiling():
+                run = launch.compile(with_finish(answer, blocks), "sm_90a")["pair"].launch(
+                    blocks, 96, [TensorMap(x, (_COLS, 8 // blocks)), sums, 7], schedule=schedule,
+                    max_steps=20_000,
+                )  # fmt: skip
+            clean(run, where)
+            mine = np.arange(_COLS) // (_COLS // blocks) == np.arange(blocks)[:, None]
+            if not np.array_equal(sums[mine], x.sum(0)):
+                raise Wrong(f"{where}: a share of the sums is wrong, or nobody has written it")
+            if not np.isnan(sums[~mine]).all():
+                raise Wrong(f"{where}: a block writes sums that are another's share")
+    return "clusters of 2 and of 4, no finding"
 
 
 FINDINGS = {

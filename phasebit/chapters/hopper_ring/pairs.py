@@ -5,7 +5,7 @@ from __future__ import annotations
 from phasebit import TensorMap, files
 from phasebit.draw import Cell, Picture, chart
 from phasebit.edits import replace_once
-from phasebit.emulator import EmulatorError
+from phasebit.emulator import EmulatorError, Schedule
 
 KERNEL = "pair"
 
@@ -35,7 +35,7 @@ def broken(mistake: str) -> str:
     return replace_once(text, old, new, f"{KERNEL}.cu") if old else text
 
 
-def told(mistake: str, schedule: str = "late") -> str:
+def told(mistake: str, schedule: Schedule = "late") -> str:
     """How the pair with that mistake ends on the emulator: right, or the first rule broken."""
     import numpy as np
 

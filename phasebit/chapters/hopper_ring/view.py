@@ -13,6 +13,8 @@ from phasebit.pipeline.ring_drawing import RingDrawing
 from phasebit.timeline import RING_LEGEND, Timeline
 
 rate = measure.square_rate
+SECTOR = 32
+"""Bytes that L2 counts as one."""
 
 
 def cycles(row: Mapping[str, Any], name: str) -> float:
@@ -35,6 +37,24 @@ def per_cycle(
     else:
         (row,) = [row for row in recorded[part] if row["size"] == size]
     return flop / cycles(row, name) / int(recorded["multiprocessors"])
+
+
+def pays_table(recorded: Mapping[str, Any]) -> measure.Table:
+    """Boxes of C and pairs, in two tiles: bytes, cycles, energy of a launch."""
+    rows = []
+    for name in recorded["times"]:
+        counted, seen = recorded["counted"][name], recorded["times"][name]
+        cost = cycles({what: {name: seen[what]} for what in ("times_us", "mhz")}, name)
+        rows.append((
+            name, f"{counted['asked_of_l2'] * SECTOR / 1e9:.1f}",
+            f"{counted['brought'] * SECTOR / 1e9:.1f}", f"{cost / 1e6:.3f}",
+            f"{statistics.median(seen['times_us']):.0f}",
+            *(f"{recorded['energy'][name][what]:{form}}"
+              for what, form in (("joules", ".3f"), ("microseconds", ".0f"))),
+        ))  # fmt: skip
+    heads = ("kernel and tile", "GB asked of L2", "GB brought", "million cycles", "µs",
+             "joules, for 2 s", "µs, for 2 s")  # fmt: skip
+    return measure.Table(heads, tuple(rows), measure.source(dict(recorded)))
 
 
 def roof() -> float:
@@ -138,14 +158,15 @@ def timeline(given: Stamps, first: int, last: int, title: str) -> Timeline:
         slot = f"slot {tile % given.slots}"
         if ring:
             asked, may_write, has_written = at[0][tile], at[1][tile], at[2][tile]
-            drawing.work("producer", asked, may_write, has_written, "produce", str(tile))
+            drawing.work("producer", asked, may_write, has_written, "produce", str(tile),
+                         slot)  # fmt: skip
         reading, read = min(at[3][tile], at[5][tile]), max(at[4][tile], at[6][tile])
         filled = at[full][tile]
         drawing.turn(slot, at[written][tile], filled, max(reading, filled), read, str(tile))
         for group, (may, has) in enumerate(((3, 4), (5, 6))):
             row = f"consumer {group}"
             asked, may_read, has_read = at[has][tile - 1], at[may][tile], at[has][tile]
-            drawing.work(row, asked, may_read, has_read, "consume", str(tile))
+            drawing.work(row, asked, may_read, has_read, "consume", str(tile), slot)
     rows += ["consumer 0", "consumer 1"]
     return Timeline(
         rows,

@@ -80,7 +80,8 @@ def picture(found: Sequence[Block]) -> Picture:
         row = f"GPU {block.device} {block.role} {block.tile}"
         rows.append(row)
         if block.waits > block.begins:
-            spans.append(Span(row, block.begins, block.waits, "wait"))
+            flag = f"full[{block.tile}]: GPU {1 - block.device} sends {block.tile}"
+            spans.append(Span(row, block.begins, block.waits, "wait", "", flag))
         spans.append(Span(row, block.waits, block.ends, kinds[block.role], str(block.tile)))
         if block.role == "peer's rows":
             sender = next(b for b in found if b.role == "sends" and b.tile == block.tile
@@ -97,7 +98,7 @@ def picture(found: Sequence[Block]) -> Picture:
     title = "One turn on two devices"
     drawn = Timeline(rows, spans, unit="clock", title=title, legend=legend)
     head = f"{title}, by tiles. The emulator's clock runs to the right."
-    return Picture(drawn.svg(), "\n".join([head, *said]))
+    return Picture.of(drawn, "\n".join([head, *said]))
 
 
 def slots(done: Done, device: int = 0, tile: int = 0) -> Picture:
@@ -123,4 +124,4 @@ def slots(done: Done, device: int = 0, tile: int = 0) -> Picture:
     legend = {"produce": f"GPU {1 - device} stores", "consume": f"GPU {device} reads"}
     rows = [f"slot {each}" for each in range(SLOTS)]
     drawn = Timeline(rows, spans, unit="clock", title=title, legend=legend)
-    return Picture(drawn.svg(), "\n".join([f"{title}, by turns.", *lines]))
+    return Picture.of(drawn, "\n".join([f"{title}, by turns.", *lines]))

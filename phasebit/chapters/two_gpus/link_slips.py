@@ -8,6 +8,7 @@ from typing import NamedTuple
 from phasebit.chapters.two_gpus import on_peers
 from phasebit.chapters.two_gpus.on_peers import (
     CARRIED,
+    COPIED,
     GATHER,
     MULTIPLY,
     REDUCE,
@@ -43,7 +44,7 @@ class Slip(NamedTuple):
         """The program with the slip on two devices."""
         arguments: Sequence[str] = ()
         if self.kernel in on_peers.RINGS:
-            arguments = on_peers.TWO_TILES if self.kernel == CARRIED else on_peers.TINY
+            arguments = on_peers.TWO_TILES if self.kernel in (CARRIED, COPIED) else on_peers.TINY
         host = on_peers.source(self.kernel)
         if self.kernel == RING_GATHER and not self.beside:
             host = on_peers.warps_send(host)
@@ -52,7 +53,7 @@ class Slip(NamedTuple):
         )
 
 
-_LAUNCHED = "full[1 - d], slots[d] + slot, full[d], counts[d] + t * flags, 0});\n"
+_LAUNCHED = "leaving[d] + slot, made_of[d], 0});\n"
 _OVERWRITES = "            CHECK(cudaMemsetAsync(a[d][t], 0xff, rows * K * sizeof(bf16), 0));\n"
 RELEASE, ACQUIRE = "st.release.sys.global", "ld.acquire.sys.global"
 _SENDS = """    for (int i = threadIdx.x; i < TILE * K; i += blockDim.x) {
@@ -68,6 +69,12 @@ _STORES = "        for (int i = 0; i < 4; ++i) link.there"
 _BARRIER = """    __syncthreads();
     if (threadIdx.x == 0)
         asm volatile("st.release"""
+_TILES_LEAVE, _FLAG_LEAVES = (
+    f"            CHECK(cudaMemcpyAsync({what},\n"
+    "                                  cudaMemcpyDefault, stream));\n"
+    for what in ("p.there + from, p.leaving + from, count * sizeof(bf16)",
+                 "p.there_full + round, p.counts + round, sizeof(unsigned)")
+)  # fmt: skip
 _TELL = "            if (threadIdx.x % 32 == 0) tell(way, sent);  // before it waits for the peer\n"
 _ADD = "                add(sums, way, strip);\n"
 
@@ -135,6 +142,21 @@ SLIPS: Mapping[str, Slip] = {
     "a part comes where C has not left": Slip(
         CARRIED, (("    ptx::cp_async_bulk_wait_group_read<0>();  // the next part comes to the "
                    "same place\n", ""),), "bulk-source-overwritten"),
+    "a copy leaves one tile too early": Slip(
+        COPIED, (("p.turn * tiles,\n", "p.turn * tiles - 1,\n"),), "wrong", host=True),
+    "a flag leaves before its tiles": Slip(
+        COPIED, ((_TILES_LEAVE + _FLAG_LEAVES, _FLAG_LEAVES + _TILES_LEAVE),), "right", host=True),
+    "a tile is counted before it is stored": Slip(
+        COPIED, (("                __syncwarp();  // all lanes have stored: the arrival tells of "
+                  "their stores too\n", ""),), "right"),
+    "a warp of the next tile is counted with this one": Slip(
+        COPIED, (("                    ptx::mbarrier_wait(&ring.seen, seen);\n", ""),),
+        "mbarrier-phase-unseen"),
+    "nobody waits for the round": Slip(
+        COPIED, (("        while (ptx::load_acquire_sys(full) < turn) {}\n", "        ;\n"),),
+        "wrong"),
+    "a copy waits for a round that is never full": Slip(
+        COPIED, (("p.turn * tiles,\n", "p.turn * (tiles + 1),\n"),), "livelock", host=True),
 }  # fmt: skip
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 FOLDER = "two_gpus"
 GATHER, MULTIPLY, REDUCE = SMALL = "a_gather", "b_gather_multiply", "c_multiply_reduce"
-RING_GATHER, RING_SCATTER, CARRIED = RINGS = (
-    "d_gather_ring", "e_ring_scatter", "g_carried_scatter",
+RING_GATHER, RING_SCATTER, CARRIED, COPIED = RINGS = (
+    "d_gather_ring", "e_ring_scatter", "g_carried_scatter", "h_copied_scatter",
 )  # fmt: skip
 KERNELS: Mapping[str, str] = {
     "all-gather": GATHER, "all-gather, product": MULTIPLY, "product, reduce-scatter": REDUCE,

@@ -27,6 +27,9 @@ Launch = Callable[[], Any]
 
 WARM, EACH, REST = 3, 10, 0.02
 """Launches that do not count, launches that do, and seconds without work before them."""
+STAY = "scatter, carried", "scatter, each warp waits"
+"""Kernels that are also timed with their parts staying at home. (A copy to one's own memory would
+be a kernel, which waits until the product has ended.)"""
 _AHEAD = 3_000_000  # cycles that the GPU waits, so that the host is ahead of it
 _STRIP = 128  # rows of A that a flag counts
 _SAMPLE = 64
@@ -112,6 +115,8 @@ class Ours:
         self.full, self.there_full = pair.shared(len(counts), torch.int32)
         turns = torch.arange(_MOST_TURNS, device=pair.device, dtype=torch.int32)
         self.counts = turns[:, None] * torch.tensor(counts, device=pair.device, dtype=torch.int32)
+        self.leaving = torch.empty(2 * sent, device=pair.device, dtype=torch.bfloat16)
+        self.made = torch.zeros(len(counts), device=pair.device, dtype=torch.int32)
         pair.meet()
 
     def launch(self, library: ctypes.CDLL, matrices: Sequence[Any], shape: Sequence[int],
@@ -127,7 +132,8 @@ class Ours:
             at((self.slots if home else self.there)[first : first + self.sent]),
             at(self.there_full),
             at(self.slots[first : first + self.sent]), at(self.full),
-            at(self.counts[self.turn]), pair.stream,
+            at(self.counts[self.turn]), at(self.leaving[first : first + self.sent]),
+            at(self.made), pair.stream,
         )  # fmt: skip
 
 
@@ -189,13 +195,11 @@ def scatter(pair: Pair, libraries: Mapping[str, ctypes.CDLL], shape: tuple[int, 
     a, b = pair.random(m, k), pair.random(n, k)
     part, c = (torch.empty(x, n, device=pair.device, dtype=torch.bfloat16) for x in (m, rows))
     strips = -(-rows // _STRIP) * -(-n // 256) * 8  # 16 rows of 256 columns, a flag each
-    link = Ours(pair, strips * 16 * 256, [1] * strips)
+    kinds = [which for which in libraries if which.startswith("scatter")]
+    links = {which: Ours(pair, strips * 16 * 256, [1] * strips) for which in kinds}
 
-    def ours(which: str) -> Launch:
-        return lambda: link.launch(libraries[which], (a, b, c), shape)
-
-    def stay() -> None:  # a control, whose results are wrong: nothing but flags cross the link
-        link.launch(libraries["scatter"], (a, b, c), shape, home=True)
+    def ours(which: str, home: bool = False) -> Launch:
+        return lambda: links[which].launch(libraries[which], (a, b, c), shape, home=home)
 
     def product() -> None:
         torch.mm(a, b.t(), out=part)
@@ -217,7 +221,7 @@ def scatter(pair: Pair, libraries: Mapping[str, ctypes.CDLL], shape: tuple[int, 
 
     at = _sample(pair, rows), _sample(pair, n)
     exact, bound = _reduced(pair, a, b, at)
-    for which in ("scatter", "scatter, each warp waits"):
+    for which in kinds:
         c.fill_(float("nan"))
         pair.meet()
         ours(which)()
@@ -225,9 +229,12 @@ def scatter(pair: Pair, libraries: Mapping[str, ctypes.CDLL], shape: tuple[int, 
         _near(pair, c[at[0]][:, at[1]].double(), exact, bound, f"{which} at {shape}")
     launches = {"ours": ours("scatter"), "our product": plain, "product": product}
     if whole:
-        launches |= {"ours, each warp waits": ours("scatter, each warp waits"),
-                     "ours, parts stay": stay,
-                     "communication": communicate, "one after the other": one_after_the_other,
+        for which in kinds:
+            name = which.replace("scatter", "ours")
+            launches[name] = ours(which)
+            if which in STAY:  # a control whose results are wrong: flags alone cross the link
+                launches[f"{name}, parts stay"] = ours(which, home=True)
+        launches |= {"communication": communicate, "one after the other": one_after_the_other,
                      "torch": torchs}  # fmt: skip
     return pair.times(_possible(launches), rounds)
 

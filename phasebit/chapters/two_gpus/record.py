@@ -33,16 +33,17 @@ _LINE = re.compile(r"⏱ (?P<what>.+): (?P<number>[\d.]+) (?:us|GB/s)")
 
 
 def texts() -> dict[str, str]:
-    """The libraries: two kernels, the version before each, and the product that tells nobody."""
-    gather, scatter, carried = (
+    """The libraries: two kernels, the versions before each, and the product that tells nobody."""
+    gather, waits, carried, copied = (
         files.kernel(f"{FOLDER}/{name}")
-        for name in ("d_gather_ring", "e_ring_scatter", "g_carried_scatter")
+        for name in ("d_gather_ring", "e_ring_scatter", "g_carried_scatter", "h_copied_scatter")
     )
     return {
         "gather": gather,
         "gather, warps send": edits.replace_once(gather, "SENDERS = 0", "SENDERS = 3"),
-        "scatter": carried,
-        "scatter, each warp waits": scatter,
+        "scatter": copied,
+        "scatter, carried": carried,
+        "scatter, each warp waits": waits,
         "plain": files.kernel("hopper_ring/d_boxes_of_c"),
     }
 
@@ -95,8 +96,8 @@ def record() -> dict[str, Any]:
             "vendor": f"NCCL and cuBLAS through torch {torch.__version__}; torch's overlapped "
             "operators are fused_all_gather_matmul and fused_matmul_reduce_scatter of symm_mem; "
             "no NVLink multicast anywhere",
-            "parts stay": "the same kernel, whose parts are stored on its own GPU: a control; wrong"
-            " on purpose, after the checks",
+            "parts stay": "the same kernels, whose parts are stored on their own GPU: a control; "
+            "wrong on purpose, after the checks",
             "link": "64 MiB from each GPU to the other at the same time; medians of 7 rows of 10; "
             "the flag goes 2000 times",
         },

@@ -15,15 +15,17 @@ if TYPE_CHECKING:
 
 BENCHMARK = "two_gpus"
 APART = "communication", "product", "one after the other"
-FIRST = "ours, warps send", "ours, each warp waits"
-"""Our version before the last: of the gather, of the scatter."""
-WHO = "torch", "our first", "ours"
+FIRST, SECOND = ("ours, warps send", "ours, each warp waits"), "ours, carried"
+"""Our versions before the last: of the gather, of the scatter; the scatter's second."""
+WHO = "torch", "our first", "our second", "ours"
+STAY = ", parts stay"
+"""Behind the name of a kernel whose parts are stored at home: a control."""
 WORDS = {"gather": "all-gather, product", "scatter": "product, reduce-scatter"}
 WANTED = {"gather": (0.95, 0.85, 0.7), "scatter": (0.85, 0.75, 0.5)}
 """The share of the communication that we wanted to hide, at each size of the record."""
 TILE, MULTIPROCESSORS = (128, 256), 132
-"""Rows and columns of a tile of C; multiprocessors of an H200."""
-_NOTHING = "python -m phasebit record two_gpus, on two H200s, fills this"
+"""Rows and columns of a tile of C; multiprocessors of an H100."""
+_NOTHING = "python -m phasebit record two_gpus, on two GPUs, fills this"
 
 
 def recorded() -> dict[str, Any] | None:
@@ -57,7 +59,7 @@ def hidden(us: Mapping[str, float], name: str) -> float:
 def contenders(us: Mapping[str, float]) -> dict[str, str]:
     """Who overlaps, and its name in the record."""
     first = next((name for name in FIRST if name in us), "")
-    names = zip(WHO, ("torch", first, "ours"), strict=True)
+    names = zip(WHO, ("torch", first, SECOND, "ours"), strict=True)
     return {who: name for who, name in names if name in us}
 
 
@@ -98,6 +100,25 @@ def times() -> Table:
                      *(shares.get(who, "") for who in WHO)))  # fmt: skip
     return Table(
         ("what", "M × N × K of a GPU", *APART, *WHO), tuple(rows),
+        f"µs, and how much of the communication is hidden. {measure.source(data)}",
+    )  # fmt: skip
+
+
+def at_home() -> Table:
+    """Scatters that send their parts, and the same that store them at home: what is hidden."""
+    data = recorded()
+    if data is None:
+        return note()
+    names = {"each warp waits": FIRST[1], "the carrier": SECOND}
+    names |= {f"{how}{STAY}": f"{name}{STAY}" for how, name in names.items()}
+    names["copied by the round"] = "ours"
+    found = [(shape, us) for kind, shape, us in _whole(data) if kind == "scatter"]
+    rows = tuple(
+        (how, *(f"{us[name]:.0f} ({100 * hidden(us, name):.0f} %)" for _, us in found))
+        for how, name in sorted(names.items(), key=lambda item: item[0] == "copied by the round")
+    )
+    return Table(
+        ("scatter", *(shape for shape, _ in found)), rows,
         f"µs, and how much of the communication is hidden. {measure.source(data)}",
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit import files
+from phasebit.emulator import Schedule
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
@@ -59,7 +60,7 @@ def places(bits: int, *, mn_major: bool = False) -> Any:
 
 def product(
     a: Tile, b: Tile, *, text: str = "", kernel: str = "described", step: int = 2,
-    schedule: str = "late",
+    schedule: Schedule = "late",
 ) -> tuple[Any, Run]:  # fmt: skip
     """The 64 × 64 sums of A · Bᵀ over a depth of 64, and the run.
 

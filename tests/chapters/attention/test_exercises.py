@@ -19,6 +19,7 @@ def test_no_answer_yet() -> None:
     assert check.tile_cycles.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.merge.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.step.verdict("// yours").endswith("not answered yet")
+    assert check.window.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_in_python_are_right() -> None:
@@ -125,3 +126,40 @@ def test_step_refuses(name: str) -> None:
 @pytest.mark.parametrize("wrong", [1, lambda: None, ["step"]])
 def test_step_wants_text(wrong: object) -> None:
     assert "give the text of the function" in check.step.verdict(wrong)
+
+
+WINDOWS = {
+    "the rows alternate": ("8 * (i / 2 % 2)", "8 * (i % 2)"),
+    "all warps have the first one's rows": ("16 * (t / 32) + ", ""),
+    "all lanes have the first one's columns": (" + 2 * (t % 4)", ""),
+    "the pairs of columns": (" + i % 2;", ";"),
+    "a key too many": ("key <= last - WINDOW", "key < last - WINDOW"),
+    "a key too few": ("key <= last - WINDOW", "key <= last - WINDOW + 1"),
+    "its own key is hidden": ("key > last", "key >= last"),
+    "the first query sees the first key": ("query + shape.keys - shape.queries;", "query;"),
+    "no diagonal": ("key > last || ", ""),
+    "no window": (" || key <= last - WINDOW", ""),
+    "the tile's first key is left out": ("tile * KEYS + ", ""),
+    "hidden scores are 0": ("= -INFINITY", "= 0"),
+    "hidden scores are a large number": ("= -INFINITY", "= -1e30f"),  # rows that see no key
+    "hidden scores are made small": ("s[i] = -INFINITY", "s[i] -= 100"),
+    "every tile is fetched": ("return max(", "return 0 * max("),
+    "the last query decides": ("row + shape.keys", "row + 63 + shape.keys"),
+    "rounded up": (") / KEYS;", " + KEYS - 1) / KEYS;"),
+    "tiles before the first": ("max(0, row", "(row"),
+    "another name": ("int first_tile(", "int first("),
+}
+
+
+@pytest.mark.nvcc
+def test_the_window_runs() -> None:
+    functions = solved(CHAPTER)["two_functions"]
+    assert check.window.verdict(functions) == "window: OK (3 runs, no finding)"
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", WINDOWS)
+def test_window_refuses(name: str) -> None:
+    said = check.window.verdict(replace_once(str(solved(CHAPTER)["two_functions"]), *WINDOWS[name]))
+    assert said.startswith("window: not right yet: ")
+    assert ("tiles of K, and sees" in said) == (name == "every tile is fetched")

@@ -65,3 +65,9 @@ def test_a_forgotten_rescale_is_outside_the_bound() -> None:
     scores = h.q[0] @ h.k[0].T / 8
     p = np.exp(scores - np.maximum.accumulate(scores, axis=1))
     assert (np.abs(p @ h.v[0] / p.sum(axis=1, keepdims=True) - exact[0]) > allowed[0]).any()
+
+
+def test_the_top_that_may_lag_moves_seldom_and_covers_all_scores() -> None:
+    scores = np.array([[0.0, 1.0, 2.0, 9.0, 1.0, 0.0], [0.0, 5.0, 0.0, 0.0, 20.0, 0.0]])
+    assert [softmax.moves(scores, 1, room) for room in (0, 2, 8, 100)] == [5, 4, 3, 1]
+    assert softmax.moves(scores, 6, 8) == 1

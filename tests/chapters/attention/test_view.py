@@ -12,14 +12,14 @@ def test_the_record_has_every_contender_in_every_case_within_its_bound() -> None
     recorded = measure.read("attention")
     assert len(recorded["ladder"]) == 12
     for case in recorded["ladder"]:
-        assert set(case["times_us"]) == {*rungs.LADDER, *rungs.RIVALS}
+        assert set(case["contenders"]) == {*rungs.LADDER, *rungs.RIVALS}
         assert all(case["largest_error"][rung] <= 1 for rung in rungs.LADDER)
     for case in recorded["variants"]:
-        assert set(case["times_us"]) >= {*rungs.LADDER, *rungs.VARIANTS}
+        assert set(case["contenders"]) >= {*rungs.LADDER, *rungs.VARIANTS}
 
 
 def test_a_pass_is_the_sum_of_its_parts() -> None:
-    recorded = measure.read("attention")
+    recorded = measure.read("attention_stamps")
     whole = view.pass_cycles(recorded, "overlapped")
     assert sum(view.chain(recorded).values()) == pytest.approx(whole, rel=0.01)
     for rung in rungs.STAMPED:
@@ -36,3 +36,13 @@ def test_the_picture_has_both_rings_and_both_groups() -> None:
     assert done.error <= 1
     drawn = view.roles(text, log, "rings")
     assert "tile 3 of K lies in slot 1" in drawn.alt and "tile 2 of V lies in slot 0" in drawn.alt
+
+
+@pytest.mark.nvcc
+def test_the_picture_of_tasks_has_all_three_rings() -> None:
+    text = attend.source(attend.DYNAMIC)
+    with encounters.watching(text) as log:
+        done = attend.attend(text, attend.heads(encounters.D, 100, 300, layers=4), True, blocks=1)
+    assert done.error <= 1 and not done.run.findings
+    alt = view.tasks(text, log, "tasks").alt
+    assert alt == "tasks. Filled and emptied: task slot 4 times, K slot 20 times, V slot 20 times."

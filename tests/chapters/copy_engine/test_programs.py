@@ -14,6 +14,7 @@ RIGHT = {
     "column_sums": "column_sums: OK, exact on whole numbers",
     "few_threads": "few_threads: OK, both ways read every byte they should",
     "hints": "hints: OK, every piece was the right one, with and without hints",
+    "prefetched": "prefetched: OK, every piece was the right one",
     "announced": "2 copies, +0 bytes: complete 1, too early 0, never 0",
 }
 FENCE = "    ptx::fence_proxy_async_shared();  // the engine sees what this thread has stored,\n"
@@ -34,6 +35,9 @@ MISTAKES = {
     "the slot is asked for before it is read": (
         HINTS, "ask(c + SLOTS, s);", "ask(c + SLOTS, (s + 1) % SLOTS);", "pending|async"),
     "the parity of the next round": (HINTS, "c / SLOTS & 1", "(c / SLOTS + 1) & 1", "async"),
+    "a piece is read before it is there": (
+        "prefetched", "ptx::mbarrier_wait(&full, copy & 1);",
+        "ptx::mbarrier_wait(&full, (copy + 1) & 1);", "async|mbarrier"),
 }  # fmt: skip
 """What is replaced by what, and what must be said."""
 

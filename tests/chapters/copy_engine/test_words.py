@@ -5,8 +5,8 @@ from __future__ import annotations
 from statistics import median
 
 from phasebit import measure
+from phasebit.chapters.copy_engine import prefetch, view
 from phasebit.chapters.copy_engine import record as benchmark
-from phasebit.chapters.copy_engine import view
 
 RECORD = measure.read("copy_engine")
 
@@ -65,3 +65,16 @@ def test_what_the_programs_print_is_read() -> None:
         {"copies": 2, "more": -4096, "blocks": {"complete": 1, "too early": 2, "never": 3}}
     ]
     assert benchmark._hints("⏱ table=4 and table last: 8.5\n") == {"4": {"and table last": [8.5]}}
+
+
+def test_a_prefetch() -> None:
+    took = {what: median(each) for what, each in measure.read(prefetch.NAME)["cycles"].items()}
+    asked = "from memory", "in the cache", "500", "0"
+    assert [took[what] for what in asked] == [950, 426, 615, 836]
+    later = [took[str(cycles)] for cycles in (250, 500, 750, 1000, 1500, 2000)]
+    assert max(later) - min(later) < 15 and 1 / 3 < 1 - later[0] / took["from memory"] < 0.36
+
+
+def test_the_lines_of_prefetches_are_read() -> None:
+    said = "⏱ prefetched, 250 cycles before: 7\n⏱ from memory, 0 cycles before: 9\n"
+    assert prefetch.read(said * 2) == {"250": [7, 7], "from memory": [9, 9]}

@@ -86,8 +86,8 @@ WRONG = {
     "the left half's scale for both": (("scale * b_right, below * b_right",
                                         "scale * b_left, below * b_left"),),
     "beyond the last block of B": (("min(2 * col + 1, last)", "(2 * col + 1)"),),
-    "the first slice's scales of B": (("last) * slices + k];\n            const float b_right",
-                                       "last) * slices];\n            const float b_right"),),
+    "the first step's scales of B": (("last) * steps + k];\n            const float b_right",
+                                       "last) * steps];\n            const float b_right"),),
     "sums of the tile before": (("        Part left = {}, right = {};\n", ""),
                                 ("    int s = 0;\n", "    int s = 0;\n"
                                  "    Part left = {}, right = {};\n")),

@@ -24,7 +24,7 @@ OK = (
     "product: OK on normal random numbers, within what the tensor core may cut off\n"
 )
 MADE = (
-    "promotion every 32", "consumers take turns", "scales of B a slice ahead",
+    "promotion every 32", "consumers take turns", "scales of B a step ahead",
     "unrolled, scales of B in shared memory",
 )  # fmt: skip
 """Variants with edits that could make them wrong."""

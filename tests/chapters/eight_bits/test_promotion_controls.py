@@ -36,11 +36,11 @@ def test_right_on_whole_numbers_with_scales_of_1(name: str, schedule: str) -> No
 
 
 def test_what_the_page_says_of_the_price() -> None:
-    """Cycles a slice: all of the price goes with the promotion, part of it with the scales."""
+    """Cycles a step: all of the price goes with the promotion, part of it with the scales."""
     seen = measure.read(promotion_controls.NAME)
     for shape, price, scales in ((8192, 228, 88), (4096, 226, 97)):
         blocks, plain, none, under_way, halves = (
-            round(view.slice_cycles(seen, (shape,) * 3, name))
+            round(view.step_cycles(seen, (shape,) * 3, name))
             for name in (promotion_controls.BLOCKS, promotion_controls.PLAIN,
                          promotion_controls.NONE, promotion_controls.UNDER_WAY,
                          promotion_controls.HALVES)
@@ -51,13 +51,13 @@ def test_what_the_page_says_of_the_price() -> None:
             assert abs(none - halves) <= 2
     first = measure.read("eight_bits")
     blocks, half, one = (
-        view.slice_cycles(first, (8192,) * 3, name)
+        view.step_cycles(first, (8192,) * 3, name)
         for name in ("block scales", "half of the sums promoted", "one scale, halves of 128")
     )
     assert abs((blocks - half) / (blocks - one) - 1 / 3) < 0.03
     assert [round(blocks - half), round(blocks - one)] == [73, 220]
     three, shared, lanes, unrolled, both, deep = (
-        round(view.slice_cycles(first, (8192,) * 3, name))
+        round(view.step_cycles(first, (8192,) * 3, name))
         for name in ("three slots", "three slots, scales of B in shared memory",
                      "unrolled, descriptors by lane", "unrolled",
                      "unrolled, scales of B in shared memory", "DeepGEMM")
@@ -70,7 +70,7 @@ def test_what_the_page_says_of_the_price() -> None:
 
 
 @pytest.mark.nvcc
-def test_unrolled_the_next_slice_is_asked_for_before_the_last_is_promoted() -> None:
+def test_unrolled_the_next_step_is_asked_for_before_the_last_is_promoted() -> None:
     """In the machine code: loads of B's scales, and the multiply-adds behind the last product."""
     try:
         toolchain.tool("nvdisasm")
@@ -82,7 +82,7 @@ def test_unrolled_the_next_slice_is_asked_for_before_the_last_is_promoted() -> N
         code, _ = disassembly.cubin(contenders.source(kernel), "sm_90a", folders)
         names = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d )?(\w+)",
                            disassembly.listing(code), re.M)  # fmt: skip
-        second = [n for n, name in enumerate(names) if name == "QGMMA"][7]  # of a slice, the last
+        second = [n for n, name in enumerate(names) if name == "QGMMA"][7]  # of a step, the last
         behind[kernel] = [name for name in names[second:] if name in ("LDG", "FFMA")][:64]
     assert "LDG" not in behind[contenders.B]
     assert behind[contenders.D][:16].count("LDG") == 2  # after the first few multiply-adds

@@ -7,10 +7,10 @@ import pytest
 
 from phasebit import measure
 from phasebit.chapters.eight_bits import contenders as variants
+from phasebit.chapters.eight_bits import lead, sums, view
 from phasebit.chapters.eight_bits import record as eight_bits
 from phasebit.chapters.eight_bits import scaled as quantise
 from phasebit.chapters.eight_bits import sum_errors as errors
-from phasebit.chapters.eight_bits import sums, view
 
 
 def test_every_variant_fits_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,6 +59,32 @@ def test_the_kernels_hold_their_place_beside_the_vendor() -> None:
     for row in record["products"]:
         for each in row["contenders"].values():
             assert 1000 < min(each["mhz"]) <= max(each["mhz"]) < 2050  # an H200's
+
+
+def test_what_was_tried_against_the_lead() -> None:
+    recorded = measure.read(lead.NAME)
+    share = {
+        name: [view.rate(recorded, shape, name) / view.rate(recorded, shape, lead.DEEP)
+               for shape in view.shapes(recorded)]
+        for name in (lead.UNROLLED, *lead.TRIED, lead.E5M2, lead.ALONE)
+    }  # fmt: skip
+    ours = share[lead.UNROLLED]
+    assert set(view.LEAD) == set(lead.TRIED) and all(0.96 < each < 0.985 for each in ours)
+
+    def more(name: str) -> list[float]:
+        return [100 * (a / b - 1) for a, b in zip(share[name], ours, strict=True)]
+
+    for name in ("unrolled by 8", "descriptors by adding", "all boxes of a tile",
+                 "one block, said to ptxas"):  # fmt: skip
+        assert all(abs(each) < 1 for each in more(name))
+    assert round(min(more("scales of B in shared memory"))) == -5
+    assert round(min(more("scales of B in lanes"))) == -3
+    assert all(-3 < each < -2 for each in more("pairs of blocks"))
+    assert all(0 < each < 1.05 for each in more(lead.E5M2))
+    assert all(0.985 < each < 1 for each in share[lead.ALONE])
+    cycles = [round(view.step_cycles(recorded, lead.SHAPES[0], name))
+              for name in (lead.UNROLLED, lead.DEEP)]  # fmt: skip
+    assert cycles == [1225, 1170]
 
 
 @pytest.mark.parametrize("shape", [(5, 16), (128, 128), (130, 272)])

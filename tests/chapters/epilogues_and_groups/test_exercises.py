@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from phasebit.chapters.epilogues_and_groups import exercises as check
-from phasebit.edits import replace_once
+from phasebit.edits import replace_each, replace_once
 from tests.book.notebooks import ROOT
 from tests.chapters.answers import solved
 
@@ -19,6 +19,7 @@ def test_no_answer_yet() -> None:
     for each in (check.moved, check.place, check.in_bands):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.step.verdict("// yours").endswith("not answered yet")
+    assert check.by_box.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
@@ -58,15 +59,15 @@ def test_in_bands_refuses(wrong: Callable[..., Any]) -> None:
     assert "not right yet" in check.in_bands.verdict(wrong)
 
 
-def _place(sizes: list[int], n: int, number: int, least: int = 0, rows_first: bool = True,
+def _place(sizes: list[int], n: int, number: int, least: int = 0, down: bool = False,
            up: bool = True) -> Any:  # fmt: skip
     for group, size in enumerate(sizes):
         rows = max(least, -(-size // 128) if up else size // 128)
-        columns = -(-n // 128)
+        columns = -(-n // 256)
         if number < rows * columns:
-            if rows_first:
-                return group, number % rows * 128, number // rows * 128
-            return group, number // columns * 128, number % columns * 128
+            if down:
+                return group, number % rows * 128, number // rows * 256
+            return group, number // columns * 128, number % columns * 256
         number -= rows * columns
     return -1, -1, -1
 
@@ -75,7 +76,7 @@ def _place(sizes: list[int], n: int, number: int, least: int = 0, rows_first: bo
     "wrong",
     [
         lambda *a: _place(*a, least=1),  # an empty group has a tile
-        lambda *a: _place(*a, rows_first=False),
+        lambda *a: _place(*a, down=True),
         lambda *a: _place(*a, up=False),
         lambda *a: (_place(*a) or (0, 0, 0))[:2],
         lambda sizes, n, number: (0, number * 128, 0),
@@ -121,3 +122,41 @@ def test_the_solution_runs() -> None:
 def test_step_refuses(name: str) -> None:
     said = check.step.verdict(replace_once(str(solved(CHAPTER)["STEP"]).strip(), *WRONG[name]))
     assert said.startswith("step: not right yet: "), said
+
+
+READ = "        if (box == {0}) ptx::cp_async_bulk_wait_group_read<ALL - {1}>();\n"
+WAITS = [READ.format(box, box + 1) for box in range(4)]
+BYTES = "(box == 0 ? BN * sizeof(float) : 0)"
+PLACES = "place.of(box).col, place.of(box).row"
+BOXES = {
+    "no box has left": [(each, "") for each in WAITS],
+    "a group too few": [(f"<ALL - {box + 1}>", f"<ALL - {box}>") for box in range(4)],
+    "all boxes have left": [(f"<ALL - {box + 1}>", "<0>") for box in range(4)],
+    "the residual is not announced": [("(full, bytes + ", "(full, ")],
+    "the bias is not announced": [(BYTES, "0")],
+    "all come at the first barrier": [
+        ("place.of(box).row, full)", "place.of(box).row, &s.fetched[warp][0])")],
+    "nobody arrives without a residual": [
+        ("ptx::mbarrier_arrive_expect", "if (boxes_too || box == 0) ptx::mbarrier_arrive_expect")],
+    "announced without a residual": [("boxes_too ? BOX_ROWS * BOX_COLS * sizeof(bf16) : 0",
+                                      "BOX_ROWS * BOX_COLS * sizeof(bf16)")],
+    "every box has the first one's place": [(PLACES, "place.col, place.row")],
+    "the bias of the row": [("bias, place.col, 0", "bias, place.row, 0")],
+    "nobody waits": [("    ptx::mbarrier_wait(&s.fetched[threadIdx.x / 32][box], phase);\n", "")],
+    "the other parity": [("[box], phase)", "[box], !phase)")],
+    "only the first box is waited for": [("[threadIdx.x / 32][box]", "[threadIdx.x / 32][0]")],
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+def test_the_boxes_run() -> None:
+    functions = solved(CHAPTER)["BOXES"]
+    assert check.by_box.verdict(functions) == "by_box: OK (3 products, no finding)"
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", BOXES)
+def test_by_box_refuses(name: str) -> None:
+    said = check.by_box.verdict(replace_each(str(solved(CHAPTER)["BOXES"]), BOXES[name]))
+    assert said.startswith("by_box: not right yet: "), said
+    assert ("a later one has left" in said) == (name == "all boxes have left")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from phasebit import hardware
 from phasebit.chapters.epilogues_and_groups import epilogues, fused_slips
 from phasebit.chapters.epilogues_and_groups.epilogues import (
+    FETCHED,
     FUSED,
     GATED,
     GROUPS,
@@ -27,8 +29,11 @@ from phasebit.chapters.epilogues_and_groups.epilogues import (
 from tests.kernels import targets
 
 SCHEDULES = "eager", "late", "random"
-BOTH, SHORT, SILU = "both groups make each tile", "a short chain", "another activation"
+BOTH, SHORT, SILU, WIDE = (
+    "both groups make each tile", "a short chain", "another activation", "wide tiles",
+)  # fmt: skip
 SHORT_STEPS, SILU_STEPS = ("Alpha", "Residual", "Amax"), ("RowScale", "Silu")
+BY_TAIL = epilogues.short(STEPS)
 
 
 @functools.cache
@@ -41,6 +46,7 @@ def built() -> Programs:
         GROUPS: epilogues.source(GROUPS),
         BOTH: with_constants(with_steps(fused, SHORT_STEPS), TEAM=2),
         SHORT: with_steps(fused, SHORT_STEPS), SILU: with_steps(fused, SILU_STEPS),
+        FETCHED: epilogues.source(FETCHED), WIDE: epilogues.together(epilogues.source(FETCHED)),
     }  # fmt: skip
     return Programs({name: with_constants(text, SLOTS=3) for name, text in texts.items()})
 
@@ -82,7 +88,8 @@ def test_an_epilogue_is_right_under_every_schedule(schedule: str) -> None:
         return
     clean(epilogues.fused(built(), FUSED, given, STEPS, workers=1))
     clean(epilogues.gated(built(), GATED, 130, 72, 72, workers=1, seed=fresh()))
-    for variant, steps in ((BOTH, SHORT_STEPS), (SILU, SILU_STEPS)):
+    for variant, steps in ((BOTH, SHORT_STEPS), (SILU, SILU_STEPS), (FETCHED, BY_TAIL),
+                           (WIDE, BY_TAIL)):  # fmt: skip
         clean(epilogues.fused(built(), variant, given, steps, workers=1))
 
 
@@ -91,6 +98,7 @@ def test_an_epilogue_is_right_under_every_schedule(schedule: str) -> None:
 def test_tiny_and_thin(m: int, n: int, k: int) -> None:
     given = Numbers.draw(m, n, k, fresh())
     clean(epilogues.fused(built(), SHORT, given, SHORT_STEPS, in_place=True))
+    clean(epilogues.fused(built(), FETCHED, given, BY_TAIL, in_place=True))
 
 
 @pytest.mark.nvcc
@@ -106,11 +114,26 @@ def test_infinities_and_nan_go_where_arithmetic_sends_them() -> None:
     clean(epilogues.fused(built(), SHORT, given, SHORT_STEPS, workers=1))  # amax is infinite
 
 
+def test_the_shorter_gelu_is_near() -> None:
+    """The polynomial of ``GeluByTail``, with the numbers that its text has, in f64."""
+    text = epilogues.source(FETCHED)
+    body = text[text.index("struct GeluByTail") : text.index("struct Silu")]
+    inner, exponent, *factors = map(float, re.findall(r"-?\d\.\d{3,}(?=f?[,) *])", body))
+    x = np.linspace(-8, 8, 4001)
+    t, tail = 1 / (1 + inner * np.abs(x)), 0.0
+    for factor in factors:
+        tail = tail * t + factor
+    tail = tail * t * np.exp2(exponent * x * x)
+    right = np.array([math.erfc(abs(each) / 2**0.5) / 2 for each in x])
+    assert len(factors) == 5 and abs(tail / right - 1).max() < 4e-5
+
+
 @pytest.mark.nvcc
 def test_where_beta_is_0_the_residual_is_not_read() -> None:
     given = Numbers.draw(20, 40, 72, fresh(), beta=0.0)
     given.residual.view(np.uint16)[:] = 0x7FC0
     clean(epilogues.fused(built(), SHORT, given, SHORT_STEPS, in_place=True, workers=1))
+    clean(epilogues.fused(built(), FETCHED, given, BY_TAIL, in_place=True, workers=1))
 
 
 @pytest.mark.nvcc
@@ -134,6 +157,8 @@ def test_right_on_the_gpu(workers: int) -> None:
         clean(epilogues.fused(built(), FUSED, given, STEPS, **on))
         clean(epilogues.fused(built(), SHORT, given, SHORT_STEPS, in_place=True, **on))
         clean(epilogues.fused(built(), BOTH, given, SHORT_STEPS, **on))
+        for kind in (FETCHED, WIDE):
+            clean(epilogues.fused(built(), kind, given, BY_TAIL, **on))
         given.a[0, 1], given.b[3, 2] = np.inf, np.nan
         given.__post_init__()
         clean(epilogues.fused(built(), SHORT, given, SHORT_STEPS, **on))

@@ -8,7 +8,7 @@ import pytest
 
 from phasebit import measure, toolchain
 from phasebit.chapters.epilogues_and_groups import epilogue_bench as bench
-from phasebit.chapters.epilogues_and_groups import groups, record, view
+from phasebit.chapters.epilogues_and_groups import fetching, groups, record, view
 from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, GROUPS
 
 
@@ -37,7 +37,7 @@ def made(clock: float = 1000.0) -> dict[str, Any]:
     shape = {f"{chain}, {way}": 10.0 for chain in (bench.SHORT, bench.LONG)
              for way in ("fused", "then one kernel", "apart")}  # fmt: skip
     shape |= {f"{bench.PLAIN}, fused": 8.0, bench.CUBLAS: 7.0, bench.CUBLASLT: 9.0}
-    names = (bench.GROUPED, bench.LOOP, bench.ASKED, bench.ONE, bench.ONE_CUBLAS)
+    names = (bench.GROUPED, bench.LOOP, fetching.ONE, fetching.ONE_CUBLAS)
     return {
         "gpu": "NVIDIA H200", "date": "2026-01-01", "hidden": hidden,
         "epilogues": [{"shape": [8, 16, 8], "times": row(shape)}],
@@ -78,8 +78,7 @@ def test_turns_played_tile_by_tile_take_what_the_arithmetic_says(products: float
 
 
 def test_memory_gives_each_weight_once() -> None:
-    assert view.least(0, 1000, 2100, 2, 4.2e12) == 2.0
-    assert 4e12 < view.fastest_read() < 4.8e12  # an H200's memory is sold with 4.8 TB/s
+    assert view.moved(3, 1000, 2100, 2) == 2 * (2 * 1000 * 2100 + 3 * 1000 + 3 * 2100)
 
 
 def test_without_a_gpu_it_refuses_in_a_sentence() -> None:
@@ -91,7 +90,18 @@ def test_without_a_gpu_it_refuses_in_a_sentence() -> None:
 
 
 def test_a_group_without_rows_has_no_tile() -> None:
-    every = list(groups.walk([0, 130, 0, 1], 200))
+    every = list(groups.walk([0, 130, 0, 1], 300))
     assert [tile.group for tile in every] == [1, 1, 1, 1, 3, 3]
-    assert groups.rewrites([0, 130, 0, 1], 200, 2) == [2, 2]
-    assert "group 0: no row | . ." in groups.picture([0, 130], 200, 2).alt
+    assert [tile[1:] for tile in every[:4]] == [(0, 0), (0, 256), (128, 0), (128, 256)]
+    assert groups.rewrites([0, 130, 0, 1], 300, 2) == [2, 2]
+    assert "group 0: no row | . ." in groups.picture([0, 130], 300, 2).alt
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", [f"{fetching.SHARED}: {bench.LONG}", fetching.SMALL_TILES])
+def test_what_stands_beside_them_builds(name: str) -> None:
+    assert fetching.build(name).program.exists()
+
+
+def test_every_change_fits_its_kernel() -> None:
+    assert len(set(fetching.texts().values())) == len(fetching.texts()) - 4  # four are there twice

@@ -9,11 +9,11 @@ import pytest
 
 from phasebit import measure
 from phasebit.chapters.epilogues_and_groups import epilogue_bench as benchmark
-from phasebit.chapters.epilogues_and_groups import epilogue_controls, view
+from phasebit.chapters.epilogues_and_groups import epilogue_controls, fetching, view
 from phasebit.chapters.epilogues_and_groups.epilogue_bench import LONG, PLAIN, SHORT
 
 LARGE, WIDE, FLAT = [8192] * 3, [4096, 14336, 4096], [4096, 4096, 512]
-INSTRUCTIONS = {SHORT: 4605, LONG: 5888}
+INSTRUCTIONS = {SHORT: 4605, LONG: 5890}
 """Of a warp for a tile, as the page counts them."""
 
 
@@ -102,23 +102,81 @@ def test_six_steps_take_longer_by_turns_than_the_arithmetic_says(record: dict[st
         assert row["k"] > 4096 or round(more["by turns", row["k"]], 1) == 0.3
 
 
-def test_groups(record: dict[str, Any]) -> None:
-    *few, many = record["groups"]
+@pytest.fixture(scope="module")
+def fetched() -> dict[str, Any]:
+    return measure.read(fetching.NAME)
+
+
+def test_groups(fetched: dict[str, Any]) -> None:
+    *few, many = fetched["groups"]
     for row in few:
         ours = view.microseconds(row, benchmark.GROUPED)
-        assert 1.85 < view.microseconds(row, benchmark.LOOP) / ours < 2.55
-        assert ours < view.microseconds(row, benchmark.TORCHS)
-        sizes = row["sizes"]
-        memory = view.least(sum(sizes), row["n"], row["k"], sum(map(bool, sizes)),
-                            view.fastest_read())  # fmt: skip
-        assert 1.25 < ours / memory < 1.75
+        assert 1.65 < view.microseconds(row, benchmark.LOOP) / ours < 2.15
+        assert abs(view.microseconds(row, benchmark.TORCHS) / ours - 1) < 0.02
+    least = few[0]
+    bytes_ = view.moved(63, least["n"], least["k"], 39)
+    assert sum(least["sizes"]) == 63 and sum(map(bool, least["sizes"])) == 39
+    assert round(bytes_ / view.microseconds(least, benchmark.GROUPED) * 1e-6, 1) == 2.7
     ours, loop, torchs, one, vendor = (
         view.microseconds(many, name)
-        for name in (benchmark.GROUPED, benchmark.LOOP, benchmark.TORCHS, benchmark.ONE,
-                     benchmark.ONE_CUBLAS)
+        for name in (benchmark.GROUPED, benchmark.LOOP, benchmark.TORCHS, fetching.ONE,
+                     fetching.ONE_CUBLAS)
     )  # fmt: skip
-    assert ours > loop > torchs
-    assert (round(one), round(vendor), round(100 * (ours / one - 1))) == (1117, 696, 4)
+    assert loop > ours > torchs and round(100 * (ours / torchs - 1)) == 6
+    assert (round(one), round(vendor), round(100 * (ours / one - 1))) == (726, 687, 20)
+
+
+def test_tiles_of_groups(fetched: dict[str, Any]) -> None:
+    small, down = (
+        [view.microseconds(row, name) / view.microseconds(row, benchmark.GROUPED)
+         for row in fetched["groups"]]
+        for name in (fetching.SMALL_TILES, fetching.DOWN)
+    )  # fmt: skip
+    assert min(small) > 1.04 and round(100 * (1 - 1 / small[-1])) == 44
+    assert round(100 * (1 - 1 / down[-1])) == 6 and all(0.98 < each < 1.02 for each in down[:-1])
+
+
+def test_what_was_taken_back(fetched: dict[str, Any]) -> None:
+    us = {name: median(each["us"]) for name, each in fetched["back"].items()}
+    assert round(us[LONG] - us[PLAIN]) == 20
+    assert abs(us[SHORT] - us["alpha, GELU"]) < 0.5
+    assert round(us[LONG] - us[f"{LONG} but the residual"]) == 10
+    assert round(us[f"{LONG}, GELU by erff"] - us[LONG]) == 8
+    for name in ("every box in full", "each lane its warp"):
+        assert round(us[f"{LONG}, {name}"] - us[LONG]) == 3
+
+
+def test_fetched_beats_cublas_and_one_kernel(fetched: dict[str, Any]) -> None:
+    share = {}
+    for row, chain in rows(fetched):
+        best = min(view.microseconds(row, f"{chain}, {way}")
+                   for way in (fetching.TURNS, fetching.SHARED))  # fmt: skip
+        shape = tuple(row["shape"])
+        share[shape, chain] = best / view.microseconds(row, f"{chain}, then one kernel")
+        if chain == SHORT:
+            share[shape, "Lt"] = best / view.microseconds(row, benchmark.CUBLASLT)
+        plain = min(view.microseconds(row, f"{PLAIN}, {way}")
+                    for way in (fetching.TURNS, fetching.SHARED))  # fmt: skip
+        share[shape, "product"] = plain / view.microseconds(row, benchmark.CUBLAS)
+    large, wide, flat = map(tuple, (LARGE, WIDE, FLAT))
+    assert [round(100 * (1 - share[shape, SHORT])) for shape in (large, wide, flat)] == [3, 5, 34]
+    assert [round(100 * (1 - share[shape, LONG])) for shape in (large, wide, flat)] == [12, 20, 53]
+    assert [round(100 * share[shape, "Lt"] - 100) for shape in (large, wide, flat)] == [4, 5, -4]
+    assert [round(100 * share[shape, "product"] - 100) for shape in (large, wide)] == [3, 3]
+
+
+def test_where_a_wide_tile_shared_is_better(fetched: dict[str, Any]) -> None:
+    for row in fetched["epilogues"] + fetched["hidden"]:
+        if row["shape"][:2] == [benchmark.SQUARE] * 2:
+            turns, shared = (view.microseconds(row, f"{LONG}, {way}")
+                             for way in (fetching.TURNS, fetching.SHARED))  # fmt: skip
+            assert (turns < shared) == (row["shape"][2] <= 1024)
+
+
+def test_bands(fetched: dict[str, Any]) -> None:
+    all_, eight, sixteen = (median(fetched["orders"][f"{PLAIN}, bands of {n}"]["us"])
+                            for n in (64, 8, 16))  # fmt: skip
+    assert sixteen < eight < all_ and round(100 * (1 - sixteen / all_)) == 2
 
 
 @pytest.fixture(scope="module")

@@ -32,9 +32,28 @@ SMALL = {
     plans.WEIGHTS: (Plan(plans.WEIGHTS, 1, 16, 3), (20, 40, 136)),
     plans.FEW: (Plan(plans.FEW, 1, 16, 3), (20, 72, 264)),
     plans.PAIRS: (Plan(plans.PAIRS, 1, 48, 2, pair=2), (140, 104, 136)),
-    plans.STREAM: (Plan(plans.STREAM, 1, 16, 2), (64, 48, 264)),
+    plans.STREAM: (Plan(plans.STREAM, 1, 16, 2, waves=2), (64, 48, 264)),
+    plans.PING_PONG: (Plan(plans.PING_PONG, 1, 16, 3, pair=2, waves=1), (256, 48, 264)),
+    plans.SPLIT_K: (Plan(plans.SPLIT_K, 1, 32, 2, split=2), (70, 72, 264)),
 }
-"""A plan small enough for the emulator, and a ragged shape, of each kernel but the last."""
+"""A plan small enough for the emulator, and a ragged shape, of each kernel but ``g_any.cu``."""
+
+FURTHER = {
+    "a box for a warp, four parts": (
+        Plan(plans.STREAM, 1, 64, 4, waves=2, boxes=1), (64, 192, 264)),
+    "parts left when a tile ends": (
+        Plan(plans.PAIRS, 1, 96, 2, pair=2, boxes=1), (256, 192, 64)),
+    "a part that is not full": (Plan(plans.PAIRS, 1, 48, 2, boxes=2), (130, 96, 136)),
+    "ping-pong of 128 rows": (Plan(plans.PING_PONG, 2, 32, 3, pair=2), (300, 72, 136)),
+    "ping-pong over pieces": (Plan(plans.PING_PONG, 1, 16, 3, waves=2), (64, 48, 264)),
+    "K by four, fewer steps than blocks": (
+        Plan(plans.SPLIT_K, 1, 64, 2, split=4), (10, 72, 136)),
+    "both transposed": (Plan(plans.PAIRS, 1, 128, 2, pair=2, across="AB"), (136, 200, 100)),
+    "A transposed": (Plan(plans.PAIRS, 2, 64, 2, across="A"), (136, 72, 136)),
+    "B transposed, ping-pong": (
+        Plan(plans.PING_PONG, 1, 128, 2, pair=2, across="B"), (140, 136, 136)),
+}  # fmt: skip
+"""What else a plan can say, each tried once."""
 
 
 def test_the_folder_holds_these_kernels() -> None:
@@ -51,12 +70,14 @@ def test_a_file_holds_one_idea(kernel: str) -> None:
 
 @functools.cache
 def assembled() -> dict[str, targets.Assembled]:
-    texts = {each: plans.source(each).replace(HARNESS, "") for each in plans.KERNELS[:-1]}
+    # Two headers are made for the constants that stand before them.
+    texts = {each: shape_slips.whole(plans.source(each).replace(HARNESS, ""), ("stream_k", "pairs"))
+             for each in SMALL}  # fmt: skip
     return targets.assemble_each(texts, "sm_90a")
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("kernel", plans.KERNELS[:-1])
+@pytest.mark.parametrize("kernel", SMALL)
 def test_compiles_without_spills_or_warnings(kernel: str) -> None:
     built = assembled()[kernel]
     assert built.warnings == ""  # ptxas warns of multiplications that it must not overlap
@@ -72,6 +93,13 @@ def test_right_under_every_schedule(kernel: str, schedule: str) -> None:
 
 
 @pytest.mark.nvcc
+@pytest.mark.parametrize("what", FURTHER)
+def test_what_else_a_plan_says_is_right(what: str) -> None:
+    plan, shape = FURTHER[what]
+    assert shape_slips.judge(plan.text, shape) == ""
+
+
+@pytest.mark.nvcc
 def test_tiles_of_240_columns_are_right() -> None:
     """No plan of the chapter has them; another record does."""
     assert shape_slips.judge(narrower.NARROWER.text, (300, 496, 72), "late") == ""
@@ -81,10 +109,11 @@ def test_tiles_of_240_columns_are_right() -> None:
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("kernel", [plans.EARLY, plans.ANY])
+@pytest.mark.parametrize("kernel", [plans.EARLY, plans.ANY, plans.PING_PONG, plans.SPLIT_K])
 def test_the_whole_program_is_right(kernel: str) -> None:
     """Tiny and ragged shapes, infinities, NaN, three launches in flight, early ones."""
-    text = plans.with_constants(plans.source(kernel), GROUPS=1, BN=32, SLOTS=2)
+    groups = "HALVES" if kernel == plans.PING_PONG else "GROUPS"
+    text = plans.with_constants(plans.source(kernel), **{groups: 1, "BN": 32, "SLOTS": 2})
     done = emulate(text)  # another seed in each run
     assert done.ok and not done.stderr, done.stdout + done.stderr
     assert len(re.findall("^product: OK", done.stdout, re.MULTILINE)) == 3

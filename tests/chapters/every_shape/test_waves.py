@@ -81,3 +81,9 @@ def test_slips_are_single_changes() -> None:
     assert len(shape_slips.SLIPS) >= 15
     for slip in shape_slips.SLIPS.values():
         assert slip.source != slip.where[0].text
+
+
+def test_a_tile_that_lies_whole_in_a_share_is_not_counted_as_cut() -> None:
+    assert (Walk.stream(6, 5, 4).streamed, Walk.stream(6, 5, 4).cut) == (6, 2)
+    assert (Walk.stream(400, 79, 66).streamed, Walk.stream(400, 79, 66).cut) == (70, 64)
+    assert Walk.whole(6, 5, 4).cut == 0

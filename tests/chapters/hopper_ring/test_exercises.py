@@ -19,6 +19,7 @@ def test_no_answer_yet() -> None:
         assert getattr(check, name).verdict(lambda *a: ...).endswith("not answered yet")
     assert check.give_back.verdict(...).endswith("not answered yet")
     assert check.two_producers.verdict("// yours").endswith("not answered yet")
+    assert check.shares.verdict("// yours").endswith("not answered yet")
 
 
 @pytest.mark.nvcc
@@ -28,6 +29,7 @@ def test_the_solutions_in_the_chapter_are_right() -> None:
         assert f"{name}: OK" in getattr(check, name).verdict(names[name])
     assert "give_back: OK" in check.give_back.verdict(names["line"])
     assert "two_producers: OK" in check.two_producers.verdict(names["producers"])
+    assert "shares: OK" in check.shares.verdict(names["end"])
 
 
 WAIT = "        ptx::mbarrier_wait(&ring.empty[s], !phase);\n"
@@ -60,6 +62,26 @@ PRODUCERS = {
 def test_two_producers_refuses(mistake: str) -> None:
     text = replace_each(solved(CHAPTER)["producers"], PRODUCERS[mistake], "producers")
     assert "two_producers: not right yet" in check.two_producers.verdict(text)
+
+
+MEET = "    ptx::cluster_arrive();  // {}\n    ptx::cluster_wait();\n"
+ENDS = {
+    "the sums are read at once": ((MEET.format("all sums are there"), ""),),
+    "the block's own threads meet": (
+        (MEET.format("all sums are there"), "    __syncthreads();\n"),),
+    "a block leaves early": ((MEET.format("a block stays while others read in it"), ""),),
+    "two blocks only": (("block < PAIR", "block < 2"),),
+    "its own sums only": (("there(&ring.sums[col], block)", "ring.sums[col]"),),
+    "block 0 for all": (("rank * share", "0"),),
+    "all for all": (("rank * share + threadIdx.x", "threadIdx.x"), ("< share", "< COLS")),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("mistake", ENDS)
+def test_shares_refuses(mistake: str) -> None:
+    text = replace_each(solved(CHAPTER)["end"], ENDS[mistake], "end")
+    assert "shares: not right yet" in check.shares.verdict(text)
 
 
 @pytest.mark.parametrize(

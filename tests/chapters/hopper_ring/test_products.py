@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from phasebit import files, hardware, process, toolchain
+from phasebit.chapters.hopper_ring import pays
 from phasebit.edits import replace_once
 from tests.kernels import targets
 from tests.kernels.emulated import emulate
@@ -58,6 +59,13 @@ def test_right_under_every_schedule(kernel: str, schedule: str) -> None:
     done = emulate(source(kernel), schedule=schedule)  # another seed in each run
     assert done.ok and not done.stderr, done.stdout + done.stderr
     assert len(re.findall("^product: OK", done.stdout, re.MULTILINE)) == 2
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", [name for name in pays.CONTENDERS if name.endswith("× 128")])
+def test_right_in_the_narrower_tile(name: str) -> None:
+    done = emulate(pays.text(name), schedule="late")
+    assert done.ok and not done.stderr, done.stdout + done.stderr
 
 
 @pytest.mark.nvcc

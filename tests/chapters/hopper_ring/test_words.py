@@ -7,7 +7,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.hopper_ring import variants, view
+from phasebit.chapters.hopper_ring import pays, variants, view
 
 ONE, RING, STAY, BOXES, PAIRS = variants.LADDER
 
@@ -111,3 +111,34 @@ def test_broken_ring() -> None:
     for name in ("as it is", *quiet):
         assert {tool["verdict"] for tool in record[name]["tools"].values()} == {"nothing"}
     assert not any(tool["lines"] for said in record.values() for tool in said["tools"].values())
+
+
+def test_when_a_pair_pays() -> None:
+    seen = measure.read(pays.NAME)
+    wide, wide_pair, narrow, narrow_pair = pays.CONTENDERS
+
+    def cycles(name: str) -> float:
+        times = seen["times"][name]
+        return view.cycles({what: {name: times[what]} for what in ("times_us", "mhz")}, name)
+
+    def us(name: str) -> float:
+        return median(seen["times"][name]["times_us"])
+
+    def saved(of: str, what: str, alone: str, pair: str) -> int:
+        return round(100 * (1 - seen[of][pair][what] / seen[of][alone][what]))
+
+    assert abs(cycles(wide_pair) / cycles(wide) - 1) < 0.005
+    assert round(1 - cycles(narrow_pair) / cycles(narrow), 2) == 0.25
+    assert round(1 - us(narrow_pair) / us(narrow), 2) == 0.15 and us(wide) < us(narrow_pair)
+    clocks = [round(median(seen["times"][name]["mhz"])) for name in (narrow_pair, narrow)]
+    assert clocks == [1442, 1628]
+    for what in ("joules", "microseconds"):
+        assert saved("energy", what, wide, wide_pair) == 4
+        assert saved("energy", what, narrow, narrow_pair) == 8
+    for drawn in seen["energy"].values():
+        assert round(drawn["joules"] / drawn["microseconds"] * 1e6, -1) == 690
+    counted = seen["counted"][wide]
+    assert [round(counted[what] * view.SECTOR / 1e9, 1) for what in ("asked_of_l2", "brought")] \
+        == [9.4, 12.9]
+    assert seen["counted"][wide_pair]["brought"] == counted["brought"]
+    assert saved("counted", "asked_of_l2", wide, wide_pair) == 12

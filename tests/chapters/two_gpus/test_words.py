@@ -31,25 +31,31 @@ def test_the_gather_hides_all_but_a_few_percent_and_more_than_warps_that_send() 
 
 def test_the_carrier_is_faster_at_two_of_three_sizes_and_no_remedy() -> None:
     found = list(map(view.medians, cases("scatter", whole=True)))
-    assert [us["ours"] < us["ours, each warp waits"] for us in found] == [True, False, True]
+    assert [us[view.SECOND] < us["ours, each warp waits"] for us in found] == [True, False, True]
     for us in found:
-        assert abs(us["ours"] - us["ours, each warp waits"]) < 0.2 * (us["ours"] - us["product"])
-        assert view.hidden(us, "ours") < 0.8
+        more = us[view.SECOND] - us["product"]
+        assert abs(us[view.SECOND] - us["ours, each warp waits"]) < 0.2 * more
 
 
-def test_which_shares_reach_what_was_wanted() -> None:
-    shares = {kind: [view.hidden(view.medians(case), "ours") for case in cases(kind, whole=True)]
-              for kind in view.WANTED}  # fmt: skip
-    reached = {kind: [a >= b for a, b in zip(shares[kind], view.WANTED[kind], strict=True)]
-               for kind in view.WANTED}  # fmt: skip
-    assert reached == {"gather": [True, True, True], "scatter": [False, False, True]}
-    assert [round(100 * share) for share in shares["scatter"][:2]] == [79, 68]
-    assert view.WANTED["scatter"][:2] == (0.85, 0.75)
+def test_parts_that_stay_hide_nearly_everything() -> None:
+    found = list(map(view.medians, cases("scatter", whole=True)))
+    sent, stay = (
+        sorted(round(100 * view.hidden(us, name)) for us in found)
+        for name in (view.SECOND, view.SECOND + view.STAY)
+    )
+    assert (sent[0], sent[-1]) == (65, 76) and (stay[0], stay[-1]) == (93, 100)
+    assert len(view.at_home().rows) == 5
+
+
+def test_all_shares_reach_what_was_wanted() -> None:
+    for kind, wanted in view.WANTED.items():
+        for case, least in zip(cases(kind, whole=True), wanted, strict=True):
+            assert view.hidden(view.medians(case), "ours") >= least
 
 
 def test_nccl_takes_longer_than_the_link_needs() -> None:
     first, *_ = cases("gather", whole=True)
-    assert round(view.medians(first)["communication"]) == 293
+    assert round(view.medians(first)["communication"]) == 300
     m, _, k = first["shape"]
     assert m // 2 * k * 2 == 64 * 2**20
     assert round(m // 2 * k * 2 / link_law.link_rate(RECORD["link"]) * 1e-3) == 175
@@ -57,30 +63,35 @@ def test_nccl_takes_longer_than_the_link_needs() -> None:
 
 def test_what_the_link_carries() -> None:
     link = RECORD["link"]
-    assert link["stores of 32 blocks"] > 0.9 * link["stores of 132 blocks"]
+    near = 0.85 * link["stores of 132 blocks"]
+    assert min(link[each] for each in ("stores of 32 blocks", "bulk copies of 8 blocks, 8 KiB",
+                                       "bulk copies of 8 blocks, 64 KiB")) > near  # fmt: skip
+    assert round(link["copy engine, 64 KiB"]) == 29 and 132 * 64 / 1024 == 8.25
     ratio = link["copy engine, 1024 KiB"] / link["copy engine, 65536 KiB"]
     assert ratio == pytest.approx(0.5, abs=0.05)
 
 
-def test_the_law_of_whole_tiles_is_within_two_percent_and_the_law_alone_is_not() -> None:
+def test_the_law_of_whole_tiles_is_within_three_percent_and_the_law_alone_is_not() -> None:
     rows = [row for row in view.predicted().rows if row[0].startswith("all-gather")]
     for _, _, _, law, whole, measured in rows:
-        assert float(whole) == pytest.approx(float(measured), rel=0.021)
+        assert float(whole) == pytest.approx(float(measured), rel=0.032)
         assert float(law) <= float(whole)
     assert any(float(row[3]) < 0.9 * float(row[5]) for row in rows)
 
 
-def test_the_law_is_too_low_for_the_reduce_scatter() -> None:
+def test_the_law_and_the_reduce_scatter() -> None:
     rows = [row for row in view.predicted().rows if row[0].endswith("scatter")]
-    more = [round(float(row[5]) - float(row[3])) for row in rows]
-    assert (min(more), max(more)) == (17, 96)
-
-
-def test_the_link_is_not_what_binds_the_widest_reduce_scatter() -> None:
-    narrow, *_, wide = map(view.medians, cases("scatter", whole=False))
-    assert (round(narrow["ours"]), round(wide["our product"] / 2)) == (246, 353)
-    rows = [row for row in view.predicted().rows if row[0].endswith("scatter")]
-    assert [round(float(rows[i][5]) - float(rows[i][3])) for i in (0, -1)] == [17, 73]
+    more = {int(row[1]): float(row[5]) - float(row[3]) for row in rows}
+    assert {k: round(us) for k, us in more.items() if k in (512, 2048, 4096)} == {
+        512: 38, 2048: 32, 4096: 26,
+    }  # fmt: skip
+    assert all(abs(more[int(row[1])]) < 0.01 * float(row[3]) for row in rows[1:3])
+    narrow, *_ = map(view.medians, cases("scatter", whole=False))
+    by_rate = [
+        round(link_law.time(narrow["our product"], 2**26 / rate * 1e-3, gpus=2))
+        for rate in (RECORD["link"][f"copy engine, {kib} KiB"] for kib in (16384, 4096))
+    ]
+    assert by_rate == [241, 285] and round(narrow["ours"]) == 268
 
 
 def test_sixty_blocks_have_two_tiles_of_the_peers_at_1536_columns() -> None:

@@ -1,4 +1,4 @@
-// The same with blocks that stay: each makes several tiles of the output, the long ones first, and
+// The same with persistent blocks: each makes several tiles of the output, the long ones first, and
 // its producer fetches the next queries while the consumers still work on the last.
 #include "attention/attention.cuh"
 
