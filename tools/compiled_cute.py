@@ -14,7 +14,7 @@ import sys
 from importlib.metadata import version
 
 from phasebit import files
-from phasebit.chapters.cute_dsl import cute_ptx, pipeline_slips
+from phasebit.chapters.cute_dsl import cute_ptx, pipeline_slips, written_ring
 
 
 def texts() -> dict[str, tuple[str, str]]:
@@ -22,6 +22,10 @@ def texts() -> dict[str, tuple[str, str]]:
     sources = {entry: cute_ptx.source(cute_ptx.file_of(entry)) for entry in cute_ptx.ENTRIES}
     pairs = [(text, entry) for entry, text in sources.items()]
     pairs += [(slip.source, slip.entry) for slip in pipeline_slips.SLIPS.values()]
+    pairs += [
+        (written_ring.whole(written_ring.changed(name)), written_ring.ENTRY)
+        for name in written_ring.CHANGES
+    ]
     return {cute_ptx.key(text, entry): (text, entry) for text, entry in pairs}
 
 

@@ -1,8 +1,9 @@
-"""Keep what Triton makes of the kernels of *In other languages*, for machines without it.
+"""Keep what Triton and TileLang make of the kernels of *The same in other languages*.
 
     python tools/compiled_languages.py
 
-Writes records/languages_compiled.json. Needs Triton, no GPU.
+Writes records/languages_compiled.json, for machines without them. Needs no GPU. A kernel whose
+compiler is not installed stays as it was kept, unless its text has changed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import hashlib
 import json
 import sys
 from dataclasses import replace
-from importlib.metadata import version
 
 from phasebit import files
 from phasebit.chapters.in_other_languages import languages
@@ -24,12 +24,18 @@ def fingerprint(name: str) -> str:
 
 
 def main() -> None:
-    if not languages.installed():
-        sys.exit("Triton is not installed: pip install triton")
-    made = {name: replace(languages.now(name), origin="") for name in languages.NAMES}
+    before = languages.record()
+    made = languages.unpacked(before["made"])
+    packages = dict(before["packages"])
+    for name, package in languages.PACKAGES.items():
+        version = languages.installed(package)
+        if version:
+            made[name] = replace(languages.now(name), origin="")
+            packages[package] = f"{package} {version}"
+        elif before["sources"].get(name) != fingerprint(name):
+            sys.exit(f"{name}'s kernel has changed, and {package} is not installed: pip install it")
     record = {
-        "date": datetime.date.today().isoformat(), "target": "sm_100a",
-        "package": f"triton {version('triton')}",
+        "date": datetime.date.today().isoformat(), "target": "sm_100a", "packages": packages,
         "sources": {name: fingerprint(name) for name in languages.NAMES},
         "made": languages.packed(made),
     }  # fmt: skip

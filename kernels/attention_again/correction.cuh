@@ -6,7 +6,6 @@
 
 constexpr int CORRECTION = TILES * WARPS;                      // its first warp
 constexpr int LOADER = CORRECTION + WARPS, MULTIPLIER = LOADER + 1, STORER = MULTIPLIER + 1;
-constexpr int THREADS = 32 * (STORER + 1);
 
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM100_ALL)
 

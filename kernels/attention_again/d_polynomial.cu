@@ -2,6 +2,7 @@
 #include "attention_again/correction.cuh"
 
 constexpr int POLYNOMIAL = 2;  // of eight exponentials
+constexpr int THREADS = 32 * (STORER + 1);
 
 __global__ void __launch_bounds__(THREADS, 1)
 attend(const __grid_constant__ CUtensorMap Q,  // (queries, heads · DEPTH), boxes of 128 × 64

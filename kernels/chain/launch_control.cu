@@ -3,6 +3,7 @@
 // (cluster launch control). Launch control produces numbers, asked by one thread, and every role
 // consumes them. Which block makes which tile is decided while they run.
 #include "chain/launch_control.cuh"
+#include "chain/out.cuh"
 #include "chain/place.cuh"
 #include "tensor_map.cuh"
 
@@ -15,12 +16,11 @@ constexpr int EPILOGUE = 4;                // warps, one for each quarter of ten
 constexpr int THREADS = 32 * (EPILOGUE + 3);
 constexpr int ANSWERS = 2;                 // slots for tiles to come
 constexpr int READERS = EPILOGUE + 3;      // who reads an answer: each role's warps, and who asks
-constexpr int PIECE = 32;                  // columns of C that a warp stores at a time: 128 bytes
 
 struct Shared {
     alignas(1024) __nv_bfloat16 a[STAGES][TILE_M * TILE_K];  // the swizzle's pattern: 1024 bytes
     alignas(1024) __nv_bfloat16 b[STAGES][TILE_N * TILE_K];
-    alignas(1024) float c[EPILOGUE][2][32 * PIECE];  // a warp's pieces on their way to C
+    alignas(1024) uint4 c[EPILOGUE][2][32 * PARTS];  // a warp's pieces on their way to C
     unsigned long long full[STAGES], empty[STAGES];
     unsigned long long sum_full[SUMS], sum_empty[SUMS];
     unsigned long long answer_full[ANSWERS], answer_empty[ANSWERS];
@@ -110,12 +110,11 @@ __device__ void store(Shared& s, const CUtensorMap& C, int m) {
                 ptx::tcgen05_fence_before_thread_sync();
                 if (lane == 0) ptx::mbarrier_arrive(&s.sum_empty[from.slot]);
             }
-            float* piece = s.c[warp][to.slot];
+            uint4* piece = s.c[warp][to.slot];
             if (lane == 0) ptx::cp_async_bulk_wait_group_read<1>();  // it has left the one before
             __syncwarp();
-            for (int p = 0; p < PIECE / 4; ++p)  // 16 bytes of this lane's row, swizzled
-                *reinterpret_cast<uint4*>(piece + lane * PIECE + (p ^ lane % 8) * 4) =
-                    make_uint4(r[4 * p], r[4 * p + 1], r[4 * p + 2], r[4 * p + 3]);
+            for (int p = 0; p < PARTS; ++p)  // 16 bytes of this lane's row, swizzled
+                piece[lane * PARTS + (p ^ lane * PARTS / 8 % PARTS)] = part(r, p);
             ptx::fence_proxy_async_shared();
             __syncwarp();
             if (lane == 0) {
@@ -182,5 +181,5 @@ void launch(const Product& p) {
     matmul<<<tiles, THREADS, sizeof(Shared)>>>(  // a block for each tile; most never start
         tensor_map_2d(p.A, p.m, p.k, TILE_M, TILE_K, swizzle),
         tensor_map_2d(p.B, p.n, p.k, TILE_N, TILE_K, swizzle),
-        tensor_map_2d(p.C, p.m, p.n, 32, PIECE, swizzle), p.m, p.k);
+        tensor_map_2d(p.C, p.m, p.n, 32, PIECE, C_SWIZZLE), p.m, p.k);
 }

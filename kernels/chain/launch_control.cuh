@@ -15,6 +15,14 @@ __device__ inline void try_cancel(uint4* answer, unsigned long long* barrier) {
                  :: "r"(shared_address(answer)), "r"(shared_address(barrier)) : "memory");
 }
 
+// The same for a cluster, which is cancelled whole: the answer comes to that place in all blocks of
+// the asker's cluster, and is counted at the barrier of each. sm_100.
+__device__ inline void try_cancel_for_cluster(uint4* answer, unsigned long long* barrier) {
+    asm volatile("clusterlaunchcontrol.try_cancel.async.shared::cta"
+                 ".mbarrier::complete_tx::bytes.multicast::cluster::all.b128 [%0], [%1];"
+                 :: "r"(shared_address(answer)), "r"(shared_address(barrier)) : "memory");
+}
+
 // clusterlaunchcontrol.query_cancel, 9.7.13.18: blockIdx.x of the block that was cancelled, -1 if
 // none was. After a -1 a block asks no more. sm_100.
 __device__ inline int cancelled(const uint4* answer) {

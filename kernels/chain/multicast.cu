@@ -2,6 +2,7 @@
 // other, each copies half of B's rows, and the copy engine writes what it has read to both of them
 // (multicast). As many bytes are read as by a pair of blocks, and a slot is as large as alone.
 #include "chain/multicast.cuh"
+#include "chain/out.cuh"
 #include "chain/place.cuh"
 #include "tensor_map.cuh"
 
@@ -13,12 +14,11 @@ constexpr int STAGES = 4;                  // slots of 48 KiB in shared memory
 constexpr int SUMS = 2;                    // slots of 256 columns in tensor memory: all of it
 constexpr int EPILOGUE = 4;                // warps, one for each quarter of tensor memory
 constexpr int THREADS = 32 * (EPILOGUE + 2);
-constexpr int PIECE = 32;                  // columns of C that a warp stores at a time: 128 bytes
 
 struct Shared {
     alignas(1024) __nv_bfloat16 a[STAGES][TILE_M * TILE_K];  // the swizzle's pattern: 1024 bytes
     alignas(1024) __nv_bfloat16 b[STAGES][TILE_N * TILE_K];
-    alignas(1024) float c[EPILOGUE][2][32 * PIECE];  // a warp's pieces on their way to C
+    alignas(1024) uint4 c[EPILOGUE][2][32 * PARTS];  // a warp's pieces on their way to C
     unsigned long long full[STAGES], empty[STAGES];
     unsigned long long sum_full[SUMS], sum_empty[SUMS];
     unsigned tensor_memory;  // its address
@@ -89,12 +89,11 @@ __device__ void store(Shared& s, const CUtensorMap& C, int m, int n) {
                 ptx::tcgen05_fence_before_thread_sync();
                 if (lane == 0) ptx::mbarrier_arrive(&s.sum_empty[from.slot]);
             }
-            float* piece = s.c[warp][to.slot];
+            uint4* piece = s.c[warp][to.slot];
             if (lane == 0) ptx::cp_async_bulk_wait_group_read<1>();  // it has left the one before
             __syncwarp();
-            for (int p = 0; p < PIECE / 4; ++p)  // 16 bytes of this lane's row, swizzled
-                *reinterpret_cast<uint4*>(piece + lane * PIECE + (p ^ lane % 8) * 4) =
-                    make_uint4(r[4 * p], r[4 * p + 1], r[4 * p + 2], r[4 * p + 3]);
+            for (int p = 0; p < PARTS; ++p)  // 16 bytes of this lane's row, swizzled
+                piece[lane * PARTS + (p ^ lane * PARTS / 8 % PARTS)] = part(r, p);
             ptx::fence_proxy_async_shared();
             __syncwarp();
             if (lane == 0) {
@@ -161,5 +160,5 @@ void launch(const Product& p) {
     matmul<<<BLOCKS * std::min({tiles, processors / BLOCKS, p.workers}), THREADS,
              sizeof(Shared)>>>(tensor_map_2d(p.A, p.m, p.k, TILE_M, TILE_K, swizzle),
                                tensor_map_2d(p.B, p.n, p.k, TILE_N / BLOCKS, TILE_K, swizzle),
-                               tensor_map_2d(p.C, p.m, p.n, 32, PIECE, swizzle), p.m, p.n, p.k);
+                               tensor_map_2d(p.C, p.m, p.n, 32, PIECE, C_SWIZZLE), p.m, p.n, p.k);
 }

@@ -2,6 +2,7 @@
 // multiprocessors, neighbours. Each block brings half of the rows of A and half of those of B, and
 // keeps half of the rows of the sum. One thread of the first block issues for both: both blocks'
 // copies are counted at its barriers, and its commits arrive at the barriers of both.
+#include "chain/out.cuh"
 #include "chain/place.cuh"
 #include "tensor_map.cuh"
 
@@ -14,12 +15,11 @@ constexpr int STAGES = 6;                  // slots of 32 KiB in the shared memo
 constexpr int SUMS = 2;                    // slots of 256 columns in tensor memory: all of it
 constexpr int EPILOGUE = 4;                // warps, one for each quarter of tensor memory
 constexpr int THREADS = 32 * (EPILOGUE + 2);
-constexpr int PIECE = 32;                  // columns of C that a warp stores at a time: 128 bytes
 
 struct Shared {
     alignas(1024) __nv_bfloat16 a[STAGES][ROWS * TILE_K];  // the swizzle's pattern: 1024 bytes
     alignas(1024) __nv_bfloat16 b[STAGES][ROWS * TILE_K];
-    alignas(1024) float c[EPILOGUE][2][32 * PIECE];  // a warp's pieces on their way to C
+    alignas(1024) uint4 c[EPILOGUE][2][32 * PARTS];  // a warp's pieces on their way to C
     unsigned long long full[STAGES], empty[STAGES];
     unsigned long long sum_full[SUMS], sum_empty[SUMS];
     unsigned tensor_memory;  // its address
@@ -90,12 +90,11 @@ __device__ void store(Shared& s, const CUtensorMap& C, int m, int n) {
                 ptx::tcgen05_fence_before_thread_sync();
                 if (lane == 0) ptx::mbarrier_arrive_at_after_reads(&s.sum_empty[from.slot], 0);
             }
-            float* piece = s.c[warp][to.slot];
+            uint4* piece = s.c[warp][to.slot];
             if (lane == 0) ptx::cp_async_bulk_wait_group_read<1>();  // it has left the one before
             __syncwarp();
-            for (int p = 0; p < PIECE / 4; ++p)  // 16 bytes of this lane's row, swizzled
-                *reinterpret_cast<uint4*>(piece + lane * PIECE + (p ^ lane % 8) * 4) =
-                    make_uint4(r[4 * p], r[4 * p + 1], r[4 * p + 2], r[4 * p + 3]);
+            for (int p = 0; p < PARTS; ++p)  // 16 bytes of this lane's row, swizzled
+                piece[lane * PARTS + (p ^ lane * PARTS / 8 % PARTS)] = part(r, p);
             ptx::fence_proxy_async_shared();
             __syncwarp();
             if (lane == 0) {
@@ -163,5 +162,5 @@ void launch(const Product& p) {
     matmul<<<PAIR * std::min({tiles, processors / PAIR, p.workers}), THREADS, sizeof(Shared)>>>(
         tensor_map_2d(p.A, p.m, p.k, ROWS, TILE_K, swizzle),
         tensor_map_2d(p.B, p.n, p.k, ROWS, TILE_K, swizzle),
-        tensor_map_2d(p.C, p.m, p.n, 32, PIECE, swizzle), p.m, p.n, p.k);
+        tensor_map_2d(p.C, p.m, p.n, 32, PIECE, C_SWIZZLE), p.m, p.n, p.k);
 }

@@ -1,6 +1,7 @@
 // The chain for a pair of blocks that makes two products with the same slice of B, one below the
 // other: half of B's copies for as much of C. Two threads of the first block multiply, each into a
 // sum of its own. So both sums belong to one tile, and a slot is empty when both have read it.
+#include "chain/out.cuh"
 #include "chain/place.cuh"
 #include "tensor_map.cuh"
 
@@ -15,12 +16,11 @@ constexpr int STAGES = 4;                  // slots of 48 KiB in the shared memo
 constexpr int SUMS = PRODUCTS;             // of 256 columns in tensor memory: all of it
 constexpr int EPILOGUE = 4;                // warps, one for each quarter of tensor memory
 constexpr int THREADS = 32 * (EPILOGUE + 1 + PRODUCTS);
-constexpr int PIECE = 32;                  // columns of C that a warp stores at a time: 128 bytes
 
 struct Shared {
     alignas(1024) __nv_bfloat16 a[STAGES][PRODUCTS][ROWS * TILE_K];  // the swizzle's pattern
     alignas(1024) __nv_bfloat16 b[STAGES][ROWS * TILE_K];
-    alignas(1024) float c[EPILOGUE][2][32 * PIECE];  // a warp's pieces on their way to C
+    alignas(1024) uint4 c[EPILOGUE][2][32 * PARTS];  // a warp's pieces on their way to C
     unsigned long long full[STAGES], empty[STAGES];
     unsigned long long sum_full[SUMS], sum_empty[SUMS];
     unsigned tensor_memory;  // its address
@@ -96,12 +96,11 @@ __device__ void store(Shared& s, const CUtensorMap& C, int m, int n) {
                     if (lane == 0)
                         ptx::mbarrier_arrive_at_after_reads(&s.sum_empty[from.slot], 0);
                 }
-                float* piece = s.c[warp][to.slot];
+                uint4* piece = s.c[warp][to.slot];
                 if (lane == 0) ptx::cp_async_bulk_wait_group_read<1>();  // has left the one before
                 __syncwarp();
-                for (int p = 0; p < PIECE / 4; ++p)  // 16 bytes of this lane's row, swizzled
-                    *reinterpret_cast<uint4*>(piece + lane * PIECE + (p ^ lane % 8) * 4) =
-                        make_uint4(r[4 * p], r[4 * p + 1], r[4 * p + 2], r[4 * p + 3]);
+                for (int p = 0; p < PARTS; ++p)  // 16 bytes of this lane's row, swizzled
+                    piece[lane * PARTS + (p ^ lane * PARTS / 8 % PARTS)] = part(r, p);
                 ptx::fence_proxy_async_shared();
                 __syncwarp();
                 if (lane == 0) {
@@ -169,5 +168,5 @@ void launch(const Product& p) {
     matmul<<<PAIR * std::min({tiles, processors / PAIR, p.workers}), THREADS, sizeof(Shared)>>>(
         tensor_map_2d(p.A, p.m, p.k, ROWS, TILE_K, swizzle),
         tensor_map_2d(p.B, p.n, p.k, ROWS, TILE_K, swizzle),
-        tensor_map_2d(p.C, p.m, p.n, 32, PIECE, swizzle), p.m, p.n, p.k);
+        tensor_map_2d(p.C, p.m, p.n, 32, PIECE, C_SWIZZLE), p.m, p.n, p.k);
 }

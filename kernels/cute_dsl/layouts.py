@@ -8,6 +8,9 @@ import numpy as np
 from cutlass.cute.nvgpu import OperandMajorMode, tcgen05, warp
 from cutlass.cute.runtime import from_dlpack, make_ptr
 from cutlass.cute.viz import print_latex, print_latex_tv
+from cutlass.utils import HardwareInfo
+
+import phasebit.cute
 
 BF16, F32 = cutlass.BFloat16, cutlass.Float32
 
@@ -46,4 +49,9 @@ def show() -> dict[str, str]:
     pointer = make_ptr(BF16, 4096, cute.AddressSpace.gmem, assumed_align=16)
     cute.compile(evaluate, from_dlpack(np.zeros((4, 8), np.float32)), pointer, said)
     said["struct"] = f"{Shared.size_in_bytes()} bytes"
+    with phasebit.cute.emulated("sm_100a"):  # in place of a driver
+        asked = HardwareInfo()
+        said["HardwareInfo"] = f"{asked.get_device_multiprocessor_count()} multiprocessors, " + (
+            ", ".join(f"{asked.get_max_active_clusters(n)} clusters of {n}" for n in (1, 2, 4))
+        )
     return said

@@ -1,5 +1,5 @@
-// PTX instructions for products with block scales: NVFP4, elements e2m1, a scale ue4m3 for each 16
-// of them along k.
+// PTX instructions for products with block scales: elements e2m1, and a scale for each block of them
+// along k. NVFP4: ue4m3 for 16; MXFP4: ue8m0 for 32.
 #pragma once
 #include "ptx_sm100.cuh"
 
@@ -50,6 +50,25 @@ __device__ inline void tcgen05_mma_nvfp4(unsigned d, unsigned long long a, unsig
                      "[%0], %1, %2, %3, [%4], [%5], p; }"
                      :: "r"(d), "l"(a), "l"(b), "r"(instruction), "r"(a_scales), "r"(b_scales),
                         "r"(int(accumulate)) : "memory");
+}
+
+// An instruction descriptor for tcgen05.mma.kind::mxf4, 9.7.16.4.2: A and B of e2m1, scales of ue8m0
+// (bit 23). `id`: with which of an atom's four scales the instruction begins, 0 or 2, for A and for
+// B. sm_100a.
+__host__ __device__ constexpr unsigned tcgen05_mxfp4(int m, int n, int id) {
+    return id << 4 | 1 << 7 | 1 << 10 | n / 8 << 17 | 1 << 23 | m / 128 << 27 | id << 29;
+}
+
+// tcgen05.mma.kind::mxf4.block_scale.scale_vec::2X, 9.7.16.10.9.1: d += a · b over 64 of k, each
+// element times its block's scale; with `accumulate` false d = a · b. sm_100a.
+__device__ inline void tcgen05_mma_mxfp4(unsigned d, unsigned long long a, unsigned long long b,
+                                         unsigned instruction, unsigned a_scales,
+                                         unsigned b_scales, bool accumulate) {
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %6, 0;\n"
+                 "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X "
+                 "[%0], %1, %2, %3, [%4], [%5], p; }"
+                 :: "r"(d), "l"(a), "l"(b), "r"(instruction), "r"(a_scales), "r"(b_scales),
+                    "r"(int(accumulate)) : "memory");
 }
 
 #endif

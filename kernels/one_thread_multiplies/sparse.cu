@@ -36,7 +36,8 @@ __global__ void __launch_bounds__(THREADS)
 sparse(const __nv_bfloat16* A,  // (M, K / 2), row-major: two numbers of each four
        const uint4* E,          // (M): what lane r of the four columns of metadata holds
        const __nv_bfloat16* B,  // (N, K), row-major
-       float* C)                // (M, N): A · Bᵀ
+       float* C,                // (M, N): times · A · Bᵀ
+       int times)
 {
 #if defined(__CUDA_ARCH_FEAT_SM100_ALL)
     __shared__ alignas(1024) uint4 a[M * 8], b[N * 16], e[M];
@@ -59,11 +60,12 @@ sparse(const __nv_bfloat16* A,  // (M, K / 2), row-major: two numbers of each fo
     if (t == 0) {
         copy_metadata(base + METADATA, ptx::tcgen05_descriptor_none(e, 16, 128));
         constexpr unsigned SPARSE = ptx::tcgen05_bf16_f32(M, N) | 1 << 2;
-        for (int i = 0; i < K / STEP; ++i) {
+        for (int step = 0; step < times * K / STEP; ++step) {
+            const int i = step % (K / STEP);
             const uint4* right = b + i / 2 * N * 8;  // a box holds 64 numbers along k: two steps
             multiply_sparse(base + SUM, ptx::tcgen05_descriptor_128B(a) + i * 2,
                             ptx::tcgen05_descriptor_128B(right) + i % 2 * 4,
-                            base + METADATA + i / 2 * 2, SPARSE | i % 2, i > 0);
+                            base + METADATA + i / 2 * 2, SPARSE | i % 2, step > 0);
         }
         ptx::tcgen05_commit(&done);
     }

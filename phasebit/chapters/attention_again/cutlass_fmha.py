@@ -1,55 +1,28 @@
 """CUTLASS's attention in CuTe DSL for Blackwell, forward, on the emulator: as it stands there.
 
-Nothing of it is in this project. Fetch the repository, and install ``nvidia-cutlass-dsl``; neither
-needs a GPU. Its module also imports PyTorch, for a comparison of its own that is not made here.
+Its module is loaded by :mod:`phasebit.instruments.cutlass_examples`.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
-import sys
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
 import numpy as np
 
 from phasebit.chapters.attention_again import tensor_attention as kernels
 from phasebit.chapters.attention_again.tensor_attention import Array, Data
+from phasebit.instruments import cutlass_examples
 
-EXAMPLES = "examples/python/CuTeDSL"
-FILE = "cute/blackwell/kernel/attention/fmha/fmha.py"
-
-
-def module(repository: Path) -> Any:
-    """The module of the kernel, of a checkout of github.com/NVIDIA/cutlass.
-
-    Raises ``FileNotFoundError`` where it is none.
-    """
-    examples = repository / EXAMPLES
-    if not (examples / FILE).exists():
-        raise FileNotFoundError(f"{examples / FILE} is missing: give a checkout of NVIDIA/cutlass")
-    spec = importlib.util.spec_from_file_location("cutlass_fmha_example", examples / FILE)
-    assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    stubs = {name: MagicMock() for name in ("torch", "cutlass.torch")
-             if importlib.util.find_spec("torch") is None}  # fmt: skip
-    sys.modules.update(stubs)
-    sys.path.insert(0, str(examples))
-    try:
-        spec.loader.exec_module(made)
-    finally:
-        sys.path.remove(str(examples))
-        for name in stubs:
-            del sys.modules[name]
-    return made
+FILE = f"{cutlass_examples.KERNELS}/attention/fmha/fmha.py"
+"""Its path in the examples."""
 
 
 def softmax_registers(repository: Path) -> int:
     """How many registers a thread of the softmax asks for by ``setmaxnreg``, as the source says."""
-    text = (repository / EXAMPLES / FILE).read_text(encoding="utf-8")
+    text = (repository / cutlass_examples.EXAMPLES / FILE).read_text(encoding="utf-8")
     found = re.search(r"num_regs_softmax = (\d+)", text)
     if found is None:
         raise ValueError(f"{FILE} has no num_regs_softmax: look for what took its place")

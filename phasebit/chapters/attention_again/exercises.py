@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from phasebit.chapters.attention_again import polynomial, view
 from phasebit.chapters.attention_again import tensor_attention as kernels
-from phasebit.chapters.attention_again import view
 from phasebit.edits import replace_each, replace_once
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
@@ -20,7 +21,7 @@ SHAPE = Shape(150, 250, causal=True)
 
 
 class Signals(NamedTuple):
-    """What the first block of the last kernel does, counted in a run."""
+    """What the first block of the kernel does, counted in a run."""
 
     products: int
     """``tcgen05.mma`` instructions."""
@@ -95,11 +96,11 @@ TO_HALVES = (
      "            multiply_weights(o, s.tensor_memory + s_columns(tile), s.kv[v], step > 0);\n",
      "            weigh(s, tile, v, step);\n"),
 )  # fmt: skip
-"""The last kernel -> one whose softmax announces P by halves."""
+"""The kernel with the polynomial -> one whose softmax announces P by halves."""
 
 
 def in_halves(answer: str) -> str:
-    """The last kernel with the reader's ``corrected`` and ``weigh``."""
+    """That kernel with the reader's ``corrected`` and ``weigh``."""
     text = replace_each(kernels.source(kernels.POLYNOMIAL), TO_HALVES)
     return replace_once(text, FIRST, f"{ARRIVE}{answer.strip()}\n\n{FIRST}")
 
@@ -136,14 +137,14 @@ SOFTEN = "__device__ void soften(Shared& s, const Problem& p, int tile, int firs
 
 
 def with_soften(answer: str) -> str:
-    """The last kernel with the reader's ``soften`` in place of its own."""
+    """The kernel with the polynomial, with the reader's ``soften`` in place of its own."""
     text = kernels.source(kernels.POLYNOMIAL)
     return replace_once(text, kernels.function(text, "soften"), answer.strip())
 
 
 @judged
 def softmax(answer: str) -> str:
-    """The softmax groups' role, from a skeleton, in the last kernel."""
+    """The softmax groups' role, from a skeleton, in the kernel with the polynomial."""
     text = with_soften(written(answer, [SOFTEN, "template <int SHARE>"], "function"))
     _tried(text)
     shape = Shape(256, 256)  # nothing is masked: what a softmax group stores is P
@@ -158,6 +159,73 @@ def softmax(answer: str) -> str:
             raise Wrong("the factor is announced after the first weights are stored: the "
                         "correction could work meanwhile")  # fmt: skip
     return f"{len(SCHEDULES)} orders, no finding; factors come before weights"
+
+
+FORMATS = {"bf16": (8, 3.3895e38), "f16": (11, 65504.0), "e4m3": (4, 448.0), "e5m2": (3, 57344.0)}
+"""Bits of a significand, the hidden one with them, and the largest number."""
+PART = 0.1
+"""Of a rounding, what the polynomial may be off."""
+
+
+def for_format(bits: int, largest: float) -> tuple[int, int]:
+    """The least degree whose error is a tenth of a rounding, and the highest whole threshold."""
+    degree = next(n for n in range(1, 5) if polynomial.remez(n)[1] <= PART * 2.0**-bits)
+    return degree, math.floor(math.log2(largest))
+
+
+@judged
+def weights_in(answer: Callable[[int, float], tuple[int, int]]) -> str:
+    """``answer(bits, largest)``: degree and threshold for weights in a format."""
+
+    def cases() -> Iterator[Case]:
+        for bits, largest in FORMATS.values():
+            yield (bits, largest), for_format(bits, largest)
+        for _ in range(6):
+            bits, top = random.randrange(2, 12), random.randrange(3, 100)
+            largest = 2.0**top * random.choice((1.0, 1.25, 1.75))
+            yield (bits, largest), for_format(bits, largest)
+
+    def words(bits: int, largest: float) -> str:
+        return f"{bits} bits and a largest number of {largest:g}"
+
+    return agree(answer, cases(), words, "formats")
+
+
+def rescaling(maxima: Sequence[Sequence[float]], threshold: float) -> list[int]:
+    """The steps in which a warp rescales, from the largest score of each row in each step."""
+    references, steps = list(maxima[0]), []
+    for step, row in enumerate(maxima[1:], 1):
+        over = [most - old > threshold for most, old in zip(row, references, strict=True)]
+        if any(over):
+            steps.append(step)
+        references = [most if moves else old
+                      for most, old, moves in zip(row, references, over, strict=True)]  # fmt: skip
+    return steps
+
+
+@judged
+def skips(answer: Callable[[list[list[float]], float], list[int]]) -> str:
+    """``answer(maxima, threshold)``: the steps in which the warp must rescale its rows of O."""
+
+    def cases() -> Iterator[Case]:
+        for number in range(12):
+            threshold = (0.0, 8.0)[number % 2]
+            slope = random.choice((0.0, 0.5, 3.0))
+            maxima = [[slope * step + random.gauss(0, 2) for _ in range(32)] for step in range(8)]
+            if number == 0:  # equal to the threshold is not above it
+                maxima = [[8.0 * step] * 32 for step in range(4)]
+                threshold = 8.0
+            if number == 1:  # a row alone, and slowly: the reference lags behind
+                maxima = [[0.0] * 31 + [3.0 * step] for step in range(8)]
+            if number == 2:  # a reference never falls
+                maxima = [[x] * 32 for x in (20.0, 0.0, 10.0, 27.0, 29.0)]
+                threshold = 8.0
+            yield (maxima, threshold), rescaling(maxima, threshold)
+
+    def words(maxima: list[list[float]], threshold: float) -> str:
+        return f"{len(maxima)} steps of 32 rows and a threshold of {threshold:g}"
+
+    return agree(answer, cases(), words, "warps")
 
 
 def _tried(text: str) -> None:

@@ -1,4 +1,4 @@
-"""The four kernels of *Attention again*, timed beside torch's attention.
+"""The kernels of *Attention again*, timed beside torch's attention.
 
 For whoever has a GPU that runs ``sm_100a``, as a B200 is: none was at hand when this was written.
 Needs torch, for the rival and for the check.
@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from phasebit import files, toolchain
+from phasebit import files, measure, toolchain
 from phasebit.chapters.attention_again.tensor_attention import FOLDER, KERNELS, LOG2_E, THRESHOLD
 from phasebit.instruments import beside_torch
 
@@ -127,3 +127,19 @@ def _check(
         error = (o[rows, head].double() - weights @ values).abs()
         if not bool((error <= 2.0**-6 * (weights @ values.abs())).all()):
             raise toolchain.CudaError(f"{name} is wrong with heads of {q.shape[2]}")
+
+
+def table(record: dict[str, Any]) -> measure.Table:
+    """What the page shows of a record: rates of the two products of attention."""
+    cases = record["attention"]
+    heading = [f"heads of {each['depth']}, {'causal' if each['causal'] else 'full'}"
+               for each in cases]  # fmt: skip
+
+    def rate(case: dict[str, Any], name: str) -> str:
+        flop = 4 * case["tokens"] ** 2 * case["heads"] * case["depth"] / (1 + case["causal"])
+        seconds = measure.summary(case["us"][name]).median * 1e-6
+        return f"{measure.tflops(flop, seconds):,.0f}"
+
+    rows = [(name, *(rate(case, name) for case in cases)) for name in cases[0]["us"]]
+    return measure.Table(("TFLOP/s", *heading), tuple(rows),
+                         f"{measure.source(record)}, medians")  # fmt: skip

@@ -21,6 +21,8 @@ from phasebit.instruments import disassembly
 NAME = "attention_again_compiled"
 TARGET = "sm_100a"
 SHARES = (0, 1, 2, 3, 4, 6, 8)
+EVEN = SHARES[::2]
+"""Of the last kernel, which makes two exponentials at a time: 0, 2, 4 and 8."""
 LOOPS = {
     "mask": {"LDTM": 1, "SEL": 32, "STTM": 1},
     "largest": {"LDTM": 1, "FMNMX3": 16},
@@ -28,16 +30,24 @@ LOOPS = {
     "rescale": {"LDTM": 1, "FMUL": 32, "STTM": 1},
 }
 """A loop over pieces of 32 columns -> opcodes, and how many it has of each: the shortest such."""
+ROW = {"row": {"LDTM": 4, "F2FP": 64, "STTM": 4}}
+"""The same where a row stays in registers: a loop over steps, all that a warp does in one."""
+MASK = "        if (p.seen(first) < key + ROWS) mask(r, seen - key);"
 
 
-def shared(share: int) -> str:
-    """The last kernel, with so many of eight exponentials left to the polynomial."""
-    text = kernels.source(kernels.POLYNOMIAL)
+def shared(share: int, kernel: str = kernels.POLYNOMIAL) -> str:
+    """A kernel with so many of eight exponentials left to the polynomial."""
+    text = kernels.source(kernel)
     return replace_once(text, "POLYNOMIAL = 2;", f"POLYNOMIAL = {share};")
 
 
-def loops(sass: str) -> dict[str, dict[str, int]]:
-    """Name of a loop of :data:`LOOPS` -> opcode, without suffixes -> how many are in it."""
+def unmasked(share: int) -> str:
+    """The last kernel without its mask, which few steps need: what the others execute."""
+    return replace_once(shared(share, kernels.REGISTERS), MASK, "")
+
+
+def loops(sass: str, which: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """Name of a loop, of ``which`` -> opcode, without suffixes -> how many are in it."""
     labels: dict[str, int] = {}
     code: list[str] = []
     for line in sass.splitlines():
@@ -52,7 +62,7 @@ def loops(sass: str) -> dict[str, dict[str, int]]:
             body = code[labels[jump[1]] : end + 1]
             found.append(Counter(re.split(r"[. ]", one)[0] for one in body))
     result = {}
-    for name, has in LOOPS.items():
+    for name, has in which.items():
         fitting = [each for each in found if has.items() <= each.items()]
         if not fitting:
             raise ValueError(f"no loop of the machine code is {name}: none has {has}")
@@ -60,16 +70,16 @@ def loops(sass: str) -> dict[str, dict[str, int]]:
     return result
 
 
-def compiled(share: int) -> dict[str, Any]:
-    """Registers of a thread and the loops of the last kernel, for heads of 128.
+def compiled(text: str, which: dict[str, dict[str, int]]) -> dict[str, Any]:
+    """Registers of a thread and the loops of a kernel, for heads of 128.
 
     Raises :class:`toolchain.ToolMissing` without nvdisasm, which is part of the CUDA toolkit.
     """
     options = ("-std=c++17", "-O3", "-Xptxas", "-v", "-DHEAD=128")
-    code, said = disassembly.cubin(shared(share), TARGET, options)
+    code, said = disassembly.cubin(text, TARGET, options)
     registers = re.search(r"Used (\d+) registers", said)
     assert registers, said
-    return {"registers": int(registers[1]), "loops": loops(disassembly.listing(code))}
+    return {"registers": int(registers[1]), "loops": loops(disassembly.listing(code), which)}
 
 
 def read() -> dict[str, Any]:
@@ -85,7 +95,10 @@ def main() -> None:
         "nvcc": version("nvcc"),
         "nvdisasm": version("nvdisasm"),
         "target": TARGET,
-        "of eight exponentials by polynomial": {str(share): compiled(share) for share in SHARES},
+        "of eight exponentials by polynomial": {
+            str(share): compiled(shared(share), LOOPS) for share in SHARES
+        },
+        "a row in registers": {str(share): compiled(unmasked(share), ROW) for share in EVEN},
     }
     text = json.dumps(record, indent=1)
     (files.records() / f"{NAME}.json").write_text(f"{text}\n", encoding="utf-8")

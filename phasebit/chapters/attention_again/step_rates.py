@@ -14,28 +14,33 @@ TENSOR, SHARED, SPECIAL, FMA, ISSUE = 8192, 128, 16, 128, 4
 """A clock: operations, bytes, exponentials, threads' f32 operations, warps' instructions."""
 
 ROWS, PIECE, LANES = 128, 32, 32
-TURNS = (ROWS // LANES) * (ROWS // PIECE)
+WARPS = ROWS // LANES
+TURNS = WARPS * (ROWS // PIECE)
 """Of a loop over pieces for a tile: four warps, four pieces each."""
 
 
-def step(share: int, depth: int = 128) -> dict[str, float]:
+def step(share: int, depth: int = 128, registers: bool = False) -> dict[str, float]:
     """Clocks that each unit is busy for one step: 128 queries, 128 keys.
 
     ``share``: of eight exponentials, how many a polynomial makes; the loops of the softmax are
-    those that were compiled (:mod:`softmax_code`). Loads from tensor memory are left out: we know
-    no document that says how fast they are.
+    those that were compiled (:mod:`softmax_code`), with ``registers`` of the kernel that keeps a
+    row there. Loads from tensor memory are left out: we know no document that says how fast they
+    are.
     """
-    found = _loops(share)
-    loops = [found["largest"], found["weights"]]
+    if registers:
+        loops, turns = [_kept("a row in registers", share)["row"]], WARPS
+    else:
+        found = _loops(share)
+        loops, turns = [found["largest"], found["weights"]], TURNS
 
     def count(*opcodes: str) -> int:
-        return TURNS * sum(loop.get(opcode, 0) for loop in loops for opcode in opcodes)
+        return turns * sum(loop.get(opcode, 0) for loop in loops for opcode in opcodes)
 
     return {
         "tensor core": 2 * 2 * ROWS * ROWS * depth / TENSOR,
         "special units": count("MUFU") * LANES / SPECIAL,
-        "issue": TURNS * sum(sum(loop.values()) for loop in loops) / ISSUE,
-        "FMA units": count("FFMA", "FADD", "FMUL") * LANES / FMA,
+        "issue": turns * sum(sum(loop.values()) for loop in loops) / ISSUE,
+        "FMA units": (count("FFMA", "FADD", "FMUL") + 2 * count("FFMA2", "FADD2")) * LANES / FMA,
         "shared memory": 2 * (2 * ROWS + ROWS) * depth / SHARED,
     }
 
@@ -46,6 +51,9 @@ def rescaled(depth: int = 128) -> float:
 
 
 def _loops(share: int) -> dict[str, dict[str, int]]:
-    kept = softmax_code.read()["of eight exponentials by polynomial"][str(share)]
-    loops: dict[str, dict[str, int]] = kept["loops"]
+    return _kept("of eight exponentials by polynomial", share)
+
+
+def _kept(which: str, share: int) -> dict[str, dict[str, int]]:
+    loops: dict[str, dict[str, int]] = softmax_code.read()[which][str(share)]["loops"]
     return loops

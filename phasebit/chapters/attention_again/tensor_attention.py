@@ -16,11 +16,12 @@ from phasebit import files
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
+    from phasebit.measure import Table
 
 Array = NDArray[Any]
 
-IN_ORDER, ROLES, CORRECTION, POLYNOMIAL = KERNELS = (
-    "a_in_order", "b_roles", "c_correction", "d_polynomial",
+IN_ORDER, ROLES, CORRECTION, POLYNOMIAL, REGISTERS = KERNELS = (
+    "a_in_order", "b_roles", "c_correction", "d_polynomial", "e_registers",
 )  # fmt: skip
 FOLDER = "attention_again"
 LOG2_E = 1.4426950408889634
@@ -133,18 +134,55 @@ def bound(shape: Shape, right: Exact, power: float = POLYNOMIAL_ERROR) -> Array:
 
     ``power``: relative error of an exponential. The threshold of the correction is not in it.
     """
-    width = shape.depth
-    dot = (width + width / 16 + 4) * 2.0**-23 * right.products.T  # of a score, in powers of two
-    most = np.where(np.isfinite(right.scores), abs(right.scores), 0).max(axis=2).T
-    moved = dot + 4 * most * 2.0**-24  # times the scale, less the reference: three roundings
-    weight = np.exp2(moved) * (1 + power) - 1
-    steps = -(-shape.keys // ROWS)
-    numerator = (1 + weight) * (1 + BF16) * (1 + (shape.keys * 17 / 16 + 4 + steps) * 2.0**-23)
-    denominator = (1 - weight) * (1 - (shape.keys + steps) * 2.0**-24)
-    relative = numerator / denominator - 1
+    of = parts(shape, right, power)
+    weight = (1 + of.score) * (1 + power) - 1
+    relative = (1 + weight) * (1 + BF16) * (1 + of.product) / ((1 - weight) * (1 - of.total)) - 1
     off = relative[:, :, None]
     result: Array = off * right.sizes + BF16 * (1 + off) * abs(right.out)
     return result
+
+
+class Parts(NamedTuple):
+    """What a bound is made of: relative errors."""
+
+    score: Array
+    """Of a weight, by what its score is off, (queries, heads)."""
+    power: float
+    """Of a weight, by its exponential."""
+    total: float
+    """Of a row's sum of weights."""
+    product: float
+    """Of the tensor core's sum over the keys."""
+
+
+def parts(shape: Shape, right: Exact, power: float = POLYNOMIAL_ERROR) -> Parts:
+    """The parts of :func:`bound`, but for roundings to bf16."""
+    width, steps = shape.depth, -(-shape.keys // ROWS)
+    dot = (width + width / 16 + 4) * 2.0**-23 * right.products.T  # of a score, in powers of two
+    most = np.where(np.isfinite(right.scores), abs(right.scores), 0).max(axis=2).T
+    moved = dot + 4 * most * 2.0**-24  # times the scale, less the reference: three roundings
+    return Parts(np.exp2(moved) - 1, power, (shape.keys + steps) * 2.0**-24,
+                 (shape.keys * 17 / 16 + 4 + steps) * 2.0**-23)  # fmt: skip
+
+
+def parts_table(shape: Shape) -> Table:
+    """For normal numbers: each part, in roundings to bf16."""
+    from phasebit.measure import Table
+
+    right = exact(draw(shape), shape.causal)
+    of = parts(shape, right)
+    score = float(of.score.max())
+    rows = [("(1 + ε): the score", "a dot product, the scale, the reference", score),
+            ("(1 + ε): the power", "ex2.approx or the polynomial", of.power),
+            ("1 + 2⁻⁸", "P is rounded to bf16", BF16),
+            ("1 + γ", f"the tensor core's sum over {shape.keys} keys", of.product),
+            ("1 − n·2⁻²⁴", f"a thread's sum of {shape.keys} weights", of.total)]  # fmt: skip
+    every = bound(shape, right) - BF16 * abs(right.out)
+    rows.append(("the bracket", "all of them", float((every / right.sizes).max())))
+    return Table(("factor", "of what", "in roundings to bf16"),
+                 tuple((name, what, f"{off / BF16:.3f}") for name, what, off in rows),
+                 f"the greatest of a row; {shape.queries} normal queries, {shape.keys} keys, "
+                 f"a head of {shape.depth}")  # fmt: skip
 
 
 class Attention(NamedTuple):
@@ -217,7 +255,7 @@ class Layout(NamedTuple):
     def of(cls, text: str, depth: int) -> Layout:
         tile = 2 * ROWS * depth
         if "CORRECTION = " in text:
-            warps, rows = 15, 2 * 2 * ROWS * 4
+            warps, rows = 15 + ("setmaxnreg" in text), 2 * 2 * ROWS * 4
         elif "LOADER = " in text:
             warps, rows = 10, 2 * 2 * ROWS * 4
         else:

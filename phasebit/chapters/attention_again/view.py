@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit.chapters.attention_again.tensor_attention import ROWS, Layout
@@ -144,7 +145,7 @@ def timeline(text: str, depth: int, log: Sequence[Seen]) -> Picture:
         rows, spans, marks, unit="clock", title=title, legend={"copy": "a tile of K or V comes"}
     )
     told = [*_orders(rows, spans, marks), *_overlaps(spans)]
-    return Picture(drawn.svg(), f"{title}.\n" + "\n".join(told))
+    return Picture.of(drawn, f"{title}.\n" + "\n".join(told))
 
 
 def _orders(rows: Sequence[str], spans: Sequence[Any], marks: Sequence[Any]) -> list[str]:
@@ -210,7 +211,7 @@ def instructions(text: str, run: Run) -> dict[str, int]:
 
 def tensor_memory(depth: int) -> Picture:
     """Which columns hold what, before and after a softmax group has worked on them."""
-    from phasebit.draw import Cell, Picture, chart
+    from phasebit.draw import Cell, chart
 
     part = 64
     outputs = [f"O {tile}" for tile in range(2) for _ in range(depth // part)]
@@ -228,9 +229,8 @@ def tensor_memory(depth: int) -> Picture:
                 "green": "O: f32"},
     )  # fmt: skip
     o = 2 * ROWS
-    return Picture(
-        drawn.svg,
-        f"{title}: S 0 in columns 0 to 127, S 1 in 128 to 255; P 0 in 0 to 63, P 1 in 128 to 191, "
-        f"over the scores; O 0 in {o} to {o + depth - 1}, O 1 in {o + depth} to "
+    return replace(
+        drawn, alt=f"{title}: S 0 in columns 0 to 127, S 1 in 128 to 255; P 0 in 0 to 63, P 1 in "
+        f"128 to 191, over the scores; O 0 in {o} to {o + depth - 1}, O 1 in {o + depth} to "
         f"{o + 2 * depth - 1}.",
-    )
+    )  # fmt: skip

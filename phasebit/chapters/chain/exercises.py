@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import Any
 
-from phasebit.chapters.chain import kernels
+from phasebit.chapters.chain import kernels, view
 from phasebit.chapters.chain.model import Chain, Ring, Role
 from phasebit.edits import replace_each
 from phasebit.exercises.cases import Case, agree
@@ -140,9 +141,9 @@ _SHAPES = (257, 232, 200), (130, 12, 64), (513, 300, 72)
 """Several tiles of four slices, a single slice, and tiles that go round both sums twice."""
 
 
-def with_role(answer: str, name: str) -> str:
-    """The chain's kernel with a role of the reader's in place of its own."""
-    text = kernels.source(kernels.CHAIN)
+def with_role(answer: str, name: str, kernel: str = kernels.CHAIN) -> str:
+    """A kernel with a role of the reader's in place of its own."""
+    text = kernels.source(kernel)
     begin = text.index(f"__device__ void {name}(")
     end = text.index("\n}\n", begin) + 3
     return text[:begin] + answer.strip() + "\n" + text[end:]
@@ -156,14 +157,82 @@ def multiplier(answer: str) -> str:
     """
     head = "__device__ void multiply(Shared& s, int m, int n, int k)"
     source = with_role(written(answer, [head], "role"), "multiply")
-    runs = [(shape, schedule) for shape in _SHAPES for schedule in ("late", "eager")]
-    for shape, schedule in runs:
-        where = "{} × {} × {}".format(*shape) + f", {schedule} copies and products"
-        with running(where), compiling():
-            run, exact = kernels.multiply(
-                source, *shape, schedule=schedule, seed=random.randrange(1 << 30)
-            )
-        clean(run, where)
-        if not exact:
-            raise Wrong(f"{where}: C is wrong")
-    return f"{len(runs)} runs, no finding"
+    for shape in _SHAPES:
+        for schedule in ("late", "eager"):
+            _right(source, shape, schedule)
+    return f"{2 * len(_SHAPES)} runs, no finding"
+
+
+def _right(source: str, shape: tuple[int, int, int], schedule: str) -> None:
+    """A product on fresh numbers; ``Wrong`` unless C is right and the emulator finds nothing."""
+    where = "{} × {} × {}".format(*shape) + f", {schedule} copies and products"
+    with running(where), compiling():
+        run, exact = kernels.multiply(
+            source, *shape, schedule=schedule, seed=random.randrange(1 << 30)
+        )
+    clean(run, where)
+    if not exact:
+        raise Wrong(f"{where}: C is wrong")
+
+
+@judged
+def scheduler(answer: str) -> str:
+    """The role ``schedule`` of launch control, from blank: run on the emulator with every check.
+
+    One tile, five and eight; early, late and random answers. Tiles must be handed out: with eight
+    of them, fewer than eight blocks may ever run.
+    """
+    head = "__device__ void schedule(Shared& s)"
+    source = with_role(written(answer, [head], "role"), "schedule", kernels.LAUNCH_CONTROL)
+    shapes = (100, 12, 64), (600, 232, 72), (1000, 256, 64)
+    runs = 0
+    for shape in shapes:
+        for schedule in ("late", "eager", "random"):
+            with kernels.watching() as log:
+                _right(source, shape, schedule)
+            runs += 1
+            ran = len(view.tiles_of_blocks(source, log))
+            if schedule == "eager" and ran == 8:
+                raise Wrong("each of eight blocks makes its own tile: no launch was cancelled")
+    return f"{runs} runs, no finding"
+
+
+BARRIERS = "full", "empty", "sum full", "sum empty"
+
+
+def counted(m: int, n: int, k: int) -> list[dict[str, int]]:
+    """Of a run of one pair: arrivals at each kind of barrier, in block 0 and in block 1."""
+    from phasebit.emulator import MbarrierObserver, TensorObserver, observing
+
+    source = kernels.source(kernels.PAIR)
+    names = kernels.Rings.of(source).barriers()
+    found = [dict.fromkeys(BARRIERS, 0) for _ in range(2)]
+
+    def note(site: Any, times: int) -> None:
+        kind = names[site.name.partition(" of block ")[0]].rpartition(" ")[0]
+        found[int(site.batch.blocks[site.slot])][kind] += times
+
+    class Watcher(MbarrierObserver, TensorObserver):
+        def arrives(self, g: Any, lanes: Any, site: Any, sem: str, scope: str) -> None:
+            note(site, len(lanes))
+
+        def commit_arrives(self, commit: Any) -> None:
+            note(commit.site, 1)
+
+    with observing(Watcher()):
+        kernels.multiply(source, m, n, k)
+    return found
+
+
+@judged
+def arrivals(answer: Callable[[int, int, int], list[dict[str, int]]]) -> str:
+    """``answer(m, n, k)``: arrivals at the barriers of block 0 and of block 1, by their names."""
+
+    def cases() -> Iterator[Case]:
+        for shape in (256, 256, 64), (257, 260, 200), (500, 12, 72):
+            yield shape, counted(*shape)
+
+    def words(m: int, n: int, k: int) -> str:
+        return f"C of {m} × {n}, k = {k}"
+
+    return agree(answer, cases(), words, "runs on the emulator")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit import files
@@ -16,20 +17,25 @@ from phasebit import files
 if TYPE_CHECKING:
     from phasebit.emulator import Run
 
+RING, ROLES, PIECES = RUNGS = "ring", "roles", "pieces"
+"""The rungs that lead to the chain: a block makes one tile."""
 CHAIN, PAIR, LAUNCH_CONTROL = KERNELS = "chain", "pair", "launch_control"
-MULTICAST, TWO_PRODUCTS = BESIDE = "multicast", "two_products"
-"""Of two blocks that share B, and of a pair that makes two products by the same B; the others are
-the chapter's steps."""
+MULTICAST, TWO_PRODUCTS, PAIR_CONTROL = BESIDE = (
+    "multicast", "two_products", "pair_launch_control",
+)  # fmt: skip
+"""Of two blocks that share B, of a pair that makes two products by the same B, and of a pair whose
+tiles are handed out."""
+EVERY = (*RUNGS, *KERNELS, *BESIDE)
 
 SCOPED = f"chain/{PAIR}, scopes of the cluster"
 """What the record of assembled kernels calls :func:`scoped`."""
 
-PIECES, PATTERN = 4 * 2 * 32 * 32 * 4, 1024
-"""Bytes of the pieces of C on their way out, and of the swizzle's pattern."""
+WAITING, PATTERN = 4 * 2 * 32 * 32, 1024
+"""Numbers in the pieces of C on their way out, and bytes of the swizzle's pattern."""
 
 
 def source(name: str) -> str:
-    """The source of one of :data:`KERNELS` or of :data:`BESIDE`."""
+    """The source of one of :data:`EVERY`."""
     return (files.kernels() / "chain" / f"{name}.cu").read_text(encoding="utf-8")
 
 
@@ -72,17 +78,27 @@ def fetched(source: str, m: int, n: int, k: int) -> int:
     return loaded(source, m, n, k) * (2 * rings.slot - shared) // (2 * rings.slot)
 
 
+OUT_BYTES = {"f32": 4, "bf16": 2}
+"""Of an element of C, by its type."""
+
+
 @dataclass(frozen=True)
 class Rings:
     """The rings of a kernel, by its source: slots, and where its barriers lie."""
 
     stages: int
     sums: int
+    tiles: bool
+    """Whether a block makes several tiles: then a sum is given back."""
+    pieces: bool
+    """Whether C leaves by pieces in shared memory."""
     answers: int
     """Slots for numbers of tiles; 0 where each block knows its tiles."""
     blocks: int
     """1, or 2 for a pair, or for two blocks that share B."""
     pair: bool
+    apart: bool
+    """Whether loading and multiplying are roles of their own."""
     products: int
     """By the same slice of B, each by a thread of its own into a sum of its own."""
 
@@ -100,8 +116,10 @@ class Rings:
         blocks = 2 if "__cluster_dims__" in source else 1
         pair = "constexpr int PAIR" in source
         products = number("PRODUCTS") if "PRODUCTS = " in source else 1
-        sums = products if products > 1 else number("SUMS")
-        return cls(number("STAGES"), sums, answers, blocks, pair, products)
+        tiles, pieces = "for_each_tile" in source, "c[EPILOGUE][2]" in source
+        sums = products if products > 1 else number("SUMS") if tiles else 1
+        apart = "void multiply" in source
+        return cls(number("STAGES"), sums, tiles, pieces, answers, blocks, pair, apart, products)
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -113,27 +131,33 @@ class Rings:
         """Bytes of a slice of A and B in one block: 64 numbers of bf16 a row."""
         return 64 * 2 * (128 * self.products + (128 if self.pair else 256))
 
-    @property
-    def in_front(self) -> int:
-        """Bytes of shared memory before the barriers."""
-        return self.stages * self.slot + PIECES
+    def in_front(self, out: str = "f32") -> int:
+        """Bytes of shared memory before the barriers; ``out``: the type of C."""
+        return self.stages * self.slot + self.pieces * WAITING * OUT_BYTES[out]
 
-    @property
-    def shared(self) -> int:
+    def shared(self, out: str = "f32") -> int:
         """``sizeof(Shared)``: barriers, answers and address need less than one pattern."""
-        return self.in_front + PATTERN
+        return self.in_front(out) + PATTERN
+
+    def grid(self, m: int, n: int, workers: int) -> tuple[int, ...]:
+        """Blocks of a launch; ``workers``: those, or clusters, whose tiles are known before it."""
+        tiles = -(-m // self.tile[0]), -(-n // self.tile[1])
+        if not self.tiles:
+            return tiles
+        return ((tiles[0] * tiles[1] if self.answers else workers) * self.blocks,)
 
     @property
     def warps(self) -> int:
         """Of a block."""
-        return 5 + self.products + (self.answers > 0)
+        return 4 + (1 + self.products) * self.apart + (self.answers > 0)
 
     def barriers(self) -> dict[str, str]:
-        """What the emulator calls each barrier -> what the kernel calls it."""
+        """What the emulator calls each barrier of a run with C in f32 -> the kernel's name."""
         rings = ("", self.stages), ("sum ", self.sums), ("answer ", self.answers)
         names = [f"{ring}{side} {slot}" for ring, slots in rings
-                 for side in ("full", "empty") for slot in range(slots)]  # fmt: skip
-        return {f"memory+{self.in_front + 8 * i}": name for i, name in enumerate(names)}
+                 for side in ("full", "empty")[: 1 if ring == "sum " and not self.tiles else 2]
+                 for slot in range(slots)]  # fmt: skip
+        return {f"memory+{self.in_front() + 8 * i}": name for i, name in enumerate(names)}
 
 
 class Product(NamedTuple):
@@ -143,47 +167,62 @@ class Product(NamedTuple):
     exact: bool
 
 
+@lru_cache(maxsize=64)
+def compiled(source: str, out: str = "f32") -> Any:
+    """The kernel of a source, for C of this type."""
+    from phasebit.launching.launch import compile
+
+    return compile(source, "sm_100a", ["-DC_BF16"] * (out == "bf16"))["matmul"]
+
+
 def multiply(
     source: str, m: int, n: int, k: int, *, workers: int = 1, schedule: str = "late",
-    seed: int = 18,
+    seed: int = 18, out: str = "f32",
 ) -> Product:  # fmt: skip
     """C (m, n) = A (m, k) · B (n, k)ᵀ on whole numbers, with every check.
 
-    ``workers``: blocks, or pairs, of a kernel whose blocks know their tiles.
+    ``workers``: blocks, or pairs, of a kernel whose blocks know their tiles. C of bf16 must be the
+    exact sum, rounded once.
     """
     import numpy as np
 
+    from phasebit.emulator import formats
+
     draw = np.random.default_rng(seed)
     a, b = (draw.integers(-4, 5, size).astype(np.float64) for size in ((m, k), (n, k)))
-    run, c = launch(source, a, b, workers=workers, schedule=schedule)
-    return Product(run, bool(np.array_equal(c, a @ b.T)))
+    run, c = launch(source, a, b, workers=workers, schedule=schedule, out=out)
+    right = a @ b.T
+    if out == "bf16":
+        right = formats.decode(out, formats.encode(out, right))
+    return Product(run, bool(np.array_equal(c, right)))
 
 
-def launch(source: str, a: Any, b: Any, *, workers: int = 1, **options: Any) -> tuple[Run, Any]:
+def launch(
+    source: str, a: Any, b: Any, *, workers: int = 1, out: str = "f32", **options: Any
+) -> tuple[Run, Any]:
     """The run, and C (m, n) = A (m, k) · B (n, k)ᵀ; A and B are rounded to bf16.
 
-    ``options``: those of a launch. C is full of NaN before it.
+    ``out``: the type of C, a kernel's that stores pieces also ``"bf16"``; ``options``: those of a
+    launch. C is full of NaN before it.
     """
     import numpy as np
 
     from phasebit.emulator import TensorMap, formats
-    from phasebit.launching.launch import compile
 
     (m, k), n = a.shape, len(b)
-    c = np.full((m, n), np.nan, np.float32)
     rings = Rings.of(source)
+    c = np.full((m, n), np.nan, np.float32) if out == "f32" else np.full((m, n), 0x7FFF, np.uint16)
     maps = [TensorMap(np.asarray(formats.encode("bf16", x)), (64, rows), data_type="bf16",
                       swizzle="128B")
             for x, rows in ((a, 128), (b, 256 // rings.blocks))]  # fmt: skip
-    numbers = [m, n, k] if not rings.answers else [m, k]
-    blocks = workers * rings.blocks
-    if rings.answers:
-        blocks = -(-m // rings.tile[0]) * -(-n // rings.tile[1])
-    run = compile(source, "sm_100a")["matmul"].launch(
-        (blocks,), 32 * rings.warps, [*maps, TensorMap(c, (32, 32), swizzle="128B"), *numbers],
-        shared=rings.shared, **options,
+    stored: Any = c
+    if rings.pieces:
+        stored = TensorMap(c, (32, 32), data_type=out, swizzle=f"{32 * OUT_BYTES[out]}B")
+    run = compiled(source, out).launch(
+        rings.grid(m, n, workers), 32 * rings.warps,
+        [*maps, stored, m, *[n] * (not rings.answers), k], shared=rings.shared(out), **options,
     )  # fmt: skip
-    return run, c
+    return run, c if out == "f32" else np.asarray(formats.decode(out, c), np.float64)
 
 
 # -- what happens at its barriers --------------------------------------------------

@@ -10,13 +10,13 @@ says when), so the run decides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from phasebit.timeline import Timeline
+    from phasebit.timeline import Span, Timeline
 
 
 @dataclass(frozen=True)
@@ -137,25 +137,70 @@ class Chain:
 
     def _ready(self, at: int, done: list[list[tuple[int, int]]]) -> int | None:
         """When a role's next job finds its slots ready; ``None`` while that is not known."""
-        job, role, ready = len(done[at]), self.roles[at], 0
-        if at:  # the slot on the left is full
-            ring, left = self.rings[at - 1], self.roles[at - 1]
-            mine, theirs = role.jobs // ring.per_tile, left.jobs // ring.per_tile
-            if job % mine == 0:
-                last = (job // mine + 1) * theirs - 1
-                if last >= len(done[at - 1]):
-                    return None
-                ready = max(ready, done[at - 1][last][1] + left.after)
+        ready = 0
+        for other, last in self._before(at, len(done[at])):
+            if last >= len(done[other]):
+                return None
+            ready = max(ready, done[other][last][1] + self.roles[other].after)
+        return ready
+
+    def _before(self, at: int, job: int) -> Iterator[tuple[int, int]]:
+        """The jobs, role and number, that make the slots of a job ready."""
+        role = self.roles[at]
         if at < len(self.rings):  # the slot on the right is empty
             ring, right = self.rings[at], self.roles[at + 1]
             mine, theirs = role.jobs // ring.per_tile, right.jobs // ring.per_tile
             turn = job // mine - ring.slots
             if job % mine == 0 and turn >= 0:
-                last = (turn + 1) * theirs - 1
-                if last >= len(done[at + 1]):
-                    return None
-                ready = max(ready, done[at + 1][last][1] + right.after)
-        return ready
+                yield at + 1, (turn + 1) * theirs - 1
+        if at:  # the slot on the left is full
+            ring, left = self.rings[at - 1], self.roles[at - 1]
+            mine, theirs = role.jobs // ring.per_tile, left.jobs // ring.per_tile
+            if job % mine == 0:
+                yield at - 1, (job // mine + 1) * theirs - 1
+
+    def circuit(self, tiles: int = 60) -> list[Work]:
+        """The slowest circuit of a run: each job begins when the one before it lets it.
+
+        The last of them lets the first begin again, one tile or several later. It begins with the
+        leftmost role that it has. Where the roles share a memory it has no meaning, and
+        ``ValueError`` is raised.
+        """
+        if any(role.shared for role in self.roles):
+            raise ValueError("jobs wait for the shared memory, too: switch it off")
+        names = [role.name for role in self.roles]
+        done: list[list[Work]] = [[] for _ in names]
+        for work in self.run(tiles):
+            done[names.index(work.role)].append(work)
+        way = [(len(names) - 1, len(done[-1]) - 1)]  # from the last job back to the first
+        while (cause := self._cause(*way[-1], done)) is not None:
+            way.append(cause)
+        slowest, circuit, span = Fraction(0), way, 0
+        last: dict[tuple[int, int], int] = {}  # a role's job of whichever tile -> its last place
+        for place, (at, job) in enumerate(way):
+            key = at, job % self.roles[at].jobs
+            if key in last:
+                _, later = way[last[key]]
+                clocks = done[at][later].begin - done[at][job].begin
+                rate = Fraction(clocks * self.roles[at].jobs, later - job)
+                if rate >= slowest:
+                    slowest, circuit = rate, way[last[key] + 1 : place + 1][::-1]
+                    span = (later - job) // self.roles[at].jobs
+            last[key] = place
+        left = min(at for at, _ in circuit)
+        first = next(i for i, (at, _) in enumerate(circuit)
+                     if at == left and (i == 0 or circuit[i - 1][0] != left))  # fmt: skip
+        again = [(at, job + span * self.roles[at].jobs) for at, job in circuit[:first]]
+        return [done[at][job] for at, job in [*circuit[first:], *again]]
+
+    def _cause(self, at: int, job: int, done: list[list[Work]]) -> tuple[int, int] | None:
+        """The job whose end let this one begin; ``None`` at the beginning of a run."""
+        begin = done[at][job].begin
+        for other, number in [*self._before(at, job), (at, job - 1)]:
+            seen = self.roles[other].after if other != at else 0
+            if number >= 0 and done[other][number].end + seen == begin:
+                return other, number
+        return None
 
     def per_tile(self, tiles: int = 60) -> Fraction:
         """Clocks from one finished tile to the next, once a run repeats itself.
@@ -174,11 +219,33 @@ class Chain:
 
 def draw(chain: Chain, tiles: int, title: str, unit: str = "clock") -> Timeline:
     """A run of the model, a row a role; a job bears its number."""
-    from phasebit.timeline import Span, Timeline
+    from phasebit.timeline import Timeline
 
-    kinds = ("produce", "consume", "store", "copy")
-    kind_of = {r.name: kinds[i % len(kinds)] for i, r in enumerate(chain.roles)}
-    spans = [Span(w.role, w.begin, w.end, kind_of[w.role], str(w.number))
-             for w in chain.run(tiles) if w.end > w.begin]  # fmt: skip
+    kind_of = {r.name: KINDS[i % len(KINDS)] for i, r in enumerate(chain.roles)}
+    spans = [_span(w, kind_of[w.role]) for w in chain.run(tiles) if w.end > w.begin]
     legend = {kind: name for name, kind in kind_of.items()}
     return Timeline([r.name for r in chain.roles], spans, unit=unit, title=title, legend=legend)
+
+
+def draw_circuit(chain: Chain, title: str, unit: str = "clock") -> Timeline:
+    """The slowest circuit of a run, and what else the roles do meanwhile, in grey."""
+    from phasebit.timeline import Timeline
+
+    tiles = 20
+    circuit = chain.circuit(tiles)
+    begin, end = circuit[0].begin, circuit[-1].end
+    jobs = {role.name: role.jobs for role in chain.roles}
+    spans = [_span(Work(w.role, w.number % jobs[w.role], w.begin - begin, w.end - begin),
+                   "hand-off" if w in circuit else "beside")
+             for w in chain.run(tiles) if begin <= w.begin and w.end <= end]  # fmt: skip
+    legend = {"hand-off": "in the slowest circuit", "beside": "not in it"}
+    return Timeline([r.name for r in chain.roles], spans, unit=unit, title=title, legend=legend)
+
+
+KINDS = ("produce", "consume", "store", "copy")
+
+
+def _span(work: Work, kind: str) -> Span:
+    from phasebit.timeline import Span
+
+    return Span(work.role, work.begin, work.end, kind, str(work.number))

@@ -17,7 +17,7 @@ def cases() -> list[Case]:
     return [
         Case("{}, {} × {} × {}".format(name, *shape), kernels.source(name), "sm_100a", 2.0,
              _launch(kernels.source(name), shape))
-        for name in (*kernels.KERNELS, *kernels.BESIDE) for shape in SHAPES
+        for name in kernels.EVERY for shape in SHAPES
     ]  # fmt: skip
 
 

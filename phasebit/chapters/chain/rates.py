@@ -10,7 +10,13 @@ clock copies bring, and how late they come, is not documented: these are for the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from phasebit.chapters.chain.model import Chain, Ring, Role
+
+if TYPE_CHECKING:
+    from phasebit.measure import Table
 
 OPERATIONS, SHARED_BYTES = 8192, 128
 """Of a multiprocessor in a clock: of its tensor core in bf16, and of its shared memory."""
@@ -19,12 +25,13 @@ ROWS, COLUMNS, SLICE = 128, 256, 64
 """Of C that a multiprocessor makes at a time, and along k of a slot."""
 
 PIECES = 8
-"""Of a sum: 32 columns each, 16 KiB of f32, by the four warps together."""
+"""Of a sum: 32 columns each, by the four warps together."""
 
 
 def gemm(
     k: int, *, bytes_a_clock: int = 128, latency: int = 1000, stages: int = 4, sums: int = 2,
     pieces: int = 2, pair: bool = False, shared: int = SHARED_BYTES, writes: bool = False,
+    out_bytes: int = 4,
 ) -> Chain:  # fmt: skip
     """The chain of one multiprocessor, alone or one of a pair, for tiles of depth ``k``.
 
@@ -32,15 +39,17 @@ def gemm(
     ``shared``: bytes that its shared memory moves in a clock, 0 for as many as anybody wants: the
     epilogue and the stores take no less time for it. Products read their slices from there, one of
     a pair half of B's rows; the epilogue writes each piece there, and the copy engine reads it.
-    ``writes``: copies' writes count too. Raises ``ValueError`` for a k that is no multiple of 64.
+    ``writes``: copies' writes count too. ``out_bytes``: of an element of C, 4 as in the sums or 2
+    for bf16; the epilogue and the stores move so many. Raises ``ValueError`` for a k that is no
+    multiple of 64.
     """
     if k < SLICE or k % SLICE:
         raise ValueError(f"k is {k}: give a multiple of {SLICE}")
     slices = k // SLICE
     product = 2 * ROWS * COLUMNS * SLICE // OPERATIONS
-    piece = ROWS * COLUMNS // PIECES * 4 // SHARED_BYTES
+    out = ROWS * COLUMNS // PIECES * out_bytes
+    piece = out // SHARED_BYTES
     copied = 2 * SLICE * (ROWS + COLUMNS // (2 if pair else 1))
-    out = ROWS * COLUMNS // PIECES * 4
     moved = (copied * writes, copied, out, out) if shared else (0, 0, 0, 0)
     return Chain(
         [
@@ -56,6 +65,19 @@ def gemm(
         ],
         shared,
     )
+
+
+def moved(chains: Mapping[str, Chain]) -> Table:
+    """What each role of these chains takes of its shared memory for a tile, in clocks."""
+    from phasebit.measure import Table
+
+    clocks = [
+        {role.name: role.jobs * role.shared / chain.shared_a_clock for role in chain.roles}
+        for chain in chains.values()
+    ]
+    rows = [(name, *(f"{each[name]:.0f}" for each in clocks)) for name in clocks[0]]
+    rows.append(("together", *(f"{sum(each.values()):.0f}" for each in clocks)))
+    return Table(("", *chains), tuple(rows), f"clocks a tile, at {SHARED_BYTES} bytes a clock")
 
 
 def finish(

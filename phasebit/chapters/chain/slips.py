@@ -8,13 +8,17 @@ from phasebit.chapters.chain import kernels
 from phasebit.edits import replace_once
 
 SHAPES = {
+    kernels.RING: (257, 232, 456),
+    kernels.ROLES: (257, 232, 456),
+    kernels.PIECES: (257, 232, 456),
     kernels.CHAIN: (257, 232, 72),
     kernels.PAIR: (300, 260, 72),
     kernels.LAUNCH_CONTROL: (600, 232, 72),
     kernels.MULTICAST: (300, 260, 328),
     kernels.TWO_PRODUCTS: (600, 232, 328),
+    kernels.PAIR_CONTROL: (1100, 232, 72),
 }
-"""Of two slices a tile, ragged on every side: a block gets several tiles."""
+"""Ragged on every side: a ring goes round twice, or a block gets several tiles."""
 
 
 class Slip(NamedTuple):
@@ -34,9 +38,48 @@ class Slip(NamedTuple):
 
 
 _C, _P, _L = kernels.KERNELS
-_M, _T = kernels.BESIDE
+_M, _T, _PL = kernels.BESIDE
+_R, _O, _S = kernels.RUNGS
 
 SLIPS = {
+    "a slot is filled again while its products are made": Slip(
+        _R, "ptx::mbarrier_wait(&s.empty[at.slot], at.phase ^ 1);", ";", "may still read it"),
+    "no more slices are asked for than there are slots": Slip(
+        _R, "        if (slice) load();  // into the slot before: the tensor core has this slice "
+        "meanwhile\n", "", "deadlock"),
+    "nobody says that the sum is full": Slip(
+        _O, "    ptx::tcgen05_commit(&s.sum_full);\n}", "}", "deadlock"),
+    "the sum is read before it is complete": Slip(
+        _O, "    ptx::mbarrier_wait(&s.sum_full, 0);\n", "", "nobody has written all of it"),
+    "a column more is stored than C has": Slip(
+        _O, "col + first + j < n", "col + first + j <= n", "invalid global"),
+    "a piece leaves before it is written": Slip(
+        _S, "        ptx::fence_proxy_async_shared();\n        __syncwarp();\n", "", "race|proxy"),
+    "the piece's place does not go on": Slip(
+        _S, "first += PIECE, to.advance())", "first += PIECE)", "may still read it"),
+    "all warps store the first warp's rows": Slip(
+        _S, "col + first, row + 32 * warp, piece", "col + first, row, piece", "WRONG|race"),
+    "the other block does not announce the answer": Slip(
+        _PL, "        ptx::mbarrier_arrive_expect_tx(&s.answer_full",
+        "        if (blockIdx.x % PAIR == 0) ptx::mbarrier_arrive_expect_tx(&s.answer_full",
+        "deadlock"),
+    "both blocks of a pair ask for tiles": Slip(
+        _PL, "        if (blockIdx.x % PAIR == 0)\n            ptx::try", "        ptx::try",
+        "deadlock|WRONG|none left|bytes|race|async"),
+    "the answer comes to one block of two": Slip(
+        _PL, "ptx::try_cancel_for_cluster", "ptx::try_cancel", "deadlock"),
+    "the other block's readers of an answer are not counted": Slip(
+        _PL, "READERS = 2 * EPILOGUE + 5", "READERS = EPILOGUE + 3",
+        "nobody has seen|deadlock|race|async"),
+    "who reads an answer in the other block tells its own": Slip(
+        _PL, "if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive_at_after_reads("
+        "&s.answer_empty[at.slot], 0);",
+        "if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.answer_empty[at.slot]);", "deadlock"),
+    "readers of both blocks do not fence": Slip(
+        _PL, "ptx::fence_proxy_async_shared();  // the next answer", "// the next answer",
+        "the answer of .*no fence.proxy.async lies between"),
+    "a tile is taken by the number of its block": Slip(
+        _PL, "const int tile = block / PAIR;", "const int tile = block;", "WRONG"),
     "the loader never waits for an empty slot": Slip(
         _C, "ptx::mbarrier_wait(&s.empty[at.slot], at.phase ^ 1);", ";", "with 0 of 1 pending"),
     "the loader waits for the wrong phase": Slip(
@@ -80,7 +123,7 @@ SLIPS = {
     "the products go to the sum beside": Slip(
         _C, "s.tensor_memory + to.slot * TILE_N;", "s.tensor_memory + (to.slot + 1) * TILE_N;",
         "reaches beyond tensor memory"),
-    "a piece is not swizzled": Slip(_C, "(p ^ lane % 8)", "p", "WRONG"),
+    "a piece is not swizzled": Slip(_C, "(p ^ lane * PARTS / 8 % PARTS)", "p", "WRONG"),
     "both blocks of a pair announce": Slip(
         _P, "if (rank == 0)  // for both blocks\n", "\n", "with 0 of 1 pending"),
     "a pair's bytes are announced for one block": Slip(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from phasebit.chapters.chain.kernels import Rings, Seen
@@ -90,7 +91,7 @@ def picture(source: str, log: Sequence[Seen]) -> Picture:
                   if start < end and begin < stop]  # fmt: skip
         what = f"while {word} {', '.join(beside)} is carried out" if beside else "alone"
         lines.append(f"{word} {tile} is added up in sum {tile % slots}, {what}")
-    return Picture(drawn.svg(), f"{drawn.title}.\n" + "\n".join(lines))
+    return Picture.of(drawn, f"{drawn.title}.\n" + "\n".join(lines))
 
 
 def columns(source: str, log: Sequence[Seen]) -> Picture:
@@ -99,7 +100,7 @@ def columns(source: str, log: Sequence[Seen]) -> Picture:
     A sum is shown as full columns of one tile, from the multiplier's wait at *sum empty* on; a
     piece is empty again when warp 0 of the epilogue has fetched it.
     """
-    from phasebit.draw import Cell, Picture, chart
+    from phasebit.draw import Cell, chart
 
     piece, wide = 32, 256
     rings = Rings.of(source)
@@ -137,7 +138,7 @@ def columns(source: str, log: Sequence[Seen]) -> Picture:
         column_label="32 columns, all lanes, from this one on", title=title,
         legend={"blue": "being added up", "orange": "complete, not yet fetched"},
     )  # fmt: skip
-    return Picture(drawn.svg, f"{title}: {'; '.join(filled)}; each fetched 32 columns at a time.")
+    return replace(drawn, alt=f"{title}: {'; '.join(filled)}; each fetched 32 columns at a time.")
 
 
 def _sums_made(log: Sequence[Seen], names: dict[str, str]) -> int:

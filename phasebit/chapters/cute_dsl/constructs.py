@@ -128,3 +128,49 @@ def emitted() -> Table:
     return Table(
         ("pipeline", *CALLS), tuple(rows), "PTX of each call, without arithmetic and moves"
     )
+
+
+INVENTORY = (
+    ("matmul", "cute.zipped_divide(c, PIECE)", "layouts"),
+    ("matmul", "mine.partition_A(", "layouts"),
+    ("matmul", "shared.allocate(Shared)", "threads_and_memory"),
+    ("matmul", "shared.allocate_tensor(BF16, in_a", "copy_engine"),
+    ("matmul", "pipeline.PipelineTmaUmma.create(", "chain"),
+    ("matmul", "pipeline.PipelineUmmaAsync.create(", "chain"),
+    ("matmul", "tensor_memory.allocate(", "tensor_memory"),
+    ("matmul", "tensor_memory.wait_for_alloc()", "tensor_memory"),
+    ("matmul", "tensor_memory.retrieve_ptr(", "tensor_memory"),
+    ("matmul", "cute.copy(copy_a,", "copy_engine"),
+    ("matmul", "mma.set(tcgen05.Field.ACCUMULATE, False)", "one_thread_multiplies"),
+    ("matmul", "cute.gemm(mma,", "one_thread_multiplies"),
+    ("matmul", "cute.copy(fetch,", "tensor_memory"),
+    ("matmul", "cute.arch.fence_view_async_tmem_load()", "tensor_memory"),
+    ("matmul", "with cute.arch.elect_one():", "one_thread_multiplies"),
+    ("matmul", "cute.copy(write,", "threads_and_memory"),
+    ("matmul", "cute.arch.fence_view_async_shared()", "copy_engine"),
+    ("matmul", "written.arrive_and_wait()", "warp_specialisation"),
+    ("matmul", "cute.copy(copy_c,", "hopper_ring"),
+    ("matmul", "tensor_memory.relinquish_alloc_permit()", "tensor_memory"),
+    ("matmul", "tensor_memory.free(base)", "tensor_memory"),
+    ("said", "cute.arch.make_warp_uniform(cute.arch.warp_idx()) // 4", "warp_specialisation"),
+    ("said", "cute.arch.setmaxregister_decrease(40)", "warp_specialisation"),
+    ("said", "cute.arch.setmaxregister_increase(232)", "warp_specialisation"),
+    ("said", "cute.printf(", ""),
+)
+"""What is launched, what a line of it holds, the chapter that does the same by hand."""
+
+
+def inventory() -> Table:
+    """A row for each construct: the chapter that does it by hand, and what it became."""
+    from phasebit.measure import Table
+
+    rows = []
+    for entry, piece, by_hand in INVENTORY:
+        python = cute_ptx.source(cute_ptx.file_of(entry))
+        texts = lines.of_line(cute_ptx.ptx(python, entry).ptx, python, piece)
+        rest = sum(lines.plain(lines.opcode(text)) for text in texts)
+        made = lines.special(texts)
+        rows.append((piece, chapter(by_hand) if by_hand else "–",
+                     words(made) if made else "none", str(rest)))  # fmt: skip
+    return Table(("a line has", "by hand in chapter", "PTX", "ordinary"), tuple(rows),
+                 "gemm.py, and helpers of rings.py")  # fmt: skip

@@ -75,7 +75,8 @@ def _watcher(counted: Counted, role_of: Mapping[int, str]) -> Any:
 
 
 WORK = {
-    "copies in": "cp.async.bulk.tensor, in", "products": "tcgen05.mma",
+    "copies in": "cp.async.bulk.tensor, in", "copies in, without a map": "cp.async.bulk, in",
+    "scales to tensor memory": "tcgen05.cp", "products": "tcgen05.mma",
     "commits of the tensor core": "tcgen05.commit", "loads of tensor memory": "tcgen05.ld",
     "waits for them": "tcgen05.wait::ld", "16-byte stores to shared memory": "st.shared",
     "copies out": "cp.async.bulk.tensor, out", "their groups": "cp.async.bulk.commit_group",
@@ -98,7 +99,8 @@ def compare(counted: Mapping[str, Counted], runs: Mapping[str, Any], what: str) 
         return sum(n for opcode, n in counted[name].opcodes.items()
                    if opcode == begins or opcode.startswith(f"{begins}::"))  # fmt: skip
 
-    rows = [(words, *(str(of(name, opcode)) for name in counted)) for words, opcode in WORK.items()]
+    rows = [(words, *(str(of(name, opcode)) for name in counted)) for words, opcode in WORK.items()
+            if any(of(name, opcode) for name in counted)]  # fmt: skip
     moved = (str(runs[name].counters["cp_async_bulk.bytes"] >> 10) for name in counted)
     rows.append(("KiB that copies move", *moved))
     for role in ROLES:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import importlib.metadata
 import importlib.util
 import json
 import lzma
@@ -27,12 +28,18 @@ GEMM = "gemm"
 RINGS = "rings"
 """One small kernel for each kind of pipeline that the product does not have."""
 
+SCALED = "scaled"
+"""The product of numbers of four bits with block scales."""
+
 ENTRIES: dict[str, tuple[tuple[str, tuple[int | str, ...]], ...]] = {
     "matmul": (("BF16", ("m", "k")), ("BF16", ("n", "k")), ("F32", ("m", "n"))),
     "by_hand": (("F32", (5, 32)), ("F32", (5, 32))),
     "copied": (("F32", (40, 32)), ("F32", (40, 32))),
     "multiplied": (("BF16", (128, 320)), ("BF16", (64, 320)), ("F32", (128, 64))),
     "said": (("F32", (256,)),),
+    "doubled": (("F32", (5, 32)), ("F32", (5, 32))),
+    "scaled": (("F4", (256, 1280)), ("F4", (256, 1280)), ("UE4M3", (256, 80)),
+               ("UE4M3", (256, 80)), ("F32", (256, 256))),
 }
 """What is launched -> element type and extents of each tensor; letters stand for any extent."""
 
@@ -54,8 +61,11 @@ class NotCompiled(ModuleNotFoundError):
 
 
 def installed() -> bool:
-    """Whether CuTe DSL is here."""
-    return importlib.util.find_spec("cutlass") is not None
+    """Whether CuTe DSL is here: a folder of the name ``cutlass``, such as a clone, is not it."""
+    try:
+        return bool(importlib.metadata.version("nvidia-cutlass-dsl"))
+    except importlib.metadata.PackageNotFoundError:
+        return False
 
 
 def source(name: str) -> str:
@@ -65,7 +75,7 @@ def source(name: str) -> str:
 
 def file_of(entry: str) -> str:
     """Which file has this entry."""
-    return GEMM if entry == "matmul" else RINGS
+    return {"matmul": GEMM, "doubled": "doubled", "scaled": SCALED}.get(entry, RINGS)
 
 
 def key(text: str, entry: str) -> str:

@@ -1,9 +1,13 @@
-"""What ``print_latex`` and ``print_latex_tv`` print, read: the numbers in the cells."""
+"""What ``print_latex`` and ``print_latex_tv`` print, read, and drawn without LaTeX."""
 
 from __future__ import annotations
 
 import re
-from typing import TypeVar
+from html import escape
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from phasebit.draw import Picture
 
 
 def grid(text: str) -> list[list[int]]:
@@ -33,3 +37,49 @@ def _rows(found: dict[tuple[int, int], Cell]) -> list[list[Cell]]:
     if not found or len(found) != rows * columns:
         raise ValueError(f"{len(found)} cells do not make {rows} rows of {columns}")
     return [[found[row, column] for column in range(columns)] for row in range(rows)]
+
+
+SIDE = 26
+"""Of a cell, in pixels."""
+
+
+def picture(text: str, title: str) -> Picture:
+    """The cells of a drawing in their shades or colours, and the numbers along its sides.
+
+    Raises ``ValueError`` where a cell is missing.
+    """
+    from phasebit.draw import Picture
+    from phasebit.palette import FONT, TEXT
+
+    pairs = "\\shortstack" in text
+    cells = [[f"T{t} V{v}" for t, v in row] for row in holders(text)] if pairs else [
+        [str(n) for n in row] for row in grid(text)]  # fmt: skip
+    fills: dict[tuple[int, int], str] = {}
+    for shade, row, column in re.findall(r"fill= black!(\d+) \] at \((\d+),(\d+)\)", text):
+        fills[int(row), int(column)] = f"fill:{TEXT};fill-opacity:{int(shade) / 200:g}"
+    colour = r"rgb,255:red,(\d+);green,(\d+);blue,(\d+)\}\] \(([\d.-]+),([\d.-]+)\) rect"
+    for red, green, blue, top, left in re.findall(colour, text):
+        place = int(float(top) + 0.5), int(float(left) + 0.5)
+        full = ",".join(str(max(2 * int(part) - 255, 0)) for part in (red, green, blue))
+        fills[place] = f"fill:rgb({full});fill-opacity:.22"  # as pale on white, dark on black
+    wide = SIDE * 1.6 if pairs else SIDE * 1.2
+    out = []
+    for r, row in enumerate(cells):
+        for c, word in enumerate(row):
+            out.append(
+                f'<rect x="{c * wide:g}" y="{r * SIDE}" width="{wide:g}" height="{SIDE}" '
+                f'style="{fills[r, c]};stroke:{TEXT};stroke-width:.6"/>'
+                f'<text x="{(c + 0.5) * wide:g}" y="{(r + 0.66) * SIDE:g}" text-anchor="middle" '
+                f'style="fill:{TEXT}">{word}</text>'
+            )
+    high, across = len(cells) * SIDE, len(cells[0]) * wide
+    alt = f"{title}.\n" + "\n".join(" ".join(row) for row in cells)
+    size = f"{across + 2:g} {high + 24:g}"
+    return Picture(
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-diagram" '
+        f'width="{across + 2:g}" height="{high + 24:g}" viewBox="-1 -23 {size}" '
+        f'style="font:11px {FONT};background:transparent">\n<title>{escape(alt)}</title>\n'
+        f'<text x="0" y="-8" style="fill:{TEXT};font-size:12px">{escape(title)}</text>\n'
+        + "\n".join(out) + "\n</svg>",
+        alt,
+    )  # fmt: skip

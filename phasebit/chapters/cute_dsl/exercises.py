@@ -6,8 +6,9 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from phasebit.chapters.cute_dsl import cute_ptx, ptx_runs, written_ring
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import Wrong, judged
+from phasebit.exercises.judge import NotAnswered, Wrong, judged
 from phasebit.exercises.written import clean, compiled, running, written
 
 CAPACITY = 232_448
@@ -56,6 +57,66 @@ def advance(answer: Callable[[int, int, int, int], tuple[int, int]]) -> str:
         return f"slot {index} of {size} in phase {phase}, {count} steps on"
 
     return agree(answer, cases(), words, "states")
+
+
+CLASSES = {
+    ("threads", "threads"): "PipelineAsync",
+    ("copy engine", "threads"): "PipelineTmaAsync",
+    ("copy engine", "tensor core"): "PipelineTmaUmma",
+    ("threads", "tensor core"): "PipelineAsyncUmma",
+    ("tensor core", "threads"): "PipelineUmmaAsync",
+}
+"""Producer and consumer -> the class of the pipeline."""
+
+
+@judged
+def choose(answer: Callable[[str, str, int], tuple[str, int, int]]) -> str:
+    """``answer(producer, consumer, warps)``: the class, and for how many arrivals each side counts.
+
+    Threads on either side are all threads of ``warps`` warps, and each calls commit or release.
+    """
+
+    def cases() -> Iterator[Case]:
+        for (producer, consumer), name in CLASSES.items():
+            for warps in (1, 3, 4, 8):
+                full = 32 * warps if producer == "threads" else 1
+                lanes = 1 if name == "PipelineTmaAsync" else 32
+                empty = lanes * warps if consumer == "threads" else 1
+                yield (producer, consumer, warps), (name, full, empty)
+
+    def words(producer: str, consumer: str, warps: int) -> str:
+        return f"{producer} to {consumer}, {warps} warp{'s' * (warps > 1)}"
+
+    return agree(answer, cases(), words, "pipelines")
+
+
+@judged
+def doubled(answer: str) -> str:
+    """``produce`` and ``consume`` in CuTe DSL: compiled now where it is installed, else known."""
+    text = written(answer, [f"def {name}(" for name in written_ring.FUNCTIONS], "ring")
+    if "..." in text:
+        raise NotAnswered
+    try:
+        whole = written_ring.whole(text)
+    except SyntaxError as error:
+        raise Wrong(f"this is no Python: {error}") from error
+    try:
+        ptx = cute_ptx.ptx(whole, written_ring.ENTRY).ptx
+    except cute_ptx.NotCompiled as error:
+        raise Wrong(
+            "CuTe DSL is not installed here, and this text was not compiled beforehand: write it "
+            "with the calls of the page, or pip install nvidia-cutlass-dsl"
+        ) from error
+    except Exception as error:  # whatever a compiler says of a text
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        raise Wrong(f"CuTe DSL does not compile it: {' '.join(lines[:2])}") from error
+    for schedule in ("eager", "late", "random"):
+        with running(schedule):
+            made = ptx_runs.ring(written_ring.ENTRY, ptx, schedule=schedule)
+        clean(made.run, schedule)
+        if not made.exact:
+            raise Wrong(f"{schedule}: the numbers are wrong")
+    return "3 runs, no finding"
 
 
 HEAD = "struct Pipeline {"

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from phasebit.measure import Table
 
 ORDINARY = {
-    "add", "and", "bra", "cvta", "div", "elect", "ld.param", "mad", "max", "min", "mov", "mul",
+    "add", "and", "bra", "cvta", "div", "ld.param", "mad", "max", "min", "mov", "mul",
     "neg", "not", "or", "rem", "selp", "setp", "shf", "shl", "shr", "sub", "xor", "ret", "cvt",
     "bar.warp", "lop3", "prmt",
 }  # fmt: skip
-"""Arithmetic, moves and branches, which every kernel has; and the choice of a lane."""
+"""Arithmetic, moves and branches, which every kernel has."""
 
 SHORT = (
     (r"^mbarrier\.try_wait.*", "mbarrier.try_wait"),
@@ -26,7 +26,8 @@ SHORT = (
     (r"^cp\.async\.bulk\.tensor\.\dd\.shared.*", "cp.async.bulk.tensor, in"),
     (r"^cp\.async\.bulk\.tensor\.\dd\.global.*", "cp.async.bulk.tensor, out"),
     (r"^cp\.async\.bulk\.(commit_group|wait_group)(\.read)?.*", r"cp.async.bulk.\1\2"),
-    (r"^tcgen05\.(mma|ld|commit|alloc|dealloc|relinquish_alloc_permit)\b.*", r"tcgen05.\1"),
+    (r"^cp\.async\.bulk\.shared.*", "cp.async.bulk, in"),
+    (r"^tcgen05\.(mma|cp|ld|commit|alloc|dealloc|relinquish_alloc_permit)\b.*", r"tcgen05.\1"),
     (r"^tcgen05\.(wait|fence)::(\w+).*", r"tcgen05.\1::\2"),
     (r"^fence\.proxy\.async.*", "fence.proxy.async"),
     (r"^fence\.mbarrier_init.*", "fence.mbarrier_init"),
@@ -100,3 +101,27 @@ def beside(ptx: str, python: str, pieces: list[str], source: str) -> Table:
         rest = sum(plain(opcode(text)) for text in texts)
         rows.append((piece.strip(), ", ".join(named) or "none", str(rest)))
     return Table(("Python", "PTX", "ordinary"), tuple(rows), source)
+
+
+def part(ptx: str, python: str, begins: str, ends: str) -> Table:
+    """The lines of a part of the text that became anything, each with its instructions.
+
+    ``begins`` is in its first line, ``ends`` in the line behind the last.
+    """
+    from phasebit.measure import Table
+
+    text = python.splitlines()
+    first = next(i for i, line in enumerate(text, 1) if begins in line)
+    last = next(i for i, line in enumerate(text, 1) if i > first and ends in line)
+    made: dict[int, list[str]] = {}
+    for line, instruction in instructions(ptx):
+        if first <= line < last and not text[line - 1].startswith("@"):
+            made.setdefault(line, []).append(instruction)
+    rows = []
+    for line, texts in sorted(made.items()):
+        named = [f"{n} × {name}" if n > 1 else name for name, n in special(texts).items()]
+        rest = sum(plain(opcode(each)) for each in texts)
+        rows.append((text[line - 1].strip(), ", ".join(named) or "none", str(rest)))
+    return Table(
+        ("a line of this part", "PTX", "ordinary"), tuple(rows), "all other lines became nothing"
+    )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from phasebit.chapters.cute_dsl import cute_ptx, ptx_runs
 from phasebit.edits import replace_once
+from phasebit.emulator import Schedule
 
 SHAPE = 257, 232, 72
 """Three tiles of two slices, ragged on every side: slots and sums are used again."""
@@ -97,7 +98,7 @@ SLIPS = {
 """What the slip is -> the slip."""
 
 
-def verdict(slip: Slip, schedule: str = "late") -> str:
+def verdict(slip: Slip, schedule: Schedule = "late") -> str:
     """All that the emulator says of it; ``WRONG`` at the end where the result is."""
     from phasebit.emulator import EmulatorError
 

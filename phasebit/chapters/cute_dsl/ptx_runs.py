@@ -11,6 +11,8 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from phasebit.emulator import Schedule
+
 if TYPE_CHECKING:
     from phasebit.emulator import Run
     from phasebit.launching.launch import Kernel
@@ -20,6 +22,10 @@ ROLES = {"load": (4,), "multiply": (5,), "store": (0, 1, 2, 3)}
 
 SHARED = 2048 + 4 * 49_152 + 2 * 16_384
 """Bytes of shared memory: barriers and address, four slots, two pieces."""
+
+
+SCALED_SHARED = 2048 + 3 * 36_864
+"""The same of ``scaled.py``: three slots of numbers and scales."""
 
 
 class Made(NamedTuple):
@@ -49,8 +55,9 @@ def _extents(*numbers: int) -> bytes:
 
 
 def multiply(
-    ptx: str, m: int, n: int, k: int, *, workers: int = 1, schedule: str = "late", seed: int = 26
-) -> Made:
+    ptx: str, m: int, n: int, k: int, *, workers: int = 1, schedule: Schedule = "late",
+    seed: int = 26,
+) -> Made:  # fmt: skip
     """C (m, n) = A (m, k) · B (n, k)ᵀ by the PTX of ``gemm.py``, on whole numbers, all checks.
 
     ``workers``: blocks; n is a multiple of 4, k of 8. C is full of NaN before the launch.
@@ -71,10 +78,39 @@ def multiply(
     return Made(run, bool(np.array_equal(c, a @ b.T)))
 
 
-def ring(entry: str, ptx: str, *, schedule: str = "late") -> Made:
-    """A kernel of ``rings.py`` by its PTX: five jobs through two slots, with all checks.
+def scaled(
+    ptx: str, operands: Sequence[tuple[Any, Any]], *, schedule: Schedule = "late"
+) -> tuple[Run, Any]:
+    """The product by the PTX of ``scaled.py``: the run, and C, float32 (256, 256).
 
-    ``by_hand`` and ``copied`` double numbers, ``multiplied`` multiplies, ``said`` speaks.
+    ``operands``: of A and of B the numbers, uint8 (256, 640), two in each, and their scales in
+    atoms, uint8 (40, 512), as *Low precision, block by block* lays them out.
+    """
+    import numpy as np
+
+    from phasebit.emulator import TensorMap
+
+    maps, scales = [], []
+    for numbers, atoms in operands:
+        rows, half = numbers.shape
+        down, along = rows // 128, half // 32
+        maps.append(TensorMap(numbers, (256, 128), data_type="b4x16", dims=(2 * half, rows),
+                              strides=(half,), swizzle="128B"))  # fmt: skip
+        scales.append(TensorMap(atoms.reshape(down, along, 512), (256, 4, 1), data_type="u16",
+                                dims=(256, along, down), strides=(512, 512 * along)))  # fmt: skip
+    c: Any = np.full((len(operands[0][0]), len(operands[1][0])), np.nan, np.float32)
+    grid = -(-c.shape[1] // 128), -(-c.shape[0] // 128)
+    run = loaded(ptx).launch(
+        grid, 192, [bytes(12), *maps, *scales, c], shared=SCALED_SHARED, schedule=schedule
+    )
+    return run, c
+
+
+def ring(entry: str, ptx: str, *, schedule: Schedule = "late") -> Made:
+    """A small kernel by its PTX: five jobs through two slots, with all checks.
+
+    ``by_hand`` and ``copied`` double numbers, ``doubled`` does so from right to left,
+    ``multiplied`` multiplies, ``said`` speaks.
     """
     import numpy as np
 
@@ -90,12 +126,14 @@ def ring(entry: str, ptx: str, *, schedule: str = "late") -> Made:
         bits = [np.asarray(formats.encode("bf16", x)) for x in (a, b)]
         run = kernel.launch(1, 160, [bytes(32), *bits, c], shared=53_248, schedule=schedule)
         return Made(run, bool(np.array_equal(c, a @ b.T)))
-    x = _whole(5 if entry == "by_hand" else 40, 32, seed=3).astype(np.float32)
+    by_threads = entry in ("by_hand", "doubled")
+    x = _whole(5 if by_threads else 40, 32, seed=3).astype(np.float32)
     y = np.full_like(x, np.nan)
     flat = TensorMap(x.reshape(-1), (256,))  # rows that lie one behind the other: one dimension
-    given = [x if entry == "by_hand" else flat, y]
+    given = [x if by_threads else flat, y]
     run = kernel.launch(1, 64, given, shared=4096, schedule=schedule)
-    return Made(run, bool(np.array_equal(y, 2 * x)))
+    wanted = 2 * x[:, ::-1] if entry == "doubled" else 2 * x
+    return Made(run, bool(np.array_equal(y, wanted)))
 
 
 def barriers() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Checks of *The same in Gluon and Triton*: what is read from barriers."""
+"""Checks of *The same in other languages*: what is read from barriers."""
 
 from __future__ import annotations
 

@@ -43,10 +43,14 @@ class Barrier(NamedTuple):
 
 
 def signals(launch: Callable[[], Any]) -> dict[str, Barrier]:
-    """What a launch does at its mbarriers, by their names. Each is told by one kind of signal."""
+    """What a launch does at its mbarriers, by their names. Each is told by one kind of signal.
+
+    Threads that arrive at a barrier to which bytes come have asked for them, or stand beside one
+    that has: the signal is the bytes.
+    """
     from phasebit.emulator import MbarrierObserver, TensorObserver, observing
 
-    told: dict[str, tuple[str, set[int]]] = {}
+    told: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     asked: dict[str, set[int]] = defaultdict(set)
 
     def of(g: Any, lanes: Any) -> set[int]:
@@ -56,25 +60,28 @@ def signals(launch: Callable[[], Any]) -> dict[str, Barrier]:
         def arrives(self, g: Any, lanes: Any, site: Any, sem: str, scope: str) -> None:
             instruction = g.batch.machine.executing()
             announces = instruction is not None and "expect_tx" in instruction.opcode
-            note(site.name, "bytes" if announces else "arrivals", of(g, lanes))
+            told[site.name]["bytes" if announces else "arrivals"] |= of(g, lanes)
+
+        def announces_bytes(self, g: Any, site: Any) -> None:
+            told[site.name]["bytes"] |= of(g, g.lanes)
 
         def commits(self, commit: Any) -> None:
-            note(commit.site.name, "commits", of(commit.thread, commit.thread.lanes))
+            told[commit.site.name]["commits"] |= of(commit.thread, commit.thread.lanes)
 
         def passes(self, g: Any, site: Any) -> None:
             asked[site.name] |= of(g, g.lanes)
 
-    def note(name: str, signal: str, who: set[int]) -> None:
-        kind, tellers = told.setdefault(name, (signal, set()))
-        assert kind == signal, f"{name} is told by {kind} and by {signal}"
-        tellers |= who
-
     with observing(Watcher()):
         launch()
-    return {
-        name: Barrier(signal, tuple(sorted(who)), tuple(sorted(asked[name])))
-        for name, (signal, who) in sorted(told.items())
-    }
+    found = {}
+    for name, kinds in sorted(told.items()):
+        if "bytes" in kinds and kinds.keys() <= {"bytes", "arrivals"}:
+            assert kinds.get("arrivals", set()) <= kinds["bytes"], f"{name}: others arrive, too"
+            kinds = {"bytes": kinds["bytes"]}
+        assert len(kinds) == 1, f"{name} is told by {' and by '.join(kinds)}"
+        ((signal, who),) = kinds.items()
+        found[name] = Barrier(signal, tuple(sorted(who)), tuple(sorted(asked[name])))
+    return found
 
 
 def table(launches: dict[str, Callable[[], Any]]) -> Table:

@@ -92,6 +92,23 @@ _TWO_SUMS = {
         "WRONG|race|scale|async"),
 }  # fmt: skip
 
+_POWERS = {
+    "every instruction begins with the atom's first scale": ("2 * (step % EACH)", "0", "WRONG"),
+    "the id counts instructions": ("2 * (step % EACH)", "step % EACH", "scale factor id of A"),
+    "an atom for each instruction": (
+        "atom = step / EACH,", "atom = step,", "WRONG|nobody has written"),
+    "only the first atom of a slice is copied": (
+        "atom < ATOMS; ++atom", "atom < 1; ++atom", "nobody has written"),
+    "scales are said to be ue4m3": (
+        "(TILE_M, TILE_N, id),", "(TILE_M, TILE_N, id) & ~(1 << 23),", "ue4m3"),
+    "as many scales are announced as NVFP4 has": (
+        "sizeof to.a_scales + sizeof to.b_scales)",
+        "2 * (sizeof to.a_scales + sizeof to.b_scales))", "announced"),
+    "A and B exchange their scales": (
+        "a_scales + SCALES * atom, b_scales + SCALES * atom,\n",
+        "b_scales + SCALES * atom, a_scales + SCALES * atom,\n", "WRONG"),
+}  # fmt: skip
+
 _MIXED = {
     "the room is announced, not what is read": (
         "(bits(type_a) + bits(type_b)) / 8", "2", "too many announced"),
@@ -107,7 +124,8 @@ _MIXED = {
         "nobody has written|race|async"),
 }  # fmt: skip
 
-SLIPS = {nvfp4.ALONE: _ALONE, nvfp4.PAIR: _PAIR, nvfp4.TWO_SUMS: _TWO_SUMS, mixed.NAME: _MIXED}
+SLIPS = {nvfp4.ALONE: _ALONE, nvfp4.PAIR: _PAIR, nvfp4.TWO_SUMS: _TWO_SUMS, nvfp4.POWERS: _POWERS,
+         mixed.NAME: _MIXED}  # fmt: skip
 """Kernel -> slip -> what is replaced by what, and what must be said: a regular expression, in which
 ``WRONG`` is a wrong result."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from phasebit.chapters.low_precision import nvfp4
+from phasebit.chapters.low_precision.quantise import MXFP4
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, ask, judged, shown
 from phasebit.exercises.written import clean, compiling, running, written
@@ -29,6 +30,22 @@ def byte_of(answer: Callable[[int, int], int]) -> str:
             yield (row, row % 4), int(place[4 * row + row % 4])
 
     return agree(answer, cases(), lambda row, j: f"row {row}, scale {j}", "scales")
+
+
+@judged
+def scales_of(answer: Callable[[int, int], tuple[int, int]]) -> str:
+    """``answer(per_row, step)``: atom and scale factor id for an instruction of a slice."""
+
+    def cases() -> Iterator[Case]:
+        every = [(per_row, step) for per_row in (1, 2, 4) for step in range(16)]
+        random.Random(240).shuffle(every)
+        for per_row, step in every:
+            yield (per_row, step), divmod(per_row * step, 4)
+
+    return agree(
+        answer, cases(), lambda per_row, step: f"{per_row} scales a row, instruction {step}",
+        "instructions",
+    )  # fmt: skip
 
 
 @judged
@@ -63,6 +80,27 @@ def block(answer: Callable[[Any], Any]) -> str:
     return f"{len(blocks)} blocks"
 
 
+@judged
+def pieces(answer: Callable[[int, int], int]) -> str:
+    """``answer(n, slots)``: pieces of 32 columns to fetch before the next tile may begin.
+
+    Two sums of ``n`` columns and the scales of ``slots`` slices of NVFP4 share 512 columns.
+    """
+
+    def cases() -> Iterator[Case]:
+        yield (256, 3), 5
+        every = [(n, slots) for n in range(128, 257, 16) for slots in range(1, 13)]
+        random.Random(270).shuffle(every)
+        for n, slots in every:
+            scales = slots * 16 * (1 + -(-n // 128))  # an atom takes four columns, four along k
+            if n + scales <= 512:
+                yield (n, slots), -(-max(0, 2 * n + scales - 512) // 32)
+
+    return agree(
+        answer, cases(), lambda n, slots: f"sums of {n} columns, scales of {slots} slots", "plans"
+    )
+
+
 _HEAD = "__device__ void multiply(Shared& s, int slices)"
 _SHAPES = (128, 128, 256), (140, 40, 1088)
 """One slice, and five slices on ragged tiles, so that each slot comes twice."""
@@ -70,7 +108,7 @@ _SHAPES = (128, 128, 256), (140, 40, 1088)
 
 def with_multiply(answer: str) -> str:
     """The kernel with the reader's role in place of its own."""
-    text = nvfp4.source()
+    text = nvfp4.source(nvfp4.POWERS)
     begin = text.index("__device__ void multiply(")
     end = text.index("\n}\n", begin) + 3
     return text[:begin] + answer.strip() + "\n" + text[end:]
@@ -78,12 +116,12 @@ def with_multiply(answer: str) -> str:
 
 @judged
 def multiply(answer: str) -> str:
-    """The role that copies scales and multiplies, from blank: run with every check."""
+    """MXFP4's role that copies scales and multiplies, from blank: run with every check."""
     source = with_multiply(written(answer, [_HEAD], "role"))
     runs = [(shape, schedule) for shape in _SHAPES for schedule in ("late", "eager")]
     for (m, n, k), schedule in runs:
         where = f"{m} × {n} × {k}, {schedule} copies and products"
-        a, b = (nvfp4.plain(rows, k, random.randrange(1 << 30)) for rows in (m, n))
+        a, b = (nvfp4.plain(rows, k, random.randrange(1 << 30), MXFP4) for rows in (m, n))
         with running(where), compiling():
             run, c = nvfp4.multiply(a, b, source, schedule=schedule)
         clean(run, where)
@@ -92,4 +130,4 @@ def multiply(answer: str) -> str:
     return f"{len(runs)} runs, no finding"
 
 
-__all__ = ["block", "byte_of", "multiply", "with_multiply"]
+__all__ = ["block", "byte_of", "multiply", "pieces", "scales_of", "with_multiply"]

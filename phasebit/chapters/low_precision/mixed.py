@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasebit import files
-from phasebit.chapters.low_precision.nvfp4 import Prepared, Product
+from phasebit.chapters.low_precision.nvfp4 import Prepared, Product, atoms
 from phasebit.chapters.low_precision.quantise import Format, Quantised
 
 if TYPE_CHECKING:
@@ -31,27 +31,13 @@ NAME = "mixed"
 KERNEL = f"low_precision/{NAME}"
 
 
-def packed(codes: Array, bits: int) -> Array:
-    """Codes (rows, k) one behind the other in as many bits as they have: (rows, k · bits / 8)."""
-    each = np.unpackbits(codes[..., None], axis=2, bitorder="little")[..., :bits]
-    return np.packbits(each.reshape(len(codes), -1), axis=1, bitorder="little")
-
-
 def _map(q: Quantised, bits: int) -> TensorMap:
-    from phasebit.emulator import TensorMap
+    from phasebit.emulator import TensorMap, sub_byte
 
     rows, k = q.codes.shape
-    return TensorMap(packed(q.codes, bits), (SLICE, 128), data_type=PADDED[bits], dims=(k, rows),
+    packed = sub_byte.codes_to_packed(q.codes, bits)
+    return TensorMap(packed, (SLICE, 128), data_type=PADDED[bits], dims=(k, rows),
                      strides=(k * bits // 8,), swizzle="128B")  # fmt: skip
-
-
-def _atoms(scales: Array) -> Array:
-    """Scales uint8 (rows, k / 32) as bytes [n, 512], rows rounded up to 128."""
-    rows, count = scales.shape
-    whole = np.zeros((-(-rows // 128) * 128, count), np.uint8)
-    whole[:rows] = scales
-    tiles = whole.reshape(-1, 4, 32, count // 4, 4)
-    return np.ascontiguousarray(tiles.transpose(0, 3, 2, 1, 4)).reshape(-1, 512)
 
 
 def prepare(a: Quantised, b: Quantised, text: str = "") -> Prepared:
@@ -63,7 +49,7 @@ def prepare(a: Quantised, b: Quantised, text: str = "") -> Prepared:
         raise ValueError(f"k is {k}: give a multiple of {SLICE}, as the copy that unpacks wants it")
     c = np.full((m, n), np.nan, np.float32)
     maps = [_map(q, q.format.bits) for q in (a, b)]
-    scales = [_atoms(q.scales) for q in (a, b)]
+    scales = [atoms(q.scales, a_slice=4) for q in (a, b)]
     types = [TYPES[q.format.element] for q in (a, b)]
     return Prepared(
         compile(text or files.kernel(KERNEL), "sm_100a")["matmul"], (-(-n // 128), -(-m // 128)),

@@ -1,4 +1,4 @@
-"""The NVFP4 products of *Low precision, block by block* on the emulator, and their layouts.
+"""Products of four bits of *Low precision, block by block* on the emulator, and their layouts.
 
 No GPU that it is for was at hand.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasebit import files
-from phasebit.chapters.low_precision.quantise import Quantised
+from phasebit.chapters.low_precision.quantise import MXFP4, NVFP4, Format, Quantised
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
@@ -22,7 +22,12 @@ Array = NDArray[Any]
 ATOM_ROWS, ATOM_SCALES, SLICE = 128, 4, 256
 """Rows and scales of a row in an atom of 512 bytes; numbers along k in a slice."""
 
-ALONE, PAIR, TWO_SUMS = KERNELS = "nvfp4", "nvfp4_pair", "nvfp4_two_sums"
+ALONE, PAIR, TWO_SUMS, POWERS = KERNELS = "nvfp4", "nvfp4_pair", "nvfp4_two_sums", "mxfp4"
+
+
+def format_of(name: str) -> Format:
+    """Of what one of :data:`KERNELS` multiplies."""
+    return MXFP4 if name == POWERS else NVFP4
 
 
 def source(name: str = ALONE) -> str:
@@ -35,15 +40,15 @@ def packed(codes: Array) -> Array:
     return np.asarray(codes[:, ::2] | codes[:, 1::2] << 4, np.uint8)
 
 
-def atoms(scales: Array, up_to: int = ATOM_ROWS) -> Array:
-    """Scales uint8 (rows, k / 16) as the kernel's copies want them, uint8 [n, 512]; padded.
+def atoms(scales: Array, up_to: int = ATOM_ROWS, a_slice: int = 16) -> Array:
+    """Scales uint8 (rows, k / block) as the kernel's copies want them, uint8 [n, 512]; padded.
 
     An atom holds four scales of 128 rows: scale j of row r at byte 16 (r % 32) + 4 (r / 32) + j.
-    Atoms follow each other along k, then along the rows, up to whole slices and to a multiple of
-    ``up_to`` rows.
+    Atoms follow each other along k, then along the rows, up to whole slices of ``a_slice`` scales
+    a row and to a multiple of ``up_to`` rows.
     """
     rows, count = scales.shape
-    whole = np.zeros((-(-rows // up_to) * up_to, -(-count // 16) * 16), np.uint8)
+    whole = np.zeros((-(-rows // up_to) * up_to, -(-count // a_slice) * a_slice), np.uint8)
     whole[:rows, :count] = scales
     tiles = whole.reshape(-1, 4, 32, whole.shape[1] // ATOM_SCALES, ATOM_SCALES)
     return np.ascontiguousarray(tiles.transpose(0, 3, 2, 1, 4)).reshape(-1, 512)
@@ -84,7 +89,7 @@ class Prepared:
 
 
 def prepare(a: Quantised, b: Quantised, text: str = "", blocks: int = 2) -> Prepared:
-    """C (m, n) = A (m, k) · B (n, k)ᵀ; k a multiple of 32.
+    """C (m, n) = A (m, k) · B (n, k)ᵀ, both of the kernel's format; k a multiple of 32.
 
     ``text``: another kernel than :data:`ALONE`'s; of a pair where it has a cluster. Where it says
     what a role does for each tile, ``blocks`` of them stay and take tile after tile.
@@ -101,7 +106,8 @@ def prepare(a: Quantised, b: Quantised, text: str = "", blocks: int = 2) -> Prep
     maps = [TensorMap(packed(q.codes), (SLICE, 128), data_type="b4x16", dims=(k, len(q.codes)),
                       strides=(k // 2,), swizzle="128B") for q in (a, b)]  # fmt: skip
     rows = 128 * pair, 256 if stays else 128 * pair
-    scales: list[Any] = [atoms(q.scales, up) for q, up in zip((a, b), rows, strict=True)]
+    a_slice = SLICE // a.format.block  # scales of a row
+    scales: list[Any] = [atoms(q.scales, up, a_slice) for q, up in zip((a, b), rows, strict=True)]
     if pair == 2:
         scales = [TensorMap(x.view(np.int32), (128, 4), data_type="s32") for x in scales]
     c = np.full((m, n), np.nan, np.float32)
@@ -109,7 +115,7 @@ def prepare(a: Quantised, b: Quantised, text: str = "", blocks: int = 2) -> Prep
         compile(text, "sm_100a")["matmul"],
         blocks if stays else (pair * -(-n // rows[1]), -(-m // rows[0])), 192,
         [*maps, *scales, c, m, n, -(-k // SLICE)], c,
-        3 * ((18 + 36) * 1_024 if stays else 32_768 + 2_048 * (1 + pair)) + 1_024,
+        3 * ((18 + 36) * 1_024 if stays else 32_768 + 128 * a_slice * (1 + pair)) + 1_024,
     )  # fmt: skip
 
 
@@ -120,11 +126,10 @@ def multiply(a: Quantised, b: Quantised, text: str = "", **options: Any) -> Prod
     return prepare(a, b, text).run(**options)
 
 
-def plain(rows: int, k: int, seed: int) -> Quantised:
+def plain(rows: int, k: int, seed: int, form: Format = NVFP4) -> Quantised:
     """Random numbers whose products add up without rounding: small scales, powers of two."""
-    from phasebit.chapters.low_precision.quantise import NVFP4
-
     draw = np.random.default_rng(seed)
     codes = draw.integers(0, 16, (rows, k)).astype(np.uint8)
-    scales = draw.choice(np.array([0x30, 0x38, 0x40], np.uint8), (rows, k // 16))
-    return Quantised(NVFP4, codes, scales, 1.0)
+    small = {"ue4m3": [0x30, 0x38, 0x40], "ue8m0": [126, 127, 128]}[form.scale]
+    scales = draw.choice(np.array(small, np.uint8), (rows, k // form.block))
+    return Quantised(form, codes, scales, 1.0)

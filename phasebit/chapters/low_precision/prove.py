@@ -14,7 +14,7 @@ def cases() -> list[Case]:
     """The kernels on activations with outliers and on weights, whose sums are rounded."""
     both = files.kernel(mixed.KERNEL)
     return [
-        *(Case(name, nvfp4.source(name), "sm_100a", 3.0, _launch(nvfp4.source(name)))
+        *(Case(name, nvfp4.source(name), "sm_100a", 3.0, _launch(name))
           for name in nvfp4.KERNELS),
         *(Case(f"{mixed.NAME}, {of_a} × {of_b}", both, "sm_100a", 1.0, _mixed(of_a, of_b))
           for of_a, of_b in PAIRS),
@@ -34,10 +34,10 @@ def _mixed(of_a: str, of_b: str) -> Callable[[str], Mapping[str, Any]]:
     return launch
 
 
-def _launch(source: str) -> Callable[[str], Mapping[str, Any]]:
+def _launch(name: str) -> Callable[[str], Mapping[str, Any]]:
     def launch(device: str) -> Mapping[str, Any]:
-        a = quantise.quantise(quantise.activations(256, 512, 4), quantise.NVFP4)
-        b = quantise.quantise(quantise.weights(256, 512), quantise.NVFP4)
-        return {"C": nvfp4.multiply(a, b, source, device=device).c}
+        data = quantise.activations(256, 512, 4), quantise.weights(256, 512)
+        a, b = (quantise.quantise(x, nvfp4.format_of(name)) for x in data)
+        return {"C": nvfp4.multiply(a, b, nvfp4.source(name), device=device).c}
 
     return launch

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from phasebit import toolchain
+from phasebit import measure, toolchain
 from phasebit.chapters.low_precision import mixed, nvfp4
 
 NAME = "low_precision"
@@ -31,7 +31,8 @@ def checked(device: str) -> list[str]:
     """
     wrong = []
     for name in nvfp4.KERNELS:
-        a, b = nvfp4.plain(300, 544, 1), nvfp4.plain(290, 544, 2)
+        form = nvfp4.format_of(name)
+        a, b = nvfp4.plain(300, 544, 1, form), nvfp4.plain(290, 544, 2, form)
         c = nvfp4.multiply(a, b, nvfp4.source(name), device=device).c
         if not np.array_equal(c, a.values() @ b.values().T):
             wrong.append(name)
@@ -56,7 +57,7 @@ def record() -> dict[str, Any]:
     products = []
     for size in SIZES:
         for name in nvfp4.KERNELS:
-            a, b = (nvfp4.plain(size, size, seed) for seed in (1, 2))
+            a, b = (nvfp4.plain(size, size, seed, nvfp4.format_of(name)) for seed in (1, 2))
             launch = nvfp4.prepare(a, b, nvfp4.source(name), blocks=programs.multiprocessors())
             products.append({"kernel": name, "m": size, "n": size, "k": size,
                              "us": launch.times(_COUNT)})  # fmt: skip
@@ -75,3 +76,15 @@ def record() -> dict[str, Any]:
         },
         "products": products,
     }
+
+
+def table(record: dict[str, Any]) -> measure.Table:
+    """What the page shows of a record: rates of whole products."""
+    rows = []
+    for each in record["products"]:
+        us = measure.summary(each["us"]).median
+        flop = measure.matmul_flop(each["m"], each["n"], each["k"])
+        rows.append((each["kernel"], f"{each['m']:,}", f"{us:,.0f}",
+                     f"{measure.tflops(flop, us * 1e-6):,.0f}"))  # fmt: skip
+    return measure.Table(("kernel", "cube of", "µs, median", "TFLOP/s"), tuple(rows),
+                         measure.source(record))  # fmt: skip

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from phasebit.chapters.low_precision import nvfp4
+from phasebit.chapters.low_precision import mixed, nvfp4
 from phasebit.chapters.low_precision.quantise import (
     ALL,
     ONE_OF_TWO,
@@ -49,6 +50,35 @@ def one_of_two(sizes: tuple[float, ...] = (1, 16, 64)) -> Table:
     )
     titles = "a scale for", "its type", *(f"outliers {size:g} times as large" for size in sizes)
     return Table(titles, rows, "e2m1; relative error of the ordinary channels")
+
+
+def kinds(schedule: str = "late") -> Table:
+    """The three kinds with block scales, each by its kernel: how it takes scales."""
+    from phasebit.emulator import scaled_descriptors
+    from phasebit.measure import Table
+
+    rows = []
+    for name, kind, size in (
+        (nvfp4.ALONE, "mxf4nvf4", 4), (nvfp4.POWERS, "mxf4", 2), (mixed.NAME, "mxf8f6f4", 1)
+    ):  # fmt: skip
+        if name == mixed.NAME:
+            a, b = mixed.plain(150, 256, "e4m3", 1), mixed.plain(130, 256, "e2m1", 2)
+            run, c = mixed.multiply(a, b, schedule=schedule)
+        else:
+            a, b = (nvfp4.plain(n, 288, n, nvfp4.format_of(name)) for n in (150, 130))
+            run, c = nvfp4.multiply(a, b, nvfp4.source(name), schedule=schedule)
+        exact = np.array_equal(c, a.values() @ b.values().T) and not run.findings
+        ids = scaled_descriptors.IDS[size]
+        rows.append((
+            f"{name}.cu", f"{kind}, {size}X", f"{a.format.block}, {a.format.scale}", str(len(ids)),
+            ", ".join(map(str, ids)), f"{128 * 256 // a.format.block >> 10}",
+            "exact" if exact else "wrong",
+        ))  # fmt: skip
+    return Table(
+        ("kernel", "kind", "a scale for", "instructions an atom serves", "their ids",
+         "KiB of scales", "result"), tuple(rows),
+        f"KiB for 128 rows and 256 along k; ragged shapes, {schedule} copies and products",
+    )  # fmt: skip
 
 
 def outliers() -> Picture:
@@ -95,6 +125,48 @@ def lanes_of_scales() -> Picture:
     )  # fmt: skip
 
 
+def scales_of_a_pair() -> Picture:
+    """Whose scales the columns of each block hold for a slice: :data:`nvfp4.PAIR`, run once.
+
+    The columns are those that the products name; of B's, the first atom is of rows 0 to 127.
+    """
+    from phasebit.draw import Cell, chart
+    from phasebit.emulator import observing
+
+    read: dict[int, list[tuple[str, range]]] = {0: [], 1: []}
+
+    class Watcher(TensorObserver):
+        def multiplies(self, g: Any, target: Any, *others: Any) -> None:
+            for name, region in zip("AB", others[3], strict=True):
+                columns = range(region.columns.start, region.columns.stop)
+                read[int(g.batch.blocks[target.slot])].append((name, columns))
+
+    a, b = nvfp4.plain(256, 256, 5), nvfp4.plain(256, 256, 6)
+    with observing(Watcher()):
+        nvfp4.multiply(a, b, nvfp4.source(nvfp4.PAIR), schedule="eager")
+    first, last = (edge(edge(columns) for _, columns in read[0]) for edge in (min, max))
+    cells: list[list[Cell | None]] = []
+    said = []
+    for block, named in read.items():
+        line: list[Cell | None] = [None] * ((last + 1 - first) // 4)
+        for number, (name, columns) in enumerate(named):
+            for half, start in enumerate(columns[::4]):
+                rows = block if name == "A" else half
+                hue = ("blue", "orange", "green", "cyan")[2 * (name == "B") + rows]
+                line[(start - first) // 4] = Cell(f"{name} {number // 2}", hue)
+                said.append(f"block {block}, columns {start} to {start + 3}: {name}, "
+                            f"rows {128 * rows} to {128 * rows + 127}, instruction {number // 2}")
+        cells.append(line)
+    title = "A pair's scales of a slice in tensor memory: the matrix, the instruction"
+    drawn = chart(
+        cells, rows=["block 0", "block 1"], columns=range(first, last + 1, 4),
+        row_label="of the pair", column_label="four columns from this one on", title=title,
+        legend={"blue": "A, rows 0 to 127", "orange": "A, rows 128 to 255",
+                "green": "B, rows 0 to 127", "cyan": "B, rows 128 to 255"},
+    )  # fmt: skip
+    return replace(drawn, alt="\n".join([f"{title}.", *sorted(said)]))
+
+
 def overlap(tiles: int = 3) -> Picture:
     """Tensor memory while a block of :data:`nvfp4.TWO_SUMS` makes tiles: columns across, events
     downwards, in the order of the emulator's clock, on which products take no time.
@@ -102,7 +174,7 @@ def overlap(tiles: int = 3) -> Picture:
     A cell is sixteen columns. Fetched columns are those that warp 0 has; it stands for the other
     three. The text lists the same events.
     """
-    from phasebit.draw import Cell, Picture, chart
+    from phasebit.draw import Cell, chart
     from phasebit.emulator import observing
 
     wide, log = 16, _Columns()
@@ -127,7 +199,7 @@ def overlap(tiles: int = 3) -> Picture:
         column_label="16 columns, all lanes, from this one on", title=title,
         legend={"blue": "the first sum", "orange": "the second", "green": "scales of a slice"},
     )  # fmt: skip
-    return Picture(drawn.svg, f"{title}.\n" + "\n".join(events))
+    return replace(drawn, alt=f"{title}.\n" + "\n".join(events))
 
 
 class _Columns(TensorObserver):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from phasebit.emulator import Schedule
+
 if TYPE_CHECKING:
     from phasebit.emulator import Run
 
@@ -26,7 +28,7 @@ def _whole_numbers(m: int, n: int, k: int, seed: int) -> tuple[list[Any], Any, A
 
 
 def multiply(
-    source: str, m: int, n: int, k: int, *, schedule: str = "late", seed: int = 16
+    source: str, m: int, n: int, k: int, *, schedule: Schedule = "late", seed: int = 16
 ) -> tuple[Run, bool]:
     """C (m, n) = A (m, k) · B (n, k)ᵀ by ``tcgen05.cu``, or a variant, on whole numbers.
 

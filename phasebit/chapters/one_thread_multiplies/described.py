@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit import files
+from phasebit.emulator import Schedule
+from phasebit.launching.devices import Device
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
@@ -27,25 +29,47 @@ class Tile(NamedTuple):
     """As if the tile began at address 0."""
 
 
-def tile(matrix: Any, kind: str = "bf16", *, mn_major: bool = False) -> Tile:
-    """Lay a matrix (rows, k) of numbers of two bytes out as the 128-byte swizzle wants it.
+BITS = {
+    "tf32": 32, "f16": 16, "bf16": 16, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "e2m3": 6, "e3m2": 6,
+    "e2m1": 4,
+}  # fmt: skip
+"""Of a number; 16 numbers of four or six bits stand packed at the beginning of 16 bytes."""
 
-    K-major: lines of 64 numbers along k. MN-major: lines of 64 rows, one for each k, in boxes
-    one behind the other.
+
+def tile(matrix: Any, kind: str = "bf16", *, mn_major: bool = False) -> Tile:
+    """Lay a matrix (rows, k) of a type of :data:`BITS` out as the 128-byte swizzle wants it.
+
+    K-major: lines of 128 bytes along k. MN-major: lines of 128 bytes along the rows, one for each
+    k, in boxes one behind the other.
     """
     import numpy as np
 
-    from phasebit.emulator import formats, matrix_descriptors, swizzle
+    from phasebit.emulator import matrix_descriptors, swizzle
 
-    rows, depth = matrix.shape
+    (rows, depth), numbers = matrix.shape, _numbers(matrix, kind)
     leading = depth * 128 if mn_major else 16
     bits = matrix_descriptors.encode(0, leading, 1024, swizzle.B128, "tcgen05")
     where = matrix_descriptors.places(
-        matrix_descriptors.decode(bits, "tcgen05"), rows, depth, 2, mn_major
+        matrix_descriptors.decode(bits, "tcgen05"), rows, depth, numbers.itemsize, mn_major
     )
-    image = np.zeros(BYTES // 2, np.uint16)
-    image[where // 2] = formats.encode(kind, np.asarray(matrix, np.float64))
+    image = np.zeros(BYTES // numbers.itemsize, numbers.dtype)
+    image[where // numbers.itemsize] = numbers
     return Tile(image.view(np.uint32), bits)
+
+
+def _numbers(matrix: Any, kind: str) -> Any:
+    """The numbers as shared memory holds them: bits of one element a number, a byte at least."""
+    import numpy as np
+
+    from phasebit.emulator import formats, sub_byte
+
+    if kind in ("s8", "u8"):
+        return np.asarray(matrix, np.int8 if kind == "s8" else np.uint8).view(np.uint8)
+    bits = np.asarray(formats.encode(kind, np.asarray(matrix, np.float64)))
+    if (width := BITS[kind]) >= 8:
+        return bits.view(f"u{width // 8}")
+    codes = bits.astype(np.uint8)
+    return sub_byte.packed_to_slots(sub_byte.codes_to_packed(codes, width), width, 0)
 
 
 def product(
@@ -88,7 +112,7 @@ def rows_in_lanes() -> Picture:
     return chart(
         lines, rows=[f"M = {m}, lanes from {32 * quarter}" for m in (128, 64)
                      for quarter in range(4)],
-        columns=range(32), row_label="sum with", column_label="lane of the quarter",
+        columns=range(32), row_label="sum, lanes", column_label="lane of the quarter",
         title="Which row of the sum a lane of tensor memory holds",
         legend={"blue": "a row", "grey": "nothing"},
     )  # fmt: skip
@@ -111,14 +135,14 @@ def rows_of_two(text: str) -> tuple[Run, Picture]:
                       if np.isfinite(x) else Cell("", "grey") for x in numbers])  # fmt: skip
     return run, chart(
         lines, rows=[f"lanes from {32 * quarter}" for quarter in range(4)], columns=range(32),
-        row_label="sums in", column_label="lane of the quarter",
+        row_label="lanes", column_label="lane of the quarter",
         title="Two sums of 64 rows in the same columns: the row that a lane holds",
         legend={"blue": "of the first sum", "orange": "of the second", "grey": "nothing"},
     )  # fmt: skip
 
 
 def pair_rows(
-    high: int, *, schedule: str = "late", device: str = "emulator"
+    high: int, *, schedule: Schedule = "late", device: Device = "emulator"
 ) -> tuple[Run, Any]:
     """One product of a pair: the run, and (block, lane, column, 2) the row and the column held.
 
@@ -159,7 +183,7 @@ def rows_of_a_pair() -> Picture:
                 names.append(f"M = {high}, block {block}, lanes from {32 * quarter}: "
                              f"columns {first} to {last}")  # fmt: skip
     return chart(
-        lines, rows=names, columns=range(32), row_label="sum with",
+        lines, rows=names, columns=range(32), row_label="sum, block, lanes: columns held",
         column_label="lane of the quarter",
         title="Which row of a pair's sum a lane of each block holds",
         legend={"blue": "a row, from its first column on", "orange": "the right half of a row"},
@@ -259,7 +283,7 @@ def shapes() -> Table:
     )  # fmt: skip
 
 
-def queued(text: str, *, schedule: str = "late", seed: int = 17) -> tuple[Run, bool]:
+def queued(text: str, *, schedule: Schedule = "late", seed: int = 17) -> tuple[Run, bool]:
     """Run ``queue`` on whole numbers: the run, and whether both sums are exact."""
     import numpy as np
 

@@ -9,6 +9,7 @@ from phasebit import files
 if TYPE_CHECKING:
     from phasebit.draw import Picture
     from phasebit.emulator import Run
+    from phasebit.launching.launch import Kernel
 
 M, N, K = 128, 64, 128
 """The kernel's product."""
@@ -49,6 +50,14 @@ def metadata(bits: Any) -> Any:
 
 def launch(stored: Any, words: Any, b: Any, text: str = "", **options: Any) -> tuple[Any, Run]:
     """C (M, N) from the stored half of A (M, K / 2), the metadata's columns and B, and the run."""
+    kernel, arguments = prepare(stored, words, b, text)
+    return arguments[3], kernel.launch(1, 128, arguments, **options)
+
+
+def prepare(
+    stored: Any, words: Any, b: Any, text: str = "", times: int = 1
+) -> tuple[Kernel, list[Any]]:
+    """The kernel and its arguments, of which the fourth is C: the product ``times`` times."""
     import numpy as np
 
     from phasebit.emulator import formats
@@ -58,7 +67,7 @@ def launch(stored: Any, words: Any, b: Any, text: str = "", **options: Any) -> t
     c = np.full((M, N), np.nan, np.float32)
     left, right = (np.asarray(formats.encode("bf16", x)) for x in (stored, b))
     words = np.ascontiguousarray(words, np.uint32)
-    return c, kernel.launch(1, 128, [left, words, right, c], **options)
+    return kernel, [left, words, right, c, times]
 
 
 def multiply(a: Any, b: Any, text: str = "", **options: Any) -> tuple[bool, Run]:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from phasebit.letters import width
+
 if TYPE_CHECKING:
     from phasebit.draw import Picture
 
@@ -15,6 +17,9 @@ LISTED = {("cp", "mma"), ("mma", "mma"), ("mma", "shift"), ("shift", "mma")}
 
 CORE = ("cp", "mma", "shift")
 """What the tensor core does; the rest is done by threads."""
+
+_STEP, _ARROW = 62.0, 46.0
+"""Pixels from one operation to the next; between two of one row, for the arrow."""
 
 Cells = frozenset[tuple[int, int]]
 """Sixteen lanes, by their number, and a column of tensor memory."""
@@ -92,16 +97,18 @@ def drawn(run: Callable[[], object], barriers: Sequence[str], title: str) -> Pic
     seen = list(dict.fromkeys(each.barrier for each in log if each.barrier))
     names = dict(zip(seen, barriers, strict=True))
     nodes: dict[str, Node] = {}
-    arrows, right, above = [], 0.0, -1
+    arrows: list[Arrow] = []
+    ends = dict.fromkeys(range(3), 0.0)  # of the rows so far
+    at = 0.0
     for n, each in enumerate(log):
         many = f" × {each.times}" if each.times > 1 and each.kind in ("mma", "shift") else ""
         row = 0 if each.kind in CORE else 1 if each.alone else 2
         text = f"{each.kind}{many}" + (f" {names[each.barrier]}" if each.barrier else "")
         of = ("tensor core", "the thread", "all warps")[row]
-        wide = len(text) * 7.0 + 22
-        right += wide + (56 if row == above else 12)
-        above = row
-        nodes[str(n)] = Node(text, right - wide / 2, 90 * row, ("orange", "blue", "green")[row], of)
+        half = width(text) / 2 + 11
+        at = max(at + _STEP, ends[row] + (_ARROW if ends[row] else 0) + half)
+        ends[row] = at + half
+        nodes[str(n)] = Node(text, at, 90 * row, ("orange", "blue", "green")[row], of)
     for n in range(len(log)):
         for m in reversed(range(n)):
             if label := _between(log, m, n):

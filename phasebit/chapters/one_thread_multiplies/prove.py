@@ -7,8 +7,15 @@ from typing import Any
 
 from phasebit import files
 from phasebit.chapters.one_thread_multiplies import described, halved
+from phasebit.launching.devices import Device
 from phasebit.launching.two_devices import Case
 
+KINDS = {
+    "tf32": ("tf32", "tf32", "f32"), "e4m3": ("f8f6f4", "e4m3", "f32"),
+    "e5m2": ("f8f6f4", "e5m2", "f16"), "e2m3": ("f8f6f4", "e2m3", "f32"),
+    "e2m1": ("f8f6f4", "e2m1", "f16"), "s8": ("i8", "s8", "s32"), "u8": ("i8", "u8", "s32"),
+}  # fmt: skip
+"""Type of A and B -> the instruction's kind, the type, that of the sum."""
 TYPES = ("f16", "bf16")
 SUMS = ("f32", "f16")
 
@@ -26,7 +33,12 @@ def cases() -> list[Case]:
              "sm_100a", 0.5, _rows(high))
         for high in (256, 128)
     ]  # fmt: skip
-    return sparse + rows + [
+    kinds = [
+        Case(f"{of} into {total}", f'#define KIND "{kind}"\n' + text, "sm_100a", 0.5, _kind(of),
+             family=kind != "i8")
+        for of, (kind, _, total) in KINDS.items()
+    ]  # fmt: skip
+    return sparse + rows + kinds + [
         Case(f"{kind} into {total}, N = {n}, majors and signs {bits:04b}", text, "sm_100a", 0.5,
              _launch(kind, total, n, bits))
         for kind in TYPES for total in SUMS if (kind, total) != ("bf16", "f16")
@@ -34,12 +46,12 @@ def cases() -> list[Case]:
     ]  # fmt: skip
 
 
-def _rows(high: int) -> Callable[[str], Mapping[str, Any]]:
+def _rows(high: int) -> Callable[[Device], Mapping[str, Any]]:
     return lambda device: {"row and column": described.pair_rows(high, device=device)[1]}
 
 
-def _halved(seed: int) -> Callable[[str], Mapping[str, Any]]:
-    def launch(device: str) -> Mapping[str, Any]:
+def _halved(seed: int) -> Callable[[Device], Mapping[str, Any]]:
+    def launch(device: Device) -> Mapping[str, Any]:
         import numpy as np
 
         from phasebit.emulator import sparse
@@ -53,8 +65,33 @@ def _halved(seed: int) -> Callable[[str], Mapping[str, Any]]:
     return launch
 
 
-def _launch(kind: str, total: str, n: int, bits: int) -> Callable[[str], Mapping[str, Any]]:
-    def launch(device: str) -> Mapping[str, Any]:
+def _kind(of: str) -> Callable[[Device], Mapping[str, Any]]:
+    def launch(device: Device) -> Mapping[str, Any]:
+        import numpy as np
+
+        from phasebit.emulator import instruction_descriptors
+
+        kind, _, total = KINDS[of]
+        text = f'#define KIND "{kind}"\n' + files.kernel("one_thread_multiplies/described")
+        draw, depth = np.random.default_rng(len(of)), instruction_descriptors.DEPTH[kind]
+
+        def numbers(rows: int) -> Any:
+            if kind == "i8":
+                return draw.integers(*((0, 256) if of == "u8" else (-128, 128)), (rows, depth))
+            return draw.standard_normal((rows, depth))
+
+        bits = instruction_descriptors.encode(kind, 128, 64, of, of, total)
+        out, _ = described.product(
+            described.tile(numbers(128), of), described.tile(numbers(64), of), bits, times=3,
+            text=text, device=device,
+        )  # fmt: skip
+        return {"the sum": out}
+
+    return launch
+
+
+def _launch(kind: str, total: str, n: int, bits: int) -> Callable[[Device], Mapping[str, Any]]:
+    def launch(device: Device) -> Mapping[str, Any]:
         import numpy as np
 
         from phasebit.emulator import instruction_descriptors

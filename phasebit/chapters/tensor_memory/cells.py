@@ -7,9 +7,11 @@ drawn from those runs.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit import files
+from phasebit.emulator import Schedule
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
@@ -168,12 +170,12 @@ def excerpt(name: str, first: str, last: str) -> str:
 
 
 def copied(shape: str = "128x128b", issuer: int = 0, **options: Any) -> tuple[Any, Run]:
-    """Run ``copied``: the row that each lane got [128], and the run."""
+    """Run ``copied``: what each lane got [128, 8], 1000 · piece + row or -1, and the run."""
     import numpy as np
 
     from phasebit.launching.launch import compile
 
-    out = np.full(128, -2, np.int32)
+    out = np.full((128, 8), -2, np.int32)
     text = source("copied", SHAPE=f'"{shape}"', ISSUER=issuer)
     run = compile(text, "sm_100a")["copied"].launch(1, 128, [out], **options)
     return out, run
@@ -185,7 +187,7 @@ def spreads() -> Picture:
 
     cells, rows = [], []
     for shape in COPIES:
-        lanes, _ = copied(shape)
+        lanes = copied(shape)[0][:, 0]
         for quarter in range(4):
             hue = HUES[int(lanes[32 * quarter]) // 32]
             cells.append([Cell(str(row), hue) for row in lanes[32 * quarter : 32 * quarter + 32]])
@@ -194,6 +196,31 @@ def spreads() -> Picture:
         cells, rows=rows, columns=range(32), row_label="tcgen05.cp",
         column_label="lane of the quarter", title="Which row of shared memory a lane gets",
         legend={hue: f"rows {32 * n} to {32 * n + 31}" for n, hue in enumerate(HUES)},
+    )  # fmt: skip
+
+
+WIDE = "128x256b", "4x256b"
+"""Shapes of ``tcgen05.cp`` whose rows have 32 bytes."""
+
+
+def wide_rows(lanes: tuple[int, ...] = (0, 1, 31, 32, 64, 96, 127)) -> Picture:
+    """What some lanes get from each of :data:`WIDE`: row and piece, in eight columns."""
+    from phasebit.draw import Cell, chart
+
+    cells: list[list[Cell | None]] = []
+    rows = []
+    for shape in WIDE:
+        got, _ = copied(shape)
+        for lane in lanes:
+            cells.append([
+                None if x < 0 else Cell(f"{x % 1000}.{x // 1000}", ("blue", "orange")[x // 1000])
+                for x in map(int, got[lane])
+            ])
+            rows.append(f"{shape}, lane {lane}")
+    return chart(
+        cells, rows=rows, columns=range(8), row_label="tcgen05.cp", column_label="column",
+        title="Rows of 32 bytes in tensor memory: the row and the piece of 16 bytes",
+        legend={"blue": "a row's first piece", "orange": "its second"},
     )  # fmt: skip
 
 
@@ -211,7 +238,7 @@ def allocate(first: int, more: int, *, blocks: int = 2, resident: int = 2) -> tu
 
 def held(first: int, more: int, blocks: int = 2) -> Picture:
     """Who holds which columns while up to three blocks run ``columns``: one line for each event."""
-    from phasebit.draw import Cell, Picture, chart
+    from phasebit.draw import Cell, chart
     from phasebit.emulator import Deadlock, observing
 
     log: list[tuple[int, str, int, int]] = []
@@ -240,7 +267,7 @@ def held(first: int, more: int, blocks: int = 2) -> Picture:
         column_label="32 columns from this one on", title=title,
         legend={HUES[block]: f"block {block} holds them" for block in range(blocks)},
     )  # fmt: skip
-    return Picture(drawn.svg, f"{title}.\n" + "\n".join(events))
+    return replace(drawn, alt=f"{title}.\n" + "\n".join(events))
 
 
 def _allocations(log: list[tuple[int, str, int, int]]) -> object:
@@ -264,18 +291,57 @@ def _allocations(log: list[tuple[int, str, int, int]]) -> object:
     return Watcher()
 
 
-def weigh(text: str, *, schedule: str = "late", seed: int = 16) -> tuple[Run, bool]:
+def weigh(text: str, *, schedule: Schedule = "late", seed: int = 16) -> tuple[Run, bool]:
     """Run ``a_in_tensor_memory`` on whole numbers: the run, and whether O is exact."""
+    import numpy as np
+
+    draw = np.random.default_rng(seed)
+    scores = draw.integers(-2, 3, (128, 64)).astype(np.float32)
+    values = draw.integers(-4, 5, (64, 64)).astype(np.float64)
+    run, out = _weighed(text, scores, values, schedule)
+    return run, bool(np.array_equal(out, np.exp2(scores) @ values))
+
+
+def _weighed(text: str, scores: Any, values: Any, schedule: Schedule) -> tuple[Run, Any]:
+    """The run and O (128, 64), from scores (128, 64) and values (64, 64)."""
     import numpy as np
 
     from phasebit.emulator import formats
     from phasebit.launching.launch import compile
 
-    draw = np.random.default_rng(seed)
-    scores = draw.integers(-2, 3, (128, 64)).astype(np.float32)
-    values = draw.integers(-4, 5, (64, 64)).astype(np.float64)
     out = np.full((128, 64), np.nan, np.float32)
     bits = np.asarray(formats.encode("bf16", values))
     kernel = compile(text, "sm_100a")["weigh"]
+    scores = np.ascontiguousarray(scores, np.float32)
     run = kernel.launch(1, 128, [scores, bits, out], schedule=schedule)
-    return run, bool(np.array_equal(out, np.exp2(scores) @ values))
+    return run, out
+
+
+def weights_in_lanes(lanes: tuple[int, ...] = (0, 1, 31, 32, 127)) -> Picture:
+    """Row and k of A that the tensor core takes from some lanes of P, in its first columns.
+
+    V is the identity, so O shows A. Weights are powers of two: in one run thread t stores 2^t
+    everywhere, in the other 2^n as its weight n, which goes to half n % 2 of column n // 2.
+    """
+    import numpy as np
+
+    from phasebit.draw import Cell, chart
+
+    shape, text = (128, 64), source("a_in_tensor_memory")
+    lane, number = (
+        np.log2(_weighed(text, np.broadcast_to(scores, shape), np.eye(64), "late")[1]).astype(int)
+        for scores in (np.arange(128)[:, None], np.arange(64))
+    )
+    there = {(int(lane[at]), int(number[at])): at for at in np.ndindex(shape)}
+    cells: list[list[Cell | None]] = []
+    for each in lanes:
+        line: list[Cell | None] = []
+        for column in range(8):
+            (row, low), (also, high) = (there[each, 2 * column + half] for half in (0, 1))
+            assert row == also
+            line.append(Cell(f"{row}: {low}, {high}", HUES[each // 32]))
+        cells.append(line)
+    return chart(
+        cells, rows=[f"lane {each}" for each in lanes], columns=range(8), row_label="of P",
+        column_label="column, of 32 bits", title="A in tensor memory: the row, two numbers along k",
+    )  # fmt: skip

@@ -83,6 +83,18 @@ def cell_of(answer: Callable[[int, int], tuple[int, int]]) -> str:
     return agree(answer, cases, lambda t, j: f"register {j} of thread {t}", "registers")
 
 
+@judged
+def row_in(answer: Callable[[str, int], int]) -> str:
+    """``answer(shape, lane)``: the row that a ``tcgen05.cp`` puts into a lane, or -1 for none."""
+    from phasebit.chapters.tensor_memory import cells
+
+    every = {shape: cells.copied(shape)[0][:, 0].tolist() for shape in (*cells.COPIES, *cells.WIDE)}
+    cases: list[Case] = [((shape, lane), row) for shape, rows in every.items()
+                         for lane, row in enumerate(rows)]  # fmt: skip
+    random.Random(165).shuffle(cases)
+    return agree(answer, cases, lambda shape, lane: f"{shape} and lane {lane}", "lanes")
+
+
 _KEEP = ("constexpr int COLUMNS = 64;",)
 _RUNS = (("late", 0), ("eager", 0), ("random", 5), ("random", 6))
 

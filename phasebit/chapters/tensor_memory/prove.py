@@ -25,7 +25,7 @@ def cases() -> list[Case]:
         *(Case(f"tcgen05.ld.{shape}", cells.shapes(shape), "sm_100a", 0.3, fetched(shape))
           for shape in cells.SHAPES),
         *(Case(f"tcgen05.cp.{shape}", cells.source("copied"), "sm_100a", 0.3, copied(shape))
-          for shape in cells.COPIES),
+          for shape in (*cells.COPIES, *cells.WIDE)),
         *(Case(f"again and again: {name}", cells.source("fetch_rate", SHAPE=number), "sm_100a", 0.3,
                repeated(name)) for name, number in record.SHAPES.items()),
     ]  # fmt: skip

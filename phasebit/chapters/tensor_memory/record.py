@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING, Any
 
-from phasebit import toolchain
+from phasebit import measure, toolchain
 from phasebit.chapters.tensor_memory import cells
 
 if TYPE_CHECKING:
@@ -78,3 +78,13 @@ def record() -> dict[str, Any]:
         },
         "rates": rates,
     }
+
+
+def table(record: dict[str, Any]) -> measure.Table:
+    """What the page shows of a record: how long each instruction takes."""
+    rows = []
+    for rate in record["rates"]:
+        each = rate["ns_each"]
+        rows.append((rate["instruction"], f"{each:.1f}", f"{rate['bytes_each'] / each:,.0f}"))
+    return measure.Table(("four warps, one instruction each", "ns", "GB/s of a multiprocessor"),
+                         tuple(rows), measure.source(record))  # fmt: skip

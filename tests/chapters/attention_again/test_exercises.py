@@ -10,6 +10,7 @@ import pytest
 
 from phasebit.chapters.attention_again import attention_slips as slips
 from phasebit.chapters.attention_again import exercises as check
+from phasebit.chapters.attention_again import polynomial, view
 from phasebit.chapters.attention_again import tensor_attention as kernels
 from phasebit.edits import replace_each
 from tests.book.notebooks import ROOT, solutions
@@ -22,21 +23,103 @@ Edits = tuple[tuple[str, str], ...]
 def answers() -> list[dict[str, object]]:
     found = []
     for solution in solutions(CHAPTER):
-        names: dict[str, object] = {}
+        names: dict[str, object] = {"polynomial": polynomial}
         exec(solution, names)
         found.append(names)
     return found
 
 
-COUNTS, HALVES, SOFTMAX = answers()
+SKIPS, WEIGHTS, COUNTS, HALVES, SOFTMAX = answers()
 
 
 def test_no_answer_yet() -> None:
-    assert check.signals.verdict(lambda *a: ...).endswith("not answered yet")
+    for judge in check.skips, check.weights_in, check.signals:
+        assert judge.verdict(lambda *a: ...).endswith("not answered yet")
     for each, what in (check.halves, "functions"), (check.softmax, "function"):
         assert each.verdict(...).endswith("not answered yet")
         assert each.verdict("// yours").endswith("not answered yet")
         assert f"give the text of the {what}" in each.verdict(3)
+
+
+Maxima = list[list[float]]
+
+
+def greatest(maxima: Maxima, threshold: float) -> list[int]:
+    """As if the reference were the greatest score so far."""
+    found, most = [], list(maxima[0])
+    for step, row in enumerate(maxima[1:], 1):
+        if any(x - old > threshold for x, old in zip(row, most, strict=True)):
+            found.append(step)
+        most = [max(x, old) for x, old in zip(row, most, strict=True)]
+    return found
+
+
+def together_moved(maxima: Maxima, threshold: float) -> list[int]:
+    """As if all references of a warp moved together."""
+    found, references = [], list(maxima[0])
+    for step, row in enumerate(maxima[1:], 1):
+        if any(x - old > threshold for x, old in zip(row, references, strict=True)):
+            found.append(step)
+            references = list(row)
+    return found
+
+
+def reached(maxima: Maxima, threshold: float) -> list[int]:
+    return check.rescaling(maxima, threshold - 1e-9)
+
+
+SKIPPED: dict[str, Callable[[Maxima, float], list[int]]] = {
+    "the reference follows every maximum": greatest,
+    "all rows of a warp move": together_moved,
+    "a threshold that is reached": reached,
+    "all rows must be above": lambda maxima, threshold: check.rescaling(
+        [[min(row)] * 32 for row in maxima], threshold),
+    "step 0 too": lambda maxima, threshold: [0, *check.rescaling(maxima, threshold)],
+}  # fmt: skip
+
+
+def test_skips_takes_the_solution() -> None:
+    assert check.skips.verdict(SKIPS["rescaled_in"]).startswith("skips: OK")
+
+
+@pytest.mark.parametrize("name", SKIPPED)
+def test_skips_refuses(name: str) -> None:
+    assert "not right yet" in check.skips.verdict(SKIPPED[name])
+
+
+@pytest.mark.nvcc
+def test_a_run_rescales_where_the_check_says() -> None:
+    shape = kernels.Shape(256, 512)
+    data = kernels.draw(shape, 3, 3.0)
+    text = kernels.source(kernels.POLYNOMIAL)
+    with view.watching() as log:
+        kernels.attend(text, data, schedule="eager", check=False)
+    made, _ = view.rescales(text, shape.depth, log, 4)
+    scores = kernels.exact(data, False).scores[0].reshape(8, 32, 4, 128).max(axis=3)
+    warps = [[list(map(float, scores[warp, :, step])) for step in range(4)] for warp in range(8)]
+    assert made == sum(len(check.rescaling(each, kernels.THRESHOLD)) for each in warps)
+    assert 0 < made < 24
+
+
+def test_weights_takes_the_solution() -> None:
+    assert check.weights_in.verdict(WEIGHTS["degree_and_threshold"]).startswith("weights_in: OK")
+    assert [check.for_format(*each) for each in check.FORMATS.values()] == [
+        (3, 127), (4, 15), (2, 8), (2, 15)]  # fmt: skip
+
+
+WRONG_WEIGHTS: dict[str, Callable[[int, float], tuple[int, int]]] = {
+    "always as for bf16": lambda bits, largest: (3, check.for_format(bits, largest)[1]),
+    "the hidden bit forgotten": lambda bits, largest: check.for_format(bits - 1, largest),
+    "rounded up": lambda bits, largest: (check.for_format(bits, largest)[0],
+                                         check.for_format(bits, largest)[1] + 1),
+    "the largest number itself": lambda bits, largest: (check.for_format(bits, largest)[0],
+                                                        int(largest)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_WEIGHTS)
+def test_weights_refuses(name: str) -> None:
+    assert "not right yet" in check.weights_in.verdict(WRONG_WEIGHTS[name])
 
 
 def steps(keys: int) -> int:

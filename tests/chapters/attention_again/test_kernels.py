@@ -18,6 +18,8 @@ from phasebit.chapters.attention_again import cutlass_fmha, role_counts, view
 from phasebit.chapters.attention_again import tensor_attention as kernels
 from phasebit.chapters.attention_again.tensor_attention import Shape
 from phasebit.edits import replace_once
+from phasebit.instruments import cutlass_examples
+from phasebit.instruments.executed import Counts
 from phasebit.runtime import library
 
 OK = "attention: OK, within its error bound, full and causal, on ragged sequences\n"
@@ -60,7 +62,10 @@ CASES = [
     (kernels.CORRECTION, Shape(300, 300, causal=True), "random"),
     (kernels.POLYNOMIAL, Shape(200, 330, causal=True), "late"),
     (kernels.POLYNOMIAL, Shape(200, 130, causal=True), "random"),
-]  # the last: 70 queries see no key
+    (kernels.REGISTERS, Shape(200, 330, 128, causal=True), "late"),
+    (kernels.REGISTERS, Shape(300, 300, heads=2, causal=True), "random"),
+    (kernels.REGISTERS, Shape(200, 130, causal=True), "random"),
+]  # (200, 130): 70 queries see no key
 
 
 @pytest.mark.nvcc
@@ -163,7 +168,7 @@ def test_a_slip_that_no_longer_fits_is_refused() -> None:
 @pytest.mark.nvcc
 def test_the_recorded_counts_are_those_of_the_last_kernel() -> None:
     """Instructions depend on the compiler; the others do not."""
-    now, then = role_counts.ours(), role_counts.Counts(**role_counts.recorded()["ours"])
+    now, then = role_counts.ours(), Counts(**role_counts.recorded()["ours"])
     assert now.products == 2 * 4 * (8 + 8) and now.columns == 512 and now.barriers == 20
     for what in "products", "columns", "copied", "fetched", "stored", "barriers":
         assert getattr(now, what) == getattr(then, what), what
@@ -173,4 +178,4 @@ def test_the_recorded_counts_are_those_of_the_last_kernel() -> None:
 
 def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="give a checkout of NVIDIA/cutlass"):
-        cutlass_fmha.module(tmp_path)
+        cutlass_examples.module(tmp_path, cutlass_fmha.FILE)

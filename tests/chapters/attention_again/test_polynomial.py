@@ -57,7 +57,7 @@ def test_the_record_has_every_share_and_loop() -> None:
 
 def test_code_without_such_loops_is_refused() -> None:
     with pytest.raises(ValueError, match="no loop of the machine code is mask"):
-        softmax_code.loops(".L_x_0:\n  /*0000*/  BRA `(.L_x_0) ;")
+        softmax_code.loops(".L_x_0:\n  /*0000*/  BRA `(.L_x_0) ;", softmax_code.LOOPS)
 
 
 @pytest.mark.nvcc
@@ -69,13 +69,17 @@ def test_ptxas_makes_what_the_record_says() -> None:
     kept = softmax_code.read()
     if softmax_code.version("nvcc") != kept["nvcc"]:
         pytest.skip(f"the record is of nvcc {kept['nvcc']}")
-    assert softmax_code.compiled(2) == kept["of eight exponentials by polynomial"]["2"]
+    kernels_of = {"of eight exponentials by polynomial": (softmax_code.shared, softmax_code.LOOPS),
+                  "a row in registers": (softmax_code.unmasked, softmax_code.ROW)}  # fmt: skip
+    for which, (text, loops) in kernels_of.items():
+        assert softmax_code.compiled(text(2), loops) == kept[which]["2"]
 
 
 @pytest.mark.nvcc
-def test_ptxas_takes_the_last_kernel_without_a_warning(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [kernels.POLYNOMIAL, kernels.REGISTERS])
+def test_ptxas_takes_the_last_kernels_without_a_warning(tmp_path: Path, name: str) -> None:
     path = tmp_path / "kernel.cu"
-    path.write_text(kernels.source(kernels.POLYNOMIAL))
+    path.write_text(kernels.source(name))
     strict = ["-Xptxas", "-warn-spills,-Werror", "-Werror", "all-warnings"]
     command = toolchain.nvcc_command("cubin", "sm_100a", options=strict)
     done = process.run([*command, path, "-o", tmp_path / "kernel.cubin"], timeout=120)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from phasebit.chapters.chain import rates
-from phasebit.chapters.chain.model import Chain, Ring, Role, draw
+from phasebit.chapters.chain.model import Chain, Ring, Role, draw, draw_circuit
 from phasebit.pipeline import Pipeline, simulate, steady_rate
 
 
@@ -66,6 +66,43 @@ def test_no_chain_is_faster_than_the_law(seed: int) -> None:
 def test_a_circuit_through_two_rings_can_be_slower_than_the_law() -> None:
     slower = [s for s in range(60) if rows(s).per_tile() > max(rows(s).law().values())]
     assert 0 < len(slower) < 30
+
+
+def along(chain: Chain) -> int:
+    """The clocks of its slowest circuit: jobs, and until each can be seen by the next role."""
+    circuit = chain.circuit()
+    after = {role.name: role.after for role in chain.roles}
+    around = [*circuit[1:], circuit[0]]
+    seen = sum(after[w.role] for w, next_ in zip(circuit, around, strict=True)
+               if w.role != next_.role)  # fmt: skip
+    return sum(w.end - w.begin for w in circuit) + seen
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_slowest_circuit_takes_as_long_as_its_tiles(seed: int) -> None:
+    chain = rows(seed)
+    assert (along(chain) / chain.per_tile()).denominator == 1
+
+
+def test_one_slot_for_pieces_makes_a_circuit_through_two_rings() -> None:
+    chain = rates.gemm(512, sums=1, pieces=1, shared=0)
+    assert along(chain) == chain.per_tile() == 6016 > max(chain.law().values())
+    assert [w.role for w in chain.circuit()] == [
+        *["tensor core"] * 8, *["epilogue", "stores"] * 7, "epilogue"
+    ]  # fmt: skip
+    drawn = draw_circuit(chain, "a circuit")
+    assert sum(span.kind == "hand-off" for span in drawn.spans) == 23
+
+
+def test_a_circuit_is_not_asked_where_roles_share_a_memory() -> None:
+    with pytest.raises(ValueError, match="switch it off"):
+        rates.gemm(512).circuit()
+
+
+@pytest.mark.parametrize(("pair", "clocks"), [(False, (5120, 4096)), (True, (4096, 4096))])
+def test_c_in_bf16_moves_half_of_the_bytes_out(pair: bool, clocks: tuple[int, int]) -> None:
+    how = {"pair": pair, "stages": 6 if pair else 4}
+    assert tuple(rates.gemm(512, out_bytes=b, **how).per_tile() for b in (4, 2)) == clocks
 
 
 def sharing(seed: int) -> Chain:
@@ -140,3 +177,11 @@ def test_a_chain_that_does_not_fit_is_refused(
 def test_a_shared_memory_without_a_rate_is_refused() -> None:
     with pytest.raises(ValueError, match="how many bytes"):
         Chain([Role("a", 1, 1, 0, 16)], [])
+
+
+def test_what_the_roles_move_adds_up_to_the_bound_of_the_shared_memory() -> None:
+    chains = {"f32": rates.gemm(512), "bf16, a pair": rates.gemm(512, out_bytes=2, pair=True)}
+    *roles, together = rates.moved(chains).rows
+    for column, chain in enumerate(chains.values(), 1):
+        clocks = int(together[column])
+        assert clocks == sum(int(row[column]) for row in roles) == chain.law()["shared memory"]

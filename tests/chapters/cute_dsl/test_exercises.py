@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from phasebit.chapters.cute_dsl import cute_ptx, written_ring
 from phasebit.chapters.cute_dsl import exercises as check
 from phasebit.edits import replace_once
 from tests.book.notebooks import ROOT
@@ -15,13 +16,13 @@ CHAPTER = next(ROOT.glob("book/*/??_cute_dsl.ipynb"))
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.slots, check.advance):
+    for each in (check.slots, check.advance, check.choose):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.pipeline.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_of_arithmetic_are_right() -> None:
-    for name in ("slots", "advance"):
+    for name in ("slots", "advance", "choose"):
         assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
@@ -111,3 +112,57 @@ def test_pipeline_refuses(name: str) -> None:
 @pytest.mark.parametrize("wrong", [1, lambda: None, ["ring"]])
 def test_pipeline_wants_text(wrong: object) -> None:
     assert "give the text of the pipeline" in check.pipeline.verdict(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda producer, consumer, warps: ("PipelineAsync", 32 * warps, 32 * warps),
+        lambda producer, consumer, warps: (
+            check.CLASSES[producer, consumer],
+            32 * warps if producer == "threads" else 1, 32 * warps if consumer == "threads" else 1,
+        ),
+        lambda producer, consumer, warps: (
+            check.CLASSES[producer, consumer],
+            warps if producer == "threads" else 1, warps if consumer == "threads" else 1,
+        ),
+        lambda producer, consumer, warps: (check.CLASSES[producer, consumer], 1, 1),
+    ],
+)  # fmt: skip
+def test_choose_refuses(wrong: Callable[..., tuple[str, int, int]]) -> None:
+    """Threads that consume what the copy engine brings release once a warp, all others each."""
+    assert "not right yet" in check.choose.verdict(wrong)
+
+
+RIGHT = "", "the factor behind", "no tail"
+
+
+@pytest.fixture
+def without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cute_ptx, "installed", lambda: False)
+
+
+@pytest.mark.usefixtures("without_the_package")
+@pytest.mark.parametrize("name", written_ring.CHANGES)
+def test_a_ring_of_cute_dsl_is_judged_by_kept_ptx(name: str) -> None:
+    said = check.doubled.verdict(written_ring.changed(name))
+    assert ("doubled: OK" in said) == (name in RIGHT), said
+
+
+@pytest.mark.usefixtures("without_the_package")
+def test_names_and_comments_of_a_ring_do_not_matter_another_text_does() -> None:
+    text = written_ring.solution().replace("slot =", "place =").replace("slot.", "place.")
+    text = text.replace("job", "row").replace("    writer.tail()", "    # wait\n    writer.tail()")
+    assert "doubled: OK" in check.doubled.verdict(text)
+    other = replace_once(written_ring.solution(), "2 * slots", "1 * slots")
+    assert "was not compiled beforehand" in check.doubled.verdict(other)
+    assert "this is no Python" in check.doubled.verdict(text + "\n(")
+    assert check.doubled.verdict("def produce(x):\n    ...\ndef consume(y):\n    ...").endswith(
+        "not answered yet"
+    )
+
+
+@pytest.mark.usefixtures("without_the_package")
+def test_the_solution_of_the_page_is_the_files() -> None:
+    roles = solved(CHAPTER)["roles"]
+    assert written_ring.whole(roles) == written_ring.whole(written_ring.solution())

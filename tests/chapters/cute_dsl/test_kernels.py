@@ -5,11 +5,11 @@ No GPU that they are for was at hand. With CuTe DSL installed, what is kept is c
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import sys
 
+import numpy as np
 import pytest
 
 from phasebit import process
@@ -19,9 +19,12 @@ from phasebit.chapters.cute_dsl import (
     cute_ptx,
     drawn,
     lines,
+    objects,
     pipeline_slips,
     ptx_runs,
 )
+from phasebit.chapters.in_other_languages import view
+from phasebit.chapters.low_precision import nvfp4
 from tests.book.notebooks import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -30,7 +33,7 @@ import compiled_cute
 
 GEMM, RINGS = cute_ptx.source(cute_ptx.GEMM), cute_ptx.source(cute_ptx.RINGS)
 foreign = pytest.mark.skipif(
-    importlib.util.find_spec("cutlass") is None, reason="CuTe DSL is not installed: NOT asked"
+    not cute_ptx.installed(), reason="CuTe DSL is not installed: NOT asked"
 )
 
 
@@ -38,7 +41,9 @@ def kept(text: str, entry: str = "matmul") -> str:
     return cute_ptx.record()[1][cute_ptx.key(text, entry)]
 
 
-@pytest.mark.parametrize("name", [cute_ptx.GEMM, cute_ptx.RINGS, cute_ptx.LAYOUTS])
+@pytest.mark.parametrize(
+    "name", [cute_ptx.GEMM, cute_ptx.RINGS, cute_ptx.LAYOUTS, cute_ptx.SCALED, "doubled"]
+)
 def test_a_file_is_short(name: str) -> None:
     text = cute_ptx.source(name).splitlines()
     assert len(text) <= 300 and max(map(len, text)) <= 100
@@ -92,7 +97,7 @@ def test_lines_of_python_and_their_instructions() -> None:
 
 
 def test_each_instruction_of_the_product_has_a_line() -> None:
-    """What the tables leave out is `elect.sync` and what stands at the end of a function."""
+    """What the tables leave out has the line at which a function begins."""
     text = GEMM.splitlines()
     for line, instruction in lines.instructions(kept(GEMM)):
         if not lines.plain(lines.opcode(instruction)):
@@ -132,6 +137,44 @@ def test_the_drawings_of_cute_dsl_are_read_whole() -> None:
         drawn.grid(said["print_latex"].replace("at (1,1)", "at (9,9)"))
     with pytest.raises(ValueError, match="0 cells"):
         drawn.holders("")
+
+
+def test_the_drawings_are_drawn_cell_by_cell() -> None:
+    said = json.loads(kept(cute_ptx.source(cute_ptx.LAYOUTS), "show"))
+    one = drawn.picture(said["print_latex"], "a division")
+    assert one.svg.count("<rect") == 32 and one.alt.splitlines()[2] == "8 24 12 28"
+    two = drawn.picture(said["print_latex_tv"], "sums")
+    assert two.svg.count("<rect") == 128 and "fill:rgb(95,95,255)" in two.svg
+    with pytest.raises(ValueError, match="cells do not make"):
+        drawn.picture(said["print_latex"].replace("at (1,1)", "at (9,9)"), "a cell is missing")
+
+
+def test_what_a_part_of_the_text_became() -> None:
+    made = lines.part(kept(GEMM), GEMM, "    tensor_memory =", "    if warp ==")
+    rows = {row[0]: row[1:] for row in made.rows}
+    assert rows["tensor_memory.wait_for_alloc()"] == ("bar.sync", "0")
+    assert not any("zipped_divide" in line for line in rows)
+    inventory = {row[0]: row[1:] for row in constructs.inventory().rows}
+    assert inventory["tensor_memory.allocate("][1] == "tcgen05.alloc"
+    assert inventory["cute.gemm(mma,"][1] == "4 × elect.sync, 4 × tcgen05.mma"
+
+
+def test_the_objects_of_a_run_are_those_that_the_text_makes() -> None:
+    def go() -> None:
+        ptx_runs.multiply(kept(GEMM), 300, 260, 200)
+
+    rings = objects.seen(go)
+    slices, sums = rings[""], rings["sum "]
+    barrier = slices.barriers["full", 0]
+    assert (barrier.at, barrier.arrivals, barrier.bytes) == (0, 1, 49_152)
+    assert [slices.barriers["empty", i].at for i in range(4)] == [32, 40, 48, 56]
+    assert [len(parts) for parts in slices.slots.values()] == [2, 2, 2, 2]
+    assert sums.barriers["empty", 1].arrivals == 4
+    assert sums.slots == {0: ["columns 0–255"], 1: ["columns 256–511"]}
+    table = objects.ends(view.signals(go))
+    assert table.rows[1] == ("5", "multiply", "slices, by commits", "sums, by commits")
+    drawing = objects.picture(rings, "objects")
+    assert "PipelineTmaUmma slices → full at 0: 1 arrival, 49,152 bytes" in drawing.alt
 
 
 @pytest.mark.foreign
@@ -176,3 +219,20 @@ def test_the_product_runs_with_its_own_host_code() -> None:
     """The door for CuTe DSL: tensor maps and launch as the package makes them."""
     done = process.run([sys.executable, "-c", HOST], timeout=120)
     assert done.ok and done.stdout.split() == ["1", "0", "True"], done.stdout + done.stderr
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_the_product_with_block_scales_has_the_bits_of_nvfp4(schedule: str) -> None:
+    a, b = (nvfp4.plain(256, 1280, seed) for seed in (1, 2))
+    operands = [(nvfp4.packed(each.codes), nvfp4.atoms(each.scales)) for each in (a, b)]
+    text = kept(cute_ptx.source(cute_ptx.SCALED), "scaled")
+    with counts.counting() as theirs:
+        run, c = ptx_runs.scaled(text, operands, schedule=schedule)
+    with counts.counting() as ours:
+        product = nvfp4.multiply(a, b, schedule=schedule)
+    assert np.array_equal(c, product.c) and run.findings == []
+    for opcode in "tcgen05.cp", "tcgen05.mma", "tcgen05.ld", "mbarrier.init":
+        assert ours.opcodes[opcode] <= theirs.opcodes[opcode] > 0, opcode
+    moved = [each.counters["cp_async_bulk.bytes"] for each in (run, product.run)]
+    assert moved[0] == moved[1]

@@ -1,4 +1,4 @@
-"""What the picture of two sums that overlap says."""
+"""What the pictures of tensor memory with scales say."""
 
 from __future__ import annotations
 
@@ -21,3 +21,17 @@ def test_a_tile_begins_when_the_columns_that_both_sums_have_are_fetched() -> Non
         if found := re.fullmatch(r"fetched: (\d+) to (\d+)", event):
             fetched |= {*range(int(found[1]), int(found[2]) + 1)}
     assert {*range(112, 256)} <= fetched and 0 not in fetched
+
+
+@pytest.mark.nvcc
+def test_both_blocks_of_a_pair_hold_the_scales_of_all_of_b() -> None:
+    lines = view.scales_of_a_pair().alt.splitlines()[1:]
+    found = [re.fullmatch(r"block (\d), columns (\d+) to \d+: (.), rows (\d+) to .*, .* (\d)", line)
+             for line in lines]  # fmt: skip
+    read = {(int(m[1]), int(m[2])): (m[3], int(m[4]), int(m[5])) for m in found if m}
+    assert len(read) == len(lines) == 2 * 12
+    for block in range(2):
+        assert [read[block, 256 + 4 * step] for step in range(4)] == [
+            ("A", 128 * block, step) for step in range(4)]  # fmt: skip
+        assert [read[block, 272 + 4 * i] for i in range(8)] == [
+            ("B", 128 * (i % 2), i // 2) for i in range(8)]  # fmt: skip

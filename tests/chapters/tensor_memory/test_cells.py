@@ -84,7 +84,8 @@ def test_a_shape_that_there_is_not_is_refused() -> None:
 @SCHEDULES
 def test_any_thread_may_copy_to_all_lanes(issuer: int, schedule: str) -> None:
     lanes, run = cells.copied("128x128b", issuer, schedule=schedule)
-    assert lanes.tolist() == [*range(128)] and not run.findings
+    assert lanes[:, 0].tolist() == [*range(128)] and not run.findings
+    assert (lanes[:, :4] == lanes[:, :1]).all() and (lanes[:, 4:] == -1).all()
 
 
 @pytest.mark.nvcc
@@ -95,7 +96,20 @@ def test_any_thread_may_copy_to_all_lanes(issuer: int, schedule: str) -> None:
 )  # fmt: skip
 def test_a_copy_repeats_rows_in_other_quarters(shape: str, first: list[int]) -> None:
     lanes, run = cells.copied(shape)
-    assert lanes.tolist() == [row + i for row in first for i in range(32)] and not run.findings
+    rows = [row + i for row in first for i in range(32)]
+    assert lanes[:, 0].tolist() == rows and not run.findings
+
+
+@pytest.mark.nvcc
+def test_rows_of_32_bytes_fill_eight_columns() -> None:
+    both = [0] * 4 + [1000] * 4
+    lanes, run = cells.copied("128x256b")
+    assert lanes.tolist() == [[row + piece for piece in both] for row in range(128)]
+    four, again = cells.copied("4x256b")
+    for lane in range(128):
+        row = [lane // 32 + piece for piece in both] if lane % 32 == 0 else [-1] * 8
+        assert four[lane].tolist() == row
+    assert not run.findings and not again.findings
 
 
 @pytest.mark.nvcc
@@ -139,7 +153,7 @@ def test_who_holds_which_columns_is_drawn() -> None:
     assert len(fine) == 8 and fine[-1] == "block 1 gives back 384 to 511"
 
 
-CP = r'asm volatile|"l"\(ptx'
+CP = r'asm volatile|"l"\(rows'
 """In the two lines of ``tcgen05.cp``: compilers differ in which one they say."""
 
 MISTAKES = {
@@ -213,9 +227,9 @@ def verdict(kernel: str, text: str) -> str:
                 got, run = cells.fetch(text, schedule=schedule)
                 right = bool((got[:128] >= 0).all())
             else:
-                lanes = np.full(128, -2, np.int32)
+                lanes = np.full((128, 8), -2, np.int32)
                 run = compile(text, "sm_100a")["copied"].launch(1, 128, [lanes], schedule=schedule)
-                right = lanes.tolist() == [*range(128)]
+                right = lanes[:, 0].tolist() == [*range(128)]
             said += [*map(str, run.findings), "" if right else "WRONG"]
         except EmulatorError as error:
             said += [str(error), *map(str, error.findings)]
@@ -238,3 +252,11 @@ def test_every_mistake_is_found(name: str) -> None:
 @pytest.mark.parametrize("kernel", ["shapes", "copied", "a_in_tensor_memory"])
 def test_nothing_is_said_of_what_is_right(kernel: str) -> None:
     assert not verdict(kernel, files.kernel(f"tensor_memory/{kernel}")).strip()
+
+
+@pytest.mark.nvcc
+def test_a_in_tensor_memory_has_a_row_in_each_lane_and_two_numbers_in_a_column() -> None:
+    lines = cells.weights_in_lanes().alt.splitlines()[1:]
+    for lane, line in zip((0, 1, 31, 32, 127), lines, strict=True):
+        found = re.findall(r"(\d+): (\d+), (\d+)", line)
+        assert found == [(str(lane), str(2 * c), str(2 * c + 1)) for c in range(8)]

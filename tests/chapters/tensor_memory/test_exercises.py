@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,13 @@ from tests.book.notebooks import ROOT, code, solutions, source
 
 CHAPTER = next(ROOT.glob("book/*/??_tensor_memory.ipynb"))
 RESCALE = next(text for text in solutions(CHAPTER) if "rescale" in text).split('"""')[1]
-FUNCTIONS = ("address_for", "columns", "stops", "cell_of")
+ROWS: dict[str, Any] = {}
+exec(next(text for text in solutions(CHAPTER) if "def row_in" in text), ROWS)
+RIGHT = ROWS["row_in"]
+FUNCTIONS = ("address_for", "row_in", "columns", "stops", "cell_of")
 
 
+@pytest.mark.nvcc
 def test_no_answer_yet() -> None:
     for name in FUNCTIONS:
         assert getattr(check, name).verdict(lambda *a: ...).endswith("not answered yet")
@@ -23,12 +28,28 @@ def test_no_answer_yet() -> None:
     assert check.rescale.verdict(blank.split('"""')[1]).endswith("not answered yet")
 
 
+@pytest.mark.nvcc
 def test_the_solutions_in_the_chapter_are_right() -> None:
     names: dict[str, object] = {}
     for solution in solutions(CHAPTER):
         exec(solution, names)
     for name in FUNCTIONS:
         assert f"{name}: OK" in getattr(check, name).verdict(names[name])
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda shape, lane: lane,
+        lambda shape, lane: lane % 32 if "warpx" in shape else lane,
+        lambda shape, lane: 0 if shape == "4x256b" else RIGHT(shape, lane),
+        lambda shape, lane: RIGHT(shape.replace("02_13", "01_23"), lane),
+        lambda shape, lane: lane // 32 if shape == "4x256b" else RIGHT(shape, lane),
+    ],
+)
+def test_row_in_refuses(wrong: object) -> None:
+    assert "not right yet" in check.row_in.verdict(wrong)
 
 
 @pytest.mark.parametrize(

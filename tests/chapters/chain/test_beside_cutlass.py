@@ -1,0 +1,42 @@
+"""Our products beside CUTLASS's: the record is of these kernels, and no count is worse unsaid."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+
+from phasebit.chapters.chain import beside_cutlass
+
+RECORD = beside_cutlass.recorded()
+WORSE = {"copies", "barriers"}
+"""Of what ours has more; the page says so. Each warp of the epilogue stores its own rows."""
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("out", ["f32", "bf16"])
+@pytest.mark.parametrize("name", beside_cutlass.COMPARED)
+def test_ours_are_recorded(name: str, out: str) -> None:
+    """Instructions aside, which are a compiler's: a run counts again what the record has."""
+    counts = asdict(beside_cutlass.ours(beside_cutlass.COMPARED[name][0], out))
+    recorded = dict(RECORD["counts"][out][name]["ours"])
+    assert recorded.pop("instructions").keys() == counts.pop("instructions").keys()
+    assert counts == recorded
+
+
+@pytest.mark.parametrize("out", ["f32", "bf16"])
+@pytest.mark.parametrize("name", beside_cutlass.COMPARED)
+def test_ours_are_no_worse_but_where_the_page_says_so(name: str, out: str) -> None:
+    sides = RECORD["counts"][out][name]
+    ours, theirs = sides["ours"], sides["cutlass"]
+    for role in beside_cutlass.ROLES:
+        assert ours["instructions"][role] <= theirs["instructions"][role], role
+    for what in ours.keys() - WORSE - {"instructions"}:
+        assert ours[what] <= theirs[what], what
+
+
+def test_the_table_has_a_column_for_each_kernel() -> None:
+    table = beside_cutlass.table(("a block", "a pair"))
+    assert table.heading[1:] == ("a block: ours", "a block: CUTLASS's", "a pair: ours",
+                                 "a pair: CUTLASS's")  # fmt: skip
+    assert not any("schedule" in row[0] for row in table.rows)

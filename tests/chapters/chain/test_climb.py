@@ -1,0 +1,50 @@
+"""The rungs that lead to the chain: the record is of these kernels, the model falls, diffs fit."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from phasebit import toolchain
+from phasebit.chapters.chain import climb, kernels
+
+
+def test_each_rung_has_a_file_and_a_count() -> None:
+    assert climb.recorded()["executed"].keys() == climb.RUNGS.keys()
+    assert {rung.file for rung in climb.RUNGS.values()} >= {*kernels.RUNGS, kernels.CHAIN}
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", climb.RUNGS)
+def test_the_record_is_what_is_executed(name: str) -> None:
+    """Red after a change of a kernel or a header: `python -m phasebit.chapters.chain.climb`."""
+    record = climb.recorded()
+    executed = climb.executed(name)  # right, or it raises
+    if toolchain.nvcc().version == record["nvcc"]:
+        assert executed == record["executed"][name]
+
+
+def test_what_the_chapter_says_of_them() -> None:
+    counts, clocks = climb.recorded()["executed"], [climb.clocks(name) for name in climb.RUNGS]
+    saved = {b: counts[a] - counts[b] for a, b in pairwise(climb.RUNGS)}
+    assert max(saved, key=lambda name: saved[name]) == "a ring"
+    assert saved["pieces"] > 0.75 * counts["roles"] and saved["roles"] < 0.02 * counts["a ring"]
+    steps = [a - b for a, b in pairwise(clocks)]
+    assert steps[0] == max(steps) and steps[1:3] == [0, 0] and all(step > 0 for step in steps[3:])
+
+
+def test_differences_are_of_the_functions_alone() -> None:
+    said = climb.difference("roles", "pieces", "store")
+    assert "cp_async_bulk_tensor_store" in said and "mbarrier_init" not in said
+    assert climb.difference("chain", "chain", "load", "multiply") == ""
+    assert "for_each_tile(s, m, 1" in climb.difference("chain", "launch_control", "load")
+
+
+@pytest.mark.nvcc
+def test_bytes_at_each_level() -> None:
+    rows = {row[0]: row[1:] for row in climb.levels().rows}
+    assert rows["a block alone"][1:4] == ("3,072",) * 3
+    assert rows["two that share B"][1:4] == ("2,048", "3,072", "3,072")
+    assert rows["a pair"][1:4] == ("2,048",) * 3
+    assert rows["two products of a pair"][1:4] == ("1,536", "1,536", "2,048")
