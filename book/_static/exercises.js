@@ -5,35 +5,10 @@
 (() => {
   "use strict";
 
+  const element = window.phasebitElement;
+  const kept = window.phasebitKept;
   const SECONDS = 30; // an answer that takes longer has a loop without an end
-  const HERE = location.pathname.split("/").pop();
   const BEFORE = JSON.parse(document.getElementById("phasebit-before")?.textContent ?? '""');
-
-  function element(tag, properties = {}, ...children) {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(properties))
-      if (name in node) node[name] = value;
-      else node.setAttribute(name, value);
-    node.append(...children);
-    return node;
-  }
-
-  const kept = {
-    get(key) {
-      try {
-        return localStorage.getItem(key);
-      } catch {
-        return null; // a browser that keeps nothing
-      }
-    },
-    set(key, value) {
-      try {
-        localStorage.setItem(key, value);
-      } catch {
-        // the answer stays in the text area alone
-      }
-    },
-  };
 
   /* Enter keeps the indentation, and adds to it behind a colon. */
   function indents(event) {
@@ -68,7 +43,7 @@
       check.disabled = true;
       output.hidden = true;
       try {
-        tell(window.phasebitPython.loaded ? "Checking …" : "Loading Python, 13 MB, once …");
+        tell(window.phasebitPython.loaded ? "Checking …" : "Loading Python, once …");
         const ask = await window.phasebitPython.load((come, of) => {
           bar.hidden = false;
           bar.max = of;
@@ -81,7 +56,10 @@
         tell(shown.error ?? shown.verdict ?? "Nothing was printed.", right ? "right" : shown.error ? "wrong" : "");
         output.textContent = shown.output ?? "";
         output.hidden = !shown.output;
-        if (right) kept.set(`${key}.solved`, "1");
+        if (right) {
+          kept.set(`${key}.solved`, "1");
+          document.dispatchEvent(new Event("phasebit:solved"));
+        }
       } catch (reason) {
         bar.hidden = true;
         tell(`No verdict: ${reason.message}. ${/stopped/.test(reason.message) ? "Is there a loop without an end?" : "Press Check to try again."}`, "wrong");
@@ -110,7 +88,7 @@
     const code = cell.querySelector(".cell_input pre");
     const found = /(\w+): not answered yet\s*$/.exec(output?.textContent ?? "");
     if (!code || !found) return;
-    const key = `phasebit.answer.${HERE}.${found[1]}`;
+    const key = window.phasebitAnswer(location.pathname, found[1]);
     const solved = kept.get(`${key}.solved`);
     const start = element("button", { type: "button", className: "pb-exercise-start" }, solved ? "Solved here: try it again" : "Try it here");
     const skeleton = code.textContent.trimEnd();

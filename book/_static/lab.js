@@ -11,6 +11,7 @@
 (() => {
   "use strict";
 
+  const element = window.phasebitElement;
   // name, what the reader sees, value when the box does not give one
   const FIELDS = [
     ["producers", "producers P", 4],
@@ -22,11 +23,6 @@
     ["see_empty", "clocks until seen empty", 1],
     ["jobs", "jobs", 20],
   ];
-  function element(tag, properties = {}, ...children) {
-    const node = Object.assign(document.createElement(tag), properties);
-    node.append(...children);
-    return node;
-  }
 
   function build(box, index) {
     if (box.dataset.lab !== "pipeline") return; // an unknown lab keeps its fallback
@@ -34,7 +30,7 @@
     const status = element("p", { className: "pb-lab-status" });
     const error = element("p", { className: "pb-lab-error" });
     const numbers = element("p", { className: "pb-lab-numbers" });
-    const picture = element("div", { className: "pb-picture", tabIndex: 0 });
+    const picture = element("div", { className: "pb-picture pb-two", tabIndex: 0 });
     const bar = element("progress", { hidden: true });
     bar.setAttribute("aria-label", "loading Python");
     const presets = element("div", { className: "pb-step-controls", hidden: true });
@@ -94,7 +90,7 @@
       return;
     }
     status.textContent =
-      "Runs the book's own simulator in this page. It loads Python once, 13 MB from this site.";
+      "Runs the book's own simulator in this page. It loads Python once, from this site.";
 
     let show = null;
     let answering = null; // what stands beside the timeline
@@ -124,6 +120,7 @@
       numbers.textContent = "law" in box.dataset ? `${shown.numbers} ${shown.law}` : shown.numbers;
       answering?.remove();
       picture.innerHTML = shown.svg;
+      picture.append(...picture.querySelectorAll("metadata.narrow > svg")); // the style sheet shows one of both
       answering = window.phasebitTimelines?.answer(picture.querySelector("svg")) ?? null;
     };
 

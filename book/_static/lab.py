@@ -30,7 +30,7 @@ def show(jobs: object, **parameters: object) -> dict[str, str]:
     rate = Fraction(len(run.jobs), run.clocks)
     settles = "settles to" if exact(pipeline) else "stays below"
     return {
-        "svg": run.timeline.svg(),
+        "svg": run.timeline._repr_mimebundle_()["image/svg+xml"],
         "text": str(run.timeline),
         "numbers": f"{run}: {fraction(rate)} jobs a clock.",
         "law": f"By the law the rate {settles} {fraction(limit.rate)}, "

@@ -13,37 +13,9 @@
   const STATIC = new URL(".", document.currentScript.src);
   const SECONDS = 24; // how long a whole run plays
   const PAUSE = 550; // ms between two events where motion is not wanted
-  const SVG = "http://www.w3.org/2000/svg";
-  const HUES = ["blue", "orange", "green", "pink", "cyan", "red"];
   const WORDS = { filling: "is being filled", full: "is full", draining: "is being read", empty: "is empty", early: "is read before it is full" };
-
-  const KEY = { run: "executes", wait: "waits", copy: "a copy under way", product: "products under way", filling: "being filled", full: "full", draining: "being read", early: "read before it is full" };
-
-  function element(tag, properties = {}, ...children) {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(properties))
-      if (name in node) node[name] = value;
-      else node.setAttribute(name, value);
-    node.append(...children);
-    return node;
-  }
-
-  function drawn(tag, attributes) {
-    const node = document.createElementNS(SVG, tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    return node;
-  }
-
-  /* The number of the last entry that began at or before a moment; -1 for none. */
-  function last(entries, at, moment = (entry) => entry[0]) {
-    let [low, high] = [0, entries.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (moment(entries[middle]) <= at) low = middle + 1;
-      else high = middle;
-    }
-    return low - 1;
-  }
+  const ENDS = { late: "late: what is asked for ends when all wait for it", eager: "eager: it ends at once", random: "random: it ends now and then" };
+  const { Rows, Code, Barriers, Banks, element, last } = window.phasebitReplayViews;
 
   /* Of a row: from when on which line. */
   function lines(row, blocks) {
@@ -101,35 +73,29 @@
       });
       this.said = element("p", { className: "pb-replay-said", role: "status" });
       this.found = element("p", { className: "pb-replay-found", role: "alert" });
-      this.rows = element("div", { className: "pb-replay-rows" });
-      this.key = element("p", { className: "pb-replay-key", "aria-hidden": "true" }); // the rows say it in words
-      this.code = element("pre", { tabIndex: 0, "aria-label": "the kernel; marks in front of a line say who executes it" });
-      this.slots = element("ul", { className: "pb-step-slots", "aria-label": "slots" });
-      this.barriers = element("div", { className: "pb-replay-barriers" });
+      this.rows = new Rows((moment) => { this.stop(); this.go(moment); }, (row) => { this.follow = row; this.show(); });
+      this.code = new Code();
+      this.barriers = new Barriers();
+      this.banks = new Banks();
       this.title = element("p", { className: "pb-lab-title", id: label });
       this.size = element("p", { className: "pb-replay-size" });
-      this.bankWords = element("p");
-      this.bankCells = Array.from({ length: 32 }, () => element("span"));
-      this.banks = element("div", { className: "pb-replay-banks" }, this.bankWords,
-        element("div", { className: "pb-replay-cells", "aria-hidden": "true" }, ...this.bankCells));
       box.replaceChildren(
         this.title, this.size,
-        element("div", { className: "pb-step-controls" }, this.kernel.node, this.program.node, this.block.node, this.schedule.node,
-          this.playing, this.back, this.next, this.jump, this.slider),
-        this.said, this.found, this.rows, this.key,
-        element("div", { className: "pb-replay-below" },
-          element("div", { className: "highlight pb-replay-code" }, this.code),
-          element("div", { className: "pb-replay-state" }, this.slots, this.barriers)),
-        this.banks);
+        element("div", { className: "pb-step-controls" }, this.kernel.node, this.program.node, this.block.node, this.schedule.node),
+        element("div", { className: "pb-replay-moving" },
+          element("div", { className: "pb-step-controls" }, this.playing, this.back, this.next, this.jump, this.slider), this.said),
+        this.found,
+        element("div", { className: "pb-replay-parts" },
+          element("div", { className: "pb-replay-over" }, this.rows.node, this.rows.key), this.code.node, this.barriers.node),
+        this.banks.node);
       this.showKernel(data);
       this.playing.focus({ preventScroll: true });
     }
 
     showKernel(data) {
-      const schedules = data.programs.some((one) => Object.keys(one.runs).length > 1);
       this.data = data;
       this.title.textContent = `Replay: ${data.title}`;
-      this.size.textContent = `Recorded on the emulator; ${data.size}. Its clock counts instructions, so the picture shows order, not times of a GPU.${schedules ? " What is asked for ends at once (eager), when all who wait for it have come (late), or now and then (random)." : ""}`;
+      this.size.textContent = `On the emulator: ${data.size}. A cycle is an instruction: it shows order, not times of a GPU.`;
       this.offer(this.program, [...new Set(data.programs.map((one) => one.name))]);
       this.offer(this.block, [...new Set(data.programs.map((one) => one.block))]);
       this.at = 0;
@@ -170,18 +136,18 @@
       const program = this.data.programs.find((one) => one.name === this.program.select.value && one.block === this.block.select.value);
       const whole = this.data.programs.find((one) => one.name === program.name); // of its first block
       const schedules = Object.keys(program.runs);
-      this.offer(this.schedule, schedules);
+      this.offer(this.schedule, schedules, schedules.map((one) => ENDS[one]));
       this.run = program.runs[this.schedule.select.value] ?? program.runs[schedules[0]];
       this.called = program.barriers;
       this.where = this.run.rows.map((row) => lines(row, whole.blocks));
-      this.touches = this.run.rows.map((row) => pairs(row.touches));
-      this.banks.hidden = this.touches.every((one) => !one.length);
       this.follow = this.where.reduce((most, one, k) => (one.length > this.where[most].length ? k : most), 0);
       this.slider.max = this.run.end;
       this.jump.hidden = !this.run.findings.length;
       this.events = this.happens();
-      this.drawCode(whole.source);
-      this.drawRows();
+      this.code.load(whole.source, this.run.rows);
+      this.rows.load(this.run);
+      this.barriers.load(this.run.barriers, this.called, this.run.end);
+      this.banks.load(this.run.rows, this.run.rows.map((row) => pairs(row.touches)), this.data.banks);
       this.go(Math.min(this.at, this.run.end));
     }
 
@@ -266,80 +232,6 @@
       this.show();
     }
 
-    /* -- what is drawn once ------------------------------------------------ */
-
-    drawCode(source) {
-      this.lines = source.map((html, k) => {
-        const marks = element("span", { className: "pb-replay-marks" });
-        const text = element("span", { className: "pb-replay-text" });
-        text.innerHTML = html || " ";
-        const node = element("span", { className: "pb-replay-line" }, marks, element("span", { className: "pb-replay-number", "aria-hidden": "true" }, String(k + 1)), text);
-        return { node, marks, seen: "" };
-      });
-      this.code.replaceChildren(...this.lines.map((line) => line.node));
-    }
-
-    drawRows() {
-      const { end, rows, engines, slots } = this.run;
-      const bars = [];
-      const bar = (name, spans, mark) => {
-        const svg = drawn("svg", { viewBox: `0 0 ${end} 10`, preserveAspectRatio: "none", "aria-hidden": "true" });
-        const least = end / 300;
-        for (const [from, to, kind] of spans)
-          svg.append(drawn("rect", { x: from, y: kind === "wait" ? 4 : 1, width: Math.max(to - from, least), height: kind === "wait" ? 2 : 8, class: `pb-replay-${kind}` }));
-        for (const finding of this.run.findings)
-          svg.append(drawn("line", { x1: finding.at, x2: finding.at, y1: 0, y2: 10, class: "pb-replay-mark" }));
-        const cursor = drawn("line", { y1: 0, y2: 10, class: "pb-timeline-cursor" });
-        svg.append(cursor);
-        const drag = (event) => {
-          if (event.type === "pointermove" && !event.buttons) return;
-          const place = svg.getBoundingClientRect();
-          this.stop();
-          this.go(Math.round(Math.max(0, Math.min(1, (event.clientX - place.left) / place.width)) * end));
-        };
-        svg.addEventListener("pointerdown", drag);
-        svg.addEventListener("click", drag); // else a browser gives what a finger touches to the button above
-        svg.addEventListener("pointermove", drag);
-        const state = element("span", { className: "pb-replay-doing" });
-        bars.push({ cursor, state });
-        return element("div", { className: "pb-replay-row" }, mark, svg, state);
-      };
-      this.names = rows.map((row, k) => {
-        const chip = element("span", { className: "pb-replay-chip", style: `--hue: var(--pb-${HUES[k % HUES.length]})` }, this.chip(row));
-        const name = element("button", { type: "button", className: "pb-replay-name", title: "keep its line in view" }, chip, ` ${row.name}`, ...(row.role ? [element("small", {}, row.role)] : []));
-        name.addEventListener("click", () => {
-          this.follow = k;
-          this.show();
-        });
-        return name;
-      });
-      this.rows.replaceChildren(
-        ...rows.map((row, k) => {
-          const spans = [];
-          let at = 0;
-          for (const [from, to] of row.waits) {
-            const until = to < 0 ? end : to;
-            spans.push([at, from, "run"], [from, until, "wait"]);
-            at = until;
-          }
-          spans.push([at, row.left < 0 ? end : row.left, "run"]);
-          return bar(row.name, spans.filter(([from, to]) => to > from), this.names[k]);
-        }),
-        ...engines.map((engine) => bar(engine.name, engine.spans.map(([from, to]) => [from, to, engine.name === "tensor core" ? "product" : "copy"]), element("span", { className: "pb-replay-name" }, engine.name))),
-        ...slots.map((slot) => bar(slot.name, slot.history.map(([from, what], k) => [from, slot.history[k + 1]?.[0] ?? end, what]).filter(([, , what]) => what !== "empty"), element("span", { className: "pb-replay-name" }, slot.name))));
-      this.bars = bars;
-      this.key.replaceChildren(...Object.entries(KEY).filter(([kind]) => this.rows.querySelector(`.pb-replay-${kind}`)).map(([kind, text]) => {
-        const swatch = drawn("svg", { viewBox: "0 0 20 10" });
-        swatch.append(drawn("rect", { x: 0, y: kind === "wait" ? 4 : 1, width: 20, height: kind === "wait" ? 2 : 8, class: `pb-replay-${kind}` }));
-        return element("span", {}, swatch, ` ${text}`);
-      }));
-    }
-
-    chip(row, short = false) {
-      const warps = row.name.replace(/^warps? /, "");
-      return short ? warps.split(/\D/)[0] : warps;
-    }
-
     /* -- what changes with the moment -------------------------------------- */
 
     show() {
@@ -362,36 +254,11 @@
       }
       const jobs = slots.map((slot) => slot.history[last(slot.history, at)] ?? [0, "empty", 0]);
       states.push(...jobs.map(([, what, job]) => (what === "empty" ? "empty" : `${WORDS[what].replace("is ", "")}: ${job}`)));
-      this.bars.forEach(({ cursor, state }, k) => {
-        cursor.setAttribute("x1", at);
-        cursor.setAttribute("x2", at);
-        state.textContent = states[k];
-      });
-      this.names.forEach((name, k) => name.setAttribute("aria-pressed", String(k === this.follow)));
-
       const past = findings.filter((one) => one.at <= at);
-      const wrong = new Set(past.flatMap((one) => one.lines));
-      this.lines.forEach((line, k) => {
-        const here = marks.get(k + 1) ?? [];
-        const seen = `${here}${wrong.has(k + 1) ? "!" : ""}`;
-        if (seen === line.seen) return;
-        line.seen = seen;
-        line.marks.replaceChildren(...here.map((row) => element("span", { className: "pb-replay-chip", style: `--hue: var(--pb-${HUES[row % HUES.length]})`, title: rows[row].name }, this.chip(rows[row], here.length > 1))));
-        line.node.classList.toggle("pb-step-here", here.length > 0);
-        line.node.classList.toggle("pb-replay-wrong", wrong.has(k + 1));
-      });
-      this.scroll([...marks].find(([, here]) => here.includes(this.follow))?.[0]);
-
-      this.slots.hidden = !slots.length;
-      this.barriers.hidden = !this.run.barriers.length;
-      this.slots.replaceChildren(...slots.map((slot, k) => {
-        const [, what, job] = jobs[k];
-        const kind = { filling: "filling", full: "full", draining: "reading", early: "early", empty: "read" }[what];
-        return element("li", { className: `pb-slot pb-slot-${kind}` }, element("b", {}, slot.name),
-          element("span", {}, what === "empty" ? "empty" : `${job}: ${WORDS[what].replace("is ", "")}`));
-      }));
-      this.drawBarriers();
-      this.drawBanks();
+      this.rows.show(at, states, this.follow);
+      this.code.show(marks, new Set(past.flatMap((one) => one.lines)), this.follow);
+      this.barriers.show(at);
+      this.banks.show(at, this.follow);
 
       const [moment, happened] = this.events[last(this.events, at)] ?? [0, ["The kernel begins"]];
       const shown = happened.slice(0, 4).join("; ") + (happened.length > 4 ? `; and ${happened.length - 4} more` : "");
@@ -400,47 +267,6 @@
       if (this.found.textContent !== words) this.found.textContent = words;
       this.back.disabled = at <= 0;
       this.next.disabled = at >= end;
-    }
-
-    /* The line of whom the reader follows stays in view. */
-    scroll(line) {
-      if (!line) return;
-      const place = this.lines[line - 1].node.getBoundingClientRect();
-      const frame = this.code.getBoundingClientRect();
-      if (place.top < frame.top || place.bottom > frame.bottom)
-        this.code.scrollTop += place.top - frame.top - frame.height / 3;
-    }
-
-    /* What the first warp of the row that the reader follows has asked of the banks last. */
-    drawBanks() {
-      const row = this.run.rows[this.follow];
-      if (!row || this.banks.hidden) return;
-      const touches = this.touches[this.follow];
-      const who = `warp ${this.chip(row, true)}`;
-      const [, pattern] = touches[last(touches, this.at)] ?? [];
-      const [load, size, wavefronts, lost, words] = this.data.banks[pattern] ?? [1, 0, 0, 0, "0".repeat(32)];
-      const nothing = touches.length ? `${who} has loaded and stored nothing yet` : `${who} loads and stores nothing there`;
-      const cost = `${wavefronts} wavefront${wavefronts > 1 ? "s" : ""}, ${lost ? `${lost} of them lost to conflicts` : "no conflict"}`;
-      this.bankWords.textContent = `The 32 banks of shared memory: ${pattern === undefined ? nothing : `${who} last ${load ? "loaded" : "stored"} ${size} byte${size > 1 ? "s" : ""} a lane, ${cost}`}.`;
-      this.banks.classList.toggle("pb-replay-conflicts", lost > 0);
-      this.bankCells.forEach((cell, bank) => {
-        const count = parseInt(words[bank], 36);
-        cell.textContent = count || "";
-        cell.className = count ? "pb-replay-asked" : "";
-      });
-    }
-
-    drawBarriers() {
-      const head = ["barrier", "phase", "missing", "bytes"].map((text) => element("th", { scope: "col" }, text));
-      const body = this.run.barriers.map((states, number) => {
-        const now = states[last(states, this.at)];
-        const cells = now ? [`${now[1]}, parity ${now[1] % 2}`, `${now[2]} of ${now[3]}`, now[4].toLocaleString("en")] : ["–", "–", "–"];
-        const changed = now && this.at - now[0] < this.run.end / 60 ? "pb-replay-new" : "";
-        return element("tr", { className: changed }, element("th", { scope: "row" }, this.called[number]),
-          ...cells.map((text) => element("td", {}, text)));
-      });
-      this.barriers.replaceChildren(element("table", { "aria-label": "barriers" },
-        element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body)));
     }
   }
 

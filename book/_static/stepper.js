@@ -8,18 +8,10 @@
 (() => {
   "use strict";
 
+  const element = window.phasebitElement;
   const RINGS = window.phasebitRings ?? {};
   const PAUSE = 550; // ms between the steps of a run that plays
   const COPY_ENGINE = "copy engine";
-
-  function element(tag, properties = {}, ...children) {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(properties))
-      if (name in node) node[name] = value;
-      else node.setAttribute(name, value);
-    node.append(...children);
-    return node;
-  }
 
   const failed = (target) => typeof target === "string";
 

@@ -1,21 +1,16 @@
-/* Timelines that answer. The drawings of phasebit/timeline.py hold all that is needed: the ticks
-   give the scale, the key names each colour, the labels name the jobs. A cursor follows the
-   pointer or the arrow keys, or plays; below the drawing stands what each row does at that moment,
-   and of who waits for a slot, for which and why; the spans of the job under the pointer stand out.
-   Without scripts the drawing stays as it is. */
+/* Timelines that answer. A drawing of phasebit/timeline says in data-told what it shows (rows, what
+   kinds mean, spans and the reason of each wait), and in data-places where moments and rows lie; a
+   narrow drawing beside it has places of its own. A cursor follows the pointer or the arrow keys, or
+   plays; below the drawing stands what each row does at that moment, and for what a wait waits; the
+   spans of the job under the pointer stand out. Without scripts the drawing stays as it is. */
 
 (() => {
   "use strict";
 
-  const ROW = 20; // pixels, as in timeline.py
-  const SLOT = /^(slot|sum|tile|keys|values) \d+$/; // rows that hold jobs
-  const SPAN = /M([\d.]+) ([\d.]+)h([\d.]+)/g;
   const SVG = "http://www.w3.org/2000/svg";
   const SECONDS = 12; // how long a whole timeline plays
   const PAUSE = 550; // ms between two changes where motion is not wanted
   const MOST = 8; // times as large as drawn
-
-  const number = (node, name) => Number(node.getAttribute(name));
 
   function drawn(tag, attributes) {
     const node = document.createElementNS(SVG, tag);
@@ -23,72 +18,78 @@
     return node;
   }
 
-  /* What a drawing says: its unit, the place of two moments, rows, spans. Null for one whose time
-     does not run to the right, or which has too few ticks to tell. */
+  /* What a timeline shows: its unit, its rows by name, and spans, from when to when. Null for a
+     drawing that does not say. */
   function read(svg) {
-    const [ticks, names, ...rest] = [...svg.querySelectorAll(":scope > g")];
-    if (!ticks || !names) return null;
-    const texts = [...ticks.querySelectorAll("text")];
-    const unit = texts.pop();
-    if (texts.length < 2 || !unit || number(unit, "y") !== 12) return null;
-    const [first, last] = [texts[0], texts.at(-1)].map((text) => ({ x: number(text, "x"), at: Number(text.textContent) }));
-    const scale = (last.x - first.x) / (last.at - first.at);
-    if (!(scale > 0)) return null;
-    const rows = [...names.querySelectorAll("text")].map((text) => ({ name: text.textContent, y: number(text, "y") - 14 }));
-    const bottom = Math.max(...rows.map((row) => row.y)) + ROW;
-    const labels = rest.flatMap((group) => [...group.querySelectorAll("text")]);
-    const kinds = new Map();
-    let swatch = null;
-    for (const node of svg.children) {
-      if (node.tagName === "path") {
-        const [, , y] = /M([\d.]+) ([\d.]+)/.exec(node.getAttribute("d")) ?? [];
-        if (Number(y) > bottom) swatch ??= node.getAttribute("style");
-      } else if (node.tagName === "text" && swatch) {
-        kinds.set(swatch, node.textContent);
-        swatch = null;
-      }
-    }
-    const spans = [];
-    for (const path of svg.querySelectorAll(":scope > path")) {
-      const kind = kinds.get(path.getAttribute("style"));
-      if (kind === undefined) continue;
-      const inset = path.getAttribute("style").includes("fill-opacity") ? 0.5 : 1; // as _boxes draws
-      for (const [, x, y, width] of path.getAttribute("d").matchAll(SPAN)) {
-        const row = rows.find((one) => Number(y) >= one.y - 1 && Number(y) < one.y + ROW);
-        if (!row) continue; // the key's own
-        const [from, to] = [Number(x) - inset, Number(x) + Number(width) + inset];
-        const label = labels.find((text) => number(text, "x") > from && number(text, "x") < to &&
-          number(text, "y") > row.y && number(text, "y") < row.y + ROW);
-        spans.push({ row, from, to, kind, label: label?.textContent ?? "" });
-      }
-    }
-    const right = Math.max(...spans.map((span) => span.to), last.x);
+    if (!svg.dataset.told) return null;
+    const { unit, rows, kinds, quiet, spans } = JSON.parse(svg.dataset.told);
     return {
-      unit: unit.textContent, rows, spans, bottom, left: first.x, right,
-      time: (x) => first.at + (x - first.x) / scale, step: scale * Math.max(1, Math.round((right - first.x) / scale / 200)),
+      unit, rows, quiet,
+      spans: spans.map(([row, from, to, kind, label, why]) => ({ row, from, to, kind: kinds[kind][1], label, why })),
     };
   }
 
-  /* Of who waits: the slot that holds its next job, and what that slot is doing meanwhile. Null where
-     the drawing does not say: no job follows, or no slot begins with it at the same time. */
-  function reason(spans, wait, x) {
-    const next = spans.filter((span) => span.row === wait.row && span.from >= wait.to - 2 && span !== wait)
-      .sort((a, b) => a.from - b.from)[0];
-    const same = next?.label && spans.find((span) => SLOT.test(span.row.name) && span.label === next.label &&
-      span.kind === next.kind && Math.abs(span.from - next.from) < 1);
-    if (!same) return null;
-    return { row: same.row, job: next.label, spans: spans.filter((span) => span.row === same.row && x >= span.from && x < span.to) };
+  /* A job's name, which all its spans have: a label, or the item that a sentence speaks of. */
+  function job({ label }, down) {
+    return down ? /item \d+/.exec(label)?.[0] : label;
+  }
+
+  /* One drawing: where moments and rows lie in it. `down`: time runs downwards. */
+  class Drawing {
+    constructor(svg) {
+      Object.assign(this, JSON.parse(svg.dataset.places), { svg });
+      this.overlay = drawn("g", { class: "pb-timeline-overlay", "aria-hidden": "true" });
+      svg.append(this.overlay);
+    }
+
+    get seen() {
+      return this.svg.getClientRects().length > 0;
+    }
+
+    /* The value beside a given one in a list of pairs, which runs evenly between them. */
+    along(value, one, other) {
+      const k = Math.min(Math.max(this.time.findIndex((pair) => pair[one] > value), 1), this.time.length - 1);
+      const [a, b] = [this.time[k < 0 ? this.time.length - 1 : k - 1], this.time[k < 0 ? this.time.length - 1 : k]];
+      return a[other] + ((value - a[one]) / (b[one] - a[one] || 1)) * (b[other] - a[other]);
+    }
+
+    place(moment) {
+      return this.along(moment, 0, 1);
+    }
+
+    /* The moment under the pointer, and the number of the row. */
+    under(event) {
+      const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
+      const [time, across] = this.down ? [point.y, point.x] : [point.x, point.y];
+      return [this.along(time, 1, 0), this.rows.findIndex(([begin, size]) => across >= begin && across <= begin + size)];
+    }
+
+    rect(from, to, begin, size, name) {
+      const [x, y, width, height] = this.down ? [begin, from, size, to - from] : [from, begin, to - from, size];
+      return drawn("rect", { x: x - 0.5, y: y - 0.5, width: width + 1, height: height + 1, class: name });
+    }
+
+    draw(moment, spans) {
+      const frames = spans.map(({ row, from, to }) => this.rect(this.place(from), this.place(to), ...this.rows[row], "pb-timeline-job"));
+      const [begin, end] = this.ends;
+      const cursor = this.down
+        ? this.rect(this.place(moment), this.place(moment + 1), begin, end - begin, "pb-timeline-step")
+        : drawn("path", { class: "pb-timeline-cursor", d: `M${this.place(moment)} ${begin}V${end}` });
+      this.overlay.replaceChildren(...frames, cursor);
+    }
   }
 
   class Answering {
-    constructor(svg, told) {
-      Object.assign(this, { svg, told, x: told.left, zoom: 1, timer: 0 });
-      this.overlay = drawn("g", { class: "pb-timeline-overlay", "aria-hidden": "true" });
-      this.line = drawn("path", { class: "pb-timeline-cursor" });
-      svg.append(this.overlay);
+    constructor(svgs, told) {
+      this.told = told;
+      this.drawings = svgs.map((svg) => new Drawing(svg));
+      this.down = this.drawings[0].down;
+      const { time } = this.drawings[0];
+      [this.first, this.last] = [time[0][0], time.at(-1)[0] - this.down]; // the last step is one before the end
+      Object.assign(this, { at: this.first, zoom: 1, timer: 0 });
       this.said = Object.assign(document.createElement("p"), { className: "pb-timeline-said" });
       this.said.setAttribute("aria-live", "polite");
-      this.picture = svg.closest(".pb-picture");
+      this.picture = svgs[0].closest(".pb-picture");
       this.playing = this.button("Play", "", () => (this.timer ? this.stop() : this.play()));
       this.smaller = this.button("−", "smaller", () => this.scale(this.zoom / 2));
       this.larger = this.button("+", "larger", () => this.scale(this.zoom * 2));
@@ -96,22 +97,27 @@
       const controls = document.createElement("div");
       controls.className = "pb-timeline-controls";
       controls.setAttribute("role", "group");
-      controls.setAttribute("aria-label", `play ${svg.querySelector("title")?.textContent ?? "the timeline"}`);
-      controls.append(this.playing, ...(this.picture ? [this.smaller, this.larger] : []));
+      controls.setAttribute("aria-label", `play ${svgs[0].querySelector("title")?.textContent ?? "the timeline"}`);
+      controls.append(this.playing, ...(this.picture && !this.down ? [this.smaller, this.larger] : []));
       controls.addEventListener("focusout", () => this.leave());
       this.controls = controls;
-      (this.picture ?? svg).after(controls, this.said);
+      (this.picture ?? svgs.at(-1)).after(controls, this.said);
+      for (const drawing of this.drawings) this.listen(drawing);
+      document.addEventListener("pointerdown", ({ target }) => {
+        if (!controls.contains(target) && !svgs.some((svg) => svg.contains(target))) this.leave(); // a finger was lifted long ago
+      });
+    }
+
+    listen(drawing) {
+      const { svg } = drawing;
       svg.setAttribute("tabindex", "0");
-      svg.addEventListener("pointermove", (event) => this.point(event));
-      svg.addEventListener("pointerdown", (event) => this.point(event));
-      svg.addEventListener("click", (event) => this.point(event)); // else a finger's touch may go to a button beside
+      svg.addEventListener("pointermove", (event) => this.point(drawing, event));
+      svg.addEventListener("pointerdown", (event) => this.point(drawing, event));
+      svg.addEventListener("click", (event) => this.point(drawing, event)); // else a finger's touch may go to a button beside
       svg.addEventListener("keydown", (event) => this.key(event));
-      svg.addEventListener("focus", () => this.show(this.x, null));
+      svg.addEventListener("focus", () => this.show(this.at));
       svg.addEventListener("blur", () => this.leave());
       svg.addEventListener("pointerleave", (event) => event.pointerType === "touch" || this.leave());
-      document.addEventListener("pointerdown", ({ target }) => {
-        if (!svg.contains(target) && !controls.contains(target)) this.leave(); // a finger was lifted long ago
-      });
     }
 
     button(text, label, does) {
@@ -138,36 +144,38 @@
     }
 
     play() {
-      const { left, right } = this.told;
-      if (this.x >= right) this.x = left;
+      const { first, last } = this;
+      if (this.at >= last) this.at = first;
       this.said.setAttribute("aria-live", "off"); // it would be read without an end
       this.playing.textContent = "Pause";
       const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
       const whole = SECONDS * 1000;
-      const start = performance.now() - ((this.x - left) / (right - left)) * whole;
+      const start = performance.now() - ((this.at - first) / (last - first)) * whole;
       const tick = () => {
-        const to = calm ? this.change(1) : left + ((performance.now() - start) / whole) * (right - left);
-        this.show(to, null);
-        if (this.x >= right) return this.stop();
+        const to = calm ? this.change(1) : first + ((performance.now() - start) / whole) * (last - first);
+        this.show(to);
+        if (this.at >= last) return this.stop();
         this.timer = setTimeout(tick, calm ? PAUSE : 40);
       };
-      this.show(this.x, null);
+      this.show(this.at);
       this.timer = setTimeout(tick, calm ? PAUSE : 40);
     }
 
-    /* The place of the next moment at which something begins or ends, or of the one before. */
+    /* The next moment at which something begins or ends, or the one before. */
     change(direction) {
-      const { left, right, spans } = this.told;
-      const places = spans.flatMap(({ from, to }) => [from, to]).filter((x) => (x - this.x) * direction > 0.5);
-      return direction > 0 ? Math.min(right, ...places) : Math.max(left, ...places);
+      const least = (this.last - this.first) / 1e6;
+      const moments = this.told.spans.flatMap(({ from, to }) => [from, to]).filter((one) => (one - this.at) * direction > least);
+      return direction > 0 ? Math.min(this.last, ...moments) : Math.max(this.first, ...moments);
     }
 
     scale(times) {
-      const { svg, picture } = this;
-      this.width ??= svg.getBoundingClientRect().width;
       this.zoom = Math.min(Math.max(times, 1), MOST);
-      svg.style.width = this.zoom > 1 ? `${this.width * this.zoom}px` : "";
-      svg.style.maxWidth = this.zoom > 1 ? "none" : "";
+      for (const drawing of this.drawings) {
+        const { style } = drawing.svg;
+        if (drawing.seen) drawing.wide ??= drawing.svg.getBoundingClientRect().width;
+        style.width = this.zoom > 1 ? `${drawing.wide * this.zoom}px` : "";
+        style.maxWidth = this.zoom > 1 ? "none" : "";
+      }
       this.smaller.disabled = this.zoom === 1;
       this.larger.disabled = this.zoom === MOST;
       this.follow(true);
@@ -175,83 +183,102 @@
 
     /* Keep the cursor in view of a drawing that is wider than its place. */
     follow(middle = false) {
-      if (!this.picture) return;
-      const { width } = this.svg.getBoundingClientRect();
-      const place = (this.x / this.svg.viewBox.baseVal.width) * width, seen = this.picture.clientWidth;
+      const drawing = this.drawings.find((one) => one.seen);
+      if (!this.picture || !drawing || this.down) return;
+      const { width } = drawing.svg.getBoundingClientRect();
+      const place = (drawing.place(this.at) / drawing.svg.viewBox.baseVal.width) * width, seen = this.picture.clientWidth;
       if (middle || place < this.picture.scrollLeft || place > this.picture.scrollLeft + seen)
         this.picture.scrollLeft = place - seen / 2;
     }
 
-    point(event) {
+    point(drawing, event) {
       if (event.type === "pointerdown") this.stop();
       if (this.timer) return;
-      const place = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
-      const over = this.told.spans.find(({ row, from, to }) => place.x >= from && place.x <= to && place.y >= row.y && place.y <= row.y + ROW);
-      this.show(place.x, over);
+      const [moment, row] = drawing.under(event);
+      this.show(moment, this.told.spans.find((span) => span.row === row && moment >= span.from && moment <= span.to));
     }
 
     /* Nobody looks any more. */
     leave() {
       if (this.timer) return;
-      if (document.activeElement === this.svg && this.svg.matches(":focus-visible")) return;
-      this.overlay.replaceChildren();
+      if (this.drawings.some(({ svg }) => document.activeElement === svg && svg.matches(":focus-visible"))) return;
+      for (const { overlay } of this.drawings) overlay.replaceChildren();
       this.said.textContent = "";
     }
 
     key(event) {
-      const { left, right, step } = this.told;
-      const to = {
-        ArrowRight: event.shiftKey ? this.change(1) : this.x + step, ArrowLeft: event.shiftKey ? this.change(-1) : this.x - step,
-        Home: left, End: right,
-      }[event.key];
-      if (event.key === "Escape") this.svg.blur();
+      const step = Math.max(1, Math.round((this.last - this.first) / 200));
+      const [next, back] = event.shiftKey ? [this.change(1), this.change(-1)] : [this.at + step, this.at - step];
+      const down = this.down ? { ArrowDown: next, ArrowUp: back } : {};
+      const to = { ArrowRight: next, ArrowLeft: back, Home: this.first, End: this.last, ...down }[event.key];
+      if (event.key === "Escape") event.currentTarget.blur();
       if (event.key === " ") this.playing.click();
       if (to !== undefined) {
         this.stop();
-        this.show(to, null);
+        this.show(to);
         this.follow();
       }
       if (to !== undefined || event.key === " ") event.preventDefault();
     }
 
-    waits(span) {
-      return /^wait/.test(span.kind);
+    /* -- words ------------------------------------------------------------------ */
+
+    here(row) {
+      return this.told.spans.filter((span) => span.row === row && this.at >= span.from && this.at < span.to);
+    }
+
+    /* The row that the reason of a wait speaks of: -1 for none. */
+    named({ why }) {
+      const found = this.told.rows.filter((name) => why.includes(name)).sort((a, b) => b.length - a.length)[0];
+      return this.told.rows.indexOf(found);
     }
 
     /* What a span is, and of a wait the reason. */
     words(span) {
-      const said = span.label ? `${span.kind} (${span.label})` : span.kind;
-      const why = this.waits(span) ? reason(this.told.spans, span, this.x) : null;
-      if (!why) return said;
-      const doing = why.spans.map(({ kind, label }) => (label ? `${kind} ${label}` : kind)).join(", ");
-      return `${said} for ${why.row.name}${doing ? ` (${doing})` : ""}, to go on with ${why.job}`;
+      const { kind, label, why } = span;
+      if (why) {
+        const doing = this.down ? [] : this.here(this.named(span)).map((one) => (one.label ? `${one.kind} ${one.label}` : one.kind));
+        const next = this.down ? null : this.told.spans.filter((one) => one.row === span.row && one.from >= span.to && !one.why).sort((a, b) => a.from - b.from)[0];
+        return `waits for ${why}${doing.length ? ` (${doing.join(", ")})` : ""}${next?.label ? `, to go on with ${next.label}` : ""}`;
+      }
+      if (this.down && label && !this.told.quiet.includes(span.row)) return label; // a sentence itself
+      const short = this.down ? kind.split(" (")[0] : kind;
+      return label ? `${short} (${label})` : short;
     }
 
-    /* Everybody's doings at one moment; the spans of the job that `over` belongs to stand out. */
-    show(x, over) {
-      const { left, right, bottom, rows, spans, unit, time } = this.told;
-      this.x = Math.min(Math.max(x, left), right);
-      this.line.setAttribute("d", `M${this.x} 16V${bottom}`);
-      const why = over && this.waits(over) ? reason(spans, over, this.x) : null;
-      const same = why ? [over, ...why.spans] : over?.label ? spans.filter((span) => span.label === over.label) : over ? [over] : [];
-      const frames = same.map(({ row, from, to }) => drawn("rect",
-        { x: from - 0.5, y: row.y - 0.5, width: to - from + 1, height: ROW + 1, class: "pb-timeline-job" }));
-      this.overlay.replaceChildren(...frames, this.line);
-      const now = rows.flatMap((row) => {
-        const here = spans.filter((span) => span.row === row && this.x >= span.from && this.x < span.to);
-        return here.length ? [`${row.name}: ${here.map((span) => this.words(span)).join(", ")}`] : [];
+    /* The spans that stand out with one: those of its job, or of a wait what it waits for. */
+    same(over) {
+      if (!over) return [];
+      if (over.why) return [over, ...this.here(this.named(over))];
+      const name = job(over, this.down);
+      return name ? this.told.spans.filter((span) => job(span, this.down) === name) : [over];
+    }
+
+    /* Everybody's doings at one moment; of a span that is pointed at, those of the rows of its job. */
+    show(moment, over) {
+      const { unit, rows } = this.told;
+      const whole = this.down ? Math.floor(moment) : moment;
+      this.at = Math.min(Math.max(whole, this.first), this.last);
+      const same = this.same(over);
+      for (const drawing of this.drawings) drawing.draw(this.at, same);
+      const asked = over && [over, ...same].map(({ row }) => row);
+      const now = rows.flatMap((name, row) => {
+        const here = asked && !asked.includes(row) ? [] : this.here(row);
+        return here.length ? [`${name}: ${here.map((span) => this.words(span)).join(", ")}`] : [];
       });
-      const at = time(this.x);
-      this.said.textContent = `${unit} ${Number(at.toFixed(at < 100 ? 1 : 0))}. ${now.join("; ") || "Nobody does anything"}.`;
+      this.said.textContent = `${unit} ${Number(this.at.toFixed(this.at < 100 ? 1 : 0))}. ${now.join("; ") || "Nobody does anything"}.`;
+      const { bottom } = (this.picture ?? this.controls).getBoundingClientRect();
+      this.said.classList.toggle("pb-timeline-low", bottom > innerHeight); // else it would be out of sight
     }
   }
 
-  /* Let a drawing answer; null for one that cannot be read. */
+  /* Let a drawing answer, with the narrow one beside it; null for one that cannot be read. */
   function answer(svg) {
     const told = read(svg);
-    return told?.spans.length ? new Answering(svg, told) : null;
+    const narrow = svg.parentElement.querySelector(":scope > svg[data-places]:not([data-told])");
+    return told?.spans.length ? new Answering(narrow ? [svg, narrow] : [svg], told) : null;
   }
 
-  window.phasebitTimelines = { read, answer };
-  document.querySelectorAll("svg.phasebit-timeline").forEach(answer);
+  window.phasebitTimelines = { read, answer, Drawing };
+  document.querySelectorAll("svg.phasebit-timeline[data-told]").forEach(answer);
 })();

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, TimeoutError
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / ".vendor" / "tests" / "axe-core" / "axe.min.js"
@@ -32,8 +33,13 @@ RUN = """() => axe.run(document, {resultTypes: ['violations']}).then(({ violatio
   violations.flatMap(({ id, help, nodes }) => nodes.map(({ target, html }) =>
     `${id}: ${help}: ${target.join(' ')}: ${html.slice(0, 120)}`)))"""
 
-SETTLED = 400
-"""Milliseconds after which the theme's scripts have followed a change of width."""
+SETTLED = """() => [...document.querySelectorAll(
+    'pre, .cell_output > .output, .bd-article :is(table, div.math)')].every((one) =>
+  (one.tabIndex === 0)
+    === (one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight))"""
+"""Whether the scripts that let the keyboard reach what scrolls have followed a change of width."""
+LONGEST = 20_000
+"""Milliseconds that they have; the theme's begins 300 after the change."""
 
 
 @cache
@@ -55,6 +61,7 @@ def violations(page: Page) -> list[str]:
     for theme, width in (("light", 1280), ("dark", 390)):
         page.emulate_media(color_scheme=theme)
         page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_timeout(SETTLED)
+        with suppress(TimeoutError):  # then axe says what the keyboard does not reach
+            page.wait_for_function(SETTLED, timeout=LONGEST)
         wrong += [f"{theme}, {width} px: {one}" for one in page.evaluate(RUN)]
     return wrong

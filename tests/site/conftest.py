@@ -7,12 +7,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "book" / "_ext")]
 
 from serve import server  # noqa: E402
 
@@ -34,8 +38,48 @@ def site() -> Iterator[str]:
         yield base
 
 
+PATIENT = 120_000
+"""Milliseconds that a page has for what is asked of it: enough where other work is beside it."""
+
+
+class Reader:
+    """A browser whose pages share a window, by :meth:`new_page`, and what was loaded in it.
+
+    A window for each page costs Chromium as much as half of the page. So a context is kept when
+    its page is closed, for the next page with the same options, which finds nothing stored there.
+    Who needs an empty cache takes a context; all else is the browser's.
+    """
+
+    def __init__(self, browser: Browser, site: str) -> None:
+        self._browser, self._site = browser, site
+        self._free: dict[str, list[BrowserContext]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._browser, name)
+
+    def new_context(self, **options: Any) -> BrowserContext:
+        """See :meth:`playwright.sync_api.Browser.new_context`."""
+        context = self._browser.new_context(**options)
+        context.set_default_timeout(PATIENT)
+        return context
+
+    def new_page(self, **options: Any) -> Page:
+        """See :meth:`playwright.sync_api.Browser.new_page`."""
+        free = self._free.setdefault(repr(sorted(options.items())), [])
+        if not free:
+            free.append(self.new_context(**options))
+            free[-1].new_page()  # it stays, and so does the window
+        context = free.pop()
+        page = context.new_page()
+        forget = {"origin": self._site.rstrip("/"), "storageTypes": "all"}
+        context.new_cdp_session(page).send("Storage.clearDataForOrigin", forget)
+        context.clear_cookies()
+        page.on("close", lambda _: free.append(context))
+        return page
+
+
 @pytest.fixture(scope="session")
-def browser() -> Iterator[object]:
+def browser(site: str) -> Iterator[object]:
     from playwright.sync_api import sync_playwright
 
     from conftest import chromium
@@ -44,5 +88,5 @@ def browser() -> Iterator[object]:
 
     with sync_playwright() as play:
         chrome = play.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield chrome
+        yield Reader(chrome, site)
         chrome.close()

@@ -19,10 +19,15 @@ new PerformanceObserver((list) => list.getEntries().forEach((one) => {
 """Adds up what moves under the reader."""
 
 
-def tasks(browser: Browser, page: Page, act: Callable[[], object]) -> list[float]:
-    """Milliseconds of processor time of each task of the main thread while ``act`` runs.
+MAIN, WORKERS = "CrRendererMain", "DedicatedWorker thread"
 
-    Longest first. Workers have threads of their own, which do not count.
+
+def tasks(
+    browser: Browser, page: Page, act: Callable[[], object], threads: str = MAIN
+) -> list[float]:
+    """Milliseconds of processor time of each task of some threads while ``act`` runs.
+
+    Longest first. ``threads``: the name of the main thread, or of workers, which have their own.
     """
     categories = ["toplevel", "disabled-by-default-devtools.timeline"]
     browser.start_tracing(page=page, categories=categories)
@@ -31,15 +36,15 @@ def tasks(browser: Browser, page: Page, act: Callable[[], object]) -> list[float
         page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
     finally:
         events = json.loads(browser.stop_tracing())["traceEvents"]
-    main = {
+    among = {
         (one["pid"], one["tid"]) for one in events
-        if one["name"] == "thread_name" and one["args"]["name"] == "CrRendererMain"
+        if one["name"] == "thread_name" and one["args"]["name"] == threads
     }  # fmt: skip
     found = [
         one["tdur"] / 1000 for one in events
-        if one["name"] == "RunTask" and "tdur" in one and (one["pid"], one["tid"]) in main
+        if one["name"] == "RunTask" and "tdur" in one and (one["pid"], one["tid"]) in among
     ]  # fmt: skip
-    assert found, "the browser's trace has no tasks of a main thread"
+    assert found, f"the browser's trace has no tasks of a thread {threads}"
     return sorted(found, reverse=True)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from playwright.sync_api import Browser, Page
@@ -16,11 +18,14 @@ FLAGS = tuple(
         "disable-background-networking",
         "disable-component-update",
         "disable-sync",
+        "host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # there is no other host
     )
 )
 
 THEMES = ("light", "dark")
 WIDTHS = {"desktop": 1280, "phone": 390}
+SEEN = (("light", "desktop"), ("dark", "desktop"), ("dark", "phone"), ("light", "phone"))
+"""As few changes of the width as can be: each lays the whole page out again."""
 
 LEAST_CONTRAST = 4.5  # WCAG 2.2, success criterion 1.4.3, text of ordinary size
 
@@ -44,6 +49,7 @@ PICTURES = """() => [...document.images]
   .concat([...document.images].filter((e) => !e.hasAttribute('alt'))
     .map((e) => `picture without words: ${e.getAttribute('src')}`))
   .concat([...document.querySelectorAll('.bd-article svg[role=img], .pb-picture svg')]
+    .filter((e) => e.checkVisibility()) // of two drawings a width shows one
     .filter((e) => !e.querySelector('title') || e.getBoundingClientRect().width < 20)
     .map((e) => `svg without a title or without a size: ${e.outerHTML.slice(0, 80)}`))"""
 
@@ -51,8 +57,7 @@ PICTURES = """() => [...document.images]
 DOUBLE_IDS = """() => {
   const seen = new Set(), twice = new Set();
   for (const e of document.querySelectorAll('.bd-article [id]'))
-    if (!['exercise-content', 'solution-content'].includes(e.id))
-      (seen.has(e.id) ? twice : seen).add(e.id);
+    (seen.has(e.id) ? twice : seen).add(e.id);
   return [...twice].map((id) => `the id ${id} stands twice`);
 }"""
 
@@ -82,6 +87,7 @@ CONTRAST = """(least) => {
   };
   const wrong = [];
   for (const svg of document.querySelectorAll('.bd-article svg')) {
+    if (!svg.checkVisibility()) continue;
     const shapes = [...svg.querySelectorAll('path, rect, circle, polygon, ellipse, text')];
     for (const [index, text] of shapes.entries()) {
       if (text.tagName !== 'text' || !text.textContent.trim() || text.closest('defs')) continue;
@@ -125,42 +131,66 @@ class Watch:
     wrong: list[str] = field(default_factory=list)
 
     def attach(self, page: Page) -> None:
-        """Note console errors and failed requests; refuse requests to any other host."""
+        """Note console errors, failed requests, and requests to any other host."""
         page.on("console", lambda m: m.type == "error" and self.wrong.append(f"console: {m.text}"))
         page.on("pageerror", lambda e: self.wrong.append(f"script: {e}"))
         page.on(
             "response",
             lambda r: r.status >= 400 and self.wrong.append(f"{r.status} for {r.url}"),
         )
-        page.route("**/*", self._route)
+        page.on("request", lambda r: self._asked(r.url))
 
-    def _route(self, route) -> None:  # type: ignore[no-untyped-def]
-        url = route.request.url
-        if url.startswith((self.base, "data:", "blob:")):
-            route.continue_()
-        else:
+    def _asked(self, url: str) -> None:
+        if not url.startswith((self.base, "data:", "blob:")):
             self.wrong.append(f"request to another host: {url}")
-            route.abort()
 
 
-def look(browser: Browser, base: str, path: str) -> list[str]:
-    """What is wrong with a page of the site at ``base``: light and dark, desktop and phone."""
-    page = browser.new_page(color_scheme="light")
+@contextmanager
+def opened(browser: Browser, base: str, path: str) -> Iterator[tuple[Page, Watch]]:
+    """A page of the site at ``base``, loaded to its end: light, at a desk."""
+    page = browser.new_page(color_scheme="light", viewport={"width": 1280, "height": 900})
     try:
         watch = Watch(base)
         watch.attach(page)
         page.goto(base + path, wait_until="load")
         page.evaluate("scrollTo(0, document.body.scrollHeight)")
         page.wait_for_load_state("networkidle")
-        wrong = page.evaluate(PICTURES) + page.evaluate(DOUBLE_IDS)
-        for theme in THEMES:
-            page.emulate_media(color_scheme=theme)
-            for device, width in WIDTHS.items():
-                page.set_viewport_size({"width": width, "height": 900})
-                found = page.evaluate(OVERFLOW)
-                if device == "desktop":  # colours do not depend on the width
-                    found += page.evaluate(CONTRAST, LEAST_CONTRAST)
-                wrong += [f"{theme}, {device}: {one}" for one in found]
-        return watch.wrong + wrong
+        yield page, watch
     finally:
         page.close()
+
+
+def faults(page: Page, watch: Watch) -> list[str]:
+    """What is wrong with an opened page: light and dark, desktop and phone.
+
+    It is left as on a phone in the light.
+    """
+    wrong = page.evaluate(PICTURES) + page.evaluate(DOUBLE_IDS)
+    for theme, device in SEEN:
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": WIDTHS[device], "height": 900})
+        found = page.evaluate(OVERFLOW)
+        if device == "desktop":  # colours do not depend on the width
+            found += page.evaluate(CONTRAST, LEAST_CONTRAST)
+        wrong += [f"{theme}, {device}: {one}" for one in found]
+    return watch.wrong + wrong
+
+
+def assert_good(page: Page, watch: Watch, widths: Iterable[int] = tuple(WIDTHS.values())) -> None:
+    """After all that was done to a page nothing sticks out or is pale at any width, in any light.
+
+    The widths come first: another width lays the page out again, another light only paints it.
+    """
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": 900})
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            wrong = page.evaluate(OVERFLOW) + page.evaluate(CONTRAST, LEAST_CONTRAST)
+            assert not wrong, (width, theme, wrong)
+    assert not watch.wrong, watch.wrong
+
+
+def look(browser: Browser, base: str, path: str) -> list[str]:
+    """What is wrong with a page of the site at ``base``."""
+    with opened(browser, base, path) as (page, watch):
+        return faults(page, watch)

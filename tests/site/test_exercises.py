@@ -22,19 +22,14 @@ pytestmark = pytest.mark.site
 
 @pytest.fixture(scope="module")
 def tab(browser, site):
-    from .look import CONTRAST, LEAST_CONTRAST, OVERFLOW, THEMES, WIDTHS, Watch
+    from .look import Watch, assert_good
 
     tab = browser.new_page()
     watch = Watch(site)
     watch.attach(tab)
     tab.goto(site + PAGES["how_fast"])
     yield tab
-    for theme in THEMES:
-        tab.emulate_media(color_scheme=theme)
-        for width in WIDTHS.values():
-            tab.set_viewport_size({"width": width, "height": 900})
-            assert tab.evaluate(OVERFLOW) + tab.evaluate(CONTRAST, LEAST_CONTRAST) == []
-    assert watch.wrong == []
+    assert_good(tab, watch)
     tab.close()
 
 

@@ -26,8 +26,8 @@ def test_the_chapters_on_banks_have_one(chapter: str) -> None:
 def test_padding_takes_the_conflicts_of_a_column_away(browser, site) -> None:
     tab = browser.new_page()
     tab.goto(site + next(page for page in PAGES if "threads_and_memory" in page))
-    box = tab.locator(".phasebit-explorer").first
-    said = box.get_by_role("status")
+    box = tab.locator(".phasebit-explorer[data-explorer=banks]").first
+    said = box.locator(".pb-lab-numbers")
     assert said.inner_text().startswith("32 wavefronts")
     box.get_by_label("bytes a row").select_option("132")
     assert said.inner_text().startswith("1 wavefront ")
@@ -40,7 +40,7 @@ def test_padding_takes_the_conflicts_of_a_column_away(browser, site) -> None:
 
 @pytest.fixture
 def page(browser, site):
-    from .look import CONTRAST, LEAST_CONTRAST, OVERFLOW, THEMES, WIDTHS, Watch
+    from .look import Watch, assert_good
 
     tab = browser.new_page()
     watch = Watch(site)
@@ -48,12 +48,17 @@ def page(browser, site):
     tab.goto(site + next(page for page in PAGES if "copy_engine" in page))
     tab.wait_for_load_state("networkidle")
     yield tab
-    for theme in THEMES:
-        tab.emulate_media(color_scheme=theme)
-        for width in WIDTHS.values():
-            tab.set_viewport_size({"width": width, "height": 900})
-            assert tab.evaluate(OVERFLOW) + tab.evaluate(CONTRAST, LEAST_CONTRAST) == []
-    assert watch.wrong == []
+    assert_good(tab, watch)
+    tab.close()
+
+
+@pytest.fixture(scope="module")
+def script(browser, site):
+    """A page whose functions are called, and in which nothing is changed."""
+    tab = browser.new_page()
+    tab.goto(site + next(page for page in PAGES if "copy_engine" in page))
+    tab.wait_for_load_state("networkidle")
+    yield tab
     tab.close()
 
 
@@ -86,14 +91,15 @@ def wanted(v) -> np.ndarray:
     return swizzle.Swizzle("own", 0, v["bits"], v["low"], v["shift"])(rows * v["row"] + bytes_)
 
 
-def test_addresses_and_wavefronts_are_the_emulators(page) -> None:
+def test_addresses_and_wavefronts_are_the_emulators(script) -> None:
     from phasebit.emulator import traffic
 
     for seed in range(60):
         v = choices(seed)
-        lanes = page.evaluate("v => phasebitExplorers.addresses(v)", v)
+        lanes = script.evaluate("v => phasebitExplorers.addresses(v)", v)
         assert lanes == wanted(v).tolist(), v
-        found = page.evaluate("([a, n]) => phasebitExplorers.wavefronts(a, n)", [lanes, v["size"]])
+        asked = [lanes, v["size"]]
+        found = script.evaluate("([a, n]) => phasebitExplorers.wavefronts(a, n)", asked)
         total, lost = traffic.bank_passes(np.array(lanes), v["size"])
         assert sum(part["count"] for part in found) == total, v
         assert len(found) == total - lost, v
@@ -101,9 +107,12 @@ def test_addresses_and_wavefronts_are_the_emulators(page) -> None:
 
 def test_a_swizzle_takes_the_conflicts_away(page) -> None:
     box = page.locator(".phasebit-explorer[data-explorer=banks]").first
-    said = box.get_by_role("status")
+    said = box.locator(".pb-lab-numbers")
     assert said.inner_text().startswith("32 wavefronts")
     assert "the busiest bank must give 8" in box.locator("svg").first.inner_html()
+    box.locator(".pb-x-cell").first.click()
+    assert "bank 8, which must give 8 words" in box.locator(".pb-x-told").inner_text()
+    assert box.locator(".pb-x-same").count() == 4 and box.locator(".pb-x-near").count() == 7
     box.get_by_label("swizzle").select_option("128B")
     assert said.inner_text().startswith("4 wavefronts")
     assert box.get_by_label("bits that move").input_value() == "3"
@@ -112,30 +121,27 @@ def test_a_swizzle_takes_the_conflicts_away(page) -> None:
     assert said.inner_text().startswith("8 wavefronts")
 
 
-@pytest.mark.parametrize(
-    ("label", "value", "says"),
-    [
+def test_numbers_that_make_no_picture_are_refused(page) -> None:
+    box = page.locator(".phasebit-explorer[data-explorer=banks]").first
+    for label, value, says in (
         ("bits that move", "5", "shift at least as many as move"),
         ("first of them", "2", "must stay together"),
         ("element of the row", "9", "has elements 0 to 7"),
-        ("element of the row", "", ""),
-    ],
-)
-def test_numbers_that_make_no_picture_are_refused(page, label: str, value: str, says: str) -> None:
-    box = page.locator(".phasebit-explorer[data-explorer=banks]").first
-    before = box.locator("svg").first.inner_html()
-    box.get_by_label("swizzle").select_option("128B")
-    box.get_by_label(label).fill(value)
-    if says:
+        ("element of the row", "", "give a whole number"),
+    ):
+        box.get_by_label("swizzle").select_option("128B")
+        field = box.get_by_label(label)
+        before = field.input_value()
+        field.fill(value)
         assert says in box.get_by_role("alert").inner_text()
-    else:
-        assert box.locator("svg").first.inner_html() != before  # nothing is element 0
+        field.fill(before)
+        assert box.get_by_role("alert").inner_text() == ""
 
 
 # -- descriptors --------------------------------------------------------------------
 
 
-def test_the_fields_of_matrix_descriptors_are_the_emulators(page) -> None:
+def test_the_fields_of_matrix_descriptors_are_the_emulators(script) -> None:
     from phasebit.emulator import matrix_descriptors
 
     some = random.Random(1)
@@ -146,7 +152,7 @@ def test_the_fields_of_matrix_descriptors_are_the_emulators(page) -> None:
             bits = start | leading << 16 | stride << 32 | (family == "tcgen05") << 46 | mode << low
             read = matrix_descriptors.decode(bits, family)
             view = f"matrix, {family}"
-            told = page.evaluate("([v, h]) => phasebitExplorers.fields(v, h)", [view, hex(bits)])
+            told = script.evaluate("([v, h]) => phasebitExplorers.fields(v, h)", [view, hex(bits)])
             words = {field["name"]: field["words"] for field in told["found"]}
             assert words["address"] == str(read.start)
             assert words["leading offset"] == str(read.leading)
@@ -155,7 +161,7 @@ def test_the_fields_of_matrix_descriptors_are_the_emulators(page) -> None:
             assert told["stray"] == [] and all(field["known"] for field in told["found"])
 
 
-def test_the_fields_of_instruction_descriptors_are_the_emulators(page) -> None:
+def test_the_fields_of_instruction_descriptors_are_the_emulators(script) -> None:
     from phasebit.emulator import instruction_descriptors as words_of
 
     for kind, types in words_of.TYPES.items():
@@ -163,7 +169,7 @@ def test_the_fields_of_instruction_descriptors_are_the_emulators(page) -> None:
             d = next(iter(words_of.RESULTS[kind].values()))
             bits = words_of.encode(kind, 128, 96, a, a, d, negate_b=kind != "i8")
             view = f"instruction, kind::{kind}"
-            told = page.evaluate("([v, h]) => phasebitExplorers.fields(v, h)", [view, hex(bits)])
+            told = script.evaluate("([v, h]) => phasebitExplorers.fields(v, h)", [view, hex(bits)])
             words = {field["name"]: field["words"] for field in told["found"]}
             assert (words["M"], words["N"], words["type of A"]) == ("128", "96", a)
             assert words["type of D"] == d
@@ -186,7 +192,24 @@ def test_a_wrong_descriptor_is_told(page, site) -> None:
         assert "at most 64 bits" in box.get_by_role("alert").inner_text()
 
 
-def test_what_an_instruction_takes_is_what_the_emulator_takes(page) -> None:
+def test_a_bit_that_is_clicked_turns(page, site) -> None:
+    page.goto(site + next(name for name in PAGES if "warpgroup_products" in name))
+    box = page.locator(".phasebit-explorer[data-explorer=descriptor]").first
+    field = box.get_by_label("its bits, as a number")
+    before = int(field.input_value(), 16)
+    bits = box.locator(".pb-x-cell")
+    assert bits.count() == 64
+    bits.last.click()
+    assert int(field.input_value(), 16) == before ^ 1
+    assert box.locator(".pb-x-told").inner_text().startswith("Bit 0, of address")
+    assert box.locator(".pb-x-same").count() == 14, "all bits of its field stand out"
+    box.locator(".pb-picture").focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    assert int(field.input_value(), 16) == before ^ 3
+
+
+def test_what_an_instruction_takes_is_what_the_emulator_takes(script) -> None:
     from phasebit.emulator import instruction_descriptors as words_of
 
     some = random.Random(2)
@@ -203,7 +226,7 @@ def test_what_an_instruction_takes_is_what_the_emulator_takes(page) -> None:
         )  # fmt: skip
         if trial % 4 == 0:
             bits ^= 1 << some.randrange(32)
-        said = page.evaluate(
+        said = script.evaluate(
             "([v, h]) => phasebitExplorers.verdict(v, h)", [f"instruction, kind::{kind}", hex(bits)]
         )
         for group in (1, 2):
@@ -253,7 +276,7 @@ def test_the_cells_of_a_load_are_the_emulators(tensor) -> None:
 
 def test_a_reader_chooses_warp_and_shape(tensor) -> None:
     box = tensor.locator(".phasebit-explorer[data-explorer=tensor]").first
-    said = box.get_by_role("status")
+    said = box.locator(".pb-lab-numbers")
     assert "warp 1 gets lanes 32 to 47, 8 registers a thread" in said.inner_text()
     box.get_by_label("shape").select_option("32x32b")
     box.get_by_label("warp of the block").fill("6")
@@ -267,7 +290,7 @@ def test_a_reader_chooses_warp_and_shape(tensor) -> None:
 @pytest.mark.parametrize(
     ("label", "value", "says"),
     [
-        ("warp of the block", "32", "warps 0 to 31"),
+        ("warp of the block", "32", "from 0 to 31"),
         ("first column", "511", "there are 512"),
         ("repeated", "128", "128 at most"),
     ],

@@ -64,7 +64,9 @@ def test_explorers_follow_the_fields(tab, site) -> None:
         BOX % "banks",
     )
     assert tab.text(said).startswith("4 wavefronts")
-    tab.type(BOX % "box" + "input", "6")
+    tab.type(BOX % "box" + "input", "6")  # of four bytes each
+    assert "must begin at a multiple of 16" in tab.text(BOX % "box" + "[role=alert]")
+    tab.type(BOX % "box" + "input", "12")  # a box 8 wide, in a tensor 16 wide
     assert "zeros for what lies outside" in tab.text(BOX % "box" + "[role=status]")
     well(tab)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from .conftest import HTML
+from .conftest import HTML, ROOT
 
 pytestmark = pytest.mark.site
 
@@ -17,7 +17,13 @@ KINDS = {
     "law": "how_fast",
     "layout": "_layouts",
     "divide": "_layouts",
+    "tiles": "tiling_on_the_gpu",
     "occupancy": "tiling_on_the_gpu",
+    "thread": "threads_and_memory",
+    "sets": "caches_and_tiles",
+    "roof": "_measuring",
+    "order": "block_order",
+    "loops": "_gemm",
     "fragment": "_tensor_cores",
     "box": "copy_engine",
     "barrier": "copy_engine",
@@ -35,6 +41,9 @@ def path(kind: str) -> str:
 def tab(browser, site) -> Iterator[object]:
     page = browser.new_page()
     page.goto(site + path("layout"))
+    for script in sorted((ROOT / "book/_static").glob("explorer_*.js")):
+        if script.name not in ("explorer_parts.js", "explorer_layouts.js"):  # which are there
+            page.add_script_tag(path=script)
     yield page
     page.close()
 
@@ -60,16 +69,17 @@ def test_a_chapter_has_it_and_it_answers_the_keyboard(browser, site, kind: str) 
     watch.attach(page)
     page.goto(site + path(kind))
     box = page.locator(f".phasebit-explorer[data-explorer={kind}]").first
-    before = box.get_by_role("status").inner_text(), box.locator("svg").first.inner_html()
+    said = box.locator(".pb-lab-numbers")
+    before = said.inner_text(), box.locator("svg").first.inner_html()
     assert box.get_by_role("alert").inner_text() == ""
     field = box.locator("input").first
     field.focus()
     page.keyboard.press("Control+a")
-    typed = {"layout": "(4, 4) : (0, 1)", "divide": "(4, 4) : (0, 1)", "box": "8"}
+    typed = {"layout": "(4, 4) : (0, 1)", "divide": "(4, 4) : (0, 1)", "box": "8", "tiles": "32"}
     page.keyboard.type(typed.get(kind, "7"))
-    assert (box.get_by_role("status").inner_text(), box.locator("svg").first.inner_html()) != before
+    assert (said.inner_text(), box.locator("svg").first.inner_html()) != before
     page.keyboard.press("Control+a")
-    page.keyboard.type("77777")
+    page.keyboard.type("7777777")
     assert box.get_by_role("alert").inner_text() != ""
     for width in WIDTHS.values():
         page.set_viewport_size({"width": width, "height": 900})
@@ -98,6 +108,157 @@ def test_the_rates_are_those_of_the_law(tab) -> None:
                 )  # fmt: skip
                 assert abs(told[p][b]["rate"] - bounds.rate) < 1e-9
                 assert set(told[p][b]["limits"]) <= {*bounds.limits}
+
+
+def test_a_cell_of_the_law_that_is_chosen_is_told(tab) -> None:
+    v = {"produce": 4, "consume": 4, "handoff": 2, "consumers": 1, "producers": 3, "slots": 2}
+    told = worked_out(tab, "law", v)
+    assert told["said"].startswith("With 3 producers, 2 slots and 1 consumer: 0.200 jobs a clock, ")
+    assert told["cells"][2][1]["strong"] and not told["cells"][2][2]["strong"]
+    levels = [cell["level"] for line in told["cells"] for cell in line]
+    assert 0 < min(levels) < max(levels) <= 1
+
+
+def test_a_thread_holds_what_the_layout_of_lanes_and_warps_says(tab) -> None:
+    """Beside tensor-layouts: lanes of a warp row by row, warps of a block likewise."""
+    from tensor_layouts import Layout
+
+    for bm, bn, wm, wn, tm, tn in (
+        (64, 64, 32, 32, 8, 4), (128, 128, 64, 32, 8, 8), (128, 64, 32, 64, 8, 8),
+        (32, 64, 16, 8, 4, 1),
+    ):  # fmt: skip
+        down, across, warps_across = wm // tm, wn // tn, bn // wn
+        lanes = Layout((across, down), (tn * bm, tm))  # lane -> offset, column-major
+        warps = Layout((warps_across, bm // wm), (wn * bm, wm))
+        for thread in (0, 1, 31, 32, 37, bm * bn // (tm * tn) - 1):
+            told = worked_out(tab, "tiles", {
+                "blockm": bm, "blockn": bn, "warpm": wm, "warpn": wn, "threadm": tm, "threadn": tn,
+                "thread": thread,
+            })  # fmt: skip
+            place = warps(thread // 32) + lanes(thread % 32)
+            assert (told["row"], told["column"]) == (place % bm, place // bm)
+            cells = {cell["text"] for line in told["cells"] for cell in line}
+            assert cells == set(range(told["threads"]))
+    wrong = {"blockm": 64, "blockn": 64, "warpm": 32, "warpn": 32, "threadm": 8, "threadn": 8,
+             "thread": 0}  # fmt: skip
+    assert "a warp has 32 lanes" in worked_out(tab, "tiles", wrong)
+    assert "does not divide" in worked_out(tab, "tiles", {**wrong, "warpm": 24})
+    assert "at most 1024" in worked_out(
+        tab, "tiles", {**wrong, "blockm": 256, "blockn": 256, "threadn": 4})  # fmt: skip
+
+
+def test_where_a_thread_is_and_how_many_blocks_are_beside_it(tab) -> None:
+    from phasebit.emulator.capabilities import REGISTER_FILES
+    from phasebit.occupancy import limits, occupancy
+
+    some = random.Random(7)
+    ends = {True: 0, False: 0}
+    for _ in range(200):
+        v = {"gpu": f"sm_{some.choice([75, 80, 90, 100])}", "blocks": some.randint(1, 64),
+             "cluster": some.choice([1, 1, 2, 4]), "threads": some.randint(1, 1024),
+             "registers": some.randint(1, 128), "shared": some.choice([0, 16384, 49152]),
+             "block": some.randint(0, 63), "warp": some.randint(0, 31), "lane": some.randint(0, 31),
+             }  # fmt: skip
+        arch = int(v["gpu"][3:])
+        real = occupancy(limits(arch), v["registers"], v["shared"], v["threads"])
+        index = 32 * v["warp"] + v["lane"]
+        there = (
+            v["block"] < v["blocks"] and index < v["threads"] and real.blocks > 0
+            and v["blocks"] % v["cluster"] == 0 and (v["cluster"] == 1 or arch >= 90)
+        )  # fmt: skip
+        told = worked_out(tab, "thread", v)
+        assert isinstance(told, str) is not there, (v, told)
+        ends[there] += 1
+        if there:
+            assert (told["fit"], told["index"]) == (real.blocks, index)
+            assert told["part"] == v["warp"] % REGISTER_FILES
+            assert f"{real.warps} of {real.most_warps} warps" in told["said"]
+            assert f"thread {v['block'] * v['threads'] + index} of" in told["said"]
+    assert min(ends.values()) > 30
+
+
+def test_lines_stay_in_the_sets_of_the_packages_cache(tab) -> None:
+    from phasebit import caches
+
+    some = random.Random(8)
+    for _ in range(60):
+        v = {"address": some.randrange(1 << 16), "line": some.choice([32, 64, 128]),
+             "sets": some.choice([1, 4, 64]), "ways": some.randint(1, 8),
+             "stride": some.choice([4, 60, 64, 1024, 4096]), "steps": some.randint(1, 60),
+             }  # fmt: skip
+        told = worked_out(tab, "sets", v)
+        level = caches.Level("L1", v["line"], v["sets"], v["ways"])
+        walk = [v["address"] + k * v["stride"] for k in range(v["steps"])]
+        assert told["misses"] == caches.trace(walk, [level]).misses["L1"]
+        for number, held in zip(told["used"], told["kept"], strict=True):
+            _, lines = caches.kept(walk, level, number)[-1]
+            assert [cell["text"] for cell in held if cell] == [*reversed(lines)]
+        assert (told["tag"] * v["sets"] + told["set"]) * v["line"] + told["byte"] == v["address"]
+    assert "powers of two" in worked_out(tab, "sets", {**v, "sets": 12})
+
+
+def test_a_product_lies_where_the_package_puts_it_under_the_roof(tab) -> None:
+    from phasebit import measure
+
+    some = random.Random(9)
+    for _ in range(40):
+        m, n, k = (2 ** some.randint(0, 13) for _ in range(3))
+        v = {"m": m, "n": n, "k": k, "bytes": some.choice([1, 2, 4, 8]),
+             "bandwidth": some.randint(100, 8000), "rate": some.randint(1, 2000)}  # fmt: skip
+        told = worked_out(tab, "roof", v)
+        moved = v["bytes"] * (m * k + k * n + m * n)
+        point = measure.place("it", measure.matmul_flop(m, n, k), moved, 1.0)
+        assert told["intensity"] == pytest.approx(point.intensity)
+        most = min(v["rate"], point.intensity * v["bandwidth"] / 1000)
+        assert told["most"] == pytest.approx(most)
+        assert (told["limit"] == "arithmetic") == (most == v["rate"])
+
+
+def test_the_roof_that_is_offered_is_the_one_that_was_measured(browser, site) -> None:
+    from phasebit import measure
+
+    page = browser.new_page()
+    page.goto(site + path("roof"))
+    told, roof = page.evaluate("() => phasebitRoof"), measure.roofline()
+    assert told["bandwidth"] == round(1000 * roof.bandwidth)
+    assert told["rates"] == {name: round(rate) for name, rate in roof.rates.items()}
+    page.close()
+
+
+def test_blocks_run_in_the_orders_of_the_package(tab) -> None:
+    from phasebit.chapters.block_order import orders
+
+    for rows, columns, high in ((8, 12, 4), (5, 7, 3), (16, 16, 16), (1, 9, 2), (6, 4, 1)):
+        real = {
+            "row by row": orders.rows_first(rows, columns),
+            "super-rows": orders.super_rows(rows, columns, high),
+            "Hilbert's curve": orders.hilbert(rows, columns),
+        }
+        for name, parts in real.items():
+            v = {"order": name, "rows": rows, "columns": columns, "high": high, "resident": 5}
+            told = worked_out(tab, "order", {**v, "wave": 1})
+            assert [tuple(part) for part in told["parts"]] == parts
+            now = parts[5:10]
+            assert {*told["ofA"]} == {row for row, _ in now}
+            assert {*told["ofB"]} == {column for _, column in now}
+            assert "waves" in worked_out(tab, "order", {**v, "wave": 99})
+
+
+def test_each_loop_holds_still_what_the_chapter_draws(tab) -> None:
+    """Beside `five_loops` of the chapter: the parts in its words, loop by loop."""
+    from phasebit.chapters.gemm import view
+    from phasebit.chapters.gemm.cpu_ladder import Block
+
+    sizes = {"m": 96, "n": 96, "k": 64, "mc": 48, "nc": 48, "kc": 32, "mr": 8, "nr": 16, "bytes": 4}
+    words = str(view.five_loops(96, 96, 64, Block(mc=48, kc=32, nc=48), (8, 16), (0,) * 5))
+    lines = words.split(".", 1)[1].strip().splitlines()
+    assert len(lines) == 5
+    for loop, line in enumerate(lines):
+        told = worked_out(tab, "loops", {**sizes, "loop": str(loop), "round": 0})
+        for name, shape in re.findall(r"([ABC]) (\d+ × \d+)", line):
+            (a, b), (c, d) = told["parts"][name]
+            assert f"{b - a} × {d - c}" == shape, (loop, name)
+            assert told["sizes"][name] == 4 * (b - a) * (d - c)
 
 
 def test_offsets_are_those_of_the_library(tab) -> None:
@@ -486,4 +647,74 @@ def test_ldmatrix_gives_each_lane_what_the_explorer_says(browser, site, count, t
         said = [8 * row + column for row, column in
                 places(page, f"ldmatrix.x{count}{trans}, 16 bits", lane)]  # fmt: skip
         assert said == held[lane].tolist()
+    page.close()
+
+
+# -- cells that are chosen, and the page's address -------------------------------------
+
+
+def chosen(box) -> list[str]:
+    return box.locator(".pb-x-same > title").all_text_contents()
+
+
+def test_a_lane_lights_all_that_it_holds_by_click_and_by_key(browser, site) -> None:
+    page = browser.new_page()
+    page.goto(site + path("fragment"))
+    box = page.locator(".phasebit-explorer[data-explorer=fragment]").first
+    told, lane = box.locator(".pb-x-told"), box.get_by_role("spinbutton", name="lane")
+    assert told.inner_text().startswith("Click a cell")
+    box.locator(".pb-x-cell", has_text="17").first.click()
+    assert lane.input_value() == "17"
+    assert "lane 17" in told.inner_text()
+    assert len(chosen(box)) == 8 and all("lane 17," in title for title in chosen(box))
+    box.locator(".pb-picture").focus()
+    before = told.inner_text()
+    page.keyboard.press("ArrowDown")
+    assert told.inner_text() != before and lane.input_value() == "17"
+    page.keyboard.press("Enter")
+    assert f"lane {lane.input_value()}," in told.inner_text()
+    page.close()
+
+
+def test_the_address_keeps_what_was_chosen(browser, site) -> None:
+    page = browser.new_page()
+    page.goto(site + path("divide"))
+    box = page.locator(".phasebit-explorer[data-explorer=divide]")
+    assert "x" not in page.url.partition("?")[2]
+    box.get_by_label("shape : strides").fill("(8, 12) : (1, 8)")
+    box.get_by_label("tiler").fill("4:2, 3")
+    said = box.locator(".pb-lab-numbers").inner_text()
+    again = browser.new_page()
+    again.goto(page.url)
+    other = again.locator(".phasebit-explorer[data-explorer=divide]")
+    assert other.get_by_label("tiler").input_value() == "4:2, 3"
+    assert other.locator(".pb-lab-numbers").inner_text() == said
+    assert again.locator(".phasebit-explorer[data-explorer=layout] input").input_value() == (
+        "(4, (2, 4)) : (2, (1, 8))")  # fmt: skip
+    page.close()
+    again.close()
+
+
+def test_a_box_that_is_refused_is_drawn_and_told(browser, site) -> None:
+    page = browser.new_page()
+    page.goto(site + path("box"))
+    box = page.locator(".phasebit-explorer[data-explorer=box]")
+    assert box.locator("svg").count() == 3
+    box.get_by_label("corner x").fill("3")
+    assert "must begin at a multiple of 16" in box.get_by_role("alert").inner_text()
+    assert box.locator("svg").count() == 1 and "(3, 1, 1)" in box.locator("svg").inner_html()
+    box.get_by_label("corner x").fill("12")
+    assert box.locator(".pb-x-inside").count() == 3 and box.locator("svg").count() == 3
+    page.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_on_a_phone_nothing_of_a_picture_lies_beside_the_screen(browser, site, kind: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(site + path(kind))
+    over = page.evaluate(
+        """() => [...document.querySelectorAll('.phasebit-explorer .pb-picture')]
+          .map((one) => one.scrollWidth - one.clientWidth)"""
+    )
+    assert over and max(over) <= 1
     page.close()

@@ -100,7 +100,7 @@ _FONT = re.compile(r"url\(\"?([^\"()]+\.woff2?)")
 
 
 def loaded(page: str) -> set[Path]:
-    """The files that a page loads by itself: scripts, styles, fonts of its formulas and signs."""
+    """The files that a page loads by itself: scripts, styles, the font of its signs."""
     names = {script or style for script, style in _LOADED.findall(html(page))}
     files = {(HTML / page).parent.joinpath(name).resolve() for name in names}
     for style in [file for file in files if file.name == "phasebit.css"]:
@@ -112,16 +112,29 @@ def loaded(page: str) -> set[Path]:
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_light(page: str) -> None:
     files = loaded(page)
-    assert {file.name for file in files} >= {"phasebit.css", "math.woff"}
+    assert {file.name for file in files} >= {"phasebit.css", "signs.woff"}
     assert not [file for file in files if "replays" in file.parts], "before the reader asks"
     assert sum(file.stat().st_size for file in files) < MOST
     assert sum(map(sent, files)) < SENT
 
 
+def test_what_makes_elements_is_written_once_and_there_before_it_is_needed() -> None:
+    makes = "document.createElement(tag)"
+    scripts = {path.name: path.read_text("utf-8") for path in (HTML / "_static").glob("*.js")}
+    assert [name for name, text in scripts.items() if makes in text] == ["elements.js"]
+    needs = {name for name, text in scripts.items() if "window.phasebitElement;" in text}
+    assert len(needs) >= 6
+    for page in PAGES:
+        names = [Path(script).name for script, _ in _LOADED.findall(html(page)) if script]
+        assert names.count("elements.js") == 1
+        later = names[names.index("elements.js") :]
+        assert needs & {*names} == needs & {*later}
+
+
 @pytest.mark.parametrize("page", ["intro", "how_fast", "double_buffering"])
 def test_a_page_does_not_move_under_the_reader(browser, site, page: str) -> None:
     (path,) = [each for each in PAGES if re.search(rf"[/_]{page}\.html$", each)]
-    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    tab = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
     tab.add_init_script(
         """window.shift = 0;
         new PerformanceObserver((list) => list.getEntries().forEach((one) => {
@@ -131,4 +144,4 @@ def test_a_page_does_not_move_under_the_reader(browser, site, page: str) -> None
     tab.goto(site + path)
     tab.wait_for_load_state("networkidle")
     assert tab.evaluate("() => window.shift") < SHIFT
-    tab.close()
+    tab.context.close()

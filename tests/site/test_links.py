@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from .conftest import HTML
+from .conftest import HTML, ROOT
 
 pytestmark = pytest.mark.site
 
@@ -47,6 +47,19 @@ def test_chapters_are_linked_wherever_they_are_mentioned() -> None:
     assert linked > 100 and loose == []
 
 
+def test_a_kernel_that_is_named_leads_to_its_file() -> None:
+    linked = 0
+    for path in HTML.glob("book/**/*.html"):
+        html = path.read_text(encoding="utf-8")
+        for file in re.findall(r'<a class="[^"]*" href="[^"]*/blob/main/(kernels/[^"]*)"', html):
+            assert (ROOT / file).is_file()
+            linked += 1
+        names = re.findall(r'(?<!">)<code [^>]*><span class="pre">(\w+\.cuh?)</span></code>', html)
+        loose = {name for name in names if len([*ROOT.glob(f"kernels/*/{name}")]) == 1}
+        assert not loose, (path.stem, loose)
+    assert linked > 100
+
+
 def test_the_search_does_not_find_every_page_by_its_set_up() -> None:
     index = (HTML / "searchindex.js").read_text(encoding="utf-8")
     found = json.loads(index[index.index("(") + 1 : index.rindex(")")])
@@ -55,6 +68,28 @@ def test_the_search_does_not_find_every_page_by_its_set_up() -> None:
         where = found["terms"].get(word, [])
         assert (1 if isinstance(where, int) else len(where)) < pages / 3, word
     assert "phase" in found["terms"]
+
+
+FIELD = """() => {
+  const field = document.querySelector('.bd-article-container input[type=search]');
+  const [own, icon, keys] = [field, field.previousElementSibling, field.nextElementSibling]
+    .map((one) => one.getBoundingClientRect());
+  const style = getComputedStyle(field);
+  return {text: own.left + parseFloat(style.paddingLeft), icon: icon.right, keys: keys.left,
+          end: own.right - parseFloat(style.paddingRight)};
+}"""
+
+
+def test_a_search_shows_what_was_asked_and_keeps_words_apart(browser, site) -> None:
+    tab = browser.new_page(viewport={"width": 390, "height": 844})
+    tab.goto(site + "search.html?q=parity")
+    tab.locator("#search-results li").first.wait_for()
+    field = tab.evaluate(FIELD)
+    assert field["icon"] <= field["text"] < field["end"] <= field["keys"] + 1
+    table = "<div role=main><table><tr><td>phase<td>A parity</table><p>One.</p><p>Two.</p></div>"
+    text = tab.evaluate("html => Search.htmlToText(html)", table)
+    assert text.split() == ["phase", "A", "parity", "One.", "Two."]
+    tab.close()
 
 
 def test_the_set_up_is_folded_and_opens(browser, site) -> None:

@@ -1,7 +1,12 @@
-"""Every page, light and dark, at desktop and phone width."""
+"""Every page, light and dark, at desktop and phone width: each is loaded once for all tests.
+
+A page costs seconds of processor time to load, so all that is asked of every page is asked here.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,11 +27,25 @@ CHAPTERS = [
 pytestmark = pytest.mark.site
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_nothing_is_wrong(browser, site, page) -> None:
-    from .look import look
+each_page = pytest.mark.parametrize("visited", PAGES, indirect=True)
+each_chapter = pytest.mark.parametrize("visited", CHAPTERS, indirect=True)
 
-    assert look(browser, site, page) == []
+
+@pytest.fixture(scope="module")
+def visited(browser, site, request) -> Iterator[tuple[str, object, object]]:
+    """A page, its tab, and what it complained of; pytest sorts the tests by their page."""
+    from .look import opened
+
+    with opened(browser, site, request.param) as (tab, watch):
+        yield request.param, tab, watch
+
+
+@each_page
+def test_nothing_is_wrong(visited) -> None:
+    from .look import faults
+
+    _, tab, watch = visited
+    assert faults(tab, watch) == []
 
 
 def test_the_pages_are_all_there() -> None:
@@ -34,12 +53,11 @@ def test_the_pages_are_all_there() -> None:
     assert {"book/intro.html", "book/how_to_read.html", "genindex.html", "search.html"} < {*PAGES}
 
 
-@pytest.mark.parametrize("page", CHAPTERS)
-def test_a_chapter_opens_in_colab_and_downloads_as_a_notebook(browser, site, page) -> None:
+@each_chapter
+def test_a_chapter_opens_in_colab_and_downloads_as_a_notebook(visited) -> None:
     from tests.book.notebooks import address
 
-    tab = browser.new_page()
-    tab.goto(site + page)
+    page, tab, _ = visited
     notebook = page.removesuffix(".html") + ".ipynb"
     colab = tab.locator("a[href*='colab.research.google.com']").first.get_attribute("href")
     owner_and_name = address().removeprefix("https://github.com/")
@@ -49,31 +67,44 @@ def test_a_chapter_opens_in_colab_and_downloads_as_a_notebook(browser, site, pag
     source = tab.locator("a.btn-download-source-button").first
     answer = tab.request.get(source.evaluate("a => a.href"))
     assert answer.ok and answer.json()["nbformat"] == 4
-    tab.close()
 
 
-@pytest.mark.parametrize("page", CHAPTERS)
-def test_a_chapter_says_its_tier_and_leads_on(browser, site, page) -> None:
-    tab = browser.new_page()
-    tab.goto(site + page)
+@each_chapter
+def test_a_chapter_says_its_tier_and_leads_on(visited) -> None:
+    page, tab, _ = visited
     assert tab.locator(".pb-tier").inner_text().startswith("Runs on")
     assert tab.locator("a.left-prev").count() == 1
     assert tab.locator("a.right-next").count() == 1
     number = contents.number(Path(page))
     begins = "" if number is None else f"{number}. "
     assert tab.locator("article h1").inner_text().startswith(begins)
-    tab.close()
+
+
+@each_page
+def test_axe_finds_nothing(visited) -> None:
+    """The last of a page's tests: axe thins it out."""
+    from .axe import violations
+
+    _, tab, _ = visited
+    tab.emulate_media(color_scheme="light")
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    for button in tab.query_selector_all(".pb-exercise-start, .pb-replay-start")[:2]:
+        button.click()  # and it is gone
+    assert violations(tab) == []
 
 
 def test_formulas_are_set_in_their_font_without_a_script(browser, site) -> None:
     shown = [page for page in PAGES if "<math " in (HTML / page).read_text(encoding="utf-8")]
     assert len(shown) > 10
     tab = browser.new_context(java_script_enabled=False).new_page()
-    asked: list[str] = []
-    tab.on("requestfinished", lambda request: asked.append(request.url))
+    # No font that the page asks for arrives: one of formulas that came late would move the text.
+    tab.route(re.compile(r"\.woff2?"), lambda route: route.abort())
     tab.goto(site + next(page for page in shown if "how_fast" in page))
     tab.wait_for_load_state("networkidle")
-    assert any(url.endswith("math.woff") for url in asked)
+    assert tab.evaluate(
+        """() => [...document.fonts].filter(one => one.family.includes('Phase Bit Math'))
+          .map(one => one.status)"""
+    ) == ["loaded"]
     fraction = tab.locator("math[display=block] mfrac").first.bounding_box()
     letter = tab.locator("math[display=block] mi").first.bounding_box()
     assert fraction and letter and fraction["height"] > 1.5 * letter["height"]
@@ -99,6 +130,22 @@ def test_search_finds_a_word_of_the_glossary(browser, site) -> None:
     tab.goto(site + "search.html?q=interleaving")
     tab.wait_for_selector("#search-results li a")
     assert tab.locator("#search-results li a[href*='glossary']").count() >= 1
+    tab.close()
+
+
+def test_a_search_begins_where_most_is_said(browser, site) -> None:
+    tab = browser.new_page()
+    tab.goto(site + "search.html?q=phase")
+    tab.get_by_text("Search finished").wait_for()
+    found = tab.locator("#search-results li > a").all_inner_texts()
+    assert "3. Barriers" in found[:3]
+    assert len(found) < 60  # names that have the word in the package's own alone are left out
+    tab.locator("#search-results p.context").nth(len(CHAPTERS) // 2).wait_for()
+    assert "ModuleNotFoundError" not in " ".join(
+        tab.locator("#search-results p.context").all_inner_texts()
+    )
+    tab.goto(site + "search.html?q=simulate")
+    tab.locator("#search-results li > a", has_text="phasebit.simulate").first.wait_for()
     tab.close()
 
 

@@ -63,6 +63,33 @@ def test_the_index_says_on_which_pages_a_term_stands(browser, tmp_path) -> None:
     assert made["numbers"] == ["3", "4", "5", "6"]
 
 
+def test_no_table_is_cut(browser, tmp_path, monkeypatch) -> None:
+    import pdf
+
+    row = "".join(f"<{{0}}>a_long_name_{n} of something</{{0}}>" for n in range(14))
+    table = (
+        f'<table class="table"><thead><tr>{row}</tr></thead><tbody><tr>{row}</tr></tbody></table>'
+    )
+    page = PAGE.format(title="T", link="#top", rest=table.replace("{0}", "td"))
+    (tmp_path / "a.html").write_text(
+        page.replace("<td>", "<td style='white-space:nowrap'>"), "utf-8"
+    )
+    wide = "document.querySelector('table').offsetWidth - document.body.clientWidth"
+    told: list[int] = []
+
+    def printed(tab) -> bytes:
+        tab.set_viewport_size({"width": 673, "height": 900})  # what the margins leave of A4
+        told.append(tab.evaluate(wide))
+        return b"1 0 obj <</Type /Pages /Kids []>>"
+
+    monkeypatch.setattr(pdf, "_printed", printed)
+    pdf.print_book(browser, tmp_path, tmp_path / "out.pdf", {"root": "a"}, "A book")
+    assert max(told) <= 0
+    monkeypatch.setattr(pdf, "STYLE", pdf.STYLE.replace("overflow-wrap: anywhere", ""))
+    pdf.print_book(browser, tmp_path, tmp_path / "out.pdf", {"root": "a"}, "A book")
+    assert max(told) > 0, "a table that is cut would be seen"
+
+
 def test_a_link_that_leads_nowhere_is_said(browser, tmp_path) -> None:
     import pdf
 

@@ -11,6 +11,7 @@ import pytest
 from .conftest import HTML, ROOT
 
 PAGES = sorted(path.relative_to(HTML).as_posix() for path in HTML.glob("book/**/*.html"))
+MAP, SCORE = "book/how_to_read.html", "book/appendix/score.html"
 CHAPTER, WIDE, CODE = (path.relative_to(ROOT).with_suffix("").as_posix()
                   for name in ("double_buffering", "barriers", "chain")
                   for path in ROOT.glob(f"book/part*/*_{name}.ipynb"))  # fmt: skip
@@ -43,7 +44,10 @@ LETTERS = """() => [...document.querySelectorAll('.bd-article .pb-picture svg te
     const to = one.getScreenCTM();
     return parseFloat(getComputedStyle(one).fontSize) * Math.hypot(to.a, to.b);
   })"""
-SHRUNK = ".bd-article .pb-picture > svg { min-width: 0 !important; max-width: 100% !important }"
+SCROLLS = """(one) => one.scrollWidth > one.clientWidth + 1"""
+SHRUNK = """.bd-article .pb-picture > svg { min-width: 0 !important; max-width: 100% !important }
+  .bd-article .pb-picture > svg:first-of-type { display: block !important }"""
+"""The drawing for wide screens in place of the other, as narrow as the screen."""
 
 pytestmark = pytest.mark.site
 
@@ -61,10 +65,21 @@ def blocks(tab, address: str) -> list[bool]:  # type: ignore[no-untyped-def]
     return tab.evaluate(BLOCKS)
 
 
-def test_at_most_a_tenth_of_all_blocks_scrolls_sideways(browser, site) -> None:
+@pytest.fixture(scope="module")
+def every_page(browser, site) -> list[tuple[str, list[bool], list[float]]]:
+    """Of each page: which blocks scroll, and how large the letters of its pictures are."""
     tab = browser.new_page(viewport=SCREEN)
-    found = [one for page in PAGES for one in blocks(tab, site + page)]
+    found = []
+    for page in PAGES:
+        tab.goto(site + page, wait_until="load")
+        letters = tab.evaluate(LETTERS)
+        found.append((page, tab.evaluate(BLOCKS), letters))
     tab.close()
+    return found
+
+
+def test_at_most_a_tenth_of_all_blocks_scrolls_sideways(every_page) -> None:
+    found = [one for _, scrolls, _ in every_page for one in scrolls]
     assert len(found) > 1000
     assert sum(found) <= MOST * len(found)
 
@@ -158,17 +173,9 @@ def test_a_table_of_numbers_is_marked_and_prose_is_not() -> None:
     assert "pb-columns" not in "".join(elements().elements(prose))
 
 
-def test_letters_in_pictures_are_large_enough_to_be_read(browser, site) -> None:
-    tab = browser.new_page(viewport=SCREEN)
-    many, small = 0, {}
-    for page in PAGES:
-        tab.goto(site + page, wait_until="load")
-        found = tab.evaluate(LETTERS)
-        many += len(found)
-        if found and min(found) < SMALLEST:
-            small[page] = min(found)
-    tab.close()
-    assert many > 10_000 and small == {}
+def test_letters_in_pictures_are_large_enough_to_be_read(every_page) -> None:
+    small = {page: min(found) for page, _, found in every_page if min(found, default=99) < SMALLEST}
+    assert sum(len(found) for _, _, found in every_page) > 10_000 and small == {}
 
 
 def test_a_picture_that_shrank_to_the_screen_would_have_smaller_letters(browser, site) -> None:
@@ -177,4 +184,104 @@ def test_a_picture_that_shrank_to_the_screen_would_have_smaller_letters(browser,
     assert min(tab.evaluate(LETTERS)) >= SMALLEST
     tab.add_style_tag(content=SHRUNK)
     assert min(tab.evaluate(LETTERS)) < SMALLEST
+    tab.close()
+
+
+def test_the_map_of_chapters_does_not_scroll(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    tab.goto(site + MAP)
+    drawn = tab.locator(".pb-picture:has(svg.phasebit-diagram)").first
+    assert not drawn.evaluate(SCROLLS)
+    assert drawn.locator("svg:visible a").count() > 25
+    tab.add_style_tag(
+        content=""".pb-two > svg:first-of-type { display: block !important }
+        .pb-two > svg + svg { display: none !important }"""
+    )
+    assert drawn.evaluate(SCROLLS), "the wide drawing does"
+    tab.close()
+
+
+def test_tables_with_sentences_are_read_without_scrolling(browser, site) -> None:
+    """The cells say what they are, and only there: on a wide screen the heading does."""
+    tab = browser.new_page(viewport=SCREEN)
+    tab.goto(site + SCORE)
+    tables = tab.locator(".bd-article table.pb-stacked")
+    assert tables.count() > 10
+    assert not [at for at in range(tables.count()) if tables.nth(at).evaluate(SCROLLS)]
+    cell = tables.last.locator("tbody tr:first-child td:nth-child(2)")
+    label = "one => getComputedStyle(one, '::before').content"
+    assert cell.evaluate(label) == f'"{cell.get_attribute("data-head")}: "'
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    assert cell.evaluate(label) == "none"
+    assert tables.last.locator("thead th").first.is_visible()
+    tab.set_viewport_size(SCREEN)
+    tab.evaluate("""() => document.querySelectorAll('.pb-stacked')
+        .forEach((one) => one.classList.remove('pb-stacked'))""")
+    wide = tab.locator(".bd-article table")
+    assert [at for at in range(wide.count()) if wide.nth(at).evaluate(SCROLLS)], "unstacked"
+    tab.close()
+
+
+def test_formulas_are_read_without_scrolling(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    over = """() => [...document.querySelectorAll('.bd-article div.math')]
+      .map((one) => one.scrollWidth - one.clientWidth)"""
+    found = {}
+    for page in PAGES:
+        if 'class="math' in (HTML / page).read_text(encoding="utf-8"):
+            tab.goto(site + page)
+            found[page] = max([0, *tab.evaluate(over)])
+    assert len(found) > 5 and {page for page, more in found.items() if more > 1} == set()
+    tab.goto(site + next(page for page in found if "how_fast" in page))
+    tab.add_style_tag(content=".bd-article div.math math { font-size: 3em }")
+    assert max(tab.evaluate(over)) > 1
+    tab.close()
+
+
+# Whether what stands right after a formula begins on a line below it, for each that has a stop.
+PARTED = """() => [...document.querySelectorAll('.bd-article p .math')].flatMap((one) => {
+  const next = one.nextSibling;
+  if (next?.nodeType !== 3 || !/^[.,;:)]/.test(next.data)) return [];
+  const stop = document.createRange();
+  stop.setStart(next, 0); stop.setEnd(next, 1);
+  return [stop.getBoundingClientRect().left < one.getBoundingClientRect().left];
+})"""
+
+
+def test_no_line_parts_a_formula_from_its_full_stop(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    tab.goto(site + next(page for page in PAGES if "how_fast" in page))
+    parted = []
+    for width in range(320, 420, 4):
+        tab.set_viewport_size({"width": width, "height": 844})
+        parted += tab.evaluate(PARTED)
+    assert len(parted) > 200 and not any(parted)
+    tab.add_style_tag(content=".pb-tied { white-space: normal !important }")
+    parted = []
+    for width in range(320, 420, 4):
+        tab.set_viewport_size({"width": width, "height": 844})
+        parted += tab.evaluate(PARTED)
+    assert any(parted)
+    tab.close()
+
+
+def test_all_tiers_of_a_chapter_are_in_sight_together(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    tab.goto(f"{site}book/how_to_read.html")
+    table = tab.locator("table.pb-tiers")
+    over = "one => one.getBoundingClientRect().right - innerWidth"
+    assert table.evaluate(over) <= 0
+    tab.add_style_tag(content="table.pb-tiers { min-width: 30rem }")
+    assert table.evaluate(over) > 0
+    tab.close()
+
+
+def test_a_label_is_read_where_its_arrow_passes(browser, site) -> None:
+    """It has an edge of the page's ground, which covers the line; a box's text needs none."""
+    tab = browser.new_page(viewport=SCREEN)
+    tab.goto(f"{site}book/appendix/a_gpu_you_can_read.html")
+    drawn = tab.locator("svg.phasebit-diagram:visible").first
+    edge = "one => [getComputedStyle(one).paintOrder, getComputedStyle(one).strokeWidth]"
+    assert drawn.locator("text", has_text="lanes").first.evaluate(edge) == ["stroke", "4px"]
+    assert drawn.locator("text", has_text="LOOP").first.evaluate(edge)[0] == "normal"
     tab.close()

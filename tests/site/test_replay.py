@@ -6,14 +6,15 @@ import pytest
 
 from .conftest import HTML
 
-WARD = "02_fragment_shape"
+WARD = "01_one_warp_loads"
 """The first of several kernels in one box."""
 
 PAGES = {
     kernel: path.relative_to(HTML).as_posix()
     for path in sorted(HTML.glob("book/**/*.html"))
     for kernel in (
-        "barrier_double_buffer", "groups", "b_ring", "chain", "pair", "12_stale_parity", WARD)
+        "barrier_double_buffer", "groups", "b_ring", "bulk_copy", "chain", "pair",
+        "12_stale_parity", WARD)
     if f'data-kernel="{kernel}' in path.read_text(encoding="utf-8")
 }
 
@@ -21,13 +22,13 @@ pytestmark = pytest.mark.site
 
 
 def test_the_pages_have_them() -> None:
-    assert len(PAGES) == 7
+    assert len(PAGES) == 8
 
 
 @pytest.fixture
 def replay(browser, site, request):
     """A replay that has been asked for, and was not loaded before."""
-    from .look import CONTRAST, LEAST_CONTRAST, OVERFLOW, THEMES, WIDTHS, Watch
+    from .look import WIDTHS, Watch, assert_good
 
     tab = browser.new_page(reduced_motion="reduce")
     watch = Watch(site)
@@ -39,23 +40,18 @@ def replay(browser, site, request):
     assert not [url for url in asked if "/replays/" in url], "nothing before the reader asks"
     box = tab.locator(f'.phasebit-replay[data-kernel^="{request.param}"]')
     if not box.is_visible():  # in a solution
-        tab.locator(".admonition", has=box).last.locator("button").first.click()
-    assert box.locator("svg.phasebit-timeline").count() == 1
+        tab.locator("details", has=box).last.locator("summary").first.click()
+    assert box.locator("svg.phasebit-timeline:visible").count() == 1
     box.get_by_role("button", name="Replay").press("Enter")
     box.locator(".pb-replay-rows").wait_for()
     assert [url for url in asked if "/replays/" in url]
     yield box
-    for theme in THEMES:
-        tab.emulate_media(color_scheme=theme)
-        for width in (*WIDTHS.values(), 768, 1440):
-            tab.set_viewport_size({"width": width, "height": 900})
-            assert tab.evaluate(OVERFLOW) + tab.evaluate(CONTRAST, LEAST_CONTRAST) == []
-    assert watch.wrong == []
+    assert_good(tab, watch, (*WIDTHS.values(), 768, 1440))
     tab.close()
 
 
 def said(box) -> str:
-    return box.get_by_role("status").inner_text()
+    return box.locator(".pb-replay-said").inner_text()
 
 
 def row(box, name: str):
@@ -76,8 +72,11 @@ def to(box, moment: float) -> None:
 
 
 def barriers(box) -> dict[str, list[str]]:
-    rows = [each.split("\t") for each in box.locator("tbody tr").all_inner_texts()]
-    return {name: rest for name, *rest in rows}
+    """What the tables say of each barrier: its phase, its missing arrivals, its missing bytes."""
+    return {
+        line.locator("th").get_attribute("aria-label"): line.locator("td").all_inner_texts()
+        for line in box.locator("tbody tr").all()
+    }
 
 
 @pytest.mark.parametrize("replay", ["barrier_double_buffer"], indirect=True)
@@ -92,6 +91,7 @@ def test_steps_by_keyboard_from_event_to_event(replay) -> None:
     marked = replay.locator(".pb-replay-line", has=replay.page.locator(".pb-replay-chip"))
     assert any("arrive_and_wait" in text for text in marked.all_inner_texts())
     assert replay.locator("svg").first.get_attribute("aria-hidden") == "true"
+    assert replay.locator(".pb-replay-words").is_hidden(), "which are for who has no scripts"
     replay.get_by_role("button", name="Step back").press("Enter")
     assert said(replay) == seen[-2]
 
@@ -101,8 +101,8 @@ def test_the_end_is_the_emulators(replay) -> None:
     to(replay, 1)
     assert row(replay, "warps 8–15") == "has left"
     now = barriers(replay)
-    assert now["full[0]"][0] == "3, parity 1"
-    assert now["empty[0]"] == ["3, parity 1", "256 of 512", "0"]
+    assert now["full[0]"][0] == "3, bit 1"
+    assert now["empty[0]"] == ["3, bit 1", "256 of 512"]
     slider = replay.get_by_role("slider")
     assert slider.get_attribute("aria-valuetext") == "cycle {0} of {0}".format(
         slider.get_attribute("max")
@@ -129,7 +129,9 @@ def test_the_line_of_whom_one_follows_comes_into_view_and_the_page_stays(replay)
         assert inside
     assert replay.page.evaluate("scrollY") == before
     assert "warp 8 last loaded 4 bytes a lane, 1 wavefront, no conflict" in replay.inner_text()
-    assert replay.locator(".pb-replay-asked").count() in (1, 32)
+    asked = replay.locator(".pb-replay-asked")
+    assert asked.count() in (1, 32)
+    assert asked.first.inner_text() == "1"
     assert "consumers" in row_name(replay, "warps 8–15")
 
 
@@ -146,7 +148,7 @@ def test_broken_beside_healthy(replay) -> None:
 @pytest.mark.parametrize("replay", [WARD], indirect=True)
 def test_several_kernels_in_one_box(replay) -> None:
     kernels = replay.get_by_role("combobox", name="Kernel")
-    assert kernels.locator("option").count() == 12
+    assert kernels.locator("option").count() == 13
     kernels.select_option("11_arrive_count")
     replay.get_by_text("Replay: Patient 11: arrive count").wait_for()
     replay.get_by_role("button", name="To the finding").press("Enter")
@@ -173,7 +175,7 @@ def test_the_other_block_of_a_pair_is_looked_at_at_the_same_moment(replay) -> No
     to(replay, 0.3)
     moment = replay.get_by_role("slider").input_value()
     assert replay.locator(".pb-replay-row", has_text="tensor core").count() == 1
-    assert barriers(replay)["full[0]"][0] != "0, parity 0"
+    assert barriers(replay)["full[0]"][0] != "0, bit 0"
     blocks = replay.get_by_role("combobox", name="Block")
     blocks.focus()
     replay.page.keyboard.press("ArrowDown")
@@ -181,14 +183,14 @@ def test_the_other_block_of_a_pair_is_looked_at_at_the_same_moment(replay) -> No
     assert replay.get_by_role("slider").input_value() == moment
     assert "of block 0" in row(replay, "copy engine") or "under way" in row(replay, "copy engine")
     assert replay.locator(".pb-replay-row", has_text="tensor core").count() == 0
-    assert barriers(replay)["full[0]"] == ["0, parity 0", "1 of 1", "0"]
+    assert barriers(replay)["full[0]"] == ["0, bit 0", "1 of 1"]
     assert row(replay, "warp 5") == "waits for the cluster's barrier"
     assert replay.locator(".pb-replay-line").count() > 50
 
 
 @pytest.mark.parametrize("replay", ["b_ring"], indirect=True)
 def test_touching_a_row_goes_there(replay) -> None:
-    bar = replay.locator(".pb-replay-row svg").first
+    bar = replay.locator(".pb-replay-bar").first
     bar.scroll_into_view_if_needed()
     place = bar.bounding_box()
     replay.page.mouse.click(place["x"] + place["width"] / 2, place["y"] + 4)
@@ -227,7 +229,7 @@ def test_a_finger_on_a_row_goes_there(browser, site) -> None:
     box.get_by_role("button", name="Replay").tap()
     slider = box.get_by_role("slider")
     for share, number in ((0.8, 0), (0.3, 2), (0.6, 5)):
-        bar = box.locator(".pb-replay-row svg").nth(number)
+        bar = box.locator(".pb-replay-bar").nth(number)
         bar.scroll_into_view_if_needed()
         place = bar.bounding_box()
         x, y = place["x"] + share * place["width"], place["y"] + place["height"] / 2
@@ -237,6 +239,84 @@ def test_a_finger_on_a_row_goes_there(browser, site) -> None:
         assert int(slider.input_value()) == pytest.approx(expected, abs=expected / 20)
     assert box.locator(".pb-replay-key").inner_text().split("\n")[0].strip() == "executes"
     context.close()
+
+
+@pytest.mark.parametrize("replay", ["chain"], indirect=True)
+@pytest.mark.parametrize("width", [390, 768, 1440])
+def test_the_buttons_stay_while_the_reader_reads_the_code(replay, width: int) -> None:
+    """Who has scrolled to the code sees it beside them, and hears what happens."""
+    tab = replay.page
+    tab.set_viewport_size({"width": width, "height": 844})
+    to(replay, 0.4)
+    replay.locator("pre").evaluate("e => e.scrollIntoView({block: 'end'})")
+    code = replay.locator("pre").bounding_box()
+    play = replay.get_by_role("button", name="Play").bounding_box()
+    told = replay.locator(".pb-replay-said").bounding_box()
+    assert play["y"] >= 0 and told["y"] + told["height"] <= 844
+    seen = min(844, code["y"] + code["height"]) - max(code["y"], told["y"] + told["height"])
+    assert seen > 200
+    least = 400 if width == 1440 else 250
+    lines = replay.locator(".pb-replay-line .pb-line")
+    assert lines.first.bounding_box()["width"] > least, "wide enough for code"
+    assert replay.locator("pre").evaluate("e => e.scrollWidth <= e.clientWidth + 1"), "it wraps"
+    tab.set_viewport_size({"width": 1280, "height": 900})
+
+
+CUT = """(box) => {
+  const slider = box.querySelector('input[type=range]');
+  const found = new Set();
+  let many = 0;
+  for (let at = 0; at <= Number(slider.max); at += 1) {
+    slider.value = at;
+    slider.dispatchEvent(new Event('input', {bubbles: true}));
+    for (const marks of box.querySelectorAll('.pb-replay-marks:not(:empty)')) {
+      many = Math.max(many, marks.childElementCount);
+      if (marks.scrollWidth > marks.clientWidth) found.add(marks.textContent);
+    }
+  }
+  return [many, [...found]];
+}"""
+
+
+@pytest.mark.parametrize("replay", ["bulk_copy"], indirect=True)
+@pytest.mark.parametrize("width", [390, 1440])
+def test_who_shares_a_line_is_read_whole(replay, width: int) -> None:
+    tab = replay.page
+    tab.set_viewport_size({"width": width, "height": 844})
+    many, cut = replay.evaluate(CUT)
+    assert many == 2 and cut == []
+    told = replay.locator(".pb-replay-said")
+    to(replay, 0.42)
+    assert told.evaluate("e => e.scrollHeight <= e.clientHeight + 1"), "what happens, too"
+    tab.set_viewport_size({"width": 1280, "height": 900})
+
+
+@pytest.mark.parametrize("replay", ["chain"], indirect=True)
+def test_slots_say_which_item_they_hold_and_the_clock_is_numbered(replay) -> None:
+    clock = replay.locator(".pb-replay-axis span").all_inner_texts()
+    end = int(replay.get_by_role("slider").get_attribute("max"))
+    numbers = [int(text.replace(",", "")) for text in clock]
+    assert numbers[0] == 0 and 3 <= len(numbers) <= 8 and numbers[-1] <= end
+    slot = replay.locator(".pb-replay-row", has_text="slot").first
+    items = [text for text in slot.locator(".pb-replay-bar i").all_inner_texts() if text]
+    assert items[0] == "0" and len(items) > 1
+
+
+@pytest.mark.parametrize("replay", ["12_stale_parity"], indirect=True)
+def test_who_shares_a_line_is_named_and_a_finding_has_a_flag(replay) -> None:
+    to(replay, 1)
+    chips = replay.locator(".pb-replay-line .pb-replay-chip").all_inner_texts()
+    assert "1–3" in chips
+    outlined = replay.locator(".pb-replay-line").evaluate_all(
+        "lines => lines.filter(e => getComputedStyle(e).outlineStyle === 'solid').length"
+    )
+    assert outlined == replay.locator(".pb-replay-wrong").count() > 0
+    to(replay, 0)
+    flag = replay.locator(".pb-replay-axis b")
+    assert flag.inner_text() == "✗"
+    flag.click()
+    slider = replay.get_by_role("slider")
+    assert slider.input_value() == slider.get_attribute("max"), "it is found at the end"
 
 
 def test_a_page_opened_as_a_file_replays_too(browser) -> None:
@@ -254,5 +334,5 @@ def test_without_scripts_there_are_words_and_the_picture(browser, site) -> None:
     tab.goto(site + PAGES["b_ring"])
     box = tab.locator(".phasebit-replay")
     assert "replayed here" in box.inner_text()
-    assert box.locator("svg.phasebit-timeline").is_visible()
+    assert box.locator("svg.phasebit-timeline:visible").count() == 1
     tab.close()

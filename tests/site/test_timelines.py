@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
+from html import unescape
+
 import pytest
+from phasebit_book.inline_svg import inline, svg_of
 
 from phasebit.pipeline import Pipeline, simulate
+from phasebit.pipeline.interleaving import walk
+from phasebit.pipeline.ring import Ring, consumer, producer
 from phasebit.timeline import RING_LEGEND, Span, Timeline
+from phasebit.timeline.pieces import told_of
 
 from .conftest import HTML, ROOT
 
 SCRIPT = (ROOT / "book/_static/timelines.js").read_text(encoding="utf-8")
+CSS = (ROOT / "book/_static/phasebit.css").read_text(encoding="utf-8")
 
 RINGS = [
     simulate(Pipeline(producers, consumers, slots, produce, consume), jobs=9).timeline
@@ -25,7 +34,22 @@ OTHERS = [
     ),
 ]  # fmt: skip
 
+DOWN = [walk(Ring(stages=2, items=3).system(producer, consumer), seed=4).timeline]
+
 pytestmark = pytest.mark.site
+
+
+def show(page, timeline: Timeline) -> None:
+    """A page with nothing but a timeline, which answers."""
+    picture = inline(svg_of(timeline), "t")
+    page.set_content(f"<style>{CSS}</style><article class='bd-article'>{picture}</article>")
+    page.add_script_tag(content=SCRIPT)
+
+
+def spans_of(timeline: Timeline) -> list[Span]:
+    """Those that a drawing tells of: of one that goes on, in a drawing that runs down, one."""
+    return [Span(timeline.rows[row], start, end, told_of(timeline)["kinds"][kind][0], label)
+            for row, start, end, kind, label, *_ in told_of(timeline)["spans"]]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -37,30 +61,82 @@ def tab(browser):
 
 @pytest.mark.parametrize("timeline", RINGS + OTHERS, ids=lambda it: it.title[:40] or it.unit)
 def test_each_span_is_read_as_it_was_drawn(tab, timeline: Timeline) -> None:
-    tab.set_content(f"<article class='bd-article'>{timeline.svg()}</article>")
-    tab.add_script_tag(content=SCRIPT)
+    show(tab, timeline)
     told = tab.evaluate(
         """() => {
-          const told = phasebitTimelines.read(document.querySelector('svg'));
-          return told.spans.map(s => [s.row.name, told.time(s.from), told.time(s.to), s.kind]);
+          const { rows, spans } = phasebitTimelines.read(document.querySelector('svg'));
+          return spans.map((s) => [rows[s.row], s.from, s.to, s.kind, s.label, s.why ?? '']);
         }"""
     )
     named = {kind: timeline.legend.get(kind, kind) for kind in timeline.styles}
-    drawn = [(s.row, s.start, s.end, named[s.kind]) for s in timeline.spans if s.end > s.start]
-    assert len(told) == len(drawn)
-    length = timeline.end - timeline.start
-    for row, start, end, kind in told:
-        assert any(
-            (row, kind) == (r, k) and abs(start - a) < length / 50 and abs(end - b) < length / 50
-            for r, a, b, k in drawn
-        ), (row, start, end, kind)
+    assert [*map(tuple, told)] == [
+        (s.row, s.start, s.end, named[s.kind], s.label, s.waits_for)
+        for s in timeline.spans if s.end > s.start
+    ]  # fmt: skip
 
 
-def test_a_drawing_whose_time_runs_down_is_left_alone(tab) -> None:
-    down = Timeline(["a"], [Span("a", 0, 1, "one", "x"), Span("a", 1, 2, "two", "y")], down=True)
-    tab.set_content(f"<article class='bd-article'>{down.svg()}</article>")
-    tab.add_script_tag(content=SCRIPT)
-    assert tab.evaluate("() => phasebitTimelines.read(document.querySelector('svg'))") is None
+def boxes(svg: str) -> set[tuple[float, ...]]:
+    """Left, top, width and height of what is drawn as a box, to the pixel."""
+    found = re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h", svg)
+    return {tuple(round(float(n)) for n in one) for one in found}
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+@pytest.mark.parametrize("timeline", RINGS + OTHERS + DOWN, ids=lambda it: it.title[:40] or it.unit)
+def test_a_span_stands_out_where_it_was_drawn(tab, timeline: Timeline, narrow: bool) -> None:
+    """The frame that the script draws lies around a box of the drawing."""
+    show(tab, timeline)
+    frames = tab.evaluate(
+        """(number) => {
+          const svgs = document.querySelectorAll('svg');
+          const { spans } = phasebitTimelines.read(svgs[0]);
+          const drawing = new phasebitTimelines.Drawing(svgs[number]);
+          return spans.map((span) => {
+            drawing.draw(0, [span]);
+            const frame = drawing.overlay.querySelector('.pb-timeline-job');
+            return ['x', 'y', 'width', 'height'].map((name) => Number(frame.getAttribute(name)));
+          });
+        }""",
+        int(narrow),
+    )
+    drawn = boxes(timeline.svg(narrow))
+    solid = [f for s, f in zip(spans_of(timeline), frames, strict=True) if s.kind != "wait"]
+    assert solid
+    for x, y, width, height in solid:
+        inside = [box for box in drawn if x <= box[0] <= x + 3 and y <= box[1] <= y + 3
+                  and abs(box[2] - width) <= 5 and box[3] <= height]  # fmt: skip
+        assert inside, (x, y, width, height)
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+def test_in_a_drawing_whose_time_runs_down_the_cursor_does_too(tab, narrow: bool) -> None:
+    (run,) = DOWN
+    tab.set_viewport_size({"width": 390 if narrow else 1000, "height": 900})
+    show(tab, run)
+    svg, said = tab.locator("svg").nth(int(narrow)), tab.locator(".pb-timeline-said")
+    assert svg.is_visible()
+    tab.keyboard.press("Tab")
+    svg.focus()
+    svg.press("Home")
+    for step in range(6):
+        assert said.inner_text().startswith(f"step {step}. ")
+        marks = svg.locator(".pb-timeline-step")
+        assert marks.count() == 1
+        (mover,) = [s for s in run.spans if s.start == step and s.label
+                    and s.row not in run.quiet and s.kind != "wait"][:1]  # fmt: skip
+        assert f"{mover.row}: {mover.label}" in said.inner_text()
+        svg.press("ArrowDown")
+    svg.press("ArrowUp")
+    assert said.inner_text().startswith("step 5. ")
+    svg.press("End")
+    last = int(run.end) - 1
+    assert said.inner_text().startswith(f"step {last}. ")
+    waits = [s for s in run.spans if s.waits_for]
+    assert waits
+    for _ in range(last - int(waits[0].start)):
+        svg.press("ArrowUp")
+    assert f"{waits[0].row}: waits for {waits[0].waits_for}" in said.inner_text()
+    tab.set_viewport_size({"width": 1000, "height": 900})
 
 
 @pytest.fixture
@@ -98,54 +174,65 @@ def test_the_arrow_keys_move_the_cursor(first) -> None:
     svg.press("Escape")
 
 
-def words(page, timeline: Timeline, x: float, row: str) -> str:
+def words(page, timeline: Timeline, at: float, row: str) -> str:
     """What is said of a row when the pointer is at a moment over it."""
-    page.set_content(
-        f"<article class='bd-article'><div class='pb-picture'>{timeline.svg()}</div></article>"
-    )
-    page.add_script_tag(content=SCRIPT)
-    svg = page.locator("svg")
-    said = page.locator(".pb-timeline-said")
-    told = page.evaluate(
+    show(page, timeline)
+    place = page.evaluate(
         """([at, row]) => {
-          const told = phasebitTimelines.read(document.querySelector('svg'));
-          const { y } = told.rows.find((one) => one.name === row);
-          const place = (at - told.time(0)) / (told.time(1) - told.time(0));
-          const { x, y: top } = document.querySelector('svg').getBoundingClientRect();
-          return [x + place, top + y + 10];
+          const svg = document.querySelector('svg');
+          const drawing = new phasebitTimelines.Drawing(svg);
+          const { x, y } = svg.getBoundingClientRect();
+          const number = phasebitTimelines.read(svg).rows.indexOf(row);
+          return [x + drawing.place(at), y + drawing.rows[number][0] + 10];
         }""",
-        [x, row],
+        [at, row],
     )
-    svg.page.mouse.move(*told)
+    page.mouse.move(*place)
     return next(
-        part.partition(": ")[2] for part in said.inner_text().partition(". ")[2].split("; ")
+        part.partition(": ")[2]
+        for part in page.locator(".pb-timeline-said").inner_text().partition(". ")[2].split("; ")
         if part.startswith(f"{row}: ")
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3])
 def test_who_waits_says_for_which_slot_and_what_it_is_doing(tab, slots: int) -> None:
-    """Compared with the simulator: the slot of the job that the thread takes next."""
     run = simulate(Pipeline(1, 1, slots, produce=2, consume=7), jobs=9)
     names = run.timeline.legend
-    produced = [s for s in run.timeline.spans if s.kind == "produce"]
     waits = [s for s in run.timeline.spans if s.row == "producer 0" and s.kind == "wait"]
-    seen = 0
+    assert len(waits) > 2
     for wait in waits:
-        later = [s for s in produced if s.row == "producer 0" and s.start >= wait.end]
-        if not later:
-            continue
-        job = min(later, key=lambda s: s.start).label
-        (slot,) = {s.row for s in produced if s.row.startswith("slot") and s.label == job}
         at = (wait.start + wait.end) / 2
+        slot = wait.waits_for.partition(" to be ")[0]
         doing = [s for s in run.timeline.spans if s.row == slot and s.start <= at < s.end]
         told = words(tab, run.timeline, at, "producer 0")
-        assert told.startswith(f"waiting for {slot}") and told.endswith(f"to go on with {job}")
+        assert told.startswith(f"waits for {wait.waits_for}") and "to go on with" in told
         for span in doing:
             assert names[span.kind] in told and span.label in told
-        assert tab.locator(".pb-timeline-job").count() == 1 + len(doing)
-        seen += 1
-    assert seen > 2
+        assert tab.locator("svg").first.locator(".pb-timeline-job").count() == 1 + len(doing)
+
+
+def test_of_all_waits_of_the_book_each_says_what_is_waited_for() -> None:
+    """In notebooks, openings and closed replays, which are there where an nvcc is."""
+    every = missing = 0
+    for page in HTML.glob("book/**/*.html"):
+        for text in re.findall(r"data-told='([^']*)'", page.read_text(encoding="utf-8")):
+            told = json.loads(unescape(text))
+            for _, _, _, kind, _, *why in told["spans"]:
+                if told["kinds"][kind][0] == "wait":
+                    every += 1
+                    missing += not why
+    assert every > 200 and missing == 0
+
+
+def test_each_timeline_of_the_book_answers() -> None:
+    """None is left that a script cannot read."""
+    for page in HTML.glob("book/**/*.html"):
+        html = page.read_text(encoding="utf-8")
+        drawn = re.findall(r"""<svg (?:[^>']|'[^']*')*>""", html)  # a text may hold a >
+        drawn = [one for one in drawn if 'class="phasebit-timeline"' in one]
+        assert all("data-places=" in one for one in drawn), page
+        assert 2 * sum("data-told=" in one for one in drawn) == len(drawn), page
 
 
 def test_a_timeline_plays_stops_and_is_looked_at_closer(browser, site) -> None:
@@ -188,7 +275,7 @@ def test_what_a_finger_touched_is_told_until_it_touches_elsewhere(browser, site)
     page = context.new_page()
     page.goto(site + "book/intro.html")
     page.wait_for_load_state("networkidle")
-    svg = page.locator("svg.phasebit-timeline").first
+    svg = page.locator("svg.phasebit-timeline:visible").first
     said = page.locator(".pb-timeline-said").first
     svg.scroll_into_view_if_needed()
     box = svg.bounding_box()

@@ -36,11 +36,13 @@ def test_all_is_told(browser, site, path: str, width: int) -> None:
     for box in boxes.all():
         assert "needs scripts" in box.inner_text()
         assert len(box.inner_text()) > 80, "and it says what would be there"
-    for picture in page.locator(".phasebit-replay svg").all():
-        assert picture.is_visible()
+    for picture in page.locator(".phasebit-replay .pb-picture").all():
+        assert picture.locator("svg:visible").count() == 1, "that of this width"
     assert page.locator("button:visible").count() == 0
     assert page.locator(".navbar-brand img:visible").count() == 1
     assert page.locator("nav.bd-docs-nav a:visible").count() > 30
+    for summary in page.locator("details:has(> .solution) > summary").all():
+        summary.click()
     solutions = page.locator(".solution")
     assert all(one.inner_text().count("\n") for one in solutions.all()), "nothing stays folded"
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -8,8 +8,10 @@ PARTS = (
     "execution",
     "ahead",
     "vendored",
+    "elements",
     "inline_svg",
     "cuda_cells",
+    "listings",
     "long_lines",
     "tables",
     "numbers",
@@ -17,6 +19,7 @@ PARTS = (
     "rules",
     "picture",
     "openings",
+    "measured",
     "ways",
     "lab",
     "exercises",
@@ -26,11 +29,14 @@ PARTS = (
     "timelines",
     "links",
     "setup_cells",
+    "search",
+    "plotting",
     "progress",
     "formulas",
     "lean",
     "accessible",
     "icons",
+    "front",
 )
 
 

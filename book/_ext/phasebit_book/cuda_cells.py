@@ -1,5 +1,5 @@
-"""Colour C++ as C++: in ``%%cuda`` and ``%%cpp`` cells, in a raw string of Python that holds a
-kernel, and where a cell prints one.
+"""Colour C++ as C++: in ``%%cuda`` and ``%%cpp`` cells, in a string of Python that holds a kernel,
+and where a cell prints one; and PTX as PTX where it is such a string.
 
 Sphinx would read such a cell as Python, and warn; and it knows of no output what it is.
 """
@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from docutils import nodes
 from pygments.lexer import Lexer
 from pygments.lexers.c_like import CudaLexer
+from pygments.lexers.ptx import PtxLexer
 from pygments.lexers.python import PythonLexer
-from pygments.token import Keyword, Text
+from pygments.token import Error, Keyword, Text
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
@@ -58,21 +59,26 @@ def language(text: str) -> str | None:
     return "cuda" if alike >= SHARE * len(lines) and _SURE.search(text) else None
 
 
-_RAW = re.compile(r"""\br(?P<quote>\"{3}|'{3})(?P<text>.*?)(?P=quote)""", re.DOTALL)
+_STRING = re.compile(r"""(?P<quote>\"{3}|'{3})(?P<text>.*?)(?P=quote)""", re.DOTALL)
+_PTX = re.compile(r"^\s*(?:\.(?:version|visible|reg)\b|(?:mov|ld|st|add)\.[\w.:]+ )", re.MULTILINE)
 _CELL = ("ipython3", "ipython", "python", "python3")
 
 
-def kernels(text: str) -> list[tuple[int, int]]:
-    """Where the raw strings of a Python cell lie that hold a kernel: from, to."""
-    return [
-        one.span("text")
-        for one in _RAW.finditer(text)
-        if _SURE.search(one["text"]) and any(map(_CPP.search, one["text"].splitlines()))
-    ]
+def kernels(text: str) -> list[tuple[int, int, type[Lexer]]]:
+    """Where the strings of a Python cell lie that hold a kernel: from, to, and what reads it."""
+    found: list[tuple[int, int, type[Lexer]]] = []
+    for one in _STRING.finditer(text):
+        if not any(map(_CPP.search, one["text"].splitlines())):
+            continue
+        if _PTX.search(one["text"]):
+            found.append((*one.span("text"), PtxLexer))
+        elif _SURE.search(one["text"]):
+            found.append((*one.span("text"), CudaLexer))
+    return found
 
 
 class KernelCellLexer(Lexer):
-    """Python, and CUDA C++ in the raw strings that hold it."""
+    """Python, and CUDA C++ or PTX in the strings that hold it."""
 
     name = "cell with a kernel"
     aliases = ("kernel-cell",)
@@ -82,9 +88,9 @@ class KernelCellLexer(Lexer):
         begin = end = -1
         for index, token, value in PythonLexer().get_tokens_unprocessed(text):
             if waiting and index >= waiting[0][0]:
-                begin, end = waiting.pop(0)
-                for at, kind, part in CudaLexer().get_tokens_unprocessed(text[begin:end]):
-                    yield begin + at, kind, part
+                begin, end, lexer = waiting.pop(0)
+                for at, kind, part in lexer().get_tokens_unprocessed(text[begin:end]):
+                    yield begin + at, Text if kind is Error else kind, part
             if not begin <= index < end:
                 yield index, token, value
 

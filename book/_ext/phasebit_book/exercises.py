@@ -1,20 +1,28 @@
 """Exercises in the page, for the chapters whose judges need no more than the standard library.
 
 ``exercises.js`` finds the cells; what this gives the page is what an answer may use: the imports of
-the chapter's code cells, and the cell in which its judge is imported.
+the chapter's code cells, and the cell in which its judge is imported. Every page gets the names of
+all of them, to count those that were solved.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from .written import write_script
+
 PART = "part1_pipelines"
+NAMES = "exercise_names.js"
+"""Which exercises a page has: what :file:`progress.js` counts."""
+
+_EXERCISE = re.compile(r"(\w+): not answered yet\s*$")
 
 
 def before(notebook: Path) -> str:
@@ -39,6 +47,28 @@ def before(notebook: Path) -> str:
     return ""
 
 
+def names(notebook: Path) -> list[str]:
+    """The exercises of a chapter, by the names under which their judges speak.
+
+    As :file:`exercises.js` finds them: the last words of a cell's output.
+    """
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    said = ("".join("".join(one.get("text", "")) for one in cell.get("outputs", []))
+            for cell in cells)  # fmt: skip
+    return [found[1] for text in said if (found := _EXERCISE.search(text))]
+
+
+def write_names(app: Sphinx) -> None:
+    """Write which exercises each page of Part I has."""
+    source = Path(app.srcdir)
+    chapters = sorted(source.glob(f"book/{PART}/*.ipynb"))
+    found = {
+        path.relative_to(source).with_suffix(".html").as_posix(): names(path)
+        for path in chapters if before(path)
+    }  # fmt: skip
+    write_script(app, NAMES, phasebitExercises=found)
+
+
 def add_exercises(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
@@ -53,5 +83,7 @@ def add_exercises(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_js_file(NAMES, loading_method="defer")
+    app.connect("builder-inited", write_names)
     app.connect("html-page-context", add_exercises)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

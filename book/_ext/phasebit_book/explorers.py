@@ -1,8 +1,8 @@
 """Explorers: what a reader may choose the numbers of, worked out in the page.
 
 A box ``<div class="phasebit-explorer" data-explorer="KIND">`` becomes one; the kinds are those of
-``explorers.js``, and a test compares what each works out with the emulator. The tables that they
-need are the emulator's, written as a script at every build.
+:data:`SCRIPTS`, and tests compare what each works out with the package. The tables that they need
+are the emulator's, written as a script at every build.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from phasebit import palette
+from phasebit import measure, palette
 from phasebit.emulator import (
     capabilities,
     descriptor_words,
@@ -27,11 +27,17 @@ from phasebit.emulator import (
 
 from .written import write_script
 
-KINDS = ("banks", "descriptor", "tensor")
-GRIDS = (
-    "layout", "divide", "law", "occupancy", "fragment", "box", "barrier", "cluster", "scales",
-)  # fmt: skip
-TABLES = "explorer_tables.js"
+SCRIPTS = {
+    "explorers.js": ("banks", "descriptor", "tensor"),
+    "explorer_layouts.js": ("layout", "divide", "tiles"),
+    "explorer_machine.js": ("law", "occupancy", "thread", "sets", "roof"),
+    "explorer_engines.js": ("fragment", "box", "barrier", "cluster", "scales"),
+    "explorer_order.js": ("order", "loops"),
+}
+"""Which script draws which kinds."""
+KINDS = tuple(kind for kinds in SCRIPTS.values() for kind in kinds)
+PARTS, TABLES = "explorer_parts.js", "explorer_tables.js"
+"""What all of them need."""
 
 _BOX = re.compile(r'<div[^>]*\bclass="phasebit-explorer"[^>]*>')
 _KIND = re.compile(r'\bdata-explorer="([^"]*)"')
@@ -44,15 +50,12 @@ def add_script(
     kinds: set[str] = set()
     for box in (boxes := _BOX.findall(context.get("body", ""))):
         kind = found[1] if (found := _KIND.search(box)) else ""
-        if kind not in KINDS + GRIDS:
-            known = KINDS + GRIDS
-            raise ExtensionError(f"{page}: no explorer is called {kind!r}: choose from {known}")
+        if kind not in KINDS:
+            raise ExtensionError(f"{page}: no explorer is called {kind!r}: choose from {KINDS}")
         kinds.add(kind)
-    if boxes:
-        app.add_js_file(TABLES, loading_method="defer")
-    for script, drawn in (("explorers.js", KINDS), ("grids.js", GRIDS)):
-        if kinds & {*drawn}:
-            app.add_js_file(script, loading_method="defer")
+    needed = [script for script, drawn in SCRIPTS.items() if kinds & {*drawn}]
+    for script in (*((TABLES, PARTS) if boxes else ()), *needed):
+        app.add_js_file(script, loading_method="defer")
 
 
 def descriptors() -> dict[str, dict[str, Any]]:
@@ -192,12 +195,21 @@ def scales() -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
+def roof() -> dict[str, Any]:
+    """The roof that was measured: ``bandwidth`` in GB/s, ``rates`` by name in TFLOP/s."""
+    found = measure.roofline()
+    return {
+        "bandwidth": round(1000 * found.bandwidth),
+        "rates": {name: round(rate) for name, rate in found.rates.items()},
+    }
+
+
 def write_tables(app: Sphinx) -> None:
     """Write the emulator's tables, and the colours of what comes in eights."""
     write_script(
         app, TABLES, phasebitDescriptors=descriptors(), phasebitHues=palette.EIGHT,
         phasebitLimits=limits(), phasebitFragments=held(),
-        phasebitScales=scales(),
+        phasebitScales=scales(), phasebitRoof=roof(),
     )  # fmt: skip
 
 

@@ -7,7 +7,10 @@ import re
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from .inline_svg import inline
+from phasebit.draw import Picture
+from phasebit.timeline import Timeline
+
+from .inline_svg import inline, svg_of
 
 
 class FigureDirective(SphinxDirective):
@@ -15,13 +18,13 @@ class FigureDirective(SphinxDirective):
 
     has_content = True
 
-    def figure(self, svg: str) -> nodes.figure:
+    def figure(self, drawn: Picture | Timeline) -> nodes.figure:
         """The picture as a figure of the page, with ids of its own."""
         page = re.sub(r"\W+", "-", self.env.docname)
         number = self.env.new_serialno(self.name)
         kind = self.name.removeprefix("phasebit-")
-        drawn = inline(svg, f"pb-{page}-{kind}{number}")
-        figure = nodes.figure("", nodes.raw("", drawn, format="html"), classes=["pb-figure"])
+        svg = inline(svg_of(drawn), f"pb-{page}-{kind}{number}")
+        figure = nodes.figure("", nodes.raw("", svg, format="html"), classes=["pb-figure"])
         if self.content:
             texts, _ = self.state.inline_text(" ".join(self.content), self.lineno)
             figure += nodes.caption("", "", *texts)

@@ -1,13 +1,15 @@
 r"""Formulas as MathML, written when the book is built: browsers set them, no script does.
 
 docutils reads the TeX. A formula that it cannot read stops the build. The letters come from STIX
-Two Math, of which a page gets the glyphs that the book's formulas use.
+Two Math. The style sheet carries the glyphs that the book's formulas use: a font that came later
+would move the text under the reader.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from base64 import b64encode
 from html import escape, unescape
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.math import get_node_equation_number
 from sphinx.writers.html5 import HTML5Translator
 
@@ -23,11 +26,18 @@ from .fonts import subset
 
 FONT = ".vendor/fonts/@fontsource/stix-two-math/files/stix-two-math-latin-400-normal.woff"
 """Put there by tools/vendor.py."""
-NAME = "math.woff"
+STYLE = "phasebit.css"
+NAME = 'url("math.woff")'
+"""What stands in the style sheet for the font's bytes."""
 
 _MATH = re.compile(r"<math\b.*?</math>", re.S)
 _CLOSE = re.compile(r"<mo([^>]*)>([|/])</mo>")  # without the space of a sign between two formulas
 _TAG = re.compile(r"<[^>]*>")
+_COMMENT = re.compile(r"/\*.*?\*/\s*", re.S)  # for who reads the source, not the page
+_BEFORE = re.compile(r"[(\[“‘]+$")
+_AFTER = re.compile(r"^(?:-\w+|’s)?[.,;:!?)\]”’…]*")
+TIED = "pb-tied"
+"""The class of a formula with what a line must not part from it."""
 
 
 def mathml(tex: str, *, block: bool = False) -> str:
@@ -69,6 +79,34 @@ def display(page: HTML5Translator, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
+class Tied(SphinxPostTransform):
+    """A formula and the punctuation that touches it, in an element that stays on one line."""
+
+    default_priority = 900
+    formats = ("html",)
+
+    def run(self, **_: object) -> None:
+        # Downwards, since extensions move nodes and leave them the parents that they had.
+        every = [*self.document.findall(nodes.Element)]
+        found = [(each, at) for each in every for at, one in enumerate(each.children)
+                 if isinstance(one, nodes.math)]  # fmt: skip
+        for within, at in found:
+            formula = within[at]
+            before, after = (within[n] if 0 <= n < len(within) else None for n in (at - 1, at + 1))
+            opens, closes = (
+                hit[0] if isinstance(near, nodes.Text) and (hit := touches.search(near)) else ""
+                for near, touches in ((before, _BEFORE), (after, _AFTER))
+            )
+            if opens or closes:
+                # By place: docutils takes two texts for one where they are equal.
+                within[at] = nodes.inline("", "", nodes.Text(opens), formula.deepcopy(),
+                                          nodes.Text(closes), classes=[TIED])  # fmt: skip
+            if opens:
+                within[at - 1] = nodes.Text(before.removesuffix(opens))
+            if closes:
+                within[at + 1] = nodes.Text(after.removeprefix(closes))
+
+
 def letters(html: str) -> set[int]:
     """The code points that a page's formulas show: a single letter is also shown slanted."""
     found: set[int] = set()
@@ -83,7 +121,7 @@ def letters(html: str) -> set[int]:
 
 
 def write_font(app: Sphinx, error: Exception | None) -> None:
-    """Write the font with the letters of all formulas."""
+    """Write the font with the letters of all formulas into the style sheet."""
     if error is None and app.builder.format == "html":
         pages = [path.read_text("utf-8") for path in Path(app.outdir).glob("book/**/*.html")]
         shown = set().union(*map(letters, pages))
@@ -91,10 +129,17 @@ def write_font(app: Sphinx, error: Exception | None) -> None:
         if shown and not font.is_file():
             raise ExtensionError(f"{FONT} is not there: run 'make setup' first")
         if shown:
-            (Path(app.outdir) / "_static" / NAME).write_bytes(subset(font, shown))
+            # Whole, from its source: the copy of an earlier build has its own letters.
+            style = (Path(app.srcdir) / "book" / "_static" / STYLE).read_text("utf-8")
+            if NAME not in style:
+                raise ExtensionError(f"{STYLE} has no {NAME}, where the font of formulas belongs")
+            held = f"url(data:font/woff;base64,{b64encode(subset(font, shown)).decode()})"
+            sent = _COMMENT.sub("", style).replace(NAME, held)
+            (Path(app.outdir) / "_static" / STYLE).write_text(sent, "utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("mathml", (inline, None), (display, None))
+    app.add_post_transform(Tied)
     app.connect("build-finished", write_font)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -16,6 +16,10 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
+from phasebit import two_widths
+from phasebit.draw import Picture
+from phasebit.timeline import Timeline
+
 LOGGER = logging.getLogger(__name__)
 
 _PROLOGUE = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>", re.S)
@@ -23,6 +27,7 @@ _ID = re.compile(r'(?<![\w-])id="([^"]+)"')
 _REFERENCE = re.compile(r'((?:xlink:)?href="#|url\(["\']?#)([^"\')]+)')
 _LABELS = re.compile(r'(aria-(?:labelledby|describedby)=")([^"]+)')
 _STYLE = re.compile(r"(<style[^>]*>)(.*?)(</style>)", re.S)
+_INDENT = re.compile(r"\n +")  # of Matplotlib's: a page has 20 kB of it
 _RULE = re.compile(r"([^{}]+)(\{[^{}]*\})")
 _WIDTH = re.compile(r'viewBox="\s*\S+\s+\S+\s+([\d.]+)')
 _LETTERS = re.compile(r"\bfont(?:-size)?:\s*([\d.]+)px")
@@ -42,22 +47,35 @@ def least_width(svg: str) -> int:
     return math.ceil(float(width[1]) * LEAST / min(sizes)) if width and sizes else 0
 
 
+def svg_of(drawn: Picture | Timeline) -> str:
+    """A picture's SVG as a notebook saves it, with all that it carries."""
+    return drawn._repr_mimebundle_()["image/svg+xml"]
+
+
 def inline(svg: str, name: str) -> str:
     """The picture as an element of a page, with ids and styles that stay its own.
+
+    What it carries for a narrow screen stands beside it; the style sheet shows one of the two.
 
     ``name`` is unique in the page. Raises ``ValueError`` for text that is no SVG, and for
     a ``<style>`` with at-rules, which cannot be confined by prefixing selectors.
     """
-    svg = _PROLOGUE.sub("", svg).strip()
+    wide, narrow = two_widths.taken(_PROLOGUE.sub("", svg).strip())
+    drawings = _own(wide, name) + (_own(narrow, f"{name}-narrow") if narrow else "")
+    # tabindex: a picture wider than the page scrolls, with the keyboard too.
+    least = f' style="--pb-least:{least_width(wide)}px;--pb-narrow:{least_width(narrow)}px"'
+    kind = "pb-picture pb-two" if narrow else "pb-picture"
+    return f'<div class="{kind}" id="{name}" tabindex="0"{least}>{drawings}</div>'
+
+
+def _own(svg: str, name: str) -> str:
+    """A drawing with ids and styles that no other on the page has."""
     if not svg.startswith("<svg") or not svg.endswith("</svg>"):
         raise ValueError("the picture does not begin with <svg and end with </svg>")
-    svg = _ID.sub(rf'id="{name}-\1"', svg)
+    svg = _ID.sub(rf'id="{name}-\1"', _INDENT.sub("\n", svg))
     svg = _REFERENCE.sub(rf"\1{name}-\2", svg)
     svg = _LABELS.sub(lambda m: m[1] + " ".join(f"{name}-{label}" for label in m[2].split()), svg)
-    svg = _STYLE.sub(lambda m: m[1] + _confine(m[2], name) + m[3], svg)
-    # tabindex: a picture wider than the page scrolls, with the keyboard too.
-    least = f' style="--pb-least:{least_width(svg)}px"'
-    return f'<div class="pb-picture" id="{name}" tabindex="0"{least}>{svg}</div>'
+    return _STYLE.sub(lambda m: m[1] + _confine(m[2], name) + m[3], svg)
 
 
 def _confine(style: str, name: str) -> str:

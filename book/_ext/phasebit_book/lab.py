@@ -13,7 +13,10 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-PURE = ("__init__.py", "mbarrier.py", "palette.py", "timeline.py", "pipeline")
+PURE = (
+    "__init__.py", "letters.py", "mbarrier.py", "palette.py", "pipeline", "timeline",
+    "two_widths.py",
+)  # fmt: skip
 """The modules that import only the standard library (phasebit's bottom layer)."""
 
 JUDGES = (

@@ -2,7 +2,7 @@
 
 The theme gives every page a script of 1.5 MB that draws icons which its style sheet draws already,
 and extensions give every page styles and scripts of what only some have. The theme's heading for
-print stands beside the page's own.
+print stands beside the page's own, its size of the screen thrice, and all exercises have one id.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ _ICONS = re.compile(r'\s*<script src="[^"]*/fontawesome/[^"]*/all\.min\.js[^"]*"
 _PRINT_HEADING = re.compile(
     r'(<div id="jb-print-docs-body" class="onlyprint">\s*)<h1>(.*?)</h1>', re.DOTALL
 )
+_SIZE = re.compile(r'\s*<meta name="viewport"[^>]*>')
+_CONTENT = re.compile(r' id="(?:exercise|solution)-content"')
 _WITHOUT = {
     r"sphinx-design\.min\.css|design-tabs\.js": r'class="[^"]*\bsd-',
     r"proof\.css": r'class="[^"]*\bproof\b',
@@ -37,7 +39,11 @@ def lean(html: str) -> str:
     for files, need in _WITHOUT.items():
         if not re.search(need, html):
             html = re.sub(_FILE % files, "", html)
-    return _PRINT_HEADING.sub(r'\1<p class="h1">\2</p>', _ICONS.sub("", html))
+    first = _SIZE.search(html)
+    if first:
+        html = html[: first.end()] + _SIZE.sub("", html[first.end() :])
+    html = _CONTENT.sub("", _ICONS.sub("", html))
+    return _PRINT_HEADING.sub(r'\1<p class="h1">\2</p>', html)
 
 
 def description(doctree: nodes.document | None) -> str:

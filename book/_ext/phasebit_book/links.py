@@ -1,8 +1,9 @@
-"""Words of the prose that lead somewhere: "chapter 9", the glossary's terms, the package's names.
+"""Words of the prose that lead somewhere: "chapter 9", terms, names of the package and of files.
 
-The prose itself stays plain, since Jupyter and Colab show it too. Each mention of a chapter and
-each name of the package becomes a link; a term of the glossary becomes one where a page mentions
-it first, and carries its definition, which shows under the pointer and on focus.
+The prose itself stays plain, since Jupyter and Colab show it too. Each mention of a chapter, each
+name of the package and each name of a kernel's file becomes a link, the last one to the repository;
+a term of the glossary becomes one where a page mentions it first, and carries its definition, which
+shows under the pointer and on focus.
 """
 
 from __future__ import annotations
@@ -108,8 +109,34 @@ class Link(SphinxPostTransform):
         known = self.env.domaindata["py"]["objects"].get(f"phasebit.{match[1]}") if match else None
         if known and known.docname != self.env.docname:
             link = self._to(known.docname, known.node_id, "")
-            name.replace_self(link)
-            link.append(name)
+        elif file := self._kernel(name.astext()):
+            link = nodes.reference("", "", refuri=f"{self._repository}/{file}", internal=False)
+        else:
+            return
+        name.replace_self(link)
+        link.append(name)
+
+    def _kernel(self, name: str) -> str:
+        """Where a kernel's file lies in the repository: one of the page's chapter, or the only one
+        of that name; nothing where there is none."""
+        own = re.sub(r"^\d+_", "", Path(self.env.docname).name)
+        found = [file for file in self._kernels if f"/{file}".endswith(f"/{name}")]
+        found = [file for file in found if file.startswith(f"kernels/{own}/")] or found
+        return found[0] if len(found) == 1 else ""
+
+    @cached_property
+    def _kernels(self) -> list[str]:
+        if "repository_url" not in self.config.html_theme_options:
+            return []
+        root = Path(self.env.srcdir)
+        files = [file for file in sorted(root.glob("kernels/*/*.*")) if file.suffix != ".md"]
+        return [file.relative_to(root).as_posix() for file in files]
+
+    @cached_property
+    def _repository(self) -> str:
+        """Where the files are shown."""
+        theme = self.config.html_theme_options
+        return f"{theme['repository_url']}/blob/{theme.get('repository_branch', 'main')}"
 
     def _to(self, page: str, target: str, words: str, title: str | None = None) -> nodes.reference:
         builder = self.app.builder

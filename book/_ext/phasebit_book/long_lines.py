@@ -20,7 +20,7 @@ from sphinx.highlighting import PygmentsBridge
 _TAG = re.compile(r"<[^>]*>")
 _INDENT = re.compile(r"(?:[+-](?= {2}))? *(?:\d+ {2,})?")
 _PIECE = re.compile(r"<[^>]*>|&#?\w+;|[^<]")
-_COLUMNS = re.compile(r"\S {2,}\S|[\u2500-\u25ff]|([^\w\s])\1{5}")
+_COLUMNS = re.compile(r"(?!^[+-])\S {2,}\S|[\u2500-\u25ff]|([^\w\s])\1{5}")
 
 MOST = 16
 """Columns by which a line is indented at most on a phone, which shows about fifty."""
@@ -43,6 +43,8 @@ def in_columns(text: str) -> bool:
 
     >>> in_columns("a  12"), in_columns("P0 ██"), in_columns("    a plain sentence")
     (True, True, False)
+    >>> in_columns("-       stage += 1"), in_columns("- a  12")
+    (False, True)
     """
     return bool(_COLUMNS.search(text))
 

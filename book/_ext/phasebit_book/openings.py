@@ -11,7 +11,8 @@ from collections.abc import Callable
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from phasebit import draw, measure
+from phasebit import draw, measure, score
+from phasebit.chapters.almost_right import view as almost_right
 from phasebit.chapters.chain import model
 from phasebit.chapters.double_buffering import clock_stamps
 from phasebit.chapters.hopper_ring import variants
@@ -122,8 +123,13 @@ def part6() -> Timeline:
     return model.draw(chain, 4, "Two rings in a row: a model, no time")
 
 
+def found() -> Picture:
+    """What each tool finds in the collection of bugs, by kind."""
+    return almost_right.found_by_kind(score.read())
+
+
 OPENINGS: dict[str, Callable[[], Picture | Timeline]] = {
-    each.__name__: each for each in (built, part1, part2, part3, part4, part5, part6)
+    each.__name__: each for each in (built, part1, part2, part3, part4, part5, part6, found)
 }
 """The picture's name -> what draws it."""
 
@@ -135,9 +141,7 @@ class Opening(FigureDirective):
         name = self.arguments[0]
         if name not in OPENINGS:
             raise self.error(f"no picture is called {name!r}: choose from {', '.join(OPENINGS)}")
-        drawn = OPENINGS[name]()
-        svg = drawn.svg() if isinstance(drawn, Timeline) else drawn.svg
-        return [self.figure(svg)]
+        return [self.figure(OPENINGS[name]())]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

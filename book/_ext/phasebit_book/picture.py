@@ -25,7 +25,7 @@ class TimelinePicture(FigureDirective):
 
         given = dict(self.options)
         jobs = given.pop("jobs", 8)
-        return [self.figure(simulate(Pipeline(**given), jobs=jobs).timeline.svg())]
+        return [self.figure(simulate(Pipeline(**given), jobs=jobs).timeline)]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from phasebit import bugs, files
-from phasebit.edits import replace_once
+from phasebit import files
+from phasebit.edits import replace_each, replace_once
 from phasebit.emulator import EmulatorError, Finding, TensorMap, formats
 from phasebit.launching import launch
 from phasebit.launching.slot_history import Places, Ring
@@ -45,6 +45,16 @@ class Scene:
     """When what is asked for ends."""
     blocks: Mapping[str, Mapping[str, Sequence[int]]] = field(default_factory=dict)
     """What each block of a cluster is called -> its ``roles``; empty: block 0 alone is shown."""
+    places: Callable[[], Mapping[str, tuple[int, int]]] | None = None
+    """What is shown -> the number of its launch and of its block; none: as ``blocks`` says."""
+    own_names: bool = False
+    """Barriers are called as the program calls them."""
+
+    def shown(self) -> Mapping[str, tuple[int, int]]:
+        """What is shown -> the number of its launch, and of its block."""
+        if self.places is not None:
+            return self.places()
+        return {name: (0, block) for block, name in enumerate(self.blocks or [""])}
 
 
 # -- names and texts ----------------------------------------------------------------
@@ -252,16 +262,56 @@ def _boxes_of_c(text: str, schedule: str) -> Found:
     return found(lambda: kernel.launch(1, 384, [*maps, tiles], shared=232_448, schedule=schedule))
 
 
-def _small_tiles(text: str, schedule: str) -> Found:
-    from phasebit.chapters.every_shape import on_emulator
+def _shape(m: int, n: int, k: int, workers: int = 1) -> Callable[[str, str], Found]:
+    def run(text: str, schedule: str) -> Found:
+        from phasebit.chapters.every_shape import on_emulator
 
-    return found(lambda: on_emulator.multiply(text, 128, 32, 448, schedule=schedule).run)
+        return found(lambda: on_emulator.multiply(
+            text, m, n, k, workers=workers, schedule=schedule).run)  # fmt: skip
+
+    return run
 
 
-def _small_text() -> dict[str, str]:
-    from phasebit.chapters.every_shape import plans
+def _plan(kernel: str, **constants: int) -> Callable[[], dict[str, str]]:
+    """A kernel of *Every shape*, in small tiles."""
 
-    return {"": plans.Plan(plans.SMALL, groups=2, bn=32, slots=3).text}
+    def texts() -> dict[str, str]:
+        from phasebit.chapters.every_shape import plans
+
+        return {"": plans.Plan(kernel, **{"groups": 2, "bn": 32, "slots": 3, **constants}).text}
+
+    return texts
+
+
+def _fused_texts() -> dict[str, str]:
+    from phasebit.chapters.epilogues_and_groups import fused_slips
+
+    slip = fused_slips.SLIPS["the warp groups do not wait for their turn"]
+    right = slip._replace(edits=())
+    return {AS_IT_IS: right.source, "the groups do not wait for their turn": slip.source}
+
+
+def _fused(text: str, schedule: str) -> Found:
+    from phasebit.chapters.epilogues_and_groups import epilogues
+
+    given = epilogues.Numbers.draw(256, 256, 192, 7)
+    alone = epilogues.Programs({"": text})
+    return found(lambda: epilogues.launched(alone, "", given, workers=1, schedule=schedule)[0].run)
+
+
+def _gather_texts() -> dict[str, str]:
+    from phasebit.chapters.two_gpus import link_slips, on_peers
+
+    slip = "the flag is stored without a release"
+    wrong = dict(link_slips.SLIPS[slip].edits)
+    text = on_peers.source(on_peers.GATHER)
+    return {AS_IT_IS: text, slip: replace_each(text, tuple(wrong.items()), on_peers.GATHER)}
+
+
+def _gather(text: str, schedule: str) -> Found:
+    from phasebit.chapters.two_gpus import on_peers
+
+    return on_peers.run(text, schedule=schedule).findings
 
 
 def _attention_text() -> dict[str, str]:
@@ -289,6 +339,7 @@ def _eight_bits(text: str, schedule: str) -> Found:
 
 def _part_five() -> dict[str, Scene]:
     multiplying = {"multiply": range(8), "produces": [8]}
+    staying = [*each("full", 3), *each("empty", 3), *each("turn", 2)]
     announced = "expect_tx(&full, count * sizeof(float)"
     return {
         "bulk_copy": Scene(
@@ -324,7 +375,40 @@ def _part_five() -> dict[str, Scene]:
         "a_small_tiles": Scene(
             "A plan: small tiles, three slots",
             "one tile of C, 128 × 32, and K is 448: seven steps",
-            _small_text, _small_tiles, roles=multiplying,
+            _plan("a_small_tiles"), _shape(128, 32, 448), roles=multiplying,
+        ),
+        "d_few_rows": Scene(
+            "Few rows: A and B exchanged", "C is 16 × 128 and K is 448: seven steps",
+            _plan("d_few_rows", bn=16), _shape(16, 128, 448), roles=multiplying,
+        ),
+        "e_pairs": Scene(
+            "Pairs of blocks that stay", "C is 256 × 64 and K is 256: two tiles of four steps",
+            _plan("e_pairs", pair=2), _shape(256, 64, 256), [ring(3)], staying,
+            schedules=("late",), blocks={f"block {n}": multiplying for n in range(2)},
+        ),
+        "f_stream_k": Scene(
+            "Stream-K: a tile that two blocks share",
+            "C is 128 × 96 and K is 256: three tiles for two blocks",
+            _plan("f_stream_k", waves=1), _shape(128, 96, 256, workers=2), [ring(3)], staying,
+            schedules=("late",), blocks={f"block {n}": multiplying for n in range(2)},
+        ),
+        "h_ping_pong": Scene(
+            "Ping-pong: two groups by turns",
+            "C is 128 × 64 and K is 256: four tiles of four steps",
+            _plan("h_ping_pong", groups=1), _shape(128, 64, 256), [ring(3)], staying,
+            {"first group": range(4), "second group": range(4, 8), "produces": [8]},
+        ),
+        "a_fused": Scene(
+            "Two groups by turns", "C is 256 × 256 and K is 192: four tiles of three steps",
+            _fused_texts, _fused, [ring(3)],
+            [*each("full", 3), *each("empty", 3), *each("turn", 2)],
+            {"first group": range(4), "second group": range(4, 8), "produces": [8]},
+        ),
+        "a_gather": Scene(
+            "Slots on the other GPU", "two GPUs, each with half the rows of a matrix of 64 × 32",
+            _gather_texts, _gather, file="two.cu", schedules=("late",),
+            places=lambda: {f"GPU {gpu}, block {block}": (gpu, block)
+                            for gpu in range(2) for block in range(2)},
         ),
         "c_overlapped": Scene(
             "Attention with two groups",
@@ -418,6 +502,19 @@ def _polynomial() -> dict[str, str]:
     return {"": tensor_attention.source("d_polynomial")}
 
 
+def _registers() -> dict[str, str]:
+    from phasebit.chapters.attention_again import tensor_attention
+
+    text = tensor_attention.source("e_registers")
+    then = "    const uint2 halves"
+    return {
+        AS_IT_IS: text,
+        "without the wait for the stores": replace_once(
+            text, "    ptx::tcgen05_wait_st();\n" + then, then
+        ),
+    }
+
+
 def _python() -> dict[str, str]:
     from phasebit.chapters.cute_dsl import cute_ptx
 
@@ -431,6 +528,19 @@ def _from_python(text: str, schedule: str) -> Found:
     return found(lambda: ptx_runs.multiply(ptx, 384, 256, 192, schedule=schedule).run)
 
 
+def _gluon_text() -> dict[str, str]:
+    from phasebit.chapters.in_other_languages import languages
+
+    return {"": languages.source("gluon")}
+
+
+def _gluon(text: str, schedule: str) -> Found:
+    from phasebit.chapters.in_other_languages import languages
+
+    return found(lambda: languages.multiply(
+        languages.kept("gluon"), 256, 128, 256, schedule=schedule)[0])  # fmt: skip
+
+
 def _part_six() -> dict[str, Scene]:
     chain_size = "C is 384 × 256 and k is 192: three tiles of three slices, one block"
     epilogue = {"epilogue": range(4), "loads": [4], "multiplies": [5]}
@@ -438,6 +548,8 @@ def _part_six() -> dict[str, Scene]:
     barriers = [f"{name}[{n}]" for name, count in (
         ("q_full", 2), ("kv_full", 3), ("kv_empty", 3), ("s_full", 2), ("factor_full", 2),
         ("sum_full", 2), ("ready", 2), ("o_full", 2), ("out_full", 2)) for n in range(count)]
+    attending = {"softmax, tile 0": range(4), "softmax, tile 1": range(4, 8),
+                 "correction": range(8, 12), "loads": [12], "multiplies": [13], "stores": [14]}
     return {
         "a_in_tensor_memory": Scene(
             "Weights that go to tensor memory", "P is 128 × 64, V is 64 × 64: one product of four",
@@ -493,63 +605,25 @@ def _part_six() -> dict[str, Scene]:
         "d_polynomial": Scene(
             "Attention by fifteen warps", "256 queries and 384 keys: two tiles, three steps",
             _polynomial, _attention_again, [ring(3, "slot", "kv_")], barriers,
-            {"softmax, tile 0": range(4), "softmax, tile 1": range(4, 8),
-             "correction": range(8, 12), "loads": [12], "multiplies": [13], "stores": [14]},
+            attending,
+        ),
+        "e_registers": Scene(
+            "Attention whose rows stay in registers",
+            "256 queries and 384 keys: two tiles, three steps",
+            _registers, _attention_again, [ring(3, "slot", "kv_")], barriers,
+            attending | {"no role": [15]}, schedules=("late",),
         ),
         "cute_dsl": Scene(
             "The chain in CuTe DSL", chain_size, _python, _from_python, chain, roles=epilogue,
             file="gemm.py",
         ),
-    }  # fmt: skip
-
-
-# -- the appendix -------------------------------------------------------------------
-
-
-def _bug(
-    name: str, title: str, size: str, kernel: str, threads: int, *, given: int = 0, made: int,
-    rings: Sequence[Ring | Places] = (), barriers: Sequence[str] = (),
-) -> Scene:  # fmt: skip
-    """A bug of the collection whose kernel writes an array of ``int``, and reads one or none."""
-    folders = [files.bugs() / "include", files.kernels() / "include"]
-    options = [word for folder in folders for word in ("-I", str(folder))]
-
-    def run(text: str, schedule: str) -> Found:
-        arrays = [np.arange(given, dtype=np.int32)] if given else []
-        arrays.append(np.full(made, -1, np.int32))
-        module = launch.compile(text, "sm_90a", options)
-        return found(lambda: module[kernel].launch(
-            1, threads, arrays, schedule=schedule, device="emulator"))  # fmt: skip
-
-    def texts() -> dict[str, str]:
-        one = bugs.bug(name)
-        return {"with the mistake": one.text("broken"), "repaired": one.text("fixed")}
-
-    return Scene(title, size, texts, run, rings, barriers)
-
-
-def _appendix() -> dict[str, Scene]:
-    return {
-        "operand_of_two_groups": _bug(
-            "operand_of_two_groups", "An operand of two groups",
-            "two groups of four warps, three slices in one slot", "multiply", 256,
-            given=96, made=256),
-        "parity_of_the_loop": _bug(
-            "parity_of_the_loop", "The parity of the loop",
-            "one warp, four tiles, a barrier for each", "twice", 32,
-            given=128, made=128, rings=[Ring("slot", each("full", 4))]),
-        "copies_left_in_flight": _bug(
-            "copies_left_in_flight", "Copies left in flight",
-            "one warp, four tiles, three slots of 512 bytes", "sums", 32, given=512, made=32,
-            rings=[Places("slot", 0, 512, 3)]),
-        "every_lane_arrives": _bug(
-            "every_lane_arrives", "Every lane arrives",
-            "a warp that produces, a warp that consumes, one barrier", "hand_over", 64, made=32,
-            barriers=["full"]),
-        "read_and_loaded_again": _bug(
-            "read_and_loaded_again", "Read, and loaded again",
-            "one warp, four tiles, one slot", "twice", 32, given=128, made=128,
-            rings=[Ring("slot", ["full"])]),
+        "gluon": Scene(
+            "The ring in Gluon", "C is 256 × 128 and K is 256: two tiles of four slices, one block",
+            _gluon_text, _gluon, [ring(3), Ring("sum", each("ready", 2), each("free", 2))],
+            [*each("full", 3), *each("empty", 3), *each("ready", 2), *each("free", 2)],
+            {"store": range(4), "no role": [4, 5], "load": [6], "multiply": [7]},
+            file="gluon_gemm.py",
+        ),
     }  # fmt: skip
 
 
@@ -564,6 +638,5 @@ CLINIC = (
 
 SCENES: dict[str, Scene] = {
     **_part_four(), **{name: _patient(name) for name in CLINIC}, **_part_five(), **_part_six(),
-    **_appendix(),
 }  # fmt: skip
-"""What may be replayed."""
+"""What may be replayed, beside the bugs of the collection."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import Any
 
 from phasebit.edits import statement
@@ -59,12 +59,18 @@ class Parts:
     """Warp -> what it does."""
 
     @classmethod
-    def of(cls, scene: Scene, states: Mapping[int, Any], block: str = "") -> Parts:
+    def of(
+        cls, scene: Scene, states: Mapping[int, Any], block: str = "",
+        called: Mapping[int, str] | None = None,
+    ) -> Parts:  # fmt: skip
         """Of a program with these mbarriers, by their places, in a block.
 
-        Raises ``ValueError`` where the scene names more or fewer barriers than there are.
+        ``called``: what the emulator calls them, for a scene that has no names. Raises
+        ``ValueError`` where the scene names more or fewer barriers than there are.
         """
         count = len(states)
+        if scene.own_names:
+            return cls(own_names(called or {}), (), {})
         rings = scene.rings or [ring(count // 2)] * (count > 0)
         names = list(scene.barriers) or [
             name for each in rings if isinstance(each, Ring) for name in (*each.full, *each.empty)
@@ -74,6 +80,21 @@ class Parts:
         does = scene.blocks.get(block, scene.roles)
         roles = {warp: role for role, warps in does.items() for warp in warps}
         return cls(names, rings, roles)
+
+
+def own_names(called: Mapping[int, str]) -> list[str]:
+    """What a program calls its mbarriers, in the order in which they lie.
+
+    >>> own_names({0: "full", 8: "full+8", 64: "done"})
+    ['full[0]', 'full[1]', 'done']
+    """
+    plain = {place: name.partition(" of block ")[0] for place, name in sorted(called.items())}
+    parts = {place: name.partition("+") for place, name in plain.items()}
+    several = {base for base, plus, _ in parts.values() if plus}
+    return [
+        f"{base}[{int(offset or 0) // 8}]" if base in several else base
+        for base, _, offset in parts.values()
+    ]
 
 
 @dataclass
@@ -247,17 +268,52 @@ def _engines(recorder: Recorder, names: dict[int, str], end: int) -> list[dict[s
 # -- the picture ------------------------------------------------------------------
 
 
-def picture(run: dict[str, Any], title: str) -> Timeline:
-    """The run as a timeline: its warps, its engines, its slots."""
+def barrier_name(number: int, names: Sequence[str]) -> str:
+    """What the number of a wait's barrier stands for, in words."""
+    if number >= 0:
+        return names[number]
+    if number == -100:
+        return "the cluster's barrier"
+    return f"barrier {-1 - number}" if number < -1 else "__syncthreads()"
+
+
+MEMORY = "shared memory"
+
+
+def memory(run: dict[str, Any], banks: Sequence[Sequence[Any]]) -> list[Span]:
+    """When threads store to shared memory and when they load from it, all rows together.
+
+    ``banks``: the patterns that the run names by number; the first of each says whether it loads.
+    """
+    touched = sorted(
+        (at, bool(banks[pattern][0])) for row in run["rows"]
+        for at, pattern in zip(accumulate(row["touches"][::2]), row["touches"][1::2], strict=True)
+    )  # fmt: skip
+    spans = []
+    for load, together in groupby(touched, key=lambda touch: touch[1]):
+        moments = [at for at, _ in together]
+        kind = "consume" if load else "produce"
+        spans.append(Span(MEMORY, moments[0], moments[-1] + 1, kind))
+    return spans
+
+
+def picture(
+    run: dict[str, Any], title: str, barriers: Sequence[str], banks: Sequence[Sequence[Any]] = ()
+) -> Timeline:
+    """The run as a timeline: its warps, its engines, its slots; ``barriers`` by name.
+
+    Where there are no slots shared memory has a row, as ``banks`` tell: :func:`memory`.
+    """
     end = run["end"]
     spans: list[Span] = []
     for row in run["rows"]:
         at = 0
         stop = row["left"] if row["left"] >= 0 else end
-        for start, until, _ in row["waits"]:
+        for start, until, barrier in row["waits"]:
             until = end if until < 0 else until
             spans += [Span(row["name"], at, start, "run")] * (start > at)
-            spans.append(Span(row["name"], start, until, "wait"))
+            why = barrier_name(barrier, barriers)
+            spans.append(Span(row["name"], start, until, "wait", "", why))
             at = until
         spans += [Span(row["name"], at, stop, "run")] * (stop > at)
     for engine in run["engines"]:
@@ -271,6 +327,9 @@ def picture(run: dict[str, Any], title: str) -> Timeline:
                 label = "" if what == "full" else str(job)
                 spans.append(Span(slot["name"], at, until, kinds[what], label))
     names = [each["name"] for group in ("rows", "engines", "slots") for each in run[group]]
+    if not run["slots"] and (touched := memory(run, banks)):
+        names.append(MEMORY)
+        spans += touched
     return Timeline(names, spans, unit="cycle", title=title, legend=LEGEND)
 
 

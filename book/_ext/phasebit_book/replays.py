@@ -30,13 +30,15 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
-from phasebit import build_cache, files, toolchain
+from phasebit import bugs, build_cache, files, toolchain
 from phasebit.emulator import Finding, observing
 from phasebit.launching.playback import Recorder
+from phasebit.launching.slot_history import Places, Ring
 
 from . import replay_trace
-from .inline_svg import inline
-from .replay_scenes import SCENES, Scene
+from .inline_svg import inline, svg_of
+from .replay_bugs import scene as bug_scene
+from .replay_scenes import SCENES, Scene, each
 
 LOGGER = logging.getLogger(__name__)
 
@@ -44,6 +46,35 @@ FOLDER = "replays"
 
 _BOX = re.compile(r'(<div[^>]*\bclass="phasebit-replay"[^>]*>)(.*?)</div>', re.S)
 _KERNEL = re.compile(r'\bdata-kernel="([^"]*)"')
+
+
+RINGS: dict[str, dict[str, Any]] = {
+    "parity_of_the_loop": {
+        "size": "one warp, four tiles, a barrier for each",
+        "rings": (Ring("slot", tuple(each("full", 4))),),
+    },
+    "copies_left_in_flight": {
+        "size": "one warp, four tiles, three slots of 512 bytes",
+        "rings": (Places("slot", 0, 512, 3),),
+    },
+    "every_lane_arrives": {
+        "size": "a warp that produces, a warp that consumes, one barrier", "barriers": ("full",),
+    },
+    "read_and_loaded_again": {
+        "size": "one warp, four tiles, one slot", "rings": (Ring("slot", ("full",)),),
+    },
+}  # fmt: skip
+"""What a page says more of some bugs than can be seen in their programs."""
+
+
+def scene(name: str) -> Scene:
+    """A scene by its name, or a bug of the collection. Raises ``ValueError`` for another name."""
+    if name in SCENES:
+        return SCENES[name]
+    if name in bugs.names():
+        return bug_scene(name, **RINGS.get(name, {}))
+    known = ", ".join([*SCENES, *bugs.names()])
+    raise ValueError(f"no replay is called {name!r}: choose from {known}")
 
 
 def record(scene: Scene) -> dict[str, Any]:
@@ -56,11 +87,11 @@ def record(scene: Scene) -> dict[str, Any]:
     """
     programs = []
     patterns = replay_trace.Patterns()
-    shown = list(scene.blocks) or [""]
+    shown = scene.shown()
     for name, text in scene.programs().items():
         heard: list[tuple[str, Sequence[Recorder], Sequence[Finding]]] = []
         for schedule in scene.schedules:
-            recorders = [Recorder(block=number) for number in range(len(shown))]
+            recorders = [Recorder(block, launch) for launch, block in shown.values()]
             with ExitStack() as listening:
                 for recorder in recorders:
                     listening.enter_context(observing(recorder))
@@ -77,8 +108,11 @@ def record(scene: Scene) -> dict[str, Any]:
             parts: replay_trace.Parts | None = None
             for schedule, recorders, found in heard:
                 recorder = recorders[number]
-                parts = parts or replay_trace.Parts.of(scene, recorder.states, block)
-                run = replay_trace.packed(recorder, found, parts, numbers, patterns, lines)
+                parts = parts or replay_trace.Parts.of(
+                    scene, recorder.states, block, recorder.names
+                )
+                mine = [each for each in found if each.launch in (0, recorder.launch + 1)]
+                run = replay_trace.packed(recorder, mine, parts, numbers, patterns, lines)
                 if run not in runs.values():
                     runs[schedule] = run
             text_too = {} if number else {"source": coloured(text, scene.file), "blocks": blocks}
@@ -109,7 +143,7 @@ def trace(name: str) -> dict[str, Any]:
     """:func:`record`, or what it made when all that it depends on was the same."""
 
     def make(path: Path) -> None:
-        text = json.dumps(record(SCENES[name]), separators=(",", ":"))
+        text = json.dumps(record(scene(name)), separators=(",", ":"))
         path.write_text(text, encoding="utf-8")
 
     kept: dict[str, Any] = json.loads(
@@ -123,10 +157,10 @@ def key(name: str) -> str:
 
     What other chapters have of their own does not count: no chapter imports from another.
     """
-    scene = SCENES[name]
-    digest = hashlib.sha256(json.dumps([name, _common(), dict(scene.programs())]).encode())
+    one = scene(name)
+    digest = hashlib.sha256(json.dumps([name, _common(), dict(one.programs())]).encode())
     chapters = Path(files.__file__).parent / "chapters"
-    for chapter in sorted(chapters_of(scene)):
+    for chapter in sorted(chapters_of(one)):
         _add(digest, chapters / chapter, "**/*.py")
     return digest.hexdigest()[:32]
 
@@ -186,10 +220,10 @@ def add_replays(
     def filled(box: re.Match[str]) -> str:
         names = found[1].split() if (found := _KERNEL.search(box[1])) else [""]
         for name in names:
-            if name not in SCENES:
-                raise ExtensionError(
-                    f"{page}: no replay is called {name!r}: choose from {', '.join(SCENES)}"
-                )
+            try:
+                scene(name)
+            except ValueError as error:
+                raise ExtensionError(f"{page}: {error}") from None
         try:
             traces = {name: trace(name) for name in names}
         except toolchain.ToolMissing as error:
@@ -203,14 +237,17 @@ def add_replays(
         run = next(iter(first["runs"].values()))
         which = ", ".join(filter(None, (data["title"], first["name"], first["block"])))
         title = f"{which}: {data['size']}"
-        svg = inline(replay_trace.picture(run, title).svg(), f"replay-{names[0]}")
+        drawn = replay_trace.picture(run, title, first["barriers"], data["banks"])
+        svg = inline(svg_of(drawn), f"replay-{names[0]}")
         titles = escape(json.dumps([data["title"] for data in traces.values()]))
         ours = f'<div data-ready data-titles="{titles}"'
-        return f"{box[1].replace('<div', ours, 1)}{box[2]}{svg}</div>"
+        words = f'<div class="pb-replay-words">{box[2]}</div>'
+        return f"{box[1].replace('<div', ours, 1)}{words}{svg}</div>"
 
     context["body"] = _BOX.sub(filled, body)
     if ready:
-        app.add_js_file("replay.js", loading_method="defer")
+        for script in ("replay_views.js", "replay.js"):
+            app.add_js_file(script, loading_method="defer")
 
 
 def write(app: Sphinx, name: str, data: dict[str, Any]) -> None:

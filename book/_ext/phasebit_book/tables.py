@@ -2,14 +2,18 @@
 
 A column of numbers is set flush right, so that digits stand below digits, and its heading with it.
 A cell that is a sentence may take several lines; what is short keeps to one (``phasebit.css``).
+A table with words that is too wide for a phone is stacked there: its cells stand one below the
+other, and each says what it is, with the heading of its column.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from html import unescape
 from itertools import zip_longest
+from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -20,11 +24,21 @@ SENTENCE = 36
 SHORT = 20
 """Letters that each cell of a column has at most, if none of them is broken."""
 
+PHONE = 350
+"""Pixels that a phone has for a table."""
+_WORDS, _SENTENCE, _LETTER, _EDGES = 96, 144, 6.6, 14
+"""Pixels there: of a column of words, one of sentences, a letter, what lies beside it."""
+
 _NUMBER = r"[-−+±~≈<>≤≥]?\s?\d[\d,.]*(?:\s?(?:[%×x]|[kKMGT]i?B|[nµm]?s)(?!\w))?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:(?: to | of | / | × | \+ |–|, ){_NUMBER})*")
 _NOTHING = ("", "–", "-", "—")
 
 _TABLE = re.compile(r"<table.*?</table>", re.S)
+_CLASSES = re.compile(r'<table class="([^"]*)"')
+_STACKED = re.compile(r'<table[^>]*\bclass="[^"]*\bpb-stacked\b.*?</table>', re.S)
+_HEADING = re.compile(r"<th\b[^>]*>(.*?)</th>", re.S)
+_BODY_ROW = re.compile(r"<tr\b[^>]*>.*?</tr>", re.S)
+_BODY_CELL = re.compile(r"<td\b")
 _ROW = re.compile(r"<tr>(.*?)</tr>", re.S)
 _CELL = re.compile(r"<(t[hd])>(.*?)</\1>", re.S)
 _TAG = re.compile(r"<[^>]*>")
@@ -48,6 +62,46 @@ def kinds(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["pb-short" if not at and one == "pb-digits" else one for at, one in enumerate(found)]
 
 
+def stacks(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a table with these texts is too wide for a phone, and has more than numbers.
+
+    >>> stacks([["a", "1", "2"]]), stacks([["what a thread sees first", "x" * 40, "y" * 40]])
+    (False, True)
+    """
+    wide = 0.0
+    words = False
+    for name, column in zip(kinds(rows), zip_longest(*rows, fillvalue=""), strict=True):
+        longest = max(map(len, column))
+        words |= longest > SENTENCE
+        most = {"pb-words": _SENTENCE if longest > SENTENCE else _WORDS}.get(name, math.inf)
+        wide += min(longest * _LETTER, most) + _EDGES
+    return words and wide > PHONE
+
+
+def headed(html: str) -> str:
+    """A page in which each cell of a stacked table has the heading of its column.
+
+    >>> headed('<table class="pb-stacked"><tr><th>a</th></tr><tr><td>1</td></tr></table>')
+    '<table class="pb-stacked"><tr><th>a</th></tr><tr><td data-head="a">1</td></tr></table>'
+    """
+
+    def table(found: re.Match[str]) -> str:
+        heads = [_TAG.sub("", head).strip() for head in _HEADING.findall(found[0])]
+
+        def row(one: re.Match[str]) -> str:
+            at = iter(heads)
+            return _BODY_CELL.sub(lambda _: _cell_of(next(at, "")), one[0])
+
+        return _BODY_ROW.sub(row, found[0])
+
+    return _STACKED.sub(table, html)
+
+
+def _cell_of(head: str) -> str:
+    said = head.replace('"', "&quot;")
+    return f'<td data-head="{said}"' if said else "<td"
+
+
 def marked(html: str) -> str:
     """The HTML of tables whose cells have no attributes, with classes in them.
 
@@ -55,7 +109,10 @@ def marked(html: str) -> str:
     '<tr><th>µs</th></tr><tr><td class="pb-short">a</td></tr>'
     """
     rows = [[text for tag, text in _CELL.findall(row) if tag == "td"] for row in _ROW.findall(html)]
-    columns = kinds([[unescape(_TAG.sub("", cell)) for cell in row] for row in rows if row])
+    texts = [[unescape(_TAG.sub("", cell)) for cell in row] for row in rows if row]
+    columns = kinds(texts)
+    if texts and stacks(texts):
+        html = _CLASSES.sub(r'<table class="\1 pb-stacked"', html, count=1)
 
     def row(found: re.Match[str]) -> str:
         at = iter(columns)
@@ -93,7 +150,10 @@ class Kinds(SphinxTransform):
             [list(row.findall(nodes.entry)) for part in table.findall(which) for row in part]
             for which in (nodes.thead, nodes.tbody)
         )
-        columns = kinds([[entry.astext() for entry in row] for row in rows])
+        texts = [[entry.astext() for entry in row] for row in rows]
+        columns = kinds(texts)
+        if stacks(texts):
+            table.parent["classes"].append("pb-stacked")
         for row in rows:
             for entry, name in zip(row, columns, strict=False):
                 name = "pb-sentence" if len(entry.astext()) > SENTENCE else name
@@ -103,6 +163,15 @@ class Kinds(SphinxTransform):
                 entry["classes"] += [name] if name == "pb-digits" else []
 
 
+def add_heads(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Give the cells of stacked tables their headings."""
+    if "pb-stacked" in context.get("body", ""):
+        context["body"] = headed(context["body"])
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_transform(Kinds)
+    app.connect("html-page-context", add_heads)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,7 +6,7 @@ gone before, and the chapters of the way are blue in it; under it stand links to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from docutils import nodes
@@ -15,10 +15,13 @@ from sphinx.application import Sphinx
 
 from phasebit.contents import Chapter, chapters, way
 from phasebit.draw import Arrow, Node, Picture, diagram
+from phasebit.draw.diagrams import crossed
+from phasebit.letters import wrap
 
 from .figure import FigureDirective
 
-ACROSS, DOWN = 270, 58  # pixels between two lanes, and between two rows
+ACROSS, DOWN = 168, 76  # pixels between two lanes, and between two rows
+LONG = 134.0  # pixels of a line in a box
 ORDER = (0, -1, 1, -2, 2)
 """Where lanes lie, in the order in which they are opened: the first in the middle."""
 
@@ -59,6 +62,13 @@ def called(chapter: Chapter) -> str:
     return chapter.title if chapter.number is None else f"{chapter.number} {chapter.title}"
 
 
+def clear(arrow: Arrow, boxes: Mapping[str, Node]) -> Arrow:
+    """The arrow, bent as little more as takes it past the boxes between, if any bend does."""
+    more = (step * side for step in range(0, 101, 5) for side in (1, -1))
+    bent = (arrow._replace(bend=arrow.bend + each) for each in more)
+    return next((each for each in bent if not crossed(each, boxes)), arrow)
+
+
 def picture(every: Sequence[Chapter], to: str) -> Picture:
     """The chapters of the parts, an arrow from each to those that need it."""
     inside = [chapter for chapter in every if chapter.path.parent.name.startswith("part")]
@@ -66,7 +76,7 @@ def picture(every: Sequence[Chapter], to: str) -> Picture:
     at = places(inside, to)
     boxes = {
         chapter.name: Node(
-            called(chapter),
+            "\n".join(wrap(called(chapter), LONG)),
             at[chapter.name][0] * ACROSS,
             at[chapter.name][1] * DOWN,
             "blue" if chapter.name in chosen else "grey",
@@ -77,9 +87,9 @@ def picture(every: Sequence[Chapter], to: str) -> Picture:
     for chapter in inside:
         for name in chapter.needs:
             across, down = (at[chapter.name][n] - at[name][n] for n in (0, 1))
-            bend = 30.0 * across if down > 1 else 0.0  # around the boxes between
-            arrows.append(Arrow(name, chapter.name, bend=bend))
-    return diagram(boxes, arrows, title="Which chapter needs which")
+            first = 20.0 * across if down > 1 else 0.0
+            arrows.append(clear(Arrow(name, chapter.name, bend=first), boxes))
+    return diagram(boxes, arrows, title="Which chapter needs which", narrow="listed")
 
 
 class Map(FigureDirective):
@@ -94,7 +104,7 @@ class Map(FigureDirective):
             drawn, chosen = picture(every, to), way(every, to)
         except ValueError as problem:
             raise self.error(str(problem)) from None
-        return [self.figure(drawn.svg), self.links(chosen)]
+        return [self.figure(drawn), self.links(chosen)]
 
     def links(self, chosen: list[Chapter]) -> nodes.paragraph:
         """The chapters of a way, each a link."""

@@ -14,11 +14,21 @@ def write_script(app: Sphinx, name: str, **values: Any) -> None:
 
     ``name``: of the file. Only a site has scripts: other builders get none.
     """
+    lines = (f"window.{key} = {_json(value)};\n" for key, value in values.items())
+    _write(app, name, "".join(lines))
+
+
+def add_to_script(app: Sphinx, name: str, key: str, entry: str, value: Any) -> None:
+    """Write a script that adds an entry to ``window.KEY``, which others may have begun."""
+    _write(app, name, f"(window.{key} ??= {{}})[{_json(entry)}] = {_json(value)};\n")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _write(app: Sphinx, name: str, text: str) -> None:
     if app.builder.format == "html":
         target = Path(app.outdir) / "_static" / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        lines = (
-            f"window.{key} = {json.dumps(value, separators=(',', ':'))};\n"
-            for key, value in values.items()
-        )
-        target.write_text("".join(lines), encoding="utf-8")
+        target.write_text(text, encoding="utf-8")

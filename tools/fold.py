@@ -1,0 +1,70 @@
+"""Fold in JupyterLab and Colab what the page folds: answers, plumbing and solutions.
+
+    python tools/fold.py [NOTEBOOK…]      all notebooks of the book, if none is named
+
+Nothing is executed, and what is folded already stays as it is. The page reads the tags
+``hide-output`` and ``hide-input``; JupyterLab and Colab each read a field of their own. Markdown
+has no such field in Colab, so a solution stands in ``<details>``, which all three fold.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parents[1]
+OPEN, CLOSE = "<details><summary>Solution</summary>\n\n", "\n\n</details>"
+
+_SOLUTION = re.compile(rf"({re.escape(OPEN)})?^(`{{3,}}|:{{3,}})\{{solution\}}.*?^\2$", re.M | re.S)
+
+
+def fold(notebook: nbformat.NotebookNode) -> None:
+    """Fold each cell of a notebook by its tags, and each solution."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            _fold_code(cell)
+        elif cell.cell_type == "markdown":
+            cell.source = fold_solutions(cell.source)
+
+
+def _fold_code(cell: nbformat.NotebookNode) -> None:
+    """JupyterLab reads ``jupyter``; Colab ``collapsed`` for outputs, ``cellView`` for code."""
+    tags = cell.metadata.get("tags", [])
+    jupyter = {**cell.metadata.pop("jupyter", {})}
+    jupyter.pop("outputs_hidden", None)
+    jupyter.pop("source_hidden", None)
+    cell.metadata.pop("collapsed", None)
+    cell.metadata.pop("cellView", None)
+    if "hide-output" in tags:
+        cell.metadata["collapsed"] = jupyter["outputs_hidden"] = True
+    if "hide-input" in tags:
+        cell.metadata["cellView"] = "form"
+        jupyter["source_hidden"] = True
+    if jupyter:
+        cell.metadata["jupyter"] = jupyter
+
+
+def fold_solutions(text: str) -> str:
+    """The Markdown of a cell, each solution of it in ``<details>``."""
+
+    def folded(solution: re.Match[str]) -> str:
+        if solution[1]:
+            return solution[0]
+        return OPEN + solution[0].replace(":class: dropdown\n", "", 1) + CLOSE
+
+    return _SOLUTION.sub(folded, text)
+
+
+if __name__ == "__main__":
+    from phasebit import contents
+
+    for path in map(Path, sys.argv[1:] or contents.notebooks(ROOT / "book")):
+        notebook = nbformat.read(path, as_version=4)
+        before = nbformat.writes(notebook)
+        fold(notebook)
+        if nbformat.writes(notebook) != before:
+            nbformat.write(notebook, path)
+            print(f"{path.name}: folded")
