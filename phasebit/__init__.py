@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-device: str = os.environ.get("PHASEBIT_DEVICE", "auto")
+device: Literal["auto", "gpu", "emulator"] = os.environ.get(  # type: ignore[assignment]
+    "PHASEBIT_DEVICE", "auto"
+)
 """What runs kernels: ``"auto"``, ``"gpu"``, ``"emulator"``; see :mod:`.launching.devices`."""
 
 strict: bool = os.environ.get("PHASEBIT_STRICT", "0") not in ("", "0")

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
+import io
 import json
 import os
+import resource
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from phasebit import __version__, build_cache, toolchain
-from phasebit.runtime import command as runtime
+from phasebit import __version__
+
+REFUSED = 2
+INTERRUPTED = 130
+"""As a shell tells of a program that SIGINT ended."""
+_REMEDIES = {
+    errno.ENOSPC: "make room there", errno.EDQUOT: "make room there",
+    errno.EMFILE: "raise this process's limit, ulimit -n 256",
+    errno.ENFILE: "close programs",
+    errno.ENOMEM: "lift this process's limit, ulimit -v unlimited",
+    errno.ENAMETOOLONG: "give a shorter name",
+    errno.EFBIG: "lift this process's limit, ulimit -f unlimited",
+    errno.EAGAIN: "raise this user's limit of processes, ulimit -u",
+}  # fmt: skip
+"""What the machine may lack, and is no defect of ours."""
 
 
 def _doctor(args: argparse.Namespace) -> int:
@@ -133,12 +150,68 @@ def _bits(text: str) -> int:
 
 
 def _refuse(why: object) -> int:
-    print(f"phasebit: {why}", file=sys.stderr)
-    return 2
+    with contextlib.suppress(OSError):
+        print(f"phasebit: {why}", file=sys.stderr)
+    return REFUSED
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
+    try:
+        _open_streams()
+        if sys.stdout is None:
+            return _refuse("standard output is closed: send it somewhere, as with >/dev/null")
+        status = _command(argv)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # whoever reads our output has seen enough
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (MemoryError, ImportError, SystemError) as error:  # NumPy's start fails in many ways
+        limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+        if not limited and not isinstance(error, MemoryError):
+            raise
+        why = str(error).rstrip().split("\n")[-1] or type(error).__name__
+        return _refuse(f"not enough memory ({why}): {_REMEDIES[errno.ENOMEM]}")
+    except OSError as error:
+        if error.errno not in _REMEDIES:
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        return _refuse(f"{where}{error.strerror}: {_REMEDIES[error.errno]}")
+    finally:
+        _settle()
+
+
+def _open_streams() -> None:
+    """No file of ours may be taken for a stream that is closed; see :func:`main`."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            os.set_inheritable(number, True)
+            if number == 2:
+                sys.stderr = os.fdopen(number, "w")
+    for stream in (sys.stdout, sys.stderr):  # letters that a terminal of ASCII does not have
+        if isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(OSError):  # no file any more, but a pipe
+                stream.reconfigure(errors="backslashreplace")
+
+
+def _settle() -> None:
+    """What cannot be written is not tried once more at the end, with a traceback."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    from phasebit import build_cache, toolchain
+    from phasebit.runtime import command as runtime
+
     parser = argparse.ArgumentParser(
         prog="phasebit",
         description="The tools of The Phase Bit: CUDA programs, with a GPU and without one.",
@@ -202,14 +275,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         status: int = args.run(args)
-        sys.stdout.flush()
     except (toolchain.CudaError, build_cache.CacheError) as error:
-        print(f"phasebit: {error}", file=sys.stderr)
-        return 1
-    except MemoryError as error:
-        return _refuse(f"not enough memory ({error}): lift this process's limit, ulimit -v")
-    except BrokenPipeError:  # whoever reads our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        _refuse(error)
         return 1
     return status
 

@@ -82,7 +82,14 @@ def _opened(path: Path) -> Path:
     except OSError as error:
         raise _unwritable(path, error) from error
     _check(path)
-    for parent, prefix in ((path, ".new-"), (Path(tempfile.gettempdir()), "phasebit-")):
+    try:
+        temporary = Path(tempfile.gettempdir())
+    except FileNotFoundError as error:
+        raise CacheError(
+            "no folder for temporary files can be written: set TMPDIR to one, and lift this "
+            "process's limits, ulimit -f unlimited"
+        ) from error
+    for parent, prefix in ((path, ".new-"), (temporary, "phasebit-")):
         sweep(parent, prefix)
     return path
 

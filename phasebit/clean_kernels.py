@@ -17,6 +17,7 @@ from phasebit.instruments import programs, sanitizer
 from phasebit.instruments.sanitizer import Program
 
 NAME = "clean_kernels"
+_OF_A_GPU = "gpu", "driver"
 _SECONDS = 200.0  # of one program under one tool
 
 
@@ -32,8 +33,8 @@ def every() -> dict[str, Program]:
 def record() -> dict[str, Any]:
     """What each tool says of each program, on this machine's GPU.
 
-    A program that the record holds as it is, looked at with the same tools on the same kind of
-    GPU, keeps what was said of it and the day of that.
+    A program that the record holds as it is, looked at with the same tools, keeps what was said of
+    it, with the day and the GPU of that.
 
     Raises :class:`toolchain.CudaError` when there is no GPU or no compute-sanitizer, or when a
     program fails without it.
@@ -44,7 +45,11 @@ def record() -> dict[str, Any]:
     texts = {name: replay.key(program.text) for name, program in everything.items()}
     tools = {"tools": sanitizer.protocol()}
     today = {**facts, "compute-sanitizer": known, "protocol": tools}
-    kept = sanitizer.kept(NAME, "programs", texts, today)
+    compared = {field: value for field, value in today.items() if field not in _OF_A_GPU}
+    kept = sanitizer.kept(NAME, "programs", texts, compared)
+    if kept:
+        before = measure.read(NAME)["gpu"]
+        kept = {name: {"gpu": before} | said for name, said in kept.items()}
     new = {name: program for name, program in everything.items() if name not in kept}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         built = dict(zip(new, pool.map(_command, new.items()), strict=True))
@@ -63,6 +68,7 @@ def record() -> dict[str, Any]:
         name: {
             "text": texts[name],
             "date": facts["date"],
+            "gpu": facts["gpu"],
             "tools": {tool: verdicts[name, tool] for tool in sanitizer.TOOLS},
         }
         for name in new

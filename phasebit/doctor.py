@@ -116,13 +116,14 @@ def examine() -> Diagnosis:
         compiler = toolchain.nvcc()
     except toolchain.ToolMissing as error:
         nvcc = Finding("nvcc", "", str(error), needed=book)
-        target = None
+        target, old = None, ""
     else:
+        old = hardware.too_old_for(compiler.major)
         said = f"{compiler.version}, {compiler.path}; builds {', '.join(compiler.targets)}"
         passed_over = "".join(f"; {each}: not used" for each in compiler.passed_over)
         nvcc = Finding("nvcc", said + passed_over, needed=book)
         try:
-            target = compiler.target_for(gpu)
+            target = compiler.target_for(None if old else gpu)
         except toolchain.CudaError as error:
             target = None
             nvcc = Finding("nvcc", "", str(error), needed=book)
@@ -143,11 +144,11 @@ def examine() -> Diagnosis:
             needed=book,
         ),
         nvcc,
-        Finding("driver", gpu.driver if gpu else "", "no NVIDIA driver answers; fine without one"),
+        Finding("driver", _driver(gpu, old), "no NVIDIA driver answers; fine without one"),
         Finding("GPU", _describe(gpu), "none: CUDA cells run on the emulator, with recorded times"),
         Finding("ncu", shutil.which("ncu") or "", "install Nsight Compute to read counters"),
     ]
-    return Diagnosis(tuple(findings), tuple(_abilities(gpu, target)), book)
+    return Diagnosis(tuple(findings), tuple(_abilities(None if old else gpu, target)), book)
 
 
 def _emulator() -> Finding:
@@ -162,6 +163,15 @@ def _emulator() -> Finding:
         "emulator", "executes PTX" if right else "", "a kernel computes wrongly on it: please "
         "report it with the versions of Python and NumPy above", needed=True,
     )  # fmt: skip
+
+
+def _driver(gpu: hardware.Gpu | None, old: str) -> str:
+    if gpu is None or not old:
+        return gpu.driver if gpu else ""
+    return (
+        f"{gpu.driver}; {old}: CUDA cells run on the emulator; update the driver, or take an nvcc "
+        "of its version"
+    )
 
 
 def _describe(gpu: hardware.Gpu | None) -> str:

@@ -2,12 +2,13 @@
 
 A mistake that is planted in a kernel, a stamp, a variant that is measured: each is an edit of a
 file that may change one day. An edit that no longer fits, or fits twice, is refused. And where in
-a text a statement begins.
+a text a statement begins, and which lines of two texts differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import SequenceMatcher
 
 
 def replace_once(text: str, old: str, new: str, where: str = "the text") -> str:
@@ -50,3 +51,36 @@ def statement(text: Sequence[str], number: int) -> int:
             break
         begin -= 1
     return begin if "asm" in text[begin - 1] else number
+
+
+def bare(line: str) -> str:
+    """A line without its comment and its spacing.
+
+    >>> bare("    x  += 1;  // next")
+    'x += 1;'
+    """
+    return " ".join(line.partition("//")[0].split())
+
+
+def difference(old: str, new: str, as_read: Callable[[str], str] = bare) -> str:
+    """The lines that one text has otherwise than another, with ``-`` and ``+``.
+
+    Lines are compared ``as_read``; ``…`` stands between changes that lie apart.
+
+    >>> print(difference("a = 1;\\nb;\\nc = 2;", "a = 3;\\n  b;\\nc = 4;"))
+    -a = 1;
+    +a = 3;
+            …
+    -c = 2;
+    +c = 4;
+    """
+    before, after = old.splitlines(), new.splitlines()
+    matcher = SequenceMatcher(
+        None, [as_read(x) for x in before], [as_read(x) for x in after], autojunk=False
+    )
+    changes = (
+        [f"-{line}" for line in before[i:j]] + [f"+{line}" for line in after[k:n]]
+        for kind, i, j, k, n in matcher.get_opcodes()
+        if kind != "equal"
+    )
+    return "\n        …\n".join("\n".join(change) for change in changes)

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import select
 from pathlib import Path
+from typing import TextIO
+
+PATIENCE = 30
+"""Seconds for which a pipe that a reader names may be silent."""
+
+MOST_TEXT = 1 << 28
+"""Bytes of a text that a reader names: a device that never ends is none."""
+
+_PART = 1 << 16
 
 _PACKAGE = Path(__file__).resolve().parent
 _CHECKOUT = _PACKAGE.parent
@@ -16,6 +27,47 @@ def _folder(name: str) -> Path:
         f"phasebit is installed without its folder {name}/: "
         "install it from a checkout with 'pip install .'"
     )
+
+
+def read_text(name: str | Path) -> str:
+    """The text of a file that a reader names. Raises ``ValueError``, a sentence."""
+    data = bytearray()
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK)  # a pipe may have no writer
+        with open(descriptor, "rb", buffering=0):
+            ready = select.poll()
+            ready.register(descriptor, select.POLLIN)
+            while len(data) <= MOST_TEXT and b"\0" not in data[-_PART:]:
+                if not ready.poll(PATIENCE * 1000):
+                    raise ValueError(f"nobody wrote into {name} for {PATIENCE} s: give a file")
+                part = os.read(descriptor, _PART)
+                if not part:
+                    break
+                data += part
+    except OSError as error:
+        raise ValueError(f"cannot read {name}: {error.strerror}") from error
+    if len(data) > MOST_TEXT:
+        raise ValueError(f"{name} has more than {MOST_TEXT >> 20} MiB: give a text")
+    try:
+        if b"\0" not in data:
+            return data.decode()
+    except UnicodeDecodeError:
+        pass
+    raise ValueError(f"{name} is no text")
+
+
+def for_writing(name: str | Path) -> TextIO:
+    """A file that a reader names, opened and emptied; names in it may be no text.
+
+    Raises ``OSError``, at once for a pipe that nobody reads.
+    """
+
+    def opened(path: str, flags: int) -> int:
+        descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
+        os.set_blocking(descriptor, True)
+        return descriptor
+
+    return open(name, "w", encoding="utf-8", errors="backslashreplace", opener=opened)
 
 
 def kernels() -> Path:

@@ -7,6 +7,7 @@ for ``sm_90a`` (wgmma) runs on compute capability 9.0 and on nothing newer.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import platform
@@ -105,6 +106,33 @@ def gpu() -> Gpu | None:
 def gpus() -> int:
     """How many NVIDIA GPUs this machine's driver lists; 0 where they are hidden, as above."""
     return sum(parse_smi(line) is not None for line in _smi().splitlines())
+
+
+@functools.cache
+def driver_cuda() -> tuple[int, int] | None:
+    """The newest CUDA that this machine's driver runs programs of, as ``(12, 4)``; None without.
+
+    Source: CUDA Driver API, chapter Version Management.
+    """
+    version = ctypes.c_int()
+    try:
+        if ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version)):
+            return None
+    except (OSError, AttributeError):
+        return None
+    return version.value // 1000, version.value % 1000 // 10
+
+
+def too_old_for(major: int) -> str:
+    """Why the driver does not run programs of an nvcc of this major version; empty if it does.
+
+    It runs those of its own major version, newer ones too, and of all before (CUDA Compatibility,
+    chapter Minor Version Compatibility).
+    """
+    known = driver_cuda()
+    if known is None or known[0] >= major:
+        return ""
+    return f"its driver is for CUDA {known[0]}.{known[1]}, older than this nvcc, {major}"
 
 
 def _smi() -> str:

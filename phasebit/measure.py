@@ -15,6 +15,7 @@ import math
 import re
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
@@ -234,17 +235,26 @@ def check(data: Any) -> dict[str, Any]:
     return result
 
 
+def every(benchmark: str) -> list[dict[str, Any]]:
+    """The records of a benchmark, one of each GPU, the newest first.
+
+    Raises ``ValueError`` for one that is damaged.
+    """
+    found = [check(json.loads(path.read_text(encoding="utf-8"))) for path in _paths(benchmark)]
+    return sorted(found, key=lambda data: str(data["date"]), reverse=True)
+
+
 def read(benchmark: str) -> dict[str, Any]:
     """The newest record of a benchmark, of whichever GPU, as its JSON says it.
 
     Raises ``FileNotFoundError`` when there is none, ``ValueError`` for one that is damaged.
     """
-    found = [check(json.loads(path.read_text(encoding="utf-8"))) for path in _paths(benchmark)]
+    found = every(benchmark)
     if not found:
         raise FileNotFoundError(
             f"records/ has nothing on {benchmark}: measure it with 'python -m phasebit record'"
         )
-    return max(found, key=lambda data: str(data["date"]))
+    return found[0]
 
 
 def load(benchmark: str) -> Record:
@@ -286,12 +296,13 @@ def _place(data: dict[str, Any]) -> str:
 
 
 def recorded_on() -> str:
-    """GPU and date of the newest record of a GPU."""
+    """The GPUs that have records, the one that has most first, and the newest one's date."""
     records = [check(json.loads(path.read_text(encoding="utf-8"))) for path in _paths()]
     records = [data for data in records if "gpu" in data]
     if not records:
         return "no GPU yet (records/ is empty)"
-    return source(max(records, key=lambda data: str(data["date"])))
+    places = [place for place, _ in Counter(map(_place, records)).most_common()]
+    return f"{' and '.join(places)}, {max(str(data['date']) for data in records)}"
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ def where() -> str:
         target = _target(compiler)
     except toolchain.CudaError:
         return "⏱ no nvcc: CUDA cells cannot be compiled, see python -m phasebit doctor"
-    choice = devices.choose(target)
+    choice = devices.choose(target, cuda=compiler.major)
     if choice.gpu:
         gpu = choice.gpu
         return f"⏱ {gpu.name} ({gpu.target}), driver {gpu.driver}; nvcc {compiler.version}"
@@ -126,7 +126,7 @@ def build(
 
     compiler = toolchain.nvcc()
     own = target or _target(compiler)
-    choice = devices.choose(own)
+    choice = devices.choose(own, cuda=compiler.major)
     try:
         return compiled(own, choice)
     except toolchain.CompileError:
@@ -141,7 +141,8 @@ def build(
 
 def _target(compiler: toolchain.Nvcc) -> str:
     """The target of a cell that names none: the GPU's own, where it is to run and one is built."""
-    gpu = None if phasebit.device == "emulator" else hardware.gpu()
+    elsewhere = phasebit.device == "emulator" or hardware.too_old_for(compiler.major)
+    gpu = None if elsewhere else hardware.gpu()
     try:
         return compiler.target_for(gpu)
     except toolchain.CudaError:

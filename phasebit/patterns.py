@@ -6,6 +6,7 @@ They are drawn from what a run on the emulator did (``run.accesses``), never fro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from phasebit.draw import Cell, Picture, chart
 from phasebit.emulator import Access, traffic
@@ -13,6 +14,8 @@ from phasebit.measure import Table
 from phasebit.palette import HUES
 
 WORD = 4  # bytes
+FEW = 4
+"""Banks that are shown alone, and with all their lanes, where the others are not asked."""
 
 
 def lanes(accesses: Mapping[str, Access], title: str) -> Picture:
@@ -63,16 +66,24 @@ def banks(access: Access, title: str) -> Picture:
     first is not known; here it is the one of the lowest lane.
     """
     served = wavefronts(access)
+    asked = sorted({bank for wave in served for bank in wave})
+    few = len(asked) <= FEW and any(len(lanes) > 2 for wave in served for _, lanes in wave.values())
+    shown = asked if few else range(traffic.BANKS)
     cells = [
         [
-            Cell(_span(wave[bank][1]), HUES[number % len(HUES)]) if bank in wave else None
-            for bank in range(traffic.BANKS)
+            Cell((_all if few else _span)(wave[bank][1]), HUES[number % len(HUES)])
+            if bank in wave else None for bank in shown
         ]
         for number, wave in enumerate(served)
-    ]
+    ]  # fmt: skip
+    names: Sequence[object] = shown
+    label = "bank (in the cells: the lanes it serves)"
+    if few:
+        names = [f"bank {bank}" for bank in asked]
+        label = f"in the cells: the lanes it serves; the other {traffic.BANKS - len(asked)} rest"
     return chart(
-        cells, rows=range(len(served)), columns=range(traffic.BANKS), row_label="wavefront",
-        column_label="bank (in the cells: the lanes it serves)", title=title,
+        cells, rows=range(len(served)), columns=names, row_label="wavefront", column_label=label,
+        title=title,
     )  # fmt: skip
 
 
@@ -139,6 +150,20 @@ def _span(found: Sequence[int]) -> str:
     if list(found) == list(range(found[0], found[-1] + 1)):
         return f"{found[0]}–{found[-1]}"
     return f"{found[0]},{found[1]}" + ("…" if len(found) > 2 else "")
+
+
+def _all(found: Sequence[int]) -> str:
+    """All lanes, in words.
+
+    >>> _all([0, 2, 4, 6, 8, 10]), _all([3, 5])
+    ('6 lanes: 0, 2, 4, … 10', '2 lanes: 3, 5')
+    """
+    steps = {b - a for a, b in pairwise(found)}
+    if len(found) < 6 or len(steps) > 1:
+        listed = ", ".join(map(str, found))
+    else:
+        listed = f"{found[0]}, {found[1]}, {found[2]}, … {found[-1]}"
+    return f"{len(found)} lane{'s' * (len(found) > 1)}: {listed}"
 
 
 __all__ = ["banks", "beside", "lanes", "sectors", "wavefronts"]

@@ -138,6 +138,11 @@ def nvcc() -> Nvcc:
 
     The first that can be used. Raises :class:`ToolMissing` when there is none.
     """
+    given = os.environ.get("TMPDIR")
+    if given and not (os.path.isdir(given) and os.access(given, os.W_OK)):  # nvcc is silent then
+        raise ToolMissing(
+            f"TMPDIR={given} is no folder that can be written: unset TMPDIR or name another"
+        )
     passed_over: list[str] = []
     for path in _places():
         if not path.exists():

@@ -4,11 +4,13 @@ A ``Picture`` is an SVG and a sentence. The sentence carries the numbers that ma
 alternative text of the picture and what a test compares.
 """
 
+from phasebit.draw.charts import Cell, chart
 from phasebit.draw.diagrams import Arrow, Node, diagram
-from phasebit.draw.grids import Cell, chart, heatmap
+from phasebit.draw.grids import heatmap
 from phasebit.draw.panels import Panel, panels
 from phasebit.draw.picture import Picture, Real
-from phasebit.draw.plots import bars, curves, dots, roofline, scatter, spread
+from phasebit.draw.plots import curves, roofline, scatter
+from phasebit.draw.row_plots import bars, dots, spread
 
 __all__ = [
     "Arrow",

@@ -10,12 +10,16 @@ import hashlib
 import io
 import re
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 from typing import Any
 
+from phasebit import two_widths
+from phasebit.letters import wrap
 from phasebit.palette import COLOURS, FAINT, FONT, MUTED, TEXT, colour
+from phasebit.timeline import Timeline
 
 Real = int | float | Fraction
 
@@ -32,23 +36,41 @@ _LONGEST = 34
 
 @dataclass(frozen=True)
 class Picture:
-    """An ``<svg>`` element and the sentence that says the same."""
+    """An ``<svg>`` element, the sentence that says the same, and a drawing for a narrow screen."""
 
     svg: str
     alt: str
+    narrow: str = ""
+
+    @classmethod
+    def of(cls, timeline: Timeline, alt: str) -> Picture:
+        """A timeline, with a sentence that is told beside it instead of the drawing in letters."""
+        return cls(timeline.svg(), alt, timeline.svg(narrow=True))
 
     def __str__(self) -> str:
         return self.alt
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"image/svg+xml": self.svg, "text/plain": self.alt}
+        both = two_widths.carry(self.svg, self.narrow) if self.narrow else self.svg
+        return {"image/svg+xml": both, "text/plain": self.alt}
 
 
-def figure_of(width: float, height: float) -> tuple[Any, Any]:
-    """A figure of this many inches and its axes, with no state kept anywhere."""
+NARROW_INCHES = two_widths.NARROW / 96
+POINTS = {False: 430.0, True: 215.0}
+"""Points across that a title has, in the ordinary figure and in the narrow one."""
+
+
+def figure_of(width: float, height: float, narrow: bool = False) -> tuple[Any, Any]:
+    """A figure of this many inches and its axes, with no state kept anywhere.
+
+    A ``narrow`` one is as wide as a phone has room for, all that it holds included.
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height))
+    if narrow:
+        figure = Figure(figsize=(NARROW_INCHES, height), layout="constrained")
+    else:
+        figure = Figure(figsize=(width, height))
     figure.patch.set_visible(False)
     axes = figure.add_subplot()
     axes.patch.set_visible(False)
@@ -58,14 +80,25 @@ def figure_of(width: float, height: float) -> tuple[Any, Any]:
     return figure, axes
 
 
+def both(draw: Callable[[bool], Any], alt: str) -> Picture:
+    """The figure that ``draw(False)`` makes and the narrow one of ``draw(True)``, as a picture."""
+    return Picture(_svg(draw(False), alt, False), alt, _svg(draw(True), alt, True))
+
+
 def picture(figure: Any, alt: str) -> Picture:
+    """A figure as a picture that is the same on every screen."""
+    return Picture(_svg(figure, alt, False), alt)
+
+
+def _svg(figure: Any, alt: str, narrow: bool) -> str:
     import matplotlib
 
     text = io.StringIO()
     salt = hashlib.sha256(alt.encode()).hexdigest()[:12]
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
-        figure.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
-    return Picture(_themed(text.getvalue(), alt), alt)
+        figure.savefig(text, format="svg", bbox_inches=None if narrow else "tight",
+                       metadata={"Date": None})  # fmt: skip
+    return _themed(text.getvalue(), alt)
 
 
 def _themed(svg: str, alt: str) -> str:
@@ -95,17 +128,23 @@ def _rounded(tag: str) -> str:
     return re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found.group()):.2f}", tag)
 
 
-def frame(axes: Any, title: str, x_label: str, y_label: str = "") -> None:
+def frame(axes: Any, title: str, x_label: str, y_label: str = "", narrow: bool = False) -> None:
     """Title, labels, grid and sides; without a ``y_label`` rows stand there, which need neither."""
     axes.grid(axis="both" if y_label else "x", color=INK_FAINT, linewidth=0.7)
     axes.set_axisbelow(True)
     for where, side in axes.spines.items():
         side.set_visible(where == "bottom" or (where == "left" and bool(y_label)))
         side.set_color(INK_MUTED)
-    axes.set_xlabel(x_label)
+    axes.set_xlabel("\n".join(wrap(x_label, POINTS[narrow], 10)))
     if y_label:
         axes.set_ylabel(textwrap.fill(y_label, _LONGEST))
-    axes.set_title(title, fontsize=10, color=INK, loc="left")
+    titled(axes, title, narrow)
+
+
+def titled(axes: Any, title: str, narrow: bool = False) -> None:
+    """The title, in as many lines as it needs."""
+    lines = "\n".join(wrap(title, POINTS[narrow], 10))
+    axes.set_title(lines, fontsize=10, color=INK, loc="left")
 
 
 def no_ticks() -> Any:

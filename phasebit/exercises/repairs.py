@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from phasebit import bugs, toolchain
 from phasebit.exercises.judge import Wrong, shown
 
 SCHEDULES = ("eager", "late", "random")
+
+SEEDS = 50
+"""Of how many random orders :func:`scored` wants no finding, as the score does."""
+
+MOST_RUNS = 200
+"""How many orders of each kernel :func:`scored` has searched, at most."""
 
 
 def diagnosed(name: str, answer: tuple[str, int], what: str = "collides") -> str:
@@ -35,6 +42,28 @@ def healthy(name: str, answer: str) -> str:
 
     Raises :class:`Wrong`.
     """
+    _judge(_program(name, answer))
+    return f"{len(SCHEDULES)} runs, no finding"
+
+
+def scored(name: str, answer: str) -> str:
+    """As :func:`healthy`, and as the score runs a repaired program: random orders, every order.
+
+    Raises :class:`Wrong`.
+    """
+    program = _program(name, answer)
+    _judge(program)
+    seeds = bugs.emulate(program, schedule="random", seeds=SEEDS)
+    _clean(seeds, f"a random order, of {SEEDS}")
+    every = bugs.emulate(program, schedule="every", most_runs=MOST_RUNS)
+    _clean(every, "one of all orders")
+    whole = all(": complete: " in note for note in every.notes)
+    orders = "every order" if whole else "as many of all orders as time allowed"
+    return f"eager, late, {SEEDS} random orders, {orders}: no finding"
+
+
+def _program(name: str, answer: str) -> Path:
+    """The answer, compiled; raises :class:`Wrong` where it is none."""
     if not isinstance(answer, str):
         raise Wrong("give the whole text of the program, as a string")
     bug = bugs.bug(name)
@@ -47,12 +76,20 @@ def healthy(name: str, answer: str) -> str:
         program = bugs.build(answer, "answer.cu", bug.arch)
     except toolchain.CudaError as error:
         raise Wrong(str(error)) from error
+    return program
+
+
+def _judge(program: Path) -> None:
+    """Raises :class:`Wrong` where one of three runs is wrong, or finds something."""
     for schedule in SCHEDULES:
         seen = bugs.emulate(program, schedule=schedule)
-        if seen.findings:
-            said = seen.findings[0]
-            lines = ", ".join(str(line) for line in sorted(seen.lines)) or "?"
-            raise Wrong(f"schedule {schedule}: {said.rule}, lines {lines}")
+        _clean(seen, f"schedule {schedule}")
         if seen.result != "right":
             raise Wrong(f"schedule {schedule}: the result is {seen.result}")
-    return f"{len(SCHEDULES)} runs, no finding"
+
+
+def _clean(seen: bugs.Outcome, under: str) -> None:
+    """Raises :class:`Wrong` where something is found."""
+    if seen.findings:
+        lines = ", ".join(str(line) for line in sorted(seen.lines)) or "?"
+        raise Wrong(f"{under}: {seen.findings[0].rule}, lines {lines}")

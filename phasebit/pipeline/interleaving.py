@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import dataclass
 
 from phasebit.pipeline.moves import COPY_ENGINE, Broken, Event, Failure, Machine, State
-from phasebit.pipeline.steps import System
+from phasebit.pipeline.steps import Step, System
 from phasebit.timeline import Mark, Span, Timeline
 
 
@@ -129,6 +129,7 @@ class _Drawing:
             title=self.run.headline,
             legend=_LEGEND,
             down=True,
+            quiet=[*slots, *barriers],
         )
 
     def is_used(self, barrier: str) -> bool:
@@ -162,13 +163,16 @@ class _Drawing:
                 if name in busy:
                     self.spans.append(Span(name, at, at + 1, busy[name]))
                 elif self.is_blocked(self.states[at], thread):
-                    first = "" if name in blocked else self.next_step(self.states[at], thread)
-                    self.spans.append(Span(name, at, at + 1, "wait", first))
+                    step = self.next_step(self.states[at], thread)
+                    first = "" if name in blocked else str(step)
+                    why = self.machine.why_waits(self.states[at], step)
+                    self.spans.append(Span(name, at, at + 1, "wait", first, why))
                     blocked.add(name)
         end = len(self.run.events)
         if failure is not None:
             for each in failure.waiting:
-                self.spans.append(Span(each.thread, end, end + 1, "bad", str(each.step)))
+                why = self.machine.why_waits(self.states[-1], each.step)
+                self.spans.append(Span(each.thread, end, end + 1, "bad", str(each.step), why))
             if failure.who:
                 self.spans.append(Span(failure.who, end, end + 1, "bad", "ends"))
 
@@ -177,8 +181,8 @@ class _Drawing:
         program = self.machine.programs[thread]
         return at < len(program) and not self.machine.passes(state, program[at])
 
-    def next_step(self, state: State, thread: int) -> str:
-        return str(self.machine.programs[thread][state.at[thread]])
+    def next_step(self, state: State, thread: int) -> Step:
+        return self.machine.programs[thread][state.at[thread]]
 
     def slots(self, names: list[str]) -> None:
         """What each slot holds after each step, where that is worth a cell."""

@@ -35,6 +35,9 @@ from math import lcm
 
 from phasebit.pipeline.states import Pipeline, whole
 
+MOST_KEPT = 20_000_000
+"""Numbers that :func:`steady_rate` keeps: half a gigabyte to one."""
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -110,11 +113,22 @@ def steady_rate(pipeline: Pipeline, *, within: int = 1_000_000) -> Fraction:
     happened between the two moments then happens for ever.
 
     Raises ``RuntimeError`` when that takes more than ``within`` jobs (long sequences of
-    latencies), ``ValueError`` for a pipeline whose order is not the ring.
+    latencies), or more than can be kept: a state has a number for each worker and slot, of all
+    states there are at most :data:`MOST_KEPT`. ``ValueError`` for a pipeline whose order is not
+    the ring, and where each worker or slot could not have its turn before that.
     """
     whole("within", within, least=1)
     if pipeline.order != "ring":
         raise ValueError(f"order is {pipeline.order!r}: steady_rate follows the ring, give 'ring'")
+    counts = pipeline.producers, pipeline.consumers, pipeline.slots
+    width = sum(counts)
+    if max(counts) * width > MOST_KEPT:
+        raise ValueError(
+            f"a state of this pipeline is {width:,} numbers, one a worker and slot, and none "
+            f"repeats before each had its turn: at most {MOST_KEPT:,} numbers are kept, so give "
+            "fewer; bounds needs no simulation"
+        )
+    within = min(within, MOST_KEPT // width)
     seen: dict[tuple[int, ...], tuple[int, int]] = {}
     for job, (clock, state) in enumerate(_ring_states(pipeline)):
         if state in seen:

@@ -286,6 +286,14 @@ class Machine:
                 return Failure(Kind.LOST, f"{name} never reads item {reads}", who=name)
         return None
 
+    def why_waits(self, state: State, step: Step) -> str:
+        """What must come before a waiting step can be taken, from what it waits for on."""
+        if step.do != "wait":
+            return f"{step.on} {step.do} {step.value}"
+        _, phase, pending, expected, tx, _ = state.barriers[self.barrier_index[str(step.on)]]
+        missing = f"{pending} of {expected} arrivals missing" + (f", and {tx} bytes" if tx else "")
+        return f"{step.on} to complete phase {phase}, of parity {step.value}: {missing}"
+
     def why_blocked(self, state: State, thread: int) -> str:
         step = self.programs[thread][state.at[thread]]
         if step.do != "wait":

@@ -25,16 +25,21 @@ class RingDrawing:
         self._when = when
         self._first = first
 
-    def span(self, row: str, start: Number, end: Number, kind: str, label: str = "") -> None:
+    def span(
+        self, row: str, start: Number, end: Number, kind: str, label: str = "", waits_for: str = ""
+    ) -> None:
         """Something that lasts."""
         if end > start >= self._first:
-            self.spans.append(Span(row, self._when(start), self._when(end), kind, label))
+            moments = self._when(start), self._when(end)
+            self.spans.append(Span(row, *moments, kind, label, waits_for))
 
     def work(
-        self, worker: str, asked: Number, start: Number, end: Number, kind: str, label: str
-    ) -> None:
+        self, worker: str, asked: Number, start: Number, end: Number, kind: str, label: str,
+        slot: str,
+    ) -> None:  # fmt: skip
         """A worker asks for a slot, waits for it, and fills or drains it (``kind``)."""
-        self.span(worker, asked, start, "wait")
+        state = "empty" if kind == "produce" else "full"
+        self.span(worker, asked, start, "wait", waits_for=f"{slot} to be {state}")
         self.span(worker, start, end, kind, label)
 
     def turn(

@@ -297,10 +297,11 @@ def _timeline_of(run: Simulation) -> Timeline:
     see = run.pipeline.see_full, run.pipeline.see_empty
     drawing = RingDrawing()
     for j in run.jobs:
-        label = str(j.number)
-        drawing.work(f"producer {j.producer}", j.ticket_at, j.fill, j.filled, "produce", label)
-        drawing.turn(f"slot {j.slot}", j.fill, j.filled, j.drain, j.drained, label, *see)
-        drawing.work(f"consumer {j.consumer}", j.claim_at, j.drain, j.drained, "consume", label)
+        label, slot = str(j.number), f"slot {j.slot}"
+        who = f"producer {j.producer}", f"consumer {j.consumer}"
+        drawing.work(who[0], j.ticket_at, j.fill, j.filled, "produce", label, slot)
+        drawing.turn(slot, j.fill, j.filled, j.drain, j.drained, label, *see)
+        drawing.work(who[1], j.claim_at, j.drain, j.drained, "consume", label, slot)
     rows = [
         f"{role} {n}"
         for role, many in (

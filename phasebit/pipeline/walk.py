@@ -133,4 +133,18 @@ def rings() -> dict[str, dict[str, Any]]:
     return found
 
 
-__all__ = ["MOST", "by_line", "rings", "source", "walk"]
+@cache
+def larger() -> dict[str, dict[str, Any]]:
+    """Rings with the numbers of later kernels: each is loaded only where it is shown."""
+    return {
+        "right: four slots": walk(Ring(stages=4, items=6)),
+        "right: four slots, the copy engine fills": walk(
+            Ring(stages=4, items=6), right.copying_producer
+        ),
+        "right: the copy engine fills for two consumers": walk(
+            Ring(stages=2, items=4, consumers=2), right.copying_producer
+        ),
+    }
+
+
+__all__ = ["MOST", "by_line", "larger", "rings", "source", "walk"]

@@ -41,23 +41,23 @@ class Wheel:
         expected = self.run.system.barriers[self.name]
         nodes = [(parity, pending) for parity in (0, 1) for pending in range(expected, 0, -1)]
         visits = self.visits
-        width, middle, radius, size = 560, 150, 100, 27
+        centre, middle, radius, size = 170, 150, 100, 27
         out = []
         for parity, hue, side in ((0, "pink", 1), (1, "cyan", -1)):
-            x0, y0 = 280, middle - side * (radius + 46)
-            x1, y1 = 280, middle + side * (radius + 46)
+            x0, y0 = centre, middle - side * (radius + 46)
+            x1, y1 = centre, middle + side * (radius + 46)
             out.append(
                 f'<path d="M{x0} {y0}A{radius + 46} {radius + 46} 0 0 1 {x1} {y1}Z" '
                 f'style="fill:{colour(hue)};fill-opacity:.12"/>'
             )
-            out.append(
-                f'<text x="{280 + side * (radius + 56)}" y="{middle + 4}" '
-                f'text-anchor="{"start" if side > 0 else "end"}" '
+            out.append(  # in a corner, which the circle leaves free
+                f'<text x="{centre + side * (centre - 2)}" y="14" '
+                f'text-anchor="{"end" if side > 0 else "start"}" '
                 f'style="fill:{TEXT};font-weight:bold">phase bit {parity}</text>'
             )
         places = {
             node: (
-                280 + radius * sin(2 * pi * (k + 0.5) / len(nodes)),
+                centre + radius * sin(2 * pi * (k + 0.5) / len(nodes)),
                 middle - radius * cos(2 * pi * (k + 0.5) / len(nodes)),
             )
             for k, node in enumerate(nodes)
@@ -86,16 +86,16 @@ class Wheel:
                 f'<text x="{x:.1f}" y="{y + 2:.1f}" text-anchor="middle" '
                 f'style="fill:{TEXT};font-size:16px;font-weight:bold">{node[1]}</text>'
                 f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle" '
-                f'style="fill:{TEXT};font-size:11px">{visits.get(node, 0)}×</text>'
+                f'style="fill:{TEXT};font-size:12px">{visits.get(node, 0)}×</text>'
             )
         for line, words in enumerate(("arrivals pending", "visited n×")):
             out.append(
-                f'<text x="280" y="{middle + 16 * line}" text-anchor="middle" '
+                f'<text x="{centre}" y="{middle + 16 * line}" text-anchor="middle" '
                 f'style="fill:{MUTED}">{words}</text>'
             )
         title = escape(f"The states of {self.name} in a run, by phase bit and pending arrivals")
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="300" '
-            f'viewBox="0 0 {width} 300" style="font:12px {FONT};background:transparent">\n'
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{2 * centre}" height="300" '
+            f'viewBox="0 0 {2 * centre} 300" style="font:12px {FONT};background:transparent">\n'
             f"<title>{title}</title>\n" + "\n".join(out) + "\n</svg>"
         )

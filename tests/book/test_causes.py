@@ -58,6 +58,9 @@ because = 1
 :::{note}
 That is why it stops.
 :::
+
+The first wait passes, so it is free. Nobody waits, so the ring is faster; it uses sm_90, since
+sm_90 has it. Is it slower, so that it costs? The slower role sets the pace.
 """
 
 
@@ -67,6 +70,8 @@ def test_sentences_that_name_a_cause_are_seen() -> None:
         "(Therefore none is lost.)",
         "Due to banks, no.",
         "That is why it stops.",
+        "Nobody waits, so the ring is faster; it uses sm_90, since sm_90 has it.",
+        "The slower role sets the pace.",
     ]
 
 

@@ -142,18 +142,24 @@ def test_a_cuda_cell_is_read_as_cuda_after_its_first_line() -> None:
     assert any(value == "__global__" and token in Keyword for token, value in tokens)
 
 
-def test_a_kernel_in_a_raw_string_is_coloured_as_cuda() -> None:
+def test_a_kernel_in_a_string_is_coloured_as_what_it_is() -> None:
     from phasebit_book.cuda_cells import KernelCellLexer, kernels
+    from pygments.lexers.c_like import CudaLexer
+    from pygments.lexers.ptx import PtxLexer
     from pygments.token import Keyword, String
 
     kernel = "\n__global__ void k(int* x) {\n  int i = 0;  // %d\n  x[i] = i;\n}\n"
     text = f'size = 3\nkernel = r"""{kernel}"""\n' + "for i in r'''words''': print(i)\n"
-    assert [text[begin:end] for begin, end in kernels(text)] == [kernel]
+    (one,) = kernels(text)
+    assert text[one[0] : one[1]] == kernel and one[2] is CudaLexer
     tokens = list(KernelCellLexer().get_tokens(text))
     assert "".join(value for _, value in tokens) == text
     assert {value for token, value in tokens if token in Keyword} >= {"__global__", "void", "for"}
     assert any("words" in value for token, value in tokens if token in String)
-    assert not kernels(text.replace('r"""', '"""'))
+    assert kernels(text.replace('r"""', '"""'))
+    assert not kernels('def f():\n    """Ends;\n    so."""')
+    (one,) = kernels('HEAD + """\n.visible .entry k() {\n  mov.u32 %r1, %tid.x;\n  ret;\n}\n"""')
+    assert one[2] is PtxLexer
 
 
 LISTINGS = {

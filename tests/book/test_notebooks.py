@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,11 @@ import pytest
 from phasebit import files, replay
 from phasebit.hardware import TIERS
 
-from .notebooks import CHAPTERS, Cell, address, code, prose, read, source, texts
+from .notebooks import CHAPTERS, ROOT, Cell, address, code, prose, read, source, texts
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import fold
 
 each = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
@@ -54,27 +59,45 @@ def test_saved_outputs_have_no_error(path: Path) -> None:
             assert output.get("name") != "stderr", source(cell)
 
 
+def fields(cell: Cell, tag: str) -> set[bool]:
+    """What the page's tag says of a cell, and the fields of JupyterLab and of Colab."""
+    metadata = cell["metadata"]
+    jupyter = metadata.get("jupyter", {})
+    if tag == "hide-output":
+        others = {metadata.get("collapsed", False), jupyter.get("outputs_hidden", False)}
+    else:
+        others = {metadata.get("cellView") == "form", jupyter.get("source_hidden", False)}
+    return {tag in metadata.get("tags", []), *others}
+
+
 def folded(cell: Cell) -> bool:
     """Whether a cell's output is hidden on the page, in JupyterLab and in Colab; all or none."""
-    metadata = cell["metadata"]
-    ways = {
-        "hide-output" in metadata.get("tags", []),
-        metadata.get("collapsed", False),
-        metadata.get("jupyter", {}).get("outputs_hidden", False),
-    }
-    assert len(ways) == 1, f"python tools/execute.py hides it everywhere: {source(cell)}"
+    ways = fields(cell, "hide-output")
+    assert len(ways) == 1, f"python tools/fold.py hides it everywhere: {source(cell)}"
     return ways.pop()
 
 
 def given_away(cells: list[Cell]) -> list[str]:
-    """The guesses whose answer stands in the open: the first output after each."""
-    told, guess = [], ""
-    for cell in cells:
+    """The guesses whose answer stands in the open.
+
+    It is in the cells whose metadata say ``"phasebit": {"answers": ID}``, with the id of the cell
+    that asks; where none says so, in the first output after the guess.
+    """
+    told, guess, answers = [], "", [cell["metadata"].get("phasebit", {}) for cell in cells]
+    named = {each["answers"]: "" for each in answers if "answers" in each}
+    for cell, answer in zip(cells, answers, strict=True):
         if cell["cell_type"] == "markdown" and (asked := GUESS.search(source(cell))):
-            guess = asked.group()
-        elif guess and cell.get("outputs") and "setup" not in cell["metadata"].get("tags", []):
-            told += [] if folded(cell) else [guess]
-            guess = ""
+            if cell["id"] in named:
+                named[cell["id"]] = asked.group()
+            else:
+                guess = asked.group()
+            continue
+        if not cell.get("outputs") or "setup" in cell["metadata"].get("tags", []):
+            continue
+        for asked_for in (named.get(answer.get("answers"), ""), guess):
+            told += [asked_for] if asked_for and not folded(cell) else []
+        guess = ""
+    assert all(named.values()), "an answer stands after a cell that asks for a guess"
     return told
 
 
@@ -86,13 +109,48 @@ def test_no_guess_is_given_away(path: Path) -> None:
 
 
 def test_a_guess_that_is_given_away_is_noticed() -> None:
-    asks = {"cell_type": "markdown", "metadata": {}, "source": ["**Guess.** Which one?"]}
+    asks = {"cell_type": "markdown", "id": "asks", "metadata": {}, "source": ["**Guess.** Which?"]}
     tells = {"cell_type": "code", "metadata": {}, "source": ["1"], "outputs": ["1"]}
     hidden = {"tags": ["hide-output"], "collapsed": True, "jupyter": {"outputs_hidden": True}}
-    assert given_away([asks, tells]) == ["**Guess.** Which one?"]
+    assert given_away([asks, tells]) == ["**Guess.** Which?"]
     assert given_away([asks, {**tells, "metadata": hidden}, tells]) == []
+    answers = {"phasebit": {"answers": "asks"}}
+    late = {**tells, "metadata": answers}
+    assert given_away([asks, tells, late]) == ["**Guess.** Which?"]
+    assert given_away([asks, tells, {**tells, "metadata": answers | hidden}]) == []
+    with pytest.raises(AssertionError, match="after a cell that asks"):
+        given_away([late])
     with pytest.raises(AssertionError, match="hides it everywhere"):
         given_away([asks, {**tells, "metadata": {"tags": ["hide-output"]}}])
+
+
+SOLUTION = re.compile(
+    r"(<details><summary>Solution</summary>\n\n)?^(`{3,}|:{3,})\{solution(?:-start)?\}.*?^\2$"
+    r"(\n\n</details>)?",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def open_solutions(text: str) -> list[str]:
+    """The solutions that a page's Markdown does not fold."""
+    found = list(SOLUTION.finditer(text))
+    assert len(found) == text.count("{solution")
+    return [each[0] for each in found if not (each[1] and each[3])]
+
+
+@each
+def test_solutions_and_plumbing_are_folded_everywhere(path: Path) -> None:
+    assert not open_solutions(prose(path)), "python tools/fold.py folds them"
+    for cell in code(path):
+        assert len(fields(cell, "hide-input")) == 1, f"python tools/fold.py: {source(cell)}"
+
+
+def test_a_solution_in_the_open_is_noticed() -> None:
+    fenced = "```{solution} one\n\n~~~python\nanswer = 3\n~~~\n```"
+    inside = f"<details><summary>Solution</summary>\n\n{fenced}\n\n</details>"
+    assert open_solutions(f"{inside}\n\n{fenced}\n\n{inside}") == [fenced]
+    assert open_solutions(":::{solution-start} two\n:::") == [":::{solution-start} two\n:::"]
+    assert fold.fold_solutions(fenced) == fold.fold_solutions(inside) == inside
 
 
 @each

@@ -77,9 +77,19 @@ def test_rows_and_tiles_hold_the_same_48_places_each_line_in_its_own_colour() ->
         for i in range(3) for j in range(2)
     ]  # fmt: skip
     assert tiles == [list(range(8 * tile, 8 * tile + 8)) for tile in range(6)]
-    cells = re.findall(r'style="fill:([^;"]+);fill-opacity.*?\n<text[^>]*>(\d+)<', drawn.svg)
+    groups = re.findall(r'<g style="fill:([^;"]+);fill-opacity.*?>(.*?)</g>', drawn.svg)
+    cells = {
+        (float(x) + 8, float(y)): hue for hue, group in groups
+        for x, y in re.findall(r'<rect x="(\S+)" y="(\S+)"', group)
+    }  # fmt: skip
     assert len(cells) == 2 * 48
-    lines = {(hue, int(place) // 8) for hue, place in cells}
+    numbers = re.findall(r'<text x="(\S+)" y="(\S+)">(\d+)<', drawn.svg)
+    lines = set()
+    for x, y, place in numbers:
+        near = [hue for (left, top), hue in cells.items()
+                if abs(float(x) - left) < 4 and 8 < float(y) - top < 16]  # fmt: skip
+        lines |= {(hue, int(place) // 8) for hue in near}
+    assert len(lines) >= 6
     assert len(lines) == len({hue for hue, _ in lines}) == 6
 
 
@@ -173,8 +183,27 @@ def test_the_map_has_each_chapter_once_and_an_arrow_for_each_need() -> None:
 
 
 def test_boxes_that_overlap_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ways, "ACROSS", 200)
+    monkeypatch.setattr(ways, "ACROSS", 120)
     assert overlapping(boxes(ways.picture(EVERY, TO).svg))
+
+
+def passed_through(svg: str) -> int:
+    """How many boxes have an arrow inside that neither begins nor ends there."""
+    count = 0
+    for path in re.findall(r'd="M(\S+) (\S+)Q(\S+) (\S+) (\S+) (\S+)"', svg):
+        ax, ay, mx, my, bx, by = map(float, path)
+        points = [((1 - t) ** 2 * ax + 2 * t * (1 - t) * mx + t * t * bx,
+                   (1 - t) ** 2 * ay + 2 * t * (1 - t) * my + t * t * by)
+                  for t in (step / 200 for step in range(201))]  # fmt: skip
+        count += sum(any(left < x < right and top < y < bottom for x, y in points)
+                     for left, top, right, bottom in boxes(svg))  # fmt: skip
+    return count
+
+
+def test_no_arrow_of_the_map_passes_through_a_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert passed_through(ways.picture(EVERY, TO).svg) == 0
+    monkeypatch.setattr(ways, "clear", lambda arrow, boxes: arrow)
+    assert passed_through(ways.picture(EVERY, TO).svg) > 0
 
 
 def test_the_way_is_blue_and_nothing_else_is() -> None:

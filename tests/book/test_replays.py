@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit import files
+from phasebit import bugs, files
 from phasebit.emulator import observing
 from phasebit.launching.playback import BLOCK_BARRIER, Recorder
 from phasebit.launching.slot_history import Places, slots_in
@@ -32,7 +32,7 @@ HEALTHY = ("", "as it is", "with one slot", "repaired")
 
 def test_a_kernel_that_there_is_not_is_refused() -> None:
     context = {"body": '<div class="phasebit-replay" data-kernel="cahin">words</div>'}
-    with pytest.raises(Exception, match="page: no replay is called 'cahin'"):
+    with pytest.raises(Exception, match="page: no replay is called 'cahin': choose from "):
         replays.add_replays(SimpleNamespace(), "page", "", context, None)  # type: ignore[arg-type]
 
 
@@ -45,7 +45,8 @@ def test_every_scene_stands_on_a_page_and_on_no_page_twice() -> None:
             names = [name for box in boxes for name in box.split()]
             assert len(set(names)) == len(names)
             shown += names
-    assert set(shown) == set(replays.SCENES)
+    assert set(shown) - {*bugs.names()} == set(replays.SCENES)
+    assert set(replays.RINGS) <= set(shown)
 
 
 def test_names_for_more_barriers_than_there_are_are_refused() -> None:
@@ -210,9 +211,9 @@ def test_under_late_a_copy_is_under_way_until_somebody_waits_for_it() -> None:
 
 
 @nvcc
-@pytest.mark.parametrize("name", replays.SCENES)
+@pytest.mark.parametrize("name", [*replays.SCENES, *replays.RINGS])
 def test_a_trace_is_small_and_says_what_was_found(name: str) -> None:
-    scene = replays.SCENES[name]
+    scene = replays.scene(name)
     trace = replays.trace(name)
     text = json.dumps(trace, separators=(",", ":"), ensure_ascii=False).encode()
     assert len(gzip.compress(text)) < 150_000
@@ -237,8 +238,10 @@ def test_a_trace_is_small_and_says_what_was_found(name: str) -> None:
             for slot in run["slots"]:
                 moments = [at for at, _, _ in slot["history"]]
                 assert moments == sorted(moments)
-            picture = replay_trace.picture(run, "a run")
-            assert picture.end <= run["end"]
+            drawn = replay_trace.picture(run, "a run", program["barriers"], trace["banks"])
+            assert drawn.end <= run["end"] + 1
+            assert all(span.waits_for for span in drawn.spans if span.kind == "wait")
+            assert run["end"] == 0 or len(drawn.rows) > 1 or len(drawn.styles) > 1
     if name == "chain":
         assert set(trace["programs"][0]["runs"]) == {"late", "eager", "random"}
 
@@ -305,3 +308,23 @@ def test_what_is_found_in_a_pair_says_in_which_block() -> None:
             for p in programs if p["name"] == name
         )  # fmt: skip
         assert one == other or name == "empty counts one block's warps", "which ends by a fault"
+
+
+@nvcc
+@pytest.mark.parametrize(("name", "places", "barriers"), [
+    ("wait_of_block_scope", ["block 0", "block 1"], ["full"]),
+    ("waits_compiled_away", ["consume, block 0", "produce, block 0", "pass_by, block 0"], []),
+    ("rescale_without_wait_ld", [""], ["empty", "done"]),
+])  # fmt: skip
+def test_any_bug_is_replayed_by_its_name(name: str, places: list[str], barriers: list[str]) -> None:
+    """Where its findings are, with the barriers as the program calls them; repaired beside it."""
+    trace = replays.trace(name)
+    assert trace["title"] == bugs.bug(name).title
+    shown = [(program["name"], program["block"]) for program in trace["programs"]]
+    assert shown == [(which, place) for which in ("with the mistake", "repaired")
+                     for place in places]  # fmt: skip
+    found = {which: [finding for program in trace["programs"] if program["name"] == which
+                     for run in program["runs"].values() for finding in run["findings"]]
+             for which, _ in shown}  # fmt: skip
+    assert found["with the mistake"] and not found["repaired"]
+    assert trace["programs"][0]["barriers"] == barriers

@@ -11,7 +11,8 @@ from .notebooks import ROOT
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
-from phasebit_book.setup_cells import Fold, without_setup
+from phasebit_book.search import without_setup
+from phasebit_book.setup_cells import Fold
 
 
 def test_only_the_set_up_cell_is_left_out() -> None:

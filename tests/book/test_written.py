@@ -41,6 +41,10 @@ def test_the_stepper_gets_its_rings(tmp_path: Path) -> None:
     stepper.write_rings(application(tmp_path))
     given = values(tmp_path / "_static" / stepper.RINGS)
     assert given == {"phasebitRings": json.loads(json.dumps(rings()))}
+    for name, ring in stepper.every().items():
+        text = (tmp_path / "_static" / stepper.file(name)).read_text(encoding="utf-8")
+        assert json.dumps(ring, separators=(",", ":"), ensure_ascii=False) in text, name
+    assert len({stepper.file(name) for name in stepper.every()}) == len(stepper.every())
 
 
 def test_only_a_site_has_scripts(tmp_path: Path) -> None:

@@ -20,9 +20,12 @@ def emulate(
     target: str = "sm_90a",
     schedule: str = "late",
     timeout: float = 120,
+    limit: float = 60,
     right: str = "",
 ) -> process.Finished:
     """Compile a whole program and run it; its findings are in ``stderr``.
+
+    ``limit``: seconds after which the emulator ends it; ``timeout``, those after which we do.
 
     ``right`` is the same program without the mistake that is planted in ``text``. Where the two
     differ in nothing but the bodies of GPU functions, it lends its host half, and ``text`` is
@@ -32,7 +35,8 @@ def emulate(
     lent = bool(right) and same_host_half(text, right)
     program, warnings = built(text, target, right if lent else text)
     assert warnings == "" or (right and not lent)  # a mistake may be worth a warning
-    command = [sys.executable, "-m", "phasebit", "run", "--schedule", schedule]
+    command = [sys.executable, "-m", "phasebit", "run", "--schedule", schedule,
+               "--limit", f"{limit:g}"]  # fmt: skip
     if not lent:
         return process.run([*command, program, *args], timeout=timeout)
     with tempfile.TemporaryDirectory() as folder:

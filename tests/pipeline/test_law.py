@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -15,6 +16,7 @@ from phasebit.pipeline import (
     bounds,
     double_buffering_is_enough,
     exact,
+    law,
     simulate,
     slots_enough,
     steady_rate,
@@ -112,3 +114,14 @@ def test_steady_rate_refuses_what_it_cannot_follow() -> None:
         steady_rate(replace(WORKED, order="any"))
     with pytest.raises(RuntimeError, match="no state repeated within 3 jobs"):
         steady_rate(WORKED, within=3)
+    begin = time.monotonic()
+    with pytest.raises(ValueError, match="a state of this pipeline is 299,990 numbers"):
+        steady_rate(Pipeline(99_999, 99_991, 100_000, 99_989, 99_971))
+    assert time.monotonic() - begin < 1
+
+
+def test_steady_rate_keeps_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    width = WORKED.producers + WORKED.consumers + WORKED.slots
+    monkeypatch.setattr(law, "MOST_KEPT", 8 * width)
+    with pytest.raises(RuntimeError, match="no state repeated within 8 jobs"):
+        steady_rate(replace(WORKED, produce=[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]))

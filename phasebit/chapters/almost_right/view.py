@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -11,8 +12,10 @@ import numpy as np
 from phasebit import bugs, files, measure, score
 from phasebit.draw import Cell, Picture, chart
 from phasebit.launching.launch import compile as compile_cuda
+from phasebit.score.tools import bare_run
 
 QUESTIONS = {
+    "hand-over": "Have all who write it written, before anyone says that it is there?",
     "reuse": "Who may still read or fill the memory that I write?",
     "count": "What must come before this barrier's phase ends, and does exactly that come?",
     "phase": "Which phase do I ask about, and can it be another one by then?",
@@ -21,6 +24,8 @@ QUESTIONS = {
     "between kernels": "What does the kernel before still do?",
     "allocation": "Whose columns are these, and since when?",
     "tensor memory": "Has every load of these columns come back?",
+    "wgmma": "Whose are these registers now: the threads', or the tensor core's?",
+    "descriptor": "Does the descriptor say what lies in the tile?",
     "exit": "Who still counts on this block's memory when it leaves?",
 }
 """Kind -> what to ask of each line, in the order in which the page asks."""
@@ -31,6 +36,54 @@ def kinds() -> measure.Table:
     count = Counter(bug.kind for bug in bugs.every())
     rows = tuple((kind, rule, str(count[kind])) for kind, rule in bugs.KINDS.items())
     return measure.Table(("kind", "the rule", "bugs"), rows, "bugs/*/bug.toml")
+
+
+SANITIZER = ("memcheck", "racecheck", "initcheck", "synccheck")
+
+
+def ran(record: Mapping[str, Any]) -> str:
+    """How many programs there are, and how many of them a GPU ran under compute-sanitizer."""
+    every, here = bugs.every(), _asked_on_a_gpu(record)
+    return (
+        f"{len(every)} bugs; {len(here)} of them ran on a GPU under the four tools of "
+        "compute-sanitizer, all of them on the emulator"
+    )
+
+
+def _asked_on_a_gpu(record: Mapping[str, Any]) -> set[str]:
+    """The bugs that all four tools of compute-sanitizer ran."""
+    return set.intersection(*(
+        {of for of, row in record["tools"][tool]["bugs"].items() if row} for tool in SANITIZER
+    ))  # fmt: skip
+
+
+def named(record: Mapping[str, Any]) -> measure.Table:
+    """Which bugs one of compute-sanitizer's tools names with the line, and which tool."""
+    rows = tuple(
+        (bug.kind, bug.title, ", ".join(tools))
+        for bug in bugs.every()
+        if (tools := [record["tools"][tool]["title"] for tool in SANITIZER
+                      if _said(record, tool, bug.name) == score.FOUND])
+    )  # fmt: skip
+    sums = f"{len(rows)} of {len(_asked_on_a_gpu(record))}"
+    return measure.Table(("kind", f"named by one of the four: {sums}", "by"), rows, "")
+
+
+def results(record: Mapping[str, Any]) -> str:
+    """What a test of results saw of the broken programs, each run a thousand times."""
+    rows = {of: row for of, row in record["tools"]["bare_run"]["bugs"].items() if row}
+    count = Counter(row["broken"] for row in rows.values())
+    seldom = sum(bool(re.search(r"^wrong: \d{1,2} of 1000", row.get("note broken", "")))
+                 for row in rows.values())  # fmt: skip
+    return (
+        f"of {len(rows)} broken programs a test of results, {bare_run.RUNS} runs of each, sees "
+        f"nothing in {count[score.SILENT]}; of the others {seldom} are wrong in fewer than a "
+        "hundred runs"
+    )
+
+
+def _said(record: Mapping[str, Any], tool: str, of: str) -> str:
+    return str(record["tools"][tool]["bugs"].get(of, {}).get("broken", ""))
 
 
 def questions() -> measure.Table:
@@ -47,8 +100,12 @@ _HUES = {score.FOUND: "green", score.OTHER: "orange", score.SILENT: "grey"}
 
 
 def found_by_kind(record: Mapping[str, Any]) -> Picture:
-    """How many bugs of each kind each tool found, of those that it ran; from the record."""
-    tools = [one for one in record["tools"].values() if "bugs" in one]
+    """How many bugs of each kind each tool found, of those that it ran; from the record.
+
+    Of the emulator's schedules *late* alone is shown: one run of each program.
+    """
+    tools = [one for name, one in record["tools"].items()
+             if "bugs" in one and name not in ("phasebit_random", "phasebit_every")]  # fmt: skip
     cells = []
     shown = [kind for kind in bugs.KINDS if any(bug.kind == kind for bug in bugs.every())]
     for kind in shown:
@@ -59,27 +116,26 @@ def found_by_kind(record: Mapping[str, Any]) -> Picture:
             ran, found = sum(map(bool, said)), said.count(score.FOUND)
             other = said.count(score.OTHER)
             hue = _HUES[score.FOUND if found else score.OTHER if other else score.SILENT]
-            more = f" +{other}" if other else ""
+            more = f" + {other}" if other else ""
             line.append(Cell(f"{found} of {ran}{more}", hue) if ran else None)
         cells.append(line)
     return chart(
         cells, rows=shown, columns=[_short(one["title"]) for one in tools],
         row_label="kind",
-        column_label="tool: found with the line, of those run; +1: something else of one more",
+        column_label="tool: found, of those run; + 1: of one more it reports something else",
         title="What tools find in the broken programs",
         legend={"green": "some found", "orange": "something else reported", "grey": "silent"},
     )  # fmt: skip
 
 
 def _short(title: str) -> str:
-    return {"a test of results": "results", "phasebit, late": "late",
-            "phasebit, random": "random"}.get(title, title)  # fmt: skip
+    return {"a test of results": "results", "phasebit, late": "emulator"}.get(title, title)
 
 
 def alarms(record: Mapping[str, Any]) -> measure.Table:
-    """The repaired programs that a tool reports, from the record."""
+    """The repaired programs that a tool reports, from the record; with the day on which it did."""
     rows = tuple(
-        (one["title"], bugs.bug(name).title, name, one["date"])
+        (one["title"], bugs.bug(name).title, name, twins.get("date", one["date"]))
         for one in record["tools"].values()
         for name, twins in one.get("bugs", {}).items()
         if twins.get("fixed") == score.ALARM

@@ -40,9 +40,9 @@ def groups_under_way(tiles: int, stages: int) -> Timeline:
     groups: list[int] = []  # the tile of each group; past the last tile a group is empty
     now = 0
 
-    def does(kind: str, label: str) -> None:
+    def does(kind: str, label: str, waits_for: str = "") -> None:
         nonlocal now
-        spans.append(Span("block", now, now + _STEP, kind, label))
+        spans.append(Span("block", now, now + _STEP, kind, label, waits_for))
         now += _STEP
 
     def fetch_and_commit(tile: int) -> None:
@@ -55,10 +55,10 @@ def groups_under_way(tiles: int, stages: int) -> Timeline:
         fetch_and_commit(tile)
     for tile in range(tiles):
         fetch_and_commit(tile + stages - 1)
-        does("wait", "")
+        slot = f"slot {tile % stages}"
+        does("wait", "", f"the copies of tile {tile} to {slot}")
         # At most stages - 1 groups are left: this tile's is the newest that must be done.
         assert groups[len(groups) - stages] == tile
-        slot = f"slot {tile % stages}"
         spans.append(Span(slot, started[tile], now, "copy", str(tile)))
         spans.append(Span(slot, now, now + _STEP, "consume", str(tile)))
         does("consume", str(tile))

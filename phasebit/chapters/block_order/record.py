@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.block_order import block_order_times
+from phasebit.chapters.block_order import block_order_controls, block_order_times
 from phasebit.instruments import beside_torch, programs
 
 NAME = "block_order"
+FURTHER = (block_order_controls.NAME,)
+"""Records that are saved beside this one."""
 
 
 def record() -> dict[str, Any]:
@@ -24,6 +26,7 @@ def record() -> dict[str, Any]:
     torch = beside_torch.torch_here("block_order")
     checked = {"order": programs.output(programs.kernel("block_order/order")).strip()}
     seed = torch.seed()
+    measure.save(block_order_controls.record())
     return {
         "benchmark": NAME,
         **facts,

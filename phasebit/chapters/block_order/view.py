@@ -19,7 +19,8 @@ from phasebit.chapters.block_order.block_order_times import (
     compared,
 )
 from phasebit.draw import Cell, Picture
-from phasebit.draw.picture import INK, INK_MUTED, figure_of, picture
+from phasebit.draw.picture import INK, INK_MUTED, both, figure_of
+from phasebit.draw.plots import fill
 from phasebit.palette import COLOURS
 
 Entry = dict[str, Any]
@@ -57,37 +58,58 @@ def waves(record: Entry, entry: Entry, names: tuple[str, ...]) -> Picture:
     rows, columns = m // TILE[0], n // TILE[1]
     tables = compared(rows, columns)
     high, wide, band, step = 1 / rows, 1 / columns, 0.07, 1.3
-    figure, axes = figure_of(2.2 * len(names), 2.5)
-    axes.set_axis_off()
-    axes.set_xlim(-0.14, step * (len(names) - 1) + 1.02)
-    axes.set_ylim(1.02, -0.3)
-    axes.set_aspect("equal")
+    of = {name: tables[name][: record["multiprocessors"]] for name in names}
+    sides = {name: tuple({block[side] for block in wave} for side in (0, 1))
+             for name, wave in of.items()}  # fmt: skip
 
-    def areas(
-        corners: Iterable[tuple[float, float]], width: float, height: float, hue: str
-    ) -> None:
-        one = Path.unit_rectangle().transformed(Affine2D().scale(width, height))
-        each = (one.transformed(Affine2D().translate(*corner)) for corner in corners)
-        axes.add_patch(PathPatch(Path.make_compound_path(*each), facecolor=COLOURS[hue], lw=0))
+    def drawn(narrow: bool) -> Any:
+        """Side by side; in a narrow figure one below the other."""
+        count = len(names)
+        if narrow:
+            figure, axes = figure_of(0, 2.0 * count, narrow)
+            axes.set_xlim(-0.14, 2.0)
+            axes.set_ylim(1.32 * count - 0.3, -0.3)
+        else:
+            figure, axes = figure_of(2.2 * count, 2.5)
+            axes.set_xlim(-0.14, step * (count - 1) + 1.02)
+            axes.set_ylim(1.02, -0.3)
+        axes.set_axis_off()
+        axes.set_aspect("equal")
 
-    said = []
-    for place, name in enumerate(names):
-        left, wave = place * step, tables[name][: record["multiprocessors"]]
-        of_a, of_b = ({block[side] for block in wave} for side in (0, 1))
-        areas(((left + column * wide, row * high) for row, column in wave), wide, high, "orange")
-        areas(((left - band - 0.03, row * high) for row in sorted(of_a)), band, high, "blue")
-        areas(((left + column * wide, -band - 0.03) for column in sorted(of_b)), wide, band,
-              "green")  # fmt: skip
-        axes.add_patch(Rectangle((left, 0), 1, 1, fill=False, edgecolor=INK_MUTED, linewidth=0.8))
-        axes.text(left, -0.22, name, color=INK, fontsize=9)
-        axes.text(left + 0.02, -0.12, f"{len(of_a)} rows, {len(of_b)} columns", color=INK_MUTED,
-                  fontsize=7.5)  # fmt: skip
-        said.append(f"{name}: {len(wave)} tiles in {len(of_a)} rows and {len(of_b)} columns")
+        def areas(
+            corners: Iterable[tuple[float, float]], width: float, height: float, hue: str
+        ) -> None:
+            one = Path.unit_rectangle().transformed(Affine2D().scale(width, height))
+            each = (one.transformed(Affine2D().translate(*corner)) for corner in corners)
+            axes.add_patch(PathPatch(Path.make_compound_path(*each), facecolor=COLOURS[hue], lw=0))
+
+        for place, name in enumerate(names):
+            left, top = (0.0, 1.32 * place) if narrow else (place * step, 0.0)
+            of_a, of_b = sides[name]
+            areas(((left + column * wide, top + row * high) for row, column in of[name]),
+                  wide, high, "orange")  # fmt: skip
+            areas(((left - band - 0.03, top + row * high) for row in sorted(of_a)), band, high,
+                  "blue")  # fmt: skip
+            areas(((left + column * wide, top - band - 0.03) for column in sorted(of_b)), wide,
+                  band, "green")  # fmt: skip
+            axes.add_patch(Rectangle((left, top), 1, 1, fill=False, edgecolor=INK_MUTED,
+                                     linewidth=0.8))  # fmt: skip
+            told = f"{len(of_a)} rows, {len(of_b)} columns"
+            if narrow:
+                axes.text(1.06, top + 0.12, name, color=INK, fontsize=9)
+                axes.text(1.06, top + 0.26, fill(told, 110), color=INK_MUTED, fontsize=9, va="top")
+            else:
+                axes.text(left, -0.24, name, color=INK, fontsize=9)
+                axes.text(left, -0.12, told, color=INK_MUTED, fontsize=9)
+        return figure
+
+    said = [f"{name}: {len(wave)} tiles in {len(sides[name][0])} rows and {len(sides[name][1])} "
+            "columns" for name, wave in of.items()]  # fmt: skip
     title = (
         f"The first wave on the {rows} × {columns} tiles of C; left the rows of A that it needs, "
         "above the columns of B"
     )
-    return picture(figure, f"{title}.\n" + "\n".join(said))
+    return both(drawn, f"{title}.\n" + "\n".join(said))
 
 
 def play(record: Entry, entry: Entry, **changed: Any) -> dict[str, orders.Shared]:
@@ -193,6 +215,36 @@ def in_lockstep_and_drifting(record: Entry, entries: Mapping[str, Entry], drift:
         title=f"{shapes}; {measure.source(record)}",
         legend={"green": f"within {NEAR:.0%}", "orange": "too low", "pink": "too high"},
     )  # fmt: skip
+
+
+def began(controls: Entry) -> None:
+    """Print how far from its number's place a block began, at most, in any order."""
+    found = [each["displaced"] for one in controls["shapes"] for each in one["orders"].values()]
+    print(f"a block began at most {max(found):.0f} places from that of its number")
+    print(f"{measure.source(controls)}, {controls['multiprocessors']} multiprocessors")
+
+
+def lags(controls: Entry) -> measure.Table:
+    """How far apart blocks of one wave begin that share rows of A, or columns of B."""
+    names = ["8192³", "square", "wide"]
+    found = [one["orders"] for one in controls["shapes"]]
+    rows = []
+    for name in found[0]:
+        shares = (each[name][lag] for each in found for lag in ("lag_a", "lag_b"))
+        rows.append((name, *(f"{share:.1%}" for share in shares)))
+    heading = ("order", *(f"{name}, {side}" for name in names for side in ("A", "B")))
+    about = f"of a block's time, medians; {measure.source(controls)}"
+    return measure.Table(heading, tuple(rows), about)
+
+
+def watts(controls: Entry) -> measure.Table:
+    """What the GPU drew, and its clock, while each order of the wide C ran alone."""
+    rows = [
+        (name, f"{median(each['watts']):.0f}", f"{median(each['mhz']):.0f}")
+        for name, each in controls["shapes"][-1]["orders"].items()
+    ]
+    limit = f"the limit is {controls['power_limit_w']:.0f} W"
+    return measure.Table(("order", "W", "MHz"), tuple(rows), f"{limit}; {measure.source(controls)}")
 
 
 def three_ways_to_time(record: Entry, entry: Entry) -> measure.Table:

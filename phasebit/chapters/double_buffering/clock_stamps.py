@@ -16,6 +16,7 @@ from phasebit.pipeline.ring_drawing import RingDrawing
 from phasebit.timeline import RING_LEGEND, Timeline
 
 _SLOTS_DRAWN = 6  # a ring of more is not drawn slot by slot
+_ALL_WRITTEN, _ALL_READ = (f"all threads to have {done} their tile" for done in ("written", "read"))
 
 _LANE_0 = "threadIdx.x / 32 * 32"  # of each warp
 
@@ -223,9 +224,11 @@ def timeline(stamps: Stamps, first: int, last: int, title: str) -> Timeline:
     if together:
         for tile in tiles:
             drawing.span("threads", at[1][tile], at[2][tile], "produce", str(tile))
-            drawing.work("threads", at[2][tile], at[4][tile], at[5][tile], "consume", str(tile))
+            begins, ends = at[4][tile], at[5][tile]
+            drawing.span("threads", at[2][tile], begins, "wait", waits_for=_ALL_WRITTEN)
+            drawing.span("threads", begins, ends, "consume", str(tile))
             if tile < last:
-                drawing.span("threads", at[5][tile], at[1][tile + 1], "wait")
+                drawing.span("threads", ends, at[1][tile + 1], "wait", waits_for=_ALL_READ)
         rows = ["threads"]
     else:
         full = 6 if at[6][first] >= 0 else 2
@@ -234,9 +237,9 @@ def timeline(stamps: Stamps, first: int, last: int, title: str) -> Timeline:
             consumer = f"consumer {tile % stamps.consumers}"
             may_write, written = at[1][tile], at[2][tile]
             may_read, read = at[4][tile], at[5][tile]
-            drawing.work(producer, at[0][tile], may_write, written, "produce", str(tile))
-            drawing.work(consumer, at[3][tile], may_read, read, "consume", str(tile))
             slot = f"slot {tile % stamps.slots}"
+            drawing.work(producer, at[0][tile], may_write, written, "produce", str(tile), slot)
+            drawing.work(consumer, at[3][tile], may_read, read, "consume", str(tile), slot)
             if stamps.slots <= _SLOTS_DRAWN:
                 drawing.turn(slot, may_write, at[full][tile], may_read, read, str(tile))
         rows = [f"producer {n}" for n in range(stamps.producers)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from phasebit.emulator import Deadlock, Run
+from phasebit.emulator import Deadlock, Run, Schedule
 from phasebit.launching.launch import compile
 from phasebit.launching.ring_timeline import timeline
 from phasebit.timeline import Timeline
@@ -40,7 +40,7 @@ def threads(source: str) -> int:
 
 
 def emulate(
-    source: str, depth: int = 4096, schedule: str = "late", seed: int = 0
+    source: str, depth: int = 4096, schedule: Schedule = "late", seed: int = 0
 ) -> tuple[Run, bool]:
     """Run a kernel for K = ``depth``: what the emulator saw, and whether C is right."""
     draw = np.random.default_rng(seed=11)

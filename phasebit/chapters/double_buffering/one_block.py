@@ -16,6 +16,7 @@ import phasebit as pb
 from phasebit import files, toolchain
 from phasebit.edits import replace_each, replace_once
 from phasebit.instruments import profiler
+from phasebit.launching.devices import Device
 
 TRIES: dict[str, tuple[str, str, str]] = {
     "e": ("e_warp_workers", "", ""),
@@ -122,7 +123,7 @@ def counted(times: Callable[[Path], list[float]]) -> list[dict[str, float | str]
 
 
 def error(
-    source: str, depth: int, seed: int, device: str, positive: bool = False
+    source: str, depth: int, seed: int, device: Device, positive: bool = False
 ) -> tuple[float, float]:
     """The largest error of a kernel's C (32, 32) for K = ``depth``, over Σ|a·b| of its element, in
     units of 2⁻²⁴; and that of sums in f32, one term at a time. The numbers are normal ones, or

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from phasebit import caches, measure
 from phasebit.chapters.gemm.cpu_ladder import LOOPS, RUNGS, Block
 from phasebit.draw import Cell, Picture, chart
+from phasebit.letters import wrap
 from phasebit.palette import FAINT, FONT, MUTED, TEXT, colour
 
 
@@ -51,7 +52,8 @@ def five_loops(
     of_rows = (whole_m, below, below, few, few)
     of_columns = (whole_n, whole_n, across, across, some)
     scale = 76 / max(m, n, k)
-    out, words = [], []
+    words: list[str] = []
+    out: list[str] = []
 
     def matrix(
         x: float, y: float, name: str, high: slice, wide: slice, full: tuple[int, int]
@@ -74,29 +76,46 @@ def five_loops(
         if (high, wide) != (slice(0, full[0]), slice(0, full[1])):
             words.append(f"{name} {shape}")
 
-    for row, (loop, step, *_, lives) in enumerate(_FIXED):
-        y = 34.0 + 88 * row
-        words.append(f"\n{loop} by {step}:")
-        out.append(
-            f'<text x="{24 * row:g}" y="{y + 14:g}" style="fill:{TEXT};font-weight:bold">'
-            f'{loop} by {step}</text><text x="{24 * row:g}" y="{y + 32:g}" '
-            f'style="fill:{MUTED}">{escape(lives)}</text>'
-        )
-        matrix(270, y, "A", of_rows[row], depth, (m, k))
-        matrix(380, y, "B", depth, of_columns[row], (k, n))
-        matrix(490, y, "C", of_rows[row], of_columns[row], (m, n))
-        words.append(f"({lives})")
+    def drawing(narrow: bool) -> list[str]:
+        """The loops, one below the other; in a narrow one its name stands above its matrices."""
+        out.clear()
+        words.clear()
+        for row, (loop, step, *_, lives) in enumerate(_FIXED):
+            y = 60.0 + 118 * row if narrow else 34.0 + 88 * row
+            x, name, where = (8 * row, y - 26, y - 10) if narrow else (24 * row, y + 14, y + 32)
+            words.append(f"\n{loop} by {step}:")
+            out.append(
+                f'<text x="{x:g}" y="{name:g}" style="fill:{TEXT};font-weight:bold">'
+                f'{loop} by {step}</text><text x="{x:g}" y="{where:g}" '
+                f'style="fill:{MUTED}">{escape(lives)}</text>'
+            )
+            begin, apart = (40, 110) if narrow else (270, 110)
+            matrix(begin, y, "A", of_rows[row], depth, (m, k))
+            matrix(begin + apart, y, "B", depth, of_columns[row], (k, n))
+            matrix(begin + 2 * apart, y, "C", of_rows[row], of_columns[row], (m, n))
+            words.append(f"({lives})")
+        return [*out]
+
     title = f"What each loop fixes: m = n = {m}, k = {k}, tile {rows} × {columns}"
-    alt = f"{title}." + " ".join(words).replace(" \n", "\n")
-    return Picture(
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-diagram" '
-        f'width="580" height="480" viewBox="0 0 580 480" '
-        f'style="font:12px {FONT};background:transparent">\n<title>{escape(alt)}</title>\n'
-        f'<text x="0" y="12" style="fill:{TEXT}">{escape(title)}</text>\n'
-        + "\n".join(out)
-        + "\n</svg>",
-        alt,
-    )
+
+    def svg(narrow: bool) -> str:
+        wide, high = (340, 630) if narrow else (580, 480)
+        body = drawing(narrow)
+        heading = "".join(
+            f'<text x="0" y="{12 + 15 * n}" style="fill:{TEXT}">{escape(line)}</text>\n'
+            for n, line in enumerate(wrap(title, wide))
+        )
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-diagram" '
+            f'width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" '
+            f'style="font:12px {FONT};background:transparent">\n<title>{escape(alt())}</title>\n'
+            f"{heading}" + "\n".join(body) + "\n</svg>"
+        )
+
+    def alt() -> str:
+        return f"{title}." + " ".join(words).replace(" \n", "\n")
+
+    return Picture(svg(False), alt(), svg(True))
 
 
 def tlb_at_work(walks: Mapping[str, Sequence[int]], entries: int) -> Picture:

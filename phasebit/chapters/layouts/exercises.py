@@ -16,7 +16,7 @@ from phasebit.emulator import EmulatorError
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, shown, whole
 from phasebit.launching.launch import compile as compile_cuda
 
-PIECE = 16
+CHUNK = 16
 """Bytes that a lane of a swizzled tile moves."""
 
 
@@ -126,8 +126,8 @@ def packed(answer: Callable[[int, int, int, int], Any]) -> str:
 def swizzle(answer: Callable[[int], tuple[int, int, int]]) -> str:
     """``answer(row_bytes)``: bits, base and shift of a swizzle of byte offsets.
 
-    Rows of 32 to 1024 bytes, a power of two. No piece may leave its row. One wavefront each
-    for any eight rows from a multiple of eight on, at any piece of 16 bytes; and for any whole
+    Rows of 32 to 1024 bytes, a power of two. No chunk may leave its row. One wavefront each
+    for any eight rows from a multiple of eight on, at any chunk of 16 bytes; and for any whole
     line of 128 bytes.
     """
     for row_bytes in (32, 64, 128, 256, 512, 1024):
@@ -142,36 +142,36 @@ def swizzle(answer: Callable[[int], tuple[int, int, int]]) -> str:
         problem = why_not(bits, base, shift, row_bytes)
         if problem:
             raise Wrong(f"for rows of {row_bytes} bytes: {problem}")
-    return "rows of 32 to 1024 bytes, every piece of 64 rows"
+    return "rows of 32 to 1024 bytes, every chunk of 64 rows"
 
 
 def why_not(bits: int, base: int, shift: int, row_bytes: int) -> str:
     """What is wrong with a swizzle for a tile of 64 rows, or nothing; see :func:`swizzle`."""
-    pieces = row_bytes // PIECE
+    chunks = row_bytes // CHUNK
     try:
         places = layouts.table(
-            compose(Swizzle(bits, base, shift), Layout((64, pieces), (row_bytes, PIECE)))
+            compose(Swizzle(bits, base, shift), Layout((64, chunks), (row_bytes, CHUNK)))
         )
     except Exception as error:
         return f"Swizzle({bits}, {base}, {shift}) is none: {error}"
     every = {place for line in places for place in line}
-    if len(every) != 64 * pieces or max(every) >= 64 * row_bytes:
-        return "two pieces have one place, or one leaves the tile"
+    if len(every) != 64 * chunks or max(every) >= 64 * row_bytes:
+        return "two chunks have one place, or one leaves the tile"
     if any(place // row_bytes != row for row, line in enumerate(places) for place in line):
-        return "a piece leaves its row"
-    if any(place % PIECE for place in every):
-        return "a piece no longer begins at a multiple of 16 bytes"
+        return "a chunk leaves its row"
+    if any(place % CHUNK for place in every):
+        return "a chunk no longer begins at a multiple of 16 bytes"
     for first in range(0, 64, 8):
-        for piece in range(pieces):
-            column = [places[row][piece] for row in range(first, first + 8)]
-            waves = layouts.wavefronts(column, PIECE)
+        for chunk in range(chunks):
+            column = [places[row][chunk] for row in range(first, first + 8)]
+            waves = layouts.wavefronts(column, CHUNK)
             if waves > 1:
-                return f"piece {piece} of rows {first} to {first + 7} takes {waves} wavefronts"
+                return f"chunk {chunk} of rows {first} to {first + 7} takes {waves} wavefronts"
     in_order = [place for line in places for place in line]
     for line in range(0, len(in_order), 8):
-        waves = layouts.wavefronts(in_order[line : line + 8], PIECE)
+        waves = layouts.wavefronts(in_order[line : line + 8], CHUNK)
         if waves > 1:
-            return f"eight neighbours, from piece {line} on, take {waves} wavefronts"
+            return f"eight neighbours, from chunk {line} on, take {waves} wavefronts"
     return ""
 
 

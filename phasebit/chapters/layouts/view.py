@@ -194,6 +194,14 @@ def compare(layout: Any, code: Sequence[Sequence[int]]) -> str:
     return f"equal for all {len(said) * len(said[0]):,} coordinates"
 
 
+def beside_code(layout: Any, expression: str, code: str) -> None:
+    """Print whether a layout says what CUDA code computes, as :func:`computed` and
+    :func:`compare` do, and the layout."""
+    said = table(layout)
+    found = computed(expression, (len(said), len(said[0])), code)
+    print(f"{expression:<26} {compare(layout, found)}: {layout}")
+
+
 def agreement(layout: Any, held_by: Any) -> str:
     """How many elements are held by the thread that a thread–value layout names.
 
@@ -238,24 +246,37 @@ def worst_row_and_column(layout: Any) -> str:
 
 
 def columns_and_lines(
-    place: Callable[[int, int], int], row_bytes: int, rows: int = 64
+    rule: Callable[[int, int, int], int], row_bytes: int, rows: int = 64
 ) -> tuple[int, int]:
     """Wavefronts of the worst column of eight rows, and of the worst line of 128 bytes.
 
-    ``place(row, piece)``: where in its row a piece of 16 bytes lies, counted in pieces.
+    ``rule(row, chunk, chunks)``: where in its row of so many chunks, of 16 bytes, a chunk lies.
     """
-    pieces = row_bytes // 16
+    chunks = row_bytes // 16
     at = [
-        [row * row_bytes + 16 * place(row, piece) for piece in range(pieces)] for row in range(rows)
+        [row * row_bytes + 16 * rule(row, chunk, chunks) for chunk in range(chunks)]
+        for row in range(rows)
     ]
-    columns = max(
-        wavefronts([at[row][piece] for row in range(first, first + 8)], 16)
-        for first in range(rows - 7)
-        for piece in range(pieces)
-    )
     flat = [place for line in at for place in line]
     lines = max(wavefronts(flat[i : i + 8], 16) for i in range(0, len(flat), 8))
-    return columns, lines
+    return _worst_column(at, 1), lines
+
+
+def column_of_chunks(layout: Any) -> int:
+    """Wavefronts of a chunk of 16 bytes in eight rows, where it takes the most.
+
+    ``layout``: (row, chunk) to a byte offset. Eight rows begin at a multiple of eight.
+    """
+    return _worst_column(table(layout), 8)
+
+
+def _worst_column(at: Sequence[Sequence[int]], step: int) -> int:
+    """The same of byte offsets, a list for each row; from every ``step``-th row on."""
+    return max(
+        wavefronts([line[chunk] for line in at[first : first + 8]], 16)
+        for first in range(0, len(at) - 7, step)
+        for chunk in range(len(at[0]))
+    )
 
 
 def _extent(layout: Any) -> tuple[int, int]:
@@ -269,6 +290,8 @@ def _extent(layout: Any) -> tuple[int, int]:
 __all__ = [
     "Layout",
     "access",
+    "beside_code",
+    "column_of_chunks",
     "compare",
     "computed",
     "grid",

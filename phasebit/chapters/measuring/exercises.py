@@ -154,7 +154,8 @@ def _results() -> Iterator[tuple[str, int, Any, Any, Any, int]]:
         for what, values in kinds.items():
             at = draw.random(n) < 0.3
             at[[0, -1]] = True  # the first and the last
-            yield what, n, np.where(at, values, good).astype(np.float32), exact, allowed, at.sum()
+            got = np.where(at, values, good).astype(np.float32)
+            yield what, n, got, exact, allowed, int(at.sum())
         yield "all are NaN", n, np.full(n, np.nan, np.float32), exact, allowed, n
         whole = np.round(8 * exact)
         yield "whole numbers, nothing allowed", n, whole.astype(np.float32), whole, 0 * allowed, 0

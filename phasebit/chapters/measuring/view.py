@@ -50,12 +50,12 @@ def covers(record: dict[str, Any]) -> Timeline:
     )  # fmt: skip
     middle = (call + waited) / 2
 
-    def span(row: str, start: float, end: float, kind: str) -> Span:
-        return Span(row, start, end, kind)
+    def span(row: str, start: float, end: float, kind: str, waits_for: str = "") -> Span:
+        return Span(row, start, end, kind, "", waits_for)
 
     spans = [
         span("host", 0, call, "call"),
-        span("host", call, waited, "wait"),
+        span("host", call, waited, "wait", "the GPU to have done all that was asked"),
         span("GPU", middle - graph / 2, middle + graph / 2, "kernel"),
         span("way 2", 0, call, "time"),
         span("way 3", 0, waited, "time"),

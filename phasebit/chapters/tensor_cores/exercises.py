@@ -6,8 +6,9 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from phasebit.emulator import Schedule
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import Wrong, ask, judged, shown, whole
+from phasebit.exercises.judge import Wrong, judged
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
@@ -51,7 +52,7 @@ def rasterise(number: int, rows: int, cols: int, height: int) -> tuple[int, int]
 
 def emulate(
     kernel: str, shape: Shape, grid: int | Sequence[int], block: int, *, shared: int = 0,
-    arguments: Sequence[int] = (), schedule: str = "late", arch: str | None = None,
+    arguments: Sequence[int] = (), schedule: Schedule = "late", arch: str | None = None,
 ) -> tuple[Run, bool]:  # fmt: skip
     """Run an instance of a kernel of *Tensor cores without Hopper*, f16 into f32, on whole numbers.
 
@@ -165,31 +166,6 @@ def slots(answer: Callable[[int, int, int, int], int]) -> str:
         return f"tiles of {bm} × {bk} and {bk} × {bn} in {kib} KiB"
 
     return agree(answer, cases(), words, "sizes")
-
-
-@judged
-def short_rows(answer: Callable[[int, int], int]) -> str:
-    """``answer(row, chunk)``: where chunk 0 to 3 of a row of 64 bytes goes in its row, 0 to 3.
-
-    Every row must keep its chunks, and the rows that one 8 × 8 matrix takes from a column of
-    chunks must lie in different banks.
-    """
-    for row in range(64):
-        places = [ask(answer, row, chunk) for chunk in range(4)]
-        if not all(map(whole, places)):
-            raise Wrong(f"for row {row} it gives {shown(places)}: give whole numbers")
-        if sorted(places) != [0, 1, 2, 3]:
-            raise Wrong(f"row {row} puts its four chunks at {places}: two would share a place")
-    for first in range(0, 64, 8):
-        for chunk in range(4):
-            quads = [(4 * row + answer(row, chunk)) % 8 for row in range(first, first + 8)]
-            most = max(quads.count(quad) for quad in quads)
-            if most > 1:
-                raise Wrong(
-                    f"chunk {chunk} of rows {first} to {first + 7}: {most} of the eight lie in the "
-                    "same four banks"
-                )
-    return "64 rows, no conflicts"
 
 
 @judged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from phasebit import draw, files, measure
 from phasebit.chapters.tensor_cores import exercises as check
 from phasebit.draw import Cell, Panel, Picture
-from phasebit.emulator import EmulatorError, fragments
+from phasebit.emulator import EmulatorError, Schedule, fragments
 from phasebit.launching import launch
 from phasebit.palette import EIGHT, HUES
 
@@ -201,19 +202,6 @@ def tiles(sizes: Tiles, matrix: int) -> Picture:
     )
 
 
-def order(height: int, running: int = 24) -> Picture:
-    """Blocks of C, each with its number, in super-rows of this height."""
-    cells: list[list[Cell | None]] = [[None] * 12 for _ in range(8)]
-    for number in range(8 * 12):
-        row, col = check.rasterise(number, rows=8, cols=12, height=height)
-        cells[row][col] = Cell(str(number), "orange" if number < running else "grey")
-    return draw.chart(
-        cells, rows=range(8), columns=range(12), row_label="row of blocks",
-        column_label="column of blocks", title=f"Super-rows of {height}",
-        legend={"orange": f"the first {running} blocks"},
-    )  # fmt: skip
-
-
 def waves(*heights: int) -> Picture:
     """The blocks of C that run together at first, for 8192 × 8192 in blocks of 128 × 256."""
     parts, said = [], []
@@ -258,7 +246,7 @@ def fits(arch: str, *slots: int) -> None:
 
 def turing() -> None:
     """Run the ring compiled for sm_75 under three schedules; print what all of them say."""
-    schedules = ("late", "eager", "random")
+    schedules: tuple[Schedule, ...] = ("late", "eager", "random")
     said = []
     for schedule in schedules:
         run, right = check.emulate(
@@ -281,6 +269,79 @@ def ladder(recorded: dict[str, Any]) -> dict[str, float]:
     }
     seconds = statistics.median(peak["times_us"]) * 1e-6
     return {**found, "mma.sync alone": measure.tflops(peak["flop"], seconds)}
+
+
+def steps(recorded: dict[str, Any], measuring: dict[str, Any]) -> None:
+    """Print what each rung gains over the one before; and whether ``mma.sync`` alone is fair.
+
+    ``measuring``: the record of *Measuring honestly*, which changes its operands, too.
+    """
+    found = ladder(recorded)
+    names = list(recorded["ladder"]["times_us"])
+    for before, rung in pairwise(names):
+        print(f"{found[rung] / found[before]:4.1f} times: {rung}")
+    first, last = names[0], names[-1]
+    print(f"from the first rung to the last: {found[last] / found[first]:.0f} times as fast")
+    print(f"of mma.sync alone: {found[last] / found['mma.sync alone']:.0%}")
+    print(alone(measuring))
+
+
+def bounds(recorded: dict[str, Any], measuring: dict[str, Any]) -> None:
+    """Print what small and large tiles ask of shared memory, and of what lies outside.
+
+    At one wavefront a clock; the clock is the one that *Measuring honestly* saw under products.
+    """
+    found = ladder(recorded)
+    clock = statistics.median(measuring["data"]["normal"]["mhz"]) * 1e6
+    for rung, outside, each in (("a ring of 4 slots", 128, 2), ("larger warp tiles", 48, 1)):
+        most = RUNNING * clock * MMA_FLOP / each * 1e-12
+        print(f"{rung}: {found[rung]:.0f} TFLOP/s; shared memory allows {most:.0f}; "
+              f"asked of L2 and memory: {found[rung] / MMA_FLOP * outside:.1f} TB/s")  # fmt: skip
+    print(f"mma.sync alone: {found['mma.sync alone']:.0f} TFLOP/s")
+
+
+def memory_alone(recorded: dict[str, Any]) -> None:
+    """Print how long memory takes for the most that any height reads, and how long the kernel."""
+    worst = max(row[DRAM] for row in recorded["heights"]["rows"])
+    copy = recorded["copy_bytes_per_second"]
+    best = statistics.median(recorded["best"][1]["times_us"]["super-rows"])
+    print(f"memory: {worst / copy * 1e3:.2f} ms to read {worst / 1e9:.2f} GB at the copy rate, "
+          f"{copy / 1e12:.2f} TB/s")  # fmt: skip
+    print(f"kernel: {best / 1e3:.2f} ms")
+
+
+def alone(measuring: dict[str, Any]) -> str:
+    """What the record of *Measuring honestly* says of ``mma.sync`` alone."""
+    fixed = measure.roofline().rates["f16 mma, normal"]
+    changing = statistics.median(measuring["ceilings"]["f16 mma, normal, in turn"])
+    return (
+        f"mma.sync alone, f16, normal random numbers: {fixed:.0f} TFLOP/s with the same operands, "
+        f"{changing:.0f} with operands that change"
+    )
+
+
+def in_three_products(kernels: measure.Record, inside: dict[str, Any]) -> measure.Table:
+    """f32 on tensor cores: times, and the largest errors in units of 2⁻²⁴ · Σ|a·b|.
+
+    ``kernels`` and ``inside`` are the two records of *Double buffering with barriers*.
+    """
+    plain, three = "g_own_ring", "h_tensor_cores"
+    shown = {
+        "f32, no tensor cores": plain,
+        "three products, parts cut": three,
+        "three products, parts rounded": f"{three}, rounded parts",
+        "one product": f"{three}, one product",
+    }
+    rows = []
+    for name, kernel in shown.items():
+        time = f"{kernels[kernel].warm:.1f}" if kernel in (plain, three) else ""
+        wrong = (inside[kind][kernel][0] for kind in ("errors", "errors_positive"))
+        rows.append((name, time, *(f"{each:,.1f}" for each in wrong)))
+    sums = (inside[kind][three][1] for kind in ("errors", "errors_positive"))
+    rows.append(("f32 sums, a term at a time", "", *(f"{each:,.1f}" for each in sums)))
+    heading = ("32 × 32 × 4096, one block", "warm, µs", "error, normal numbers", "from 0.5 to 1")
+    about = f"errors in units of 2⁻²⁴ · Σ|a·b|; {measure.source(inside)}"
+    return measure.Table(heading, tuple(rows), about)
 
 
 def beside_no_tensor_cores(recorded: dict[str, Any], tiling: dict[str, Any]) -> Picture:

@@ -18,6 +18,7 @@ from phasebit import files, measure, toolchain
 from phasebit.chapters.threads_and_memory import counted_transposes
 from phasebit.emulator import Run
 from phasebit.instruments import profiler, programs
+from phasebit.launching.devices import Device
 from phasebit.launching.launch import Module
 from phasebit.launching.launch import compile as compile_ptx
 
@@ -60,7 +61,7 @@ SHAPE = (64, 96)
 _MYSELF = (sys.executable, "-m", __name__)  # with a word for what to launch
 
 
-def launch_all(device: str) -> dict[str, Run]:
+def launch_all(device: Device) -> dict[str, Run]:
     """One launch of each kernel that is counted, on ``"gpu"`` or ``"emulator"``: name -> run."""
     runs: dict[str, Run] = {}
     for program in PROGRAMS:
@@ -70,7 +71,7 @@ def launch_all(device: str) -> dict[str, Run]:
     return runs
 
 
-def _launch(module: Module, kernel: str, program: str, device: str) -> Run:
+def _launch(module: Module, kernel: str, program: str, device: Device) -> Run:
     if program == "transpose":
         rows, cols = SHAPE
         matrix = np.arange(rows * cols, dtype=np.float32)
@@ -90,7 +91,7 @@ def deals() -> dict[str, Any]:
     }
 
 
-def launch_deals(device: str) -> dict[str, Run]:
+def launch_deals(device: Device) -> dict[str, Run]:
     """The loop of ``divergence.cu``, once for each deal: name -> run."""
     kernel = compile_ptx(files.kernel("threads_and_memory/divergence"), "sm_75")["turn"]
     return {

@@ -10,7 +10,8 @@ from phasebit import measure
 from phasebit.chapters.threads_and_memory import counted_transposes
 from phasebit.chapters.threads_and_memory.record import DRAM, FETCHES, ISSUED, LOGS, SHAPE
 from phasebit.draw import Cell, Picture, chart
-from phasebit.draw.picture import INK, figure_of, frame, picture
+from phasebit.draw.picture import INK, both, figure_of, frame
+from phasebit.draw.row_plots import named_rows
 from phasebit.emulator import Access, Run
 from phasebit.occupancy import limits, occupancy
 from phasebit.palette import COLOURS, HUES
@@ -111,29 +112,40 @@ def hierarchy(record: dict[str, Any]) -> Picture:
         statistics.median(cycles) / record["most_mhz"] * 1e3
         for name, cycles in record["latency"].items()
     }  # fmt: skip
-    figure, axes = figure_of(4.4, 2.8)
-    axes.set_xscale("log")
-    lines = []
-    for row, (words, (above, most)) in enumerate(levels.items()):
-        found = [ns for kib, ns in walks.items() if above < kib <= most]
-        says, at = "no load needed", 10.0
-        if found:
-            at = statistics.median(found)
-            says = f"{at:.0f} ns"
-            axes.plot(found, [row] * len(found), "o", markersize=3, color=COLOURS["blue"])
-            axes.plot([at], [row], marker="o", markersize=7, color=COLOURS["blue"])
-        axes.annotate(says, (at, row), (0, 6), textcoords="offset points", va="bottom",
-                      ha="center" if found else "left", color=INK, fontsize=9)  # fmt: skip
-        span = f" ({min(found):.0f} to {max(found):.0f})" if len(found) > 1 else ""
-        lines.append(f"{words}: {says}{span}")
-    axes.set_xlim(10, 1000)
-    axes.set_xticks([10, 30, 100, 300, 1000], ["10", "30", "100", "300", "1000"])
-    axes.set_ylim(len(levels) - 0.5, -0.8)
-    axes.set_yticks(range(len(levels)), list(levels))
-    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    there = [[ns for kib, ns in walks.items() if above < kib <= most]
+             for above, most in levels.values()]  # fmt: skip
     title = f"Where a load may be answered ({measure.source(record)}, at {record['most_mhz']} MHz)"
-    frame(axes, title, "ns for one load that waits for the one before")
-    return picture(figure, f"{title}.\n" + "\n".join(lines))
+
+    def says(found: Sequence[float]) -> str:
+        return f"{statistics.median(found):.0f} ns" if found else "no load needed"
+
+    def drawn(narrow: bool) -> Any:
+        figure, axes = figure_of(4.4, 3.4 if narrow else 2.8, narrow)
+        axes.set_xscale("log")
+        for row, found in enumerate(there):
+            at = statistics.median(found) if found else 10.0
+            place = row + 0.2 * narrow
+            if found:
+                axes.plot(found, [place] * len(found), "o", markersize=3, color=COLOURS["blue"])
+                axes.plot([at], [place], marker="o", markersize=7, color=COLOURS["blue"])
+            beside = narrow and found
+            axes.annotate(
+                says(found), (at, place), (8, 0) if beside else (0, 6),
+                textcoords="offset points", va="center" if narrow else "bottom",
+                ha="center" if found and not narrow else "left", color=INK, fontsize=9,
+            )  # fmt: skip
+        axes.set_xlim(10, 1000)
+        axes.set_xticks([10, 30, 100, 300, 1000], ["10", "30", "100", "300", "1000"])
+        axes.set_ylim(len(levels) - 0.5, -0.8)
+        named_rows(axes, list(levels), narrow)
+        frame(axes, title, "ns for one load that waits for the one before", narrow=narrow)
+        return figure
+
+    lines = []
+    for words, found in zip(levels, there, strict=True):
+        span = f" ({min(found):.0f} to {max(found):.0f})" if len(found) > 1 else ""
+        lines.append(f"{words}: {says(found)}{span}")
+    return both(drawn, f"{title}.\n" + "\n".join(lines))
 
 
 def first_read(run: Run) -> Access:

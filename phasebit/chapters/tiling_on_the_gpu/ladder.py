@@ -7,7 +7,6 @@ of a product of any size, for Nsight Compute to confirm.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 import struct
@@ -18,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from phasebit import files
-from phasebit.edits import replace_each
-from phasebit.emulator import Run
+from phasebit import edits, files
+from phasebit.edits import bare, replace_each
+from phasebit.emulator import Run, Schedule
 from phasebit.launching.launch import Module
 from phasebit.launching.launch import compile as compile_ptx
 
@@ -36,6 +35,9 @@ METRICS = (
 )
 """Sectors of global loads; wavefronts of shared loads; bank conflicts of loads and of stores; and
 instructions, counted for whole warps: shared loads, and asynchronous copies."""
+
+EXECUTED = "smsp__inst_executed.sum"
+"""Instructions, counted for whole warps: of machine code on a GPU, of PTX on the emulator."""
 
 
 class Rung(NamedTuple):
@@ -169,32 +171,22 @@ def difference(before: str, after: str, since: str = "__global__") -> str:
     ``…`` stands between changes that lie apart. Raises as :func:`text`, and ``ValueError`` where
     a kernel has no ``since``.
     """
-    old, new = _lines(before, since), _lines(after, since)
-    found = difflib.SequenceMatcher(
-        None,
-        [_bare(line, VARIANTS[before].kernel) for line in old],
-        [_bare(line, VARIANTS[after].kernel) for line in new],
-        autojunk=False,
-    ).get_opcodes()
-    changes = (
-        [f"-{line}" for line in old[i:j]] + [f"+{line}" for line in new[k:n]]
-        for kind, i, j, k, n in found
-        if kind != "equal"
-    )
-    return "\n        …\n".join("\n".join(change) for change in changes)
+    names = {f" {VARIANTS[name].kernel}(" for name in (before, after)}
+
+    def as_read(line: str) -> str:
+        for name in names:
+            line = line.replace(name, " kernel(")
+        return bare(line)
+
+    return edits.difference(_lines(before, since), _lines(after, since), as_read)
 
 
-def _lines(name: str, since: str) -> list[str]:
-    """The lines of a rung's kernel from the one that has ``since`` on."""
+def _lines(name: str, since: str) -> str:
+    """The text of a rung's kernel from the line that has ``since`` on."""
     before, there, after = text(name).partition("\nvoid launch")[0].partition(since)
     if not there:
         raise ValueError(f"{VARIANTS[name].file}.cu has no {since!r} to begin with")
-    return (before.rpartition("\n")[2] + there + after).rstrip().splitlines()
-
-
-def _bare(line: str, kernel: str) -> str:
-    """A line without its comment, its spacing and the kernel's name."""
-    return " ".join(line.partition("//")[0].replace(f" {kernel}(", " kernel(").split())
+    return (before.rpartition("\n")[2] + there + after).rstrip()
 
 
 def source() -> str:
@@ -213,7 +205,7 @@ def multiply(
     *,
     code: str | None = None,
     target: str = "sm_90a",
-    schedule: str = "late",
+    schedule: Schedule = "late",
 ) -> Run:
     """C (M, N) = alpha·A·B + beta·C on the emulator, by a rung; returns the run.
 
@@ -232,7 +224,7 @@ def launched(
     alpha: float,
     beta: float,
     target: str = "sm_90a",
-    schedule: str = "late",
+    schedule: Schedule = "late",
 ) -> Run:
     """C = alpha·A·B + beta·C on the emulator, by the kernel in a text, launched as ``rung`` says.
 
@@ -285,24 +277,47 @@ def _symbol(kernels: Iterable[str], name: str, flags: list[bool]) -> str:
 
 def count(name: str, depth: int) -> dict[str, int]:
     """The emulator's :data:`METRICS` of one block of a rung, with whole tiles and K = ``depth``."""
+    counters = _one_block(name, depth).counters
+    return {metric: counters.get(metric, 0) for metric in METRICS}
+
+
+def _one_block(name: str, depth: int) -> Run:
+    """One block of a rung on the emulator, with whole tiles and K = ``depth``."""
     side = VARIANTS[name].tile
     rng = np.random.default_rng(9)
     a, b = rng.random((side, depth), np.float32), rng.random((depth, side), np.float32)
-    run = multiply(name, a, b, np.full((side, side), np.nan, np.float32))
-    return {metric: run.counters.get(metric, 0) for metric in METRICS}
+    return multiply(name, a, b, np.full((side, side), np.nan, np.float32))
+
+
+def executed(name: str) -> Fraction:
+    """PTX instructions that a thread of a rung executes for each multiply-add of its main loop.
+
+    From two depths of one block, so that what comes before and after the loop does not count.
+    """
+    first, step = _depths(VARIANTS[name])
+    less, more = (_one_block(name, depth).counters[EXECUTED] for depth in (first, first + step))
+    multiply_adds = VARIANTS[name].tile ** 2 * step
+    return Fraction(32 * (more - less), multiply_adds)
+
+
+def _depths(rung: Rung) -> tuple[int, int]:
+    """K of the less deep of two products, and how much deeper the other is.
+
+    Both have at least two tiles, since the last rung copies a single one twice.
+    """
+    return max(32, 2 * rung.depth), 32
 
 
 def predict(name: str, size: int) -> dict[str, int]:
     """The :data:`METRICS` of a product of ``size``³, from one block with two depths.
 
-    Both depths have at least two tiles, since the last rung copies a single one twice. Raises
-    ``ValueError`` for a size that is no multiple of the rung's tile.
+    Raises ``ValueError`` for a size that is no multiple of the rung's tile.
     """
     rung = VARIANTS[name]
     blocks, rest = divmod(size, rung.tile)
     if rest:
         raise ValueError(f"{name} makes tiles of {rung.tile}: {size} is no multiple")
-    first, step = max(32, 2 * rung.depth), 32
+    first, step = _depths(rung)
     less, more = count(name, first), count(name, first + step)
     found = {}
     for metric in METRICS:

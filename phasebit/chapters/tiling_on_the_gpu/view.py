@@ -11,9 +11,9 @@ from typing import Any
 from phasebit import measure
 from phasebit.chapters.tiling_on_the_gpu import ladder, machine_code
 from phasebit.chapters.tiling_on_the_gpu.record import SIZES
-from phasebit.draw import Cell, Picture, chart
-from phasebit.draw.picture import INK, INK_MUTED, figure_of, frame, picture
-from phasebit.draw.plots import SERIES
+from phasebit.draw import Cell, Panel, Picture, chart, panels
+from phasebit.draw.picture import both, figure_of, frame
+from phasebit.draw.plots import SERIES, below
 from phasebit.occupancy import limits, occupancy
 from phasebit.palette import COLOURS
 from phasebit.pipeline import Pipeline, simulate
@@ -21,7 +21,7 @@ from phasebit.timeline import Timeline
 
 Record = dict[str, Any]
 SECTORS, WAVEFRONTS, CONFLICTS, STORE_CONFLICTS, LOADS, COPIES = ladder.METRICS
-EXECUTED, FETCHED = "smsp__inst_executed.sum", "dram__bytes_read.sum"
+EXECUTED, FETCHED = ladder.EXECUTED, "dram__bytes_read.sum"
 WORDS = {
     SECTORS: "sectors", WAVEFRONTS: "wavefronts", CONFLICTS: "load conflicts",
     STORE_CONFLICTS: "store conflicts", LOADS: "shared loads", COPIES: "async copies",
@@ -130,28 +130,35 @@ def beside_the_bounds(record: Record) -> Picture:
         most = found[bound][i]
         print(f"{name:>15}: {took[i]:5.2f} ms are {took[i] / most:.2f} times "
               f"the largest bound, {most:5.2f} ms for {bound}")  # fmt: skip
-    figure, axes = figure_of(6.2, 3.6)
-    axes.set_yscale("log", base=2)
     series = {"measured": took, **found}
-    for values, (hue, dash, marker) in zip(series.values(), SERIES, strict=False):
-        axes.plot(range(len(names)), values, color=COLOURS[hue], linestyle=dash, linewidth=1.8,
-                  marker=marker, markersize=4)  # fmt: skip
-    nudge = {"measured": 4, "instructions": 1, "multiply-adds": -8}
-    for (name, values), (hue, _, _) in zip(series.items(), SERIES, strict=False):
-        axes.annotate(name, (1, values[-1]), (6, nudge.get(name, 0)), va="center", fontsize=9.5,
-                      xycoords=("axes fraction", "data"), textcoords="offset points",
-                      color=COLOURS[hue], annotation_clip=False)  # fmt: skip
-    axes.set_xticks(range(len(names)), [ladder.RUNGS[name].letter for name in names])
-    ticks = [2.0**power for power in range(-4, 5)]
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.minorticks_off()
     title = f"{SIZES[0]}³: measured, and four lower bounds"
-    frame(axes, title, "rung", "milliseconds, doubling")
+    nudge = {"measured": 4, "instructions": 1, "multiply-adds": -8}
+
+    def drawn(narrow: bool) -> Any:
+        figure, axes = figure_of(6.2, 3.6, narrow)
+        axes.set_yscale("log", base=2)
+        for (name, values), (hue, dash, marker) in zip(series.items(), SERIES, strict=False):
+            axes.plot(range(len(names)), values, color=COLOURS[hue], linestyle=dash, linewidth=1.8,
+                      marker=marker, markersize=4, label=name)  # fmt: skip
+            if not narrow:
+                axes.annotate(name, (1, values[-1]), (6, nudge.get(name, 0)), va="center",
+                              fontsize=9.5, xycoords=("axes fraction", "data"),
+                              textcoords="offset points", color=COLOURS[hue],
+                              annotation_clip=False)  # fmt: skip
+        axes.set_xticks(range(len(names)), [ladder.RUNGS[name].letter for name in names])
+        ticks = [2.0**power for power in range(-4, 5)]
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
+        frame(axes, title, "rung", "milliseconds, doubling", narrow)
+        if narrow:
+            below(figure, axes, sorted(series, key=lambda name: -series[name][-1]))
+        return figure
+
     lines = "\n".join(
         f"{name}: " + " ".join(f"{value:.2f}" for value in values)
         for name, values in series.items()
     )
-    return picture(figure, f"{title}. Milliseconds on a logarithmic axis, rungs c to j.\n{lines}")
+    return both(drawn, f"{title}. Milliseconds on a logarithmic axis, rungs c to j.\n{lines}")
 
 
 def squares(record: Record) -> measure.Table:
@@ -183,20 +190,27 @@ def what_fits(record: Record) -> None:
 
 
 def loops(record: Record, *names: str) -> measure.Table:
-    """The machine code of main loops, and the times of these kernels."""
+    """The machine code of main loops, what was executed, and the times of these kernels.
+
+    What the H200 executed is its counter of the whole kernel, over its multiply-adds; of PTX the
+    emulator counts the main loop.
+    """
     compiled = machine_code.read()
-    kinds = [kind for kind in machine_code.KINDS if kind != "global loads"]
+    kinds = [kind for kind in machine_code.KINDS if kind not in ("multiply-adds", "global loads")]
     rows = []
     for name in names:
         of = compiled["loops"][name]
         scale = 512 / of["multiply-adds"]
+        on_gpu = 32 * record["counters"][name][EXECUTED] / SIZES[0] ** 3
         rows.append((
             name, str(of["registers"]), f"{of['instructions'] * scale:.0f}",
+            f"{512 * on_gpu:.0f}", f"{float(512 * ladder.executed(name)):.0f}",
             *(f"{of[kind] * scale:.0f}" for kind in kinds),
             f"{milliseconds(record, name):.2f}",
         ))  # fmt: skip
     return measure.Table(
-        ("main loop", "registers", "instructions", *kinds, f"ms at {SIZES[0]}³"), tuple(rows),
+        ("main loop", "registers", "instructions", "executed, H200", "executed, PTX", *kinds,
+         f"ms at {SIZES[0]}³"), tuple(rows),
         f"for 512 multiply-adds of a thread; nvcc {compiled['nvcc']}, {compiled['target']}; "
         f"{measure.source(record)}",
     )  # fmt: skip
@@ -246,47 +260,22 @@ def _constant(rung: str, name: str) -> str:
 def hierarchy() -> Picture:
     """Who makes which part of C in rung h: a block, a warp, a thread; sizes from its text."""
     side, high, wide = (int(_constant("warp_tile", name)) for name in ("BM", "WM", "WN"))
-    figure, axes = figure_of(6.6, 2.6)
-    axes.set_axis_off()
-    axes.set_xlim(-0.02, 3.6)
-    axes.set_ylim(1.16, -0.2)
-    axes.set_aspect("equal")
-
-    def area(x: float, y: float, width: float, height: float, hue: str, strong: bool) -> None:
-        axes.add_patch(_patch(x, y, width, height, COLOURS[hue], strong))
-
     grid = 8  # blocks drawn of C's 32
-    for row in range(grid):
-        for col in range(grid):
-            area(col / grid, row / grid, 1 / grid, 1 / grid, "blue", (row, col) == (1, 2))
     down, across = side // high, side // wide
-    for row in range(down):
-        for col in range(across):
-            area(1.2 + col / across, row / down, 1 / across, 1 / down, "orange",
-                 (row, col) == (0, 0))  # fmt: skip
-    half = high / wide / 2  # of the third panel: a warp's part is twice as wide as high
-    for group in range(4):
-        for lane in range(32):
-            x, y = group % 2 / 2 + lane % 8 / 16, group // 2 * half + lane // 8 * half / 4
-            area(2.5 + x, 0.25 + y, 1 / 16, half / 4, "green", lane == 5)
-    titles = (f"C: blocks of {side} × {side}", f"a block: warps of {high} × {wide}",
-              f"a warp: 32 threads of {high // 4} × {wide // 8}")  # fmt: skip
-    for place, words in enumerate(titles):
-        axes.text((0, 1.2, 2.5)[place], -0.06, words, color=INK, fontsize=9)
+    groups = [(4 * (group // 2), 8 * (group % 2) + 5) for group in range(4)]  # lane 5's, of 8 × 4
+    parts = [
+        Panel(f"C: blocks of {side} × {side}", grid, grid, [(1, 2)]),
+        Panel(f"a block: warps of {high} × {wide}", down, across, [(0, 0)], "orange"),
+        Panel(f"a warp: 32 threads of {high // 4} × {wide // 8}", 8, 16, groups, "green",
+              height=high / wide),
+    ]  # fmt: skip
     alt = (
         "Tiles within tiles, rung h. C is cut into blocks of "
         f"{side} × {side}; a block into {down * across} warps of {high} × {wide}; a warp's part "
         f"goes to 32 threads, each with four groups of 4 × 4, half a warp's part apart. One "
         "block, one warp and one thread are marked."
     )
-    return picture(figure, alt)
-
-
-def _patch(x: float, y: float, width: float, height: float, colour: str, strong: bool) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x, y), width, height, facecolor=colour, alpha=0.8 if strong else 0.18,
-                     edgecolor=INK_MUTED, linewidth=0.4)  # fmt: skip
+    return panels(parts, alt=alt)
 
 
 def _against(record: Record, one: str, other: str, size: int) -> str:

@@ -56,33 +56,6 @@ def copied(answer: Callable[[dict[str, int], Sequence[str], Sequence[str], int],
     return f"{cases} copies"
 
 
-@judged
-def depths(answer: Callable[[Sequence[str], Sequence[str]], list[int]]) -> str:
-    """``answer(order, index)``: the depths at which a copy of the array can pay, in order.
-
-    The loop behind the copy must not be one of the array's own variables, and more than one
-    element must be copied: some loop inside it is.
-    """
-    draw = random.Random(72)
-    cases = [("ijkl", "kli"), ("ijkl", "lkj"), ("ijk", "ik"), ("ij", "ji"), ("ijk", "kj")]
-    for _ in range(40):
-        names = "".join(draw.sample("ijklm", draw.randint(2, 5)))
-        cases.append((names, "".join(draw.sample(names, draw.randint(1, len(names))))))
-    for names, index in cases:
-        right = [
-            depth
-            for depth, name in enumerate(names)
-            if name not in index and set(names[depth:]) & set(index)
-        ]
-        got = ask(answer, tuple(names), tuple(index))
-        if not isinstance(got, list | tuple) or not same(got, right):
-            raise Wrong(
-                f"loops {' '.join(names)}, an array with {' '.join(index)}: the list of depths "
-                f"is {right}, not {shown(got)}"
-            )
-    return f"{len(cases)} nests"
-
-
 SECONDS = 10.0
 """How long a reader's C++ function may take for one call."""
 

@@ -9,12 +9,19 @@ takes sums of variables for loops, and what such loops touch is no box.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+from phasebit import measure
+from phasebit.chapters.to_pack_or_not import view
+from phasebit.nests import build, misses, packing
 from phasebit.nests.examples import EXAMPLES
 from phasebit.nests.loops import Level, Nest
 
 VERSION = "0.12.0-33-gdc46216"
 OPTIONS = ("--tile", "--noparallel")
+
+RUNS = 20
+"""How often a nest is run here; the fastest counts, which a busy machine disturbs least."""
 
 ORDERS = {
     "contraction": "i/32, j/32, k/32, i, k, l, j",
@@ -63,3 +70,38 @@ def ordered(nest: Nest, order: str) -> Nest:
 def nests() -> dict[str, Nest]:
     """The nests of the chapter in the orders of Pluto."""
     return {name: ordered(EXAMPLES[name], order) for name, order in ORDERS.items()}
+
+
+def beside_packing(recorded: dict[str, Any]) -> measure.Table:
+    """Cycles of misses: the nests as written and in Pluto's order, packed and not.
+
+    Prints what the simulator says of one nest, for which the estimate is too high.
+    """
+    rows, tiled_nests = [], nests()
+    for name, tiled in tiled_nests.items():
+        plain = EXAMPLES[name]
+        packed, both = (packing.analyse(nest, whole=True).chosen for nest in (plain, tiled))
+        cycles = misses.estimate(plain).cycles
+        shares = [misses.estimate(nest).cycles / cycles for nest in (packed, tiled, both)]
+        rows.append((name, ORDERS[name], *(f"{share:.2f}" for share in shares),
+                     view.packed_arrays(both)))  # fmt: skip
+    name = "batched, interleaved"
+    simulated = recorded["nests"][name]["simulated"]["none"]
+    seen = view.watched(tiled_nests[name]).cycles / simulated
+    print(f"{name}, Pluto's loops, simulated: {seen:.2f}")
+    heading = ("", "Pluto's loops", "packed", "Pluto's", "Pluto's, packed", "packs")
+    about = f"cycles of misses, estimated, of the nest as written: 1; Pluto {VERSION}"
+    return measure.Table(heading, tuple(rows), about)
+
+
+def here(recorded: dict[str, Any], *names: str) -> None:
+    """Print how long nests take here, as written and in Pluto's order, packed and not."""
+    options, tiled_nests = recorded["modes"]["any order"].split(), nests()
+    for name in names:
+        plain, tiled = EXAMPLES[name], tiled_nests[name]
+        arrays = build(plain).arrays()
+        packed, both = (packing.analyse(nest, whole=True).chosen for nest in (plain, tiled))
+        took = [1000 * min(build(nest, options).times(arrays, RUNS))
+                for nest in (plain, packed, tiled, both)]  # fmt: skip
+        print("⏱ {}, ms here: {:.1f} as written, {:.1f} packed; {:.1f} in Pluto's order, {:.1f} "
+              "packed in it".format(name, *took))  # fmt: skip

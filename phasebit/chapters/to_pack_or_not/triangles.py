@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasebit import caches, native
+from phasebit import caches, measure, native
 
 VERSIONS = ("as written", "a column packed", "along rows")
 NESTS = ("trmm", "gramschmidt")
@@ -64,3 +64,20 @@ def wrong(name: str, version: str, n: int) -> float:
     q, r = (each.astype(np.float64) for each in given[1:3])
     both = np.abs(q @ np.triu(r) - a).max() / np.abs(a).max(), np.abs(q.T @ q - np.eye(n)).max()
     return float(max(both))
+
+
+def missed(n: int) -> measure.Table:
+    """Misses of L1 and of the TLB for 1000 accesses, of each nest and version with ``n`` rows.
+
+    Raises ``ValueError`` where a version computes something else.
+    """
+    rows = []
+    for name in NESTS:
+        for version in VERSIONS:
+            if wrong(name, version, 100) > 1e-4:
+                raise ValueError(f"{name}, {version}: the result is wrong")
+            counts = watch(name, version, n)
+            rates = (f"{1000 * counts.rate(level):.1f}" for level in ("L1", "TLB"))
+            rows.append((name, version, *rates))
+    return measure.Table(("nest", "version", "L1", "TLB"), tuple(rows),
+                         "misses for 1000 accesses")  # fmt: skip

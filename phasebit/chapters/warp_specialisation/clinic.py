@@ -29,6 +29,7 @@ from phasebit.emulator import (
     Fault,
     Finding,
     PtxError,
+    Schedule,
     StepLimit,
     findings,
 )
@@ -36,7 +37,9 @@ from phasebit.instruments.sanitizer import TOOLS
 from phasebit.launching import build
 from phasebit.launching.launch import Module
 
-SCHEDULES = (("eager", 0), ("late", 0), ("random", 1), ("random", 2))
+SCHEDULES: tuple[tuple[Schedule, int], ...] = (
+    ("eager", 0), ("late", 0), ("random", 1), ("random", 2),
+)  # fmt: skip
 """When asynchronous work finishes, and the seed: a right kernel is right under all of these."""
 
 STEPS = 20_000
@@ -256,7 +259,7 @@ def _number(expression: str, known: dict[str, int]) -> int:
 
 
 def examine(
-    text: str, schedule: str = "late", seed: int = 0, data: int = 13, arch: str = "sm_90a"
+    text: str, schedule: Schedule = "late", seed: int = 0, data: int = 13, arch: str = "sm_90a"
 ) -> Examination:
     """Compile a patient's text, run it on the emulator, compare with the product.
 
@@ -430,7 +433,7 @@ class Patient:
         """How its processes ended on the recorded GPU: ``"wrong in 5 of 5"``."""
         return _ended(self.ward.record["clinic"][f"{self.name} broken"]["runs"])
 
-    def change(self, *pairs: tuple[str, str], schedule: str = "late") -> None:
+    def change(self, *pairs: tuple[str, str], schedule: Schedule = "late") -> None:
         """An experiment: run the broken text with some words exchanged; print how it ends.
 
         Raises ``ValueError`` when the text does not have these words.

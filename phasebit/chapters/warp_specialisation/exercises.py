@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from phasebit import toolchain
 from phasebit.chapters.warp_specialisation import clinic
-from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, ask, judged, same, shown, whole
 from phasebit.launching.launch import compile as compile_cuda
 
 DIAGNOSE, ONE_ARRIVAL, TWO_GROUPS = "17_unaided", "18_unaided", "19_unaided"
 """The three patients that readers diagnose by themselves."""
 
-SHOWN = (1, 12, 13, 16)
+SHOWN = (12, 13, 16)
 """The patients that the chapter examines; a reader diagnoses the others."""
 
 ENOUGH = 6
@@ -101,7 +99,7 @@ def diagnosis(answer: tuple[str, int]) -> str:
 
 @judged
 def ward(answers: Mapping[int, tuple[str, int]]) -> str:
-    """Patient -> ``(kind, line)`` of a finding, for at least ``ENOUGH`` of the twelve not shown."""
+    """Patient -> ``(kind, line)`` of a finding, for at least ``ENOUGH`` of those not shown."""
     if not isinstance(answers, Mapping):
         raise Wrong('give a dictionary, as {2: ("fault", 12)}')
     waiting = {int(name[:2]): name for name in clinic.names()[: clinic.PATIENTS]}
@@ -220,55 +218,3 @@ def _runs(answer: str, kept: Mapping[str, int], depth: int) -> int:
     except (ValueError, toolchain.CudaError) as error:
         raise Wrong(str(error)) from error
     return len(clinic.SCHEDULES)
-
-
-# Systems in which equally fast teams differ. In the first two the fewest warps need more slots
-# than another team; in the others teams of the same size differ in their slots.
-_TIES = (
-    (3, 2, 2, 9, 17), (6, 4, 4, 12, 24),
-    (6, 7, 2, 11, 14), (4, 5, 0, 11, 18), (3, 8, 4, 13, 20),
-)  # fmt: skip
-
-
-@judged
-def choose_team(answer: Callable[[int, int, int, int, int], tuple[int, int, int]]) -> str:
-    """``answer(p, c, h, warps, room)``: the fastest (producers, consumers, slots), by the law.
-
-    At most ``warps`` workers and ``room`` slots, a multiple of both numbers of workers; of equally
-    fast teams the one with the fewest workers, and of those the one with the fewest slots.
-    """
-
-    def cases() -> Iterator[Case]:
-        draw = random.Random(13)
-        for _ in range(60):
-            system = (draw.randint(1, 400), draw.randint(1, 1200), draw.randint(0, 200),
-                      draw.randint(2, 14), draw.randint(14, 24))  # fmt: skip
-            yield system, best_team(*system)
-        for system in _TIES:
-            yield system, best_team(*system)
-
-    names = ("p", "c", "h", "warps", "room")
-    return agree(
-        answer,
-        cases(),
-        lambda *system: ", ".join(f"{n} {v}" for n, v in zip(names, system, strict=True)),
-        "systems",
-    )
-
-
-def best_team(p: int, c: int, h: int, warps: int, room: int) -> tuple[int, int, int]:
-    """The answer to :func:`choose_team`; there is one whenever ``room`` is at least ``warps``."""
-    teams = [
-        (producers, consumers, slots)
-        for producers in range(1, warps)
-        for consumers in range(1, warps - producers + 1)
-        for slots in range(1, room + 1)
-        if slots % producers == 0 and slots % consumers == 0
-    ]
-
-    def order(team: tuple[int, int, int]) -> tuple[Fraction, int, int]:
-        producers, consumers, slots = team
-        rate = min(Fraction(producers, p), Fraction(consumers, c), Fraction(slots, p + c + h))
-        return -rate, producers + consumers, slots  # no two teams are alike in all three
-
-    return min(teams, key=order)

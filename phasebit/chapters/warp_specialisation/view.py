@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import unified_diff
 from statistics import quantiles
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from phasebit import draw, files, measure
 from phasebit.chapters.warp_specialisation import clinic
 from phasebit.chapters.warp_specialisation import record as benchmark
+from phasebit.chapters.warp_specialisation import registers as machine_code
 from phasebit.edits import replace_once
 from phasebit.emulator.capabilities import REGISTER_FILES, limits
 from phasebit.launching.launch import compile as compile_cuda
@@ -66,7 +68,8 @@ def parity() -> Timeline:
         for reader, phase in readers.items():
             ends = full.test_wait_parity(phase % 2)
             kind = "wait" if not ends else "full" if phase < full.phase else "bad"
-            spans.append(Span(reader, done, done + 1, kind))
+            why = f"full[0] to complete phase {phase}, of parity {phase % 2}"
+            spans.append(Span(reader, done, done + 1, kind, "", why if kind == "wait" else ""))
         full.arrive()
     return Timeline(
         ("full[0]", *readers), spans, unit="phases complete",
@@ -77,6 +80,15 @@ def parity() -> Timeline:
             "bad": "the wait ends: its phase has not begun",
         },
     )  # fmt: skip
+
+
+def allocated(texts: Mapping[str, str]) -> None:
+    """Print how many registers ptxas gives a thread of each text, and what does not fit."""
+    width = max(map(len, texts))
+    for name, text in texts.items():
+        _, found = machine_code.cubin(text)
+        print(f"⏱ {name:>{width}}: {found.registers} registers a thread; "
+              f"{found.spill_stores} bytes did not fit and go to memory")  # fmt: skip
 
 
 def loaders(warps: int) -> str:

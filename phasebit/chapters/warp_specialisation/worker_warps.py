@@ -11,6 +11,7 @@ import numpy as np
 
 from phasebit import files, measure
 from phasebit.edits import replace_once
+from phasebit.emulator import Schedule
 from phasebit.launching.launch import compile
 
 _DEPTH = 512
@@ -30,7 +31,7 @@ def with_slots(slots: int) -> str:
     return replace_once(text, "int SLOTS = 16;", f"int SLOTS = {slots};", f"{_RING}.cu")
 
 
-def run(slots: int, schedule: str = "late") -> tuple[list[str], bool]:
+def run(slots: int, schedule: Schedule = "late") -> tuple[list[str], bool]:
     """The kinds of findings with so many slots, on the emulator, and whether C is right."""
     a, b = np.ones((32, _DEPTH), np.float32), np.ones((_DEPTH, 32), np.float32)
     c = np.full((32, 32), np.nan, np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from math import gcd
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from phasebit.chapters.a_gpu_you_can_read import exercises as check
 from phasebit.emulator.ptx.table import TABLE
+from tests.book.notebooks import solutions
 
 NOTEBOOK = Path(__file__).resolve().parents[3] / "book/appendix/a_gpu_you_can_read.ipynb"
 
@@ -41,6 +43,17 @@ def test_skeletons_are_not_answered_yet(judge: object, answer: object) -> None:
 def test_the_kernel_is_the_notebooks() -> None:
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     assert any(f'"""\\\n{check.MULTIPLY_ADD}"""' in "".join(cell["source"]) for cell in cells)
+
+
+def test_the_solutions_of_the_page() -> None:
+    names: dict[str, object] = {"Counter": Counter, "__name__": "answers"}
+    for text in solutions(NOTEBOOK):
+        exec(text, names)
+    assert "OK" in verdict(check.executed, names["executed"])
+    assert "OK" in verdict(check.traffic, names["traffic"])
+    assert "OK" in verdict(check.missing_barrier, names["line"])
+    assert "OK" in verdict(check.deadlock, names["body"])
+    assert "OK" in verdict(check.new_instruction, names["avg"])
 
 
 class TestExecuted:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,9 @@ import pytest
 from phasebit import bugs, casebook, score
 from phasebit.chapters.almost_right import exercises as check
 from phasebit.chapters.almost_right import view
-from tests.book.notebooks import ROOT, solutions
+from phasebit.exercises import repairs
+from phasebit.exercises.judge import Wrong
+from tests.book.notebooks import ROOT, code, prose, solutions, source
 
 CHAPTER = ROOT / "book" / "appendix" / "almost_right.ipynb"
 PHASES, WEIGHTS = bugs.bug(check.PHASES).code, bugs.bug(check.WEIGHTS).code
@@ -19,7 +23,7 @@ PUT, FENCE, MEET = "    put(p, weights, M);\n", "    ptx::fence_proxy_async_shar
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.diagnosis, check.phases, check.weights):
+    for each in (check.diagnosis, check.untold, check.phases, check.leader, check.weights):
         assert each.verdict(...).endswith("not answered yet")
     assert check.repair.verdict("mailbox_overwritten", ...).endswith("not answered yet")
 
@@ -33,6 +37,68 @@ def test_diagnosis_refuses_a_wrong_kind(wrong: object) -> None:
 @pytest.mark.parametrize("line", [1, 9, 13, "11", 0])
 def test_diagnosis_refuses_a_wrong_line(line: object) -> None:
     assert "nothing collides" in check.diagnosis.verdict(("reuse", line))
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (("phase", 31), "that is not its kind"),
+        (("hand-over", 32), "nothing collides in line 32"),
+        (("hand-over", 33), "nothing collides in line 33"),
+    ],
+)
+def test_untold_refuses(answer: Any, why: str) -> None:
+    assert why in check.untold.verdict(answer)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("if (threadIdx.x == 0) ptx", "if (threadIdx.x == 32) ptx"),
+        ("const int value = slot;", "const int value = slot; __syncwarp();"),
+        ("ptx::mbarrier_wait(&full, round % 2);",
+         'ptx::mbarrier_wait(&full, round % 2); asm volatile("bar.sync 1, 64;" ::: "memory");'),
+        ("if (threadIdx.x == 0) ptx::mbarrier_arrive(&empty);", ""),
+    ],
+)  # fmt: skip
+def test_leader_refuses(change: tuple[str, str]) -> None:
+    text = bugs.bug(check.LEADER).code
+    assert text.count(change[0]) == 1
+    assert "not right yet" in check.leader.verdict(text.replace(*change))
+
+
+@pytest.mark.nvcc
+def test_leader_accepts_an_arrival_of_each_warp() -> None:
+    text = bugs.bug(check.LEADER).code
+    each = text.replace("&empty, 1", "&empty, 2").replace(
+        "            if (threadIdx.x == 0) ptx::mbarrier_arrive(&empty);",
+        "            __syncwarp();\n"
+        "            if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&empty);",
+    )
+    said = check.leader.verdict(each)
+    assert said == "leader: OK (eager, late, 50 random orders, every order: no finding)"
+
+
+@pytest.mark.nvcc
+def test_what_only_another_order_shows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repair that three runs let pass: the random orders, or all of them, are looked at too."""
+    text = bugs.bug(check.PHASES).text("fixed")
+    real = bugs.emulate
+
+    def under(which: str) -> Any:
+        def emulate(program: Path, *, schedule: str, **options: int) -> Any:
+            if schedule == which and (options or which == "every"):
+                return bugs.bug(check.PHASES).run("broken")
+            return real(program, schedule=schedule)
+
+        return emulate
+
+    for which, word in (("random", "a random order, of 50"), ("every", "one of all orders")):
+        monkeypatch.setattr(bugs, "emulate", under(which))
+        with pytest.raises(Wrong, match=word):
+            repairs.scored(check.PHASES, text)
 
 
 @pytest.mark.nvcc
@@ -78,7 +144,7 @@ def test_weights_refuses(answer: str, why: str) -> None:
 
 
 def test_the_tensor_core_multiplies_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "healthy", lambda name, answer: "3 runs, no finding")
+    monkeypatch.setattr(check, "scored", lambda name, answer: "no finding")
     assert "multiplies no longer" in check.weights.verdict("int main() {}")
 
 
@@ -86,21 +152,66 @@ def test_only_a_bug_can_be_repaired() -> None:
     assert "is no folder of bugs/" in check.repair.verdict("luck", "int main() {}")
 
 
+JUDGES = (check.diagnosis, check.untold, check.phases, check.leader, check.weights)
+LAST = "every_warp_group_initialises"
+
+
 @pytest.mark.nvcc
-@pytest.mark.parametrize("index", range(4))
+@pytest.mark.parametrize("index", range(len(JUDGES) + 1))
 def test_the_solution_is_accepted(index: int) -> None:
-    names: dict[str, Any] = {"bugs": bugs, "check": check, "name": "mailbox_overwritten"}
+    names: dict[str, Any] = {"bugs": bugs, "check": check, "name": LAST}
     exec(solutions(CHAPTER)[index], names)
     answer = names[f"answer_{index + 1}"]
-    if index == 3:
-        assert "OK" in check.repair.verdict(names["name"], answer)
+    if index == len(JUDGES):
+        assert "OK" in check.repair.verdict(LAST, answer)
     else:
-        assert "OK" in (check.diagnosis, check.phases, check.weights)[index].verdict(answer)
+        assert "OK" in JUDGES[index].verdict(answer)
+
+
+def test_the_page_has_a_word_for_each_report_of_a_repaired_program() -> None:
+    text = prose(CHAPTER)
+    told = text[text.index("All of these follow the rules"):text.index("## Exercises")]
+    assert set(re.findall(r"`([a-z_]+)`", told)) - {"__syncwarp"} == {
+        row[2] for row in view.alarms(score.read()).rows
+    }
+
+
+def test_each_bug_that_the_page_shows_comes_once() -> None:
+    shown = re.findall(r'casebook\.kernel\("([^"]+)"\)', "\n".join(map(source, code(CHAPTER))))
+    assert len(shown) == len(set(shown)) >= 12
+    assert {bugs.bug(name).kind for name in shown} >= set(view.QUESTIONS) - {
+        "wgmma", "descriptor", "exit"}  # fmt: skip
+
+
+def test_what_stands_before_the_guess_is_counted_from_the_record() -> None:
+    rows = {bug.name: {"broken": score.SILENT, "fixed": score.CLEAN} for bug in bugs.every()[:4]}
+    names = list(rows)
+    tools = {name: {"title": name, "bugs": dict(rows)} for name in view.SANITIZER}
+    tools["racecheck"]["bugs"][names[0]] = {"broken": score.FOUND}
+    tools["memcheck"]["bugs"][names[1]] = {"broken": score.OTHER}
+    tools["initcheck"]["bugs"][names[3]] = {}
+    bare = {names[0]: {"broken": score.OTHER, "note broken": "wrong: 2 of 1000"},
+            names[1]: {"broken": score.OTHER, "note broken": "wrong: 1000 of 1000"},
+            names[2]: {"broken": score.SILENT, "note broken": "right: 1000 of 1000"}}  # fmt: skip
+    record = {"tools": {**tools, "bare_run": {"title": "results", "bugs": bare}}}
+    assert f"{len(bugs.every())} bugs; 3 of them ran" in view.ran(record)
+    table = view.named(record)
+    assert [row[2] for row in table.rows] == ["racecheck"] and "1 of 3" in table.heading[1]
+    assert "of 3 broken programs" in view.results(record)
+    assert "nothing in 1; of the others 1 are wrong in fewer" in view.results(record)
 
 
 def test_every_common_kind_has_a_question() -> None:
     kinds = [bug.kind for bug in bugs.every()]
-    assert {kind for kind in kinds if kinds.count(kind) > 1} - {"result"} == set(view.QUESTIONS)
+    common = {kind for kind in kinds if kinds.count(kind) > 1}
+    assert common - {"result", "bounds"} == set(view.QUESTIONS), "neither is about an order"
+
+
+def test_the_page_asks_as_many_questions_as_it_says() -> None:
+    text = prose(CHAPTER)
+    assert len(view.QUESTIONS) == 12 and text.lower().count("twelve questions") == 2
+    for ask in ("hand-over", "reuse", "proxy", "scope", "between kernels"):
+        assert f"> {view.QUESTIONS[ask]}" in text
 
 
 def test_the_picture_counts_what_the_record_says() -> None:
@@ -111,7 +222,7 @@ def test_the_picture_counts_what_the_record_says() -> None:
         "one": {"title": "one", "date": "2026-01-01", "bugs": rows},
         "none": {"title": "none", "absent": "not here"}}}  # fmt: skip
     text = str(view.found_by_kind(record))
-    assert "2 of 3 +1" in text and "none" not in text
+    assert "2 of 3 + 1" in text and "none" not in text
     (alarm,) = view.alarms(record).rows
     assert (alarm[0], *alarm[2:]) == ("one", names[2], "2026-01-01")
 

@@ -30,3 +30,25 @@ def test_the_first_wave_is_drawn_as_its_order_says() -> None:
     # 132 = 4 · 32 + 4 tiles in rows of 32; 8 · 16 + 4 in columns of 16
     assert "row by row: 132 tiles in 5 rows and 32 columns" in drawn
     assert "super-rows of 16: 132 tiles in 16 rows and 9 columns" in drawn
+
+
+def test_what_the_controls_say() -> None:
+    controls = measure.read("block_order_controls")
+    cube, square, wide = (each["orders"] for each in controls["shapes"])
+    assert all(each["displaced"] < controls["multiprocessors"] for each in cube.values())
+    assert 0.15 < square["row by row"]["lag_b"] < 0.18, "a sixth"
+    assert 0.45 < wide["column by column"]["lag_a"] < 0.5, "nearly half"
+    assert all(each["drawn by lot"][lag] > 0.1 for each in (square, wide)
+               for lag in ("lag_a", "lag_b"))  # fmt: skip
+    neighbours = [cube, square, wide], ("super-rows of 2", "super-rows of 4", "super-rows of 8")
+    assert all(each[name][lag] < 0.01 for each in neighbours[0] for name in neighbours[1]
+               for lag in ("lag_a", "lag_b"))  # fmt: skip
+    drawn = {name: median(each["watts"]) for name, each in wide.items()}
+    assert min(drawn.values()) > 0.9 * controls["power_limit_w"], "nearly the limit"
+    clock = {name: median(each["mhz"]) for name, each in wide.items()}
+    assert max(clock, key=clock.__getitem__) == "drawn by lot"
+    read = {row["order"]: row["dram__bytes_read.sum"]
+            for row in measure.read("block_order")["orders"][-1]["rows"]}  # fmt: skip
+    least = [name for name in read if read[name] < 6e9]
+    most = [name for name in read if read[name] > 12e9 and name != "drawn by lot"]
+    assert min(clock[name] for name in least) > max(clock[name] for name in most)

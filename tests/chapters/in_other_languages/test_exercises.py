@@ -1,4 +1,4 @@
-"""The checks of *The same in Gluon and Triton* accept what is right, refuse what people write."""
+"""The checks of *The same in other languages* accept what is right, refuse what people write."""
 
 from __future__ import annotations
 

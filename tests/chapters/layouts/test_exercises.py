@@ -85,7 +85,7 @@ PLANTED = {
     "plain": ([("x ^ row]", "x]"), ("row ^ x]", "row]")], "bank conflicts of its loads"),
     "padded": ([("[32][32]", "[32][33]"), ("x ^ row]", "x]"), ("row ^ x]", "row]")],
                "4224 bytes of shared memory"),
-    "the swizzle of pieces": ([("x ^ row]", "x ^ row % 8 * 4]"), ("row ^ x]", "row ^ x % 8 * 4]")],
+    "the swizzle of chunks": ([("x ^ row]", "x ^ row % 8 * 4]"), ("row ^ x]", "row ^ x % 8 * 4]")],
                               "bank conflicts of its loads"),
     "half of the bits": ([("x ^ row]", "x ^ row % 16]"), ("row ^ x]", "row ^ x % 16]")],
                          "bank conflicts of its loads"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from tensor_layouts import Layout, Swizzle, compose, logical_divide
+from tensor_layouts import Layout, Swizzle, compose, logical_divide, size
 
 from phasebit.chapters.layouts import view as layouts
+from phasebit.chapters.tiling_on_the_gpu import ladder
 from phasebit.emulator import fragments, swizzle
 
 
@@ -38,7 +39,9 @@ def test_memory_shows_gaps_and_refuses_collisions() -> None:
 def test_threads_colours_only_whom_it_is_told() -> None:
     tv = Layout((4, 2), (1, 4))
     svg = layouts.threads(tv, (4, 2), "all of thread 1", coloured=(1,)).svg
-    assert svg.count("pb-blue") == 2 * 2  # a fill and a line for each of two cells
+    before, _, after = svg.partition("var(--pb-blue")  # the group of what is blue
+    cells, _, rest = after.partition("</g>")
+    assert cells.count("<rect") == 2 and "pb-blue" not in before + rest
     with pytest.raises(ValueError, match="in column 2 of 2"):
         layouts.owners(Layout((4, 3), (1, 4)), (4, 2))
 
@@ -86,8 +89,8 @@ def test_the_three_modes_are_one_formula(row_bytes: int, bits: int) -> None:
     assert all(Swizzle(bits, 4, 3)(byte) == mode(byte) for byte in range(1 << 14))
     tile = compose(Swizzle(bits, 4, 3), Layout((64, row_bytes // 16), (row_bytes, 16)))
     for first in range(57):  # any eight rows, not only those from a multiple of eight on
-        for piece in range(row_bytes // 16):
-            column = [tile(row, piece) for row in range(first, first + 8)]
+        for chunk in range(row_bytes // 16):
+            column = [tile(row, chunk) for row in range(first, first + 8)]
             assert layouts.wavefronts(column, 16) == 1
 
 
@@ -109,7 +112,7 @@ def test_fragments_are_the_emulators() -> None:
 
 
 def test_division_is_composition_with_the_complement() -> None:
-    from tensor_layouts import complement, size
+    from tensor_layouts import complement
 
     a, tile = Layout((4, 6), (6, 1)), Layout(4, 2)
     divided = logical_divide(a, tile)
@@ -124,3 +127,50 @@ def test_computed_asks_the_code() -> None:
     table = layouts.computed("row * 100 + col", (3, 300), "")
     assert table == [[row * 100 + col for col in range(300)] for row in range(3)]
     assert layouts.computed("MINE", (1, 2), "#define MINE 7") == [[7, 7]]
+
+
+def test_a_swizzle_is_free_of_conflicts_where_its_mode_is_that_of_the_row() -> None:
+    for row_bytes, bits in ((32, 1), (64, 2), (128, 3)):
+        tile = Layout((64, row_bytes // 16), (row_bytes, 16))
+        found = [layouts.column_of_chunks(compose(Swizzle(i, 4, 3), tile)) for i in (1, 2, 3)]
+        assert found == [max(1, row_bytes >> i + 4) for i in (1, 2, 3)] and found[bits - 1] == 1
+
+
+def test_a_rule_of_the_line_is_right_and_one_of_the_row_is_not() -> None:
+    def of_line(row: int, chunk: int, chunks: int) -> int:
+        return chunk ^ row * chunks // 8 % chunks
+
+    for row_bytes, of_rows in ((128, 1), (64, 2), (32, 2)):
+        assert layouts.columns_and_lines(of_line, row_bytes) == (1, 1)
+        assert layouts.columns_and_lines(lambda r, c, p: c ^ r % p, row_bytes) == (of_rows, 1)
+
+
+TILE, WARP = '#include "tensor_cores/tile.cuh"', '#include "tensor_cores/warp.cuh"'
+CLAIMS = {
+    "A of f32 products, padded": (
+        Layout((8, 128), (132, 1)), "place(row, col)", "conflict_free"),
+    "A of f32 products, swizzled": (
+        compose(Swizzle(1, 4, 5), Layout((8, 128), (128, 1))), "place(row, col)", "swizzled"),
+    "rows of 64 bytes": (
+        compose(Swizzle(2, 4, 3), Layout((128, 4), (64, 16))), "place<32, true>(row, col)", TILE),
+    "rows of 128 bytes": (
+        compose(Swizzle(3, 4, 3), Layout((128, 8), (128, 16))), "place<64, true>(row, col)", TILE),
+    "rows of 512 bytes": (
+        compose(Swizzle(3, 4, 5), Layout((64, 32), (512, 16))), "place<256, true>(row, col)", TILE),
+    "ldmatrix, by lane": (
+        compose(Swizzle(3, 4, 3), Layout((4, (16, 2)), (16 * 128, (128, 16)))),
+        "lane_a<64, true>(16 * row)", WARP),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", CLAIMS)
+def test_tiles_are_the_layouts_that_they_are_said_to_be(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout, expression, code = CLAIMS[name]
+    code = code if code.startswith("#") else ladder.text(code)
+    layouts.beside_code(layout, expression, code)
+    assert f"equal for all {size(layout):,} coordinates" in capsys.readouterr().out
+    layouts.beside_code(layout, f"{expression} + (row == 3)", code)
+    assert "differs at (3, 0)" in capsys.readouterr().out

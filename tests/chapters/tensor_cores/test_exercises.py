@@ -26,7 +26,6 @@ def test_the_solutions_of_the_chapter() -> None:
         exec(text, names)
     assert "OK" in check.lane_of.verdict(names["lane_of"])
     assert "OK" in check.slots.verdict(names["slots"])
-    assert "OK" in check.short_rows.verdict(names["place"])
     assert "OK" in check.best_height.verdict(names["best_height"])
 
 
@@ -166,7 +165,7 @@ def test_the_controls_change_one_thing_at_a_time() -> None:
 
 def test_no_answer_yet() -> None:
     assert check.warp_product.verdict(...).endswith("not answered yet")
-    for each in (check.lane_of, check.slots, check.short_rows, check.best_height):
+    for each in (check.lane_of, check.slots, check.best_height):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
 
 
@@ -181,11 +180,6 @@ def test_no_answer_yet() -> None:
         ("slots", lambda bm, bn, bk, kib: -(-kib * 1024 // (2 * bk * (bm + bn)))),
         ("slots", lambda bm, bn, bk, kib: kib * 1024 / (2 * bk * (bm + bn))),
         ("slots", lambda bm, bn, bk, kib: 3),
-        ("short_rows", lambda row, chunk: chunk),
-        ("short_rows", lambda row, chunk: chunk ^ row % 4),
-        ("short_rows", lambda row, chunk: row // 2 % 4),  # two chunks in one place
-        ("short_rows", lambda row, chunk: chunk ^ row // 2 % 2),
-        ("short_rows", lambda row, chunk: chunk ^ row % 8),
         ("best_height", lambda n, rows, cols, bm, bn: 1),
         ("best_height", lambda n, rows, cols, bm, bn: min(rows, round((n * bn / bm) ** 0.5))),
         ("best_height", lambda n, rows, cols, bm, bn: rows),
@@ -194,11 +188,6 @@ def test_no_answer_yet() -> None:
 )
 def test_a_wrong_answer_is_refused(exercise: str, wrong: object) -> None:
     assert "not right yet" in getattr(check, exercise).verdict(wrong)
-
-
-@pytest.mark.parametrize("swizzle", [lambda r, c: (c + r // 2) % 4, lambda r, c: (c - r // 2) % 4])
-def test_another_swizzle_without_conflicts_is_accepted(swizzle: object) -> None:
-    assert "OK" in check.short_rows.verdict(swizzle)
 
 
 @pytest.mark.nvcc

@@ -5,7 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from statistics import median, quantiles
 
-from phasebit import measure
+from phasebit import files, measure
+from tests.book.notebooks import ROOT, prose
+
+CHAPTER = next(ROOT.glob("book/*/??_tensor_cores.ipynb"))
 
 
 def test_tensor_cores() -> None:
@@ -48,3 +51,26 @@ def test_the_direct_way_is_slower_than_no_tensor_cores() -> None:
     assert direct > median(measure.read("tiling_on_the_gpu")["products"][size]["tuned"])
     alone = record["peak"]["flop"] / median(record["peak"]["times_us"])
     assert measure.matmul_flop(*[int(size)] * 3) / direct < 0.05 * alone, "nearly always idle"
+
+
+def test_what_is_said_of_f32_in_three_products() -> None:
+    kernels, inside = measure.load("double_buffering"), measure.read("clock_stamps")
+    normal, positive = inside["errors"], inside["errors_positive"]
+    three, sums = normal["h_tensor_cores"]
+    assert normal["h_tensor_cores, one product"][0] > 300 * sums and three <= sums
+    three, sums = positive["h_tensor_cores"]
+    assert three > sums, "err more than f32 sums"
+    assert 0.45 < positive["h_tensor_cores, rounded parts"][0] / three < 0.55, "halves"
+    assert 0.65 < kernels["h_tensor_cores"].warm / kernels["g_own_ring"].warm < 0.75
+    text = files.kernel("double_buffering/h_tensor_cores")
+    for line in (
+        "b_low, a_high);",
+        "b_high, a_low);",
+        "b_high, a_high);  // low · low is left out",
+    ):
+        assert f"mma(c[h][i], {line}" in text and f"mma(c[h][i], {line}" in prose(CHAPTER)
+
+
+def test_changing_operands_cost_mma_nothing() -> None:
+    changing = median(measure.read("measuring")["ceilings"]["f16 mma, normal, in turn"])
+    assert changing >= measure.roofline().rates["f16 mma, normal"]

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from phasebit import toolchain
-from phasebit.chapters.tiling_on_the_gpu import machine_code
+from phasebit import measure, toolchain
+from phasebit.chapters.tiling_on_the_gpu import ladder, machine_code
 
 SASS = """
 .L_x_0:
@@ -52,6 +52,26 @@ def test_the_record_has_what_the_chapter_says() -> None:
     differ = {kind for kind in tuned if tuned[kind] != plain[kind]}
     assert differ == {"registers", "with a reused operand"}
     assert tuned["with a reused operand"] > 1.2 * plain["with a reused operand"]
+
+
+def test_what_is_executed_is_less_than_what_stands_in_the_code() -> None:
+    """What the chapter says beside its table: a seventh of e's code, and f a quarter fewer."""
+    loops, record = machine_code.read()["loops"], measure.read("tiling_on_the_gpu")
+
+    def on_gpu(name: str) -> float:
+        """Machine instructions of a thread for 512 multiply-adds."""
+        return float(512 * 32 * record["counters"][name][ladder.EXECUTED] / 4096**3)
+
+    square = loops["square"]["instructions"] * 512 / loops["square"]["multiply-adds"]
+    assert 1 / 7.5 < 1 - on_gpu("square") / square < 1 / 6.5
+    assert 0.24 < 1 - on_gpu("vectorised") / on_gpu("two_resident") < 0.27
+    assert abs(on_gpu("tuned") - on_gpu("row_by_row")) < 0.1
+
+
+@pytest.mark.nvcc
+def test_ptx_of_wider_loads_executes_fewer_instructions() -> None:
+    square, wider = (ladder.executed(name) for name in ("square", "vectorised"))
+    assert 1 < wider < 0.7 * square, "each has one multiply-add, and some"
 
 
 @pytest.mark.nvcc

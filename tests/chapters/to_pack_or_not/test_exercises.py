@@ -25,18 +25,9 @@ def copies(extents: dict[str, int], order: Any, index: Any, depth: int) -> int:
     return math.prod(extents[name] for name in {*order[:depth], *index})
 
 
-def reused(order: Any, index: Any) -> list[int]:
-    return [
-        depth
-        for depth, name in enumerate(order)
-        if name not in index and any(inner in index for inner in order[depth + 1 :])
-    ]
-
-
 RIGHT: dict[str, Callable[..., Any]] = {
     "pages_of_column": column,
     "copied": copies,
-    "depths": reused,
 }
 
 WRONG: list[tuple[str, Callable[..., Any]]] = [
@@ -47,15 +38,10 @@ WRONG: list[tuple[str, Callable[..., Any]]] = [
     ("copied", lambda e, order, index, depth: math.prod(e[name] for name in index)),
     ("copied", lambda e, order, index, depth: math.prod(e[n] for n in (*order[:depth], *index))),
     ("copied", lambda e, order, index, depth: math.prod(e[n] for n in order)),
-    ("depths", lambda order, index: [d for d, n in enumerate(order) if n not in index]),
-    ("depths", lambda order, index: [d for d in reused(order, index) if d > 0]),
-    ("depths", lambda order, index: list(range(len(order)))),
     # What is no number, no list, no order at all.
     ("pages_of_column", lambda rows, ld: np.arange(2)),
     ("pages_of_column", lambda rows, ld: {row * ld * 4 // 4096 for row in range(rows)}),
     ("copied", lambda e, order, index, depth: np.arange(2)),
-    ("depths", lambda order, index: set(reused(order, index))),
-    ("depths", lambda order, index: [order[d] for d in reused(order, index)]),
 ]
 
 

@@ -1,0 +1,1 @@
+"""*When it hangs, when it is wrong*: …"""
