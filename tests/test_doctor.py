@@ -36,6 +36,7 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write(part, f"{number:02}_x", tier)
     monkeypatch.setattr(files, "book", lambda: tmp_path / "book")
     monkeypatch.setattr(hardware, "gpu", lambda: None)
+    monkeypatch.setattr(hardware, "driver_cuda", lambda: (13, 0))
     monkeypatch.setattr(toolchain, "nvcc", lambda: ALL)
     monkeypatch.setattr(doctor, "_requirements", lambda: ["numpy>=1.26"])
     monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/bin/{name}")
@@ -54,6 +55,17 @@ def test_what_each_chapter_does(book: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert does() == ["runs here", on_gpu, on_gpu, on_gpu, emulated]
     monkeypatch.setattr(hardware, "gpu", lambda: T4)
     assert does() == ["runs here", on_gpu, emulated, emulated, emulated]
+
+
+def test_a_driver_that_is_older_than_the_compiler(
+    book: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(hardware, "gpu", lambda: T4)
+    monkeypatch.setattr(hardware, "driver_cuda", lambda: (12, 4))
+    assert set(does()) == {"runs here", "runs on the emulator, with recorded times"}
+    assert __main__.main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert "550.1; its driver is for CUDA 12.4, older than this nvcc, 13: CUDA cells run" in said
 
 
 def test_a_machine_without_a_gpu_executes_the_book(book: Path, capsys: Any) -> None:

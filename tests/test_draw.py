@@ -10,11 +10,13 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from phasebit import two_widths
 from phasebit.draw import (
     Arrow,
     Cell,
     Node,
     Panel,
+    Picture,
     bars,
     chart,
     curves,
@@ -22,12 +24,15 @@ from phasebit.draw import (
     dots,
     heatmap,
     panels,
+    plots,
     roofline,
     scatter,
     spread,
 )
+from phasebit.letters import width
 
 TEXT = "{http://www.w3.org/2000/svg}text"
+RECT = "{http://www.w3.org/2000/svg}rect"
 
 
 def a_heatmap(**change):
@@ -83,8 +88,76 @@ def test_a_label_keeps_its_decimals() -> None:
 
 @PICTURES
 def test_the_same_content_stands_in_the_mimebundle(picture) -> None:
-    bundle = picture()._repr_mimebundle_()
-    assert bundle == {"image/svg+xml": picture().svg, "text/plain": str(picture())}
+    bundle, one = picture()._repr_mimebundle_(), picture()
+    assert set(bundle) == {"image/svg+xml", "text/plain"} and bundle["text/plain"] == str(one)
+    assert two_widths.taken(bundle["image/svg+xml"]) == (one.svg, one.narrow)
+    ET.fromstring(bundle["image/svg+xml"])
+
+
+def of_every_kind() -> dict[str, Picture]:
+    rows = {"a row with rather a long name, as they have": 3.0, "b": 1.0}
+    many = {name: [value, value + 1, value + 2] for name, value in rows.items()}
+    warm = {"times_are": "warm", "apart_are": "cold", "x_label": "µs"}
+    parts = [Panel("C: blocks", 4, 4, [(1, 1)]), Panel("a block", 2, 2, [])]
+    numbers = [[n / 10 for n in range(20)]] * 2
+    return {
+        "heatmap": a_heatmap(values=numbers, columns=range(20), outline=()),
+        "curves": some_curves(title="A title that is a good deal longer than a phone has room for"),
+        "bars": bars(rows, x_label="TFLOP/s", title="Bars"),
+        "dots": dots({name: {"a": 1, "b": 2} for name in rows}, x_label="µs", title="Dots"),
+        "spread": spread(many, {}, title="Spread", **warm),
+        "roofline": roofline(4.0, {"bf16": 800.0}, {"a kernel": (500, 600)}, title="Roofs"),
+        "scatter": scatter({"a": (1, 2)}, x_label="told", y_label="seen", title="Dots"),
+        "panels": panels(parts, alt="C."),
+        "chart": a_chart(cells=[[Cell("123")] * 32], rows=["one"], columns=range(32)),
+        "diagram": a_diagram(),
+    }  # fmt: skip
+
+
+def pixels_across(svg: str) -> float:
+    """How wide a drawing is, in CSS pixels; Matplotlib counts points."""
+    across = ET.fromstring(svg).get("width", "")
+    return float(across.removesuffix("pt")) * (4 / 3 if across.endswith("pt") else 1)
+
+
+def test_every_picture_has_a_drawing_for_a_phone_with_letters_as_large() -> None:
+    for kind, picture in of_every_kind().items():
+        assert pixels_across(picture.narrow) <= 1.03 * two_widths.NARROW, kind
+        sizes = re.findall(r"\bfont(?:-size)?:\s*([\d.]+)px", picture.narrow)
+        points = pixels_across(picture.narrow) / float(
+            ET.fromstring(picture.narrow).get("viewBox", "").split()[2])  # fmt: skip
+        assert sizes and min(map(float, sizes)) * points >= 12, kind
+        assert ET.fromstring(picture.narrow)[0].text == picture.alt
+
+
+def test_a_chart_that_does_not_fit_leaves_its_empty_columns_out() -> None:
+    cells = [[Cell(str(c)) if c % 8 == 0 else None for c in range(32)]] * 3
+    drawn = a_chart(cells=cells, rows=["one", "two", "three"], columns=range(32), legend=None)
+    wide, narrow = (ET.fromstring(one) for one in (drawn.svg, drawn.narrow))
+    assert "empty columns are left out" not in "".join(wide.itertext())
+    assert "empty columns are left out" in " ".join(text.text or "" for text in narrow.iter(TEXT))
+    assert len([*narrow.iter(RECT)]) == len([*wide.iter(RECT)]) == 12
+    assert [text.text for text in narrow.iter(TEXT)].count("one") == 1  # no second band
+    assert float(narrow.get("height", 0)) < 1.3 * float(wide.get("height", 0))
+
+
+def test_a_band_has_no_row_without_a_cell() -> None:
+    cells = [[Cell(f"{c:03}") for c in range(32)], [Cell("alone")] + [None] * 31]
+    drawn = a_chart(cells=cells, rows=["every", "first"], columns=range(32), legend=None)
+    found = [text.text for text in ET.fromstring(drawn.narrow).iter(TEXT)]
+    assert found.count("every") > 2 and found.count("first") == 1
+
+
+def test_a_chart_that_is_too_wide_for_a_page_is_cut_into_bands() -> None:
+    drawn = a_chart(
+        cells=[[Cell(f"{100 * row + n}") for n in range(64)] for row in (1, 2)],
+        columns=range(64), legend=None,
+    )  # fmt: skip
+    for svg, most in ((drawn.svg, 800), (drawn.narrow, two_widths.NARROW)):
+        assert pixels_across(svg) <= most
+        found = [each.text for each in ET.fromstring(svg).iter(TEXT)]
+        for row in (1, 2):
+            assert [found.count(f"{100 * row + n}") for n in range(64)] == [1] * 64
 
 
 def test_a_heatmap_says_its_values() -> None:
@@ -210,6 +283,22 @@ def test_everything_in_a_diagram_is_inside_its_box(of) -> None:
         assert top <= float(text.get("y")) <= top + height
 
 
+def test_a_list_for_a_phone_keeps_the_order_and_every_arrow_inside() -> None:
+    nodes = {f"n{k}": Node(f"{k} a chapter with a long title", 160 * k, 0) for k in range(9)}
+    arrows = [Arrow("n0", f"n{k}") for k in range(1, 9)]
+    root = ET.fromstring(diagram(nodes, arrows, title="Many", narrow="listed").narrow)
+    left, top, width, height = map(float, root.get("viewBox").split())
+    assert (left, width) == (0, two_widths.NARROW)
+    boxes = [rect for rect in root if rect.tag.endswith("rect")]
+    assert [text.text[0] for text in root.iter(TEXT)] == list("012345678")
+    tops = [float(box.get("y")) for box in boxes]
+    assert tops == sorted(tops) and tops[-1] + float(boxes[-1].get("height")) < top + height
+    for path in root.iter("{http://www.w3.org/2000/svg}path"):
+        x = [float(pair) for pair in re.findall(r"[\d.-]+", path.get("d"))][::2]
+        assert min(x[0], x[-1]) / 4 + 3 * min(x[1:3]) / 4 > 0  # how far a curve of four points goes
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}polygon"))) == len(arrows)
+
+
 def test_an_arrow_to_nowhere_is_refused() -> None:
     with pytest.raises(ValueError, match="names no node: give one of a, b"):
         a_diagram(arrows=[Arrow("a", "c")])
@@ -250,9 +339,7 @@ def cell_widths(picture) -> list[str]:
 
 def test_the_columns_of_a_grid_are_as_wide_as_its_widest_text() -> None:
     narrow, wide = (
-        cell_widths(
-            a_chart(cells=[[None, None, Cell(text)], [Cell("1"), None, None]], legend=None)
-        )
+        cell_widths(a_chart(cells=[[None, None, Cell(text)], [Cell("1"), None, None]], legend=None))
         for text in ("2", "0, 2, 4, 6")
     )
     assert len({*narrow}) == len({*wide}) == 1
@@ -271,20 +358,24 @@ def test_no_letter_of_a_chart_has_less_than_12_px() -> None:
 
 
 def test_a_legend_is_one_line_where_a_phone_has_room_for_it() -> None:
-    def lines(**legend: str) -> int:
-        texts = ET.fromstring(a_chart(legend=legend).svg).iter(TEXT)
-        return len({one.get("y") for one in texts if one.text in legend.values()})
+    def lines(**legend: str) -> list[int]:
+        drawn = a_chart(legend=legend)
+        return [
+            len({one.get("y") for one in ET.fromstring(svg).iter(TEXT)
+                 if one.text in legend.values()})
+            for svg in (drawn.svg, drawn.narrow)
+        ]  # fmt: skip
 
-    assert lines(blue="who asks", orange="who is late", grey="nobody") == 1
-    assert lines(blue="who asks " * 4, orange="who is late " * 4) == 2
+    assert lines(blue="who asks", orange="who is late", grey="nobody") == [1, 1]
+    assert lines(blue="who asks " * 4, orange="who is late " * 4) == [1, 2]
 
 
 def test_a_legend_without_room_beside_the_chart_goes_below() -> None:
-    wide = {"title": "Who & where, and a good deal more than that"}
-    beside, below = (
-        list(ET.fromstring(a_chart(legend={"orange": means}, **wide).svg).iter(TEXT))[-2:]
-        for means in ("late", "late" * 20)
-    )
+    def label_and_legend(means: str) -> list[ET.Element]:
+        texts = ET.fromstring(a_chart(legend={"orange": means}).svg).iter(TEXT)
+        return [one for one in texts if one.text in ("bank", means)]
+
+    beside, below = map(label_and_legend, ("late", "late" * 20))
     assert beside[0].get("y") == beside[1].get("y")
     assert float(below[1].get("y")) > float(below[0].get("y"))
     assert float(below[1].get("x")) < float(beside[1].get("x"))
@@ -319,7 +410,7 @@ def test_a_roofline_says_its_roofs_and_points() -> None:
 
 
 def anchor(svg: str, name: str) -> str:
-    (found,) = re.findall(rf'text-anchor: (\w+);[^>]*>{name}</text>', svg)
+    (found,) = re.findall(rf"text-anchor: (\w+);[^>]*>{name}</text>", svg)
     return str(found)
 
 
@@ -330,6 +421,47 @@ def test_a_name_does_not_lie_across_a_line() -> None:
     points = {"above": (1.0, 2.0), "below": (1.0, 0.5), "far": (9.0, 9.0)}
     svg = scatter(points, x_label="told", y_label="seen", title="Dots", name=points).svg
     assert [anchor(svg, name) for name in points] == ["middle", "start", "end"]
+
+
+ROOFS = {"f32": 65.0, "mma": 616.0, "wgmma": 844.0}
+LOW = {"a slow kernel": (683.0, 0.5), "a fast kernel with a long name": (2730.0, 641.0)}
+
+
+def struck(svg: str) -> list[str]:
+    """Names of points through which a roof or an axis goes, or which leave the axes."""
+    line = r"M (\S+) (\S+) \nL (\S+) (\S+) \n"
+    thick = re.findall(rf'{line}"[^>]*stroke-width: 1.8', svg)
+    lines = [[float(n) for n in each] for each in thick]
+    ticks = re.findall(r'<use [^>]*y="(\S+)" style="fill: var\(--muted', svg)
+    ground = max(map(float, ticks))
+    right = max(n[2] for n in lines)
+    found = []
+    for words in ET.fromstring(svg).iter(TEXT):
+        text = "".join(words.itertext()).strip()
+        if not any(text in name for name in LOW):
+            continue
+        x, y = float(words.get("x", "nan")), float(words.get("y", "nan"))
+        half = width(text, 9) / 2 - 3
+        if x + half > right or y + 2 > ground:
+            found.append(text)
+        for x0, y0, x1, y1 in lines:
+            steps = [(x0 + (x1 - x0) * t / 400, y0 + (y1 - y0) * t / 400) for t in range(401)]
+            if any(abs(a - x) < half and y - 7 < b < y + 2 for a, b in steps):
+                found.append(text)
+    return found
+
+
+def test_no_roof_and_no_axis_strikes_a_name() -> None:
+    picture = roofline(4.03, ROOFS, LOW, title="A GPU")
+    assert picture.narrow is not None
+    assert struck(picture.svg) == struck(picture.narrow) == []
+
+
+def test_a_name_that_is_struck_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plots, "_beside", lambda axes, name, *rest: (name, (0, -14)))
+    picture = roofline(4.03, ROOFS, LOW, title="A GPU")
+    assert picture.narrow is not None
+    assert struck(picture.svg) and struck(picture.narrow)
 
 
 def test_heat_maps_on_one_scale_have_the_same_colours() -> None:

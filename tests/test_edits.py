@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phasebit.edits import replace_each, replace_once, statement
+from phasebit.edits import difference, replace_each, replace_once, statement
 
 
 def test_edits_follow_one_another() -> None:
@@ -31,3 +31,9 @@ void f() {
 @pytest.mark.parametrize(("line", "told"), [(2, 2), (3, 2), (4, 2), (5, 5), (6, 6), (1, 1)])
 def test_an_assembler_statement_is_told_by_its_first_line(line: int, told: int) -> None:
     assert statement(TEXT, line) == told
+
+
+def test_a_difference_has_no_comments_and_no_spacing() -> None:
+    assert difference("a;\n  b;  // one\nc;", "a;\nb;  // two\nc;") == ""
+    assert difference("a;\nb;\nc;\nd;", "a;\nx;\nc;") == "-b;\n+x;\n        …\n-d;"
+    assert difference("matmul(1)", "kernel(1)", lambda line: line[6:]) == ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from phasebit import hardware
@@ -36,6 +38,26 @@ def test_machine_code_runs_within_a_generation() -> None:
 def test_an_unknown_tier_is_refused() -> None:
     with pytest.raises(ValueError, match=r"unknown tier 'sm_99': choose one of cpu, sm_75"):
         Gpu("some GPU", (9, 0), "580").runs("sm_99")
+
+
+@pytest.mark.parametrize(("version", "known"), [(12040, (12, 4)), (13000, (13, 0)), (None, None)])
+def test_which_cuda_the_driver_is_for(
+    version: int | None, known: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Library:
+        def __init__(self, name: str) -> None:
+            if version is None:
+                raise OSError(f"{name}: cannot open shared object file")
+
+        def cuDriverGetVersion(self, found: Any) -> int:
+            found._obj.value = version
+            return 0
+
+    monkeypatch.setattr(hardware.ctypes, "CDLL", Library)
+    assert hardware.driver_cuda.__wrapped__() == known
+    monkeypatch.setattr(hardware, "driver_cuda", lambda: known)
+    old = {major: bool(hardware.too_old_for(major)) for major in (11, 12, 13)}
+    assert old == {11: False, 12: False, 13: known == (12, 4)}
 
 
 def test_what_the_driver_says() -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import phasebit
-from phasebit import chapters, contents, files, hardware, recording
+from phasebit import chapters, contents, doctor, files, hardware, recording
 from phasebit.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,6 +38,11 @@ BAD = {
     "run --schedule soon true": "invalid choice: 'soon'",
     "run --ptx binary.ptx true": "binary.ptx is no text: --ptx takes PTX",
     "run --ptx absent.ptx true": "cannot read absent.ptx: No such file",
+    **{f"run --{option} '' true": "a file has a name: give one" for option in (
+        "ptx", "report", "suppressions", "baseline", "write-baseline"
+    )},
+    **{f"{command} {'x' * 300}": "File name too long: give a shorter name"
+       for command in ("run", "mutate", "score")},
     "run absent": "no program absent: build it with `python -m phasebit nvcc",
     "run .": "no program .: build it",
     "run readme.txt": "cannot start readme.txt, Permission denied: give a program that may be",
@@ -58,6 +63,16 @@ def test_bad_input_is_refused_in_one_sentence(
     said = capfd.readouterr()
     assert (status, said.out) == (2, ""), said.err
     assert BAD[words] in said.err.splitlines()[-1]
+
+
+def test_an_interrupt_is_a_status_and_no_stack_of_frames(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(doctor, "examine", interrupted)
+    assert main(["doctor"]) == 130 and capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("command", ["", "doctor", "record", "ptx", "descriptor", "run"])

@@ -88,6 +88,8 @@ def test_the_newest_record_counts(records: Path) -> None:
     measure.save(dataclasses.replace(RECORD, gpu="Tesla T4", date="2026-11-22"))
     measure.save(RECORD)
     assert measure.load("double_buffering").gpu == "Tesla T4"
+    measure.save(dataclasses.replace(RECORD, benchmark="another"))
+    assert measure.recorded_on() == "NVIDIA H200 and Tesla T4, 2026-11-22"
 
 
 def test_no_record(records: Path) -> None:
@@ -163,14 +165,18 @@ def test_every_record_belongs_to_a_benchmark_and_is_whole() -> None:
 
 
 NO_RIVAL = {
-    "clean_kernels", "clock_stamps", "other_peoples_kernels", "proved", "transposes_counted",
+    "clean_kernels", "clock_stamps", "copy_engine_prefetch", "other_peoples_kernels", "proved",
+    "transposes_counted",
 }  # fmt: skip
 """What tools say, and single launches."""
 NOT_TIMED = {"broken_ring"}
 NO_LIBRARY = {
     "to_pack_or_not", "copy_engine", "copy_engine_hints", "warpgroup_products", "warpgroup_narrow",
+    "block_order_controls", "hopper_ring_pairs", "attention_stamps",
 }  # fmt: skip
-"""Nests stand beside compilers; what only reads, or only multiplies, beside what is documented."""
+"""Nests stand beside compilers; what only reads, or only multiplies, beside what is documented;
+one order of blocks beside another; two rungs of a ladder, in two tiles, beside each other, and when
+the parts of a kernel begin: the ladders' own records have cuBLAS and cuDNN."""
 
 
 @pytest.mark.parametrize(

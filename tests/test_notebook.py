@@ -252,9 +252,10 @@ NEEDS = {"sm_75": "T4 L4 A100 H100 B200", "sm_80": "L4 A100 H100 B200", "sm_90a"
 
 @pytest.fixture
 def rehearsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., None]]:
-    """rehearsed(GPU): nvidia-smi says that it is here."""
+    """rehearsed(GPU): nvidia-smi says that it is here; of its driver, the newest CUDA."""
 
-    def here(gpu: str) -> None:
+    def here(gpu: str, newest: tuple[int, int] = (13, 0)) -> None:
+        monkeypatch.setattr(hardware, "driver_cuda", lambda: newest)
         smi = tmp_path / "nvidia-smi"
         smi.write_text(f"#!/bin/sh\necho '{GPUS[gpu]}'\n")
         smi.chmod(0o755)
@@ -268,9 +269,10 @@ def rehearsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Calla
 
 @pytest.mark.parametrize("needs", NEEDS)
 @pytest.mark.parametrize("version", BUILDS)
+@pytest.mark.parametrize("driver", [(12, 4), (13, 0)])
 @pytest.mark.parametrize("gpu", GPUS)
 def test_a_cell_runs_on_the_gpu_if_that_has_what_it_uses(
-    gpu: str, version: str, needs: str, rehearsed: Callable[..., None],
+    gpu: str, driver: tuple[int, int], version: str, needs: str, rehearsed: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     asked = []
@@ -282,18 +284,25 @@ def test_a_cell_runs_on_the_gpu_if_that_has_what_it_uses(
             raise toolchain.CompileError(f"requires {needs}", None, None, "")
         return f"{target}, {'PTX' if runtime else 'machine code'}"
 
-    rehearsed(gpu)
+    rehearsed(gpu, driver)
     compiler = toolchain.Nvcc(Path("nvcc"), version, tuple(BUILDS[version].split()))
     monkeypatch.setattr(toolchain, "nvcc", lambda: compiler)
     monkeypatch.setattr(toolchain, "build", compiled)
     monkeypatch.setattr(notebook.library, "build", lambda: Path("runtime"))
     built, choice = notebook.build("a cell")
-    known = gpu != "B200" or version == "13.0"
+    newer = version == "13.0" and driver < (13, 0)
+    known = (gpu != "B200" or version == "13.0") and not newer
     if known and gpu in NEEDS[needs].split():
         assert choice.gpu and str(built).endswith("machine code") and len(asked) == 1
     else:
         assert choice.gpu is None and str(built) == "sm_90a, PTX"
         assert choice.why.startswith(GPUS[gpu].partition(",")[0]) and "\n" not in choice.why
+        old = "its driver is for CUDA 12.4, older than this nvcc, 13"
+        assert choice.why.endswith(old) is newer
+        if newer:
+            assert old in notebook.where()
+            with pytest.raises(devices.DeviceError, match=r"is 'gpu', but: .*: its driver is for"):
+                devices.choose("sm_75", "gpu", cuda=13)
     assert notebook.where().startswith("⏱ the emulator (" if not known else "⏱ " + GPUS[gpu][:5])
     monkeypatch.setattr(phasebit, "device", "emulator")
     built, choice = notebook.build("a cell")
@@ -396,20 +405,21 @@ def test_a_deadlock_says_who_waits_for_what(magics: CudaMagics, on_the_emulator:
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("counts", [False, True])
+@pytest.mark.parametrize("condition", ["*on == 0", "*on == 0 && n"])
 def test_a_kernel_that_spins_is_stopped_at_its_line(
-    magics: CudaMagics, on_the_emulator: None, counts: bool
+    magics: CudaMagics, on_the_emulator: None, condition: str
 ) -> None:
-    loop = "while (*on == 0) " + ("++n;" if counts else "{}")
+    loop = f"while ({condition}) ++n;"
     cell = (
-        f'#include "check.cuh"\n__global__ void spin(volatile int* on) {{ int n = 1;\n  {loop}\n'
+        '#include "check.cuh"\n'
+        f"__global__ void spin(volatile int* on) {{ unsigned n = 1;\n  {loop}\n"
         "  *on = n; }\n"
         "int main() {\n  int* on;\n  CHECK(cudaMalloc(&on, 4));\n  CHECK(cudaMemset(on, 0, 4));\n"
         "  spin<<<1, 1>>>(on);\n  CHECK(cudaDeviceSynchronize());\n}"
     )
     error = fails(magics, "--timeout 3", cell)
     assert error.line == 4
-    if counts:  # whoever counts may mean to give up
+    if "n" in condition.split():  # who decides by a count may mean to give up
         assert "did not end within 3 s" in str(error)
         assert "kernel spin was running: all threads of block 0 stand at" in str(error)
     else:

@@ -103,7 +103,8 @@ def test_every_chapter_has_cases_with_names_of_their_own() -> None:
 @pytest.mark.nvcc
 @pytest.mark.parametrize(
     "name", ["tensor_memory: tcgen05.ld.16x256b", "chain: chain, 256 × 256 × 64",
-             "one_thread_multiplies: f16 into f16, N = 32, majors and signs 0111"]
+             "one_thread_multiplies: f16 into f16, N = 32, majors and signs 0111",
+             "one_thread_multiplies: s8 into s32", "one_thread_multiplies: e2m1 into f16"]
 )  # fmt: skip
 def test_a_case_with_the_emulator_as_its_gpu(b200: Path, name: str) -> None:
     chosen = proving.cases()[name]
@@ -113,6 +114,19 @@ def test_a_case_with_the_emulator_as_its_gpu(b200: Path, name: str) -> None:
 
     twin = Case(chosen.name, chosen.source, chosen.target, chosen.seconds, launch)
     assert proving.prove({name: twin}) == 0
+
+
+def test_what_is_one_chips_alone_is_left_out_on_the_next(
+    b200: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = Case("i8", "x", "sm_100a", 1.0, case(1, 1).launch, family=False)
+    known = {"a: one": case(1, 1), "a: i8": alone}
+    monkeypatch.setattr(measure, "gpu", lambda: B300)
+    proving.prove(known)
+    assert "1 of 1 launches agree" in capsys.readouterr().out
+    monkeypatch.setattr(measure, "gpu", lambda: B200)
+    proving.prove(known)
+    assert "2 of 2 launches agree" in capsys.readouterr().out
 
 
 def test_what_has_no_tensor_memory_is_refused(

@@ -29,6 +29,8 @@ assert_type(run, pb.DeviceRun)
 assert_type(run.counters["smsp__inst_executed.sum"], int)
 assert_type(run.findings, list[pb.Finding])
 assert_type(run.findings[0].lines, tuple[int, ...])
+kernel.launch(schedule="every", raises=True)
+pb.device = "emulator"
 try:
     module["none"]
 except pb.LaunchError as error:
@@ -40,6 +42,10 @@ WRONG = {
     "pb.compile(3)": 'Argument 1 to "compile" has incompatible type "int"',
     'pb.compile("x.cu")["f"].launch(blok=3)': 'Unexpected keyword argument "blok"',
     'pb.compile("x.cu")["f"].launch().counterz': '"DeviceRun" has no attribute "counterz"',
+    'pb.compile("x.cu")["f"].launch(schedule="foo")': 'Argument "schedule" to "launch" of "Kernel"',
+    'pb.compile("x.cu")["f"].launch(device="tpu")': 'Argument "device" to "launch" of "Kernel"',
+    'pb.compile("x.cu")["f"].launch(raises="x")': 'Argument "raises" to "launch" of "Kernel"',
+    'pb.device = "tpu"': "Incompatible types in assignment",
     "x: str = pb.Module(ptx)": "Incompatible types in assignment",
 }
 

@@ -49,11 +49,14 @@ def test_strict_is_for_all_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel().launch(1, 1, [np.zeros(1, np.int32)]).findings == []
 
 
+COUNTS = "mov.u32 %r1, 0;\nAGAIN: add.u32 %r1, %r1, 1; setp.ne.u32 %p1, %r1, -1; @%p1 bra AGAIN;"
+"""It goes on until the count has come round: whose count decides is in no livelock."""
+
 FAULTS = {
     "out-of-bounds": "st.global.u32 [%rd1+4096], %r1;",
     "trap": "trap;",
     "deadlock": "@%p1 bra DONE;\n    barrier.sync 1, 64;",
-    "step-limit": "mov.u32 %r1, 0;\nAGAIN: add.u32 %r1, %r1, 1; bra AGAIN;",
+    "step-limit": COUNTS,
 }
 FAULTY = """
 .version 8.7
@@ -111,5 +114,18 @@ def test_what_came_before_a_fault_is_found_before_it() -> None:
 def test_a_refused_launch_is_an_error_in_any_case() -> None:
     with pytest.raises(pb.LaunchError):
         kernel().launch(1, 2000, [np.zeros(1, np.int32)], on_fault="report")
+    with pytest.raises(pb.LaunchError, match="'foo': choose one of eager, late, random, every"):
+        kernel().launch(*ARGUMENTS, schedule="foo")  # type: ignore[arg-type]
+    with pytest.raises(pb.LaunchError, match="raises is True or False, not 'x'"):
+        kernel().launch(*ARGUMENTS, raises="x")  # type: ignore[arg-type]
+    with pytest.raises(pb.LaunchError, match="seed=-1: seeds count from 0"):
+        kernel().launch(*ARGUMENTS, seed=-1)
     with pytest.raises(pb.LaunchError, match="on_fault 'ignore': choose one of raise, report"):
         kernel().launch(*ARGUMENTS, on_fault="ignore")  # type: ignore[arg-type]
+
+
+def test_where_many_blocks_stand_is_one_line() -> None:
+    text = FAULTY.replace("FAULT", COUNTS)
+    with pytest.raises(pb.StepLimit) as raised:
+        pb.Module(text)["k"].launch(8, 64, [np.zeros(512, np.int32)], max_steps=1000)
+    assert "all threads of blocks 0-7 stand at @%p1 bra AGAIN at PTX line " in str(raised.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ET
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from phasebit import two_widths
 from phasebit.palette import COLOURS
 from phasebit.pipeline import Pipeline, simulate
 from phasebit.timeline import SPARE, STYLES, Mark, Span, Timeline, number, ticks
@@ -149,6 +151,65 @@ def test_a_wide_drawing_scrolls_before_its_letters_become_small() -> None:
     root = ET.fromstring(RUN.svg())
     least = re.search(r"min-width:(\d+)px;font:12px", root.get("style"))
     assert int(least[1]) >= 11 / 12 * float(root.get("width"))
+
+
+def told(svg: str, name: str = "data-told") -> dict:
+    return json.loads(ET.fromstring(svg).get(name))
+
+
+@pytest.mark.parametrize("timeline", [RUN, two(), two(down=True)], ids=str)
+def test_a_drawing_says_what_it_shows_and_where(timeline) -> None:
+    said, where = told(timeline.svg()), told(timeline.svg(), "data-places")
+    assert said["rows"] == list(timeline.rows) and said["unit"] == timeline.unit
+    assert where["down"] == timeline.down and len(where["rows"]) == len(timeline.rows)
+    spans = {(said["rows"][row], start, end, said["kinds"][kind][0], label)
+             for row, start, end, kind, label, *_ in said["spans"]}  # fmt: skip
+    assert spans == {tuple(span[:5]) for span in timeline.spans if span.end > span.start}
+    times, places = zip(*where["time"], strict=True)
+    assert list(times) == sorted(times) and list(places) == sorted(places)
+    assert times[0] == timeline.start and times[-1] == timeline.end
+
+
+def test_the_reason_of_a_wait_stands_in_the_drawing() -> None:
+    why = "slot 1's \"full\" & <more>"
+    spans = [Span("warp 0", 0, 4, "wait", "", why), Span("warp 0", 4, 5, "x")]
+    assert [span[5:] for span in told(two(spans=spans).svg())["spans"]] == [[why], []]
+
+
+def test_every_wait_of_the_simulator_says_for_which_slot() -> None:
+    waits = [span for span in RUN.spans if span.kind == "wait"]
+    assert waits
+    for span in waits:
+        job = min((s for s in RUN.spans if s.row == span.row and s.start >= span.end and s.label),
+                  key=lambda s: s.start).label  # fmt: skip
+        (slot,) = {s.row for s in RUN.spans if s.row.startswith("slot") and s.label == job}
+        state = "empty" if span.row.startswith("producer") else "full"
+        assert span.waits_for == f"{slot} to be {state}"
+
+
+@pytest.mark.parametrize("timeline", [RUN, two(), two(down=True)], ids=str)
+def test_the_narrow_drawing_fits_on_a_phone_and_has_every_row(timeline) -> None:
+    root = ET.fromstring(timeline.svg(narrow=True))
+    assert float(root.get("width")) <= two_widths.NARROW
+    words = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert set(timeline.rows) <= set(words) and "data-told" not in root.attrib
+
+
+def test_long_sentences_go_on_below() -> None:
+    long = "every thread waits and nothing is left that could wake one " * 5
+    for down in (False, True):
+        t = two(marks=[Mark("warp 1", 4, long)], down=down)
+        for narrow, most in ((False, 800), (True, two_widths.NARROW)):
+            assert float(ET.fromstring(t.svg(narrow)).get("width")) <= 1.1 * most
+
+
+def test_columns_are_cut_before_a_drawing_is_wider_than_a_page() -> None:
+    rows = [f"thread {n}" for n in range(6)]
+    spans = [Span(row, n, n + 1, "produce", "start copy of item 3 to slot 1, part 0 of two")
+             for n, row in enumerate(rows)]  # fmt: skip
+    svg = Timeline(rows, spans, down=True).svg()
+    assert float(ET.fromstring(svg).get("width")) <= 800
+    assert svg.count(">start copy") == 6
 
 
 def test_no_line_runs_through_a_box_or_its_words() -> None:

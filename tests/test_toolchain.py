@@ -53,6 +53,17 @@ def test_this_compiler() -> None:
     assert "sm_75a" not in found.targets
 
 
+@pytest.mark.parametrize("there", ["none", "file"])
+def test_a_temporary_folder_that_is_none_is_named(
+    there: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nvcc would answer nothing, and be taken for one that cannot be used."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / there))
+    with pytest.raises(ToolMissing, match=rf"^TMPDIR=\S+{there} is no folder that can be written"):
+        toolchain.nvcc.__wrapped__()
+
+
 @pytest.mark.nvcc
 def test_a_target_that_cannot_be_built() -> None:
     with pytest.raises(CudaError, match=r"cannot build sm_20: it builds .*sm_75"):

@@ -34,6 +34,22 @@ _CAUSAL = re.compile(
     r"the (?:cause|reason)|(?:that|this|which) is why|thanks to)\b",
     re.IGNORECASE,
 )
+_SO = re.compile(
+    r"(?:^\(?|[,;:] |\b(?:and|but) )so (?!(?:as|ask|called|crude|deep|do|does|draw|far|fast|few|is|"
+    r"it will|large|launch|long|many|much|near|on|small|take|that|this chapter|we took)\b)|"
+    r"\bsince\b(?! (?:sm_|compute|then|chapter|its last|the A100|Ampere|Hopper|Volta|\d))|"
+    r"\bcomes from (?!it|memory|shared|the L)",
+    re.IGNORECASE,
+)
+_SPEED = re.compile(
+    r"\b(?:faster|fastest|slower|slowest|sooner|longer|halve|the rate|watts?|power|bottleneck|"
+    r"speed|(?:more|less|no|the|takes?|in|its|their|off the) time|gains?|gained|costs?|loses?|"
+    r"saves?|misses)\b"
+)
+_EFFECT = re.compile(
+    r"\b(?:(?<!that )(?<!record )decides\b(?! (?:as|for both|nothing|only|right)\b)|"
+    r"sets? the pace|makes? the difference|(?:keeps?|holds?|held) \w+ back)\b"
+)
 _FENCED = re.compile(
     r"^(`{3,}|:{3,})(?!\{(?:admonition|note|tip|warning|important)).*?^\1\s*$", re.M | re.S
 )
@@ -57,8 +73,17 @@ def sentences(text: str) -> list[str]:
 
 
 def causal(text: str) -> list[str]:
-    """The sentences of a Markdown text that name a cause."""
-    return [one for one in sentences(text) if _CAUSAL.search(one)]
+    """The sentences of a Markdown text that name a cause.
+
+    *So* and *since* mostly conclude; they count where the sentence speaks of speed as well.
+    """
+    return [one for one in sentences(text) if _CAUSAL.search(one) or _hints_at_a_cause(one)]
+
+
+def _hints_at_a_cause(one: str) -> bool:
+    if one.endswith("?") or one.startswith("After this chapter"):
+        return False
+    return bool(_EFFECT.search(one) or (_SO.search(one) and _SPEED.search(one)))
 
 
 def page(path: Path) -> tuple[str, list[str]]:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import nbformat
+from fold import fold
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
@@ -55,23 +56,6 @@ def merge_streams(notebook: nbformat.NotebookNode) -> None:
                 merged.append(output)
         if cell.cell_type == "code":
             cell.outputs = merged
-
-
-def fold(notebook: nbformat.NotebookNode) -> None:
-    """Hide outputs that answer a guess, in Jupyter and Colab as on the page.
-
-    The page reads the tag ``hide-output``; JupyterLab and Colab read two other fields.
-    """
-    for cell in notebook.cells:
-        if cell.cell_type != "code":
-            continue
-        jupyter = {**cell.metadata.pop("jupyter", {})}
-        jupyter.pop("outputs_hidden", None)
-        cell.metadata.pop("collapsed", None)
-        if "hide-output" in cell.metadata.get("tags", []):
-            cell.metadata["collapsed"] = jupyter["outputs_hidden"] = True
-        if jupyter:
-            cell.metadata["jupyter"] = jupyter
 
 
 if __name__ == "__main__":

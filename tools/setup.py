@@ -238,7 +238,7 @@ def fetch() -> None:
         raise SystemExit(said.strip().splitlines()[-1])
 
 
-VENDORED = ("book/_vendor/package-lock.json", "tools/vendor.py")
+VENDORED = ("book/_vendor/package-lock.json", "tools/vendor.py", "tools/compile_stdlib.mjs")
 PARTS = (
     Part(
         f"The packages of {REQUIREMENTS} (1 to 3 minutes, 300 MB on disk)",

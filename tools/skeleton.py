@@ -51,13 +51,16 @@ answer = ...
 check.{grade}(answer)"""
 
 SOLUTION = """\
+<details><summary>Solution</summary>
+
 ```{{solution}} ex-{label}-{grade}
-:class: dropdown
 
 ~~~python
 answer = ...
 ~~~
-```"""
+```
+
+</details>"""
 
 CLOSING = """\
 ## What carries over
