@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from phasebit.emulator.ptx.types import Array
-from phasebit.emulator.tensor_core.regions import HALVES, Region
+from phasebit.emulator.tensor_core.regions import HALVES, Region, around, overlap
 from phasebit.emulator.tensor_core.tensor_memory import COLUMNS
 
 I4 = np.int32
@@ -38,6 +38,42 @@ class Last:
         return int(who), int(access), int(time)
 
 
+class Waiting:
+    """What warps have begun and not waited for, by the first lane of each."""
+
+    def __init__(self) -> None:
+        self.by: dict[int, list[tuple[int, Region, int]]] = {}
+        """First lane -> its place among all, region, access."""
+        self.within: dict[tuple[int, int], Region] = {}
+        """First lane, slot -> a region in which all of its regions lie."""
+        self.begun = 0
+
+    def add(self, lane: int, region: Region, access: int) -> None:
+        """A warp begins this."""
+        self.by.setdefault(lane, []).append((self.begun, region, access))
+        self.begun += 1
+        key = lane, region.slot
+        self.within[key] = around(region, self.within.get(key, region))
+
+    def ended(self, lane: int) -> list[tuple[int, Region, int]]:
+        """A warp has waited: what it had begun, in its order."""
+        done = self.by.pop(lane, [])
+        for slot in {region.slot for _, region, _ in done}:
+            del self.within[lane, slot]
+        return done
+
+    def meeting(self, region: Region, but: int = -1) -> list[tuple[int, Region, int]]:
+        """What has a cell in common with a region, as it was begun: lane, region, access."""
+        met = []
+        for (lane, slot), within in self.within.items():
+            if slot == region.slot and lane != but and overlap(region, within):
+                met += [
+                    (place, lane, other, access) for place, other, access in self.by[lane]
+                    if overlap(region, other)
+                ]  # fmt: skip
+        return [each[1:] for each in sorted(met, key=lambda each: each[0])]
+
+
 class Reading:
     """An operation under way that reads shared memory."""
 
@@ -59,14 +95,16 @@ class TensorShadow:
         """By threads."""
         self.consumed = Last(count)
         """By the tensor core, which reads A there."""
-        self.storing: list[tuple[int, Region, int]] = []
-        """What warps have stored and not waited for: first lane of the warp, region, access."""
-        self.loading: list[tuple[int, Region, int]] = []
+        self.storing = Waiting()
+        self.loading = Waiting()
         self.reading: list[Reading] = []
         """Operations that may still read shared memory."""
         self.after: Array | None = None
         """``after[t, u]``: thread u's doings in tensor memory up to this time are fenced, on both
         sides, before what thread t does there."""
+        self.knew: dict[tuple[bytes, bool, bool], tuple[Array, Array | None]] = {}
+        """Threads, whether their tensor core, whether fences matter -> what was known to them when
+        it was last asked in full: up to when each agent's doings are ordered, and fenced."""
         self.form = np.zeros((count, HALVES, COLUMNS), I4)
         """What the tensor core's last write of each cell was: COPIED, SHIFTED, or the shape of a
         product."""
@@ -85,4 +123,4 @@ class TensorShadow:
         self.forms.add(form)
 
 
-__all__ = ["I4", "Last", "Reading", "TensorShadow"]
+__all__ = ["I4", "Last", "Reading", "TensorShadow", "Waiting"]
