@@ -101,10 +101,11 @@ class TensorCells:
         touched = (t.written, t.read, t.consumed)[: 3 if writes else 1]
         # Clocks never go back, so what these threads knew some time ago they still know.
         group = lanes.tobytes(), tensor_core, fences
-        rows = [row for row in t.knew.get(group, ()) if row is not None]
-        if rows and not any(last.late(region, row) for last in touched for row in rows):
+        knew = t.knew.get(group)
+        if knew is not None and not any(last.some_late(region, knew) for last in touched):
             return
-        known, fenced = t.knew[group] = self._known(s, t, lanes, tensor_core, fences)
+        known, fenced = self._known(s, t, lanes, tensor_core, fences)
+        t.knew[group] = known if fenced is None else np.minimum(known, fenced)
         for last, did in zip(touched, ("writes", "reads", "reads"), strict=False):
             late = last.late(region, known)
             if late:

@@ -27,11 +27,15 @@ class Last:
         self.time[region.key] = time
         self.access[region.key] = access
 
+    def some_late(self, region: Region, known: Array) -> bool:
+        """Whether something was done there that is not ``known``."""
+        key = region.key
+        return bool(np.count_nonzero(self.time[key] > known[self.who[key]]))
+
     def late(self, region: Region, known: Array) -> tuple[int, int, int] | None:
         """Who did it, at which access, when, where that is not ``known``; None where all is."""
-        times = self.time[region.key]
-        bad = times > known[self.who[region.key]]
-        if not bad.any():
+        bad = self.time[region.key] > known[self.who[region.key]]
+        if not np.count_nonzero(bad):
             return None
         at = np.unravel_index(int(np.argmax(bad)), bad.shape)
         who, access, time = (x[region.key][at] for x in (self.who, self.access, self.time))
@@ -102,9 +106,9 @@ class TensorShadow:
         self.after: Array | None = None
         """``after[t, u]``: thread u's doings in tensor memory up to this time are fenced, on both
         sides, before what thread t does there."""
-        self.knew: dict[tuple[bytes, bool, bool], tuple[Array, Array | None]] = {}
-        """Threads, whether their tensor core, whether fences matter -> what was known to them when
-        it was last asked in full: up to when each agent's doings are ordered, and fenced."""
+        self.knew: dict[tuple[bytes, bool, bool], Array] = {}
+        """Threads, whether their tensor core, whether fences matter -> up to when each agent's
+        doings were ordered before theirs, and fenced, when that was last asked in full."""
         self.form = np.zeros((count, HALVES, COLUMNS), I4)
         """What the tensor core's last write of each cell was: COPIED, SHIFTED, or the shape of a
         product."""
