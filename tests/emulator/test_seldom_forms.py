@@ -270,3 +270,14 @@ def test_ptxas_takes_it(name: str, tmp_path: Path) -> None:
     command = toolchain.nvcc_command("cubin", arch)
     done = process.run([*command, path, "-o", tmp_path / "kernel.cubin"], timeout=60)
     assert done.ok and not done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("instruction, why", [
+    ("multimem.ld_reduce.relaxed.sys.global.add.u32 %r6, [%rd1]", "cuMulticastCreate"),
+    ("multimem.red.relaxed.sys.global.add.u32 [%rd1], %r2", "cuMulticastCreate"),
+    ("cp.async.bulk.tensor.3d.shared::cluster.global.im2col::w.mbarrier::complete_tx::bytes "
+     "[%r6], [%rd1, {%r2, %r3, %r4}], [%r7], {%r2, %r3}", "halo"),
+])  # fmt: skip
+def test_what_is_missing_is_refused_with_the_reason(instruction: str, why: str) -> None:
+    with pytest.raises(PtxError, match=f"does not know.*{why}"):
+        answer(f"{instruction};", words(32))

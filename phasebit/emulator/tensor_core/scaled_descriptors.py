@@ -96,7 +96,8 @@ def decode(
             raise wrong(f"bits {low}-{low + width - 1} must be 0")
     if field(bits, 31, 1):
         raise wrong(
-            "bit 31 asks for K = 96, which only sm_103a has" if narrow else "bit 31 must be 0"
+            "bit 31 asks for K = 96, which only sm_103a has, and the emulator has not: where its "
+            "scales lie the PTX ISA shows in figures only" if narrow else "bit 31 must be 0"
         )
     chosen = []
     for what, low, width in (("A", 7, 3), ("B", 10, 2 if narrow else 3)):
