@@ -136,6 +136,19 @@ class TensorChecks(TensorObserver, LaunchObserver):
         """A warp gives an address in a quarter of tensor memory that is not its own."""
         self.findings.report("wrong-tensor-quarter", why, -1, ("quarter", where))
 
+    def reserved_bit(self, g: Group, bits: int, where: Sentence) -> None:
+        """A bit that the PTX ISA wants to be 0, of which nothing follows here."""
+        self.findings.report(
+            "reserved-descriptor-bit",
+            say(
+                "{} multiplies by instruction descriptor {:#010x}: {}; bit 12 is reserved for "
+                "4-bit elements with block scales and must be 0: it is taken as 0, which the PTX "
+                "ISA does not promise",
+                g.batch.describe(g.lanes), bits, where,
+            ),
+            self.machine.executing_access(), ("reserved", self.machine.executing_access()),
+        )  # fmt: skip
+
     def address_of_other_space(self, g: Group, address: int, given: str) -> None:
         """A generic address for ``.shared::cluster``, or an address of that for a generic one."""
         access = self.machine.executing_access()
