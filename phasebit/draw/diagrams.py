@@ -45,18 +45,21 @@ def diagram(
     arrows: Sequence[Arrow],
     *,
     title: str,
-    narrow: Literal["turned", "listed"] = "turned",
+    narrow: Literal["turned", "listed"] | tuple[Mapping[str, Node], Sequence[Arrow]] = "turned",
 ) -> Picture:
     """Boxes and arrows: a state machine, a graph of what waits for what.
 
     On a narrow screen it is ``turned``: what stood in a row stands in a column. Or it is
     ``listed``: its boxes stand one below the other, in the order of ``nodes``, and arrows go round
-    on their left. Raises ``ValueError`` for an arrow that names no node.
+    on their left. Or it has boxes and arrows of its own, in 340 px. Raises ``ValueError`` for an
+    arrow that names no node, and for boxes of its own that need more room.
     """
-    for arrow in arrows:
-        for name in (arrow.start, arrow.end):
-            if name not in nodes:
-                raise ValueError(f"{arrow} names no node: give one of {', '.join(nodes)}")
+    own = narrow if isinstance(narrow, tuple) else ({}, ())
+    for boxes, lines in ((nodes, arrows), own):
+        for arrow in lines:
+            for name in (arrow.start, arrow.end):
+                if name not in boxes:
+                    raise ValueError(f"{arrow} names no node: give one of {', '.join(boxes)}")
     names = {name: node.text.replace("\n", " ") for name, node in nodes.items()}
     whose = {name: f"{node.of}: " if node.of else "" for name, node in nodes.items()}
     alt = f"{title}.\n" + "\n".join(
@@ -66,6 +69,11 @@ def diagram(
     wide = _Drawing(nodes, arrows).svg(alt)
     if narrow == "listed":
         return Picture(wide, alt, _List(nodes, arrows).svg(alt))
+    if isinstance(narrow, tuple):
+        drawing = _Drawing(*narrow)
+        if (room := drawing.edge[2] - drawing.edge[0]) > two_widths.NARROW:
+            raise ValueError(f"the narrow drawing is {room:.0f} px wide: a phone has 340")
+        return Picture(wide, alt, drawing.svg(alt))
     return Picture(wide, alt, _Drawing(_turned(nodes), arrows, down=True).svg(alt))
 
 
