@@ -39,7 +39,7 @@ LINES = """() => [...document.querySelectorAll('.bd-article .cell_input .pb-line
           bar: parseFloat(bar.height), first: Math.min(...drawn.map((part) => part.left)),
           text: one.textContent};
 })"""
-SMALLEST = 10
+SMALLEST = 11
 """Of the letters of a picture, in px as they are shown."""
 LETTERS = """() => [...document.querySelectorAll('.bd-article .pb-picture svg text')]
   .filter((one) => one.textContent.trim() && one.getClientRects().length)
@@ -55,6 +55,19 @@ OVER = """() => {
     .filter((one) => one.scrollWidth > one.clientWidth + 1)
     .map((one) => one.querySelector('title')?.textContent.slice(0, 60) ?? one.id);
 }"""
+# Texts of a picture that lie on each other, or beyond its edge.
+CLASHES = """() => [...document.querySelectorAll('.bd-article .pb-picture svg')].flatMap((svg) => {
+  if (!svg.checkVisibility()) return [];
+  const edge = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll('text')].filter((one) => one.textContent.trim())
+    .map((one) => [one.textContent.trim(), one.getBoundingClientRect()]);
+  const beyond = texts.filter(([, at]) => at.left < edge.left - 2 || at.right > edge.right + 2
+    || at.top < edge.top - 2 || at.bottom > edge.bottom + 2);
+  const over = texts.filter(([, a], k) => texts.slice(0, k).some(([, b]) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 3
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4));
+  return [...beyond, ...over].map(([text]) => text.slice(0, 40));
+})"""
 SHRUNK = """.bd-article .pb-picture > svg { min-width: 0 !important; max-width: 100% !important }
   .bd-article .pb-picture > svg:first-of-type { display: block !important }"""
 """The drawing for wide screens in place of the other, as narrow as the screen."""
@@ -76,8 +89,8 @@ def blocks(tab, address: str) -> list[bool]:  # type: ignore[no-untyped-def]
 
 
 @pytest.fixture(scope="module")
-def every_page(browser, site) -> list[tuple[str, list[bool], list[float], list[str]]]:
-    """Of each page: which blocks scroll, how large letters are in pictures, which of them scroll.
+def every_page(browser, site) -> list[tuple[str, list[bool], list[float], dict[str, list[str]]]]:
+    """Of each page: which blocks scroll, how large letters of pictures are, what else is wrong.
 
     Folded pictures are judged once they are open.
     """
@@ -85,7 +98,7 @@ def every_page(browser, site) -> list[tuple[str, list[bool], list[float], list[s
     found = []
     for page in PAGES:
         tab.goto(site + page, wait_until="load")
-        over = tab.evaluate(OVER)
+        over = {"scrolls": tab.evaluate(OVER), "clashes": tab.evaluate(CLASHES)}
         found.append((page, tab.evaluate(BLOCKS), tab.evaluate(LETTERS), over))
     tab.close()
     return found
@@ -192,8 +205,18 @@ def test_letters_in_pictures_are_large_enough_to_be_read(every_page) -> None:
     assert {page: min(found) for page, found in letters.items() if min(found) < SMALLEST} == {}
 
 
-def test_no_picture_scrolls_sideways(every_page) -> None:
-    assert {page: over for page, _, _, over in every_page if over} == {}
+@pytest.mark.parametrize("wrong", ["scrolls", "clashes"])
+def test_no_picture_scrolls_sideways_or_has_texts_on_each_other(every_page, wrong: str) -> None:
+    assert {page: over[wrong] for page, *_, over in every_page if over[wrong]} == {}
+
+
+def test_texts_that_clash_would_be_seen(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    tab.goto(f"{site}{WIDE}.html")
+    assert tab.evaluate(CLASHES) == []
+    tab.add_style_tag(content=".pb-picture svg text { letter-spacing: 0.4em }")
+    assert tab.evaluate(CLASHES) != []
+    tab.close()
 
 
 def test_an_explorer_is_drawn_in_the_width_that_it_has(browser, site) -> None:
