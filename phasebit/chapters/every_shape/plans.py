@@ -189,6 +189,13 @@ class Plan:
         return -(-shape.k // DEPTH)
 
 
+def passage(kernel: str, first: str, behind: str) -> str:
+    """Lines of a kernel: from the one that begins with ``first`` up to ``behind``, without it."""
+    text = source(kernel)
+    begin = text.index(first)
+    return text[begin : text.index(behind, begin)].rstrip()
+
+
 def function(text: str, name: str) -> str:
     """A function or struct of a kernel and the comment above it; ``ValueError`` if it has none."""
     found = re.search(
