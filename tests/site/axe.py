@@ -70,6 +70,6 @@ def violations(page: Page) -> list[str]:
         page.emulate_media(color_scheme=theme)
         page.set_viewport_size({"width": width, "height": 900})
         with suppress(TimeoutError):  # then axe says what the keyboard does not reach
-            page.wait_for_function(SETTLED, timeout=LONGEST, polling=100)
+            page.wait_for_function(SETTLED, timeout=LONGEST)
         wrong += [f"{theme}, {width} px: {one}" for one in page.evaluate(RUN)]
     return wrong

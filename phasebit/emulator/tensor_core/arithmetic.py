@@ -124,8 +124,8 @@ def accumulate(
             ]
         )
     if _is_exact(a, b, c, result, model):
-        plain = np.matmul(a, b)
-        return plain + (0.0 if c is None else c) + 0.0  # no -0
+        exact: Array = np.matmul(a, b) + (0.0 if c is None else c) + 0.0  # no -0
+        return exact
     if BYTES[kinds[0]] == 1 and model.fp8_as_f16:
         assert c is not None
         return _accumulate_fp8(a, b, c, result, model)
