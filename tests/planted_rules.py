@@ -101,6 +101,10 @@ _BY_FILE: dict[str, dict[str, str]] = {
         "tensor-memory-pair-peer-unknown":
             "test_9_7_16_7_1_a_pair_allocates_before_its_blocks_have_met[late]",
     },
+    "tests/emulator/test_tcgen05_scaled.py": {
+        "reserved-descriptor-bit":
+            "test_9_7_16_4_2_bit_12_must_be_0_and_is_taken_for_it[mxf4-2]",
+    },
     "tests/emulator/test_tensor_memory.py": {
         "missing-tcgen05-wait": "test_9_7_16_6_4_5_a_use_of_a_register_waits_for_its_value",
         "uninitialised-tensor-memory": "test_9_7_16_1_nobody_has_written_it",

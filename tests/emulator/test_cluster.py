@@ -346,6 +346,26 @@ class TestScopes:
         (stores("release.cluster"), LOOKS),
     )
 
+    RELEASE = 'asm volatile("fence.release.sync_restrict::shared::cta.cluster;");'
+    ACQUIRE = 'asm volatile("fence.acquire.sync_restrict::shared::cluster.cluster;");'
+    ONE_WAY = (
+        (RELEASE + stores("relaxed.cluster"), LOOKS, True),
+        (stores("release.cluster"), LOOKS.replace("acquire", "relaxed") + ACQUIRE, True),
+        (RELEASE + stores("relaxed.cluster"), LOOKS.replace("acquire", "relaxed") + ACQUIRE, True),
+        (ACQUIRE + stores("relaxed.cluster"), LOOKS, False),
+        (stores("release.cluster"), LOOKS.replace("acquire", "relaxed") + RELEASE, False),
+    )
+
+    @pytest.mark.parametrize("how", range(len(ONE_WAY)))
+    def test_9_7_13_4_a_fence_with_sync_restrict_has_one_direction(self, how: int) -> None:
+        """``.release`` lets no relaxed read before it count, ``.acquire`` publishes nothing."""
+        tell, hear, ordered = self.ONE_WAY[how]
+        if how in (0, 2, 3):  # all threads fence before they meet
+            fence, rest = tell.split("__syncthreads();")
+            tell = fence + "__syncthreads();" + rest
+        run, _ = self.share(tell, hear)
+        assert {finding.rule for finding in run.findings} == (set() if ordered else {"race"})
+
     def share(self, tell: str, hear: str, read: str = READ) -> tuple[Run, Any]:
         if "arrive();" in hear:
             tell += "arrive(); cluster_wait();"

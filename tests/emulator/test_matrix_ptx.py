@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from phasebit import process, toolchain
 from phasebit.emulator.errors import Fault, PtxError
 from phasebit.emulator.numbers.formats import FORMATS, decode, encode
 from phasebit.emulator.numbers.fragments import accumulator, operand_a, operand_b, pack, unpack
@@ -504,6 +505,75 @@ def test_ldmatrix_of_bytes_against_loops() -> None:
     for lane, j, byte in np.ndindex(32, 4, 4):
         row, column = lane // 4 + 8 * (j % 2), 4 * (lane % 4) + byte  # of the transposed
         assert got[lane].view(np.uint8)[4 * j + byte] == given[16 * (j // 2) + column, row]
+
+
+SHORT_ROWS = {
+    "m8n16.x1.shared.b8x16.b4x16_p64": 4, "m8n16.x4.shared.b8x16.b6x16_p32": 6,
+    "m8n16.x2.shared::cta.b8x16.b4x16_p64": 4, "m16n16.x1.trans.shared.b8x16.b6x16_p32": 6,
+    "m16n16.x2.trans.shared::cta.b8x16.b4x16_p64": 4,
+}  # fmt: skip
+
+
+def short_rows(form: str, width: int) -> str:
+    """Each lane stores a row, of which only the numbers are ever written, and all load."""
+    count = int(form.split(".")[1][1:]) * (2 if "m16" in form else 1)
+    registers = ", ".join(f"%r{2 + i}" for i in range(count))
+    stores = "st.shared.v2.b32 [%r8], {%r2, %r3};" + " st.shared.b32 [%r8+8], %r4;" * (width == 6)
+    return f""".version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out) {{
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<9>;
+    .shared .align 16 .b8 tile[512];
+    ld.param.u64 %rd1, [in];
+    ld.param.u64 %rd2, [out];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd3, %r1, 16;
+    add.s64 %rd4, %rd1, %rd3;
+    add.s64 %rd5, %rd2, %rd3;
+    ld.global.v4.b32 {{%r2, %r3, %r4, %r5}}, [%rd4];
+    shl.b32 %r6, %r1, 4;
+    mov.u32 %r7, tile;
+    add.s32 %r8, %r7, %r6;
+    {stores}
+    bar.warp.sync -1;
+    ldmatrix.sync.aligned.{form} {{{registers}}}, [%r8];
+    st.global.v4.b32 [%rd5], {{%r2, %r3, %r4, %r5}};
+    ret;
+}}"""
+
+
+@pytest.mark.parametrize("form", SHORT_ROWS)
+def test_9_7_14_5_15_short_numbers_get_a_byte_each(form: str) -> None:
+    """16 numbers of 4 or 6 bits stand in the first 8 or 12 of 16 bytes: the padding is not read."""
+    width, count = SHORT_ROWS[form], int(form.split(".")[1][1:])
+    given = generator(form).integers(0, 256, (32, 16)).astype(np.uint8)
+    got = np.zeros((32, 4), np.uint32)
+    run = Module(short_rows(form, width))["k"].launch(grid=(1,), block=(32,), args=[given, got])
+    assert not run.findings
+    rows = []
+    for row in given:
+        number = int.from_bytes(bytes(row), "little")
+        rows.append([number >> width * i & (1 << width) - 1 for i in range(16)])
+    tall = "m16" in form
+    for lane, j, byte in np.ndindex(32, count * (2 if tall else 1), 4):
+        found = got[lane].view(np.uint8)[4 * j + byte]
+        if tall:
+            row, column = lane // 4 + 8 * (j % 2), 4 * (lane % 4) + byte
+            assert found == rows[16 * (j // 2) + column][row]
+        else:
+            assert found == rows[8 * j + lane // 4][4 * (lane % 4) + byte]
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("form", SHORT_ROWS)
+def test_ptxas_takes_short_numbers(form: str, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.ptx"
+    path.write_text(short_rows(form, SHORT_ROWS[form]))
+    command = toolchain.nvcc_command("cubin", "sm_100a")
+    done = process.run([*command, path, "-o", tmp_path / "kernel.cubin"], timeout=60)
+    assert done.ok and not done.stderr, done.stderr
 
 
 # -- what the checker sees --------------------------------------------------------------

@@ -347,6 +347,19 @@ def test_the_upper_two_bits_of_an_address_do_not_count() -> None:
     assert right(case, 3)
 
 
+@pytest.mark.parametrize("kind, per_row", [("mxf4", 2), ("mxf4nvf4", 4)])
+def test_9_7_16_4_2_bit_12_must_be_0_and_is_taken_for_it(kind: str, per_row: int) -> None:
+    """Of 4-bit elements: a note of the weaker grade, and the same product; of others a type's."""
+    case = Scaled(kind, 16, "e2m1", "e2m1", per_row)
+    change = {"    tcgen05.mma": "    or.b32 %r6, %r6, 0x1000; tcgen05.mma"}
+    got, run = planted(change, case)
+    assert [(each.rule, each.grade) for each in run.findings] == [
+        ("reserved-descriptor-bit", "no promise")]  # fmt: skip
+    assert "bit 12 is reserved" in str(run.findings[0])
+    wanted, clean = planted({}, case)
+    assert not clean.findings and np.array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("kind", ["mxf4", "mxf4nvf4"])
 def test_bit_12_says_nothing_of_a_dense_product(kind: str) -> None:
     """CUTLASS's primitives set it, as the version of a sparsity that is not asked for."""

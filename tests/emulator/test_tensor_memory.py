@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from phasebit import process, toolchain
 from phasebit.emulator.errors import Deadlock, EmulatorError
 from phasebit.emulator.machine.device_memory import POISON
 from phasebit.emulator.ops.tcgen05_access import REGISTERS, cells
@@ -59,6 +61,70 @@ def test_9_7_16_8_3_every_shape_loads_the_cells_of_its_layout(shape: str, times:
     assert not found.findings, found.findings[0]
     for warp in range(4):
         assert np.array_equal(out[warp], data[32 * warp + row, column])
+
+
+def extreme(word: int, kind: str, op: str, absolute: bool) -> tuple[Any, int]:
+    """How a word counts among the others, and as what: of floats by sign and size."""
+    if kind == "u32":
+        return word, word
+    if kind == "s32":
+        return word - (word >> 31 << 32), word
+    word &= 0x7FFFFFFF if absolute else 0xFFFFFFFF
+    size = word & 0x7FFFFFFF
+    return (-1 - size if word >> 31 else size), word
+
+
+REDUCED = ("min.u32", "max.s32", "min.s32", "max.u32", "max.f32", "min.f32", "min.abs.f32",
+           "max.NaN.f32", "max.abs.NaN.f32")  # fmt: skip
+
+
+def loaded_and_reduced(form: str, times: int = 8) -> str:
+    into = registers(20, times)
+    return load_store(32) + (
+        f"\ntcgen05.ld.red.sync.aligned.32x32b.x{times}.{form} {into}, %r100, [%r5];"
+        "\ntcgen05.wait::ld.sync.aligned;\n"
+    ) + f"mov.b32 %r{20 + times}, %r100;" + store_out(20, times + 1)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", REDUCED)
+def test_9_7_16_8_3_a_load_with_the_least_or_greatest_of_its_columns(form: str) -> None:
+    """`tcgen05.ld.red … r, redval, [taddr]`: across the columns that a thread loads."""
+    op, *words, kind = form.split(".")
+    data = np.random.default_rng(REDUCED.index(form)).integers(0, 1 << 32, (128, 32), np.uint32)
+    data[1, :8], data[2, :8] = 0x7FC00000, [0, 0x80000000] * 4
+    data[3, 3], data[4, :8] = 0xFFC00001, [0x7F800000, 0xFF800000] * 4
+    out = np.zeros((128, 9), np.uint32)
+    found = run(frame(loaded_and_reduced(form)), data, out)
+    assert not found.findings, found.findings[0]
+    assert np.array_equal(out[:, :8], data[:, :8])
+    for row, got in zip(data[:, :8].tolist(), out[:, 8].tolist(), strict=True):
+        bad = [word & 0x7FFFFFFF > 0x7F800000 and kind == "f32" for word in row]
+        good = [extreme(x, kind, op, "abs" in words)
+                for x, is_bad in zip(row, bad, strict=True) if not is_bad]  # fmt: skip
+        nan = not good or (any(bad) and "NaN" in words)
+        assert got == (0x7FFFFFFF if nan else (min if op == "min" else max)(good)[1])
+
+
+@pytest.mark.parametrize("form, why", [
+    ("32x32b.x1.max.f32 {%r20}, %r100, [%r5]", "needs .x2 or more"),
+    ("16x32bx2.x2.max.f32 {%r20, %r21}, %r100, [%r5], 16", "does not say"),
+])  # fmt: skip
+def test_9_7_16_8_3_a_reduction_that_is_refused(form: str, why: str) -> None:
+    out = np.zeros(128, np.uint32)
+    with pytest.raises(EmulatorError, match=why):
+        run(frame(f"tcgen05.ld.red.sync.aligned.{form};"), out, out)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("form", REDUCED)
+def test_ptxas_takes_a_load_that_reduces(form: str, tmp_path: Path) -> None:
+    path, text = tmp_path / "kernel.ptx", frame(loaded_and_reduced(form))
+    if form.endswith("f32"):  # ptxas wants a float there
+        text = text.replace("%r100", "%f1").replace(".reg .pred", ".reg .f32 %f<2>; .reg .pred")
+    path.write_text(text.replace("sm_100a", "sm_103a"))
+    command = toolchain.nvcc_command("cubin", "sm_103a")
+    done = process.run([*command, path, "-o", tmp_path / "kernel.cubin"], timeout=60)
+    assert done.ok and not done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("upper", [0, 16])

@@ -186,6 +186,15 @@ def multiply(
     return Product(run, bool(np.array_equal(c, right)))
 
 
+def verdict(source: str, *shape: int) -> str:
+    """What three orders of copies and products say of a kernel; ``shape``: m, n, k."""
+    said = []
+    for schedule in ("eager", "late", "random"):
+        run, exact = multiply(source, *shape, schedule=schedule)
+        said.append(f"{schedule}: {'exact' if exact else 'WRONG'}, {len(run.findings)} findings")
+    return "; ".join(said)
+
+
 def launch(
     source: str, a: Any, b: Any, *, workers: int = 1, out: str = "f32", **options: Any
 ) -> tuple[Run, Any]:

@@ -188,3 +188,10 @@ class Plan:
     def steps(self, shape: Shape) -> int:
         """Slots that a tile takes along K."""
         return -(-shape.k // DEPTH)
+
+
+def passage(kernel: str, first: str, behind: str) -> str:
+    """Lines of a kernel: from the one that begins with ``first`` up to ``behind``, without it."""
+    text = source(kernel)
+    begin = text.index(first)
+    return text[begin : text.index(behind, begin)].rstrip()

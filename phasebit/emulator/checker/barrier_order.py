@@ -156,9 +156,9 @@ class BarrierOrder(LaunchObserver, BlockBarrierObserver, ClusterObserver):
         """The threads of each warp tell each other."""
         self.races.order.shuffle(g)
 
-    def fences(self, g: Group, scope: str) -> None:
-        """What the threads did so far, they may publish from now on."""
-        self.races.order.messages.fence(g, scope)
+    def fences(self, g: Group, scope: str, sem: str) -> None:
+        """What the threads did so far, they may publish from now on; what they saw, they know."""
+        self.races.order.messages.fence(g, scope, sem)
 
     def fences_barriers(self, g: Group) -> None:
         """The barriers that these threads initialised may be published."""

@@ -101,20 +101,28 @@ class Messages:
 
     # -- fences ---------------------------------------------------------------
 
-    def fence(self, g: Group, scope: str) -> None:
-        """``fence``, ``membar``: later strong writes publish what is known now."""
+    def fence(self, g: Group, scope: str, sem: str) -> None:
+        """``fence``, ``membar``: later strong writes publish what is known now.
+
+        One of ``acquire`` alone publishes nothing, one of ``release`` alone lets no relaxed read
+        before it count (8.7: only the other one makes such a pattern).
+        """
         s = self.shadows[g.batch]
-        self.settle(s, g.lanes)
-        if scope != "cta":
-            s.widen(g.lanes)
+        if sem != "release":
+            self.settle(s, g.lanes)
+            if scope != "cta":
+                s.widen(g.lanes)
+            if self.others is not None:
+                self.others.fence(g, scope)
+        if sem == "acquire":
+            return
         rows = np.maximum(s.clock[g.lanes], s.floor[g.batch.slots(g.lanes)][:, None])
         rows[np.arange(g.n), s.threads(g.lanes)] = self.machine.now
         if s.wide < s.proxy:
             rows[np.arange(g.n), s.wide + s.threads(g.lanes)] = self.machine.now
         reaches = ("near",) if scope in NEAR else ("near", "far")
-        if self.others is not None:
-            self.others.fence(g, scope)
-            reaches = (*reaches, "wide") if scope == "sys" else reaches
+        if self.others is not None and scope == "sys":
+            reaches = (*reaches, "wide")
         for reach in reaches:
             if reach not in s.fenced:
                 s.fenced[reach] = Fenced(s.clock)

@@ -96,7 +96,7 @@ class TensorChecks(TensorObserver, LaunchObserver):
         access = self.machine.executing_access()
         for lanes, region in regions:
             self.cells.touch(g.batch, lanes, region, access, "reads", writes=False)
-            self.cells.shadow(g.batch).loading.append((int(lanes[0]), region, access))
+            self.cells.shadow(g.batch).loading.add(int(lanes[0]), region, access)
         instruction = self.machine.executing()
         assert instruction is not None
         if instruction.generated and self._used(instruction):
@@ -118,26 +118,36 @@ class TensorChecks(TensorObserver, LaunchObserver):
 
     def _store(self, g: Group, lanes: Array, region: Region, access: int) -> None:
         """A warp's ``tcgen05.st``."""
-        t = self.cells.shadow(g.batch)
-        mine = int(lanes[0])
-        others = [x for x in t.storing if x[0] != mine]
-        kept, t.storing = t.storing, others  # one warp's stores come in their order
-        self.cells.touch(g.batch, lanes, region, access, "writes", writes=True)
-        t.storing = [*kept, (mine, region, access)]
+        mine = int(lanes[0])  # one warp's stores come in their order
+        self.cells.touch(
+            g.batch, lanes, region, access, "writes", writes=True, in_order_of=mine
+        )  # fmt: skip
+        self.cells.shadow(g.batch).storing.add(mine, region, access)
 
     def waits_for_columns(self, g: Group, lanes: Array, word: str) -> None:
         """A warp's ``tcgen05.wait``."""
         t = self.cells.shadow(g.batch)
         s = self.races.shadows[g.batch]
-        mine = int(lanes[0])
         waiting, last = (t.storing, t.written) if word == "st" else (t.loading, t.read)
-        for item in [x for x in waiting if x[0] == mine]:
-            waiting.remove(item)
-            last.note(item[1], int(s.threads(lanes)[0]), self.machine.now, item[2])
+        for _, region, access in waiting.ended(int(lanes[0])):
+            last.note(region, int(s.threads(lanes)[0]), self.machine.now, access)
 
     def wrong_quarter(self, g: Group, why: Sentence, where: Sentence) -> None:
         """A warp gives an address in a quarter of tensor memory that is not its own."""
         self.findings.report("wrong-tensor-quarter", why, -1, ("quarter", where))
+
+    def reserved_bit(self, g: Group, bits: int, where: Sentence) -> None:
+        """A bit that the PTX ISA wants to be 0, of which nothing follows here."""
+        self.findings.report(
+            "reserved-descriptor-bit",
+            say(
+                "{} multiplies by instruction descriptor {:#010x}: {}; bit 12 is reserved for "
+                "4-bit elements with block scales and must be 0: it is taken as 0, which the PTX "
+                "ISA does not promise",
+                g.batch.describe(g.lanes), bits, where,
+            ),
+            self.machine.executing_access(), ("reserved", self.machine.executing_access()),
+        )  # fmt: skip
 
     def address_of_other_space(self, g: Group, address: int, given: str) -> None:
         """A generic address for ``.shared::cluster``, or an address of that for a generic one."""

@@ -53,6 +53,7 @@ class Taken:
 OWN = frozenset({
     "missing-wgmma-fence", "uninitialised-accumulator", "setmaxnreg-mismatch", "wrong-descriptor",
     "wrong-tensor-quarter", "misaligned-tile", "generic-shared-address", "wrong-member-mask",
+    "reserved-descriptor-bit",
 })  # fmt: skip
 """Rules that somebody breaks alone: what others do before or after makes no difference."""
 

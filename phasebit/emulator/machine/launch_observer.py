@@ -70,8 +70,12 @@ class LaunchObserver:
     ) -> None:
         """An atomic on ``count`` neighbours a thread, each of ``width`` bytes."""
 
-    def fences(self, g: Group, scope: str) -> None:
-        """``fence``: what the threads did so far comes before what they do from now on."""
+    def fences(self, g: Group, scope: str, sem: str) -> None:
+        """``fence``: what the threads did so far comes before what they do from now on.
+
+        ``sem``: ``release`` is for what they tell others from now on, ``acquire`` for what they
+        have seen others tell; any other word is for both.
+        """
 
     def fences_barriers(self, g: Group) -> None:
         """``fence.mbarrier_init``: the mbarriers that they have initialised may be published."""

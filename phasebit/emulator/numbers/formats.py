@@ -220,7 +220,8 @@ def _round(
     least = 1 - form.bias
     scale = np.maximum(exponent, least)
     # below 2**-62 of the smallest step all values round alike
-    dropped = np.minimum(scale - exponent + 52 - form.mantissa_bits, 62)
+    far = scale - exponent + 52 - form.mantissa_bits
+    dropped = np.minimum(far, 62)
     kept = significand >> dropped
     rest = significand - (kept << dropped)
     half = np.int64(1) << (dropped - 1)
@@ -231,7 +232,7 @@ def _round(
     elif rounding == "rs":
         if random is None or random_bits <= 0:
             raise ValueError("rounding 'rs' needs random and random_bits")
-        top = rest >> np.maximum(dropped - random_bits, 0) << np.maximum(random_bits - dropped, 0)
+        top = rest >> np.clip(far - random_bits, 0, 63) << np.maximum(random_bits - far, 0)
         up = top + random.astype(np.int64) >= 1 << random_bits
     else:
         away = {"rz": np.zeros_like(negative), "rm": negative, "rp": ~negative}[rounding]

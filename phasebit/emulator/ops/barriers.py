@@ -191,12 +191,13 @@ def check_restriction(instruction: Instruction, chosen: Selected) -> None:
 def fence(g: Group, *, sem: str = "sc", scope: str = "gpu", only: str = "") -> None:
     """fence: this thread's earlier accesses come before its later ones, for others that look.
 
-    With ``.sync_restrict``, those of shared memory alone; it counts as a whole fence here, so a
-    kernel that relies on it for global memory is not found.
+    ``.release`` and ``.acquire``, which there are with ``.sync_restrict`` only, order in one
+    direction: what was done before a later strong write, what is done after an earlier strong
+    read.  That it is for objects in shared memory alone is not asked.
     """
     machine = g.batch.machine
     for told in machine.told[LaunchObserver.fences]:
-        told(g, scope)
+        told(g, scope, sem)
     machine.now += 1
 
 
@@ -236,7 +237,7 @@ def fence_proxy(
             fences_async(g, "shared" if only else space)
     elif proxy.startswith("tensormap"):
         for fences in machine.told[LaunchObserver.fences]:
-            fences(g, scope)
+            fences(g, scope, sem)
         for releases in machine.told[BulkCopyObserver.releases_maps] if sem == "release" else ():
             releases(g, scope)
         for acquires in machine.told[BulkCopyObserver.acquires_map] if sem == "acquire" else ():

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from phasebit.emulator.errors import Fault
+from phasebit.emulator.machine.accesses import Accesses
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.ptx.operands import items_of, misfit
 from phasebit.emulator.ptx.placement import (
@@ -20,7 +22,7 @@ from phasebit.emulator.ptx.placement import (
     SHARED_BASE,
     WINDOW_SHIFT,
 )
-from phasebit.emulator.ptx.syntax import Address, Instruction, Tuple, Vector
+from phasebit.emulator.ptx.syntax import Address, Immediate, Instruction, Tuple, Vector
 from phasebit.emulator.ptx.table import Selected, Traits, effect, value
 from phasebit.emulator.ptx.types import Array, Value
 
@@ -79,6 +81,60 @@ def st(g: Group, *operands: Any, space: str = "generic", sem: str = "weak", scop
        vector: int = 1) -> None:  # fmt: skip
     """st: store 1, 2, 4 or 8 values to any state space (written out by the translator)."""
     raise NotImplementedError
+
+
+MOST_BULK = 1 << 24
+"""Bytes that one st.bulk initializes at most."""
+
+
+def check_bulk(instruction: Instruction, chosen: Selected) -> None:
+    """The value is the number 0, and the address is none of another block."""
+    address, value = instruction.operands[0], instruction.operands[-1]
+    if not isinstance(address, Address) or not isinstance(value, Immediate) or value.value != 0:
+        raise misfit(instruction, "st.bulk needs an address in brackets, a size, and the number 0")
+    if chosen.options.get("space", "shared") != "shared" or (
+        "shared::cluster" in instruction.modifiers
+    ):
+        raise misfit(instruction, "st.bulk initializes shared memory of its own block")
+
+
+@effect("st.bulk", "a u64 u32", section="9.7.9.14", traits=Traits(check=check_bulk))
+def st_bulk(
+    g: Group, address: Value, size: Value, zero: Value, *, space: str = "generic",
+    sem: str = "weak",
+) -> None:  # fmt: skip
+    """st.bulk: set so many bytes of shared memory to zero (sm_100).
+
+    Each thread that executes it asks for a stretch of its own.  The size is a multiple of 8; that
+    the address is one too is asked here, though the PTX ISA does not say so.
+    """
+    access = g.batch.machine.executing_access()
+    addresses, sizes = g.spread(address), g.spread(size)
+    for i in range(g.n):
+        one = g if g.n == 1 else g.part(np.array([i]), g.pc)
+        start, count = int(addresses[i]), int(sizes[i])
+        if space == "generic" and not lies_in(np.uint64(start), "shared"):
+            raise bulk_fault(one, f"the address {start:#x} is none of shared memory")
+        if count % 8 or start % 8 or count > MOST_BULK:
+            raise bulk_fault(
+                one, f"{count} bytes from {start:#x}: both are multiples of 8, and the size is at "
+                f"most {MOST_BULK}"
+            )  # fmt: skip
+        if not count:
+            continue
+        kind = addresses.dtype.type
+        first = getattr(one, f"{space}_index")(kind(start), kind(0), count, 2, 8, access)
+        first = one.spread(first)
+        words = tuple(range(count // 4))
+        requests = tuple((word, 8) for word in words[::2])
+        one.watch_store(first, Accesses(words, 4, requests, access, "weak", "cta", space))
+        g.memory.u4[int(first[0]) : int(first[0]) + len(words)] = 0
+
+
+def bulk_fault(g: Group, why: str) -> Fault:
+    return Fault(
+        "st.bulk by {}: {}; {}", g.batch.describe(g.lanes), why, g.batch.machine.where(g)
+    )
 
 
 WINDOWS = {"global": 0, "const": 0, "shared": SHARED_BASE, "local": LOCAL_BASE,

@@ -32,6 +32,7 @@ from phasebit.emulator.numbers.fragments import (
     repeated,
     unpack,
 )
+from phasebit.emulator.numbers.sub_byte import slots_to_codes
 from phasebit.emulator.ops.warp_matrices import (
     PER_REGISTER,
     accesses,
@@ -252,11 +253,13 @@ def check_registers(instruction: Instruction, chosen: Selected) -> None:
 ROWS = Traits(matrix=True, check=check_registers)
 
 
-def row_words(g: Group, address: Value, space: str, rows: int, name: str) -> Array:
+def row_words(
+    g: Group, address: Value, space: str, rows: int, name: str, used: int = 4
+) -> Array:
     """Where the four words of each row lie in memory, [warps, rows, 4].
 
     Lane i has the address of row i; the addresses of further lanes are not looked at
-    (PTX ISA 9.7.14.5.15).
+    (PTX ISA 9.7.14.5.15).  ``used``: so many words of a row count, the others are padding.
     """
     warps = whole_warps(g, name)
     lanes, given = g.lanes.reshape(warps, 32), g.spread(address).reshape(warps, 32)
@@ -264,7 +267,7 @@ def row_words(g: Group, address: Value, space: str, rows: int, name: str) -> Arr
     access = g.batch.machine.executing_access()
     first = asked.spread(asked.index(given[:, :rows].ravel(), space, 16, 2, access))
     watch = asked.watch_store if name == "stmatrix" else asked.watch_load
-    watch(first, accesses((0, 1, 2, 3), 4, 16, access, space))
+    watch(first, accesses((0, 1, 2, 3)[:used], 4, 16, access, space))
     return first.reshape(warps, rows)[:, :, None] + np.arange(4)
 
 
@@ -301,6 +304,43 @@ def ldmatrix_b8(
     """
     words = row_words(g, address, space, 16 * count, "ldmatrix")
     rows = transposed(g.memory.u4[words].reshape(-1, count, 16, 4), 1)
+    return scattered(rows.reshape(-1, 2 * count, 32).swapaxes(1, 2))
+
+
+SLOTS: dict[str, Option] = {"b4x16_p64": ("width", 4), "b6x16_p32": ("width", 6)}
+
+
+def unpacked_rows(g: Group, address: Value, space: str, rows: int, width: int) -> Array:
+    """Rows of 16 short numbers with padding behind, a number a byte: uint32 [warps, rows, 4]."""
+    words = row_words(g, address, space, rows, "ldmatrix", used=width // 2)
+    codes = slots_to_codes(g.memory.u4[words].view(np.uint8), width)
+    return np.ascontiguousarray(codes).view(np.uint32)
+
+
+@collective("ldmatrix.sync.m8n16.b8x16", "a -> *b32", section="9.7.14.5.15",
+            options=[COUNT, SLOTS], traits=ROWS)  # fmt: skip
+def ldmatrix_short(
+    g: Group, address: Value, *, width: int, space: str = "generic", count: int = 1
+) -> tuple[Array, ...]:
+    """ldmatrix.b8x16: one, two or four 8×16 matrices of 4 or 6 bits, a number a byte (sm_100a).
+
+    In register j lane l receives elements 4 (l % 4) and the next three of row l // 4 of matrix j.
+    Each is in the lowest bits of its byte: so says CUTLASS, which shifts those of 4 bits for
+    sm_120's products.  [not compared with hardware]
+    """
+    rows = unpacked_rows(g, address, space, 8 * count, width)
+    return scattered(rows.reshape(-1, count, 32).swapaxes(1, 2))
+
+
+@collective("ldmatrix.sync.m16n16.trans.b8x16", "a -> *b32", section="9.7.14.5.15",
+            options=[{word: COUNT[word] for word in ("x1", "x2")}, SLOTS],
+            traits=ROWS)  # fmt: skip
+def ldmatrix_short_transposed(
+    g: Group, address: Value, *, width: int, space: str = "generic", count: int = 1
+) -> tuple[Array, ...]:
+    """ldmatrix.trans.b8x16: one or two 16×16 matrices of 4 or 6 bits, transposed (sm_100a)."""
+    rows = unpacked_rows(g, address, space, 16 * count, width)
+    rows = transposed(rows.reshape(-1, count, 16, 4), 1)
     return scattered(rows.reshape(-1, 2 * count, 32).swapaxes(1, 2))
 
 

@@ -7,6 +7,7 @@ products, which run beside the threads, and commits them to an mbarrier.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from phasebit.emulator.numbers.sub_byte import codes_to_containers, in_slots, sl
 from phasebit.emulator.numbers.words import distinct
 from phasebit.emulator.ops.tcgen05_access import REGISTERS, Access, executing
 from phasebit.emulator.ops.warp_matrices import accesses, scattered, whole_warps
+from phasebit.emulator.ptx.operands import items_of, misfit
 from phasebit.emulator.ptx.placement import RANK_SHIFT
-from phasebit.emulator.ptx.table import Option, Traits, blocking, collective, effect
-from phasebit.emulator.ptx.types import Array, Value
+from phasebit.emulator.ptx.syntax import Instruction
+from phasebit.emulator.ptx.table import Option, Selected, Traits, blocking, collective, effect
+from phasebit.emulator.ptx.types import Array, Value, dtype
 from phasebit.emulator.tensor_core.cta_pairs import blocks
 from phasebit.emulator.tensor_core.instruction_descriptors import (
     InstructionDescriptorError,
@@ -195,6 +198,53 @@ def ld(
     for told in g.batch.machine.told[TensorObserver.loads_columns]:
         told(g, found.regions, registers)
     return scattered(values)
+
+
+EXTREMES: dict[str, Option] = {"min": ("op", "min"), "max": ("op", "max")}
+OF_FLOATS: dict[str, Option] = {"abs": ("abs_", True), "NaN": ("nan", True)}
+
+
+def check_reduced(instruction: Instruction, chosen: Selected) -> None:
+    """Two registers at least; and of which columns the result is must be said."""
+    if chosen.options["shape"] != "32x32b":
+        raise misfit(
+            instruction,
+            "of tcgen05.ld.red the emulator knows .32x32b: the PTX ISA does not say whether the "
+            "result of .16x32bx2 is of one half of its columns or of both",
+        )
+    if chosen.options["times"] < 2 or len(items_of(instruction.operands[0])) < 2:
+        raise misfit(instruction, "tcgen05.ld.red needs .x2 or more, and a register for its result")
+
+
+@collective("tcgen05.ld.red.sync", "a u32 -> *b32", {"u32", "s32"}, section="9.7.16.8.3",
+            options=[SHAPES, TIMES, EXTREMES], optional=1,
+            traits=replace(FILLED_LATER, check=check_reduced))  # fmt: skip
+@collective("tcgen05.ld.red.sync", "a u32 -> *b32", {"f32"}, section="9.7.16.8.3",
+            options=[SHAPES, TIMES, EXTREMES, OF_FLOATS], optional=1,
+            traits=replace(FILLED_LATER, check=check_reduced))  # fmt: skip
+def ld_red(
+    g: Group, address: Value, apart: Value = None, *, kind: str, shape: str, times: int, op: str,
+    abs_: bool = False, nan: bool = False,
+) -> tuple[Array, ...]:  # fmt: skip
+    """tcgen05.ld.red: as tcgen05.ld, and the least or greatest of a thread's words (sm_103a).
+
+    The register of that is the last of the results.  A NaN counts only where all are, or with
+    .NaN; -0 is less than +0: so says the PTX ISA of redux.sync, of this it says nothing.
+    """
+    loaded = ld(g, address, shape=shape, times=times)
+    words = np.stack(loaded, axis=1)
+    if kind == "f32":
+        bad = (words & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
+        words = words & np.uint32(0x7FFFFFFF) if abs_ else words
+        order = words.view(np.int32) ^ (words.view(np.int32) >> 31 & 0x7FFFFFFF)
+        order = np.where(bad, np.int32(0x7FFFFFFF if op == "min" else -0x80000000), order)
+        best = getattr(order, op)(axis=1)
+        best ^= best >> 31 & 0x7FFFFFFF
+        none = bad.any(axis=1) if nan else bad.all(axis=1)
+        result = np.where(none, np.uint32(0x7FFFFFFF), best.view(np.uint32))
+    else:
+        result = getattr(words.view(dtype(kind)), op)(axis=1).view(np.uint32)
+    return (*loaded, np.ascontiguousarray(result))
 
 
 @collective("tcgen05.st.sync", "a *b32", B32, section="9.7.16.8.4",

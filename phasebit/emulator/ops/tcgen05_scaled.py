@@ -133,6 +133,8 @@ def _one(
         of = decode(bits, kind, per_row, group, metadata is not None)
     except InstructionDescriptorError as error:
         raise Fault("tcgen05.mma of {}: {}; {}", batch.describe(g.lanes), error, where) from error
+    for told in batch.machine.told[TensorObserver.reserved_bit] if of.reserved else ():
+        told(g, bits, where)
     product = Product(g, slots, of, target, a_in_tensor, a, b, where, metadata)
     height = of.m // len(slots)
     of_a = Scales(g, slots, a_scales, height, of.a_id, "A", of, where)

@@ -102,5 +102,5 @@ def cp_fenceproxy(
             publishes(where)
         g.memory.u1[where : where + SIZE] = g.memory.u1[at : at + SIZE]
     for fences in machine.told[LaunchObserver.fences]:
-        fences(g, "gpu")
+        fences(g, "gpu", "acq_rel")
     machine.now += 1

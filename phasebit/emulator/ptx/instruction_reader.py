@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from phasebit.emulator.ptx.cursor import Cursor
+from phasebit.emulator.ptx.operands import items_of
 from phasebit.emulator.ptx.scopes import Scopes
 from phasebit.emulator.ptx.source_places import SourcePlaces
 from phasebit.emulator.ptx.syntax import (
@@ -70,6 +71,8 @@ class InstructionReader:
         text = _LONG.sub(r"{\1, …,\2}", text)  # for messages: a wgmma names 128 registers
         if "cc" in modifiers and operands:
             operands[0] = Pair(operands[0], self.scopes.carry())
+        if modifiers[:2] == ["ld", "red"] and len(operands) > 1:  # tcgen05: two results, one list
+            operands[:2] = [Vector((*items_of(operands[0]), operands[1]))]
         if mnemonic in CARRY_IN:
             operands.append(self.scopes.carry())
         instruction = Instruction(

@@ -434,17 +434,30 @@ NEWER = ("cp.async.bulk", "wgmma", "tcgen05")
 """What libraries use from sm_90 on, where older targets have another way."""
 
 
+_WIDE = "which pixels its halo has the PTX ISA (5.5.5.3) shows in figures only"
+MISSING = {
+    "multimem": "an address of several devices' memory at once comes from cuMulticastCreate, "
+                "which the emulated driver has not; ld, st and red of each device's own pointer "
+                "work with `phasebit run --devices`",
+    "im2col::w": _WIDE, "im2col::w::128": _WIDE,
+}  # fmt: skip
+"""What is known to be missing, by mnemonic or modifier: why."""
+
+
 def unknown(instruction: Instruction) -> PtxError:
     """The error for an instruction that is not in the table."""
     assert TABLE, "nothing is in the table before phasebit.emulator.ops is imported"
     opcode = instruction.opcode
     known = TABLE.get(instruction.mnemonic)
-    if known:
+    missing = {instruction.mnemonic, *instruction.modifiers} & MISSING.keys()
+    if missing:
+        hint = MISSING[missing.pop()]
+    elif known:
         names = ", ".join(sorted({e.name for e in known})[:8])
         hint = f"it knows {instruction.mnemonic} as {names}, with other types or modifiers"
     else:
         hint = "run `python -m phasebit ptx` for the list of those it knows"
-    if instruction.opcode.startswith(NEWER):
+    if instruction.opcode.startswith(NEWER) and hint not in MISSING.values():
         hint += "; compiled with -arch=sm_80, libraries do without it"
     source = str(instruction.location) if instruction.location else None
     return PtxError(f"the emulator does not know {opcode!r}; {hint}", instruction.line, source)

@@ -10,6 +10,7 @@ tensor memory the first scale of a row stands, its *scale factor id*.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field as field_of
 
 from phasebit.emulator.tensor_core.instruction_descriptors import (
     TYPES,
@@ -51,6 +52,8 @@ class ScaledDescriptor(InstructionDescriptor):
     b_id: int = 0
     per_row: int = 1
     """Scales of a row of A, and of a column of B, in one instruction."""
+    reserved: bool = field_of(default=False, compare=False)
+    """Whether bit 12 is set where the PTX ISA wants 0, and nothing follows from it."""
 
     @property
     def dense_k(self) -> int:
@@ -71,7 +74,7 @@ def decode(
 
     ``group``: how many blocks multiply together.  ``sparse``: of ``.sp``.  Bit 12, which the PTX
     ISA has as 0 for 4-bit kinds, is the version of the sparsity to CUTLASS's primitives, which set
-    it for dense products, too: there it says nothing.  Raises
+    it for dense products, too: there it is noted as ``reserved`` and says nothing.  Raises
     ``tensor_core.instruction_descriptors.InstructionDescriptorError`` for one that the
     instruction cannot take.
     """
@@ -93,7 +96,8 @@ def decode(
             raise wrong(f"bits {low}-{low + width - 1} must be 0")
     if field(bits, 31, 1):
         raise wrong(
-            "bit 31 asks for K = 96, which only sm_103a has" if narrow else "bit 31 must be 0"
+            "bit 31 asks for K = 96, which only sm_103a has, and the emulator has not: where its "
+            "scales lie the PTX ISA shows in figures only" if narrow else "bit 31 must be 0"
         )
     chosen = []
     for what, low, width in (("A", 7, 3), ("B", 10, 2 if narrow else 3)):
@@ -132,6 +136,7 @@ def decode(
     return ScaledDescriptor(
         kind, m, n, chosen[0], chosen[1], "f32", bool(field(bits, 13, 1)),
         bool(field(bits, 14, 1)), *major, False, sparse, 0, scale, *ids, per_row,
+        narrow and bool(field(bits, 12, 1)),
     )  # fmt: skip
 
 

@@ -84,6 +84,10 @@ class TensorObserver:
     def wrong_quarter(self, g: Group, why: Sentence, where: Sentence) -> None:
         """A warp gives an address in a quarter of tensor memory that is not its own."""
 
+    def reserved_bit(self, g: Group, bits: int, where: Sentence) -> None:
+        """A product with block scales of 4-bit elements gets an instruction descriptor, ``bits``,
+        whose bit 12 is set."""
+
     def address_of_other_space(self, g: Group, address: int, given: str) -> None:
         """A commit was given an address of another space: ``given`` is "generic" or "shared"."""
 
