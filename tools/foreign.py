@@ -125,7 +125,8 @@ def run(program: Program, folder: Path, seconds: float) -> dict[str, Any]:
     """What became of one program."""
     source = folder / program.path
     names = (source.name, *program.also, *(edit[0] for edit in program.edits if len(edit) == 3))
-    texts = {name: source.with_name(name).read_text(encoding="utf-8") for name in names}
+    originals = {name: source.with_name(name).read_text(encoding="utf-8") for name in names}
+    texts = dict(originals)
     for *other, before, after in program.edits:
         name = other[0] if other else source.name
         if before not in texts[name]:
@@ -134,8 +135,12 @@ def run(program: Program, folder: Path, seconds: float) -> dict[str, Any]:
     for name, text in texts.items():
         source.with_name(name).write_text(text, encoding="utf-8")
     begun = time.monotonic()
-    made = _by_nvcc(program, folder, source, seconds) if program.door == "cuda" else _by_door(
-        program, source, seconds)  # fmt: skip
+    try:
+        made = _by_nvcc(program, folder, source, seconds) if program.door == "cuda" else _by_door(
+            program, source, seconds)  # fmt: skip
+    finally:  # another program of the catalogue may be the same text with other edits
+        for name, text in originals.items():
+            source.with_name(name).write_text(text, encoding="utf-8")
     checks = any(map(CHECKS.search, texts.values())) and "--skip_ref_check" not in program.arguments
     if made.get("verdict") == "ended":
         made["verdict"] = "right" if checks else "ran"
