@@ -111,12 +111,43 @@ def _runtime_calls() -> dict[str, Any]:
     def unload(handle: Any) -> tuple[Any]:
         return (cudaError_t(library.cudaLibraryUnload(ctypes.c_void_p(int(handle)))),)
 
+    def begin(stream: Any, mode: Any) -> tuple[Any]:
+        return (cudaError_t(library.cudaStreamBeginCapture(pointer(stream), int(mode))),)
+
+    def end(stream: Any) -> tuple[Any, int]:
+        graph = ctypes.c_void_p()
+        error = library.cudaStreamEndCapture(pointer(stream), ctypes.byref(graph))
+        return cudaError_t(error), graph.value or 0
+
+    def nodes(graph: int, most: int = 0) -> tuple[Any, list[Any], int]:
+        count = ctypes.c_size_t()
+        error = library.cudaGraphGetNodes(pointer(graph), None, ctypes.byref(count))
+        return cudaError_t(error), [], count.value
+
+    def instantiate(graph: int, flags: int) -> tuple[Any, int]:
+        made = ctypes.c_void_p()
+        error = library.cudaGraphInstantiate(ctypes.byref(made), pointer(graph), flags)
+        return cudaError_t(error), made.value or 0
+
+    def launch(graph: int, stream: Any) -> tuple[Any]:
+        return (cudaError_t(library.cudaGraphLaunch(pointer(graph), pointer(stream))),)
+
+    def destroy(graph: int) -> tuple[Any]:
+        return (cudaError_t(library.cudaGraphExecDestroy(pointer(graph))),)
+
+    def pointer(handle: Any) -> ctypes.c_void_p:
+        return ctypes.c_void_p(int(handle))
+
     return {
         "cudaGetDeviceCount": lambda: (cudaError_t.cudaSuccess, 1),
         "cudaGetDevice": lambda: (cudaError_t.cudaSuccess, 0),
         "cudaSetDevice": lambda device: (cudaError_t.cudaSuccess,),
         "cudaDeviceSynchronize": lambda: (cudaError_t(library.cudaDeviceSynchronize()),),
         "cudaLibraryUnload": unload,
+        # a graph of the launches that its `testing.benchmark` measures
+        "cudaStreamBeginCapture": begin, "cudaStreamEndCapture": end,
+        "cudaGraphGetNodes": nodes, "cudaGraphInstantiate": instantiate,
+        "cudaGraphLaunch": launch, "cudaGraphExecDestroy": destroy,
     }
 
 
