@@ -302,6 +302,20 @@ def test_a_list_for_a_phone_keeps_the_order_and_every_arrow_inside() -> None:
 def test_an_arrow_to_nowhere_is_refused() -> None:
     with pytest.raises(ValueError, match="names no node: give one of a, b"):
         a_diagram(arrows=[Arrow("a", "c")])
+    with pytest.raises(ValueError, match="names no node: give one of a"):
+        a_diagram(narrow=({"a": Node("empty", 0, 0)}, [Arrow("a", "b")]))
+
+
+def test_a_diagram_may_have_boxes_of_its_own_for_a_phone() -> None:
+    own = {"a": Node("empty\nat 8", 0, 0), "b": Node("full", 200, 0)}
+    drawn = a_diagram(narrow=(own, [Arrow("a", "b")]))
+    assert drawn.svg == a_diagram().svg and str(drawn) == str(a_diagram())
+    root = ET.fromstring(drawn.narrow)
+    assert {"empty", "at 8", "full"} == {part.strip() for text in root.iter(TEXT)
+                                         for part in text.itertext()}  # fmt: skip
+    assert float(root.get("viewBox").split()[2]) <= two_widths.NARROW
+    with pytest.raises(ValueError, match="wide: a phone has 340"):
+        a_diagram(narrow=({**own, "b": Node("full", 400, 0)}, []))
 
 
 def a_chart(**change):

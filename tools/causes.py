@@ -26,6 +26,10 @@ from typing import Any
 import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+from phasebit_book.plain import directives  # noqa: E402
+
 TABLES = ROOT / "book" / "causes"
 KINDS = ("cell", "record", "test", "source", "reason")
 
@@ -50,8 +54,9 @@ _EFFECT = re.compile(
     r"\b(?:(?<!that )(?<!record )decides\b(?! (?:as|for both|nothing|only|right)\b)|"
     r"sets? the pace|makes? the difference|(?:keeps?|holds?|held) \w+ back)\b"
 )
+_SHOWN = r"(?:admonition|note|tip|warning|important)"
 _FENCED = re.compile(
-    r"^(`{3,}|:{3,})(?!\{(?:admonition|note|tip|warning|important)).*?^\1\s*$", re.M | re.S
+    rf"^(`{{3,}}(?!\{{{_SHOWN})|:{{3,}}(?=\{{(?!{_SHOWN}))).*?^\1\s*$", re.M | re.S
 )
 _ADMONITION = re.compile(r"^(?:`{3,}|:{3,}).*$", re.M)
 _MARKUP = re.compile(r"\*\*|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])")
@@ -89,7 +94,7 @@ def _hints_at_a_cause(one: str) -> bool:
 def page(path: Path) -> tuple[str, list[str]]:
     """The Markdown of a notebook, and the source of each of its code cells."""
     notebook = nbformat.read(path, as_version=4)
-    markdown = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    markdown = [directives(c.source) for c in notebook.cells if c.cell_type == "markdown"]
     return "\n\n".join(markdown), [c.source for c in notebook.cells if c.cell_type == "code"]
 
 

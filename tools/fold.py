@@ -1,33 +1,34 @@
-"""Fold in JupyterLab and Colab what the page folds: answers, plumbing and solutions.
+"""Fold in JupyterLab and Colab what the page folds; write exercises so that both show them.
 
     python tools/fold.py [NOTEBOOK…]      all notebooks of the book, if none is named
 
 Nothing is executed, and what is folded already stays as it is. The page reads the tags
 ``hide-output`` and ``hide-input``; JupyterLab and Colab each read a field of their own. Markdown
-has no such field in Colab, so a solution stands in ``<details>``, which all three fold.
+has no such field in Colab, so a solution stands in ``<details>``, which all three fold. Neither
+knows directives: exercises and solutions become plain Markdown, of which the book makes them again
+(``book/_ext/phasebit_book/plain.py``).
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
 import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
-OPEN, CLOSE = "<details><summary>Solution</summary>\n\n", "\n\n</details>"
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
-_SOLUTION = re.compile(rf"({re.escape(OPEN)})?^(`{{3,}}|:{{3,}})\{{solution\}}.*?^\2$", re.M | re.S)
+from phasebit_book.plain import plain  # noqa: E402
 
 
 def fold(notebook: nbformat.NotebookNode) -> None:
-    """Fold each cell of a notebook by its tags, and each solution."""
+    """Fold each cell of a notebook by its tags, and make its exercises plain Markdown."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             _fold_code(cell)
         elif cell.cell_type == "markdown":
-            cell.source = fold_solutions(cell.source)
+            cell.source = plain(cell.source)
 
 
 def _fold_code(cell: nbformat.NotebookNode) -> None:
@@ -45,17 +46,6 @@ def _fold_code(cell: nbformat.NotebookNode) -> None:
         jupyter["source_hidden"] = True
     if jupyter:
         cell.metadata["jupyter"] = jupyter
-
-
-def fold_solutions(text: str) -> str:
-    """The Markdown of a cell, each solution of it in ``<details>``."""
-
-    def folded(solution: re.Match[str]) -> str:
-        if solution[1]:
-            return solution[0]
-        return OPEN + solution[0].replace(":class: dropdown\n", "", 1) + CLOSE
-
-    return _SOLUTION.sub(folded, text)
 
 
 if __name__ == "__main__":

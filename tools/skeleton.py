@@ -39,11 +39,10 @@ Your guess: …"""
 RUN = "…, a picture drawn from that run, a wrong turn and why."
 
 EXERCISE = """\
-```{{exercise}} …
-:label: ex-{label}-{grade}
+#### Exercise: …
+<!-- ex-{label}-{grade} -->
 
-*{Grade}.* …
-```"""
+*{Grade}.* …"""
 
 ANSWER = """\
 answer = ...
@@ -52,13 +51,11 @@ check.{grade}(answer)"""
 
 SOLUTION = """\
 <details><summary>Solution</summary>
-
-```{{solution}} ex-{label}-{grade}
+<!-- ex-{label}-{grade} -->
 
 ~~~python
 answer = ...
 ~~~
-```
 
 </details>"""
 

@@ -66,6 +66,12 @@
       out.push(`<text x="${wide}" y="${(y += 15) - 3}" class="pb-x-axis">${escaped(line)}</text>`);
     const right = wide + Math.max(band * fits, across ? Math.min(across.length * 6.2, room - wide - 4) : 0);
     for (let from = 0; from < columns; from += band) {
+      // A band in which nothing lies, beside one in which something does, is told in a line.
+      if (band < columns && !cells.some((line) => line.slice(from, from + band).some((cell) => cell))) {
+        const [one, last] = [from, Math.min(from + band, columns) - 1].map((column) => heads?.[column] ?? column + first);
+        out.push(`<text x="${wide}" y="${(y += 20) - 4}" class="pb-x-axis">${escaped(`${one} to ${last}: nothing`)}</text>`);
+        continue;
+      }
       y += bare && !down ? 8 : 24;
       const every = band > 16 || fits < 20 ? 4 : 1;
       if (!bare)
@@ -115,11 +121,8 @@
       this.given();
       kind.changed?.(this.fields, this.fields[kind.fields[0].name], true);
       this.draw();
-      let width = this.picture.clientWidth;
       new ResizeObserver(() => {
-        if (this.picture.clientWidth === width) return;
-        width = this.picture.clientWidth;
-        this.draw();
+        if (this.picture.clientWidth !== this.room) this.draw();
       }).observe(this.picture);
     }
 
@@ -173,7 +176,8 @@
       const made = typeof values === "string" ? values : this.kind.work(values);
       const refused = typeof made === "string";
       this.error.textContent = refused ? made : "";
-      const room = this.picture.clientWidth || ROOM;
+      this.room = this.picture.clientWidth;
+      const room = this.room || ROOM;
       if (refused) {
         const shown = typeof values === "string" ? "" : this.kind.refused?.(values, room);
         if (shown) this.picture.innerHTML = shown;

@@ -45,28 +45,39 @@ def diagram(
     arrows: Sequence[Arrow],
     *,
     title: str,
-    narrow: Literal["turned", "listed"] = "turned",
+    narrow: Literal["turned", "listed"] | tuple[Mapping[str, Node], Sequence[Arrow]] = "turned",
 ) -> Picture:
     """Boxes and arrows: a state machine, a graph of what waits for what.
 
-    On a narrow screen it is ``turned``: what stood in a row stands in a column. Or it is
+    On a narrow screen it stays as it is where it fits. Else it is ``turned``: what stood in a row
+    stands in a column. Or it is
     ``listed``: its boxes stand one below the other, in the order of ``nodes``, and arrows go round
-    on their left. Raises ``ValueError`` for an arrow that names no node.
+    on their left. Or it has boxes and arrows of its own, in 340 px. Raises ``ValueError`` for an
+    arrow that names no node, and for boxes of its own that need more room.
     """
-    for arrow in arrows:
-        for name in (arrow.start, arrow.end):
-            if name not in nodes:
-                raise ValueError(f"{arrow} names no node: give one of {', '.join(nodes)}")
+    own = narrow if isinstance(narrow, tuple) else ({}, ())
+    for boxes, lines in ((nodes, arrows), own):
+        for arrow in lines:
+            for name in (arrow.start, arrow.end):
+                if name not in boxes:
+                    raise ValueError(f"{arrow} names no node: give one of {', '.join(boxes)}")
     names = {name: node.text.replace("\n", " ") for name, node in nodes.items()}
     whose = {name: f"{node.of}: " if node.of else "" for name, node in nodes.items()}
     alt = f"{title}.\n" + "\n".join(
         f"{whose[a.start]}{names[a.start]} → {names[a.end]}" + (f": {a.label}" if a.label else "")
         for a in arrows
     )
-    wide = _Drawing(nodes, arrows).svg(alt)
+    wide = _Drawing(nodes, arrows)
     if narrow == "listed":
-        return Picture(wide, alt, _List(nodes, arrows).svg(alt))
-    return Picture(wide, alt, _Drawing(_turned(nodes), arrows, down=True).svg(alt))
+        return Picture(wide.svg(alt), alt, _List(nodes, arrows).svg(alt))
+    if isinstance(narrow, tuple):
+        drawing = _Drawing(*narrow)
+        if drawing.across > two_widths.NARROW:
+            raise ValueError(f"the narrow drawing is {drawing.across:.0f} px wide: a phone has 340")
+        return Picture(wide.svg(alt), alt, drawing.svg(alt))
+    if wide.across <= two_widths.NARROW:
+        return Picture(wide.svg(alt), alt, wide.svg(alt))
+    return Picture(wide.svg(alt), alt, _Drawing(_turned(nodes), arrows, down=True).svg(alt))
 
 
 def crossed(arrow: Arrow, nodes: Mapping[str, Node]) -> list[str]:
@@ -106,12 +117,12 @@ class _Drawing:
 
     def __init__(self, nodes: Mapping[str, Node], arrows: Sequence[Arrow], down: bool = False):
         self.down = down
-        self.across = 0.0  # pixels of a column of a turned diagram
+        self.room = 0.0  # pixels of a column of a turned diagram
         self.boxes: list[str] = []
         self.lines: list[str] = []
         self.edge = [0.0, 0.0, 0.0, 0.0]  # left, top, right, bottom of all that is drawn
         if down:
-            self.across = two_widths.NARROW / len({node.x for node in nodes.values()} or {0})
+            self.room = two_widths.NARROW / len({node.x for node in nodes.values()} or {0})
             self.edge[2] = two_widths.NARROW
         for each in nodes.values():
             self.box(each)
@@ -200,7 +211,7 @@ class _Drawing:
             at = (at[0] + width(arrow.label) / 2 + 6, (first[1] + last[1]) / 2 - 2)
             if b.y < a.y:
                 at = (at[0] - width(arrow.label) - 12, at[1])
-        self.reach(*middle)
+        self.reach(*((a + 2 * m + b) / 4 for a, m, b in zip(first, middle, last, strict=True)))
         if arrow.label:
             self.text(*at, arrow.label)
 
@@ -215,26 +226,31 @@ class _Drawing:
             self.curve(path, (sides[1] - 10, b.y), (sides[1], b.y))
             self.reach(out, a.y)
             if rows < 0:  # below the box where it begins
-                at, anchor, room = (a.x, a.y + 26), "middle", self.across
+                at, anchor, room = (a.x, a.y + 26), "middle", self.room
             else:
-                at, anchor, room = (out + 8, a.y + _DOWN / 2), "start", self.across / 2
+                at, anchor, room = (out + 8, a.y + _DOWN / 2), "start", self.room / 2
         elif a.x == b.x and arrow.bend:  # beside its way back
             side = 1.0 if rows > 0 else -1.0
             first, last = (a.x + 16 * side, a.y + 16 * side), (b.x + 16 * side, b.y - 16 * side)
             self.curve(f"M{first[0]:g} {first[1]:g}L", first, last)
             at, anchor = (first[0] + 6 * side, (a.y + b.y) / 2), "start" if side > 0 else "end"
-            room = self.across / 2 - 24
+            room = self.room / 2 - 24
         else:
             first, last = _leave(a, (b.x, b.y)), _leave(b, (a.x, a.y))
             self.curve(f"M{first[0]:g} {first[1]:g}L", first, last)
             at, anchor = ((first[0] + last[0]) / 2 + 6, (first[1] + last[1]) / 2), "start"
-            room = self.across / 2 - 8
+            room = self.room / 2 - 8
         lines = wrap(arrow.label, room) if arrow.label else []
         for k, line in enumerate(lines):
             self.text(at[0], at[1] + 4 + (k - (len(lines) - 1) / 2) * 14, line, anchor)
 
+    @property
+    def across(self) -> float:
+        """How wide it is, in pixels."""
+        return self.edge[2] - self.edge[0]
+
     def svg(self, alt: str) -> str:
-        wide, high = self.edge[2] - self.edge[0], self.edge[3] - self.edge[1]
+        wide, high = self.across, self.edge[3] - self.edge[1]
         view = f"{self.edge[0]:g} {self.edge[1]:g} {wide:g} {high:g}"
         body = "\n".join([*self.boxes, *self.lines])
         body = re.sub(r"-?\d+\.\d{3,}", lambda n: f"{float(n.group()):.2f}", body)

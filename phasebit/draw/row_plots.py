@@ -125,9 +125,9 @@ def spread(
         figure, axes = figure_of(6.2, 0.7 + (0.85 if narrow else 0.65) * len(times), narrow)
         for row, (name, values) in enumerate(times.items()):
             numbers = [float(each) for each in values]
-            at = row + 0.12 * narrow
+            at, high = (row + 0.2, 0.44) if narrow else (row, 0.56)
             # Dots one above the other in order of measurement, so that a drift would show.
-            heights = [at + 0.28 - 0.56 * i / (len(numbers) - 1) for i in range(len(numbers))]
+            heights = [at + high / 2 - high * i / (len(numbers) - 1) for i in range(len(numbers))]
             every = -(-len(numbers) // 120)  # enough dots to see the spread, few enough to load
             axes.plot(
                 numbers[::every],
@@ -137,16 +137,23 @@ def spread(
                 markersize=3,
                 color=COLOURS["blue"],
             )
-            axes.annotate(
-                f"{median(numbers):.1f}",
-                (median(numbers), at),
-                (0, 15),
-                textcoords="offset points",
-                ha="center",
-                color=INK,
-                fontsize=9.5,
-            )
             others = [float(each) for each in apart.get(name, ())]
+            if narrow:  # at the end of the line with the name, where no dot lies
+                shown = [(numbers, INK), *([(others, COLOURS["orange"])] if others else [])]
+                for place, (kind, ink) in enumerate(shown):
+                    axes.text(0.87 + 0.13 * place, row - 0.05, f"{median(kind):.1f}", color=ink,
+                              transform=axes.get_yaxis_transform(), ha="right", va="bottom",
+                              fontsize=9.5)  # fmt: skip
+            else:
+                axes.annotate(
+                    f"{median(numbers):.1f}",
+                    (median(numbers), at),
+                    (0, 15),
+                    textcoords="offset points",
+                    ha="center",
+                    color=INK,
+                    fontsize=9.5,
+                )
             if others:
                 axes.plot(
                     others,
@@ -157,6 +164,7 @@ def spread(
                     markeredgewidth=1.6,
                     color=COLOURS["orange"],
                 )
+            if others and not narrow:
                 beyond = min(others) > quantiles(numbers, n=4)[2]  # then there is room to the right
                 axes.annotate(
                     f"{median(others):.1f}",
@@ -178,8 +186,8 @@ def spread(
             axes.set_xlim(min(every_time) / 1.2, 1.2 * most)
         else:
             axes.set_xlim(0, (1.2 if narrow else 1.1) * most)
-        axes.set_ylim(len(times) - (0.4 if ratios else 0.6), -0.7)
-        named_rows(axes, list(times), narrow)
+        axes.set_ylim(len(times) - (0.4 if ratios or narrow else 0.6), -0.7)
+        named_rows(axes, list(times), narrow, most=200)
         kinds = f"{x_label}   (dots: {times_are}; crosses: {apart_are})"
         frame(axes, title, kinds, narrow=narrow)
         return figure
@@ -194,12 +202,12 @@ def spread(
     return both(drawn, f"{title}. {x_label}.\n" + "\n".join(lines))
 
 
-def named_rows(axes: Any, names: Sequence[str], narrow: bool) -> None:
-    """Names of rows: beside them, or above them in a narrow figure."""
+def named_rows(axes: Any, names: Sequence[str], narrow: bool, most: float = 240) -> None:
+    """Names of rows: beside them, or above them in a narrow figure, in lines of ``most`` points."""
     if narrow:
         axes.set_yticks([])
         for row, name in enumerate(names):
-            axes.text(0, row - 0.03, fill(name, 240), transform=axes.get_yaxis_transform(),
+            axes.text(0, row - 0.05, fill(name, most), transform=axes.get_yaxis_transform(),
                       va="bottom", color=INK, fontsize=9)  # fmt: skip
     else:
         axes.set_yticks(range(len(names)), [fill(name, 190) for name in names])

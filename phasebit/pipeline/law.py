@@ -117,7 +117,7 @@ def steady_rate(pipeline: Pipeline, *, within: int = 1_000_000) -> Fraction:
     states there are at most :data:`MOST_KEPT`. ``ValueError`` for a pipeline whose order is not
     the ring, and where each worker or slot could not have its turn before that.
     """
-    whole("within", within, least=1)
+    within = whole("within", within, least=1)
     if pipeline.order != "ring":
         raise ValueError(f"order is {pipeline.order!r}: steady_rate follows the ring, give 'ring'")
     counts = pipeline.producers, pipeline.consumers, pipeline.slots

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from phasebit.pipeline.states import index
 from phasebit.pipeline.steps import (
     Step,
     System,
@@ -81,10 +82,12 @@ class Ring:
     def __post_init__(self) -> None:
         for name in ("stages", "items", "consumers", "parts", "BK"):
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool):
+            number = index(value)
+            if number is None:
                 raise TypeError(f"a ring needs {name} as a whole number, not {value!r}")
-            if value < 1:
-                raise ValueError(f"a ring needs {name} of at least 1, not {value}")
+            if number < 1:
+                raise ValueError(f"a ring needs {name} of at least 1, not {number}")
+            object.__setattr__(self, name, number)
 
     @property
     def K(self) -> int:

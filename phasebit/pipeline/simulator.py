@@ -96,7 +96,8 @@ def simulate(pipeline: Pipeline, jobs: int, *, by: str = "events") -> Simulation
     invariants in every clock. Both give the same ``Simulation``, which keeps every job: at most
     :data:`MOST_JOBS` of them. Raises ``TypeError`` or ``ValueError``.
     """
-    if whole("jobs", jobs, least=1) > MOST_JOBS:
+    jobs = whole("jobs", jobs, least=1)
+    if jobs > MOST_JOBS:
         raise ValueError(
             f"jobs is {jobs}: a simulation keeps every job, give at most {MOST_JOBS:,}; "
             "steady_rate needs no more"

@@ -7,9 +7,11 @@ take; a ``State`` is a snapshot of one run. How one state follows another is in 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from typing import SupportsIndex
 
 
 class Doing(Enum):
@@ -67,10 +69,12 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         for name in ("producers", "consumers", "slots"):
-            if whole(name, getattr(self, name), least=1) > MOST:
-                raise ValueError(f"{name} is {getattr(self, name)}: give at most {MOST:,}")
+            number = whole(name, getattr(self, name), least=1)
+            if number > MOST:
+                raise ValueError(f"{name} is {number}: give at most {MOST:,}")
+            object.__setattr__(self, name, number)
         for name in ("see_full", "see_empty"):
-            whole(name, getattr(self, name), least=0)
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=0))
         for name in ("produce", "consume"):
             object.__setattr__(self, name, _latencies(name, getattr(self, name)))
         if self.order not in ("ring", "any"):
@@ -90,8 +94,8 @@ class Pipeline:
         order: str = "ring",
     ) -> Pipeline:
         """``workers`` workers of which ``producers`` produce and the others consume."""
-        whole("workers", workers, least=2)
-        whole("producers", producers, least=1)
+        workers = whole("workers", workers, least=2)
+        producers = whole("producers", producers, least=1)
         if producers >= workers:
             raise ValueError(
                 f"producers is {producers} of {workers} workers, which leaves no consumer: "
@@ -194,11 +198,22 @@ class State:
 
 def whole(name: str, value: object, *, least: int) -> int:
     """``value`` if it is a whole number of at least ``least``, else one sentence of refusal."""
-    if isinstance(value, bool) or not isinstance(value, int):
+    number = index(value)
+    if number is None:
         raise TypeError(f"{name} is {value!r}: give a whole number of at least {least}")
-    if value < least:
-        raise ValueError(f"{name} is {value}: give at least {least}")
-    return value
+    if number < least:
+        raise ValueError(f"{name} is {number}: give at least {least}")
+    return number
+
+
+def index(value: object) -> int | None:
+    """``value`` as an ``int`` if it is a whole number of any type, NumPy's too, else ``None``."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # an array, say
+        return None
 
 
 def _latencies(name: str, value: object) -> int | tuple[int, ...]:

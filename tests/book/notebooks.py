@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ import yaml
 from phasebit import contents
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+from phasebit_book.plain import directives  # noqa: E402
+
 CHAPTERS = contents.notebooks(ROOT / "book")
 
 Cell = dict[str, Any]
@@ -42,7 +47,9 @@ def code(path: Path) -> list[Cell]:
 
 
 def prose(path: Path) -> str:
-    return "\n\n".join(source(c) for c in read(path)["cells"] if c["cell_type"] == "markdown")
+    """All Markdown of a chapter, as Sphinx reads it."""
+    cells = [cell for cell in read(path)["cells"] if cell["cell_type"] == "markdown"]
+    return "\n\n".join(directives(source(cell)) for cell in cells)
 
 
 def solutions(path: Path) -> list[str]:

@@ -61,6 +61,10 @@ That is why it stops.
 
 The first wait passes, so it is free. Nobody waits, so the ring is faster; it uses sm_90, since
 sm_90 has it. Is it slower, so that it costs? The slower role sets the pace.
+
+:::{exercise} Nor these
+Therefore we ask again.
+:::
 """
 
 

@@ -14,9 +14,9 @@ from phasebit.hardware import TIERS
 
 from .notebooks import CHAPTERS, ROOT, Cell, address, code, prose, read, source, texts
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
-import fold
+from phasebit_book import plain
 
 each = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
@@ -124,33 +124,83 @@ def test_a_guess_that_is_given_away_is_noticed() -> None:
         given_away([asks, {**tells, "metadata": {"tags": ["hide-output"]}}])
 
 
-SOLUTION = re.compile(
-    r"(<details><summary>Solution</summary>\n\n)?^(`{3,}|:{3,})\{solution(?:-start)?\}.*?^\2$"
-    r"(\n\n</details>)?",
-    re.MULTILINE | re.DOTALL,
-)
-
-
-def open_solutions(text: str) -> list[str]:
-    """The solutions that a page's Markdown does not fold."""
-    found = list(SOLUTION.finditer(text))
-    assert len(found) == text.count("{solution")
-    return [each[0] for each in found if not (each[1] and each[3])]
+# What JupyterLab and Colab would show as it is written.
+RAW = re.compile(r"\{(?:exercise|solution)(?:-start|-end)?\}")
 
 
 @each
-def test_solutions_and_plumbing_are_folded_everywhere(path: Path) -> None:
-    assert not open_solutions(prose(path)), "python tools/fold.py folds them"
-    for cell in code(path):
-        assert len(fields(cell, "hide-input")) == 1, f"python tools/fold.py: {source(cell)}"
+def test_exercises_solutions_and_plumbing_are_read_everywhere(path: Path) -> None:
+    """On the page, in JupyterLab and in Colab."""
+    for cell in read(path)["cells"]:
+        if cell["cell_type"] == "markdown":
+            assert not RAW.search(source(cell)), f"python tools/fold.py: {source(cell)}"
+        else:
+            assert len(fields(cell, "hide-input")) == 1, f"python tools/fold.py: {source(cell)}"
 
 
-def test_a_solution_in_the_open_is_noticed() -> None:
-    fenced = "```{solution} one\n\n~~~python\nanswer = 3\n~~~\n```"
-    inside = f"<details><summary>Solution</summary>\n\n{fenced}\n\n</details>"
-    assert open_solutions(f"{inside}\n\n{fenced}\n\n{inside}") == [fenced]
-    assert open_solutions(":::{solution-start} two\n:::") == [":::{solution-start} two\n:::"]
-    assert fold.fold_solutions(fenced) == fold.fold_solutions(inside) == inside
+@each
+def test_each_exercise_has_its_solution_and_both_become_directives(path: Path) -> None:
+    written = "\n\n".join(source(c) for c in read(path)["cells"] if c["cell_type"] == "markdown")
+    asked = re.findall(r"^(?:`{3,}|:{3,})\{exercise\} .+\n:label: (\S+)$", prose(path), re.M)
+    assert asked == re.findall(r"^(?:`{3,}|:{3,})\{solution\} (\S+)$", prose(path), re.M)
+    assert len(asked) == written.count("#### Exercise: ") >= 3
+    assert len(asked) == written.count("<details><summary>Solution</summary>\n<!-- ")
+
+
+PLAIN = """\
+Words.
+
+<details><summary>Solution</summary>
+<!-- ex-one -->
+
+~~~python
+answer = 3
+~~~
+
+</details>
+
+#### Exercise: Two of them
+<!-- ex-two -->
+
+*Easy.* Count:
+
+:::{note}
+from 0.
+:::"""
+MADE = """\
+Words.
+
+<details><summary>Solution</summary>
+
+:::{solution} ex-one
+
+~~~python
+answer = 3
+~~~
+:::
+
+</details>
+
+::::{exercise} Two of them
+:label: ex-two
+
+*Easy.* Count:
+
+:::{note}
+from 0.
+:::
+::::"""
+
+
+def test_directives_of_exercises_are_made_and_unmade() -> None:
+    assert plain.directives(PLAIN) == plain.directives(MADE) == MADE
+    assert plain.plain(MADE) == plain.plain(PLAIN) == PLAIN
+    fenced = "```{solution} one\n:class: dropdown\n\n~~~python\nanswer = 3\n~~~\n```"
+    assert plain.plain(fenced).startswith("<details><summary>Solution</summary>\n<!-- one -->\n\n~")
+    open_one = ":::{solution-start} two\n:::"
+    assert RAW.search(open_one) and RAW.search(MADE) and not RAW.search(PLAIN)
+    text = "#### A heading\n\nof no exercise"
+    assert plain.directives(text) == plain.plain(text) == text
 
 
 @each

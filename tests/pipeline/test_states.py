@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from phasebit.pipeline import Doing, Pipeline, Slot, State, simulate
+from phasebit.pipeline import Doing, Pipeline, Slot, State, simulate, steady_rate
+from phasebit.pipeline.ring import Ring
 
 GOOD = {"producers": 4, "consumers": 6, "slots": 6, "produce": 5, "consume": 3}
 
@@ -64,6 +66,28 @@ def test_no_jobs_are_refused(jobs) -> None:
 def test_jobs_that_are_no_number_are_refused(jobs) -> None:
     with pytest.raises(TypeError, match=r"jobs is .*: give a whole number"):
         simulate(Pipeline(**GOOD), jobs)
+
+
+class TestNumbersOfOtherTypes:
+    """Whole numbers of NumPy's types, as they come out of arrays, are what they are."""
+
+    @pytest.mark.parametrize("kind", [np.int64, np.uint8, np.int32])
+    def test_they_are_taken(self, kind) -> None:
+        given = {name: kind(number) for name, number in GOOD.items()}
+        made, same = Pipeline(**given, see_full=kind(0)), Pipeline(**GOOD, see_full=0)
+        assert made == same and str(made) == str(same)
+        assert simulate(made, kind(20)) == simulate(same, 20)
+        assert all(type(getattr(made, name)) is int for name in GOOD)
+        assert Pipeline.of_workers(
+            kind(10), producers=kind(4), slots=kind(6), produce=kind(5), consume=[kind(3)]
+        ) == Pipeline(4, 6, 6, 5, (3,))
+        assert steady_rate(made, within=kind(100)) == steady_rate(made)
+        assert Ring(kind(2), kind(3)) == Ring(2, 3) and type(Ring(kind(2), 3).stages) is int
+
+    @pytest.mark.parametrize("wrong", [np.float64(3), np.bool_(True), np.array([3, 4])])
+    def test_what_is_no_whole_number_is_not(self, wrong) -> None:
+        with pytest.raises(TypeError, match=r"slots is .*: give a whole number"):
+            Pipeline(**{**GOOD, "slots": wrong})
 
 
 def test_an_unknown_way_to_simulate_is_refused() -> None:

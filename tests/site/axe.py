@@ -33,11 +33,19 @@ RUN = """() => axe.run(document, {resultTypes: ['violations']}).then(({ violatio
   violations.flatMap(({ id, help, nodes }) => nodes.map(({ target, html }) =>
     `${id}: ${help}: ${target.join(' ')}: ${html.slice(0, 120)}`)))"""
 
-SETTLED = """() => [...document.querySelectorAll(
-    'pre, .cell_output > .output, .bd-article :is(table, div.math)')].every((one) =>
-  (one.tabIndex === 0)
-    === (one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight))"""
-"""Whether the scripts that let the keyboard reach what scrolls have followed a change of width."""
+SETTLED = """async () => {
+  for (const frame of [1, 2]) await new Promise(requestAnimationFrame);
+  const moves = document.getAnimations().some((one) =>
+    one.playState === 'running' && one.effect.getComputedTiming().endTime < Infinity);
+  const scrolls = [...document.querySelectorAll(
+    'pre, .cell_output > .output, .bd-article :is(table, div.math)')];
+  return !moves && scrolls.every((one) => (one.tabIndex === 0)
+    === (one.scrollWidth > one.clientWidth
+      || (!one.matches('table, div.math') && one.scrollHeight > one.clientHeight)));
+}"""
+"""Whether a page has followed a change of width or light: nothing fades any more, and the keyboard
+reaches what scrolls; of tables and formulas `scrolling.js` asks for the width alone. Two frames are
+given to what such a change begins, as a button that shows."""
 LONGEST = 20_000
 """Milliseconds that they have; the theme's begins 300 after the change."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from . import axe
 from .conftest import served
 from .test_gate import page as small
 
@@ -21,12 +22,55 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("rule", PLANTED)
-def test_a_planted_fault_is_found(browser, tmp_path, rule: str) -> None:
-    from .axe import violations
-
+def test_a_planted_fault_is_found(browser, tmp_path, rule: str, monkeypatch) -> None:
+    monkeypatch.setattr(axe, "LONGEST", 500)  # no script of the theme's is there to wait for
     (tmp_path / "page.html").write_text(small(PLANTED[rule]), encoding="utf-8")
     with served(tmp_path) as base:
         tab = browser.new_page()
         tab.goto(base + "page.html")
-        assert any(f": {rule}: " in one for one in violations(tab))
+        assert any(f": {rule}: " in one for one in axe.violations(tab))
+        tab.close()
+
+
+# Pale for a second after the page became narrow; the second as the theme's button, which a script
+# shows when the reader has scrolled.
+FADING = {
+    "by a width": """<p>words</p><style>@keyframes fade { from { opacity: 0.1 } }
+        @media (max-width: 600px) { p { animation: fade 1s } }</style>""",
+    "by a script": """<p>words</p><style>p { opacity: 0.1; transition: opacity 1s }
+        p.shown { opacity: 1 }</style>
+        <script>const show = () => document.querySelector('p').classList.add('shown');
+        show(); addEventListener('resize', () => requestAnimationFrame(() => {
+          const words = document.querySelector('p');
+          words.style.transition = 'none'; words.classList.remove('shown');
+          words.getBoundingClientRect(); words.style.transition = ''; show();
+        }));</script>""",
+}
+
+
+@pytest.mark.parametrize("what", FADING)
+def test_what_fades_is_judged_when_it_has_come(browser, tmp_path, monkeypatch, what: str) -> None:
+    def pale() -> bool:
+        tab = browser.new_page(viewport={"width": 1280, "height": 900})
+        tab.goto(base + "page.html")
+        found = axe.violations(tab)
+        tab.close()
+        return any(": color-contrast: " in one for one in found)
+
+    (tmp_path / "page.html").write_text(small(FADING[what]), encoding="utf-8")
+    with served(tmp_path) as base:
+        assert not pale()
+        monkeypatch.setattr(axe, "SETTLED", "() => true")
+        assert pale(), "a page that is judged at once is caught in the middle"
+
+
+def test_a_page_that_moves_for_ever_settles(browser, tmp_path) -> None:
+    turning = "<p>words</p><style>@keyframes turn { to { rotate: 1turn } }"
+    (tmp_path / "page.html").write_text(
+        small(turning + "p { animation: turn 1s infinite }</style>"), encoding="utf-8"
+    )
+    with served(tmp_path) as base:
+        tab = browser.new_page()
+        tab.goto(base + "page.html")
+        tab.wait_for_function(axe.SETTLED, timeout=5000)
         tab.close()

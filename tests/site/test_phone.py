@@ -16,6 +16,9 @@ CHAPTER, WIDE, CODE = (path.relative_to(ROOT).with_suffix("").as_posix()
                   for name in ("double_buffering", "barriers", "chain")
                   for path in ROOT.glob(f"book/part*/*_{name}.ipynb"))  # fmt: skip
 SCREEN = {"width": 390, "height": 844}
+BITS = next(page for page in PAGES if "one_thread_multiplies" in page)
+PARTS = ROOT / "book" / "_static" / "explorer_parts.js"
+ASKS = "const room = this.room || ROOM;"
 MOST = 0.1
 """Of the blocks of code and of output, the share that may scroll."""
 
@@ -36,7 +39,7 @@ LINES = """() => [...document.querySelectorAll('.bd-article .cell_input .pb-line
           bar: parseFloat(bar.height), first: Math.min(...drawn.map((part) => part.left)),
           text: one.textContent};
 })"""
-SMALLEST = 10
+SMALLEST = 11
 """Of the letters of a picture, in px as they are shown."""
 LETTERS = """() => [...document.querySelectorAll('.bd-article .pb-picture svg text')]
   .filter((one) => one.textContent.trim() && one.getClientRects().length)
@@ -45,6 +48,26 @@ LETTERS = """() => [...document.querySelectorAll('.bd-article .pb-picture svg te
     return parseFloat(getComputedStyle(one).fontSize) * Math.hypot(to.a, to.b);
   })"""
 SCROLLS = """(one) => one.scrollWidth > one.clientWidth + 1"""
+# The pictures that scroll, by their titles: those of explorers too, and those in folded boxes.
+OVER = """() => {
+  document.querySelectorAll('.bd-article details').forEach((one) => { one.open = true; });
+  return [...document.querySelectorAll('.bd-article .pb-picture')]
+    .filter((one) => one.scrollWidth > one.clientWidth + 1)
+    .map((one) => one.querySelector('title')?.textContent.slice(0, 60) ?? one.id);
+}"""
+# Texts of a picture that lie on each other, or beyond its edge.
+CLASHES = """() => [...document.querySelectorAll('.bd-article .pb-picture svg')].flatMap((svg) => {
+  if (!svg.checkVisibility()) return [];
+  const edge = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll('text')].filter((one) => one.textContent.trim())
+    .map((one) => [one.textContent.trim(), one.getBoundingClientRect()]);
+  const beyond = texts.filter(([, at]) => at.left < edge.left - 2 || at.right > edge.right + 2
+    || at.top < edge.top - 2 || at.bottom > edge.bottom + 2);
+  const over = texts.filter(([, a], k) => texts.slice(0, k).some(([, b]) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 3
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4));
+  return [...beyond, ...over].map(([text]) => text.slice(0, 40));
+})"""
 SHRUNK = """.bd-article .pb-picture > svg { min-width: 0 !important; max-width: 100% !important }
   .bd-article .pb-picture > svg:first-of-type { display: block !important }"""
 """The drawing for wide screens in place of the other, as narrow as the screen."""
@@ -66,20 +89,23 @@ def blocks(tab, address: str) -> list[bool]:  # type: ignore[no-untyped-def]
 
 
 @pytest.fixture(scope="module")
-def every_page(browser, site) -> list[tuple[str, list[bool], list[float]]]:
-    """Of each page: which blocks scroll, and how large the letters of its pictures are."""
+def every_page(browser, site) -> list[tuple[str, list[bool], list[float], dict[str, list[str]]]]:
+    """Of each page: which blocks scroll, how large letters of pictures are, what else is wrong.
+
+    Folded pictures are judged once they are open.
+    """
     tab = browser.new_page(viewport=SCREEN)
     found = []
     for page in PAGES:
         tab.goto(site + page, wait_until="load")
-        letters = tab.evaluate(LETTERS)
-        found.append((page, tab.evaluate(BLOCKS), letters))
+        over = {"scrolls": tab.evaluate(OVER), "clashes": tab.evaluate(CLASHES)}
+        found.append((page, tab.evaluate(BLOCKS), tab.evaluate(LETTERS), over))
     tab.close()
     return found
 
 
 def test_at_most_a_tenth_of_all_blocks_scrolls_sideways(every_page) -> None:
-    found = [one for _, scrolls, _ in every_page for one in scrolls]
+    found = [one for _, scrolls, *_ in every_page for one in scrolls]
     assert len(found) > 1000
     assert sum(found) <= MOST * len(found)
 
@@ -174,8 +200,40 @@ def test_a_table_of_numbers_is_marked_and_prose_is_not() -> None:
 
 
 def test_letters_in_pictures_are_large_enough_to_be_read(every_page) -> None:
-    small = {page: min(found) for page, _, found in every_page if min(found, default=99) < SMALLEST}
-    assert sum(len(found) for _, _, found in every_page) > 10_000 and small == {}
+    letters = {page: found for page, _, found, _ in every_page if found}
+    assert sum(map(len, letters.values())) > 10_000
+    assert {page: min(found) for page, found in letters.items() if min(found) < SMALLEST} == {}
+
+
+@pytest.mark.parametrize("wrong", ["scrolls", "clashes"])
+def test_no_picture_scrolls_sideways_or_has_texts_on_each_other(every_page, wrong: str) -> None:
+    assert {page: over[wrong] for page, *_, over in every_page if over[wrong]} == {}
+
+
+def test_texts_that_clash_would_be_seen(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    tab.goto(f"{site}{WIDE}.html")
+    assert tab.evaluate(CLASHES) == []
+    tab.add_style_tag(content=".pb-picture svg text { letter-spacing: 0.4em }")
+    assert tab.evaluate(CLASHES) != []
+    tab.close()
+
+
+def test_an_explorer_is_drawn_in_the_width_that_it_has(browser, site) -> None:
+    """Nobody knows it before the picture is in the page, and a width that stays says nothing."""
+    tab = browser.new_page(viewport=SCREEN)
+    explorer = "**/_static/explorer_parts.js"
+    for asks in (True, False):
+        if not asks:
+            as_if = lambda route: route.fulfill(  # noqa: E731
+                body=PARTS.read_text(encoding="utf-8").replace(ASKS, "const room = ROOM;"),
+                content_type="text/javascript",
+            )
+            tab.route(explorer, as_if)
+        tab.goto(site + BITS)
+        tab.locator(".phasebit-explorer svg").first.wait_for()
+        assert bool(tab.evaluate(OVER)) is not asks
+    tab.close()
 
 
 def test_a_picture_that_shrank_to_the_screen_would_have_smaller_letters(browser, site) -> None:

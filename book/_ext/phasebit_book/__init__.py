@@ -23,6 +23,7 @@ PARTS = (
     "ways",
     "lab",
     "exercises",
+    "plain",
     "stepper",
     "explorers",
     "replays",

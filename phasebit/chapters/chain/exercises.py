@@ -9,9 +9,8 @@ from typing import Any
 
 from phasebit.chapters.chain import kernels, view
 from phasebit.chapters.chain.model import Chain, Ring, Role
-from phasebit.edits import replace_each
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import Wrong, judged, whole
+from phasebit.exercises.judge import Wrong, judged
 from phasebit.exercises.written import clean, compiling, running, written
 
 
@@ -73,68 +72,6 @@ def _busy(copy: int, latency: int, product: int, slots: int) -> bool:
     )
     begins = [w.begin for w in chain.run(4 * slots + 4) if w.role == "tensor core"]
     return all(b - a == product for a, b in pairwise(begins))
-
-
-_LINES = """            if (first + PIECE == TILE_N) {  // in registers: the sum may be overwritten
-                ptx::tcgen05_fence_before_thread_sync();
-                if (lane == 0) ptx::mbarrier_arrive(&s.sum_empty[from.slot]);
-            }
-"""
-
-PLACES = (
-    "before the loop over the pieces",
-    "behind tcgen05_wait_ld of the first piece",
-    "before tcgen05_wait_ld of the last piece",
-    "behind tcgen05_wait_ld of the last piece",
-    "behind the loop, when the last piece is on its way to C",
-)
-"""Where a warp of the epilogue might say that its part of a sum has been read."""
-
-
-def moved(place: int) -> str:
-    """The chain's kernel with that arrival at ``PLACES[place]``.
-
-    Raises ``ValueError`` for a number that names no place.
-    """
-    if not whole(place) or not 0 <= place < len(PLACES):
-        raise ValueError(f"give a number from 0 to {len(PLACES) - 1}")
-    text = kernels.source(kernels.CHAIN)
-    arrival = (
-        "{\n                ptx::tcgen05_fence_before_thread_sync();\n"
-        "                if (lane == 0) ptx::mbarrier_arrive(&s.sum_empty[from.slot]);\n"
-        "            }\n"
-    )
-    last, loop = "            if (first + PIECE == TILE_N) ", "        for (int first = 0;"
-    wait, end = "            ptx::tcgen05_wait_ld();\n", "        from.advance();\n    });\n"
-    there = (
-        (loop, f"        {arrival}{loop}"),
-        (wait, f"{wait}            if (first == 0) {arrival}"),
-        (wait, f"{last}{arrival}{wait}"),
-        (wait, f"{wait}{last}{arrival}"),
-        (end, f"        {arrival}{end}"),
-    )
-    return replace_each(text, [(_LINES, ""), there[place]], f"{kernels.CHAIN}.cu")
-
-
-@judged
-def earliest(answer: int) -> str:
-    """The earliest of ``PLACES`` that is right; run on the emulator with every check."""
-    try:
-        source = moved(answer)
-    except ValueError as error:
-        raise Wrong(str(error)) from error
-    seed = random.randrange(2**32)
-    for schedule in ("late", "eager"):
-        run, right = kernels.multiply(source, 512, 256, 64, schedule=schedule, seed=seed)
-        if run.findings:
-            finding = run.findings[0]
-            line = source.splitlines()[finding.lines[0] - 1].strip()
-            raise Wrong(f"{PLACES[answer]}, the emulator finds {finding.kind} at {line}")
-        if not right:
-            raise Wrong(f"{PLACES[answer]}, the result is wrong")
-    if answer != 3:
-        raise Wrong(f"{PLACES[answer]} is right, but an earlier place is right too")
-    return "the result is right, and the emulator finds nothing"
 
 
 _SHAPES = (257, 232, 200), (130, 12, 64), (513, 300, 72)

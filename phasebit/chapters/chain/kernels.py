@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit import files
+from phasebit.edits import function as function
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
@@ -37,18 +38,6 @@ WAITING, PATTERN = 4 * 2 * 32 * 32, 1024
 def source(name: str) -> str:
     """The source of one of :data:`EVERY`."""
     return (files.kernels() / "chain" / f"{name}.cu").read_text(encoding="utf-8")
-
-
-def function(source: str, name: str) -> str:
-    """A function of a kernel, with the comment above it; ``ValueError`` where there is none."""
-    found = re.search(
-        rf"^(?://[^\n]*\n)*(?:template <[^\n]*> )?__device__ void {name}\(.*?^}}$",
-        source,
-        re.M | re.S,
-    )
-    if found is None:
-        raise ValueError(f"the kernel has no function {name}")
-    return found[0]
 
 
 def scoped(source: str) -> str:
@@ -195,6 +184,15 @@ def multiply(
     if out == "bf16":
         right = formats.decode(out, formats.encode(out, right))
     return Product(run, bool(np.array_equal(c, right)))
+
+
+def verdict(source: str, *shape: int) -> str:
+    """What three orders of copies and products say of a kernel; ``shape``: m, n, k."""
+    said = []
+    for schedule in ("eager", "late", "random"):
+        run, exact = multiply(source, *shape, schedule=schedule)
+        said.append(f"{schedule}: {'exact' if exact else 'WRONG'}, {len(run.findings)} findings")
+    return "; ".join(said)
 
 
 def launch(

@@ -68,16 +68,38 @@ def gemm(
 
 
 def moved(chains: Mapping[str, Chain]) -> Table:
-    """What each role of these chains takes of its shared memory for a tile, in clocks."""
+    """What each role of these chains takes of its shared memory for a tile, and what a tile takes.
+
+    All in clocks. A memory that is as fast as anybody wants takes none.
+    """
     from phasebit.measure import Table
 
     clocks = [
-        {role.name: role.jobs * role.shared / chain.shared_a_clock for role in chain.roles}
+        {role.name: role.jobs * role.shared / (chain.shared_a_clock or 1) for role in chain.roles}
         for chain in chains.values()
     ]
     rows = [(name, *(f"{each[name]:.0f}" for each in clocks)) for name in clocks[0]]
     rows.append(("together", *(f"{sum(each.values()):.0f}" for each in clocks)))
-    return Table(("", *chains), tuple(rows), f"clocks a tile, at {SHARED_BYTES} bytes a clock")
+    rows.append(("a tile takes", *(f"{float(each.per_tile()):.0f}" for each in chains.values())))
+    rows.append(("the pace is set by", *(each.binds() for each in chains.values())))
+    return Table(
+        ("", *chains), tuple(rows),
+        f"clocks a tile; shared memory moves {SHARED_BYTES} bytes a clock; a run of the model",
+    )  # fmt: skip
+
+
+def second_sum(*depths: int) -> Table:
+    """What a second sum saves of a tile of a block alone, C in f32, for these k."""
+    from phasebit.measure import Table
+
+    rows = []
+    for k in depths:
+        one, two = (float(gemm(k, sums=sums).per_tile()) for sums in (1, 2))
+        rows.append((str(k), f"{one:.0f}", f"{two:.0f}", f"{1 - two / one:.0%}", gemm(k).binds()))
+    return Table(
+        ("k", "clocks, one sum", "two sums", "saved", "two sums: the greatest bound"),
+        tuple(rows), "clocks a tile of a block alone, C in f32, by the model",
+    )  # fmt: skip
 
 
 def finish(

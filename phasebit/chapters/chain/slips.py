@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from phasebit.chapters.chain import kernels
@@ -229,15 +230,26 @@ def judge(source: str, shape: tuple[int, int, int], schedule: str = "late") -> s
     return "\n".join([*map(str, run.findings), *["WRONG"] * (not exact)])
 
 
-def brief(slip: Slip) -> tuple[str, str]:
-    """What the emulator says of it in a few words, and what became of the result."""
-    said = verdict(slip)
-    first = said.partition("\n")[0]
-    words = {
-        "race": "race: nothing orders the two",
-        "async": "async: not waited for",
-        "deadlock": "deadlock",
-    }
-    kind = first.partition(":")[0]
-    result = "wrong" if said.endswith("WRONG") else "none" if kind == "deadlock" else "right"
-    return words.get(kind, first), result
+_WHOLE = "sizeof s.a[0] + sizeof s.b[0]);"
+TOO_FEW_BYTES = {
+    "the rows that exist": _WHOLE.replace(
+        ");", " - (row + TILE_M > m ? (row + TILE_M - m) * TILE_K * 2 : 0));"),
+    "only A": "sizeof s.a[0]);",
+}  # fmt: skip
+"""What is announced of a slice, whose last rows lie outside of A -> in the kernel's words."""
+
+
+def too_few_bytes() -> str:
+    """How the chain ends where too few bytes are announced: a line for each count."""
+    from phasebit.emulator import EmulatorError
+
+    lines = []
+    for what, count in TOO_FEW_BYTES.items():
+        text = replace_once(kernels.source(kernels.CHAIN), _WHOLE, count)
+        try:
+            run, exact = kernels.multiply(text, 200, 256, 64)
+            lines.append(f"{what}: exact: {exact}; {run.findings[0].kind}")
+        except EmulatorError as error:
+            bytes_ = re.findall(r"\d+ bytes announced[^;]*", str(error))[0]
+            lines.append(f"{what}: deadlock; {bytes_}")
+    return "\n".join(lines)

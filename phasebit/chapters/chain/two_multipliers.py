@@ -9,9 +9,13 @@ product, and two sums in turn, it is ``Chain`` clock by clock, which a test comp
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from phasebit.chapters.chain import rates
 from phasebit.pipeline.tasks import Task, spans
+
+if TYPE_CHECKING:
+    from phasebit.measure import Table
 
 Name = tuple[int, ...]
 """A worker, and numbers that tell its jobs apart."""
@@ -27,8 +31,7 @@ def per_tile(
     """Clocks for 256 × 256 of C, by a pair that makes ``products`` with each slice of B.
 
     Two products fill both sums at once; one fills them in turn. ``out_bytes``: of an element of C.
-    Raises ``ValueError`` where a run
-    does not repeat itself: give more tiles.
+    Raises ``ValueError`` where a run does not repeat itself: give more tiles.
     """
     slices, pieces = k // rates.SLICE, rates.PIECES
     rows, columns = rates.ROWS, rates.COLUMNS
@@ -70,3 +73,26 @@ def per_tile(
         if len(turns) == 1:
             return Fraction(turns.pop(), period * products)
     raise ValueError(f"{tiles} tiles do not repeat: give more")
+
+
+def beside_the_pair(*depths: int) -> Table:
+    """How busy either use of the second sum keeps the tensor core, by k and the copies' rate."""
+    from phasebit.measure import Table
+
+    copies = (48, 64, 96)
+    rows = []
+    for k in depths:
+        products = k // rates.SLICE * 512
+        uses = {
+            "a pair": [rates.gemm(k, bytes_a_clock=each, stages=6, pair=True).per_tile()
+                       for each in copies],
+            "two products": [per_tile(k, bytes_a_clock=each) for each in copies],
+        }  # fmt: skip
+        for what, clocks in uses.items():
+            shares = (f"{float(products / each):.2f}" for each in clocks)
+            rows.append((what, str(k), *shares, f"{float(clocks[-1] - products):.0f}"))
+    return Table(
+        ("", "k", *(f"{each} bytes a clock" for each in copies),
+         f"clocks beyond the products, at {copies[-1]}"),
+        tuple(rows), "share of the time in which the tensor core multiplies; the model, C in f32",
+    )  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from phasebit.chapters.chain import kernels
 from phasebit.chapters.chain.kernels import Rings, Seen
 
 if TYPE_CHECKING:
@@ -94,61 +94,6 @@ def picture(source: str, log: Sequence[Seen]) -> Picture:
     return Picture.of(drawn, f"{drawn.title}.\n" + "\n".join(lines))
 
 
-def columns(source: str, log: Sequence[Seen]) -> Picture:
-    """Tensor memory of block 0 as it fills and empties: columns across, events downwards.
-
-    A sum is shown as full columns of one tile, from the multiplier's wait at *sum empty* on; a
-    piece is empty again when warp 0 of the epilogue has fetched it.
-    """
-    from phasebit.draw import Cell, chart
-
-    piece, wide = 32, 256
-    rings = Rings.of(source)
-    names = rings.barriers()
-    cells: list[Cell | None] = [None] * (512 // piece)
-    count = [0] * rings.sums
-    rows, events, filled = [], [], []
-    for seen in sorted((s for s in log if s.block == 0), key=lambda s: s.at):
-        name = names.get(seen.barrier, "")
-        if seen.what == "fetches" and seen.warp == EPILOGUE:
-            first, last = (int(n) // piece for n in seen.barrier.split("-"))
-            cells[first:last] = [None] * (last - first)
-            events.append(f"columns {first * piece} to {last * piece - 1} fetched")
-        elif name.startswith("sum ") and (seen.what, name[4:8], seen.warp) in (
-            ("passes", "empt", multiplier(rings, int(name[-1]))), ("completes", "full", -1)
-        ):  # fmt: skip
-            slot = int(name[-1])
-            full = seen.what == "completes"
-            tile = slot + rings.sums * count[slot]
-            if tile >= _sums_made(log, names):
-                continue  # a wait of the tail
-            count[slot] += full
-            first = slot * wide // piece
-            hue = "orange" if full else "blue"
-            cells[first : first + wide // piece] = [Cell(str(tile), hue)] * (wide // piece)
-            events.append(f"tile {tile} {'is complete' if full else 'begins'}")
-            if full:
-                filled.append(f"tile {tile} in columns {slot * wide} to {(slot + 1) * wide - 1}")
-        else:
-            continue
-        rows.append(list(cells))
-    title = "Tensor memory of one block, as it fills and empties"
-    drawn = chart(
-        rows, rows=events, columns=range(0, 512, piece), row_label="what happens",
-        column_label="32 columns, all lanes, from this one on", title=title,
-        legend={"blue": "being added up", "orange": "complete, not yet fetched"},
-    )  # fmt: skip
-    return replace(drawn, alt=f"{title}: {'; '.join(filled)}; each fetched 32 columns at a time.")
-
-
-def _sums_made(log: Sequence[Seen], names: dict[str, str]) -> int:
-    """How many sums of block 0 became full."""
-    return sum(
-        s.block == 0 and s.what == "completes" and names.get(s.barrier, "").startswith("sum full")
-        for s in log
-    )
-
-
 def tiles_of_blocks(source: str, log: Sequence[Seen]) -> dict[int, int]:
     """How many tiles each block made, in the order of the blocks."""
     names = Rings.of(source).barriers()
@@ -157,3 +102,21 @@ def tiles_of_blocks(source: str, log: Sequence[Seen]) -> dict[int, int]:
         if s.what == "completes" and names.get(s.barrier, "").startswith("sum full")
     )  # fmt: skip
     return dict(sorted(made.items()))
+
+
+def handed_out() -> str:
+    """Eight tiles under launch control, by blocks and by pairs: who runs, how many are made."""
+    lines = []
+    for what, name, high in (("blocks", kernels.LAUNCH_CONTROL, 128),
+                             ("pairs", kernels.PAIR_CONTROL, 256)):  # fmt: skip
+        source = kernels.source(name)
+        each = Rings.of(source).blocks
+        for schedule in ("eager", "random"):
+            with kernels.watching() as log:
+                run, exact = kernels.multiply(source, 8 * high - 24, 256, 64, schedule=schedule)
+            made = tiles_of_blocks(source, log)
+            # under random the hardware may refuse without need, so more may run
+            who = f", by {len(made) // each} {what} of 8" if schedule == "eager" else ""
+            lines.append(f"{what}, {schedule}: exact: {exact}, findings: {len(run.findings)}, "
+                         f"tiles made: {sum(made.values()) // each}{who}")  # fmt: skip
+    return "\n".join(lines)

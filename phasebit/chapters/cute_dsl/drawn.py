@@ -49,7 +49,9 @@ def picture(text: str, title: str) -> Picture:
     Raises ``ValueError`` where a cell is missing.
     """
     from phasebit.draw import Picture
+    from phasebit.letters import width, wrap
     from phasebit.palette import FONT, TEXT
+    from phasebit.two_widths import NARROW
 
     pairs = "\\shortstack" in text
     cells = [[f"T{t} V{v}" for t, v in row] for row in holders(text)] if pairs else [
@@ -72,14 +74,20 @@ def picture(text: str, title: str) -> Picture:
                 f'<text x="{(c + 0.5) * wide:g}" y="{(r + 0.66) * SIDE:g}" text-anchor="middle" '
                 f'style="fill:{TEXT}">{word}</text>'
             )
-    high, across = len(cells) * SIDE, len(cells[0]) * wide
+    lines = wrap(title, NARROW - 6)
+    high, across = len(cells) * SIDE, max(len(cells[0]) * wide, *map(width, lines))
+    above = 9 + 14 * len(lines)
     alt = f"{title}.\n" + "\n".join(" ".join(row) for row in cells)
-    size = f"{across + 2:g} {high + 24:g}"
+    size = f"{across + 2:g} {high + above + 1:g}"
+    heading = "".join(
+        f'<text x="0" y="{14 * (at - len(lines)) + 6}" style="fill:{TEXT};font-size:12px">'
+        f"{escape(line)}</text>\n"
+        for at, line in enumerate(lines)
+    )
     return Picture(
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-diagram" '
-        f'width="{across + 2:g}" height="{high + 24:g}" viewBox="-1 -23 {size}" '
+        f'width="{across + 2:g}" height="{high + above + 1:g}" viewBox="-1 -{above} {size}" '
         f'style="font:11px {FONT};background:transparent">\n<title>{escape(alt)}</title>\n'
-        f'<text x="0" y="-8" style="fill:{TEXT};font-size:12px">{escape(title)}</text>\n'
-        + "\n".join(out) + "\n</svg>",
+        + heading + "\n".join(out) + "\n</svg>",
         alt,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from phasebit.chapters.cute_dsl import ptx_runs
 
 if TYPE_CHECKING:
-    from phasebit.draw import Picture
+    from phasebit.draw import Arrow, Node, Picture
     from phasebit.measure import Table
 
 PIPELINES = {"": ("slices", "PipelineTmaUmma"), "sum ": ("sums", "PipelineUmmaAsync")}
@@ -84,30 +84,47 @@ def seen(launch: Callable[[], Any]) -> dict[str, Ring]:
 
 def picture(rings: Mapping[str, Ring], title: str) -> Picture:
     """Each pipeline above its slots: of each slot the barrier *full*, where it lies, *empty*."""
-    from phasebit.draw import Arrow, Node, diagram
+    from phasebit.draw import diagram
+
+    nodes, arrows = _boxes(rings)
+    return diagram(nodes, arrows, title=title, narrow=_boxes(rings, narrow=True))
+
+
+def _boxes(rings: Mapping[str, Ring], narrow: bool = False) -> tuple[dict[str, Node], list[Arrow]]:
+    """What :func:`picture` draws; ``narrow``: with short lines, and counts within the boxes."""
+    from phasebit.draw import Arrow, Node
 
     nodes: dict[str, Node] = {}
     arrows: list[Arrow] = []
+    left, middle, right = (47.0, 166.0, 284.0) if narrow else (0.0, 250.0, 500.0)
+    first, step, gap = (92.0, 62.0, 84.0) if narrow else (84.0, 44.0, 76.0)
     y = 0.0
     for key, ring in rings.items():
         name, kind = PIPELINES[key]
         top = f"{key}object"
-        nodes[top] = Node(f"{kind} {name}", 250.0, y, "grey")
+        nodes[top] = Node(f"{kind} {name}", middle, y, "grey")
         for slot, parts in sorted(ring.slots.items()):
-            y += 44.0 if slot else 84.0
+            y += step if slot else first
             full, empty = (ring.barriers[side, slot] for side in ("full", "empty"))
             words = f"A {parts[0]}, B {parts[1]}" if len(parts) > 1 else parts[0]
+            said = [words, f"full at {full.at}", f"empty at {empty.at}"]
+            counts = [] if slot else [_counts(full), _counts(empty)]
+            whose = f"{name} {slot}"
+            if narrow:
+                said[0] = f"{whose}\n" + words.replace(", B", "\nB").replace("s ", "s\n")
+                for at, count in enumerate(counts, 1):
+                    said[at] += "\n" + count.replace(", ", "\n")
+                counts, whose = [""] * len(counts), ""
             here = [f"{key}{slot} {what}" for what in ("full", "slot", "empty")]
             nodes |= {
-                here[0]: Node(f"full at {full.at}", 0.0, y, "blue", f"{name} {slot}"),
-                here[1]: Node(words, 250.0, y, "green"),
-                here[2]: Node(f"empty at {empty.at}", 500.0, y, "orange"),
+                here[0]: Node(said[1], left, y, "blue", whose),
+                here[1]: Node(said[0], middle, y, "green"),
+                here[2]: Node(said[2], right, y, "orange"),
             }
             arrows += [Arrow(here[0], here[1]), Arrow(here[1], here[2])]
-            if not slot:
-                arrows += [Arrow(top, here[0], _counts(full)), Arrow(top, here[2], _counts(empty))]
-        y += 76.0
-    return diagram(nodes, arrows, title=title)
+            arrows += [Arrow(top, here[2 * at], count) for at, count in enumerate(counts)]
+        y += gap
+    return nodes, arrows
 
 
 def _counts(barrier: Barrier) -> str:

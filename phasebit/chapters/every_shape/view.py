@@ -22,11 +22,11 @@ _ACROSS = 22  # multiprocessors in a row of the picture
 
 
 def on_multiprocessors(plan: Plan, shape: Shape) -> Picture:
-    """How many tiles each multiprocessor makes: a cell each, 132 of an H100."""
+    """How many tiles each multiprocessor makes: a cell each, 132 of an H200."""
     from phasebit.draw import Cell, chart
 
     walk = waves.walk(plan, shape)
-    units = waves.H100.multiprocessors
+    units = waves.H200.multiprocessors
     each: list[Cell | None] = [None] * (-(-units // _ACROSS) * _ACROSS)
     for unit in range(units):
         worker = unit // plan.pair
@@ -39,8 +39,8 @@ def on_multiprocessors(plan: Plan, shape: Shape) -> Picture:
     return chart(
         rows, rows=[i * _ACROSS for i in range(len(rows))], columns=range(_ACROSS),
         row_label="from", column_label="multiprocessor",
-        title=f"{shape} in {kind} of {plan.rows // plan.pair} × {plan.bn}: tiles that each "
-        f"multiprocessor makes; all of them multiply {share:.0%} of the time",
+        title=f"{shape} in {kind} of {plan.rows // plan.pair} × {plan.bn}: how many each "
+        f"multiprocessor makes; on average it is busy {share:.0%} of the time",
     )  # fmt: skip
 
 
@@ -306,8 +306,11 @@ def rows_table(recorded: Mapping[str, Any]) -> measure.Table:
         for who, head in (("ours", ""), (VENDOR, f"{VENDOR}, ")):
             named = [name for name in times if name.startswith(VENDOR) == bool(head)]
             cells = [f"{median(times[name], way):.1f}" for way in WAYS for name in named]
+            before, after = (median(times[name], "warm") for name in named)
+            cells.append(f"{1 - after / before:.0%}")
             rows.append((str(Shape(*row["shape"])), who, *cells))
     heads = [f"{what}, {way}" for way in WAYS for what in ("as they are", "at multiples of 128")]
+    heads.append("saved, warm")
     return measure.Table(
         ("M × N × K", "who", *heads), tuple(rows),
         f"µs; where rows of A and B begin; {measure.source(dict(recorded))}",

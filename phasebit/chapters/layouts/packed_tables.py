@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from phasebit import draw, files, measure
+from phasebit import draw, measure
 from phasebit.chapters.layouts import packed_tiles
 from phasebit.chapters.layouts.packed_operands import ASKED
 from phasebit.draw import Picture
@@ -13,15 +13,6 @@ from phasebit.draw import Picture
 Record = dict[str, Any]
 TOGETHER = COLUMNS = (1, 2, 4, 8, 16)
 """Products that are interleaved; and columns of blocks, 128 wide."""
-
-
-def two_loads() -> str:
-    """How the product brings a tile of A to shared memory: from tiles, or where it lies."""
-    text = (
-        (files.kernels() / "layouts/packing.cuh").read_text("utf-8").replace("#pragma unroll\n", "")
-    )
-    begin = text.index("        if (PACKED)")
-    return text[begin : text.index("        }\n", text.index("} else {", begin)) + 9]
 
 
 def sectors() -> measure.Table:

@@ -270,6 +270,25 @@ def column_of_chunks(layout: Any) -> int:
     return _worst_column(table(layout), 8)
 
 
+def wrong_modes() -> Picture:
+    """Wavefronts of a column of chunks: rows of three lengths, each with each of three modes."""
+    from tensor_layouts import Swizzle, compose
+
+    from phasebit import draw
+
+    def tile(row_bytes: int, bits: int) -> Any:  # 64 rows: (row, chunk) to bytes
+        return compose(Swizzle(bits, 4, 3), Layout((64, row_bytes // 16), (row_bytes, 16)))
+
+    rows, bits = (32, 64, 128), (1, 2, 3)
+    return draw.heatmap(
+        [[column_of_chunks(tile(row, each)) for each in bits] for row in rows],
+        rows=rows, columns=bits, row_label="bytes of a row",
+        column_label="bits of Swizzle(bits, 4, 3)", show=str,
+        title="Wavefronts of a column of chunks",
+        outline=[(0, 0), (1, 1), (2, 2)], outline_means="the mode of this length",
+    )  # fmt: skip
+
+
 def _worst_column(at: Sequence[Sequence[int]], step: int) -> int:
     """The same of byte offsets, a list for each row; from every ``step``-th row on."""
     return max(

@@ -128,9 +128,9 @@ def hierarchy(record: dict[str, Any]) -> Picture:
             if found:
                 axes.plot(found, [place] * len(found), "o", markersize=3, color=COLOURS["blue"])
                 axes.plot([at], [place], marker="o", markersize=7, color=COLOURS["blue"])
-            beside = narrow and found
+            beyond = max(found, default=at) if narrow else at  # there no dot lies
             axes.annotate(
-                says(found), (at, place), (8, 0) if beside else (0, 6),
+                says(found), (beyond, place), (8 * bool(found), 0) if narrow else (0, 6),
                 textcoords="offset points", va="center" if narrow else "bottom",
                 ha="center" if found and not narrow else "left", color=INK, fontsize=9,
             )  # fmt: skip

@@ -6,12 +6,12 @@ import numpy as np
 
 from phasebit.emulator.checker.races import Races
 from phasebit.emulator.checker.reports import Findings
-from phasebit.emulator.checker.shared_shadow import SharedShadow
+from phasebit.emulator.checker.shared_shadow import LIVE, SharedShadow
 from phasebit.emulator.checker.tensor_shadow import I4, TensorShadow
 from phasebit.emulator.findings import Sentence, Threads, say
 from phasebit.emulator.machine.batch import Batch
 from phasebit.emulator.ptx.types import Array
-from phasebit.emulator.tensor_core.regions import Region, overlap
+from phasebit.emulator.tensor_core.regions import Region
 
 
 class TensorCells:
@@ -41,7 +41,7 @@ class TensorCells:
         after = self.shadow(s.batch).after
         if after is not None:  # fenced, and a relaxed barrier between: no more is needed
             known[: s.team] = np.maximum(known[: s.team], after[lanes].max(axis=0))
-        known[list(own)] = np.iinfo(I4).max
+        known[list(own)] = LIVE
         return known
 
     def who(self, s: SharedShadow, lane: int, column: int) -> Sentence | Threads:
@@ -56,20 +56,16 @@ class TensorCells:
 
     def touch(
         self, batch: Batch, lanes: Array, region: Region, access: int, verb: str, *,
-        writes: bool, tensor_core: bool = False, fences: bool = True,
+        writes: bool, tensor_core: bool = False, fences: bool = True, in_order_of: int = -1,
     ) -> None:  # fmt: skip
         """Threads, or the tensor core for one of them, read or write cells.
 
         ``fences``: this needs a ``tcgen05.fence`` after those of other threads.
+        ``in_order_of``: the first lane of a warp whose stores need not be waited for.
         """
         t = self.shadow(batch)
         s = self.races.shadows[batch]
         first = int(lanes[0])
-        warp = first - first % batch.threads % 32  # a warp's ld and st are noted by its first lane
-        own: list[int] = s.threads(np.append(lanes, warp)).tolist()
-        if tensor_core:
-            own.append(s.team + int(s.threads(lanes)[0]))
-        known = self.known(s, lanes, *own)
 
         def what() -> Sentence:
             who, place = batch.describe(lanes), self.findings.place(access)
@@ -78,7 +74,7 @@ class TensorCells:
         if (
             not writes
             and not t.written.time[region.key].all()
-            and not any(overlap(region, other) for _, other, _ in t.storing)
+            and not t.storing.meeting(region, in_order_of)
             and not self._half(s, t, region)
             and not self._ahead(t, region, tensor_core)
         ):
@@ -89,23 +85,28 @@ class TensorCells:
         for waiting, word, matters in (
             (t.storing, "st", True), (t.loading, "ld", writes),
         ):  # fmt: skip
-            for lane, other, there in waiting if matters else ():
-                if overlap(region, other):
-                    other_warp = self.who(s, first, int(s.threads(np.array([lane]))[0]))
-                    done = "written it" if word == "st" else "read it"
-                    self.findings.report(
-                        "missing-tcgen05-wait",
-                        say(
-                            "{}; {} may not have {} yet, for it has not executed "
-                            "tcgen05.wait::{}: {}",
-                            what(), other_warp, done, word, self.findings.place(there),
-                        ),
-                        access, ("tensor", access, there),
-                    )  # fmt: skip
-        fenced = self._fenced(s, t, lanes) if fences else None
-        for last, did in (
-            (t.written, "writes"), (t.read, "reads"), (t.consumed, "reads"),
-        )[: 3 if writes else 1]:  # fmt: skip
+            ignored = in_order_of if word == "st" else -1
+            for lane, _, there in waiting.meeting(region, ignored) if matters else ():
+                other_warp = self.who(s, first, int(s.threads(np.array([lane]))[0]))
+                done = "written it" if word == "st" else "read it"
+                self.findings.report(
+                    "missing-tcgen05-wait",
+                    say(
+                        "{}; {} may not have {} yet, for it has not executed "
+                        "tcgen05.wait::{}: {}",
+                        what(), other_warp, done, word, self.findings.place(there),
+                    ),
+                    access, ("tensor", access, there),
+                )  # fmt: skip
+        touched = (t.written, t.read, t.consumed)[: 3 if writes else 1]
+        # Clocks never go back, so what these threads knew some time ago they still know.
+        group = lanes.tobytes(), tensor_core, fences
+        knew = t.knew.get(group)
+        if knew is not None and not any(last.some_late(region, knew) for last in touched):
+            return
+        known, fenced = self._known(s, t, lanes, tensor_core, fences)
+        t.knew[group] = known if fenced is None else np.minimum(known, fenced)
+        for last, did in zip(touched, ("writes", "reads", "reads"), strict=False):
             late = last.late(region, known)
             if late:
                 self._unordered(s, first, what(), access, late, did)
@@ -114,12 +115,23 @@ class TensorCells:
                 if late:
                     self._unfenced(s, lanes, what(), access, late, did)
 
+    def _known(
+        self, s: SharedShadow, t: TensorShadow, lanes: Array, tensor_core: bool, fences: bool
+    ) -> tuple[Array, Array | None]:
+        """Up to when each agent's doings are ordered, and fenced, before these threads'."""
+        first = int(lanes[0])
+        warp = first - first % s.batch.threads % 32  # its first lane notes a warp's ld and st
+        own: list[int] = s.threads(np.append(lanes, warp)).tolist()
+        if tensor_core:
+            own.append(s.team + int(s.threads(lanes)[0]))
+        return self.known(s, lanes, *own), self._fenced(s, t, lanes) if fences else None
+
     def _fenced(self, s: SharedShadow, t: TensorShadow, lanes: Array) -> Array | None:
         """Up to when each agent's doings are fenced before these threads'; None: not asked."""
         halves = self.races.facts.tensor_fences
         if not halves:
             return None
-        known = np.full(s.clock.shape[1], np.iinfo(I4).max, I4)
+        known = np.full(s.clock.shape[1], LIVE, I4)
         if "after" in halves:
             mine: Array = np.zeros(s.team, I4) if t.after is None else t.after[lanes].max(axis=0)
         else:
@@ -128,12 +140,12 @@ class TensorCells:
         if "before" in halves:
             known[: s.team] = mine
         else:  # what was learnt by then would do, but nothing notes it
-            known[: s.team] = np.iinfo(I4).max
+            known[: s.team] = LIVE
         first = int(lanes[0])
         warp = first - first % s.batch.threads % 32
         end = min(warp + 32, (first // s.batch.threads + 1) * s.batch.threads)
         own = s.threads(np.arange(warp, end))
-        known[own] = known[s.team + own] = np.iinfo(I4).max
+        known[own] = known[s.team + own] = LIVE
         return known
 
     def _unfenced(

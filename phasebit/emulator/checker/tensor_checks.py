@@ -96,7 +96,7 @@ class TensorChecks(TensorObserver, LaunchObserver):
         access = self.machine.executing_access()
         for lanes, region in regions:
             self.cells.touch(g.batch, lanes, region, access, "reads", writes=False)
-            self.cells.shadow(g.batch).loading.append((int(lanes[0]), region, access))
+            self.cells.shadow(g.batch).loading.add(int(lanes[0]), region, access)
         instruction = self.machine.executing()
         assert instruction is not None
         if instruction.generated and self._used(instruction):
@@ -118,22 +118,19 @@ class TensorChecks(TensorObserver, LaunchObserver):
 
     def _store(self, g: Group, lanes: Array, region: Region, access: int) -> None:
         """A warp's ``tcgen05.st``."""
-        t = self.cells.shadow(g.batch)
-        mine = int(lanes[0])
-        others = [x for x in t.storing if x[0] != mine]
-        kept, t.storing = t.storing, others  # one warp's stores come in their order
-        self.cells.touch(g.batch, lanes, region, access, "writes", writes=True)
-        t.storing = [*kept, (mine, region, access)]
+        mine = int(lanes[0])  # one warp's stores come in their order
+        self.cells.touch(
+            g.batch, lanes, region, access, "writes", writes=True, in_order_of=mine
+        )  # fmt: skip
+        self.cells.shadow(g.batch).storing.add(mine, region, access)
 
     def waits_for_columns(self, g: Group, lanes: Array, word: str) -> None:
         """A warp's ``tcgen05.wait``."""
         t = self.cells.shadow(g.batch)
         s = self.races.shadows[g.batch]
-        mine = int(lanes[0])
         waiting, last = (t.storing, t.written) if word == "st" else (t.loading, t.read)
-        for item in [x for x in waiting if x[0] == mine]:
-            waiting.remove(item)
-            last.note(item[1], int(s.threads(lanes)[0]), self.machine.now, item[2])
+        for _, region, access in waiting.ended(int(lanes[0])):
+            last.note(region, int(s.threads(lanes)[0]), self.machine.now, access)
 
     def wrong_quarter(self, g: Group, why: Sentence, where: Sentence) -> None:
         """A warp gives an address in a quarter of tensor memory that is not its own."""

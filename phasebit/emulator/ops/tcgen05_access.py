@@ -74,7 +74,6 @@ class Access:
             spans = [(0, wide * registers), (wide * apart, wide * (apart + registers))]
         for w, start in enumerate(one(g, address, "addresses", self.where)):
             lanes = g.lanes[32 * w : 32 * w + 32]
-            who = g.batch.describe(lanes)
             lane, at = split(start)
             warp = int(lanes[0]) % g.batch.threads // 32
             quarter = 32 * (warp % 4)
@@ -82,7 +81,8 @@ class Access:
                 why = say(
                     "{} reaches lanes {}-{} of tensor memory: {}; warp w reaches only lanes "
                     "32 (w % 4) to 32 (w % 4) + 31, here {}-{}: add (w % 4) << 21 to the address",
-                    who, lane, lane + height - 1, self.where, quarter, quarter + 31,
+                    g.batch.describe(lanes), lane, lane + height - 1, self.where,
+                    quarter, quarter + 31,
                 )  # fmt: skip
                 if lane > 31:
                     raise Fault(why)
@@ -93,12 +93,14 @@ class Access:
                 raise Fault(
                     "{} begins at lane {} of tensor memory: {}; the shape {} begins at a multiple "
                     "of {}",
-                    who, lane, self.where, shape, height,
+                    g.batch.describe(lanes), lane, self.where, shape, height,
                 )
             slot = int(g.batch.slots(lanes[:1])[0])
             halves = slice(lane // 16, (lane + height) // 16)
             for low, high in spans:
-                memory.reach(slot, (lane, lane + height), (at + low, at + high), who, self.where)
+                place = (lane, lane + height), (at + low, at + high)
+                if not memory.there(slot, *place):
+                    memory.reach(slot, *place, g.batch.describe(lanes), self.where)
                 self.regions.append((lanes, Region(slot, halves, slice(at + low, at + high))))
             first_lane.append(lane)
             first_column.append(at)

@@ -35,8 +35,22 @@ def overlap(a: Region, b: Region) -> bool:
     """Whether two regions have a cell in common."""
     if a.slot != b.slot or a.columns.start >= b.columns.stop or b.columns.start >= a.columns.stop:
         return False
+    if a.halves == b.halves:
+        return True
     mine, theirs = (set(range(*r.halves.indices(HALVES))) for r in (a, b))
     return bool(mine & theirs)
 
 
-__all__ = ["COPIED", "HALVES", "SHIFTED", "SOURCE", "Region", "overlap"]
+def around(a: Region, b: Region) -> Region:
+    """The smallest stretch of one slot's lanes and columns in which both lie."""
+    if a == b:
+        return a
+    lanes = [range(*r.halves.indices(HALVES)) for r in (a, b)]
+    return Region(
+        a.slot,
+        slice(min(r[0] for r in lanes), max(r[-1] for r in lanes) + 1),
+        slice(min(a.columns.start, b.columns.start), max(a.columns.stop, b.columns.stop)),
+    )
+
+
+__all__ = ["COPIED", "HALVES", "SHIFTED", "SOURCE", "Region", "around", "overlap"]

@@ -269,24 +269,25 @@ class TensorMemory:
 
     # -- reaching -------------------------------------------------------------
 
+    def there(self, slot: int, lanes: tuple[int, int], columns: tuple[int, int]) -> bool:
+        """Whether these lanes and columns (first, and one past the last) are, and are allocated."""
+        first, end = columns
+        return lanes[1] <= LANES and end <= COLUMNS and bool(self.owned[slot, first:end].all())
+
     def reach(
         self, slot: int, lanes: tuple[int, int], columns: tuple[int, int], who: Said,
         where: Sentence,
     ) -> None:  # fmt: skip
-        """Are these lanes and columns (first, and one past the last) there and allocated?
-
-        Raises :class:`Fault` when they are not.
-        """
+        """Raises :class:`Fault` when these lanes and columns are not :meth:`there`."""
+        if self.there(slot, lanes, columns):
+            return
         first, end = columns
         if lanes[1] > LANES or end > COLUMNS:
             raise OutOfBounds(
                 "{} reaches beyond tensor memory, lanes {}-{} and columns {}-{} of {} × {}: {}",
                 who, lanes[0], lanes[1] - 1, first, end - 1, LANES, COLUMNS, where,
             )
-        owned = self.owned[slot, first:end]
-        if owned.all():
-            return
-        column = first + int(np.argmin(owned))
+        column = first + int(np.argmin(self.owned[slot, first:end]))
         for given_back, there in reversed(self.former[slot]):
             if given_back.first <= column < given_back.first + given_back.count:
                 raise UseAfterFree(

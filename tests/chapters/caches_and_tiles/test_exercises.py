@@ -94,7 +94,7 @@ def transposed(body: str) -> str:
 
 
 def solution() -> str:
-    _, _, folded = prose(CHAPTER).partition("```{solution} ex-caches-and-tiles-transpose")
+    _, _, folded = prose(CHAPTER).partition("{solution} ex-caches-and-tiles-transpose")
     return folded.partition("~~~cpp\n")[2].partition("~~~")[0]
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from phasebit.chapters.chain import kernels, view
+from phasebit.chapters.chain import kernels, signal_scopes, slips, view
 
 pytestmark = pytest.mark.nvcc
+
+
+def test_the_scope_of_the_cluster_adds_invalidations_and_nothing_else() -> None:
+    rows = {row[0].partition(" (")[0]: row[2:] for row in signal_scopes.table().rows}
+    assert set(rows) == set(signal_scopes.MEANINGS)
+    few, many = map(int, rows.pop("invalidations"))
+    assert few < many / 10 and all(a == b != "0" for a, b in rows.values())
 
 
 @pytest.mark.parametrize("sums", [1, 2])
@@ -35,20 +40,36 @@ def test_the_picture_of_two_products_of_a_pair() -> None:
     assert [line.rpartition(", ")[2] for line in said] == [
         "alone", "alone", "while product 1 is carried out", "alone"
     ]  # fmt: skip
-    assert "tile 3 in columns 256 to 511" in view.columns(text, log).alt
 
 
-def test_tensor_memory_fills_and_empties_by_columns() -> None:
+def test_what_is_fetched_is_watched() -> None:
     text = kernels.source(kernels.CHAIN)
     with kernels.watching() as log:
         kernels.multiply(text, 384, 256, 64, schedule="eager")
-    drawn = view.columns(text, log)
-    assert "tile 1 in columns 256 to 511; tile 2 in columns 0 to 255" in drawn.alt
     fetched = [seen.barrier for seen in log if seen.what == "fetches" and seen.warp == 3]
     pieces = [f"{first}-{first + 32}" for first in range(0, 512, 32)]
     assert fetched == pieces + pieces[:8]
-    assert len(re.findall(r"columns \d+ to \d+ fetched<", drawn.svg)) == 24
-    assert "tile 2 begins" in drawn.svg
+
+
+def test_eight_tiles_are_handed_out_once_each() -> None:
+    lines = view.handed_out().splitlines()
+    assert len(lines) == 4
+    for line in lines:
+        assert "exact: True, findings: 0, tiles made: 8" in line
+    assert lines[0].endswith("by 2 blocks of 8") and lines[2].endswith("by 2 pairs of 8")
+
+
+def test_too_few_bytes_end_in_two_ways() -> None:
+    rows, only_a = slips.too_few_bytes().splitlines()
+    assert "deadlock; 41984 bytes announced and 49152 come" in rows
+    assert only_a == "only A: exact: True; async"
+
+
+def test_a_verdict_says_what_is_wrong() -> None:
+    text = kernels.source(kernels.CHAIN)
+    assert kernels.verdict(text, 130, 12, 64).count("exact, 0 findings") == 3
+    twisted = text.replace("(p ^ lane * PARTS / 8 % PARTS)", "p")
+    assert kernels.verdict(twisted, 130, 260, 64).count("WRONG") == 3
 
 
 def test_watching_leaves_the_emulator_as_it_was() -> None:

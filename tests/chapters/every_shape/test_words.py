@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from statistics import median, quantiles
 from typing import Any
 
 import pytest
 
-from phasebit import files, measure
+from phasebit import measure
 from phasebit.chapters.every_shape import (
     cuts,
     narrower,
@@ -18,6 +17,7 @@ from phasebit.chapters.every_shape import (
     record,
     row_ends,
     shape_slips,
+    shape_tables,
     tries,
     view,
     waves,
@@ -54,29 +54,12 @@ def more(recorded: dict[str, Any], shape: Shape, plan: Plan) -> list[float]:
             for way in view.WAYS]  # fmt: skip
 
 
-def percent(changes: list[float]) -> list[int]:
-    return [round(100 * each) for each in changes]
-
-
-def test_aims(recorded: dict[str, Any]) -> None:
-    best, chosen = (view.summary(recorded, name) for name in (view.best, view.chosen))
-    assert round(best["warm, geometric mean"], 3) == 1.028
-    assert round(best["flushed, geometric mean"], 3) == 1.024
-    assert [round(chosen[f"{way}, geometric mean"], 3) for way in view.WAYS] == [1.013, 1.007]
-    ours = view.row_of(recorded, ODD)
-    assert view.ratio(ours, view.chosen(ours), "flushed") == chosen["flushed, least"]
-    assert round(chosen["flushed, least"], 2) == 0.95
-    pairs = view.summary(recorded, lambda row: str(PAIRS_EVERYWHERE))
-    assert round(pairs["warm, geometric mean"], 2) == 0.82
-    warm, flushed = (
-        {str(Shape(*row["shape"])): view.ratio(row, view.best(row), way)
-         for row in recorded["shapes"]}
-        for way in view.WAYS
-    )
-    below = {shape: value for shape, value in warm.items() if value < 0.97}
-    assert below.keys() == {"4096 × 768 × 3072"} and min(below.values()) > 0.969
-    assert min(flushed.values()) > 0.98
-    assert round(warm["4096³"], 3) == 0.997
+def test_the_table_of_aims_says_what_the_record_holds(recorded: dict[str, Any]) -> None:
+    fastest, chosen, pairs = shape_tables.summaries(recorded).rows
+    best = view.summary(recorded)
+    assert fastest[1:3] == tuple(f"{best[f'warm, {what}']:.3f}"
+                                 for what in ("geometric mean", "least"))  # fmt: skip
+    assert float(pairs[1]) < float(chosen[1]) < float(fastest[1])
 
 
 def test_what_is_shown_had_no_part_in_the_choice(recorded: dict[str, Any]) -> None:
@@ -89,86 +72,59 @@ def test_what_is_shown_had_no_part_in_the_choice(recorded: dict[str, Any]) -> No
 
 def test_where_open_kernels_are_ahead() -> None:
     beside = measure.read(open_kernels.NAME)
-    ahead: dict[str, list[str]] = {}
-    means: dict[str, list[float]] = {}
+    said = shape_tables.ahead(beside).splitlines()
     for row in beside["shapes"]:
         shares = view.by_maker(row, "warm")
-        for who, share in shares.items():
-            means.setdefault(who, []).append(share)
-        fastest = max(shares.keys() - {view.VENDOR}, key=lambda who: shares[who])
-        by = shares[fastest] / shares["ours"] - 1
-        if by:
-            ahead.setdefault(fastest, []).append(f"{Shape(*row['shape'])}, {by:.1%}")
-    assert ahead == {"fast.cu": ["8192³, 0.6%"], "CUTLASS": ["256 × 4096 × 14336, 2.0%"]}
-    assert round(view.geomean(means["ours"]), 3) == 1.031
-    assert all(view.geomean(means[who]) < 1 for who in means.keys() - {"ours", view.VENDOR})
-
-
-def test_what_an_earlier_record_says_of_the_rival_that_is_missing() -> None:
-    assert "DeepGEMM" not in measure.read(open_kernels.NAME)["versions"]
-    path = files.records() / f"{open_kernels.NAME}.nvidia-h200.json"
-    by = {}
-    for row in json.loads(path.read_text("utf-8"))["shapes"]:
-        shares = view.by_maker(row, "warm")
-        by[str(Shape(*row["shape"]))] = shares["DeepGEMM"] / shares["ours"] - 1
-    assert sum(each > 0 for each in by.values()) == 3
-    assert max(by, key=by.__getitem__) == "1024 × 28672 × 8192"
-    assert round(max(by.values()), 2) == 0.07
+        for who in shares.keys() - {"ours", view.VENDOR}:
+            line = any(each.startswith(f"{who} ") and f" {Shape(*row['shape'])}," in each
+                       for each in said)  # fmt: skip
+            assert line == (shares[who] > shares["ours"])
 
 
 def test_which_are_decided(recorded: dict[str, Any]) -> None:
-    """By the middle halves of the times."""
-    found: dict[str, list[str]] = {}
-    for row in recorded["shapes"]:
-        for way, field in view.WAYS.items():
-            times = row["times"]
-            ours, vendor = (quantiles(times[name][field], n=4)
-                            for name in (view.best(row), view.VENDOR))  # fmt: skip
-            if ours[2] < vendor[0] or vendor[2] < ours[0]:
-                who = "ours" if ours[2] < vendor[0] else view.VENDOR
-                found.setdefault(f"{way}, {who}", []).append(str(Shape(*row["shape"])))
-    assert {who: len(shapes) for who, shapes in found.items()} == {
-        "warm, ours": 12, f"warm, {view.VENDOR}": 2, "flushed, ours": 7,
-    }  # fmt: skip
-    assert found[f"warm, {view.VENDOR}"] == ["4096³", "4096 × 768 × 3072"]
+    """By the middle halves of the times: who is named is faster by the medians, too."""
+    for way in view.WAYS:
+        for who, shapes in shape_tables.decided(recorded, way).items():
+            for shape in shapes:
+                row = view.row_of(recorded, shape)
+                assert (view.ratio(row, view.best(row), way) > 1) == (who == "ours")
 
 
 def test_early_launch(recorded: dict[str, Any]) -> None:
-    def lost(*shape: int) -> int:
-        early, late = (us(recorded, Shape(*shape), plan) for plan in (ALONE, LATE))
-        return round(100 * (early / late - 1))
-
-    assert lost(256, 4096, 14336) == 22 and lost(64, 10240, 8192) == 6
-    assert lost(16, 14336, 4096) == -1 and lost(128, 14336, 4096) == 3
+    table = shape_tables.early(recorded, SMALL, *shape_tables.OTHERS)
+    changes = {row[0]: int(row[4].rstrip("%")) for row in table.rows}
+    worst = max(changes, key=changes.__getitem__)
+    assert worst == "64 × 10240 × 8192" and changes[worst] > 10
+    blocks = {row[0]: row[1] for row in table.rows}
+    assert blocks["256 × 4096 × 14336"] == blocks["1024³"] and changes["1024³"] < 0
+    assert sum(each > 0 for each in changes.values()) == 4
     vendor = view.median(view.row_of(recorded, SMALL)["all"][view.VENDOR], "warm")
-    assert [round(vendor / us(recorded, SMALL, each), 2) for each in (LATE, ALONE)] == [0.96, 1.08]
+    assert us(recorded, SMALL, ALONE) < vendor < us(recorded, SMALL, LATE)
 
 
 def test_few_rows(recorded: dict[str, Any]) -> None:
     for shape in (Shape(16, 14336, 4096), Shape(64, 10240, 8192), Shape(128, 14336, 4096)):
         row = view.row_of(recorded, shape)
-        floor = shape.bytes / waves.H100.memory * 1e-6
-        assert 1 < view.median(row["times"][view.best(row)], "flushed") / floor < 1.11
-        assert abs(view.ratio(row, view.best(row), "flushed") - 1) < 0.02
-    assert round(waves.H100.memory / waves.H100.one, -1) == 70
+        floor = shape.bytes / waves.H200.memory * 1e-6
+        assert 1 < view.median(row["times"][view.best(row)], "flushed") / floor < 1.2
+        assert abs(view.ratio(row, view.best(row), "flushed") - 1) < 0.06
+    assert round(waves.H200.memory / waves.H200.one, -1) == 100
     with_policies, without = (Plan(kernel, 2, 112, 7) for kernel in (plans.WEIGHTS, plans.EARLY))
-    gain = us(recorded, shape, without) / us(recorded, shape, with_policies) - 1
-    assert round(gain, 2) == 0.02
-    both = (view.row_of(recorded, shape)["all"][str(each)]["warm_us"]
+    both = (view.row_of(recorded, shape)["all"][str(each)]["flushed_us"]
             for each in (with_policies, without))  # fmt: skip
-    (_, _, high), (low, _, _) = (quantiles(each, n=4) for each in both)
-    assert high > low
+    (first, _, third), (low, _, high) = (quantiles(each, n=4) for each in both)
+    assert third > low and high > first
 
 
-def test_the_model_chooses_well_at_fourteen(recorded: dict[str, Any]) -> None:
+def test_where_the_model_chooses_worst(recorded: dict[str, Any]) -> None:
     lost = {
         Shape(*row["shape"]): view.median(row["times"][view.chosen(row)], "warm")
         / view.median(row["times"][view.best(row)], "warm") - 1
         for row in recorded["shapes"]
     }  # fmt: skip
-    assert sum(each < 0.03 for each in lost.values()) == 14
-    worst = sorted(lost, key=lost.__getitem__)[-2:]
-    assert worst == [ODD, (256, 4096, 14336)] and round(lost[worst[1]], 1) == 0.1
+    *others, first, second = sorted(lost, key=lost.__getitem__)
+    assert {first, second} == {ODD, (256, 4096, 14336)}
+    assert lost[others[-1]] < 0.03 < lost[first]
 
 
 def test_the_models_times_are_too_short_where_products_bind(recorded: dict[str, Any]) -> None:
@@ -179,11 +135,9 @@ def test_the_models_times_are_too_short_where_products_bind(recorded: dict[str, 
         assert str(choose(shape)) == view.chosen(row)
         found[shape] = said.binds, said.us / view.median(row["times"][view.chosen(row)], "warm")
     for binds, ratio in found.values():
-        assert abs(ratio - 1) < 0.1 and (ratio < 1 or binds != "products")
-    largest = sorted(found, key=lambda shape: shape.flop)[-4:]
-    assert sorted(round(100 - 100 * found[shape][1]) for shape in largest)[:: 3] == [2, 7]
+        assert ratio < 1 or binds != "products"
     drawn = view.modelled(recorded).alt
-    assert "8192³: products bind 0.94" in drawn and "1024³: copies bind 1.10" in drawn
+    assert all(f"{shape}: {binds} bind" in drawn for shape, (binds, _) in found.items())
 
 
 def test_tries(recorded: dict[str, Any]) -> None:
@@ -193,24 +147,24 @@ def test_tries(recorded: dict[str, Any]) -> None:
                for way in view.WAYS]
         for name in tries.TRIES
     }  # fmt: skip
-    assert percent(lost["4 slots"]) == [5, 7] and abs(lost["6 slots"][0]) < 0.01
-    for name in ("no product in flight while a slot is given back", "C from registers"):
-        assert 0.29 < lost[name][0] < 1 / 3
+    assert max(map(abs, lost["6 slots"])) < 0.045
+    assert 1 / 3 < lost["no product in flight while a slot is given back"][0] < 0.4
+    assert round(lost["C from registers"][0], 1) == 0.3 and lost["C from registers"][0] < 0.27
     helpless = [name for name, each in tries.TRIES.items() if each.expected.startswith("faster")]
     assert len(helpless) == 3 and all(min(lost[name]) > 0.02 for name in helpless)
 
 
-def test_the_same_plan_in_two_tables(recorded: dict[str, Any]) -> None:
-    assert round(us(recorded, SMALL, ALONE), 2) == 5.31
-    assert round(view.median(recorded["tries"]["times"][tries.BASE], "warm"), 2) == 5.14
+def test_rows_inside_lines_cost_blocks_alone_nearly_all_again(recorded: dict[str, Any]) -> None:
     alone = [us(recorded, shape, ALONE) for shape in (ODD, SMALL)]
-    assert round(alone[0] / alone[1], 2) == 1.84
+    assert f"{alone[0] / alone[1]:.1f}" == "1.6"
 
 
 def test_cuts(recorded: dict[str, Any]) -> None:
     measured = [cuts.ratios(recorded, *case) for case in cuts.CASES.values()]
-    assert percent([each[cuts.MEASURED] - 1 for each in measured]) == [-2, -2, 0, 8, 12]
-    assert percent([each[cuts.STEPS] - 1 for each in measured]) == [-5, -13, -3, -2, -1]
+    fours, two, large, *full = (each[cuts.MEASURED] for each in measured)
+    assert 0.93 < min(fours, two) <= max(fours, two) < 1 < min(full) and abs(large - 1) < 0.01
+    by_steps = [each[cuts.STEPS] for each in measured]
+    assert max(by_steps) < 1 and min(by_steps) == by_steps[1]
     assert measured[-1][cuts.MODEL] > 1.4
     last = [walk.tiles % walk.workers / walk.workers for walk in
             (waves.walk(plan, shape) for shape, plan in cuts.CASES.values())]  # fmt: skip
@@ -225,10 +179,10 @@ def test_c_on_its_way_out(recorded: dict[str, Any]) -> None:
     base = tries.FURTHER[3].base
     assert max(map(abs, more(recorded, large, replace(base, later=False)))) < 0.005
     turns = Plan(plans.PING_PONG, 2, 128, 6, pair=2)
-    assert percent(more(recorded, large, turns)) == [18, 18]
+    assert min(more(recorded, large, turns)) > 0.06
     alone, square = Plan(plans.PAIRS, 2, 256, 4), Plan(plans.PAIRS, 2, 128, 6, pair=2)
-    assert round(us(recorded, large, replace(alone, later=False)) / us(recorded, large, alone), 2) \
-        == 1.02
+    at_once = us(recorded, large, replace(alone, later=False))
+    assert 1.01 < at_once / us(recorded, large, alone) < 1.1
     row = view.row_of({"shapes": recorded["further"]}, large)
     took = view.median(row["times"][str(turns)], "warm")
     assert abs(us(recorded, large, square) / took - 1) < 0.01
@@ -239,24 +193,25 @@ def test_what_did_not_work_at_1000(recorded: dict[str, Any]) -> None:
     fours = replace(base, pair=4), Plan(plans.PAIRS, 1, 160, 6, pair=4)
     assert [each.tiles(ODD) for each in fours] == [32, 28]
     assert min(more(recorded, ODD, fours[0])) > 0.1 and max(more(recorded, ODD, fours[1])) < 0
-    assert percent(more(recorded, ODD, replace(base, pair=1))) == [23, 15]
-    assert 0.12 < min(more(recorded, ODD, Plan(plans.SPLIT_K, 2, 128, 5, split=2))) < 0.14
-    assert percent(more(recorded, ODD, Plan(plans.PING_PONG, 1, 128, 7, pair=2))) == [7, 6]
-    warm, flushed = more(recorded, ODD, replace(base, early=False))
-    assert round(warm, 2) == 0.07 and abs(flushed) < 0.01
-    row = view.row_of(recorded, ODD)
-    assert 1 < view.ratio(row, view.best(row), "flushed") < 1.02
+    for slower in (replace(base, pair=1), Plan(plans.SPLIT_K, 2, 128, 5, split=2),
+                   Plan(plans.PING_PONG, 1, 128, 7, pair=2)):  # fmt: skip
+        assert min(more(recorded, ODD, slower)) > 0.03
 
 
 def test_what_did_not_work_at_5000(recorded: dict[str, Any]) -> None:
     base = tries.FURTHER[1].base
     fours = replace(base, waves=1, pair=4)
-    assert percent(more(recorded, AWKWARD, fours)) == [-5, -7]
+    gains = [plan for tried in tries.FURTHER[1:] for plan in tried.plans
+             if min(more(recorded, tried.shape, plan)) < -0.02]  # fmt: skip
+    assert gains == [] and max(map(abs, more(recorded, AWKWARD, fours))) < 0.005
+    (earlier,) = (each for each in measure.every(record.NAME) if "H100" in each["gpu"])
+    assert max(more(earlier, AWKWARD, fours)) < -0.02
     assert fours.tiles(AWKWARD) % 30 == 20 and base.tiles(AWKWARD) % 66 == 4
-    assert percent(more(recorded, AWKWARD, replace(base, waves=1)))[0] == 20
-    assert percent(more(recorded, AWKWARD, replace(base, slots=3, boxes=4))) == [4, 3]
+    assert min(more(recorded, AWKWARD, replace(base, waves=1))) > 0.1
     whole = Plan(plans.PAIRS, 2, 256, 4, pair=2, super=4)
-    assert percent(more(recorded, AWKWARD, whole)) == [1, 7]
+    assert 0 < more(recorded, AWKWARD, whole)[0] < 0.075
+    for tried in tries.FURTHER[2:]:
+        assert all(min(more(recorded, tried.shape, plan)) > -0.02 for plan in tried.plans)
 
 
 def test_what_did_not_work_at_a_layer(recorded: dict[str, Any]) -> None:
@@ -267,9 +222,10 @@ def test_what_did_not_work_at_a_layer(recorded: dict[str, Any]) -> None:
     for plan in level:
         assert max(map(abs, more(recorded, tried.shape, plan))) < 0.02
     names = [row["base"], view.VENDOR, *map(str, level)]
-    assert all(abs(median(row["times"][name]["mhz"]) / 1600 - 1) < 0.02 for name in names)
+    clocks = [median(row["times"][name]["mhz"]) for name in names]
     small = view.row_of({"shapes": recorded["further"]}, ODD)["times"]
-    assert min(median(times["mhz"]) for times in small.values()) > 1800
+    fast = min(median(times["mhz"]) for times in small.values())
+    assert max(clocks) < 1.03 * min(clocks) and max(clocks) < 0.95 * fast
 
 
 def test_plans_have_names_of_their_own_that_are_short() -> None:
@@ -315,33 +271,30 @@ def test_majors(recorded: dict[str, Any]) -> None:
 
 
 def test_any_k(recorded: dict[str, Any]) -> None:
-    for row, cost, vendor in zip(recorded["any"], (0.5, 0.11), (1.85, 2.6), strict=True):
+    costs = []
+    for row in recorded["any"]:
         copied, rounded, theirs = (view.median(each, "warm") for each in row["times"].values())
-        assert abs(copied / rounded - 1 - cost) < 0.03 and abs(theirs / copied - vendor) < 0.05
+        costs.append(copied / rounded - 1)
+        assert theirs > copied
+    assert abs(costs[0] - 0.5) < 0.1 and costs[1] < costs[0] / 3
 
 
 def test_rows(ends: dict[str, Any]) -> None:
-    for row, ours, vendor, behind in zip(
-        ends["rows"], (1 / 7, 0.03), (0.23, 0.16), (0.11, 0.1), strict=True
-    ):
-        base, padded = row_ends.AS_THEY_ARE, row_ends.PADDED
-        times = {name: view.median(each, "warm") for name, each in row["times"].items()}
-        assert abs(1 - times[padded] / times[base] - ours) < 0.011
-        theirs = times[f"{view.VENDOR}, {padded}"]
-        assert abs(1 - theirs / times[f"{view.VENDOR}, {base}"] - vendor) < 0.011
-        assert abs(times[padded] / theirs - 1 - behind) < 0.011
+    for row, said in zip(ends["rows"], zip(*[iter(view.rows_table(ends).rows)] * 2, strict=True),
+                         strict=True):  # fmt: skip
+        ours, vendor = (int(each[-1].rstrip("%")) for each in said)
+        assert 0 < ours < vendor
+        padded = view.median(row["times"][row_ends.PADDED], "warm")
+        assert padded > view.median(row["times"][f"{view.VENDOR}, {row_ends.PADDED}"], "warm")
 
 
 def test_promotion(ends: dict[str, Any]) -> None:
+    changes = []
     for row in ends["promotion"]:
         for way in view.WAYS:
-            none, some, most = (view.median(row["times"][each], way)
-                                for each in row_ends.PROMOTIONS)  # fmt: skip
-            assert abs(some / none - 1) < 0.0145
-            if tuple(row["shape"]) in (ODD, AWKWARD):
-                assert 0.015 < most / none - 1 < 0.055
-            else:
-                assert abs(most / none - 1) < 0.03
+            none, *some = (view.median(row["times"][each], way) for each in row_ends.PROMOTIONS)
+            changes += [each / none - 1 for each in some]
+    assert min(changes) > -0.01 and 0.05 < max(changes) < 0.055
 
 
 def test_narrower() -> None:
@@ -349,10 +302,11 @@ def test_narrower() -> None:
     for way in view.WAYS:
         slow, wide = (view.ratio(seen, f"{plan} NONE", way)
                       for plan in (narrower.NARROWER, narrower.WIDE))  # fmt: skip
-        assert 0.095 < 1 - slow / wide < 0.115
+        assert 0.035 < 1 - slow / wide < 0.055
         for plan in (narrower.NARROWER, narrower.WIDE):
             names = (f"{plan} L2_256B", f"{plan} NONE")
-            assert view.ratio(seen, names[0], way) < view.ratio(seen, names[1], way)
+            promoted, plain = (view.ratio(seen, each, way) for each in names)
+            assert 0.09 < 1 - promoted / plain < 0.12
 
 
 def test_thirty_slips() -> None:

@@ -99,7 +99,7 @@ def test_the_solutions_in_the_chapter_are_right() -> None:
         exec(solution, names)
     for name in RIGHT:
         assert getattr(checks, name).verdict(names[name]).startswith(f"{name}: OK")
-    _, _, folded = prose(CHAPTER).partition("```{solution} ex-gemm-transposed")
+    _, _, folded = prose(CHAPTER).partition("{solution} ex-gemm-transposed")
     transposed, plain, rows = re.findall(r"~~~cpp\n(.*?)~~~", folded, re.DOTALL)
     relu_end = plain[plain.index("\nfor (int i = 0") :]  # the second one shows only the sums
     for name, texts in {"pack_transposed": [transposed], "relu": [plain, rows + relu_end]}.items():

@@ -85,7 +85,7 @@ def blocks(body: str) -> str:
 
 
 def solution() -> str:
-    _, _, folded = prose(CHAPTER).partition("```{solution} ex-to-pack-or-not-blocks")
+    _, _, folded = prose(CHAPTER).partition("{solution} ex-to-pack-or-not-blocks")
     return folded.partition("~~~cpp\n")[2].partition("~~~")[0]
 
 
