@@ -42,6 +42,8 @@ NEEDS = {
 
 LONGEST = (
     "tests/site/test_pages.py",
+    "tests/site/test_budgets.py",
+    "tests/site/test_grids.py",
     "tests/chapters/hopper_ring/test_products.py",
     "tests/chapters/double_buffering/test_kernels.py",
     "tests/chapters/tensor_cores/test_kernels.py",
@@ -64,10 +66,9 @@ LONGEST = (
     "tests/chapters/double_buffering/test_controls.py",
     "tests/test_clean.py",
     "tests/foreign/test_saved.py",
-    "tests/emulator/test_tcgen05_pair.py",
-    "tests/emulator/test_tcgen05_scaled.py",
+    "tests/site/test_explorers.py",
 )
-"""The files that take longest where nothing is cached, by processor time, from 400 s to 20 s."""
+"""The files that take longest where nothing is cached, by processor time, from 300 s to 20 s."""
 
 
 def tier(item: pytest.Item) -> str:

@@ -2,11 +2,12 @@
 
 A mistake that is planted in a kernel, a stamp, a variant that is measured: each is an edit of a
 file that may change one day. An edit that no longer fits, or fits twice, is refused. And where in
-a text a statement begins, and which lines of two texts differ.
+a text a statement begins, where a function stands, and which lines of two texts differ.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 
@@ -51,6 +52,27 @@ def statement(text: Sequence[str], number: int) -> int:
             break
         begin -= 1
     return begin if "asm" in text[begin - 1] else number
+
+
+def function(text: str, name: str) -> str:
+    """A device function or a struct of a kernel, with the comment above it.
+
+    Raises ``ValueError`` where there is none.
+
+    >>> print(function("// Twice.\\n__device__ int two(int x) {\\n    return 2 * x;\\n}\\n", "two"))
+    // Twice.
+    __device__ int two(int x) {
+        return 2 * x;
+    }
+    """
+    found = re.search(
+        rf"^(?://[^\n]*\n)*(?:template <[^\n]*>\s)?"
+        rf"(?:struct {name} \{{.*?^\}};|__device__ (?:inline )?\w+ {name}\([^;{{]*\{{.*?^\}})$",
+        text, re.M | re.S,
+    )  # fmt: skip
+    if found is None:
+        raise ValueError(f"the kernel has no function {name}")
+    return found[0]
 
 
 def bare(line: str) -> str:

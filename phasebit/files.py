@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 from pathlib import Path
 from typing import TextIO
@@ -100,6 +101,23 @@ def kernel(name: str) -> str:
         known = ", ".join(kernel_names(".cu"))
         raise ValueError(f"the book has no kernel {name!r}: choose from {known}")
     return path.read_text(encoding="utf-8")
+
+
+def whole_kernel(name: str) -> str:
+    """:func:`kernel`, with the headers of its own folder in place of their ``#include``."""
+    folder, seen = name.rpartition("/")[0], set[str]()
+
+    def inlined(text: str) -> str:
+        return re.sub(rf'^#include "({folder}/\w+\.cuh)"\n', once, text, flags=re.MULTILINE)
+
+    def once(found: re.Match[str]) -> str:
+        if found[1] in seen:
+            return ""
+        seen.add(found[1])
+        text = (kernels() / found[1]).read_text(encoding="utf-8")
+        return inlined(text.replace("#pragma once\n", ""))
+
+    return inlined(kernel(name))
 
 
 def function(kernel_name: str, name: str) -> str:

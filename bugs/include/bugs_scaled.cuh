@@ -1,7 +1,7 @@
 // Products of NVFP4 with block scales, C = A · Bᵀ: numbers of four bits, a scale for each 16 of them
 // along k. A step takes 64 of k, and 4 columns of tensor memory for A's scales, 4 for B's. sm_100a.
 #pragma once
-#include "../low_precision/scales.cuh"
+#include "ptx_block_scales.cuh"
 #include "bug.cuh"
 
 constexpr int M = 128, N = 32, STEPS = 4, STEP = 64;  // one row of all steps is 128 bytes

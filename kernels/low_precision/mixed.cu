@@ -1,7 +1,7 @@
 // Elements of two formats in one product: kind::mxf8f6f4 takes any of its five types for A, and any
 // for B. A number has a byte in shared memory, whether of four, six or eight bits; the copy engine
 // unpacks. One slot, and one thread that asks for everything: nothing overlaps here.
-#include "low_precision/scales.cuh"
+#include "ptx_block_scales.cuh"
 #include "tensor_map.cuh"
 
 constexpr int TILE = 128;                        // rows of A and of B

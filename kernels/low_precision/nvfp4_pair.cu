@@ -1,7 +1,7 @@
 // NVFP4 for a pair of blocks: products of 256 × 256 × 64. Each block brings half of the rows of A
 // and half of those of B, the scales of its rows of A, and the scales of all of B: the tensor core
 // of each reads all of B. Scales come by tensor maps: so the first block's barrier counts them.
-#include "low_precision/scales.cuh"
+#include "ptx_block_scales.cuh"
 #include "tensor_map.cuh"
 
 constexpr int PAIR = 2;                    // blocks

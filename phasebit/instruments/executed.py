@@ -6,7 +6,7 @@ Counted in launches on the emulator, ours and others' alike: no time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -113,3 +113,29 @@ def counting(roles: Mapping[str, range]) -> Iterator[Counts]:
     counts.instructions = dict(by_role)
     counts.products, counts.commits = of("tcgen05.mma"), of("tcgen05.commit")
     counts.powers, counts.barriers = of("ex2"), of("mbarrier.init")
+
+
+LEVELS = {
+    "from global to shared memory": "read",
+    "from shared memory to the tensor core": "multiplied",
+    "from tensor memory to registers": "fetched",
+    "from registers to shared memory": "shared",
+    "from shared to global memory": "written",
+}
+"""What moves at each level -> its count."""
+
+
+def side_by_side(sides: Sequence[Mapping[str, Any]], roles: Iterable[str]) -> tuple[Any, ...]:
+    """Rows of a table: counts of several launches, each as :func:`dataclasses.asdict` gives them.
+
+    Roles of which none executes anything are left out.
+    """
+    rows = [(f"warp instructions of PTX: {role}", *(f"{s['instructions'][role]:,}" for s in sides))
+            for role in roles if any(s["instructions"][role] for s in sides)]  # fmt: skip
+    for words, key in (("products of the tensor core", "products"), ("commits", "commits"),
+                       ("mbarriers", "barriers"), ("columns of tensor memory held", "columns"),
+                       ("bulk copies", "copies")):  # fmt: skip
+        rows.append((words, *(f"{s[key]:,}" for s in sides)))
+    for words, key in LEVELS.items():
+        rows.append((f"KiB {words}", *(f"{s[key] >> 10:,}" for s in sides)))
+    return tuple(rows)

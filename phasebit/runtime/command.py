@@ -98,8 +98,11 @@ def nvcc_command(options: Sequence[str]) -> list[str]:
     return [str(word) for word in command]
 
 
-def _spelled_out(options: Iterable[str]) -> Iterator[str]:
-    """Options, and those in files of options, which build systems write."""
+def _spelled_out(options: Iterable[str], within: tuple[str, ...] = ()) -> Iterator[str]:
+    """Options, and those in files of options, which build systems write.
+
+    ``within``: the files that these options are in. Raises ValueError for one that cannot be read.
+    """
     words = iter(options)
     for word in words:
         name, equals, value = word.partition("=")
@@ -107,11 +110,13 @@ def _spelled_out(options: Iterable[str]) -> Iterator[str]:
             yield word
             continue
         for file in (value if equals else next(words, "")).split(","):
+            if file in within:
+                raise ValueError(f"{name}: {file} names itself: leave that out")
             try:
-                text = files.read_text(file)
+                words_in_it = shlex.split(files.read_text(file))
             except ValueError as error:
                 raise ValueError(f"{name}: {error}: name a file of options") from error
-            yield from _spelled_out(shlex.split(text))
+            yield from _spelled_out(words_in_it, (*within, file))
 
 
 def nvcc(arguments: argparse.Namespace) -> int:

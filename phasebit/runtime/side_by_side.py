@@ -15,7 +15,7 @@ issues more waits for the older half first, and is taken to have waited for them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -69,6 +69,10 @@ class _Piece:
     below: int
     """All pieces with lower numbers come before it, too."""
     begin: Callable[[_Piece], Execution | None]
+    waits: Iterator[int]
+    """What of ``after`` may not have ended yet, behind ``blocker``."""
+    blocker: int = -1
+    """One that it waits for: no other need be looked at as long as this is open."""
     end: Callable[[Execution, EmulatorError | None], None] | None = None
     begun: bool = False
     ready: Callable[[], bool] = lambda: True
@@ -159,7 +163,8 @@ class Work:
             last = sorted(self.open)[MOST_OPEN // 2 - 1]
             self._finish(frozenset(range(self.below, last + 1)))
         after = self._before(stream) | self.waited
-        piece = _Piece(self.next, stream, after, self.below, begin, end)
+        waits = iter(sorted(after & self.open.keys(), reverse=True))
+        piece = _Piece(self.next, stream, after, self.below, begin, waits, end=end)
         self.open[piece.number] = piece
         self.last[stream] = self._before(stream) | {piece.number}
         self.next += 1
@@ -238,7 +243,7 @@ class Work:
         while again:
             again = False
             for piece in list(self.open.values()):
-                if piece.begun or not self.open.keys().isdisjoint(piece.after):
+                if piece.begun or self._waits(piece):
                     continue
                 if not piece.ready():
                     continue
@@ -249,6 +254,14 @@ class Work:
                 else:
                     self.executions[piece.number] = piece, execution
                     self.together.begin(execution)
+
+    def _waits(self, piece: _Piece) -> bool:
+        """Whether something is open that comes before a piece."""
+        while piece.blocker not in self.open:
+            piece.blocker = next(piece.waits, -1)
+            if piece.blocker < 0:
+                return False
+        return True
 
     def _turn(self) -> bool:
         """One turn of one launch; False when there is none, or one has failed."""
@@ -271,7 +284,7 @@ class Work:
     def _tell_who_waits(self) -> None:
         """The host waits, and no kernel runs: a stream that waits in memory waits for ever."""
         for piece in self.open.values():
-            if piece.awaits and self.open.keys().isdisjoint(piece.after):
+            if piece.awaits and not self._waits(piece):
                 self.device.waits_for_ever(*piece.awaits)
                 self.device.fault = Status.LAUNCH_TIMEOUT
                 self._give_up()

@@ -15,6 +15,7 @@ from test_matrix_ptx import MMA, RECORD, WARPS, Case, inputs, values
 
 from phasebit.emulator.numbers.formats import FORMATS, decode
 from phasebit.emulator.ops.matrix import multiply
+from phasebit.emulator.tensor_core import arithmetic
 from phasebit.emulator.tensor_core.arithmetic import (
     MODELS,
     Model,
@@ -143,3 +144,28 @@ def test_the_h200_gives_the_same_bits_without_nvcc(case: Case) -> None:
     want = np.load(RECORD)[case.name]
     bits = f"u{want.itemsize}"
     np.testing.assert_array_equal(got.view(bits), want.view(bits))
+
+
+@pytest.mark.parametrize("result", ["f32", "f16"])
+@pytest.mark.parametrize("kind", ["f16", "bf16", "tf32", "e4m3", "e5m2"])
+def test_whole_numbers_that_need_no_rounding_come_out_the_same(
+    kind: str, result: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small ones are multiplied at once; on both sides of the limit the bits are the scheme's."""
+    draw = np.random.default_rng(9)
+    models = [*arithmetic.MODELS.values(), arithmetic.WGMMA[kind]]
+    ways = {True: 0, False: 0}
+    asked = arithmetic._is_exact
+    for turn in range(400):
+        model, k = models[turn % len(models)], int(draw.choice([4, 16, 32]))
+        scale = 2.0 ** draw.integers(0, 19 if result == "f32" else 7)
+        a = draw.integers(-3, 4, (2, 4, k)) * (-0.0 if turn % 7 == 0 else scale)
+        b = draw.integers(-3, 4, (2, k, 8)) * 2.0 ** draw.integers(0, 4)
+        c = draw.integers(-40, 41, (2, 4, 8)) * (-0.0 if turn % 5 == 0 else 1.0)
+        ways[asked(a, b, c, result, model)] += 1
+        got = arithmetic.accumulate(a, b, c, (kind, kind), result, model)
+        monkeypatch.setattr(arithmetic, "_is_exact", lambda *_: False)
+        by_scheme = arithmetic.accumulate(a, b, c, (kind, kind), result, model)
+        monkeypatch.setattr(arithmetic, "_is_exact", asked)
+        assert got.tobytes() == np.ascontiguousarray(by_scheme).tobytes(), (turn, model)
+    assert min(ways.values()) > 20

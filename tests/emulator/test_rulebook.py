@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 from collections.abc import Iterator
@@ -67,15 +68,18 @@ def modules() -> list[Path]:
     return [*(package / "emulator").rglob("*.py"), *(package / "runtime").rglob("*.py")]
 
 
-RAISED = {name for path in modules() for name in named(ast.parse(path.read_text(encoding="utf-8")))}
+@functools.cache
+def raised() -> set[str]:
+    texts = (path.read_text(encoding="utf-8") for path in modules())
+    return {name for text in texts for name in named(ast.parse(text))}
 
 
 def test_what_is_raised_is_in_the_table() -> None:
-    assert RAISED - rulebook.RULES.keys() == set()
+    assert raised() - rulebook.RULES.keys() == set()
 
 
 def test_what_is_in_the_table_is_raised() -> None:
-    assert rulebook.RULES.keys() - RAISED == set()
+    assert rulebook.RULES.keys() - raised() == set()
 
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n"

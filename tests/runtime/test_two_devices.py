@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from phasebit.emulator.checker.other_launches import OtherLaunches
 from phasebit.runtime import side_by_side
 from phasebit.runtime.emulated import EmulatorBackend
 from phasebit.runtime.in_process import Runs
@@ -216,3 +217,23 @@ def test_what_fails_while_streams_are_full_ends_all(queue, monkeypatch):
     printed, rules, most = queue(20, "fail")
     assert printed == ["-1 cudaErrorIllegalAddress"] * 2
     assert rules == ["out-of-bounds"] and most <= 32
+
+
+def test_many_launches_that_meet_nowhere_are_not_compared(queue, monkeypatch):
+    """Each with each it would be 1,500 launches in minutes; and each keeps what it touched."""
+    compared, kept = [], []
+    against, ended = OtherLaunches._against, OtherLaunches.ended
+
+    def counted(self, other, *facts):
+        compared.append(other)
+        against(self, other, *facts)
+
+    def cut(self):
+        ended(self)
+        kept.append(self.races.shadow.size)
+
+    monkeypatch.setattr(OtherLaunches, "_against", counted)
+    monkeypatch.setattr(OtherLaunches, "ended", cut)
+    printed, rules, _ = queue(40)
+    assert printed == ["40 cudaSuccess"] * 2 and not rules
+    assert not compared and len(kept) == 80 and max(kept) <= 4

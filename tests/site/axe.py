@@ -41,10 +41,12 @@ SETTLED = """() => {
   const scrolls = [...document.querySelectorAll(
     'pre, .cell_output > .output, .bd-article :is(table, div.math)')];
   return !moves && scrolls.every((one) => (one.tabIndex === 0)
-    === (one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight));
+    === (one.scrollWidth > one.clientWidth
+      || (!one.matches('table, div.math') && one.scrollHeight > one.clientHeight)));
 }"""
 """Whether a page has followed a change of width or light: nothing fades any more, and the keyboard
-reaches what scrolls. It answers at once: a promise would count as a yes."""
+reaches what scrolls; of tables and formulas `scrolling.js` asks for the width alone. It answers at
+once: a promise would count as a yes."""
 LONGEST = 20_000
 """Milliseconds that they have; the theme's begins 300 after the change."""
 

@@ -29,7 +29,8 @@ def tasks(
 
     Longest first. ``threads``: the name of the main thread, or of workers, which have their own.
     """
-    categories = ["toplevel", "disabled-by-default-devtools.timeline"]
+    # What else would be traced takes more time than the page.
+    categories = ["-*", "disabled-by-default-devtools.timeline"]
     browser.start_tracing(page=page, categories=categories)
     try:
         act()

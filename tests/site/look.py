@@ -66,10 +66,14 @@ DOUBLE_IDS = """() => {
 # of each cell of a table with its ground.
 CONTRAST = """(least) => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const met = new Map(); // a page has few colours, and to draw one takes long
   const rgb = (css) => {
-    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = css; canvas.fillRect(0, 0, 1, 1);
-    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
-    return [r, g, b, a / 255];
+    if (!met.has(css)) {
+      canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = css; canvas.fillRect(0, 0, 1, 1);
+      const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+      met.set(css, [r, g, b, a / 255]);
+    }
+    return met.get(css);
   };
   const over = (top, below, opacity = 1) =>
     [0, 1, 2].map((i) => top[i] * top[3] * opacity + below[i] * (1 - top[3] * opacity));
@@ -78,31 +82,37 @@ CONTRAST = """(least) => {
       .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
+  const grounds = new Map();
   const page = (node) => {
-    for (let up = node; up; up = up.parentElement) {
-      const colour = rgb(getComputedStyle(up).backgroundColor);
-      if (colour[3] > 0.99) return colour;
+    if (!node) return [255, 255, 255, 1];
+    if (!grounds.has(node)) {
+      const colour = rgb(getComputedStyle(node).backgroundColor);
+      grounds.set(node, colour[3] > 0.99 ? colour : page(node.parentElement));
     }
-    return [255, 255, 255, 1];
+    return grounds.get(node);
   };
   const wrong = [];
   for (const svg of document.querySelectorAll('.bd-article svg')) {
     if (!svg.checkVisibility()) continue;
-    const shapes = [...svg.querySelectorAll('path, rect, circle, polygon, ellipse, text')];
-    for (const [index, text] of shapes.entries()) {
-      if (text.tagName !== 'text' || !text.textContent.trim() || text.closest('defs')) continue;
-      const box = text.getBoundingClientRect();
+    const painted = []; // the shapes so far, with their boxes: few cover a letter
+    for (const text of svg.querySelectorAll('path, rect, circle, polygon, ellipse, text')) {
+      if (text.closest('defs')) continue;
+      const style = getComputedStyle(text), box = text.getBoundingClientRect();
+      if (text.tagName !== 'text') {
+        if (style.fill !== 'none' && !style.fill.startsWith('url'))
+          painted.push({shape: text, style, box});
+        continue;
+      }
+      if (!text.textContent.trim()) continue;
       const middle = new DOMPoint(box.x + box.width / 2, box.y + box.height / 2);
       let behind = page(svg);
-      for (const shape of shapes.slice(0, index)) {
-        if (shape.tagName === 'text' || shape.closest('defs')) continue;
-        const style = getComputedStyle(shape);
-        if (style.fill === 'none' || style.fill.startsWith('url')) continue;
+      for (const {shape, style, box} of painted) {
+        if (middle.x < box.left - 1 || middle.x > box.right + 1) continue;
+        if (middle.y < box.top - 1 || middle.y > box.bottom + 1) continue;
         const matrix = shape.getScreenCTM();
         if (matrix && shape.isPointInFill(middle.matrixTransform(matrix.inverse())))
           behind = [...over(rgb(style.fill), behind, style.fillOpacity * style.opacity), 1];
       }
-      const style = getComputedStyle(text);
       const ink = over(rgb(style.fill), behind, style.fillOpacity * style.opacity);
       const [a, b] = [light(ink), light(behind.slice(0, 3))].sort((x, y) => y - x);
       const contrast = (a + 0.05) / (b + 0.05);

@@ -60,14 +60,20 @@ def worked_out(tab, kind: str, values: dict[str, object]):
     )
 
 
+BESIDE = """() => [...document.querySelectorAll('.phasebit-explorer .pb-picture')]
+  .map((one) => one.scrollWidth - one.clientWidth)"""
+"""How much of each picture lies beside the screen."""
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_chapter_has_it_and_it_answers_the_keyboard(browser, site, kind: str) -> None:
     from .look import OVERFLOW, WIDTHS, Watch
 
-    page = browser.new_page()
+    page = browser.new_page(viewport={"width": WIDTHS["phone"], "height": 900})
     watch = Watch(site)
     watch.attach(page)
     page.goto(site + path(kind))
+    assert max(page.evaluate(BESIDE)) <= 1
     box = page.locator(f".phasebit-explorer[data-explorer={kind}]").first
     said = box.locator(".pb-lab-numbers")
     before = said.inner_text(), box.locator("svg").first.inner_html()
@@ -81,7 +87,7 @@ def test_a_chapter_has_it_and_it_answers_the_keyboard(browser, site, kind: str) 
     page.keyboard.press("Control+a")
     page.keyboard.type("7777777")
     assert box.get_by_role("alert").inner_text() != ""
-    for width in WIDTHS.values():
+    for width in reversed(WIDTHS.values()):  # the phone is at hand
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate(OVERFLOW) == []
     assert watch.wrong == []
@@ -565,11 +571,9 @@ def test_a_scale_lies_where_the_emulator_reads_it(tab) -> None:
                     assert held == cells["row"][line].ravel().tolist()
 
 
-def test_a_lane_holds_what_the_emulator_gives_it(browser, site) -> None:
+def test_a_lane_holds_what_the_emulator_gives_it(tab) -> None:
     from phasebit.emulator import fragments
 
-    page = browser.new_page()
-    page.goto(site + path("fragment"))
     for matrix, real, packed in (
         ("A of m16n8k16, f16, bf16", fragments.operand_a(16, 16, 2), 2),
         ("B of m16n8k32, s8, e4m3", fragments.operand_b(8, 32, 4), 4),
@@ -577,13 +581,12 @@ def test_a_lane_holds_what_the_emulator_gives_it(browser, site) -> None:
         ("ldmatrix.x1, 16 bits", fragments.operand_a(8, 8, 2), 2),
     ):
         for lane in (0, 5, 31):
-            told = worked_out(page, "fragment", {"matrix": matrix, "lane": lane})
+            told = worked_out(tab, "fragment", {"matrix": matrix, "lane": lane})
             assert f" {real.elements // packed} registers" in told["said"]
             places = re.findall(r"\((\d+), (\d+)\)", told["said"].partition("column):")[2])
             wanted = zip(real.row[lane], real.column[lane], strict=True)
             assert [(int(r), int(c)) for r, c in places] == [(int(r), int(c)) for r, c in wanted]
-    assert isinstance(worked_out(page, "fragment", {"matrix": matrix, "lane": 32}), str)
-    page.close()
+    assert isinstance(worked_out(tab, "fragment", {"matrix": matrix, "lane": 32}), str)
 
 
 def places(page, matrix: str, lane: int) -> list[tuple[int, int]]:
@@ -593,21 +596,18 @@ def places(page, matrix: str, lane: int) -> list[tuple[int, int]]:
     return [(int(row), int(column)) for row, column in found]
 
 
-def test_a_thread_of_a_warp_group_holds_what_the_library_says(browser, site) -> None:
+def test_a_thread_of_a_warp_group_holds_what_the_library_says(tab) -> None:
     from tensor_layouts import atoms_nv
 
-    page = browser.new_page()
-    page.goto(site + path("fragment"))
     atom = atoms_nv.SM90_64x16x16_F32F16F16_SS
     for thread in (0, 5, 31, 32, 77, 127):
-        held = places(page, "D of wgmma m64n16, f32", thread)
+        held = places(tab, "D of wgmma m64n16, f32", thread)
         assert len(held) == 8
         for value, (row, column) in enumerate(held):
             assert atom.c_layout(thread, value) == row + 64 * column
     assert "0 to 127" in worked_out(
-        page, "fragment", {"matrix": "D of wgmma m64n16, f32", "lane": 128}
+        tab, "fragment", {"matrix": "D of wgmma m64n16, f32", "lane": 128}
     )
-    page.close()
 
 
 LOADED = """
@@ -631,12 +631,10 @@ extern "C" __global__ void load(unsigned* out)
 @pytest.mark.nvcc
 @pytest.mark.parametrize("trans", ["", ".trans"])
 @pytest.mark.parametrize("count", [1, 2, 4])
-def test_ldmatrix_gives_each_lane_what_the_explorer_says(browser, site, count, trans) -> None:
+def test_ldmatrix_gives_each_lane_what_the_explorer_says(tab, count, trans) -> None:
     from phasebit import files
     from phasebit.launching import launch
 
-    page = browser.new_page()
-    page.goto(site + path("fragment"))
     registers = ", ".join(f"%{n}" for n in range(count))
     text = LOADED.replace("xCOUNT", f"x{count}{trans}").replace("REGISTERS", registers)
     out = np.zeros((32, 4), np.uint32)
@@ -645,9 +643,8 @@ def test_ldmatrix_gives_each_lane_what_the_explorer_says(browser, site, count, t
     held = out.view(np.uint16).reshape(32, 8)[:, : 2 * count]
     for lane in range(32):
         said = [8 * row + column for row, column in
-                places(page, f"ldmatrix.x{count}{trans}, 16 bits", lane)]  # fmt: skip
+                places(tab, f"ldmatrix.x{count}{trans}, 16 bits", lane)]  # fmt: skip
         assert said == held[lane].tolist()
-    page.close()
 
 
 # -- cells that are chosen, and the page's address -------------------------------------
@@ -705,16 +702,4 @@ def test_a_box_that_is_refused_is_drawn_and_told(browser, site) -> None:
     assert box.locator("svg").count() == 1 and "(3, 1, 1)" in box.locator("svg").inner_html()
     box.get_by_label("corner x").fill("12")
     assert box.locator(".pb-x-inside").count() == 3 and box.locator("svg").count() == 3
-    page.close()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_on_a_phone_nothing_of_a_picture_lies_beside_the_screen(browser, site, kind: str) -> None:
-    page = browser.new_page(viewport={"width": 390, "height": 844})
-    page.goto(site + path(kind))
-    over = page.evaluate(
-        """() => [...document.querySelectorAll('.phasebit-explorer .pb-picture')]
-          .map((one) => one.scrollWidth - one.clientWidth)"""
-    )
-    assert over and max(over) <= 1
     page.close()

@@ -578,7 +578,7 @@ def _part_six() -> dict[str, Scene]:
         ),
         "nvfp4_two_sums": Scene(
             "Two sums that overlap", "C is 128 × 768 and K is 512: three tiles of two slices",
-            lambda: {"": files.kernel("low_precision/nvfp4_two_sums")}, _two_sums,
+            lambda: {"": files.whole_kernel("low_precision/nvfp4_two_sums")}, _two_sums,
             [ring(3), Ring("sum", ["sum_full"], ["sum_free"])],
             [*each("full", 3), *each("empty", 3), "sum_full", "sum_free"], epilogue,
         ),
@@ -599,7 +599,7 @@ def _part_six() -> dict[str, Scene]:
         ),
         "nvfp4": Scene(
             "A product of NVFP4", "C is 128 × 128 and K is 1280: five slices, three slots",
-            lambda: {"": files.kernel("low_precision/nvfp4")}, _low_precision,
+            lambda: {"": files.whole_kernel("low_precision/nvfp4")}, _low_precision,
             [ring(3)], [*each("full", 3), *each("empty", 3), "done"], epilogue,
         ),
         "d_polynomial": Scene(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -182,3 +183,26 @@ def _said(kernel: Any, text: str, lines: list[str], data: Data, schedule: str) -
         first = got.run.findings[0]
     where = lines[first.lines[0] - 1].strip() if first.lines and first.lines[0] else ""
     return Said(first.rule, str(first), where, result)
+
+
+def ours_in_many_orders() -> str:
+    """How :func:`ours` ends: eager, late, in four random orders, and the first finding of those."""
+    from phasebit.emulator import EmulatorError
+
+    first, shape = ours(), Shape(128, 128)
+    data = kernels.draw(shape)
+    lines, ends = [], []
+    for schedule in ("eager", "late"):
+        run, out = kernels.attend(first, data, schedule=schedule)
+        lines.append(f"{schedule}: within the bound: {kernels.off(shape, data, out) <= 1}, "
+                     f"findings: {len(run.findings)}")  # fmt: skip
+    for seed in range(4):
+        try:
+            kernels.attend(first, data, schedule="random", seed=seed)
+        except EmulatorError as error:
+            ends.append(error)
+    lines.append(f"four random orders: some do not end: {bool(ends)}")
+    said = str(ends[0].findings[0]).partition(": mbarrier.arrive")[0]
+    for address, name in kernels.Layout.of(first, 64).barriers.items():
+        said = said.replace(address, name)
+    return "\n".join([*lines, *textwrap.wrap(said, 90)])

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from phasebit.measure import Table
 
 KEYS, QUERIES = 128, 256
 """Of a step, and of a block."""
@@ -31,3 +35,17 @@ def latest(steps: Sequence[int], multiprocessors: int) -> float:
     for each in steps:
         heapq.heappush(ends, heapq.heappop(ends) + each)
     return max(ends) * multiprocessors / sum(steps)
+
+
+def table(*tokens: int, heads: int = 16, multiprocessors: int = 148) -> Table:
+    """When the last block is done, by order, for sequences of these lengths."""
+    from phasebit.measure import Table
+
+    rows = (
+        (order, *(f"{latest(lengths(order, each, heads), multiprocessors):.2f}" for each in tokens))
+        for order in ORDERS
+    )
+    return Table(
+        ("blocks in the order", *(f"{each:,} tokens" for each in tokens)), tuple(rows),
+        "when the last block is done; 1 is the work divided evenly; a step is the unit",
+    )

@@ -13,6 +13,7 @@ from phasebit.chapters.attention_again import step_rates as rates
 from phasebit.pipeline.tasks import Span, Task, spans
 
 if TYPE_CHECKING:
+    from phasebit.measure import Table
     from phasebit.timeline import Timeline
 
 TENSOR_CORE = 2
@@ -98,3 +99,20 @@ def draw(kernel: str, steps: int, title: str, depth: int = 128) -> Timeline:
         rows, drawn, unit="clock", title=title,
         legend={kinds[what]: what for what in kinds},
     )  # fmt: skip
+
+
+def table() -> Table:
+    """Clocks of a step of one tile in the long run, and of its softmax, of each kernel."""
+    from phasebit.measure import Table
+
+    rows = []
+    for name, plan in PLANS.items():
+        cells = []
+        for depth in (128, 64):
+            clocks, unit = softmax(plan, depth)
+            cells += [f"{per_step(name, depth):.0f}", f"{clocks}, {unit}"]
+        rows.append((name, *cells))
+    return Table(
+        ("kernel", "a step of 128", "its softmax", "a step of 64", "its softmax"), tuple(rows),
+        "clocks of the model; b rescales in every step, c to e never",
+    )

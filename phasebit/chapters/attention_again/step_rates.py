@@ -8,7 +8,12 @@ instruction.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from phasebit.chapters.attention_again import softmax_code
+
+if TYPE_CHECKING:
+    from phasebit.measure import Table
 
 TENSOR, SHARED, SPECIAL, FMA, ISSUE = 8192, 128, 16, 128, 4
 """A clock: operations, bytes, exponentials, threads' f32 operations, warps' instructions."""
@@ -57,3 +62,20 @@ def _loops(share: int) -> dict[str, dict[str, int]]:
 def _kept(which: str, share: int) -> dict[str, dict[str, int]]:
     loops: dict[str, dict[str, int]] = softmax_code.read()[which][str(share)]["loops"]
     return loops
+
+
+def kept_in_registers() -> Table:
+    """What the last two kernels ask of units, by the share of the polynomial; a head of 128."""
+    from phasebit.measure import Table
+
+    units = "special units", "issue", "FMA units"
+    heads = (head for unit in units for head in (f"{unit}, d", "e"))
+    rows = (
+        (str(share), *(f"{step(share, registers=kept)[unit]:.0f}"
+                       for unit in units for kept in (False, True)))
+        for share in softmax_code.EVEN
+    )  # fmt: skip
+    return Table(
+        ("of eight by polynomial", *heads), tuple(rows),
+        "clocks of a step, head of 128, kernels d and e: documented rates, counted instructions",
+    )

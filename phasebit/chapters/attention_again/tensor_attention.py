@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasebit import files
+from phasebit.edits import function as function
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
@@ -34,32 +35,8 @@ ROWS = 128
 
 def source(name: str) -> str:
     """One of :data:`KERNELS`, whole: with its own headers in place of their ``#include``."""
-    seen: set[str] = set()
-
-    def text(file: str) -> str:
-        if file in seen:
-            return ""
-        seen.add(file)
-        found = (files.kernels() / FOLDER / file).read_text(encoding="utf-8")
-        found = found.replace("#pragma once\n", "")
-        return re.sub(
-            rf'^#include "{FOLDER}/(\w+\.cuh)"\n', lambda m: text(m[1]), found, flags=re.M
-        )
-
-    whole = text(f"{name}.cu")
+    whole = files.whole_kernel(f"{FOLDER}/{name}")
     return whole[: whole.index("// Checks attention, O =")].rstrip() + "\n"
-
-
-def function(source: str, name: str) -> str:
-    """A device function of a kernel, with the comment above it; ``ValueError`` for none."""
-    found = re.search(
-        rf"^(?://[^\n]*\n)*(?:template <[^\n]*>\s)?__device__ (?:inline )?\w+ {name}\(.*?^}}$",
-        source,
-        re.M | re.S,
-    )
-    if found is None:
-        raise ValueError(f"the kernel has no function {name}")
-    return found[0]
 
 
 class Shape(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from phasebit import files
 from phasebit.chapters.chain import kernels
 from phasebit.instruments import cutlass_examples
-from phasebit.instruments.executed import Counts, counting
+from phasebit.instruments.executed import Counts, counting, side_by_side
 
 if TYPE_CHECKING:
     from phasebit.measure import Table
@@ -109,26 +109,9 @@ def table(which: tuple[str, ...], out: str = "f32") -> Table:
 
     record = recorded()
     sides = [record["counts"][out][name][whose] for name in which for whose in ("ours", "cutlass")]
-    rows = [(f"warp instructions of PTX: {role}", *(f"{s['instructions'][role]:,}" for s in sides))
-            for role in ROLES if any(s["instructions"][role] for s in sides)]  # fmt: skip
-    for words, key in (("products of the tensor core", "products"), ("commits", "commits"),
-                       ("mbarriers", "barriers"), ("columns of tensor memory held", "columns"),
-                       ("bulk copies", "copies")):  # fmt: skip
-        rows.append((words, *(f"{s[key]:,}" for s in sides)))
-    for words, key in LEVELS.items():
-        rows.append((f"KiB {words}", *(f"{s[key] >> 10:,}" for s in sides)))
     heads = [f"{name}: {whose}" for name in which for whose in ("ours", "CUTLASS's")]
     what = "C of {} × {}, k = {}".format(*SHAPE)
-    return Table(("executed in a launch", *heads), tuple(rows),
+    return Table(("executed in a launch", *heads), side_by_side(sides, ROLES),
                  f"{what}, {out}; nvcc {record['nvcc']}; {record['package']}; "
                  f"{record['date']}")  # fmt: skip
 
-
-LEVELS = {
-    "from global to shared memory": "read",
-    "from shared memory to the tensor core": "multiplied",
-    "from tensor memory to registers": "fetched",
-    "from registers to shared memory": "shared",
-    "from shared to global memory": "written",
-}
-"""What moves at each level -> its count."""

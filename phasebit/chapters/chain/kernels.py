@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit import files
+from phasebit.edits import function as function
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
@@ -37,18 +38,6 @@ WAITING, PATTERN = 4 * 2 * 32 * 32, 1024
 def source(name: str) -> str:
     """The source of one of :data:`EVERY`."""
     return (files.kernels() / "chain" / f"{name}.cu").read_text(encoding="utf-8")
-
-
-def function(source: str, name: str) -> str:
-    """A function of a kernel, with the comment above it; ``ValueError`` where there is none."""
-    found = re.search(
-        rf"^(?://[^\n]*\n)*(?:template <[^\n]*> )?__device__ void {name}\(.*?^}}$",
-        source,
-        re.M | re.S,
-    )
-    if found is None:
-        raise ValueError(f"the kernel has no function {name}")
-    return found[0]
 
 
 def scoped(source: str) -> str:

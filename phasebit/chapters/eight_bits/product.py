@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from phasebit import files
 from phasebit.chapters.eight_bits.scaled import Scaled, quantise
+from phasebit.edits import function as function
 from phasebit.emulator import Schedule, formats
 
 if TYPE_CHECKING:
@@ -35,15 +36,6 @@ BOX = 64, 16
 def source(name: str) -> str:
     """The source of one of :data:`KERNELS`."""
     return files.kernel(f"eight_bits/{name}")
-
-
-def function(text: str, name: str) -> str:
-    """A function of a kernel, with the comment above it; ``ValueError`` where there is none."""
-    found = re.search(rf"^(?://[^\n]*\n)*__device__ (?:inline )?void {name}\(.*?^}}$", text,
-                      re.M | re.S)  # fmt: skip
-    if found is None:
-        raise ValueError(f"the kernel has no function {name}")
-    return found[0]
 
 
 class Product(NamedTuple):

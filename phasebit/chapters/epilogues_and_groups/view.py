@@ -427,9 +427,9 @@ def issued_table(recorded: dict[str, Any]) -> Table:
     )  # fmt: skip
 
 
-def bands(recorded: dict[str, Any], part: str = "products") -> Table:
+def bands(recorded: dict[str, Any]) -> Table:
     """The product without steps, its tiles numbered in several ways, and cuBLAS."""
-    found = recorded[part]
+    found = recorded["products"]
     least = statistics.median(found[benchmark.CUBLAS]["us"])
     rows = tuple(
         (name, f"{(took := float(statistics.median(each['us']))):,.0f}", f"{took / least:.2f}",

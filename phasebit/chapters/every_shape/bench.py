@@ -35,7 +35,10 @@ MAJORS = {"": "K innermost", "A": "M innermost in A", "B": "N innermost in B",
 _CHOOSING, _ROUNDS, _FLUSHED = 4, 12, 3
 _REST = 0.01  # seconds before each turn, in which the clock rises again
 _GRAPH_US = 2000.0  # a graph holds launches for about so long
-_AHEAD = 600_000  # cycles that the GPU waits before flushed launches, so that the host is ahead
+_AHEAD, _MOST_AHEAD = 600_000, 40_000_000
+"""Cycles that the GPU waits before flushed launches, at first and at most, for the host to be
+ahead."""
+_LATE = 50  # tries in which the host may not be
 _PARTIAL, _READY = 132 * 128 * 256, 264  # of product.cuh
 
 
@@ -54,8 +57,9 @@ def protocol(torch: Any) -> dict[str, str]:
         "4, at most 40); of two replays the first does not count, and the time of the second is "
         "divided by them; mhz: the multiprocessors' clock over it, the median multiprocessor",
         "flushed": f"a launch between two events, after 256 MiB of other data have been read; "
-        f"{_FLUSHED} in each round, which the host asks for while the GPU waits for a third of a "
-        "millisecond",
+        f"{_FLUSHED} in each round, which the host asks for while the GPU waits, a third of a "
+        "millisecond or, where the host was late, twice as long as before; what it was late for is "
+        "made anew",
         "order": "rounds, in each the contenders in a new random order; a rest of "
         f"{_REST * 1e3:g} ms before each turn",
         "choice": f"{_CHOOSING} rounds with all plans; the fastest is the one whose warm and "
@@ -82,6 +86,7 @@ class Bench:
         self._ready = torch.zeros(_READY, dtype=torch.int32, device="cuda")
         self._other = torch.zeros(64 << 20, device="cuda")
         self._clocks = Clocks(torch)
+        self._ahead = _AHEAD
 
     def shape(self, shape: Shape, contenders: Sequence[Plan]) -> dict[str, Any]:
         """Some plans at a shape: all, to choose from them, and then the chosen ones anew."""
@@ -288,18 +293,32 @@ class Bench:
         return found
 
     def _flushed(self, launch: Launch) -> list[float]:
-        torch = self._torch
-        ends = []
-        torch.cuda._sleep(_AHEAD)
-        for _ in range(_FLUSHED):
-            self._other.sum()
-            ends.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])
-            ends[-1][0].record()
-            launch()
-            ends[-1][1].record()
-        torch.cuda.synchronize()
-        return [round(begin.elapsed_time(end) * 1e3, 2) for begin, end in ends]
+        """Microseconds of launches that the host asked for before the GPU came to them.
 
+        Where the host was late, a launch's time holds what the GPU waited for it: all are made
+        anew. Raises :class:`toolchain.CudaError` when the host is late again and again.
+        """
+        torch = self._torch
+        for _ in range(_LATE):
+            ends = []
+            torch.cuda._sleep(self._ahead)
+            waited = torch.cuda.Event()
+            waited.record()
+            for _ in range(_FLUSHED):
+                self._other.sum()
+                ends.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])
+                ends[-1][0].record()
+                launch()
+                ends[-1][1].record()
+            ahead = not waited.query()
+            torch.cuda.synchronize()
+            if not ahead:
+                self._ahead = min(2 * self._ahead, _MOST_AHEAD)
+            else:
+                return [round(begin.elapsed_time(end) * 1e3, 2) for begin, end in ends]
+        raise toolchain.CudaError(
+            f"the host asks for {_FLUSHED} launches too slowly, {_LATE} times in a row: is it busy?"
+        )
 
 def _only(launches: dict[str, Launch], names: Iterable[str]) -> dict[str, Launch]:
     return {name: launches[name] for name in names}

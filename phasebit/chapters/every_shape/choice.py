@@ -5,7 +5,7 @@ from __future__ import annotations
 from phasebit.chapters.every_shape import plans
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
-from phasebit.chapters.every_shape.waves import H100, Rates, estimate
+from phasebit.chapters.every_shape.waves import H200, Rates, estimate
 
 PAIRS_EVERYWHERE = Plan(plans.PAIRS, 2, 256, 4, pair=2)
 """The kernel of the chapters before this one."""
@@ -60,14 +60,14 @@ def fits(plan: Plan, shape: Shape) -> bool:
     return True
 
 
-def candidates(shape: Shape, within: float = 1.6, rates: Rates = H100) -> list[Plan]:
+def candidates(shape: Shape, within: float = 1.6, rates: Rates = H200) -> list[Plan]:
     """The plans that the model does not think much slower than its best, best first."""
     times = {plan: estimate(plan, shape, rates).us for plan in PLANS if fits(plan, shape)}
     least = min(times.values())
     return sorted((p for p, us in times.items() if us <= within * least), key=times.__getitem__)
 
 
-def choose(shape: Shape, rates: Rates = H100) -> Plan:
+def choose(shape: Shape, rates: Rates = H200) -> Plan:
     """The plan that the model thinks takes the least time."""
     return candidates(shape, rates=rates)[0]
 

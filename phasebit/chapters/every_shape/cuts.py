@@ -27,7 +27,7 @@ CASES = {
 }
 """What is drawn -> the shape, and the plan with a cut; tiles of 128 × 256 where none are named."""
 STEPS, MODEL, MEASURED = "by its steps alone", "by the model", "measured, warm"
-FREE = replace(waves.H100, join_us=0, further_us=0, cut=0)
+FREE = replace(waves.H200, join_us=0, further_us=0, cut=0)
 """As if sums were handed over in no time."""
 
 

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from phasebit import files
 from phasebit.chapters.every_shape.shapes import Shape
+from phasebit.edits import function as function
 
 SMALL, EARLY, WEIGHTS, FEW, PAIRS, STREAM, ANY, PING_PONG, SPLIT_K = KERNELS = (
     "a_small_tiles", "b_next_launch", "c_weights_once", "d_few_rows", "e_pairs", "f_stream_k",
@@ -194,15 +195,3 @@ def passage(kernel: str, first: str, behind: str) -> str:
     text = source(kernel)
     begin = text.index(first)
     return text[begin : text.index(behind, begin)].rstrip()
-
-
-def function(text: str, name: str) -> str:
-    """A function or struct of a kernel and the comment above it; ``ValueError`` if it has none."""
-    found = re.search(
-        rf"^(?://[^\n]*\n)*(?:template <[^\n]*>\n)?"
-        rf"(?:struct {name} \{{.*?^\}};|__device__ \w+ {name}\(.*?^\}})$",
-        text, re.M | re.S,
-    )  # fmt: skip
-    if found is None:
-        raise ValueError(f"the kernel has no function {name}")
-    return found[0]

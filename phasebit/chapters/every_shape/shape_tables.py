@@ -40,12 +40,12 @@ def few_rows(record: Mapping[str, Any]) -> measure.Table:
     for shape in FEW:
         row = view.row_of(record, shape)
         name = view.best(row)
-        floor = shape.bytes / waves.H100.memory * 1e-6
+        floor = shape.bytes / waves.H200.memory * 1e-6
         rows.append((str(shape), view.short(shape, name), f"{floor:.1f}",
                      f"{view.median(row['times'][name], 'flushed'):.1f}",
                      f"{view.median(row['times'][view.VENDOR], 'flushed'):.1f}"))  # fmt: skip
     return measure.Table(
-        ("M × N × K", "fastest plan", f"at {waves.H100.memory} TB/s", "ours", view.VENDOR),
+        ("M × N × K", "fastest plan", f"at {waves.H200.memory} TB/s", "ours", view.VENDOR),
         tuple(rows), f"µs, flushed; {measure.source(dict(record))}",
     )  # fmt: skip
 

@@ -22,11 +22,11 @@ _ACROSS = 22  # multiprocessors in a row of the picture
 
 
 def on_multiprocessors(plan: Plan, shape: Shape) -> Picture:
-    """How many tiles each multiprocessor makes: a cell each, 132 of an H100."""
+    """How many tiles each multiprocessor makes: a cell each, 132 of an H200."""
     from phasebit.draw import Cell, chart
 
     walk = waves.walk(plan, shape)
-    units = waves.H100.multiprocessors
+    units = waves.H200.multiprocessors
     each: list[Cell | None] = [None] * (-(-units // _ACROSS) * _ACROSS)
     for unit in range(units):
         worker = unit // plan.pair

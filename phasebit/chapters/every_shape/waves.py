@@ -7,7 +7,7 @@ are NVIDIA's or follow from them; what launches and joins cost was read off a sw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from phasebit.chapters.every_shape.plans import DEPTH, STREAM, Plan
 from phasebit.chapters.every_shape.shapes import Shape
@@ -31,7 +31,7 @@ class Rates:
     sustained: float = 0.9
     """Share of them that it can ask for, all the time. Read off the sweep."""
     memory: float = 2.93
-    """TB/s from memory, to all: seven eighths of 3.35. (An H200 has 4.8, and 4.2 of them.)"""
+    """TB/s from memory, to all: seven eighths of 3.35."""
     one: float = 0.043
     """TB/s from memory, to one multiprocessor. Read off the sweep."""
     fixed_us: float = 1.5
@@ -55,6 +55,7 @@ class Rates:
 
 
 H100 = Rates()
+H200 = replace(H100, memory=4.2)  # seven eighths of 4.8; what was read off sweeps is the H100's
 LINE = 128
 """Bytes of a line of L2: a row of a slot, where rows begin at lines."""
 
@@ -92,7 +93,7 @@ def beside(plan: Plan) -> int:
     return 1 if plan.stays else max(1, min(2, 227 * 1024 // (plan.slots * plan.slot + 2048)))
 
 
-def walk(plan: Plan, shape: Shape, rates: Rates = H100) -> Walk:
+def walk(plan: Plan, shape: Shape, rates: Rates = H200) -> Walk:
     """Who makes which tile."""
     units = rates.in_fours if plan.pair == 4 else rates.multiprocessors
     workers = units // plan.pair * beside(plan)
@@ -102,7 +103,7 @@ def walk(plan: Plan, shape: Shape, rates: Rates = H100) -> Walk:
     return Walk.whole(tiles, steps, workers)
 
 
-def products_clocks(plan: Plan, rates: Rates = H100) -> float:
+def products_clocks(plan: Plan, rates: Rates = H200) -> float:
     """Clocks in which a multiprocessor multiplies a slot.
 
     An instruction of 64 × BN × 16 keeps either the tensor cores busy or shared memory, from which
@@ -113,7 +114,7 @@ def products_clocks(plan: Plan, rates: Rates = H100) -> float:
     return plan.groups * DEPTH / 16 * max(flop, reads)
 
 
-def copies_clocks(plan: Plan, shape: Shape, rates: Rates = H100) -> float:
+def copies_clocks(plan: Plan, shape: Shape, rates: Rates = H200) -> float:
     """Clocks in which a multiprocessor gets a slot.
 
     Of a pair each block asks for half of B, and gets all of it. A row of the slot is one line of
@@ -129,7 +130,7 @@ def copied(plan: Plan, shape: Shape) -> int:
     return plan.tiles(shape) * plan.steps(shape) * 2 * DEPTH * (plan.rows + plan.bn)
 
 
-def estimate(plan: Plan, shape: Shape, rates: Rates = H100) -> Estimate:
+def estimate(plan: Plan, shape: Shape, rates: Rates = H200) -> Estimate:
     """How long a product should take whose operands come from memory."""
     who = walk(plan, shape, rates)
     both = 1e-3 / rates.ghz * who.clocks * min(beside(plan), 1 + (who.workers > 132))

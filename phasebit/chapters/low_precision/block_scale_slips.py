@@ -83,13 +83,41 @@ _TWO_SUMS = {
         "                ptx::tcgen05_fence_before_thread_sync();\n                if (lane == 0)",
         "                if (lane == 0)", "tensor|race|async"),
     "one warp speaks for four": (
-        "if (lane == 0) ptx::mbarrier_arrive(&s.sum_free);",
-        "if (threadIdx.x == 0) ptx::mbarrier_arrive(&s.sum_free);", "deadlock"),
+        "if (lane == 0) free();", "if (threadIdx.x == 0) free();", "deadlock"),
     "both sums lie in one place": ("turn % 2 * SECOND;\n        // The", "0;\n        // The",
                                    "WRONG|race|nobody"),
     "the second sum begins where the scales are": (
         "SECOND = SCALES_AT - TILE_N;", "SECOND = SCALES_AT - TILE_N + 32;",
         "WRONG|race|scale|async"),
+    "a piece is overwritten while it leaves": ("wait_group_read<1>()", "wait_group_read<2>()",
+                                               "a bulk copy reads it|may still read it"),
+    "a piece leaves before its lanes are fenced": (
+        "            ptx::fence_proxy_async_shared();\n", "", "async proxy"),
+    "the block ends while pieces leave": (
+        "    if (lane == 0) ptx::cp_async_bulk_wait_group_read<0>();", "    ;",
+        "leaves the kernel while"),
+}  # fmt: skip
+
+_PAIRS_STAY = {
+    "the second block's epilogue is not counted": (
+        "PAIR * EPILOGUE);  // warps", "EPILOGUE);  // warps", "race|async|tensor|arriv"),
+    "each block tells its own barrier": (
+        "ptx::mbarrier_arrive_at_after_reads(&s.sum_free, 0)", "ptx::mbarrier_arrive(&s.sum_free)",
+        "deadlock"),
+    "the second block is not told of the sum": ("(&s.sum_full, EACH)", "(&s.sum_full, 1)",
+                                                "deadlock"),
+    "slots are given back in one block": ("(&s.empty[at.slot], EACH)", "(&s.empty[at.slot], 1)",
+                                          "deadlock"),
+    "both blocks store the same rows": ("(down * BLOCKS + rank) * ROWS", "down * BLOCKS * ROWS",
+                                        "WRONG|race"),
+    "both blocks bring the same rows of B": ("(b_rows + rank) * ROWS", "b_rows * ROWS", "WRONG"),
+    "each block has the first block's scales of A": (
+        "(a_rows * slices + slice) * STEPS", "(PAIR * row * slices + slice) * STEPS", "WRONG"),
+    "both blocks announce": ("            if (rank == 0)  // for both blocks\n", "",
+                             "too many announced|with 0 of 1 pending"),
+    "each block takes tiles by itself": (
+        "tile = blockIdx.x / BLOCKS; tile", "tile = blockIdx.x; tile",
+        "deadlock|WRONG|race|announced"),
 }  # fmt: skip
 
 _POWERS = {
@@ -125,7 +153,7 @@ _MIXED = {
 }  # fmt: skip
 
 SLIPS = {nvfp4.ALONE: _ALONE, nvfp4.PAIR: _PAIR, nvfp4.TWO_SUMS: _TWO_SUMS, nvfp4.POWERS: _POWERS,
-         mixed.NAME: _MIXED}  # fmt: skip
+         nvfp4.PAIRS_STAY: _PAIRS_STAY, mixed.NAME: _MIXED}  # fmt: skip
 """Kernel -> slip -> what is replaced by what, and what must be said: a regular expression, in which
 ``WRONG`` is a wrong result."""
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from phasebit.chapters.low_precision import nvfp4
 from phasebit.chapters.low_precision.quantise import MXFP4
+from phasebit.edits import function, replace_once
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, ask, judged, shown
 from phasebit.exercises.written import clean, compiling, running, written
@@ -109,9 +110,7 @@ _SHAPES = (128, 128, 256), (140, 40, 1088)
 def with_multiply(answer: str) -> str:
     """The kernel with the reader's role in place of its own."""
     text = nvfp4.source(nvfp4.POWERS)
-    begin = text.index("__device__ void multiply(")
-    end = text.index("\n}\n", begin) + 3
-    return text[:begin] + answer.strip() + "\n" + text[end:]
+    return replace_once(text, function(text, "multiply"), answer.strip())
 
 
 @judged

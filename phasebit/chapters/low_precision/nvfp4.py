@@ -19,10 +19,15 @@ if TYPE_CHECKING:
     from phasebit.launching.launch import Kernel
 
 Array = NDArray[Any]
+PIECES = 32_768
+"""Bytes for pieces of C on their way, where blocks stay."""
+
 ATOM_ROWS, ATOM_SCALES, SLICE = 128, 4, 256
 """Rows and scales of a row in an atom of 512 bytes; numbers along k in a slice."""
 
-ALONE, PAIR, TWO_SUMS, POWERS = KERNELS = "nvfp4", "nvfp4_pair", "nvfp4_two_sums", "mxfp4"
+ALONE, PAIR, TWO_SUMS, POWERS, PAIRS_STAY = KERNELS = (
+    "nvfp4", "nvfp4_pair", "nvfp4_two_sums", "mxfp4", "nvfp4_pair_two_sums",
+)  # fmt: skip
 
 
 def format_of(name: str) -> Format:
@@ -31,8 +36,8 @@ def format_of(name: str) -> Format:
 
 
 def source(name: str = ALONE) -> str:
-    """The source of one of :data:`KERNELS`."""
-    return (files.kernels() / "low_precision" / f"{name}.cu").read_text(encoding="utf-8")
+    """The source of one of :data:`KERNELS`, whole: with this chapter's headers in their places."""
+    return files.whole_kernel(f"low_precision/{name}")
 
 
 def packed(codes: Array) -> Array:
@@ -101,21 +106,27 @@ def prepare(a: Quantised, b: Quantised, text: str = "", blocks: int = 2) -> Prep
     if k % 32:
         raise ValueError(f"k is {k}: give a multiple of 32, so that rows begin at 16 bytes")
     text = text or source(ALONE)
-    pair = 2 if "__cluster_dims__" in text else 1
+    pair = 2 if "__cluster_dims__" in text else 1  # blocks that make a tile
     stays = "for_each_tile(" in text
     maps = [TensorMap(packed(q.codes), (SLICE, 128), data_type="b4x16", dims=(k, len(q.codes)),
                       strides=(k // 2,), swizzle="128B") for q in (a, b)]  # fmt: skip
-    rows = 128 * pair, 256 if stays else 128 * pair
+    rows = 128 * pair, 256 if stays else 128 * pair  # of A and of B, of a tile
     a_slice = SLICE // a.format.block  # scales of a row
     scales: list[Any] = [atoms(q.scales, up, a_slice) for q, up in zip((a, b), rows, strict=True)]
     if pair == 2:
         scales = [TensorMap(x.view(np.int32), (128, 4), data_type="s32") for x in scales]
-    c = np.full((m, n), np.nan, np.float32)
+    held = np.full((m, -(-n // 4) * 4 if stays else n), np.nan, np.float32)
+    out: Any = held
+    if stays:  # by the copy engine: rows of C begin at multiples of 16 bytes
+        out = TensorMap(held, (32, 32), data_type="f32", dims=(n, m),
+                        strides=(4 * held.shape[1],), swizzle="128B")  # fmt: skip
+    b_rows = rows[1] // pair  # that a block brings
+    slot = SLICE // 2 * (128 + b_rows) + a_slice * (128 + rows[1])
     return Prepared(
         compile(text, "sm_100a")["matmul"],
-        blocks if stays else (pair * -(-n // rows[1]), -(-m // rows[0])), 192,
-        [*maps, *scales, c, m, n, -(-k // SLICE)], c,
-        3 * ((18 + 36) * 1_024 if stays else 32_768 + 128 * a_slice * (1 + pair)) + 1_024,
+        blocks // pair * pair if stays else (pair * -(-n // rows[1]), -(-m // rows[0])), 192,
+        [*maps, *scales, out, m, n, -(-k // SLICE)], held[:, :n],
+        3 * slot + PIECES * stays + 1_024,
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """The products of *Low precision, block by block*, timed.
 
 For whoever has a GPU that runs ``sm_100a``, as a B200 is: none was at hand when this was written.
-Nothing of a vendor stands beside them: torch offers no product of all these formats.
+Where torch is installed, cuBLAS's products of NVFP4 and MXFP8 stand beside them; it has none of the
+other formats.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from phasebit import measure, toolchain
-from phasebit.chapters.low_precision import mixed, nvfp4
+from phasebit.chapters.low_precision import mixed, nvfp4, vendor
 
 NAME = "low_precision"
 TARGET = "sm_100a"
@@ -66,6 +67,7 @@ def record() -> dict[str, Any]:
             launch = mixed.prepare(a, b)
             products.append({"kernel": f"{mixed.NAME}, {' × '.join(pair)}", "m": size, "n": size,
                              "k": size, "us": launch.times(_COUNT)})  # fmt: skip
+    beside, said = _vendor()
     return {
         "benchmark": NAME,
         **facts,
@@ -73,9 +75,31 @@ def record() -> dict[str, Any]:
             "clock": f"events around each of {_COUNT} launches, some before that do not count",
             "inputs": "random codes, scales of three sizes; f32 sums and results; no flush",
             "check": "before timing, ragged shapes whose sums are exact, every element",
+            "vendor": said,
         },
-        "products": products,
+        "products": products + beside,
     }
+
+
+def _vendor() -> tuple[list[dict[str, Any]], str]:
+    """cuBLAS's products, and what the record says of them."""
+    from phasebit.instruments import beside_torch
+
+    try:
+        torch = beside_torch.torch_here(NAME)
+    except toolchain.CudaError as error:
+        return [], f"nothing: {error}"
+    products, refused = [], []
+    for size in SIZES:
+        for kind in vendor.KINDS:
+            us = vendor.times(torch, kind, size)
+            if isinstance(us, str):
+                refused.append(us)
+            else:
+                products.append({"kernel": f"cuBLAS, {kind}, C in bf16", "m": size, "n": size,
+                                 "k": size, "us": us})  # fmt: skip
+    said = f"cuBLAS through torch {torch.__version__}, random codes of the same kinds, bf16 results"
+    return products, "; ".join([said, *dict.fromkeys(refused)])
 
 
 def table(record: dict[str, Any]) -> measure.Table:

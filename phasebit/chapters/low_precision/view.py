@@ -15,7 +15,7 @@ from phasebit.chapters.low_precision.quantise import (
     activations,
     quantise,
 )
-from phasebit.emulator import TensorObserver
+from phasebit.emulator import MbarrierObserver, TensorObserver
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
@@ -169,7 +169,8 @@ def scales_of_a_pair() -> Picture:
 
 def overlap(tiles: int = 3) -> Picture:
     """Tensor memory while a block of :data:`nvfp4.TWO_SUMS` makes tiles: columns across, events
-    downwards, in the order of the emulator's clock, on which products take no time.
+    downwards, in the order of the emulator's clock, on which products take no time. A tile may
+    begin when the thread that multiplies has passed the wait for its columns.
 
     A cell is sixteen columns. Fetched columns are those that warp 0 has; it stands for the other
     three. The text lists the same events.
@@ -184,9 +185,10 @@ def overlap(tiles: int = 3) -> Picture:
     now: list[Cell | None] = [None] * (512 // wide)
     rows, events, tile = [], [], -1
     for what, columns in log.of_block_0():
-        tile += what == "multiplies"
+        tile += what == "may begin"
         cell, words = {
-            "multiplies": (Cell(str(tile), ("blue", "orange")[tile % 2]), f"tile {tile} begins in"),
+            "may begin": (Cell(str(tile), ("blue", "orange")[tile % 2]),
+                          f"tile {tile} may begin in"),
             "copies": (Cell("s", "green"), "scales are copied to"), "fetches": (None, "fetched:"),
         }[what]  # fmt: skip
         first, last = columns.start // wide, columns.stop // wide
@@ -202,12 +204,22 @@ def overlap(tiles: int = 3) -> Picture:
     return replace(drawn, alt=f"{title}.\n" + "\n".join(events))
 
 
-class _Columns(TensorObserver):
-    """Writes down what products, copies of scales and the loads of warp 0 do to columns."""
+class _Columns(MbarrierObserver, TensorObserver):
+    """Writes down what products, copies of scales and the loads of warp 0 do to columns.
+
+    A tile's columns are those of its products, from the wait on that its thread has passed before.
+    """
 
     def __init__(self) -> None:
         self.log: list[tuple[int, str, range]] = []
         """Of block 0: when, what, columns."""
+        self.begun: list[int] = []
+        """When the thread that multiplies passed a wait for columns, which four warps tell."""
+        self.tiles = 0
+
+    def passes(self, g: Any, site: Any) -> None:
+        if g.batch.blocks[site.slot] == 0 and site.barrier.expected == 4:
+            self.begun.append(max(g.time, site.opened))
 
     def note(self, g: Any, what: str, region: Any) -> None:
         if g.batch.blocks[region.slot] == 0:
@@ -215,7 +227,10 @@ class _Columns(TensorObserver):
             self.log.append((g.time, what, columns))
 
     def multiplies(self, g: Any, target: Any, *others: Any) -> None:
-        self.note(g, "multiplies", target)
+        if g.batch.blocks[target.slot] == 0 and self.tiles < len(self.begun):
+            columns = range(target.columns.start, target.columns.stop)
+            self.log.append((self.begun[self.tiles], "may begin", columns))
+            self.tiles += 1
 
     def copies_columns(self, g: Any, target: Any, reads: Any) -> None:
         self.note(g, "copies", target)

@@ -41,6 +41,24 @@ def products(answer: Callable[[int, int, int], int]) -> str:
     return agree(answer, cases(), lambda m, n, k: f"{m} × {n} × {k}", "shapes")
 
 
+@judged
+def cell_of(answer: Callable[[int, int, int, int], tuple[int, int]]) -> str:
+    """``answer(i, j, m, n)``: lane and column of a number of a sum that ``.ws`` has made."""
+    from phasebit.chapters.one_thread_multiplies import held_weights
+
+    draw = random.Random(220)
+
+    def cases() -> Iterator[Case]:
+        for m, n in (32, 128), (64, 64), (128, 64), (64, 128):
+            cells = held_weights.held(m, n)
+            places = {tuple(cells[lane, column].tolist()): (lane, column)
+                      for lane in range(128) for column in range(cells.shape[1])}  # fmt: skip
+            for i, j in draw.sample(sorted(places), 15):
+                yield (i, j, m, n), places[i, j]
+
+    return agree(answer, cases(), lambda i, j, m, n: f"row {i}, column {j} of {m} × {n}", "numbers")
+
+
 class Tile(NamedTuple):
     """A tile of bf16 as the copy engine leaves it: boxes of lines as long as the swizzle."""
 

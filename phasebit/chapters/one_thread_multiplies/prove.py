@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from phasebit import files
-from phasebit.chapters.one_thread_multiplies import described, halved
+from phasebit.chapters.one_thread_multiplies import described, halved, held_weights
 from phasebit.launching.devices import Device
 from phasebit.launching.two_devices import Case
 
@@ -33,12 +33,16 @@ def cases() -> list[Case]:
              "sm_100a", 0.5, _rows(high))
         for high in (256, 128)
     ]  # fmt: skip
+    held = [
+        Case(f"B stays, {high} rows of A", held_weights.source(high), "sm_100a", 0.5, _held(high))
+        for high in held_weights.ROWS
+    ]
     kinds = [
         Case(f"{of} into {total}", f'#define KIND "{kind}"\n' + text, "sm_100a", 0.5, _kind(of),
              family=kind != "i8")
         for of, (kind, _, total) in KINDS.items()
     ]  # fmt: skip
-    return sparse + rows + kinds + [
+    return sparse + rows + held + kinds + [
         Case(f"{kind} into {total}, N = {n}, majors and signs {bits:04b}", text, "sm_100a", 0.5,
              _launch(kind, total, n, bits))
         for kind in TYPES for total in SUMS if (kind, total) != ("bf16", "f16")
@@ -48,6 +52,17 @@ def cases() -> list[Case]:
 
 def _rows(high: int) -> Callable[[Device], Mapping[str, Any]]:
     return lambda device: {"row and column": described.pair_rows(high, device=device)[1]}
+
+
+def _held(high: int) -> Callable[[Device], Mapping[str, Any]]:
+    def launch(device: Device) -> Mapping[str, Any]:
+        import numpy as np
+
+        draw = np.random.default_rng(high)
+        a, b = (draw.standard_normal((rows, held_weights.K)) for rows in (3 * high + 5, 100))
+        return {"C": held_weights.launch(a, b, high, device=device)[0]}
+
+    return launch
 
 
 def _halved(seed: int) -> Callable[[Device], Mapping[str, Any]]:

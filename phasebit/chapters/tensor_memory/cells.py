@@ -224,6 +224,43 @@ def wide_rows(lanes: tuple[int, ...] = (0, 1, 31, 32, 64, 96, 127)) -> Picture:
     )  # fmt: skip
 
 
+UNPACKED = {4: "b4x16_p64", 6: "b6x16_p32"}
+"""Bits of a number -> how 16 of them lie in 16 bytes of shared memory: packed, then padding."""
+
+
+def unpacked(width: int, **options: Any) -> tuple[bytes, bytes]:
+    """The copy that gives each number of ``width`` bits a byte: 16 bytes before, and after it.
+
+    The numbers are 0, 1, … 15; what pads them in shared memory is all ones.
+    """
+    import numpy as np
+
+    from phasebit.edits import replace_once
+    from phasebit.launching.launch import compile
+
+    packed = sum(number << width * i for i, number in enumerate(range(16)))
+    packed |= ((1 << 128) - 1) >> 16 * width << 16 * width
+    words = [f"{packed >> 32 * i & 0xFFFFFFFF:#x}u" for i in range(4)]
+    text = source("copied", SHAPE=f'"128x128b.b8x16.{UNPACKED[width]}"')
+    text = replace_once(text, "make_uint4(x, x, x, x)", f"make_uint4({', '.join(words)})")
+    text = replace_once(text, "        const unsigned x = 1000 * p + t;\n", "")
+    out = np.full((128, 8), -2, np.int32)
+    compile(text, "sm_100a")["copied"].launch(1, 128, [out], **options)
+    return packed.to_bytes(16, "little"), out[0, :4].tobytes()
+
+
+def unpackings() -> Table:
+    """The bytes of :func:`unpacked`, for numbers of four bits and of six."""
+    from phasebit.measure import Table
+
+    rows = []
+    for width in UNPACKED:
+        before, after = unpacked(width)
+        rows += [(f"{width} bits, shared memory", before.hex(" ")),
+                 (f"{width} bits, tensor memory", after.hex(" "))]  # fmt: skip
+    return Table(("the numbers 0 to 15", "16 bytes"), tuple(rows), "a row, four columns of a lane")
+
+
 def allocate(first: int, more: int, *, blocks: int = 2, resident: int = 2) -> tuple[Any, Run]:
     """Run ``columns``: the addresses that each block got [blocks, 2], and the run."""
     import numpy as np

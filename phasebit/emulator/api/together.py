@@ -77,6 +77,9 @@ class Together:
         self.running.remove(execution)
         self.company.leaves(execution.machine)
         execution.over()
+        board = self.company.board
+        if board is not None and execution.machine.seat.number in board.launches:
+            board.launches[execution.machine.seat.number].ended()
         self.ends[execution.machine.seat.number] = execution.cycles
         return error
 

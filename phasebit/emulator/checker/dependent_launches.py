@@ -46,9 +46,7 @@ class Predecessor:
     def touched(self, words: Array, shift: int, reads_too: bool) -> tuple[Array, Array, Array]:
         """Where it wrote these words, or (``reads_too``) read them: whether, which instruction,
         and whether that is one that writes."""
-        positions = (words << shift) >> self.shift
-        inside = positions < self.shadow.size
-        x = np.where(inside, positions, 0)
+        x, inside = self.shadow.places((words << shift) >> self.shift)
         wrote = inside & (self.shadow.write_time[x] > 0)
         last = self.shadow.readers[0]
         read = inside & (last.code[x] > 0) if reads_too else np.zeros_like(wrote)

@@ -17,6 +17,8 @@ class GlobalShadow:
     """
 
     def __init__(self) -> None:
+        self.first = 0
+        """The word of the first entry: 0, until the shadow is cut."""
         self.size = 0
         self.write_time = np.zeros(0, I4)
         self.writer = np.zeros(0, np.int64)
@@ -35,6 +37,22 @@ class GlobalShadow:
         for readers in self.readers:
             readers.fit(size)
         self.size = size
+
+    def places(self, words: Array) -> tuple[Array, Array]:
+        """Where the entries of words are, and whether there are any; else the place is 0."""
+        at = words - self.first
+        inside = (at >= 0) & (at < self.size)
+        return np.where(inside, at, 0), inside
+
+    def cut(self, first: int, end: int) -> None:
+        """Keep these words only, as they are now: nobody will touch any more."""
+        some = slice(first - self.first, max(first, end) - self.first)
+        self.write_time, self.writer = self.write_time[some].copy(), self.writer[some].copy()
+        self.write_access = self.write_access[some].copy()
+        self.write_strong = self.write_strong[some].copy()
+        for readers in self.readers:
+            readers.cut(some)
+        self.first, self.size = first, len(self.write_time)
 
     def read(
         self, once: Array, last: Array, first: Array | None, team: int, access: int, now: int
@@ -70,6 +88,10 @@ class Readers:
     def fit(self, size: int) -> None:
         self.code, self.time = _grown(self.code, size), _grown(self.time, size)
         self.access = _grown(self.access, size)
+
+    def cut(self, some: slice) -> None:
+        self.code, self.time = self.code[some].copy(), self.time[some].copy()
+        self.access = self.access[some].copy()
 
     def note(self, words: Array, code: Array, time: Array | int, access: Array | int) -> None:
         self.used = True

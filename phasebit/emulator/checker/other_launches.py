@@ -33,6 +33,9 @@ EVERYWHERE = -1
 
 HEARSAY = -2
 
+LAST = 1 << 62
+"""Behind all bytes."""
+
 
 @dataclass
 class Strong:
@@ -106,6 +109,8 @@ class OtherLaunches(Beside):
         self.heard_before: Clocks = {}
         """What launches before this one would know."""
         self.pending: dict[tuple[int, int], Pending] = {}
+        self.low, self.high = LAST, 0
+        """The bytes of global memory between which it has touched any: from, and to."""
         company = self.seat.company
         if company.board is None:
             company.board = Board()
@@ -311,20 +316,29 @@ class OtherLaunches(Beside):
         return found
 
     def words(self, x: Array, shift: int) -> tuple[Array, Array]:
-        """Another launch's words as this one's, and whether this one has ever covered them."""
+        """Another launch's words as places here, and whether this one has ever covered them."""
         shadow = self.races.shadow
         shadow.fit(1)
-        y = (x << shift) >> self.races.facts.shift
-        inside = y < shadow.size
-        return np.where(inside, y, 0), inside
+        return shadow.places((x << shift) >> self.races.facts.shift)
+
+    def ended(self) -> None:
+        """The launch has ended: what it touched is kept, of all memory."""
+        shift = self.races.facts.shift
+        self.races.shadow.fit((self.high >> shift) + 1)
+        self.races.shadow.cut(min(self.low, self.high) >> shift, (self.high >> shift) + 1)
 
     def look(
         self, g: Group, words: Footprint, start: int, access: int, verb: str, strong: bool
     ) -> None:
         """An access to global memory: is what launches beside this one did there ordered before?"""
+        unit = 1 << self.races.facts.shift
+        x = words.every + start
+        low, high = int(x.min()) * unit, int(x.max() + 1) * unit
+        self.low, self.high = min(self.low, low), max(self.high, high)
         for number, other in self.board.launches.items():
-            if other is not self and not self._apart(number):
-                self._against(other, g, words.every + start, access, verb, strong)
+            meet = other.low < high and low < other.high  # most are elsewhere
+            if meet and other is not self and not self._apart(number):
+                self._against(other, g, x, access, verb, strong)
 
     def _against(
         self, other: OtherLaunches, g: Group, x: Array, access: int, verb: str, strong: bool

@@ -123,6 +123,9 @@ def accumulate(
                 for i in some
             ]
         )
+    if _is_exact(a, b, c, result, model):
+        exact: Array = np.matmul(a, b) + (0.0 if c is None else c) + 0.0  # no -0
+        return exact
     if BYTES[kinds[0]] == 1 and model.fp8_as_f16:
         assert c is not None
         return _accumulate_fp8(a, b, c, result, model)
@@ -132,6 +135,24 @@ def accumulate(
         c = _block(a[:, :, part], b[:, part], c, kinds, result, model)
     assert c is not None
     return c
+
+
+EXACT = {"f32": 23, "f16": 10}
+"""Bits that all whole numbers have which a type holds."""
+
+
+def _is_exact(a: Array, b: Array, c: Array | None, result: str, model: Model) -> bool:
+    """Whether nothing can be cut off or rounded, in whichever order it is added.
+
+    So it is with whole numbers, where all terms together stay below what is kept after the point
+    and in a result.
+    """
+    if b.ndim != 3 or a.size == 0 or not float(a.flat[0]).is_integer():
+        return False
+    bits = min(EXACT[result], model.fraction_bits, model.result_bits)
+    most = a.shape[2] * np.abs(a).max() * np.abs(b).max() + (0.0 if c is None else np.abs(c).max())
+    terms = (a, b) if c is None else (a, b, c)
+    return bool(most < 2.0**bits) and all((x == np.rint(x)).all() for x in terms)
 
 
 def _accumulate_fp8(a: Array, b: Array, c: Array, result: str, model: Model) -> Array:

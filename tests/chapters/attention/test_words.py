@@ -42,9 +42,9 @@ def test_products_alone_are_slower_and_it_is_not_power(seen: dict[str, Any]) -> 
             cycles.setdefault(name, []).append(clock * median(found[name]["times_us"]))
     for name in controls.ON_ZEROS:
         assert abs(cycles[name][1] / cycles[name][0] - 1) < 0.01
-        assert 0.055 < mhz[name][1] / mhz[name][0] - 1 < 0.085
+        assert 0.03 < mhz[name][1] / mhz[name][0] - 1 < 0.06
     for alone, whole in zip(cycles[controls.PRODUCTS], cycles[controls.PERSISTENT], strict=True):
-        assert round(100 * (alone / whole - 1)) == 17
+        assert round(100 * (alone / whole - 1)) in (14, 15)
 
 
 def test_turns_are_worth_little(seen: dict[str, Any]) -> None:
@@ -80,8 +80,8 @@ def part(record: dict[str, Any], name: str, base: str, case: tuple[int, bool, in
     return found[name] / found[base]
 
 
-def test_what_was_wanted_is_reached_but_for_one_shape(record: dict[str, Any]) -> None:
-    missed = []
+def test_what_was_wanted_is_reached_but_for_two_shapes(record: dict[str, Any]) -> None:
+    missed, behind = {}, {}
     for d in 128, 64:
         for causal in False, True:
             for length in view.SEQUENCES:
@@ -89,10 +89,35 @@ def test_what_was_wanted_is_reached_but_for_one_shape(record: dict[str, Any]) ->
                 parts = view.wanted(causal, length)
                 assert parts[view.CUDNN] == (1 if (causal, length) in LONG else 0.97)
                 assert found[view.LAST] > found[view.CUDNN]
-                assert found[view.LAST] > 0.99 * found[rungs.FLASH_3]
                 if found[view.LAST] < parts[view.FLASH] * found[view.FLASH]:
-                    missed.append((d, causal, length))
-    assert missed == [(64, True, 1024)]
+                    part = found[view.LAST] / found[view.FLASH] / parts[view.FLASH]
+                    missed[d, causal, length] = f"{part:.2f}"
+                if found[view.LAST] < found[rungs.FLASH_3]:
+                    behind[d, causal, length] = f"{found[view.LAST] / found[rungs.FLASH_3]:.2f}"
+                assert found[view.LAST] < 1.34 * found[rungs.FLASH_3]
+    assert list(missed) == [(64, False, 1024), (64, True, 1024)]
+    assert list(missed.values()) == ["1.00", "0.97"]
+    assert behind == {(128, True, 1024): "0.97", (64, True, 16384): "0.99"}
+
+
+def test_the_last_two_kernels_in_full_attention(record: dict[str, Any]) -> None:
+    for d, least, most in (128, 1.045, 1.07), (64, 0.965, 0.99):
+        for length in view.SEQUENCES:
+            found = view.row(record, d, False, length)
+            assert least < found["dynamic"] / found["lean softmax"] < most
+
+
+def test_packed(record: dict[str, Any]) -> None:
+    for case in record["packed"]:
+        us = {name: median(each["times_us"]) for name, each in case["contenders"].items()}
+        assert us[view.ALONE] > 2 * us[view.PACKED]
+        assert 1.08 < us[rungs.FLASH_3] / us[view.PACKED] < 1.12
+
+
+def test_two_groups_for_heads_of_64(record: dict[str, Any]) -> None:
+    full, causal = (view.row(record, 64, kind, 4096) for kind in (False, True))
+    assert abs(full["ping-pong"] / full["one group"] - 1) < 0.01
+    assert f"{causal['ping-pong'] / causal['one group']:.2f}" == "0.96"
 
 
 def test_programs_that_are_the_same_come_out_the_same(record: dict[str, Any]) -> None:
@@ -105,9 +130,10 @@ def test_more_groups_need_the_lean_softmax(record: dict[str, Any]) -> None:
     lean = [part(record, "lean softmax", "persistent", case) for case in CASES]
     before = [part(record, "more groups, the softmax of before", "persistent", case)
               for case in CASES]  # fmt: skip
-    assert max(before) < 1 and lean[1] < 1 and min(lean[0], *lean[2:]) > 1
+    assert max(before) < 1 and lean[1] < 1 and min(lean[0], lean[2]) > 1.01
+    assert abs(lean[3] - 1) < 0.01
 
 
 def test_the_counter_is_worth_what_arithmetic_says(record: dict[str, Any]) -> None:
     found = view.row(record, 128, True, 16384)
-    assert f"{found['dynamic'] / found['lean softmax']:.2f}" == "1.15"
+    assert f"{found['dynamic'] / found['lean softmax']:.2f}" == "1.17"

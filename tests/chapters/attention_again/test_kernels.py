@@ -130,6 +130,10 @@ def test_our_first_barrier_for_the_sum_fails_in_random_orders_only() -> None:
             assert error.rule == "deadlock" and error.findings[0].rule == "mbarrier-phase-unseen"
             failed += 1
     assert failed
+    said = slips.ours_in_many_orders().splitlines()
+    fine = "within the bound: True, findings: 0"
+    assert said[:2] == [f"eager: {fine}", f"late: {fine}"]
+    assert said[2].endswith("True") and "nobody has seen" in " ".join(said[3:])
 
 
 @pytest.mark.nvcc

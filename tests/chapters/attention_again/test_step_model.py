@@ -13,6 +13,17 @@ def test_every_kernel_has_a_plan() -> None:
     assert tuple(step_model.PLANS) == kernels.KERNELS
 
 
+def test_tables_have_a_row_for_each_case_and_heads_for_each_column() -> None:
+    tables = step_model.table(), rates.kept_in_registers(), block_lengths.table(4096, 16_384)
+    for table in tables:
+        assert {len(row) for row in table.rows} == {len(table.heading)}
+    assert [row[0] for row in tables[0].rows] == list(kernels.KERNELS)
+    assert tables[0].rows[-1][1] == f"{step_model.per_step(kernels.REGISTERS):.0f}"
+    assert tables[1].rows[1][4] == f"{rates.step(2, registers=True)['issue']:.0f}"
+    steps = block_lengths.lengths(block_lengths.ORDERS[0], 4096, 16)
+    assert tables[2].rows[0][1] == f"{block_lengths.latest(steps, 148):.2f}"
+
+
 @pytest.mark.parametrize("depth", [64, 128])
 def test_one_tile_does_one_thing_after_the_other(depth: int) -> None:
     work, _ = step_model.softmax(step_model.PLANS[kernels.IN_ORDER], depth)

@@ -9,7 +9,7 @@ import pytest
 
 from phasebit import measure
 from phasebit.chapters.epilogues_and_groups import epilogue_bench as benchmark
-from phasebit.chapters.epilogues_and_groups import epilogue_controls, fetching, view
+from phasebit.chapters.epilogues_and_groups import epilogue_controls, fetching, groups, view
 from phasebit.chapters.epilogues_and_groups.epilogue_bench import LONG, PLAIN, SHORT
 
 LARGE, WIDE, FLAT = [8192] * 3, [4096, 14336, 4096], [4096, 4096, 512]
@@ -182,6 +182,10 @@ def test_bands(fetched: dict[str, Any]) -> None:
 @pytest.fixture(scope="module")
 def controls() -> dict[str, Any]:
     return measure.read("epilogue_controls")
+
+
+def test_strips_that_blocks_read_at_one_time() -> None:
+    assert [groups.touched(groups.bands(64, 64, high), 132) for high in (64, 8)] == [67, 25]
 
 
 def test_the_order_of_tiles(controls: dict[str, Any]) -> None:

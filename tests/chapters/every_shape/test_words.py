@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from statistics import median, quantiles
 from typing import Any
 
 import pytest
 
-from phasebit import files, measure
+from phasebit import measure
 from phasebit.chapters.every_shape import (
     cuts,
     narrower,
@@ -82,18 +81,6 @@ def test_where_open_kernels_are_ahead() -> None:
             assert line == (shares[who] > shares["ours"])
 
 
-def test_what_an_earlier_record_says_of_the_rival_that_is_missing() -> None:
-    assert "DeepGEMM" not in measure.read(open_kernels.NAME)["versions"]
-    path = files.records() / f"{open_kernels.NAME}.nvidia-h200.json"
-    by = {}
-    for row in json.loads(path.read_text("utf-8"))["shapes"]:
-        shares = view.by_maker(row, "warm")
-        by[str(Shape(*row["shape"]))] = shares["DeepGEMM"] / shares["ours"] - 1
-    assert sum(each > 0 for each in by.values()) == 3
-    assert max(by, key=by.__getitem__) == "1024 × 28672 × 8192"
-    assert round(max(by.values()), 2) == 0.07
-
-
 def test_which_are_decided(recorded: dict[str, Any]) -> None:
     """By the middle halves of the times: who is named is faster by the medians, too."""
     for way in view.WAYS:
@@ -107,10 +94,10 @@ def test_early_launch(recorded: dict[str, Any]) -> None:
     table = shape_tables.early(recorded, SMALL, *shape_tables.OTHERS)
     changes = {row[0]: int(row[4].rstrip("%")) for row in table.rows}
     worst = max(changes, key=changes.__getitem__)
-    assert worst == "256 × 4096 × 14336" and changes[worst] > 10
+    assert worst == "64 × 10240 × 8192" and changes[worst] > 10
     blocks = {row[0]: row[1] for row in table.rows}
-    assert blocks[worst] == blocks["1024³"] and changes["1024³"] < 0
-    assert sum(each > 0 for each in changes.values()) == 3
+    assert blocks["256 × 4096 × 14336"] == blocks["1024³"] and changes["1024³"] < 0
+    assert sum(each > 0 for each in changes.values()) == 4
     vendor = view.median(view.row_of(recorded, SMALL)["all"][view.VENDOR], "warm")
     assert us(recorded, SMALL, ALONE) < vendor < us(recorded, SMALL, LATE)
 
@@ -118,10 +105,10 @@ def test_early_launch(recorded: dict[str, Any]) -> None:
 def test_few_rows(recorded: dict[str, Any]) -> None:
     for shape in (Shape(16, 14336, 4096), Shape(64, 10240, 8192), Shape(128, 14336, 4096)):
         row = view.row_of(recorded, shape)
-        floor = shape.bytes / waves.H100.memory * 1e-6
-        assert 1 < view.median(row["times"][view.best(row)], "flushed") / floor < 1.11
-        assert abs(view.ratio(row, view.best(row), "flushed") - 1) < 0.02
-    assert round(waves.H100.memory / waves.H100.one, -1) == 70
+        floor = shape.bytes / waves.H200.memory * 1e-6
+        assert 1 < view.median(row["times"][view.best(row)], "flushed") / floor < 1.2
+        assert abs(view.ratio(row, view.best(row), "flushed") - 1) < 0.06
+    assert round(waves.H200.memory / waves.H200.one, -1) == 100
     with_policies, without = (Plan(kernel, 2, 112, 7) for kernel in (plans.WEIGHTS, plans.EARLY))
     both = (view.row_of(recorded, shape)["all"][str(each)]["flushed_us"]
             for each in (with_policies, without))  # fmt: skip
@@ -160,22 +147,22 @@ def test_tries(recorded: dict[str, Any]) -> None:
                for way in view.WAYS]
         for name in tries.TRIES
     }  # fmt: skip
-    assert abs(lost["6 slots"][0]) < 0.01
-    for name in ("no product in flight while a slot is given back", "C from registers"):
-        assert 0.29 < lost[name][0] < 1 / 3
+    assert max(map(abs, lost["6 slots"])) < 0.045
+    assert 1 / 3 < lost["no product in flight while a slot is given back"][0] < 0.4
+    assert round(lost["C from registers"][0], 1) == 0.3 and lost["C from registers"][0] < 0.27
     helpless = [name for name, each in tries.TRIES.items() if each.expected.startswith("faster")]
     assert len(helpless) == 3 and all(min(lost[name]) > 0.02 for name in helpless)
 
 
 def test_rows_inside_lines_cost_blocks_alone_nearly_all_again(recorded: dict[str, Any]) -> None:
     alone = [us(recorded, shape, ALONE) for shape in (ODD, SMALL)]
-    assert 1.7 < alone[0] / alone[1] < 2
+    assert f"{alone[0] / alone[1]:.1f}" == "1.6"
 
 
 def test_cuts(recorded: dict[str, Any]) -> None:
     measured = [cuts.ratios(recorded, *case) for case in cuts.CASES.values()]
     fours, two, large, *full = (each[cuts.MEASURED] for each in measured)
-    assert 0.95 < min(fours, two) <= max(fours, two) < 1 < min(full) and abs(large - 1) < 0.01
+    assert 0.93 < min(fours, two) <= max(fours, two) < 1 < min(full) and abs(large - 1) < 0.01
     by_steps = [each[cuts.STEPS] for each in measured]
     assert max(by_steps) < 1 and min(by_steps) == by_steps[1]
     assert measured[-1][cuts.MODEL] > 1.4
@@ -192,7 +179,7 @@ def test_c_on_its_way_out(recorded: dict[str, Any]) -> None:
     base = tries.FURTHER[3].base
     assert max(map(abs, more(recorded, large, replace(base, later=False)))) < 0.005
     turns = Plan(plans.PING_PONG, 2, 128, 6, pair=2)
-    assert min(more(recorded, large, turns)) > 0.1
+    assert min(more(recorded, large, turns)) > 0.06
     alone, square = Plan(plans.PAIRS, 2, 256, 4), Plan(plans.PAIRS, 2, 128, 6, pair=2)
     at_once = us(recorded, large, replace(alone, later=False))
     assert 1.01 < at_once / us(recorded, large, alone) < 1.1
@@ -214,12 +201,15 @@ def test_what_did_not_work_at_1000(recorded: dict[str, Any]) -> None:
 def test_what_did_not_work_at_5000(recorded: dict[str, Any]) -> None:
     base = tries.FURTHER[1].base
     fours = replace(base, waves=1, pair=4)
-    gains = [plan for plan in tries.FURTHER[1].plans if min(more(recorded, AWKWARD, plan)) < -0.02]
-    assert gains == [fours] and max(more(recorded, AWKWARD, fours)) < -0.02
+    gains = [plan for tried in tries.FURTHER[1:] for plan in tried.plans
+             if min(more(recorded, tried.shape, plan)) < -0.02]  # fmt: skip
+    assert gains == [] and max(map(abs, more(recorded, AWKWARD, fours))) < 0.005
+    (earlier,) = (each for each in measure.every(record.NAME) if "H100" in each["gpu"])
+    assert max(more(earlier, AWKWARD, fours)) < -0.02
     assert fours.tiles(AWKWARD) % 30 == 20 and base.tiles(AWKWARD) % 66 == 4
     assert min(more(recorded, AWKWARD, replace(base, waves=1))) > 0.1
     whole = Plan(plans.PAIRS, 2, 256, 4, pair=2, super=4)
-    assert 0 < more(recorded, AWKWARD, whole)[0] < 0.05
+    assert 0 < more(recorded, AWKWARD, whole)[0] < 0.075
     for tried in tries.FURTHER[2:]:
         assert all(min(more(recorded, tried.shape, plan)) > -0.02 for plan in tried.plans)
 
@@ -299,15 +289,12 @@ def test_rows(ends: dict[str, Any]) -> None:
 
 
 def test_promotion(ends: dict[str, Any]) -> None:
+    changes = []
     for row in ends["promotion"]:
         for way in view.WAYS:
-            none, some, most = (view.median(row["times"][each], way)
-                                for each in row_ends.PROMOTIONS)  # fmt: skip
-            assert abs(some / none - 1) < 0.0145
-            if tuple(row["shape"]) in (ODD, AWKWARD):
-                assert 0.015 < most / none - 1 < 0.055
-            else:
-                assert abs(most / none - 1) < 0.03
+            none, *some = (view.median(row["times"][each], way) for each in row_ends.PROMOTIONS)
+            changes += [each / none - 1 for each in some]
+    assert min(changes) > -0.01 and 0.05 < max(changes) < 0.055
 
 
 def test_narrower() -> None:
@@ -315,10 +302,11 @@ def test_narrower() -> None:
     for way in view.WAYS:
         slow, wide = (view.ratio(seen, f"{plan} NONE", way)
                       for plan in (narrower.NARROWER, narrower.WIDE))  # fmt: skip
-        assert 0.095 < 1 - slow / wide < 0.115
+        assert 0.035 < 1 - slow / wide < 0.055
         for plan in (narrower.NARROWER, narrower.WIDE):
             names = (f"{plan} L2_256B", f"{plan} NONE")
-            assert view.ratio(seen, names[0], way) < view.ratio(seen, names[1], way)
+            promoted, plain = (view.ratio(seen, each, way) for each in names)
+            assert 0.09 < 1 - promoted / plain < 0.12
 
 
 def test_thirty_slips() -> None:

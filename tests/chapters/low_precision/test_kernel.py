@@ -20,7 +20,6 @@ from phasebit.emulator import EmulatorError
 pytestmark = pytest.mark.nvcc
 
 
-
 def judge(
     kernel: str, shape: tuple[int, int, int], schedule: str = "late", *change: str
 ) -> str:
@@ -49,8 +48,9 @@ def test_it_is_right_without_a_finding(
 SHAPES = {
     nvfp4.ALONE: (130, 40, 1088),
     nvfp4.PAIR: (300, 130, 544),
-    nvfp4.TWO_SUMS: (700, 260, 544),
+    nvfp4.TWO_SUMS: (300, 500, 544),
     nvfp4.POWERS: (130, 40, 1088),
+    nvfp4.PAIRS_STAY: (300, 500, 544),
 }
 """On which a kernel's slips are tried: ragged; of blocks that stay, three tiles each."""
 
@@ -90,7 +90,7 @@ def test_a_k_that_the_unpacking_copy_cannot_take_is_refused() -> None:
 
 @pytest.mark.parametrize("kernel", [*nvfp4.KERNELS, mixed.NAME])
 def test_the_file_holds_one_idea(kernel: str) -> None:
-    lines = nvfp4.source(kernel).splitlines()
+    lines = files.kernel(f"low_precision/{kernel}").splitlines()
     assert lines[0].startswith("// ") and len(lines) <= 200 and max(map(len, lines)) <= 100
 
 

@@ -23,10 +23,11 @@ def kernel(name: str) -> str:
     return files.kernel(f"one_thread_multiplies/{name}")
 
 
-def test_the_cell_that_shows_a_kernel_holds_the_file() -> None:
-    texts = [source(cell) for cell in code(CHAPTER)]
-    (cell,) = [text for text in texts if text.startswith("DESCRIBED = r'''")]
-    assert cell.split("'''")[1] == kernel("described")
+def test_the_page_shows_the_lines_that_issue_the_product() -> None:
+    (cell,) = [cell for cell in code(CHAPTER) if 'excerpt("described"' in source(cell)]
+    shown = described.excerpt("described", "a += ptx::shared_address", "tcgen05_commit(&done)")
+    assert shown in kernel("described") and "tcgen05.mma.cta_group::1" in shown
+    assert shown in "".join(cell["outputs"][0]["text"])
 
 
 @pytest.mark.parametrize("name", KERNELS)

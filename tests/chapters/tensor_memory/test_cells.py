@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -260,3 +261,22 @@ def test_a_in_tensor_memory_has_a_row_in_each_lane_and_two_numbers_in_a_column()
     for lane, line in zip((0, 1, 31, 32, 127), lines, strict=True):
         found = re.findall(r"(\d+): (\d+), (\d+)", line)
         assert found == [(str(lane), str(2 * c), str(2 * c + 1)) for c in range(8)]
+
+
+@pytest.mark.nvcc
+@SCHEDULES
+@pytest.mark.parametrize(("width", "shift"), [(4, 2), (6, 0)])
+def test_a_copy_gives_each_short_number_a_byte(width: int, shift: int, schedule: Any) -> None:
+    before, after = cells.unpacked(width, schedule=schedule)
+    assert list(after) == [number << shift for number in range(16)]
+    packed = int.from_bytes(before, "little")
+    assert [packed >> width * i & (1 << width) - 1 for i in range(16)] == list(range(16))
+    assert packed >> 16 * width == (1 << 128 - 16 * width) - 1  # the padding
+
+
+@pytest.mark.nvcc
+def test_the_bytes_before_and_after_stand_beneath_each_other() -> None:
+    rows = dict(cells.unpackings().rows)
+    assert rows["4 bits, shared memory"].startswith("10 32 54")
+    assert rows["4 bits, tensor memory"].startswith("00 04 08")
+    assert rows["6 bits, tensor memory"].endswith("0d 0e 0f")

@@ -1,0 +1,40 @@
+"""Our products of NVFP4 beside CUTLASS's: the record is of these kernels, no count worse unsaid."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+
+from phasebit.chapters.low_precision import scaled_cutlass
+
+RECORD = scaled_cutlass.recorded()
+WORSE = {"copies"}
+"""Of what ours has more; the page says so. Each warp of the epilogue stores its own rows."""
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", scaled_cutlass.COMPARED)
+def test_ours_are_recorded(name: str) -> None:
+    """Instructions aside, which are a compiler's: a run counts again what the record has."""
+    counts = asdict(scaled_cutlass.ours(*scaled_cutlass.COMPARED[name]))
+    recorded = dict(RECORD["counts"][name]["ours"])
+    assert recorded.pop("instructions").keys() == counts.pop("instructions").keys()
+    assert counts == recorded
+
+
+@pytest.mark.parametrize("name", scaled_cutlass.COMPARED)
+def test_ours_are_no_worse_but_where_the_page_says_so(name: str) -> None:
+    sides = RECORD["counts"][name]
+    ours, theirs = sides["ours"], sides["cutlass"]
+    for role in scaled_cutlass.ROLES:
+        assert ours["instructions"][role] <= theirs["instructions"][role], role
+    for what in ours.keys() - WORSE - {"instructions"}:
+        assert ours[what] <= theirs[what], what
+
+
+def test_the_table_has_a_column_for_each_kernel() -> None:
+    table = scaled_cutlass.table()
+    assert table.heading[1:] == ("a block: ours", "a block: CUTLASS's", "a pair: ours",
+                                 "a pair: CUTLASS's")  # fmt: skip
+    assert [row[0].partition(": ")[2] for row in table.rows[:3]] == ["load", "multiply", "store"]
