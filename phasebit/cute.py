@@ -24,24 +24,20 @@ printed on standard error, or goes to `--report FILE`.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import re
-import runpy
 import sys
 import tempfile
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from phasebit.doors import cuda_tensors, cute_library
+from phasebit.doors import cuda_tensors, cute_library, whole_programs
 from phasebit.doors.borrowed import Loans
 from phasebit.doors.patched import patched
 from phasebit.runtime import fatbin, in_process
-from phasebit.runtime.in_process import SCHEDULES, Runs
-from phasebit.runtime.report import AsJson, End, ForPeople
+from phasebit.runtime.in_process import Runs
 
 
 def _packages() -> tuple[Any, Any, Any, Any, Any]:
@@ -115,12 +111,43 @@ def _runtime_calls() -> dict[str, Any]:
     def unload(handle: Any) -> tuple[Any]:
         return (cudaError_t(library.cudaLibraryUnload(ctypes.c_void_p(int(handle)))),)
 
+    def begin(stream: Any, mode: Any) -> tuple[Any]:
+        return (cudaError_t(library.cudaStreamBeginCapture(pointer(stream), int(mode))),)
+
+    def end(stream: Any) -> tuple[Any, int]:
+        graph = ctypes.c_void_p()
+        error = library.cudaStreamEndCapture(pointer(stream), ctypes.byref(graph))
+        return cudaError_t(error), graph.value or 0
+
+    def nodes(graph: int, most: int = 0) -> tuple[Any, list[Any], int]:
+        count = ctypes.c_size_t()
+        error = library.cudaGraphGetNodes(pointer(graph), None, ctypes.byref(count))
+        return cudaError_t(error), [], count.value
+
+    def instantiate(graph: int, flags: int) -> tuple[Any, int]:
+        made = ctypes.c_void_p()
+        error = library.cudaGraphInstantiate(ctypes.byref(made), pointer(graph), flags)
+        return cudaError_t(error), made.value or 0
+
+    def launch(graph: int, stream: Any) -> tuple[Any]:
+        return (cudaError_t(library.cudaGraphLaunch(pointer(graph), pointer(stream))),)
+
+    def destroy(graph: int) -> tuple[Any]:
+        return (cudaError_t(library.cudaGraphExecDestroy(pointer(graph))),)
+
+    def pointer(handle: Any) -> ctypes.c_void_p:
+        return ctypes.c_void_p(int(handle))
+
     return {
         "cudaGetDeviceCount": lambda: (cudaError_t.cudaSuccess, 1),
         "cudaGetDevice": lambda: (cudaError_t.cudaSuccess, 0),
         "cudaSetDevice": lambda device: (cudaError_t.cudaSuccess,),
         "cudaDeviceSynchronize": lambda: (cudaError_t(library.cudaDeviceSynchronize()),),
         "cudaLibraryUnload": unload,
+        # a graph of the launches that its `testing.benchmark` measures
+        "cudaStreamBeginCapture": begin, "cudaStreamEndCapture": end,
+        "cudaGraphGetNodes": nodes, "cudaGraphInstantiate": instantiate,
+        "cudaGraphLaunch": launch, "cudaGraphExecDestroy": destroy,
     }
 
 
@@ -191,31 +218,7 @@ def _lending(init: Any, loans: Loans) -> Any:
 
 def main(words: Sequence[str]) -> int:
     """Run a program of CuTe DSL, as the module says; the program's exit status."""
-    parser = argparse.ArgumentParser(prog="python -m phasebit.cute", description=main.__doc__)
-    parser.add_argument("--target", default="sm_100a", help="as on a GPU of sm_90a or sm_100a")
-    parser.add_argument("--schedule", default="late", choices=SCHEDULES)
-    parser.add_argument("--report", type=Path, metavar="FILE", help="findings as JSON, a line each")
-    parser.add_argument("program")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
-    given = parser.parse_args(words)
-    sys.argv = [given.program, *given.arguments]
-    sys.path.insert(0, str(Path(given.program).resolve().parent))  # as `python program` has it
-    in_process.process()  # its libraries of CUDA before PyTorch's
-    with ExitStack() as stack:
-        file = stack.enter_context(given.report.open("w")) if given.report else None
-        reporter = AsJson(file) if file else ForPeople(sys.stderr)
-        status = 0
-        with emulated(given.target, schedules=given.schedule) as runs:
-            try:
-                runpy.run_path(given.program, run_name="__main__")
-            except SystemExit as end:
-                status = end.code if isinstance(end.code, int) else int(end.code is not None)
-            except Exception:  # what was found is told all the same
-                traceback.print_exc()
-                status = 1
-        reporter.found(runs.findings)
-        reporter.ended(End(status), None)
-    return status
+    return whole_programs.run("phasebit.cute", emulated, "sm_100a", words)
 
 
 if __name__ == "__main__":

@@ -14,20 +14,24 @@ before each launch and back after it. `triton.autotune` takes the first configur
 `triton.testing.do_bench` runs once, since times here say nothing of a GPU. The products of cuBLAS
 that Triton's tutorials compare with are PyTorch's.
 
-`install` does the same for the rest of the process: two lines at the head of a script.
+`install` does the same for the rest of the process: two lines at the head of a script. Or the
+program stays as it is:
+
+    python -m phasebit.triton --target sm_100a program.py its arguments
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from phasebit.doors import cuda_tensors, library_products
+from phasebit.doors import cuda_tensors, library_products, whole_programs
 from phasebit.doors.borrowed import Loans
 from phasebit.doors.patched import patched
 from phasebit.runtime import in_process
@@ -171,3 +175,12 @@ def _borrowing(call: Any) -> Any:
             call(self, *given, **more)
 
     return wrapped
+
+
+def main(words: Sequence[str]) -> int:
+    """Run a program of Triton or Gluon, as the module says; the program's exit status."""
+    return whole_programs.run("phasebit.triton", emulated, "sm_90a", words)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

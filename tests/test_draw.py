@@ -524,3 +524,13 @@ def test_a_heading_in_words_has_room() -> None:
         return float(ET.fromstring(shown.svg).get("width", ""))
 
     assert width("racecheck", "memcheck") > width("1", "2") + 60
+
+
+def test_the_name_of_the_first_column_is_not_cut_off() -> None:
+    """On a phone, where names of rows stand above them and columns begin at the edge."""
+    rows = ["a name that has no room beside its row on a phone", "two"]
+    cells = [[Cell("s", "green")] * 16] * 2
+    drawn = chart(cells, rows=rows, columns=[256 + 16 * k for k in range(16)], row_label="",
+                  column_label="column", title="Columns")  # fmt: skip
+    first = next(one for one in ET.fromstring(drawn.narrow).iter(TEXT) if one.text == "256")
+    assert float(first.get("x")) >= width("256") / 2

@@ -272,3 +272,14 @@ def test_whatever_is_drawn_is_well_formed(spans) -> None:
     t = Timeline(["w"], [Span("w", a, a + n, kind, f"{a}&") for a, n, kind in spans])
     ET.fromstring(t.svg())
     str(t)
+
+
+def test_numbers_of_marks_that_are_near_stand_apart() -> None:
+    def places(second: float) -> list[tuple[float, bool]]:
+        t = two(marks=[Mark("warp 1", 4, "one"), Mark("warp 1", second, "two")])
+        found = re.findall(r'<text x="([\d.]+)" y="[\d.]+" style="stroke:none;([^"]*)">\d', t.svg())
+        return [(float(x), "text-anchor:end" in style) for x, style in found]
+
+    (one, before), (two_, after) = places(4.02)
+    assert before and not after and two_ - one > 6
+    assert [before for _, before in places(6)] == [False, False]

@@ -5,8 +5,9 @@
 tests/foreign/catalogue.toml lists them: a repository, a commit, a path, arguments that make it
 small. FOLDER has a clone of each repository, as OWNER+NAME or OWNER+NAME/repo. What has run is kept
 in records/foreign.json after each program and is not run again, so this may be stopped at any time.
-Programs of CuTe DSL need nvidia-cutlass-dsl and PyTorch, the others nvcc; none needs a GPU. None of
-their code is kept. NAME: those alone whose names begin so; --again: also what has run before.
+Programs of CuTe DSL need nvidia-cutlass-dsl and PyTorch, those of Triton triton and PyTorch, the
+others nvcc; none needs a GPU. None of their code is kept. NAME: those alone whose names begin so;
+--again: also what has run before.
 """
 
 from __future__ import annotations
@@ -57,13 +58,16 @@ class Program:
     """What of the repository it needs."""
     path: str
     door: str
-    """``cute`` or ``cuda``."""
+    """``cute``, ``triton`` or ``cuda``."""
     arch: str
     arguments: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    edits: tuple[tuple[str, str], ...] = ()
-    """Sizes that the text has and that are made smaller: what it says, what it says then."""
+    edits: tuple[tuple[str, ...], ...] = ()
+    """Sizes that the text has and that are made smaller: what it says, what it says then; with
+    a file before, another of its folder that says so."""
+    also: tuple[str, ...] = ()
+    """Files of its folder that are compiled with it."""
 
 
 def catalogue() -> list[Program]:
@@ -76,10 +80,10 @@ def catalogue() -> list[Program]:
             path, *arguments = line.split()
             made.append(Program(
                 f"{group['repository']}: {line}", about["repository"], about["commit"],
-                tuple(about["folders"]), group.get("under", "") + path, group["door"],
-                group["arch"], (*arguments, *group.get("arguments", ())),
+                tuple(group.get("folders", about["folders"])), group.get("under", "") + path,
+                group["door"], group["arch"], (*arguments, *group.get("arguments", ())),
                 tuple(group.get("include", ())), tuple(group.get("options", ())),
-                tuple(map(tuple, group.get("edits", ()))),
+                tuple(map(tuple, group.get("edits", ()))), tuple(group.get("also", ())),
             ))  # fmt: skip
     return made
 
@@ -120,16 +124,24 @@ def _place(text: str) -> str:
 def run(program: Program, folder: Path, seconds: float) -> dict[str, Any]:
     """What became of one program."""
     source = folder / program.path
-    text = source.read_text(encoding="utf-8")
-    for before, after in program.edits:
-        if before not in text:
+    names = (source.name, *program.also, *(edit[0] for edit in program.edits if len(edit) == 3))
+    originals = {name: source.with_name(name).read_text(encoding="utf-8") for name in names}
+    texts = dict(originals)
+    for *other, before, after in program.edits:
+        name = other[0] if other else source.name
+        if before not in texts[name]:
             return {"verdict": f"not run: its text has no {before!r}"}
-        text = text.replace(before, after)
-    source.write_text(text, encoding="utf-8")
+        texts[name] = texts[name].replace(before, after)
+    for name, text in texts.items():
+        source.with_name(name).write_text(text, encoding="utf-8")
     begun = time.monotonic()
-    made = _by_cute(program, source, seconds) if program.door == "cute" else _by_nvcc(
-        program, folder, source, seconds)  # fmt: skip
-    checks = bool(CHECKS.search(text)) and "--skip_ref_check" not in program.arguments
+    try:
+        made = _by_nvcc(program, folder, source, seconds) if program.door == "cuda" else _by_door(
+            program, source, seconds)  # fmt: skip
+    finally:  # another program of the catalogue may be the same text with other edits
+        for name, text in originals.items():
+            source.with_name(name).write_text(text, encoding="utf-8")
+    checks = any(map(CHECKS.search, texts.values())) and "--skip_ref_check" not in program.arguments
     if made.get("verdict") == "ended":
         made["verdict"] = "right" if checks else "ran"
     return made | {"seconds": round(time.monotonic() - begun)}
@@ -143,10 +155,10 @@ def _ended(done: process.Finished) -> str:
     return f"not right: {done.stopped or said[-1].strip()[:160]}"
 
 
-def _by_cute(program: Program, source: Path, seconds: float) -> dict[str, Any]:
-    words = ["--target", program.arch, "--schedule", "all"]
+def _by_door(program: Program, source: Path, seconds: float) -> dict[str, Any]:
+    words = [f"phasebit.{program.door}", "--target", program.arch, "--schedule", "all"]
     done, report = apart.reported(
-        lambda file: ["phasebit.cute", *words, "--report", file, source, *program.arguments],
+        lambda file: [*words, "--report", file, source, *program.arguments],
         seconds,
     )
     return {"verdict": _ended(done), "findings": told(report.findings)}
@@ -156,7 +168,8 @@ def _by_nvcc(program: Program, folder: Path, source: Path, seconds: float) -> di
     built = source.with_suffix(".built")
     options = [f"-arch={program.arch}", "-std=c++17", "-O2", "-lineinfo", "-w", *program.options,
                *(f"-I{folder / each}" for each in program.include)]  # fmt: skip
-    command = [*nvcc_command([*options, str(source)]), "-o", str(built)]
+    sources = [str(source), *(str(source.with_name(name)) for name in program.also)]
+    command = [*nvcc_command([*options, *sources]), "-o", str(built)]
     done = process.run(command, timeout=seconds)
     if not done.ok:
         error = next((line for line in done.stderr.splitlines() if "error" in line), "")
@@ -188,6 +201,8 @@ def main() -> None:
     for one in wanted:
         about = json.loads(json.dumps(asdict(one)))
         del about["name"]
+        if not one.also:
+            del about["also"]
         before = kept.get(one.name, {})
         same = all(before.get(key) == value for key, value in about.items())
         if given.names and not any(one.name.startswith(name) for name in given.names):

@@ -152,7 +152,7 @@ class _Drawing:
         for k, c in enumerate(columns):
             if len(self.columns) <= _NAMED or c % 4 == 0 or self.some_left_out():
                 for n, line in enumerate(reversed(names[k])):
-                    middle = (edges[k] + edges[k + 1]) / 2
+                    middle = max((edges[k] + edges[k + 1]) / 2, width(line) / 2)  # not cut off
                     self.write(middle, self.y - n * _LINE, line, "middle")
         if not self.above:
             self.write(self.left - 6, self.y, self.row_label, "end")

@@ -77,10 +77,14 @@ def svg(t: Timeline, narrow: bool) -> str:
         out.append(f'<g style="fill:{TEXT};stroke:{TEXT}">')
         for n, mark in enumerate(t.marks, 1):
             at, y0 = number(x(mark.at)), top[mark.row]
+            # Before its line where the next mark of the row is too near for a number between.
+            near = any(m.row == mark.row and 0 < x(m.at) - x(mark.at) < 5 + width(str(n))
+                       for m in t.marks)  # fmt: skip
+            aside, anchored = (-3, ";text-anchor:end") if near else (3, "")
             out.append(
                 f'<path d="M{at} {number(y0 - 2)}v{number(ROW + 4)}" style="stroke-width:2"/>'
-                f'<text x="{number(x(mark.at) + 3)}" y="{number(y0 + 9)}" '
-                f'style="stroke:none;font-weight:bold">{n}</text>'
+                f'<text x="{number(x(mark.at) + aside)}" y="{number(y0 + 9)}" '
+                f'style="stroke:none;font-weight:bold{anchored}">{n}</text>'
             )
         out.append("</g>")
 

@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("cutlass", reason="nvidia-cutlass-dsl is not installed: NOT asked")
 
+import cuda.bindings.driver as cuda
 import cutlass
 import cutlass.cute as cute
 import cutlass.memory as memory
@@ -23,7 +24,7 @@ from cutlass.cute.runtime import from_dlpack
 from cutlass.utils import HardwareInfo
 
 import phasebit.cute
-from phasebit.doors import device_arrays
+from phasebit.doors import cuda_streams, device_arrays
 from phasebit.emulator import formats
 from phasebit.runtime import apart, in_process
 
@@ -108,6 +109,34 @@ def test_a_compiled_function_is_called_again_in_a_later_block():
     with phasebit.cute.emulated("sm_90a", schedules="all") as runs:
         compiled(from_dlpack(a, assumed_align=16), from_dlpack(out, assumed_align=16))
     assert not runs.findings and out.all()
+
+
+@cute.jit
+def turned(a: cute.Tensor, out: cute.Tensor, stream: cuda.CUstream):
+    shorter(a, out).launch(grid=(1, 1, 1), block=(64, 1, 1), stream=stream)
+
+
+@cute.kernel
+def shorter(a: cute.Tensor, out: cute.Tensor):
+    thread, _, _ = cute.arch.thread_idx()
+    out[thread] = out[thread] + a[63 - thread]
+
+
+def test_a_benchmark_by_graphs_launches_what_it_has_captured():
+    """`use_cuda_graphs`: the runtime of cuda.bindings has its library within, so ours stands in."""
+    from cutlass import testing
+
+    with phasebit.cute.emulated("sm_90a") as runs:
+        a, out = device_arrays.empty(64), device_arrays.empty(64)
+        np.asarray(a)[:], np.asarray(out)[:] = np.arange(64), 0
+        given = from_dlpack(a, assumed_align=16), from_dlpack(out, assumed_align=16)
+        stream = cuda.CUstream(cuda_streams.Stream().cuda_stream)
+        compiled = cute.compile(turned, *given, stream)
+        arguments = testing.JitArguments(*given, stream)
+        testing.benchmark(compiled, kernel_arguments=arguments, stream=stream,
+                          warmup_iterations=1, iterations=2, use_cuda_graphs=True)  # fmt: skip
+        assert np.array_equal(out, 3 * np.arange(64)[::-1])
+    assert len(runs.launches) == 3 and not runs.findings
 
 
 def test_what_the_hardware_is_asked_for():

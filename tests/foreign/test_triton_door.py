@@ -24,7 +24,7 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 import phasebit.triton
 from phasebit.doors import device_arrays
-from phasebit.runtime import in_process
+from phasebit.runtime import apart, in_process
 
 pytestmark = pytest.mark.foreign
 
@@ -235,3 +235,35 @@ class TestTorch:
             halves = torch.full((4 * 128,), half, device="cuda", dtype=torch.uint8)
             library.block_scaled_matmul_nvfp4(fours, fours, e, halves, halves)
             assert torch.equal(e.cpu(), torch.full((128, 128), 16, dtype=torch.float16))
+
+
+PROGRAM = """
+import sys
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def doubled(a, b, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(b + i, 2 * tl.load(a + i, mask=i < n), mask=i < n)
+
+
+a = torch.arange(100, dtype=torch.float32, device="cuda")
+b = torch.empty_like(a)
+doubled[(2,)](a, b, 100, BLOCK=64)
+sys.exit(int((b.cpu() == 2 * a.cpu()).all()) + len(sys.argv))
+"""
+
+
+def test_a_program_as_it_stands(tmp_path):
+    """`python -m phasebit.triton`: its arguments, its exit status, what was found."""
+    pytest.importorskip("torch", reason="torch is not installed: NOT asked")
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    done, report = apart.reported(
+        lambda file: ["phasebit.triton", "--schedule", "all", "--report", file, program, "x"], 300
+    )
+    assert (done.status, report.findings) == (3, ()), done.stderr

@@ -72,5 +72,5 @@ def test_a_page_that_moves_for_ever_settles(browser, tmp_path) -> None:
     with served(tmp_path) as base:
         tab = browser.new_page()
         tab.goto(base + "page.html")
-        tab.wait_for_function(axe.SETTLED, timeout=5000)
+        assert tab.wait_for_function(axe.SETTLED, timeout=5000).json_value() is True
         tab.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .conftest import HTML
+from .test_stepper import mover
 
 pytestmark = pytest.mark.site
 
@@ -76,12 +77,13 @@ def walked(tab, box) -> list[dict]:  # type: ignore[no-untyped-def, type-arg]
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("kind", KINDS)
 def test_tab_reaches_all_and_shows_where_it_is(browser, site, kind: str, width: int) -> None:
-    tab = browser.new_page(viewport={"width": width, "height": 844})
+    size = {"width": width, "height": 844}
+    tab = browser.new_page(viewport=size, reduced_motion="reduce")  # the page scrolls at once
     tab.goto(site + page_of(kind))
     box = tab.locator(f".{kind}").first
     if kind in STARTS:
         box.get_by_role("button", name=STARTS[kind]).press("Enter")
-    box.locator("button:enabled, select").nth(1).wait_for()
+    box.locator("button:enabled, select, input").nth(1).wait_for()
     tab.wait_for_load_state("networkidle")
     stops = walked(tab, box)
     assert len(stops) == box.evaluate(STOPS) >= 3, [one["name"] for one in stops]
@@ -98,7 +100,7 @@ def test_space_does_what_enter_does(browser, site) -> None:
     box = tab.locator(".phasebit-stepper").first
     told = []
     for key in ("Enter", " "):
-        box.locator("button:enabled").first.focus()
+        mover(box, "producer").focus()
         tab.keyboard.press(key)
         told.append(box.inner_text())
         box.get_by_role("button", name="Back").press(key)

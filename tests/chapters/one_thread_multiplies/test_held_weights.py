@@ -11,7 +11,6 @@ from phasebit.chapters.one_thread_multiplies import exercises as check
 from phasebit.chapters.one_thread_multiplies import held_weights
 from phasebit.edits import replace_once
 from phasebit.emulator import EmulatorError
-from phasebit.emulator.tensor_core import weight_stationary
 from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/??_one_thread_multiplies.ipynb"))
@@ -53,10 +52,11 @@ def test_each_slip_is_seen(name: str) -> None:
 @pytest.mark.nvcc
 @pytest.mark.parametrize(("m", "n"), [(32, 128), (64, 128), (128, 64)])
 def test_cells_are_those_of_the_layout(m: int, n: int) -> None:
-    marks = np.arange(m)[:, None] + 256 * np.arange(n)
-    cells = held_weights.held(m, n)
-    assert np.array_equal(cells[..., 0] + 256 * cells[..., 1],
-                          weight_stationary.banks(marks, 128 // m))  # fmt: skip
+    """Layouts D, E and G of the PTX ISA, 9.7.16.10.5: bank after bank of columns."""
+    cells, width = held_weights.held(m, n), n * m // 128
+    lanes, columns = np.meshgrid(np.arange(128), np.arange(width), indexing="ij")
+    assert np.array_equal(cells[..., 0], lanes % m)
+    assert np.array_equal(cells[..., 1], lanes // m * width + columns)
 
 
 @pytest.mark.nvcc
