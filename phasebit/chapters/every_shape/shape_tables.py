@@ -137,9 +137,9 @@ def summaries(record: Mapping[str, Any]) -> measure.Table:
         sure.append(f"{way}: ours ahead at {len(by['ours'])}, {view.VENDOR} at "
                     f"{len(by[view.VENDOR])}" + (f" ({led})" if led else ""))  # fmt: skip
     return measure.Table(
-        ("cuBLAS's time over that of", "warm: geometric mean", "least", "flushed: geometric mean",
-         "least "),
-        tuple(rows), f"middle halves apart, fastest plan, of {len(record['shapes'])} shapes: "
+        ("plan", "warm: mean", "least", "flushed: mean", "least "),
+        tuple(rows), f"{view.VENDOR}'s time over ours, geometric mean and least; middle halves "
+        f"apart, fastest plan, of {len(record['shapes'])} shapes: "
         f"{'; '.join(sure)}; {measure.source(dict(record))}",
     )  # fmt: skip
 

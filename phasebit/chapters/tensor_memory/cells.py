@@ -182,20 +182,25 @@ def copied(shape: str = "128x128b", issuer: int = 0, **options: Any) -> tuple[An
 
 
 def spreads() -> Picture:
-    """Which row each lane gets from each of :data:`COPIES`: a line for each quarter."""
+    """Which rows each quarter of the lanes gets from each of :data:`COPIES`, the first to the last.
+
+    Raises ``ValueError`` where the rows of a quarter do not follow each other.
+    """
     from phasebit.draw import Cell, chart
 
-    cells, rows = [], []
+    cells: list[list[Cell | None]] = []
     for shape in COPIES:
-        lanes = copied(shape)[0][:, 0]
-        for quarter in range(4):
-            hue = HUES[int(lanes[32 * quarter]) // 32]
-            cells.append([Cell(str(row), hue) for row in lanes[32 * quarter : 32 * quarter + 32]])
-            rows.append(f"{shape}, lanes from {32 * quarter}")
+        lanes = [int(row) for row in copied(shape)[0][:, 0]]
+        cells.append([])
+        for first in range(0, 128, 32):
+            rows = lanes[first : first + 32]
+            if rows != [*range(rows[0], rows[0] + 32)]:
+                raise ValueError(f"{shape}: lanes from {first} have the rows {rows}")
+            cells[-1].append(Cell(f"{rows[0]}–{rows[-1]}", HUES[rows[0] // 32]))
     return chart(
-        cells, rows=rows, columns=range(32), row_label="tcgen05.cp",
-        column_label="lane of the quarter", title="Which row of shared memory a lane gets",
-        legend={hue: f"rows {32 * n} to {32 * n + 31}" for n, hue in enumerate(HUES)},
+        cells, rows=COPIES, columns=[f"{first}–{first + 31}" for first in range(0, 128, 32)],
+        row_label="tcgen05.cp", column_label="lanes",
+        title="Which rows of shared memory the lanes get",
     )  # fmt: skip
 
 
