@@ -81,7 +81,7 @@ def part(record: dict[str, Any], name: str, base: str, case: tuple[int, bool, in
 
 
 def test_what_was_wanted_is_reached_but_for_two_shapes(record: dict[str, Any]) -> None:
-    missed, behind = {}, {}
+    missed, beside = {}, {}
     for d in 128, 64:
         for causal in False, True:
             for length in view.SEQUENCES:
@@ -92,12 +92,13 @@ def test_what_was_wanted_is_reached_but_for_two_shapes(record: dict[str, Any]) -
                 if found[view.LAST] < parts[view.FLASH] * found[view.FLASH]:
                     part = found[view.LAST] / found[view.FLASH] / parts[view.FLASH]
                     missed[d, causal, length] = f"{part:.2f}"
-                if found[view.LAST] < found[rungs.FLASH_3]:
-                    behind[d, causal, length] = f"{found[view.LAST] / found[rungs.FLASH_3]:.2f}"
-                assert found[view.LAST] < 1.34 * found[rungs.FLASH_3]
+                beside[d, causal, length] = found[view.LAST] / found[rungs.FLASH_3]
     assert list(missed) == [(64, False, 1024), (64, True, 1024)]
     assert list(missed.values()) == ["1.00", "0.97"]
-    assert behind == {(128, True, 1024): "0.97", (64, True, 16384): "0.99"}
+    *level, ahead = sorted(beside.values())[1:7]
+    assert min(beside, key=beside.__getitem__) == (128, True, 1024)
+    assert f"{beside[128, True, 1024]:.2f}" == "0.97"
+    assert max(abs(each - 1) for each in level) < 0.03 < ahead - 1 and max(beside.values()) < 1.34
 
 
 def test_the_last_two_kernels_in_full_attention(record: dict[str, Any]) -> None:
