@@ -13,6 +13,7 @@ from phasebit import contents, files
 from phasebit.chapters.cute_dsl import cute_ptx, lines
 
 if TYPE_CHECKING:
+    from phasebit.draw import Arrow, Node, Picture
     from phasebit.measure import Table
 
 AGENTS = {"Async": "threads", "Tma": "copy engine", "Umma": "tensor core", "Store": "copy engine"}
@@ -120,14 +121,40 @@ def roles() -> Table:
                   "built in chapter"), tuple(rows), "read from compiled PTX")  # fmt: skip
 
 
-def emitted() -> Table:
-    """A row for each pipeline: the PTX of its five calls."""
-    from phasebit.measure import Table
+def picture(title: str) -> Picture:
+    """A row for each of :func:`roles`: producer, slot, consumer; what tells *full* and *empty*."""
+    from phasebit.draw import diagram
 
-    rows = [(name, *(words(made) for made in calls(name).values())) for name in USES]
-    return Table(
-        ("pipeline", *CALLS), tuple(rows), "PTX of each call, without arithmetic and moves"
-    )
+    rows = roles().rows
+    return diagram(*_boxes(rows), title=title, narrow=_boxes(rows, narrow=True))
+
+
+def _boxes(
+    rows: tuple[tuple[str, ...], ...], narrow: bool = False
+) -> tuple[dict[str, Node], list[Arrow]]:
+    """What :func:`picture` draws; ``narrow``: the signals within the boxes."""
+    from phasebit.draw import Arrow, Node
+
+    left, middle, right = (47.0, 169.0, 287.0) if narrow else (0.0, 265.0, 530.0)
+    nodes: dict[str, Node] = {}
+    arrows: list[Arrow] = []
+    for number, (name, producer, consumer, slot, full, empty, built) in enumerate(rows):
+        y = number * (124.0 if narrow else 66.0)
+        slot = f"{slot.replace(' of A', chr(10) + 'of A') if narrow else slot}\nchapter {built}"
+        if narrow:
+            nodes[name] = Node(name, middle, y - 50, "grey")
+            slot = slot.replace("a sum in tensor ", "a sum in\ntensor\n")
+            producer, consumer = f"{producer}\n{full}", f"{consumer}\n{empty}"
+            producer = producer.replace("bytes of", "bytes of\n")
+            full = empty = ""
+        here = [f"{name} {what}" for what in ("producer", "slot", "consumer")]
+        nodes |= {
+            here[0]: Node(producer, left, y, "blue", "" if narrow else name),
+            here[1]: Node(slot, middle, y, "green"),
+            here[2]: Node(consumer, right, y, "orange"),
+        }
+        arrows += [Arrow(here[0], here[1], full), Arrow(here[2], here[1], empty)]
+    return nodes, arrows
 
 
 INVENTORY = (

@@ -91,7 +91,7 @@ WORK = {
 def compare(counted: Mapping[str, Counted], runs: Mapping[str, Any], what: str) -> Table:
     """The counts of launches side by side, by the names of both mappings.
 
-    ``runs``: what each launch returned; ``what``: the caption.
+    ``runs``: what each launch returned; ``what``: the caption, to which what is equal is added.
     """
     from phasebit.measure import Table
 
@@ -111,4 +111,7 @@ def compare(counted: Mapping[str, Counted], runs: Mapping[str, Any], what: str) 
     rest = (sum(n for opcode, n in counted[name].opcodes.items() if plain(opcode))
             for name in counted)  # fmt: skip
     rows.append(("arithmetic, moves, branches", *map(str, rest)))
-    return Table(("executed, by warps", *counted), tuple(rows), what)
+    alike = [row for row in rows if len(counted) > 1 and len(set(row[1:])) == 1]
+    equal = ", ".join(row[0] for row in alike)
+    return Table(("executed, by warps", *counted), tuple(row for row in rows if row not in alike),
+                 f"{what}; equal: {equal}" if alike else what)  # fmt: skip

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from phasebit.chapters.cute_dsl import cute_ptx, ptx_runs, written_ring
+from phasebit.chapters.cute_dsl import constructs, cute_ptx, ptx_runs, written_ring
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import NotAnswered, Wrong, judged
 from phasebit.exercises.written import clean, compiled, running, written
@@ -38,27 +38,6 @@ def slots(answer: Callable[[int, int, int, int], int]) -> str:
     return agree(answer, cases(), words, "tiles")
 
 
-@judged
-def advance(answer: Callable[[int, int, int, int], tuple[int, int]]) -> str:
-    """``answer(index, phase, slots, count)``: the state ``count`` steps later, without a loop."""
-    draw = random.Random(261)
-
-    def cases() -> Iterator[Case]:
-        for _ in range(200):
-            size = draw.randint(1, 7)
-            index, phase = draw.randrange(size), draw.randint(0, 1)
-            count = draw.randint(0, 5 * size)
-            at = index, phase
-            for _ in range(count):
-                at = (at[0] + 1, at[1]) if at[0] + 1 < size else (0, at[1] ^ 1)
-            yield (index, phase, size, count), at
-
-    def words(index: int, phase: int, size: int, count: int) -> str:
-        return f"slot {index} of {size} in phase {phase}, {count} steps on"
-
-    return agree(answer, cases(), words, "states")
-
-
 CLASSES = {
     ("threads", "threads"): "PipelineAsync",
     ("copy engine", "threads"): "PipelineTmaAsync",
@@ -88,6 +67,27 @@ def choose(answer: Callable[[str, str, int], tuple[str, int, int]]) -> str:
         return f"{producer} to {consumer}, {warps} warp{'s' * (warps > 1)}"
 
     return agree(answer, cases(), words, "pipelines")
+
+
+SIGNALS = {
+    ("mbarrier.try_wait", "mbarrier.arrive.expect_tx"): "wait, announce",
+    ("mbarrier.try_wait",): "wait", ("mbarrier.arrive",): "arrive",
+    ("tcgen05.commit",): "tcgen05.commit", (): "nothing",
+}  # fmt: skip
+"""The instructions of a call -> what the answer calls them."""
+
+
+@judged
+def calls(answer: Callable[[str, str], tuple[str, str, str, str]]) -> str:
+    """``answer(producer, consumer)``: what acquire, commit, wait and release become."""
+
+    def cases() -> Iterator[Case]:
+        for agents, name in CLASSES.items():
+            made = list(constructs.calls(name).values())[:4]
+            yield agents, tuple(SIGNALS[tuple(each)] for each in made)
+
+    return agree(answer, cases(), lambda producer, consumer: f"{producer} to {consumer}",
+                 "pipelines")  # fmt: skip
 
 
 @judged

@@ -101,27 +101,3 @@ def beside(ptx: str, python: str, pieces: list[str], source: str) -> Table:
         rest = sum(plain(opcode(text)) for text in texts)
         rows.append((piece.strip(), ", ".join(named) or "none", str(rest)))
     return Table(("Python", "PTX", "ordinary"), tuple(rows), source)
-
-
-def part(ptx: str, python: str, begins: str, ends: str) -> Table:
-    """The lines of a part of the text that became anything, each with its instructions.
-
-    ``begins`` is in its first line, ``ends`` in the line behind the last.
-    """
-    from phasebit.measure import Table
-
-    text = python.splitlines()
-    first = next(i for i, line in enumerate(text, 1) if begins in line)
-    last = next(i for i, line in enumerate(text, 1) if i > first and ends in line)
-    made: dict[int, list[str]] = {}
-    for line, instruction in instructions(ptx):
-        if first <= line < last and not text[line - 1].startswith("@"):
-            made.setdefault(line, []).append(instruction)
-    rows = []
-    for line, texts in sorted(made.items()):
-        named = [f"{n} × {name}" if n > 1 else name for name, n in special(texts).items()]
-        rest = sum(plain(opcode(each)) for each in texts)
-        rows.append((text[line - 1].strip(), ", ".join(named) or "none", str(rest)))
-    return Table(
-        ("a line of this part", "PTX", "ordinary"), tuple(rows), "all other lines became nothing"
-    )

@@ -16,7 +16,6 @@ from phasebit.chapters.cute_dsl import ptx_runs
 
 if TYPE_CHECKING:
     from phasebit.draw import Arrow, Node, Picture
-    from phasebit.measure import Table
 
 PIPELINES = {"": ("slices", "PipelineTmaUmma"), "sum ": ("sums", "PipelineUmmaAsync")}
 """What a ring is called in :func:`ptx_runs.barriers` -> its name in gemm.py, its class."""
@@ -130,33 +129,3 @@ def _boxes(rings: Mapping[str, Ring], narrow: bool = False) -> tuple[dict[str, N
 def _counts(barrier: Barrier) -> str:
     words = f"{barrier.arrivals} arrival{'s' * (barrier.arrivals > 1)}"
     return words + (f", {barrier.bytes:,} bytes" if barrier.bytes else "")
-
-
-def ends(told: Mapping[str, Any]) -> Table:
-    """Which warp has which role, at which end of which pipeline it stands, and its signal there.
-
-    ``told``: what a run did at each mbarrier, by the emulator's names, with ``signal``, ``tellers``
-    and ``waiters``.
-    """
-    from phasebit.measure import Table
-
-    names = ptx_runs.barriers()
-    found: dict[tuple[int, ...], dict[str, dict[str, str]]] = defaultdict(
-        lambda: {"consumes": {}, "produces": {}}
-    )
-    for name, barrier in told.items():
-        ring, side, _ = re.fullmatch(r"(.*?)(full|empty) (\d+)", names[name]).groups()  # type: ignore[union-attr]
-        does = "produces" if side == "full" else "consumes"
-        found[barrier.tellers][does][PIPELINES[ring][0]] = barrier.signal
-    rows = []
-    for role, warps in ptx_runs.ROLES.items():
-        who = found[tuple(warps)]
-        rows.append((
-            f"{warps[0]}-{warps[-1]}" if len(warps) > 1 else str(warps[0]), role,
-            *(", ".join(f"{ring}, by {signal}" for ring, signal in who[does].items()) or "–"
-              for does in ("consumes", "produces")),
-        ))  # fmt: skip
-    return Table(
-        ("warps", "role", "consumes, and frees by", "produces, and reports by"), tuple(rows),
-        "seen at the mbarriers of a run of gemm.py",
-    )  # fmt: skip

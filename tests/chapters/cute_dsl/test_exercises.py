@@ -16,13 +16,13 @@ CHAPTER = next(ROOT.glob("book/*/??_cute_dsl.ipynb"))
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.slots, check.advance, check.choose):
+    for each in (check.slots, check.calls, check.choose):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.pipeline.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_of_arithmetic_are_right() -> None:
-    for name in ("slots", "advance", "choose"):
+    for name in ("slots", "calls", "choose"):
         assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
@@ -47,20 +47,27 @@ def test_slots_refuses(wrong: Callable[..., int]) -> None:
     assert "not right yet" in check.slots.verdict(wrong)
 
 
+TELLS = {"threads": "arrive", "tensor core": "tcgen05.commit", "copy engine": "nothing"}
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda index, phase, slots, count: ((index + count) % slots, phase),
-        lambda index, phase, slots, count: ((index + count) % slots, phase ^ 1),
-        lambda index, phase, slots, count: ((index + count) % slots, phase ^ count // slots % 2),
-        lambda index, phase, slots, count: (
-            (index + count) % slots, phase ^ (index + count) // slots
+        lambda producer, consumer: ("wait", "arrive", "wait", "arrive"),
+        lambda producer, consumer: ("wait", TELLS[producer], "wait", TELLS[consumer]),
+        lambda producer, consumer: ("wait, announce", TELLS[producer], "wait", TELLS[consumer]),
+        lambda producer, consumer: (
+            "wait, announce" if producer == "copy engine" else "wait",
+            TELLS[consumer], "wait", TELLS[producer],
         ),
-        lambda index, phase, slots, count: (index + count, phase ^ (index + count) // slots % 2),
+        lambda producer, consumer: (
+            "wait, announce" if producer == "copy engine" else "wait",
+            TELLS[producer].replace("nothing", "arrive"), "wait", TELLS[consumer],
+        ),
     ],
 )  # fmt: skip
-def test_advance_refuses(wrong: Callable[..., tuple[int, int]]) -> None:
-    assert "not right yet" in check.advance.verdict(wrong)
+def test_calls_refuses(wrong: Callable[..., tuple[str, str, str, str]]) -> None:
+    assert "not right yet" in check.calls.verdict(wrong)
 
 
 ACQUIRE = "ptx::mbarrier_wait(&empty[at.index], at.phase); }"

@@ -23,7 +23,6 @@ from phasebit.chapters.cute_dsl import (
     pipeline_slips,
     ptx_runs,
 )
-from phasebit.chapters.in_other_languages import view
 from phasebit.chapters.low_precision import nvfp4
 from tests.book.notebooks import ROOT
 
@@ -112,7 +111,10 @@ def test_pipelines_are_told_by_what_their_agents_can() -> None:
         if name != "PipelineTmaStore":
             assert (full, empty) == (can[producer], can[consumer]), name
     assert rows["PipelineTmaStore"][3:5] == ("bulk group", "bulk group")
-    assert len(constructs.emitted().rows) == len(rows) == 6
+    assert len(rows) == 6
+    drawing = constructs.picture("pipelines")
+    assert "PipelineUmmaAsync: tensor core → a sum in tensor memory" in drawing.alt
+    assert drawing.narrow and drawing.alt.count("→") == 12
 
 
 def test_counts_are_those_of_the_text() -> None:
@@ -127,6 +129,17 @@ def test_counts_are_those_of_the_text() -> None:
     assert counted.at_barriers["store", "arrivals"] == counted.at_barriers["store", "waits"] == 4
     table = counts.compare({"gemm.py": counted}, {"gemm.py": run}, "one tile")
     assert ("products", "4") in table.rows and ("KiB that copies move", "176") in table.rows
+
+
+def test_of_two_launches_what_is_equal_stands_in_the_caption() -> None:
+    with counts.counting() as one:
+        run, _ = ptx_runs.multiply(kept(GEMM), 128, 256, 64)
+    with counts.counting() as two:
+        other, _ = ptx_runs.multiply(kept(GEMM), 128, 256, 128)
+    table = counts.compare({"64": one, "128": two}, {"64": run, "128": other}, "one tile")
+    assert ("products", "4", "8") in table.rows
+    assert all(len(set(row[1:])) == 2 for row in table.rows)
+    assert table.source.startswith("one tile; equal: ") and "copies out" in table.source
 
 
 def test_the_drawings_of_cute_dsl_are_read_whole() -> None:
@@ -149,11 +162,7 @@ def test_the_drawings_are_drawn_cell_by_cell() -> None:
         drawn.picture(said["print_latex"].replace("at (1,1)", "at (9,9)"), "a cell is missing")
 
 
-def test_what_a_part_of_the_text_became() -> None:
-    made = lines.part(kept(GEMM), GEMM, "    tensor_memory =", "    if warp ==")
-    rows = {row[0]: row[1:] for row in made.rows}
-    assert rows["tensor_memory.wait_for_alloc()"] == ("bar.sync", "0")
-    assert not any("zipped_divide" in line for line in rows)
+def test_what_each_construct_became() -> None:
     inventory = {row[0]: row[1:] for row in constructs.inventory().rows}
     assert inventory["tensor_memory.allocate("][1] == "tcgen05.alloc"
     assert inventory["cute.gemm(mma,"][1] == "4 × elect.sync, 4 × tcgen05.mma"
@@ -171,8 +180,6 @@ def test_the_objects_of_a_run_are_those_that_the_text_makes() -> None:
     assert [len(parts) for parts in slices.slots.values()] == [2, 2, 2, 2]
     assert sums.barriers["empty", 1].arrivals == 4
     assert sums.slots == {0: ["columns 0–255"], 1: ["columns 256–511"]}
-    table = objects.ends(view.signals(go))
-    assert table.rows[1] == ("5", "multiply", "slices, by commits", "sums, by commits")
     drawing = objects.picture(rings, "objects")
     assert "PipelineTmaUmma slices → full at 0: 1 arrival, 49,152 bytes" in drawing.alt
 
