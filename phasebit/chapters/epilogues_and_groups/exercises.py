@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from phasebit.chapters.epilogues_and_groups import epilogues, groups
+from phasebit.chapters.epilogues_and_groups import epilogues, groups, view
 from phasebit.chapters.epilogues_and_groups.epilogues import FETCHED, FUSED, Numbers, Programs
 from phasebit.edits import replace_each, replace_once
 from phasebit.exercises.cases import Case, agree
@@ -32,6 +32,29 @@ def moved(answer: Callable[[int, int, int], int]) -> str:
         return f"C of {m} × {n} and {after} kernels after the product"
 
     return agree(answer, cases(), words, "results")
+
+
+@judged
+def orders(answer: Callable[[int, int], tuple[int, int]]) -> str:
+    """``answer(products, epilogue)``: cycles of eight tiles, together and by turns.
+
+    ``products``: cycles of one tile's; ``epilogue``: of a group's epilogue of a whole tile, even.
+    """
+    draw = random.Random(244)
+
+    def cases() -> Iterator[Case]:
+        for _ in range(60):
+            products, epilogue = draw.randint(1, 400), 2 * draw.randint(1, 200)
+            given = products, epilogue
+            yield given, tuple(
+                round(8 * products * view.by_arithmetic(products, epilogue, order))
+                for order in ("together", "by turns")
+            )
+
+    def words(products: int, epilogue: int) -> str:
+        return f"products of {products} cycles and an epilogue of {epilogue}"
+
+    return agree(answer, cases(), words, "pairs")
 
 
 @judged

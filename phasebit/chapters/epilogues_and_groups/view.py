@@ -151,27 +151,6 @@ def fusing_drawn(recorded: dict[str, Any], shape: tuple[int, ...], chain: str) -
     )  # fmt: skip
 
 
-def added(recorded: dict[str, Any]) -> Table:
-    """What the steps add to the product that they follow, in each way, in microseconds."""
-    rows = []
-    for row in recorded["epilogues"]:
-        vendor = microseconds(row, benchmark.CUBLAS)
-        plain = microseconds(row, f"{benchmark.PLAIN}, fused")
-        for chain in (benchmark.SHORT, benchmark.LONG):
-            cells = [microseconds(row, f"{chain}, fused") - plain]
-            cells += [microseconds(row, f"{chain}, {way}") - vendor
-                      for way in ("then one kernel", "apart")]  # fmt: skip
-            if chain == benchmark.SHORT:
-                cells.append(microseconds(row, benchmark.CUBLASLT) - vendor)
-            said = [f"{each:+,.1f}" for each in cells]
-            rows.append((" × ".join(map(str, row["shape"])), chain, *said, *[""] * (4 - len(said))))
-    return Table(
-        ("M × N × K", "epilogue", "fused", "one kernel", "torch's", "cuBLASLt"), tuple(rows),
-        "µs more than without steps: fused, than our product; the others, than cuBLAS; "
-        + measure.source(recorded),
-    )  # fmt: skip
-
-
 def predicted(k: int, instructions: float, order: str) -> float:
     """Time over that of a kernel without epilogue, by arithmetic: 4096 × 4096, 132 blocks.
 
@@ -210,23 +189,6 @@ def cycles_an_instruction(recorded: dict[str, Any], chain: str, instructions: fl
     row = min(recorded["hidden"], key=lambda each: each["k"])
     more = cycles(row, f"together, {chain}") - cycles(row, f"together, {benchmark.PLAIN}")
     return more / 8 / (instructions / 2)
-
-
-def products(recorded: dict[str, Any]) -> Table:
-    """Our product and cuBLAS's without any step: time, clock, and what is left without it."""
-    rows = []
-    for row in recorded["epilogues"]:
-        names = f"{benchmark.PLAIN}, fused", benchmark.CUBLAS
-        took, needed = ([f(row, name) for name in names] for f in (microseconds, cycles))
-        clock = [float(statistics.median(row["times"][name]["mhz"])) for name in names]
-        rows.append((
-            " × ".join(map(str, row["shape"])), *(f"{us:,.1f}" for us in took),
-            *(f"{mhz:,.0f}" for mhz in clock), f"{needed[0] / needed[1]:.2f}",
-        ))  # fmt: skip
-    return Table(
-        ("M × N × K", "ours, µs", "cuBLAS, µs", "ours, MHz", "cuBLAS, MHz", "cycles, cuBLAS = 1"),
-        tuple(rows), measure.source(recorded),
-    )  # fmt: skip
 
 
 def hidden_drawn(
@@ -410,21 +372,6 @@ def issued(recorded: dict[str, Any], name: str, tiles: int = 32 * 32) -> tuple[f
     busy = counted[name]["smsp__issue_active.sum"] / counted[name]["smsp__cycles_active.sum"]
     none = "smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio"
     return more / tiles / GROUP_WARPS, busy, counted[name][none]
-
-
-def issued_table(recorded: dict[str, Any]) -> Table:
-    """:func:`issued` of all that were counted."""
-    rows = []
-    for name in recorded["counters"]:
-        more, busy, waits = issued(recorded, name)
-        rows.append((name, f"{more:,.0f}", f"{busy:.0%}", f"{waits:.2f}"))
-    return Table(
-        ("kernel", "instructions", "issuing", "fetching"), tuple(rows),
-        "instructions of a warp for a tile, beyond the first row's; issuing: cycles in which a "
-        "scheduler issues one; fetching: waits of warps for an instruction to come, for each "
-        f"issued; {recorded['protocol']['counters'].split(',')[0]}; "
-        f"{measure.source(recorded)}",
-    )  # fmt: skip
 
 
 def bands(recorded: dict[str, Any]) -> Table:

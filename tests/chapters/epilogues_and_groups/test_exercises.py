@@ -16,14 +16,14 @@ CHAPTER = next(ROOT.glob("book/*/epilogues_and_groups.ipynb"))
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.moved, check.place, check.in_bands):
+    for each in (check.moved, check.orders, check.place, check.in_bands):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.step.verdict("// yours").endswith("not answered yet")
     assert check.by_box.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
-    for name in ("moved", "place", "in_bands"):
+    for name in ("moved", "orders", "place", "in_bands"):
         assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
@@ -38,6 +38,31 @@ def test_the_solutions_in_the_chapter_are_right() -> None:
 )
 def test_moved_refuses(wrong: Callable[..., int]) -> None:
     assert "not right yet" in check.moved.verdict(wrong)
+
+
+def _turns(products: int, epilogue: int, own: bool = True, other: bool = True) -> int:
+    over, ready = 0, [0, 0]
+    for tile in range(8):
+        begin = max(over * other, ready[tile % 2] * own)
+        over = begin + products
+        ready[tile % 2] = over + epilogue
+    return max(ready)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda p, e: (8 * p + 8 * e, _turns(p, e)),  # the whole epilogue by both groups
+        lambda p, e: (8 * p + 4 * e, 8 * p + e),  # it is always hidden
+        lambda p, e: (8 * p + 4 * e, 8 * p),  # the last one is not seen
+        lambda p, e: (8 * p + 4 * e, _turns(p, e, own=False)),
+        lambda p, e: (8 * p + 4 * e, _turns(p, e, other=False)),
+        lambda p, e: (8 * p + 4 * e, _turns(p, e))[::-1],
+    ],
+)
+def test_orders_refuses(wrong: Callable[..., tuple[int, int]]) -> None:
+    assert "orders: OK" in check.orders.verdict(lambda p, e: (8 * p + 4 * e, _turns(p, e)))
+    assert "not right yet" in check.orders.verdict(wrong)
 
 
 def _in_bands(rows: int, columns: int, high: int, number: int, last: bool = True) -> Any:

@@ -39,29 +39,19 @@ def test_fused_loses_to_one_kernel_and_beats_one_for_each_step(record: dict[str,
 
 def test_products_alone(record: dict[str, Any]) -> None:
     for row in record["epilogues"]:
-        ours, vendor = f"{PLAIN}, fused", benchmark.CUBLAS
-        ratio = view.cycles(row, ours) / view.cycles(row, vendor)
-        if row["shape"] == FLAT:
-            assert view.microseconds(row, ours) < view.microseconds(row, vendor)
-        else:
-            assert 0.065 < ratio - 1 < 0.085
-            assert median(row["times"][ours]["mhz"]) < median(row["times"][vendor]["mhz"])
+        ours, vendor = (
+            view.microseconds(row, name) for name in (f"{PLAIN}, fused", benchmark.CUBLAS)
+        )
+        assert (ours < vendor) == (row["shape"] == FLAT)
 
 
 def test_what_the_steps_add(record: dict[str, Any]) -> None:
-    less = []
-    for row, chain in rows(record):
-        ours = view.microseconds(row, f"{chain}, fused") - view.microseconds(row, f"{PLAIN}, fused")
-        vendor = view.microseconds(row, benchmark.CUBLAS)
-        one = view.microseconds(row, f"{chain}, then one kernel") - vendor
-        if ours < one:
-            less.append((row["shape"], chain))
-        spread = row["times"][benchmark.CUBLAS]["us"]
-        assert (round(100 * (max(spread) / min(spread) - 1)) == 15) == (row["shape"] == LARGE)
-        if (row["shape"], chain) == (FLAT, SHORT):
-            assert (int(ours), round(one)) == (38, 23)
-            assert int(view.microseconds(row, benchmark.CUBLASLT) - vendor) == 6
-    assert less == [(LARGE, SHORT), (LARGE, LONG), (WIDE, SHORT)]
+    """At K = 512, three steps: more than a kernel of their own, and cuBLASLt's a few µs."""
+    row = next(row for row in record["epilogues"] if row["shape"] == FLAT)
+    plain, vendor = (view.microseconds(row, x) for x in (f"{PLAIN}, fused", benchmark.CUBLAS))
+    fused, one = (view.microseconds(row, f"{SHORT}, {x}") for x in ("fused", "then one kernel"))
+    assert fused > 2 * plain and fused - plain > one - vendor
+    assert 5 < view.microseconds(row, benchmark.CUBLASLT) - vendor < 10
 
 
 def test_the_arithmetic_was_wrong(record: dict[str, Any]) -> None:
@@ -69,9 +59,7 @@ def test_the_arithmetic_was_wrong(record: dict[str, Any]) -> None:
     said = {k: view.predicted(k, count, "by turns") - 1 for k in depths}
     seen = dict(zip(depths, view.over_plain(record, SHORT, "by turns"), strict=True))
     assert (round(100 * said[512]), round(100 * seen[512]) - 100) == (19, 167)
-    assert (round(100 * said[8192]), round(100 * seen[8192]) - 100) == (1, 5)
     assert all(seen[k] - 1 > 2 * said[k] for k in depths)
-    assert 14 < 8 * 8192 / count < 14.5
     for k, low, high in ((1024, 1.2, 1.3), (8192, 1.13, 1.16)):
         (row,) = (row for row in record["hidden"] if row["k"] == k)
         assert low < view.cycles(row, f"by turns, {PLAIN}") / 8 / (8 * k) < high
@@ -87,19 +75,6 @@ def test_orders(record: dict[str, Any]) -> None:
             for chain in (SHORT, LONG)
         )
         assert short and long == (row["k"] >= 4096)
-
-
-def test_six_steps_take_longer_by_turns_than_the_arithmetic_says(record: dict[str, Any]) -> None:
-    epilogue = INSTRUCTIONS[LONG] * view.cycles_an_instruction(record, LONG, INSTRUCTIONS[LONG])
-    more = {}
-    for order in benchmark.TEAMS:
-        seen = view.over_plain(record, LONG, order)
-        for row, measured in zip(record["hidden"], seen, strict=True):
-            plain = view.cycles(row, f"{order}, {PLAIN}") / 8
-            more[order, row["k"]] = measured / view.by_arithmetic(plain, epilogue, order) - 1
-    for row in record["hidden"]:
-        assert abs(more["together", row["k"]]) < 0.045
-        assert row["k"] > 4096 or round(more["by turns", row["k"]], 1) == 0.3
 
 
 @pytest.fixture(scope="module")
@@ -199,11 +174,16 @@ def test_the_order_of_tiles(controls: dict[str, Any]) -> None:
 def test_what_was_switched_off(controls: dict[str, Any]) -> None:
     us = {name: median(each["us"]) for name, each in controls["epilogues"].items()}
     assert round(us[LONG]) == 123 and round(us[f"{LONG} but the residual"]) == 69
+    without = us[f"{LONG} but the residual"]
+    assert us[LONG] - without > without - us[PLAIN], "the residual costs more than the others"
     bias = us[SHORT] - us["alpha, GELU"]
     assert round(bias) == 12 and abs(bias / (us["alpha, GELU"] - us[PLAIN]) - 0.5) < 0.03
     assert round(us[SHORT] - us[f"{SHORT}, by tanh.approx"]) == 19
     assert round(us[SHORT] - us[PLAIN]) == 38
     assert round(100 * (1 - us[f"{LONG}, a loop"] / us[LONG])) == 13
+    gained = {chain: 1 - us[f"{chain}, a loop"] / us[chain]
+              for chain in (SHORT, f"{SHORT}, by tanh.approx", LONG)}  # fmt: skip
+    assert 0 < gained[SHORT] == min(gained.values())
     assert round(us[f"{PLAIN}, a loop"] - us[PLAIN]) == 2
     assert round(us[f"{SHORT}, by tanh.approx, a loop"]) == 38
     assert round(us[benchmark.CUBLAS], 1) == 30.5
@@ -211,10 +191,8 @@ def test_what_was_switched_off(controls: dict[str, Any]) -> None:
 
 def test_what_was_counted(controls: dict[str, Any]) -> None:
     seen = {name: view.issued(controls, name) for name in controls["counters"]}
-    assert round(seen[SHORT][0]) == 4409 and round(seen[LONG][0]) == 5246
-    assert abs(seen[SHORT][1] - 1 / 3) < 0.02 and abs(seen[LONG][1] - 1 / 5) < 0.02
-    for chain in (SHORT, LONG):
-        assert seen[f"{chain}, a loop"][2] < 0.1 < 0.3 < seen[chain][2]
+    assert round(seen[SHORT][0]) == 4409
+    assert all(abs(seen[chain][0] / count - 1) < 0.12 for chain, count in INSTRUCTIONS.items())
 
 
 def test_two_runs(record: dict[str, Any]) -> None:
