@@ -103,15 +103,20 @@ def recorded() -> dict[str, Any]:
     return found
 
 
-def table(which: tuple[str, ...], out: str = "f32") -> Table:
-    """Ours beside CUTLASS's, from the record; ``which`` of :data:`COMPARED`."""
+def table(which: tuple[str, ...], out: str = "f32", some: tuple[str, ...] = ()) -> Table:
+    """Ours beside CUTLASS's, from the record; ``which`` of :data:`COMPARED`.
+
+    ``some``: words of the rows that are wanted, if not all are.
+    """
     from phasebit.measure import Table
 
     record = recorded()
     sides = [record["counts"][out][name][whose] for name in which for whose in ("ours", "cutlass")]
     heads = [f"{name}: {whose}" for name in which for whose in ("ours", "CUTLASS's")]
     what = "C of {} × {}, k = {}".format(*SHAPE)
-    return Table(("executed in a launch", *heads), side_by_side(sides, ROLES),
+    rows = tuple(row for row in side_by_side(sides, ROLES)
+                 if not some or any(words in row[0] for words in some))  # fmt: skip
+    return Table(("executed in a launch", *heads), rows,
                  f"{what}, {out}; nvcc {record['nvcc']}; {record['package']}; "
                  f"{record['date']}")  # fmt: skip
 

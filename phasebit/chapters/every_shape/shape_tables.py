@@ -50,6 +50,24 @@ def few_rows(record: Mapping[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
+POLICIES = Plan(plans.WEIGHTS, 2, 112, 7), Plan(plans.EARLY, 2, 112, 7)
+"""The same tiles at 128 × 14336 × 4096, with policies for the copies and without."""
+
+
+def policies(record: Mapping[str, Any]) -> measure.Table:
+    """What policies for the copies change where rows are few, flushed: middle halves, too."""
+    shape = FEW[-1]
+    times = view.row_of(record, shape)["all"]
+    rows = []
+    for plan in POLICIES:
+        low, middle, high = quantiles(times[str(plan)][view.WAYS["flushed"]], n=4)
+        rows.append((plan.short, f"{middle:.1f}", f"{low:.1f} to {high:.1f}"))
+    return measure.Table(
+        (f"{shape}", "µs, flushed", "middle half"), tuple(rows),
+        f"of the run with all plans; {measure.source(dict(record))}",
+    )  # fmt: skip
+
+
 def sharing(record: Mapping[str, Any], *shapes: Shape) -> measure.Table:
     """Tiles of 64 × 128 by blocks alone, pairs and fours: modelled copies, measured times."""
     kinds = {
@@ -154,3 +172,10 @@ def ahead(record: Mapping[str, Any]) -> str:
                 by = shares[who] / shares["ours"] - 1
                 lines.append(f"{who} is ahead of ours at {Shape(*row['shape'])}, by {by:.1%}")
     return "\n".join(lines)
+
+
+def rates_of_makers(record: Mapping[str, Any]) -> str:
+    """The last row of the makers' table: the geometric mean of each over its shapes, warm."""
+    table = view.makers_table(record)
+    pairs = zip(table.heading[1:], table.rows[-1][1:], strict=True)
+    return "geometric means: " + ", ".join(f"{who} {mean}" for who, mean in pairs)

@@ -161,6 +161,20 @@ def results_table(record: Mapping[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
+def lost(record: Mapping[str, Any], most: int) -> measure.Table:
+    """Where the model's choice takes most longer than the fastest plan, warm; and how much."""
+    rows = []
+    for row in record["shapes"]:
+        times, shape = row["times"], Shape(*row["shape"])
+        more = median(times[chosen(row)], "warm") / median(times[best(row)], "warm") - 1
+        rows.append((more, str(shape), short(shape, chosen(row)), short(shape, best(row))))
+    return measure.Table(
+        ("M × N × K", "the model's", "fastest plan", "longer, warm"),
+        tuple((*names, f"{more:+.1%}") for more, *names in sorted(rows, reverse=True)[:most]),
+        f"the {most} largest of {len(rows)}; {measure.source(dict(record))}",
+    )
+
+
 def by_maker(row: Mapping[str, Any], way: str) -> dict[str, float]:
     """Whose kernel -> cuBLAS's time over that of the fastest of theirs, in the rivals' record."""
     found: dict[str, float] = {}
@@ -219,8 +233,13 @@ def _more(row: Mapping[str, Any], name: str) -> list[float]:
     return [median(times, way) / median(base, way) - 1 for way in WAYS]
 
 
-def further_table(record: Mapping[str, Any], shape: Shape) -> measure.Table:
-    """What was tried at one of the hardest shapes: expected, and what came out."""
+def further_table(
+    record: Mapping[str, Any], shape: Shape, some: Sequence[str] = ()
+) -> measure.Table:
+    """What was tried at one of the hardest shapes: expected, and what came out.
+
+    ``some``: short names of plans, if not all are wanted.
+    """
     tried, row = _further(record, shape)
     base = row["times"][row["base"]]
     rows = [(tried.base.short, "", *(f"{median(base, way):.1f} µs" for way in WAYS), _mhz(base))]
@@ -228,6 +247,8 @@ def further_table(record: Mapping[str, Any], shape: Shape) -> measure.Table:
         *((str(plan), plan.short, expected) for plan, expected in tried.plans.items()),
         (VENDOR, VENDOR, ""),
     ):
+        if some and said not in some:
+            continue
         more = (f"{each:+.1%}" for each in _more(row, name))
         rows.append((said, expected, *more, _mhz(row["times"][name])))
     return measure.Table(
@@ -236,8 +257,13 @@ def further_table(record: Mapping[str, Any], shape: Shape) -> measure.Table:
     )  # fmt: skip
 
 
-def changes_table(record: Mapping[str, Any], shapes: Sequence[Shape]) -> measure.Table:
-    """The same at several shapes at once: a row for each change and what was expected of it."""
+def changes_table(
+    record: Mapping[str, Any], shapes: Sequence[Shape], some: Sequence[str] = ()
+) -> measure.Table:
+    """The same at several shapes at once: a row for each change and what was expected of it.
+
+    ``some``: changes, if not all are wanted.
+    """
     cells: dict[tuple[str, str], list[str]] = {}
 
     def put(what: str, expected: str, column: int, cell: str) -> None:
@@ -255,10 +281,12 @@ def changes_table(record: Mapping[str, Any], shapes: Sequence[Shape]) -> measure
             put(tries.change(plan, tried.base), expected, column, more)
         put(VENDOR, "", column, " / ".join(f"{each:+.1%}" for each in _more(row, VENDOR)))
     first = [key for key in cells if not key[1] and key[0] != VENDOR]
-    rest = sorted(key for key in cells if key[1])
+    rest = [*sorted(key for key in cells if key[1]), (VENDOR, "")]
+    if some:
+        first, rest = first[:1], [key for key in rest if key[0] in some]
     return measure.Table(
         ("tried", "expected", *map(str, shapes)),
-        tuple((*key, *cells[key]) for key in (*first, *rest, (VENDOR, ""))),
+        tuple((*key, *cells[key]) for key in (*first, *rest)),
         f"warm / flushed: time against the first row; {measure.source(dict(record))}",
     )
 

@@ -138,3 +138,15 @@ def test_more_groups_need_the_lean_softmax(record: dict[str, Any]) -> None:
 def test_the_counter_is_worth_what_arithmetic_says(record: dict[str, Any]) -> None:
     found = view.row(record, 128, True, 16384)
     assert f"{found['dynamic'] / found['lean softmax']:.2f}" == "1.17"
+
+
+def test_what_costs_nothing(record: dict[str, Any]) -> None:
+    """Of the rows that stand before the two whole tables."""
+    full = CASES[0]
+    said = {name: part(record, name, "persistent", full) for name in (
+        "no named barriers", "an eighth by polynomial", "maximum of two floats")}  # fmt: skip
+    assert abs(said.pop("no named barriers") - 1) < 0.005 and max(said.values()) < 0.98
+    barriers, order, eighth = ([part(record, name, "dynamic", case) for case in LATER] for name in (
+        "named barriers", "head after head", "an eighth by polynomial, four groups"))  # fmt: skip
+    assert max(abs(each - 1) for each in barriers) < 0.015
+    assert order[1] < 0.93 and order[3] < 0.88 and max(eighth) < 0.99

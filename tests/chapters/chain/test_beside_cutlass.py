@@ -40,3 +40,10 @@ def test_the_table_has_a_column_for_each_kernel() -> None:
     assert table.heading[1:] == ("a block: ours", "a block: CUTLASS's", "a pair: ours",
                                  "a pair: CUTLASS's")  # fmt: skip
     assert not any("schedule" in row[0] for row in table.rows)
+
+
+def test_some_rows_are_those_of_the_whole() -> None:
+    whole = beside_cutlass.table(("a block",)).rows
+    few = beside_cutlass.table(("a block",), some=("multiply", "bulk copies")).rows
+    assert few == tuple(row for row in whole if "multiply" in row[0] or "bulk copies" in row[0])
+    assert len(few) == 2 < len(whole)

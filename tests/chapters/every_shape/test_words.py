@@ -70,9 +70,30 @@ def test_what_is_shown_had_no_part_in_the_choice(recorded: dict[str, Any]) -> No
             assert times["warm_us"][: len(before)] != before
 
 
+def test_leads_are_largest_at_small_products(recorded: dict[str, Any]) -> None:
+    rows = sorted(recorded["shapes"], key=lambda row: Shape(*row["shape"]).flop)
+    leads = {Shape(*row["shape"]): [view.ratio(row, view.best(row), way) for way in view.WAYS]
+             for row in rows}  # fmt: skip
+    *_, third, second, first = sorted(leads, key=lambda shape: leads[shape][0])
+    assert [first, second, third] == [ODD, Shape(16, 14336, 4096), SMALL]
+    shapes = list(leads)
+    large = shapes[shapes.index(Shape(4096, 4096, 4096)) :]
+    assert len(large) == 6 and max(max(leads[shape]) for shape in large) < 1.03
+
+
+def test_the_table_of_losses_has_the_largest_first(recorded: dict[str, Any]) -> None:
+    said = [float(row[-1].rstrip("%")) for row in view.lost(recorded, 16).rows]
+    assert said == sorted(said, reverse=True)
+    assert view.lost(recorded, 3).rows == view.lost(recorded, 16).rows[:3]
+    assert sum(each < 3 for each in said) == 14 and len(said) == 16
+
+
 def test_where_open_kernels_are_ahead() -> None:
     beside = measure.read(open_kernels.NAME)
     said = shape_tables.ahead(beside).splitlines()
+    assert len(said) == 2 and all(float(line.split()[-1].rstrip("%")) < 3 for line in said)
+    means = view.makers_table(beside).rows[-1][1:]
+    assert all(f" {mean}" in shape_tables.rates_of_makers(beside) for mean in means)
     for row in beside["shapes"]:
         shares = view.by_maker(row, "warm")
         for who in shares.keys() - {"ours", view.VENDOR}:
@@ -114,6 +135,9 @@ def test_few_rows(recorded: dict[str, Any]) -> None:
             for each in (with_policies, without))  # fmt: skip
     (first, _, third), (low, _, high) = (quantiles(each, n=4) for each in both)
     assert third > low and high > first
+    said = shape_tables.policies(recorded)
+    assert [row[0] for row in said.rows] == [plan.short for plan in (with_policies, without)]
+    assert said.heading[0] == str(shape) and said.rows[1][2] == f"{low:.1f} to {high:.1f}"
 
 
 def test_where_the_model_chooses_worst(recorded: dict[str, Any]) -> None:
@@ -136,6 +160,8 @@ def test_the_models_times_are_too_short_where_products_bind(recorded: dict[str, 
         found[shape] = said.binds, said.us / view.median(row["times"][view.chosen(row)], "warm")
     for binds, ratio in found.values():
         assert ratio < 1 or binds != "products"
+    others = [ratio for binds, ratio in found.values() if binds != "products"]
+    assert sum(ratio > 1 for ratio in others) > len(others) / 2
     row = view.row_of(recorded, Shape(2048, 2048, 2048))
     assert median(row["times"][view.chosen(row)]["mhz"]) / 1000 > waves.H200.ghz
     drawn = view.modelled(recorded).alt
@@ -195,6 +221,9 @@ def test_what_did_not_work_at_1000(recorded: dict[str, Any]) -> None:
     fours = replace(base, pair=4), Plan(plans.PAIRS, 1, 160, 6, pair=4)
     assert [each.tiles(ODD) for each in fours] == [32, 28]
     assert min(more(recorded, ODD, fours[0])) > 0.1 and max(more(recorded, ODD, fours[1])) < 0
+    base_us = view.row_of({"shapes": recorded["further"]}, ODD)["times"]
+    warm = {name: view.median(times, "warm") for name, times in base_us.items()}
+    assert [name for name in warm if warm[name] < warm[str(base)]] == [str(fours[1])]
     for slower in (replace(base, pair=1), Plan(plans.SPLIT_K, 2, 128, 5, split=2),
                    Plan(plans.PING_PONG, 1, 128, 7, pair=2)):  # fmt: skip
         assert min(more(recorded, ODD, slower)) > 0.03
@@ -258,6 +287,22 @@ def test_changes_stand_in_one_table_with_what_was_expected(recorded: dict[str, A
             cell = told[tries.change(plan, each.base), expected]
             assert cell == " / ".join(f"{x:+.1%}" for x in more(recorded, each.shape, plan))
         assert sum(cell != "–" for cell in told.values()) == len(each.plans) + 4
+
+
+def test_some_rows_of_a_table_are_those_of_the_whole(recorded: dict[str, Any]) -> None:
+    """The rows that the page shows before the tables that it folds."""
+    hard = [each.shape for each in tries.FURTHER[1:]]
+    whole, names = view.changes_table(recorded, hard), {"C at once", "no cut"}
+    few = view.changes_table(recorded, hard, [*names])
+    assert few.rows == (whole.rows[0], *(row for row in whole.rows if row[0] in names))
+    every = view.further_table(recorded, ODD)
+    fours = view.further_table(recorded, ODD, ["fours 64 × 160 / 6"])
+    assert fours.rows == (every.rows[0], next(r for r in every.rows if "64 × 160" in r[0]))
+    large = view.changes_table(recorded, hard[1:], ("C at once", "blocks alone, no cut",
+                                                    "ping-pong, 128 × 128"))  # fmt: skip
+    costs = {row[0]: [float(each.rstrip("%")) for cell in row[2:] for each in cell.split(" / ")]
+             for row in large.rows[1:]}  # fmt: skip
+    assert [name for name, each in costs.items() if max(each) > 2] == ["ping-pong, 128 × 128"]
 
 
 def test_the_last_wave_that_was_miscounted_says_so() -> None:
