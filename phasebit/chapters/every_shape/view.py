@@ -70,11 +70,6 @@ def best(row: Mapping[str, Any]) -> str:
     return str(row["fastest"])
 
 
-def all_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A shape's row with the times of the run in which all plans took part."""
-    return {**row, "times": row["all"]}
-
-
 def geomean(values: Sequence[float]) -> float:
     """The geometric mean."""
     return math.exp(statistics.fmean(map(math.log, values)))
