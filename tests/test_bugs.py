@@ -26,7 +26,7 @@ NO_SENTENCE = {
 }  # fmt: skip
 """Those that no sentence of the PTX ISA makes a mistake."""
 STATES = ("found here", "proposed", "confirmed", "closed", "fixed")
-AT_ONCE = 8
+AT_ONCE = 4
 """Bugs whose programs are compiled as one: most of the time goes into what all of them include."""
 
 
