@@ -7,7 +7,7 @@ constexpr int SCALES = 128;
 constexpr int BN = 256;  // columns of a tile of C
 constexpr int SLOTS = 3;
 constexpr int HALF = 128;  // columns of a tile that are multiplied at once, and that share a scale
-constexpr int SUPER = 8;   // rows of tiles that are walked column by column
+constexpr int SUPER = 12;  // rows of tiles that are walked column by column
 
 using Box = bf16[64 * BOX_COLS];  // of C, a warp group's rows: four boxes of a warp
 
