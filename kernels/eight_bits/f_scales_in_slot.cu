@@ -1,6 +1,6 @@
-// The same with less to do between two tiles: the scales of B come in the slot, as those of A do,
-// so that no consumer waits for memory; and a warp group stores its 64 rows of C in four copies, all
-// begun by one thread.
+// The same with less to do between two tiles: the scales of B come in the slot, as those of A, so
+// that no consumer waits for memory; and a warp group stores its 64 rows of C by four copies, which
+// one thread begins.
 #include "eight_bits/product.cuh"
 
 constexpr int SCALES = 128;

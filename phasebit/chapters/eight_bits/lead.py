@@ -1,8 +1,8 @@
 """The unrolled kernel beside DeepGEMM's, with what else that one has, one thing at a time.
 
 DeepGEMM's kernel is compiled here from its headers, with N and K in its type as its own code has
-them. What differs between it and ours was read in its source; each difference is tried alone. Then what
-helped: the kernel that is ahead, and each thing that it does otherwise taken back alone.
+them. What differs between it and ours was read in its source; each difference is tried alone.
+Then what helped: the kernel that is ahead, and each thing that it does otherwise taken back alone.
 """
 
 from __future__ import annotations
