@@ -41,6 +41,7 @@ NEEDS = {
 }
 
 LONGEST = (
+    "tests/test_bugs.py",
     "tests/site/test_pages.py",
     "tests/site/test_budgets.py",
     "tests/site/test_grids.py",

@@ -247,8 +247,9 @@ def build(text: str, name: str, target: str | None, *, emulated: bool = True) ->
 
 
 def emulate(
-    program: Path, *, schedule: str = "late", seed: int = 0, seeds: int = 1, most_runs: int = 0
-) -> Outcome:
+    program: Path, *arguments: str, schedule: str = "late", seed: int = 0, seeds: int = 1,
+    most_runs: int = 0,
+) -> Outcome:  # fmt: skip
     """Run a program on the emulator, in a process of its own, all checks on.
 
     Of the random schedule ``seeds`` orders, from ``seed`` on, one after the other: a tenth of a
@@ -256,5 +257,5 @@ def emulate(
     """
     options = ["--schedule", schedule, "--seed", str(seed), "--seeds", str(seeds)]
     options += ["--most-runs", str(most_runs)] if most_runs else []
-    done, told = apart.run([program], SECONDS, SECONDS * (1 + seeds), *options)
+    done, told = apart.run([program, *arguments], SECONDS, SECONDS * (1 + seeds), *options)
     return Outcome(done.stdout + done.stderr, done.status, told.findings, told.notes)

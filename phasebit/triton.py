@@ -18,6 +18,7 @@ that Triton's tutorials compare with are PyTorch's.
 program stays as it is:
 
     python -m phasebit.triton --target sm_100a program.py its arguments
+    python -m phasebit.triton --target sm_100a -m pytest test_kernels.py
 """
 
 from __future__ import annotations

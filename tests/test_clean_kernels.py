@@ -11,6 +11,9 @@ from phasebit.instruments import sanitizer
 ARRIVE_TWICE = ("asynchronous_copies/pipeline", "asynchronous_copies/mbarrier")
 TWICE = ["Barrier error detected. Missing wait."]
 """What synccheck says where copies arrive beside their thread: see that chapter's ``clean``."""
+ONE_ARRIVES = "eight_bits/f_scales_in_slot"
+AFTER_OTHERS = ["Error: Potential WAR hazard detected"]
+"""What racecheck says where one lane arrives for all: of the twin whose lanes all do, nothing."""
 
 
 class TestKeeping:
@@ -64,5 +67,9 @@ class TestRecord:
         tools = measure.read(clean_kernels.NAME)["programs"][name]["tools"]
         assert set(tools) == set(sanitizer.TOOLS)
         for tool, said in tools.items():
-            wanted = TWICE if tool == "synccheck" and name in ARRIVE_TWICE else []
-            assert (said["verdict"], said["said"]) == ("said" if wanted else "nothing", wanted)
+            wanted: tuple[str, list[str]] = ("nothing", [])
+            if tool == "synccheck" and name in ARRIVE_TWICE:
+                wanted = "said", TWICE
+            if tool == "racecheck" and name == ONE_ARRIVES:
+                wanted = "found", AFTER_OTHERS
+            assert (said["verdict"], said["said"]) == wanted

@@ -43,6 +43,14 @@ PROTOCOL = (
     "each launch under the schedules eager, random and late, from the same memory, with every "
     "check; a program's own comparison sees what late left, and of a CUDA program each schedule's"
 )
+PACKAGES = {
+    "triton": ("triton", "torch"),
+    "cute": ("nvidia-cutlass-dsl", "torch"),
+    "cuda": ("nvidia-cutlass-dsl", "torch"),
+}
+"""Whose versions a record names, by door."""
+SAID_WRONG = re.compile(r"^.*(\b(FAIL(ED|URE)?|MISMATCH|[Tt]est failed)\b|❌).*$", re.M)
+"""A line of a program that ends well although its result is wrong."""
 CHECKS = re.compile(r"assert|allclose|PASS|verif|[Cc]ompare|validate|check_tensor")
 """What stands in the text of a program that looks at its result."""
 
@@ -68,22 +76,28 @@ class Program:
     a file before, another of its folder that says so."""
     also: tuple[str, ...] = ()
     """Files of its folder that are compiled with it."""
+    module: str = ""
+    """What runs it, as ``python -m`` has it: pytest. Arguments after :: are tests of the file."""
 
 
 def catalogue() -> list[Program]:
     """All programs, in the order of the file."""
     given = tomllib.loads(CATALOGUE.read_text(encoding="utf-8"))
-    made = []
+    made: list[Program] = []
     for group in given["programs"]:
         about = given["repositories"][group["repository"]]
         for line in group["paths"]:
             path, *arguments = line.split()
+            name = f"{group['repository']}: {line}"
+            if any(name == one.name for one in made):  # the same for another GPU
+                name += f" for {group['arch']}"
             made.append(Program(
-                f"{group['repository']}: {line}", about["repository"], about["commit"],
+                name, about["repository"], about["commit"],
                 tuple(group.get("folders", about["folders"])), group.get("under", "") + path,
                 group["door"], group["arch"], (*arguments, *group.get("arguments", ())),
                 tuple(group.get("include", ())), tuple(group.get("options", ())),
                 tuple(map(tuple, group.get("edits", ()))), tuple(group.get("also", ())),
+                group.get("module", ""),
             ))  # fmt: skip
     return made
 
@@ -149,7 +163,8 @@ def run(program: Program, folder: Path, seconds: float) -> dict[str, Any]:
 
 def _ended(done: process.Finished) -> str:
     if done.ok:
-        return "ended"
+        wrong = SAID_WRONG.search(done.stdout)
+        return f"not right: {wrong[0].strip()[:160]}" if wrong else "ended"
     lines = (done.stderr.strip() or done.stdout.strip() or "?").splitlines()
     said = [line for line in lines if re.match(r"\w*(Error|Exception)\b", line)] or lines
     return f"not right: {done.stopped or said[-1].strip()[:160]}"
@@ -157,9 +172,11 @@ def _ended(done: process.Finished) -> str:
 
 def _by_door(program: Program, source: Path, seconds: float) -> dict[str, Any]:
     words = [f"phasebit.{program.door}", "--target", program.arch, "--schedule", "all"]
+    tests = [f"{source}{word}" for word in program.arguments if word.startswith("::")]
+    rest = [word for word in program.arguments if not word.startswith("::")]
+    what = ["-m", program.module] if program.module else []
     done, report = apart.reported(
-        lambda file: [*words, "--report", file, source, *program.arguments],
-        seconds,
+        lambda file: [*words, "--report", file, *what, *(tests or [source]), *rest], seconds
     )
     return {"verdict": _ended(done), "findings": told(report.findings)}
 
@@ -180,8 +197,8 @@ def _by_nvcc(program: Program, folder: Path, source: Path, seconds: float) -> di
             [built, *program.arguments], seconds, seconds + 30, "--schedule", schedule
         )
         findings += report.findings
-        if not done.ok:
-            return {"verdict": f"{schedule}: {_ended(done)}", "findings": told(tuple(findings))}
+        if (ended := _ended(done)) != "ended":
+            return {"verdict": f"{schedule}: {ended}", "findings": told(tuple(findings))}
     return {"verdict": "ended", "findings": told(tuple(dict.fromkeys(findings)))}
 
 
@@ -201,8 +218,9 @@ def main() -> None:
     for one in wanted:
         about = json.loads(json.dumps(asdict(one)))
         del about["name"]
-        if not one.also:
-            del about["also"]
+        for name in ("also", "module"):
+            if not about[name]:
+                del about[name]
         before = kept.get(one.name, {})
         same = all(before.get(key) == value for key, value in about.items())
         if given.names and not any(one.name.startswith(name) for name in given.names):
@@ -210,7 +228,7 @@ def main() -> None:
         if same and not given.again:
             continue
         folder = Path(checkout(given.clones, one.repository, one.commit, one.folders).name)
-        made_with = {name: _version(name) for name in ("nvidia-cutlass-dsl", "torch")}
+        made_with = {name: _version(name) for name in PACKAGES[one.door]}
         kept[one.name] = about | run(one, folder, given.seconds) | {"packages": made_with}
         made = kept[one.name]
         print(f"{made.get('seconds', 0):4} s  {one.name}: {made['verdict']}, "

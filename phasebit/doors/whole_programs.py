@@ -2,11 +2,13 @@
 
     python -m phasebit.cute --target sm_90a program.py its arguments
     python -m phasebit.triton program.py its arguments
+    python -m phasebit.triton -m pytest tests_of_kernels.py
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import runpy
 import sys
 import traceback
@@ -14,6 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
+from phasebit.emulator import EmulatorError
 from phasebit.runtime import in_process
 from phasebit.runtime.in_process import SCHEDULES, Runs
 from phasebit.runtime.report import AsJson, End, ForPeople
@@ -36,19 +39,38 @@ def run(
     )
     parser.add_argument("--schedule", default="late", choices=SCHEDULES)
     parser.add_argument("--report", type=Path, metavar="FILE", help="findings as JSON, a line each")
+    parser.add_argument(
+        "-m", dest="module", action="store_true",
+        help="program names a module, as for python -m: -m pytest file.py",
+    )  # fmt: skip
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     given = parser.parse_args(words)
+    try:
+        wrong = _unusable(given.program, given.module)
+        in_process.capability(given.target)
+        file = given.report.open("w") if given.report else None
+    except EmulatorError as error:
+        wrong = str(error)
+    except OSError as error:
+        wrong = f"the report cannot be written: {error.strerror}: {error.filename}"
+    if wrong:
+        parser.error(wrong)
     sys.argv = [given.program, *given.arguments]
-    sys.path.insert(0, str(Path(given.program).resolve().parent))  # as `python program` has it
+    # As `python program` and `python -m program` have it.
+    sys.path.insert(0, str(Path.cwd() if given.module else Path(given.program).resolve().parent))
     in_process.process()  # its libraries of CUDA before PyTorch's
     with ExitStack() as stack:
-        file = stack.enter_context(given.report.open("w")) if given.report else None
+        if file:
+            stack.enter_context(file)
         reporter = AsJson(file) if file else ForPeople(sys.stderr)
         status = 0
         with emulated(given.target, schedules=given.schedule) as runs:
             try:
-                runpy.run_path(given.program, run_name="__main__")
+                if given.module:
+                    runpy.run_module(given.program, run_name="__main__", alter_sys=True)
+                else:
+                    runpy.run_path(given.program, run_name="__main__")
             except SystemExit as end:
                 status = end.code if isinstance(end.code, int) else int(end.code is not None)
             except Exception:  # what was found is told all the same
@@ -57,6 +79,28 @@ def run(
         reporter.found(runs.findings)
         reporter.ended(End(status), None)
     return status
+
+
+def _unusable(program: str, module: bool) -> str:
+    """Why that is no program of Python, in a sentence; empty where it is one."""
+    if module:
+        try:
+            known = importlib.util.find_spec(program)
+        except (ImportError, ValueError):
+            known = None
+        return "" if known else f"there is no module {program}: is it installed in {sys.prefix}?"
+    path = Path(program)
+    if path.is_dir() and not (path / "__main__.py").exists():
+        return f"{program} is a folder without a __main__.py"
+    if path.is_dir():
+        return ""
+    try:
+        begins = path.read_bytes()[:4]
+    except OSError as error:
+        return f"{program} cannot be read: {error.strerror}"
+    if begins == b"\x7fELF":
+        return f"{program} is a compiled program: python -m phasebit run {program}"
+    return ""
 
 
 __all__ = ["run"]

@@ -21,6 +21,7 @@ from phasebit.emulator.errors import (
     Livelock,
     PtxError,
 )
+from phasebit.emulator.machine import room
 from phasebit.emulator.machine.batch import Batch
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
@@ -251,4 +252,21 @@ def test_a_launch_for_which_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) 
     module = pb.Module(kernel(STORE))
     monkeypatch.setattr(Batch, "_make_memory", none_left)
     with pytest.raises(LaunchError, match="not enough memory for this launch: Unable to allocate"):
+        module["k"].launch(1, 32, [np.zeros(32, np.uint32)])
+
+
+def test_blocks_wait_for_no_memory_that_the_machine_has_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A launch of many blocks ends with a sentence before the machine kills the process."""
+    module = pb.Module(kernel(STORE))
+    file = tmp_path / "meminfo"
+    monkeypatch.setattr(room, "MEMINFO", file)
+    module["k"].launch(1, 32, [np.zeros(32, np.uint32)])  # nobody says how much is left
+    file.write_text("MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n")
+    module["k"].launch(1, 32, [np.zeros(32, np.uint32)])
+    file.write_text("MemTotal: 9000000 kB\nMemAvailable: 102400 kB\n")
+    with pytest.raises(
+        LaunchError, match="not enough memory for this launch: this machine has 100 MB left"
+    ):
         module["k"].launch(1, 32, [np.zeros(32, np.uint32)])

@@ -11,7 +11,7 @@ import tomllib
 
 import pytest
 
-from phasebit import files
+from phasebit import files, process
 from tests.book.notebooks import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -24,6 +24,8 @@ JUDGED = tomllib.loads((ROOT / "tests/foreign/judged.toml").read_text(encoding="
 WRONG = {
     "cutlass: experimental/primitives/reduction/cluster_tmem_reduce.py",
     "cutlass: cute/blackwell/kernel/blockwise_gemm/masked_grouped_gemm.py --mnkl 256,256,256,2",
+    "triton: 13-conv-im2col.py ::test_conv2d_tma_im2col[0-1-3-3-64-64-16-16-1] "
+    "::test_conv2d_tma_im2col[1-2-3-3-64-64-16-16-1]",
 }
 """Wrong under the schedule late, or ended, by the mistake that is found in it."""
 
@@ -34,7 +36,7 @@ def test_the_record_is_of_this_catalogue() -> None:
     for name, made in PROGRAMS.items():
         assert (made["commit"], made["arch"]) == (wanted[name].commit, wanted[name].arch), name
         # One run holds a few programs, so each says with which packages.
-        assert made["packages"].keys() == {"nvidia-cutlass-dsl", "torch"}, name
+        assert made["packages"].keys() == set(foreign.PACKAGES[made["door"]]), name
 
 
 def test_every_finding_has_a_reason_and_every_reason_a_finding() -> None:
@@ -49,6 +51,14 @@ def test_every_finding_has_a_reason_and_every_reason_a_finding() -> None:
 def test_it_came_to_its_end(name: str) -> None:
     verdict = PROGRAMS[name]["verdict"]
     assert verdict in ("right", "ran") or name in WRONG, verdict
+
+
+@pytest.mark.parametrize(("printed", "verdict"), [
+    ("PASS", "ended"), ("0 FAILURES", "ended"), ("one\nFAIL at 3\ntwo", "not right: FAIL at 3"),
+    ("Test failed", "not right: Test failed"), ("  Torch: ❌", "not right: Torch: ❌"),
+])  # fmt: skip
+def test_a_program_that_ends_well_and_says_that_it_is_wrong(printed: str, verdict: str) -> None:
+    assert foreign._ended(process.Finished(printed, "", 0, 0.0)) == verdict
 
 
 def test_there_are_many() -> None:

@@ -267,3 +267,53 @@ def test_a_program_as_it_stands(tmp_path):
         lambda file: ["phasebit.triton", "--schedule", "all", "--report", file, program, "x"], 300
     )
     assert (done.status, report.findings) == (3, ()), done.stderr
+
+
+TESTS = """\
+import torch
+from program import doubled
+
+def test_doubled():
+    a = torch.arange(100, device="cuda", dtype=torch.float32)
+    b = torch.empty_like(a)
+    doubled[(2,)](a, b, WIDTH, BLOCK=64)
+    assert torch.equal(b.cpu(), 2 * a.cpu())
+"""
+
+
+@pytest.mark.parametrize("width", [100, 60])
+def test_tests_of_kernels_as_they_stand(tmp_path, width):
+    """`python -m phasebit.triton -m pytest`: the tests' own verdict is the status."""
+    pytest.importorskip("torch", reason="torch is not installed: NOT asked")
+    (tmp_path / "program.py").write_text(PROGRAM.split("a = torch")[0])
+    tests = tmp_path / "test_kernels.py"
+    tests.write_text(TESTS.replace("WIDTH", str(width)))
+    plain = ["-q", "-p", "no:cacheprovider", "--assert=plain"]
+    done, _ = apart.reported(
+        lambda file: ["phasebit.triton", "--report", file, "-m", "pytest", *plain, tests], 300
+    )
+    assert done.status == (width != 100), done.stdout
+
+
+UNUSABLE = {
+    "nowhere.py": "nowhere.py cannot be read: No such file or directory",
+    "empty": "empty is a folder without a __main__.py",
+    "compiled": "compiled is a compiled program: python -m phasebit run compiled",
+    "-m no_such_module_at_all": "there is no module no_such_module_at_all",
+    "-m ..": "there is no module ..",
+    "--target sm_9000 right.py": "target 'sm_9000': name it as nvcc does",
+    "--report nowhere/report right.py": "the report cannot be written: No such file or directory",
+}
+
+
+@pytest.mark.parametrize("words", UNUSABLE)
+def test_what_is_no_program_is_refused_in_a_sentence(tmp_path, monkeypatch, capsys, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "compiled").write_bytes(b"\x7fELF" + bytes(60))
+    (tmp_path / "right.py").write_text("")
+    with pytest.raises(SystemExit) as left:
+        phasebit.triton.main(words.split())
+    said = capsys.readouterr().err
+    assert left.value.code == 2
+    assert UNUSABLE[words] in said.splitlines()[-1], said

@@ -27,17 +27,20 @@ def numbers(what: str) -> kernels.Data:
     return wide._replace(k=wide.k * [[[1 if key < 256 else 8]] for key in range(512)])
 
 
-def table() -> Table:
-    """Runs of the kernel with the polynomial on the emulator, late copies and products."""
+def table(*chosen: str) -> Table:
+    """Runs of the kernel with the polynomial on the emulator, late copies and products.
+
+    ``chosen``: which of :data:`THRESHOLDS`.
+    """
     import numpy as np
 
     from phasebit.measure import Table
 
     text = kernels.source(kernels.POLYNOMIAL)
     rows = []
-    for what, thresholds in THRESHOLDS.items():
+    for what in chosen:
         data = numbers(what)
-        for threshold in thresholds:
+        for threshold in THRESHOLDS[what]:
             with view.watching() as log:
                 _, out = kernels.attend(text, data, threshold=threshold)
             made, able = view.rescales(text, SHAPE.depth, log, steps=4)

@@ -39,16 +39,27 @@ def _rows(recorded: dict[str, Any], how: str) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+SHOWN = ((32, 1), (128, 1), (512, 1), (1024, 1), (512, 4), (1024, 2))
+"""Threads and the loads of each: the rows of the table, beside copies of so many bytes."""
+COPIES = (1024, 8192, 32_768, 65_536)
+
+
 def threads(recorded: dict[str, Any]) -> Table:
-    """GB/s of loads by many threads and of copies that one thread asks for."""
+    """GB/s of loads by many threads and of copies that one thread asks for: some rows of all."""
     rows = []
-    for row in _rows(recorded, "loads") + _rows(recorded, "copies"):
+    every = _rows(recorded, "loads") + _rows(recorded, "copies")
+    for row in every:
         loads = row["bytes"] // row["threads"] // 16
+        shown = (row["threads"], loads) in SHOWN if row["how"] == "loads" else (
+            row["bytes"] in COPIES)  # fmt: skip
+        if not shown:
+            continue
         asks = f"{loads} loads of 16 bytes" if row["how"] == "loads" else "bulk copies"
         rows.append((str(row["threads"]), asks.replace("1 loads", "1 load"),
                      f"{row['bytes']:,}", f"{_rate(row):,.0f}"))  # fmt: skip
     heading = ("threads of a block", "each asks for", "bytes under way", "GB/s")
-    return Table(heading, tuple(rows), measure.source(recorded))
+    return Table(heading, tuple(rows),
+                 f"{len(rows)} of {len(every)} rows; {measure.source(recorded)}")  # fmt: skip
 
 
 def under_way(recorded: dict[str, Any]) -> Picture:

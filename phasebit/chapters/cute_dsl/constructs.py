@@ -187,12 +187,17 @@ INVENTORY = (
 """What is launched, what a line of it holds, the chapter that does the same by hand."""
 
 
-def inventory() -> Table:
-    """A row for each construct: the chapter that does it by hand, and what it became."""
+def inventory(*holding: str) -> Table:
+    """A row for each construct: the chapter that does it by hand, and what it became.
+
+    With ``holding`` only the constructs of :data:`INVENTORY` that have one of these in their text.
+    """
     from phasebit.measure import Table
 
     rows = []
     for entry, piece, by_hand in INVENTORY:
+        if holding and not any(word in piece for word in holding):
+            continue
         python = cute_ptx.source(cute_ptx.file_of(entry))
         texts = lines.of_line(cute_ptx.ptx(python, entry).ptx, python, piece)
         rest = sum(lines.plain(lines.opcode(text)) for text in texts)
@@ -200,4 +205,4 @@ def inventory() -> Table:
         rows.append((piece, chapter(by_hand) if by_hand else "–",
                      words(made) if made else "none", str(rest)))  # fmt: skip
     return Table(("a line has", "by hand in chapter", "PTX", "ordinary"), tuple(rows),
-                 "gemm.py, and helpers of rings.py")  # fmt: skip
+                 "gemm.py" if holding else "gemm.py, and helpers of rings.py")  # fmt: skip

@@ -14,7 +14,7 @@ KERNELS = {
 """Contender -> its file."""
 
 A, B, C, D = KERNELS.values()
-E = "e_pairs"
+E, F = "e_pairs", "f_scales_in_slot"
 
 Edits = tuple[tuple[str, str], ...]
 

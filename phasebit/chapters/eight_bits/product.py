@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from phasebit.launching.launch import Kernel
 
 Array = NDArray[Any]
-KERNELS = ONE_SCALE, BLOCK_SCALES, TWO_PARTS, UNROLLED, PAIRS = (
-    "a_one_scale", "b_block_scales", "c_two_parts", "d_unrolled", "e_pairs",
+KERNELS = ONE_SCALE, BLOCK_SCALES, TWO_PARTS, UNROLLED, PAIRS, IN_SLOT = (
+    "a_one_scale", "b_block_scales", "c_two_parts", "d_unrolled", "e_pairs", "f_scales_in_slot",
 )
 HARNESS = '#include "eight_bits/product_harness.cuh"'
 _INCLUDE = re.compile(r"^#include .*$", re.MULTILINE)
 TILE_ROWS = 128
-TILE_COLUMNS = {ONE_SCALE: 256, BLOCK_SCALES: 256, TWO_PARTS: 192, UNROLLED: 256, PAIRS: 256}
-"""A tile of C, by kernel."""
+TILE_COLUMNS = {TWO_PARTS: 192}
+"""A tile of C has 256; of these kernels it has another number."""
 TOGETHER = {PAIRS: 2}
 """Blocks that share a tile of B, by kernel; of another kernel a block has its own."""
-BOX = 64, 16
-"""Columns and rows of a box of C."""
+BOX_ROWS = {IN_SLOT: 64}
+"""A box of C has 16 rows and 64 columns; of these kernels it has another number of rows."""
 
 
 def source(name: str) -> str:
@@ -80,10 +80,10 @@ def multiply(
         text = kernel or source(of)
         kernel = compile(text[: text.index("void launch(")], "sm_90a")["matmul"]
     c = np.full((m, n), 0x7FFF, np.uint16)
-    pair, width = TOGETHER.get(of, 1), TILE_COLUMNS[of]
+    pair, width = TOGETHER.get(of, 1), TILE_COLUMNS.get(of, 256)
     maps = [TensorMap(q.codes.view(np.uint16), (64, rows), swizzle="128B")
             for q, rows in ((a, TILE_ROWS), (b, width // pair))]  # fmt: skip
-    maps += [TensorMap(c, BOX, data_type="bf16", swizzle="128B")]
+    maps += [TensorMap(c, (64, BOX_ROWS.get(of, 16)), data_type="bf16", swizzle="128B")]
     if of != ONE_SCALE:
         along = np.zeros((a.scales.shape[1], -(-m // 4) * 4), np.float32)
         along[:, :m] = a.scales.T

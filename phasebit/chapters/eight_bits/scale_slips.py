@@ -40,6 +40,13 @@ _READ_ALL = "            __syncwarp();  // all lanes have read their scales\n"
 _SUMS = "        Part sums[2] = {};\n"
 _LOOP = "    for (int n = blockIdx.x; n < tiles.count(); n += gridDim.x) {\n"
 
+_EMPTY = "            ptx::mbarrier_wait(&ring.empty[s], !phase);\n"
+_LAID = "            for (int half = 0; half < 2; ++half) ring.b_scales[s][half] = b[half];\n"
+_PUBLISHED = (
+    "            ptx::mbarrier_arrive_expect_tx(full, BYTES);  "
+    "// it publishes the scales of B, too\n"
+)
+
 SLIPS = {
     "the slot is freed before all lanes have read": Slip(
         "                    __syncwarp();  // all lanes have read their scales\n", "", "race"),
@@ -89,6 +96,24 @@ SLIPS = {
                                 product.TWO_PARTS),
     "unrolled: the slot is freed before the wait": Slip(
         _WAIT + _RELEASE, _RELEASE + _WAIT, "may still read it|async", product.UNROLLED),
+    "a scale of B is laid after the arrival that publishes it": Slip(
+        _LAID + _PUBLISHED, _PUBLISHED + _LAID, "race", product.IN_SLOT),
+    "a scale of B is laid before the slot is empty": Slip(
+        _EMPTY + _LAID, _LAID + _EMPTY, "race", product.IN_SLOT),
+    "one lane may overtake: scales of B": Slip(
+        "                    __syncwarp();  // all lanes have read their scales\n", "", "race",
+        product.IN_SLOT),
+    "one thread stores before the group has laid its rows": Slip(
+        "    meet(group);                      // and the others\n", "", "async|race",
+        product.IN_SLOT),
+    "no thread tells the engine of its rows": Slip(
+        "    ptx::fence_proxy_async_shared();  "
+        "// the engine sees what this thread has stored,\n", "",
+        "async|fence", product.IN_SLOT),
+    "the boxes are filled while the last tile leaves": Slip(
+        "    if (stores) ptx::cp_async_bulk_wait_group_read<0>();  "
+        "// the last tile has been read\n",
+        "", "may still read it", product.IN_SLOT),
     "the scale is left out": Slip("(sums, scale, ring", "(sums, 1, ring", "WRONG",
                                   product.ONE_SCALE),
     "the scale of A alone": Slip("*a_scale * *b_scale", "*a_scale", "WRONG", product.ONE_SCALE),

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phasebit import measure
+from phasebit.chapters.eight_bits import lead as trying
 from phasebit.chapters.eight_bits import product
 from phasebit.chapters.eight_bits import scale_slips as slips
 from phasebit.chapters.eight_bits import sum_errors as errors
-from phasebit.chapters.eight_bits.contenders import KERNELS, E
+from phasebit.chapters.eight_bits.contenders import KERNELS, E, F
 from phasebit.emulator import formats
 from phasebit.measure import Table
 from phasebit.timeline import Span, Timeline
@@ -232,31 +233,58 @@ LEAD = {
 }
 """What was tried against DeepGEMM's lead -> why it should help."""
 
+BACK = (
+    "consumers load the scales of B from memory",
+    "each warp stores its own 16 rows",
+    "unrolled by 6, not 9",
+    "8 rows of tiles walked together, not 12",
+    "16 rows of tiles walked together, not 12",
+    "every lane frees the slot, not one a warp",
+)
+"""What is taken back of the kernel that is ahead, in the order of :data:`trying.BACK`."""
+
 
 def lead(recorded: dict[str, Any]) -> Table:
     """Rates over DeepGEMM's on each shape: the unrolled kernel, what was tried, the vendor."""
     names = "unrolled", *LEAD, "unrolled, e5m2 × e4m3", "DeepGEMM, no pairs"
     names += RIVAL, "cuBLASLt, block scales"
-    rows = tuple(
-        (name, LEAD.get(name, ""),
-         *(f"{rate(recorded, shape, name) / rate(recorded, shape, 'DeepGEMM'):.3f}"
-           for shape in shapes(recorded)))
-        for name in names
-    )  # fmt: skip
+    rows = {name: (name, LEAD.get(name, "")) for name in names}
+    return _beside_deep_gemm(recorded, "why it should help", rows)
+
+
+def ahead(recorded: dict[str, Any]) -> Table:
+    """The same of the kernel that is ahead, and of it with one thing taken back."""
+    rows = {"unrolled": ("unrolled", ""), trying.IN_SLOT: (trying.IN_SLOT, "")}
+    for name, back in zip(trying.BACK, BACK, strict=True):
+        rows[name] = "the same, but", back
+    return _beside_deep_gemm(recorded, "taken back", rows)
+
+
+def _beside_deep_gemm(
+    recorded: dict[str, Any], head: str, rows: dict[str, tuple[str, str]]
+) -> Table:
+    """Rates over DeepGEMM's; ``rows``: contender -> its first two cells."""
     return Table(
-        ("kernel", "why it should help", *_heads(recorded)), rows,
+        ("kernel", head, *_heads(recorded)),
+        tuple(
+            (*cells, *(f"{rate(recorded, shape, name) / rate(recorded, shape, 'DeepGEMM'):.3f}"
+                       for shape in shapes(recorded)))
+            for name, cells in rows.items()
+        ),
         f"rate, DeepGEMM = 1. {measure.source(recorded)}",
     )  # fmt: skip
 
 
 def rates(recorded: dict[str, Any]) -> dict[str, str]:
-    """Kernel -> its rate on the largest square; pairs have a record of their own."""
-    large, later = (8192, 8192, 8192), measure.read("eight_bits_lead")
-    pairs = f"{rate(later, large, 'pairs of blocks'):.0f} TFLOP/s, 8192³, {later['gpu']}"
+    """Kernel -> its rate on the largest square; the last two are of a later record."""
+    large, later = (8192, 8192, 8192), measure.read(trying.NAME)
     return {
         kernel: f"{rate(recorded, large, name):.0f} TFLOP/s, 8192³"
         for name, kernel in KERNELS.items()
-    } | {E: pairs}
+    } | {
+        kernel: f"{rate(later, large, name):.0f} TFLOP/s, 8192³, {later['date']}"
+        for name, kernel in (("pairs of blocks", E), (trying.IN_SLOT, F))
+    }
 
 
 def promotion(recorded: dict[str, Any], first: int = 60, last: int = 67) -> Timeline:

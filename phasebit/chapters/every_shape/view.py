@@ -199,12 +199,17 @@ def makers_table(record: Mapping[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
-def tries_table(record: Mapping[str, Any]) -> measure.Table:
-    """What was tried at the small square: expected, and what came out."""
+def tries_table(record: Mapping[str, Any], some: Sequence[str] = ()) -> measure.Table:
+    """What was tried at the small square: expected, and what came out.
+
+    ``some``: names of what was tried, if not all is wanted.
+    """
     row = record["tries"]
     base = row["times"][tries.BASE]
     rows = []
     for name, each in tries.TRIES.items():
+        if some and name not in some:
+            continue
         out = []
         for way in WAYS:
             more = median(row["times"][name], way) / median(base, way) - 1
@@ -300,7 +305,7 @@ def majors(record: Mapping[str, Any]) -> str:
             each = [median(times[name], way) for name in names]
             said.append(f"{who}, {way}: {min(each):.1f} to {max(each):.1f} µs")
     shape = Shape(*record["majors"]["shape"])
-    return "\n".join((f"{shape}, {len(times) // 2} ways to lie", *said))
+    return "\n".join((f"{shape}, {len(times) // 2} layouts of A and B", *said))
 
 
 def parts(record: Mapping[str, Any], shape: Shape) -> Picture:

@@ -92,34 +92,48 @@ def product(
     return out, kernel.launch(1, 128, arguments, **options)
 
 
+def stretch(numbers: Any) -> str:
+    """Numbers that follow each other as ``16–31``; several such stretches with commas between."""
+    found: list[list[int]] = []
+    for n in map(int, numbers):
+        if found and n == found[-1][-1] + 1:
+            found[-1].append(n)
+        else:
+            found.append([n])
+    return ", ".join(f"{one[0]}–{one[-1]}" if len(one) > 1 else str(one[0]) for one in found)
+
+
+_LANES = [stretch(range(first, first + 16)) for first in range(0, 128, 16)]
+
+
 def rows_in_lanes() -> Picture:
-    """Which row of the sum each lane holds, with 128 rows and with 64: from two products."""
+    """Which rows of the sum the lanes hold, with 128 rows and with 64: from two products."""
     import numpy as np
 
     from phasebit.draw import Cell, chart
     from phasebit.emulator import instruction_descriptors as descriptors
 
-    lines = []
+    columns = []
     for m in (128, 64):
         a, b = np.zeros((m, 16)), np.zeros((32, 16))
         a[:, 0], b[:, 0] = np.arange(m) + 1, 1  # column 0 of row r is r + 1
         instruction = descriptors.encode("f16", m, 32, "bf16", "bf16", "f32")
         out, _ = product(tile(a), tile(b), instruction, columns=32)
-        for numbers in out.view(np.float32)[:, 0].reshape(4, 32):
-            known = [1 <= x <= m and x == int(x) for x in numbers]
-            lines.append([Cell(str(int(x) - 1), "blue") if ok else Cell("", "grey")
-                          for x, ok in zip(numbers, known, strict=True)])  # fmt: skip
+        held = out.view(np.float32)[:, 0].reshape(8, 16)
+        columns.append([
+            Cell(f"rows {stretch(lanes - 1)}", "blue")
+            if all(1 <= x <= m and x == int(x) for x in lanes) else Cell("nothing", "grey")
+            for lanes in held
+        ])  # fmt: skip
     return chart(
-        lines, rows=[f"M = {m}, lanes from {32 * quarter}" for m in (128, 64)
-                     for quarter in range(4)],
-        columns=range(32), row_label="sum, lanes", column_label="lane of the quarter",
-        title="Which row of the sum a lane of tensor memory holds",
-        legend={"blue": "a row", "grey": "nothing"},
+        list(zip(*columns, strict=True)), rows=_LANES, columns=["M = 128", "M = 64"],
+        row_label="lanes", column_label="rows of the sum",
+        title="Which rows of the sum the lanes of tensor memory hold",
     )  # fmt: skip
 
 
 def rows_of_two(text: str) -> tuple[Run, Picture]:
-    """Two products of 64 rows by ``text``, the second of -A: the run, and what each lane holds."""
+    """Two products of 64 rows by ``text``, the second of -A: the run, and what the lanes hold."""
     import numpy as np
 
     from phasebit.draw import Cell, chart
@@ -129,15 +143,16 @@ def rows_of_two(text: str) -> tuple[Run, Picture]:
     a[:, 0], b[:, 0] = np.arange(64) + 1, 1  # column 0 of row r is r + 1, or the negative of that
     instruction = descriptors.encode("f16", 64, 32, "bf16", "bf16", "f32")
     out, run = product(tile(a), tile(b), instruction, times=2, columns=32, text=text)
-    lines = []
-    for numbers in out.view(np.float32)[:, 0].reshape(4, 32):
-        lines.append([Cell(str(abs(int(x)) - 1), "blue" if x > 0 else "orange")
-                      if np.isfinite(x) else Cell("", "grey") for x in numbers])  # fmt: skip
+    lines = [
+        [Cell(f"rows {stretch(abs(lanes) - 1)}", "blue" if lanes[0] > 0 else "orange")
+         if np.isfinite(lanes).all() else Cell("nothing", "grey")]
+        for lanes in out.view(np.float32)[:, 0].reshape(8, 16)
+    ]  # fmt: skip
     return run, chart(
-        lines, rows=[f"lanes from {32 * quarter}" for quarter in range(4)], columns=range(32),
-        row_label="lanes", column_label="lane of the quarter",
-        title="Two sums of 64 rows in the same columns: the row that a lane holds",
-        legend={"blue": "of the first sum", "orange": "of the second", "grey": "nothing"},
+        lines, rows=_LANES, columns=["columns 0–31"],
+        row_label="lanes", column_label="rows held in",
+        title="Two sums of 64 rows in the same columns",
+        legend={"blue": "of the first sum", "orange": "of the second"},
     )  # fmt: skip
 
 
@@ -168,25 +183,24 @@ def pair_rows(
 
 
 def rows_of_a_pair() -> Picture:
-    """Which row of a pair's sum each block's lanes hold, and which columns: from two products."""
+    """Which rows of a pair's sum each block's lanes hold, and which columns: from two products."""
     from phasebit.draw import Cell, chart
 
-    lines, names = [], []
+    columns = []
     for high in (256, 128):
-        held = pair_rows(high)[1]
-        for block in range(2):
-            for quarter in range(4):
-                lanes = held[block, 32 * quarter : 32 * quarter + 32]
-                first, last = (int(lanes[0, at, 1]) for at in (0, -1))
-                hue = "orange" if first else "blue"
-                lines.append([Cell(str(int(row)), hue) for row in lanes[:, 0, 0]])
-                names.append(f"M = {high}, block {block}, lanes from {32 * quarter}: "
-                             f"columns {first} to {last}")  # fmt: skip
+        held = pair_rows(high)[1].reshape(8, 32, -1, 2)  # quarters of both blocks
+        columns.append([
+            Cell(f"rows {stretch(lanes[:, 0, 0])}, columns {stretch(lanes[0, :, 1])}",
+                 "orange" if lanes[0, 0, 1] else "blue")
+            for lanes in held
+        ])  # fmt: skip
+    names = [f"block {block}, lanes {stretch(range(first, first + 32))}"
+             for block in range(2) for first in range(0, 128, 32)]  # fmt: skip
     return chart(
-        lines, rows=names, columns=range(32), row_label="sum, block, lanes: columns held",
-        column_label="lane of the quarter",
-        title="Which row of a pair's sum a lane of each block holds",
-        legend={"blue": "a row, from its first column on", "orange": "the right half of a row"},
+        list(zip(*columns, strict=True)), rows=names, columns=["M = 256", "M = 128"],
+        row_label="block, lanes", column_label="rows and columns of the sum",
+        title="What the lanes of each block hold of a pair's sum",
+        legend={"blue": "from the first column on", "orange": "the right half of the columns"},
     )  # fmt: skip
 
 
@@ -270,15 +284,24 @@ def shapes() -> Table:
             return False
         return True
 
-    rows = []
+    kinds: dict[tuple[tuple[str, str, str], ...], list[tuple[str, str]]] = {}
     for kind, k in {**plain.DEPTH, **scaled.K}.items():
+        rules = []
         for group in (1, 2):
+            heights: dict[str, list[str]] = {}
             for m in (64, 128, 256):
                 found = [n for n in range(8, 257, 8) if takes(kind, m, n, group)]
                 if found:
-                    rows.append((kind, str(group), str(m), _steps(found), str(k)))
+                    heights.setdefault(_steps(found), []).append(str(m))
+            rules += [(str(group), ", ".join(ms), n) for n, ms in heights.items()]
+        kinds.setdefault(tuple(rules), []).append((kind, str(k)))
+    rows = []
+    for each, named in kinds.items():
+        for i, rule in enumerate(each):
+            who = [", ".join(part) for part in zip(*named, strict=True)] if i == 0 else ["", ""]
+            rows.append((*who, *rule))
     return Table(
-        ("kind", "CTAs", "M", "N", "K"), tuple(rows),
+        ("kind", "K", "CTAs", "M", "N"), tuple(rows),
         "dense products, as the emulator's decoder takes them",
     )  # fmt: skip
 

@@ -81,23 +81,24 @@ def held(high: int, wide: int, schedule: Any = "late") -> Any:
 
 
 def rows_in_banks() -> Picture:
-    """Which row each lane holds, and which columns of the sum: from a product of each height."""
+    """Which rows the lanes hold, and which columns of the sum: from a product of each height."""
     from phasebit.draw import Cell, chart
 
-    lines, names = [], []
+    stretch = described.stretch
+    columns = []
     for high in ROWS:
-        cells = held(high, 128)
-        for quarter in range(4):
-            lanes = cells[32 * quarter : 32 * quarter + 32]
-            first, last = (int(lanes[0, at, 1]) for at in (0, -1))
-            lines.append([Cell(str(int(row)), "orange" if first else "blue")
-                          for row in lanes[:, 0, 0]])  # fmt: skip
-            names.append(f"M = {high}, lanes from {32 * quarter}: columns {first} to {last}")
+        quarters = held(high, 128).reshape(4, 32, -1, 2)
+        columns.append([
+            Cell(f"rows {stretch(lanes[:, 0, 0])}, columns {stretch(lanes[0, :, 1])}",
+                 "orange" if lanes[0, 0, 1] else "blue")
+            for lanes in quarters
+        ])  # fmt: skip
     return chart(
-        lines, rows=names, columns=range(32), row_label="sum of 128 columns, lanes: columns held",
-        column_label="lane of the quarter",
-        title="Which row of a sum of .ws a lane of tensor memory holds",
-        legend={"blue": "a row, from its first column on", "orange": "a later part of a row"},
+        list(zip(*columns, strict=True)), columns=[f"M = {high}" for high in ROWS],
+        rows=[stretch(range(first, first + 32)) for first in range(0, 128, 32)],
+        row_label="lanes", column_label="rows and columns of the sum",
+        title="What the lanes hold of a sum of .ws, 128 columns wide",
+        legend={"blue": "from the first column on", "orange": "later columns"},
     )  # fmt: skip
 
 

@@ -39,19 +39,6 @@ def bytes_a_cycle(n: int, a: str) -> float:
     return (of_a + n * 16 * 2) / cycles
 
 
-def widths(recorded: dict[str, Any]) -> Table:
-    """Rate and bytes by width, with A in shared memory and in registers."""
-    rows = []
-    for n in WIDTHS:
-        cells = [f"64 × {n} × 16"]
-        for a in ("shared", "registers"):
-            cells += [f"{bytes_a_cycle(n, a):.0f}", f"{rate(recorded, n, a):,.0f}"]
-        rows.append(tuple(cells))
-    heading = ("instruction", "A in shared memory: bytes a cycle needed", "FLOP a cycle",
-               "A in registers: bytes a cycle needed", "FLOP a cycle")  # fmt: skip
-    return Table(heading, tuple(rows), measure.source(recorded))
-
-
 def picture(recorded: dict[str, Any]) -> Picture:
     """The rate over the width, and what 128 bytes a cycle of shared memory would allow."""
     allowed = [min(NOMINAL, NOMINAL * 128 / bytes_a_cycle(n, "shared")) for n in WIDTHS]
@@ -77,23 +64,23 @@ def waits(recorded: dict[str, Any]) -> Table:
 
 
 def narrow(recorded: dict[str, Any]) -> Table:
-    """Cycles of a multiprocessor for an instruction: by width, sums that take turns, and groups."""
-    found = {
-        (row["n"], row["a"], row["groups"], row["sums"]): statistics.median(row["cycles"])
-        for row in recorded["cycles"]
-    }
-    cases = [("shared", 1, 1)] + [("registers", groups, sums) for groups, sums in (
-        (1, 1), (1, 2), (1, 4), (2, 1), (4, 1), (4, 4))]  # fmt: skip
+    """Cycles of a multiprocessor for an instruction, by width and by where A is.
+
+    Of all ways in which sums take turns and groups multiply: the least, and the most.
+    """
+    found: dict[tuple[int, str], list[float]] = {}
+    for row in recorded["cycles"]:
+        cycles = float(statistics.median(row["cycles"]))
+        found.setdefault((row["n"], row["a"]), []).append(cycles)
     rows = []
-    for n in sorted({n for n, *_ in found}):
-        cells = (found.get((n, *case)) for case in cases)
-        rows.append((f"64 × {n} × 16", f"{n / 2:.0f}", f"{(2048 + 32 * n) / 128:.0f}",
-                     *(f"{cell:.1f}" if cell else "" for cell in cells)))  # fmt: skip
-    heads = ("A in shared memory", *(
-        f"in registers, {groups} group{'s' * (groups > 1)}, {sums} sum{'s' * (sums > 1)}"
-        for _, groups, sums in cases[1:]
-    ))  # fmt: skip
+    for n in sorted({n for n, _ in found}):
+        seen = (
+            f"{min(found[n, a]):.1f} to {max(found[n, a]):.1f}" for a in ("shared", "registers")
+        )
+        rows.append((f"64 × {n} × 16", f"{n / 2:.0f}", f"{(2048 + 32 * n) / 128:.0f}", *seen))
     return Table(
-        ("instruction", "products alone", "reads of A and B", *heads), tuple(rows),
-        f"cycles for an instruction; {measure.source(recorded)}",
+        ("instruction", "products alone", "reads of A and B", "A in shared memory",
+         "A in registers"), tuple(rows),
+        "cycles for an instruction; least and most of 1, 2 and 4 groups with 1, 2 and 4 sums each; "
+        f"{measure.source(recorded)}",
     )  # fmt: skip

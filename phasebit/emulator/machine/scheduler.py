@@ -21,6 +21,7 @@ import numpy as np
 
 from phasebit.emulator.errors import EmulatorError, OutOfBounds, StepLimit
 from phasebit.emulator.findings import Sentence, say
+from phasebit.emulator.machine import room
 from phasebit.emulator.machine.batch import Batch
 from phasebit.emulator.machine.cluster_launch import RESIDENT, steals
 from phasebit.emulator.machine.deciding import Deciding
@@ -102,6 +103,7 @@ class Machine(RunningLaunch):
         count = min(self.batch_size(), self.blocks - self.next_block)
         if not count or (self.batches and self.resident_blocks() + count > self.most_resident):
             return False
+        room.ask()
         blocks = self.order.blocks(self.next_block, count)
         self.next_block += count
         batch = Batch(self, blocks)

@@ -140,6 +140,19 @@ def test_the_counter_is_worth_what_arithmetic_says(record: dict[str, Any]) -> No
     assert f"{found['dynamic'] / found['lean softmax']:.2f}" == "1.17"
 
 
+def test_what_half_of_the_maxima_is_worth(record: dict[str, Any]) -> None:
+    for case in CASES[:3]:
+        lost = 1 - part(record, "maximum of two floats", "persistent", case)
+        assert round(100 * lost) in (5, 6)
+
+
+def test_the_parts_of_a_pass_are_the_pass() -> None:
+    stamps = measure.read("attention_stamps")
+    parts, whole = view.chain(stamps), view.pass_cycles(stamps, "overlapped")
+    assert sum(parts.values()) == pytest.approx(whole, abs=2) and f"{whole:,.0f}" == "2,956"
+    assert round(whole - 2048, -2) == 900
+
+
 def test_what_costs_nothing(record: dict[str, Any]) -> None:
     """Of the rows that stand before the two whole tables."""
     full = CASES[0]

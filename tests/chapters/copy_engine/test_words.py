@@ -19,6 +19,16 @@ def rate(how: str, threads: int, bytes_: int) -> float:
     return median(row["gb_s"])
 
 
+def test_the_rows_that_are_shown() -> None:
+    rows = view.threads(RECORD).rows
+    assert len(rows) == len(view.SHOWN) + len(view.COPIES)
+    loads, copies = rows[: len(view.SHOWN)], rows[len(view.SHOWN) :]
+    assert sorted((int(row[0]), int(row[1].split()[0])) for row in loads) == sorted(view.SHOWN)
+    for row in loads:
+        assert row[3] == f"{rate('loads', int(row[0]), int(row[2].replace(',', ''))):,.0f}"
+    assert [int(row[2].replace(",", "")) for row in copies] == list(view.COPIES)
+
+
 def test_one_thread_is_enough() -> None:
     best = max(median(row["gb_s"]) for row in RECORD["memory"])
     assert rate("copies", 1, 65536) > 0.95 * best

@@ -165,6 +165,8 @@ def test_the_drawings_are_drawn_cell_by_cell() -> None:
 def test_what_each_construct_became() -> None:
     inventory = {row[0]: row[1:] for row in constructs.inventory().rows}
     assert inventory["tensor_memory.allocate("][1] == "tcgen05.alloc"
+    copies = constructs.inventory("cute.copy(").rows
+    assert " ".join(row[0].partition("(")[2] for row in copies) == "copy_a, fetch, write, copy_c,"
     assert inventory["cute.gemm(mma,"][1] == "4 × elect.sync, 4 × tcgen05.mma"
 
 

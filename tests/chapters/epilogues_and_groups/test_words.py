@@ -84,21 +84,26 @@ def fetched() -> dict[str, Any]:
 
 def test_groups(fetched: dict[str, Any]) -> None:
     *few, many = fetched["groups"]
-    for row in few:
-        ours = view.microseconds(row, benchmark.GROUPED)
-        assert 1.65 < view.microseconds(row, benchmark.LOOP) / ours < 2.15
-        assert abs(view.microseconds(row, benchmark.TORCHS) / ours - 1) < 0.02
+    ours_, loops, theirs = (
+        [view.microseconds(row, name) for row in few]
+        for name in (benchmark.GROUPED, benchmark.LOOP, benchmark.TORCHS)
+    )
+    factors = [round(loop / own, 1) for loop, own in zip(loops, ours_, strict=True)]
+    assert factors == [2.5, 2.8, 2.2]
+    less = [round(100 * (1 - own / other)) for own, other in zip(ours_, theirs, strict=True)]
+    assert (min(less), max(less)) == (16, 26)
     least = few[0]
     bytes_ = view.moved(63, least["n"], least["k"], 39)
     assert sum(least["sizes"]) == 63 and sum(map(bool, least["sizes"])) == 39
-    assert round(bytes_ / view.microseconds(least, benchmark.GROUPED) * 1e-6, 1) == 2.7
+    assert round(bytes_ / view.microseconds(least, benchmark.GROUPED) * 1e-6, 1) == 3.6
     ours, loop, torchs, one, vendor = (
         view.microseconds(many, name)
         for name in (benchmark.GROUPED, benchmark.LOOP, benchmark.TORCHS, fetching.ONE,
                      fetching.ONE_CUBLAS)
     )  # fmt: skip
-    assert loop > ours > torchs and round(100 * (ours / torchs - 1)) == 6
-    assert (round(one), round(vendor), round(100 * (ours / one - 1))) == (726, 687, 20)
+    assert torchs < ours and round(loop / ours, 1) == 1.2
+    assert round(100 * (ours / torchs - 1)) == 5
+    assert one > vendor and round(100 * (ours / one - 1)) == 18
 
 
 def test_tiles_of_groups(fetched: dict[str, Any]) -> None:
@@ -107,15 +112,16 @@ def test_tiles_of_groups(fetched: dict[str, Any]) -> None:
          for row in fetched["groups"]]
         for name in (fetching.SMALL_TILES, fetching.DOWN)
     )  # fmt: skip
-    assert min(small) > 1.04 and round(100 * (1 - 1 / small[-1])) == 44
-    assert round(100 * (1 - 1 / down[-1])) == 6 and all(0.98 < each < 1.02 for each in down[:-1])
+    off = [[round(100 * (1 - 1 / each)) for each in case] for case in (small, down)]
+    assert [(min(each), max(each)) for each in off] == [(8, 24), (3, 7)]
+    assert max(small) == small[-1] and max(down) == down[-1]
 
 
 def test_what_was_taken_back(fetched: dict[str, Any]) -> None:
     us = {name: median(each["us"]) for name, each in fetched["back"].items()}
-    assert round(us[LONG] - us[PLAIN]) == 20
+    assert round(us[LONG] - us[PLAIN]) == 17
     assert abs(us[SHORT] - us["alpha, GELU"]) < 0.5
-    assert round(us[LONG] - us[f"{LONG} but the residual"]) == 10
+    assert round(us[LONG] - us[f"{LONG} but the residual"]) == 5
     assert round(us[f"{LONG}, GELU by erff"] - us[LONG]) == 8
     for name in ("every box in full", "each lane its warp"):
         assert round(us[f"{LONG}, {name}"] - us[LONG]) == 3
@@ -134,10 +140,10 @@ def test_fetched_beats_cublas_and_one_kernel(fetched: dict[str, Any]) -> None:
                     for way in (fetching.TURNS, fetching.SHARED))  # fmt: skip
         share[shape, "product"] = plain / view.microseconds(row, benchmark.CUBLAS)
     large, wide, flat = map(tuple, (LARGE, WIDE, FLAT))
-    assert [round(100 * (1 - share[shape, SHORT])) for shape in (large, wide, flat)] == [3, 5, 34]
-    assert [round(100 * (1 - share[shape, LONG])) for shape in (large, wide, flat)] == [12, 20, 53]
-    assert [round(100 * share[shape, "Lt"] - 100) for shape in (large, wide, flat)] == [4, 5, -4]
-    assert [round(100 * share[shape, "product"] - 100) for shape in (large, wide)] == [3, 3]
+    assert [round(100 * (1 - share[shape, SHORT])) for shape in (large, wide, flat)] == [2, 4, 33]
+    assert [round(100 * (1 - share[shape, LONG])) for shape in (large, wide, flat)] == [11, 20, 55]
+    assert [round(100 * share[shape, "Lt"] - 100) for shape in (large, wide, flat)] == [5, 5, -3]
+    assert [round(100 * share[shape, "product"] - 100) for shape in (large, wide)] == [2, 3]
 
 
 def test_where_a_wide_tile_shared_is_better(fetched: dict[str, Any]) -> None:
@@ -145,13 +151,13 @@ def test_where_a_wide_tile_shared_is_better(fetched: dict[str, Any]) -> None:
         if row["shape"][:2] == [benchmark.SQUARE] * 2:
             turns, shared = (view.microseconds(row, f"{LONG}, {way}")
                              for way in (fetching.TURNS, fetching.SHARED))  # fmt: skip
-            assert (turns < shared) == (row["shape"][2] <= 1024)
+            assert (turns < shared) == (row["shape"][2] <= 2048)
 
 
 def test_bands(fetched: dict[str, Any]) -> None:
     all_, eight, sixteen = (median(fetched["orders"][f"{PLAIN}, bands of {n}"]["us"])
                             for n in (64, 8, 16))  # fmt: skip
-    assert sixteen < eight < all_ and round(100 * (1 - sixteen / all_)) == 2
+    assert eight < sixteen < all_ and round(100 * (1 - sixteen / all_)) == 1
 
 
 @pytest.fixture(scope="module")

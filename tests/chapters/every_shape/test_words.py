@@ -176,10 +176,27 @@ def test_tries(recorded: dict[str, Any]) -> None:
         for name in tries.TRIES
     }  # fmt: skip
     assert max(map(abs, lost["6 slots"])) < 0.045
+    assert abs(lost["4 slots"][0]) < 0.01 and round(lost["4 slots"][1], 1) == 0.2
+    assert 0.095 < lost["no early launch"][0] < 0.12 and lost["no early launch"][1] < 0.02
     assert 1 / 3 < lost["no product in flight while a slot is given back"][0] < 0.4
     assert round(lost["C from registers"][0], 1) == 0.3 and lost["C from registers"][0] < 0.27
     helpless = [name for name, each in tries.TRIES.items() if each.expected.startswith("faster")]
     assert len(helpless) == 3 and all(min(lost[name]) > 0.02 for name in helpless)
+
+
+def test_some_of_the_tries_are_rows_of_the_whole(recorded: dict[str, Any]) -> None:
+    whole, some = view.tries_table(recorded), ("4 slots", "C from registers")
+    assert view.tries_table(recorded, some).rows == tuple(r for r in whole.rows if r[0] in some)
+
+
+def test_a_tile_for_two_blocks(recorded: dict[str, Any]) -> None:
+    """At the shape where the model chooses it: early launches, and whole tiles without one."""
+    shape, halves = Shape(256, 4096, 14336), Plan(plans.SPLIT_K, 2, 128, 5, split=2)
+    assert choose(shape) == halves and halves.early and halves == replace(halves, early=True)
+    whole, early, split = (us(recorded, shape, each) for each in (LATE, ALONE, halves))
+    assert whole < split < early
+    row = view.row_of(recorded, shape)
+    assert view.best(row) == str(LATE) and str(replace(halves, early=False)) not in row["all"]
 
 
 def test_rows_inside_lines_cost_blocks_alone_nearly_all_again(recorded: dict[str, Any]) -> None:
@@ -348,6 +365,10 @@ def test_promotion(ends: dict[str, Any]) -> None:
             none, *some = (view.median(row["times"][each], way) for each in row_ends.PROMOTIONS)
             changes += [each / none - 1 for each in some]
     assert min(changes) > -0.01 and 0.05 < max(changes) < 0.055
+    assert choose(AWKWARD).pair == 4
+    times = view.row_of({"shapes": ends["promotion"]}, AWKWARD)["times"]
+    plain, *promoted = (view.median(times[each], "warm") for each in row_ends.PROMOTIONS)
+    assert all(abs(each / plain - 1) < 0.005 for each in promoted)
 
 
 def test_narrower() -> None:

@@ -71,14 +71,6 @@ def test_a_sum_in_f16_stops_where_one_more_is_lost() -> None:
         assert formats.decode(kind, out.ravel()[:1]) == right
 
 
-def test_shapes_are_those_of_the_decoder() -> None:
-    rows = {row[:3]: row[3:] for row in described.shapes().rows}
-    assert rows["f16", "1", "128"] == ("8 to 256 by 8", "16")
-    assert rows["i8", "1", "64"] == ("8, 16, 24, 32 to 256 by 16", "32")
-    assert rows["mxf4nvf4", "2", "256"] == ("16 to 256 by 16", "64")
-    assert ("mxf4", "1", "64") not in rows and len(rows) == 25
-
-
 def test_words_say_what_is_wrong() -> None:
     assert described.words(PLAIN).startswith("D f32 (128 × 64) = A bf16, K-major")
     assert "N = 320; with M = 128 it is a multiple of 8 up to 256" in described.words(
@@ -88,9 +80,39 @@ def test_words_say_what_is_wrong() -> None:
 
 @pytest.mark.nvcc
 def test_rows_lie_in_lanes() -> None:
-    lines = described.rows_in_lanes().alt.splitlines()[1:]
-    assert lines[1].split()[-32:] == [str(n) for n in range(32, 64)]
-    assert lines[5].split()[-32:] == [*(str(n) for n in range(16, 32)), *"#" * 16]
+    drawn = described.rows_in_lanes().alt.splitlines()[1:]
+    lines = [line.split("|")[1].split("rows") for line in drawn]
+    assert [line[1].split()[0] for line in lines] == [f"{n}–{n + 15}" for n in range(0, 128, 16)]
+    assert [line[-1].split()[-1] for line in lines[1::2]] == ["nothing"] * 4
+    assert [line[2].strip() for line in lines[::2]] == [f"{n}–{n + 15}" for n in range(0, 64, 16)]
+
+
+def test_a_stretch_of_numbers() -> None:
+    assert described.stretch([3]) == "3"
+    assert described.stretch([16, 17, 18]) == "16–18"
+    assert described.stretch([0, 1, 3, 2]) == "0–1, 3, 2"
+
+
+@pytest.mark.nvcc
+def test_rows_of_a_pair() -> None:
+    """Layouts A and B of the PTX ISA, 9.7.16.10.5."""
+    drawn = described.rows_of_a_pair().alt.splitlines()[1:]
+    lines = [" ".join(line.split("|")[1].split()) for line in drawn]
+    assert lines[4] == "rows 128–159, columns 0–31 rows 64–95, columns 0–31"
+    assert lines[7] == "rows 224–255, columns 0–31 rows 96–127, columns 32–63"
+
+
+def test_shapes_are_those_of_the_decoder() -> None:
+    """Kinds that take the same stand in one row."""
+    one, two = ("1", "64, 128", "8 to 256 by 8"), ("2", "128, 256", "16 to 256 by 16")
+    assert described.shapes().rows == (
+        ("f16, tf32, f8f6f4", "16, 8, 32", *one),
+        ("", "", *two),
+        ("i8", "32", "1", "64, 128", "8, 16, 24, 32 to 256 by 16"),
+        ("", "", "2", "128, 256", "32 to 256 by 32"),
+        ("mxf8f6f4, mxf4, mxf4nvf4", "32, 64, 64", "1", "128", one[2]),
+        ("", "", *two),
+    )
 
 
 @pytest.mark.nvcc
@@ -101,8 +123,8 @@ def test_two_sums_of_64_rows_share_their_columns() -> None:
     )
     run, picture = described.rows_of_two(apart.replace('"r"(sum)', '"r"(sum + (i << 20))'))
     assert not run.findings
-    lines = [line.split()[-32:] for line in picture.alt.splitlines()[1:]]
-    assert lines == [[*(str(16 * quarter + n) for n in range(16))] * 2 for quarter in range(4)]
+    lines = [line.split("rows ")[1] for line in picture.alt.splitlines()[1:]]
+    assert lines == [f"{n}–{n + 15}" for n in range(0, 64, 16) for _ in range(2)]
     assert described.rows_of_two(apart)[1].alt != picture.alt
 
 

@@ -62,10 +62,11 @@ def test_cells_are_those_of_the_layout(m: int, n: int) -> None:
 @pytest.mark.nvcc
 def test_the_picture_names_the_columns() -> None:
     lines = held_weights.rows_in_banks().alt.splitlines()[1:]
-    heads = [line.split("|")[0].strip() for line in lines]
-    assert heads[3] == "M = 32, lanes from 96: columns 96 to 127"
-    assert heads[6] == "M = 64, lanes from 64: columns 64 to 127"
-    assert heads[11] == "M = 128, lanes from 96: columns 0 to 127"
+    cells = [" ".join(line.split("|")[1].split()).split(" rows ") for line in lines]
+    assert [line[0] for line in cells] == [
+        f"rows 0–31, columns {n}–{n + 31}" for n in range(0, 128, 32)
+    ]
+    assert cells[2][1] == "0–31, columns 64–127" and cells[3][2] == "96–127, columns 0–127"
 
 
 def test_columns_taken() -> None:
