@@ -72,6 +72,26 @@ SHRUNK = """.bd-article .pb-picture > svg { min-width: 0 !important; max-width: 
   .bd-article .pb-picture > svg:first-of-type { display: block !important }"""
 """The drawing for wide screens in place of the other, as narrow as the screen."""
 
+# The tables that scroll, by their headings: those in folded boxes too.
+TABLES = """() => {
+  document.querySelectorAll('.bd-article details').forEach((one) => { one.open = true; });
+  return [...document.querySelectorAll('.bd-article table')]
+    .filter((one) => one.scrollWidth > one.clientWidth + 1)
+    .map((one) => one.rows[0].textContent.trim().slice(0, 60));
+}"""
+# Of a table: where the cells of each row begin, and where those of each row end.
+TURNED = """(one) => {
+  const rows = [...one.rows].map((row) => [...row.cells].map((cell) =>
+    cell.getBoundingClientRect()));
+  return [rows.map((row) => row.map((at) => Math.round(at.top))),
+          rows.map((row) => [...new Set(row.map((at) => Math.round(at.right)))])];
+}"""
+AFTER_FOLDED = """() => [...document.querySelectorAll('.bd-article details:not([class])')]
+  .filter((one) => one.nextElementSibling)
+  .map((one) => one.nextElementSibling.getBoundingClientRect().top
+    - one.getBoundingClientRect().bottom)"""
+EDGE = "one => getComputedStyle(one).paintOrder"
+
 pytestmark = pytest.mark.site
 
 
@@ -280,6 +300,75 @@ def test_tables_with_sentences_are_read_without_scrolling(browser, site) -> None
     tab.close()
 
 
+@pytest.fixture(scope="module")
+def tables_of_all(browser, site) -> dict[str, list[str]]:
+    """The tables that scroll, by page and heading, what is folded included."""
+    tab = browser.new_page(viewport=SCREEN)
+    found = {}
+    for page in PAGES:
+        if "<table" in (HTML / page).read_text(encoding="utf-8"):
+            tab.goto(site + page, wait_until="load")
+            found[page] = tab.evaluate(TABLES)
+    tab.close()
+    return found
+
+
+def test_no_table_scrolls_sideways(tables_of_all) -> None:
+    assert len(tables_of_all) > 20
+    assert {page: found for page, found in tables_of_all.items() if found} == {}
+
+
+@pytest.mark.parametrize("kind", ["pb-turned", "pb-tight", "pb-pairs"])
+def test_without_its_class_a_table_would_scroll(browser, site, kind: str) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    pages = [page for page in PAGES if kind in (HTML / page).read_text(encoding="utf-8")]
+    tab.goto(site + pages[0], wait_until="load")
+    tab.evaluate(
+        """(kind) => document.querySelectorAll(`.bd-article table.${kind}`)
+          .forEach((one) => { one.className = 'table'; })""",
+        kind,
+    )
+    assert tab.evaluate(TABLES)
+    tab.close()
+
+
+def test_a_table_that_is_turned_keeps_its_numbers_beside_their_headings(browser, site) -> None:
+    """Its headings stand in the first column, and each row in one of its own."""
+    tab = browser.new_page(viewport=SCREEN)
+    pages = [page for page in PAGES if "pb-turned" in (HTML / page).read_text(encoding="utf-8")]
+    tab.goto(site + pages[0], wait_until="load")
+    table = tab.locator(".bd-article table.pb-turned").first
+    lines, columns = table.evaluate(TURNED)
+    assert all(tops == lines[0] for tops in lines) and len(lines[0]) > 5
+    assert all(len(rights) == 1 for rights in columns[1:]) and len(columns) > 2
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    lines, _ = table.evaluate(TURNED)
+    assert all(len(set(tops)) == 1 for tops in lines), "on a wide screen a row is a row"
+    tab.close()
+
+
+def test_what_follows_a_folded_table_has_a_distance(browser, site) -> None:
+    page = next(page for page in PAGES if page.endswith("_attention.html"))
+    tab = browser.new_page(viewport=SCREEN)
+    tab.goto(site + page, wait_until="load")
+    gaps = tab.evaluate(AFTER_FOLDED)
+    assert gaps and min(gaps) >= 12
+    tab.add_style_tag(content=".bd-article details { margin: 0 !important }")
+    assert min(tab.evaluate(AFTER_FOLDED)) < 12
+    tab.close()
+
+
+def test_the_name_of_a_row_is_read_where_a_line_of_the_plot_passes(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    tab.goto(site + next(page for page in PAGES if page.endswith("_attention.html")))
+    names = tab.locator("svg.phasebit-plot text").filter(has_text=re.compile("[a-z]"))
+    edges = {names.nth(at).evaluate(EDGE) for at in range(names.count())}
+    assert "stroke" in edges
+    tab.add_style_tag(content="svg.phasebit-plot text { paint-order: normal !important }")
+    assert {names.nth(at).evaluate(EDGE) for at in range(names.count())} == {"normal"}
+    tab.close()
+
+
 def test_formulas_are_read_without_scrolling(browser, site) -> None:
     tab = browser.new_page(viewport=SCREEN)
     over = """() => [...document.querySelectorAll('.bd-article div.math')]
@@ -329,6 +418,9 @@ def test_all_tiers_of_a_chapter_are_in_sight_together(browser, site) -> None:
     table = tab.locator("table.pb-tiers")
     over = "one => one.getBoundingClientRect().right - innerWidth"
     assert table.evaluate(over) <= 0
+    tops = """one => [...one.tBodies[0].rows].map((row) =>
+      new Set([...row.cells].map((cell) => cell.getBoundingClientRect().top)).size)"""
+    assert set(table.evaluate(tops)) == {1}, "a chapter is a row"
     tab.add_style_tag(content="table.pb-tiers { min-width: 30rem }")
     assert table.evaluate(over) > 0
     tab.close()

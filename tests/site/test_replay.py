@@ -13,8 +13,15 @@ PAGES = {
     kernel: path.relative_to(HTML).as_posix()
     for path in sorted(HTML.glob("book/**/*.html"))
     for kernel in (
-        "barrier_double_buffer", "groups", "b_ring", "bulk_copy", "chain", "pair",
-        "12_stale_parity", WARD)
+        "barrier_double_buffer",
+        "groups",
+        "b_ring",
+        "bulk_copy",
+        "chain",
+        "pair",
+        "12_stale_parity",
+        WARD,
+    )
     if f'data-kernel="{kernel}' in path.read_text(encoding="utf-8")
 }
 
@@ -259,6 +266,33 @@ def test_the_buttons_stay_while_the_reader_reads_the_code(replay, width: int) ->
     lines = replay.locator(".pb-replay-line .pb-line")
     assert lines.first.bounding_box()["width"] > least, "wide enough for code"
     assert replay.locator("pre").evaluate("e => e.scrollWidth <= e.clientWidth + 1"), "it wraps"
+    tab.set_viewport_size({"width": 1280, "height": 900})
+
+
+SIZES = """(box) => {
+  const sizes = new Set();
+  const words = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
+  while (words.nextNode()) {
+    const one = words.currentNode.parentElement;
+    if (words.currentNode.data.trim() && one.checkVisibility() && !one.closest('svg'))
+      sizes.add(parseFloat(getComputedStyle(one).fontSize));
+  }
+  return [...sizes];
+}"""
+
+
+@pytest.mark.parametrize("replay", ["chain"], indirect=True)
+@pytest.mark.parametrize("width", [390, 768, 1440])
+def test_all_its_letters_can_be_read(replay, width: int) -> None:
+    tab = replay.page
+    tab.set_viewport_size({"width": width, "height": 844})
+    to(replay, 0.5)
+    assert replay.locator(".pb-replay-marks .pb-replay-chip").count() > 0
+    assert min(replay.evaluate(SIZES)) >= 12
+    small = ".pb-replay-marks .pb-replay-chip { font-size: 0.68rem !important }"
+    style = tab.add_style_tag(content=small)
+    assert min(replay.evaluate(SIZES)) < 12
+    style.evaluate("one => one.remove()")
     tab.set_viewport_size({"width": 1280, "height": 900})
 
 

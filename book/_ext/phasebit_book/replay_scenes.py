@@ -142,6 +142,7 @@ def _patient(name: str) -> Scene:
 _WAIT = "        __pipeline_wait_prior(STAGES - 1);  // my copies of this tile have arrived\n"
 _EMPTY = "        __syncthreads();                    // the slot is empty again\n"
 
+
 def _tensor_ring(text: str, schedule: str) -> Found:
     from phasebit.chapters.tensor_cores import exercises
 
@@ -545,11 +546,29 @@ def _part_six() -> dict[str, Scene]:
     chain_size = "C is 384 × 256 and k is 192: three tiles of three slices, one block"
     epilogue = {"epilogue": range(4), "loads": [4], "multiplies": [5]}
     chain = [ring(4), ring(2, "sum", "sum_")]
-    barriers = [f"{name}[{n}]" for name, count in (
-        ("q_full", 2), ("kv_full", 3), ("kv_empty", 3), ("s_full", 2), ("factor_full", 2),
-        ("sum_full", 2), ("ready", 2), ("o_full", 2), ("out_full", 2)) for n in range(count)]
-    attending = {"softmax, tile 0": range(4), "softmax, tile 1": range(4, 8),
-                 "correction": range(8, 12), "loads": [12], "multiplies": [13], "stores": [14]}
+    barriers = [
+        f"{name}[{n}]"
+        for name, count in (
+            ("q_full", 2),
+            ("kv_full", 3),
+            ("kv_empty", 3),
+            ("s_full", 2),
+            ("factor_full", 2),
+            ("sum_full", 2),
+            ("ready", 2),
+            ("o_full", 2),
+            ("out_full", 2),
+        )
+        for n in range(count)
+    ]
+    attending = {
+        "softmax, tile 0": range(4),
+        "softmax, tile 1": range(4, 8),
+        "correction": range(8, 12),
+        "loads": [12],
+        "multiplies": [13],
+        "stores": [14],
+    }
     return {
         "a_in_tensor_memory": Scene(
             "Weights that go to tensor memory", "P is 128 × 64, V is 64 × 64: one product of four",

@@ -351,7 +351,10 @@ def program(
         return statement(text, line) if 0 < line <= len(text) else line
 
     return [
-        [n for line, same in groupby(first(line) for line in lines[pc])
-         for n in (line, len(list(same)))]
+        [
+            n
+            for line, same in groupby(first(line) for line in lines[pc])
+            for n in (line, len(list(same)))
+        ]
         for pc in sorted(lines)
     ], numbers
