@@ -269,6 +269,22 @@ def test_exercises_begin_with_their_grades(path: Path) -> None:
     assert grades == sorted(grades, key=GRADES.index), "the easier ones come first"
 
 
+_NO_ITEM = re.compile(r"(?m)(?:\A|\n\n)(?:\d\d+|[02-9])[.)] ")
+"""A paragraph that Markdown takes for a list with this number; a list begins with 1."""
+
+
+@each
+def test_no_answer_becomes_a_list(path: Path) -> None:
+    for cell in read(path)["cells"]:
+        if cell["cell_type"] == "markdown":
+            assert not _NO_ITEM.search(source(cell)), source(cell)[:80]
+
+
+def test_an_answer_that_becomes_a_list_is_noticed() -> None:
+    assert _NO_ITEM.search("564. In a step a thread") and _NO_ITEM.search("So.\n\n64. The sum")
+    assert not _NO_ITEM.search("1. Build\n2. Run") and not _NO_ITEM.search("It is\n\n2.5 times")
+
+
 @each
 def test_prose_names_no_path_and_loads_nothing(path: Path) -> None:
     text = prose(path)

@@ -49,6 +49,28 @@ def tasks(
     return sorted(found, reverse=True)
 
 
+WORK = """() => {
+  const style = [...Array(50).keys()].map((n) => `p.c${n} > b { padding: ${n}px }`).join('');
+  const rows = [...Array(6000).keys()].map((n) => `<p class="c${n % 50}"><b>${n}</b> ${n * 7919}`);
+  document.body.innerHTML = `<style>${style}</style>${rows.join('')}`;
+  return document.body.getBoundingClientRect().height;
+}"""
+_USUAL = 300
+"""Milliseconds of :data:`WORK` on a machine of the speed that limits are meant for."""
+
+
+def slowness(browser: Browser) -> float:
+    """How many times as long a fixed piece of layout takes here and now; at least 1.
+
+    Two processors of one core share it: whoever is beside this one makes it slower by up to half.
+    """
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    spent = tasks(browser, page, lambda: page.evaluate(WORK))[0]
+    context.close()
+    return max(1.0, spent / _USUAL)
+
+
 def blocking(found: list[float], least: float = 50) -> float:
     """What of each task is above 50 ms, added up: the total blocking time of Lighthouse."""
     return sum(one - least for one in found if one > least)
