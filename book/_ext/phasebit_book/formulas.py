@@ -33,7 +33,8 @@ NAME = 'url("math.woff")'
 _MATH = re.compile(r"<math\b.*?</math>", re.S)
 _CLOSE = re.compile(r"<mo([^>]*)>([|/])</mo>")  # without the space of a sign between two formulas
 _TAG = re.compile(r"<[^>]*>")
-_COMMENT = re.compile(r"/\*.*?\*/\s*", re.S)  # for who reads the source, not the page
+# Comments and indents: for who reads the source, not the page.
+_SOURCE_ONLY = re.compile(r"/\*.*?\*/\s*|^[ \t]+", re.S | re.M)
 _BEFORE = re.compile(r"[(\[“‘]+$")
 _AFTER = re.compile(r"^(?:-\w+|’s)?[.,;:!?)\]”’…]*")
 TIED = "pb-tied"
@@ -134,7 +135,7 @@ def write_font(app: Sphinx, error: Exception | None) -> None:
             if NAME not in style:
                 raise ExtensionError(f"{STYLE} has no {NAME}, where the font of formulas belongs")
             held = f"url(data:font/woff;base64,{b64encode(subset(font, shown)).decode()})"
-            sent = _COMMENT.sub("", style).replace(NAME, held)
+            sent = _SOURCE_ONLY.sub("", style).replace(NAME, held)
             (Path(app.outdir) / "_static" / STYLE).write_text(sent, "utf-8")
 
 
