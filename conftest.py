@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests import changed_verdicts, forked, planted_rules
+from tests import changed_verdicts, executed, forked, planted_rules
 
 # Hundreds of tests start Python anew: half of that time goes into compiling the package, where
 # nothing keeps what was compiled. `make` does the same.
@@ -108,9 +108,13 @@ def chromium() -> str | None:
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:
-    """nbval compares pictures by what they say (``text/plain``), not by their drawing."""
+    """nbval compares pictures by what they say (``text/plain``), not by their drawing.
+
+    And it executes nothing that `make book` has just executed.
+    """
     if type(collector).__name__ == "IPyNbFile":
         collector.skip_compare += ("image/svg+xml",)  # type: ignore[attr-defined]
+        executed.answer(collector, ROOT)
 
 
 @pytest.hookimpl(tryfirst=True)
