@@ -46,8 +46,8 @@ WRONGS = {
     "the first tile alone": ("column < COLUMNS", "column < WIDTH", "C is wrong"),
     "32 columns to a sum": ("column / WIDTH * HIGH", "column / 32 * HIGH", "wrong|finds|outside"),
     "sums as wide as C": ("first = bank * WIDTH +", "first = bank * N +", "C is wrong"),
-    "no edge below": ("i < m && ", "", "out|beyond|bounds|outside|finds"),
-    "no edge at the right": (" && first + j < n", "", "wrong|out|beyond|bounds|finds"),
+    "no edge below": ("i < m && ", "", "after the end"),
+    "no edge at the right": (" && first + j < n", "", "after the end|C is wrong|finds"),
 }  # fmt: skip
 """What is replaced by what in the solution, and what must be said."""
 
