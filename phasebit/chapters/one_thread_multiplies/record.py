@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from phasebit import files, measure, toolchain
-from phasebit.instruments import one_block
+from phasebit.instruments import repeated
 from phasebit.launching import one_product
 
 if TYPE_CHECKING:
@@ -89,17 +89,17 @@ def record() -> dict[str, Any]:
         "benchmark": NAME,
         **facts,
         "protocol": {
-            **one_block.PROTOCOL,
+            **repeated.PROTOCOL,
             "operands": "A and B in shared memory, swizzled over 128 bytes, small whole numbers",
             "check": "before timing, products of whole numbers of each kind against the emulator, "
             "every element",
         },
         "products": [
             {"product": case, "m": 128, "n": n, "k": instruction_descriptors.DEPTH[CASES[case][0]],
-             **one_block.timed(partial(_launch, case, n))}
+             **repeated.timed(partial(_launch, case, n))}
             for case, n in products
         ],
     }  # fmt: skip
 
 
-table = one_block.table
+table = repeated.table

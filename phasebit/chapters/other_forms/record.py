@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from phasebit import files, toolchain
 from phasebit.chapters.other_forms import halved
-from phasebit.instruments import one_block
+from phasebit.instruments import repeated
 from phasebit.launching import one_product
 
 if TYPE_CHECKING:
@@ -78,17 +78,17 @@ def record() -> dict[str, Any]:
         "benchmark": NAME,
         **facts,
         "protocol": {
-            **one_block.PROTOCOL,
+            **repeated.PROTOCOL,
             "operands": "A and B in shared memory, swizzled over 128 bytes, small whole numbers; "
             "metadata in tensor memory",
             "check": "before timing, products of whole numbers against the emulator, every element",
         },
         "products": [
             {"product": case, "m": halved.M, "n": halved.N, "k": k,
-             **one_block.timed(partial(_launch, case))}
+             **repeated.timed(partial(_launch, case))}
             for case, k in DEPTHS.items()
         ],
     }  # fmt: skip
 
 
-table = one_block.table
+table = repeated.table
