@@ -46,14 +46,18 @@ pdf: _build/.site  ## print the book: all pages as _build/the-phase-bit.pdf (nee
 	@echo "Printing the book (some minutes)"
 	@$(PY) tools/pdf.py _build/the-phase-bit.pdf
 
-# Each worker has a processor already: threads of NumPy's would wait for each other.
 cards: _build/.site  ## draw the card of each page, for links on other sites (needs Chromium)
 	@$(PY) tools/cards.py _build/html
 
+# Each worker has a processor already: threads of NumPy's would wait for each other. Pages that
+# `make book` made are up to date here or gone: what it executed for them is not executed again.
+# ONE_OF=3 runs one of three tests that are alike: see tests/sampled.py.
 test: export OPENBLAS_NUM_THREADS = 1
 test: setup _build/.site  ## run every test this machine can run, and say what it skipped
 	@echo "Testing package, notebooks and pages; the first time takes longest, since everything is compiled."
-	@$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --nbval --nbval-sanitize-with=tests/book/sanitize.cfg tests book
+	@if [ -e _build/.book ]; then export PHASEBIT_EXECUTED=_build/jupyter_execute; \
+	    echo "make book has executed the notebooks: what they printed there is compared."; fi; \
+	$(PY) -m pytest $(if $(ONE_OF),--one-of $(ONE_OF)) -n $(JOBS) --dist loadfile --no-loadscope-reorder --nbval --nbval-sanitize-with=tests/book/sanitize.cfg tests book
 
 proof: setup  ## replay the emulator's proof whole: what an H200 answered, bit for bit
 	@$(PY) -m proof replay

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests import changed_verdicts, forked, planted_rules
+from tests import changed_verdicts, executed, forked, planted_rules, sampled
 
 # Hundreds of tests start Python anew: half of that time goes into compiling the package, where
 # nothing keeps what was compiled. `make` does the same.
@@ -108,9 +108,39 @@ def chromium() -> str | None:
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:
-    """nbval compares pictures by what they say (``text/plain``), not by their drawing."""
+    """nbval compares pictures by what they say (``text/plain``), not by their drawing.
+
+    And it executes nothing that `make book` has just executed.
+    """
     if type(collector).__name__ == "IPyNbFile":
         collector.skip_compare += ("image/svg+xml",)  # type: ignore[attr-defined]
+        executed.answer(collector, ROOT)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--one-of", type=int, default=1, metavar="N",
+        help="run one of N members of each family of tests (see tests/sampled.py)",
+    )  # fmt: skip
+
+
+def draw(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take out of ``items`` what a sample leaves out, and note it at a member that stays."""
+    n = config.getoption("one_of")
+    if n < 1:
+        raise pytest.UsageError(f"--one-of {n}: name a whole number from 1 on")
+    if n == 1:
+        return
+    out = sampled.left_out(items, n, sampled.commit(ROOT), tier, planted_rules.planted_in)
+    gone = {item for members in out.values() for item in members}
+    items[:] = [item for item in items if item not in gone]
+    told = set()
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if name in out and name not in told:
+            told.add(name)
+            item.user_properties.append(("left out", len(out[name])))
+    config.hook.pytest_deselected(items=[*gone])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -122,6 +152,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if type(item).__name__ == "IPyNbCell":
             item.add_marker("book")
         item.user_properties.append(("tier", tier(item)))  # for the closing table
+    draw(config, items)
     # What takes longest comes first, then what compiles or executes: a worker that is done before
     # the others then waits for a short file.
     long = {item.path for item in items if tier(item) != "none"}
@@ -176,6 +207,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             counts[name][outcome] += 1
             if outcome == "skipped" and isinstance(report.longrepr, tuple):
                 reasons[name][report.longrepr[2].removeprefix("Skipped: ")] += 1
+    left: Counter[str] = Counter()
+    for outcome in ("passed", "failed", "error", "skipped"):
+        for report in terminalreporter.stats.get(outcome, []):
+            told = dict(getattr(report, "user_properties", ()))
+            left[told.get("tier", "")] += told.get("left out", 0)
     terminalreporter.section("tiers")
     for name in TIERS:
         count = counts[name]
@@ -188,9 +224,17 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             verdict = f"ran; skipped some: {'; '.join(reasons[name])}"
         else:
             verdict = "ran"
+        if left[name]:
+            verdict += f"; a sample: {left[name]} left out"
         terminalreporter.line(
             f"{name:7} {NEEDS[name]:31} {count['passed']:5} passed {failed:3} failed "
             f"{count['skipped']:4} skipped   {verdict}",
             red=bool(failed),
             yellow=not failed and verdict.startswith("SKIPPED"),
+        )
+    if sum(left.values()):
+        n, seed = terminalreporter.config.getoption("one_of"), sampled.commit(ROOT)
+        terminalreporter.line(
+            f"One of {n} tests that are alike was run, drawn by the commit {seed}: "
+            f"{sum(left.values())} were left out. `make test` runs all."
         )

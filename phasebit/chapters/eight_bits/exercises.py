@@ -69,6 +69,32 @@ def scales_of(answer: Callable[[int, int, int, int, int], tuple[int, int]]) -> s
     return agree(answer, cases(), words, "sums")
 
 
+@judged
+def losses(answer: Callable[..., tuple[int, int]]) -> str:
+    """``answer(cycles, short, long)``: the cycles that a kernel loses a step, and once a tile.
+
+    Its rival needs ``cycles`` a step, all included. ``short`` and ``long`` are shapes: the steps of
+    a tile, and our rate over the rival's.
+    """
+
+    def share(cycles: int, steps: int, each: int, once: int) -> float:
+        return steps * cycles / (steps * (cycles + each) + once)
+
+    def cases() -> Iterator[Case]:
+        draw = random.Random(1170)
+        for each, once in ((20, 0), (0, 400), (15, 250), (-4, 300), (30, -90)):
+            cycles = draw.randrange(900, 1400)
+            few, many = draw.randrange(8, 24), draw.randrange(32, 99)
+            shapes = [(steps, share(cycles, steps, each, once)) for steps in (few, many)]
+            yield (cycles, *shapes), (each, once)
+
+    def words(cycles: int, short: tuple[int, float], long: tuple[int, float]) -> str:
+        rates = [f"{part:.4f} with {steps} steps" for steps, part in (short, long)]
+        return f"a rival of {cycles} cycles a step, {' and '.join(rates)}"
+
+    return agree(answer, cases(), words, "kernels")
+
+
 _HEAD = "__device__ void consume(Ring& ring, const CUtensorMap& C, const float* b_scales,"
 SHAPES = slips.SHAPE, (1, 8, 16)
 
@@ -99,4 +125,4 @@ def consume(answer: str) -> str:
     return f"{len(runs)} runs, no finding"
 
 
-__all__ = ["consume", "limit", "scales_of", "survives", "with_consume"]
+__all__ = ["consume", "limit", "losses", "scales_of", "survives", "with_consume"]

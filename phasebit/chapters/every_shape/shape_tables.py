@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from statistics import quantiles
 from typing import Any
 
@@ -50,24 +50,6 @@ def few_rows(record: Mapping[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
-POLICIES = Plan(plans.WEIGHTS, 2, 112, 7), Plan(plans.EARLY, 2, 112, 7)
-"""The same tiles at 128 × 14336 × 4096, with policies for the copies and without."""
-
-
-def policies(record: Mapping[str, Any]) -> measure.Table:
-    """What policies for the copies change where rows are few, flushed: middle halves, too."""
-    shape = FEW[-1]
-    times = view.row_of(record, shape)["all"]
-    rows = []
-    for plan in POLICIES:
-        low, middle, high = quantiles(times[str(plan)][view.WAYS["flushed"]], n=4)
-        rows.append((plan.short, f"{middle:.1f}", f"{low:.1f} to {high:.1f}"))
-    return measure.Table(
-        (f"{shape}", "µs, flushed", "middle half"), tuple(rows),
-        f"of the run with all plans; {measure.source(dict(record))}",
-    )  # fmt: skip
-
-
 def sharing(record: Mapping[str, Any], *shapes: Shape) -> measure.Table:
     """Tiles of 64 × 128 by blocks alone, pairs and fours: modelled copies, measured times."""
     kinds = {
@@ -98,17 +80,6 @@ def without_parts(record: Mapping[str, Any], *shapes: Shape) -> measure.Table:
         ("M × N × K", *names), tuple(rows),
         f"µs, warm, blocks alone; {measure.source(dict(record))}",
     )  # fmt: skip
-
-
-def took(
-    record: Mapping[str, Any], times: Mapping[str, Any], some: Iterable[Plan]
-) -> measure.Table:
-    """Some plans of one run, warm."""
-    return measure.Table(
-        ("plan", "µs, warm"),
-        tuple((plan.short, f"{view.median(times[str(plan)], 'warm'):.0f}") for plan in some),
-        f"of one run; {measure.source(dict(record))}",
-    )
 
 
 def any_size(record: Mapping[str, Any]) -> measure.Table:

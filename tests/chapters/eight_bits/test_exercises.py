@@ -17,13 +17,13 @@ CHAPTER = next(ROOT.glob("book/*/??_eight_bits.ipynb"))
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.limit, check.scales_of):
+    for each in (check.limit, check.losses, check.scales_of):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.consume.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
-    for name in ("limit", "scales_of"):
+    for name in ("limit", "losses", "scales_of"):
         assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
@@ -62,6 +62,28 @@ def test_limit_refuses(wrong: Callable[[float], Any]) -> None:
 )  # fmt: skip
 def test_scales_of_refuses(wrong: Callable[..., Any]) -> None:
     assert "not right yet" in check.scales_of.verdict(wrong)
+
+
+def line(cycles: int, *shapes: tuple[int, float]) -> tuple[float, float]:
+    (few, less), (many, more) = ((n, n * cycles * (1 / part - 1)) for n, part in shapes)
+    each = (more - less) / (many - few)
+    return each, less - few * each
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda cycles, short, long: (round(cycles * (1 / long[1] - 1)), 0),
+        lambda cycles, short, long: (0, round(short[0] * cycles * (1 / short[1] - 1))),
+        lambda cycles, short, long: tuple(map(round, line(cycles, *(
+            (steps, 1 / (2 - part)) for steps, part in (short, long))))),
+        lambda cycles, short, long: tuple(reversed([*map(round, line(cycles, short, long))])),
+        lambda cycles, short, long: (abs(round(line(cycles, short, long)[0])),
+                                     abs(round(line(cycles, short, long)[1]))),
+    ],
+)  # fmt: skip
+def test_losses_refuses(wrong: Callable[..., Any]) -> None:
+    assert "not right yet" in check.losses.verdict(wrong)
 
 
 FREE = "            if (lane == 0) ptx::mbarrier_arrive(&ring.empty[s]);\n"

@@ -17,8 +17,7 @@ CHAPTER = next(ROOT.glob("book/*/??_every_shape.ipynb"))
 def test_no_answer_yet() -> None:
     for each in (check.busy, check.copied):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
-    for text in (check.split, check.turns):
-        assert text.verdict("// yours").endswith("not answered yet")
+    assert check.split.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_of_arithmetic_are_right() -> None:
@@ -94,26 +93,3 @@ def test_the_split_refuses(right: str, wrong: str) -> None:
 @pytest.mark.parametrize("wrong", [7, "bool next(Piece& piece) { return false; }"])
 def test_what_is_no_kernel_is_refused(wrong: object) -> None:
     assert "not right yet" in check.split.verdict(wrong)
-
-
-@pytest.mark.nvcc
-def test_the_turns_of_the_page_are_right() -> None:
-    assert "turns: OK (3 products" in check.turns.verdict(solved(CHAPTER)["two_turns"])
-
-
-@pytest.mark.nvcc
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("(made / 2 + group + 1) % 2", "(made / 2 + group) % 2"),
-        ("(made / 2 + group + 1) % 2", "(made / 2 + 1) % 2"),  # both alike
-        ("(made / 2 + group + 1) % 2", "(made + group + 1) % 2"),
-        ("ring.turn[1 - group]", "ring.turn[group]"),
-        ("if (threadIdx.x % 32 == 0) ", ""),
-        ("if (threadIdx.x % 32 == 0)", "if (threadIdx.x % 128 == 0)"),
-    ],
-)
-def test_the_turns_refuse(right: str, wrong: str) -> None:
-    text = replace_once(str(solved(CHAPTER)["two_turns"]), right, wrong)
-    said = check.turns.verdict(text)
-    assert "not right yet" in said, said

@@ -1,0 +1,221 @@
+"""Tables of *Past the vendor: the trials*: what was expected of a change, and what came of it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import quantiles
+from typing import Any
+
+from phasebit import measure
+from phasebit.chapters.every_shape import plans, shape_tables, tries, view
+from phasebit.chapters.every_shape.plans import Plan
+from phasebit.chapters.every_shape.shapes import Shape
+
+LEVEL = 0.02
+"""Times that differ by less are called the same."""
+EXPECTED = ("faster", "slower", "the same")
+
+
+def outcomes(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Of each trial: what was expected, and what came of it, warm; words of :data:`EXPECTED`."""
+    row = record["tries"]
+    base = view.median(row["times"][tries.BASE], "warm")
+    for name, each in tries.TRIES.items():
+        yield word_of(each.expected), became(view.median(row["times"][name], "warm") / base - 1)
+    for tried in tries.FURTHER:
+        _, row = _further(record, tried.shape)
+        for plan, expected in tried.plans.items():
+            yield word_of(expected), became(_more(row, str(plan))[0])
+
+
+def word_of(expected: str) -> str:
+    """The word of :data:`EXPECTED` with which what was expected of the warm time begins.
+
+    >>> word_of("a little slower: 16 short gaps"), word_of("slower warm, the same flushed")
+    ('slower', 'slower')
+    """
+    words = expected.removeprefix("a little ")
+    return next(each for each in EXPECTED if words.startswith(each))
+
+
+def became(more: float) -> str:
+    """The same words for a time that is longer by this part.
+
+    >>> became(0.019), became(-0.05)
+    ('the same', 'faster')
+    """
+    return "the same" if abs(more) < LEVEL else "slower" if more > 0 else "faster"
+
+
+def expectations(record: Mapping[str, Any]) -> measure.Table:
+    """How many trials were expected to be faster, slower, the same, and what they were."""
+    all_ = [*outcomes(record)]
+    rows = [
+        (expected, *(f"{all_.count((expected, was))}" for was in EXPECTED)) for expected in EXPECTED
+    ]
+    true = sum(expected == was for expected, was in all_)
+    return measure.Table(
+        ("expected", *(f"was {was}" for was in EXPECTED)), tuple(rows),
+        f"{len(all_)} trials, warm: {true} as expected; within {LEVEL:.0%} is the same; "
+        f"{measure.source(dict(record))}",
+    )  # fmt: skip
+
+
+def tries_table(record: Mapping[str, Any], some: Sequence[str] = ()) -> measure.Table:
+    """What was tried at the small square: expected, and what came out.
+
+    ``some``: names of what was tried, if not all is wanted.
+    """
+    row = record["tries"]
+    base = row["times"][tries.BASE]
+    rows = []
+    for name, each in tries.TRIES.items():
+        if some and name not in some:
+            continue
+        out = []
+        for way in view.WAYS:
+            more = view.median(row["times"][name], way) / view.median(base, way) - 1
+            out.append(f"{more:+.0%}")
+        rows.append((name, each.expected, *out))
+    return measure.Table(
+        ("tried", "expected", "time warm", "flushed"), tuple(rows),
+        f"time against {tries.BASE}, early launch: {Shape(*row['shape'])}; "
+        f"{measure.source(dict(record))}",
+    )  # fmt: skip
+
+
+def _further(record: Mapping[str, Any], shape: Shape) -> tuple[tries.Tried, dict[str, Any]]:
+    tried = next(each for each in tries.FURTHER if each.shape == shape)
+    return tried, view.row_of({"shapes": record["further"]}, shape)
+
+
+def _more(row: Mapping[str, Any], name: str) -> list[float]:
+    """How much longer a contender takes than the plan meant for its shape, warm and flushed."""
+    base, times = row["times"][row["base"]], row["times"][name]
+    return [view.median(times, way) / view.median(base, way) - 1 for way in view.WAYS]
+
+
+def further_table(
+    record: Mapping[str, Any], shape: Shape, some: Sequence[str] = ()
+) -> measure.Table:
+    """What was tried at one of the hardest shapes: expected, and what came out.
+
+    ``some``: short names of plans, if not all are wanted.
+    """
+    tried, row = _further(record, shape)
+    base = row["times"][row["base"]]
+    own = (f"{view.median(base, way):.1f} µs" for way in view.WAYS)
+    rows = [(tried.base.short, "", *own, _mhz(base))]
+    for name, said, expected in (
+        *((str(plan), plan.short, expected) for plan, expected in tried.plans.items()),
+        (view.VENDOR, view.VENDOR, ""),
+    ):
+        if some and said not in some:
+            continue
+        more = (f"{each:+.1%}" for each in _more(row, name))
+        rows.append((said, expected, *more, _mhz(row["times"][name])))
+    return measure.Table(
+        ("tried", "expected", *view.WAYS, "MHz"), tuple(rows),
+        f"{shape}: time, and against the first row; {measure.source(dict(record))}",
+    )  # fmt: skip
+
+
+def changes_table(
+    record: Mapping[str, Any], shapes: Sequence[Shape], some: Sequence[str] = ()
+) -> measure.Table:
+    """The same at several shapes at once: a row for each change and what was expected of it.
+
+    ``some``: changes, if not all are wanted.
+    """
+    cells: dict[tuple[str, str], list[str]] = {}
+
+    def put(what: str, expected: str, column: int, cell: str) -> None:
+        cells.setdefault((what, expected), ["–"] * len(shapes))[column] = cell
+
+    for column, shape in enumerate(shapes):
+        tried, row = _further(record, shape)
+        base, vendor = row["times"][row["base"]], row["times"][view.VENDOR]
+        put("pairs 128 × 256 / 4: µs", "", column,
+            " / ".join(f"{view.median(base, way):.1f}" for way in view.WAYS))  # fmt: skip
+        put("its cut", "", column, f"{tried.base.waves}" if tried.base.waves else "none")
+        put("MHz, its and cuBLAS's", "", column, f"{_mhz(base)} / {_mhz(vendor)}")
+        for plan, expected in tried.plans.items():
+            more = " / ".join(f"{each:+.1%}" for each in _more(row, str(plan)))
+            put(tries.change(plan, tried.base), expected, column, more)
+        put(view.VENDOR, "", column, " / ".join(f"{each:+.1%}" for each in _more(row, view.VENDOR)))
+    first = [key for key in cells if not key[1] and key[0] != view.VENDOR]
+    rest = [*sorted(key for key in cells if key[1]), (view.VENDOR, "")]
+    if some:
+        first, rest = first[:1], [key for key in rest if key[0] in some]
+    return measure.Table(
+        ("tried", "expected", *map(str, shapes)),
+        tuple((*key, *cells[key]) for key in (*first, *rest)),
+        f"warm / flushed: time against the first row; {measure.source(dict(record))}",
+    )
+
+
+def _mhz(times: Mapping[str, Sequence[float]]) -> str:
+    return f"{statistics.median(times['mhz']):.0f}"
+
+
+POLICIES = Plan(plans.WEIGHTS, 2, 112, 7), Plan(plans.EARLY, 2, 112, 7)
+"""The same tiles at 128 × 14336 × 4096, with policies for the copies and without."""
+
+
+def policies(record: Mapping[str, Any]) -> measure.Table:
+    """What policies for the copies change where rows are few, flushed: middle halves, too."""
+    shape = shape_tables.FEW[-1]
+    times = view.row_of(record, shape)["all"]
+    rows = []
+    for plan in POLICIES:
+        low, middle, high = quantiles(times[str(plan)][view.WAYS["flushed"]], n=4)
+        rows.append((plan.short, f"{middle:.1f}", f"{low:.1f} to {high:.1f}"))
+    return measure.Table(
+        (f"{shape}", "µs, flushed", "middle half"), tuple(rows),
+        f"of the run with all plans; {measure.source(dict(record))}",
+    )  # fmt: skip
+
+
+def took(
+    record: Mapping[str, Any], times: Mapping[str, Any], some: Iterable[Plan]
+) -> measure.Table:
+    """Some plans of one run, warm."""
+    return measure.Table(
+        ("plan", "µs, warm"),
+        tuple((plan.short, f"{view.median(times[str(plan)], 'warm'):.0f}") for plan in some),
+        f"of one run; {measure.source(dict(record))}",
+    )
+
+
+def promotion(recorded: Mapping[str, Any]) -> str:
+    """What the tensor maps' promotion of L2 changes, as a part of the time without it.
+
+    The shapes whose rows begin inside lines of the cache stand apart from the others.
+    """
+    found: dict[str, list[float]] = {}
+    for row in recorded["promotion"]:
+        base, *others = (name for name in row["times"] if name != view.VENDOR)
+        inside = 2 * Shape(*row["shape"]).k % 128
+        for name in others:
+            key = f"{name}, rows that begin {'inside' if inside else 'at'} lines"
+            found.setdefault(key, []).extend(
+                view.median(row["times"][name], way) / view.median(row["times"][base], way) - 1
+                for way in view.WAYS
+            )
+    return "\n".join(f"{key}: {min(each):+.1%} to {max(each):+.1%}"
+                     for key, each in sorted(found.items()))  # fmt: skip
+
+
+def narrower(recorded: Mapping[str, Any], narrow: Plan, wide: Plan) -> str:
+    """Two widths of tiles at one shape, warm and flushed, and what promotion does to either."""
+    times = recorded["times"]
+    base = times[f"{wide} NONE"]
+    lines = []
+    for plan in (narrow, wide):
+        for promoted in ("NONE", "L2_256B"):
+            each = times[f"{plan} {promoted}"]
+            more = ", ".join(f"{way} {view.median(each, way) / view.median(base, way) - 1:+.1%}"
+                             for way in view.WAYS)  # fmt: skip
+            lines.append(f"{plan.short}, promotion {promoted}: {more}")
+    return "\n".join(lines)

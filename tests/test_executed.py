@@ -1,0 +1,65 @@
+"""What was executed for `make book` is compared as nbval compares what it executes itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from tests import changed_verdicts, executed
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOK = ROOT / "book" / "part1_pipelines" / "01_state_machine.ipynb"
+
+
+def kept(folder: Path, change: Any) -> None:
+    """Put the notebook, changed, where `make book` puts what it has executed."""
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    change(notebook)
+    file = folder / NOTEBOOK.relative_to(ROOT)
+    file.parent.mkdir(parents=True)
+    nbformat.write(notebook, file)
+
+
+def first_line(notebook: Any) -> None:
+    """Another word in the first line that some cell printed."""
+    codes = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert any(changed_verdicts.change(cell.outputs) for cell in codes)
+
+
+def compared(folder: Path) -> str:
+    words = ["-m", "pytest", "-p", "no:cacheprovider", "-q", "--nbval"]
+    words += ["--nbval-sanitize-with=tests/book/sanitize.cfg", str(NOTEBOOK)]
+    environment = {**os.environ, executed.VARIABLE: str(folder)}
+    answer = subprocess.run(
+        [sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    return answer.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"), [(lambda notebook: None, "20 passed"), (first_line, "1 failed, 19 passed")]
+)
+def test_the_outputs_of_make_book_are_compared(change: Any, says: str, tmp_path: Path) -> None:
+    kept(tmp_path, change)
+    assert compared(tmp_path).startswith(says)
+
+
+def test_a_notebook_that_was_changed_since_is_executed(tmp_path: Path, monkeypatch: Any) -> None:
+    def another(notebook: Any) -> None:
+        next(cell for cell in notebook.cells if cell.cell_type == "code").source += "\n1"
+
+    monkeypatch.setenv(executed.VARIABLE, str(tmp_path))
+    assert executed.cells(NOTEBOOK, ROOT) == []
+    kept(tmp_path, another)
+    assert executed.cells(NOTEBOOK, ROOT) == []
+
+
+def test_without_make_book_nbval_executes(monkeypatch: Any) -> None:
+    monkeypatch.delenv(executed.VARIABLE, raising=False)
+    assert executed.cells(NOTEBOOK, ROOT) == []
