@@ -37,6 +37,22 @@ def replace_each(text: str, edits: Iterable[tuple[str, str]], where: str = "the 
     return text
 
 
+def excerpt(text: str, first: str, last: str) -> str:
+    """The lines from the one that holds ``first`` to the next that holds ``last``.
+
+    Raises ``ValueError`` where there are none.
+
+    >>> excerpt("a;\\nb;\\nc;\\nd;", "b", "c")
+    'b;\\nc;'
+    """
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if first in line), len(lines))
+    for end in range(start, len(lines)):
+        if last in lines[end]:
+            return "\n".join(lines[start : end + 1])
+    raise ValueError(f"the text has no line with {first!r}, or none with {last!r} from there on")
+
+
 def statement(text: Sequence[str], number: int) -> int:
     """The line, from 1, on which the assembler statement of a line begins; else the line itself.
 

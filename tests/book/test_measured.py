@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from phasebit import chapters, files, proving
+from phasebit import chapters, contents, files, proving
 
 from .notebooks import CHAPTERS, ROOT
 
@@ -25,6 +25,8 @@ MADE_UP: dict[str, Any] = {
         {"instruction": "ld.32x32b.x32", "ns_each": 16.0, "bytes_each": 16_384}]},
     "one_thread_multiplies": {"products": [
         {"product": "tf32, sum f32", "n": 64, "m": 128, "k": 8, "ns_each": 16.384}]},
+    "other_forms": {"products": [
+        {"product": "bf16, half of A", "n": 64, "m": 128, "k": 32, "ns_each": 16.384}]},
     "chain": {"products": [
         {"m": 4096, "n": 4096, "k": 4096, "us": {"a pair": TIMES, "cuBLAS": TIMES}}]},
     "low_precision": {"products": [
@@ -33,8 +35,8 @@ MADE_UP: dict[str, Any] = {
         {"depth": 64, "causal": causal, "tokens": 1024, "heads": 2,
          "us": {"a_in_order": TIMES, "torch": TIMES}} for causal in (False, True)]},
 }  # fmt: skip
-ONE_CELL = {"tensor_memory": "1,024", "one_thread_multiplies": "8.0", "low_precision": "1,000",
-            "attention_again": "268", "chain": "68,719"}  # fmt: skip
+ONE_CELL = {"tensor_memory": "1,024", "one_thread_multiplies": "8.0", "other_forms": "32.0",
+            "low_precision": "1,000", "attention_again": "268", "chain": "68,719"}  # fmt: skip
 """A cell of each table, worked out by hand."""
 
 
@@ -51,7 +53,7 @@ def write(folder: Path, name: str, what: dict[str, Any]) -> None:
 
 def test_every_chapter_without_a_record_says_so() -> None:
     """The chapters whose record is for Blackwell are those with this note."""
-    names = {page.stem.partition("_")[2]: page.read_text(encoding="utf-8") for page in CHAPTERS}
+    names = {contents.name(page): page.read_text(encoding="utf-8") for page in CHAPTERS}
     here = {name for name, text in names.items() if f"{{phasebit-measured}} {name}" in text}
     assert here == set(MADE_UP) == {
         name for name in chapters.having("record")

@@ -8,13 +8,13 @@ from phasebit.chapters.attention_again import attention_slips
 from phasebit.chapters.chain import slips
 from phasebit.chapters.cute_dsl import pipeline_slips
 from phasebit.chapters.low_precision import block_scale_slips
-from phasebit.chapters.one_thread_multiplies import held_weights
+from phasebit.chapters.other_forms import held_weights
 from phasebit.chapters.tensor_memory import allocation_slips, cells
 from tests.book.notebooks import ROOT
 
 PLANTED = {
     "tensor memory": len(cells.LEFT_OUT) + len(allocation_slips.SLIPS),
-    "one thread multiplies": len(held_weights.SLIPS),
+    "other forms": len(held_weights.SLIPS),
     "the chain": len(slips.SLIPS),
     "low precision": sum(map(len, block_scale_slips.SLIPS.values())),
     "attention": len(attention_slips.SLIPS),

@@ -1,4 +1,4 @@
-"""What would be timed on a B200 in three chapters of Part VI: launched on the emulator, refused
+"""What would be timed on a B200 in chapters of Part VI: launched on the emulator, refused
 elsewhere."""
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import pytest
 from phasebit import hardware, measure, recording, toolchain
 from phasebit.chapters.low_precision import record as scaled
 from phasebit.chapters.one_thread_multiplies import record as products
+from phasebit.chapters.other_forms import record as forms
 from phasebit.chapters.tensor_memory import record as memory
 
 CONSUMER = hardware.Gpu("NVIDIA RTX PRO 6000", (12, 0), "580.1")
 
 
-@pytest.mark.parametrize("module", [memory, products, scaled])
+@pytest.mark.parametrize("module", [memory, products, forms, scaled])
 def test_another_gpu_is_refused_in_a_sentence(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,3 +55,12 @@ def test_a_product_again_and_again(case: str) -> None:
 @pytest.mark.nvcc
 def test_the_scaled_products_that_are_timed_are_right() -> None:
     assert scaled.checked("emulator") == []
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("case", forms.DEPTHS)
+def test_half_of_a_and_all_of_it_again_and_again(case: str) -> None:
+    once, run = forms.repeat(case, 4)
+    thrice, _ = forms.repeat(case, 12)
+    assert not run.findings and once.any()
+    assert np.array_equal(3 * once.view(np.float32), thrice.view(np.float32))

@@ -30,12 +30,15 @@ def places(every: Sequence[Chapter], to: str) -> dict[str, tuple[int, int]]:
     """Chapter -> its lane and its row; no two share both.
 
     A chapter goes on in the lane of a chapter that it needs, if that is free; those of the way to
-    ``to`` have the first choice. Raises ``ValueError`` where the lanes do not suffice.
+    ``to`` have the first choice. One that no other needs comes last, as near as its row has a free
+    place. Raises ``ValueError`` where the lanes do not suffice.
     """
     chosen = {chapter.name for chapter in way(every, to)}
+    needed = {name for chapter in every for name in chapter.needs}
+    last = [chapter for chapter in every if chapter.needs and chapter.name not in needed | chosen]
     found: dict[str, tuple[int, int]] = {}
     ends: dict[int, str] = {}  # lane -> the chapter that is last in it
-    for chapter in every:
+    for chapter in [*(each for each in every if each not in last), *last]:
         row = 1 + max((found[name][1] for name in chapter.needs), default=-1)
         above = sorted(chapter.needs, key=lambda name: -found[name][1])
         lanes = [found[name][0] for name in above if ends[found[name][0]] == name
@@ -44,11 +47,17 @@ def places(every: Sequence[Chapter], to: str) -> dict[str, tuple[int, int]]:
         fresh = [lane for lane in ORDER if lane not in ends]
         ended = [lane for lane in ORDER if lane in ends and found[ends[lane]][1] < row - 1]
         free = [lane for lane in (ended + fresh if chapter.needs else fresh) if lane not in taken]
+        if chapter in last:
+            def far(lane: int, above: list[str] = above) -> tuple[int, int]:
+                return sum(abs(lane - found[name][0]) for name in above), lane
+
+            lanes, free = [], sorted({*ORDER} - taken, key=far)
         if not lanes and not free:
             raise ValueError(f"no lane is free for {chapter.name}: give ORDER more lanes")
         lane = (lanes or free)[0]
         found[chapter.name] = lane, row
-        ends[lane] = chapter.name
+        if chapter not in last:
+            ends[lane] = chapter.name
     for chapter in every:  # one that stands alone in its lane goes near those that need it
         users = [other.name for other in every if chapter.name in other.needs]
         lane = found[chapter.name][0]

@@ -5,102 +5,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from phasebit import files
+from phasebit import edits, files
 from phasebit.emulator import Schedule
+from phasebit.launching import one_product
 from phasebit.launching.devices import Device
+from phasebit.launching.one_product import Tile, stretch, tile
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
     from phasebit.emulator import Run
     from phasebit.measure import Table
 
-BYTES = 16_384
-"""Of a tile in shared memory."""
-
-
-class Tile(NamedTuple):
-    """A tile in shared memory and the descriptor that leads to its elements."""
-
-    image: Any
-    """What shared memory holds, as words of 32 bits."""
-    descriptor: int
-    """As if the tile began at address 0."""
-
-
-BITS = {
-    "tf32": 32, "f16": 16, "bf16": 16, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "e2m3": 6, "e3m2": 6,
-    "e2m1": 4,
-}  # fmt: skip
-"""Of a number; 16 numbers of four or six bits stand packed at the beginning of 16 bytes."""
-
-
-def tile(matrix: Any, kind: str = "bf16", *, mn_major: bool = False) -> Tile:
-    """Lay a matrix (rows, k) of a type of :data:`BITS` out as the 128-byte swizzle wants it.
-
-    K-major: lines of 128 bytes along k. MN-major: lines of 128 bytes along the rows, one for each
-    k, in boxes one behind the other.
-    """
-    import numpy as np
-
-    from phasebit.emulator import matrix_descriptors, swizzle
-
-    (rows, depth), numbers = matrix.shape, _numbers(matrix, kind)
-    leading = depth * 128 if mn_major else 16
-    bits = matrix_descriptors.encode(0, leading, 1024, swizzle.B128, "tcgen05")
-    where = matrix_descriptors.places(
-        matrix_descriptors.decode(bits, "tcgen05"), rows, depth, numbers.itemsize, mn_major
-    )
-    image = np.zeros(BYTES // numbers.itemsize, numbers.dtype)
-    image[where // numbers.itemsize] = numbers
-    return Tile(image.view(np.uint32), bits)
-
-
-def _numbers(matrix: Any, kind: str) -> Any:
-    """The numbers as shared memory holds them: bits of one element a number, a byte at least."""
-    import numpy as np
-
-    from phasebit.emulator import formats, sub_byte
-
-    if kind in ("s8", "u8"):
-        return np.asarray(matrix, np.int8 if kind == "s8" else np.uint8).view(np.uint8)
-    bits = np.asarray(formats.encode(kind, np.asarray(matrix, np.float64)))
-    if (width := BITS[kind]) >= 8:
-        return bits.view(f"u{width // 8}")
-    codes = bits.astype(np.uint8)
-    return sub_byte.packed_to_slots(sub_byte.codes_to_packed(codes, width), width, 0)
-
-
 def product(
     a: Tile, b: Tile, instruction: int, *, times: int = 1, columns: int = 64,
     text: str = "", **options: Any,
 ) -> tuple[Any, Run]:  # fmt: skip
-    """Add the product of two tiles ``times`` times: the bits of every cell, and the run.
-
-    ``columns``: how many of the sum are fetched, a multiple of 32; the cells are [128, columns].
-    ``text``: the kernel, if it is not the file's. ``options``: those of a launch.
-    """
-    import numpy as np
-
-    from phasebit.launching.launch import compile
-
-    out = np.zeros((128, columns), np.uint32)
-    text = text or files.kernel("one_thread_multiplies/described")
-    kernel = compile(text, "sm_100a")["described"]
-    arguments = [a.image, b.image, a.descriptor, b.descriptor, instruction, times, out, columns]
-    return out, kernel.launch(1, 128, arguments, **options)
-
-
-def stretch(numbers: Any) -> str:
-    """Numbers that follow each other as ``16–31``; several such stretches with commas between."""
-    found: list[list[int]] = []
-    for n in map(int, numbers):
-        if found and n == found[-1][-1] + 1:
-            found[-1].append(n)
-        else:
-            found.append([n])
-    return ", ".join(f"{one[0]}–{one[-1]}" if len(one) > 1 else str(one[0]) for one in found)
+    """:func:`one_product.product` by the file's kernel, or by ``text``."""
+    return one_product.product(text or files.kernel("one_thread_multiplies/described"), a, b,
+                               instruction, times=times, columns=columns, **options)  # fmt: skip
 
 
 _LANES = [stretch(range(first, first + 16)) for first in range(0, 128, 16)]
@@ -238,10 +162,7 @@ def pieces(*, mn_major: bool) -> Picture:
 
 def excerpt(name: str, first: str, last: str) -> str:
     """The lines of a kernel from the one that holds ``first`` to the one that holds ``last``."""
-    lines = files.kernel(f"one_thread_multiplies/{name}").splitlines()
-    start = next(i for i, line in enumerate(lines) if first in line)
-    end = next(i for i, line in enumerate(lines) if i >= start and last in line)
-    return "\n".join(lines[start : end + 1])
+    return edits.excerpt(files.kernel(f"one_thread_multiplies/{name}"), first, last)
 
 
 def words(instruction: int) -> str:
@@ -322,3 +243,9 @@ def queued(text: str, *, schedule: Schedule = "late", seed: int = 17) -> tuple[R
     run = compile(text, "sm_100a")["queue"].launch(1, 128, [*bits, out], schedule=schedule)
     right = np.hstack([a @ b.T, moved.reshape(128, 16) @ b.T])
     return run, bool(np.array_equal(out, right))
+
+
+__all__ = [
+    "Tile", "excerpt", "pair_rows", "pieces", "product", "queued", "rows_in_lanes",
+    "rows_of_a_pair", "rows_of_two", "shapes", "stretch", "tile", "words",
+]  # fmt: skip

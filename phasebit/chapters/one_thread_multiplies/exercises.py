@@ -41,24 +41,6 @@ def products(answer: Callable[[int, int, int], int]) -> str:
     return agree(answer, cases(), lambda m, n, k: f"{m} × {n} × {k}", "shapes")
 
 
-@judged
-def cell_of(answer: Callable[[int, int, int, int], tuple[int, int]]) -> str:
-    """``answer(i, j, m, n)``: lane and column of a number of a sum that ``.ws`` has made."""
-    from phasebit.chapters.one_thread_multiplies import held_weights
-
-    draw = random.Random(220)
-
-    def cases() -> Iterator[Case]:
-        for m, n in (32, 128), (64, 64), (128, 64), (64, 128):
-            cells = held_weights.held(m, n)
-            places = {tuple(cells[lane, column].tolist()): (lane, column)
-                      for lane in range(128) for column in range(cells.shape[1])}  # fmt: skip
-            for i, j in draw.sample(sorted(places), 15):
-                yield (i, j, m, n), places[i, j]
-
-    return agree(answer, cases(), lambda i, j, m, n: f"row {i}, column {j} of {m} × {n}", "numbers")
-
-
 class Tile(NamedTuple):
     """A tile of bf16 as the copy engine leaves it: boxes of lines as long as the swizzle."""
 
@@ -178,52 +160,3 @@ def _multiplied(kernel: Any, schedule: str, seed: int) -> None:
                     f"column {wrong[0][1]}")  # fmt: skip
     if run.counters.get("tcgen05.mma", 0) != 4:
         raise Wrong(f"{run.counters.get('tcgen05.mma', 0)} products are issued, and four do")
-
-
-@judged
-def compress(answer: Callable[[list[int]], tuple[list[int], list[int]]]) -> str:
-    """``answer(row)``: the stored half of a row, and the four bits of each chunk of four.
-
-    Rows have at most two numbers in four that are not zero, often fewer.
-    """
-    draw = random.Random()
-    rows = [[0, 5, 0, 7], [3, 0, 0, 0], [0, 0, 0, 9], [0] * 8, [1, 0, 2, 0, 0, 3, 4, 0]]
-    for _ in range(60):
-        row = []
-        for _ in range(draw.randint(1, 12)):
-            four = [0] * 4
-            for place in draw.sample(range(4), draw.choice((0, 1, 2, 2))):
-                four[place] = draw.choice((-1, 1)) * draw.randint(1, 99)
-            row += four
-        rows.append(row)
-    for row in rows:
-        _expanded(row, ask(answer, list(row)))
-    return f"{len(rows)} rows, expanded again by their metadata"
-
-
-def _expanded(row: list[int], got: object) -> None:
-    """Raises :class:`Wrong` when a stored row and its metadata do not say the row."""
-    wrong = f"for {row} it gives {shown(got)}"
-    if not isinstance(got, tuple | list) or len(got) != 2:
-        raise Wrong(f"{wrong}: give two lists, the numbers and the four bits of each chunk")
-    stored, bits = (list(x) if isinstance(x, tuple | list) else [x] for x in got)
-    if not all(whole(x) for x in (*stored, *bits)):
-        raise Wrong(f"{wrong}: give whole numbers")
-    if (len(stored), len(bits)) != (len(row) // 2, len(row) // 4):
-        raise Wrong(f"{wrong}: a chunk of four has two stored numbers and one entry of metadata, "
-                    f"here {len(row) // 2} and {len(row) // 4} in all")  # fmt: skip
-    for chunk, four in enumerate(bits):
-        first, second = int(four) & 3, int(four) >> 2
-        if not 0 <= int(four) < 16:
-            raise Wrong(f"{wrong}: metadata of chunk {chunk} have more than four bits")
-        if first == second:
-            raise Wrong(f"{wrong}: the metadata of chunk {chunk}, {int(four):04b}, name one place "
-                        "twice, which is illegal, also where zeros are stored")  # fmt: skip
-        if first > second:
-            raise Wrong(f"{wrong}: the places of chunk {chunk}, {first} and {second}, are not in "
-                        "order; the first stands in the low two bits")  # fmt: skip
-        seen = [0] * 4
-        seen[first], seen[second] = int(stored[2 * chunk]), int(stored[2 * chunk + 1])
-        if seen != row[4 * chunk : 4 * chunk + 4]:
-            raise Wrong(f"{wrong}: chunk {chunk} is {row[4 * chunk:4 * chunk + 4]}, and the tensor "
-                        f"core has {seen}")  # fmt: skip

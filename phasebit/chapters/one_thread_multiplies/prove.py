@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from phasebit import files
-from phasebit.chapters.one_thread_multiplies import described, halved, held_weights
+from phasebit.chapters.one_thread_multiplies import described
 from phasebit.launching.devices import Device
 from phasebit.launching.two_devices import Case
 
@@ -23,26 +23,17 @@ SUMS = ("f32", "f16")
 def cases() -> list[Case]:
     """One product after another into the same sum: types, majors, signs, widths, both sums."""
     text = files.kernel("one_thread_multiplies/described")
-    half = files.kernel(halved.KERNEL)
-    sparse = [
-        Case(f"half of A is zero, metadata {seed}", half, "sm_100a", 0.5, _halved(seed))
-        for seed in range(4)
-    ]
     rows = [
         Case(f"rows of a pair, M = {high}", files.kernel("one_thread_multiplies/pair_rows"),
              "sm_100a", 0.5, _rows(high))
         for high in (256, 128)
     ]  # fmt: skip
-    held = [
-        Case(f"B stays, {high} rows of A", held_weights.source(high), "sm_100a", 0.5, _held(high))
-        for high in held_weights.ROWS
-    ]
     kinds = [
         Case(f"{of} into {total}", f'#define KIND "{kind}"\n' + text, "sm_100a", 0.5, _kind(of),
              family=kind != "i8")
         for of, (kind, _, total) in KINDS.items()
     ]  # fmt: skip
-    return sparse + rows + held + kinds + [
+    return rows + kinds + [
         Case(f"{kind} into {total}, N = {n}, majors and signs {bits:04b}", text, "sm_100a", 0.5,
              _launch(kind, total, n, bits))
         for kind in TYPES for total in SUMS if (kind, total) != ("bf16", "f16")
@@ -52,32 +43,6 @@ def cases() -> list[Case]:
 
 def _rows(high: int) -> Callable[[Device], Mapping[str, Any]]:
     return lambda device: {"row and column": described.pair_rows(high, device=device)[1]}
-
-
-def _held(high: int) -> Callable[[Device], Mapping[str, Any]]:
-    def launch(device: Device) -> Mapping[str, Any]:
-        import numpy as np
-
-        draw = np.random.default_rng(high)
-        a, b = (draw.standard_normal((rows, held_weights.K)) for rows in (3 * high + 5, 100))
-        return {"C": held_weights.launch(a, b, high, device=device)[0]}
-
-    return launch
-
-
-def _halved(seed: int) -> Callable[[Device], Mapping[str, Any]]:
-    def launch(device: Device) -> Mapping[str, Any]:
-        import numpy as np
-
-        from phasebit.emulator import sparse
-
-        a, b = halved.numbers(seed)
-        stored, bits = sparse.compress(a, 4)
-        scale = np.random.default_rng(seed).standard_normal(stored.shape)
-        c, _ = halved.launch(stored * scale, halved.metadata(bits), b, device=device)
-        return {"the sum": c}
-
-    return launch
 
 
 def _kind(of: str) -> Callable[[Device], Mapping[str, Any]]:

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from phasebit import files
+from phasebit import edits, files
 from phasebit.emulator import Schedule
 
 if TYPE_CHECKING:
@@ -163,10 +163,7 @@ def without_each() -> Table:
 
 def excerpt(name: str, first: str, last: str) -> str:
     """The lines of a kernel from the one that holds ``first`` to the one that holds ``last``."""
-    lines = files.kernel(f"tensor_memory/{name}").splitlines()
-    start = next(i for i, line in enumerate(lines) if first in line)
-    end = next(i for i, line in enumerate(lines) if i >= start and last in line)
-    return "\n".join(lines[start : end + 1])
+    return edits.excerpt(files.kernel(f"tensor_memory/{name}"), first, last)
 
 
 def copied(shape: str = "128x128b", issuer: int = 0, **options: Any) -> tuple[Any, Run]:

@@ -15,7 +15,7 @@ from phasebit.emulator import EmulatorError, formats, instruction_descriptors
 from tests.book.notebooks import ROOT, code, source
 
 CHAPTER = next(ROOT.glob("book/*/??_one_thread_multiplies.ipynb"))
-KERNELS = ["described", "queue", "sparse"]
+KERNELS = ["described", "queue"]
 PLAIN = instruction_descriptors.encode("f16", 128, 64, "bf16", "bf16", "f32")
 
 

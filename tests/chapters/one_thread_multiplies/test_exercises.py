@@ -10,7 +10,7 @@ from phasebit.chapters.one_thread_multiplies import exercises as check
 from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/??_one_thread_multiplies.ipynb"))
-FUNCTIONS = ("products", "instruction", "descriptor", "compress")
+FUNCTIONS = ("products", "instruction", "descriptor")
 MULTIPLY = next(text for text in solutions(CHAPTER) if "copy_b" in text).split('"""')[1]
 
 

@@ -1,4 +1,4 @@
-"""The sparse product of *One thread multiplies*: right on the emulator, each mistake seen."""
+"""The sparse product of *Other forms of the product*: right on the emulator, each mistake seen."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from phasebit import files
-from phasebit.chapters.one_thread_multiplies import exercises as check
-from phasebit.chapters.one_thread_multiplies import halved
+from phasebit.chapters.other_forms import exercises as check
+from phasebit.chapters.other_forms import halved
 from phasebit.edits import replace_once
 from phasebit.emulator import EmulatorError, sparse
+from tests.book.notebooks import ROOT, solutions
 
+CHAPTER = next(ROOT.glob("book/*/other_forms.ipynb"))
 TEXT = files.kernel(halved.KERNEL)
 
 
@@ -135,6 +137,13 @@ def twice(row: list[int]) -> tuple[list[int], list[int]]:
 def test_compress_accepts_any_free_place() -> None:
     for fill in ((0, 1, 2, 3), (3, 2, 1, 0)):
         assert "compress: OK" in check.compress.verdict(lambda row, f=fill: right(row, fill=f))
+
+
+def test_the_solution_on_the_page_is_right() -> None:
+    names: dict[str, object] = {}
+    exec(next(text for text in solutions(CHAPTER) if "def compress" in text), names)
+    assert "compress: OK" in check.compress.verdict(names["compress"])
+    assert check.compress.verdict(lambda *a: ...).endswith("not answered yet")
 
 
 WRONG = {

@@ -1,6 +1,6 @@
 """``tcgen05.mma.ws``: B stays, tiles of 32, 64 or 128 rows of A change; where such a sum lies.
 
-:func:`multiply` runs ``kernels/one_thread_multiplies/stationary.cu``.
+:func:`multiply` runs ``kernels/other_forms/stationary.cu``.
 """
 
 from __future__ import annotations
@@ -8,15 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from phasebit import files
-from phasebit.chapters.one_thread_multiplies import described
+from phasebit.edits import replace_once
+from phasebit.launching import one_product
 from phasebit.launching.devices import Device
+from phasebit.launching.one_product import stretch, tile
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
     from phasebit.emulator import Run
     from phasebit.measure import Table
 
-KERNEL = "one_thread_multiplies/stationary"
+KERNEL = "other_forms/stationary"
 TILES, N, K = 4, 128, 64
 """The kernel's: tiles of A, rows of B, numbers along k."""
 ROWS = 32, 64, 128
@@ -26,6 +28,15 @@ ROWS = 32, 64, 128
 def source(high: int = 32) -> str:
     """The kernel for tiles of so many rows."""
     return files.kernel(KERNEL).replace("#define HIGH 32", f"#define HIGH {high}")
+
+
+def with_fetch(function: str, high: int = 32) -> str:
+    """The kernel, in which ``function``, a text that defines ``fetch``, fetches the sums."""
+    text = source(high)
+    begin = text.index("    const int row = t % HIGH")
+    end = text.index("    ptx::tcgen05_fence_before_thread_sync();", begin)
+    text = text[:begin] + "    fetch(base, C, m, n);\n" + text[end:]
+    return replace_once(text, "__global__ void", f"{function}\n__global__ void")
 
 
 def launch(
@@ -74,8 +85,7 @@ def held(high: int, wide: int, schedule: Any = "late") -> Any:
     b[:, 0], b[:, 1] = 1, 256 * np.arange(wide)  # row r, column c: r + 1 + 256 c
     bits = instruction_descriptors.encode("f16", high, wide, "bf16", "bf16", "f32")
     columns = wide * high // 128
-    out, _ = described.product(described.tile(a), described.tile(b), bits, columns=columns,
-                               text=text, schedule=schedule)  # fmt: skip
+    out, _ = one_product.product(text, tile(a), tile(b), bits, columns=columns, schedule=schedule)
     found = out.view(np.float32).astype(np.int64) - 1
     return np.stack([found % 256, found // 256], axis=-1)
 
@@ -84,7 +94,6 @@ def rows_in_banks() -> Picture:
     """Which rows the lanes hold, and which columns of the sum: from a product of each height."""
     from phasebit.draw import Cell, chart
 
-    stretch = described.stretch
     columns = []
     for high in ROWS:
         quarters = held(high, 128).reshape(4, 32, -1, 2)
@@ -145,4 +154,6 @@ SLIPS = {
 """Slip -> what is replaced by what, and what must be said: a regular expression, in which ``WRONG``
 is a wrong result."""
 
-__all__ = ["SLIPS", "columns_taken", "held", "launch", "multiply", "rows_in_banks", "source"]
+__all__ = [
+    "SLIPS", "columns_taken", "held", "launch", "multiply", "rows_in_banks", "source", "with_fetch",
+]  # fmt: skip

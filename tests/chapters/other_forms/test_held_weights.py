@@ -7,13 +7,13 @@ import re
 import numpy as np
 import pytest
 
-from phasebit.chapters.one_thread_multiplies import exercises as check
-from phasebit.chapters.one_thread_multiplies import held_weights
+from phasebit.chapters.other_forms import exercises as check
+from phasebit.chapters.other_forms import held_weights
 from phasebit.edits import replace_once
 from phasebit.emulator import EmulatorError
 from tests.book.notebooks import ROOT, solutions
 
-CHAPTER = next(ROOT.glob("book/*/??_one_thread_multiplies.ipynb"))
+CHAPTER = next(ROOT.glob("book/*/other_forms.ipynb"))
 SCHEDULES = ("eager", "late", "random")
 
 

@@ -1,4 +1,4 @@
-"""A sparse A: pruned, stored by half, multiplied by ``kernels/one_thread_multiplies/sparse.cu``."""
+"""A sparse A: pruned, stored by half, multiplied by ``kernels/other_forms/sparse.cu``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ M, N, K = 128, 64, 128
 STEP = 32
 """Numbers along k that one instruction takes."""
 
-KERNEL = "one_thread_multiplies/sparse"
+KERNEL = "other_forms/sparse"
 
 
 def numbers(seed: int, same: bool = False) -> tuple[Any, Any]:
