@@ -180,8 +180,8 @@ def _overlaps(spans: Sequence[Any]) -> list[str]:
     return lines
 
 
-SLOTS = {"S": "scores, until the softmax has fetched them for the last time",
-         "P": "weights, from their store on",
+SLOTS = {"S": "S, from the tensor core, until the softmax has fetched it for the last time",
+         "P": "P, from the softmax, until the tensor core takes it",
          "core": "the tensor core reads P, then writes the next S over all four rows"}  # fmt: skip
 """What columns of a slot hold, or who is at work on them."""
 _LOOKS = {"S": "consume", "P": "produce", "core": "hand-off"}
