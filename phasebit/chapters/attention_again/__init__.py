@@ -1,1 +1,1 @@
-"""What only *Attention again* needs."""
+"""What *Attention again* needs, and *Attention beside others*, which changes its kernels."""

@@ -9,6 +9,7 @@ from phasebit.chapters.attention_again import tensor_attention as kernels
 from phasebit.edits import replace_each, replace_once
 
 if TYPE_CHECKING:
+    from phasebit.draw import Picture
     from phasebit.measure import Table
 
 SHAPE = kernels.Shape(256, 512, 128)
@@ -86,6 +87,14 @@ def begins(text: str) -> tuple[tuple[int, int], bool, int]:
         return view.PIECE * min(sum(at < issued[STEP * products] for at in each) for each in stored)
 
     return (there(0), there(1)), kernels.off(SHAPE, data, out) <= 1, len(run.findings)
+
+
+def slots(split: int) -> Picture:
+    """The columns of S and P in a run of :func:`in_parts`."""
+    text = in_parts(split)
+    with view.watching() as log:
+        kernels.attend(text, kernels.draw(SHAPE), schedule="eager", check=False)
+    return view.slots(text, SHAPE.depth, log)
 
 
 def table(choices: tuple[tuple[int, bool], ...]) -> Table:

@@ -36,10 +36,13 @@ class Launch(NamedTuple):
     findings: int
 
 
-def launches(positions: int, keys: int, heads: int, causal: bool) -> tuple[Launch, Launch]:
+def launches(
+    positions: int, keys: int, heads: int, causal: bool, text: str | None = None
+) -> tuple[Launch, Launch]:
     """The same attention by the last kernel with a block for each head, and by :func:`source`.
 
-    ``heads`` of 64 columns have one head of keys and values between them.
+    ``heads`` of 64 columns have one head of keys and values between them. ``text``: a kernel in
+    place of :func:`source`.
     """
     shape = kernels.Shape(positions, keys, 64, heads, causal)
     drawn = kernels.draw(shape)
@@ -56,7 +59,13 @@ def launches(positions: int, keys: int, heads: int, causal: bool) -> tuple[Launc
         )  # fmt: skip
 
     rows = kernels.Data(drawn.q.reshape(positions * heads, 1, 64), k, v)
-    return launch(kernels.source(kernels.POLYNOMIAL), data), launch(source(heads), rows)
+    ours = kernels.source(kernels.POLYNOMIAL)
+    return launch(ours, data), launch(text or source(heads), rows)
+
+
+def masked_by_row(positions: int, keys: int, heads: int) -> Launch:
+    """Heads as rows under a causal mask that takes a row's number for a position."""
+    return launches(positions, keys, heads, True, kernels.source(kernels.POLYNOMIAL))[1]
 
 
 def table(cases: tuple[tuple[int, bool], ...], keys: int, heads: int) -> Table:

@@ -19,12 +19,12 @@ PIECE = 32
 
 
 class Seen(NamedTuple):
-    """A phase that completed, a wait that went on, an arrival, a store to columns or a product."""
+    """A phase that completed, a wait that went on, an arrival, columns used, or a product."""
 
     what: str
-    """``completes``, ``passes``, ``arrives``, ``stores`` or ``multiplies``."""
+    """``completes``, ``passes``, ``arrives``, ``loads``, ``stores`` or ``multiplies``."""
     where: str
-    """A barrier as the emulator calls it; for a store and a product the first column."""
+    """A barrier as the emulator calls it; of a load, a store and a product the first column."""
     at: int
     """The emulator's clock."""
     warp: int
@@ -61,6 +61,10 @@ def _observer(log: list[Seen]) -> object:
 
         def arrives_at(self, g: Any, barrier: str) -> None:
             self._saw(g, g.lanes, "arrives", barrier, g.time)
+
+        def loads_columns(self, g: Any, regions: Any, registers: int) -> None:
+            for lanes, region in regions:
+                self._saw(g, lanes, "loads", str(region.columns.start), g.time)
 
         def stores_columns(self, g: Any, regions: Any, registers: int) -> None:
             for lanes, region in regions:
@@ -174,6 +178,86 @@ def _overlaps(spans: Sequence[Any]) -> list[str]:
             what = f", while {' and '.join(dict.fromkeys(beside))}" if beside else ", alone"
             lines.append(f"{span.row} makes the weights of step {span.label}{what}")
     return lines
+
+
+SLOTS = {"S": "scores, until the softmax has fetched them for the last time",
+         "P": "weights, from their store on",
+         "core": "the tensor core reads P, then writes the next S over all four rows"}  # fmt: skip
+"""What columns of a slot hold, or who is at work on them."""
+_LOOKS = {"S": "consume", "P": "produce", "core": "hand-off"}
+
+
+class Held(NamedTuple):
+    """What 32 columns hold for a while, in the lanes of their tile's first warp."""
+
+    first: int
+    """Column."""
+    begin: int
+    end: int
+    """On the emulator's clock."""
+    what: str
+    """One of :data:`SLOTS`."""
+    step: int
+
+
+def held(text: str, depth: int, log: Sequence[Seen]) -> list[Held]:
+    """What the columns of S and P hold in a run of one block, 32 columns at a time.
+
+    Where nothing is named, they hold nothing that anybody will read.
+    """
+    names = Layout.of(text, depth).barriers
+    roles = Roles.of(text).names
+    multiplier = roles["multiplier"].start
+
+    def times(what: str, warp: int, first: int, wide: int = 1) -> list[int]:
+        return [s.at for s in log if s.what == what and s.warp == warp
+                and s.where.isdigit() and first <= int(s.where) < first + wide]  # fmt: skip
+
+    def completed(name: str) -> list[int]:
+        return [s.at for s in log if s.what == "completes" and names.get(s.where) == name]
+
+    found = []
+    for tile in range(2):
+        group, base = roles[f"softmax {tile}"].start, tile * ROWS
+        scores, last = completed(f"s_full {tile}"), completed(f"o_full {tile}")
+        products = times("multiplies", multiplier, 2 * ROWS + tile * depth)  # eight read one P
+        for step, (begin, end) in enumerate(zip(scores, [*scores[1:], *last], strict=True)):
+            reads = products[step * 8 :][:8]
+            stores = [at for at in times("stores", group, base, ROWS) if begin <= at <= end]
+            for number, first in enumerate(range(base, base + ROWS, PIECE)):
+                fetched = max(at for at in times("loads", group, first) if begin <= at <= end)
+                found.append(Held(first, begin, fetched, "S", step))
+                if number < 2:  # P has half as many columns: two pieces of it, four products
+                    stored, read = stores[-4:][2 * number], reads[4 * number]
+                    found.append(Held(first, stored, read, "P", step))
+                    found.append(Held(first, read, end, "core", step))
+    return found
+
+
+def slots(text: str, depth: int, log: Sequence[Seen]) -> Picture:
+    """:func:`held`, drawn. Its text gives the order of what lies there, not the clocks."""
+    from phasebit.draw import Picture
+    from phasebit.timeline import Span, Timeline
+
+    every = sorted(held(text, depth, log))
+    rows = {first: f"tile {first // ROWS}, columns from {first}"
+            for first in range(0, 2 * ROWS, PIECE)}  # fmt: skip
+    spans = [Span(rows[each.first], each.begin, each.end, _LOOKS[each.what],
+                  "" if each.what == "core" else f"{each.what} {each.step}")
+             for each in every]  # fmt: skip
+    title = "Columns of S and P, 32 to a row, on the emulator's clock, which counts instructions"
+    legend = {_LOOKS[what]: words for what, words in SLOTS.items()}
+    drawn = Timeline([*rows.values()], spans, unit="clock", title=title, legend=legend)
+    told = []
+    for first, row in rows.items():
+        mine = [each for each in every if each.first == first]
+        words = []
+        for each, after in zip(mine, [*mine[1:], None], strict=True):
+            words.append("tensor core" if each.what == "core" else f"{each.what} {each.step}")
+            if after and after.begin > each.end:
+                words.append("nothing")
+        told.append(f"row {row}, from left to right: {', '.join(words)}")
+    return Picture.of(drawn, f"{title}.\n" + "\n".join(told))
 
 
 def rescales(text: str, depth: int, log: Sequence[Seen], steps: int) -> tuple[int, int]:

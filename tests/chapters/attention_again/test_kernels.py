@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -183,3 +184,20 @@ def test_the_recorded_counts_are_those_of_the_last_kernel() -> None:
 def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="give a checkout of NVIDIA/cutlass"):
         cutlass_examples.module(tmp_path, cutlass_fmha.FILE)
+
+
+@pytest.mark.nvcc
+def test_weights_come_behind_scores_in_half_of_a_slot() -> None:
+    """P lies in 64 of 128 columns, and no column holds two things at once."""
+    text = kernels.source(kernels.ROLES)
+    with view.watching() as log:
+        kernels.attend(text, kernels.draw(Shape(256, 400)), schedule="eager", check=False)
+    held = view.held(text, 64, log)
+    for first in range(0, 256, 32):
+        mine = sorted(each for each in held if each.first == first)
+        assert all(before.end <= after.begin for before, after in pairwise(mine))
+        upper = first % 128 < 64
+        assert [each.what for each in mine] == (["S", "P", "core"] if upper else ["S"]) * 4
+    said = view.slots(text, 64, log).alt.splitlines()
+    assert said[1].startswith("row tile 0, columns from 0, from left to right: S 0, nothing, P 0")
+    assert said[3].endswith("S 0, nothing, S 1, nothing, S 2, nothing, S 3")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phasebit.chapters.attention_again import handing_over, shared_keys
+from phasebit.chapters.attention_again import handing_over, shared_keys, view
 from phasebit.chapters.attention_again import tensor_attention as kernels
 from phasebit.edits import replace_once
 from phasebit.emulator import EmulatorError
@@ -49,8 +49,19 @@ def test_heads_as_rows_issue_an_eighth() -> None:
     assert one_by_one.products == 8 * rows.products and one_by_one.copied == 8 * rows.copied
 
 
-def test_the_mask_must_know_of_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mask_must_know_of_heads() -> None:
     """By its row, not its position, a row would see other keys."""
-    text = kernels.source(kernels.POLYNOMIAL)
-    monkeypatch.setattr(shared_keys, "source", lambda heads: text)
-    assert not shared_keys.launches(3, 130, 8, True)[1].right
+    run = shared_keys.masked_by_row(3, 130, 8)
+    assert not run.right and not run.findings
+
+
+def test_columns_show_whose_product_begins_with_half_of_the_weights() -> None:
+    """Tile 0's first half is read long before its second is stored; tile 1's is not."""
+    text = handing_over.in_parts(64)
+    with view.watching() as log:
+        kernels.attend(text, kernels.draw(handing_over.SHAPE), schedule="eager", check=False)
+    held = {(each.first, each.what, each.step): each
+            for each in view.held(text, handing_over.SHAPE.depth, log)}  # fmt: skip
+    for step in range(4):
+        assert held[0, "P", step].end < held[32, "P", step].begin
+        assert held[128, "P", step].end > held[160, "P", step].begin

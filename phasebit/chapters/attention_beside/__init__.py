@@ -1,0 +1,1 @@
+"""What *Attention beside others* needs alone; its kernels and counts are *Attention again*'s."""

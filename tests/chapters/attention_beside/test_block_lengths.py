@@ -1,0 +1,29 @@
+"""When the last block of a causal launch is done."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasebit.chapters.attention_beside import block_lengths
+
+
+def test_blocks_in_three_orders() -> None:
+    tile_by_tile, of_a_head, of_all = (
+        block_lengths.lengths(order, 1024, 2) for order in block_lengths.ORDERS
+    )
+    assert tile_by_tile == [2, 4, 6, 8] * 2
+    assert of_a_head == [8, 6, 4, 2] * 2
+    assert of_all == [8, 8, 6, 6, 4, 4, 2, 2]
+
+
+def test_the_last_block_by_hand() -> None:
+    # two multiprocessors: 1, 2 | 3 from 1 to 4, 4 from 2 to 6; evenly it would be 5
+    assert block_lengths.latest([1, 2, 3, 4], 2) == pytest.approx(6 / 5)
+    assert block_lengths.latest([4, 3, 2, 1], 2) == pytest.approx(1)
+
+
+def test_the_table_has_the_same_numbers() -> None:
+    table = block_lengths.table(4096, 16_384)
+    assert {len(row) for row in table.rows} == {len(table.heading)}
+    steps = block_lengths.lengths(block_lengths.ORDERS[0], 4096, 16)
+    assert table.rows[0][1] == f"{block_lengths.latest(steps, 148):.2f}"

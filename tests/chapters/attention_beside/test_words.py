@@ -1,0 +1,27 @@
+"""What *Attention beside others* says in words of its record: a new count must keep it."""
+
+from __future__ import annotations
+
+from phasebit.chapters.attention_again import role_counts
+from phasebit.chapters.attention_beside import block_lengths
+
+
+def test_what_is_said_of_both_kernels() -> None:
+    record = role_counts.recorded()
+    ours, theirs = record["ours"], record["cutlass"]
+    more = {role: theirs["instructions"][role] / ours["instructions"][role]
+            for role in role_counts.OURS}  # fmt: skip
+    assert max(more, key=lambda role: more[role]) == "multiplier"
+    assert 2.8 < more["multiplier"] < 3.2, "three times as many"
+    assert min(more.values()) >= 1, "in no row is our number the larger"
+    told = "products", "powers", "barriers", "columns", "read", "multiplied", "fetched", "stored"
+    assert all(ours[what] <= theirs[what] for what in (*told, "written"))
+    assert ours["products"] == theirs["products"] and ours["columns"] == theirs["columns"] == 512
+    assert record["softmax_registers"] == role_counts.softmax_registers()
+
+
+def test_what_is_said_of_the_order_of_blocks() -> None:
+    first, _, last = block_lengths.ORDERS
+    said = [f"{block_lengths.latest(block_lengths.lengths(order, tokens, 16), 148):.2f}"
+            for tokens in (4096, 16_384) for order in (first, last)]  # fmt: skip
+    assert said == ["1.70", "1.09", "1.18", "1.01"]
