@@ -50,6 +50,19 @@ def few_rows(record: Mapping[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
+def exchanged(record: Mapping[str, Any]) -> measure.Table:
+    """16 rows of A: as 64 rows of a tile, three quarters of them padding, and as its 16 columns."""
+    shape = FEW[0]
+    times = view.row_of(record, shape)["all"]
+    rows = tuple(
+        (plan.short, *(f"{view.median(times[str(plan)], way):.1f}" for way in view.WAYS))
+        for plan in (LATE, EARLY, Plan(plans.FEW, 2, 16, 6))
+    )
+    return measure.Table(
+        (str(shape), *view.WAYS), rows, f"µs, of one run; {measure.source(dict(record))}"
+    )
+
+
 def sharing(record: Mapping[str, Any], *shapes: Shape) -> measure.Table:
     """Tiles of 64 × 128 by blocks alone, pairs and fours: modelled copies, measured times."""
     kinds = {

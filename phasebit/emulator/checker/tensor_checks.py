@@ -308,9 +308,8 @@ class TensorChecks(TensorObserver, LaunchObserver):
             self.findings.report(
                 "missing-tcgen05-commit",
                 say(
-                    "{} {} tensor memory, {}: {}; {} of the same thread writes it, and the tensor "
-                    "core does not run the two in order: wait for a tcgen05.commit between them: "
-                    "{}",
+                    "{} {} tensor memory, {}: {}; {} of the same thread writes it, and no rule "
+                    "puts the two in order: wait for a tcgen05.commit between them: {}",
                     g.batch.describe(g.lanes), what, region, self.findings.place(access), other,
                     self.findings.place(there),
                 ),

@@ -112,6 +112,19 @@ def test_early_launch(recorded: dict[str, Any]) -> None:
     assert us(recorded, SMALL, ALONE) < vendor < us(recorded, SMALL, LATE)
 
 
+def test_few_rows_exchanged(recorded: dict[str, Any]) -> None:
+    times = view.row_of(recorded, shape_tables.FEW[0])["all"]
+    saved = {}
+    for way in view.WAYS:
+        late, early, exchanged = (view.median(times[str(plan)], way)
+                                  for plan in (LATE, ALONE, Plan(plans.FEW, 2, 16, 6)))  # fmt: skip
+        saved[way] = 1 - exchanged / min(late, early)
+    assert round(1 / saved["warm"]) == 8 and 0.085 < saved["flushed"] < 0.115
+    table = shape_tables.exchanged(recorded)
+    assert [row[0] for row in table.rows] == ["64 × 128 / 8, not early", "64 × 128 / 8",
+                                              "128 × 16 / 6, exchanged"]  # fmt: skip
+
+
 def test_few_rows(recorded: dict[str, Any]) -> None:
     for shape in (Shape(16, 14336, 4096), Shape(64, 10240, 8192), Shape(128, 14336, 4096)):
         row = view.row_of(recorded, shape)

@@ -172,6 +172,32 @@ def test_what_did_not_work_at_a_layer(recorded: dict[str, Any]) -> None:
     assert max(clocks) < 1.03 * min(clocks) and max(clocks) < 0.95 * fast
 
 
+def test_the_clocks_that_the_page_names(recorded: dict[str, Any]) -> None:
+    def mhz(shape: Shape) -> dict[str, float]:
+        row = view.row_of({"shapes": recorded["further"]}, shape)
+        return {name: median(times["mhz"]) for name, times in row["times"].items()}
+
+    large, layer = (tries.FURTHER[place] for place in (3, 2))
+    turns = Plan(plans.PING_PONG, 2, 128, 6, pair=2)
+    of = mhz(large.shape)
+    assert (round(of[str(turns)]), round(of[str(large.base)])) == (1455, 1562)
+    level = [clock for tried in (large, layer) for name, clock in mhz(tried.shape).items()
+             if name == str(tried.base) or (name in map(str, tried.plans)
+             and max(map(abs, more(recorded, tried.shape, name))) < 0.02)]  # fmt: skip
+    assert (len(level), round(min(level)), round(max(level))) == (10, 1562, 1621)
+    whole = Plan(plans.PAIRS, 2, 256, 4, pair=2, super=4)
+    of = mhz(AWKWARD)
+    assert (round(of[str(whole)]), round(of[str(tries.FURTHER[1].base)])) == (1618, 1572)
+
+
+def test_what_the_model_says_of_smaller_tiles() -> None:
+    large = Shape(8192, 8192, 8192)
+    turns, wide = Plan(plans.PING_PONG, 2, 128, 6, pair=2), Plan(plans.PAIRS, 2, 256, 4, pair=2)
+    assert waves.products_clocks(turns) == waves.copies_clocks(turns, large) == 512
+    slower = waves.estimate(turns, large).us / waves.estimate(wide, large).us
+    assert f"{slower - 1:.0%}" == "2%"
+
+
 def test_changes_stand_in_one_table_with_what_was_expected(recorded: dict[str, Any]) -> None:
     shapes = [each.shape for each in tries.FURTHER[1:]]
     table = trial_tables.changes_table(recorded, shapes)

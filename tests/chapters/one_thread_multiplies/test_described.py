@@ -148,7 +148,7 @@ OTHER = """    }
         ptx::tcgen05_mma_f16_from_tensor_memory(base + SUM, """
 MISTAKES = {
     "a shift behind a copy without a wait": (
-        WAITED, "", "does not run the two in order", "tcgen05_shift_down"),
+        WAITED, "", "puts the two in order", "tcgen05_shift_down"),
     "another thread multiplies": (
         "        ptx::tcgen05_mma_f16_from_tensor_memory(base + SUM, ", OTHER,
         "a tensor operation of thread 0", "base \\+ SUM"),
