@@ -180,9 +180,9 @@ def _overlaps(spans: Sequence[Any]) -> list[str]:
     return lines
 
 
-SLOTS = {"S": "S, from the tensor core, until the softmax has fetched it for the last time",
-         "P": "P, from the softmax, until the tensor core takes it",
-         "core": "the tensor core reads P, then writes the next S over all four rows"}  # fmt: skip
+SLOTS = {"S": "S, by the tensor core, until fetched for the last time",
+         "P": "P, by the softmax, until the tensor core takes it",
+         "core": "the tensor core reads P, then writes the next S"}  # fmt: skip
 """What columns of a slot hold, or who is at work on them."""
 _LOOKS = {"S": "consume", "P": "produce", "core": "hand-off"}
 

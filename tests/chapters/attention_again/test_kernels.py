@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from phasebit import files, process, toolchain
+from phasebit import files, process, toolchain, two_widths
 from phasebit.chapters.attention_again import attention_slips as slips
 from phasebit.chapters.attention_again import cutlass_fmha, role_counts, view
 from phasebit.chapters.attention_again import tensor_attention as kernels
@@ -198,6 +198,8 @@ def test_weights_come_behind_scores_in_half_of_a_slot() -> None:
         assert all(before.end <= after.begin for before, after in pairwise(mine))
         upper = first % 128 < 64
         assert [each.what for each in mine] == (["S", "P", "core"] if upper else ["S"]) * 4
-    said = view.slots(text, 64, log).alt.splitlines()
+    drawn = view.slots(text, 64, log)
+    assert f'width="{two_widths.NARROW:.0f}"' in drawn.narrow[:200], "it fits a phone"
+    said = drawn.alt.splitlines()
     assert said[1].startswith("row tile 0, columns from 0, from left to right: S 0, nothing, P 0")
     assert said[3].endswith("S 0, nothing, S 1, nothing, S 2, nothing, S 3")
