@@ -1,4 +1,4 @@
-// The roles of c and d: two softmax groups, a group that corrects O, and a warp that stores it.
+// The roles of c to e: two softmax groups, a group that corrects O, and a warp that stores it.
 // SHARE: of eight exponentials, how many a polynomial makes on the FMA units.
 #pragma once
 #include "attention_again/roles.cuh"

@@ -56,7 +56,7 @@ __device__ inline float follow(Row& row, float most, float scale, float threshol
 // (phasebit/chapters/attention_again/polynomial.py).
 constexpr float C0 = 0.99992806f, C1 = 0.69326097f, C2 = 0.24261113f, C3 = 0.05517167f;
 
-// 2^x for x ≤ 30 on the FMA units: x = n + f with |f| ≤ ½, by adding and subtracting a number
+// 2^x for x ≤ 127 on the FMA units: x = n + f with |f| ≤ ½, by adding and subtracting a number
 // whose last bit is worth 1; 2^f by a polynomial whose relative error is below 2⁻¹³; n is added to
 // the exponent. No less than about 2⁻¹²⁶.
 __device__ inline float exp2_polynomial(float x) {

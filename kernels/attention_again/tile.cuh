@@ -89,7 +89,7 @@ struct Problem {
     int queries, keys;  // of a sequence
     int causal;         // 0 or 1
     float scale;        // of the scores, times log2(e): weights are powers of two
-    float threshold;    // of c and d: weights up to 2 to it before a row's reference moves
+    float threshold;    // of c to e: weights up to 2 to it before a row's reference moves
 
     // How many keys this query sees.
     __device__ int seen(int query) const {

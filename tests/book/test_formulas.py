@@ -1,4 +1,4 @@
-"""A formula and the punctuation that touches it stay on one line."""
+"""Formulas: what touches one stays on its line, and the font has all that it shows."""
 
 from __future__ import annotations
 
@@ -49,3 +49,9 @@ def test_without_the_transform_nothing_is_tied(
 ) -> None:
     monkeypatch.setattr(formulas.Tied, "run", lambda self, **_: None)
     assert tied(written(tmp_path)) == []
+
+
+def test_a_root_needs_its_sign() -> None:
+    """No text of a formula has it: the browser draws it, if the font has it."""
+    assert formulas.letters(formulas.mathml(r"\sqrt{d}")) >= {*map(ord, "d√")}
+    assert ord("√") not in formulas.letters(formulas.mathml("d"))

@@ -111,6 +111,17 @@ def test_formulas_are_set_in_their_font_without_a_script(browser, site) -> None:
     tab.context.close()
 
 
+def test_roots_are_drawn(browser, site) -> None:
+    page = next(page for page in CHAPTERS if "<msqrt" in (HTML / page).read_text(encoding="utf-8"))
+    tab = browser.new_page()
+    tab.goto(site + page)
+    sign = """root => root.getBoundingClientRect().width
+        - [...root.children].reduce((sum, one) => sum + one.getBoundingClientRect().width, 0)"""
+    widths = [root.evaluate(sign) for root in tab.query_selector_all("msqrt")]
+    assert widths and min(widths) > 4
+    tab.close()
+
+
 def test_the_theme_can_be_switched_and_pictures_follow(browser, site) -> None:
     tab = browser.new_context(color_scheme="light").new_page()
     tab.goto(site + "book/intro.html")

@@ -33,6 +33,7 @@ NAME = 'url("math.woff")'
 _MATH = re.compile(r"<math\b.*?</math>", re.S)
 _CLOSE = re.compile(r"<mo([^>]*)>([|/])</mo>")  # without the space of a sign between two formulas
 _TAG = re.compile(r"<[^>]*>")
+_ROOT = re.compile(r"<m(?:sqrt|root)\b")
 # Comments and indents: for who reads the source, not the page.
 _SOURCE_ONLY = re.compile(r"/\*.*?\*/\s*|^[ \t]+", re.S | re.M)
 _BEFORE = re.compile(r"[(\[“‘]+$")
@@ -113,6 +114,8 @@ def letters(html: str) -> set[int]:
     found: set[int] = set()
     for formula in _MATH.findall(html):
         found |= set(map(ord, unescape(_TAG.sub("", formula))))
+        if _ROOT.search(formula):
+            found.add(ord("√"))  # the browser draws it: it stands in no text
     slanted = range(0x1D400, 0x1D800)
     plain = {chr(one) for one in found}
     return found | {one for one in slanted if unicodedata.normalize("NFKC", chr(one)) in plain

@@ -110,7 +110,8 @@ def table() -> Table:
         cells = []
         for depth in (128, 64):
             clocks, unit = softmax(plan, depth)
-            cells += [f"{per_step(name, depth):.0f}", f"{clocks}, {unit}"]
+            busy = f"{unit} and a rescale" if plan.rescales else unit
+            cells += [f"{per_step(name, depth):.0f}", f"{clocks}, {busy}"]
         rows.append((name, *cells))
     return Table(
         ("kernel", "a step of 128", "its softmax", "a step of 64", "its softmax"), tuple(rows),
