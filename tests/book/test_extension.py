@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from phasebit import timeline
+
 from .notebooks import ROOT
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
 from phasebit_book import execution, exercises, lab, tiers
-from phasebit_book.inline_svg import inline
+from phasebit_book.inline_svg import heading, inline, svg_of
 from sphinx.errors import ConfigError
 
 SVG = """<?xml version="1.0"?><!DOCTYPE svg PUBLIC "x" "y">
@@ -30,6 +32,16 @@ def test_inlined_ids_and_styles_stay_in_their_picture() -> None:
     assert 'id="n1-t"' in page and 'aria-labelledby="n1-t n1-d"' in page
     assert 'href="#n1-c"' in page and "url(#n1-c)" in page and 'data-id="c"' in page
     assert "#n1 *{fill:red}" in page and "#n1 .a, #n1 b{x:y}" in page
+
+
+def test_a_timelines_title_stands_above_it() -> None:
+    drawn = timeline.Timeline(["a"], [timeline.Span("a", 0, 2, "produce", "1")], title="A & B")
+    assert heading(svg_of(drawn)) == (
+        '<div class="pb-picture-title" aria-hidden="true">A &amp; B</div>'
+    )
+    nameless = timeline.Timeline(["a"], [timeline.Span("a", 0, 2, "produce", "1")])
+    assert heading(svg_of(nameless)) == ""
+    assert heading("<svg><title>A chart (of one)</title></svg>") == ""
 
 
 def test_two_inlined_pictures_share_no_id() -> None:

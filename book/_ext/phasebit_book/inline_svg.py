@@ -30,6 +30,7 @@ _STYLE = re.compile(r"(<style[^>]*>)(.*?)(</style>)", re.S)
 _INDENT = re.compile(r"\n +")  # of Matplotlib's: a page has 20 kB of it
 _RULE = re.compile(r"([^{}]+)(\{[^{}]*\})")
 _WIDTH = re.compile(r'viewBox="\s*\S+\s+\S+\s+([\d.]+)')
+_TITLE = re.compile(r"<title>(.*) \([^()]*\)</title>")  # of a timeline, behind it what it spans
 _LETTERS = re.compile(r"\bfont(?:-size)?:\s*([\d.]+)px")
 
 LEAST = 10.5
@@ -68,6 +69,20 @@ def inline(svg: str, name: str) -> str:
     return f'<div class="{kind}" id="{name}" tabindex="0"{least}>{drawings}</div>'
 
 
+def heading(svg: str) -> str:
+    """The title of a timeline as a line above it, as charts have theirs; empty for other pictures.
+
+    Who hears the page hears the title with the drawing.
+
+    >>> heading('<svg class="phasebit-timeline"><title>A ring (2 rows, clock 0 to 9)</title>')
+    '<div class="pb-picture-title" aria-hidden="true">A ring</div>'
+    """
+    title = _TITLE.search(svg) if 'class="phasebit-timeline"' in svg else None
+    if title is None or title[1] == "Timeline":
+        return ""
+    return f'<div class="pb-picture-title" aria-hidden="true">{title[1]}</div>'
+
+
 def _own(svg: str, name: str) -> str:
     """A drawing with ids and styles that no other on the page has."""
     if not svg.startswith("<svg") or not svg.endswith("</svg>"):
@@ -103,7 +118,8 @@ class InlineSvg(SphinxTransform):
             if file.suffix != ".svg" or "jupyter_execute" not in file.parts:
                 continue
             try:
-                svg = inline(file.read_text(encoding="utf-8"), f"pb-{page}-{number}")
+                text = file.read_text(encoding="utf-8")
+                svg = heading(text) + inline(text, f"pb-{page}-{number}")
             except (OSError, ValueError) as error:
                 LOGGER.warning("cannot inline an SVG output: %s", error, location=image)
                 continue

@@ -91,7 +91,7 @@ SLIPS = {
     "tensor memory is given back before the others are done": Slip(
         "    __syncthreads();  // everybody has read\n", "", "tensor|race|async"),
 }  # fmt: skip
-"""What the slip is -> the slip. All are in the last kernel."""
+"""What the slip is -> the slip. All are in `d_polynomial.cu`."""
 
 OURS = (
     ("    arrive(&s.sum_full[tile]);", "    arrive(&s.factor_full[tile]);"),
@@ -114,12 +114,12 @@ def together(texts: Iterable[str]) -> str:
 
 
 def planted(slip: Slip) -> str:
-    """The last kernel with the slip."""
+    """`d_polynomial.cu` with the slip."""
     return replace_once(kernels.source(kernels.POLYNOMIAL), slip.right, slip.wrong)
 
 
 def ours() -> str:
-    """The last kernel as we had it first."""
+    """`d_polynomial.cu` as we had it first."""
     return replace_each(kernels.source(kernels.POLYNOMIAL), OURS)
 
 

@@ -1,4 +1,4 @@
-"""P handed over in two parts, as FlashAttention-4 does: the last kernel changed, and watched."""
+"""P handed over in two parts, as FlashAttention-4 does: `d_polynomial.cu` changed, and watched."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LATE = """    if (tile)  // it begins later, by about a third of a step
 
 
 def in_parts(split: int, *, late: bool = False) -> str:
-    """The last kernel with P handed over in two parts, the first ``split`` keys, then the rest.
+    """`d_polynomial.cu` with P handed over in two parts, the first ``split`` keys, then the rest.
 
     With ``split`` 128 it is handed over whole. ``late``: the softmax of tile 1 idles for a while
     before its first step, so that the two groups no longer work in time with each other.

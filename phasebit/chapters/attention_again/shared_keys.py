@@ -16,7 +16,7 @@ SEEN = "query + 1 + keys - queries)"
 
 
 def source(heads: int) -> str:
-    """The last kernel for tiles whose rows are positions times heads.
+    """`d_polynomial.cu` for tiles whose rows are positions times heads.
 
     Row ``i`` is head ``i % heads`` of position ``i / heads``, and sees what its position sees.
     """
@@ -39,7 +39,7 @@ class Launch(NamedTuple):
 def launches(
     positions: int, keys: int, heads: int, causal: bool, text: str | None = None
 ) -> tuple[Launch, Launch]:
-    """The same attention by the last kernel with a block for each head, and by :func:`source`.
+    """The same attention by `d_polynomial.cu` with a block for each head, and by :func:`source`.
 
     ``heads`` of 64 columns have one head of keys and values between them. ``text``: a kernel in
     place of :func:`source`.
