@@ -113,8 +113,11 @@ _IN_TURN = (
 )
 
 
-def with_turns(answer: str) -> str:
-    """Ping-pong with a reader's ``my_turn`` and ``give_turn`` in place of its own lines."""
+def with_turns(answer: str = "") -> str:
+    """Ping-pong with a reader's ``my_turn`` and ``give_turn`` in place of its own lines.
+
+    Without an answer, with the calls alone: what the page shows.
+    """
     text = replace_once(
         _TURNS.text, "    ptx::mbarrier_wait(&ring.turn[group], (made / 2 + group + 1) % 2);\n",
         "    my_turn(ring, group, made);\n",

@@ -243,3 +243,29 @@ def test_every_word_of_a_plans_name_stands_in_the_table_of_names() -> None:
         said |= {re.sub(r"\d+", "0", each.strip())
                  for each in (cluster or "pairs", tile, slots, *others)}  # fmt: skip
     assert said == known and len(known) == len(words)
+
+
+def test_parts_of_the_small_product(recorded: dict[str, Any]) -> None:
+    times = view.row_of({"shapes": recorded["parts"]}, SMALL)["times"]
+    took = {name: view.median(each, "warm") for name, each in times.items()}
+    alone = [took[name] - took["neither"] for name in ("no copies", "no products")]
+    assert all(abs(each - 1.75) < 0.02 for each in alone)
+    assert abs(took["whole"] - took["neither"] - 2.35) < 0.02
+    assert 0.85 < took["no copies"] / took["whole"] < 0.95
+
+
+def test_where_the_leads_are_sure(recorded: dict[str, Any]) -> None:
+    warm, flushed = (shape_tables.decided(recorded, way) for way in view.WAYS)
+    assert len(warm["ours"]) == 11 and warm[view.VENDOR] == [AWKWARD]
+    assert len(flushed["ours"]) == 6 and not flushed[view.VENDOR]
+
+
+def test_rows_that_the_engine_does_not_take(recorded: dict[str, Any]) -> None:
+    small, large = (
+        {name: view.median(times, "warm") for name, times in row["times"].items()}
+        for row in recorded["any"]
+    )
+    for times, copy, vendor in ((small, 0.5, 2), (large, 1 / 9, 3)):
+        copied, rounded, theirs = times.values()
+        assert abs((copied / rounded - 1) / copy - 1) < 0.1
+        assert round(theirs / copied) == vendor and theirs > copied
