@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from phasebit.measure import Table
+    from phasebit.timeline import Timeline
 
 KEYS, QUERIES = 128, 256
 """Of a step, and of a block."""
@@ -35,6 +36,24 @@ def latest(steps: Sequence[int], multiprocessors: int) -> float:
     for each in steps:
         heapq.heappush(ends, heapq.heappop(ends) + each)
     return max(ends) * multiprocessors / sum(steps)
+
+
+def drawn(order: str, tokens: int = 1280, heads: int = 3, multiprocessors: int = 5) -> Timeline:
+    """What each multiprocessor does in a small launch; a block's label is its length in steps."""
+    from phasebit.timeline import Span, Timeline
+
+    free = [(0, number) for number in range(multiprocessors)]
+    spans = []
+    for steps in lengths(order, tokens, heads):
+        begin, number = heapq.heappop(free)
+        spans.append(Span(f"multiprocessor {number}", begin, begin + steps, "consume", f"{steps}"))
+        heapq.heappush(free, (begin + steps, number))
+    last = max(end for end, _ in free)
+    return Timeline(
+        [f"multiprocessor {number}" for number in range(multiprocessors)], spans, unit="step",
+        title=f"{order[0].upper()}{order[1:]}: the last block ends after {last} steps",
+        legend={"consume": "a block, with its steps"},
+    )  # fmt: skip
 
 
 def table(*tokens: int, heads: int = 16, multiprocessors: int = 148) -> Table:

@@ -27,3 +27,20 @@ def test_the_table_has_the_same_numbers() -> None:
     assert {len(row) for row in table.rows} == {len(table.heading)}
     steps = block_lengths.lengths(block_lengths.ORDERS[0], 4096, 16)
     assert table.rows[0][1] == f"{block_lengths.latest(steps, 148):.2f}"
+
+
+def test_the_pictures_are_of_the_same_launches() -> None:
+    for order in block_lengths.ORDERS:
+        steps = block_lengths.lengths(order, 1280, 3)
+        drawn = block_lengths.drawn(order)
+        assert sorted(span.end - span.start for span in drawn.spans) == sorted(steps)
+        last = max(span.end for span in drawn.spans)
+        assert last == round(block_lengths.latest(steps, 5) * sum(steps) / 5)
+        assert f"after {last} steps" in drawn.title
+    ends = [max(span.end for span in block_lengths.drawn(order).spans)
+            for order in block_lengths.ORDERS]  # fmt: skip
+    assert ends == [24, 22, 18]
+    by_row: dict[str, int] = {}
+    for span in block_lengths.drawn(block_lengths.ORDERS[0]).spans:
+        by_row[span.row] = max(span.end, by_row.get(span.row, 0))
+    assert sorted(by_row.values())[-2:] == [18, 24]
