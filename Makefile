@@ -55,7 +55,7 @@ cards: _build/.site  ## draw the card of each page, for links on other sites (ne
 test: export OPENBLAS_NUM_THREADS = 1
 test: setup _build/.site  ## run every test this machine can run, and say what it skipped
 	@echo "Testing package, notebooks and pages; the first time takes longest, since everything is compiled."
-	@if [ -e _build/.book ]; then export PHASEBIT_EXECUTED=_build/jupyter_execute; \
+	@if [ -e _build/.book ]; then export PHASEBIT_EXECUTED=_build/executed; \
 	    echo "make book has executed the notebooks: what they printed there is compared."; fi; \
 	$(PY) -m pytest $(if $(ONE_OF),--one-of $(ONE_OF)) -n $(JOBS) --dist loadfile --no-loadscope-reorder --nbval --nbval-sanitize-with=tests/book/sanitize.cfg tests book
 
@@ -113,12 +113,12 @@ FORCE:
 # here. Rendering from saved outputs makes the other stamp stale.
 _build/.book: $(SETUP) $(SOURCES)
 	@echo "Executing the notebooks and rendering the book (some minutes; notebooks run side by side)"
-	@rm -rf _build/.site _build/html _build/.doctrees _build/jupyter_execute
+	@rm -rf _build/.site _build/html _build/.doctrees _build/jupyter_execute _build/executed
 	@PHASEBIT_EXECUTE=force $(JUPYTER_BOOK)
 	@touch _build/.site $@
 
 _build/.site: $(SETUP) $(SOURCES)
 	@echo "Rendering the pages from saved outputs (less than a minute)"
-	@rm -rf _build/.book _build/html _build/.doctrees _build/jupyter_execute
+	@rm -rf _build/.book _build/html _build/.doctrees _build/jupyter_execute _build/executed
 	@PHASEBIT_EXECUTE=off $(JUPYTER_BOOK) -q
 	@touch $@

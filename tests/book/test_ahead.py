@@ -33,14 +33,17 @@ def test_a_page_gets_what_was_executed_for_it_and_how_it_failed(tmp_path: Path) 
     bad = written(tmp_path / "bad.ipynb", "1 / 0")
     changed = written(tmp_path / "changed.ipynb", "print('before')")
     changed.cells[0].source = "print('after')"
-    ahead = Ahead()
-    ahead.begin([str(tmp_path / f"{name}.ipynb") for name in ("good", "bad", "changed")], 60, 2)
+    ahead, kept = Ahead(), tmp_path / "kept" / "part"
+    names = ("good", "bad", "changed")
+    ahead.begin({str(tmp_path / f"{name}.ipynb"): kept / f"{name}.ipynb" for name in names}, 60, 2)
     done = [ahead.executed(each, str(tmp_path), 60, False) for each in (good, bad, changed)]
     assert [each.err is None for each in done] == [True, False, True]
     assert good.cells[1].outputs[0].text == "42\n" and good.cells[1].execution_count == 2
     assert good.metadata.language_info.name == "python" and done[0].nb is good
     assert "ZeroDivisionError" in str(done[1].exc_string)
     assert changed.cells[0].outputs[0].text == "after\n", "what was begun is another notebook"
+    assert nbformat.read(kept / "good.ipynb", as_version=4).cells[1].outputs[0].text == "42\n"
+    assert sorted(each.name for each in kept.iterdir()) == ["bad.ipynb", "good.ipynb"]
     ahead.end()
 
 
@@ -54,7 +57,7 @@ def test_where_a_build_fails_nothing_is_executed_any_more(tmp_path: Path) -> Non
     for path in paths:
         written(path, program)
     ahead = Ahead()
-    ahead.begin(map(str, paths), 600, 1)
+    ahead.begin({str(path): tmp_path / "kept" / path.name for path in paths}, 600, 1)
     late = time.monotonic() + 60
     while not told.exists() or not told.read_text():
         assert time.monotonic() < late

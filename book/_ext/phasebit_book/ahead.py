@@ -3,7 +3,8 @@
 Sphinx reads one page after the other, and MyST-NB executes a notebook when its page is read. Here
 all of them are begun, in the order of reading, before the first page is read; a page then takes
 what was executed for it, and how it failed. MyST-NB asks one function for that; :func:`setup` puts
-another in its place.
+another in its place. What was executed is also kept beside the pages, as it was printed: MyST-NB
+strips what it joins, and nbval compares every character (tests/executed.py).
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -22,22 +24,30 @@ from sphinx.application import Sphinx
 
 Key = tuple[str, tuple[str, ...]]
 
+KEPT = "executed"
+"""The folder beside that of the pages with the notebooks as they were executed."""
+
 
 class Ahead:
     """Notebooks that are being executed: by their folder, and the sources of their cells."""
 
     def __init__(self) -> None:
         self.begun: dict[Key, Future[ExecutionResult]] = {}
+        self.keeps: dict[Key, Path] = {}
         self.pool: ProcessPoolExecutor | None = None
 
-    def begin(self, paths: Iterable[str], timeout: float, workers: int) -> None:
-        """Execute these notebooks, ``workers`` at a time; ``timeout`` is in seconds, for a cell."""
+    def begin(self, paths: Mapping[str, Path], timeout: float, workers: int) -> None:
+        """Execute these notebooks, ``workers`` at a time; ``timeout`` is in seconds, for a cell.
+
+        ``paths``: of each notebook, and where it is kept as it was executed.
+        """
         self.pool = ProcessPoolExecutor(workers, initializer=_interrupted_by_us)
-        for path in paths:
+        for path, keeps in paths.items():
             notebook = nbformat.read(path, as_version=4)
             folder = os.path.dirname(os.path.abspath(path))
             # Pieces of a stream are joined as they were printed: how they were cut depends on
             # timing, and MyST-NB would begin a line with each.
+            self.keeps[_key(notebook, folder)] = keeps
             self.begun[_key(notebook, folder)] = self.pool.submit(
                 single_nb_execution, notebook, folder, timeout,
                 allow_errors=False, coalesce_streams=True,
@@ -45,7 +55,8 @@ class Ahead:
 
     def executed(self, notebook: Any, cwd: str, *args: Any, **options: Any) -> ExecutionResult:
         """What MyST-NB gets for a notebook: outputs in its cells, seconds, and the error if any."""
-        future = self.begun.pop(_key(notebook, cwd), None)
+        key = _key(notebook, cwd)
+        future = self.begun.pop(key, None)
         if future is None:  # MyST-NB has made it of something else, as of text
             return single_nb_execution(notebook, cwd, *args, **options)
         try:
@@ -53,6 +64,8 @@ class Ahead:
         except BaseException:  # also Ctrl-C, of which Sphinx tells nobody
             self.end(early=True)
             raise
+        self.keeps[key].parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(done.nb, self.keeps[key])
         for cell, filled in zip(notebook.cells, done.nb.cells, strict=True):
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = filled.outputs, filled.execution_count
@@ -66,7 +79,7 @@ class Ahead:
             self.pool.shutdown(wait=not early, cancel_futures=True)
             for each in multiprocessing.active_children() if early else ():
                 each.kill()  # its kernel ends with it
-        self.begun, self.pool = {}, None
+        self.begun, self.keeps, self.pool = {}, {}, None
 
 
 def _key(notebook: Any, folder: str) -> Key:
@@ -83,8 +96,10 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
     def begin(app: Sphinx, env: Any, names: list[str]) -> None:
         if app.config["nb_execution_mode"] == "force":
-            paths = map(str, map(env.doc2path, names))
-            notebooks = [path for path in paths if path.endswith(".ipynb")]
+            paths = {str(env.doc2path(name)): name for name in names}
+            kept = Path(app.outdir).parent / KEPT
+            notebooks = {path: kept / f"{name}.ipynb" for path, name in paths.items()
+                         if path.endswith(".ipynb")}  # fmt: skip
             workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
             ahead.begin(notebooks, app.config["nb_execution_timeout"], workers)
 
