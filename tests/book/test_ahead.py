@@ -47,6 +47,21 @@ def test_a_page_gets_what_was_executed_for_it_and_how_it_failed(tmp_path: Path) 
     ahead.end()
 
 
+def test_a_notebook_is_executed_once_though_its_markdown_is_changed_on_the_way(
+    tmp_path: Path,
+) -> None:
+    counted = tmp_path / "count"
+    page = written(tmp_path / "page.ipynb", f"print('x', file=open({str(counted)!r}, 'a'))")
+    page.cells.append(v4.new_markdown_cell("a text"))
+    nbformat.write(page, tmp_path / "page.ipynb")
+    page.cells[1].source = "another text"
+    ahead = Ahead()
+    ahead.begin({str(tmp_path / "page.ipynb"): tmp_path / "kept.ipynb"}, 60, 1)
+    assert ahead.executed(page, str(tmp_path), 60, False).err is None
+    ahead.end()
+    assert counted.read_text() == "x\n" and page.cells[1].source == "another text"
+
+
 def test_where_a_build_fails_nothing_is_executed_any_more(tmp_path: Path) -> None:
     told = tmp_path / "pid"
     program = (

@@ -29,7 +29,7 @@ KEPT = "executed"
 
 
 class Ahead:
-    """Notebooks that are being executed: by their folder, and the sources of their cells."""
+    """Notebooks that are being executed: by their folder, and the sources of their cells of code."""
 
     def __init__(self) -> None:
         self.begun: dict[Key, Future[ExecutionResult]] = {}
@@ -83,7 +83,9 @@ class Ahead:
 
 
 def _key(notebook: Any, folder: str) -> Key:
-    return os.path.abspath(folder), tuple(cell.source for cell in notebook.cells)
+    """By what is executed: `plain.py` has changed the Markdown when a page is read."""
+    sources = (cell.source for cell in notebook.cells if cell.cell_type == "code")
+    return os.path.abspath(folder), tuple(sources)
 
 
 def _interrupted_by_us() -> None:
