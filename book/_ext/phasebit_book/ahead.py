@@ -29,7 +29,7 @@ KEPT = "executed"
 
 
 class Ahead:
-    """Notebooks that are being executed: by their folder, and the sources of their cells of code."""
+    """Notebooks that are being executed: by their folder, and the sources of their code."""
 
     def __init__(self) -> None:
         self.begun: dict[Key, Future[ExecutionResult]] = {}
