@@ -27,10 +27,7 @@ from phasebit.chapters.every_shape.choice import CLUSTERS, PAIRS_EVERYWHERE, PLA
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
 from tests.book.notebooks import ROOT, prose
-from tests.chapters.every_shape.times import us
-
-SMALL, ODD, AWKWARD = (Shape(*[size] * 3) for size in (1024, 1000, 5000))
-ALONE, LATE = Plan(plans.EARLY, 1, 128, 8), Plan(plans.SMALL, 1, 128, 8)
+from tests.chapters.every_shape.times import ALONE, AWKWARD, LATE, ODD, SMALL, us
 
 
 @pytest.fixture(scope="module")

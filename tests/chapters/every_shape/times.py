@@ -1,12 +1,16 @@
-"""Times of the record, as the tests of two pages ask for them."""
+"""Times of the record, and shapes and plans, as the tests of two pages ask for them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from phasebit.chapters.every_shape import view
+from phasebit.chapters.every_shape import plans, view
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
+
+SMALL, ODD, AWKWARD = (Shape(*[size] * 3) for size in (1024, 1000, 5000))
+ALONE, LATE = Plan(plans.EARLY, 1, 128, 8), Plan(plans.SMALL, 1, 128, 8)
+"""Tiles of 64 × 128 by blocks alone, with an early launch and without."""
 
 
 def us(recorded: dict[str, Any], shape: Shape, plan: Plan, way: str = "warm") -> float:

@@ -23,10 +23,7 @@ from phasebit.chapters.every_shape import (
 from phasebit.chapters.every_shape.choice import choose
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
-from tests.chapters.every_shape.times import more, us
-
-SMALL, ODD, AWKWARD = (Shape(*[size] * 3) for size in (1024, 1000, 5000))
-ALONE, LATE = Plan(plans.EARLY, 1, 128, 8), Plan(plans.SMALL, 1, 128, 8)
+from tests.chapters.every_shape.times import ALONE, AWKWARD, LATE, ODD, SMALL, more, us
 
 
 @pytest.fixture(scope="module")
