@@ -1,4 +1,4 @@
-"""Pictures of *Past the vendor: the trials*: what was expected of each change, and what came out."""
+"""Pictures of *Past the vendor: the trials*: what was expected of each change, what came out."""
 
 from __future__ import annotations
 
