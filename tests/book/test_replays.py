@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import gzip
 import json
 import re
@@ -15,6 +16,7 @@ import pytest
 
 from phasebit import bugs, files
 from phasebit.emulator import observing
+from phasebit.launching import playback
 from phasebit.launching.playback import BLOCK_BARRIER, Recorder
 from phasebit.launching.slot_history import Places, slots_in
 
@@ -249,6 +251,10 @@ def test_a_trace_is_small_and_says_what_was_found(name: str) -> None:
             assert run["end"] == 0 or len(drawn.rows) > 1 or len(drawn.styles) > 1
     if name == "chain":
         assert set(trace["programs"][0]["runs"]) == {"late", "eager", "random"}
+
+
+def test_the_example_holds() -> None:
+    assert doctest.testmod(playback) == (0, 1)
 
 
 def between(spans: list[list[int]], end: int) -> list[tuple[int, int]]:
