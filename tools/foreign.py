@@ -208,10 +208,10 @@ def _recorded(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))["programs"] if path.exists() else {}
 
 
-def keep(path: Path, wanted: list[Program], made: dict[str, Any]) -> dict[str, Any]:
-    """The record with these beside what it has, of the programs that the catalogue names.
+def keep(path: Path, made: dict[str, Any]) -> None:
+    """Put these into the record, beside what it has of the programs that the catalogue names.
 
-    It is read again for each, under a lock: several of this tool may run side by side.
+    Both are read again each time, under a lock: several of this tool may run side by side.
     """
     with CATALOGUE.open(encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -219,10 +219,9 @@ def keep(path: Path, wanted: list[Program], made: dict[str, Any]) -> dict[str, A
         record = {
             "benchmark": "foreign", "date": datetime.date.today().isoformat(),
             "protocol": PROTOCOL, "schedules": SCHEDULES,
-            "programs": {each.name: kept[each.name] for each in wanted if each.name in kept},
+            "programs": {one.name: kept[one.name] for one in catalogue() if one.name in kept},
         }  # fmt: skip
         path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    return record
 
 
 def main() -> None:
@@ -251,7 +250,7 @@ def main() -> None:
         made = about | run(one, folder, given.seconds) | {"packages": made_with}
         print(f"{made.get('seconds', 0):4} s  {one.name}: {made['verdict']}, "
               f"{len(made.get('findings', []))} places", flush=True)  # fmt: skip
-        keep(path, wanted, {one.name: made})
+        keep(path, {one.name: made})
     record = json.loads(path.read_text(encoding="utf-8"))
     print(f"{len(record['programs'])} of {len(wanted)} programs have run")
     if given.record == files.records() / RECORD:
