@@ -299,4 +299,5 @@ def test_few_rows() -> None:
     assert all(abs(more) < 0.02 for more in found[view.VENDOR])
     assert [f"{more:.0%}" for more in sorted(found[few_rows.AHEAD])][::2] == ["6%", "17%"]
     two, four = (found[name] for name in few_rows.SHARED)
-    assert all(0.005 < more < 0.02 for more in two) and [f"{more:.0%}" for more in four] == ["21%", "31%"]
+    assert all(0.005 < more < 0.02 for more in two)
+    assert [f"{more:.0%}" for more in four] == ["21%", "31%"]
