@@ -6,9 +6,9 @@ whose headers it includes; the harness beside this file is ours and checks every
 Four rules it breaks; no result is wrong. Every warp of the epilogue gives an address of lane 0,
 while warp w reaches the lanes from 32 (w % 4) on (PTX ISA, restrictions of tcgen05.ld). A block
 leaves while its last store may still read shared memory. In a pair the blocks meet with
-``barrier.cluster.arrive.relaxed``, which orders nothing: neither the address of tensor memory, which
-one warp writes and others read, nor the last loads before tensor memory is given back. And the
-other block's scales are told by an arrival of .cta scope, the default.
+``barrier.cluster.arrive.relaxed``, which orders nothing: neither the address of tensor memory,
+which one warp writes and others read, nor the last loads before tensor memory is given back. And
+the other block's scales are told by an arrival of .cta scope, the default.
 """
 
 from __future__ import annotations
