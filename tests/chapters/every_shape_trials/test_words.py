@@ -12,6 +12,7 @@ import pytest
 
 from phasebit import measure
 from phasebit.chapters.every_shape import (
+    few_rows,
     narrower,
     plans,
     record,
@@ -289,3 +290,18 @@ def test_narrower() -> None:
             names = (f"{plan} L2_256B", f"{plan} NONE")
             promoted, plain = (view.ratio(seen, each, way) for each in names)
             assert 0.09 < 1 - promoted / plain < 0.12
+
+
+def test_few_rows() -> None:
+    """What goes with the products, what the changes cost, and that cuBLAS is near."""
+    found: dict[str, list[float]] = {}
+    for row in measure.read(few_rows.NAME)["shapes"]:
+        whole = view.median(row["times"][few_rows.WHOLE], "flushed")
+        for name, times in row["times"].items():
+            found.setdefault(name, []).append(view.median(times, "flushed") / whole - 1)
+    assert all(-0.03 < more < -0.01 for more in found[few_rows.NO_PRODUCTS])
+    assert all(abs(more) < 0.02 for more in found[view.VENDOR])
+    assert [f"{more:.0%}" for more in sorted(found[few_rows.AHEAD])][::2] == ["6%", "17%"]
+    two, four = (found[name] for name in few_rows.SHARED)
+    assert all(0.005 < more < 0.02 for more in two)
+    assert [f"{more:.0%}" for more in four] == ["21%", "31%"]
