@@ -155,6 +155,18 @@ def test_a_warp_that_the_emulator_does_not_run_is_blank(replay) -> None:
     assert "Where the row of a warp is blank" in replay.locator(".pb-replay-size").inner_text()
 
 
+@pytest.mark.parametrize("kernel", ["queue", "b_ring", "chain"])
+def test_a_replays_picture_fits_beside_the_contents(browser, site, kernel: str) -> None:
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    tab.goto(site + PAGES[kernel])
+    tab.wait_for_load_state("networkidle")
+    rooms = tab.locator(f'.phasebit-replay[data-kernel^="{kernel}"] .pb-picture').evaluate_all(
+        "all => all.map(each => [each.scrollWidth, each.clientWidth])"
+    )
+    tab.close()
+    assert rooms and all(within <= room for within, room in rooms), rooms
+
+
 @pytest.mark.parametrize("replay", ["groups"], indirect=True)
 def test_broken_beside_healthy(replay) -> None:
     programs = replay.get_by_role("combobox", name="Program")

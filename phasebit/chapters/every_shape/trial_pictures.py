@@ -120,6 +120,8 @@ def drawn(trials: Sequence[Trial], title: str, record: Mapping[str, Any]) -> Pic
         axes.minorticks_off()
         axes.set_ylim(len(trials) - 0.5, -0.5 - 0.3 * narrow)
         named_rows(axes, labels, narrow)
+        for label in axes.get_yticklabels():
+            label.set_multialignment("left")  # the page's letters have other widths
         below(figure, axes, names) if narrow else axes.legend(
             frameon=False, labelcolor=INK_MUTED, fontsize=9, loc="upper left",
             bbox_to_anchor=(0, -0.7 / high_of(narrow)), ncols=2,
