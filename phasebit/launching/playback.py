@@ -577,23 +577,29 @@ def rows(recorder: Recorder) -> list[Row]:
 def _without(
     spans: list[tuple[int, int]], others: list[tuple[int, int]], end: int
 ) -> list[tuple[int, int]]:
-    """Spans in order, less what others cover and what is behind an end; what meets is one.
+    """Spans in order, less what others, in order too, cover and what is behind an end.
+
+    What meets is one.
 
     >>> _without([(0, 5), (5, 9), (20, 30)], [(8, 22)], 28)
     [(0, 8), (22, 28)]
     """
     found: list[tuple[int, int]] = []
+
+    def add(start: int, stop: int) -> None:
+        if stop <= start:
+            return
+        if found and found[-1][1] == start:
+            start = found.pop()[0]
+        found.append((start, stop))
+
     for start, stop in spans:
-        pieces = [(start, min(stop, end))]
-        for a, b in others:
-            pieces = [piece for c, d in pieces for piece in ((c, min(d, a)), (max(c, b), d))]
-        for c, d in pieces:
-            if d <= c:
-                continue
-            if found and found[-1][1] == c:
-                found[-1] = found[-1][0], d
-            else:
-                found.append((c, d))
+        at, stop = start, min(stop, end)
+        for a, b in others:  # in order
+            if at < b and a < stop:
+                add(at, a)
+                at = max(at, b)
+        add(at, stop)
     return found
 
 

@@ -257,6 +257,14 @@ def test_the_example_holds() -> None:
     assert doctest.testmod(playback) == (0, 1)
 
 
+def test_many_waits_cost_no_more_than_their_number() -> None:
+    """Thousands of each, as of a warp that asks again and again."""
+    begins = range(0, 20_000, 10)
+    spans, waits = [(n, n + 8) for n in begins], [(n + 2, n + 5) for n in begins]
+    pieces = [each for n in begins for each in ((n, n + 2), (n + 5, n + 8))]
+    assert playback._without(spans, waits, 20_000) == pieces
+
+
 def between(spans: list[list[int]], end: int) -> list[tuple[int, int]]:
     """What lies between spans that are in order, and after them until an end."""
     edges = [0, *(moment for span in spans for moment in span), end]

@@ -150,6 +150,8 @@ def test_what_did_not_work_at_5000(recorded: dict[str, Any]) -> None:
     whole = Plan(plans.PAIRS, 2, 256, 4, pair=2, super=4)
     cut = replace(whole, kernel=plans.STREAM, waves=1)
     steps = [waves.walk(plan, AWKWARD).clocks for plan in (whole, cut)]
+    assert round(100 * (steps[0] / steps[1] - 1)) == 15
+    assert [round(100 * lost) for lost in more(recorded, AWKWARD, whole)] == [6, 8]
     for lost in more(recorded, AWKWARD, whole):
         assert 0.35 < lost / (steps[0] / steps[1] - 1) < 0.6
     times = view.row_of({"shapes": recorded["further"]}, AWKWARD)["times"]
@@ -253,6 +255,8 @@ def test_which_changes_cost_at_large_products(recorded: dict[str, Any]) -> None:
     assert [name for name in of if max(of[name].values()) > 2] == ["ping-pong, 128 × 128"]
     (fours,) = (rows[label] for label in rows if label.startswith("fours, no cut"))
     assert [round(each) for way, each in fours.items() if "warm" in way] == [7, 2]
+    vendor = rows[view.VENDOR].values()
+    assert [round(each) for each in vendor][:2] == [2, 2] and max(map(abs, [*vendor][2:])) < 2
 
 
 def test_the_last_wave_that_was_miscounted_says_so() -> None:
