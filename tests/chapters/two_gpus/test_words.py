@@ -125,3 +125,7 @@ def test_what_told_on_two_gpus() -> None:
         "a tile is counted before it is stored",
     ]
     assert ends["a flag leaves before its tiles"] == {broken_links.WRONG}
+    for half, end in ("release", broken_links.WRONG), ("acquire", broken_links.RIGHT):
+        names = [name for name in ends if half in name]
+        assert names and all(ends[name] == {end} for name in names)
+        assert all(said[name] == view.SAYS[0] for name in names)
