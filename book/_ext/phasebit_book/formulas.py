@@ -129,7 +129,7 @@ def letters(html: str) -> set[int]:
 def dense(style: str) -> str:
     """A style sheet without what only its reader needs.
 
-    >>> dense("/* why */\\na,\\nb {\\n  color: red;\\n}\\nc::before {\\n  content: \\": \\";\\n}\\n")
+    >>> dense("/* c */\\na,\\nb {\\n  color: red;\\n}\\nc::before {\\n  content: \\": \\";\\n}\\n")
     'a,b{color:red}c::before{content:": "}'
     """
     return _COLON.sub(r"\1:", _SOURCE_ONLY.sub("", style)).replace("\n}", "}")
