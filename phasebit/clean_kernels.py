@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from phasebit import chapters, measure, replay, toolchain
+from phasebit import chapters, hardware, measure, replay, toolchain
 from phasebit.instruments import programs, sanitizer
 from phasebit.instruments.sanitizer import Program
 
@@ -34,7 +34,7 @@ def record() -> dict[str, Any]:
     """What each tool says of each program, on this machine's GPU.
 
     A program that the record holds as it is, looked at with the same tools, keeps what was said of
-    it, with the day and the GPU of that.
+    it, with the day and the GPU of that. A program that needs more GPUs than are here is left out.
 
     Raises :class:`toolchain.CudaError` when there is no GPU or no compute-sanitizer, or when a
     program fails without it.
@@ -51,7 +51,11 @@ def record() -> dict[str, Any]:
         before = measure.read(NAME)["gpu"]
         kept = {name: {"gpu": before} | said for name, said in kept.items()}
     new = {name: program for name, program in everything.items() if name not in kept}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    for name in [name for name, program in new.items() if program.gpus > hardware.gpus()]:
+        print(f"⏱ {name} needs {new.pop(name).gpus} GPUs: it is not in the record")
+    # Kernels that wait for another GPU's would wait for the tools' other programs there, too.
+    apart = any(program.gpus > 1 for program in new.values())
+    with ThreadPoolExecutor(1 if apart else os.cpu_count()) as pool:
         built = dict(zip(new, pool.map(_command, new.items()), strict=True))
         list(pool.map(lambda command: programs.output(Path(command[0]), *command[1:]),
                       built.values()))  # fmt: skip
@@ -77,7 +81,9 @@ def record() -> dict[str, Any]:
         "benchmark": NAME,
         **today,
         "protocol": tools | {"inputs": "; ".join(notes)},
-        "programs": {name: kept.get(name) or looked_at[name] for name in everything},
+        "programs": {
+            name: kept.get(name) or looked_at[name] for name in everything if name in kept | new
+        },
     }
 
 

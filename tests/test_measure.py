@@ -169,7 +169,7 @@ NO_RIVAL = {
     "transposes_counted",
 }  # fmt: skip
 """What tools say, and single launches."""
-NOT_TIMED = {"broken_ring"}
+NOT_TIMED = {"broken_links", "broken_ring"}
 NO_LIBRARY = {
     "to_pack_or_not", "copy_engine", "copy_engine_hints", "warpgroup_products", "warpgroup_narrow",
     "block_order_controls", "hopper_ring_pairs", "attention_stamps",

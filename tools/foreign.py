@@ -4,7 +4,8 @@
 
 tests/foreign/catalogue.toml lists them: a repository, a commit, a path, arguments that make it
 small. FOLDER has a clone of each repository, as OWNER+NAME or OWNER+NAME/repo. What has run is kept
-in records/foreign.json after each program and is not run again, so this may be stopped at any time.
+in records/foreign.json after each program and is not run again, so this may be stopped at any
+time, and several may run side by side.
 Programs of CuTe DSL need nvidia-cutlass-dsl and PyTorch, those of Triton triton and PyTorch, the
 others nvcc; none needs a GPU. None of their code is kept. NAME: those alone whose names begin so;
 --again: also what has run before.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import fcntl
 import importlib.metadata
 import json
 import re
@@ -202,6 +204,26 @@ def _by_nvcc(program: Program, folder: Path, source: Path, seconds: float) -> di
     return {"verdict": "ended", "findings": told(tuple(dict.fromkeys(findings)))}
 
 
+def _recorded(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))["programs"] if path.exists() else {}
+
+
+def keep(path: Path, made: dict[str, Any]) -> None:
+    """Put these into the record, beside what it has of the programs that the catalogue names.
+
+    Both are read again each time, under a lock: several of this tool may run side by side.
+    """
+    with CATALOGUE.open(encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = _recorded(path) | made
+        record = {
+            "benchmark": "foreign", "date": datetime.date.today().isoformat(),
+            "protocol": PROTOCOL, "schedules": SCHEDULES,
+            "programs": {one.name: kept[one.name] for one in catalogue() if one.name in kept},
+        }  # fmt: skip
+        path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--from", dest="clones", type=Path, required=True, metavar="FOLDER")
@@ -211,35 +233,26 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME")
     given = parser.parse_args()
     path = given.record
-    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"programs": {}}
     wanted = catalogue()
-    kept = {one.name: record["programs"][one.name] for one in wanted
-            if one.name in record["programs"]}  # fmt: skip
     for one in wanted:
         about = json.loads(json.dumps(asdict(one)))
         del about["name"]
         for name in ("also", "module"):
             if not about[name]:
                 del about[name]
-        before = kept.get(one.name, {})
-        same = all(before.get(key) == value for key, value in about.items())
         if given.names and not any(one.name.startswith(name) for name in given.names):
             continue
-        if same and not given.again:
+        before = _recorded(path).get(one.name, {})
+        if all(before.get(key) == value for key, value in about.items()) and not given.again:
             continue
         folder = Path(checkout(given.clones, one.repository, one.commit, one.folders).name)
         made_with = {name: _version(name) for name in PACKAGES[one.door]}
-        kept[one.name] = about | run(one, folder, given.seconds) | {"packages": made_with}
-        made = kept[one.name]
+        made = about | run(one, folder, given.seconds) | {"packages": made_with}
         print(f"{made.get('seconds', 0):4} s  {one.name}: {made['verdict']}, "
               f"{len(made.get('findings', []))} places", flush=True)  # fmt: skip
-        record = {
-            "benchmark": "foreign", "date": datetime.date.today().isoformat(),
-            "protocol": PROTOCOL, "schedules": SCHEDULES,
-            "programs": {each.name: kept[each.name] for each in wanted if each.name in kept},
-        }  # fmt: skip
-        path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(f"{len(kept)} of {len(wanted)} programs have run")
+        keep(path, {one.name: made})
+    record = json.loads(path.read_text(encoding="utf-8"))
+    print(f"{len(record['programs'])} of {len(wanted)} programs have run")
     if given.record == files.records() / RECORD:
         PAGE.write_text(page(record), encoding="utf-8")
 

@@ -160,8 +160,6 @@
     const banned = rules.zero.find(is);
     if (banned) return { groups: [], words: `${banned}: not with this instruction` };
     const [a, b, d] = ["type of A", "type of B", "type of D"].map((name) => said[name].words);
-    for (const [name, type, major] of [["A", a, "A is M-major"], ["B", b, "B is N-major"]])
-      if (is(major) && rules.straight.includes(type)) return { groups: [], words: `${name} of ${type} must be K-major` };
     const [m, n] = [Number(said.M.words), Number(said.N.words)];
     const step = is("B is N-major") && rules.bytes.includes(b) ? 16 : 1;
     const groups = ["1", "2"].filter((group) => rules.shapes[group][m]?.includes(n) && n % (step * group) === 0);

@@ -95,7 +95,7 @@
     showKernel(data) {
       this.data = data;
       this.title.textContent = `Replay: ${data.title}`;
-      this.size.textContent = `On the emulator: ${data.size}. A cycle is an instruction: it shows order, not times of a GPU.`;
+      this.size.textContent = `On the emulator: ${data.size}. A cycle is an instruction: it shows order, not times of a GPU. Where the row of a warp is blank, the emulator runs other threads first.`;
       this.offer(this.program, [...new Set(data.programs.map((one) => one.name))]);
       this.offer(this.block, [...new Set(data.programs.map((one) => one.block))]);
       this.at = 0;
@@ -246,6 +246,7 @@
         if (line) marks.set(line, [...(marks.get(line) ?? []), k]);
         const wait = row.waits.find(([from, to]) => from <= at && (to < 0 || at < to));
         if (wait) return `waits for ${this.barrier(wait[2])}`;
+        if (at < end && !row.ran.some(([from, to]) => from <= at && at < to)) return "not scheduled";
         return line ? `line ${line}` : "";
       });
       for (const engine of engines) {

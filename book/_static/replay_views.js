@@ -75,16 +75,12 @@
       }));
     }
 
+    /* Nothing where a warp neither executes nor waits: the emulator runs others. */
     spansOf(row) {
-      const spans = [];
-      let at = 0;
-      for (const [from, to] of row.waits) {
-        const until = to < 0 ? this.end : to;
-        spans.push([at, from, "run"], [from, until, "wait"]);
-        at = until;
-      }
-      spans.push([at, row.left < 0 ? this.end : row.left, "run"]);
-      return spans.filter(([from, to]) => to > from);
+      return [
+        ...row.ran.map(([from, to]) => [from, to, "run"]),
+        ...row.waits.map(([from, to]) => [from, to < 0 ? this.end : to, "wait"]),
+      ];
     }
 
     rect(x, width, kind) {

@@ -30,6 +30,7 @@ class Program(NamedTuple):
     arguments: tuple[str, ...] = ("--seed", "1")
     command: tuple[str, ...] = ()  # what runs it, where that is not the built program
     inputs: str = "of the programs: seed 1 where they draw"
+    gpus: int = 1  # that it needs
 
 
 def protocol() -> str:

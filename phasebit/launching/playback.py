@@ -16,7 +16,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,8 @@ class Wait:
     barrier: int
     start: int
     end: int | None
+    lanes: tuple[int, ...] = ()
+    """Which threads: of a warp whose threads part, some wait while others execute."""
 
 
 @dataclass
@@ -305,7 +307,8 @@ class Recorder(
 
     def _waited(self, g: Any, barrier: int, start: int, end: int | None) -> None:
         if (end is None or end > start) and self._mine(g):
-            self.waits_.append(Wait(self._warps(g.lanes), barrier, start, end))
+            lanes = tuple(self._own(g.lanes).tolist())
+            self.waits_.append(Wait(self._warps(g.lanes), barrier, start, end, lanes))
 
     # -- the copy engine ------------------------------------------------------
 
@@ -478,11 +481,11 @@ class Recorder(
 
     def open_waits(self) -> list[Wait]:
         """The waits that nobody ended, a group of warps for each barrier and moment."""
-        waiting: dict[tuple[int, int], set[int]] = {}
+        waiting: dict[tuple[int, int], list[int]] = {}
         for (lane, barrier), start in self.asking():
-            waiting.setdefault((barrier, start), set()).add((lane - self.first) // 32)
-        return [Wait(tuple(sorted(warps)), barrier, start, None)
-                for (barrier, start), warps in sorted(waiting.items())]  # fmt: skip
+            waiting.setdefault((barrier, start), []).append(lane)
+        return [Wait(self._warps(np.sort(lanes)), barrier, start, None, tuple(sorted(lanes)))
+                for (barrier, start), lanes in sorted(waiting.items())]  # fmt: skip
 
 
 def touch(access: Access, at: int) -> Touch:
@@ -522,16 +525,32 @@ def lines_of(recorder: Recorder, file: str) -> dict[int, list[int]]:
     return found
 
 
-def rows(recorder: Recorder) -> list[tuple[tuple[int, ...], list[tuple[int, int]], int]]:
-    """Warps that do the same at the same moments: which, the steps of each, when they left.
+class Row(NamedTuple):
+    """Warps that do the same at the same moments.
 
-    A warp whose lanes part is where the lane is that runs most.
+    A warp whose lanes part is where the lane is that runs most, and waits where that lane waits.
     """
+
+    warps: tuple[int, ...]
+    steps: list[tuple[int, int]]
+    """When, and which block of the program."""
+    left: int
+    """When they left the kernel; -1: they did not."""
+    waits: list[Wait]
+    """In order."""
+    ran: list[tuple[int, int]]
+    """From when to when they executed. Before their end, and outside of their waits, all other
+    moments are those in which the emulator ran other threads, and these could have run, too."""
+
+
+def rows(recorder: Recorder) -> list[Row]:
+    """The warps of a run, alike ones together."""
     runs: Counter[int] = Counter()
     for _, _, lanes in recorder.steps:
         runs.update(lanes.tolist())
     alike: dict[tuple[tuple[int, int], ...], list[int]] = {}
     gone = {}
+    shown = {}
     stuck = {lane: at for (lane, _), at in recorder.asking()}
     for warp in range(-(-recorder.batch.threads // 32)):
         lanes = recorder.lanes(warp, 1)
@@ -542,7 +561,46 @@ def rows(recorder: Recorder) -> list[tuple[tuple[int, ...], list[tuple[int, int]
         )
         alike.setdefault(steps, []).append(warp)
         gone[warp] = recorder.left.get(lane, -1)
-    return [(tuple(warps), list(steps), gone[warps[0]]) for steps, warps in alike.items()]
+        shown[warp] = lane
+    sizes, end, found = recorder.batch.machine.program.sizes, recorder.end, []
+    every = sorted([*recorder.waits_, *recorder.open_waits()], key=lambda wait: wait.start)
+    for steps, warps in alike.items():
+        left = gone[warps[0]]
+        waits = [wait for wait in every if shown[warps[0]] in wait.lanes]
+        executed = [(at, at + sizes[pc]) for at, pc in steps]
+        asleep = [(wait.start, end if wait.end is None else wait.end) for wait in waits]
+        ran = _without(executed, asleep, end if left < 0 else left)
+        found.append(Row(tuple(warps), list(steps), left, waits, ran))
+    return found
+
+
+def _without(
+    spans: list[tuple[int, int]], others: list[tuple[int, int]], end: int
+) -> list[tuple[int, int]]:
+    """Spans in order, less what others, in order too, cover and what is behind an end.
+
+    What meets is one.
+
+    >>> _without([(0, 5), (5, 9), (20, 30)], [(8, 22)], 28)
+    [(0, 8), (22, 28)]
+    """
+    found: list[tuple[int, int]] = []
+
+    def add(start: int, stop: int) -> None:
+        if stop <= start:
+            return
+        if found and found[-1][1] == start:
+            start = found.pop()[0]
+        found.append((start, stop))
+
+    for start, stop in spans:
+        at, stop = start, min(stop, end)
+        for a, b in others:  # in order
+            if at < b and a < stop:
+                add(at, a)
+                at = max(at, b)
+        add(at, stop)
+    return found
 
 
 def _in(lane: int, lanes: Any) -> bool:
@@ -553,6 +611,7 @@ def _in(lane: int, lanes: Any) -> bool:
 __all__ = [
     "BLOCK_BARRIER",
     "Recorder",
+    "Row",
     "State",
     "Touch",
     "Wait",

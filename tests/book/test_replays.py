@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import gzip
 import json
 import re
@@ -15,6 +16,7 @@ import pytest
 
 from phasebit import bugs, files
 from phasebit.emulator import observing
+from phasebit.launching import playback
 from phasebit.launching.playback import BLOCK_BARRIER, Recorder
 from phasebit.launching.slot_history import Places, slots_in
 
@@ -234,6 +236,11 @@ def test_a_trace_is_small_and_says_what_was_found(name: str) -> None:
             for row in run["rows"]:
                 assert all(0 <= number < len(trace["banks"]) for number in row["touches"][1::2])
                 assert sum(row["touches"][::2]) <= run["end"]
+                stop = run["end"] if row["left"] < 0 else row["left"]
+                waits = ([a, run["end"] if b < 0 else b] for a, b, _ in row["waits"])
+                spans = sorted([*row["ran"], *waits])
+                assert all(a < b <= stop for a, b in spans)
+                assert all(b <= c for (_, b), (c, _) in pairwise(spans)), "it does one thing"
             assert all(0 <= pc < len(blocks) for row in run["rows"] for pc in row["steps"][1::2])
             for slot in run["slots"]:
                 moments = [at for at, _, _ in slot["history"]]
@@ -244,6 +251,60 @@ def test_a_trace_is_small_and_says_what_was_found(name: str) -> None:
             assert run["end"] == 0 or len(drawn.rows) > 1 or len(drawn.styles) > 1
     if name == "chain":
         assert set(trace["programs"][0]["runs"]) == {"late", "eager", "random"}
+
+
+def test_the_example_holds() -> None:
+    assert doctest.testmod(playback) == (0, 1)
+
+
+def test_many_waits_cost_no_more_than_their_number() -> None:
+    """Thousands of each, as of a warp that asks again and again."""
+    begins = range(0, 20_000, 10)
+    spans, waits = [(n, n + 8) for n in begins], [(n + 2, n + 5) for n in begins]
+    pieces = [each for n in begins for each in ((n, n + 2), (n + 5, n + 8))]
+    assert playback._without(spans, waits, 20_000) == pieces
+
+
+def between(spans: list[list[int]], end: int) -> list[tuple[int, int]]:
+    """What lies between spans that are in order, and after them until an end."""
+    edges = [0, *(moment for span in spans for moment in span), end]
+    return [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
+
+
+@nvcc
+def test_a_warp_is_drawn_as_executing_only_where_the_emulator_ran_it() -> None:
+    """Warp 1 of the queue, eager: while thread 0 issues alone, and it waits for nobody yet."""
+    trace = replays.trace("queue")
+    program = trace["programs"][0]
+    run = program["runs"]["eager"]
+    row = next(each for each in run["rows"] if each["name"] == "warp 1")
+    length = [sum(block[1::2]) for block in program["blocks"]]
+    moments: set[int] = set()
+    at = 0
+    for step, block in zip(row["steps"][::2], row["steps"][1::2], strict=True):
+        at += step
+        moments |= {*range(at, at + length[block])}
+    assert moments == {moment for span in row["ran"] for moment in range(*span)}
+    idle = between(row["ran"], row["left"])
+    assert idle and not row["waits"]
+    other = next(each for each in run["rows"] if each["name"] == "warp 0")
+    assert all(any(a <= start and end <= b for a, b in other["ran"]) for start, end in idle)
+    drawn = replay_trace.picture(run, "a run", program["barriers"], trace["banks"])
+    seen = [span for span in drawn.spans if span.row == "warp 1"]
+    assert not any(span.start < end and start < span.end for start, end in idle for span in seen)
+
+
+@nvcc
+def test_a_warp_whose_threads_part_waits_where_the_one_waits_that_is_shown() -> None:
+    """Warp 0 of the queue, late: thread 0 issues, and the other 31 wait for what it commits."""
+    run = replays.trace("queue")["programs"][0]["runs"]["late"]
+    rows = {row["name"]: row for row in run["rows"]}
+    (products,) = (each["spans"] for each in run["engines"] if each["name"] == "tensor core")
+    (start, _, barrier) = rows["warp 1"]["waits"][-1]
+    assert barrier == 1 and start < products[0][0], "before anything is under way"
+    ran = rows["warp 0"]["ran"]
+    assert any(a <= products[0][0] - 1 and products[1][0] <= b for a, b in ran)
+    assert not any(begins < products[1][0] for begins, _, _ in rows["warp 0"]["waits"])
 
 
 @nvcc

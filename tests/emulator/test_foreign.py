@@ -130,8 +130,9 @@ def test_a_breakpoint_ends_the_kernel_where_no_debugger_listens() -> None:
     [
         ("red.global.add.v2.f32 [%rd1], {%f1, %f2, %f3};", "red needs 2 registers"),
         ("ld.global.v2.b128 {%q0, %q1}, [%rd1];", "128 bits takes one register"),
-        ("mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m3.e2m3.f32 {%f1,%f2,%f3,%f4},"
-         "{%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4};", "does not know 'mma.sync.aligned"),
+        ("mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e2m3.e2m3.f32"
+         "{%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6,%r7,%r8}, {%f1,%f2,%f3,%f4}, %r9, 0;",
+         "does not know 'mma.sp"),
         ("stmatrix.sync.aligned.m16n8.x1.shared.b8 [%r1], {%r2};", "does not know 'stmatri"),
         ("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16"
          "{%f1,%f2,%f3,%f4}, %rd1, %rd2, %r1, 0;",

@@ -206,6 +206,37 @@ def test_9_7_16_3_2_narrow_elements_lie_in_slots_of_16_bytes(kind: str) -> None:
     assert np.array_equal(cells[rows(64, False), 0].view(np.float32), right)
 
 
+def slots(codes: Array, width: int, rng: np.random.Generator) -> Array:
+    """Bytes [..., 16 n] of slots, from codes: 16 along the last extent lie in one."""
+    groups = codes.reshape(*codes.shape[:-1], -1, 16)
+    bits = (groups[..., None] >> np.arange(width) & 1).astype(np.uint8)
+    data = np.packbits(bits.reshape(*groups.shape[:-1], -1), axis=-1, bitorder="little")
+    whole = rng.integers(0, 256, groups.shape, np.uint8)  # nobody looks at the gaps
+    whole[..., : 2 * width] = data
+    return whole.reshape(codes.shape)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: p.name)
+@pytest.mark.parametrize("kind", ["e2m1", "e2m3", "e3m2"])
+def test_9_7_16_10_1_narrow_elements_may_be_transposed(
+    kind: str, pattern: swizzle.Swizzle
+) -> None:
+    """kind::f8f6f4 transposes A and B, of whatever type: 16 neighbours in M or N lie in a slot."""
+    width = 4 if kind == "e2m1" else 6
+    rng = np.random.default_rng(width)
+    m, n, steps = 128, 128, max(pattern.span // 32, 1)  # K-major, a row is as long as the span
+    for mn_a, mn_b in ((True, True), (True, False), (False, True)):
+        a, b = (rng.integers(0, 1 << width, (rows_of, 32 * steps)) for rows_of in (m, n))
+        right = decode(kind, a.astype(np.uint8)) @ decode(kind, b.astype(np.uint8)).T
+        gemm = Gemm("f8f6f4", m, n, kind, kind, "f32", steps=steps, pattern=pattern,
+                    mn_a=mn_a, mn_b=mn_b)  # fmt: skip
+        given = [slots(x.T, width, rng).T if mn else slots(x, width, rng)
+                 for x, mn in ((a, mn_a), (b, mn_b))]  # fmt: skip
+        cells, found = gemm.run(*given)
+        assert not found.findings, found.findings
+        assert np.array_equal(cells[:, :n].view(np.float32), right)
+
+
 def test_the_arithmetic_is_the_tensor_core_model_where_sums_are_rounded() -> None:
     """2**25 + 1 + … is cut off, 25 bits below the largest exponent: assumed, not measured."""
     gemm = Gemm("f16", 64, 8, "bf16", "bf16", "f32", width=2)

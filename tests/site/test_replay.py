@@ -20,6 +20,7 @@ PAGES = {
         "chain",
         "pair",
         "12_stale_parity",
+        "queue",
         WARD,
     )
     if f'data-kernel="{kernel}' in path.read_text(encoding="utf-8")
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.site
 
 
 def test_the_pages_have_them() -> None:
-    assert len(PAGES) == 8
+    assert len(PAGES) == 9
 
 
 @pytest.fixture
@@ -140,6 +141,30 @@ def test_the_line_of_whom_one_follows_comes_into_view_and_the_page_stays(replay)
     assert asked.count() in (1, 32)
     assert asked.first.inner_text() == "1"
     assert "consumers" in row_name(replay, "warps 8–15")
+
+
+@pytest.mark.parametrize("replay", ["queue"], indirect=True)
+def test_a_warp_that_the_emulator_does_not_run_is_blank(replay) -> None:
+    replay.get_by_role("combobox", name="Schedule").select_option("eager")
+    to(replay, 80 / 190)
+    assert row(replay, "warp 1") == "not scheduled"
+    assert row(replay, "warp 0").startswith("line ")
+    bars = replay.locator(".pb-replay-row", has_text="warp 1").first.locator(".pb-replay-run")
+    spans = [tuple(float(bar.get_attribute(side)) for side in ("x", "width")) for bar in bars.all()]
+    assert len(spans) == 3 and not any(x <= 80 < x + wide for x, wide in spans)
+    assert "Where the row of a warp is blank" in replay.locator(".pb-replay-size").inner_text()
+
+
+@pytest.mark.parametrize("kernel", ["queue", "b_ring", "chain"])
+def test_a_replays_picture_fits_beside_the_contents(browser, site, kernel: str) -> None:
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    tab.goto(site + PAGES[kernel])
+    tab.wait_for_load_state("networkidle")
+    rooms = tab.locator(f'.phasebit-replay[data-kernel^="{kernel}"] .pb-picture').evaluate_all(
+        "all => all.map(each => [each.scrollWidth, each.clientWidth])"
+    )
+    tab.close()
+    assert rooms and all(within <= room for within, room in rooms), rooms
 
 
 @pytest.mark.parametrize("replay", ["groups"], indirect=True)

@@ -96,8 +96,7 @@ def rules(kind: str) -> dict[str, Any]:
     """What ``tcgen05.mma`` of a kind takes, as the emulator's decoder says when it is asked.
 
     ``k``: elements along k; ``shapes``: cta_group -> M -> the values of N; ``zero``: fields that
-    must be 0; ``straight``: types of operands that must be K-major; ``bytes``: those for whose
-    N-major B the step of N is 16 for each block.
+    must be 0; ``bytes``: types of operands for whose N-major B the step of N is 16 for each block.
     """
     operand = next(iter(instruction_descriptors.TYPES[kind].values()))
     result = next(iter(instruction_descriptors.RESULTS[kind].values()))
@@ -121,7 +120,6 @@ def rules(kind: str) -> dict[str, Any]:
             for group in (1, 2)
         },
         "zero": [name for name in flags if not takes(128, 64, 1, 1 << low[name])],
-        "straight": [name for name in types if not takes(128, 64, 1, 1 << 16, name)],
         "bytes": [name for name in types if not takes(64, 8, 1, 1 << 16, name)],
     }  # fmt: skip
 

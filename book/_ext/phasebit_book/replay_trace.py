@@ -4,10 +4,11 @@
 
 ``end``       the last moment
 ``rows``      warps that do the same: ``name``, ``role``, ``steps`` (moments and blocks of the
-              program in turn, each moment as the distance from the one before), ``waits`` (from,
-              to, number of the barrier; to -1: for ever, barrier -1: ``__syncthreads()``, below:
-              the barrier of that name), ``left``, ``touches`` (moments, likewise, and patterns of
-              banks in turn, of the first of the warps)
+              program in turn, each moment as the distance from the one before), ``ran`` (from, to:
+              when they executed), ``waits`` (from, to, number of the barrier; to -1: for ever,
+              barrier -1: ``__syncthreads()``, below: the barrier of that name), ``left``,
+              ``touches`` (moments, likewise, and patterns of banks in turn, of the first of the
+              warps)
 ``barriers``  of each its changes: moment, phase, arrivals missing and expected, bytes missing
 ``slots``     of each: ``name``, and from when on it is what, of which job
 ``engines``   ``name``, ``spans``: from, to, what
@@ -42,10 +43,6 @@ def warps_text(warps: Sequence[int]) -> str:
         return f"warp {warps[0]}"
     together = warps[-1] - warps[0] == len(warps) - 1
     return f"warps {warps[0]}–{warps[-1]}" if together else f"warps {', '.join(map(str, warps))}"
-
-
-def _within(warps: Sequence[int], others: Sequence[int]) -> bool:
-    return set(warps) <= set(others)
 
 
 @dataclass(frozen=True)
@@ -142,14 +139,12 @@ def packed(
         for (block, place), told in recorder.called.items()
     }
     order = {place: number for number, place in enumerate(places)}
-    every = [*recorder.waits_, *recorder.open_waits()]
     packed_rows = []
-    for warps, steps, left in rows(recorder):
-        waits = sorted({
+    for warps, steps, left, waited, ran in rows(recorder):
+        waits = [
             (wait.start, -1 if wait.end is None else wait.end,
-             order.get(wait.barrier, wait.barrier))
-            for wait in every if _within(warps, wait.warps)
-        })  # fmt: skip
+             order.get(wait.barrier, wait.barrier)) for wait in waited
+        ]  # fmt: skip
         flat: list[int] = []
         last = 0
         for at, pc in steps:
@@ -158,7 +153,8 @@ def packed(
         does = {parts.roles.get(warp, "") for warp in warps}
         packed_rows.append({
             "name": warps_text(warps), "role": does.pop() if len(does) == 1 else "", "steps": flat,
-            "waits": waits, "left": left, "touches": _touches(recorder, warps[0], patterns),
+            "ran": ran, "waits": waits, "left": left,
+            "touches": _touches(recorder, warps[0], patterns),
         })  # fmt: skip
     moments = [*recorder.found, *[end] * (len(findings) - len(recorder.found))]
     found: dict[str, dict[str, Any]] = {}
@@ -302,20 +298,19 @@ def picture(
 ) -> Timeline:
     """The run as a timeline: its warps, its engines, its slots; ``barriers`` by name.
 
+    Nothing is drawn where a warp neither executes nor waits: the emulator runs others.
+
     Where there are no slots shared memory has a row, as ``banks`` tell: :func:`memory`.
     """
     end = run["end"]
     spans: list[Span] = []
     for row in run["rows"]:
-        at = 0
-        stop = row["left"] if row["left"] >= 0 else end
+        own = [Span(row["name"], start, until, "run") for start, until in row["ran"]]
         for start, until, barrier in row["waits"]:
             until = end if until < 0 else until
-            spans += [Span(row["name"], at, start, "run")] * (start > at)
             why = barrier_name(barrier, barriers)
-            spans.append(Span(row["name"], start, until, "wait", "", why))
-            at = until
-        spans += [Span(row["name"], at, stop, "run")] * (stop > at)
+            own.append(Span(row["name"], start, until, "wait", "", why))
+        spans += sorted(own, key=lambda span: span.start)
     for engine in run["engines"]:
         kind = "hand-off" if engine["name"] == "tensor core" else "copy"
         spans += [Span(engine["name"], a, b, kind) for a, b, _ in engine["spans"]]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
-from phasebit.chapters.attention import attend, rungs
+from phasebit.chapters.attention import attend, narrow_heads, rungs
 from phasebit.chapters.attention.encounters import D, Event
 from phasebit.chapters.attention.rungs import (
     CUDNN,
@@ -225,14 +225,33 @@ def unordered(recorded: Mapping[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
-def spilled(name: str, d: int = 128) -> int:
-    """Bytes of registers a thread that ptxas spills in a kernel of :mod:`rungs`, full attention.
+def narrow(recorded: dict[str, Any]) -> measure.Table:
+    """What was tried for heads of 64, as parts of the last rung's rate in the same rounds."""
+    rows = []
+    for name in (narrow_heads.LAST, *narrow_heads.TRIED):
+        parts = [
+            statistics.median(each["contenders"][narrow_heads.LAST]["times_us"])
+            / statistics.median(each["contenders"][name]["times_us"])
+            for each in recorded["times"]
+        ]
+        expected = narrow_heads.TRIED[name].expected if name in narrow_heads.TRIED else ""
+        rows.append((name, expected, *(f"{part:.2f}" for part in parts)))
+    heads = (f"{'causal' if each['causal'] else 'full'}, {each['sequence']:,}"
+             for each in recorded["times"])  # fmt: skip
+    source = f"heads of 64: rate as a part of the first row's; {measure.source(recorded)}"
+    return measure.Table(("", "expected", *heads), tuple(rows), source)
 
-    With the tiles of long sequences. Needs nvcc.
+
+def spilled(name: str, d: int = 128) -> int:
+    """Bytes of registers a thread that ptxas spills in full attention.
+
+    ``name``: a kernel of :mod:`rungs`, with the tiles of long sequences, or one that
+    :mod:`narrow_heads` tries. Needs nvcc.
     """
     from phasebit.instruments import disassembly
 
-    text = attend.alone(rungs.text(name), (d, False), long=True)
+    text = narrow_heads.text(name) if name in narrow_heads.TRIED else rungs.text(name)
+    text = attend.alone(text, (d, False), long=True)
     _, said = disassembly.cubin(text, "sm_90a", ("-Xptxas", "-v"))
     return sum(map(int, re.findall(r"(\d+) bytes spill stores", said)))
 

@@ -37,8 +37,11 @@ def products(answer: Callable[[int, int, int, int], tuple[int, int]]) -> str:
     return agree(answer, cases(), words, "launches")
 
 
-SIZES = ((4, 3, 2), (16, 16, 148), (64, 16, 148), (9, 7, 10), (1, 5, 4))
-"""Blocks of a head, heads, multiprocessors."""
+SIZES = ((64, 18, 4, 148), (32, 32, 8, 148), (16, 13, 4, 24), (9, 7, 3, 10), (1, 5, 2, 4))
+"""Blocks of a head, heads, heads that may be together, multiprocessors."""
+
+LATER = 1.03
+"""How much later than by groups the last block may be done."""
 
 
 def _pairs(given: Any, where: str) -> list[tuple[int, int]]:
@@ -50,18 +53,25 @@ def _pairs(given: Any, where: str) -> list[tuple[int, int]]:
 
 
 @judged
-def order(answer: Callable[[int, int], list[tuple[int, int]]]) -> str:
-    """``answer(blocks, heads)``: (head, block) in an order that ends no later than ours."""
-    for blocks, heads, multiprocessors in SIZES:
-        where = f"{blocks} blocks of each of {heads} heads"
-        made = _pairs(ask(answer, blocks, heads, words=where), where)
+def order(answer: Callable[[int, int, int], list[tuple[int, int]]]) -> str:
+    """``answer(blocks, heads, together)``: (head, block) in an order that ends early.
+
+    And from a head's first block to its last there are at most ``together * blocks`` places.
+    """
+    for blocks, heads, together, multiprocessors in SIZES:
+        where = f"{blocks} blocks of each of {heads} heads, {together} together"
+        made = _pairs(ask(answer, blocks, heads, together, words=where), where)
         if Counter(made) != Counter(product(range(heads), range(blocks))):
             raise Wrong(f"{where}: each pair of a head and a block must be there once")
-        ours = block_lengths.lengths(block_lengths.ORDERS[2], blocks * BLOCK, heads)
-        best = block_lengths.latest(ours, multiprocessors)
-        steps = [2 * (block + 1) for _, block in made]
-        ends = block_lengths.latest(steps, multiprocessors)
-        if ends > best + 1e-9:
+        apart, room = block_lengths.farthest(made), together * blocks
+        if apart > room:
+            raise Wrong(f"{where}: from the first block of a head to its last there are {apart} "
+                        f"places, and there may be {room}")  # fmt: skip
+        best, ends = (
+            block_lengths.latest([block_lengths.of_block(b) for _, b in each], multiprocessors)
+            for each in (block_lengths.by_groups(blocks, heads, together), made)
+        )
+        if ends > LATER * best:
             raise Wrong(f"{where}: the last block is done at {ends:.2f} of the mean on "
                         f"{multiprocessors} multiprocessors; {best:.2f} can be had")  # fmt: skip
     return f"{len(SIZES)} launches"

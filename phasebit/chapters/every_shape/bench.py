@@ -183,9 +183,13 @@ class Bench:
 
     def parts(self, shape: Shape) -> dict[str, Any]:
         """A kernel without some of its work; what it computes then is not looked at."""
-        texts = {name: tries.part(name) for name in tries.PARTS}
-        launches = self._plans(shape, texts)
-        return {"shape": list(shape), "times": self._times(shape, launches, exact=("whole",))}
+        return self.changed(shape, {name: tries.part(name) for name in tries.PARTS}, ("whole",))
+
+    def changed(
+        self, shape: Shape, texts: dict[str, str], right: Iterable[str]
+    ) -> dict[str, Any]:
+        """Kernels by name, beside cuBLAS; of those that are not ``right``, only the time counts."""
+        return {"shape": list(shape), "times": self._times(shape, self._plans(shape, texts), right)}
 
     def any(self, shape: Shape) -> dict[str, Any]:
         """Rows that the copy engine refuses: with the copy into other rows, and without."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations, islice
 
-from phasebit.chapters.every_shape import on_emulator, plans, waves
+from phasebit import measure
+from phasebit.chapters.every_shape import on_emulator, plans, trial_tables, waves
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shape_slips import whole
 from phasebit.chapters.every_shape.shapes import Shape
 from phasebit.chapters.every_shape.shares import Walk
 from phasebit.edits import replace_once
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import Wrong, judged
+from phasebit.exercises.judge import Wrong, ask, judged, shown
 from phasebit.exercises.written import clean, compiling, running, written
 
 
@@ -146,3 +149,84 @@ def turns(answer: str) -> str:
             if not done.exact:
                 raise Wrong(f"{where}: C is wrong")
     return f"{len(_IN_TURN)} products, no finding"
+
+
+Times = dict[str, dict[str, float]]
+"""Shape -> plan -> µs; a plan that was not timed at a shape is missing there."""
+
+
+def _apart(times: Times, sets: Iterable[tuple[str, ...]]) -> float:
+    """By how much the kept plans take longer than the fastest of each shape: of the best set.
+
+    In the geometric mean over shapes; infinity where a shape has no plan of any set.
+    """
+    rows = []
+    for row in times.values():
+        least = min(row.values())
+        rows.append({plan: math.log(us / least) for plan, us in row.items()})
+    inf = math.inf
+    best = min(sum(min([row.get(plan, inf) for plan in kept]) for row in rows) for kept in sets)
+    return math.exp(best / len(rows)) - 1
+
+
+def _fewest(times: Times, count: int) -> float:
+    """The least that ``count`` plans lose."""
+    every = sorted({plan for row in times.values() for plan in row})
+    return _apart(times, combinations(every, count))
+
+
+def _tables() -> Iterator[tuple[Times, int]]:
+    """Made-up times; first those at which other rules go wrong."""
+    yield {"1": {"a": 10, "b": 11}, "2": {"a": 1000, "b": 940}}, 1  # the mean of times says b
+    yield {"1": {"a": 10, "b": 30}, "2": {"a": 10, "b": 6}, "3": {"a": 10, "b": 6}}, 1  # most wins
+    yield {"1": {"a": 4, "b": 9}, "2": {"b": 9}}, 1  # a was not timed everywhere
+    yield {"1": {"a": 10, "b": 12, "c": 30}, "2": {"a": 30, "b": 12, "c": 10}}, 2  # b is best alone
+    draw = random.Random()
+    while True:
+        plans_, shapes = "abcdefgh"[: draw.randint(4, 8)], draw.randint(3, 7)
+        times = {
+            f"shape {n}": {plan: round(size * draw.uniform(1, 2) ** 2, 1) for plan in plans_
+                           if plan == plans_[0] or draw.random() < 0.85}
+            for n, size in enumerate(draw.choices((5, 50, 500), k=shapes))
+        }  # fmt: skip
+        yield times, draw.randint(1, 3)
+
+
+@judged
+def keep(answer: Callable[[Times, int], Iterable[str]]) -> str:
+    """``answer(times, count)``: the plans with which all shapes together lose least.
+
+    Made-up times, and then those of the record, for one to three plans.
+    """
+    made = list(islice(_tables(), 60))
+    for times, count in made:
+        _kept(answer, times, count, f"{count} of the plans of {shown(times, 300)}")
+    recorded = trial_tables.warm(measure.read("every_shape"))
+    plans_ = {plan for row in recorded.values() for plan in row}
+    lost = [_kept(answer, recorded, count, f"{count} of the record's {len(plans_)} plans")
+            for count in (1, 2, 3)]  # fmt: skip
+    said = ", ".join(f"{each:.1%}" for each in lost)
+    return (f"{len(made)} tables; the best one, two and three of the record's {len(plans_)} plans "
+            f"take {said} longer than the fastest of each shape")  # fmt: skip
+
+
+def _kept(
+    answer: Callable[[Times, int], Iterable[str]], times: Times, count: int, where: str
+) -> float:
+    """What the plans lose that an answer keeps; :class:`Wrong` where others lose less."""
+    got = ask(answer, {shape: dict(row) for shape, row in times.items()}, count, words=where)
+    if isinstance(got, str) or not isinstance(got, Iterable):
+        raise Wrong(f"for {where} it gives {shown(got)}: give the names of the plans")
+    kept = list(got)
+    if len(kept) != count or len({*kept}) != count:
+        raise Wrong(f"for {where} it gives {shown(kept)}: give {count} different ones")
+    known = {plan for row in times.values() for plan in row}
+    if strange := [each for each in kept if each not in known]:
+        raise Wrong(f"for {where} it gives {shown(strange[0])}, which is none of them")
+    if bare := [shape for shape, row in times.items() if not any(plan in row for plan in kept)]:
+        raise Wrong(f"for {where} it keeps {shown(kept)}: none of them was timed at {bare[0]}")
+    loses, least = _apart(times, [tuple(kept)]), _fewest(times, count)
+    if loses > least + 1e-9:
+        raise Wrong(f"for {where} it keeps {shown(kept)}, which take {loses:.2%} longer than the "
+                    f"fastest, in the geometric mean; others take {least:.2%}")  # fmt: skip
+    return loses

@@ -54,6 +54,7 @@ def multiply(
 
     bn, slots = number(text, "BN"), number(text, "SLOTS")
     pair, split, waves = (number(text, name, 0) for name in ("PAIR", "SPLIT", "WAVES"))
+    sharers = number(text, "SHARERS", 1)  # blocks that fetch A together
     turns = number(text, "HALVES", 0)  # ping-pong: a tile belongs to one of two warp groups
     bm = 64 * (turns or number(text, "GROUPS"))
     consumers = 256 if turns else 2 * bm
@@ -61,7 +62,7 @@ def multiply(
     draw = np.random.default_rng(seed)
     a, b = (draw.integers(-4, 5, size).astype(np.float64) for size in ((m, k), (n, k)))
     c = np.full((m, n), 0x7FC0, np.uint16)  # NaN in bf16
-    sides = [(b, bm), (a, bn)] if swapped else [(a, bm), (b, bn // max(pair, 1))]
+    sides = [(b, bm), (a, bn)] if swapped else [(a, bm // sharers), (b, bn // max(pair, 1))]
     maps = []
     for (x, high), name in zip(sides, "AB", strict=True):
         across = f"#define ACROSS_{name} 1" in text
@@ -95,12 +96,13 @@ def multiply(
         if split:
             shared += (split - 1) * bm * bn // split * 4
         arguments = [*maps, c, *((n, m, k) if swapped else (m, n, k))]
+    cluster = next((size for size in (pair, split, sharers) if size > 1), None)
     kernel = compile(text, "sm_90a")["matmul"]
     full = {f"memory+{shared + 8 * slot}" for slot in range(slots)}
     with _filling(full) as filled:
         run = kernel.launch(
             (blocks,), threads, arguments, shared=shared + _PATTERN, schedule=schedule,
-            cluster=pair if pair > 1 else split or None, max_steps=most,
+            cluster=cluster, max_steps=most,
         )  # fmt: skip
     exact = np.asarray(formats.encode("bf16", a @ b.T)).view(np.uint16)
     return Product(run, bool(np.array_equal(c, exact)), not ready.any(), dict(filled))

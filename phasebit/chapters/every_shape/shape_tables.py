@@ -159,7 +159,9 @@ def ahead(record: Mapping[str, Any]) -> str:
 
 
 def rates_of_makers(record: Mapping[str, Any]) -> str:
-    """The last row of the makers' table: the geometric mean of each over its shapes, warm."""
-    table = view.makers_table(record)
-    pairs = zip(table.heading[1:], table.rows[-1][1:], strict=True)
-    return "geometric means: " + ", ".join(f"{who} {mean}" for who, mean in pairs)
+    """The geometric mean of each maker's shares of cuBLAS's speed over its shapes, warm."""
+    shares = [view.by_maker(row, "warm") for row in record["shapes"]]
+    means = {who: [each[who] for each in shares if who in each] for who in view.MAKERS}
+    return "geometric means: " + ", ".join(
+        f"{who} {view.geomean(each):.3f}" for who, each in means.items() if each
+    )

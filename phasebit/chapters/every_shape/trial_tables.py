@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import quantiles
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.every_shape import plans, shape_tables, tries, view
+from phasebit.chapters.every_shape import few_rows, plans, shape_tables, tries, view
+from phasebit.chapters.every_shape.choice import contenders
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
 
@@ -62,29 +62,6 @@ def expectations(record: Mapping[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
-def tries_table(record: Mapping[str, Any], some: Sequence[str] = ()) -> measure.Table:
-    """What was tried at the small square: expected, and what came out.
-
-    ``some``: names of what was tried, if not all is wanted.
-    """
-    row = record["tries"]
-    base = row["times"][tries.BASE]
-    rows = []
-    for name, each in tries.TRIES.items():
-        if some and name not in some:
-            continue
-        out = []
-        for way in view.WAYS:
-            more = view.median(row["times"][name], way) / view.median(base, way) - 1
-            out.append(f"{more:+.0%}")
-        rows.append((name, each.expected, *out))
-    return measure.Table(
-        ("tried", "expected", "time warm", "flushed"), tuple(rows),
-        f"time against {tries.BASE}, early launch: {Shape(*row['shape'])}; "
-        f"{measure.source(dict(record))}",
-    )  # fmt: skip
-
-
 def _further(record: Mapping[str, Any], shape: Shape) -> tuple[tries.Tried, dict[str, Any]]:
     tried = next(each for each in tries.FURTHER if each.shape == shape)
     return tried, view.row_of({"shapes": record["further"]}, shape)
@@ -96,67 +73,15 @@ def _more(row: Mapping[str, Any], name: str) -> list[float]:
     return [view.median(times, way) / view.median(base, way) - 1 for way in view.WAYS]
 
 
-def further_table(
-    record: Mapping[str, Any], shape: Shape, some: Sequence[str] = ()
-) -> measure.Table:
-    """What was tried at one of the hardest shapes: expected, and what came out.
-
-    ``some``: short names of plans, if not all are wanted.
-    """
-    tried, row = _further(record, shape)
-    base = row["times"][row["base"]]
-    own = (f"{view.median(base, way):.1f} µs" for way in view.WAYS)
-    rows = [(tried.base.short, "", *own, _mhz(base))]
-    for name, said, expected in (
-        *((str(plan), plan.short, expected) for plan, expected in tried.plans.items()),
-        (view.VENDOR, view.VENDOR, ""),
-    ):
-        if some and said not in some:
-            continue
-        more = (f"{each:+.1%}" for each in _more(row, name))
-        rows.append((said, expected, *more, _mhz(row["times"][name])))
-    return measure.Table(
-        ("tried", "expected", *view.WAYS, "MHz"), tuple(rows),
-        f"{shape}: time, and against the first row; {measure.source(dict(record))}",
-    )  # fmt: skip
-
-
-def changes_table(
-    record: Mapping[str, Any], shapes: Sequence[Shape], some: Sequence[str] = ()
-) -> measure.Table:
-    """The same at several shapes at once: a row for each change and what was expected of it.
-
-    ``some``: changes, if not all are wanted.
-    """
-    cells: dict[tuple[str, str], list[str]] = {}
-
-    def put(what: str, expected: str, column: int, cell: str) -> None:
-        cells.setdefault((what, expected), ["–"] * len(shapes))[column] = cell
-
-    for column, shape in enumerate(shapes):
-        tried, row = _further(record, shape)
-        base, vendor = row["times"][row["base"]], row["times"][view.VENDOR]
-        put("pairs 128 × 256 / 4: µs", "", column,
-            " / ".join(f"{view.median(base, way):.1f}" for way in view.WAYS))  # fmt: skip
-        put("its cut", "", column, f"{tried.base.waves}" if tried.base.waves else "none")
-        put("MHz, its and cuBLAS's", "", column, f"{_mhz(base)} / {_mhz(vendor)}")
-        for plan, expected in tried.plans.items():
-            more = " / ".join(f"{each:+.1%}" for each in _more(row, str(plan)))
-            put(tries.change(plan, tried.base), expected, column, more)
-        put(view.VENDOR, "", column, " / ".join(f"{each:+.1%}" for each in _more(row, view.VENDOR)))
-    first = [key for key in cells if not key[1] and key[0] != view.VENDOR]
-    rest = [*sorted(key for key in cells if key[1]), (view.VENDOR, "")]
-    if some:
-        first, rest = first[:1], [key for key in rest if key[0] in some]
-    return measure.Table(
-        ("tried", "expected", *map(str, shapes)),
-        tuple((*key, *cells[key]) for key in (*first, *rest)),
-        f"warm / flushed: time against the first row; {measure.source(dict(record))}",
-    )
-
-
-def _mhz(times: Mapping[str, Sequence[float]]) -> str:
-    return f"{statistics.median(times['mhz']):.0f}"
+def warm(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Shape -> short name of a plan -> its time in µs, warm, in the run with all plans."""
+    shapes = {Shape(*row["shape"]): row["all"] for row in record["shapes"]}
+    short = {str(plan): plan.short for shape in shapes for plan in contenders(shape)}
+    return {
+        str(shape): {short.get(name, name): view.median(times, "warm")
+                     for name, times in all_.items() if name != view.VENDOR}
+        for shape, all_ in shapes.items()
+    }  # fmt: skip
 
 
 POLICIES = Plan(plans.WEIGHTS, 2, 112, 7), Plan(plans.EARLY, 2, 112, 7)
@@ -174,6 +99,31 @@ def policies(record: Mapping[str, Any]) -> measure.Table:
     return measure.Table(
         (f"{shape}", "µs, flushed", "middle half"), tuple(rows),
         f"of the run with all plans; {measure.source(dict(record))}",
+    )  # fmt: skip
+
+
+def few(recorded: Mapping[str, Any]) -> measure.Table:
+    """Few rows: the plan without its products, and two changes, flushed."""
+    shapes = [Shape(*row["shape"]) for row in recorded["shapes"]]
+    names = dict.fromkeys(name for row in recorded["shapes"] for name in row["times"])
+    names = dict.fromkeys([*(name for name in names if name != view.VENDOR), view.VENDOR])
+    plan = few_rows.PLANS[shapes[-1]]
+    rows = []
+    for name in names:
+        cells = []
+        for row in recorded["shapes"]:
+            whole = view.median(row["times"][few_rows.WHOLE], "flushed")
+            if name == few_rows.WHOLE:
+                cells.append(f"{whole:.1f} µs")
+            elif name in row["times"]:
+                cells.append(f"{view.median(row['times'][name], 'flushed') / whole - 1:+.1%}")
+            else:
+                cells.append("–")
+        tried = few_rows.tried(plan).get(name)
+        rows.append((name, tried.expected if tried else "", *cells))
+    return measure.Table(
+        ("", "expected", *map(str, shapes)), tuple(rows),
+        f"flushed: time against the first row; {measure.source(dict(recorded))}",
     )  # fmt: skip
 
 

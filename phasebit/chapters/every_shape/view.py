@@ -125,9 +125,17 @@ def short(shape: Shape, name: str) -> str:
 
 
 def results_table(record: Mapping[str, Any]) -> measure.Table:
-    """Each shape: cuBLAS's rate, the fastest plan beside it, the model's choice beside that."""
+    """Each shape: cuBLAS's rate, the fastest plan beside it, the model's choice beside that.
+
+    First those where the model's choice takes most longer than the fastest plan, warm.
+    """
     rows = []
-    for row in record["shapes"]:
+
+    def longer(row: Mapping[str, Any]) -> float:
+        times = row["times"]
+        return median(times[chosen(row)], "warm") / median(times[best(row)], "warm") - 1
+
+    for row in sorted(record["shapes"], key=longer, reverse=True):
         shape = Shape(*row["shape"])
         fastest, took = best(row), chosen(row)
         rates = " / ".join(
@@ -136,8 +144,7 @@ def results_table(record: Mapping[str, Any]) -> measure.Table:
         )
         model = ("the same", "")
         if took != fastest:
-            lost = median(row["times"][took], "warm") / median(row["times"][fastest], "warm") - 1
-            model = short(shape, took), f"{lost:+.1%}"
+            model = short(shape, took), f"{longer(row):+.1%}"
         rows.append(
             (str(shape), rates, short(shape, fastest),
              *(f"{ratio(row, fastest, way):.3f}" for way in WAYS), *model, str(len(row["all"]) - 1))
@@ -156,20 +163,6 @@ def results_table(record: Mapping[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
-def lost(record: Mapping[str, Any], most: int) -> measure.Table:
-    """Where the model's choice takes most longer than the fastest plan, warm; and how much."""
-    rows = []
-    for row in record["shapes"]:
-        times, shape = row["times"], Shape(*row["shape"])
-        more = median(times[chosen(row)], "warm") / median(times[best(row)], "warm") - 1
-        rows.append((more, str(shape), short(shape, chosen(row)), short(shape, best(row))))
-    return measure.Table(
-        ("M × N × K", "the model's", "fastest plan", "longer, warm"),
-        tuple((*names, f"{more:+.1%}") for more, *names in sorted(rows, reverse=True)[:most]),
-        f"the {most} largest of {len(rows)}; {measure.source(dict(record))}",
-    )
-
-
 def by_maker(row: Mapping[str, Any], way: str) -> dict[str, float]:
     """Whose kernel -> cuBLAS's time over that of the fastest of theirs, in the rivals' record."""
     found: dict[str, float] = {}
@@ -182,20 +175,20 @@ def by_maker(row: Mapping[str, Any], way: str) -> dict[str, float]:
 MAKERS = ("ours", "CUTLASS", "DeepGEMM", "fast.cu")
 
 
-def makers_table(record: Mapping[str, Any]) -> measure.Table:
+def makers(record: Mapping[str, Any]) -> Picture:
     """Each shape: the fastest kernel of each maker, warm, as a share of cuBLAS's speed."""
-    shares = {Shape(*row["shape"]): by_maker(row, "warm") for row in record["shapes"]}
-    known = {who: [each[who] for each in shares.values() if who in each] for who in MAKERS}
-    makers = [who for who in MAKERS if known[who]]
-    rows = [
-        (str(shape), *(f"{each[who]:.3f}" if who in each else "–" for who in makers))
-        for shape, each in shares.items()
-    ]
-    means = (f"{geomean(known[who]):.3f}" for who in makers)
+    from phasebit.draw import dots
+
+    found = {}
+    for row in record["shapes"]:
+        shares = by_maker(row, "warm")
+        found[str(Shape(*row["shape"]))] = {who: shares[who] for who in MAKERS if who in shares}
     versions = ", ".join(f"{who} {told}" for who, told in record["versions"].items())
-    return measure.Table(
-        ("M × N × K", *makers), (*rows, ("geometric mean", *means)),
-        f"of cuBLAS's speed, warm; {versions}; {measure.source(dict(record))}",
+    return dots(
+        found, x_label="above 1: faster than cuBLAS, warm", line=1,
+        show=lambda share: f"{float(share):.3f}",
+        title=f"cuBLAS's time over that of each maker's fastest kernel; {versions}; "
+        f"{measure.source(dict(record))}",
     )  # fmt: skip
 
 

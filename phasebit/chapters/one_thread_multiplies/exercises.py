@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence, Set
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 from phasebit.exercises.cases import Case, agree
@@ -26,19 +27,91 @@ def instruction(answer: Callable[[int, int], int]) -> str:
     return agree(answer, cases(), lambda m, n: f"{m} × {n}", "shapes")
 
 
+Cells = frozenset[int]
+Operation = tuple[str, Cells, Cells]
+"""Kind, cells that it reads, cells that it writes."""
+KINDS = ("cp", "mma", "shift")
+
+
+def _in_order(first: Operation, then: Operation, listed: Set[tuple[str, str]]) -> bool:
+    """Whether an operation may be issued behind another without a wait."""
+    (kind, reads, writes), (other, its_reads, its_writes) = first, then
+    if not (writes & (its_reads | its_writes) or reads & its_writes):
+        return True
+    same = (kind, other) != ("mma", "mma") or writes == its_writes
+    return same and (kind, other) in listed
+
+
+def least_waits(operations: Sequence[Operation], listed: Set[tuple[str, str]]) -> list[int]:
+    """Before which operations a thread waits, as seldom and as late as it may."""
+    found: list[int] = []
+    since = 0
+    for number, then in enumerate(operations):
+        if not all(_in_order(first, then, listed) for first in operations[since:number]):
+            found.append(number)
+            since = number
+    return found
+
+
+def _queues() -> Iterator[tuple[list[Operation], set[tuple[str, str]]]]:
+    """What threads give to the tensor core; first the kernel of the chapter without its wait."""
+    from phasebit.chapters.one_thread_multiplies.ordering import LISTED
+
+    a, b, none = frozenset({8, 9}), frozenset({20}), frozenset[int]()
+    first, moved = frozenset(range(4)), frozenset(range(4, 8))
+    yield [("cp", none, a), ("mma", a, first), ("shift", a, a), ("mma", a, moved)], LISTED
+    yield [("mma", a, first), ("mma", a, moved), ("cp", none, a)], LISTED
+    yield [("mma", b, first), ("mma", b, first | moved), ("mma", b, first)], LISTED
+    draw = random.Random()
+    every = list(product(KINDS, KINDS))
+    while True:
+        sets = [frozenset(draw.sample(range(6), draw.randint(1, 2))) for _ in range(4)]
+        queue = []
+        for _ in range(draw.randint(2, 9)):
+            kind = draw.choice(KINDS)
+            one, other = draw.choice(sets), draw.choice(sets)
+            queue.append({"cp": (kind, none, one), "mma": (kind, one, other),
+                          "shift": (kind, one, one)}[kind])  # fmt: skip
+        some = {pair for pair in every if draw.random() < 0.5}
+        yield queue, draw.choice((LISTED, some))
+
+
 @judged
-def products(answer: Callable[[int, int, int], int]) -> str:
-    """``answer(m, n, k)``: products that the first kernel issues, over all its blocks."""
-    draw = random.Random(170)
+def waits(answer: Callable[[list[Operation], set[tuple[str, str]]], list[int]]) -> str:
+    """``answer(operations, listed)``: the operations before which their thread has to wait."""
+    queues = list(islice(_queues(), 150))
+    for queue, listed in queues:
+        _ordered(queue, listed, ask(answer, list(queue), set(listed), words=_told(queue)))
+    return f"{len(queues)} queues"
 
-    def cases() -> Iterator[Case]:
-        yield (128, 128, 64), 4
-        yield (200, 132, 200), 64
-        for _ in range(40):
-            m, n, k = draw.randint(1, 600), 4 * draw.randint(1, 150), 8 * draw.randint(1, 60)
-            yield (m, n, k), -(-m // 128) * -(-n // 128) * -(-k // 64) * 4
 
-    return agree(answer, cases(), lambda m, n, k: f"{m} × {n} × {k}", "shapes")
+def _told(queue: Sequence[Operation]) -> str:
+    def cells(some: Cells) -> str:
+        return "{" + ", ".join(map(str, sorted(some))) + "}"
+
+    return "; ".join(f"{kind} reads {cells(reads)}, writes {cells(writes)}"
+                     for kind, reads, writes in queue)  # fmt: skip
+
+
+def _ordered(queue: Sequence[Operation], listed: set[tuple[str, str]], got: object) -> None:
+    """Raises :class:`Wrong` where the waits leave a pair in no order, or are too many."""
+    where = f"for {_told(queue)}, listed {sorted(listed)},"
+    if not isinstance(got, list | tuple | set) or not all(whole(each) for each in got):
+        raise Wrong(f"{where} it gives {shown(got)}: give a list of numbers of operations")
+    numbers = sorted(map(int, got))
+    if strange := [each for each in numbers if not 0 <= each < len(queue)]:
+        raise Wrong(f"{where} it waits before operation {strange[0]}, which there is not")
+    for then in range(len(queue)):
+        since = max((each for each in numbers if each <= then), default=0)
+        for first in range(since, then):
+            if not _in_order(queue[first], queue[then], listed):
+                later, sooner = (f"operation {n}, {queue[n][0]}" for n in (then, first))
+                raise Wrong(f"{where} it waits before {numbers}: nothing orders {later}, behind "
+                            f"{sooner}")  # fmt: skip
+    least = least_waits(queue, listed)
+    if len(numbers) > len(least):
+        raise Wrong(f"{where} it waits {len(numbers)} times, before {numbers}; {len(least)} will "
+                    "do")  # fmt: skip
 
 
 class Tile(NamedTuple):

@@ -18,8 +18,10 @@ LISTED = {("cp", "mma"), ("mma", "mma"), ("mma", "shift"), ("shift", "mma")}
 CORE = ("cp", "mma", "shift")
 """What the tensor core does; the rest is done by threads."""
 
-_STEP, _ARROW = 62.0, 46.0
-"""Pixels from one operation to the next; between two of one row, for the arrow."""
+_STEP, _CLOSE, _ARROW = 62.0, 40.0, 48.0
+"""Pixels from one operation to the next; the same of more than :data:`_MANY`, which have to fit a
+page; between two of one row, for the arrow."""
+_MANY = 8
 
 Cells = frozenset[tuple[int, int]]
 """Sixteen lanes, by their number, and a column of tensor memory."""
@@ -99,14 +101,14 @@ def drawn(run: Callable[[], object], barriers: Sequence[str], title: str) -> Pic
     nodes: dict[str, Node] = {}
     arrows: list[Arrow] = []
     ends = dict.fromkeys(range(3), 0.0)  # of the rows so far
-    at = 0.0
+    at, step = 0.0, _STEP if len(log) <= _MANY else _CLOSE
     for n, each in enumerate(log):
         many = f" × {each.times}" if each.times > 1 and each.kind in ("mma", "shift") else ""
         row = 0 if each.kind in CORE else 1 if each.alone else 2
-        text = f"{each.kind}{many}" + (f" {names[each.barrier]}" if each.barrier else "")
+        text = f"{each.kind}{many}" + (f"\n{names[each.barrier]}" if each.barrier else "")
         of = ("tensor core", "the thread", "all warps")[row]
-        half = width(text) / 2 + 11
-        at = max(at + _STEP, ends[row] + (_ARROW if ends[row] else 0) + half)
+        half = max(map(width, text.split("\n"))) / 2 + 11
+        at = max(at + step, ends[row] + (_ARROW if ends[row] else 0) + half)
         ends[row] = at + half
         nodes[str(n)] = Node(text, at, 90 * row, ("orange", "blue", "green")[row], of)
     for n in range(len(log)):

@@ -147,6 +147,36 @@ def found(names: Sequence[str]) -> Table:
     return Table(("slip", "the emulator says"), tuple(link_slips.verdicts(names).items()), source)
 
 
+def told(seen: Mapping[str, Any]) -> Table:
+    """How all slips end on two GPUs, and what the tools say, by what the emulator says of them."""
+    heads = ("the emulator names", "slips", "all runs right", "wrong", "hangs or fails",
+             "a tool names a place")  # fmt: skip
+    rows = []
+    for word in SAYS:
+        names = [name for name, slip in link_slips.SLIPS.items() if says(slip) == word]
+        ends = [set(seen["programs"][name]["alone"]) for name in names]
+        named = sum(bool(named_by(seen, name)) for name in names)
+        right, wrong = (sum(end == {each} for end in ends) for each in ("right", "wrong"))
+        counts = len(names), right, wrong, len(names) - right - wrong, named
+        rows.append((word, *map(str, counts)))
+    source = f"{measure.source(dict(seen))}, compute-sanitizer {seen['compute-sanitizer']}"
+    return Table(heads, tuple(rows), source)
+
+
+SAYS = "a rule", "a wrong result", "nothing"
+
+
+def says(slip: link_slips.Slip) -> str:
+    """One of :data:`SAYS`."""
+    return {"wrong": SAYS[1], "right": SAYS[2]}.get(slip.says, SAYS[0])
+
+
+def named_by(seen: Mapping[str, Any], name: str) -> list[str]:
+    """The tools of compute-sanitizer that name a place in a slip's program."""
+    tools = seen["programs"][name]["tools"]
+    return [tool for tool, said in tools.items() if said["verdict"] == "found"]
+
+
 def predicted() -> Table:
     """The model beside the record: sums of narrow products."""
     data = recorded()

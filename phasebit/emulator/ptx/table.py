@@ -43,7 +43,7 @@ Option = tuple[str, Any]
 _OWN_NAME = (
     "integer", "logic", "floating", "half", "compare", "convert", "move", "memory", "atomic",
     "control", "barrier", "mbarrier", "cp_async", "bulk", "bulk_tensor", "tensormap",
-    "remote", "cluster_launch", "warp", "matrix", "wgmma", "wgmma_sparse", "tcgen05",
+    "remote", "cluster_launch", "warp", "matrix", "mma_narrow", "wgmma", "wgmma_sparse", "tcgen05",
     "tcgen05_scaled", "tcgen05_ws", "tcgen05_sparse", "tcgen05_shift",
 )  # fmt: skip
 _MODULES = {

@@ -30,6 +30,7 @@ SIZE = {
     "b1024": 128, "e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2, "e2m1x2": 1,
     "e2m3x2": 2, "e3m2x2": 2, "ue8m0x2": 2, "e4m3x4": 4, "e5m2x4": 4, "e2m1x4": 2,
     "e2m3x4": 4, "e3m2x4": 4, "u4": 1, "s4": 1, "b1": 1, "b4": 1, "u2": 1, "s2": 1,
+    "e2m1": 1, "e2m3": 1, "e3m2": 1, "ue8m0": 1, "ue4m3": 1,
 }  # fmt: skip
 """Bytes a value of each type occupies in a register."""
 

@@ -115,15 +115,21 @@ def multiply(
     if of.negate_b:
         b = -b
     c = np.zeros((len(a), len(b)), np.float32) if d is None else d.view(np.float32)
-    result = exact(filled(a, along, of.k), b, c, "f32")
+    result = added(a, b, c, along, of.k)
+    cells: Array = canonical(result.astype(np.float32)).view(np.uint32)
+    return cells
+
+
+def added(a: Array, b: Array, c: Array, along: Array | None = None, k: int = 0) -> Array:
+    """A·Bᵀ + C of scaled A (M, k) and B (N, k), f64, and C, f32; ``along`` as for ``multiply``."""
+    result = exact(filled(a, along, k), b, c, "f32")
     if result is None:  # bf16: exponents as those of f32
         right = b.T[None] if along is None else met(b.T[None], along[None])
         result = tensor_core.accumulate(
             a[None], right, c[None].astype(np.float64), ("bf16", "bf16"), "f32",
             tensor_core.MODELS["blackwell"], a.shape[1],
         )[0]  # fmt: skip
-    cells: Array = canonical(result.astype(np.float32)).view(np.uint32)
-    return cells
+    return result
 
 
-__all__ = ["ADDRESS", "atoms", "columns", "multiply", "read", "scaled", "values", "words"]
+__all__ = ["ADDRESS", "added", "atoms", "columns", "multiply", "read", "scaled", "values", "words"]

@@ -133,12 +133,21 @@ def decode(
         raise wrong("bit 3, saturation, is for kind::i8 only")
     if kind == "i8" and (found.negate_a or found.negate_b):
         raise wrong("bits 13 and 14, negation, are not for kind::i8")
-    for name, of, mn in (("A", found.a, found.mn_major_a), ("B", found.b, found.mn_major_b)):
-        if mn and of in ("e2m3", "e3m2", "e2m1"):
-            raise wrong(f"{name} of {of} must be K-major")
-    if found.mn_major_b and chosen[2] not in ("f16", "bf16", "tf32") and n % (16 * group):
-        raise wrong(f"N = {n}; with an N-major B of 8 bits it is a multiple of {16 * group}")
+    if found.mn_major_b and chosen[2] not in ("f16", "bf16", "tf32"):
+        check_n_major(n, group, wrong)
     return found
+
+
+def check_n_major(
+    n: int, group: int, wrong: Callable[[str], InstructionDescriptorError]
+) -> None:
+    """N of an N-major B of 8 bits: PTX ISA 9.7.16.10.1, the second table.
+
+    Of 4 and 6 bits 16 numbers lie in a slot of 16 bytes, so N is no other there.
+    """
+    if n % (16 * group):
+        raise wrong(f"N = {n}; with an N-major B of 8 bits or fewer it is a multiple of "
+                    f"{16 * group}")  # fmt: skip
 
 
 def check_sparsity(

@@ -16,6 +16,7 @@ from phasebit.emulator.tensor_core.instruction_descriptors import (
     TYPES,
     InstructionDescriptor,
     InstructionDescriptorError,
+    check_n_major,
     check_sparsity,
 )
 from phasebit.emulator.tensor_core.matrix_descriptors import field
@@ -131,8 +132,14 @@ def decode(
         raise wrong(f"N = {n}; with block scales it is a multiple of {step} up to 256")
     major = bool(field(bits, 15, 1)), bool(field(bits, 16, 1))
     for name, of, mn in (("A", chosen[0], major[0]), ("B", chosen[1], major[1])):
-        if mn and of not in ("e4m3", "e5m2"):
-            raise wrong(f"{name} of {of} must be K-major")
+        if mn and kind != "mxf8f6f4":
+            raise wrong(
+                f"bit {15 if name == 'A' else 16} says that {name} of {of} is "
+                f"{'M' if name == 'A' else 'N'}-major; kind::{kind} transposes neither operand, "
+                "clear it (PTX ISA 9.7.16.10.1, the table Transpose and Negate operation)"
+            )
+    if major[1]:
+        check_n_major(n, group, wrong)
     return ScaledDescriptor(
         kind, m, n, chosen[0], chosen[1], "f32", bool(field(bits, 13, 1)),
         bool(field(bits, 14, 1)), *major, False, sparse, 0, scale, *ids, per_row,

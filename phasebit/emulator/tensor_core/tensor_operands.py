@@ -55,7 +55,7 @@ class SharedOperand:
     ) -> None:  # fmt: skip
         self.of = of
         self.kind = of.a if which == "A" else of.b
-        mn_major = of.mn_major_a if which == "A" else of.mn_major_b
+        self.mn_major = mn_major = of.mn_major_a if which == "A" else of.mn_major_b
         self.width = BYTES.get(self.kind, 1)
         who = g.batch.describe(g.lanes)
         try:
@@ -91,13 +91,18 @@ class SharedOperand:
         """The elements, f32 [rows, k]."""
         view = getattr(self.memory, f"u{self.width}")
         shift = self.width.bit_length() - 1
-        return from_shared_memory(view[(self.places + self.base) >> shift], self.of, self.kind)
+        raw = view[(self._along(self.places) + self.base) >> shift]
+        return self._along(from_shared_memory(raw, self.of, self.kind))
+
+    def _along(self, table: Array) -> Array:
+        """A table [rows, k], turned where the 16 elements of a slot are neighbours in M or N."""
+        return table.T if self.mn_major and self.kind in WIDTH else table
 
     def words(self, shift: int) -> Array:
         """The words of ``1 << shift`` bytes that it lies in."""
         places = self.places
         if self.kind in WIDTH and not self.of.packed:
-            places = in_slots(places, WIDTH[self.kind])
+            places = in_slots(self._along(places), WIDTH[self.kind])
         return distinct((places + self.base) >> shift)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from phasebit.chapters.attention_again import step_model
 from phasebit.chapters.attention_again import step_rates as rates
 from phasebit.chapters.attention_again import tensor_attention as kernels
+from tests.book.notebooks import ROOT
 
 
 def test_every_kernel_has_a_plan() -> None:
@@ -44,3 +47,15 @@ def test_weights_begin_after_their_scores_and_scores_after_the_output_they_overw
             assert done["outputs", tile, step].begin >= done["weights", tile, step].end
             if step < 5:
                 assert done["scores", tile, step + 1].begin >= done["outputs", tile, step].end
+
+
+@pytest.mark.parametrize("depth", [64, 128])
+def test_the_first_table_has_the_clocks_of_shared_memory(depth: int) -> None:
+    """For a step of a tile it delivers Q, K and V, a tile of 128 rows each, 128 bytes a clock."""
+    clocks = 3 * kernels.ROWS * depth * 2 / rates.SHARED
+    assert rates.step(0, depth)["shared memory"] == clocks
+    page = next(ROOT.glob("book/*/??_attention_again.ipynb")).read_text(encoding="utf-8")
+    [cell] = [each for each in json.loads(page)["cells"] if each["id"] == "answer"]
+    printed = "".join(cell["outputs"][0]["text"])
+    of_depth = printed.partition(f"a head of {depth}:")[2].partition("a step")[0]
+    assert f"shared memory: {clocks:5.0f} clocks" in of_depth

@@ -44,3 +44,25 @@ def test_the_pictures_are_of_the_same_launches() -> None:
     for span in block_lengths.drawn(block_lengths.ORDERS[0]).spans:
         by_row[span.row] = max(span.end, by_row.get(span.row, 0))
     assert sorted(by_row.values())[-2:] == [18, 24]
+
+
+def test_heads_at_a_time_by_hand() -> None:
+    # a head has blocks of 2 and 4 steps; two multiprocessors
+    apart = [(0, 1), (0, 0), (1, 1), (1, 0)]  # 4 | 2, then 4 of head 1; at last 2 of head 1
+    assert block_lengths.heads_at_a_time(apart, 2) == pytest.approx((2 * 1 + 2 * 2 + 2 * 1) / 6)
+    both = [(0, 1), (1, 1), (0, 0), (1, 0)]
+    assert block_lengths.heads_at_a_time(both, 2) == pytest.approx(2)
+
+
+def test_places_from_a_heads_first_block_to_its_last() -> None:
+    assert block_lengths.farthest([(0, 1), (0, 0), (1, 1), (1, 0)]) == 2
+    assert block_lengths.farthest([(0, 1), (1, 1), (1, 0), (0, 0)]) == 4
+
+
+def test_groups_of_heads() -> None:
+    assert block_lengths.by_groups(2, 3, 2) == [(0, 1), (0, 0), (1, 1), (2, 1), (1, 0), (2, 0)]
+    assert block_lengths.by_groups(2, 2, 4) == [(0, 1), (1, 1), (0, 0), (1, 0)]
+    for blocks, heads, together in ((5, 7, 3), (4, 8, 2), (3, 2, 5)):
+        made = block_lengths.by_groups(blocks, heads, together)
+        assert len(set(made)) == len(made) == blocks * heads
+        assert block_lengths.farthest(made) <= together * blocks

@@ -25,3 +25,20 @@ def test_what_is_said_of_the_order_of_blocks() -> None:
     said = [f"{block_lengths.latest(block_lengths.lengths(order, tokens, 16), 148):.2f}"
             for tokens in (4096, 16_384) for order in (first, last)]  # fmt: skip
     assert said == ["1.70", "1.09", "1.18", "1.01"]
+
+
+def test_what_is_said_of_heads_at_a_time() -> None:
+    of = [block_lengths.heads_at_a_time(block_lengths.order_of(order, 64, 16), 148)
+          for order in block_lengths.ORDERS]  # fmt: skip
+    assert [round(each, 1) for each in of] == [4.6, 4.0, 16.0], "four or five heads, and sixteen"
+
+
+def test_what_the_exercise_says_of_18_heads() -> None:
+    def ends(order: list[tuple[int, int]]) -> str:
+        return f"{block_lengths.latest([block_lengths.of_block(b) for _, b in order], 148):.2f}"
+
+    ours = block_lengths.by_groups(64, 18, 4)
+    other = [(17 - head, block) for head, block in ours]  # heads change names: as early
+    left_over_last = [*ours[2 * 64 :], *ours[: 2 * 64]]
+    assert [ends(each) for each in (ours, other, left_over_last)] == ["1.02", "1.02", "1.12"]
+    assert block_lengths.farthest(ours) <= 4 * 64

@@ -25,7 +25,7 @@ from phasebit.chapters.every_shape import (
 from phasebit.chapters.every_shape.bench import fastest_of
 from phasebit.chapters.every_shape.choice import CLUSTERS, PAIRS_EVERYWHERE, PLANS, choose
 from phasebit.chapters.every_shape.plans import Plan
-from phasebit.chapters.every_shape.shapes import Shape
+from phasebit.chapters.every_shape.shapes import LAYERS, Shape
 from tests.book.notebooks import ROOT, prose
 from tests.chapters.every_shape.times import ALONE, AWKWARD, LATE, ODD, SMALL, us
 
@@ -67,19 +67,27 @@ def test_leads_are_largest_at_small_products(recorded: dict[str, Any]) -> None:
     assert len(large) == 6 and max(max(leads[shape]) for shape in large) < 1.03
 
 
-def test_the_table_of_losses_has_the_largest_first(recorded: dict[str, Any]) -> None:
-    said = [float(row[-1].rstrip("%")) for row in view.lost(recorded, 16).rows]
-    assert said == sorted(said, reverse=True)
-    assert view.lost(recorded, 3).rows == view.lost(recorded, 16).rows[:3]
-    assert sum(each < 3 for each in said) == 14 and len(said) == 16
+def test_the_long_table_has_the_largest_losses_first(recorded: dict[str, Any]) -> None:
+    rows = view.results_table(recorded).rows
+    said = [float(row[6].rstrip("%") or 0) for row in rows]
+    assert said == sorted(said, reverse=True) and len(said) == 16
+    assert [row[0] for row in rows[:2]] == ["256 × 4096 × 14336", "1000³"]
+    assert sum(each < 3 for each in said) == 14
 
 
 def test_where_open_kernels_are_ahead() -> None:
     beside = measure.read(open_kernels.NAME)
     said = shape_tables.ahead(beside).splitlines()
     assert len(said) == 2 and all(float(line.split()[-1].rstrip("%")) < 3 for line in said)
-    means = view.makers_table(beside).rows[-1][1:]
-    assert all(f" {mean}" in shape_tables.rates_of_makers(beside) for mean in means)
+    drawn = str(view.makers(beside)).splitlines()[1:]
+    means = shape_tables.rates_of_makers(beside)
+    for who in view.MAKERS:
+        found = (re.search(rf"{who} ([\d.]+)", line) for line in drawn)
+        shares = [float(each[1]) for each in found if each]
+        assert len(shares) == (4 if who == "fast.cu" else len(drawn))
+        assert abs(float(re.search(rf"{who} ([\d.]+)", means)[1]) - view.geomean(shares)) < 1e-3
+    theirs = [Shape(*row["shape"]) for row in beside["shapes"]][-5:]
+    assert all(shape in LAYERS for shape in theirs), "the last five of the picture"
     for row in beside["shapes"]:
         shares = view.by_maker(row, "warm")
         for who in shares.keys() - {"ours", view.VENDOR}:
@@ -105,6 +113,7 @@ def test_early_launch(recorded: dict[str, Any]) -> None:
     blocks = {row[0]: row[1] for row in table.rows}
     assert blocks["256 × 4096 × 14336"] == blocks["1024³"] and changes["1024³"] < 0
     assert sum(each > 0 for each in changes.values()) == 4
+    assert changes["16 × 14336 × 4096"] == 2 and changes[worst] == 30
     vendor = view.median(view.row_of(recorded, SMALL)["all"][view.VENDOR], "warm")
     assert us(recorded, SMALL, ALONE) < vendor < us(recorded, SMALL, LATE)
 
@@ -162,6 +171,43 @@ def test_the_models_times_are_too_short_where_products_bind(recorded: dict[str, 
 def test_rows_inside_lines_cost_blocks_alone_nearly_all_again(recorded: dict[str, Any]) -> None:
     alone = [us(recorded, shape, ALONE) for shape in (ODD, SMALL)]
     assert f"{alone[0] / alone[1]:.1f}" == "1.6"
+    two, four = CLUSTERS[1:]
+    assert us(recorded, ODD, two) < alone[0], "a pair pays"
+    assert all(us(recorded, shape, four) > us(recorded, shape, two) for shape in (ODD, SMALL))
+    asked = [[round(waves.copies_clocks(plan, shape)) for plan in CLUSTERS]
+             for shape in (SMALL, ODD)]  # fmt: skip
+    assert asked == [[427, 384, 384], [853, 569, 427]]
+
+
+def test_how_much_of_the_gpu_works() -> None:
+    pairs, small = PAIRS_EVERYWHERE, ALONE
+    tiles = [2 * pairs.tiles(shape) for shape in (SMALL, Shape(8192, 8192, 8192))]
+    assert tiles == [32, 2048]
+    assert round(100 * waves.walk(pairs, Shape(8192, 8192, 8192)).busy) == 97
+    three = Plan(plans.EARLY, 2, 256, 4), Plan(plans.EARLY, 2, 128, 6), small
+    assert {waves.walk(plan, SMALL).clocks for plan in three} == {16}
+
+
+def test_the_aims(recorded: dict[str, Any]) -> None:
+    best = view.summary(recorded)
+    reached = {way: (best[f"{way}, geometric mean"] > 1.03, best[f"{way}, least"] > 0.97)
+               for way in view.WAYS}  # fmt: skip
+    assert reached == {"warm": (True, True), "flushed": (False, True)}
+
+
+def test_which_plans_lead_nowhere_and_which_lead_flushed(recorded: dict[str, Any]) -> None:
+    assert not any("halves" in view.short(Shape(*row["shape"]), view.best(row))
+                   for row in recorded["shapes"])  # fmt: skip
+    flushed = {Shape(*row["shape"]): view.ratio(row, view.best(row), "flushed")
+               for row in recorded["shapes"]}  # fmt: skip
+    assert max(flushed, key=flushed.__getitem__) == (512, 14336, 4096)
+    assert max(flushed[ODD], flushed[SMALL]) < 1.01
+    row = view.row_of(recorded, Shape(256, 4096, 14336))
+    assert view.chosen(row) == str(Plan(plans.SPLIT_K, 2, 128, 5, split=2))
+    assert view.best(row) == str(LATE)
+    odd = view.row_of(recorded, ODD)
+    names = [view.short(ODD, name).partition(" ")[0] for name in (view.chosen(odd), view.best(odd))]
+    assert names == ["pairs", "fours"]
 
 
 def test_cuts(recorded: dict[str, Any]) -> None:
@@ -171,6 +217,8 @@ def test_cuts(recorded: dict[str, Any]) -> None:
     by_steps = [each[cuts.STEPS] for each in measured]
     assert max(by_steps) < 1 and min(by_steps) == by_steps[1]
     assert measured[-1][cuts.MODEL] > 1.4
+    assert [round(100 * (1 - each)) for each in (two, large, fours, full[0])] == [6, 1, 2, -5]
+    assert [round(100 * (1 - each)) for each in by_steps[2:4]] == [3, 3]
     last = [walk.tiles % walk.workers / walk.workers for walk in
             (waves.walk(plan, shape) for shape, plan in cuts.CASES.values())]  # fmt: skip
     assert [round(each, 2) for each in last] == [0.67, 0.06, 0.52, 0.91, 0.94]
@@ -214,6 +262,7 @@ def test_rows(ends: dict[str, Any]) -> None:
         assert 0 < ours < vendor
         padded = view.median(row["times"][row_ends.PADDED], "warm")
         assert padded > view.median(row["times"][f"{view.VENDOR}, {row_ends.PADDED}"], "warm")
+    assert vendor > 2 * ours, "at the last, 5000³, by far"
 
 
 def test_thirty_slips() -> None:
@@ -249,6 +298,13 @@ def test_parts_of_the_small_product(recorded: dict[str, Any]) -> None:
     assert all(abs(each - 1.75) < 0.02 for each in alone)
     assert abs(took["whole"] - took["neither"] - 2.35) < 0.02
     assert 0.85 < took["no copies"] / took["whole"] < 0.95
+    assert f"{took['no steps']:.1f}" == "1.6" and f"{took['no steps'] / took['whole']:.1f}" == "0.3"
+    model = waves.estimate(ALONE, SMALL)
+    assert choose(SMALL) == ALONE
+    assert (f"{model.copies:.1f}", f"{model.products:.1f}") == ("3.9", "2.3")
+    odd = view.row_of({"shapes": recorded["parts"]}, ODD)["times"]
+    more = {name: view.median(odd[name], "warm") / took[name] for name in odd}
+    assert abs(more["no copies"] - 1) < 0.02 and f"{more['no products']:.1f}" == "1.7"
 
 
 def test_where_the_leads_are_sure(recorded: dict[str, Any]) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
+from itertools import combinations
+from math import log
 from statistics import fmean, median
 from typing import Any
 
 import pytest
 
-from phasebit.chapters.every_shape.exercises import turns
+from phasebit import measure
+from phasebit.chapters.every_shape import trial_tables
+from phasebit.chapters.every_shape.exercises import keep, turns
 from phasebit.chapters.every_shape_trials import exercises as check
 from phasebit.edits import replace_once
 from tests.book.notebooks import ROOT
@@ -18,41 +23,104 @@ PAGE = ROOT / "book/part5_hopper/every_shape_trials.ipynb"
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.came_true, check.helpers):
+    for each in (keep, check.helpers):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert turns.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_of_arithmetic_are_right() -> None:
-    for name in ("came_true", "helpers"):
-        assert f"{name}: OK" in getattr(check, name).verdict(solved(PAGE)[name])
+    assert "helpers: OK" in check.helpers.verdict(solved(PAGE)["helpers"])
+    assert "keep: OK" in keep.verdict(solved(PAGE)["keep"])
 
 
-def judged_by(
-    change: Callable[[list[float], list[float]], float]
-) -> Callable[[str, list[float], list[float], float], bool]:
-    def answer(expected: str, before: list[float], after: list[float], level: float) -> bool:
-        by = change(before, after)
-        return expected == ("the same" if abs(by) < level else "slower" if by > 0 else "faster")
+Times = dict[str, dict[str, float]]
 
-    return answer
+
+def every(times: Times) -> list[str]:
+    return sorted({plan for row in times.values() for plan in row})
+
+
+def among(times: Times, count: int, total: Callable[[Times, tuple[str, ...]], float]) -> list[str]:
+    """The plans with the least total, of those with which each shape has one."""
+    sets = [kept for kept in combinations(every(times), count)
+            if all(any(plan in row for plan in kept) for row in times.values())]  # fmt: skip
+    return [*min(sets, key=lambda kept: total(times, kept))]
+
+
+def fastest(row: dict[str, float], kept: Iterable[str]) -> float:
+    return min(row[plan] for plan in kept if plan in row)
+
+
+def ratios(times: Times, kept: Iterable[str]) -> list[float]:
+    return [fastest(row, kept) / min(row.values()) for row in times.values()]
+
+
+def greedy(times: Times, count: int) -> list[str]:
+    """The best one, then what goes best with it, and on; a shape without one counts a lot."""
+    kept: list[str] = []
+    for _ in range(count):
+        kept.append(min((plan for plan in every(times) if plan not in kept), key=lambda new: sum(
+            log(min((row[plan] for plan in (*kept, new) if plan in row), default=1e9))
+            for row in times.values())))  # fmt: skip
+    return kept
+
+
+def alone(times: Times, count: int) -> list[str]:
+    """The plans that are best each by itself, where they were timed."""
+    return sorted(every(times), key=lambda plan: fmean(
+        log(row[plan] / min(row.values())) for row in times.values() if plan in row))[:count]
+
+
+def wins(times: Times, count: int) -> list[str]:
+    first = [min(row, key=row.__getitem__) for row in times.values()]
+    return sorted(every(times), key=lambda plan: -first.count(plan))[:count]
+
+
+def right(times: Times, count: int) -> list[str]:
+    return among(times, count, lambda t, kept: sum(map(log, ratios(t, kept))))
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        judged_by(lambda a, b: fmean(b) / fmean(a) - 1),
-        judged_by(lambda a, b: min(b) / min(a) - 1),
-        judged_by(lambda a, b: b[0] / a[0] - 1),
-        judged_by(lambda a, b: median(b) - median(a)),  # microseconds
-        judged_by(lambda a, b: 100 * (median(b) / median(a) - 1)),  # per cent
-        judged_by(lambda a, b: median(a) / median(b) - 1),  # the other way round
-        lambda e, a, b, level: e == ("slower" if median(b) > median(a) else "faster"),
-        lambda e, a, b, level: e != "the same",
+        greedy,
+        alone,
+        wins,
+        lambda t, n: among(t, n, lambda t, k: sum(fastest(row, k) for row in t.values())),
+        lambda t, n: among(t, n, lambda t, k: max(ratios(t, k))),
+        lambda t, n: among(t, n, lambda t, k: fmean(ratios(t, k))),
+        lambda t, n: among(t, n, lambda t, k: median(ratios(t, k))),
+        lambda t, n: among(t, n, lambda t, k: -sum(each < 1.000001 for each in ratios(t, k))),
+        lambda t, n: among(t, n, lambda t, k: -sum(map(log, ratios(t, k)))),  # the worst
+        lambda t, n: min(combinations(every(t), n), key=lambda k: sum(  # who was not timed is free
+            log(min((row[plan] for plan in k if plan in row), default=1)) for row in t.values())),
+        lambda t, n: every(t)[:n],
+        lambda t, n: [*next(iter(t.values()))][:n],
+        lambda t, n: right(t, n)[:1] * n,
+        lambda t, n: [*right(t, n), every(t)[-1]],  # one too many
+        lambda t, n: right(t, max(1, n - 1)),  # one too few
+        lambda t, n: right(t, n)[0],
+        lambda t, n: [f"{plan} " for plan in right(t, n)],
+        lambda t, n: len(right(t, n)),
     ],
-)
-def test_came_true_refuses(wrong: Callable[..., bool]) -> None:
-    assert "not right yet" in check.came_true.verdict(wrong)
+)  # fmt: skip
+def test_keep_refuses(wrong: Callable[..., Any]) -> None:
+    said = keep.verdict(wrong)
+    assert "not right yet" in said and "raises" not in said, said
+
+
+def test_keep_takes_the_right_plans_in_any_order() -> None:
+    assert "keep: OK" in keep.verdict(lambda t, n: tuple(reversed(right(t, n))))
+
+
+def test_what_keep_says_of_the_record() -> None:
+    """Two plans lose far less than one; and who is greedy does not find them."""
+    times = trial_tables.warm(measure.read("every_shape"))
+    said = keep.verdict(solved(PAGE)["keep"])
+    assert f"of the record's {len(every(times))} plans take" in said
+    one, two, three = (float(each) / 100 for each in re.findall(r"([\d.]+)%", said))
+    assert three < two < one / 3
+    assert fmean(map(log, ratios(times, greedy(times, 2)))) > log(1 + two)
 
 
 def begun(tiles: int, steps: int, workers: int) -> list[int]:

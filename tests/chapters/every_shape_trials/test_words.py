@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import re
 from dataclasses import replace
 from statistics import median, quantiles
 from typing import Any
@@ -11,10 +12,12 @@ import pytest
 
 from phasebit import measure
 from phasebit.chapters.every_shape import (
+    few_rows,
     narrower,
     plans,
     record,
     row_ends,
+    trial_pictures,
     trial_tables,
     tries,
     view,
@@ -51,6 +54,7 @@ def test_how_many_came_true(recorded: dict[str, Any]) -> None:
     assert (len(of["faster"]), of["faster"].count("faster")) == (7, 1)
     assert (len(of["slower"]), of["slower"].count("slower")) == (22, 15)
     assert "faster" not in of["slower"]
+    assert sum(was == "slower" for _, was in found) == 23
     table = trial_tables.expectations(recorded)
     assert sum(int(cell) for row in table.rows for cell in row[1:]) == 36
     assert table.rows[0] == ("faster", "1", "5", "1")
@@ -81,19 +85,19 @@ def test_tries(recorded: dict[str, Any]) -> None:
                for way in view.WAYS]
         for name in tries.TRIES
     }  # fmt: skip
-    assert max(map(abs, lost["6 slots"])) < 0.045
+    said = {name: [round(100 * each) for each in both] for name, both in lost.items()}
+    assert lost["6 slots"][0] < -0.02 and said["6 slots"][1] == 4
+    assert [name for name in lost if lost[name][0] < -0.02] == ["6 slots"]
+    assert said["fours that share B"][0] == 72 and said["128 × 128, cut along K"][0] == 113
+    over = [name for name in ("4 slots", "no product in flight while a slot is given back",
+                              "pairs that share B") if lost[name][0] > 0.1]  # fmt: skip
+    assert len(over) == 2 and "4 slots" not in over
     assert abs(lost["4 slots"][0]) < 0.01 and round(lost["4 slots"][1], 1) == 0.2
     assert 0.095 < lost["no early launch"][0] < 0.12 and lost["no early launch"][1] < 0.02
     assert 1 / 3 < lost["no product in flight while a slot is given back"][0] < 0.4
     assert round(lost["C from registers"][0], 1) == 0.3 and lost["C from registers"][0] < 0.27
     helpless = [name for name, each in tries.TRIES.items() if each.expected.startswith("faster")]
     assert len(helpless) == 3 and all(min(lost[name]) > 0.02 for name in helpless)
-
-
-def test_some_of_the_tries_are_rows_of_the_whole(recorded: dict[str, Any]) -> None:
-    whole, some = trial_tables.tries_table(recorded), ("4 slots", "C from registers")
-    rows = tuple(row for row in whole.rows if row[0] in some)
-    assert trial_tables.tries_table(recorded, some).rows == rows
 
 
 def test_a_tile_for_two_blocks(recorded: dict[str, Any]) -> None:
@@ -146,6 +150,8 @@ def test_what_did_not_work_at_5000(recorded: dict[str, Any]) -> None:
     whole = Plan(plans.PAIRS, 2, 256, 4, pair=2, super=4)
     cut = replace(whole, kernel=plans.STREAM, waves=1)
     steps = [waves.walk(plan, AWKWARD).clocks for plan in (whole, cut)]
+    assert round(100 * (steps[0] / steps[1] - 1)) == 15
+    assert [round(100 * lost) for lost in more(recorded, AWKWARD, whole)] == [6, 8]
     for lost in more(recorded, AWKWARD, whole):
         assert 0.35 < lost / (steps[0] / steps[1] - 1) < 0.6
     times = view.row_of({"shapes": recorded["further"]}, AWKWARD)["times"]
@@ -195,32 +201,62 @@ def test_what_the_model_says_of_smaller_tiles() -> None:
     assert f"{slower - 1:.0%}" == "2%"
 
 
-def test_changes_stand_in_one_table_with_what_was_expected(recorded: dict[str, Any]) -> None:
-    shapes = [each.shape for each in tries.FURTHER[1:]]
-    table = trial_tables.changes_table(recorded, shapes)
-    assert len({row[:2] for row in table.rows}) == len(table.rows)
-    for column, each in enumerate(tries.FURTHER[1:]):
-        told = {row[:2]: row[2 + column] for row in table.rows}
+def drawn_rows(picture: Any) -> dict[str, dict[str, float]]:
+    """Row of a picture -> its times, in per cent, as its sentence says them."""
+    found = {}
+    for line in str(picture).splitlines()[1:]:
+        label, _, values = line.rpartition(": ")
+        found[label] = {name: float(value) for name, value in
+                        re.findall(r"(?:^|, )(.+?) ([+-][\d.]+)%", values)}  # fmt: skip
+    return found
+
+
+def test_the_picture_of_the_small_square_has_every_try(recorded: dict[str, Any]) -> None:
+    row, rows = recorded["tries"], drawn_rows(trial_pictures.small(recorded))
+    assert len(rows) == len(tries.TRIES)
+    for (label, said), (name, each) in zip(rows.items(), tries.TRIES.items(), strict=True):
+        assert label == f"{name} – {each.expected}"
+        for way in view.WAYS:
+            more = view.median(row["times"][name], way) / view.median(row["times"][tries.BASE], way)
+            assert said[way] == round(100 * (more - 1), 1)
+
+
+@pytest.mark.parametrize("some", [[0], [3, 2], [1]])
+def test_a_picture_has_every_change_at_its_shapes(
+    recorded: dict[str, Any], some: list[int]
+) -> None:
+    """A row for each change and what was expected of it; the vendor has the last."""
+    tried = [tries.FURTHER[n] for n in some]
+    rows = drawn_rows(trial_pictures.further(recorded, *(each.shape for each in tried)))
+    *labels, last = rows
+    assert last == view.VENDOR and sum(map(len, rows.values())) == 2 * sum(
+        len(each.plans) + 1 for each in tried
+    )
+    for each in tried:
         for plan, expected in each.plans.items():
-            cell = told[tries.change(plan, each.base), expected]
-            assert cell == " / ".join(f"{x:+.1%}" for x in more(recorded, each.shape, plan))
-        assert sum(cell != "–" for cell in told.values()) == len(each.plans) + 4
+            name = plan.short if len(tried) == 1 else tries.change(plan, each.base)
+            said = rows[f"{name} – {expected}"]
+            for way, long in zip(view.WAYS, more(recorded, each.shape, plan), strict=True):
+                key = way if len(tried) == 1 else f"{each.shape}, {way}"
+                assert said[key] == round(100 * long, 1)
+    assert len({*labels}) == len(labels)
 
 
-def test_some_rows_of_a_table_are_those_of_the_whole(recorded: dict[str, Any]) -> None:
-    """The rows that the page shows before the tables that it folds."""
-    hard = [each.shape for each in tries.FURTHER[1:]]
-    whole, names = trial_tables.changes_table(recorded, hard), {"C at once", "no cut"}
-    few = trial_tables.changes_table(recorded, hard, [*names])
-    assert few.rows == (whole.rows[0], *(row for row in whole.rows if row[0] in names))
-    every = trial_tables.further_table(recorded, ODD)
-    fours = trial_tables.further_table(recorded, ODD, ["fours 64 × 160 / 6"])
-    assert fours.rows == (every.rows[0], next(r for r in every.rows if "64 × 160" in r[0]))
-    large = trial_tables.changes_table(recorded, hard[1:], ("C at once", "blocks alone, no cut",
-                                                    "ping-pong, 128 × 128"))  # fmt: skip
-    costs = {row[0]: [float(each.rstrip("%")) for cell in row[2:] for each in cell.split(" / ")]
-             for row in large.rows[1:]}  # fmt: skip
-    assert [name for name, each in costs.items() if max(each) > 2] == ["ping-pong, 128 × 128"]
+def test_what_is_shaded_is_what_was_expected() -> None:
+    assert doctest.testmod(trial_pictures) == (0, 1)
+    assert trial_pictures.zone("faster: a third fewer bytes from L2")[1] == -2
+
+
+def test_which_changes_cost_at_large_products(recorded: dict[str, Any]) -> None:
+    """The three of the guess; and fours, of which the page says how much."""
+    rows = drawn_rows(trial_pictures.further(recorded, *(tries.FURTHER[n].shape for n in (3, 2))))
+    asked = "C at once", "blocks alone, no cut", "ping-pong, 128 × 128"
+    of = {name: rows[label] for name in asked for label in rows if label.startswith(f"{name} –")}
+    assert [name for name in of if max(of[name].values()) > 2] == ["ping-pong, 128 × 128"]
+    (fours,) = (rows[label] for label in rows if label.startswith("fours, no cut"))
+    assert [round(each) for way, each in fours.items() if "warm" in way] == [7, 2]
+    vendor = rows[view.VENDOR].values()
+    assert [round(each) for each in vendor][:2] == [2, 2] and max(map(abs, [*vendor][2:])) < 2
 
 
 def test_the_last_wave_that_was_miscounted_says_so() -> None:
@@ -254,3 +290,18 @@ def test_narrower() -> None:
             names = (f"{plan} L2_256B", f"{plan} NONE")
             promoted, plain = (view.ratio(seen, each, way) for each in names)
             assert 0.09 < 1 - promoted / plain < 0.12
+
+
+def test_few_rows() -> None:
+    """What goes with the products, what the changes cost, and that cuBLAS is near."""
+    found: dict[str, list[float]] = {}
+    for row in measure.read(few_rows.NAME)["shapes"]:
+        whole = view.median(row["times"][few_rows.WHOLE], "flushed")
+        for name, times in row["times"].items():
+            found.setdefault(name, []).append(view.median(times, "flushed") / whole - 1)
+    assert all(-0.03 < more < -0.01 for more in found[few_rows.NO_PRODUCTS])
+    assert all(abs(more) < 0.02 for more in found[view.VENDOR])
+    assert [f"{more:.0%}" for more in sorted(found[few_rows.AHEAD])][::2] == ["6%", "17%"]
+    two, four = (found[name] for name in few_rows.SHARED)
+    assert all(0.005 < more < 0.02 for more in two)
+    assert [f"{more:.0%}" for more in four] == ["21%", "31%"]

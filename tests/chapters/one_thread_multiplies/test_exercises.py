@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from phasebit import files
+from phasebit.chapters.one_thread_multiplies import described, ordering
 from phasebit.chapters.one_thread_multiplies import exercises as check
 from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/??_one_thread_multiplies.ipynb"))
-FUNCTIONS = ("products", "instruction", "descriptor")
+FUNCTIONS = ("instruction", "descriptor", "waits")
 MULTIPLY = next(text for text in solutions(CHAPTER) if "copy_b" in text).split('"""')[1]
 
 
@@ -40,18 +44,116 @@ def test_instruction_refuses(wrong: object) -> None:
     assert "not right yet" in check.instruction.verdict(wrong)
 
 
+def touching(first: Any, then: Any) -> bool:
+    (_, reads, writes), (_, its_reads, its_writes) = first, then
+    return bool(writes & (its_reads | its_writes) or reads & its_writes)
+
+
+def ordered(first: Any, then: Any, listed: Any) -> bool:
+    """The rule of the page."""
+    pair = first[0], then[0]
+    return not touching(first, then) or (
+        pair in listed and (pair != ("mma", "mma") or first[2] == then[2])
+    )
+
+
+def walked(rule: Callable[..., bool] = ordered, forget: bool = True, near: int = 99) -> Any:
+    """Waits as late as may be, by some rule for two operations."""
+
+    def answer(queue: list[Any], listed: Any) -> list[int]:
+        found, since = [], 0
+        for n, then in enumerate(queue):
+            if not all(rule(queue[m], then, listed) for m in range(max(since, n - near), n)):
+                found.append(n)
+                since = n if forget else 0
+        return found
+
+    return answer
+
+
+def by_pairs(queue: list[Any], listed: Any) -> list[int]:
+    """As if two listed pairs made a third."""
+    n = len(queue)
+    comes = [[ordered(a, b, listed) and touching(a, b) for b in queue] for a in queue]
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                comes[i][j] = comes[i][j] or (i < k < j and comes[i][k] and comes[k][j])
+    found, since = [], 0
+    for j in range(n):
+        if any(touching(queue[i], queue[j]) and not comes[i][j] for i in range(since, j)):
+            found.append(j)
+            since = j
+    return found
+
+
+def at_once(queue: list[Any], listed: Any) -> list[int]:
+    """Behind each operation with which a later one is in no order."""
+    return [n + 1 for n, first in enumerate(queue)
+            if not all(ordered(first, then, listed) for then in queue[n + 1 :])]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda m, n, k: m * n * k // (128 * 128 * 16),
-        lambda m, n, k: -(-m // 128) * -(-n // 128) * -(-k // 16),  # slices are whole
-        lambda m, n, k: -(-m // 128) * -(-n // 128) * -(-k // 64),
-        lambda m, n, k: -(-m // 128) * -(-n // 256) * -(-k // 64) * 4,
-        lambda m, n, k: 4 * (m // 128) * (n // 128) * (k // 64),
+        lambda queue, listed: [],
+        lambda queue, listed: [*range(1, len(queue))],
+        at_once,
+        by_pairs,
+        walked(near=1),  # the last operation alone
+        walked(near=2),
+        walked(forget=False),  # a wait covers all that came before
+        walked(lambda a, b, listed: (a[0], b[0]) in listed),  # whatever they touch
+        walked(lambda a, b, listed: not touching(a, b)),  # whatever is listed
+        walked(lambda a, b, listed: not touching(a, b) or (a[0], b[0]) in listed),  # other sums
+        walked(lambda a, b, listed: ordered(a, b, {*listed, *((y, x) for x, y in listed)})),
+        walked(lambda a, b, listed: ordered(a, b, {(y, x) for x, y in listed})),
+        walked(lambda a, b, listed: not a[2] & b[2] or ordered(a, b, listed)),  # no reads
+        walked(lambda a, b, listed: not a[2] & (b[1] | b[2]) or ordered(a, b, listed)),
+        walked(lambda a, b, listed: not (a[1] & b[1]) and ordered(a, b, listed)),  # two that read
+        walked(lambda a, b, listed: ordered(a, b, ordering.LISTED)),  # the chapter's list alone
+        lambda queue, listed: len(walked()(queue, listed)),
+        lambda queue, listed: [n + 1 for n in walked()(queue, listed)],
+        lambda queue, listed: [n - 1 for n in walked()(queue, listed)],
+        lambda queue, listed: [n in walked()(queue, listed) for n in range(len(queue))],
     ],
 )
-def test_products_refuses(wrong: object) -> None:
-    assert "not right yet" in check.products.verdict(wrong)
+def test_waits_refuses(wrong: Callable[..., Any]) -> None:
+    said = check.waits.verdict(wrong)
+    assert "not right yet" in said and "raises" not in said, said
+
+
+def test_waits_takes_any_least_number_of_waits() -> None:
+    """Earlier than they must be, where none more is needed."""
+
+    def early(queue: list[Any], listed: Any) -> list[int]:
+        found: list[int] = []
+        end = len(queue)
+        while end:  # from behind: the first operation from which on none is in no order
+            begin = end - 1
+            while begin and all(ordered(queue[begin - 1], then, listed)
+                                for then in queue[begin:end]):  # fmt: skip
+                begin -= 1
+            found = [begin, *found] if begin else found
+            end = begin
+        return found
+
+    assert "waits: OK" in check.waits.verdict(early)
+
+
+@pytest.mark.nvcc
+def test_the_rule_of_waits_is_the_emulators_in_the_chapters_queue() -> None:
+    """Without its wait one is needed, where the kernel has it; there the emulator finds four."""
+    text = files.kernel("one_thread_multiplies/queue")
+    begin = text.index("        ptx::tcgen05_commit(&first);")
+    end = text.index("        for (int quarter")
+    for source, needed in (text[:begin] + text[end:], [2]), (text, [2]):
+        with ordering.watching() as log:
+            run, _ = described.queued(source, schedule="eager")
+        queue = [(each.kind, each.reads, each.writes) for each in log
+                 if each.kind in ordering.CORE]  # fmt: skip
+        assert check.least_waits(queue, ordering.LISTED) == needed
+        assert len(run.findings) == (4 if source != text else 0)
 
 
 def descriptor(**changed: object) -> object:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from phasebit import measure
-from phasebit.chapters.two_gpus import link_law, view
+from phasebit import measure, replay
+from phasebit.chapters.two_gpus import broken_links, link_law, link_slips, view
 
 RECORD = measure.read(view.BENCHMARK)
 
@@ -99,3 +99,29 @@ def test_sixty_blocks_have_two_tiles_of_the_peers_at_1536_columns() -> None:
     peers = Counter(n % 132 for n in range(half, 2 * half))
     assert sum(count == 2 for count in peers.values()) == 60
     assert link_law.by_tiles(3, 2, half, 132) == 4
+
+
+def test_the_slips_on_two_gpus_are_these() -> None:
+    """Red after a change of a kernel or a slip, until recorded again."""
+    seen = measure.read(broken_links.NAME)["programs"]
+    assert {name: said["text"] for name, said in seen.items()} == {
+        name: replay.key(text) for name, text in broken_links.sources().items()
+    }
+
+
+def test_what_told_on_two_gpus() -> None:
+    seen = measure.read(broken_links.NAME)
+    ends = {name: set(said["alone"]) for name, said in seen["programs"].items()}
+    right = [name for name, end in ends.items() if end == {broken_links.RIGHT}]
+    assert (len(ends), len(right)) == (31, 17)
+    assert [name for name in ends if view.named_by(seen, name)] == ["no peer access"]
+    assert sum(end == {broken_links.HANGS} for end in ends.values()) == 2
+    said = {name: view.says(link_slips.SLIPS[name]) for name in ends}
+    assert Counter(said[name] for name in right) == dict(zip(view.SAYS, (11, 3, 3), strict=True))
+    assert [name for name, word in said.items() if word == view.SAYS[2]] == [
+        "the copies do not see what the flag tells",
+        "A is overwritten while a copy may read it",
+        "a flag leaves before its tiles",
+        "a tile is counted before it is stored",
+    ]
+    assert ends["a flag leaves before its tiles"] == {broken_links.WRONG}
