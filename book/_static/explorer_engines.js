@@ -231,7 +231,7 @@
     return {
       said: `Row ${row}, k = ${k}: scale ${number} of the row, for k ${number * block} to ${(number + 1) * block - 1}. In shared memory byte ${place} of atom ${atom}; ` +
         `in tensor memory lane ${lane}, column ${4 * atom + column}, byte ${byte}, and the same in the other three quarters. Instruction ${step} of the slice (k ${step * depth} to ${(step + 1) * depth - 1}) reads the coloured bytes: scale factor id ${id}.`,
-      wide: 34, least: 17, down: "lane", across: `bytes 0 to 3 of columns ${4 * atom} to ${4 * atom + 3}; in each the row whose scale it is`, bare: true, cells,
+      wide: 34, least: 21, down: "lane", across: `bytes 0 to 3 of columns ${4 * atom} to ${4 * atom + 3}; in each the row whose scale it is`, bare: true, cells,
       place, lane, column: 4 * atom + column, byte, atom, id, step,
     };
   }

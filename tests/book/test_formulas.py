@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import sys
 from pathlib import Path
@@ -36,6 +37,10 @@ def tied(page: str) -> list[str]:
     """The words of each element that stays on one line."""
     spans = re.findall(r'<span class="pb-tied">(.*?</math></span>.*?)</span>', page, re.S)
     return [re.sub(r"<[^>]*>|\s", "", each) for each in spans]
+
+
+def test_the_examples_hold() -> None:
+    assert doctest.testmod(formulas).failed == 0
 
 
 def test_what_touches_a_formula_is_tied_to_it(tmp_path: Path) -> None:

@@ -420,7 +420,15 @@ def test_all_tiers_of_a_chapter_are_in_sight_together(browser, site) -> None:
     assert table.evaluate(over) <= 0
     tops = """one => [...one.tBodies[0].rows].map((row) =>
       new Set([...row.cells].map((cell) => cell.getBoundingClientRect().top)).size)"""
-    assert set(table.evaluate(tops)) == {1}, "a chapter is a row"
+    assert set(table.evaluate(tops)) == {2}, "a chapter's name, and its tiers below"
+    near = """one => { const text = document.createRange(); return [...one.rows].flatMap((row) =>
+      [...row.cells].slice(1).map((cell) => {
+        text.selectNodeContents(cell);
+        return cell.getBoundingClientRect().right - text.getBoundingClientRect().right;
+      })); }"""
+    assert min(table.evaluate(near)) >= 1, "a word does not touch the next"
+    tab.add_style_tag(content="table.pb-tiers { font-size: 1rem !important }")
+    assert min(table.evaluate(near)) < 1
     tab.add_style_tag(content="table.pb-tiers { min-width: 30rem }")
     assert table.evaluate(over) > 0
     tab.close()

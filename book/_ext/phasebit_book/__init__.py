@@ -34,6 +34,7 @@ PARTS = (
     "plotting",
     "progress",
     "formulas",
+    "tied",
     "lean",
     "accessible",
     "icons",

@@ -1,0 +1,151 @@
+"""Between a phone and a wide screen: tablets, and the usual widths of laptops."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import ROOT
+
+pytestmark = pytest.mark.site
+
+CHAPTER, SCALES, THREADS, LINES = (
+    path.relative_to(ROOT).with_suffix(".html").as_posix()
+    for name in ("double_buffering", "low_precision", "threads_and_memory", "your_own_kernels")
+    for path in sorted(ROOT.glob(f"book/*/*{name}.ipynb"))
+)
+SCORE, HANGS = "book/appendix/score.html", "book/appendix/when_it_hangs.html"
+FRONT, MAP = "index.html", "book/how_to_read.html"
+WIDTHS = [768, 834, 960, 1024, 1100, 1200, 1280, 1320, 1366, 1440]
+LEAST = 10.4
+"""How large the letters of a timeline are at least, in px, where a column is narrowest."""
+USUAL = 11.0
+"""And at the widths that most screens have."""
+
+OVER = """() => [...document.querySelectorAll('.bd-article .pb-picture')]
+  .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.id)"""
+LETTERS = """() => [...document.querySelectorAll('.bd-article svg.phasebit-timeline text')]
+  .filter((one) => one.textContent.trim() && one.getClientRects().length)
+  .map((one) => {
+    const to = one.getScreenCTM();
+    return parseFloat(getComputedStyle(one).fontSize) * Math.hypot(to.a, to.b);
+  })"""
+SIDES = "one => { const at = one.getBoundingClientRect(); return [at.left, at.right]; }"
+
+
+def opened(browser, address: str, width: int):
+    tab = browser.new_page(viewport={"width": width, "height": 900})
+    tab.goto(address, wait_until="load")
+    tab.add_style_tag(content="* { transition: none !important }")
+    return tab
+
+
+def test_a_timeline_fits_every_screen_and_can_be_read_there(browser, site) -> None:
+    tab = opened(browser, site + CHAPTER, WIDTHS[0])
+    for width in WIDTHS:
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.wait_for_timeout(200)
+        assert tab.evaluate(OVER) == [], width
+        assert min(tab.evaluate(LETTERS)) >= (LEAST if width == 960 else USUAL), width
+    tab.close()
+
+
+def test_beside_a_list_of_sections_a_picture_would_not_fit(browser, site) -> None:
+    """At 1200 px the theme begins with a third column."""
+    tab = opened(browser, site + CHAPTER, 1200)
+    tab.add_style_tag(content="""html { --pst-sidebar-secondary: 13.5rem !important }""")
+    assert tab.evaluate(OVER)
+    tab.close()
+
+
+def test_the_list_of_sections_comes_from_behind_its_button_or_stands_beside_the_text(
+    browser, site
+) -> None:
+    tab = opened(browser, site + CHAPTER, 1280)
+    contents = tab.locator(".bd-sidebar-secondary a").first
+    button = tab.locator("button.secondary-toggle")
+    assert not contents.is_visible()
+    button.click()
+    assert contents.is_visible()
+    assert contents.evaluate(SIDES)[1] <= 1280
+    tab.close()
+    tab = opened(browser, site + CHAPTER, 1320)
+    contents = tab.locator(".bd-sidebar-secondary a").first
+    button = tab.locator("button.secondary-toggle")
+    assert contents.is_visible()
+    assert not button.is_visible()
+    tab.close()
+
+
+def test_no_table_of_sentences_scrolls_on_a_wide_screen(browser, site) -> None:
+    tab = opened(browser, site + SCORE, 1440)
+    scrolls = """() => [...document.querySelectorAll('.bd-article table')]
+      .filter((one) => one.scrollWidth > one.clientWidth + 1).length"""
+    assert tab.evaluate(scrolls) == 0
+    tab.goto(site + HANGS)
+    tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert tab.evaluate(scrolls) == 0
+    tab.goto(site + SCORE)
+    tab.add_style_tag(content=".bd-article td :is(a, code) { overflow-wrap: normal !important }")
+    assert tab.evaluate(scrolls) > 0, "long names of files make it too wide"
+    tab.close()
+
+
+def test_a_caption_begins_where_its_picture_does(browser, site) -> None:
+    for page in (FRONT, MAP):
+        tab = opened(browser, site + page, 1440)
+        figure = tab.locator(".pb-figure").first
+        picture, caption = (
+            figure.locator(one).first.evaluate(SIDES)[0] for one in (".pb-picture", "figcaption")
+        )
+        assert abs(picture - caption) < 2, page
+        tab.close()
+
+
+def test_the_fields_of_an_explorer_stand_in_a_line_with_their_names(browser, site) -> None:
+    tab = opened(browser, site + THREADS, 1440)
+    rows = tab.locator(".phasebit-explorer form").first.evaluate(
+        """(form) => [...form.querySelectorAll('label')].slice(0, 6).map((one) => {
+          const field = one.querySelector('input, select').getBoundingClientRect();
+          return [field.top, field.height].map(Math.round).join();
+        })"""
+    )
+    assert len(rows) == 6
+    assert len(set(rows)) == 1, rows
+    tab.close()
+
+
+def test_the_number_of_a_line_stands_apart_from_the_line(browser, site) -> None:
+    tab = opened(browser, site + LINES, 1440)
+    gaps = tab.evaluate("""() => [...document.querySelectorAll('.cell_input .linenos')]
+      .map((one) => parseFloat(getComputedStyle(one).paddingRight))""")
+    assert gaps
+    assert min(gaps) >= 10
+    tab.close()
+
+
+def test_on_a_phone_no_number_of_a_cell_reaches_into_the_next(browser, site) -> None:
+    tab = opened(browser, site + SCALES, 390)
+    explorer = tab.locator('.phasebit-explorer[data-explorer="scales"]')
+    explorer.scroll_into_view_if_needed()
+    explorer.locator("[data-row] text, g text").first.wait_for()
+    clash = explorer.evaluate("""(one) => {
+      const texts = [...one.querySelectorAll('svg text')]
+        .filter((text) => /^\\d+$/.test(text.textContent))
+        .map((text) => text.getBoundingClientRect());
+      return texts.filter((a, k) => texts.slice(0, k).some((b) =>
+        Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+        && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4)).length;
+    }""")
+    assert clash == 0
+    tab.close()
+
+
+def test_an_option_is_not_parted_behind_its_hyphens(browser, site) -> None:
+    tab = opened(browser, site + LINES, 390)
+    rows = """() => [...document.querySelectorAll('.bd-article p code .pre')]
+      .filter((one) => /^-.{1,23}$/.test(one.textContent) && one.getClientRects().length > 1)
+      .length"""
+    assert tab.evaluate(rows) == 0
+    tab.add_style_tag(content=".bd-article code .pre { white-space: normal !important }")
+    assert tab.evaluate(rows) > 0
+    tab.close()
