@@ -8,7 +8,7 @@ from .conftest import ROOT
 
 pytestmark = pytest.mark.site
 
-CHAPTER, SCALES, THREADS, LINES = (
+PAGE, SCALES, THREADS, LINES = (
     path.relative_to(ROOT).with_suffix(".html").as_posix()
     for name in ("double_buffering", "low_precision", "threads_and_memory", "your_own_kernels")
     for path in sorted(ROOT.glob(f"book/*/*{name}.ipynb"))
@@ -40,7 +40,7 @@ def opened(browser, address: str, width: int):
 
 
 def test_a_timeline_fits_every_screen_and_can_be_read_there(browser, site) -> None:
-    tab = opened(browser, site + CHAPTER, WIDTHS[0])
+    tab = opened(browser, site + PAGE, WIDTHS[0])
     for width in WIDTHS:
         tab.set_viewport_size({"width": width, "height": 900})
         tab.wait_for_timeout(200)
@@ -51,7 +51,7 @@ def test_a_timeline_fits_every_screen_and_can_be_read_there(browser, site) -> No
 
 def test_beside_a_list_of_sections_a_picture_would_not_fit(browser, site) -> None:
     """At 1200 px the theme begins with a third column."""
-    tab = opened(browser, site + CHAPTER, 1200)
+    tab = opened(browser, site + PAGE, 1200)
     tab.add_style_tag(content="""html { --pst-sidebar-secondary: 13.5rem !important }""")
     assert tab.evaluate(OVER)
     tab.close()
@@ -60,7 +60,7 @@ def test_beside_a_list_of_sections_a_picture_would_not_fit(browser, site) -> Non
 def test_the_list_of_sections_comes_from_behind_its_button_or_stands_beside_the_text(
     browser, site
 ) -> None:
-    tab = opened(browser, site + CHAPTER, 1280)
+    tab = opened(browser, site + PAGE, 1280)
     contents = tab.locator(".bd-sidebar-secondary a").first
     button = tab.locator("button.secondary-toggle")
     assert not contents.is_visible()
@@ -68,7 +68,7 @@ def test_the_list_of_sections_comes_from_behind_its_button_or_stands_beside_the_
     assert contents.is_visible()
     assert contents.evaluate(SIDES)[1] <= 1280
     tab.close()
-    tab = opened(browser, site + CHAPTER, 1320)
+    tab = opened(browser, site + PAGE, 1320)
     contents = tab.locator(".bd-sidebar-secondary a").first
     button = tab.locator("button.secondary-toggle")
     assert contents.is_visible()
