@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from phasebit import bugs, files
-from phasebit.emulator import observing
+from phasebit.emulator import EmulatorError, observing
 from phasebit.launching import playback
 from phasebit.launching.playback import BLOCK_BARRIER, Recorder
 from phasebit.launching.slot_history import Places, slots_in
@@ -305,6 +305,16 @@ def test_a_warp_whose_threads_part_waits_where_the_one_waits_that_is_shown() -> 
     ran = rows["warp 0"]["ran"]
     assert any(a <= products[0][0] - 1 and products[1][0] <= b for a, b in ran)
     assert not any(begins < products[1][0] for begins, _, _ in rows["warp 0"]["waits"])
+
+
+@nvcc
+def test_a_machine_without_memory_says_nothing_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its refusal would be kept as what the kernel does."""
+    from phasebit.emulator.machine import room
+
+    monkeypatch.setattr(room, "available", lambda: 1)
+    with pytest.raises(EmulatorError, match="not enough memory"):
+        replays.record(replays.SCENES["queue"])
 
 
 @nvcc

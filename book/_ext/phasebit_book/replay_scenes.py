@@ -84,10 +84,15 @@ def _kernel(name: str, **mistakes: tuple[str, str]) -> Callable[[], dict[str, st
 
 
 def found(make: Callable[[], Any]) -> Found:
-    """What was found in a run, also in one that did not end well."""
+    """What was found in a run, also in one that did not end well.
+
+    A run for which this machine has no memory says nothing of its kernel: that error goes on.
+    """
     try:
         return tuple(make().findings)
     except EmulatorError as error:
+        if isinstance(error.__cause__, MemoryError):
+            raise
         return (*error.findings, error.finding)
 
 
