@@ -58,6 +58,13 @@ def built(
     return found
 
 
+def libraries(
+    build: Callable[[str], toolchain.Build], names: Iterable[str]
+) -> dict[str, ctypes.CDLL]:
+    """The same, loaded: for what is built as a library."""
+    return {name: ctypes.CDLL(str(each.program)) for name, each in built(build, names).items()}
+
+
 class Clocks:
     """The clock of the multiprocessors between two points of a stream."""
 

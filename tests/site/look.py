@@ -27,6 +27,22 @@ WIDTHS = {"desktop": 1280, "phone": 390}
 SEEN = (("light", "desktop"), ("dark", "desktop"), ("dark", "phone"), ("light", "phone"))
 """As few changes of the width as can be: each lays the whole page out again."""
 
+_LETTERS = """() => [...document.querySelectorAll('{}')]
+  .filter((one) => one.textContent.trim() && one.getClientRects().length)
+  .map((one) => {{
+    const to = one.getScreenCTM();
+    return parseFloat(getComputedStyle(one).fontSize) * Math.hypot(to.a, to.b);
+  }})"""
+
+
+def letters(texts: str) -> str:
+    """What a page computes: the sizes of letters, in px as they are shown, of some texts in SVG.
+
+    ``texts``: a CSS selector; what is not shown is left out.
+    """
+    return _LETTERS.format(texts)
+
+
 LEAST_CONTRAST = 4.5  # WCAG 2.2, success criterion 1.4.3, text of ordinary size
 
 OVERFLOW = """() => {

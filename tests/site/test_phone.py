@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from .conftest import HTML, ROOT
+from .look import letters
 
 PAGES = sorted(path.relative_to(HTML).as_posix() for path in HTML.glob("book/**/*.html"))
 MAP, SCORE = "book/how_to_read.html", "book/appendix/score.html"
@@ -41,12 +42,7 @@ LINES = """() => [...document.querySelectorAll('.bd-article .cell_input .pb-line
 })"""
 SMALLEST = 10.9
 """Of the letters of a picture, in px as they are shown: 11, and what a scale rounds off."""
-LETTERS = """() => [...document.querySelectorAll('.bd-article .pb-picture svg text')]
-  .filter((one) => one.textContent.trim() && one.getClientRects().length)
-  .map((one) => {
-    const to = one.getScreenCTM();
-    return parseFloat(getComputedStyle(one).fontSize) * Math.hypot(to.a, to.b);
-  })"""
+LETTERS = letters(".bd-article .pb-picture svg text")
 SCROLLS = """(one) => one.scrollWidth > one.clientWidth + 1"""
 # The pictures that scroll, by their titles: those of explorers too, and those in folded boxes.
 OVER = """() => {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .conftest import ROOT
+from .look import letters
 
 pytestmark = pytest.mark.site
 
@@ -23,12 +24,7 @@ USUAL = 11.0
 
 OVER = """() => [...document.querySelectorAll('.bd-article .pb-picture')]
   .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.id)"""
-LETTERS = """() => [...document.querySelectorAll('.bd-article svg.phasebit-timeline text')]
-  .filter((one) => one.textContent.trim() && one.getClientRects().length)
-  .map((one) => {
-    const to = one.getScreenCTM();
-    return parseFloat(getComputedStyle(one).fontSize) * Math.hypot(to.a, to.b);
-  })"""
+LETTERS = letters(".bd-article svg.phasebit-timeline text")
 SIDES = "one => { const at = one.getBoundingClientRect(); return [at.left, at.right]; }"
 
 

@@ -93,8 +93,7 @@ def record() -> dict[str, Any]:
     """
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
-    built = clocks.built(build, TEXTS)
-    loaded = {name: ctypes.CDLL(str(each.program)) for name, each in built.items()}
+    loaded = clocks.libraries(build, TEXTS)
     times = [
         _side_by_side(torch, loaded, d, causal, data)
         for d, causal in CASES for data in (RANDOM, ZEROS)

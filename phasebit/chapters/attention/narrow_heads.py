@@ -123,8 +123,7 @@ def record() -> dict[str, Any]:
     """
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
-    built = clocks.built(build, [LAST, *TRIED])
-    loaded = {name: ctypes.CDLL(str(each.program)) for name, each in built.items()}
+    loaded = clocks.libraries(build, [LAST, *TRIED])
     return {
         "benchmark": NAME,
         **facts,

@@ -86,8 +86,7 @@ def record() -> dict[str, Any]:
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
     names = (*CHANGES, HALVES)
-    built = clocks.built(build, names)
-    loaded = {name: ctypes.CDLL(str(each.program)) for name, each in built.items()}
+    loaded = clocks.libraries(build, names)
     return {
         "benchmark": NAME,
         **facts,
