@@ -51,12 +51,12 @@ def record() -> dict[str, Any]:
         before = measure.read(NAME)["gpu"]
         kept = {name: {"gpu": before} | said for name, said in kept.items()}
     new = {name: program for name, program in everything.items() if name not in kept}
-    for name in [name for name, program in new.items() if program.gpus > hardware.gpus()]:
-        print(f"⏱ {name} needs {new.pop(name).gpus} GPUs: it is not in the record")
+    new = _that_fit(new)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        built = dict(zip(new, pool.map(_command, new.items()), strict=True))
     # Kernels that wait for another GPU's would wait for the tools' other programs there, too.
     apart = any(program.gpus > 1 for program in new.values())
     with ThreadPoolExecutor(1 if apart else os.cpu_count()) as pool:
-        built = dict(zip(new, pool.map(_command, new.items()), strict=True))
         list(pool.map(lambda command: programs.output(Path(command[0]), *command[1:]),
                       built.values()))  # fmt: skip
         said = {
@@ -85,6 +85,14 @@ def record() -> dict[str, Any]:
             name: kept.get(name) or looked_at[name] for name in everything if name in kept | new
         },
     }
+
+
+def _that_fit(new: dict[str, Program]) -> dict[str, Program]:
+    """Those for which this machine has GPUs enough; of the others it is said."""
+    for name, program in new.items():
+        if program.gpus > hardware.gpus():
+            print(f"⏱ {name} needs {program.gpus} GPUs: it is not in the record")
+    return {name: program for name, program in new.items() if program.gpus <= hardware.gpus()}
 
 
 def _file(name: str) -> str:

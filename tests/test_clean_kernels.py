@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phasebit import clean_kernels, files, measure, replay
+from phasebit import clean_kernels, files, hardware, measure, replay
 from phasebit.chapters.threads_and_memory import record
 from phasebit.instruments import sanitizer
 
@@ -41,6 +41,16 @@ class TestKeeping:
         assert sanitizer.kept("any", "another part", texts, today) == {}
         for other in ({"gpu": "another"}, {"protocol": {"tools": "five"}}):
             assert sanitizer.kept("any", "programs", texts, {**today, **other}) == {}
+
+
+def test_what_needs_more_gpus_is_left_out_and_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = {"alone": sanitizer.Program(""), "pair": sanitizer.Program("", gpus=2)}
+    for gpus, fit in (1, ["alone"]), (2, ["alone", "pair"]):
+        monkeypatch.setattr(hardware, "gpus", lambda found=gpus: found)
+        assert list(clean_kernels._that_fit(new)) == fit
+        assert ("pair needs 2 GPUs" in capsys.readouterr().out) is (gpus == 1)
 
 
 class TestRecord:

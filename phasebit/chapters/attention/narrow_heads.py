@@ -88,7 +88,7 @@ IN_TURN: rungs.Edits = (
 
 
 class Tried(NamedTuple):
-    """A change of the last rung, and what was expected of it before it ran."""
+    """A change of the last rung, and what counts made us expect: written after a first run."""
 
     edits: rungs.Edits
     expected: str

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from phasebit.draw import Picture
     from phasebit.timeline import Timeline
 
-PERSISTENT, LAST = "persistent", "dynamic"
+PERSISTENT, LAST = "persistent", narrow_heads.LAST
 PACKED, ALONE = "one launch for all", "one launch for each"
 RANDOM = "normal random"
 """The inputs of the controls, but where all are zero."""

@@ -106,7 +106,7 @@ def shared(plan: Plan, blocks: int) -> str:
 
 
 class Tried(NamedTuple):
-    """A text, and what was expected of its flushed time before it ran."""
+    """A text, and what counts made us expect of its flushed time: written after a first run."""
 
     text: str
     expected: str
