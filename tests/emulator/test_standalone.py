@@ -41,6 +41,7 @@ INSIDE = {
         "phasebit.emulator.ptx.table.TABLE",
         "phasebit.emulator.ptx.table.value",
     },
+    "tests/book/test_replays.py": {"phasebit.emulator.machine.room"},  # a machine without memory
     "tests/chapters/a_gpu_you_can_read/test_exercises.py": {"phasebit.emulator.ptx.table.TABLE"},
     "tests/chapters/chain/test_view.py": {"phasebit.emulator.machine.events.Told"},
     "tests/runtime/test_two_devices.py": {  # counts how often launches are compared
