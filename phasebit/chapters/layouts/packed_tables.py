@@ -92,7 +92,8 @@ def when_it_pays(record: Record) -> Picture:
         right += [(n > most["copy"] / saved) == (n in pays) for n in COLUMNS[:-1]]
         print(f"{s:2} interleaved: copy {most['copy']:3.0f} µs, a column saves {saved:.0f} µs: "
               f"from {most['copy'] / saved:.1f} columns on; measured: {pays[0]}")  # fmt: skip
-    print(f"up to {COLUMNS[-2]} columns the rule decides right in {sum(right)} of {len(right)} cases")
+    judged = f"{sum(right)} of {len(right)} cases"
+    print(f"up to {COLUMNS[-2]} columns the rule decides right in {judged}")
     return draw.curves(
         COLUMNS, ratio, x_label="columns of blocks, 128 wide", evenly=True, from_zero=False,
         y_label="time with copy / in place",
