@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from phasebit import toolchain
@@ -40,6 +42,15 @@ def test_a_warp_more_in_one_file_costs_all() -> None:
     assert [one.count("L") for one in held] == [0, 1, 4, 5]
     assert all(one.count("M") == 8 for one in held)
 
+
+@pytest.mark.parametrize("asked", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+def test_a_pool_neither_makes_registers_nor_loses_them(asked: tuple[int, ...]) -> None:
+    """The picture: a group that asks before another has given waits, and all end alike."""
+    rows = [list(map(int, re.findall(r"\d+", line.rpartition("|")[2])))
+            for line in view.pool(168, (24, 240, 240), asked).alt.splitlines()[1:]]  # fmt: skip
+    assert {sum(row) for row in rows} == {3 * 168}
+    assert rows[-1] == [24, 240, 240, 0]
+    assert (rows[1] == rows[0]) == (asked[0] != 0)
 
 @pytest.mark.nvcc
 class TestPtxas:
