@@ -108,6 +108,13 @@ def loaders(warps: int) -> str:
     return text.replace("i += GROUP", "i += LOADERS")
 
 
+def fewer_sums(rows: int) -> str:
+    """The kernel whose sums are declared inside, with this many rows of C for each consumer."""
+    text = benchmark.variant("inside")
+    text = replace_once(text, "int M = 256,", f"int M = {16 * rows},")
+    return replace_once(text, "int ROWS = 16,", f"int ROWS = {rows},")
+
+
 def pool(launched: int, wanted: Sequence[int], asked: Sequence[int]) -> draw.Picture:
     """Registers a thread of each warp group and of the block's pool, request by request.
 

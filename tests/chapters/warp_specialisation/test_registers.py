@@ -76,6 +76,11 @@ class TestPtxas:
         text = view.loaders(warps).replace("K = 1024", "K = 16")
         assert clinic.examine(text).healthy
 
+    def test_fewer_sums_fit_and_are_right(self) -> None:
+        spilled = [registers.cubin(view.fewer_sums(rows))[1].spill_stores for rows in (16, 12, 10)]
+        assert spilled[0] > spilled[1] > spilled[2] == 0
+        assert clinic.examine(view.fewer_sums(10).replace("K = 1024", "K = 16")).healthy
+
     def test_a_mistake_names_its_line(self) -> None:
         with pytest.raises(toolchain.CompileError, match=r"line 2 of kernel\.cu"):
             registers.cubin("__global__ void f() {\n    nonsense;\n}\n")
