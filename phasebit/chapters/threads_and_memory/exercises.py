@@ -9,35 +9,65 @@ import numpy as np
 
 from phasebit import occupancy
 from phasebit.emulator import EmulatorError, traffic
-from phasebit.exercises.judge import Wrong, ask, judged, same, shown, whole
+from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same, shown, whole
+from phasebit.launching.launch import Kernel
 from phasebit.launching.launch import compile as compile_ptx
 from phasebit.toolchain import CompileError
 
-Three = tuple[int, int, int]
+REVERSE = """\
+// y[i] = x[n - 1 - i]; launched with blocks of 16 × 12 threads
+extern "C" __global__ void reverse(const float* x, float* y, int n) {
+    // yours
+}
+"""
+
+ACROSS, DOWN = 16, 12  # threads of a block of the first exercise
+_LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+_STORES = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
+
+
+def _compiled(answer: str, name: str) -> Kernel:
+    """The kernel of that name in a reader's source."""
+    if not isinstance(answer, str):
+        raise Wrong("give CUDA source, as a string")
+    try:
+        return compile_ptx(answer, "sm_75")[name]
+    except (CompileError, EmulatorError) as error:
+        raise Wrong(str(error).splitlines()[0]) from error
 
 
 @judged
-def place(answer: Callable[[Three, Three], Three]) -> str:
-    """``answer(thread, block)``: warp, lane and warp group of a thread in its block.
+def reverse(answer: str) -> str:
+    """A kernel that writes ``n`` floats in reverse order, in blocks of 16 × 12 threads.
 
-    ``thread`` is (x, y, z), ``block`` the extents of the block.
+    Neighbouring lanes must write neighbouring words: each sector of ``y`` is stored to once.
     """
-    draw = random.Random(4)
-    shapes = [(128, 1, 1), (16, 16, 1), (8, 4, 4), (5, 7, 3), (33, 2, 1), (1, 1, 64), (1, 31, 9)]
-    cases = 0
-    for block in shapes:
-        numbers = [(x, y, z) for z in range(block[2]) for y in range(block[1])
-                   for x in range(block[0])]  # fmt: skip
-        for number in sorted({0, len(numbers) - 1, *draw.sample(range(len(numbers)), 12)}):
-            right = number // 32, number % 32, number // 128
-            got = ask(answer, numbers[number], block)
-            if not same(got, right):
-                raise Wrong(
-                    f"thread {numbers[number]} of a block of {block} is in (warp, lane, warp "
-                    f"group) {right}, you say {shown(got)}"
-                )
-            cases += 1
-    return f"{cases} threads of {len(shapes)} blocks"
+    kernel = _compiled(answer, "reverse")
+    draw = np.random.default_rng()
+    threads = ACROSS * DOWN
+    sizes = (threads, 3 * threads, 1, 100, threads + 1, 1000)
+    for n in sizes:
+        x = draw.normal(size=n).astype(np.float32)
+        y = np.full(n + 64, np.nan, np.float32)
+        try:
+            run = kernel.launch(-(-n // threads), (ACROSS, DOWN), [x, y, n])
+        except EmulatorError as error:
+            raise Wrong(f"for {n} floats: {str(error).splitlines()[0]}") from error
+        if np.isnan(y).all():
+            raise NotAnswered
+        if not np.array_equal(y[:n], x[::-1]):
+            bad = int(np.argmax(y[:n] != x[::-1]))
+            raise Wrong(f"for {n} floats y[{bad}] is not x[{n - 1 - bad}]")
+        if not np.isnan(y[n:]).all():
+            raise Wrong(f"for {n} floats it writes behind the end of y")
+        least = -(-4 * n // traffic.SECTOR)
+        if run.counters[_STORES] > least:
+            raise Wrong(
+                f"for {n} floats it is right, and its stores ask for {run.counters[_STORES]} "
+                f"sectors, {least} hold them all: which threads are neighbours in a warp?"
+            )
+    return f"{len(sizes)} arrays, each sector stored to once"
 
 
 @judged
@@ -129,8 +159,6 @@ extern "C" __global__ void planes(const float* x, float* y, int n) {
 """Three loads of 12 sectors for each warp, where three of 4 would do."""
 
 PIXELS = 128  # threads a block, and pixels that a block has to do
-_LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
-_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
 
 
 @judged
@@ -140,12 +168,7 @@ def planes(answer: str) -> str:
     Fresh random pixels in several numbers, checked bit by bit on the emulator; no race and no
     bank conflict.
     """
-    if not isinstance(answer, str):
-        raise Wrong("give CUDA source, as a string")
-    try:
-        kernel = compile_ptx(answer, "sm_75")["planes"]
-    except (CompileError, EmulatorError) as error:
-        raise Wrong(str(error).splitlines()[0]) from error
+    kernel = _compiled(answer, "planes")
     draw = np.random.default_rng()
     sizes = (128, 256, 300, 1, 131, 640)
     for n in sizes:

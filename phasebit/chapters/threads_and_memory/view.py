@@ -150,7 +150,12 @@ def hierarchy(record: dict[str, Any]) -> Picture:
 
 def first_read(run: Run) -> Access:
     """The first load of a run from shared memory, with the addresses of its lanes."""
-    return next(a for a in run.accesses if (a.space, a.op) == ("shared", "load"))
+    return first(run, "shared", "load")
+
+
+def first(run: Run, space: str, op: str) -> Access:
+    """The first access of a run to ``"global"`` or ``"shared"`` memory, a ``"load"`` or a store."""
+    return next(a for a in run.accesses if (a.space, a.op) == (space, op))
 
 
 def wavefront_us(record: dict[str, Any], kernel: str) -> float:

@@ -6,36 +6,22 @@ import pytest
 
 from phasebit import files, occupancy
 from phasebit.chapters.threads_and_memory import exercises as check
-from tests.book.notebooks import ROOT, code, source
+from tests.book.notebooks import ROOT, code, solutions, source
 from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_threads_and_memory.ipynb"))
 REFUSED = "not right yet"
 
 
-def number(thread: tuple[int, int, int], block: tuple[int, int, int]) -> int:
-    return thread[0] + block[0] * (thread[1] + block[1] * thread[2])
-
-
 def test_no_answer_yet() -> None:
-    for each in (check.place, check.structures, check.most_shared, check.swizzle):
+    for each in (check.structures, check.most_shared, check.swizzle):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.planes.verdict(...).endswith("not answered yet")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda t, b: (t[0] // 32, t[0] % 32, t[0] // 128),  # x alone
-        lambda t, b: (t[1], t[0], t[1] // 4),  # a row is a warp
-        lambda t, b: ((n := t[2] + b[2] * (t[1] + b[1] * t[0])) // 32, n % 32, n // 128),
-        lambda t, b: ((n := number(t, b)) // 32, n % 32, n // 32 % 4),  # rank in the group
-        lambda t, b: number(t, b),
-        lambda t, b: t[3],
-    ],
-)
-def test_place_refuses(wrong: object) -> None:
-    assert REFUSED in check.place.verdict(wrong)
+@pytest.mark.nvcc
+def test_a_skeleton_is_no_answer() -> None:
+    assert check.reverse.verdict(check.REVERSE).endswith("not answered yet")
 
 
 @pytest.mark.parametrize(
@@ -104,6 +90,36 @@ def test_swizzle_accepts(right: object) -> None:
     assert "OK" in check.swizzle.verdict(right)
 
 
+IN_REVERSE = """
+extern "C" __global__ void reverse(const float* x, float* y, int n) {
+    const int t = threadIdx.x + blockDim.x * threadIdx.y;
+    const int i = blockIdx.x * 192 + t;
+    if (i < n) y[i] = x[n - 1 - i];
+}
+"""
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("", "", ""),
+        ("= threadIdx.x + blockDim.x * threadIdx.y", "= threadIdx.y + 12 * threadIdx.x", "sectors"),
+        (" + blockDim.x * threadIdx.y", "", "y[16] is not x[175]"),  # x alone
+        ("192", "blockDim.x", "is not"),
+        ("192 + t", "0 + t", "is not"),
+        ("n - 1 - i", "n - i", "invalid"),
+        ("if (i < n) ", "", "invalid"),
+        ("i < n", "i < n - 1", "is not"),
+        ("i < n", "i == 0) for (int i = 0; i < n; ++i", "sectors"),  # one thread does it all
+        ("void reverse", "void backwards", "reverse"),
+    ],
+)
+def test_reverse(old: str, new: str, why: str) -> None:
+    said = check.reverse.verdict(IN_REVERSE.replace(old, new))
+    assert (REFUSED in said and why in said) if why else "OK" in said, said
+
+
 THROUGH_SHARED = """
 extern "C" __global__ void planes(const float* x, float* y, int n) {
     __shared__ float s[384];
@@ -160,7 +176,10 @@ def test_planes_accepts() -> None:
 @pytest.mark.nvcc
 def test_the_solutions_of_the_chapter() -> None:
     names = solved(CHAPTER)
-    for name in ("place", "structures", "most_shared", "swizzle"):
+    first: dict[str, str] = {}
+    exec(next(iter(solutions(CHAPTER))), first)
+    assert "OK" in check.reverse.verdict(first["answer"])
+    for name in ("structures", "most_shared", "swizzle"):
         assert "OK" in getattr(check, name).verdict(names[name])
     assert "OK" in check.planes.verdict(names["answer"])
 
