@@ -296,8 +296,8 @@ def turns(entry: Entry) -> Picture:
     begins = range(0, len(clock), len(names))
     return draw.curves(
         range(1, len(clock) + 1), {"clock": clock}, x_label="turn", y_label="MHz, median of a turn",
-        show=lambda value: f"{float(value):.0f}",
-        notes=[(at + 1, clock[at], FIRST) for at in begins],
+        from_zero=False, show=lambda value: f"{float(value):.0f}",
+        notes=[(at + 1, clock[at], FIRST) for at in begins if clock[at] > 1.1 * min(clock)],
         title=f"The clock without rest: {LOT} and {VENDOR} end each round",
     )  # fmt: skip
 
