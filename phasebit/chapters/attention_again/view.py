@@ -90,14 +90,15 @@ def _visible(spans: Iterable[Span]) -> list[Span]:
     the span before it.
     """
     every = sorted(spans)
-    least = _LEAST * (max(span.end for span in every) - min(span.start for span in every))
+    last = max(span.end for span in every)
+    least = _LEAST * (last - min(span.start for span in every))
     drawn: list[Span] = []
     for _, together in groupby(every, key=lambda span: span.row):
         row = list(together)
         for k, span in enumerate(row):
             if span.end - span.start >= least:
                 continue
-            room = row[k + 1].start if k + 1 < len(row) else span.start + least
+            room = row[k + 1].start if k + 1 < len(row) else last
             end = max(span.end, min(room, span.start + least))
             start = min(span.start, end - least)
             if k and row[k - 1].end > start:
@@ -318,9 +319,9 @@ def who_tells_whom(text: str, depth: int, log: Sequence[Seen]) -> Picture:
             side = wait if seen.what == "passes" else tell
             side[names[seen.where].split()[0]].add(role_of[seen.warp])
     words: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for name in tell:
-        for start in sorted(tell[name]):
-            for end in sorted(wait[name] - {start}):
+    for name in dict.fromkeys(each.split()[0] for each in names.values()):
+        for start in sorted(tell[name], key=[*_PLACES].index):
+            for end in wait[name] - {start}:
                 words[start, end].append(name)
     arrows = [Arrow(*pair, ", ".join(each), _BENDS.get(pair, 0.0)) for pair, each in words.items()]
     boxes = {role: _box(role, roles, x) for role, x in _PLACES.items()}
