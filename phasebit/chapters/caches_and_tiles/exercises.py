@@ -25,8 +25,8 @@ def _misses(pairs: tuple[str, str, str], order: str, n: int = 40) -> int:
     steps = np.meshgrid(*[np.arange(n)] * 3, indexing="ij")
     value = {letter: each.ravel() for letter, each in zip(order, steps, strict=True)}
     c, a, b = (
-        4 * (n * value[row] + value[column]) + (number << 20)
-        for number, (row, column) in enumerate(pairs)
+        4 * (n * value[pair[0]] + value[pair[1]]) + (number << 20)
+        for number, pair in enumerate(pairs)
     )
     return caches.trace(np.stack([a, b, c, c], axis=1), (SMALL,)).misses["L1"]
 
