@@ -12,7 +12,7 @@ from tensor_layouts import Layout, Swizzle, compose
 
 from phasebit import files, toolchain
 from phasebit.chapters.layouts import view as layouts
-from phasebit.emulator import EmulatorError
+from phasebit.emulator import EmulatorError, fragments
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, shown, whole
 from phasebit.launching.launch import compile as compile_cuda
 
@@ -120,6 +120,22 @@ def packed(answer: Callable[[int, int, int, int], Any]) -> str:
                     f"at {right}, not {offset}"
                 )
     return "30 matrices, every element"
+
+
+@judged
+def held(answer: Callable[[], Any]) -> str:
+    """``answer()``: B of ``mma.sync``, 16 × 8, as (lane, value) to ``row + 16 · column``."""
+    got = _layout(ask(answer), (32, 4))
+    table = fragments.operand_b(8, 16, 2)
+    for i, offset in enumerate(got):
+        value, lane = divmod(i, 32)
+        right = int(table.row[lane, value]) + 16 * int(table.column[lane, value])
+        if offset != right:
+            raise Wrong(
+                f"value {value} of lane {lane} is row {right % 16} of column {right // 16}, at "
+                f"{right}, not {offset}"
+            )
+    return "128 elements, as the emulator has them"
 
 
 @judged

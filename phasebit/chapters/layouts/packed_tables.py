@@ -16,13 +16,14 @@ TOGETHER = COLUMNS = (1, 2, 4, 8, 16)
 
 
 def sectors() -> measure.Table:
-    """Sectors for A on the emulator, in place and packed; prints how the loads compare."""
-    rows, loads = [], set()
+    """Sectors for A on the emulator, in place and packed; prints how loads and stores compare."""
+    rows, loads, conflicts = [], set(), set()
     for s in (1, 2, 4):
         for n in (1, 2, 4):
             strides = (16 * s, s, 1) if s > 1 else (16 + 4096, 1, 0)  # of m, k and the batch
             moved = packed_tiles.count((128, 128 * n, 16), strides, batch=s)
             loads.add(moved.strided_loads / moved.packed_loads)
+            conflicts.add((moved.strided_conflicts // (s * n), moved.packed_conflicts // (s * n)))
             dense = s * 128 * 16 * 4 // 32
             rows.append((
                 "row-major, rows far apart" if s == 1 else f"{s} interleaved", str(n),
@@ -30,6 +31,8 @@ def sectors() -> measure.Table:
                 f"{moved.packed / dense:g}", f"{moved.with_copy / moved.strided:.2f}",
             ))  # fmt: skip
     print("instructions that load A, in place for each one from tiles:", *sorted(loads))
+    for in_place, packed in sorted(conflicts):
+        print(f"bank conflicts when a tile is stored: in place {in_place}, from tiles {packed}")
     return measure.Table(
         ("A", "columns of blocks", "in place", "the copy", "packed", "with copy / in place"),
         tuple(rows), "sectors for A as the emulator counts them; unit: a dense A",
@@ -73,20 +76,24 @@ def counted(record: Record) -> measure.Table:
 
 
 def when_it_pays(record: Record) -> Picture:
-    """Time with the copy over time in place; prints what a rule of one price and one gain says."""
+    """Time with the copy over time in place; prints what a rule of one price and one gain says.
+
+    Price and gain are taken from the most columns, which do not count among the cases.
+    """
     took_all, ratio, right = interleaved(record), {}, []
     for s in TOGETHER:
         took = {n: took_all[s, 128 * n] for n in COLUMNS}
         ratio[f"{s} interleaved"] = [
             took[n]["copy and packed"] / took[n]["strided"] for n in COLUMNS
         ]
-        most = took[16]
-        saved = (most["strided"] - most["copy and packed"] + most["copy"]) / 16
+        most = took[COLUMNS[-1]]
+        saved = (most["strided"] - most["copy and packed"] + most["copy"]) / COLUMNS[-1]
         pays = [n for n in COLUMNS if took[n]["copy and packed"] < took[n]["strided"]]
-        right += [(n > most["copy"] / saved) == (n in pays) for n in COLUMNS]
+        right += [(n > most["copy"] / saved) == (n in pays) for n in COLUMNS[:-1]]
         print(f"{s:2} interleaved: copy {most['copy']:3.0f} µs, a column saves {saved:.0f} µs: "
               f"from {most['copy'] / saved:.1f} columns on; measured: {pays[0]}")  # fmt: skip
-    print(f"the rule decides right in {sum(right)} of {len(right)} cases")
+    judged = f"{sum(right)} of {len(right)} cases"
+    print(f"up to {COLUMNS[-2]} columns the rule decides right in {judged}")
     return draw.curves(
         COLUMNS, ratio, x_label="columns of blocks, 128 wide", evenly=True, from_zero=False,
         y_label="time with copy / in place",
@@ -98,7 +105,7 @@ def beside_the_vendor(record: Record) -> measure.Table:
     """Both ways beside cuBLAS; prints where in place wins, and what the copies cost."""
     took_all, rows = interleaved(record), []
     for s in (1, 4, 16):
-        for n in (128, 512, 2048):
+        for n in (128, 2048):
             took = took_all[s, n]
             best = min(took["strided"], took["copy and packed"])
             rows.append((

@@ -19,6 +19,7 @@ TILE, DEPTH = 128, 16
 """Rows and columns of C that a block makes; depth of its tiles."""
 
 _SECTOR = 32
+_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
 _FIELDS = [
     *((name, "u8") for name in "ABC"),
     *((name, "i4") for name in ("M", "N", "K", "batch")),
@@ -45,6 +46,8 @@ class Sectors:
     right: bool  # both products are exact
     strided_loads: int  # instructions of warps that load A where it lies
     packed_loads: int  # and from tiles
+    strided_conflicts: int  # bank conflicts of stores into the tiles in shared memory
+    packed_conflicts: int
 
     @property
     def with_copy(self) -> int:
@@ -113,6 +116,7 @@ def count(
     return Sectors(
         _sectors(in_place, "A"), copy, _sectors(from_tiles, "tiles"), right,
         len(_accesses(in_place, "A")), len(_accesses(from_tiles, "tiles")),
+        in_place.counters[_CONFLICTS], from_tiles.counters[_CONFLICTS],
     )  # fmt: skip
 
 

@@ -133,3 +133,22 @@ def test_what_the_chapter_says_of_the_controls() -> None:
     gained, back = alone.flushed - free.flushed, early.flushed - free.flushed
     assert 0.5 < back / gained < 0.9, "most of what the second slot gained"
     assert 1.08 < first.warm / ring.warm < 1.15, "a tenth"
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("name", "overlap"),
+    [("no roles, 4 rows", True), ("no roles, second barrier", True),
+     ("no roles, stored at once", False)],
+)  # fmt: skip
+def test_the_pictures_of_loads_under_way(name: str, overlap: bool) -> None:
+    """Loads of the next tile are under way while a warp multiplies, unless it stores at once."""
+    spans = observed.loads_under_way(controls.source(name), 4, name).spans
+    mine = [span for span in spans if span.row == "warp 0" and span.kind == "consume"]
+    loads = [span for span in spans if span.row == "loads"]
+    assert [span.label for span in mine] == [span.label for span in loads] == ["0", "1", "2", "3"]
+    both = [(int(load.label), int(one.label)) for load in loads for one in mine
+            if load.start < one.end and one.start < load.end]  # fmt: skip
+    assert both == ([(1, 0), (2, 1), (3, 2)] if overlap else [])
+    slots = [span.row for span in spans if span.kind == "consume" and span.row != "warp 0"]
+    assert slots == ["slot 0", "slot 1"] * 2

@@ -14,7 +14,7 @@ from phasebit.edits import replace_once
 from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/??_layouts.ipynb"))
-FUNCTIONS = ("transposed", "packed", "swizzle")
+FUNCTIONS = ("transposed", "packed", "held", "swizzle")
 
 
 def test_no_answer_yet() -> None:
@@ -48,6 +48,9 @@ WRONG: list[tuple[str, Callable[..., Any], str]] = [
         lambda r, c, h, w: Layout(((h, r // h), (w, c // w)), ((1, h * c), (h, h * w))),
         "element",
     ),
+    ("held", lambda: Layout(((4, 8), (2, 2)), ((32, 1), (16, 8))), "value 0 of lane 1"),  # C's
+    ("held", lambda: Layout(((4, 8), (2, 2)), ((2, 16), (8, 1))), "value 1 of lane 0"),
+    ("held", lambda: Layout((32, 2), (2, 1)), "extent"),
     ("swizzle", lambda row: (3, 4, 3), "rows of 32 bytes"),
     ("swizzle", lambda row: (min(3, row.bit_length() - 5), 4, 3), "rows of 256 bytes"),
     ("swizzle", lambda row: (3, 4, max(3, row.bit_length() - 5)), "rows of 32 bytes"),

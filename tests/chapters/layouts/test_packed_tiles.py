@@ -37,6 +37,7 @@ def test_two_elements_in_one_place() -> None:
 def test_tiles_take_a_quarter_of_the_loads() -> None:
     moved = packed_tiles.count((128, 128, 16), (32, 2, 1), batch=2)
     assert moved.strided_loads == 4 * moved.packed_loads
+    assert moved.strided_conflicts > 0 == moved.packed_conflicts
 
 
 def test_an_h200_counts_the_sectors_of_the_formula_and_takes_no_longer() -> None:
