@@ -270,8 +270,14 @@ def link(command: list[str], *words: str | Path) -> None:
     """Make a shared library with the C compiler. Raises BuildError."""
     done = _run([*command, *FLAGS, "-shared", *map(str, words)])
     if not done.ok:
-        why = "it took too long" if done.stopped else (done.stderr or done.stdout).strip()[-2000:]
+        why = "it took too long" if done.stopped else _refusal(done.stderr or done.stdout)
         raise BuildError(f"the stand-in runtime does not compile with {command[0]}: {why}")
+
+
+def _refusal(log: str) -> str:
+    """What stopped a compiler, without the warnings that may stand around it."""
+    errors = [line for line in log.splitlines() if re.search(r"\berror:|undefined reference", line)]
+    return "\n".join(errors[:10]) or log.strip()[-2000:]
 
 
 def _run(command: list[str]) -> process.Finished:

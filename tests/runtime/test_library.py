@@ -76,6 +76,25 @@ def test_compiler_that_fails(tmp_path, monkeypatch):
     assert not list((tmp_path / "runtime").iterdir())
 
 
+def test_no_warning(tmp_path, monkeypatch):
+    """What one gcc warns of, the next may refuse: gcc 14 did with pointers of another type."""
+    monkeypatch.setenv("PHASEBIT_CACHE", str(tmp_path))
+    monkeypatch.setenv("CC", "gcc -Werror")
+    library.build.cache_clear()
+    library.build()
+    library.build.cache_clear()
+
+
+def test_an_error_is_said_without_the_warnings_around_it(tmp_path):
+    source = tmp_path / "broken.c"
+    warned = [f"int f{i}(struct unknown *a);\n" for i in range(200)]
+    broken = "int g(void) { return nothing; }\n"
+    source.write_text("".join([*warned[:100], broken, *warned[100:]]))
+    with pytest.raises(library.BuildError) as raised:
+        library.link(["gcc"], source, "-o", tmp_path / "broken.so")
+    assert "broken.c:101" in str(raised.value) and "warning" not in str(raised.value)
+
+
 def test_compiler_that_is_not_there(tmp_path, monkeypatch):
     monkeypatch.setenv("PHASEBIT_CACHE", str(tmp_path))
     monkeypatch.setenv("CC", "no-such-gcc -O2")

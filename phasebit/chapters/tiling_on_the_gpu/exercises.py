@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -14,20 +15,6 @@ from phasebit.emulator import EmulatorError, Run
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, real, shown
 
 WAVEFRONTS = ladder.METRICS[1]
-
-
-@judged
-def numbers_loaded(answer: Callable[[int, int], float]) -> str:
-    """``answer(rows, columns)``: numbers loaded from shared memory for each multiply-add."""
-    draw = random.Random(90)
-    cases = [(1, 1), (8, 1), (8, 8), (16, 8)]
-    cases += [(draw.randint(1, 32), draw.randint(1, 32)) for _ in range(40)]
-    for rows, columns in cases:
-        right = (rows + columns) / (rows * columns)
-        got = real(ask(answer, rows, columns), "loads")
-        if not math.isclose(got, right, rel_tol=1e-6):  # an f32 is right too
-            raise Wrong(f"with {rows} × {columns} it is {right:.6g}, not {got:.6g}")
-    return f"{len(cases)} register tiles"
 
 
 @judged
@@ -98,6 +85,30 @@ def squares(code: str) -> str:
     full of NaN where it must not be read. On whole tiles it must fetch each number once, and
     need no more than one shared load for four multiply-adds of a warp.
     """
+    return _right_and_sparing(code)[0]
+
+
+@judged
+def slots(code: str) -> str:
+    """``code``: the kernel of :func:`squares` with two slots for each tile.
+
+    What is asked for there is asked for here; and with K = 64 a thread must multiply eight tiles
+    and wait at no more than nine barriers.
+    """
+    said, run = _right_and_sparing(code)
+    waits = run.counters.get("barrier.syncs", 0) // 256
+    if waits > 9:
+        raise Wrong(f"the product is right, with {waits} barriers for K = 64: eight tiles of two "
+                    "slots need nine at most")  # fmt: skip
+    reads = [each.space == "shared" and each.op == "load" for each in run.accesses if not each.warp]
+    tiles = sum(now and not before for before, now in itertools.pairwise([False, *reads]))
+    if tiles < 7:  # the last two run into each other where nothing is left to fetch
+        raise Wrong(f"the product is right, but of K = 64 it makes {tiles} tiles, and not eight")
+    return f"{said}; {waits} barriers"
+
+
+def _right_and_sparing(code: str) -> tuple[str, Run]:
+    """What :func:`squares` says of a kernel, and its run with 64³ and all accesses."""
     if not isinstance(code, str):
         raise Wrong("give the CUDA code as a text")
     if not code.strip() or "// ..." in code:
@@ -106,7 +117,7 @@ def squares(code: str) -> str:
     for m, n, k in ((64, 64, 32), (64, 128, 8), (70, 68, 12), (33, 129, 41), (1, 1, 1)):
         for alpha, beta in ((1.0, 0.0), (-0.5, 2.0)):
             _squares_once(kernel, (m, n, k), alpha, beta)
-    run = _squares_once(kernel, (64, 64, 64), 1.0, 0.0)
+    run = _squares_once(kernel, (64, 64, 64), 1.0, 0.0, accesses=True)
     fetched, least = run.counters[_SECTORS], 2 * 64 * 64 * 4 // 32
     if fetched > least:
         raise Wrong(f"the product is right, but a block asks for {fetched} sectors: {least} hold "
@@ -115,10 +126,12 @@ def squares(code: str) -> str:
     if 4 * loads > terms:
         raise Wrong(f"the product is right, with {loads / terms:.2f} shared loads for each "
                     "multiply-add of a warp: at most a quarter is asked for")  # fmt: skip
-    return f"5 shapes; {loads / terms:.3f} shared loads for each multiply-add of a warp"
+    return f"5 shapes; {loads / terms:.3f} shared loads for each multiply-add of a warp", run
 
 
-def _squares_once(kernel: str, shape: tuple[int, int, int], alpha: float, beta: float) -> Run:
+def _squares_once(
+    kernel: str, shape: tuple[int, int, int], alpha: float, beta: float, accesses: bool = False
+) -> Run:
     """One product of fresh numbers; raises :class:`Wrong` for whatever is wrong with it."""
     m, n, k = shape
     rng = np.random.default_rng()
@@ -127,7 +140,7 @@ def _squares_once(kernel: str, shape: tuple[int, int, int], alpha: float, beta: 
     c = before.copy() if beta else np.full((m, n), np.nan, np.float32)
     where = f"M {m}, N {n}, K {k}, alpha {alpha:g}, beta {beta:g}"
     try:
-        run = ladder.launched(SQUARES, kernel, a, b, c, alpha, beta)
+        run = ladder.launched(SQUARES, kernel, a, b, c, alpha, beta, accesses=accesses)
     except toolchain.CudaError as error:
         raise Wrong(f"it does not compile: {str(error).splitlines()[0]}") from error
     except LookupError as error:

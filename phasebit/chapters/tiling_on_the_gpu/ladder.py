@@ -225,11 +225,12 @@ def launched(
     beta: float,
     target: str = "sm_90a",
     schedule: Schedule = "late",
+    accesses: bool = False,
 ) -> Run:
     """C = alpha·A·B + beta·C on the emulator, by the kernel in a text, launched as ``rung`` says.
 
-    Raises ``LookupError`` when the text has no kernel of the rung's name, else as compiling and
-    launching do.
+    ``accesses`` keeps each load and store in the run. Raises ``LookupError`` when the text has no
+    kernel of the rung's name, else as compiling and launching do.
     """
     module = _module(kernel, target)
     (m, k), n = a.shape, b.shape[1]
@@ -250,7 +251,7 @@ def launched(
     grid = (wide * high,) if rung.flat else (wide, high)
     try:
         run = module[symbol].launch(
-            grid, rung.block, [product], shared=rung.shared, schedule=schedule
+            grid, rung.block, [product], shared=rung.shared, schedule=schedule, accesses=accesses
         )
         c[...] = module.memory.bytes(addresses[2]).view(np.float32).reshape(m, n)
     finally:

@@ -292,14 +292,18 @@ def small_differences(record: Record) -> None:
         print(f"{one:>15}, {other:<13}{change}")
 
 
-def waiting(record: Record) -> None:
-    """Print how long three rungs start instructions, and how long nothing is started."""
+def waiting(record: Record) -> measure.Table:
+    """How long three rungs start instructions, and how long nothing is started."""
+    rows = []
     for name in ("warp_tile", "double_buffered", "tuned"):
         started = record["counters"][name][EXECUTED]
         busy = started / 4 / clocks()
-        print(f"{name:>15}: {started / 1e6:5,.0f} million warp instructions, "
-              f"{SIZES[0] ** 3 / 32 / started:.0%} of them multiply-adds; to start them takes "
-              f"{busy:.2f} ms, waiting {milliseconds(record, name) - busy:.2f} ms")  # fmt: skip
+        rows.append((name, f"{started / 1e6:,.0f}", f"{SIZES[0] ** 3 / 32 / started:.0%}",
+                     f"{busy:.2f}", f"{milliseconds(record, name) - busy:.2f}"))  # fmt: skip
+    return measure.Table(
+        ("rung", "millions of warp instructions", "multiply-adds", "ms to start them",
+         "ms waiting"), tuple(rows), f"{measure.source(record)}; {SIZES[0]}³",
+    )  # fmt: skip
 
 
 def taken_back(record: Record) -> measure.Table:

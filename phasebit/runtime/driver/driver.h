@@ -23,6 +23,7 @@ typedef struct library *CUmodule; /* a CUlibrary is the same */
 typedef cudaKernel_t CUfunction;  /* a CUkernel is the same */
 typedef cudaStream_t CUstream;
 typedef cudaEvent_t CUevent;
+struct graph; /* recorded, and made ready to be launched: both */
 
 enum {
     CUDA_SUCCESS = 0,

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pytest
 
 from phasebit.chapters.tiling_on_the_gpu import exercises as checks
@@ -16,15 +15,9 @@ from tests.book.notebooks import ROOT, solutions
 pytestmark = pytest.mark.nvcc
 
 RIGHT: dict[str, Callable[..., Any]] = {
-    "numbers_loaded": lambda rows, columns: (rows + columns) / (rows * columns),
     "sectors": lambda n, r, c: (n // r) * (n // c) * n * (r + c) * 4 // 32,
 }
 WRONG: list[tuple[str, Callable[..., Any]]] = [
-    ("numbers_loaded", lambda rows, columns: 2 / rows),
-    ("numbers_loaded", lambda rows, columns: 1 / rows + 1),
-    ("numbers_loaded", lambda rows, columns: (rows + columns) / (rows * columns) * 4),
-    ("numbers_loaded", lambda rows, columns: "few"),
-    ("numbers_loaded", lambda rows, columns: float("nan")),
     ("sectors", lambda n, r, c: n * n * 2 // 8),
     ("sectors", lambda n, r, c: (n // r) * (n // c) * n * (r + c) // 8 + 1),
     ("sectors", lambda n, r, c: str(n)),
@@ -45,13 +38,11 @@ def test_sums_of_floats_are_right_too() -> None:
     """They may be off by a rounding error; one sector too many is not one."""
     said = checks.sectors.verdict(lambda n, r, c: n**3 / 8 * (1 / r + 1 / c))
     assert said.startswith("sectors: OK")
-    said = checks.numbers_loaded.verdict(lambda m, n: np.float32(1 / m + 1 / n))
-    assert said.startswith("numbers_loaded: OK")
 
 
 def test_a_fraction_is_a_number() -> None:
-    said = checks.numbers_loaded.verdict(lambda m, n: Fraction(m + n, m * n))
-    assert said.startswith("numbers_loaded: OK")
+    said = checks.sectors.verdict(lambda n, r, c: Fraction(n**3 * (r + c), 8 * r * c))
+    assert said.startswith("sectors: OK")
 
 
 @pytest.mark.parametrize(("name", "answer"), WRONG)
@@ -82,13 +73,13 @@ def test_other_orders_of_lanes(row: Any, column: Any, said: str) -> None:
     assert said in checks.lanes.verdict(row, column)  # type: ignore[attr-defined]
 
 
-def squares() -> str:
-    """The kernel in the chapter's solution."""
+def squares(name: str = "CODE") -> str:
+    """The kernel in a solution of the chapter."""
     (path,) = ROOT.glob("book/*/??_tiling_on_the_gpu.ipynb")
-    (solution,) = (each for each in solutions(path) if each.startswith("CODE"))
+    (solution,) = (each for each in solutions(path) if each.startswith(name))
     names: dict[str, str] = {}
     exec(solution, names)
-    return names["CODE"]
+    return names[name]
 
 
 NO_SHARED = """
@@ -177,3 +168,50 @@ def test_right_kernels_that_ask_too_much_are_refused() -> None:
     assert "call it squares" in verdict(squares().replace(" squares(", " mine("))
     assert "give the CUDA code as a text" in verdict(3)
     assert verdict(" ") == verdict("// ...") == "squares: not answered yet"
+
+
+PLANTED_IN_SLOTS: dict[str, tuple[str, str]] = {
+    "no barrier": ("__syncthreads();  // this slot is full", "// this slot is full"),
+    "the slot that is read is filled": ("put(slot ^ 1)", "put(slot)"),
+    "the slots are not exchanged": ("slot ^= 1", "slot ^= 0"),
+    "the last tile is left out": ("k0 < g.K; k0 += 8", "k0 + 8 < g.K; k0 += 8"),
+    "the first tile is never stored": ("load(0), put(0);", "load(0);"),
+    "two barriers for each tile": (
+        "        if (k0 + 8 < g.K) put(slot ^ 1);",
+        "        __syncthreads();\n        if (k0 + 8 < g.K) put(slot ^ 1);"),
+}  # fmt: skip
+
+
+def test_two_slots_are_right() -> None:
+    said = checks.slots.verdict(squares("TWO_SLOTS"))  # type: ignore[attr-defined]
+    assert said.startswith("slots: OK") and "8 barriers" in said, said
+
+
+def test_tiles_may_go_straight_to_the_other_slot() -> None:
+    code = replace_once(squares("TWO_SLOTS"), "        if (k0 + 8 < g.K) put(slot ^ 1);\n", "")
+    code = replace_once(
+        code, "if (k0 + 8 < g.K) load(k0 + 8);", "if (k0 + 8 < g.K) load(k0 + 8), put(slot ^ 1);"
+    )
+    said = checks.slots.verdict(code)  # type: ignore[attr-defined]
+    assert said.startswith("slots: OK"), said
+
+
+@pytest.mark.parametrize("mistake", PLANTED_IN_SLOTS)
+def test_wrong_slots_are_refused(mistake: str) -> None:
+    code = replace_once(squares("TWO_SLOTS"), *PLANTED_IN_SLOTS[mistake])
+    said = checks.slots.verdict(code)  # type: ignore[attr-defined]
+    assert said.startswith("slots: not right yet"), said
+
+
+def test_one_slot_is_refused_also_when_it_is_deeper() -> None:
+    verdict = checks.slots.verdict  # type: ignore[attr-defined]
+    assert "16 barriers for K = 64" in verdict(squares())
+    deeper = squares()
+    for old, new in (("a[64][8], b[8][64]", "a[64][16], b[16][64]"), ("k0 += 8", "k0 += 16"),
+                     ("i < 64 * 8", "i < 64 * 16"), ("k < 8", "k < 16"),
+                     ("a[i / 8][i % 8]", "a[i / 16][i % 16]"),
+                     ("row0 + i / 8, k0 + i % 8", "row0 + i / 16, k0 + i % 16")):  # fmt: skip
+        deeper = replace_once(deeper, old, new)
+    assert checks.squares.verdict(deeper).startswith("squares: OK")  # type: ignore[attr-defined]
+    assert "it makes 4 tiles, and not eight" in verdict(deeper)
+    assert verdict("// ...") == "slots: not answered yet"
