@@ -66,7 +66,7 @@
       this.back = this.button("Step back", () => this.step(-1));
       this.next = this.button("Step", () => this.step(1));
       this.jump = this.button("To the finding", () => this.go(this.run.findings[0].at));
-      this.slider = element("input", { type: "range", min: 0, step: 1, value: 0, "aria-label": "moment, in cycles of the emulator" });
+      this.slider = element("input", { type: "range", min: 0, step: 1, value: 0, "aria-label": "moment, in instructions of the emulator" });
       this.slider.addEventListener("input", () => {
         this.stop();
         this.go(Number(this.slider.value));
@@ -95,7 +95,7 @@
     showKernel(data) {
       this.data = data;
       this.title.textContent = `Replay: ${data.title}`;
-      this.size.textContent = `On the emulator: ${data.size}. A cycle is an instruction: it shows order, not times of a GPU. Where the row of a warp is blank, the emulator runs other threads first.`;
+      this.size.textContent = `On the emulator: ${data.size}. Its clock counts instructions: it shows order, not times of a GPU. Where the row of a warp is blank, the emulator runs other threads first.`;
       this.offer(this.program, [...new Set(data.programs.map((one) => one.name))]);
       this.offer(this.block, [...new Set(data.programs.map((one) => one.block))]);
       this.at = 0;
@@ -238,7 +238,7 @@
       const { rows, engines, slots, findings, end } = this.run;
       const { at } = this;
       this.slider.value = at;
-      this.slider.setAttribute("aria-valuetext", `cycle ${at} of ${end}`);
+      this.slider.setAttribute("aria-valuetext", `instruction ${at} of ${end}`);
       const marks = new Map();
       const states = rows.map((row, k) => {
         if (row.left >= 0 && at >= row.left) return "has left";
@@ -263,8 +263,8 @@
 
       const [moment, happened] = this.events[last(this.events, at)] ?? [0, ["The kernel begins"]];
       const shown = happened.slice(0, 4).join("; ") + (happened.length > 4 ? `; and ${happened.length - 4} more` : "");
-      this.said.textContent = `Cycle ${at} of ${end}. ${moment < at ? `Last, at ${moment}` : "Now"}: ${shown}.`.replace("..", ".");
-      const words = past.map((one) => `Found at cycle ${one.at}. ${one.text}`).join(" ");
+      this.said.textContent = `Instruction ${at} of ${end}. ${moment < at ? `Last, at ${moment}` : "Now"}: ${shown}.`.replace("..", ".");
+      const words = past.map((one) => `Found at instruction ${one.at}. ${one.text}`).join(" ");
       if (this.found.textContent !== words) this.found.textContent = words;
       this.back.disabled = at <= 0;
       this.next.disabled = at >= end;

@@ -98,7 +98,7 @@
         ...(this.end ? ticks(this.end, 6) : []).map((at) => element("span", { style: `left:${this.share(at)}` }, at.toLocaleString("en"))),
         ...[...new Set(findings.map(({ at }) => at))].map((at) => element("b", { style: `left:${this.share(at)}` }, "✗")));
       line.addEventListener("click", (event) => event.target.tagName === "B" && this.go(findings[0].at));
-      return element("div", { className: "pb-replay-row pb-replay-clock" }, element("span", { className: "pb-replay-name" }, "cycle"), line, element("span"));
+      return element("div", { className: "pb-replay-row pb-replay-clock" }, element("span", { className: "pb-replay-name" }, "instruction"), line, element("span"));
     }
 
     bar(spans, name, findings) {

@@ -43,8 +43,8 @@ __device__ inline float largest(unsigned s) {
     return most;
 }
 
-// Moves the row's reference to the largest score if that is more than `threshold`, a power of two,
-// above it. Returns the factor for what was summed up with the old reference: 1 if it stays.
+// Moves the row's reference to the largest score if that is more than `threshold`, in powers of
+// two, above it. Returns the factor for what was summed up with the old reference: 1 if it stays.
 __device__ inline float follow(Row& row, float most, float scale, float threshold) {
     const float moved = (most - row.reference) * scale;
     if (moved <= threshold) return 1;

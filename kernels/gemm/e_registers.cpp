@@ -4,6 +4,7 @@
 
 static thread_local Buffer buffer_a, buffer_b;  // for one block of A, one of B
 
+#ifndef OWN_MICRO  // a reader's own comes before this file
 // c (MR, NR) += alpha a b, with a panel of A, a (kc, MR), and one of B, b (kc, NR).
 __attribute__((noinline)) static void micro(int64_t kc, const float* __restrict a,
                                             const float* __restrict b, float alpha,
@@ -23,6 +24,7 @@ __attribute__((noinline)) static void micro(int64_t kc, const float* __restrict 
         *(Vector*)(c + i * ldc + kWidth) += alpha * sum[i][1];
     }
 }
+#endif
 
 // The same where C has only rows x columns left: through a whole tile of its own.
 static void edge(int64_t rows, int64_t columns, int64_t kc, const float* a, const float* b,

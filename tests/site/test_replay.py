@@ -112,7 +112,7 @@ def test_the_end_is_the_emulators(replay) -> None:
     assert now["full[0]"][0] == "3, bit 1"
     assert now["empty[0]"] == ["3, bit 1", "256 of 512"]
     slider = replay.get_by_role("slider")
-    assert slider.get_attribute("aria-valuetext") == "cycle {0} of {0}".format(
+    assert slider.get_attribute("aria-valuetext") == "instruction {0} of {0}".format(
         slider.get_attribute("max")
     )
 
@@ -384,7 +384,7 @@ def test_a_page_opened_as_a_file_replays_too(browser) -> None:
     box = tab.locator(".phasebit-replay")
     box.get_by_role("button", name="Replay").click()
     box.get_by_role("button", name="Step", exact=True).click()
-    assert "Cycle" in said(box)
+    assert "Instruction" in said(box)
     tab.close()
 
 

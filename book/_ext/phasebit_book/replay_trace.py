@@ -325,7 +325,7 @@ def picture(
     if not run["slots"] and (touched := memory(run, banks)):
         names.append(MEMORY)
         spans += touched
-    return Timeline(names, spans, unit="cycle", title=title, legend=LEGEND)
+    return Timeline(names, spans, unit="instruction", title=title, legend=LEGEND)
 
 
 def program(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from phasebit.chapters.attention_again import exercises, view
+from phasebit.chapters.attention_again import exercises, step_model, view
 from phasebit.chapters.attention_again import tensor_attention as kernels
 from phasebit.edits import replace_each, replace_once
 
@@ -95,6 +95,24 @@ def slots(split: int) -> Picture:
     with view.watching() as log:
         kernels.attend(text, kernels.draw(SHAPE), schedule="eager", check=False)
     return view.slots(text, SHAPE.depth, log)
+
+
+def shorter(*keys: int) -> Table:
+    """What two halves would save of a block of so many keys, by :mod:`step_model`: arithmetic."""
+    from phasebit.measure import Table
+
+    rows = []
+    for depth in (128, 64):
+        for each in keys:
+            steps = -(-each // kernels.ROWS)
+            one, two = (step_model.whole(kernels.POLYNOMIAL, steps, depth, parts=parts)
+                        for parts in (1, 2))  # fmt: skip
+            rows.append((str(depth), f"{each:,}", f"{one:,}", f"{two:,}", str(one - two),
+                         f"{(one - two) / one:.1%}"))  # fmt: skip
+    return Table(
+        ("head", "keys", "in one part", "in two halves", "less", "of the block"), tuple(rows),
+        "clocks of the model, from a block's first product to the end of its last",
+    )  # fmt: skip
 
 
 def table(choices: tuple[tuple[int, bool], ...]) -> Table:

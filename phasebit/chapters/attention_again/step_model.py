@@ -48,8 +48,14 @@ def softmax(plan: Plan, depth: int) -> tuple[int, str]:
     return round(units[unit] + plan.rescales * rates.rescaled(depth)), unit
 
 
-def run(kernel: str, steps: int, depth: int = 128) -> dict[tuple[str, int, int], Span]:
-    """``("scores" | "weights" | "outputs", tile, step)`` -> when; of one block."""
+def run(
+    kernel: str, steps: int, depth: int = 128, *, parts: int = 1
+) -> dict[tuple[str, int, int], Span]:
+    """``("scores" | "weights" | "outputs", tile, step)`` -> when; of one block.
+
+    ``parts``: 2 where the weights are handed over in two halves. Then ``outputs`` is the product
+    of the second half, and ``early`` that of the first.
+    """
     plan = PLANS[kernel]
     product = 2 * rates.ROWS * rates.ROWS * depth // rates.TENSOR
     work, _ = softmax(plan, depth)
@@ -66,8 +72,12 @@ def run(kernel: str, steps: int, depth: int = 128) -> dict[tuple[str, int, int],
             groups[tile]["weights", tile, step] = Task(
                 tile, work, work, [(("scores", tile, step), 0)]
             )
+            if parts == 2:
+                issued["early", tile, step] = Task(
+                    TENSOR_CORE, product // 2, 0, [(("weights", tile, step), -(work // 2))]
+                )
             issued["outputs", tile, step] = Task(
-                TENSOR_CORE, product, 0, [(("weights", tile, step), 0)]
+                TENSOR_CORE, product // parts, 0, [(("weights", tile, step), 0)]
             )
             if step + 1 < steps:
                 scores(tile, step + 1)
@@ -80,6 +90,11 @@ def per_step(kernel: str, depth: int = 128, steps: int = 40) -> float:
     tiles = PLANS[kernel].tiles
     first, last = (done["outputs", tiles - 1, step].end for step in (steps // 2, steps - 2))
     return (last - first) / (steps - 2 - steps // 2) / tiles
+
+
+def whole(kernel: str, steps: int, depth: int = 128, *, parts: int = 1) -> int:
+    """Clocks from a block's first product to the end of its last."""
+    return max(span.end for span in run(kernel, steps, depth, parts=parts).values())
 
 
 def draw(kernel: str, steps: int, title: str, depth: int = 128) -> Timeline:

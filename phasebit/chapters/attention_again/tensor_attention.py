@@ -155,7 +155,7 @@ def parts_table(shape: Shape) -> Table:
             ("1 + γ", f"the tensor core's sum over {shape.keys} keys", of.product),
             ("1 − n·2⁻²⁴", f"a thread's sum of {shape.keys} weights", of.total)]  # fmt: skip
     every = bound(shape, right) - BF16 * abs(right.out)
-    rows.append(("the bracket", "all of them", float((every / right.sizes).max())))
+    rows.append(("ρ", "all of them", float((every / right.sizes).max())))
     return Table(("factor", "of what", "in roundings to bf16"),
                  tuple((name, what, f"{off / BF16:.3f}") for name, what, off in rows),
                  f"the greatest of a row; {shape.queries} normal queries, {shape.keys} keys, "

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit.chapters.attention_again.tensor_attention import ROWS, Layout
 
 if TYPE_CHECKING:
-    from phasebit.draw import Picture
+    from phasebit.draw import Node, Picture
     from phasebit.emulator import Run
+    from phasebit.timeline import Span
 
 PIECE = 32
 """Columns that a thread fetches at a time."""
@@ -22,7 +24,8 @@ class Seen(NamedTuple):
     """A phase that completed, a wait that went on, an arrival, columns used, or a product."""
 
     what: str
-    """``completes``, ``passes``, ``arrives``, ``loads``, ``stores`` or ``multiplies``."""
+    """``completes``, ``passes``, ``arrives``, ``commits``, ``loads``, ``stores``, or a product:
+    ``multiplies``."""
     where: str
     """A barrier as the emulator calls it; of a load, a store and a product the first column."""
     at: int
@@ -62,6 +65,10 @@ def _observer(log: list[Seen]) -> object:
         def arrives_at(self, g: Any, barrier: str) -> None:
             self._saw(g, g.lanes, "arrives", barrier, g.time)
 
+        def commits(self, commit: Any) -> None:
+            g = commit.thread
+            self._saw(g, g.lanes, "commits", commit.site.name, g.time)
+
         def loads_columns(self, g: Any, regions: Any, registers: int) -> None:
             for lanes, region in regions:
                 self._saw(g, lanes, "loads", str(region.columns.start), g.time)
@@ -74,6 +81,38 @@ def _observer(log: list[Seen]) -> object:
             self._saw(g, g.lanes, "multiplies", str(target.columns.start), g.time)
 
     return Watcher()
+
+
+def _visible(spans: Iterable[Span]) -> list[Span]:
+    """The same spans, none too short to be seen.
+
+    A short one is drawn longer: into the gap behind it, and where there is none over the end of
+    the span before it.
+    """
+    every = sorted(spans)
+    last = max(span.end for span in every)
+    least = _LEAST * (last - min(span.start for span in every))
+    drawn: list[Span] = []
+    for _, together in groupby(every, key=lambda span: span.row):
+        row = list(together)
+        for k, span in enumerate(row):
+            if span.end - span.start >= least:
+                continue
+            room = row[k + 1].start if k + 1 < len(row) else last
+            end = max(span.end, min(room, span.start + least))
+            start = min(span.start, end - least)
+            if k and row[k - 1].end > start:
+                if row[k - 1].end - row[k - 1].start >= 3 * least:
+                    row[k - 1] = row[k - 1]._replace(end=start)
+                else:
+                    start = max(start, min(span.start, row[k - 1].end))
+            row[k] = span._replace(start=max(start, 0), end=end)
+        drawn += row
+    return drawn
+
+
+_LEAST = 0.008
+"""Of a picture, the shortest span that is seen."""
 
 
 class Roles(NamedTuple):
@@ -146,8 +185,9 @@ def timeline(text: str, depth: int, log: Sequence[Seen]) -> Picture:
     rows += ["correction"] * ("correction" in roles) + ["storer"] * ("storer" in roles)
     title = "The roles of a block on the emulator, whose clock counts instructions: no time"
     drawn = Timeline(
-        rows, spans, marks, unit="clock", title=title, legend={"copy": "a tile of K or V comes"}
-    )
+        rows, _visible(spans), marks, unit="instruction", title=title,
+        legend={"copy": "a tile of K or V comes"},
+    )  # fmt: skip
     told = [*_orders(rows, spans, marks), *_overlaps(spans)]
     return Picture.of(drawn, f"{title}.\n" + "\n".join(told))
 
@@ -247,7 +287,9 @@ def slots(text: str, depth: int, log: Sequence[Seen]) -> Picture:
              for each in every]  # fmt: skip
     title = "Columns of S and P, 32 to a row, on the emulator's clock, which counts instructions"
     legend = {_LOOKS[what]: words for what, words in SLOTS.items()}
-    drawn = Timeline([*rows.values()], spans, unit="clock", title=title, legend=legend)
+    drawn = Timeline(
+        [*rows.values()], _visible(spans), unit="instruction", title=title, legend=legend
+    )
     told = []
     for first, row in rows.items():
         mine = [each for each in every if each.first == first]
@@ -258,6 +300,56 @@ def slots(text: str, depth: int, log: Sequence[Seen]) -> Picture:
                 words.append("nothing")
         told.append(f"row {row}, from left to right: {', '.join(words)}")
     return Picture.of(drawn, f"{title}.\n" + "\n".join(told))
+
+
+def who_tells_whom(text: str, depth: int, log: Sequence[Seen]) -> Picture:
+    """The roles; an arrow from whoever arrives at a barrier, or commits to it, to whoever waits.
+
+    Both softmax groups are one box.
+    """
+    from phasebit.draw import Arrow, diagram
+
+    names = Layout.of(text, depth).barriers
+    roles = Roles.of(text).names
+    role_of = {warp: role.split()[0] for role, warps in roles.items() for warp in warps}
+    tell: dict[str, set[str]] = defaultdict(set)
+    wait: dict[str, set[str]] = defaultdict(set)
+    for seen in log:
+        if seen.where in names and seen.what in ("arrives", "commits", "passes"):
+            side = wait if seen.what == "passes" else tell
+            side[names[seen.where].split()[0]].add(role_of[seen.warp])
+    words: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for name in dict.fromkeys(each.split()[0] for each in names.values()):
+        for start in sorted(tell[name], key=[*_PLACES].index):
+            for end in wait[name] - {start}:
+                words[start, end].append(name)
+    arrows = [Arrow(*pair, ", ".join(each), _BENDS.get(pair, 0.0)) for pair, each in words.items()]
+    boxes = {role: _box(role, roles, x) for role, x in _PLACES.items()}
+    title = "Who tells whom: barriers, from who arrives or commits to who waits"
+    listed = {  # on a phone: a row for each arrow
+        f"{k}{side}": boxes[role]._replace(text=role, x=x, y=44.0 * k)
+        for k, arrow in enumerate(arrows)
+        for side, role, x in (("from", arrow.start, 46.0), ("to", arrow.end, 290.0))
+    }
+    rows = [Arrow(f"{k}from", f"{k}to", arrow.label) for k, arrow in enumerate(arrows)]
+    return diagram(boxes, arrows, title=title, narrow=(listed, rows))
+
+
+def _box(role: str, roles: dict[str, range], x: float) -> Node:
+    from phasebit.draw import Node
+
+    warps = [warp for name, each in roles.items() if name.split()[0] == role for warp in each]
+    of = f"warps {warps[0]}–{warps[-1]}" if len(warps) > 1 else f"warp {warps[0]}"
+    hue = {"softmax": "pink", "correction": "orange", "multiplier": "green"}.get(role, "cyan")
+    return Node(f"{role}\n{of}", x, 0.0, hue)
+
+
+_PLACES = {"loader": 0.0, "multiplier": 155.0, "softmax": 330.0, "correction": 550.0,
+           "storer": 700.0}  # fmt: skip
+"""Of the roles in :func:`who_tells_whom`, from left to right."""
+_BENDS = {("loader", "multiplier"): 14.0, ("multiplier", "loader"): 14.0,
+          ("multiplier", "softmax"): 14.0, ("softmax", "multiplier"): 14.0,
+          ("multiplier", "correction"): 56.0, ("correction", "multiplier"): 56.0}  # fmt: skip
 
 
 def rescales(text: str, depth: int, log: Sequence[Seen], steps: int) -> tuple[int, int]:

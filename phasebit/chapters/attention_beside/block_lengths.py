@@ -88,20 +88,24 @@ def farthest(blocks: Sequence[Block]) -> int:
 
 
 def drawn(order: str, tokens: int = 1280, heads: int = 3, multiprocessors: int = 5) -> Timeline:
-    """What each multiprocessor does in a small launch; a block's label is its length in steps."""
+    """What each multiprocessor does in a small launch; a block's label is its length in steps.
+
+    Its colour is its head.
+    """
     from phasebit.timeline import Span, Timeline
 
     free = [(0, number) for number in range(multiprocessors)]
     spans = []
-    for steps in lengths(order, tokens, heads):
+    for head, block in order_of(order, tokens // QUERIES, heads):
         begin, number = heapq.heappop(free)
-        spans.append(Span(f"multiprocessor {number}", begin, begin + steps, "consume", f"{steps}"))
+        steps = of_block(block)
+        row = f"multiprocessor {number}"
+        spans.append(Span(row, begin, begin + steps, f"head {head}", f"{steps}"))
         heapq.heappush(free, (begin + steps, number))
     last = max(end for end, _ in free)
     return Timeline(
         [f"multiprocessor {number}" for number in range(multiprocessors)], spans, unit="step",
         title=f"{order[0].upper()}{order[1:]}: the last block ends after {last} steps",
-        legend={"consume": "a block, with its steps"},
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from phasebit.chapters.barriers.meetings import Meeting, Threads
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same, shown
+from phasebit.pipeline import ring as rings
 from phasebit.pipeline.explore import Exploration, explore
 from phasebit.pipeline.mistakes import MISTAKES
 from phasebit.pipeline.moves import Machine
@@ -132,6 +133,27 @@ def whole_ring(producer: Program, consumer: Program) -> str:
             raise Wrong(f"with {where}: {found.shortest}")
         if _most_full(system) < min(stages, items):
             raise Wrong(f"with {where} it is clean, but never are all slots full at once")
+        checked += 1
+    return f"{checked} rings, every interleaving"
+
+
+@judged
+def works_ahead(consumer: Program) -> str:
+    """A consumer that begins each read before it ends the one before: clean in every small ring."""
+    checked = 0
+    for stages, consumers, items in product((2, 3), (1, 2), range(1, 8)):
+        ring = Ring(stages, items, consumers)
+        found = explore(ask(_system, ring, rings.producer, consumer))
+        where = f"stages={stages}, items={items}, consumers={consumers}"
+        if not found.clean:
+            raise Wrong(f"with {where}: {found.shortest}")
+        reads = [step.do for step in consumer(ring) if step.do in ("read", "done")]
+        if reads.count("done") < items:
+            raise Wrong(f"with {where} it is clean, but a read never ends")
+        if reads != ["read", *["read", "done"] * (items - 1), "done"]:
+            raise Wrong(
+                f"with {where} it is clean, but a read does not end right after the next one begins"
+            )
         checked += 1
     return f"{checked} rings, every interleaving"
 

@@ -25,7 +25,9 @@ from phasebit.palette import COLOURS
 
 Entry = dict[str, Any]
 """One shape of the record: its orders, their counters and their times."""
-LOT = "drawn by lot"
+LOT, FIRST, VENDOR = "drawn by lot", "row by row", "cuBLAS"
+ROUNDS = 4
+"""Turns of each contender without rest."""
 NEAR = 0.1
 """How far a prediction may be from a count."""
 
@@ -224,47 +226,79 @@ def began(controls: Entry) -> None:
     print(f"{measure.source(controls)}, {controls['multiprocessors']} multiprocessors")
 
 
-def lags(controls: Entry) -> measure.Table:
-    """How far apart blocks of one wave begin that share rows of A, or columns of B."""
+def lags(controls: Entry) -> Picture:
+    """How far apart blocks of one wave begin that share rows of A, or columns of B.
+
+    Green up to a hundredth of a block's time, orange from a tenth on.
+    """
     names = ["8192³", "square", "wide"]
     found = [one["orders"] for one in controls["shapes"]]
-    rows = []
+    cells: list[list[Cell | None]] = []
     for name in found[0]:
-        shares = (each[name][lag] for each in found for lag in ("lag_a", "lag_b"))
-        rows.append((name, *(f"{share:.1%}" for share in shares)))
-    heading = ("order", *(f"{name}, {side}" for name in names for side in ("A", "B")))
-    about = f"of a block's time, medians; {measure.source(controls)}"
-    return measure.Table(heading, tuple(rows), about)
+        shares = [each[name][lag] for each in found for lag in ("lag_a", "lag_b")]
+        cells.append([
+            Cell(f"{share:.1%}", "green" if share <= 0.01 else "orange" if share >= 0.1 else "grey")
+            for share in shares
+        ])  # fmt: skip
+    return draw.chart(
+        cells, rows=list(found[0]), row_label="",
+        columns=[f"{name}, {side}" for name in names for side in ("A", "B")],
+        column_label="share of a block's time, medians",
+        title=f"Apart at the beginning; {measure.source(controls)}",
+        legend={"green": "at most 1%", "orange": "at least 10%"},
+    )  # fmt: skip
 
 
-def watts(controls: Entry) -> measure.Table:
-    """What the GPU drew, and its clock, while each order of the wide C ran alone."""
+def watts(controls: Entry, entry: Entry) -> measure.Table:
+    """What the GPU drew, and its clock, while each order of the wide C ran alone.
+
+    ``entry``: the same shape in the other record, which counted what each order reads.
+    """
+    found = controls["shapes"][-1]["orders"]
     rows = [
-        (name, f"{median(each['watts']):.0f}", f"{median(each['mhz']):.0f}")
-        for name, each in controls["shapes"][-1]["orders"].items()
-    ]
+        (row["order"], f"{read(row) / 1e9:.1f}", f"{median(found[row['order']]['watts']):.0f}",
+         f"{median(found[row['order']]['mhz']):.0f}")
+        for row in sorted(entry["rows"], key=read)
+    ]  # fmt: skip
     limit = f"the limit is {controls['power_limit_w']:.0f} W"
-    return measure.Table(("order", "W", "MHz"), tuple(rows), f"{limit}; {measure.source(controls)}")
+    return measure.Table(("order", "GB read (H200)", "W", "MHz"), tuple(rows),
+                         f"{limit}; {measure.source(controls)}")  # fmt: skip
 
 
-def three_ways_to_time(record: Entry, entry: Entry) -> measure.Table:
-    """Each order's time and clock: by turns without rest, with rests, and alone for long."""
+def two_ways_to_time(record: Entry, entry: Entry, names: tuple[str, ...]) -> measure.Table:
+    """Time and clock of some orders, and of cuBLAS: by turns without rest, and with rests."""
 
     def said(each: Entry) -> tuple[str, str]:
         return f"{microseconds(each) / 1e3:.2f}", f"{megahertz(each):.0f}"
 
-    restless, alone = entry["without_rest"], entry["sustained"]
+    restless = entry["without_rest"]
     rows = [
-        (row["order"], f"{moved(row) / 1e9:.1f}", *said(restless[row["order"]]), *said(row),
-         *said(alone[row["order"]]))
+        (row["order"], f"{moved(row) / 1e9:.1f}", *said(restless[row["order"]]), *said(row))
         for row in entry["rows"]
-    ]  # fmt: skip
-    rows.append(("cuBLAS", "", *said(restless["cuBLAS"]), *said(entry["vendor"]),
-                 *said(alone["cuBLAS"])))  # fmt: skip
+        if row["order"] in names
+    ]
+    rows.append((VENDOR, "", *said(restless[VENDOR]), *said(entry["vendor"])))
     return measure.Table(
-        ("order", "GB read and written", "ms, by turns without rest", "MHz", "ms, with rests",
-         "MHz", "ms, alone for long", "MHz"),
+        ("order", "GB read and written", "ms, without rest", "MHz", "ms, with rests", "MHz"),
         tuple(rows), f"{measure.source(record)}; {_shape(entry)}; medians",
+    )  # fmt: skip
+
+
+def turns(entry: Entry) -> Picture:
+    """The clock of each turn without rest, in the order in which they ran."""
+    found = entry["without_rest"]
+    names = list(found)
+    if (names[0], names[-1]) != (FIRST, VENDOR):
+        raise ValueError(f"the turns of this record begin with {names[0]}, end with {names[-1]}")
+    each = len(found[FIRST]["mhz"]) // ROUNDS  # launches of a turn that were counted
+    clock = [median(found[name]["mhz"][turn * each : (turn + 1) * each])
+             for turn in range(ROUNDS) for name in names]  # fmt: skip
+    begins = range(0, len(clock), len(names))
+    return draw.curves(
+        range(1, len(clock) + 1), {"clock": clock}, x_label="turn", y_label="MHz, median of a turn",
+        from_zero=False, show=lambda value: f"{float(value):.0f}",
+        notes=[(at + 1, clock[at], FIRST) for at in begins if clock[at] > 1.1 * min(clock)],
+        title=f"The clock without rest: {LOT} and {VENDOR} end each round",
     )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import random
 from collections.abc import Callable
 
@@ -10,24 +12,47 @@ import numpy as np
 from phasebit import caches, native
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same, shown
 
+SMALL = caches.cache("L1", 2 << 10, 8)
+"""A cache that is to the matrices of the first exercise as a real one is to larger ones."""
+
+MOST = 1.5
+"""How many times the misses of the best order are still right: the innermost loop decides."""
+
+
+@functools.cache
+def _misses(pairs: tuple[str, str, str], order: str, n: int = 40) -> int:
+    """Misses of :data:`SMALL` by ``c += a * b`` with these indices, in that order of the loops."""
+    steps = np.meshgrid(*[np.arange(n)] * 3, indexing="ij")
+    value = {letter: each.ravel() for letter, each in zip(order, steps, strict=True)}
+    c, a, b = (
+        4 * (n * value[pair[0]] + value[pair[1]]) + (number << 20)
+        for number, pair in enumerate(pairs)
+    )
+    return caches.trace(np.stack([a, b, c, c], axis=1), (SMALL,)).misses["L1"]
+
 
 @judged
-def which_set(answer: Callable[[int, int, int], int]) -> str:
-    """``answer(address, line, sets)``: the set that the line of this address belongs to."""
-    draw = random.Random(60)
-    cases = [(0, 64, 64), (63, 64, 64), (64, 64, 64), (4096, 64, 64)]
-    cases += [
-        (draw.randrange(1 << 32), 1 << draw.randint(2, 8), draw.choice((1, 3, 64, 96)))
-        for _ in range(60)
-    ]
-    for address, line, sets in cases:
-        got, right = ask(answer, address, line, sets), address // line % sets
-        if not same(got, right):
+def order(answer: Callable[[str, str, str], str]) -> str:
+    """``answer(c, a, b)``: the loops, outermost first, that miss least for c += a * b.
+
+    The three are the letters of the indices, as they are stored: "ij", "ik" and "kj", or with
+    some of them transposed.
+    """
+    stored = [*itertools.product(("ij", "ji"), ("ik", "ki"), ("kj", "jk"))]
+    for c, a, b in stored:
+        got = ask(answer, c, a, b)
+        product = f"C[{c[0]}][{c[1]}] += A[{a[0]}][{a[1]}] * B[{b[0]}][{b[1]}]"
+        if not isinstance(got, str) or sorted(got) != ["i", "j", "k"]:
+            raise Wrong(f'for {product} give an order, as "ijk", not {shown(got)}')
+        counts = {
+            each: _misses((c, a, b), each) for each in map("".join, itertools.permutations("ijk"))
+        }
+        if counts[got] > MOST * min(counts.values()):
             raise Wrong(
-                f"address {address} with lines of {line} bytes and {sets} sets is in set {right}, "
-                f"not {shown(got)}"
+                f"for {product} {got} misses {counts[got] / min(counts.values()):.0f} times as "
+                f"often as another order"
             )
-    return f"{len(cases)} addresses"
+    return f"{len(stored)} ways to store three matrices"
 
 
 @judged

@@ -66,3 +66,33 @@ def compiler_says(name: str, nest: nests.Nest) -> str:
     )
     said = [f"{depths[int(line)]}: {what}" for line, what in done if int(line) in depths]
     return f"⏱ {name}: {'; '.join(said) or 'nothing'}"
+
+
+def turn(n: int, block: int, k0: int, j0: int) -> Picture:
+    """How often each element of A, B and C is used while one block of B has its turn.
+
+    The loops are those of ``caches_and_tiles/blocked``, inside its first two. An element of C is
+    counted once for each ``+=``.
+    """
+    used = {name: [[0] * n for _ in range(n)] for name in "ABC"}
+    for i in range(n):
+        for k in range(k0, min(k0 + block, n)):
+            used["A"][i][k] += 1
+            for j in range(j0, min(j0 + block, n)):
+                used["B"][k][j] += 1
+                used["C"][i][j] += 1
+    hues = {"A": "orange", "B": "blue", "C": "green"}
+    gap = 4 - n % 4  # so that the first column of each matrix is one that is named
+    names = [name for matrix in used for name in (matrix, *[""] * (n + gap - 1))]
+    cells: list[list[Cell | None]] = []
+    for row in range(n):
+        line: list[Cell | None] = []
+        for name, counts in used.items():
+            line += [Cell(str(each), hues[name]) if each else Cell("·", "grey")
+                     for each in counts[row]] + [None] * gap  # fmt: skip
+        cells.append(line[:-gap])
+    return chart(
+        cells, rows=range(n), columns=names[:-gap], row_label="row",
+        column_label="columns of A, B and C",
+        title=f"n = {n}, one turn of a block of {block} × {block}: how often each element is used",
+    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, islice
 
@@ -149,6 +150,63 @@ def turns(answer: str) -> str:
             if not done.exact:
                 raise Wrong(f"{where}: C is wrong")
     return f"{len(_IN_TURN)} products, no finding"
+
+
+Rounds = dict[str, list[float]]
+"""Plan -> µs, a time for each round."""
+
+
+def _true(times: Rounds, base: str, expected: dict[str, str]) -> dict[str, bool]:
+    middle = statistics.median(times[base])
+    return {
+        name: trial_tables.became(statistics.median(times[name]) / middle - 1) == word
+        for name, word in expected.items()
+    }
+
+
+def _rounds() -> Iterator[tuple[Rounds, str, dict[str, str]]]:
+    """Made-up trials; some rounds are far too long, so that a mean goes wrong."""
+    draw = random.Random()
+    while True:
+        us = draw.uniform(3, 900)
+        more = {"base": 0.0} | {
+            name: draw.choice((-0.3, -0.05, -0.025, -0.013, 0.0, 0.013, 0.025, 0.05, 0.9))
+            for name in "abcde"
+        }
+        times = {}
+        for name, longer in more.items():
+            rounds = [us * (1 + longer) * draw.uniform(0.998, 1.002)
+                      for _ in range(draw.randint(5, 12))]  # fmt: skip
+            times[name] = [*rounds, us * draw.uniform(2, 4)]
+            draw.shuffle(times[name])
+        expected = {name: draw.choice(trial_tables.EXPECTED) for name in "abcd"}
+        yield times, "base", expected
+
+
+@judged
+def as_written(answer: Callable[[Rounds, str, dict[str, str]], dict[str, bool]]) -> str:
+    """``answer(times, base, expected)``: of each expected plan, whether it came out as written.
+
+    By medians; what differs by less than 2 per cent is the same. Made-up rounds, then the record's.
+    """
+    made = [*islice(_rounds(), 60)]
+    times, expected = trial_tables.trials(measure.read("every_shape"), Shape(5000, 5000, 5000))
+    recorded = times, trial_tables.AS_IT_IS, expected
+
+    def cases() -> Iterator[Case]:
+        for case in (*made, recorded):
+            yield case, _true(*case)
+
+    def words(times: Rounds, base: str, expected: dict[str, str]) -> str:
+        return f"times {shown(times, 200)}, base {base!r} and expected {expected}"
+
+    agree(answer, cases(), words, "")
+    middle = statistics.median(times[trial_tables.AS_IT_IS])
+    said = "; ".join(
+        f"{name}: {word}, was {trial_tables.became(statistics.median(times[name]) / middle - 1)}"
+        for name, word in expected.items()
+    )
+    return f"{len(made)} made-up sets; what we wrote at 5000³: {said}"
 
 
 Times = dict[str, dict[str, float]]

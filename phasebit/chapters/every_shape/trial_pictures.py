@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _LINEAR = 10
 """Per cent to both sides of 0 that have as much room as the next ten times."""
+_LINE, _STEP = 11.5, 12.5
+"""Points from a line of a label to the next, and from a mark of a row to the next."""
+_LABEL = 190.0
+"""Points across that a label beside the axes has."""
 
 
 class Trial(NamedTuple):
@@ -84,55 +88,84 @@ def zone(expected: str) -> tuple[float, float]:
 def drawn(trials: Sequence[Trial], title: str, record: Mapping[str, Any]) -> Picture:
     """A row for each trial: shaded where its warm time was expected, a mark where each came out.
 
-    The axis is linear between -10 and 10 per cent, and logarithmic beyond.
+    The axis is linear between -10 and 10 per cent, and logarithmic beyond. Marks of a row stand one
+    below the other, each with its number at the right; no line of the grid crosses what is read.
     """
-    from phasebit.draw.picture import INK_FAINT, INK_MUTED, both, figure_of, frame
+    from phasebit.draw.picture import INK, INK_FAINT, INK_MUTED, POINTS, both, figure_of, frame
     from phasebit.draw.plots import SERIES, below
-    from phasebit.draw.row_plots import named_rows
+    from phasebit.letters import wrap
     from phasebit.palette import COLOURS
 
     names = list(dict.fromkeys(name for trial in trials for name in trial.more))
     labels = [trial.name + (f" – {trial.expected}" if trial.expected else "") for trial in trials]
     values = [value for trial in trials for value in trial.more.values()]
     low, high = min(-_LINEAR, *values) * 1.15, max(_LINEAR, *values) * 1.15
-
-    def high_of(narrow: bool) -> float:  # inches
-        return 2.4 + 0.6 * len(trials) if narrow else 1 + 0.5 * len(trials)
+    looks = {name: (COLOURS[hue], marker)
+             for name, (hue, _, marker) in zip(names, SERIES[1:], strict=False)}  # fmt: skip
+    title = f"{title}; {measure.source(dict(record))}"
 
     def one(narrow: bool) -> Any:
-        figure, axes = figure_of(5.4, high_of(narrow), narrow)
+        words = [
+            [(line, ink) for text, ink in ((trial.name, INK), (trial.expected, INK_MUTED)) if text
+             for line in wrap(text, POINTS[narrow] if narrow else _LABEL, 9)]
+            for trial in trials
+        ]  # fmt: skip
+        bands = [_STEP * max(len(trial.more), 2) for trial in trials]
+        heights = [_LINE * len(lines) + band + 10 if narrow else max(_LINE * len(lines), band) + 10
+                   for lines, band in zip(words, bands, strict=True)]  # fmt: skip
+        total = sum(heights)
+        # Points beside the rows: title, axis and its name, names of the marks.
+        rest = 13 * len(wrap(title, POINTS[narrow], 10)) + 75 + 14 * len(names)
+        figure, axes = figure_of(5.4, (total + rest if narrow else total / 0.77) / 72, narrow)
         axes.set_xscale("symlog", linthresh=_LINEAR, linscale=1)
-        down = 0.22 * narrow
-        for at, trial in enumerate(trials):
-            if trial.expected:
-                a, b = (min(max(edge, low), high) for edge in zone(trial.expected))
-                axes.barh(at + down, b - a, left=a, height=0.42 if narrow else 0.74,
-                          color=COLOURS["blue"], alpha=0.2)  # fmt: skip
-        axes.axvline(0, color=INK_MUTED, linewidth=1.2)
-        for name, (hue, _, marker) in zip(names, (SERIES[1], SERIES[2], *SERIES[3:]), strict=False):
-            found = [(trial.more[name], at + down) for at, trial in enumerate(trials)
-                     if name in trial.more]  # fmt: skip
-            axes.plot(*zip(*found, strict=True), color=COLOURS[hue], marker=marker, linestyle="",
-                      markersize=6, label=name)  # fmt: skip
         ticks = [each for each in (-10, -2, 2, 10, 100) if low <= each <= high]
+        marks: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+        edges: list[tuple[float, float]] = []
+        top = 0.0
+        for trial, lines, band, height in zip(trials, words, bands, heights, strict=True):
+            middle = top + height - 5 - band / 2 if narrow else top + height / 2
+            a, b = middle - band / 2, middle + band / 2
+            if trial.expected:
+                ends = [min(max(edge, low), high) for edge in zone(trial.expected)]
+                axes.fill_betweenx([a, b], *ends, color=COLOURS["blue"], alpha=0.2, linewidth=0)
+            edges.append((a, b))
+            for at, (line, ink) in enumerate(lines):
+                y = (top + 5 + _LINE * (at + 0.5) if narrow
+                     else middle + _LINE * (at - (len(lines) - 1) / 2))  # fmt: skip
+                axes.annotate(line, (0, y), (0 if narrow else -6, 0), textcoords="offset points",
+                              xycoords=axes.get_yaxis_transform(), va="center", color=ink,
+                              ha="left" if narrow else "right", fontsize=9)  # fmt: skip
+            for at, (name, value) in enumerate(trial.more.items()):
+                y = middle + _STEP * (at - (len(trial.more) - 1) / 2)
+                marks[name].append((value, y))
+                axes.annotate(f"{value:+.1f}%", (1, y), (46, 0), va="center", color=looks[name][0],
+                              xycoords=axes.get_yaxis_transform(), ha="right",
+                              textcoords="offset points", fontsize=9)  # fmt: skip
+            top += height
+        for name, found in marks.items():
+            hue, marker = looks[name]
+            axes.plot(*zip(*found, strict=True), color=hue, marker=marker, linestyle="",
+                      markersize=6, label=name)  # fmt: skip
+        for places, ink, wide in ((ticks, INK_FAINT, 0.7), ([0], INK_MUTED, 1.2)):
+            each = [(place, *edge) for edge in edges for place in places]
+            axes.vlines(*zip(*each, strict=True), color=ink, linewidth=wide, zorder=1)
         axes.set_xlim(low, high)
         axes.set_xticks(ticks, [f"{each:+d}%" for each in ticks])
         axes.minorticks_off()
-        axes.set_ylim(len(trials) - 0.5, -0.5 - 0.3 * narrow)
-        named_rows(axes, labels, narrow)
-        for label in axes.get_yticklabels():
-            label.set_multialignment("left")  # the page's letters have other widths
-        below(figure, axes, names) if narrow else axes.legend(
-            frameon=False, labelcolor=INK_MUTED, fontsize=9, loc="upper left",
-            bbox_to_anchor=(0, -0.7 / high_of(narrow)), ncols=2,
-        )  # fmt: skip
+        axes.set_ylim(total, 0)
+        axes.set_yticks([])
+        if narrow:
+            below(figure, axes, names)
+        else:
+            handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+            axes.legend(handles.values(), handles, frameon=False, labelcolor=INK_MUTED, fontsize=9,
+                        loc="upper left", bbox_to_anchor=(0, -45 / total), ncols=2)  # fmt: skip
         frame(axes, title, "shaded: where we expected the warm time", narrow=narrow)
-        axes.grid(axis="x", color=INK_FAINT)
+        axes.grid(visible=False)
         return figure
 
     lines = [f"{label}: " + ", ".join(f"{name} {value:+.1f}%" for name, value in trial.more.items())
              for label, trial in zip(labels, trials, strict=True)]  # fmt: skip
-    title = f"{title}; {measure.source(dict(record))}"
     return both(one, f"{title}.\n" + "\n".join(lines))
 
 

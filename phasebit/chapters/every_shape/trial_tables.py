@@ -62,6 +62,24 @@ def expectations(record: Mapping[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
+AS_IT_IS = "as it is"
+"""The plan that was meant for a shape, among those that were tried in its place."""
+
+
+def trials(
+    record: Mapping[str, Any], shape: Shape
+) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """At one of the hardest shapes: warm times in µs by change, and what was expected of each.
+
+    The times have two names more: :data:`AS_IT_IS`, and the vendor's.
+    """
+    tried, row = _further(record, shape)
+    names = {row["base"]: AS_IT_IS, view.VENDOR: view.VENDOR}
+    names |= {str(plan): tries.change(plan, tried.base) for plan in tried.plans}
+    times = {name: [*row["times"][plan][view.WAYS["warm"]]] for plan, name in names.items()}
+    return times, {names[str(plan)]: word_of(said) for plan, said in tried.plans.items()}
+
+
 def _further(record: Mapping[str, Any], shape: Shape) -> tuple[tries.Tried, dict[str, Any]]:
     tried = next(each for each in tries.FURTHER if each.shape == shape)
     return tried, view.row_of({"shapes": record["further"]}, shape)

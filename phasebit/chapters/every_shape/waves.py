@@ -27,7 +27,7 @@ class Rates:
     shared_clock: int = 128
     """Bytes that a multiprocessor reads from shared memory in a clock."""
     fetch_clock: int = 64
-    """Bytes that a multiprocessor gets from L2 in a clock."""
+    """Bytes that a multiprocessor gets from L2 in a clock. Assumed: we know no document of it."""
     sustained: float = 0.9
     """Share of them that it can ask for, all the time. Read off the sweep."""
     memory: float = 2.93

@@ -7,6 +7,7 @@ calls it with NumPy arrays and :func:`verify` checks it, or :mod:`phasebit.openb
 from __future__ import annotations
 
 import difflib
+import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -124,6 +125,13 @@ def _body(name: str) -> list[str]:
     """The lines of a rung's ``gemm``, between its braces."""
     _, _, body = source(name).partition("const int64_t* block) {\n")
     return body.partition("\n}\n")[0].replace("    (void)block;\n", "").splitlines()
+
+
+def loops_of(name: str) -> str:
+    """The loops of a rung's ``gemm``, from the outermost on."""
+    lines = _body(name)
+    first = next(i for i, line in enumerate(lines) if "for (int64_t p0" in line)
+    return textwrap.dedent("\n".join(lines[first:]))
 
 
 LOOPS = ("j0", "i", "j")

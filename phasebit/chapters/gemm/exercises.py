@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasebit import native, rounding
-from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same, shown
+from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, real, same, shown
 
 SECONDS = 10.0
 """How long a reader's C++ function may take for one call."""
@@ -19,16 +20,17 @@ _POISON = np.float32(np.nan)
 
 
 @judged
-def registers(answer: Callable[[int, int], int]) -> str:
-    """``answer(rows, vectors)``: vector registers that a tile's sums, B's and A's values take."""
-    cases = [(rows, vectors) for rows in (1, 6, 9, 14, 15, 30) for vectors in (1, 2, 3, 4)]
+def share(answer: Callable[[int, int], float]) -> str:
+    """``answer(rows, vectors)``: the share of the peak that a tile's loads allow.
+
+    Two loads and two multiply-adds start in a cycle; a step loads each operand once.
+    """
+    cases = [(rows, vectors) for rows in (1, 2, 6, 9, 14, 15, 31) for vectors in (1, 2, 3, 4)]
     for rows, vectors in cases:
-        got, right = ask(answer, rows, vectors), rows * vectors + vectors + 1
-        if not same(got, right):
-            raise Wrong(
-                f"registers of a tile with rows {rows} and vectors {vectors}: {right}, not "
-                f"{shown(got)}"
-            )
+        got = real(ask(answer, rows, vectors), "share")
+        right = min(1.0, rows * vectors / (rows + vectors))
+        if not math.isclose(got, right, rel_tol=1e-6):  # an f32 is right too
+            raise Wrong(f"{rows} rows × {vectors} vectors: {right:.4g}, not {got:.4g}")
     return f"{len(cases)} tiles"
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from phasebit import caches, measure
 from phasebit.chapters.gemm.cpu_ladder import LOOPS, RUNGS, Block
-from phasebit.draw import Cell, Picture, chart
+from phasebit.draw import Cell, Panel, Picture, chart
+from phasebit.draw import panels as side_by_side
 from phasebit.letters import wrap
 from phasebit.palette import FAINT, FONT, MUTED, TEXT, colour
 
@@ -24,6 +25,23 @@ def rates(recorded: dict[str, Any]) -> dict[str, str]:
         file: measure.spoken([size] * 3, measure.summary(times[name]).median * 1e6)
         for name, file in RUNGS.items()
     }
+
+
+def one_step(rows: int, columns: int, depth: int = 8, step: int = 2) -> Picture:
+    """A step of the micro-kernel: a column of A's panel, a row of B's, and the tile of C."""
+    high, wide, deep = rows / columns, 1.0, depth / columns
+    every = [(row, column) for row in range(rows) for column in range(columns)]
+    parts = [
+        Panel(f"A: {rows} × kc", rows, depth, [(row, step) for row in range(rows)], "orange",
+              deep, high),
+        Panel(f"B: kc × {columns}", depth, columns, [(step, column) for column in range(columns)],
+              "green", wide, deep),
+        Panel(f"sums of C: {rows} × {columns}", rows, columns, every, "blue", wide, high),
+    ]  # fmt: skip
+    return side_by_side(parts, alt=(
+        f"A step of the micro-kernel: {rows} elements of A, one below the other, and {columns} of "
+        f"B, side by side, are marked; all {rows} × {columns} sums of the tile change."
+    ))  # fmt: skip
 
 
 _FIXED = (  # loop, its step, what is fixed from it on: of A, of B, of C, and where it lives

@@ -26,21 +26,6 @@ def _close(given: Any, right: float, where: str, unit: str) -> None:
 
 
 @judged
-def rate(answer: Callable[[int, int, int, float], float]) -> str:
-    """``answer(m, n, k, milliseconds)``: TFLOP/s of C (m, n) = A (m, k) · B (k, n)."""
-    draw = random.Random()
-    cases = [(8192, 8192, 8192, 1.4), (4096, 1, 2048, 0.0094)]
-    for _ in range(50):
-        m, n, k = (draw.randint(1, 9999) for _ in range(3))
-        cases.append((m, n, k, draw.uniform(1e-3, 2e3)))
-    for m, n, k, milliseconds in cases:
-        right = 2 * m * n * k / (milliseconds * 1e-3) / 1e12
-        where = f"M={m}, N={n}, K={k} in {milliseconds:.6g} ms"
-        _close(ask(answer, m, n, k, milliseconds), right, where, "TFLOP/s")
-    return f"{len(cases)} products"
-
-
-@judged
 def possible(answer: Callable[[float, float, float, float, float], bool]) -> str:
     """``answer(flop, moved, microseconds, terabytes, teraflops)``: can that time be true?
 

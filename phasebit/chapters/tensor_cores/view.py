@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -63,6 +64,23 @@ def one_slot() -> None:
     load = (folder / "warp.cuh").read_text(encoding="utf-8")
     load = load[load.index("    template <int BK, int BN, bool SWIZZLE>") : load.index("\n};")]
     print("\n" + load.replace("#pragma unroll\n", ""))
+
+
+def ring() -> None:
+    """Print the loop of the ring's kernel."""
+    print(_of_ring("    int full = 0", "    // The last copies"))
+
+
+def filling() -> None:
+    """Print how the ring's kernel starts the copies of a tile, and waits for one."""
+    print(_of_ring("    auto fill", "    auto advance"))
+
+
+def _of_ring(first: str, behind: str) -> str:
+    """The lines of the ring's kernel from ``first`` to those before ``behind``."""
+    text = (files.kernels() / "tensor_cores/gemm.cuh").read_text(encoding="utf-8")
+    lines = text[text.index(first) : text.index(behind)].replace("#pragma unroll\n", "")
+    return textwrap.dedent(lines).rstrip()
 
 
 def lanes(fragment: Any, title: str, packed: int = 2) -> Picture:
@@ -170,7 +188,7 @@ def demands(*tilings: Tiles) -> measure.Table:
         outside = 2 * (bm + bn) * k / mma
         rows.append((f"{bm} × {bn}", f"{wm} × {wn}", f"{outside:.0f}",
                      f"{run.counters[WAVEFRONTS] / mma:.2f}"))  # fmt: skip
-    heading = ("block", "warp", "bytes from outside, an mma", "wavefronts, an mma")
+    heading = ("block", "warp", "bytes from outside, an mma", "wavefronts of loads, an mma")
     return measure.Table(heading, tuple(rows), "on the emulator: right, no findings, no conflicts")
 
 
@@ -287,7 +305,7 @@ def steps(recorded: dict[str, Any], measuring: dict[str, Any]) -> None:
 
 
 def bounds(recorded: dict[str, Any], measuring: dict[str, Any]) -> None:
-    """Print what small and large tiles ask of shared memory, and of what lies outside.
+    """Print what small and large tiles load from shared memory, and ask of what lies outside.
 
     At one wavefront a clock; the clock is the one that *Measuring honestly* saw under products.
     """
@@ -295,7 +313,7 @@ def bounds(recorded: dict[str, Any], measuring: dict[str, Any]) -> None:
     clock = statistics.median(measuring["data"]["normal"]["mhz"]) * 1e6
     for rung, outside, each in (("a ring of 4 slots", 128, 2), ("larger warp tiles", 48, 1)):
         most = RUNNING * clock * MMA_FLOP / each * 1e-12
-        print(f"{rung}: {found[rung]:.0f} TFLOP/s; shared memory allows {most:.0f}; "
+        print(f"{rung}: {found[rung]:.0f} TFLOP/s; its loads allow {most:.0f}; "
               f"asked of L2 and memory: {found[rung] / MMA_FLOP * outside:.1f} TB/s")  # fmt: skip
     print(f"mma.sync alone: {found['mma.sync alone']:.0f} TFLOP/s")
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from phasebit import native
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, same, shown
+from phasebit.nests import misses
+from phasebit.nests.loops import Nest, parse
+from phasebit.nests.source import buffer_shape
 
 
 @judged
@@ -28,32 +33,30 @@ def pages_of_column(answer: Callable[[int, int], int]) -> str:
     return f"{len(cases)} columns"
 
 
-@judged
-def copied(answer: Callable[[dict[str, int], Sequence[str], Sequence[str], int], int]) -> str:
-    """``answer(extents, order, index, depth)``: elements copied in one run of a nest.
+PLAIN = parse("C[i][j] += A[k][i + 256] * B[j][k + 256]", i=256, j=256, k=256)
+"""The nest of :func:`order_and_pack`."""
 
-    ``order`` names the loops, outermost first, ``index`` the variables of the array, and what the
-    loops from ``order[depth]`` on touch of it is copied before that loop.
+
+@judged
+def order_and_pack(answer: Nest) -> str:
+    """:data:`PLAIN` with ``j`` innermost and buffers of 1 KiB at most, and a quarter of its cycles.
+
+    The cycles of misses are those of the estimate, copies included.
     """
-    draw = random.Random(71)
-    cases = 0
-    for _ in range(40):
-        names = draw.sample("ijklmn", draw.randint(2, 5))
-        extents = {name: draw.randint(2, 90) for name in names}
-        index = draw.sample(names, draw.randint(1, min(3, len(names))))
-        for depth in range(len(names)):
-            right = 1
-            for name in {*names[:depth], *index}:
-                right *= extents[name]
-            got = ask(answer, dict(extents), tuple(names), tuple(index), depth)
-            if not same(got, right):
-                loops = ", ".join(f"{name} < {extents[name]}" for name in names)
-                raise Wrong(
-                    f"loops over {loops}, an array with {' '.join(index)}, packed at depth "
-                    f"{depth}: {right} elements are copied, not {shown(got)}"
-                )
-            cases += 1
-    return f"{cases} copies"
+    if not isinstance(answer, Nest):
+        raise Wrong("give a nest, such as plain.interchange('k', 'i', 'j')")
+    if dataclasses.replace(answer, order=PLAIN.order, packs=()) != PLAIN:
+        raise Wrong(f"it is another nest: {answer}")
+    if answer.order[-1].variable != "j":
+        raise Wrong(f"C is read along its rows where j is innermost, not {answer.order[-1]}")
+    for pack in answer.packs:
+        size = math.prod(buffer_shape(answer, pack)) * misses.ELEMENT
+        if size > 1024:
+            raise Wrong(f"the buffer for {pack.array} takes {size} bytes, not 1024 at most")
+    left = misses.estimate(answer).cycles / misses.estimate(PLAIN).cycles
+    if left > 0.25:
+        raise Wrong(f"{left:.2f} of the cycles of misses is left, not a quarter at most")
+    return f"{left:.2f} of the cycles of misses is left"
 
 
 SECONDS = 10.0

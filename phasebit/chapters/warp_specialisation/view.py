@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from statistics import quantiles
 from typing import Any
@@ -82,6 +82,9 @@ def parity() -> Timeline:
     )  # fmt: skip
 
 
+_PRODUCE, _CONSUME = (f"__device__ inline void {role}(" for role in ("produce", "consume"))
+
+
 def allocated(texts: Mapping[str, str]) -> None:
     """Print how many registers ptxas gives a thread of each text, and what does not fit."""
     width = max(map(len, texts))
@@ -103,6 +106,48 @@ def loaders(warps: int) -> str:
     text = replace_once(text, "if (threadIdx.x < GROUP)", "if (threadIdx.x < LOADERS)")
     text = replace_once(text, "(threadIdx.x - GROUP)", "(threadIdx.x - LOADERS)")
     return text.replace("i += GROUP", "i += LOADERS")
+
+
+def fewer_sums(rows: int) -> str:
+    """The kernel whose sums are declared inside, with this many rows of C for each consumer."""
+    text = benchmark.variant("inside")
+    text = replace_once(text, "int M = 256,", f"int M = {16 * rows},")
+    return replace_once(text, "int ROWS = 16,", f"int ROWS = {rows},")
+
+
+def pool(launched: int, wanted: Sequence[int], asked: Sequence[int]) -> draw.Picture:
+    """Registers a thread of each warp group and of the block's pool, request by request.
+
+    By the rule of ``setmaxnreg``: a group that wants fewer than ``launched`` gives the rest to the
+    pool at once; one that wants more waits until the pool can make up the number. ``asked`` is the
+    order in which the groups ask.
+    """
+    held, spare = [launched] * len(wanted), 0
+    waiting: list[int] = []
+    names, lines = ["at launch"], [_held(held, spare, waiting)]
+    for group in asked:
+        waiting.append(group)
+        while able := [one for one in waiting if wanted[one] - held[one] <= spare]:
+            one = able[0]
+            waiting.remove(one)
+            spare, held[one] = spare - wanted[one] + held[one], wanted[one]
+        what = "dec" if wanted[group] < launched else "inc"
+        names.append(f"group {group}: {what} {wanted[group]}")
+        lines.append(_held(held, spare, waiting))
+    return draw.chart(
+        lines, rows=names, columns=[*(f"group {group}" for group in range(len(wanted))), "pool"],
+        row_label="", column_label="registers a thread, after each request",
+        title="setmaxnreg moves registers through the pool of the block",
+        legend={"grey": "waits for the pool", "green": "in the pool"},
+    )  # fmt: skip
+
+
+def _held(held: Sequence[int], spare: int, waiting: Sequence[int]) -> list[draw.Cell | None]:
+    return [
+        *(draw.Cell(str(number), "grey" if group in waiting else "orange" if group else "blue")
+          for group, number in enumerate(held)),
+        draw.Cell(str(spare), "green"),
+    ]  # fmt: skip
 
 
 def spread_over_files(*loading: int) -> draw.Picture:
@@ -153,9 +198,13 @@ def bounded_wait() -> None:
 
 
 def texts() -> None:
-    """Print the kernel whose sums are declared inside, and what two others have instead."""
+    """Print the kernel whose sums are declared inside, and what two others have instead.
+
+    Its launch and its producers' function are left out.
+    """
     said = {name: benchmark.variant(name) for name in benchmark.VARIANTS}
-    print(said["inside"].partition("\nvoid launch")[0])
+    before, _, rest = said["inside"].partition("\nvoid launch")[0].partition(_PRODUCE)
+    print(before + _CONSUME + rest.partition(_CONSUME)[2])
     inside = said["inside"].splitlines()[1:]
     for name in "outside", "function":
         print(f"{name}, instead:")

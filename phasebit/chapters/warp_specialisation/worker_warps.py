@@ -18,6 +18,7 @@ _DEPTH = 512
 _SHARED_BYTES = 200_000  # more than sixteen slots take
 _RING = "e_warp_workers"
 _SHAPES = {_RING: ("PRODUCERS", "CONSUMERS", "SLOTS"), "g_own_ring": ("WARPS", "SLOTS")}
+_NAMES = {_RING: "roles, a worker is a warp", "g_own_ring": "no roles, a ring for each warp"}
 
 _SHOWN = {"CONSUMERS": 8, "SLOTS": 16}  # of the ring, in the table
 
@@ -52,16 +53,16 @@ def told(*slots: int) -> str:
     return "\n".join(lines)
 
 
-def table() -> str:
+def table() -> measure.Table:
     """Warm and flushed times: rings of 8 consumers and 16 slots, and warps with their own rings."""
     record = measure.read("clock_stamps")
-    lines = ["µs                        warps  slots    warm  flushed"]
+    rows = []
     for point in record["sweep"]:
         kernel, constants = point["kernel"], point["constants"]
         if kernel in _SHAPES and (kernel != _RING or _SHOWN.items() <= constants.items()):
             *workers, slots = (constants[name] for name in _SHAPES[kernel])
             team = " + ".join(map(str, workers))
-            lines.append(
-                f"{kernel:18}{team:>13}{slots:7}{point['warm_us']:8.1f}{point['flushed_us']:9.1f}"
-            )
-    return "\n".join([*lines, measure.source(record)])
+            times = (f"{point[kind]:.1f}" for kind in ("warm_us", "flushed_us"))
+            rows.append((_NAMES[kernel], team, str(slots), *times))
+    heading = ("kernel", "warps", "slots", "warm, µs", "flushed, µs")
+    return measure.Table(heading, tuple(rows), measure.source(record))

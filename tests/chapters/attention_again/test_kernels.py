@@ -22,6 +22,7 @@ from phasebit.edits import replace_once
 from phasebit.instruments import cutlass_examples
 from phasebit.instruments.executed import Counts
 from phasebit.runtime import library
+from phasebit.timeline import Span
 
 OK = "attention: OK, within its error bound, full and causal, on ragged sequences\n"
 
@@ -203,3 +204,32 @@ def test_weights_come_behind_scores_in_half_of_a_slot() -> None:
     said = drawn.alt.splitlines()
     assert said[1].startswith("row tile 0, columns from 0, from left to right: S 0, nothing, P 0")
     assert said[3].endswith("S 0, nothing, S 1, nothing, S 2, nothing, S 3")
+
+
+@pytest.mark.nvcc
+def test_roles_tell_each_other_what_the_kernel_says() -> None:
+    text = kernels.source(kernels.POLYNOMIAL)
+    with view.watching() as log:
+        kernels.attend(text, kernels.draw(Shape(130, 250)), schedule="eager", check=False)
+    drawn = view.who_tells_whom(text, 64, log)
+    assert sorted(re.sub(r" warps? [\d–]+", "", drawn.alt).splitlines()[1:]) == [
+        "correction → multiplier: ready",
+        "correction → storer: out_full",
+        "loader → multiplier: q_full, kv_full",
+        "multiplier → correction: o_full",
+        "multiplier → loader: kv_empty",
+        "multiplier → softmax: s_full",
+        "softmax → correction: factor_full, sum_full",
+        "softmax → multiplier: ready",
+    ]
+    boxes, narrow = drawn.svg.count("<rect"), drawn.narrow.count("<rect")
+    assert (boxes, narrow) == (5, 16)
+
+
+def test_a_span_too_short_to_be_seen_takes_room_from_the_one_before() -> None:
+    spans = [Span("core", 0, 1, "copy"), Span("core", 500, 900, "produce"),
+             Span("core", 900, 901, "copy"), Span("core", 901, 1000, "consume"),
+             Span("group", 0, 1000, "produce")]  # fmt: skip
+    drawn = view._visible(spans)
+    assert [(s.start, s.end) for s in drawn] == [
+        (0, 8), (500, 893), (893, 901), (901, 1000), (0, 1000)]  # fmt: skip

@@ -59,3 +59,19 @@ def test_the_first_table_has_the_clocks_of_shared_memory(depth: int) -> None:
     printed = "".join(cell["outputs"][0]["text"])
     of_depth = printed.partition(f"a head of {depth}:")[2].partition("a step")[0]
     assert f"shared memory: {clocks:5.0f} clocks" in of_depth
+
+
+def test_two_halves_hide_half_a_product_at_both_ends_of_a_block() -> None:
+    half = rates.step(0, 128)["tensor core"] / 4
+    for steps in (2, 4, 32):
+        one, two = (step_model.whole(kernels.POLYNOMIAL, steps, parts=n) for n in (1, 2))
+        assert one - two == 2 * half
+        one, two = (step_model.whole(kernels.POLYNOMIAL, steps, 64, parts=n) for n in (1, 2))
+        assert one - two == half / 2, "the softmax sets the pace: the end alone is shorter"
+    done = step_model.run(kernels.POLYNOMIAL, 4, parts=2)
+    for tile in range(2):
+        for step in range(4):
+            weights = done["weights", tile, step]
+            work, _ = step_model.softmax(step_model.PLANS[kernels.POLYNOMIAL], 128)
+            assert done["early", tile, step].begin >= weights.end - work / 2
+            assert done["outputs", tile, step].begin >= weights.end

@@ -9,6 +9,7 @@ import pytest
 from phasebit.chapters.barriers import exercises as barriers
 from phasebit.chapters.barriers.meetings import load
 from phasebit.pipeline import mistakes, ring, steps
+from phasebit.pipeline.explore import explore
 from phasebit.pipeline.ring import Ring
 from phasebit.pipeline.steps import Step, add, arrive, fill, read, store, until, wait
 from tests.book.notebooks import ROOT, solutions
@@ -34,6 +35,8 @@ def skeleton(*arguments: object) -> object:
         (barriers.six_runs, [...]),
         (barriers.whole_ring, [None, None]),
         (barriers.whole_ring, [skeleton, skeleton]),
+        (barriers.works_ahead, [None]),
+        (barriers.works_ahead, [skeleton]),
         (barriers.meeting, [skeleton]),
     ],
 )
@@ -173,6 +176,46 @@ class TestRepair:
     def test_endless_programs_and_wrong_slots_are_told(self) -> None:
         assert "does its loop end?" in verdict(barriers.whole_ring, endless, ring.consumer)
         assert "no slot 9" in verdict(barriers.whole_ring, lambda r: fill(9, item=0), ring.consumer)
+
+
+def ahead(r: Ring, early: bool = False, own: bool = False, last: bool = True) -> Iterator[Step]:
+    """A consumer that works ahead: right, or with one mistake."""
+    stage, phase, slot, end = 0, 0, 0, None
+    for _ in range(r.items):
+        yield wait(r.full[stage], phase)
+        begin, ends = read(stage)
+        yield begin
+        if end and early:
+            yield from (arrive(r.empty[slot]), end)
+        elif end:
+            yield from (end, arrive(r.empty[stage if own else slot]))
+        slot, end = stage, ends
+        stage, phase = ring.advance(stage, phase, r.stages)
+    if end and last:
+        yield from (end, arrive(r.empty[slot]))
+
+
+class TestWorksAhead:
+    def test_right(self) -> None:
+        assert "OK" in verdict(barriers.works_ahead, ahead)
+
+    @pytest.mark.parametrize(
+        ("wrong", "why"),
+        [
+            (ring.consumer, "items=2, consumers=1 it is clean, but a read does not end right"),
+            (lambda r: ahead(r, early=True), "a slot is overwritten before it is read"),
+            (lambda r: ahead(r, own=True), "a barrier is misused"),
+            (lambda r: ahead(r, last=False), "a read never ends"),
+        ],
+    )
+    def test_wrong(self, wrong: object, why: str) -> None:
+        said = verdict(barriers.works_ahead, wrong)
+        assert "not right yet" in said and why in said, said
+
+    def test_with_one_slot_it_waits_for_ever(self) -> None:
+        assert explore(Ring(1, 1).system(ring.producer, ahead)).clean
+        found = explore(Ring(1, 2).system(ring.producer, ahead))
+        assert found.failure and found.failure.kind.value == "deadlock"
 
 
 Meeting = Generator[Step, int, None]
@@ -400,6 +443,7 @@ def test_the_folded_solutions_are_right() -> None:
         (barriers.one_test, "one_test"),
         (barriers.six_runs, "names"),
         (barriers.whole_ring, "my_producer", "my_consumer"),
+        (barriers.works_ahead, "ahead"),
         (barriers.meeting, "meet"),
     ):
         assert "OK" in verdict(check, *(names[answer] for answer in answers)), answers

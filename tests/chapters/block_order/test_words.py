@@ -23,6 +23,19 @@ def test_the_order_of_blocks() -> None:
     assert max(clocks) < 1.01 * min(clocks), "with rests, one clock"
 
 
+def test_the_clock_falls_under_the_random_order_and_under_cublas() -> None:
+    *_, wide = measure.read("block_order")["orders"]
+    found = wide["without_rest"]
+    for turn in range(view.ROUNDS):
+        clock = {name: median(each["mhz"][3 * turn : 3 * turn + 3]) for name, each in found.items()}
+        took = median(found[view.FIRST]["times_us"][3 * turn : 3 * turn + 3])
+        rested = view.microseconds(wide["rows"][0])
+        assert (took < 1.01 * rested) if turn == 0 else (took > 1.2 * rested)
+        del clock[view.FIRST]
+        assert set(sorted(clock, key=clock.__getitem__)[:2]) == {view.LOT, view.VENDOR}
+    assert "clock: 1979 " in view.turns(wide).alt
+
+
 def test_the_first_wave_is_drawn_as_its_order_says() -> None:
     record = measure.read("block_order")
     cube = record["orders"][0]

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 from phasebit import native
@@ -39,17 +38,28 @@ def padding(ld: int, rows: int, columns: int, ways: int = 6, by: int = 1) -> int
         extra += by
 
 
+def order(c: str, a: str, b: str) -> str:
+    """The loop whose step asks for the fewest lines goes inside."""
+
+    def lines(letter: str) -> float:
+        return sum((letter == pair[0]) + (letter == pair[1]) / 16 for pair in (c, a, b))
+
+    return "".join(sorted("ijk", key=lines, reverse=True))
+
+
 RIGHT: dict[str, Callable[..., Any]] = {
-    "which_set": lambda address, line, sets: address // line % sets,
+    "order": order,
     "misses_of_a_walk": walk,
     "padding": padding,
 }
 
 WRONG: list[tuple[str, Callable[..., Any]]] = [
-    ("which_set", lambda address, line, sets: address % sets),
-    ("which_set", lambda address, line, sets: address // (line * sets)),
-    ("which_set", lambda address, line, sets: address // line & (sets - 1)),
-    ("which_set", lambda address, line, sets: np.arange(2)),
+    ("order", lambda c, a, b: "ikj"),  # right for one way to store them
+    ("order", lambda c, a, b: order(c[::-1], a[::-1], b[::-1])),  # columns for rows
+    ("order", lambda c, a, b: order(c, a, a)),  # forgets one
+    ("order", lambda c, a, b: order(c, a, b)[::-1]),  # innermost first
+    ("order", lambda c, a, b: "ij"),
+    ("order", lambda c, a, b: 1),
     ("misses_of_a_walk", lambda count, stride, times, ways: count),
     ("misses_of_a_walk", lambda count, stride, times, ways: count * times),
     ("misses_of_a_walk", lambda c, s, t, w: c if c <= 64 * w else c * t),

@@ -23,6 +23,14 @@ def test_a_set_is_drawn_with_the_line_used_last_first() -> None:
     assert [row[:2] for row in rows] == [["0", "."], ["64", "0"], ["0", "64"]]
 
 
+def test_a_turn_uses_a_block_of_b_once_for_each_row() -> None:
+    rows = [line.split("|")[1].split() for line in view.turn(6, 3, 3, 0).alt.splitlines()[1:]]
+    a, b, c = ([row[first : first + 6] for row in rows] for first in (0, 8, 16))
+    assert a == [["·"] * 3 + ["1"] * 3] * 6 and c == [["3"] * 3 + ["·"] * 3] * 6
+    assert b == [["·"] * 6] * 3 + [["6"] * 3 + ["·"] * 3] * 3
+    assert "7" in view.turn(7, 4, 4, 4).alt, "blocks may end at the edge"
+
+
 @pytest.mark.nvcc
 def test_gcc_makes_vectors_of_the_outer_loop_of_one_order_only() -> None:
     if not toolchain.host_compiler().version.startswith("g++ 12"):

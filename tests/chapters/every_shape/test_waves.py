@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
+
 import pytest
 
-from phasebit.chapters.every_shape import plans, shape_slips, view, waves
+from phasebit.chapters.every_shape import plans, row_lines, shape_slips, view, waves
 from phasebit.chapters.every_shape.choice import PLANS, candidates, choose
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import SHAPES, Shape
@@ -65,6 +67,14 @@ def test_rows_that_begin_at_no_line_are_asked_for_twice() -> None:
     alone = Plan(plans.SMALL, 1, 128, 8)
     once, twice = (waves.copies_clocks(alone, Shape(*3 * (n,))) for n in (1024, 1000))
     assert twice == 2 * once
+
+
+def test_seven_rows_of_eight_begin_inside_a_line() -> None:
+    assert doctest.testmod(row_lines) == (0, 1)
+    rows = str(row_lines.drawn(1000)).splitlines()[1:]
+    assert sum("2" in row.partition("|")[2] for row in rows) == 7 and len(rows) == 8
+    assert all(row.count("1") + row.count("2") - row.partition("|")[0].count("1")
+               - row.partition("|")[0].count("2") == 8 for row in rows)  # fmt: skip
 
 
 def test_every_shape_has_a_choice() -> None:

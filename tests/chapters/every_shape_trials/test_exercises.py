@@ -13,7 +13,7 @@ import pytest
 
 from phasebit import measure
 from phasebit.chapters.every_shape import trial_tables
-from phasebit.chapters.every_shape.exercises import keep, turns
+from phasebit.chapters.every_shape.exercises import as_written, keep, turns
 from phasebit.chapters.every_shape_trials import exercises as check
 from phasebit.edits import replace_once
 from tests.book.notebooks import ROOT
@@ -23,7 +23,7 @@ PAGE = ROOT / "book/part5_hopper/every_shape_trials.ipynb"
 
 
 def test_no_answer_yet() -> None:
-    for each in (keep, check.helpers):
+    for each in (as_written, keep, check.helpers):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert turns.verdict("// yours").endswith("not answered yet")
 
@@ -31,6 +31,45 @@ def test_no_answer_yet() -> None:
 def test_the_solutions_of_arithmetic_are_right() -> None:
     assert "helpers: OK" in check.helpers.verdict(solved(PAGE)["helpers"])
     assert "keep: OK" in keep.verdict(solved(PAGE)["keep"])
+    said = as_written.verdict(solved(PAGE)["as_written"])
+    assert "as_written: OK" in said
+    trials = re.findall(r": ([a-z ]+), was ([a-z ]+)", said)
+    assert len(trials) == 6 and sum(word == was for word, was in trials) == 4
+
+
+Rounds = dict[str, list[float]]
+
+
+def judged(
+    longer: Callable[[Rounds, str, str], float], level: float = 0.02
+) -> Callable[[Rounds, str, dict[str, str]], dict[str, bool]]:
+    def answer(times: Rounds, base: str, expected: dict[str, str]) -> dict[str, bool]:
+        def came(more: float) -> str:
+            return "the same" if abs(more) < level else "slower" if more > 0 else "faster"
+
+        return {plan: came(longer(times, plan, base)) == word for plan, word in expected.items()}
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        judged(lambda t, plan, base: fmean(t[plan]) / fmean(t[base]) - 1),
+        judged(lambda t, plan, base: max(t[plan]) / max(t[base]) - 1),
+        judged(lambda t, plan, base: t[plan][0] / t[base][0] - 1),
+        judged(lambda t, plan, base: median(t[base]) / median(t[plan]) - 1),
+        judged(lambda t, plan, base: median(t[plan]) - median(t[base])),  # µs, no part
+        judged(lambda t, plan, base: median(t[plan]) / median(t[base]) - 1, level=0.001),
+        judged(lambda t, plan, base: median(t[plan]) / median(t[base]) - 1, level=0.03),
+        lambda t, base, expected: dict.fromkeys(expected, True),
+        lambda t, base, expected: dict.fromkeys(t, True),
+        lambda t, base, expected: 4,
+    ],
+)
+def test_as_written_refuses(wrong: Callable[..., Any]) -> None:
+    said = as_written.verdict(wrong)
+    assert "not right yet" in said and "raises" not in said, said
 
 
 Times = dict[str, dict[str, float]]

@@ -210,14 +210,17 @@ def test_the_peak_counts_what_it_does() -> None:
 
 
 def test_the_chapter_shows_the_rung_that_is_measured() -> None:
-    """The reader's copy in the notebook is the file's text, up to the packing alone."""
+    """The reader's copy in the notebook is the file's micro-kernel, and takes the rest from it."""
     chapter = next(files.kernels().parent.glob("book/*/??_gemm.ipynb"))
     cells = json.loads(chapter.read_text(encoding="utf-8"))["cells"]
     (cell,) = ("".join(cell["source"]) for cell in cells if cell["id"] == "micro")
-    magic, _, text = cell.partition("\n")
-    assert magic == "%%cpp mine"
-    assert text.strip() in gemm.source("registers")
-    assert text.lstrip().startswith('#include "gemm/panels.h"') and "packing" not in text
+    start, _, rest = cell.partition("\n\n")
+    assert start == '%%cpp mine\n#include "gemm/panels.h"'
+    micro, _, rest = rest.partition("\n\n#define OWN_MICRO")
+    assert micro.startswith("// c (MR, NR)") and f"{micro}\n#endif\n" in gemm.source("registers")
+    assert rest.splitlines()[1] == '#include "gemm/e_registers.cpp"'
+    loops = gemm.loops_of("registers")
+    assert loops.count("for (") == 5 and loops.count("pack_") == 2
 
 
 # Several threads, and what a cache keeps

@@ -60,14 +60,15 @@ def tile(
 
 
 RIGHT: dict[str, Callable[..., Any]] = {
-    "registers": lambda rows, vectors: rows * vectors + vectors + 1,
+    "share": lambda rows, vectors: min(1, rows * vectors / (rows + vectors)),
     "tile_for": tile,
 }
 WRONG: list[tuple[str, Callable[..., Any]]] = [
-    ("registers", lambda rows, vectors: rows * vectors),
-    ("registers", lambda rows, vectors: rows * vectors + rows + 1),
-    ("registers", lambda rows, vectors: float("nan")),
-    ("registers", lambda rows, vectors: np.arange(2)),
+    ("share", lambda rows, vectors: rows * vectors / (rows + vectors)),
+    ("share", lambda rows, vectors: min(1, (rows + vectors) / (rows * vectors))),
+    ("share", lambda rows, vectors: min(1, rows * vectors / (rows + 1))),
+    ("share", lambda rows, vectors: float("nan")),
+    ("share", lambda rows, vectors: np.arange(2)),
     ("tile_for", lambda r, w, u, t, b: (14, 2)),
     ("tile_for", lambda r, w, u, t, b: tile(r, w, u, t, 10**6)),  # B costs nothing
     ("tile_for", lambda r, w, u, t, b: tile(r + 3, w, u, t, b)),  # a register too many

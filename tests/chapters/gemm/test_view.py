@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from phasebit.chapters.gemm import view
 from phasebit.chapters.gemm.cpu_ladder import Block
@@ -34,3 +35,9 @@ def test_threads_are_shown_where_a_record_has_them() -> None:
     said = view.threads_measured({"threads": {"1024": times}})
     assert said[0] == "⏱ 1024³, 2 threads divide j0: 2.00 times as fast"
     assert len(said) == 2
+
+
+def test_a_step_meets_a_column_of_a_and_a_row_of_b() -> None:
+    assert "14 elements of A, one below the other, and 32 of B" in view.one_step(14, 32).alt
+    with pytest.raises(ValueError, match="has no part"):
+        view.one_step(14, 32, depth=2, step=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit import native
+from phasebit import native, nests
 from phasebit.chapters.to_pack_or_not import exercises as checks
 from tests.book.notebooks import ROOT, code, prose, solutions, source
 
@@ -21,13 +20,8 @@ def column(rows: int, ld: int) -> int:
     return len({row * ld * 4 // 4096 for row in range(rows)})
 
 
-def copies(extents: dict[str, int], order: Any, index: Any, depth: int) -> int:
-    return math.prod(extents[name] for name in {*order[:depth], *index})
-
-
 RIGHT: dict[str, Callable[..., Any]] = {
     "pages_of_column": column,
-    "copied": copies,
 }
 
 WRONG: list[tuple[str, Callable[..., Any]]] = [
@@ -35,13 +29,9 @@ WRONG: list[tuple[str, Callable[..., Any]]] = [
     ("pages_of_column", lambda rows, ld: rows),
     ("pages_of_column", lambda rows, ld: min(rows, -(-rows * ld * 4 // 4096))),
     ("pages_of_column", lambda rows, ld: len({row * ld // 4096 for row in range(rows)})),
-    ("copied", lambda e, order, index, depth: math.prod(e[name] for name in index)),
-    ("copied", lambda e, order, index, depth: math.prod(e[n] for n in (*order[:depth], *index))),
-    ("copied", lambda e, order, index, depth: math.prod(e[n] for n in order)),
     # What is no number, no list, no order at all.
     ("pages_of_column", lambda rows, ld: np.arange(2)),
     ("pages_of_column", lambda rows, ld: {row * ld * 4 // 4096 for row in range(rows)}),
-    ("copied", lambda e, order, index, depth: np.arange(2)),
 ]
 
 
@@ -53,11 +43,34 @@ def test_a_right_answer_is_accepted(name: str) -> None:
 
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"plain": checks.PLAIN}
     for solution in solutions(CHAPTER):
         exec(solution, names)
     for name in RIGHT:
         assert getattr(checks, name).verdict(names[name]).startswith(f"{name}: OK")
+    assert checks.order_and_pack.verdict(names["mine"]).startswith("order_and_pack: OK")
+    (cell,) = (source(each) for each in code(CHAPTER) if "check.order_and_pack" in source(each))
+    assert eval(cell.partition("plain = ")[2].partition("\n")[0], {"nests": nests}) == checks.PLAIN
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (checks.PLAIN.pack("A", 1), "where j is innermost, not k"),
+        (checks.PLAIN.interchange("k", "i", "j"), "1.00 of the cycles of misses is left"),
+        (checks.PLAIN.interchange("i", "k", "j").pack("B", 0), "takes 262144 bytes"),
+        (checks.PLAIN.interchange("k", "i", "j").pack("A", 1), "of the cycles of misses is left"),
+        (nests.parse("C[i][j] += A[k][i] * B[j][k]", k=256, i=256, j=256), "another nest"),
+        ("k i j", "give a nest"),
+    ],
+)
+def test_another_order_or_copy_is_rejected(answer: Any, said: str) -> None:
+    found = checks.order_and_pack.verdict(answer)
+    assert found.startswith("order_and_pack: not right yet") and said in found, found
+
+
+def test_an_order_and_a_copy_that_are_not_given() -> None:
+    assert checks.order_and_pack.verdict(...) == "order_and_pack: not answered yet"
 
 
 @pytest.mark.parametrize(("name", "answer"), WRONG)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from phasebit import toolchain
@@ -41,6 +43,15 @@ def test_a_warp_more_in_one_file_costs_all() -> None:
     assert all(one.count("M") == 8 for one in held)
 
 
+@pytest.mark.parametrize("asked", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+def test_a_pool_neither_makes_registers_nor_loses_them(asked: tuple[int, ...]) -> None:
+    """The picture: a group that asks before another has given waits, and all end alike."""
+    rows = [list(map(int, re.findall(r"\d+", line.rpartition("|")[2])))
+            for line in view.pool(168, (24, 240, 240), asked).alt.splitlines()[1:]]  # fmt: skip
+    assert {sum(row) for row in rows} == {3 * 168}
+    assert rows[-1] == [24, 240, 240, 0]
+    assert (rows[1] == rows[0]) == (asked[0] != 0)
+
 @pytest.mark.nvcc
 class TestPtxas:
     def test_one_number_for_all_roles(self) -> None:
@@ -64,6 +75,11 @@ class TestPtxas:
     def test_a_kernel_with_fewer_loaders_is_right(self, warps: int) -> None:
         text = view.loaders(warps).replace("K = 1024", "K = 16")
         assert clinic.examine(text).healthy
+
+    def test_fewer_sums_fit_and_are_right(self) -> None:
+        spilled = [registers.cubin(view.fewer_sums(rows))[1].spill_stores for rows in (16, 12, 10)]
+        assert spilled[0] > spilled[1] > spilled[2] == 0
+        assert clinic.examine(view.fewer_sums(10).replace("K = 1024", "K = 16")).healthy
 
     def test_a_mistake_names_its_line(self) -> None:
         with pytest.raises(toolchain.CompileError, match=r"line 2 of kernel\.cu"):
