@@ -9,9 +9,15 @@ from .look import letters
 
 pytestmark = pytest.mark.site
 
-PAGE, SCALES, THREADS, LINES = (
+PAGE, SCALES, THREADS, LINES, TILING = (
     path.relative_to(ROOT).with_suffix(".html").as_posix()
-    for name in ("double_buffering", "low_precision", "threads_and_memory", "your_own_kernels")
+    for name in (
+        "double_buffering",
+        "low_precision",
+        "threads_and_memory",
+        "your_own_kernels",
+        "tiling_on_the_gpu",
+    )
     for path in sorted(ROOT.glob(f"book/*/*{name}.ipynb"))
 )
 SCORE, HANGS = "book/appendix/score.html", "book/appendix/when_it_hangs.html"
@@ -25,6 +31,8 @@ USUAL = 11.0
 OVER = """() => [...document.querySelectorAll('.bd-article .pb-picture')]
   .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.id)"""
 LETTERS = letters(".bd-article svg.phasebit-timeline text")
+SCROLLS = """() => [...document.querySelectorAll('.bd-article table')]
+  .filter((one) => one.scrollWidth > one.clientWidth + 1).length"""
 SIDES = "one => { const at = one.getBoundingClientRect(); return [at.left, at.right]; }"
 
 
@@ -74,15 +82,30 @@ def test_the_list_of_sections_comes_from_behind_its_button_or_stands_beside_the_
 
 def test_no_table_of_sentences_scrolls_on_a_wide_screen(browser, site) -> None:
     tab = opened(browser, site + SCORE, 1440)
-    scrolls = """() => [...document.querySelectorAll('.bd-article table')]
-      .filter((one) => one.scrollWidth > one.clientWidth + 1).length"""
-    assert tab.evaluate(scrolls) == 0
+    assert tab.evaluate(SCROLLS) == 0
     tab.goto(site + HANGS)
     tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    assert tab.evaluate(scrolls) == 0
+    assert tab.evaluate(SCROLLS) == 0
     tab.goto(site + SCORE)
     tab.add_style_tag(content=".bd-article td :is(a, code) { overflow-wrap: normal !important }")
-    assert tab.evaluate(scrolls) > 0, "long names of files make it too wide"
+    assert tab.evaluate(SCROLLS) > 0, "long names of files make it too wide"
+    tab.close()
+
+
+@pytest.mark.parametrize("width", [660, 768])
+def test_no_table_scrolls_on_a_tablet(browser, site, width) -> None:
+    for page in (SCORE, TILING):
+        tab = opened(browser, site + page, width)
+        assert tab.evaluate(SCROLLS) == 0, page
+        tab.close()
+
+
+def test_long_names_make_a_table_scroll_on_a_tablet_unless_they_may_be_broken(
+    browser, site
+) -> None:
+    tab = opened(browser, site + SCORE, 768)
+    tab.add_style_tag(content=".bd-article table .pre { white-space: nowrap !important }")
+    assert tab.evaluate(SCROLLS) > 0
     tab.close()
 
 
@@ -90,32 +113,103 @@ def test_a_caption_begins_where_its_picture_does(browser, site) -> None:
     for page in (FRONT, MAP):
         tab = opened(browser, site + page, 1440)
         figure = tab.locator(".pb-figure").first
-        picture, caption = (
-            figure.locator(one).first.evaluate(SIDES)[0] for one in (".pb-picture", "figcaption")
-        )
-        assert abs(picture - caption) < 2, page
+
+        def apart(figure=figure) -> float:
+            picture, caption = (
+                figure.locator(one).first.evaluate(SIDES)[0]
+                for one in (".pb-picture", "figcaption")
+            )
+            return abs(picture - caption)
+
+        assert apart() < 2, page
+        tab.add_style_tag(content=".pb-figure figcaption { padding-left: 0; margin-left: 3rem }")
+        assert apart() > 2, "a caption that was moved is found"
         tab.close()
 
 
 def test_the_fields_of_an_explorer_stand_in_a_line_with_their_names(browser, site) -> None:
     tab = opened(browser, site + THREADS, 1440)
-    rows = tab.locator(".phasebit-explorer form").first.evaluate(
-        """(form) => [...form.querySelectorAll('label')].slice(0, 6).map((one) => {
-          const field = one.querySelector('input, select').getBoundingClientRect();
-          return [field.top, field.height].map(Math.round).join();
-        })"""
-    )
+    form = tab.locator(".phasebit-explorer form").first
+    fields = """(form) => [...form.querySelectorAll('label')].slice(0, 6).map((one) => {
+      const field = one.querySelector('input, select').getBoundingClientRect();
+      return [field.top, field.height].map(Math.round).join();
+    })"""
+    rows = form.evaluate(fields)
     assert len(rows) == 6
     assert len(set(rows)) == 1, rows
+    for fault in ("height: 3.5rem !important", "position: relative; top: 9px"):
+        wrong = tab.add_style_tag(content=f".phasebit-explorer form select {{ {fault} }}")
+        assert len(set(form.evaluate(fields))) > 1, fault
+        wrong.evaluate("(one) => one.remove()")
     tab.close()
 
 
 def test_the_number_of_a_line_stands_apart_from_the_line(browser, site) -> None:
     tab = opened(browser, site + LINES, 1440)
-    gaps = tab.evaluate("""() => [...document.querySelectorAll('.cell_input .linenos')]
-      .map((one) => parseFloat(getComputedStyle(one).paddingRight))""")
-    assert gaps
-    assert min(gaps) >= 10
+    gaps = """() => [...document.querySelectorAll('.cell_input .linenos')].map((one) => {
+      const line = document.createRange(), number = document.createRange();
+      line.selectNodeContents(one.nextSibling ?? one);
+      number.selectNodeContents(one);
+      const [code, digits] = [line, number].map((part) => part.getBoundingClientRect());
+      return code.width ? code.left - digits.right : NaN;
+    }).filter((gap) => !isNaN(gap))"""
+    found = tab.evaluate(gaps)
+    assert found
+    assert min(found) >= 10
+    tab.add_style_tag(content=".bd-article .linenos { padding-right: 0 !important }")
+    assert min(tab.evaluate(gaps)) < 10, "a number at its line is found"
+    tab.close()
+
+
+ROWS = """(one) => {
+  const range = document.createRange();
+  range.selectNodeContents(one);
+  return [...range.getClientRects()].filter((row) => row.width > 1);
+}"""
+
+
+def test_what_is_continued_stands_behind_the_number_of_its_line(browser, site) -> None:
+    tab = opened(browser, site + PAGE, 390)
+    before = f"""() => [...document.querySelectorAll('.pb-line:has(> .linenos)')].filter((one) => {{
+      const number = one.querySelector('.linenos').getBoundingClientRect();
+      return ({ROWS})(one).some((row) =>
+        row.top > number.bottom - 2 && row.left < number.right - 1);
+    }}).length"""
+    assert tab.locator(".pb-line:has(> .linenos)").count() > 20
+    assert tab.evaluate(before) == 0
+    tab.add_style_tag(content=".bd-article .pb-line { --in: 1 !important }")
+    assert tab.evaluate(before) > 0
+    tab.close()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_tinted_line_begins_where_its_neighbours_do(browser, site, width) -> None:
+    tab = opened(browser, site + HANGS, width)
+    apart = f"""() => [...document.querySelectorAll('.pb-line:has(> .hll)')].map((one) => {{
+      const begins = (line) => Math.min(...({ROWS})(line).map((row) => row.left));
+      return Math.abs(begins(one) - begins(one.previousSibling));
+    }})"""
+    found = tab.evaluate(apart)
+    assert found
+    assert max(found) < 1
+    tab.add_style_tag(content=".bd-article .highlight .hll { display: inline-block !important }")
+    assert max(tab.evaluate(apart)) > 1
+    tab.close()
+
+
+def test_a_heading_stands_apart_from_the_buttons_of_a_timeline(browser, site) -> None:
+    tab = opened(browser, site + PAGE, 1440)
+    tab.locator(".pb-timeline-controls").first.wait_for(state="attached")
+    nearest = """() => Math.min(...[...document.querySelectorAll('section > :is(h2, h3)')]
+      .flatMap((heading) => {
+        const buttons = [...heading.parentElement.previousElementSibling
+          ?.querySelectorAll('.pb-timeline-controls') ?? []].filter((one) => one.offsetHeight);
+        const [top, ...ends] = [heading, ...buttons].map((one) => one.getBoundingClientRect());
+        return ends.map((end) => top.top - end.bottom);
+      }))"""
+    assert 30 < tab.evaluate(nearest) < 9999
+    tab.add_style_tag(content=".cell_output::after { display: none !important }")
+    assert tab.evaluate(nearest) < 30
     tab.close()
 
 

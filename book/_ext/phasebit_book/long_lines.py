@@ -22,6 +22,9 @@ _INDENT = re.compile(r"(?:[+-](?= {2}))? *(?:\d+ {2,})?")
 _PIECE = re.compile(r"<[^>]*>|&#?\w+;|[^<]")
 _COLUMNS = re.compile(r"(?!^[+-])\S {2,}\S|[\u2500-\u25ff]|([^\w\s])\1{5}")
 
+_NUMBER = re.compile(r'<span class="linenos">( *\d+)</span>')
+NUMBERED = 2
+"""Columns between a line's number and the line (``.linenos`` in ``phasebit.css``)."""
 MOST = 16
 """Columns by which a line is indented at most on a phone, which shows about fifty."""
 _DEEP = re.compile(rf"((?:<[^>]*>| *\d+(?= {{2}}))*)( {{{MOST}}})( +)(?=[^ ])")
@@ -78,6 +81,8 @@ def elements(lines: Iterable[str]) -> Iterator[str]:
 
     >>> [*elements(["  <b>x</b>\\n"])]
     ['<span class="pb-line" style="--in:2">  <b>x</b>\\n</span>']
+    >>> [*elements(['<span class="linenos"> 7</span>x'])][0][:37]
+    '<span class="pb-line" style="--in:4">'
     """
     texts = [(line, unescape(_TAG.sub("", line)).rstrip("\n")) for line in lines]
     for _, group in groupby(texts, key=lambda line: bool(line[1].strip())):
@@ -85,7 +90,10 @@ def elements(lines: Iterable[str]) -> Iterator[str]:
         columns = 2 * sum(in_columns(text) for _, text in block) >= len(block)
         kind = "pb-line pb-columns" if columns and block[0][1].strip() else "pb-line"
         for line, text in block:
-            by = min(indent(text), MOST) if text.strip() else 0
+            number = _NUMBER.match(line)
+            begins = len(number[1]) if number else 0
+            by = min(indent(text[begins:]), MOST) if text.strip() else 0
+            by += begins and begins + NUMBERED
             style = f' style="--in:{by}"' if by else ""
             yield f'<span class="{kind}"{style}>{breakable(line, text)}</span>'
 
