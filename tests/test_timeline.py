@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phasebit import two_widths
+from phasebit.letters import width
 from phasebit.palette import COLOURS
 from phasebit.pipeline import Pipeline, simulate
 from phasebit.timeline import SPARE, STYLES, Mark, Span, Timeline, number, ticks
@@ -283,3 +284,18 @@ def test_numbers_of_marks_that_are_near_stand_apart() -> None:
     (one, before), (two_, after) = places(4.02)
     assert before and not after and two_ - one > 6
     assert [before for _, before in places(6)] == [False, False]
+
+
+def test_the_first_number_of_the_scale_stands_apart_from_the_unit(monkeypatch) -> None:
+    def apart(start: int) -> float:
+        drawn = two(rows=["a"], spans=[Span("a", start, start + 900, "full")]).svg()
+        unit = re.search(r'<text x="([\d.]+)" y="12" text-anchor="end">clock</text>', drawn)
+        first = re.search(r'"middle">\s*<text x="([\d.]+)" y="[\d.]+">(\d+)</text>', drawn)
+        assert unit
+        assert first
+        return float(first[1]) - width(first[2]) / 2 - float(unit[1])
+
+    starts = 0, 95, 199, 998
+    assert min(map(apart, starts)) > 3
+    monkeypatch.setattr("phasebit.timeline.rightwards._APART", 60)
+    assert min(map(apart, starts)) < 0

@@ -19,7 +19,7 @@ from phasebit.two_widths import NARROW
 if TYPE_CHECKING:
     from phasebit.timeline import Timeline
 
-_GAP, _GROUP_GAP = 4.0, 8.0
+_GAP, _GROUP_GAP, _APART = 4.0, 8.0, 4.0
 _LARGEST = 14.0
 """Pixels of a unit, but where a label needs more."""
 
@@ -57,7 +57,8 @@ def svg(t: Timeline, narrow: bool) -> str:
     grid = "".join(f"M{number(x(m))} {number(head + 3)}V{number(bottom)}" for m in marks)
     out.append(f'<path d="{grid}" style="stroke:{FAINT};stroke-width:1;fill:none"/>')
     out.append(f'<g style="fill:{MUTED}" text-anchor="middle">')
-    out += [_tick(number(m), x(m), across, head - 3) for m in marks]
+    free = 0.0 if narrow else left - _APART  # the unit stands before it, or above on a phone
+    out += [_tick(number(m), x(m), free, across, head - 3) for m in marks]
     anchor, names, below = ("start", 0.0, -4.0) if narrow else ("end", left - 8, 14.0)
     unit = f'<text x="{number(names)}" y="12" text-anchor="{anchor}">{escape(t.unit)}</text>'
     out += [f"{unit}</g>", f'<g style="fill:{TEXT}" text-anchor="{anchor}">']
@@ -100,10 +101,10 @@ def svg(t: Timeline, narrow: bool) -> str:
     return drawing(t, places, across, low + 6, [*out, *legend, *told], narrow)
 
 
-def _tick(text: str, x: float, across: float, y: float) -> str:
-    """The number of a tick, which does not leave the drawing."""
+def _tick(text: str, x: float, free: float, across: float, y: float) -> str:
+    """The number of a tick, which begins where there is room and does not leave the drawing."""
     half = width(text) / 2
-    at = min(max(x, half), across - half)
+    at = min(max(x, free + half), across - half)
     return f'<text x="{number(at)}" y="{number(y)}">{text}</text>'
 
 

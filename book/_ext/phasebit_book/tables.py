@@ -64,6 +64,8 @@ _EMPTY = re.compile(r"(<td\b[^>]*>)(?:\s|<p>\s*</p>)+(?=</td>)")
 _ROW = re.compile(r"<tr>(.*?)</tr>", re.S)
 _CELL = re.compile(r"<(t[hd])>(.*?)</\1>", re.S)
 _TAG = re.compile(r"<[^>]*>")
+_SHARE = re.compile(r"(?<=\d) (?=%)")
+"""Between a number and its sign, where no line ends."""
 
 
 def kind(cells: Sequence[str]) -> str:
@@ -222,6 +224,8 @@ def marked(html: str) -> str:
 
     >>> marked("<tr><th>µs</th></tr><tr><td>a</td></tr>")
     '<tr><th>µs</th></tr><tr><td class="pb-short">a</td></tr>'
+    >>> marked("<tr><td>12 (75 %)</td></tr>") == '<tr><td class="pb-short">12 (75\\xa0%)</td></tr>'
+    True
     """
     rows = [[text for tag, text in _CELL.findall(row) if tag == "td"] for row in _ROW.findall(html)]
     texts = [[unescape(_TAG.sub("", cell)) for cell in row] for row in rows if row]
@@ -239,7 +243,8 @@ def marked(html: str) -> str:
                 name = "pb-sentence"
             elif one[1] == "th" and name != "pb-digits":
                 name = ""
-            return f'<{one[1]} class="{name}">{one[2]}</{one[1]}>' if name else one[0]
+            text = _SHARE.sub("\xa0", one[2])
+            return f'<{one[1]} class="{name}">{text}</{one[1]}>' if name else one[0]
 
         return f"<tr>{_CELL.sub(cell, found[1])}</tr>"
 

@@ -14,6 +14,8 @@ from sphinx.application import Sphinx
 from .formulas import TIED
 
 _OPTION = re.compile(r'<span class="pre">(?=-[^<>\s]{1,23}</span>)')
+_LONG = re.compile(r'(?<=<span class="pre">)--?[A-Za-z]{1,22}(?=[^<>\s]*</span>)')
+"""Of a longer option: how it begins."""
 _TOLD = re.compile(r"<(td|p|caption|figcaption)\b[^>]*>.*?</\1>", re.S)
 _TEXT = re.compile(r"(?<=>)[^<>]+")
 _DATE = re.compile(r"(?<![\w/.-])\d{4}-\d\d-\d\d(?![\w/-])")
@@ -24,6 +26,8 @@ def tied(html: str) -> str:
 
     >>> tied('<code><span class="pre">--seeds</span></code>')
     '<code><span class="pre pb-tied">--seeds</span></code>'
+    >>> tied('<span class="pre">-DCMAKE_CUDA_ARCHITECTURES=90a</span>')
+    '<span class="pre"><span class="pb-tied">-DCMAKE</span>_CUDA_ARCHITECTURES=90a</span>'
     >>> tied('<td>on 2026-11-26</td><td><a href="2026-11-26">a</a></td>')
     '<td>on <span class="pb-tied">2026-11-26</span></td><td><a href="2026-11-26">a</a></td>'
     """
@@ -32,7 +36,9 @@ def tied(html: str) -> str:
         return _TEXT.sub(lambda text: _DATE.sub(rf'<span class="{TIED}">\g<0></span>', text[0]),
                          found[0])  # fmt: skip
 
-    return _TOLD.sub(told, _OPTION.sub(f'<span class="pre {TIED}">', html))
+    html = _OPTION.sub(f'<span class="pre {TIED}">', html)
+    html = _LONG.sub(rf'<span class="{TIED}">\g<0></span>', html)
+    return _TOLD.sub(told, html)
 
 
 def tie(
