@@ -140,9 +140,9 @@
     return {
       said: `Byte ${address} is byte ${asked.byte} of a line in set ${asked.set}, with tag ${asked.tag}. ${many(steps, "access", "accesses")} ${stride} bytes apart touch ${many(new Set(turns.map((turn) => turn.set)).size, "set")} of ${count}: ${misses} of them miss.`,
       ...asked, misses, turns, cells: [written],
-      kept: used.map((set) => Array.from({ length: ways }, (_, way) => (kept[set][way] === undefined ? null : {
-        text: kept[set][way], hue: HUES[Math.floor(kept[set][way] / count) % HUES.length], faint: set !== asked.set, same: [`line-${kept[set][way]}`],
-        title: `Set ${set}: line ${kept[set][way]}, bytes ${kept[set][way] * line} to ${(kept[set][way] + 1) * line - 1}`,
+      kept: used.map((set) => Array.from({ length: ways }, (_, way) => kept[set].at(-1 - way)).map((number) => (number === undefined ? null : {
+        text: number, hue: HUES[Math.floor(number / count) % HUES.length], faint: set !== asked.set, same: [`line-${number}`],
+        title: `Set ${set}: line ${number}, bytes ${number * line} to ${(number + 1) * line - 1}`,
       }))),
       used, bits,
     };
@@ -150,7 +150,7 @@
 
   function cache({ cells, kept, used, said, bits }, room) {
     return picture({ cells, said, across: "the bits of the address, the highest first: blue the tag, green the set, orange the byte of the line", heads: Array.from({ length: bits }, (_, k) => ((bits - 1 - k) % 4 ? "" : bits - 1 - k)), names: [""], wide: 40, width: 24, least: 13 }, room) +
-      picture({ cells: kept, said: "the sets that were used", down: "set", across: "the lines that are kept at the end, the one used last on the right", names: used, bare: true, wide: 40, width: 52, least: 34 }, room);
+      picture({ cells: kept, said: "the sets that were used", down: "set", across: "the lines that are kept at the end, the one used last on the left", names: used, bare: true, wide: 40, width: 52, least: 34 }, room);
   }
 
   /* -- a roof: measure.place and measure.roofline ------------------------------------------- */

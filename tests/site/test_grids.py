@@ -198,7 +198,7 @@ def test_lines_stay_in_the_sets_of_the_packages_cache(tab) -> None:
         assert told["misses"] == caches.trace(walk, [level]).misses["L1"]
         for number, held in zip(told["used"], told["kept"], strict=True):
             _, lines = caches.kept(walk, level, number)[-1]
-            assert [cell["text"] for cell in held if cell] == [*reversed(lines)]
+            assert [cell["text"] for cell in held if cell] == [*lines]
         assert (told["tag"] * v["sets"] + told["set"]) * v["line"] + told["byte"] == v["address"]
     assert "powers of two" in worked_out(tab, "sets", {**v, "sets": 12})
 

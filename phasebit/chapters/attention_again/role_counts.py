@@ -48,28 +48,35 @@ def softmax_registers() -> int:
     return int(found[1])
 
 
-def table() -> Table:
-    """Ours beside CUTLASS's, from the record; what is the same in both stands below it."""
-    from phasebit.measure import Table
-
+def rows() -> list[tuple[str, ...]]:
+    """What was counted, in ours and in CUTLASS's, from the record."""
     record = recorded()
     sides = record["ours"], record["cutlass"]
-    rows = [(f"warp instructions of PTX: {role}", *(f"{s['instructions'][role]:,}" for s in sides))
-            for role in OURS]  # fmt: skip
-    rows += [("registers that a softmax thread asks for", str(softmax_registers()),
-              str(record["softmax_registers"])),
-             ("products of the tensor core", *(str(s["products"]) for s in sides)),
-             ("exponentials by the special units", *(f"{s['powers'] * 32:,}" for s in sides)),
-             ("mbarriers", *(str(s["barriers"]) for s in sides)),
-             ("columns of tensor memory held", *(str(s["columns"]) for s in sides))]  # fmt: skip
+    found: list[tuple[str, ...]] = [
+        (f"warp instructions of PTX: {role}", *(f"{s['instructions'][role]:,}" for s in sides))
+        for role in OURS
+    ]
+    found += [("registers that a softmax thread asks for", str(softmax_registers()),
+               str(record["softmax_registers"])),
+              ("products of the tensor core", *(str(s["products"]) for s in sides)),
+              ("exponentials by the special units", *(f"{s['powers'] * 32:,}" for s in sides)),
+              ("mbarriers", *(str(s["barriers"]) for s in sides)),
+              ("columns of tensor memory held", *(str(s["columns"]) for s in sides))]  # fmt: skip
     for words, key in (("from global to shared memory", "read"),
                        ("from shared memory to the tensor core", "multiplied"),
                        ("from tensor memory to registers", "fetched"),
                        ("from registers to tensor memory", "stored"),
                        ("from shared to global memory", "written")):  # fmt: skip
-        rows.append((f"KiB {words}", *(f"{s[key] >> 10:,}" for s in sides)))
-    same = "; ".join(f"{what}: {ours}" for what, ours, theirs in rows if ours == theirs)
+        found.append((f"KiB {words}", *(f"{s[key] >> 10:,}" for s in sides)))
+    return found
+
+
+def table() -> Table:
+    """What differs between the two."""
+    from phasebit.measure import Table
+
+    record = recorded()
     return Table(("executed by one block", "ours", "CUTLASS's"),
-                 tuple(row for row in rows if row[1] != row[2]),
-                 f"the same in both: {same}. {record['problem']}; nvcc {record['nvcc']}; "
+                 tuple(row for row in rows() if row[1] != row[2]),
+                 f"{record['problem']}; nvcc {record['nvcc']}; "
                  f"{record['package']}; {record['date']}")  # fmt: skip

@@ -79,3 +79,43 @@ def kept_in_registers() -> Table:
         ("of eight by polynomial", *heads), tuple(rows),
         "clocks of a step, head of 128, kernels d and e: documented rates, counted instructions",
     )
+
+
+KINDS = {
+    "additions and multiplications of f32": ("FADD", "FFMA", "FMUL", "FADD2", "FFMA2"),
+    "exponentials": ("MUFU",),
+    "maxima": ("FMNMX", "FMNMX3"),
+    "rounding to bf16": ("F2FP",),
+    "whole numbers": ("IMAD", "VIADD", "LEA", "SHF", "LOP3"),
+    "to and from tensor memory": ("LDTM", "STTM"),
+}
+"""What an instruction of the softmax does -> its opcodes."""
+
+
+def issued(share: int, registers: bool) -> dict[str, int]:
+    """Instructions that a warp of the softmax issues in a step, by what they do."""
+    if registers:
+        loops, turns = [_kept("a row in registers", share)["row"]], 1
+    else:
+        found = _loops(share)
+        loops, turns = [found["largest"], found["weights"]], ROWS // PIECE
+    counted = {
+        kind: turns * sum(loop.get(opcode, 0) for loop in loops for opcode in opcodes)
+        for kind, opcodes in KINDS.items()
+    }
+    rest = turns * sum(sum(loop.values()) for loop in loops) - sum(counted.values())
+    return {**counted, "waits, jumps and others": rest}
+
+
+def where_fewer(share: int) -> Table:
+    """Which instructions of the softmax the last kernel saves."""
+    from phasebit.measure import Table
+
+    before, after = (issued(share, registers) for registers in (False, True))
+    before["all"], after["all"] = sum(before.values()), sum(after.values())
+    rows = [(kind, before[kind], after[kind], before[kind] - after[kind]) for kind in before]
+    return Table(
+        ("instructions of a warp in a step", "d", "e", "fewer"),
+        tuple((kind, *map(str, numbers)) for kind, *numbers in rows),
+        f"counted in the machine code; head of 128, {share} of eight by polynomial",
+    )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from phasebit import caches, nests, toolchain
-from phasebit.draw import Cell, Picture, chart
+from phasebit.draw import Cell, Panel, Picture, chart, panels
 
 
 def addresses(walk: Sequence[int], level: caches.Level, bits: int = 16) -> Picture:
@@ -19,15 +19,15 @@ def addresses(walk: Sequence[int], level: caches.Level, bits: int = 16) -> Pictu
     place = level.line.bit_length() - 1
     of_set = level.sets.bit_length() - 1
 
-    def hue(bit: int) -> str:
-        return "grey" if bit < place else "orange" if bit < place + of_set else "blue"
+    def hue(bit: int) -> str:  # the colours of the explorer of sets
+        return "orange" if bit < place else "green" if bit < place + of_set else "blue"
 
     across = range(bits - 1, -1, -1)
     return chart(
         [[Cell(str(address >> bit & 1), hue(bit)) for bit in across] for address in walk],
         rows=walk, columns=across, row_label="address", column_label="bit of the address",
         title=f"{level.sets} sets of {level.ways} lines of {level.line} bytes",
-        legend={"blue": "which line of its set", "orange": "set", "grey": "byte in the line"},
+        legend={"blue": "tag: which line of its set", "green": "set", "orange": "byte in the line"},
     )  # fmt: skip
 
 
@@ -81,18 +81,15 @@ def turn(n: int, block: int, k0: int, j0: int) -> Picture:
             for j in range(j0, min(j0 + block, n)):
                 used["B"][k][j] += 1
                 used["C"][i][j] += 1
-    hues = {"A": "orange", "B": "blue", "C": "green"}
-    gap = 4 - n % 4  # so that the first column of each matrix is one that is named
-    names = [name for matrix in used for name in (matrix, *[""] * (n + gap - 1))]
-    cells: list[list[Cell | None]] = []
-    for row in range(n):
-        line: list[Cell | None] = []
-        for name, counts in used.items():
-            line += [Cell(str(each), hues[name]) if each else Cell("·", "grey")
-                     for each in counts[row]] + [None] * gap  # fmt: skip
-        cells.append(line[:-gap])
-    return chart(
-        cells, rows=range(n), columns=names[:-gap], row_label="row",
-        column_label="columns of A, B and C",
-        title=f"n = {n}, one turn of a block of {block} × {block}: how often each element is used",
+    title = f"n = {n}, one turn of a block of {block} × {block}: how often each element is used"
+    grid = "\n".join(
+        f"{row:>3} | " + " . . ".join(" ".join(str(each or "·") for each in counts[row])
+                                      for counts in used.values())
+        for row in range(n)
     )  # fmt: skip
+    parts = []
+    for (name, counts), hue in zip(used.items(), ("orange", "blue", "green"), strict=True):
+        here = {(i, j): str(each) for i, line in enumerate(counts)
+                for j, each in enumerate(line) if each}  # fmt: skip
+        parts.append(Panel(name, n, n, here, hue, height=0.75, labels=here))
+    return panels(parts, alt=f"{title}. Rows downwards; the columns of A, B and C.\n{grid}")

@@ -95,7 +95,7 @@ def repaired(number: int) -> str:
 
 @judged
 def missing_line(answer: int) -> str:
-    """Compile the kernel with that line and run it, on a GPU or on the emulator."""
+    """The *other* line that makes the kernel right; run on a GPU or on the emulator."""
     from phasebit.notebook import verdict  # needs IPython
 
     try:
@@ -105,6 +105,8 @@ def missing_line(answer: int) -> str:
     said = verdict(source)
     if not said.startswith("matmul: OK"):
         raise Wrong(said)
+    if LINES[answer] == _MISSING:
+        raise Wrong(f"line {answer} is the deleted one: find the other one that is right")
     return said
 
 

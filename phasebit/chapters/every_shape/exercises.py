@@ -68,6 +68,36 @@ def copied(answer: Callable[[int, int, int, int, int, int], int]) -> str:
     return agree(answer, cases(), words, "products")
 
 
+_STORED = (  # m, n, k, warp groups, columns of a tile, alpha, beta
+    (70, 37, 72, 1, 32, 2.0, 0.0),  # C is full of NaN
+    (130, 19, 136, 2, 16, -0.5, 3.0),
+)
+
+
+def with_store(answer: str) -> str:
+    """``g_any.cu`` with a reader's ``store`` in place of its own."""
+    text = plans.source(plans.ANY)
+    return replace_once(text, plans.function(text, "store"), answer.strip())
+
+
+@judged
+def stored(answer: str) -> str:
+    """``store`` of ``g_any.cu``, from blank: run on the emulator with every check."""
+    keep = ["__device__ void store(Ring& ring, const float (&sums)[BN / 2], Out* C"]
+    source = with_store(written(answer, keep, "function"))
+    for m, n, k, groups, bn, alpha, beta in _STORED:
+        where = f"{m} × {n} × {k}, α = {alpha:g}, β = {beta:g}"
+        text = plans.with_constants(source, GROUPS=groups, BN=bn, SLOTS=2)
+        with running(where), compiling():
+            done = on_emulator.scaled(text, m, n, k, alpha, beta, most=2_000,
+                                      seed=random.randrange(1 << 30))  # fmt: skip
+        clean(done.run, where)
+        if not done.exact:
+            before = ", which was full of NaN," if beta == 0 else ""
+            raise Wrong(f"{where}: C{before} is wrong")
+    return f"{len(_STORED)} products, no finding"
+
+
 _PLAN = Plan(plans.STREAM, 1, 16, 2, waves=2)
 _SHAPES = (
     ((64, 48, 264), 2),  # three tiles of five steps for two workers

@@ -108,6 +108,38 @@ def multiply(
     return Product(run, bool(np.array_equal(c, exact)), not ready.any(), dict(filled))
 
 
+def scaled(
+    text: str, m: int, n: int, k: int, alpha: float, beta: float, *, seed: int = 18,
+    most: int = 10_000_000,
+) -> Product:  # fmt: skip
+    """C (m, n) = alpha · A (m, k) · B (n, k)ᵀ + beta · C in f32 by a text of ``g_any.cu``.
+
+    k is a multiple of 8. Where beta is 0, C is full of NaN before the launch.
+    """
+    import numpy as np
+
+    from phasebit.emulator import TensorMap, formats
+    from phasebit.launching.launch import compile
+
+    bm, bn, slots = 64 * number(text, "GROUPS"), number(text, "BN"), number(text, "SLOTS")
+    draw = np.random.default_rng(seed)
+    a, b = (draw.integers(-4, 5, size).astype(np.float64) for size in ((m, k), (n, k)))
+    c = draw.integers(-4, 5, (m, n)).astype(np.float32)
+    exact = (alpha * (a @ b.T) + beta * c).astype(np.float32)
+    if beta == 0:
+        c[:] = np.nan
+    maps = [
+        TensorMap(formats.encode("bf16", x), (DEPTH, high), data_type="bf16", swizzle="128B")
+        for x, high in ((a, bm), (b, bn))
+    ]
+    shared = max(slots * 2 * DEPTH * (bm + bn), 4 * bm * (bn + 8))
+    run = compile(text, "sm_90a")["matmul"].launch(
+        (-(-m // bm) * -(-n // bn),), 2 * bm + 32, [*maps, c, m, n, k, alpha, beta],
+        shared=shared + _PATTERN, max_steps=most,
+    )  # fmt: skip
+    return Product(run, bool(np.array_equal(c, exact)), True, {})
+
+
 @contextmanager
 def _filling(barriers: set[str]) -> Iterator[Counter[int]]:
     """Counts, for each block, the phases of these barriers that complete meanwhile."""

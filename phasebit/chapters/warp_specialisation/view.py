@@ -197,29 +197,30 @@ def bounded_wait() -> None:
     print(path.read_text(encoding="utf-8").partition("#pragma once\n")[2])
 
 
-def texts() -> None:
-    """Print the kernel whose sums are declared inside, and what two others have instead.
-
-    Its launch and its producers' function are left out.
-    """
-    said = {name: benchmark.variant(name) for name in benchmark.VARIANTS}
-    before, _, rest = said["inside"].partition("\nvoid launch")[0].partition(_PRODUCE)
+def text() -> None:
+    """Print the kernel whose sums are declared inside, without its launch and its producers."""
+    said = benchmark.variant("inside")
+    before, _, rest = said.partition("\nvoid launch")[0].partition(_PRODUCE)
     print(before + _CONSUME + rest.partition(_CONSUME)[2])
-    inside = said["inside"].splitlines()[1:]
-    for name in "outside", "function":
-        print(f"{name}, instead:")
-        lines = list(unified_diff(inside, said[name].splitlines()[1:], lineterm="", n=1))[3:]
-        print("\n".join("        …" if line.startswith("@@") else line for line in lines))
+
+
+def instead(name: str) -> None:
+    """Print what another kernel has instead of the lines of :func:`text`."""
+    inside, other = (benchmark.variant(which).splitlines()[1:] for which in ("inside", name))
+    lines = list(unified_diff(inside, other, lineterm="", n=1))[3:]
+    shown = ("        …" if line.startswith("@@") else line for line in lines if line.strip())
+    print("\n".join(shown))
 
 
 def spills(recorded: dict[str, Any], *names: str) -> None:
     """Print the bytes that a thread of each kernel spills, and which role's code moves them."""
     rows = [recorded["registers"][name] for name in names]
-    print("kernels:", *names)
-    print("bytes that a thread spills:", *(row["spill_stores"] for row in rows))
+    said = {"": names, "bytes that a thread spills": [row["spill_stores"] for row in rows]}
     for role in benchmark.ROLES:
-        moved = (row["roles"][role]["local"] for row in rows)
-        print(f"instructions that spill, {role}:", *moved)
+        said[f"instructions that spill, {role}"] = [row["roles"][role]["local"] for row in rows]
+    first = max(map(len, said))
+    for what, cells in said.items():
+        print(f"{what:>{first}}", *(f"{cell:>{max(map(len, names))}}" for cell in cells))
 
 
 def registers(recorded: dict[str, Any], *names: str, title: str) -> draw.Picture:

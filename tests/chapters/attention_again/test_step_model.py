@@ -25,6 +25,19 @@ def test_tables_have_a_row_for_each_case_and_heads_for_each_column() -> None:
     assert tables[1].rows[1][4] == f"{rates.step(2, registers=True)['issue']:.0f}"
 
 
+def test_instructions_by_kind_add_up_to_the_clocks_of_issue() -> None:
+    """Four warps on four schedulers: as many clocks as each warp has instructions."""
+    for share in (0, 2, 4, 8):
+        for kept in (False, True):
+            counted = rates.issued(share, kept)
+            assert sum(counted.values()) == rates.step(share, registers=kept)["issue"]
+            assert min(counted.values()) >= 0
+    *kinds, whole = rates.where_fewer(2).rows
+    assert whole[1:] == ("812", "564", "248")
+    most = max(kinds, key=lambda row: int(row[3]))
+    assert most == ("additions and multiplications of f32", "448", "231", "217")
+
+
 @pytest.mark.parametrize("depth", [64, 128])
 def test_one_tile_does_one_thing_after_the_other(depth: int) -> None:
     work, _ = step_model.softmax(step_model.PLANS[kernels.IN_ORDER], depth)

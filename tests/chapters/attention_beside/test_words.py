@@ -18,6 +18,14 @@ def test_what_is_said_of_both_kernels() -> None:
     assert all(ours[what] <= theirs[what] for what in (*told, "written"))
     assert ours["products"] == theirs["products"] and ours["columns"] == theirs["columns"] == 512
     assert record["softmax_registers"] == role_counts.softmax_registers()
+    assert [what for what, one, other in role_counts.rows() if one == other] == [
+        "registers that a softmax thread asks for",
+        "products of the tensor core",
+        "columns of tensor memory held",
+        "KiB from global to shared memory",
+        "KiB from shared memory to the tensor core",
+        "KiB from shared to global memory",
+    ]
 
 
 def test_what_is_said_of_the_order_of_blocks() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 
 from phasebit.chapters.every_shape import exercises as check
+from phasebit.chapters.every_shape import plans
 from phasebit.edits import replace_once
 from tests.book.notebooks import ROOT
 from tests.chapters.answers import solved
@@ -17,7 +19,8 @@ CHAPTER = next(ROOT.glob("book/*/??_every_shape.ipynb"))
 def test_no_answer_yet() -> None:
     for each in (check.busy, check.copied):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
-    assert check.split.verdict("// yours").endswith("not answered yet")
+    for each in (check.split, check.stored):
+        assert each.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_of_arithmetic_are_right() -> None:
@@ -58,6 +61,39 @@ def test_busy_refuses(wrong: Callable[..., float]) -> None:
 )
 def test_copied_refuses(wrong: Callable[..., float]) -> None:
     assert "not right yet" in check.copied.verdict(wrong)
+
+
+@pytest.mark.nvcc
+def test_stores_from_registers_and_through_shared_memory_are_right() -> None:
+    ours = plans.function(plans.source(plans.ANY), "store")
+    for store in (solved(CHAPTER)["one_function"], ours):
+        assert "stored: OK (2 products" in check.stored.verdict(store)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        ("beta == 0 ? x : ", "", "full of NaN, is wrong"),  # 0 · NaN
+        ("if (r >= M || c >= N) continue;", "", "invalid global access"),
+        ("r >= M || c >= N", "r >= M", "race|invalid"),
+        ("i / 2 % 2 * 8", "0", "race|wrong"),
+        ("t / 32 * 16", "t / 32 % 4 * 16", "β = 3: .* race"),  # the second warp group
+        ("size_t(r) * N", "size_t(r) * M", "invalid|wrong"),
+        ("+ beta * float(to)", "+ float(to)", "β = 3: C is wrong"),
+    ],
+)
+def test_the_store_refuses(right: str, wrong: str, says: str) -> None:
+    text = replace_once(str(solved(CHAPTER)["one_function"]), right, wrong)
+    said = check.stored.verdict(text)
+    assert "not right yet" in said and re.search(says, said), said
+
+
+@pytest.mark.nvcc
+def test_a_store_over_slots_that_are_multiplied_is_refused() -> None:
+    ours = plans.function(plans.source(plans.ANY), "store")
+    wait = "    ptx::bar_sync(1, CONSUMERS);  // nobody multiplies from the slots any more\n"
+    assert "finds async" in check.stored.verdict(replace_once(ours, wait, ""))
 
 
 @pytest.mark.nvcc
