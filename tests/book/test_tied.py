@@ -22,7 +22,6 @@ def test_the_examples_hold() -> None:
     "html",
     [
         '<span class="pre">phasebit</span>',
-        '<span class="pre">-DCMAKE_CUDA_RUNTIME_LIBRARY=Shared</span>',  # too long for a phone
         "<pre>2026-11-26</pre>",
         "<td>bugs/2026-11-26.json, 0-2026-11-26</td>",
         '<p><a href="records/2026-11-26">a record</a></p>',

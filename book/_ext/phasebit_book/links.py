@@ -26,9 +26,9 @@ from phasebit import contents
 GLOSSARY = "book/glossary"
 
 PLAIN = {
-    "arrive", "box", "clock", "commit", "control", "event", "finding", "flush", "item", "job",
-    "kernel", "line", "pair", "persistent", "record", "round", "rung", "schedule", "state", "sum",
-    "tier", "token", "verdict", "wait", "wave",
+    "arrive", "box", "clock", "commit", "control", "event", "finding", "flush", "group", "item",
+    "job", "kernel", "line", "pair", "persistent", "quarter", "record", "round", "rung", "schedule",
+    "state", "sum", "tier", "token", "verdict", "wait", "wave",
 }  # fmt: skip
 """Terms that the prose also uses as plain English words: only a ``{term}`` links them."""
 

@@ -183,7 +183,8 @@ def makers(record: Mapping[str, Any]) -> Picture:
     for row in record["shapes"]:
         shares = by_maker(row, "warm")
         found[str(Shape(*row["shape"]))] = {who: shares[who] for who in MAKERS if who in shares}
-    versions = ", ".join(f"{who} {told}" for who, told in record["versions"].items())
+    versions = ", ".join(f"{who} {told.partition(', SHA')[0]}"  # the record has the checksum
+                         for who, told in record["versions"].items())  # fmt: skip
     return dots(
         found, x_label="above 1: faster than cuBLAS, warm", line=1,
         show=lambda share: f"{float(share):.3f}",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from phasebit.emulator import Schedule
 from phasebit.exercises.cases import Case, agree
-from phasebit.exercises.judge import Wrong, judged
+from phasebit.exercises.judge import NotAnswered, Wrong, judged
 
 if TYPE_CHECKING:
     from phasebit.emulator import Run
@@ -108,25 +108,83 @@ def lane_of(answer: Callable[[int, int], tuple[int, int]]) -> str:
 
 
 @judged
+def load_b(code: str) -> str:
+    """``code``: CUDA C++ that fills B's fragments of two steps from a tile of B by columns.
+
+    It defines ``void load_b(unsigned (&b)[2][2], const __half* tile, int step)``. A warp
+    multiplies with it: exact on whole numbers, no findings, no conflicts, one load a call.
+    """
+    if not isinstance(code, str):
+        raise Wrong("give the CUDA code as a string")
+    if not code.strip() or "...;" in code:
+        raise NotAnswered
+    counters = _multiplied(_BY_COLUMNS.replace("@", code), 8, by_columns=True)
+    loads = counters.get("smsp__sass_inst_executed_op_ldsm.sum", 0) - 4  # those of A
+    if loads != 2:
+        raise Wrong(f"the product is right, but two calls execute {loads} ldmatrix; 2 will do")
+    return f"3 products, {loads} ldmatrix for four steps of B, no conflict"
+
+
+_BY_COLUMNS = """\
+#include "ptx.cuh"
+__device__ int place(int row, int chunk) { return row * 64 + (chunk ^ row % 8) * 8; }
+@
+__global__ void __launch_bounds__(32) product(const __half* A, const __half* B, float* C) {
+    __shared__ alignas(128) __half a[16 * 64], b[8 * 64];
+    const int lane = threadIdx.x;
+    for (int i = lane; i < 16 * 64; i += 32) a[place(i / 64, i % 64 / 8) + i % 8] = A[i];
+    for (int i = lane; i < 8 * 64; i += 32) b[place(i / 64, i % 64 / 8) + i % 8] = B[i];
+    __syncwarp();
+    float c[4] = {};
+    for (int step = 0; step < 4; ++step) {
+        unsigned f[4], g[2][2];
+        ptx::ldmatrix_x4(f[0], f[1], f[2], f[3], a + place(lane % 16, 2 * step + lane / 16));
+        if (step % 2 == 0) load_b(g, b, step);
+        ptx::mma_16x8x16(c, f, g[step % 2], __half());
+    }
+    for (int i = 0; i < 4; ++i) C[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = c[i];
+}
+"""
+
+
+@judged
 def warp_product(answer: str) -> str:
     """The product of one warp: exact on whole numbers, no findings, no conflicts, no load twice."""
+    if not isinstance(answer, str):
+        raise Wrong("give the whole text of the kernel, as a string")
+    if answer.strip() == PRODUCT.strip():
+        raise Wrong("the kernel computes nothing yet")
+    wavefronts = _multiplied(answer, 64).get(_WAVEFRONTS, 0)
+    if wavefronts > LOADS:
+        raise Wrong(f"the product is right, but it takes {wavefronts} wavefronts; {LOADS} will do")
+    return f"3 products, {wavefronts} wavefronts, no conflict"
+
+
+_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
+
+
+def _multiplied(text: str, columns: int, *, by_columns: bool = False) -> Mapping[str, int]:
+    """The counters of ``product``, C (16, columns) = A (16, 64) · B, when it is right.
+
+    Three schedules, whole numbers drawn anew; :class:`Wrong` where it is not exact, has findings,
+    loads nothing from shared memory, or has bank conflicts in its loads.
+    """
     import numpy as np
 
     from phasebit import toolchain
     from phasebit.emulator import EmulatorError
     from phasebit.launching import launch
 
-    if not isinstance(answer, str):
-        raise Wrong("give the whole text of the kernel, as a string")
-    if answer.strip() == PRODUCT.strip():
-        raise Wrong("the kernel computes nothing yet")
     draw = np.random.default_rng()
     try:
-        kernel = launch.compile(answer)["product"]
+        kernel = launch.compile(text)["product"]
         for schedule in ("late", "eager", "random"):
-            a, b = (draw.integers(-4, 5, size).astype(np.float16) for size in ((16, 64), (64, 64)))
-            c = np.full((16, 64), np.nan, np.float32)
-            run = kernel.launch(1, 32, [a, b, c], schedule=schedule, device="emulator")
+            a, b = (draw.integers(-4, 5, size).astype(np.float16)
+                    for size in ((16, 64), (64, columns)))  # fmt: skip
+            c = np.full((16, columns), np.nan, np.float32)
+            given = np.ascontiguousarray(b.T) if by_columns else b
+            run = kernel.launch(1, 32, [a, given, c], schedule=schedule, device="emulator")
             wrong = c != a.astype(np.float32) @ b.astype(np.float32)
             if wrong.any():
                 row, column = (int(each[0]) for each in np.nonzero(wrong))
@@ -137,66 +195,11 @@ def warp_product(answer: str) -> str:
                 raise Wrong(f"the product is right, but: {run.findings[0].message}")
     except (toolchain.CudaError, EmulatorError) as error:
         raise Wrong(str(error)) from error
-    pipe = "l1tex__data_{}_mem_shared_op_ld.sum"
-    conflicts = run.counters.get(pipe.format("bank_conflicts_pipe_lsu"), 0)
-    wavefronts = run.counters.get(pipe.format("pipe_lsu_wavefronts"), 0)
-    if not wavefronts:
+    if not run.counters.get(_WAVEFRONTS, 0):
         raise Wrong("the product is right, but nothing is loaded from shared memory")
-    if conflicts:
+    if conflicts := run.counters.get(_CONFLICTS, 0):
         raise Wrong(f"the product is right, but the loads have {conflicts} bank conflicts")
-    if wavefronts > LOADS:
-        raise Wrong(f"the product is right, but it takes {wavefronts} wavefronts; {LOADS} will do")
-    return f"3 products, {wavefronts} wavefronts, no conflict"
-
-
-@judged
-def slots(answer: Callable[[int, int, int, int], int]) -> str:
-    """``answer(bm, bn, bk, kib)``: how many slots of 16-bit tiles fit in so much shared memory."""
-    draw = random.Random(15)
-
-    def cases() -> Iterator[Case]:
-        yield (128, 256, 64, 227), 4
-        yield (128, 256, 64, 163), 3
-        for _ in range(60):
-            bm, bn = draw.choice((32, 64, 128, 256)), draw.choice((64, 128, 256))
-            bk, kib = draw.choice((16, 32, 64)), draw.choice((48, 64, 99, 100, 163, 227))
-            yield (bm, bn, bk, kib), kib * 1024 // ((bm + bn) * bk * 2)
-
-    def words(bm: int, bn: int, bk: int, kib: int) -> str:
-        return f"tiles of {bm} × {bk} and {bk} × {bn} in {kib} KiB"
-
-    return agree(answer, cases(), words, "sizes")
-
-
-@judged
-def best_height(answer: Callable[[int, int, int, int, int], int]) -> str:
-    """``answer(concurrent, rows, cols, bm, bn)``: the height of super-rows with the least traffic.
-
-    Traffic is what the first ``concurrent`` blocks of a grid of rows × cols read in one step
-    along K when each tile is read once: bm for each row of blocks, bn for each column. Of heights
-    that are equally good, the least.
-    """
-    draw = random.Random(16)
-
-    def cases() -> Iterator[Case]:
-        yield (132, 64, 32, 128, 256), _best(132, 64, 32, 128, 256)
-        for _ in range(40):
-            rows, cols = draw.randint(2, 40), draw.randint(2, 40)
-            bm, bn = draw.choice((64, 128, 256)), draw.choice((64, 128, 256))
-            given = (draw.randint(2, min(200, rows * cols)), rows, cols, bm, bn)
-            yield given, _best(*given)
-
-    def words(concurrent: int, rows: int, cols: int, bm: int, bn: int) -> str:
-        return f"{concurrent} of {rows} × {cols} blocks of {bm} × {bn}"
-
-    return agree(answer, cases(), words, "grids")
-
-
-def _best(concurrent: int, rows: int, cols: int, bm: int, bn: int) -> int:
-    def traffic(height: int) -> int:
-        return wave_traffic(concurrent, rows, cols, bm, bn, height)
-
-    return min(range(1, rows + 1), key=traffic)
+    return run.counters
 
 
 def wave_traffic(concurrent: int, rows: int, cols: int, bm: int, bn: int, height: int) -> int:

@@ -25,8 +25,6 @@ def test_the_solutions_of_the_chapter() -> None:
     for text in solutions(CHAPTER):
         exec(text, names)
     assert "OK" in check.lane_of.verdict(names["lane_of"])
-    assert "OK" in check.slots.verdict(names["slots"])
-    assert "OK" in check.best_height.verdict(names["best_height"])
 
 
 PAST_SHARED_MEMORY = """
@@ -105,6 +103,53 @@ def test_one_warps_product() -> None:
     assert "line 1 of source.cu" in check.warp_product.verdict("nonsense")
 
 
+PLACE = "place(lane % 8, 2 * step + lane / 8)"
+
+COLUMNS = {
+    "transposed": ("ldmatrix_x4(", "ldmatrix_x4_trans(", "elements are wrong"),
+    "the registers crosswise": ("b[0][1], b[1][0]", "b[1][0], b[0][1]", "elements are wrong"),
+    "the swizzle is forgotten": (
+        PLACE, "lane % 8 * 64 + (2 * step + lane / 8) * 8", "elements are wrong"),
+    "neighbouring lanes take the chunks of a row": (
+        PLACE, "place(lane / 4, 2 * step + lane % 4)", "elements are wrong"),
+    "a chunk a step": ("2 * step", "step", "elements are wrong"),
+    "a load for each step": (
+        "int lane = threadIdx.x;",
+        f"""int lane = threadIdx.x;
+        ptx::ldmatrix_x4(b[1][0], b[1][1], b[0][0], b[0][1], tile + {PLACE});""",
+        "two calls execute 4 ldmatrix"),
+    "with ordinary loads": (
+        "ptx::ldmatrix_x4(b[0][0], b[0][1], b[1][0], b[1][1],", """
+        for (int i = 0; i < 4; ++i)
+            b[i / 2][i % 2] = *reinterpret_cast<const unsigned*>(
+                tile + place(lane / 4, 2 * step + i) + lane % 4 * 2);
+        (void)(""", "two calls execute 0 ldmatrix"),
+    "it does not compile": ("const int lane", "const lane", "source.cu"),
+}  # fmt: skip
+"""What people get wrong -> words of the solution, others, and what the check says."""
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("wrong", COLUMNS)
+def test_b_by_columns_refuses(wrong: str) -> None:
+    text = next(each for each in solutions(CHAPTER) if "load_b" in each)
+    old, new, why = COLUMNS[wrong]
+    names: dict[str, str] = {}
+    exec(text, names)
+    assert old in names["CODE"]
+    said = check.load_b.verdict(names["CODE"].replace(old, new))
+    assert "not right yet" in said and why in said, said
+
+
+@pytest.mark.nvcc
+def test_b_by_columns() -> None:
+    text = next(each for each in solutions(CHAPTER) if "load_b" in each)
+    names: dict[str, str] = {}
+    exec(text, names)
+    assert "OK" in check.load_b.verdict(names["CODE"])
+    assert "as a string" in check.load_b.verdict(3)
+
+
 @pytest.mark.nvcc
 def test_the_last_rung_needs_more_than_an_sm_86_has(capsys: pytest.CaptureFixture[str]) -> None:
     view.fits("sm_86", 3, 2)
@@ -165,8 +210,11 @@ def test_the_controls_change_one_thing_at_a_time() -> None:
 
 def test_no_answer_yet() -> None:
     assert check.warp_product.verdict(...).endswith("not answered yet")
-    for each in (check.lane_of, check.slots, check.best_height):
-        assert each.verdict(lambda *a: ...).endswith("not answered yet")
+    assert check.lane_of.verdict(lambda *a: ...).endswith("not answered yet")
+    skeleton = next(text for text in map(source, code(CHAPTER)) if "check.load_b(" in text)
+    names: dict[str, str] = {}
+    exec(skeleton.partition("check.load_b(")[0], names)
+    assert check.load_b.verdict(names["CODE"]).endswith("not answered yet")
 
 
 @pytest.mark.parametrize(
@@ -175,15 +223,6 @@ def test_no_answer_yet() -> None:
         ("lane_of", lambda row, col: (row % 8 * 4 + col // 2, col % 2)),  # the lower half
         ("lane_of", lambda row, col: (row % 8 * 4 + col % 4, row // 8 * 2 + col // 4)),
         ("lane_of", lambda row, col: (row // 2 * 4 + col // 2, row % 2 * 2 + col % 2)),
-        ("slots", lambda bm, bn, bk, kib: kib * 1024 // (bk * (bm + bn))),  # bytes for elements
-        ("slots", lambda bm, bn, bk, kib: kib * 1000 // (2 * bk * (bm + bn))),
-        ("slots", lambda bm, bn, bk, kib: -(-kib * 1024 // (2 * bk * (bm + bn)))),
-        ("slots", lambda bm, bn, bk, kib: kib * 1024 / (2 * bk * (bm + bn))),
-        ("slots", lambda bm, bn, bk, kib: 3),
-        ("best_height", lambda n, rows, cols, bm, bn: 1),
-        ("best_height", lambda n, rows, cols, bm, bn: min(rows, round((n * bn / bm) ** 0.5))),
-        ("best_height", lambda n, rows, cols, bm, bn: rows),
-        ("best_height", lambda n, rows, cols, bm, bn: 1 // 0),
     ],
 )
 def test_a_wrong_answer_is_refused(exercise: str, wrong: object) -> None:
