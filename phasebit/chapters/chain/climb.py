@@ -117,14 +117,15 @@ def levels() -> Table:
             run, exact = kernels.multiply(source, *SHAPE, schedule="eager")
         if not exact or run.findings:
             raise RuntimeError(f"{name} is not right: run its tests")
-        moved = (kernels.fetched(source, *SHAPE), counts.read, counts.multiplied, counts.fetched,
-                 counts.written)  # fmt: skip
+        assert counts.fetched == counts.written == 4 * SHAPE[0] * SHAPE[1]
+        moved = kernels.fetched(source, *SHAPE), counts.read, counts.multiplied
         rows.append((what, str(counts.products), *(f"{n >> 10:,}" for n in moved),
                      str(kernels.Rings.of(source).slot >> 10)))  # fmt: skip
     return Table(
         ("kernel", "products issued", "read of A and B", "written to shared memory",
-         "read by products", "fetched from tensor memory", "pieces stored", "a slot"),
-        tuple(rows), "KiB; C of {} × {} in f32, k = {}".format(*SHAPE),
+         "read by products", "a slot"),
+        tuple(rows), "KiB; C of {} × {} in f32, k = {}; each kernel fetches 1,024 KiB of sums and "
+        "stores as many".format(*SHAPE),
     )  # fmt: skip
 
 

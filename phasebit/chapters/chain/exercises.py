@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from phasebit.chapters.chain import kernels, view
+from phasebit.chapters.chain import kernels, rates, view
 from phasebit.chapters.chain.model import Chain, Ring, Role
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
@@ -15,28 +16,19 @@ from phasebit.exercises.written import clean, compiling, running, written
 
 
 @judged
-def clocks_per_tile(answer: Callable[[int, int, int, int], float]) -> str:
-    """``answer(slices, product, epilogue, sums)``: clocks a tile; copies are never late."""
-    draw = random.Random(180)
+def saves_most(answer: Callable[[list[int]], int]) -> str:
+    """``answer(depths)``: the k of a tile of which a second sum saves the largest share."""
+
+    @lru_cache
+    def share(k: int) -> float:
+        one, two = (float(rates.gemm(k, sums=sums).per_tile()) for sums in (1, 2))
+        return 1 - two / one
 
     def cases() -> Iterator[Case]:
-        yield (4, 3, 9, 1), 21
-        yield (4, 3, 9, 2), 12
-        for _ in range(60):
-            slices, product = draw.randint(1, 9), draw.randint(1, 9)
-            epilogue, sums = draw.randint(1, 60), draw.randint(1, 4)
-            chain = Chain(
-                [Role("tensor core", slices, product), Role("epilogue", 1, epilogue)],
-                [Ring("sums", sums, 1)],
-            )
-            found = chain.per_tile()
-            assert found == int(found)
-            yield (slices, product, epilogue, sums), int(found)
+        for depths in [256, 512, 1024, 2048], [512, 640, 768], [2048, 1024]:
+            yield (depths,), max(depths, key=share)
 
-    def words(slices: int, product: int, epilogue: int, sums: int) -> str:
-        return f"{slices} slices of {product}, an epilogue of {epilogue} and {sums} sums"
-
-    return agree(answer, cases(), words, "chains")
+    return agree(answer, cases(), lambda depths: f"k of {depths}", "lists of depths")
 
 
 @judged

@@ -88,20 +88,6 @@ def moved(chains: Mapping[str, Chain]) -> Table:
     )  # fmt: skip
 
 
-def second_sum(*depths: int) -> Table:
-    """What a second sum saves of a tile of a block alone, C in f32, for these k."""
-    from phasebit.measure import Table
-
-    rows = []
-    for k in depths:
-        one, two = (float(gemm(k, sums=sums).per_tile()) for sums in (1, 2))
-        rows.append((str(k), f"{one:.0f}", f"{two:.0f}", f"{1 - two / one:.0%}", gemm(k).binds()))
-    return Table(
-        ("k", "clocks, one sum", "two sums", "saved", "two sums: the greatest bound"),
-        tuple(rows), "clocks a tile of a block alone, C in f32, by the model",
-    )  # fmt: skip
-
-
 def finish(
     lengths: list[int], free: list[int], by_number: bool
 ) -> list[list[tuple[int, int, int]]]:

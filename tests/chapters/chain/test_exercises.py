@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import pytest
 
 from phasebit.chapters.chain import exercises as check
+from phasebit.chapters.chain import rates
 from phasebit.edits import replace_once
 from tests.book.notebooks import ROOT
 from tests.chapters.answers import solved
@@ -15,7 +17,7 @@ CHAPTER = next(ROOT.glob("book/*/??_chain.ipynb"))
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.clocks_per_tile, check.slots_for):
+    for each in (check.saves_most, check.slots_for):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.multiplier.verdict(...).endswith("not answered yet")
     assert check.multiplier.verdict("// yours").endswith("not answered yet")
@@ -24,22 +26,36 @@ def test_no_answer_yet() -> None:
 
 
 def test_the_solutions_of_arithmetic_are_right() -> None:
-    for name in ("clocks_per_tile", "slots_for"):
+    for name in ("saves_most", "slots_for"):
         assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda slices, product, epilogue, sums: slices * product + epilogue,
-        lambda slices, product, epilogue, sums: max(slices * product, epilogue),
-        lambda slices, product, epilogue, sums: (slices * product + epilogue) / sums,
-        lambda slices, product, epilogue, sums: slices * product,
-        lambda slices, product, epilogue, sums: slices * max(product, epilogue),
+        min,
+        max,
+        lambda depths: sorted(depths)[len(depths) // 2],
+        lambda depths: max(depths, key=_clocks),
+        lambda depths: min(depths, key=lambda k: abs(k - 512)),
     ],
 )
-def test_clocks_per_tile_refuses(wrong: Callable[..., float]) -> None:
-    assert "not right yet" in check.clocks_per_tile.verdict(wrong)
+def test_saves_most_refuses(wrong: Callable[..., int]) -> None:
+    assert "not right yet" in check.saves_most.verdict(wrong)
+
+
+@lru_cache
+def _clocks(k: int) -> float:
+    """What a second sum saves, in clocks: as many from k = 640 on."""
+    one, two = (float(rates.gemm(k, sums=sums).per_tile()) for sums in (1, 2))
+    return one - two
+
+
+def test_a_second_sum_saves_the_largest_share_at_640() -> None:
+    depths = [128, 512, 576, 640, 704, 2048]
+    shares = {k: _clocks(k) / float(rates.gemm(k, sums=1).per_tile()) for k in depths}
+    assert max(depths, key=lambda k: shares[k]) == 640 and round(shares[640], 2) == 0.15
+    assert shares[128] == 0 and _clocks(2048) == _clocks(640) == 1024
 
 
 @pytest.mark.parametrize(
