@@ -17,20 +17,16 @@ from phasebit.exercises.written import clean, compiling, running, written
 
 
 @judged
-def byte_of(answer: Callable[[int, int], int]) -> str:
-    """``answer(row, j)``: the byte of an atom that holds scale ``j`` of 4 of a row of 128."""
+def scale_at(answer: Callable[[int], tuple[int, int]]) -> str:
+    """``answer(byte)``: row of 128, and which of its 4 scales a byte of an atom holds."""
     marks = np.arange(512, dtype=np.int64).reshape(128, 4)
-    tiles = marks.reshape(4, 32, 1, 4).transpose(2, 1, 0, 3).ravel()
-    place = np.empty(512, np.int64)
-    place[tiles] = np.arange(512)
+    atom = marks.reshape(4, 32, 1, 4).transpose(2, 1, 0, 3).ravel()
 
     def cases() -> Iterator[Case]:
-        yield (0, 0), 0
-        yield (33, 2), 22
-        for row in random.Random(190).sample(range(128), 60):
-            yield (row, row % 4), int(place[4 * row + row % 4])
+        for byte in 0, 22, *random.Random(190).sample(range(512), 60):
+            yield (byte,), divmod(int(atom[byte]), 4)
 
-    return agree(answer, cases(), lambda row, j: f"row {row}, scale {j}", "scales")
+    return agree(answer, cases(), lambda byte: f"byte {byte}", "bytes")
 
 
 @judged
@@ -129,4 +125,4 @@ def multiply(answer: str) -> str:
     return f"{len(runs)} runs, no finding"
 
 
-__all__ = ["block", "byte_of", "multiply", "pieces", "scales_of", "with_multiply"]
+__all__ = ["block", "multiply", "pieces", "scale_at", "scales_of", "with_multiply"]

@@ -137,6 +137,16 @@ def multiply(a: Quantised, b: Quantised, text: str = "", **options: Any) -> Prod
     return prepare(a, b, text).run(**options)
 
 
+def verdict(text: str, m: int, n: int, k: int, form: Format = NVFP4) -> str:
+    """What three orders of copies and products say of a kernel, with numbers of :func:`plain`."""
+    a, b, said = plain(m, k, 1, form), plain(n, k, 2, form), []
+    for schedule in ("eager", "late", "random"):
+        run, c = multiply(a, b, text, schedule=schedule)
+        exact = np.array_equal(c, a.values() @ b.values().T)
+        said.append(f"{schedule}: {'exact' if exact else 'WRONG'}, {len(run.findings)} findings")
+    return "; ".join(said)
+
+
 def plain(rows: int, k: int, seed: int, form: Format = NVFP4) -> Quantised:
     """Random numbers whose products add up without rounding: small scales, powers of two."""
     draw = np.random.default_rng(seed)

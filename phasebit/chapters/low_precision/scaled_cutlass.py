@@ -93,15 +93,17 @@ def recorded() -> dict[str, Any]:
     return found
 
 
-def table() -> Table:
-    """Ours beside CUTLASS's, from the record."""
+def table(*some: str) -> Table:
+    """Ours beside CUTLASS's, from the record; ``some``: words of the rows, if not all."""
     from phasebit.measure import Table
 
     record = recorded()
     sides = [record["counts"][name][whose] for name in COMPARED for whose in ("ours", "cutlass")]
     heads = [f"{name}: {whose}" for name in COMPARED for whose in ("ours", "CUTLASS's")]
     what = "C of {} × {} in f32, k = {}, NVFP4".format(*SHAPE)
-    return Table(("executed in a launch", *heads), side_by_side(sides, ROLES),
+    rows = tuple(row for row in side_by_side(sides, ROLES)
+                 if not some or any(words in row[0] for words in some))  # fmt: skip
+    return Table(("executed in a launch", *heads), rows,
                  f"{what}; nvcc {record['nvcc']}; {record['package']}; "
                  f"{record['date']}")  # fmt: skip
 

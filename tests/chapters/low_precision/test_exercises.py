@@ -19,28 +19,28 @@ CHAPTER = next(ROOT.glob("book/*/??_low_precision.ipynb"))
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.byte_of, check.scales_of, check.block, check.pieces):
+    for each in (check.scale_at, check.scales_of, check.block, check.pieces):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.multiply.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
-    for name in ("byte_of", "scales_of", "block", "pieces"):
+    for name in ("scale_at", "scales_of", "block", "pieces"):
         assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda row, j: 4 * row + j,
-        lambda row, j: row % 32 * 16 + 4 * j + row // 32,
-        lambda row, j: row // 4 * 16 + row % 4 * 4 + j,
-        lambda row, j: row // 32 * 128 + row % 32 * 4 + j,
-        lambda row, j: j * 128 + row,
+        lambda byte: divmod(byte, 4),
+        lambda byte: (byte // 16 + byte // 4 % 4, byte % 4),
+        lambda byte: (byte // 16 + byte % 4 * 32, byte // 4 % 4),
+        lambda byte: (byte // 16 * 4 + byte // 4 % 4, byte % 4),
+        lambda byte: (byte // 16, byte % 16),
     ],
 )
-def test_byte_of_refuses(wrong: Callable[..., int]) -> None:
-    assert "not right yet" in check.byte_of.verdict(wrong)
+def test_scale_at_refuses(wrong: Callable[..., tuple[int, int]]) -> None:
+    assert "not right yet" in check.scale_at.verdict(wrong)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from phasebit.chapters.low_precision import scaled_cutlass
+from phasebit.instruments import executed
 
 RECORD = scaled_cutlass.recorded()
 WORSE = {"copies"}
@@ -38,3 +39,9 @@ def test_the_table_has_a_column_for_each_kernel() -> None:
     assert table.heading[1:] == ("a block: ours", "a block: CUTLASS's", "a pair: ours",
                                  "a pair: CUTLASS's")  # fmt: skip
     assert [row[0].partition(": ")[2] for row in table.rows[:3]] == ["load", "multiply", "store"]
+
+
+def test_products_commits_and_bytes_are_equal_as_the_page_says() -> None:
+    for sides in RECORD["counts"].values():
+        for what in ("products", "commits", "columns", *executed.LEVELS.values()):
+            assert sides["ours"][what] == sides["cutlass"][what], what
