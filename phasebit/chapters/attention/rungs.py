@@ -205,7 +205,7 @@ EXPECTED = {
     "one task at a time": "slower: the next queries come late",
     "an eighth by polynomial, four groups": "faster for heads of 64",
 }
-"""What we expected of each change whose results are right, before it was timed."""
+"""What we expected of each change whose results are right."""
 
 
 def variants(rung: str, right: bool = True) -> list[str]:
