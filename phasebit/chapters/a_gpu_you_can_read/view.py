@@ -153,11 +153,13 @@ def instructions() -> measure.Table:
     """What ``python -m phasebit ptx`` prints: every instruction, its section, proof and meaning."""
     record = listing.agreed()
     families = list(table.FAMILIES)
+    names = {entry.name for entry in table.entries()}
     rows = []
     for entry in sorted(table.entries(), key=lambda entry: families.index(entry.family)):
-        count, (name, _, meaning) = record.get(entry.name, 0), entry.summary.partition(": ")
-        named = entry.name == name or entry.name.startswith(f"{name}.")
+        count, said = record.get(entry.name, 0), entry.summary.replace("``", "")
+        name, _, meaning = said.partition(": ")
+        named = name in names or entry.name.startswith(f"{name}.")
         rows.append((entry.name, entry.section, f"{count:,}" if count else "–",
-                     meaning if named else entry.summary))  # fmt: skip
+                     meaning if named else said))  # fmt: skip
     heading = ("instruction", "PTX ISA", "programs that agreed", "what it does")
     return _Names(heading, tuple(dict.fromkeys(rows)), SOURCE)

@@ -56,7 +56,7 @@ def parities() -> Picture:
         lines.append([*asked, *[None] * (len(steps) - len(asked))])
     return chart(
         lines, rows=("phase of the copy", "asked, broken", "asked, repaired"),
-        columns=[f"{step // STEPS}: {step % STEPS}" for step in steps], row_label="",
+        columns=[f"{step // STEPS}: {step % STEPS}" for step in steps], row_label="wait",
         column_label="tile: k", title="Six steps of two tiles: the parity that each wait asks for",
         legend={"green": "the copy has come", "red": "passes before the copy has come"},
     )  # fmt: skip
