@@ -87,6 +87,7 @@ CASES = {
     "D": "wrong initial phase: the consumer's",
     "E": "wrong initial phase: the producer's",
     "F": "waiting on the wrong barrier: another slot's",
+    "G": "arriving before reading ends",
 }
 """The failing runs of the exercise: a letter, and the mistake."""
 
@@ -105,7 +106,7 @@ def failing_run(letter: str) -> Exploration:
 
 
 @judged
-def six_runs(answer: dict[str, Any]) -> str:
+def seven_runs(answer: dict[str, Any]) -> str:
     """Letter -> the name of the mistake, one of :data:`CHOICES`."""
     if not isinstance(answer, dict) or set(answer) != set(CASES):
         raise Wrong(f"give a dictionary with the letters {', '.join(CASES)}")

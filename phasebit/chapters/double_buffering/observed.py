@@ -14,6 +14,7 @@ from phasebit.launching.ring_timeline import timeline
 from phasebit.timeline import Span, Timeline
 
 COUNTERS = {
+    "PTX instructions of all warps": "smsp__inst_executed.sum",
     "sectors loaded from global memory": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
     "wavefronts of shared loads": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
     "bank conflicts among them": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",

@@ -31,8 +31,8 @@ def skeleton(*arguments: object) -> object:
         (barriers.stage_and_phase, [skeleton]),
         (barriers.counts, [skeleton]),
         (barriers.one_test, [...]),
-        (barriers.six_runs, [dict.fromkeys(barriers.CASES, ...)]),
-        (barriers.six_runs, [...]),
+        (barriers.seven_runs, [dict.fromkeys(barriers.CASES, ...)]),
+        (barriers.seven_runs, [...]),
         (barriers.whole_ring, [None, None]),
         (barriers.whole_ring, [skeleton, skeleton]),
         (barriers.works_ahead, [None]),
@@ -404,23 +404,23 @@ class TestMeeting:
         assert "not right yet" in said and why in said, said
 
 
-class TestSixRuns:
+class TestSevenRuns:
     def test_right(self) -> None:
-        assert "OK" in verdict(barriers.six_runs, dict(barriers.CASES))
+        assert "OK" in verdict(barriers.seven_runs, dict(barriers.CASES))
 
     @pytest.mark.parametrize(
         ("wrong", "why"),
         [
-            ({**barriers.CASES, "B": "wrong count: one too many"}, "5 of 6 are right; not B"),
+            ({**barriers.CASES, "B": "wrong count: one too many"}, "6 of 7 are right; not B"),
             ({**barriers.CASES, "A": barriers.CASES["E"], "E": barriers.CASES["A"]}, "not A, E"),
             ({**barriers.CASES, "C": ...}, "not C"),
             ({**barriers.CASES, "D": "too early"}, "'too early' is none of barriers.CHOICES"),
-            ({"A": "a missing arrive"}, "give a dictionary with the letters A, B, C, D, E, F"),
+            ({"A": "a missing arrive"}, "give a dictionary with the letters A, B, C, D, E, F, G"),
             (["a missing arrive"], "give a dictionary"),
         ],
     )
     def test_wrong(self, wrong: object, why: str) -> None:
-        said = verdict(barriers.six_runs, wrong)
+        said = verdict(barriers.seven_runs, wrong)
         assert "not right yet" in said and why in said
 
     def test_no_two_runs_are_alike(self) -> None:
@@ -429,8 +429,8 @@ class TestSixRuns:
 
     def test_every_run_fails_and_a_letter_that_none_has_is_refused(self) -> None:
         assert not any(barriers.failing_run(letter).clean for letter in barriers.CASES)
-        with pytest.raises(ValueError, match="no run 'G': choose from A, B, C"):
-            barriers.failing_run("G")
+        with pytest.raises(ValueError, match="no run 'H': choose from A, B, C"):
+            barriers.failing_run("H")
 
 
 def test_the_folded_solutions_are_right() -> None:
@@ -441,7 +441,7 @@ def test_the_folded_solutions_are_right() -> None:
         (barriers.stage_and_phase, "stage_and_phase"),
         (barriers.counts, "counts"),
         (barriers.one_test, "one_test"),
-        (barriers.six_runs, "names"),
+        (barriers.seven_runs, "names"),
         (barriers.whole_ring, "my_producer", "my_consumer"),
         (barriers.works_ahead, "ahead"),
         (barriers.meeting, "meet"),
