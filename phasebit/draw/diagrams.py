@@ -221,7 +221,7 @@ class _Drawing:
         rows = round((b.y - a.y) / _DOWN)
         if a.x == b.x and (abs(rows) > 1 or arrow.bend < 0):
             sides = [one.x - _box_width(one) / 2 - 2 for one in (a, b)]
-            out = min(sides) - 16
+            out = min(sides) - (9 if rows < 0 else 16)
             path = f"M{sides[0]:g} {a.y:g}C{out:g} {a.y:g} {out:g} {b.y:g}"
             self.curve(path, (sides[1] - 10, b.y), (sides[1], b.y))
             self.reach(out, a.y)

@@ -174,7 +174,8 @@ def roofline(
     def drawn(narrow: bool) -> Any:
         figure, axes = figure_of(6.2, 4.4, narrow)
         above = {name for name, (x, y) in points.items() if y > bandwidth * x}  # the slope
-        left = min([0.1, *(x / (30 if name in above else 2) for name, (x, _) in points.items())])
+        room = 90 if narrow else 30  # left of a point for its name
+        left = min([0.1, *(x / (room if name in above else 2) for name, (x, _) in points.items())])
         right = max(4 * max(rates.values()) / bandwidth, *(4 * x for x, _ in points.values()), 1.0)
         axes.set_xscale("log")
         axes.set_yscale("log")

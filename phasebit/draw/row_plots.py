@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from phasebit.draw.picture import INK, INK_MUTED, Picture, Real, both, figure_of, frame
+from phasebit.draw.picture import INK, INK_FAINT, INK_MUTED, Picture, Real, both, figure_of, frame
 from phasebit.draw.plots import SERIES, below, fill
 from phasebit.palette import COLOURS
 
@@ -69,7 +69,7 @@ def dots(
 
     def drawn(narrow: bool) -> Any:
         figure, axes = figure_of(6.2, 0.9 + (0.42 if narrow else 0.3) * len(rows), narrow)
-        if line is not None:
+        if line is not None and not narrow:
             axes.axvline(line, color=INK_MUTED, linewidth=1.2)
         for at, values in enumerate(rows.values()):
             axes.plot([*map(float, values.values())], [at + 0.15 * narrow] * len(values),
@@ -92,6 +92,8 @@ def dots(
                 bbox_to_anchor=(1, 0.5),
             )
         frame(axes, title, x_label, narrow=narrow)
+        if narrow:
+            _between_names(axes, len(rows), line)
         return figure
 
     lines = [f"{row}: " + ", ".join(f"{name} {show(value)}" for name, value in values.items())
@@ -200,6 +202,18 @@ def spread(
             line += f"; {apart_are} {median(others):.1f} (median)"
         lines.append(line)
     return both(drawn, f"{title}. {x_label}.\n" + "\n".join(lines))
+
+
+def _between_names(axes: Any, rows: int, line: float | None) -> None:
+    """The grid, and ``line``, in the bands of the marks: names stand above them, uncrossed."""
+    axes.grid(visible=False)
+    low, high = axes.get_xlim()
+    ticks = [each for each in axes.get_xticks() if low < each < high]
+    for places, ink, wide in ((ticks, INK_FAINT, 0.7), ([line], INK_MUTED, 1.2)):
+        each = [(place, row - 0.02, row + 0.42) for row in range(rows) for place in places
+                if place is not None]  # fmt: skip
+        if each:
+            axes.vlines(*zip(*each, strict=True), color=ink, linewidth=wide, zorder=1)
 
 
 def named_rows(axes: Any, names: Sequence[str], narrow: bool, most: float = 240) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from phasebit import draw
+from phasebit import draw, measure
 from phasebit.draw import Cell, Picture
+from phasebit.emulator import listing
+from phasebit.emulator.ptx import table
+
+SOURCE = "differential tests on an NVIDIA H200"
 
 Step = tuple[int, list[int], Any]
 """A block executed: its number, the lanes that executed it, what was seen there."""
@@ -112,3 +117,49 @@ def banks(stride: int) -> Picture:
         column_label="bank (in the cells: the lane it serves)",
         title=f"Stride {stride}: banks and wavefronts",
     )  # fmt: skip
+
+
+class _Names(measure.Table):
+    """A table whose names, in the first column, may be broken at their dots and colons."""
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        shown = super()._repr_mimebundle_(include, exclude)
+        names = re.compile(r"(?<=<tr><td>)[^<]+")
+        shown["text/html"] = names.sub(
+            lambda name: re.sub(r"(?<=[.:])(?=[^.:])", "<wbr>", name[0]), shown["text/html"]
+        )
+        return shown
+
+
+def families() -> measure.Table:
+    """How many instructions of each family were compared with a GPU; complete families as one."""
+    record = listing.agreed()
+    whole: list[tuple[int, int]] = []
+    rows = []
+    for family in table.FAMILIES:
+        known = {entry.name for entry in table.entries() if entry.family == family}
+        found = [record[name] for name in known if record.get(name)]
+        if known and len(found) == len(known):
+            whole.append((len(known), sum(found)))
+        elif known:
+            rows.append((family, str(len(known)), str(len(found)), f"{sum(found):,}"))
+    count, programs = (sum(column) for column in zip(*whole, strict=True))
+    first = (f"{len(whole)} families", str(count), str(count), f"{programs:,}")
+    heading = ("family", "instructions", "compared", "programs that agreed")
+    return measure.Table(heading, (first, *rows), SOURCE)
+
+
+def instructions() -> measure.Table:
+    """What ``python -m phasebit ptx`` prints: every instruction, its section, proof and meaning."""
+    record = listing.agreed()
+    families = list(table.FAMILIES)
+    names = {entry.name for entry in table.entries()}
+    rows = []
+    for entry in sorted(table.entries(), key=lambda entry: families.index(entry.family)):
+        count, said = record.get(entry.name, 0), entry.summary.replace("``", "")
+        name, _, meaning = said.partition(": ")
+        named = name in names or entry.name.startswith(f"{name}.")
+        rows.append((entry.name, entry.section, f"{count:,}" if count else "–",
+                     meaning if named else said))  # fmt: skip
+    heading = ("instruction", "PTX ISA", "programs that agreed", "what it does")
+    return _Names(heading, tuple(dict.fromkeys(rows)), SOURCE)

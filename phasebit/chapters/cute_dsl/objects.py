@@ -90,13 +90,13 @@ def picture(rings: Mapping[str, Ring], title: str) -> Picture:
 
 
 def _boxes(rings: Mapping[str, Ring], narrow: bool = False) -> tuple[dict[str, Node], list[Arrow]]:
-    """What :func:`picture` draws; ``narrow``: with short lines, and counts within the boxes."""
+    """What :func:`picture` draws: what a phase waits for, in the first slot's boxes."""
     from phasebit.draw import Arrow, Node
 
     nodes: dict[str, Node] = {}
     arrows: list[Arrow] = []
-    left, middle, right = (47.0, 166.0, 284.0) if narrow else (0.0, 250.0, 500.0)
-    first, step, gap = (92.0, 62.0, 84.0) if narrow else (84.0, 44.0, 76.0)
+    left, middle, right = (47.0, 165.0, 282.0) if narrow else (0.0, 250.0, 500.0)
+    first, step, gap = (92.0, 62.0, 84.0) if narrow else (72.0, 50.0, 70.0)
     y = 0.0
     for key, ring in rings.items():
         name, kind = PIPELINES[key]
@@ -107,21 +107,22 @@ def _boxes(rings: Mapping[str, Ring], narrow: bool = False) -> tuple[dict[str, N
             full, empty = (ring.barriers[side, slot] for side in ("full", "empty"))
             words = f"A {parts[0]}, B {parts[1]}" if len(parts) > 1 else parts[0]
             said = [words, f"full at {full.at}", f"empty at {empty.at}"]
-            counts = [] if slot else [_counts(full), _counts(empty)]
             whose = f"{name} {slot}"
             if narrow:
                 said[0] = f"{whose}\n" + words.replace(", B", "\nB").replace("s ", "s\n")
-                for at, count in enumerate(counts, 1):
-                    said[at] += "\n" + count.replace(", ", "\n")
-                counts, whose = [""] * len(counts), ""
+                whose = ""
             here = [f"{key}{slot} {what}" for what in ("full", "slot", "empty")]
+            if not slot:
+                for at, barrier in enumerate((full, empty), 1):
+                    count = _counts(barrier)
+                    said[at] += ":\n" + (count.replace(", ", "\n") if narrow else count)
+                arrows += [Arrow(top, here[0]), Arrow(top, here[2])]
             nodes |= {
                 here[0]: Node(said[1], left, y, "blue", whose),
                 here[1]: Node(said[0], middle, y, "green"),
                 here[2]: Node(said[2], right, y, "orange"),
             }
             arrows += [Arrow(here[0], here[1]), Arrow(here[1], here[2])]
-            arrows += [Arrow(top, here[2 * at], count) for at, count in enumerate(counts)]
         y += gap
     return nodes, arrows
 

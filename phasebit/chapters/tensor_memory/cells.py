@@ -62,6 +62,8 @@ class Reach(NamedTuple):
 
     picture: Picture
     refusal: str
+    memory: Picture
+    """The whole memory with two sums of 256 columns; in each quarter the warps that reach it."""
 
 
 def reach() -> Reach:
@@ -83,17 +85,30 @@ def reach() -> Reach:
             return Cell("no", "grey")
         return Cell("yes", "blue")
 
+    seen = [[allowed(warp, quarter) for quarter in range(4)] for warp in range(6)]
     drawn = chart(
-        [[allowed(warp, quarter) for quarter in range(4)] for warp in range(6)],
+        seen,
         rows=[f"warp {warp}" for warp in range(6)], columns=[0, 32, 64, 96],
         row_label="fetches", column_label="32 lanes from this one on",
         title="Which warp reaches which lanes: 24 launches on the emulator",
     )  # fmt: skip
-    return Reach(drawn, re.sub(r": tcgen05.*?;", ": …;", refusal))
+    allow = [
+        ", ".join(str(warp) for warp in range(6) if seen[warp][quarter].text == "yes")
+        for quarter in range(4)
+    ]
+    memory = chart(
+        [[Cell(warps, HUES[first // 256]) for first in range(0, 512, 128)] for warps in allow],
+        rows=[f"lanes {first}–{first + 31}" for first in range(0, 128, 32)],
+        columns=[f"{first}–{first + 127}" for first in range(0, 512, 128)],
+        row_label="a quarter", column_label="columns",
+        title="Two sums of 128 × 256 fill tensor memory; in each quarter the warps that reach it",
+        legend={hue: f"sum {i}" for i, hue in enumerate(HUES[:2])},
+    )  # fmt: skip
+    return Reach(drawn, re.sub(r": tcgen05.*?;", ": …;", refusal), memory)
 
 
 HUES = ("blue", "orange", "green", "pink")
-"""Of registers 0 to 3."""
+"""Of registers 0 to 3, blocks, sums, quarters."""
 
 
 def holders(shape: str) -> Picture:

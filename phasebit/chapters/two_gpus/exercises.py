@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -17,19 +16,22 @@ SCHEDULES = "late", "eager", "random"
 
 
 @judged
-def columns(answer: Callable[[float, float], int]) -> str:
-    """``answer(tflops, gbytes)``: columns of B from which an all-gather of bf16 can be hidden."""
+def columns(answer: Callable[[float, float, int], int]) -> str:
+    """``answer(tflops, gbytes, size)``: columns of B from which an all-gather can be hidden.
+
+    A number of a row has ``size`` bytes.
+    """
     draw = random.Random(251)
 
     def cases() -> Iterator[Case]:
-        for tflops, gbytes in ((700, 400), (700, 50), (1400, 700), (512, 256)):
-            yield (tflops, gbytes), math.ceil(tflops * 1000 / gbytes)
-        for _ in range(30):
-            tflops, gbytes = draw.randint(100, 2000), draw.randint(20, 900)
-            yield (tflops, gbytes), math.ceil(tflops * 1000 / gbytes)
+        asked = [(700, 400, 2), (700, 50, 2), (1400, 400, 1), (1400, 700, 1), (500, 400, 4)]
+        asked += [(draw.randint(100, 2000), draw.randint(20, 900), draw.choice((1, 2, 4)))
+                  for _ in range(30)]  # fmt: skip
+        for tflops, gbytes, size in asked:
+            yield (tflops, gbytes, size), -(-size * tflops * 1000 // (2 * gbytes))
 
-    def words(tflops: float, gbytes: float) -> str:
-        return f"{tflops} TFLOP/s and {gbytes} GB/s"
+    def words(tflops: float, gbytes: float, size: int) -> str:
+        return f"{tflops} TFLOP/s, {gbytes} GB/s and {size} bytes a number"
 
     return agree(answer, cases(), words, "links")
 

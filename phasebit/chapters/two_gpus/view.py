@@ -123,19 +123,45 @@ def at_home() -> Table:
     )  # fmt: skip
 
 
+def divided() -> Picture:
+    """Which part of two layers' matrices lies on which of two GPUs."""
+    from phasebit.draw import Panel, panels
+
+    rows = {(gpu, 0): f"GPU {gpu}" for gpu in (0, 1)}
+    columns = {(0, gpu): f"GPU {gpu}" for gpu in (0, 1)}
+    layers = {"X": rows, "W": columns, "H = XW": columns, "V": rows, "HV": rows}
+    parts = [
+        Panel(name, 2, 1, ((1, 0),), width=0.8, height=0.7, labels=rows) if lies is rows
+        else Panel(name, 1, 2, ((0, 1),), width=1.2, height=0.7, labels=columns)
+        for name, lies in layers.items()
+    ]  # fmt: skip
+    said = ", ".join(f"{name} by {'rows' if lies is rows else 'columns'}"
+                     for name, lies in layers.items())  # fmt: skip
+    return panels(parts, alt=f"Two layers on two GPUs, half of each matrix on either: {said}.")
+
+
+BLOCKS = 1, 8, 32, 132
+"""Numbers of blocks of which the picture of the link has stores and bulk copies."""
+
+
 def link() -> Picture | Table:
-    """What the link carries: stores of so many blocks, copies of so many bytes."""
+    """What the link carries: stores and bulk copies of so many blocks, copies of so many bytes."""
     data = recorded()
     if data is None:
         return note()
     from phasebit.draw import bars
 
-    flag, *_ = data["link"].values()
-    rates = {what.replace("copy engine", "cudaMemcpyAsync").replace(" 1 blocks", " 1 block"): each
-             for what, each in data["link"].items() if not what.startswith("flag")}  # fmt: skip
-    copies = {what: "orange" for what in rates if what.startswith("cuda")}
+    flag = data["link"]["flag there and back"]
+    drawn = {f"{how} of {n} block{'s' * (n > 1)}{size}": f"{how} of {n} blocks{size}"
+             for how, size in (("stores", ""), ("bulk copies", ", 8 KiB"))
+             for n in BLOCKS}  # fmt: skip
+    drawn |= {each.replace("copy engine", "cudaMemcpyAsync"): each
+              for each in data["link"] if each.startswith("copy engine")}  # fmt: skip
+    rates = {what: data["link"][each] for what, each in drawn.items() if each in data["link"]}
+    hues = {what: "orange" if what.startswith("cuda") else "green" for what in rates
+            if not what.startswith("stores")}  # fmt: skip
     return bars(
-        rates, hues=copies, show=lambda value: f"{value:g}",
+        rates, hues=hues, show=lambda value: f"{value:g}",
         x_label="GB/s each way, both at once",
         title=f"A flag there and back takes {flag:g} µs; {measure.source(data)}",
     )  # fmt: skip

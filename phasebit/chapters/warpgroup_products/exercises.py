@@ -35,19 +35,31 @@ def descriptor(answer: Callable[[int, int], int]) -> str:
 
 
 @judged
-def shared_bytes(answer: Callable[[int, bool], float]) -> str:
-    """``answer(n, in_registers)``: bytes a cycle that products of width ``n`` read at full rate."""
+def narrowest(answer: Callable[[int, bool], int]) -> str:
+    """``answer(spare, in_registers)``: the narrowest width at full rate, or 0 for no width.
+
+    The products may read what is left of 128 bytes of shared memory a cycle when ``spare`` are
+    kept free. An instruction begins 13 cycles after the one before it, or later, and widths are
+    multiples of 8 up to 256.
+    """
+
+    def width(spare: int, in_registers: bool) -> int:
+        for n in range(8, 257, 8):
+            cycles = 2 * 64 * n * 16 / 4096
+            read = 32 * n + (0 if in_registers else 2048)
+            if read <= (128 - spare) * cycles and cycles >= 13:
+                return n
+        return 0
 
     def cases() -> Iterator[Case]:
-        for n in (8, 32, 64, 128, 256):
+        for spare in (0, 16, 24, 32, 47, 48, 49, 64, 72):
             for in_registers in (False, True):
-                cycles = 2 * 64 * n * 16 / 4096
-                yield (n, in_registers), (32 * n + (0 if in_registers else 2048)) / cycles
+                yield (spare, in_registers), width(spare, in_registers)
 
-    def words(n: int, in_registers: bool) -> str:
-        return f"N = {n}, A in {'registers' if in_registers else 'shared memory'}"
+    def words(spare: int, in_registers: bool) -> str:
+        return f"{spare} bytes to spare, A in {'registers' if in_registers else 'shared memory'}"
 
-    return agree(answer, cases(), words, "widths")
+    return agree(answer, cases(), words, "loads")
 
 
 @judged
@@ -73,4 +85,4 @@ def complex_product(answer: str) -> str:
     return "exact on whole numbers, no finding"
 
 
-__all__ = ["complex_product", "descriptor", "shared_bytes"]
+__all__ = ["complex_product", "descriptor", "narrowest"]

@@ -24,6 +24,7 @@ _OURS = {
 
 # What differs with the compiler's version, or from run to run.
 _INSTRUCTION = re.compile(r"`[^`]*` at PTX line \d+ \(([^)]*)\)")
+_LINE = re.compile(r"^( *)PTX line +\d+  ", re.MULTILINE)
 _TIME = re.compile(r" in \d+\.\d+s( \([\d:]+\))?")
 
 
@@ -68,7 +69,8 @@ def environment() -> dict[str, str]:
 
 def shortened(text: str, folder: Path) -> str:
     """What a command said, as the page shows it."""
-    text = _TIME.sub("", _INSTRUCTION.sub(r"\1", text)).replace(f"{folder}{os.sep}", "")
+    text = _LINE.sub(r"\1", _TIME.sub("", _INSTRUCTION.sub(r"\1", text)))
+    text = text.replace(f"{folder}{os.sep}", "")
     lines = []
     for line in text.splitlines():
         if line and not line.strip(

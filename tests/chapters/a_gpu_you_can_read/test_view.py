@@ -7,6 +7,8 @@ from math import gcd
 import pytest
 
 from phasebit.chapters.a_gpu_you_can_read import view
+from phasebit.emulator import listing
+from phasebit.emulator.ptx.table import entries
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3, 4, 8, 31, 32])
@@ -29,3 +31,20 @@ def test_a_line_too_long_for_the_page_is_broken(capsys: pytest.CaptureFixture[st
     view.say("word " * 30)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 and max(map(len, lines)) <= 80 and lines[1].startswith("    ")
+
+
+def test_the_families_count_what_the_list_counts() -> None:
+    rows = view.families().rows
+    known = {(entry.family, entry.name) for entry in entries()}
+    proved = {pair for pair in known if listing.agreed().get(pair[1])}
+    assert sum(int(row[1]) for row in rows) == len(known)
+    assert sum(int(row[2]) for row in rows) == len(proved)
+    assert all(row[1] != row[2] for row in rows[1:]), "what is compared whole is one row"
+
+
+def test_the_table_of_instructions_names_all_and_breaks_long_names() -> None:
+    table = view.instructions()
+    assert {row[0] for row in table.rows} == {entry.name for entry in entries()}
+    html = table._repr_mimebundle_()["text/html"]
+    assert "<td>cp.<wbr>async.<wbr>bulk.<wbr>commit_group</td>" in html
+    assert "mbarrier::<wbr>" in html and ":<wbr>:" not in html

@@ -66,6 +66,8 @@ def test_each_warp_reaches_its_quarter_alone() -> None:
     yes = [line.split("|")[1].split() for line in found.picture.alt.splitlines()[1:]]
     assert yes == [["yes" if w % 4 == q else "no" for q in range(4)] for w in range(6)]
     assert "add (w % 4) << 21 to the address" in found.refusal
+    warps = [set(line.split("|")[1].split()) for line in found.memory.alt.splitlines()[1:]]
+    assert warps == [{"0,", "4"}, {"1,", "5"}, {"2"}, {"3"}]
 
 
 @pytest.mark.nvcc

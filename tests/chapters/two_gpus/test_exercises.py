@@ -35,11 +35,12 @@ def test_the_kernels_in_the_chapter_are_right(name: str, solution: str) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda tflops, gbytes: int(tflops * 1000 / gbytes),
-        lambda tflops, gbytes: -(-tflops // gbytes),
-        lambda tflops, gbytes: -(-tflops * 2000 // gbytes),
-        lambda tflops, gbytes: -(-tflops * 500 // gbytes),
-        lambda tflops, gbytes: -(-gbytes * 1000 // tflops),
+        lambda tflops, gbytes, size: int(size * tflops * 500 / gbytes),
+        lambda tflops, gbytes, size: -(-tflops * 1000 // gbytes),
+        lambda tflops, gbytes, size: -(-size * tflops // (2 * gbytes)),
+        lambda tflops, gbytes, size: -(-size * tflops * 1000 // gbytes),
+        lambda tflops, gbytes, size: -(-tflops * 2000 // (size * gbytes)),
+        lambda tflops, gbytes, size: -(-size * gbytes * 500 // tflops),
     ],
 )
 def test_columns_refuses(wrong: Callable[..., int]) -> None:

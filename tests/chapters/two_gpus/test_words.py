@@ -53,6 +53,15 @@ def test_all_shares_reach_what_was_wanted() -> None:
             assert view.hidden(view.medians(case), "ours") >= least
 
 
+def test_the_question_and_its_answer() -> None:
+    first, *_ = cases("gather", whole=True)
+    us = view.medians(first)
+    assert first["shape"] == [8192, 8192, 8192]
+    assert [round(us[what]) for what in (*view.APART, "ours")] == [300, 1419, 1717, 1420]
+    shares = [round(100 * view.hidden(us, who)) for who in ("torch", "ours, warps send", "ours")]
+    assert shares == [77, 59, 100]
+
+
 def test_nccl_takes_longer_than_the_link_needs() -> None:
     first, *_ = cases("gather", whole=True)
     assert round(view.medians(first)["communication"]) == 300

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from phasebit.chapters.warpgroup_products import exercises as check
@@ -10,7 +12,7 @@ from tests.book.notebooks import ROOT
 from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_warpgroup_products.ipynb"))
-FUNCTIONS = ("descriptor", "shared_bytes")
+FUNCTIONS = ("descriptor", "narrowest")
 
 
 def test_no_answer_yet() -> None:
@@ -46,17 +48,32 @@ def test_descriptor_refuses(wrong: object) -> None:
     assert "not right yet" in check.descriptor.verdict(wrong)
 
 
+def at_full_rate(n: int, spare: int, registers: bool, cycles: float) -> bool:
+    return 32 * n + (0 if registers else 2048) <= (128 - spare) * cycles
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda n, r: 64 + 4096 / n,  # wherever A is
-        lambda n, r: 32 * n + (0 if r else 2048),  # of an instruction
-        lambda n, r: 64 if r else 2048 / n,
-        lambda n, r: (64 + 4096 / n) / 2 if not r else 32,
+        lambda n, spare, r: at_full_rate(n, spare, False, n / 2) and n >= 26,  # wherever A is
+        lambda n, spare, r: at_full_rate(n, 0, r, n / 2) and n >= 26,  # nobody else writes
+        lambda n, spare, r: at_full_rate(n, spare, r, n / 2),  # as many a cycle as one likes
+        lambda n, spare, r: at_full_rate(n, spare, r, n) and n >= 26,  # half of the rate
     ],
 )
-def test_shared_bytes_refuses(wrong: object) -> None:
-    assert "not right yet" in check.shared_bytes.verdict(wrong)
+def test_narrowest_refuses(wrong: Callable[[int, int, bool], bool]) -> None:
+    def answer(spare: int, registers: bool) -> int:
+        return next((n for n in range(8, 257, 8) if wrong(n, spare, registers)), 0)
+
+    assert "not right yet" in check.narrowest.verdict(answer)
+
+
+def test_narrowest_is_0_where_no_width_will_do() -> None:
+    def answer(spare: int, registers: bool) -> int:
+        fits = (n for n in range(32, 257, 8) if at_full_rate(n, spare, registers, n / 2))
+        return next(fits, 256)
+
+    assert "not right yet" in check.narrowest.verdict(answer)
 
 
 RE = "        ptx::wgmma(re, a + 2 * k, b + 2 * k, "

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from phasebit import bugs, process
-from phasebit.chapters.when_it_hangs import symptoms
+from phasebit.chapters.when_it_hangs import symptoms, view
 from tests.book.notebooks import ROOT, prose
 
 CHAPTER = ROOT / "book/appendix/when_it_hangs.ipynb"
@@ -43,3 +43,11 @@ def test_the_commands_of_the_page_are_there() -> None:
         done = process.run([sys.executable, "-m", "phasebit", name, "--help"], timeout=60)
         for option in re.findall(r"--\w+", rest):
             assert option in done.stdout, (name, option)
+
+
+@pytest.mark.nvcc
+def test_the_broken_program_asks_too_early_at_the_first_step_of_the_second_tile() -> None:
+    picture = view.parities()
+    rows = [line.split("|")[1].split() for line in str(picture).splitlines() if "|" in line]
+    assert rows == [[*"012345"], [*"0100.."], [*"010101"]]
+    assert "passes before the copy has come" in picture._repr_mimebundle_()["image/svg+xml"]

@@ -60,9 +60,11 @@ def test_every_option_of_ours_on_the_page_is_one() -> None:
 def test_a_command_is_told_without_what_differs_by_machine(tmp_path: Path) -> None:
     said = (
         "race: thread 0 reads s: `ld.shared.u32 %r1, [%r2]` at PTX line 80 (own.cu:3)\n"
+        "  PTX line     30  bar.sync 0;   race (late)\n"
         f"{tmp_path}/own.cu is there\n    ^^^^ ~~~\n\n1 passed in 0.53s\n" + "word " * 30
     )
     assert view.shortened(said, tmp_path).splitlines() == [
-        "race: thread 0 reads s: own.cu:3", "own.cu is there", "", "1 passed",
+        "race: thread 0 reads s: own.cu:3", "  bar.sync 0;   race (late)", "own.cu is there", "",
+        "1 passed",
         ("word " * 18).rstrip(), "    " + ("word " * 12).rstrip(),
     ]  # fmt: skip
