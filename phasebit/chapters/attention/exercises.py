@@ -25,9 +25,10 @@ def tile_cycles(answer: Callable[[int, int, int], float]) -> str:
         yield (128, 128, 128), 2048
         for _ in range(60):
             d = draw.choice([16, 32, 48, 64, 96, 128, 256])
-            queries, keys = 64 * draw.randint(1, 4), 16 * draw.randint(1, 16)
+            queries, keys = 64 * draw.randint(1, 4), 8 * draw.choice([1, 2, 3, 4, 8, 16, 22])
             products, exponentials = 4 * queries * keys * d // 4096, queries * keys // 16
-            yield (d, queries, keys), max(products, exponentials)
+            reads = queries // 64 * d * (32 + keys) // 32  # of 64 + 2 · keys rows
+            yield (d, queries, keys), max(products, exponentials, reads)
 
     def words(d: int, queries: int, keys: int) -> str:
         return f"heads of {d}, {queries} queries and {keys} keys"

@@ -186,6 +186,28 @@ VARIANTS = {
 """What is tried beside the ladder."""
 
 
+EXPECTED = {
+    "no named barriers": "slower, for want of an order",
+    "turns given after the scores": "slower: the other group's products begin later",
+    "stores of 4 bytes": "slower for short sequences",
+    "tiles of 128 keys": "slower: more passes, each with its waits",
+    "two groups": "control: what is the third group worth?",
+    "rescaled where the maximum moves": "faster: it moves seldom after the first tiles",
+    "an eighth by polynomial": "faster for heads of 64",
+    "maximum of two floats": "slower",
+    "the softmax of before": "slower",
+    "one group fewer, tiles of 128 keys": "slower: there is less that could hide a wait",
+    "named barriers": "slower: four groups wait for their turns",
+    "exponentials before the wait": "faster: more lies under the product",
+    "hidden tiles are multiplied": "slower where causal",
+    "head after head": "slower where causal: the last tiles are long ones",
+    "a warp barrier before each arrival": "slower",
+    "one task at a time": "slower: the next queries come late",
+    "an eighth by polynomial, four groups": "faster for heads of 64",
+}
+"""What we expected of each change whose results are right."""
+
+
 def variants(rung: str, right: bool = True) -> list[str]:
     """The variants of a rung whose results are right, or those whose are not."""
     return [name for name, each in VARIANTS.items()

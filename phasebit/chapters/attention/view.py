@@ -145,19 +145,23 @@ def reached(recorded: dict[str, Any]) -> Picture:
 
 def tried(
     recorded: dict[str, Any], base: str, names: Sequence[str],
-    cases: Sequence[tuple[int, bool, int]],
+    cases: Sequence[tuple[int, bool, int]], expected: bool = False,
 ) -> measure.Table:  # fmt: skip
-    """Some variants as parts of a rung's rate in the same rounds, for some cases."""
+    """Some variants as parts of a rung's rate in the same rounds, for some cases.
+
+    ``expected``: with what was expected of each, in a column of its own.
+    """
     rows = []
     for name in (base, *names):
         rates = [row(recorded, *case, part="variants") for case in cases]
         first = [f"{each[base]:.0f} TFLOP/s" for each in rates]
         parts = [f"{each[name] / each[base]:.2f}" for each in rates]
-        rows.append((name, *(first if name == base else parts)))
+        said = ["" if name == base else rungs.EXPECTED[name]] if expected else []
+        rows.append((name, *said, *(first if name == base else parts)))
     heads = (f"{d} columns, {'causal' if causal else 'full'}, {length:,}"
              for d, causal, length in cases)  # fmt: skip
     source = f"rate as a part of the first row's; {measure.source(recorded)}"
-    return measure.Table(("", *heads), tuple(rows), source)
+    return measure.Table(("", *(["expected"] if expected else []), *heads), tuple(rows), source)
 
 
 def controlled(

@@ -27,19 +27,31 @@ def test_the_solutions_in_python_are_right() -> None:
         assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
+def tile(
+    operations: int = 4, rate: int = 4096, special: float = 16, q: int = 64, rows: int = 2,
+    size: int = 2, group: int = 64, way: Callable[..., float] = max,
+) -> Callable[[int, int, int], float]:  # fmt: skip
+    def tile_cycles(d: int, queries: int, keys: int) -> float:
+        reads = queries / group * size * d * (q + rows * keys) / 128
+        return way(operations * queries * keys * d / rate, queries * keys / special, reads)
+
+    return tile_cycles
+
+
+def test_tile_cycles_accepts_the_right_counts() -> None:
+    assert "tile_cycles: OK" in check.tile_cycles.verdict(tile())
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda d, queries, keys: 4 * queries * keys * d / 4096 + queries * keys / 16,
-        lambda d, queries, keys: 4 * queries * keys * d / 4096,
-        lambda d, queries, keys: queries * keys / 16,
-        lambda d, queries, keys: max(2 * queries * keys * d / 4096, queries * keys / 16),
-        lambda d, queries, keys: max(4 * queries * keys * d / 8192, queries * keys / 16),
-        lambda d, queries, keys: max(4 * queries * keys * d / 4096, queries * keys / 32),
-        lambda d, queries, keys: max(4 * queries * keys * d / 4096, queries * keys * d / 16),
-        lambda d, queries, keys: min(4 * queries * keys * d / 4096, queries * keys / 16),
+        tile(operations=2), tile(rate=8192), tile(special=32), tile(way=min),
+        tile(way=lambda *all_three: sum(all_three)), tile(way=lambda products, *_: products),
+        tile(way=lambda _, exponentials, __: exponentials), tile(way=lambda *three: three[2]),
+        tile(way=lambda products, exponentials, _: max(products, exponentials)),
+        tile(q=0), tile(rows=1), tile(rows=4), tile(size=1), tile(size=4), tile(group=128),
     ],
-)
+)  # fmt: skip
 def test_tile_cycles_refuses(wrong: Callable[..., float]) -> None:
     assert "not right yet" in check.tile_cycles.verdict(wrong)
 

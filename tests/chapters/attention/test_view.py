@@ -18,6 +18,18 @@ def test_the_record_has_every_contender_in_every_case_within_its_bound() -> None
         assert set(case["contenders"]) >= {*rungs.LADDER, *rungs.VARIANTS}
 
 
+def test_a_change_is_shown_with_what_was_expected_of_it() -> None:
+    tried = [name for rung in ("persistent", "dynamic") for name in rungs.variants(rung)]
+    assert list(rungs.EXPECTED) == tried
+    names, case = rungs.variants("dynamic"), (64, True, 4096)
+    recorded = measure.read("attention")
+    bare = view.tried(recorded, "dynamic", names, [case])
+    table = view.tried(recorded, "dynamic", names, [case], expected=True)
+    assert table.heading == ("", "expected", *bare.heading[1:])
+    assert [each[1] for each in table.rows] == ["", *(rungs.EXPECTED[name] for name in names)]
+    assert [(each[0], *each[2:]) for each in table.rows] == list(bare.rows)
+
+
 def test_a_pass_is_the_sum_of_its_parts() -> None:
     recorded = measure.read("attention_stamps")
     whole = view.pass_cycles(recorded, "overlapped")

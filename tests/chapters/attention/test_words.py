@@ -154,7 +154,7 @@ def test_the_parts_of_a_pass_are_the_pass() -> None:
 
 
 def test_what_costs_nothing(record: dict[str, Any]) -> None:
-    """Of the rows that stand before the two whole tables."""
+    """Of the rows that the guesses before the two tables of changes name."""
     full = CASES[0]
     said = {name: part(record, name, "persistent", full) for name in (
         "no named barriers", "an eighth by polynomial", "maximum of two floats")}  # fmt: skip
