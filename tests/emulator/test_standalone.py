@@ -30,7 +30,6 @@ APPENDIX = {
     "phasebit.emulator.ops.control",
     "phasebit.emulator.ptx.control_flow",
     "phasebit.emulator.ptx.lexer.tokens",
-    "phasebit.emulator.ptx.table",
 }
 """What the appendix *A GPU you can read* opens up, besides."""
 
@@ -41,8 +40,10 @@ INSIDE = {
         "phasebit.emulator.ptx.table.TABLE",
         "phasebit.emulator.ptx.table.value",
     },
+    "phasebit/chapters/a_gpu_you_can_read/view.py": {"phasebit.emulator.ptx.table"},
     "tests/book/test_replays.py": {"phasebit.emulator.machine.room"},  # a machine without memory
     "tests/chapters/a_gpu_you_can_read/test_exercises.py": {"phasebit.emulator.ptx.table.TABLE"},
+    "tests/chapters/a_gpu_you_can_read/test_view.py": {"phasebit.emulator.ptx.table.entries"},
     "tests/chapters/chain/test_view.py": {"phasebit.emulator.machine.events.Told"},
     "tests/runtime/test_two_devices.py": {  # counts how often launches are compared
         "phasebit.emulator.checker.other_launches.OtherLaunches",
