@@ -16,6 +16,8 @@ from .notebooks import ROOT
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
+from nbclient.exceptions import DeadKernelError
+from phasebit_book import ahead as module
 from phasebit_book.ahead import Ahead
 
 pytestmark = pytest.mark.book
@@ -92,3 +94,27 @@ def alive(process: int) -> bool:
     return not Path(f"/proc/{process}/stat").exists() or (
         Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     )
+
+
+def test_a_kernel_that_did_not_start_is_started_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its port was taken meanwhile; one that dies at work is not asked to do it again."""
+    for error, most in (RuntimeError("Kernel didn't respond"), 2), (DeadKernelError("died"), 1):
+        asked = []
+
+        def dies(*args: Any, error: Exception = error, asked: list[Any] = asked) -> None:
+            asked.append(args)
+            raise error
+
+        monkeypatch.setattr(module, "single_nb_execution", dies)
+        with pytest.raises(RuntimeError):
+            module._execute("a notebook")
+        assert len(asked) == most
+    answers = iter([RuntimeError("Kernel died before replying to kernel_info"), None])
+
+    def late(*args: Any) -> str:
+        if error := next(answers):
+            raise error
+        return "executed"
+
+    monkeypatch.setattr(module, "single_nb_execution", late)
+    assert module._execute("a notebook") == "executed"

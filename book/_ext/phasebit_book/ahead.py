@@ -49,9 +49,8 @@ class Ahead:
             # timing, and MyST-NB would begin a line with each.
             self.keeps[_key(notebook, folder)] = keeps
             self.begun[_key(notebook, folder)] = self.pool.submit(
-                single_nb_execution, notebook, folder, timeout,
-                allow_errors=False, coalesce_streams=True,
-            )  # fmt: skip
+                _execute, notebook, folder, timeout, allow_errors=False, coalesce_streams=True
+            )
 
     def executed(self, notebook: Any, cwd: str, *args: Any, **options: Any) -> ExecutionResult:
         """What MyST-NB gets for a notebook: outputs in its cells, seconds, and the error if any."""
@@ -86,6 +85,20 @@ def _key(notebook: Any, folder: str) -> Key:
     """By what is executed: `plain.py` has changed the Markdown when a page is read."""
     sources = (cell.source for cell in notebook.cells if cell.cell_type == "code")
     return os.path.abspath(folder), tuple(sources)
+
+
+def _execute(*args: Any, **options: Any) -> ExecutionResult:
+    """What executes a notebook; once more where its kernel did not start.
+
+    Jupyter gives a kernel ports that were free a moment before: two that start at once may get the
+    same one, and the second of them dies.
+    """
+    try:
+        return single_nb_execution(*args, **options)
+    except RuntimeError as error:
+        if type(error) is not RuntimeError:  # a kernel that dies later has a class of its own
+            raise
+        return single_nb_execution(*args, **options)
 
 
 def _interrupted_by_us() -> None:
