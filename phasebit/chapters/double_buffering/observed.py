@@ -13,8 +13,10 @@ from phasebit.launching.launch import compile
 from phasebit.launching.ring_timeline import timeline
 from phasebit.timeline import Span, Timeline
 
+INSTRUCTIONS = "PTX instructions of all warps"
+"""A row of its own sign: their number is the compiler's."""
+
 COUNTERS = {
-    "PTX instructions of all warps": "smsp__inst_executed.sum",
     "sectors loaded from global memory": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
     "wavefronts of shared loads": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
     "bank conflicts among them": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
@@ -71,6 +73,8 @@ def table(sources: Mapping[str, str], depth: int = 4096) -> str:
     widths = [max(12, len(name)) + 2 for name in sources]
     first = max(map(len, COUNTERS))
     lines = [f"{f'K = {depth}':<{first}}" + _row(sources, widths)]
+    executed = (f"{run.counters['smsp__inst_executed.sum']:,}" for run, _ in runs)
+    lines.append(f"⏱ {INSTRUCTIONS:>{first - 2}}" + _row(executed, widths))
     for what, counter in COUNTERS.items():
         values = (f"{run.counters.get(counter, 0):,}" for run, _ in runs)
         lines.append(f"{what:>{first}}" + _row(values, widths))
