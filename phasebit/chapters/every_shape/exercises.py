@@ -269,6 +269,8 @@ def _tables() -> Iterator[tuple[Times, int]]:
     yield {"1": {"a": 10, "b": 30}, "2": {"a": 10, "b": 6}, "3": {"a": 10, "b": 6}}, 1  # most wins
     yield {"1": {"a": 4, "b": 9}, "2": {"b": 9}}, 1  # a was not timed everywhere
     yield {"1": {"a": 10, "b": 12, "c": 30}, "2": {"a": 30, "b": 12, "c": 10}}, 2  # b is best alone
+    yield {"1": {"a": 100, "b": 145, "c": 900},  # the mean, the median and the most of ratios: b
+           "2": {"a": 200, "b": 145, "c": 100}}, 1
     draw = random.Random()
     while True:
         plans_, shapes = "abcdefgh"[: draw.randint(4, 8)], draw.randint(3, 7)
