@@ -344,13 +344,19 @@ def test_a_table_that_is_turned_keeps_its_numbers_beside_their_headings(browser,
 
 
 def test_what_follows_a_folded_table_has_a_distance(browser, site) -> None:
-    page = next(page for page in PAGES if page.endswith("_attention.html"))
+    """Tried on pages until one shows the planted fault: a heading keeps its own distance."""
     tab = browser.new_page(viewport=SCREEN)
-    tab.goto(site + page, wait_until="load")
-    gaps = tab.evaluate(AFTER_FOLDED)
-    assert gaps and min(gaps) >= 12
-    tab.add_style_tag(content=".bd-article details { margin: 0 !important }")
-    assert min(tab.evaluate(AFTER_FOLDED)) < 12
+    for page in PAGES:
+        if "<details>" not in (HTML / page).read_text(encoding="utf-8"):
+            continue
+        tab.goto(site + page, wait_until="load")
+        gaps = tab.evaluate(AFTER_FOLDED)
+        assert not gaps or min(gaps) >= 12, page
+        tab.add_style_tag(content=".bd-article details { margin: 0 !important }")
+        if gaps and min(tab.evaluate(AFTER_FOLDED)) < 12:
+            break
+    else:
+        pytest.fail("the planted fault shows on no page")
     tab.close()
 
 
