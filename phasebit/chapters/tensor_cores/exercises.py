@@ -15,22 +15,29 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, int, int]
 
-PRODUCT = """\
+_PLACE = """\
+__device__ int place(int row, int chunk) { return row * 64 + (chunk ^ row % 8) * 8; }
+"""
+
+_LOADED = """\
+__global__ void __launch_bounds__(32) product(const __half* A, const __half* B, float* C) {
+    __shared__ alignas(128) __half a[16 * 64], b[@ * 64];
+    const int lane = threadIdx.x;
+    for (int i = lane; i < 16 * 64; i += 32) a[place(i / 64, i % 64 / 8) + i % 8] = A[i];
+    for (int i = lane; i < @ * 64; i += 32) b[place(i / 64, i % 64 / 8) + i % 8] = B[i];
+    __syncwarp();
+"""
+"""How a warp brings A and B into shared memory; @: rows of B's tile there."""
+
+PRODUCT = f"""\
 // A warp multiplies: C (16, 64) = A (16, 64) · B (64, 64), f16 into f32, all by rows.
 #include "ptx.cuh"
 
 // Where chunk `chunk` of row `row` begins, in a tile with rows of 64 elements.
-__device__ int place(int row, int chunk) { return row * 64 + (chunk ^ row % 8) * 8; }
-
-__global__ void __launch_bounds__(32) product(const __half* A, const __half* B, float* C) {
-    __shared__ alignas(128) __half a[16 * 64], b[64 * 64];
-    const int lane = threadIdx.x;
-    for (int i = lane; i < 16 * 64; i += 32) a[place(i / 64, i % 64 / 8) + i % 8] = A[i];
-    for (int i = lane; i < 64 * 64; i += 32) b[place(i / 64, i % 64 / 8) + i % 8] = B[i];
-    __syncwarp();
-    float c[8][4] = {};  // the sums of eight pieces of 16 × 8
+{_PLACE}
+{_LOADED.replace('@', '64')}    float c[8][4] = {{}};  // the sums of eight pieces of 16 × 8
     // yours: steps of 16 along K, ptx::ldmatrix_x4, ptx::ldmatrix_x4_trans, ptx::mma_16x8x16
-}
+}}
 """
 """What the reader's product of one warp begins with."""
 
@@ -125,25 +132,18 @@ def load_b(code: str) -> str:
     return f"3 products, {loads} ldmatrix for four steps of B, no conflict"
 
 
-_BY_COLUMNS = """\
+_BY_COLUMNS = f"""\
 #include "ptx.cuh"
-__device__ int place(int row, int chunk) { return row * 64 + (chunk ^ row % 8) * 8; }
-@
-__global__ void __launch_bounds__(32) product(const __half* A, const __half* B, float* C) {
-    __shared__ alignas(128) __half a[16 * 64], b[8 * 64];
-    const int lane = threadIdx.x;
-    for (int i = lane; i < 16 * 64; i += 32) a[place(i / 64, i % 64 / 8) + i % 8] = A[i];
-    for (int i = lane; i < 8 * 64; i += 32) b[place(i / 64, i % 64 / 8) + i % 8] = B[i];
-    __syncwarp();
-    float c[4] = {};
-    for (int step = 0; step < 4; ++step) {
+{_PLACE}@
+{_LOADED.replace('@', '8')}    float c[4] = {{}};
+    for (int step = 0; step < 4; ++step) {{
         unsigned f[4], g[2][2];
         ptx::ldmatrix_x4(f[0], f[1], f[2], f[3], a + place(lane % 16, 2 * step + lane / 16));
         if (step % 2 == 0) load_b(g, b, step);
         ptx::mma_16x8x16(c, f, g[step % 2], __half());
-    }
+    }}
     for (int i = 0; i < 4; ++i) C[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = c[i];
-}
+}}
 """
 
 
