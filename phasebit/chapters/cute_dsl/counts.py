@@ -89,7 +89,7 @@ WORK = {
 
 
 def compare(counted: Mapping[str, Counted], runs: Mapping[str, Any], what: str) -> Table:
-    """The counts of launches side by side, by the names of both mappings.
+    """The counts of launches side by side, by the names of both mappings, but for :func:`rest`.
 
     ``runs``: what each launch returned; ``what``: the caption, to which what is equal is added.
     """
@@ -108,10 +108,14 @@ def compare(counted: Mapping[str, Counted], runs: Mapping[str, Any], what: str) 
             times = [counted[name].at_barriers[role, did] for name in counted]
             if any(times):
                 rows.append((f"{did} at mbarriers: {role}", *map(str, times)))
-    rest = (sum(n for opcode, n in counted[name].opcodes.items() if plain(opcode))
-            for name in counted)  # fmt: skip
-    rows.append(("arithmetic, moves, branches", *map(str, rest)))
     alike = [row for row in rows if len(counted) > 1 and len(set(row[1:])) == 1]
     equal = ", ".join(row[0] for row in alike)
     return Table(("executed, by warps", *counted), tuple(row for row in rows if row not in alike),
                  f"{what}; equal: {equal}" if alike else what)  # fmt: skip
+
+
+def rest(counted: Mapping[str, Counted]) -> str:
+    """All other instructions: a line of this machine, since their number is its compiler's."""
+    others = (f"{name} {sum(n for opcode, n in each.opcodes.items() if plain(opcode)):,}"
+              for name, each in counted.items())  # fmt: skip
+    return f"⏱ arithmetic, moves, branches: {'; '.join(others)}"

@@ -129,6 +129,9 @@ def test_counts_are_those_of_the_text() -> None:
     assert counted.at_barriers["store", "arrivals"] == counted.at_barriers["store", "waits"] == 4
     table = counts.compare({"gemm.py": counted}, {"gemm.py": run}, "one tile")
     assert ("products", "4") in table.rows and ("KiB that copies move", "176") in table.rows
+    others = counts.rest({"gemm.py": counted})
+    assert others.startswith("⏱ arithmetic, moves, branches: gemm.py "), "of each compiler its own"
+    assert 500 < int(others.rpartition(" ")[2].replace(",", "")) < counted.opcodes.total()
 
 
 def test_of_two_launches_what_is_equal_stands_in_the_caption() -> None:
