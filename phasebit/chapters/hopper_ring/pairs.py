@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from phasebit import TensorMap, files
 from phasebit.draw import Cell, Picture, chart
-from phasebit.edits import replace_once
+from phasebit.edits import replace_once, statement
 from phasebit.emulator import EmulatorError, Schedule
 
 KERNEL = "pair"
@@ -44,7 +44,8 @@ def told(mistake: str, schedule: Schedule = "late") -> str:
     draw = np.random.default_rng(17)
     x = draw.integers(-9, 10, (7 * 8, 64)).astype(np.float32)
     sums = np.full(64, np.nan, np.float32)
-    kernel = compile(broken(mistake), "sm_90a")[KERNEL]
+    text = broken(mistake)
+    kernel = compile(text, "sm_90a")[KERNEL]
     try:
         run = kernel.launch(2, 96, [TensorMap(x, (64, 4)), sums, 7], schedule=schedule)
     except EmulatorError as error:
@@ -54,7 +55,9 @@ def told(mistake: str, schedule: Schedule = "late") -> str:
         if not found:
             return "right, no finding" if np.array_equal(sums, x.sum(0)) else "a wrong sum"
     first = found[0]
-    return f"{first.rule}, line {first.lines[0]}" if first.lines else first.rule
+    if not first.lines:
+        return first.rule
+    return f"{first.rule}, line {statement(text.splitlines(), first.lines[0])}"
 
 
 def picture() -> Picture:
