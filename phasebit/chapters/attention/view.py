@@ -158,7 +158,7 @@ def tried(
         parts = [f"{each[name] / each[base]:.2f}" for each in rates]
         said = ["" if name == base else rungs.EXPECTED[name]] if expected else []
         rows.append((name, *said, *(first if name == base else parts)))
-    heads = (f"{d} columns, {'causal' if causal else 'full'}, {length:,}"
+    heads = (f"d = {d}, {'causal' if causal else 'full'}, {length:,}"
              for d, causal, length in cases)  # fmt: skip
     source = f"rate as a part of the first row's; {measure.source(recorded)}"
     return measure.Table(("", *(["expected"] if expected else []), *heads), tuple(rows), source)
