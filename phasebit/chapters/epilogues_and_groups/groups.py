@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from phasebit.chapters.epilogues_and_groups.epilogues import ROWS
@@ -46,6 +47,27 @@ def touched(tiles: Iterator[tuple[int, int]], blocks: int) -> int:
     """Rows and columns of tiles, one strip of A or B each, that the first ``blocks`` tiles read."""
     seen = [tile for tile, _ in zip(tiles, range(blocks), strict=False)]
     return len({row for row, _ in seen}) + len({column for _, column in seen})
+
+
+def orders(rows: int, columns: int, high: int, blocks: int) -> Picture:
+    """The tiles of ``blocks`` blocks that work at the same time: down the columns, and in bands."""
+    from phasebit.draw import Cell, chart
+
+    halves, strips = [], []
+    for each in rows, high:
+        at_work = {tile: i for i, tile in enumerate(islice(bands(rows, columns, each), blocks))}
+        halves.append([[Cell(str(at_work[row, column]), "blue") if (row, column) in at_work
+                        else Cell("", "grey") for column in range(columns)]
+                       for row in range(rows)])  # fmt: skip
+        strips.append(touched(bands(rows, columns, each), blocks))
+    names = [*map(str, range(columns))]
+    return chart(
+        [[*left, None, *right] for left, right in zip(*halves, strict=True)],
+        rows=range(rows), columns=[*names, "", *names], row_label="row of tiles",
+        column_label="column of tiles",
+        title=f"{blocks} blocks at work: down the columns, {strips[0]} strips; "
+              f"in bands of {high} rows, {strips[1]}",
+    )  # fmt: skip
 
 
 def rewrites(sizes: Sequence[int], n: int, blocks: int) -> list[int]:
