@@ -259,6 +259,22 @@ def cost(record: dict[str, Any]) -> str:
     return table(("tool", "programs", "median, s", "longest, s", "all, s"), rows)
 
 
+def in_short(record: dict[str, Any]) -> str:
+    """What a program costs under one run of the emulator, and under compute-sanitizer's tools."""
+
+    def middle(tool: str) -> float:
+        rows = record["tools"].get(tool, {}).get("bugs", {}).values()
+        return median([row[f"seconds {twin}"] for row in rows for twin in bugs.TWINS
+                       if f"seconds {twin}" in row] or [0])  # fmt: skip
+
+    theirs = sorted(map(middle, SANITIZER))
+    return (
+        f"In the median a program takes {middle(MESSAGES):.1f} s in one run on the emulator, and "
+        f"{theirs[0]:.1f} to {theirs[-1]:.1f} s under a tool of compute-sanitizer, without the "
+        "compiler's time."
+    )
+
+
 def versions(record: dict[str, Any]) -> str:
     """Each tool's version, and on which days it looked at how many bugs."""
     of: dict[tuple[str, str], list[str]] = {}
@@ -404,6 +420,7 @@ def parts(record: dict[str, Any]) -> dict[str, str]:
         "sums": f"{table(score.HEADING, score.sums(record))}\n\n{' '.join(gaps)}",
         "unseen": unseen(record),
         "alone": alone(record),
+        "short": in_short(record),
         "cost": cost(record),
         "versions": versions(record),
         "rows": "\n\n".join(section(kind, of, record) for kind, of in groups().items()),
