@@ -30,12 +30,19 @@ HEADING = (
 
 
 def table() -> str:
-    """The rows in the order of their chapters, with the chapter's number last."""
+    """The rows in the order of their chapters, with the chapter's number last.
+
+    A page without a number stands after the last chapter that it needs, and links to itself.
+    """
     levels = tomllib.loads((BOOK / "levels.toml").read_text("utf-8"))["level"]
     rows = []
     for level in levels:
-        number = contents.number(contents.notebook(BOOK, level["chapter"]))
-        rows.append((number or 0, [*(level[column] for column in COLUMNS), str(number)]))
+        page = contents.read(contents.notebook(BOOK, level["chapter"]))
+        before = (contents.number(contents.notebook(BOOK, name)) for name in page.needs)
+        number = page.number or max(each or 0 for each in before)
+        link = page.path.relative_to(BOOK).with_suffix("").as_posix()
+        where = str(number) if page.number else f"[after {number}]({link})"
+        rows.append((number, [*(level[column] for column in COLUMNS), where]))
     rows.sort(key=lambda row: row[0])
     heading = [*HEADING, "chapter"]
     lines = [heading, ["---"] * len(heading), *(cells for _, cells in rows)]

@@ -36,3 +36,8 @@ def test_a_number_that_is_wrong_is_noticed() -> None:
     text = levels.PAGE.read_text("utf-8")
     broken = text.replace("| 23 |", "| 22 |", 1)
     assert broken != text and levels.page(broken) == text
+
+
+def test_a_page_without_a_number_is_linked() -> None:
+    (row,) = (row for row in levels.table().splitlines() if row.startswith("| the grid "))
+    assert row.endswith("| [after 23](part6_blackwell/pairs_and_launch) |")

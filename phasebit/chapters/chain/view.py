@@ -24,8 +24,10 @@ def multiplier(rings: Rings, sum: int) -> int:
     return MULTIPLIER + (sum if rings.products > 1 else 0)
 
 
-def roles(source: str, log: Sequence[Seen]) -> Timeline:
+def roles(source: str, log: Sequence[Seen], slices: bool = True) -> Timeline:
     """The rings of block 0 on the emulator's clock; of a pair it is the one that issues.
+
+    ``slices``: whether the slots of A and B, who fills and who drains them have rows.
 
     A slot is *filled* from its producer's wait at ``empty`` to the end of that phase of ``full``,
     and *drained* from its consumer's wait to the end of that phase of ``empty``.
@@ -57,28 +59,30 @@ def roles(source: str, log: Sequence[Seen]) -> Timeline:
                 if rows[1]:
                     drawing.span(rows[1], taken, empty, "consume", label)
 
-    ring("answer ", "tile", rings.answers, ASKER, LOADER, "launch control", "")
+    ring("answer ", "answer", rings.answers, ASKER, LOADER, "launch control", "")
     ring("", "slot", rings.stages, LOADER, MULTIPLIER, "copy engine", "tensor core")
     ring("sum ", "sum", rings.sums, MULTIPLIER, EPILOGUE, "", "epilogue")
     rows = [
-        *["launch control"] * (rings.answers > 0), *(f"tile {i}" for i in range(rings.answers)),
-        "copy engine", *(f"slot {i}" for i in range(rings.stages)),
-        "tensor core", *(f"sum {i}" for i in range(rings.sums)), "epilogue",
+        *["launch control"] * (rings.answers > 0), *(f"answer {i}" for i in range(rings.answers)),
+        *["copy engine", *(f"slot {i}" for i in range(rings.stages)), "tensor core"] * slices,
+        *(f"sum {i}" for i in range(rings.sums)), "epilogue",
     ]  # fmt: skip
     return Timeline(
-        rows, drawing.spans, unit="clock", title=TITLE,
+        rows, [s for s in drawing.spans if s.row in rows], unit="clock", title=TITLE,
         legend={"produce": "being filled", "full": "full", "consume": "being drained"},
     )  # fmt: skip
 
 
-def picture(source: str, log: Sequence[Seen]) -> Picture:
+def picture(source: str, log: Sequence[Seen], slices: bool = True) -> Picture:
     """:func:`roles`; its sentences say of each tile what was drained while it was filled.
+
+    And of each answer of launch control which one must have been read before it was asked for.
 
     The clock depends on the compiler; those sentences hardly do.
     """
     from phasebit.draw import Picture
 
-    drawn = roles(source, log)
+    drawn = roles(source, log, slices)
     sums: dict[str, dict[int, tuple[float, float]]] = {"produce": {}, "consume": {}}
     for span in drawn.spans:
         if span.row.startswith("sum ") and span.kind in sums:
@@ -91,7 +95,21 @@ def picture(source: str, log: Sequence[Seen]) -> Picture:
                   if start < end and begin < stop]  # fmt: skip
         what = f"while {word} {', '.join(beside)} is carried out" if beside else "alone"
         lines.append(f"{word} {tile} is added up in sum {tile % slots}, {what}")
+    lines += _answers(drawn, Rings.of(source).answers)
     return Picture.of(drawn, f"{drawn.title}.\n" + "\n".join(lines))
+
+
+def _answers(drawn: Timeline, slots: int) -> list[str]:
+    """Of each answer, its slot, and which others had been read when it was asked for."""
+    spans = {kind: {int(span.label): span for span in drawn.spans
+                    if span.row.startswith("answer ") and span.kind == kind}
+             for kind in ("produce", "consume")}  # fmt: skip
+    lines = []
+    for number, asked in sorted(spans["produce"].items()):
+        read = [str(i) for i, span in sorted(spans["consume"].items()) if span.end <= asked.start]
+        after = f"after all have read {', '.join(read)}" if read else "at the beginning"
+        lines.append(f"answer {number} is asked for in slot {number % slots}, {after}")
+    return lines
 
 
 def tiles_of_blocks(source: str, log: Sequence[Seen]) -> dict[int, int]:
