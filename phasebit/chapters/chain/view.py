@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from phasebit.chapters.chain import kernels
+from phasebit.chapters.chain import kernels, pair_signals
 from phasebit.chapters.chain.kernels import Rings, Seen
 
 if TYPE_CHECKING:
@@ -110,6 +110,35 @@ def _answers(drawn: Timeline, slots: int) -> list[str]:
         after = f"after all have read {', '.join(read)}" if read else "at the beginning"
         lines.append(f"answer {number} is asked for in slot {number % slots}, {after}")
     return lines
+
+
+TELLS = {"copy": "bytes", "commit": "a commit", "arrival": "arrivals of warps"}
+"""What counts at a barrier, in the words of the page."""
+
+
+def four_roles(source: str) -> Picture:
+    """The roles of a block from left to right; above what tells *full*, below what tells *empty*.
+
+    From a run of one tile: who tells which mbarrier. The ring of pieces has none, and shows what
+    the kernel's text has in its place.
+    """
+    from phasebit.draw import Arrow, Node, diagram
+
+    rings, told = Rings.of(source), pair_signals.told(source).signals
+    who = {signal.barrier: signal.warps for signal in told}
+    what = {signal.barrier: TELLS[signal.what] for signal in told}  # copies come after arrivals
+    names = (f"copy engine,\nfor warp {who['full'].start}",
+             f"tensor core,\nfor warp {who['empty'].start}",
+             f"epilogue,\nwarps {who['sum empty'].start}–{who['sum empty'].stop - 1}",
+             "copy engine,\nfor each warp")  # fmt: skip
+    nodes = {str(i): Node(name, 205.0 * i, 0.0, ("blue", "orange", "green", "blue")[i])
+             for i, name in enumerate(names)}  # fmt: skip
+    handed = ((f"{rings.stages} slices: {what['full']}", what["empty"]),
+              (f"{rings.sums} sums: {what['sum full']}", what["sum empty"]),
+              ("2 pieces: a fence", "wait_group.read"))  # fmt: skip
+    arrows = [Arrow(str(i + back), str(i + 1 - back), words[back], 28.0)
+              for i, words in enumerate(handed) for back in (0, 1)]  # fmt: skip
+    return diagram(nodes, arrows, title="Who fills whose slots: above full, below empty")
 
 
 def tiles_of_blocks(source: str, log: Sequence[Seen]) -> dict[int, int]:

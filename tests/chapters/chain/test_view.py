@@ -70,6 +70,16 @@ def test_how_a_block_and_a_pair_may_end() -> None:
                        "block 1 uses its memory")  # fmt: skip
 
 
+def test_the_four_roles_and_what_tells_full_and_empty() -> None:
+    said = view.four_roles(kernels.source(kernels.CHAIN)).alt.splitlines()[1:]
+    assert [line.rpartition(": ")[2] for line in said] == [
+        "bytes", "a commit", "a commit", "arrivals of warps", "a fence", "wait_group.read"
+    ]  # fmt: skip
+    assert said[0].startswith("copy engine, for warp 4 → tensor core, for warp 5: 4 slices")
+    text = kernels.source(kernels.CHAIN)  # what stands in it for the ring without mbarriers
+    assert "cp_async_bulk_wait_group_read<1>" in text and "fence_proxy_async_shared" in text
+
+
 def test_what_is_fetched_is_watched() -> None:
     text = kernels.source(kernels.CHAIN)
     with kernels.watching() as log:
