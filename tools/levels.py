@@ -4,6 +4,7 @@
     python tools/levels.py --check  only say whether it is current
 
 The rows are those of book/levels.toml; the numbers of chapters are the notebooks'.
+book/_ext/phasebit_book/levels.py draws them.
 """
 
 from __future__ import annotations
@@ -30,22 +31,16 @@ HEADING = (
 
 
 def table() -> str:
-    """The rows in the order of their chapters, with the chapter's number last.
-
-    A page without a number stands after the last chapter that it needs, and links to itself.
-    """
+    """The rows in the order of their chapters; last the chapter's number, or its title."""
     levels = tomllib.loads((BOOK / "levels.toml").read_text("utf-8"))["level"]
-    rows = []
-    for level in levels:
-        page = contents.read(contents.notebook(BOOK, level["chapter"]))
-        before = (contents.number(contents.notebook(BOOK, name)) for name in page.needs)
-        number = page.number or max(each or 0 for each in before)
-        link = page.path.relative_to(BOOK).with_suffix("").as_posix()
-        where = str(number) if page.number else f"[after {number}]({link})"
-        rows.append((number, [*(level[column] for column in COLUMNS), where]))
-    rows.sort(key=lambda row: row[0])
+    every = contents.chapters(BOOK)
+    pages = {each.name: each for each in every}
     heading = [*HEADING, "chapter"]
-    lines = [heading, ["---"] * len(heading), *(cells for _, cells in rows)]
+    lines = [heading, ["---"] * len(heading)]
+    for level in sorted(levels, key=lambda level: contents.place(every, level["chapter"])):
+        page = pages[level["chapter"]]
+        link = f"{{doc}}`{page.path.relative_to(BOOK).with_suffix('').as_posix()}`"
+        lines.append([*(level[column] for column in COLUMNS), str(page.number or link)])
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
