@@ -151,7 +151,7 @@ def halves(record: Entry, entry: Entry, name: str) -> Picture:
     sums = (told.asked, told.forwarded, at_home, told.read - at_home)
     asked, forwarded, near, far = (f"{each / 1e9:.2f} GB" for each in sums)
     nodes = {
-        "blocks": draw.Node("blocks", 0, 40, "orange"),
+        "blocks": draw.Node("blocks", 0, 0, "orange"),
         "near": draw.Node("near half", 170, 0, "blue"),
         "other": draw.Node("other half", 340, 80, "blue"),
         "memory": draw.Node("memory", 510, 0, "grey"),
