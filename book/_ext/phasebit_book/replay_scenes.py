@@ -607,7 +607,7 @@ def _part_six() -> dict[str, Scene]:
             _kernel("chain/launch_control", without_the_readers_fence=(
                 "        ptx::fence_proxy_async_shared();  // the next answer comes after what I "
                 "have read\n", "")),
-            _launch_control, [ring(2, "tile", "answer_"), *chain],
+            _launch_control, [ring(2, "answer", "answer_"), *chain],
             [*each("full", 4), *each("empty", 4), *each("sum_full", 2), *each("sum_empty", 2),
              *each("answer_full", 2), *each("answer_empty", 2)],
             epilogue | {"asks": [6]},
