@@ -2,8 +2,8 @@
 
 The prose itself stays plain, since Jupyter and Colab show it too. Each mention of a chapter, each
 name and each module of the package and each name of a kernel's file becomes a link, modules and
-files to the repository; a term of the glossary becomes one where a page mentions it first, and carries its definition, which
-shows under the pointer and on focus.
+files to the repository; a term of the glossary becomes one where a page mentions it first, and
+carries its definition, which shows under the pointer and on focus.
 """
 
 from __future__ import annotations
