@@ -80,7 +80,7 @@ def diagram(
             raise ValueError(f"the narrow drawing is {drawing.across:.0f} px wide: a phone has 340")
         return Picture(wide.svg(alt, scale), alt, drawing.svg(alt))
     if wide.across <= two_widths.NARROW:
-        return Picture(wide.svg(alt), alt, wide.svg(alt))
+        return Picture(wide.svg(alt, scale), alt, wide.svg(alt))
     return Picture(wide.svg(alt, scale), alt, _Drawing(_turned(nodes), arrows, down=True).svg(alt))
 
 

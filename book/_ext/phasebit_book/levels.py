@@ -106,9 +106,10 @@ class Level:
 
 def read(book: Path) -> list[Level]:
     """The levels of levels.toml in the order of their chapters."""
-    order = {chapter.name: chapter for chapter in contents.chapters(book)}
+    every = contents.chapters(book)
+    order = {chapter.name: chapter for chapter in every}
     given = tomllib.loads((book / "levels.toml").read_text("utf-8"))["level"]
-    given.sort(key=lambda level: list(order).index(level["chapter"]))
+    given.sort(key=lambda level: contents.place(every, level["chapter"]))
     found = []
     for level in given:
         known = constants(level.get("kernels", ()))
@@ -118,7 +119,7 @@ def read(book: Path) -> list[Level]:
         engines = level.get("engines")
         found.append(Level(
             words,
-            f"chapter {chapter.number}" if chapter.number else chapter.title,
+            f"chapter {chapter.number}" if chapter.number else chapter.title.partition(",")[0],
             *(computed(level.get(key, "0"), known) for key in ("slots", "bytes")),
             {key: None if engines is None else key in engines
              for key in ("producer", "consumer", "full", "empty")},
@@ -131,7 +132,7 @@ class _Drawing:
 
     def __init__(self, levels: Sequence[Level], narrow: bool) -> None:
         self.narrow = narrow
-        self.across = NARROW if narrow else 740.0
+        self.across = (NARROW if narrow else 740.0) - 2  # and a pixel on either side for edges
         self.box = 92.0 if narrow else 148.0  # pixels of a box
         self.first = 0.0 if narrow else 168.0  # where producers begin
         self.last = self.across - self.box  # where consumers begin
@@ -261,7 +262,7 @@ class _Drawing:
         body = "\n".join([*self.ground, *self.parts])
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-levels" '
-            f'width="{self.across:g}" height="{self.y:g}" '
+            f'width="{self.across + 2:g}" height="{self.y:g}" '
             f'viewBox="-1 0 {self.across + 2:g} {self.y:g}" '
             f'style="font:12px {FONT};background:transparent">\n'
             f"<title>{escape(alt)}</title>\n{body}\n</svg>"

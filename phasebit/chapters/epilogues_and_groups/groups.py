@@ -49,24 +49,19 @@ def touched(tiles: Iterator[tuple[int, int]], blocks: int) -> int:
     return len({row for row, _ in seen}) + len({column for _, column in seen})
 
 
-def orders(rows: int, columns: int, high: int, blocks: int) -> Picture:
-    """The tiles of ``blocks`` blocks that work at the same time: down the columns, and in bands."""
+def order(rows: int, columns: int, high: int, blocks: int) -> Picture:
+    """The tiles of ``blocks`` blocks that work at the same time, in bands of ``high`` rows."""
     from phasebit.draw import Cell, chart
 
-    halves, strips = [], []
-    for each in rows, high:
-        at_work = {tile: i for i, tile in enumerate(islice(bands(rows, columns, each), blocks))}
-        halves.append([[Cell(str(at_work[row, column]), "blue") if (row, column) in at_work
-                        else Cell("", "grey") for column in range(columns)]
-                       for row in range(rows)])  # fmt: skip
-        strips.append(touched(bands(rows, columns, each), blocks))
-    names = [*map(str, range(columns))]
+    at_work = {tile: i for i, tile in enumerate(islice(bands(rows, columns, high), blocks))}
+    cells = [[Cell(str(at_work[row, column]), "blue") if (row, column) in at_work
+              else Cell("", "grey") for column in range(columns)]
+             for row in range(rows)]  # fmt: skip
+    strips = touched(bands(rows, columns, high), blocks)
+    how = "Down the columns" if high == rows else f"In bands of {high} rows"
     return chart(
-        [[*left, None, *right] for left, right in zip(*halves, strict=True)],
-        rows=range(rows), columns=[*names, "", *names], row_label="row of tiles",
-        column_label="column of tiles",
-        title=f"{blocks} blocks at work: down the columns, {strips[0]} strips; "
-              f"in bands of {high} rows, {strips[1]}",
+        cells, rows=range(rows), columns=range(columns), row_label="row of tiles",
+        column_label="column of tiles", title=f"{how}: {blocks} blocks read {strips} strips",
     )  # fmt: skip
 
 

@@ -54,9 +54,15 @@ def test_the_picture_tells_whether_the_residual_comes_under_the_products() -> No
         assert [line.rpartition(": ")[2] for line in said] == 4 * [word]
 
 
-def test_the_picture_of_the_orders_counts_strips() -> None:
-    title = str(groups.orders(rows=8, columns=7, high=4, blocks=12)).splitlines()[0]
-    assert "down the columns, 10 strips; in bands of 4 rows, 7." in title  # 8 + 2 and 4 + 3
+@pytest.mark.parametrize(
+    ("high", "title"),
+    [
+        (6, "Down the columns: 9 blocks read 8 strips"),  # 6 + 2
+        (3, "In bands of 3 rows: 9 blocks read 6 strips"),  # 3 + 3
+    ],
+)
+def test_the_picture_of_an_order_counts_strips(high: int, title: str) -> None:
+    assert str(groups.order(rows=6, columns=6, high=high, blocks=9)).startswith(title)
 
 
 @pytest.mark.gpu
