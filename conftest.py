@@ -114,7 +114,25 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
     """
     if type(collector).__name__ == "IPyNbFile":
         collector.skip_compare += ("image/svg+xml",)  # type: ignore[attr-defined]
+        start_again(collector)
         executed.answer(collector, ROOT)
+
+
+def start_again(collector: Any) -> None:
+    """Let a notebook whose kernel did not start be started once more.
+
+    Jupyter gives a kernel ports that were free a moment before: of two that workers start at once,
+    with the same port, the second dies. One that dies at work is not started again.
+    """
+    start = collector.setup
+
+    def setup() -> None:
+        try:
+            start()
+        except RuntimeError:
+            start()
+
+    collector.setup = setup
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

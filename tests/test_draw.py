@@ -299,6 +299,16 @@ def test_a_list_for_a_phone_keeps_the_order_and_every_arrow_inside() -> None:
     assert len(list(root.iter("{http://www.w3.org/2000/svg}polygon"))) == len(arrows)
 
 
+def test_an_arrow_may_have_a_colour_and_a_drawing_another_size() -> None:
+    arrows = [Arrow("a", "b"), Arrow("b", "a", bend=20, hue="blue")]
+    nodes = {"a": Node("empty", 0, 0), "b": Node("full", 160, 0)}
+    usual, larger = (diagram(nodes, arrows, title="Two", scale=by) for by in (1, 1.5))
+    assert re.findall(r"<path .*?stroke:var\(--pb-(\w+)", usual.svg) == ["blue"]
+    roots = [ET.fromstring(one.svg) for one in (usual, larger)]
+    assert roots[0].get("viewBox") == roots[1].get("viewBox")
+    assert float(roots[1].get("width")) == pytest.approx(1.5 * float(roots[0].get("width")))
+
+
 def test_an_arrow_to_nowhere_is_refused() -> None:
     with pytest.raises(ValueError, match="names no node: give one of a, b"):
         a_diagram(arrows=[Arrow("a", "c")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import nbformat
 import pytest
 
+import conftest
 from tests import changed_verdicts, executed
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,3 +66,20 @@ def test_a_notebook_that_was_changed_since_is_executed(tmp_path: Path, monkeypat
 def test_without_make_book_nbval_executes(monkeypatch: Any) -> None:
     monkeypatch.delenv(executed.VARIABLE, raising=False)
     assert executed.cells(NOTEBOOK, ROOT) == []
+
+
+@pytest.mark.parametrize(("fails", "starts"), [(0, 1), (1, 2), (2, 2)])
+def test_a_kernel_that_does_not_start_is_started_once_more(fails: int, starts: int) -> None:
+    class Collector:
+        started = 0
+
+        def setup(self) -> None:
+            self.started += 1
+            if self.started <= fails:
+                raise RuntimeError("Kernel died before replying to kernel_info")
+
+    collector = Collector()
+    conftest.start_again(collector)
+    with pytest.raises(RuntimeError) if fails == 2 else contextlib.nullcontext():
+        collector.setup()
+    assert collector.started == starts

@@ -422,6 +422,7 @@ def test_times_and_versions_are_those_of_the_rows() -> None:
     record = a_record(racecheck=rows)
     assert "| racecheck | 2 | 2.0 | 3.0 | 4 |" in score_page.cost(record)
     assert score_page.cost(record).count("\n") == 2
+    assert "0.0 s in one run on the emulator, and 0.0 to 2.0 s under" in score_page.in_short(record)
     assert "| racecheck | 0.9 | 2026-02-03: 1 |" in score_page.versions(record)
     assert "| racecheck | 1.0 | 2026-01-02: 1 |" in score_page.versions(record)
 

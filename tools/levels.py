@@ -4,6 +4,7 @@
     python tools/levels.py --check  only say whether it is current
 
 The rows are those of book/levels.toml; the numbers of chapters are the notebooks'.
+book/_ext/phasebit_book/levels.py draws them.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ HEADING = (
 
 
 def table() -> str:
-    """The rows in the order of their chapters, with the chapter's number last."""
+    """The rows in the order of their chapters; last the chapter's number, or its title."""
     levels = tomllib.loads((BOOK / "levels.toml").read_text("utf-8"))["level"]
-    rows = []
-    for level in levels:
-        number = contents.number(contents.notebook(BOOK, level["chapter"]))
-        rows.append((number or 0, [*(level[column] for column in COLUMNS), str(number)]))
-    rows.sort(key=lambda row: row[0])
+    order = {contents.name(path): path for path in contents.notebooks(BOOK)}
     heading = [*HEADING, "chapter"]
-    lines = [heading, ["---"] * len(heading), *(cells for _, cells in rows)]
+    lines = [heading, ["---"] * len(heading)]
+    for level in sorted(levels, key=lambda level: list(order).index(level["chapter"])):
+        page = order[level["chapter"]]
+        link = f"{{doc}}`{page.relative_to(BOOK).with_suffix('').as_posix()}`"
+        lines.append([*(level[column] for column in COLUMNS), str(contents.number(page) or link)])
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 

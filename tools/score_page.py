@@ -136,7 +136,7 @@ def in_full(bug: Bug, record: dict[str, Any]) -> str:
 
 
 def section(kind: str, of: Sequence[Bug], record: dict[str, Any]) -> str:
-    """A kind: its rule, its bugs, and the smallest of them in full."""
+    """A kind: its rule, its bugs by title; folded, all about them, and the smallest in full."""
     heading = ["bug", "where it was found, and when", "what a test of results sees", "tools"]
     rows = table(heading, (row(bug, record) for bug in of))
     if kind == OTHER:
@@ -146,7 +146,9 @@ def section(kind: str, of: Sequence[Bug], record: dict[str, Any]) -> str:
         rule = bugs.KINDS[kind]
         shown = [min(of, key=lambda bug: (len(bug.text("broken").splitlines()), bug.name))]
     folded = (in_full(bug, record) for bug in shown)
-    return "\n\n".join([f"### {kind.capitalize()}", rule, rows, *folded])
+    titles = "\n".join(f"- {bug.title}." for bug in of)
+    told = f":::{{dropdown}} Where they were found, and what each tool says\n\n{rows}\n:::"
+    return "\n\n".join([f"### {kind.capitalize()}", rule, titles, told, *folded])
 
 
 def tools_that_ran(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -208,16 +210,17 @@ def result(record: dict[str, Any]) -> str:
     alarms = [f"{record['tools'][tool]['title']} {len(of)}" for tool in (*SANITIZER, CONSAN)
               if (of := judged(record, tool, "fixed", score.ALARM))]  # fmt: skip
     lines = [
-        f"The emulator names the line in {len(by_us)} of {len(every)} broken programs, in one run "
-        f"of each. {sum(not bug.line for bug in every)} break no rule that a checker could know: "
-        "they compute something else than was meant.",
-        f"{len(on_a_gpu)} ran on a GPU, under compute-sanitizer. Its four tools together name the "
-        f"line in {len(theirs)} of them. Triton's ConSan does in {len(triton)} of the "
-        f"{len(asked(record, 'consan'))} that are written for it too.",
-        f"Without a tool, {bare_run.RUNS} runs of each, {len(quiet)} of {len(asked(record, BARE))} "
-        "broken programs print `right` every time.",
-        f"Of the repaired programs the emulator reports {len(ours) or 'none'}"
-        + (f"; {in_words(alarms)}." if alarms else "."),
+        f"**A test that passes says little.** Without a tool, {bare_run.RUNS} runs of each, "
+        f"{len(quiet)} of {len(asked(record, BARE))} broken programs print `right` every time.",
+        f"**The tools on a GPU name some.** {len(on_a_gpu)} ran on a GPU, under compute-sanitizer. "
+        f"Its four tools together name the line in {len(theirs)} of them, racecheck by itself in "
+        f"{len(judged(record, 'racecheck', 'broken', score.FOUND))}. Triton's ConSan does in "
+        f"{len(triton)} of the {len(asked(record, 'consan'))} that are written for it too.",
+        f"**The emulator names most.** It names the line in {len(by_us)} of {len(every)} broken "
+        f"programs, in one run of each. {sum(not bug.line for bug in every)} break no rule that a "
+        "checker could know: they compute something else than was meant.",
+        f"**A report may be false.** Of the repaired programs the emulator reports "
+        f"{len(ours) or 'none'}" + (f"; {in_words(alarms)}." if alarms else "."),
     ]  # fmt: skip
     return "\n".join(f"- {line}" for line in lines)
 
@@ -254,6 +257,22 @@ def cost(record: dict[str, Any]) -> str:
             shown = (f"{median(times):.1f}", f"{max(times):.1f}", f"{sum(times):.0f}")
             rows.append((one["title"], str(len(times)), *shown))
     return table(("tool", "programs", "median, s", "longest, s", "all, s"), rows)
+
+
+def in_short(record: dict[str, Any]) -> str:
+    """What a program costs under one run of the emulator, and under compute-sanitizer's tools."""
+
+    def middle(tool: str) -> float:
+        rows = record["tools"].get(tool, {}).get("bugs", {}).values()
+        return median([row[f"seconds {twin}"] for row in rows for twin in bugs.TWINS
+                       if f"seconds {twin}" in row] or [0])  # fmt: skip
+
+    theirs = sorted(map(middle, SANITIZER))
+    return (
+        f"In the median a program takes {middle(MESSAGES):.1f} s in one run on the emulator, and "
+        f"{theirs[0]:.1f} to {theirs[-1]:.1f} s under a tool of compute-sanitizer, without the "
+        "compiler's time."
+    )
 
 
 def versions(record: dict[str, Any]) -> str:
@@ -401,6 +420,7 @@ def parts(record: dict[str, Any]) -> dict[str, str]:
         "sums": f"{table(score.HEADING, score.sums(record))}\n\n{' '.join(gaps)}",
         "unseen": unseen(record),
         "alone": alone(record),
+        "short": in_short(record),
         "cost": cost(record),
         "versions": versions(record),
         "rows": "\n\n".join(section(kind, of, record) for kind, of in groups().items()),

@@ -17,7 +17,7 @@ constexpr int BM = 128, BN = 128, BK = 16;  // a block's part of C, and how deep
 constexpr int WM = 32, WN = 64;             // a warp's part
 constexpr int T = 8;                        // rows and columns of a thread, in groups of four
 constexpr int THREADS = BM / T * (BN / T);  // 256
-constexpr int STRIDE = BM + 4;              // of a row of A's tile: no bank conflicts
+constexpr int STRIDE = BM + 4;              // of a row of A's tile: read without bank conflicts
 
 __host__ __device__ constexpr int tiles(int size, int tile) { return (size + tile - 1) / tile; }
 

@@ -31,13 +31,15 @@ class Node(NamedTuple):
 class Arrow(NamedTuple):
     """From node to node, with a label; ``bend`` moves its middle to the left, in pixels.
 
-    An arrow from a node to itself is a loop above it (below for a negative bend).
+    An arrow from a node to itself is a loop above it (below for a negative bend). ``hue``: a colour
+    of the palette, for an arrow that shall be seen first.
     """
 
     start: str
     end: str
     label: str = ""
     bend: float = 0.0
+    hue: str = ""
 
 
 def diagram(
@@ -46,14 +48,16 @@ def diagram(
     *,
     title: str,
     narrow: Literal["turned", "listed"] | tuple[Mapping[str, Node], Sequence[Arrow]] = "turned",
+    scale: float = 1.0,
 ) -> Picture:
     """Boxes and arrows: a state machine, a graph of what waits for what.
 
     On a narrow screen it stays as it is where it fits. Else it is ``turned``: what stood in a row
     stands in a column. Or it is
     ``listed``: its boxes stand one below the other, in the order of ``nodes``, and arrows go round
-    on their left. Or it has boxes and arrows of its own, in 340 px. Raises ``ValueError`` for an
-    arrow that names no node, and for boxes of its own that need more room.
+    on their left. Or it has boxes and arrows of its own, in 340 px. ``scale``: how much larger the
+    wide drawing is shown. Raises ``ValueError`` for an arrow that names no node, and for boxes of
+    its own that need more room.
     """
     own = narrow if isinstance(narrow, tuple) else ({}, ())
     for boxes, lines in ((nodes, arrows), own):
@@ -69,15 +73,15 @@ def diagram(
     )
     wide = _Drawing(nodes, arrows)
     if narrow == "listed":
-        return Picture(wide.svg(alt), alt, _List(nodes, arrows).svg(alt))
+        return Picture(wide.svg(alt, scale), alt, _List(nodes, arrows).svg(alt))
     if isinstance(narrow, tuple):
         drawing = _Drawing(*narrow)
         if drawing.across > two_widths.NARROW:
             raise ValueError(f"the narrow drawing is {drawing.across:.0f} px wide: a phone has 340")
-        return Picture(wide.svg(alt), alt, drawing.svg(alt))
+        return Picture(wide.svg(alt, scale), alt, drawing.svg(alt))
     if wide.across <= two_widths.NARROW:
         return Picture(wide.svg(alt), alt, wide.svg(alt))
-    return Picture(wide.svg(alt), alt, _Drawing(_turned(nodes), arrows, down=True).svg(alt))
+    return Picture(wide.svg(alt, scale), alt, _Drawing(_turned(nodes), arrows, down=True).svg(alt))
 
 
 def crossed(arrow: Arrow, nodes: Mapping[str, Node]) -> list[str]:
@@ -117,6 +121,7 @@ class _Drawing:
 
     def __init__(self, nodes: Mapping[str, Node], arrows: Sequence[Arrow], down: bool = False):
         self.down = down
+        self.hue = ""  # of the arrow that is drawn
         self.room = 0.0  # pixels of a column of a turned diagram
         self.boxes: list[str] = []
         self.lines: list[str] = []
@@ -129,6 +134,7 @@ class _Drawing:
         self.headings(nodes)
         for arrow in arrows:
             a, b = nodes[arrow.start], nodes[arrow.end]
+            self.hue = arrow.hue
             draw = self.loop if a is b else self.beside if down else self.arrow
             draw(arrow, a, b)
 
@@ -177,9 +183,10 @@ class _Drawing:
                 self.text(left, place + 4, name, "end", bold=True)
 
     def curve(self, path: str, before: tuple[float, float], tip: tuple[float, float]) -> None:
+        ink, wide = (colour(self.hue), 2.5) if self.hue else (TEXT, 1.3)
         self.lines.append(
             f'<path d="{path} {tip[0]:g} {tip[1]:g}" '
-            f'style="fill:none;stroke:{TEXT};stroke-width:1.3"/>{_head(before, tip)}'
+            f'style="fill:none;stroke:{ink};stroke-width:{wide}"/>{_head(before, tip, ink)}'
         )
 
     def loop(self, arrow: Arrow, a: Node, b: Node) -> None:
@@ -249,7 +256,7 @@ class _Drawing:
         """How wide it is, in pixels."""
         return self.edge[2] - self.edge[0]
 
-    def svg(self, alt: str) -> str:
+    def svg(self, alt: str, scale: float = 1.0) -> str:
         wide, high = self.across, self.edge[3] - self.edge[1]
         view = f"{self.edge[0]:g} {self.edge[1]:g} {wide:g} {high:g}"
         body = "\n".join([*self.boxes, *self.lines])
@@ -257,7 +264,7 @@ class _Drawing:
         least = 0 if self.down else math.ceil(0.92 * wide)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-diagram" '
-            f'width="{wide:g}" height="{high:g}" viewBox="{view}" '
+            f'width="{wide * scale:g}" height="{high * scale:g}" viewBox="{view}" '
             f'style="min-width:{least}px;font:12px {FONT};background:transparent">\n'
             f"<title>{escape(alt)}</title>\n{body}\n</svg>"
         )
@@ -333,7 +340,7 @@ def _curved(arrow: Arrow, a: Node, b: Node) -> list[tuple[float, float]]:
     return [_leave(a, middle), middle, _leave(b, middle)]
 
 
-def _head(before: tuple[float, float], tip: tuple[float, float]) -> str:
+def _head(before: tuple[float, float], tip: tuple[float, float], ink: str) -> str:
     """The head of an arrow that arrives at ``tip`` from the direction of ``before``."""
     angle = math.atan2(tip[1] - before[1], tip[0] - before[0])
     corners = [
@@ -341,4 +348,4 @@ def _head(before: tuple[float, float], tip: tuple[float, float]) -> str:
         for turn in (0.4, -0.4)
     ]
     points = " ".join(f"{x:g},{y:g}" for x, y in [tip, *corners])
-    return f'<polygon points="{points}" style="fill:{TEXT}"/>'
+    return f'<polygon points="{points}" style="fill:{ink}"/>'

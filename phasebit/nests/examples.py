@@ -22,7 +22,7 @@ EXAMPLES: dict[str, Nest] = {
     ),
     "AᵀB": parse("C[i][j] += A[k][i] * B[k][j]", i=240, j=240, k=240),
     "ABᵀ": parse("C[i][j] += A[i][k] * B[j][k]", i=240, j=240, k=240),
-    "half of syr2k, AᵀBᵀ": parse("C[i][j] += A[k][i] * B[j][k]", i=240, j=240, k=240),
+    "AᵀBᵀ": parse("C[i][j] += A[k][i] * B[j][k]", i=240, j=240, k=240),
     "matrix × vector, transposed": parse("y[i] += A[j][i] * x[j]", i=1500, j=1500),
     "batched": parse("C[n][i][j] += A[n][i][k] * B[n][k][j]", n=24, i=80, j=80, k=80),
     "batched, interleaved": parse("C[n][i][j] += A[i][k][n] * B[k][j][n]", n=24, i=80, j=80, k=80),

@@ -9,6 +9,7 @@ import re
 import statistics
 import sys
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,13 @@ from .notebooks import ROOT
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
-from phasebit_book import openings, ways
+from phasebit_book import openings, tree, ways
 
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
 PARTS = [part for part in TOC["parts"] if part["caption"].startswith("Part ")]
 EVERY = contents.chapters(ROOT / "book")
 INSIDE = [chapter for chapter in EVERY if chapter.path.parent.name.startswith("part")]
-TO = "tensor_memory"
+TO = "one_thread_multiplies"
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -206,11 +207,88 @@ def test_no_arrow_of_the_map_passes_through_a_box(monkeypatch: pytest.MonkeyPatc
     assert passed_through(ways.picture(EVERY, TO).svg) > 0
 
 
+def arrows_of(svg: str) -> list[list[tuple[float, float]]]:
+    """Each arrow as points along its curve."""
+    found = []
+    for path in re.findall(r'd="M(\S+) (\S+)Q(\S+) (\S+) (\S+) (\S+)"', svg):
+        ax, ay, mx, my, bx, by = map(float, path)
+        found.append([((1 - t) ** 2 * ax + 2 * t * (1 - t) * mx + t * t * bx,
+                       (1 - t) ** 2 * ay + 2 * t * (1 - t) * my + t * t * by)
+                      for t in (step / 20 for step in range(21))])  # fmt: skip
+    return found
+
+
+def crossings(svg: str) -> int:
+    """How many pairs of arrows cross."""
+    every = [list(pairwise(points)) for points in arrows_of(svg)]
+    return sum(
+        any(ways.cross(*a, *b) for a in one for b in other)  # type: ignore[arg-type]
+        for n, one in enumerate(every) for other in every[:n]
+    )  # fmt: skip
+
+
+def test_no_arrow_of_the_map_crosses_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(arrows_of(ways.picture(EVERY, TO).svg)) == sum(len(each.needs) for each in INSIDE)
+    assert crossings(ways.picture(EVERY, TO).svg) == 0
+    places = ways.places(INSIDE, TO)
+    swapped = {**places, "two_gpus": places["one_thread_multiplies"],
+               "one_thread_multiplies": places["two_gpus"]}  # fmt: skip
+    monkeypatch.setattr(ways, "places", lambda every, to: swapped)
+    assert crossings(ways.picture(EVERY, TO).svg) > 0
+
+
+def test_to_meet_at_an_end_is_no_crossing() -> None:
+    assert ways.cross((0, 0), (2, 2), (0, 2), (2, 0))
+    assert not ways.cross((0, 0), (2, 2), (0, 0), (2, 0))
+    assert not ways.cross((0, 0), (1, 1), (0, 2), (1, 2))
+
+
+def test_on_a_phone_each_need_is_a_line_or_said_in_words() -> None:
+    listed = tree.rows(INSIDE, TO)
+    assert sorted(row.chapter.path for row in listed) == sorted(each.path for each in INSIDE)
+    for row in listed:
+        shown = [each.name for each in ([row.under] if row.under else []) + list(row.also)]
+        assert sorted(shown) == sorted(row.chapter.needs)
+    svg = ways.picture(EVERY, TO).narrow
+    for row in listed:
+        assert f">{html.escape(ways.called(row.chapter), quote=False)}<" in svg
+        for other in row.also:
+            assert f"needs {other.number}, too<" in svg
+
+
+def runs_into(listed: list[tree.Row]) -> list[str]:
+    """Chapters whose line comes from below, or passes through one that is not indented more."""
+    at = {row.chapter.name: n for n, row in enumerate(listed)}
+    found = []
+    for n, row in enumerate(listed):
+        if row.under is None:
+            continue
+        start = at[row.under.name]
+        line = listed[start].indent
+        if start > n or any(between.indent <= line for between in listed[start + 1 : n]):
+            found.append(row.chapter.name)
+    return found
+
+
+def test_on_a_phone_no_line_passes_through_a_box() -> None:
+    listed = tree.rows(INSIDE, TO)
+    assert runs_into(listed) == []
+    assert not overlapping(boxes(ways.picture(EVERY, TO).narrow))
+    trunk = [row.chapter.name for row in listed if row.indent == 0]
+    assert trunk[-1] == TO and set(trunk) <= {each.name for each in contents.way(EVERY, TO)}
+    flat = [row._replace(indent=0) for row in listed]
+    assert "every_shape" not in runs_into(flat) and "tensor_memory" in runs_into(flat)
+    assert runs_into(listed[::-1])
+
+
 def test_the_way_is_blue_and_nothing_else_is() -> None:
     svg = ways.picture(EVERY, TO).svg
     colours = re.findall(r"<rect [^>]*fill:var\(--pb-(\w+)", svg)
     chosen = {chapter.name for chapter in contents.way(EVERY, TO)}
     assert colours == ["blue" if chapter.name in chosen else "grey" for chapter in INSIDE]
+    lines = re.findall(r"<path [^>]*stroke:var\(--pb-(\w+)", svg)
+    needs = sum(len(chapter.needs) for chapter in INSIDE if chapter.name in chosen)
+    assert lines == ["blue"] * needs
 
 
 def test_more_beginnings_than_lanes_are_refused() -> None:

@@ -291,6 +291,7 @@ def test_tables_with_sentences_are_read_without_scrolling(browser, site) -> None
     """The cells say what they are, and only there: on a wide screen the heading does."""
     tab = browser.new_page(viewport=SCREEN)
     tab.goto(site + SCORE)
+    tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     tables = tab.locator(".bd-article table.pb-stacked")
     assert tables.count() > 10
     assert not [at for at in range(tables.count()) if tables.nth(at).evaluate(SCROLLS)]

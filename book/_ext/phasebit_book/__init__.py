@@ -21,6 +21,7 @@ PARTS = (
     "openings",
     "measured",
     "ways",
+    "levels",
     "lab",
     "exercises",
     "plain",

@@ -1,12 +1,14 @@
 """``{phasebit-map} CHAPTER``: which chapter needs which, and the shortest way to one of them.
 
 Both come from the notebooks' metadata. The picture has a row for each step that a reader must have
-gone before, and the chapters of the way are blue in it; under it stand links to them.
+gone before, and the chapters of the way are blue in it, their arrows too; under it stand links to
+them. On a phone it is a tree (:mod:`.tree`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from docutils import nodes
@@ -19,19 +21,23 @@ from phasebit.draw.diagrams import crossed
 from phasebit.letters import wrap
 
 from .figure import FigureDirective
+from .tree import called, tree
 
 ACROSS, DOWN = 168, 76  # pixels between two lanes, and between two rows
 LONG = 134.0  # pixels of a line in a box
+SCALE = 1.1  # how much larger than other diagrams it is shown
+Place = tuple[int, int]
 ORDER = (0, -1, 1, -2, 2)
 """Where lanes lie, in the order in which they are opened: the first in the middle."""
 
 
 def places(every: Sequence[Chapter], to: str) -> dict[str, tuple[int, int]]:
-    """Chapter -> its lane and its row; no two share both.
+    """Chapter -> its lane and its row; no two share both, and no arrow crosses another.
 
     A chapter goes on in the lane of a chapter that it needs, if that is free; those of the way to
     ``to`` have the first choice. One that no other needs comes last, as near as its row has a free
-    place. Raises ``ValueError`` where the lanes do not suffice.
+    place that is reached across no arrow; else it stands beside the chapter that it needs. Raises
+    ``ValueError`` where the lanes do not suffice.
     """
     chosen = {chapter.name for chapter in way(every, to)}
     needed = {name for chapter in every for name in chapter.needs}
@@ -48,16 +54,13 @@ def places(every: Sequence[Chapter], to: str) -> dict[str, tuple[int, int]]:
         ended = [lane for lane in ORDER if lane in ends and found[ends[lane]][1] < row - 1]
         free = [lane for lane in (ended + fresh if chapter.needs else fresh) if lane not in taken]
         if chapter in last:
-            def far(lane: int, above: list[str] = above) -> tuple[int, int]:
-                return sum(abs(lane - found[name][0]) for name in above), lane
-
-            lanes, free = [], sorted({*ORDER} - taken, key=far)
+            found[chapter.name] = near(chapter, row, found, every)
+            continue
         if not lanes and not free:
             raise ValueError(f"no lane is free for {chapter.name}: give ORDER more lanes")
         lane = (lanes or free)[0]
         found[chapter.name] = lane, row
-        if chapter not in last:
-            ends[lane] = chapter.name
+        ends[lane] = chapter.name
     for chapter in every:  # one that stands alone in its lane goes near those that need it
         users = [other.name for other in every if chapter.name in other.needs]
         lane = found[chapter.name][0]
@@ -66,9 +69,33 @@ def places(every: Sequence[Chapter], to: str) -> dict[str, tuple[int, int]]:
     return found
 
 
-def called(chapter: Chapter) -> str:
-    """A chapter's title, after its number if it has one."""
-    return chapter.title if chapter.number is None else f"{chapter.number} {chapter.title}"
+def near(chapter: Chapter, row: int, found: Mapping[str, Place], every: Sequence[Chapter]) -> Place:
+    """The nearest free place, in this row or the one above, whose arrows cross no other."""
+    drawn = [(found[name], found[each.name]) for each in every if each.name in found
+             for name in each.needs]  # fmt: skip
+    ways = [found[name] for name in chapter.needs]
+
+    def far(place: Place) -> tuple[int, int, int]:
+        return -place[1], sum(abs(place[0] - lane) for lane, _ in ways), place[0]
+
+    free = {(lane, at) for lane in ORDER for at in (row, row - 1)} - {*found.values()}
+    if not free:
+        raise ValueError(f"no lane is free for {chapter.name}: give ORDER more lanes")
+    every_place = sorted(free, key=far)
+    return next((place for place in every_place
+                 if not any(cross(way, place, *other) for way in ways for other in drawn)),
+                every_place[0])  # fmt: skip
+
+
+def cross(a: Place, b: Place, c: Place, d: Place) -> bool:
+    """Whether the line from a to b crosses that from c to d; to meet at an end is no crossing."""
+
+    def side(of: Place, start: Place, end: Place) -> int:
+        turn = ((end[0] - start[0]) * (of[1] - start[1])
+                - (end[1] - start[1]) * (of[0] - start[0]))  # fmt: skip
+        return (turn > 0) - (turn < 0)
+
+    return side(a, c, d) * side(b, c, d) < 0 and side(c, a, b) * side(d, a, b) < 0
 
 
 def clear(arrow: Arrow, boxes: Mapping[str, Node]) -> Arrow:
@@ -97,8 +124,11 @@ def picture(every: Sequence[Chapter], to: str) -> Picture:
         for name in chapter.needs:
             across, down = (at[chapter.name][n] - at[name][n] for n in (0, 1))
             first = 20.0 * across if down > 1 else 0.0
-            arrows.append(clear(Arrow(name, chapter.name, bend=first), boxes))
-    return diagram(boxes, arrows, title="Which chapter needs which", narrow="listed")
+            hue = "blue" if chapter.name in chosen else ""
+            arrows.append(clear(Arrow(name, chapter.name, bend=first, hue=hue), boxes))
+    title = "Which chapter needs which"
+    wide = diagram(boxes, arrows, title=title, narrow="listed", scale=SCALE)
+    return replace(wide, narrow=tree(inside, to, wide.alt))
 
 
 class Map(FigureDirective):

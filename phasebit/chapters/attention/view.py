@@ -158,7 +158,7 @@ def tried(
         parts = [f"{each[name] / each[base]:.2f}" for each in rates]
         said = ["" if name == base else rungs.EXPECTED[name]] if expected else []
         rows.append((name, *said, *(first if name == base else parts)))
-    heads = (f"{d} columns, {'causal' if causal else 'full'}, {length:,}"
+    heads = (f"d = {d}, {'causal' if causal else 'full'}, {length:,}"
              for d, causal, length in cases)  # fmt: skip
     source = f"rate as a part of the first row's; {measure.source(recorded)}"
     return measure.Table(("", *(["expected"] if expected else []), *heads), tuple(rows), source)
@@ -265,6 +265,37 @@ def spilled(name: str, d: int = 128) -> int:
 LEGEND = {
     "consume": "a product under way", "produce": "softmax", "wait": "waits for its turn",
 }  # fmt: skip
+
+
+def plan(d: int = 128, tiles: int = 3) -> Timeline:
+    """Products and exponentials of 128 queries and some tiles of 128 keys, by one group that does
+    one after the other, and by two groups of 64 queries: if nothing else took time.
+    """
+    from phasebit.timeline import Span, Timeline
+
+    products, exponentials = 2 * (2 * 64 * 128 * d) // 4096, 64 * 128 // 16  # cycles, 64 queries
+    rows = [f"{who}, {what}" for who in ("one group", "group 0", "group 1")
+            for what in ("products", "exponentials")]  # fmt: skip
+    spans, at = [], 0
+    for tile in range(tiles):
+        between, end = at + 2 * products, at + 2 * (products + exponentials)
+        spans.append(Span(rows[0], at, between, "consume", str(tile)))
+        spans.append(Span(rows[1], between, end, "produce", str(tile)))
+        at = end
+    tensor_cores = special_units = 0  # when each is free again
+    ready = [0, 0]  # when each group has its exponentials
+    for tile in range(tiles):
+        for group in (0, 1):
+            begin = max(tensor_cores, ready[group])
+            tensor_cores = begin + products
+            spans.append(Span(rows[2 + 2 * group], begin, tensor_cores, "consume", str(tile)))
+            begin = max(special_units, tensor_cores)
+            special_units = ready[group] = begin + exponentials
+            spans.append(Span(rows[3 + 2 * group], begin, special_units, "produce", str(tile)))
+    return Timeline(
+        rows, spans, unit="cycles", legend={"produce": "exponentials", "consume": "products"},
+        title=f"{tiles} tiles of 128 queries and 128 keys, d = {d}, if nothing else took time",
+    )  # fmt: skip
 
 
 def stamped(recorded: Mapping[str, Any], rung: str, first: int, last: int) -> Timeline:

@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from phasebit import TensorMap
 from phasebit.chapters.copy_engine import bounding_box
+from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, ask, judged, same, shown
 from phasebit.exercises.written import clean, compiled, running, written
+
+
+@judged
+def copies_under_way(answer: Callable[[int, int, int, int], int]) -> str:
+    """``answer(gb_per_s, nanoseconds, multiprocessors, piece)``: copies that each has under way.
+
+    The fewest of ``piece`` bytes with which memory could be busy, where each byte takes so long.
+    """
+    draw = random.Random(151)
+
+    def cases() -> Iterator[Case]:
+        for known in ((4800, 400, 132, 2048), (4000, 512, 125, 16), (4000, 512, 125, 16_385)):
+            yield known, -(-known[0] * known[1] // (known[2] * known[3]))
+        for _ in range(40):
+            given = (draw.randrange(200, 8000, 50), draw.randrange(300, 900),
+                     draw.randint(8, 160), 16 * 2 ** draw.randint(0, 10))  # fmt: skip
+            yield given, -(-given[0] * given[1] // (given[2] * given[3]))
+
+    def words(rate: int, nanoseconds: int, units: int, piece: int) -> str:
+        return (f"{rate} GB/s, {nanoseconds} ns, {units} multiprocessors and copies of {piece} "
+                "bytes")  # fmt: skip
+
+    return agree(answer, cases(), words, "memories")
 
 
 @judged

@@ -101,15 +101,18 @@ def hints(recorded: dict[str, Any]) -> Table:
     return Table(heading, tuple(rows), measure.source(recorded))
 
 
-def hint_control(recorded: dict[str, Any]) -> Table:
+def hint_control(recorded: dict[str, Any]) -> Picture:
     """The same where only the policy of the copies differs, and the table without a stream."""
+    sizes = [int(mib) for mib in recorded["hints"]]
     names = tuple(next(iter(recorded["hints"].values())))
-    rows = [
-        (f"{mib} MiB", *(f"{statistics.median(by_policy[name]):,.0f}" for name in names))
-        for mib, by_policy in recorded["hints"].items()
-    ]
-    heading = ("table", f"{names[0]}, GB/s", *names[1:])
-    return Table(heading, tuple(rows), measure.source(recorded))
+    return curves(
+        sizes,
+        {name: [statistics.median(each[name]) for each in recorded["hints"].values()]
+         for name in names},
+        x_label="MiB of the table", y_label="GB/s of stream and table",
+        show=lambda rate: f"{float(rate):,.0f}",
+        title=f"Copies that differ in their policy alone, {measure.source(recorded)}",
+    )  # fmt: skip
 
 
 def times(recorded: dict[str, Any], units: int = 132) -> dict[float, float]:

@@ -22,7 +22,7 @@ AGENTS = {"Async": "threads", "Tma": "copy engine", "Umma": "tensor core", "Stor
 SIGNALS = {
     "mbarrier.arrive.expect_tx": "bytes of copies", "tcgen05.commit": "commit",
     "mbarrier.arrive": "arrivals", "cp.async.bulk.commit_group": "bulk group",
-    "cp.async.bulk.wait_group.read": "bulk group",
+    "cp.async.bulk.wait_group.read": "bulk group", "cp.async.bulk.tensor, out": "a request",
 }  # fmt: skip
 """What stands in the PTX -> what carries the signal."""
 
@@ -85,6 +85,13 @@ def calls(name: str) -> dict[str, Counter[str]]:
     }
 
 
+def asks(entry: str) -> Counter[str]:
+    """What the line became that has the copy engine take a piece away."""
+    python = cute_ptx.source(cute_ptx.file_of(entry))
+    ptx = cute_ptx.ptx(python, entry).ptx
+    return lines.special(lines.of_line(ptx, python, "cute.copy(copy_c,"))
+
+
 def words(count: Counter[str]) -> str:
     """Instructions and how often each stands there: ``4 × mbarrier.try_wait``."""
     return ", ".join(f"{n} × {name}" if n > 1 else name for name, n in count.items()) or "–"
@@ -114,7 +121,7 @@ def roles() -> Table:
         made = calls(name)
         producer, consumer = agents(name)
         full = signal(made["acquire"], made["commit"]) if name != "PipelineTmaStore" else signal(
-            made["commit"])  # fmt: skip
+            asks(use.entry))  # fmt: skip
         empty = signal(made["release"]) if use.calls[3] else signal(made["acquire"])
         rows.append((name, producer, consumer, use.slot, full, empty, chapter(use.by_hand)))
     return Table(("pipeline", "producer", "consumer", "slot", "full is told by", "empty by",

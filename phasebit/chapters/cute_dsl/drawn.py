@@ -91,3 +91,56 @@ def picture(text: str, title: str) -> Picture:
         + heading + "\n".join(out) + "\n</svg>",
         alt,
     )  # fmt: skip
+
+
+GAP = 22
+"""Between both drawings of :func:`divided`, in pixels."""
+
+
+def divided(text: str, rows: int, columns: int, title: str) -> Picture:
+    """Numbers ``rows`` × ``columns``, row by row, and beside them what ``print_latex`` draws of
+    their division: a column for each piece, whose colour it has on both sides.
+
+    Raises ``ValueError`` where a cell is missing, or the two have not the same offsets.
+    """
+    from phasebit.draw import Picture
+    from phasebit.letters import wrap
+    from phasebit.palette import COLOURS, FONT, HUES, TEXT
+    from phasebit.two_widths import NARROW
+
+    pieces = grid(text)
+    piece = {offset: at for row in pieces for at, offset in enumerate(row)}
+    if sorted(piece) != [*range(rows * columns)]:
+        raise ValueError(f"the drawing has other offsets than {rows} rows of {columns}")
+    matrix = [[*range(row * columns, (row + 1) * columns)] for row in range(rows)]
+    out = []
+
+    def draw(cells: list[list[int]], left: float, name: str) -> None:
+        out.append(f'<text x="{left:g}" y="-6" style="fill:{TEXT};font-size:12px">{name}</text>')
+        for r, row in enumerate(cells):
+            for c, offset in enumerate(row):
+                x, y = left + c * SIDE, r * SIDE
+                fill = COLOURS[HUES[piece[offset] % len(HUES)]]
+                out.append(
+                    f'<rect x="{x:g}" y="{y}" width="{SIDE}" height="{SIDE}" '
+                    f'style="fill:{fill};fill-opacity:.25;stroke:{TEXT};stroke-width:.6"/>'
+                    f'<text x="{x + SIDE / 2:g}" y="{y + 0.66 * SIDE:g}" text-anchor="middle" '
+                    f'style="fill:{TEXT}">{offset}</text>'
+                )
+
+    draw(matrix, 0, "offsets, row by row")
+    draw(pieces, columns * SIDE + GAP, "divided")
+    lines = wrap(title, NARROW - 6)
+    for at, line in enumerate(lines):
+        out.append(f'<text x="0" y="{14 * (at - len(lines)) - 16}" '
+                   f'style="fill:{TEXT};font-size:12px">{escape(line)}</text>')  # fmt: skip
+    wide = (columns + len(pieces[0])) * SIDE + GAP + 2
+    above, high = 14 * len(lines) + 30, max(rows, len(pieces)) * SIDE
+    alt = f"{title}.\n" + "\n".join(" ".join(map(str, row)) for row in pieces)
+    return Picture(
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" class="phasebit-diagram" '
+        f'width="{wide}" height="{high + above + 1}" viewBox="-1 -{above} {wide} '
+        f'{high + above + 1}" style="font:11px {FONT};background:transparent">\n'
+        f"<title>{escape(alt)}</title>\n" + "\n".join(out) + "\n</svg>",
+        alt,
+    )

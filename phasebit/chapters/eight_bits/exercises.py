@@ -9,6 +9,8 @@ import numpy as np
 
 from phasebit.chapters.eight_bits import product
 from phasebit.chapters.eight_bits import scale_slips as slips
+from phasebit.chapters.eight_bits import sum_errors as errors
+from phasebit.chapters.eight_bits.scaled import ROWS
 from phasebit.emulator import Schedule
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, judged
@@ -17,13 +19,7 @@ from phasebit.exercises.written import clean, compiling, running, written
 
 def survives(term: float, sum_: float) -> bool:
     """Whether one product ``term`` changes a ``sum_``, asked of the emulator's tensor core."""
-    from phasebit.emulator import arithmetic
-
-    a, b = np.zeros((1, 1, 32)), np.zeros((1, 32, 1))
-    a[0, 0, 0], b[0, 0, 0] = term, 1.0
-    sums, hopper = np.full((1, 1, 1), sum_), arithmetic.WGMMA["e4m3"]
-    found = arithmetic.accumulate(a, b, sums, ("e4m3", "e4m3"), "f32", hopper)
-    return bool(found[0, 0, 0] != sum_)
+    return errors.one_more(term, sum_) != sum_
 
 
 @judged
@@ -108,7 +104,9 @@ def with_consume(answer: str) -> str:
 
 @judged
 def consume(answer: str) -> str:
-    """The role that multiplies, promotes and stores, from blank: run with every check."""
+    """The role that multiplies, promotes and stores, with scales of rows of B, too: run with every
+    check.
+    """
     role = written(answer, [_HEAD], "role")
     with compiling():
         (kernel,) = product.kernels({"yours": with_consume(role)}).values()
@@ -116,7 +114,7 @@ def consume(answer: str) -> str:
     runs = [(shape, schedule) for shape in SHAPES for schedule in schedules]
     for (m, n, k), schedule in runs:
         where = f"{m} × {n} × {k}, {schedule} copies and products"
-        a, b = product.plain(m, k, 1, blocks=(1, 128)), product.plain(n, k, 2, blocks=(128, 128))
+        a, b = product.plain(m, k, 1, blocks=ROWS), product.plain(n, k, 2, blocks=ROWS)
         with running(where):
             run, c = product.multiply(a, b, kernel, schedule=schedule, blocks=1)
         clean(run, where)

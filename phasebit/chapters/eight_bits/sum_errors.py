@@ -54,6 +54,16 @@ def growing(term: float, most: int, step: int, every: int = 0) -> list[float]:
     return found
 
 
+def one_more(term: float, total: float) -> float:
+    """A sum of the tensor core to which one product, ``term`` · 1, is added."""
+    from phasebit.emulator import arithmetic
+
+    a, b = np.zeros((1, 1, 32)), np.zeros((1, 32, 1))
+    a[0, 0, 0], b[0, 0, 0] = term, 1.0
+    sums, hopper = np.full((1, 1, 1), total), arithmetic.WGMMA["e4m3"]
+    return float(arithmetic.accumulate(a, b, sums, ("e4m3", "e4m3"), "f32", hopper).item())
+
+
 def relative(got: Array, right: Array) -> float:
     """The root of the mean square error, over that of what is right."""
     return float(np.linalg.norm(got - right) / np.linalg.norm(right))

@@ -19,7 +19,9 @@ from phasebit.measure import Table
 from phasebit.timeline import Span, Timeline
 
 if TYPE_CHECKING:
-    from phasebit.draw import Picture
+    from collections.abc import Callable
+
+    from phasebit.draw import Cell, Picture
 
 RIVAL = "cuBLASLt, scales by row"
 """What the kernels with scales for blocks are compared with."""
@@ -76,6 +78,62 @@ def stalling(term: float = 0.75, most: int = 16_384, step: int = 2_048) -> Pictu
         {"promoted every 128": mended, "in the tensor core": found},
         x_label=f"terms of {term:g} added up", y_label="the sum",
         title="A sum that stops growing", show=lambda value: f"{float(value):.0f}",
+    )  # fmt: skip
+
+
+_HIGHEST, _LOWEST = 13, -2
+BITS = 13
+"""Bits behind its first that a sum of eight-bit products keeps (:mod:`sums` asks for them)."""
+
+
+def _marks(value: float, hue: Callable[[int], str]) -> list[Cell | None]:
+    """The bits of a value, from the highest power of two of the picture to the lowest."""
+    from phasebit.draw import Cell
+
+    powers = range(_HIGHEST, _LOWEST - 1, -1)
+    return [Cell("1", hue(power)) if value / 2.0**power % 2 >= 1 else None for power in powers]
+
+
+def cut(term: float = 0.75, totals: tuple[float, ...] = (2048, 4096, 8192)) -> Picture:
+    """Which bits of a term the tensor core adds to sums of several sizes, asked of the emulator."""
+    from phasebit.draw import Cell, chart
+
+    cells, rows, said = [], [], []
+    for total in totals:
+        first = int(math.log2(total))
+        gain = errors.one_more(term, total) - total
+        kept = _marks(gain, lambda power: "green")
+        own = _marks(total, lambda power: "blue")
+        for power in range(first - 1, first - BITS - 1, -1):
+            if power >= _LOWEST:
+                own[_HIGHEST - power] = Cell("0", "grey")
+        lost = _marks(term, lambda power: "red")
+        cells += [own, [a or b for a, b in zip(kept, lost, strict=True)]]
+        rows += [f"{total:,.0f}", f"+ {term:g}"]
+        said.append(f"{total:,.0f} + {term:g} grows by {gain:g}")
+    title = f"What the tensor core adds of {term:g}\n" + "; ".join(said)
+    return chart(
+        cells, rows=rows, columns=[*range(_HIGHEST, _LOWEST - 1, -1)], row_label="sum",
+        column_label="power of two", title=title,
+        legend={"blue": "first bit of the sum", "grey": "13 bits behind it", "green": "added",
+                "red": "cut off"},
+    )  # fmt: skip
+
+
+def sharing() -> Picture:
+    """Which numbers of a matrix share a scale: four ways."""
+    from phasebit.draw import Panel, panels
+
+    ways = (
+        ("one a tensor", 1, 1, (0, 0), "blue"), ("one a row", 16, 1, (5, 0), "blue"),
+        ("1 × 128: activations", 16, 4, (5, 1), "orange"),
+        ("128 × 128: weights", 2, 4, (0, 1), "green"),
+    )  # fmt: skip
+    return panels(
+        [Panel(title, rows, columns, {mark}, hue, 1.0, 0.5)
+         for title, rows, columns, mark, hue in ways],
+        alt="Numbers that share a scale, in a matrix of 256 × 512: all of them; the 512 of a row; "
+        "128 neighbours in a row; a square of 128 × 128.",
     )  # fmt: skip
 
 
@@ -166,18 +224,28 @@ def step_cycles(recorded: dict[str, Any], shape: tuple[int, ...], name: str) -> 
     return 2 * 128 * 256 * 128 / flop_a_second * clock(recorded, shape, name) * 1e6
 
 
-def cycles_table(recorded: dict[str, Any], shape: tuple[int, ...], names: tuple[str, ...]) -> Table:
-    """Rate, clock and cycles a step of some contenders on one shape."""
-    rows = tuple(
-        (name, f"{rate(recorded, shape, name):.0f}", f"{clock(recorded, shape, name):.0f}",
-         f"{step_cycles(recorded, shape, name):.0f}")
-        for name in names
-    )  # fmt: skip
+def cycles_table(
+    recorded: dict[str, Any], shape: tuple[int, ...], names: tuple[str, ...], over: str = ""
+) -> Table:
+    """Rate, clock and cycles a step of some contenders on one shape.
+
+    ``over``: a contender; a last column has the cycles that each needs beyond its.
+    """
+    base = step_cycles(recorded, shape, over) if over else 0.0
+    rows = []
+    for name in names:
+        cycles = step_cycles(recorded, shape, name)
+        more = [f"{round(cycles) - round(base):+d}"] if over else []
+        rows.append((
+            name, f"{rate(recorded, shape, name):.0f}", f"{clock(recorded, shape, name):.0f}",
+            f"{cycles:.0f}", *more,
+        ))  # fmt: skip
     m, n, k = shape
+    beyond = f"; price: beyond {over}" if over else ""
     return Table(
-        ("kernel", "TFLOP/s", "MHz", "cycles a step"), rows,
-        f"{m} × {n} × {k}; a step: 128 × 256 of C, 128 of K. {measure.source(recorded)}",
-    )  # fmt: skip
+        ("kernel", "TFLOP/s", "MHz", "cycles a step", *(["price"] if over else [])), tuple(rows),
+        f"{m} × {n} × {k}; a step: 128 × 256 of C, 128 of K{beyond}. {measure.source(recorded)}",
+    )
 
 
 TRIED = {
@@ -245,9 +313,8 @@ BACK = (
 
 
 def lead(recorded: dict[str, Any]) -> Table:
-    """Rates over DeepGEMM's on each shape: the unrolled kernel, what was tried, the vendor."""
-    names = "unrolled", *LEAD, "unrolled, e5m2 × e4m3", "DeepGEMM, no pairs"
-    names += RIVAL, "cuBLASLt, block scales"
+    """Rates over DeepGEMM's on each shape: the unrolled kernel, and what was tried."""
+    names = "unrolled", *LEAD, "DeepGEMM, no pairs"
     rows = {name: (name, LEAD.get(name, "")) for name in names}
     return _beside_deep_gemm(recorded, "why it should help", rows)
 

@@ -18,7 +18,7 @@ from phasebit.exercises.written import clean, compiling, running, written
 
 @judged
 def moved(answer: Callable[[int, int, int], int]) -> str:
-    """``answer(m, n, kernels)``: bytes of C that steps apart move, in so many kernels, bf16."""
+    """``answer(m, n, kernels)``: bytes of D that steps apart move, in so many kernels, bf16."""
     draw = random.Random(241)
 
     def cases() -> Iterator[Case]:
@@ -29,7 +29,7 @@ def moved(answer: Callable[[int, int, int], int]) -> str:
             yield (m, n, after), 2 * m * n * (1 + 2 * after)
 
     def words(m: int, n: int, after: int) -> str:
-        return f"C of {m} × {n} and {after} kernels after the product"
+        return f"D of {m} × {n} and {after} kernels after the product"
 
     return agree(answer, cases(), words, "results")
 

@@ -36,16 +36,27 @@ class Tile:
 
 def tiles(programs: Programs, name: str, given: Numbers, steps: Sequence[str]) -> list[Tile]:
     """The tiles of a launch of one block."""
-    text = programs.texts[name]
+    made, log = _launched(programs, name, given, steps)
+    return _tiles(programs.texts[name], given, made, log)
+
+
+def _launched(
+    programs: Programs, name: str, given: Numbers, steps: Sequence[str]
+) -> tuple[epilogues.Made, Log]:
+    """A launch of one block, and what its barriers did."""
+    with _listening() as log:
+        made = epilogues.fused(programs, name, given, steps, workers=1)
+    if made.wrong or made.run.findings:
+        raise ValueError(f"the run is not right: {made.wrong or made.run.findings[0]}")
+    return made, log
+
+
+def _tiles(text: str, given: Numbers, made: epilogues.Made, log: Log) -> list[Tile]:
     slots, team = (epilogues.number(text, each) for each in ("SLOTS", "TEAM"))
     deep = -(-given.shape[2] // epilogues.DEPTH)
     first = epilogues.ring(text)
     full = {f"memory+{first + 8 * s}": s for s in range(slots)}
     empty = {f"memory+{first + 8 * (slots + s)}": s for s in range(slots)}
-    with _listening() as log:
-        made = epilogues.fused(programs, name, given, steps, workers=1)
-    if made.wrong or made.run.findings:
-        raise ValueError(f"the run is not right: {made.wrong or made.run.findings[0]}")
     over = {s: [at for what, where, at, _ in log if what == "completes" and empty.get(where) == s]
             for s in range(slots)}  # fmt: skip
     found = []
@@ -75,6 +86,16 @@ def idle(found: Sequence[Tile]) -> float:
     return 1 - busy / (last - first)
 
 
+def share(found: Sequence[Tile]) -> str:
+    """:func:`idle` in words that hold for every compiler."""
+    least, most = 0.28, 0.38
+    if (now := idle(found)) < 0.1:
+        return "less than a tenth"
+    if least < now < most:
+        return "about a third"
+    raise ValueError(f"nobody multiplies in {now:.0%} of the clocks: find words for it")
+
+
 def picture(found: Sequence[Tile], title: str) -> Picture:
     """The two warp groups: products and epilogues, tile by tile.
 
@@ -102,14 +123,62 @@ def picture(found: Sequence[Tile], title: str) -> Picture:
     return Picture.of(drawn, "\n".join([head, *said]))
 
 
+def boxes(programs: Programs, name: str, given: Numbers, steps: Sequence[str]) -> Picture:
+    """What lies in the boxes of each warp group of the fetching kernel while it multiplies.
+
+    Its sentences say of each tile whether the residual is there when the products end.
+    """
+    from phasebit.draw import Picture
+    from phasebit.timeline import Span, Timeline
+
+    text = programs.texts[name]
+    made, log = _launched(programs, name, given, steps)
+    found = _tiles(text, given, made, log)
+    ring = epilogues.ring(text) + 8 * (2 * epilogues.number(text, "SLOTS") + 2)
+    fetched = -(-ring // 1024) * 1024 + 8 * 4 * epilogues.number(text, "BN")
+    spans, rows, said = [], [], []
+    for group in (0, 1):
+        barrier = f"memory+{fetched + 8 * 4 * group}"  # of the group's first warp
+        asked, there, read = (
+            [at for what, where, at, _ in log if (what, where) == (kind, barrier)]
+            for kind in ("arrives", "completes", "passes")
+        )
+        products, own = f"group {group}, products", f"group {group}, boxes"
+        rows += [products, own]
+        mine = [tile for tile in found if tile.group == group]
+        for i, tile in enumerate(mine):
+            left = asked[i + 1] if i + 1 < len(asked) else tile.stored
+            number = str(tile.number)
+            spans += [
+                Span(products, tile.begins, tile.ends, "consume", number),
+                Span(own, asked[i], read[i], "copy", number),
+                Span(own, read[i], left, "produce", number),
+            ]
+            early = "yes" if there[i] < tile.ends else "no"
+            said.append(f"tile {number}: the residual is there when the products end: {early}")
+    title = "A box is filled twice in each tile: with the residual, then with the result"
+    legend = LEGEND | {"copy": "the residual comes and lies there",
+                       "produce": "the result is written and leaves"}  # fmt: skip
+    drawn = Timeline(rows, spans, unit="clock", title=title, legend=legend)
+    head = f"{title}. The emulator's clock runs to the right."
+    return Picture.of(drawn, "\n".join([head, *sorted(said)]))
+
+
+Log = list[tuple[str, str, int, int]]
+"""What a barrier did, which, when, and the warp or -1."""
+
+
 @contextmanager
-def _listening() -> Iterator[list[tuple[str, str, int, int]]]:
-    """Phases that complete and waits that pass, of block 0: what, barrier, when, warp or -1."""
+def _listening() -> Iterator[Log]:
+    """Arrivals, phases that complete and waits that pass, of block 0."""
     from phasebit.emulator import MbarrierObserver, observing
 
-    log: list[tuple[str, str, int, int]] = []
+    log: Log = []
 
     class Watcher(MbarrierObserver):
+        def arrives(self, g: Any, lanes: Any, site: Any, sem: str, scope: str) -> None:
+            log.append(("arrives", site.name, g.time, int(g.batch.warp_of[lanes[0]])))
+
         def completes(self, site: Any) -> None:
             log.append(("completes", site.name, site.time, -1))
 

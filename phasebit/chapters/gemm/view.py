@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from phasebit import caches, measure
 from phasebit.chapters.gemm.cpu_ladder import LOOPS, RUNGS, Block
-from phasebit.draw import Cell, Panel, Picture, chart
+from phasebit.draw import Cell, Panel, Picture, bars, chart
 from phasebit.draw import panels as side_by_side
 from phasebit.letters import wrap
 from phasebit.palette import FAINT, FONT, MUTED, TEXT, colour
@@ -42,6 +42,75 @@ def one_step(rows: int, columns: int, depth: int = 8, step: int = 2) -> Picture:
         f"A step of the micro-kernel: {rows} elements of A, one below the other, and {columns} of "
         f"B, side by side, are marked; all {rows} × {columns} sums of the tile change."
     ))  # fmt: skip
+
+
+def in_flight(counts: Sequence[int], latency: int = 4, units: int = 2, cycles: int = 12) -> Picture:
+    """Which sum each unit begins to add to, cycle by cycle, when there are so many sums.
+
+    A sum is free ``latency`` cycles after it was added to; of the free ones each unit takes the
+    next.
+    """
+    cells, rows = [], []
+    for count in counts:
+        free = [0] * count
+        began = [[Cell("")] * cycles for _ in range(units)]
+        for cycle in range(cycles):
+            ready = sorted((since, each) for each, since in enumerate(free) if since <= cycle)
+            for unit, (_, each) in zip(began, ready, strict=False):
+                unit[cycle] = Cell(str(each), "blue")
+                free[each] = cycle + latency
+        cells += began
+        rows += [f"{count} sums, unit {unit}" for unit in range(units)]
+    return chart(
+        cells, rows=rows, columns=range(cycles), row_label="", column_label="cycle",
+        title=f"Multiply-adds of {latency} cycles: the sum that each unit adds to",
+        legend={"blue": "a multiply-add starts", "grey": "every sum is waited for"},
+    )  # fmt: skip
+
+
+def tiles_alone(recorded: dict[str, Any]) -> Picture:
+    """The rate of the micro-kernel with each tile, as a share of the peak; which have spilled."""
+    shares, hues = {}, {}
+    for name, tile in sorted(recorded["tiles"].items(), key=lambda each: _tile(each[0])[::-1]):
+        rows, vectors = _tile(name)
+        row = f"{rows} × {vectors}, {rows * vectors + vectors + 1} registers"
+        shares[row] = tile["flop"] / min(tile["seconds"]) / max(recorded["peak"])
+        hues[row] = "orange" if tile["stack"] else "blue"
+    return bars(
+        shares, hues=hues, x_label="share of the core's peak", show=lambda value: f"{value:.2f}",
+        title=f"Tiles, {measure.source(recorded)}; orange: sums on the stack",
+    )  # fmt: skip
+
+
+def _tile(name: str) -> tuple[int, int]:
+    """Rows and vectors of a tile of the record."""
+    rows, vectors = map(int, name.split())
+    return rows, vectors
+
+
+def first_of_two(made: Mapping[str, NDArray[np.float32]], tile: tuple[int, int]) -> Picture:
+    """Which tiles of C the first of two threads makes, for each loop that they divide.
+
+    ``made``: C for each loop, -0.0 before that thread began; whatever it adds takes the sign away.
+    """
+    rows, columns = tile
+    parts = []
+    for loop, c in made.items():
+        untouched = np.signbit(c) & (c == 0)
+        high, wide = -(-len(c) // rows), -(-len(c) // columns)
+        marked = [(i, j) for i in range(high) for j in range(wide)
+                  if not untouched[i * rows, j * columns]]  # fmt: skip
+        parts.append(Panel(f"C, divided by {loop}", high, wide, marked))
+    return side_by_side(parts, alt=(
+        "Tiles of C that the first of two threads makes: "
+        + "; ".join(f"{part.title}: {_extent(part.marked)}" for part in parts) + "."
+    ))  # fmt: skip
+
+
+def _extent(marked: Collection[tuple[int, int]]) -> str:
+    """The rows and columns of some tiles, of which each row has the same ones."""
+    rows, columns = ({each[axis] for each in marked} for axis in (0, 1))
+    return f"{len(rows)} rows of tiles, columns {' '.join(map(str, sorted(columns)))}"
 
 
 _FIXED = (  # loop, its step, what is fixed from it on: of A, of B, of C, and where it lives

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from phasebit.draw import Picture
+    from phasebit.draw import Arrow, Node, Picture
     from phasebit.measure import Table
 
 
@@ -122,3 +122,90 @@ def picture(launch: Callable[[], Any], title: str) -> Picture:
         label = f"{'full' if forward else 'empty'}: {count} × {one.signal}"
         arrows.append(Arrow(str(one.tellers), str(one.waiters), label, 24.0))
     return diagram(nodes, arrows, title=title)
+
+
+class Chain(NamedTuple):
+    """The two rings of a product, as its run shows them: roles from left to right."""
+
+    loads: tuple[int, ...]
+    """Warps that ask for bytes or wait for empty slots."""
+    asks: tuple[int, ...]
+    """Those that ask."""
+    multiplies: tuple[int, ...]
+    stores: tuple[int, ...]
+    """Warps that wait for sums or arrive when one is fetched."""
+    arrives: tuple[int, ...]
+    """Those that arrive."""
+    slots: int
+    sums: int
+
+
+def chained(launch: Callable[[], Any]) -> Chain:
+    """Raises ``ValueError`` where the barriers of a run do not make a product's two rings."""
+    seen = [*signals(launch).values()]
+    kinds = {signal: [one for one in seen if one.signal == signal]
+             for signal in ("bytes", "commits", "arrivals")}  # fmt: skip
+
+    def of(barriers: list[Barrier], side: str) -> set[int]:
+        return {warp for one in barriers for warp in getattr(one, side)}
+
+    asks, multiplies = (of(kinds["bytes"], side) for side in ("tellers", "waiters"))
+    empty = [one for one in kinds["commits"] if asks & {*one.waiters}]
+    full = [one for one in kinds["commits"] if one not in empty]
+    slots, sums = len(kinds["bytes"]), len(kinds["arrivals"])
+    right = (
+        len(empty) == slots and len(full) == sums and of(kinds["commits"], "tellers") == multiplies
+        and all(multiplies <= {*one.waiters} for one in kinds["arrivals"])
+    )  # fmt: skip
+    if not right:
+        raise ValueError(f"no ring of slices and ring of sums: {sorted({*seen})}")
+    arrives = of(kinds["arrivals"], "tellers")
+    roles = asks | of(empty, "waiters"), asks, multiplies, of(full, "waiters") | arrives, arrives
+    loads, asks_, multiplies_, stores, arrives_ = (tuple(sorted(role)) for role in roles)
+    return Chain(loads, asks_, multiplies_, stores, arrives_, slots, sums)
+
+
+def chains(launches: dict[str, Callable[[], Any]], title: str) -> Picture:
+    """A row for each kernel: who loads, multiplies and stores, and what tells whom."""
+    from phasebit.draw import diagram
+
+    found = {name: chained(launch) for name, launch in launches.items()}
+    return diagram(*_rows(found), title=title, narrow=_rows(found, narrow=True))
+
+
+def _rows(found: dict[str, Chain], narrow: bool = False) -> tuple[dict[str, Node], list[Arrow]]:
+    """What :func:`chains` draws; ``narrow``: in each box what it tells."""
+    from phasebit.draw import Arrow, Node
+
+    places = (44.0, 166.0, 288.0) if narrow else (0.0, 250.0, 500.0)
+    nodes: dict[str, Node] = {}
+    arrows: list[Arrow] = []
+    for number, (name, of) in enumerate(found.items()):
+        y = number * (122.0 if narrow else 104.0)
+        some = {
+            "load": (warps(of.loads), of.asks, of.loads, "asks"),
+            "multiply": (warps(of.multiplies), (), (), ""),
+            "store": (warps(of.stores), of.arrives, of.stores, "arrives"),
+        }
+        told = ([f"{of.slots} × bytes"], [f"{of.slots} × commits", f"{of.sums} × commits"],
+                [f"{of.sums} × arrivals"])  # fmt: skip
+        if narrow:
+            nodes[name] = Node(name, places[1], y - 52, "grey")
+        for (role, (text, few, all_, does)), x, hue, tells in zip(
+            some.items(), places, ("blue", "orange", "green"), told, strict=True
+        ):
+            some_do = f"{warps(few).split()[-1] if narrow else warps(few)} {does}"
+            lines = [text] if few == all_ else [text, some_do]
+            lines += tells if narrow else []
+            whose = "" if narrow or role != "load" else name
+            nodes[f"{name} {role}"] = Node("\n".join(lines), x, y, hue, whose)
+        bend = 8.0 if narrow else 20.0
+        labels = ("",) * 4 if narrow else (
+            f"full: {of.slots} × bytes", f"empty: {of.slots} × commits",
+            f"full: {of.sums} × commits", f"empty: {of.sums} × arrivals",
+        )  # fmt: skip
+        one, two, three = (f"{name} {role}" for role in some)
+        pairs = (one, two), (two, one), (two, three), (three, two)
+        arrows += [Arrow(*pair, label, bend)
+                   for pair, label in zip(pairs, labels, strict=True)]  # fmt: skip
+    return nodes, arrows

@@ -90,7 +90,7 @@ def outliers() -> Picture:
         [str(size) for size in SIZES],
         {form.name: [each[form.name] for each in found] for form in ALL},
         x_label="how many times as large an outlier is", y_label="relative error of the others",
-        title="What eight outliers in 1024 channels do to the channels beside them",
+        title="What eight outliers in 1024 channels do to the channels beside them", evenly=True,
     )  # fmt: skip
 
 
@@ -109,19 +109,46 @@ def rows_of_atom() -> Picture:
     )  # fmt: skip
 
 
-def lanes_of_scales() -> Picture:
-    """The same 128 rows in tensor memory, as the emulator's tensor core reads them."""
-    from phasebit.draw import Cell, chart
-    from phasebit.emulator import block_scales
+def copied_atom() -> Any:
+    """Whose scales each lane has in four columns, int (128, 4): one ``tcgen05.cp``, run.
 
-    marks = np.repeat(np.arange(128, dtype=np.uint8)[:, None], 4, axis=1)
-    cells = block_scales.words(marks) & 0xFF  # (32 lanes, 4 columns)
+    An atom whose words are the rows of which they hold the scales, and ``copied.cu`` of *Tensor
+    memory*.
+    """
+    from phasebit import edits, files
+    from phasebit.launching.launch import compile
+
+    text = files.kernel("tensor_memory/copied")
+    text = edits.replace_once(text, "make_uint4(x, x, x, x)",
+                              "make_uint4(x, x + 32, x + 64, x + 96)")  # fmt: skip
+    text = edits.replace_once(text, '#define SHAPE "128x128b"', '#define SHAPE "32x128b.warpx4"')
+    out = np.full((128, 8), -2, np.int32)
+    compile(text, "sm_100a")["copied"].launch(1, 128, [out])
+    return out[:, :4]
+
+
+def lanes_of_scales() -> Picture:
+    """The same 128 rows in all lanes of tensor memory: :func:`copied_atom`, by quarters.
+
+    Raises ``RuntimeError`` where the rows of a quarter do not follow each other.
+    """
+    from phasebit.draw import Cell, chart
+
+    got = copied_atom()
+    cells = []
+    for first in range(0, 128, 32):
+        quarter = got[first : first + 32]
+        if (np.diff(quarter, axis=0) != 1).any():
+            raise RuntimeError("rows of a quarter are not one after the other: read copied.cu")
+        cells.append([
+            Cell(f"rows {a}–{b}", ("blue", "orange", "green", "cyan")[a // 32])
+            for a, b in zip(quarter[0].tolist(), quarter[-1].tolist(), strict=True)
+        ])  # fmt: skip
     return chart(
-        [[Cell(str(int(row)), ("blue", "orange", "green", "cyan")[int(row) // 32])
-          for row in line] for line in cells.T],
-        rows=[f"column {c}" for c in range(4)], columns=range(32),
-        row_label="of tensor memory", column_label="lane, the same in each quarter",
-        title="Where tcgen05.cp puts them: a word is four scales of one row",
+        cells, rows=[f"{first}–{first + 31}" for first in range(0, 128, 32)],
+        columns=[f"column {c}" for c in range(4)],
+        row_label="lanes", column_label="of tensor memory",
+        title="Where tcgen05.cp puts them: whose scales each lane has",
     )  # fmt: skip
 
 
@@ -198,7 +225,7 @@ def overlap(tiles: int = 3) -> Picture:
     title = "Two sums of 256 columns, and scales: tensor memory of one block"
     drawn = chart(
         rows, rows=events, columns=range(0, 512, wide), row_label="what happens, columns",
-        column_label="16 columns, all lanes, from this one on", title=title,
+        column_label="the first of 16 columns", title=title,
         legend={"blue": "the first sum", "orange": "the second", "green": "scales of a slice"},
     )  # fmt: skip
     return replace(drawn, alt=f"{title}.\n" + "\n".join(events))

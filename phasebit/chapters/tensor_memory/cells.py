@@ -220,13 +220,13 @@ WIDE = "128x256b", "4x256b"
 """Shapes of ``tcgen05.cp`` whose rows have 32 bytes."""
 
 
-def wide_rows(lanes: tuple[int, ...] = (0, 1, 31, 32, 64, 96, 127)) -> Picture:
+def wide_rows() -> Picture:
     """What some lanes get from each of :data:`WIDE`: row and piece, in eight columns."""
     from phasebit.draw import Cell, chart
 
     cells: list[list[Cell | None]] = []
     rows = []
-    for shape in WIDE:
+    for shape, lanes in ((WIDE[0], (0, 1, 127)), (WIDE[1], (0, 1, 32, 64, 96))):
         got, _ = copied(shape)
         for lane in lanes:
             cells.append([

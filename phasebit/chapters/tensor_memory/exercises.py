@@ -13,19 +13,28 @@ from phasebit.exercises.written import clean, compiled, fenced, running, written
 
 
 @judged
-def address_for(answer: Callable[[int, int, int], int]) -> str:
-    """``answer(base, warp, column)``: the address at which a warp loads a column of a sum."""
+def addresses(answer: Callable[[int, int, int], list[int]]) -> str:
+    """``answer(base, warp, columns)``: the addresses that one of eight warps gives, in order.
+
+    Warps 0 to 3 fetch the left half of a sum, warps 4 to 7 the right, 32 columns by each load.
+    """
     draw = random.Random(160)
 
+    def right(base: int, warp: int, columns: int) -> list[int]:
+        half = columns // 2
+        first = base + (warp % 4 * 32 << 16) + warp // 4 * half
+        return [first + column for column in range(0, half, 32)]
+
     def cases() -> Iterator[Case]:
-        yield (0, 5, 32), 0x0020_0020
+        for asked in [(0, 5, 128), (64, 2, 64), (256, 7, 256)]:
+            yield asked, right(*asked)
         for _ in range(60):
-            base, warp, column = 32 * draw.randrange(8), draw.randrange(12), draw.randrange(256)
-            yield (base, warp, column), base + column + (warp % 4 * 32 << 16)
+            asked = 32 * draw.randrange(8), draw.randrange(8), 64 * draw.randint(1, 4)
+            yield asked, right(*asked)
 
     return agree(
-        answer, cases(), lambda base, warp, column: f"base {base}, warp {warp}, column {column}",
-        "addresses",
+        answer, cases(), lambda base, warp, columns: f"base {base}, warp {warp}, {columns} columns",
+        "lists of addresses",
     )  # fmt: skip
 
 

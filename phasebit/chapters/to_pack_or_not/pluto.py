@@ -30,7 +30,7 @@ ORDERS = {
     "product, rows of 512": "i/32, j/32, k/32, i, k, j",
     "AᵀB": "i/32, j/32, k/32, i, k, j",
     "ABᵀ": "i/32, j/32, k/32, i, j, k",
-    "half of syr2k, AᵀBᵀ": "i/32, j/32, k/32, i, j, k",
+    "AᵀBᵀ": "i/32, j/32, k/32, i, j, k",
     "matrix × vector, transposed": "i/32, j/32, j, i",
     "batched": "n/32, i/32, j/32, k/32, n, i, k, j",
     "batched, interleaved": "n/32, i/32, j/32, k/32, n, i, k, j",

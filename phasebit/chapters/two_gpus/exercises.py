@@ -56,6 +56,8 @@ def with_flags(answer: str, kernel: str) -> str:
 def flags(answer: str) -> str:
     """``raise`` and ``wait_for``, in CUDA; two kernels run with them on two devices."""
     written(answer, FLAGS, "two functions")
+    if re.search(r"\basm\b", answer):
+        raise Wrong("leave out asm: volatile accesses and __threadfence_system() do")
     for kernel in (on_peers.REDUCE, on_peers.MULTIPLY):
         for schedule in SCHEDULES:
             _right(with_flags(answer, kernel), on_peers.source(kernel), kernel, schedule)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 TILES, COLUMNS, SLOTS = 2, 2, 2
 """Of the kernel that gathers and multiplies: tiles of a GPU, blocks that read each, slots."""
+REDUCED = 4
+"""Tiles that a GPU sends in the kernel that multiplies and reduces."""
 
 
 class Block(NamedTuple):
@@ -98,6 +100,43 @@ def picture(found: Sequence[Block]) -> Picture:
     title = "One turn on two devices"
     drawn = Timeline(rows, spans, unit="clock", title=title, legend=legend)
     head = f"{title}, by tiles. The emulator's clock runs to the right."
+    return Picture.of(drawn, "\n".join([head, *said]))
+
+
+def parts(done: Done, tile: int = 0) -> Picture:
+    """Of the kernel that multiplies and reduces: who makes the parts of a tile, sends, and adds.
+
+    Its sentences say whether a block that adds waits for the peer's part.
+    """
+    from phasebit.draw import Picture
+    from phasebit.timeline import Span, Timeline
+
+    rows, spans, said = [], [], []
+    pair = sorted(done.executions, key=lambda each: each.machine.seat.number)[:2]
+    for execution in sorted(pair, key=lambda each: each.machine.seat.device):
+        device, events = execution.machine.seat.device, execution.result().trace.events
+        sends, adds = ([event for event in events if event.block == number]
+                       for number in (tile, tile + REDUCED))  # fmt: skip
+        row = f"GPU {device} for GPU {1 - device}"
+        rows.append(row)
+        spans.append(Span(row, 0, max(event.end for event in sends), "produce", ""))
+        row = f"GPU {device} for itself"
+        rows.append(row)
+        ends = max(event.end for event in adds)
+        waits = [event for event in adds if event.kind == "wait"]
+        starts = min((event.start for event in waits), default=ends)
+        goes_on = max((event.end for event in waits), default=ends)
+        spans.append(Span(row, 0, starts, "store", ""))
+        if waits:
+            flag = f"full[{tile}]: GPU {1 - device} sends its part"
+            spans.append(Span(row, starts, goes_on, "wait", "", flag))
+        spans.append(Span(row, goes_on, ends, "consume", ""))
+        said.append(f"{row}: waits for the part of GPU {1 - device}: {'yes' if waits else 'no'}")
+    legend = {"produce": "multiplies the peer's rows, sends", "store": "multiplies own rows",
+              "wait": "waits for the flag", "consume": "adds what has come"}  # fmt: skip
+    title = f"Tile {tile} of each GPU's rows, in one turn"
+    drawn = Timeline(rows, spans, unit="clock", title=title, legend=legend)
+    head = f"{title}. The emulator's clock runs to the right."
     return Picture.of(drawn, "\n".join([head, *said]))
 
 

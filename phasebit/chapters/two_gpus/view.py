@@ -228,20 +228,22 @@ def predicted() -> Table:
 
 
 def predicted_drawn(kind: str) -> Picture | Table:
-    """The model beside the record, as curves, for ``gather`` or ``scatter``."""
+    """The model beside the record, for ``gather`` or ``scatter``: curves of what is not hidden."""
     data = recorded()
     if data is None:
         return note()
     from phasebit.draw import curves
 
-    heads = "product alone", "the law", "by whole tiles", "measured"
     rows = [row for row in predicted().rows if row[0] == WORDS[kind]]
-    columns = zip(heads, list(zip(*rows, strict=True))[2:], strict=True)
+    _, _, alone, *times = zip(*rows, strict=True)
+    columns = zip(("the law", "by whole tiles", "measured"), times, strict=True)
     x_label = "columns of B on each GPU" if kind == "gather" else "K of each GPU"
     return curves(
         [int(row[1]) for row in rows],
-        {name: [float(us) for us in each] for name, each in columns if all(each)},
-        x_label=x_label, y_label="µs", show=lambda value: f"{value:.0f}",
+        {name: [float(us) - float(least) for us, least in zip(each, alone, strict=True)]
+         for name, each in columns if all(each)},
+        x_label=x_label, y_label="µs more than the product alone",
+        show=lambda value: f"{value:.0f}",
         title=f"{WORDS[kind]}: 8192 rows; {measure.source(data)}",
     )  # fmt: skip
 

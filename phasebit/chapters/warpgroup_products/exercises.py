@@ -35,6 +35,34 @@ def descriptor(answer: Callable[[int, int], int]) -> str:
 
 
 @judged
+def along_m(answer: Callable[[int, int, int], int]) -> str:
+    """``answer(address, span, step)``: the 64 bits for 16 along k of an M-major tile, 64 × 64.
+
+    Its lines have ``span`` bytes, one for each k, and are swizzled over as many; 64 of them hold
+    ``span // 2`` rows, the next 64 the rows behind these.
+    """
+    from phasebit.emulator import matrix_descriptors, swizzle
+
+    def cases() -> Iterator[Case]:
+        draw = random.Random(161)
+        for span in (128, 64, 32):
+            pattern = swizzle.MODES[f"{span}B"]
+            for step in range(4):
+                address = 1024 * draw.randrange(200)
+                yield (
+                    (address, span, step),
+                    matrix_descriptors.encode(
+                        address + step * 16 * span, 64 * span, 8 * span, pattern, "wgmma"
+                    ),
+                )
+
+    def words(address: int, span: int, step: int) -> str:
+        return f"address {address:#x}, lines of {span} bytes, step {step}"
+
+    return agree(answer, cases(), words, "descriptors")
+
+
+@judged
 def narrowest(answer: Callable[[int, bool], int]) -> str:
     """``answer(spare, in_registers)``: the narrowest width at full rate, or 0 for no width.
 
@@ -85,4 +113,4 @@ def complex_product(answer: str) -> str:
     return "exact on whole numbers, no finding"
 
 
-__all__ = ["complex_product", "descriptor", "narrowest"]
+__all__ = ["along_m", "complex_product", "descriptor", "narrowest"]

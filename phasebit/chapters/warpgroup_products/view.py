@@ -10,6 +10,8 @@ from phasebit.draw import Picture, curves
 from phasebit.measure import Table
 
 WIDTHS = (8, 16, 32, 64, 128, 256)
+BATCH = 16
+"""Instructions of a group that is committed, in ``rate.cu``."""
 NOMINAL = 4096
 """FLOP a cycle on each multiprocessor of Hopper, bf16, dense: 4 tensor cores of 512 each."""
 
@@ -52,14 +54,66 @@ def picture(recorded: dict[str, Any]) -> Picture:
     )  # fmt: skip
 
 
+def budget(widths: tuple[int, ...] = (64, 128, 256)) -> Picture:
+    """Bytes of shared memory a cycle: what products read, and what the copy engine writes.
+
+    The products run at the nominal rate, with A in shared memory; the engine brings the tiles of
+    a step of *The ring at full width* while they multiply the step before.
+    """
+    from phasebit.draw.picture import INK, both, figure_of, frame
+    from phasebit.draw.row_plots import named_rows
+    from phasebit.palette import COLOURS
+
+    step = (128 + 256) * 64 * 2 / (2 * 128 * 256 * 64 / NOMINAL)
+    rows = {f"N = {n}": {"B": 64.0, "engine": step, "A": 2048 / (n / 2)} for n in widths}
+    parts = dict(zip(rows[f"N = {widths[0]}"], ("green", "orange", "blue"), strict=True))
+    title = "Products at 4,096 FLOP a cycle, and the tiles of the next step"
+    x_label = "bytes of shared memory a cycle; the line is at 128, what there is"
+
+    def drawn(narrow: bool) -> Any:
+        figure, axes = figure_of(6.2, 0.9 + (0.55 if narrow else 0.42) * len(rows), narrow)
+        for row, values in enumerate(rows.values()):
+            at = 0.0
+            for name, value in values.items():
+                axes.barh(
+                    row + 0.2 * narrow, value, left=at, height=0.4 if narrow else 0.62,
+                    color=COLOURS[parts[name]], alpha=0.35, edgecolor=INK, linewidth=0.5,
+                )  # fmt: skip
+                axes.text(at + 1.2, row + 0.2 * narrow, f"{name} {value:.0f}", ha="left",
+                          va="center", color=INK, fontsize=9)  # fmt: skip
+                at += value
+        axes.axvline(128, color=INK, linewidth=1.5)
+        axes.set_xlim(0, 180)
+        axes.set_xticks(range(0, 161, 32))
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        named_rows(axes, list(rows), narrow)
+        frame(axes, title, x_label, narrow=narrow)
+        return figure
+
+    lines = (
+        f"{name}: {', '.join(f'{part} {value:.0f}' for part, value in values.items())}, "
+        f"together {sum(values.values()):.0f} of 128"
+        for name, values in rows.items()
+    )
+    return both(drawn, f"{title}. {x_label}.\n" + "\n".join(lines))
+
+
 def waits(recorded: dict[str, Any]) -> Table:
-    """One warp group and two, with all batches waited for and with one under way; N = 256, 64."""
+    """One warp group and two, with all batches waited for and with one under way; N = 256, 64.
+
+    Beside the rates, in cycles of a multiprocessor for a batch: its products at the nominal rate,
+    and what it takes where all batches are waited for.
+    """
     rows = []
     for n in (64, 256):
+        flop = 2 * 64 * n * 16 * BATCH
         for groups in (1, 2):
-            found = (f"{rate(recorded, n, 'shared', groups, pending):,.0f}" for pending in (0, 1))
-            rows.append((f"64 × {n} × 16", str(groups), *found))
-    heading = ("instruction", "warp groups", "wait_group<0>, FLOP a cycle", "wait_group<1>")
+            all_waited, one_under_way = (rate(recorded, n, "shared", groups, p) for p in (0, 1))
+            rows.append((f"64 × {n} × 16", str(groups), f"{all_waited:,.0f}",
+                         f"{one_under_way:,.0f}", f"{flop / NOMINAL:,.0f}",
+                         f"{flop / all_waited:,.0f}"))  # fmt: skip
+    heading = ("instruction", "warp groups", "wait_group<0>, FLOP a cycle", "wait_group<1>",
+               "products of a batch, cycles", "a batch, wait_group<0>")  # fmt: skip
     return Table(heading, tuple(rows), measure.source(recorded))
 
 

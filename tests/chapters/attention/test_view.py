@@ -30,6 +30,13 @@ def test_a_change_is_shown_with_what_was_expected_of_it() -> None:
     assert [(each[0], *each[2:]) for each in table.rows] == list(bare.rows)
 
 
+def test_two_groups_could_keep_the_tensor_cores_busy() -> None:
+    products = [span for span in view.plan().spans if span.row.endswith("products")]
+    turns = sorted((span.start, span.end) for span in products if span.row[:6] == "group ")
+    assert turns == [(1024 * n, 1024 * (n + 1)) for n in range(6)]
+    assert [span.start for span in products if span.row[:3] == "one"] == [0, 3072, 6144]
+
+
 def test_a_pass_is_the_sum_of_its_parts() -> None:
     recorded = measure.read("attention_stamps")
     whole = view.pass_cycles(recorded, "overlapped")

@@ -10,7 +10,7 @@ from tests.book.notebooks import ROOT
 from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_copy_engine.ipynb"))
-FUNCTIONS = ("expected_bytes", "place_of")
+FUNCTIONS = ("copies_under_way", "expected_bytes", "place_of")
 
 
 def test_no_answer_yet() -> None:
@@ -22,6 +22,19 @@ def test_no_answer_yet() -> None:
 def test_the_solutions_in_the_chapter_are_right() -> None:
     for name in FUNCTIONS:
         assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda rate, ns, units, piece: rate * ns // (units * piece),  # some too few
+        lambda rate, ns, units, piece: rate * ns // (units * piece) + 1,  # one too many at times
+        lambda rate, ns, units, piece: -(-rate * ns // piece),  # of the whole GPU
+        lambda rate, ns, units, piece: -(-rate * ns // units),  # bytes
+    ],
+)
+def test_copies_under_way_refuses(wrong: object) -> None:
+    assert "not right yet" in check.copies_under_way.verdict(wrong)
 
 
 @pytest.mark.nvcc

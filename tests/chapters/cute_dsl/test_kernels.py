@@ -110,7 +110,7 @@ def test_pipelines_are_told_by_what_their_agents_can() -> None:
     for name, (producer, consumer, _, full, empty, _) in rows.items():
         if name != "PipelineTmaStore":
             assert (full, empty) == (can[producer], can[consumer]), name
-    assert rows["PipelineTmaStore"][3:5] == ("bulk group", "bulk group")
+    assert rows["PipelineTmaStore"][3:5] == ("a request", "bulk group")
     assert len(rows) == 6
     drawing = constructs.picture("pipelines")
     assert "PipelineUmmaAsync: tensor core → a sum in tensor memory" in drawing.alt
@@ -163,6 +163,10 @@ def test_the_drawings_are_drawn_cell_by_cell() -> None:
     assert two.svg.count("<rect") == 128 and "fill:rgb(95,95,255)" in two.svg
     with pytest.raises(ValueError, match="cells do not make"):
         drawn.picture(said["print_latex"].replace("at (1,1)", "at (9,9)"), "a cell is missing")
+    both = drawn.divided(said["print_latex"], 4, 8, "a division")
+    assert both.svg.count("<rect") == 64 and both.alt.splitlines()[2] == "8 24 12 28"
+    with pytest.raises(ValueError, match="other offsets"):
+        drawn.divided(said["print_latex"], 4, 4, "another matrix")
 
 
 def test_what_each_construct_became() -> None:

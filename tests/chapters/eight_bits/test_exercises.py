@@ -86,36 +86,33 @@ def test_losses_refuses(wrong: Callable[..., Any]) -> None:
     assert "not right yet" in check.losses.verdict(wrong)
 
 
-FREE = "            if (lane == 0) ptx::mbarrier_arrive(&ring.empty[s]);\n"
-FENCE_LEFT = (
-    "            ptx::wgmma_fence();\n            begin_multiply(part, ring.stage[s], group, 0"
-)
+FREE = "                    if (lane == 0) ptx::mbarrier_arrive(&ring.empty[s]);\n"
+SUMS = "        Part sums[2] = {};\n"
 WRONG = {
     "no wait for full": (("            ptx::mbarrier_wait(&ring.full[s], phase);\n", ""),),
     "the other parity": (("full[s], phase", "full[s], !phase"),),
-    "no __syncwarp": (("            __syncwarp();\n", ""),),
+    "no __syncwarp": (("                    __syncwarp();\n", ""),),
     "every lane frees the slot": (("if (lane == 0) ptx::mbarrier", "ptx::mbarrier"),),
     "never frees a slot": ((FREE, ""),),
-    "frees it before the second half": (
-        (FREE, ""), ("            promote(left, part", FREE + "            promote(left, part")),
-    "no fence": ((FENCE_LEFT, FENCE_LEFT.replace("            ptx::wgmma_fence();\n", "")),),
-    "waits too loosely": (
-        ("            ptx::wgmma_wait_group<0>();\n            promote(left",
-         "            ptx::wgmma_wait_group<1>();\n            promote(left"),),
+    "frees it before the second half": (("if (half == 1)", "if (half == 0)"),),
+    "no fence": (("                ptx::wgmma_fence();\n", ""),),
+    "waits too loosely": (("ptx::wgmma_wait_group<0>", "ptx::wgmma_wait_group<1>"),),
     "one scale for both rows": (("below = ring.scales[s][mine + 8]", "below = scale"),),
     "the row eight below, counted in lanes": (("[mine + 8]", "[mine + 2]"),),
     "the warp's rows left out": (("mine = warp * 16 + lane / 4", "mine = lane / 4"),),
-    "the left half's scale for both": (("scale * b_right, below * b_right",
-                                        "scale * b_left, below * b_left"),),
-    "beyond the last block of B": (("min(2 * col + 1, last)", "(2 * col + 1)"),),
-    "the first step's scales of B": (("last) * steps + k];\n            const float b_right",
-                                       "last) * steps];\n            const float b_right"),),
-    "sums of the tile before": (("        Part left = {}, right = {};\n", ""),
-                                ("    int s = 0;\n", "    int s = 0;\n"
-                                 "    Part left = {}, right = {};\n")),
+    "the left half's scales for both": (("within = half * HALF + 8", "within = 8"),),
+    "a scale for two neighbours": (("(lane % 4) + i % 2", "(lane % 4)"),),
+    "columns by lane": (("2 * (lane % 4)", "lane % 4"),),
+    "a scale for 128 rows of B": (("b_scales[of_b * steps", "b_scales[of_b / 128 * steps"),),
+    "beyond the last row of B": (("min(col * BN + within, tiles.N - 1)", "col * BN + within"),),
+    "the first step's scales of B": (("of_b * steps + k]", "of_b * steps]"),),
+    "scales of B as if rows were innermost": (
+        ("of_b * steps + k]", "k * tiles.N + of_b]"),),
+    "sums of the tile before": (
+        (SUMS, ""), ("    int s = 0;\n", "    int s = 0;\n    Part sums[2] = {};\n")),
     "never advances": (("            advance<SLOTS>(s, phase);\n", ""),),
-    "both halves to one place": (("col * BN + HALF);", "col * BN);"),),
-    "the warp's rows of C": (("row * BM + warp * BOX_ROWS, col * BN);", "row * BM, col * BN);"),),
+    "both halves to one place": (("col * BN + half * HALF);", "col * BN);"),),
+    "the warp's rows of C": (("row * BM + warp * BOX_ROWS,", "row * BM,"),),
     "only the first tile": (("n += gridDim.x", "n += tiles.count()"),),
 }  # fmt: skip
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from phasebit import hardware
-from phasebit.chapters.epilogues_and_groups import clean
+from phasebit.chapters.epilogues_and_groups import clean, epilogues, groups, under_way
 from phasebit.chapters.epilogues_and_groups.epilogues import FETCHED, FUSED
+from phasebit.edits import replace_each
 from tests.kernels import in_flight
 
 HERE = "// here"
@@ -31,6 +32,37 @@ def test_a_scale_of_another_row_is_wrong() -> None:
     right = text(FETCHED, SMALL)
     wrong = right.replace("f.scale = scale[p % 2];", "f.scale = scale[0];")
     assert wrong != right and in_flight.said(wrong) == "wrong\n"
+
+
+ASKS = """        if (first) {
+            ptx::cp_async_bulk_wait_group_read<0>();  // the last tile has left the boxes
+            fetch(s, residual, bias, place, with_residual);
+        }
+"""
+MULTIPLIES = "        multiply(s.ring, sums, group, tile, at, steps);\n"
+
+
+@pytest.mark.nvcc
+def test_the_picture_tells_whether_the_residual_comes_under_the_products() -> None:
+    steps = "Alpha", "Residual"
+    right = epilogues.with_steps(epilogues.source(FETCHED), steps)
+    late = replace_each(right, [(ASKS, ""), (MULTIPLIES, MULTIPLIES + ASKS)])
+    built = epilogues.Programs({"right": right, "late": late})
+    given = epilogues.Numbers.draw(128, 512, 256, seed=2)
+    for name, word in (("right", "yes"), ("late", "no")):
+        _, *said = str(under_way.boxes(built, name, given, steps)).splitlines()
+        assert [line.rpartition(": ")[2] for line in said] == 4 * [word]
+
+
+@pytest.mark.parametrize(
+    ("high", "title"),
+    [
+        (6, "Down the columns: 9 blocks read 8 strips"),  # 6 + 2
+        (3, "In bands of 3 rows: 9 blocks read 6 strips"),  # 3 + 3
+    ],
+)
+def test_the_picture_of_an_order_counts_strips(high: int, title: str) -> None:
+    assert str(groups.order(rows=6, columns=6, high=high, blocks=9)).startswith(title)
 
 
 @pytest.mark.gpu

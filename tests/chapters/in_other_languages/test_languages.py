@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -126,3 +129,21 @@ def test_a_chain_is_drawn_from_its_run_and_what_is_none_is_refused() -> None:
     triton = languages.built("triton")
     with pytest.raises(ValueError, match="draw a plain chain"):
         view.picture(lambda: languages.multiply(triton, 300, 264, 72), "Triton's")
+
+
+def test_the_rings_of_a_product_are_found_whoever_asks_and_arrives() -> None:
+    launches: dict[str, Callable[[], Any]] = {
+        name: partial(languages.multiply, languages.built(name), 300, 264, 200)
+        for name in languages.NAMES
+    }
+    four = (0, 1, 2, 3)
+    assert view.chained(launches["gluon"]) == ((6,), (6,), (7,), four, (0,), 3, 2)
+    assert view.chained(launches["triton"]) == ((4, 5), (4,), (6,), four, (0,), 3, 2)
+    drawn = view.chains(launches, "three kernels")
+    assert "tilelang: warp 0 → warp 1: full: 3 × bytes" in drawn.alt
+    assert drawn.alt.count("→") == 12 and "4 asks" in drawn.narrow
+    lonely = {"a": view.Barrier("bytes", (0,), (1,)), "b": view.Barrier("arrivals", (1,), (0,))}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(view, "signals", lambda launch: lonely)
+        with pytest.raises(ValueError, match="no ring of slices and ring of sums"):
+            view.chained(launches["gluon"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from phasebit.chapters.low_precision import view
@@ -36,3 +37,10 @@ def test_both_blocks_of_a_pair_hold_the_scales_of_all_of_b() -> None:
             ("A", 128 * block, step) for step in range(4)]  # fmt: skip
         assert [read[block, 272 + 4 * i] for i in range(8)] == [
             ("B", 128 * (i % 2), i // 2) for i in range(8)]  # fmt: skip
+
+
+@pytest.mark.nvcc
+def test_an_atom_goes_to_four_columns_and_to_every_quarter_of_the_lanes() -> None:
+    lane, column = np.indices((128, 4))
+    assert (view.copied_atom() == lane % 32 + 32 * column).all()
+    assert len(set(view.lanes_of_scales().alt.replace("|", "").split("\n")[1:])) == 4

@@ -17,7 +17,16 @@ RESCALE = next(text for text in solutions(CHAPTER) if "rescale" in text).split('
 ROWS: dict[str, Any] = {}
 exec(next(text for text in solutions(CHAPTER) if "def row_in" in text), ROWS)
 RIGHT = ROWS["row_in"]
-FUNCTIONS = ("address_for", "row_in", "columns", "stops", "cell_of")
+FUNCTIONS = ("addresses", "row_in", "columns", "stops", "cell_of")
+
+
+def part(
+    base: int, warp: int, columns: int, *, lanes: int | None = None, first: int | None = None
+) -> list[int]:
+    """A warp's addresses, right unless its first lane or its first column is given."""
+    lanes = warp % 4 * 32 if lanes is None else lanes
+    first = warp // 4 * columns // 2 if first is None else first
+    return [base + (lanes << 16) + first + column for column in range(0, columns // 2, 32)]
 
 
 @pytest.mark.nvcc
@@ -80,15 +89,17 @@ def test_the_kernel_in_the_chapter_is_right() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda base, warp, column: base + column + (warp * 32 << 16),  # right for four warps
-        lambda base, warp, column: base + column + (warp % 4 << 16),
-        lambda base, warp, column: column + (warp % 4 * 32 << 16),
-        lambda base, warp, column: base + (column << 16) + warp % 4 * 32,
-        lambda base, warp, column: True,
+        lambda base, warp, columns: part(base, warp, columns, lanes=warp * 32),  # for four warps
+        lambda base, warp, columns: part(base, warp, columns, lanes=warp % 4),
+        lambda base, warp, columns: part(0, warp, columns),
+        lambda base, warp, columns: part(base, warp, columns, first=warp % 2 * columns // 2),
+        lambda base, warp, columns: part(base, warp, columns, first=0),
+        lambda base, warp, columns: part(base, warp, 2 * columns, first=0),  # no half
+        lambda base, warp, columns: part(base, warp, columns)[:1],  # the first load alone
     ],
 )
-def test_address_for_refuses(wrong: object) -> None:
-    assert "not right yet" in check.address_for.verdict(wrong)
+def test_addresses_refuses(wrong: object) -> None:
+    assert "not right yet" in check.addresses.verdict(wrong)
 
 
 @pytest.mark.parametrize(

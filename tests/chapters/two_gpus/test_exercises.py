@@ -47,14 +47,21 @@ def test_columns_refuses(wrong: Callable[..., int]) -> None:
     assert "not right yet" in check.columns.verdict(wrong)
 
 
+RELEASE, ACQUIRE = (
+    f"        __threadfence_system();  // {why}\n"
+    for why in ("what the block has stored comes before the flag",
+                "the flag comes before what the block reads")
+)  # fmt: skip
 FLAGS = {
     "no barrier before": ([("    __syncthreads();\n    if", "    if")], "race"),
     "no barrier after": ([("    }\n    __syncthreads();\n", "    }\n")], "device-scope"),
-    "the GPU's scope": ([("red.release.sys", "red.release.gpu")], "device-scope"),
-    "no release": ([("red.release.sys", "red.relaxed.sys")], "race"),
-    "no acquire": ([("ld.acquire.sys", "ld.relaxed.sys")], "race"),
-    "waits for a later turn": ([("seen < turn", "seen <= turn")], "livelock"),
-    "waits for no turn": ([("seen < turn", "seen < 1")], "race"),
+    "the GPU's scope": ([(RELEASE, "        __threadfence();\n")], "device-scope"),
+    "the GPU's scope where it waits": ([(ACQUIRE, "        __threadfence();\n")], "device-scope"),
+    "no release": ([(RELEASE, "")], "race"),
+    "no acquire": ([(ACQUIRE, "")], "race"),
+    "waits for a later turn": ([("flag < turn", "flag <= turn")], "livelock"),
+    "waits for no turn": ([("flag < turn", "flag < 1")], "race"),
+    "the page's own": ([(ACQUIRE, '        asm volatile("fence.acq_rel.sys;");\n')], "asm"),
     "not two functions": ([("void raise(unsigned* flag", "void rise(unsigned* flag")], "keep"),
 }
 

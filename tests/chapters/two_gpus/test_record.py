@@ -48,13 +48,13 @@ def test_a_record_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     said = str(view.times())
     assert "90 %" in said and "50 %" in said and "8192 × 1024 × 8192" in said
     curves = view.predicted_drawn("gather")
-    assert isinstance(curves, Picture) and "the law: 218" in curves.alt
+    assert isinstance(curves, Picture) and "the law: 118" in curves.alt
     shares = view.hidden_drawn()
     assert isinstance(shares, Picture) and "ours 90, wanted 95" in shares.alt
     drawn = view.link()
     assert isinstance(drawn, Picture)
     assert "cudaMemcpyAsync, 65536 KiB: 400" in drawn.alt and "3 µs" in drawn.alt
-    # 64 MiB at 400 GB/s take 168 µs, and then half of the product follows.
+    # 64 MiB at 400 GB/s take 168 µs, and then half of the product follows, which alone takes 100.
     assert "218" in str(view.predicted())
 
 

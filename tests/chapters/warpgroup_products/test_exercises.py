@@ -12,7 +12,7 @@ from tests.book.notebooks import ROOT
 from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_warpgroup_products.ipynb"))
-FUNCTIONS = ("descriptor", "narrowest")
+FUNCTIONS = ("descriptor", "along_m", "narrowest")
 
 
 def test_no_answer_yet() -> None:
@@ -46,6 +46,23 @@ def test_the_kernel_in_the_chapter_is_right() -> None:
 )
 def test_descriptor_refuses(wrong: object) -> None:
     assert "not right yet" in check.descriptor.verdict(wrong)
+
+
+MODE = {128: 1, 64: 2, 32: 3}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda a, s, k: (a >> 4) + 2 * k | 4 * s << 16 | s >> 1 << 32 | MODE[s] << 62,  # K-major
+        lambda a, s, k: (a >> 4) + 128 * k | 4 * s << 16 | s >> 1 << 32 | MODE[s] << 62,
+        lambda a, s, k: (a >> 4) + s * k | 1 << 16 | s >> 1 << 32 | MODE[s] << 62,
+        lambda a, s, k: (a >> 4) + s * k | s >> 1 << 16 | 4 * s << 32 | MODE[s] << 62,
+        lambda a, s, k: (a >> 4) + s * k | 4 * s << 16 | s >> 1 << 32 | 1 << 62,
+    ],
+)
+def test_along_m_refuses(wrong: object) -> None:
+    assert "not right yet" in check.along_m.verdict(wrong)
 
 
 def at_full_rate(n: int, spare: int, registers: bool, cycles: float) -> bool:

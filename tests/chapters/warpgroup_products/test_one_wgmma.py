@@ -10,8 +10,11 @@ import pytest
 from phasebit import files, measure
 from phasebit.chapters.warpgroup_products import left_out, one_wgmma, view
 from phasebit.emulator import formats
+from tests.book.notebooks import ROOT
+from tests.chapters.answers import solved
 
 RECORD = measure.read("warpgroup_products")
+CHAPTER = next(ROOT.glob("book/*/??_warpgroup_products.ipynb"))
 
 
 @pytest.fixture
@@ -51,6 +54,22 @@ def test_a_wrong_step_is_silent(matrices: tuple[Any, Any]) -> None:
 
 
 @pytest.mark.nvcc
+@pytest.mark.parametrize("span", [32, 64, 128])
+def test_the_exercise_along_m_says_where_the_tile_lies(
+    span: int, matrices: tuple[Any, Any]
+) -> None:
+    a, b = matrices
+    along_m = solved(CHAPTER)["along_m"]
+    tile = one_wgmma.tile(a, f"{span}B", mn_major=True)
+    assert along_m(0, span, 0) == tile.descriptor
+    text = files.kernel("warpgroup_products/described").replace(
+        "multiply<1, 1, 128>", f"multiply<1, 1, {along_m(0, span, 1) - along_m(0, span, 0)}>"
+    )
+    out, run = one_wgmma.product(tile, one_wgmma.tile(b), kernel="m_major", text=text)
+    assert not run.findings and np.array_equal(out, a @ b.T)
+
+
+@pytest.mark.nvcc
 def test_what_is_left_out_is_told() -> None:
     said = left_out.told()
     assert said.pop("as it is") == "right: True, no finding"
@@ -74,3 +93,12 @@ def test_waits() -> None:
     assert 0.08 < lost(64, 1, 0) < 0.12 and 0.025 < lost(256, 1, 0) < 0.04
     assert all(lost(n, 2, 0) < 0.005 and lost(n, 1, 1) < 0.005 for n in (64, 256))
     assert round(view.rate(RECORD, 256, "shared", 2, 0)) == 4094
+    for n, cycles in ((64, 58), (256, 68)):
+        assert (
+            round(16 * n / 2 * (view.NOMINAL / view.rate(RECORD, n, "shared", 1, 0) - 1)) == cycles
+        )
+
+
+def test_only_the_widest_leaves_the_copy_engine_its_bytes() -> None:
+    said = [line.rpartition("together ")[2] for line in str(view.budget()).splitlines()[1:]]
+    assert said == ["176 of 128", "144 of 128", "128 of 128"]
