@@ -110,7 +110,7 @@ def elements(lines: Iterable[str]) -> Iterator[str]:
             by = min(indent(text[begins:]), MOST) if text.strip() else 0
             by += begins and begins + NUMBERED
             styles = [f"--in:{by}"] if by else []
-            if table and TABLET[0] < wide <= TABLET[1]:
+            if columns and TABLET[0] < wide <= TABLET[1]:
                 styles.append(f"--wide:{wide}")
             style = f' style="{";".join(styles)}"' if styles else ""
             yield f'<span class="{kind}"{style}>{breakable(line, text)}</span>'
