@@ -120,3 +120,19 @@ def way(every: Iterable[Chapter], to: str) -> list[Chapter]:
             wanted.add(name)
             todo += known[name].needs
     return [chapter for name, chapter in known.items() if name in wanted]
+
+
+def place(every: Iterable[Chapter], name: str) -> tuple[int, bool]:
+    """Where a chapter stands for who reads the numbered ones in order: to sort by.
+
+    One without a number stands behind the last numbered one of those that it needs.
+
+    >>> one, two, more = (Chapter(Path(name), "", "cpu", needs) for name, needs in
+    ...                   [("01_a", ()), ("02_b", ()), ("more", ("a",))])
+    >>> sorted("b more a".split(), key=lambda name: place([one, two, more], name))
+    ['a', 'more', 'b']
+    """
+    *before, page = way(every, name)
+    if page.number is not None:
+        return page.number, False
+    return max((each.number or 0 for each in before), default=0), True

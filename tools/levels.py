@@ -33,13 +33,14 @@ HEADING = (
 def table() -> str:
     """The rows in the order of their chapters; last the chapter's number, or its title."""
     levels = tomllib.loads((BOOK / "levels.toml").read_text("utf-8"))["level"]
-    order = {contents.name(path): path for path in contents.notebooks(BOOK)}
+    every = contents.chapters(BOOK)
+    pages = {each.name: each for each in every}
     heading = [*HEADING, "chapter"]
     lines = [heading, ["---"] * len(heading)]
-    for level in sorted(levels, key=lambda level: list(order).index(level["chapter"])):
-        page = order[level["chapter"]]
-        link = f"{{doc}}`{page.relative_to(BOOK).with_suffix('').as_posix()}`"
-        lines.append([*(level[column] for column in COLUMNS), str(contents.number(page) or link)])
+    for level in sorted(levels, key=lambda level: contents.place(every, level["chapter"])):
+        page = pages[level["chapter"]]
+        link = f"{{doc}}`{page.path.relative_to(BOOK).with_suffix('').as_posix()}`"
+        lines.append([*(level[column] for column in COLUMNS), str(page.number or link)])
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 

@@ -54,6 +54,17 @@ def test_a_number_that_is_wrong_is_noticed() -> None:
 
 
 EVERY = rings.read(levels.BOOK)
+
+
+def test_a_page_without_a_number_stands_behind_the_chapter_that_it_goes_on_from() -> None:
+    rows = levels.table().splitlines()
+    (at,) = (n for n, row in enumerate(rows) if row.startswith("| the grid "))
+    assert rows[at].endswith("| {doc}`part6_blackwell/pairs_and_launch` |")
+    assert rows[at - 1].endswith("| 23 |") and rows[at + 1].endswith("| 25 |")
+    names = [level.words["level"] for level in EVERY]
+    assert names[at - 2] == "the grid" and EVERY[at - 2].where == "Pairs"
+
+
 SAID = {
     "copies that threads start": ("asynchronous_copies/mbarrier.cu", "2 KiB and 32 bytes each"),
     "the tensor core, in front": ("chain/chain.cu", "slots of 48 KiB in shared memory"),

@@ -86,6 +86,20 @@ AFTER_FOLDED = """() => [...document.querySelectorAll('.bd-article details:not([
   .filter((one) => one.nextElementSibling)
   .map((one) => one.nextElementSibling.getBoundingClientRect().top
     - one.getBoundingClientRect().bottom)"""
+# What is shown of an output and reaches beyond a box that cuts it: texts, tables, pictures.
+CUT = """() => {
+  document.querySelectorAll('.bd-article details').forEach((one) => { one.open = true; });
+  const cutting = (one) => {
+    for (let box = one.parentElement; box; box = box.parentElement)
+      if (box.matches('pre, .pb-picture, table')) return null;
+      else if (getComputedStyle(box).overflowX === 'hidden') return box;
+    return null;
+  };
+  return [...document.querySelectorAll('.bd-article .cell_output :is(pre, table, .pb-picture)')]
+    .filter((one) => one.clientWidth && cutting(one)
+      && one.getBoundingClientRect().right > cutting(one).getBoundingClientRect().right + 1)
+    .map((one) => one.textContent.trim().slice(0, 40));
+}"""
 EDGE = "one => getComputedStyle(one).paintOrder"
 
 pytestmark = pytest.mark.site
@@ -370,6 +384,16 @@ def test_what_follows_a_folded_table_has_a_distance(browser, site) -> None:
             break
     else:
         pytest.fail("the planted fault shows on no page")
+    tab.close()
+
+
+def test_no_output_is_cut_at_the_edge_of_its_fold(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    for page in (f"{CHAPTER}.html", f"{WIDE}.html", f"{CODE}.html"):
+        tab.goto(site + page)
+        assert tab.evaluate(CUT) == [], page
+        tab.add_style_tag(content=".bd-article details.hide { overflow: hidden !important }")
+        assert tab.evaluate(CUT), page
     tab.close()
 
 

@@ -106,9 +106,10 @@ class Level:
 
 def read(book: Path) -> list[Level]:
     """The levels of levels.toml in the order of their chapters."""
-    order = {chapter.name: chapter for chapter in contents.chapters(book)}
+    every = contents.chapters(book)
+    order = {chapter.name: chapter for chapter in every}
     given = tomllib.loads((book / "levels.toml").read_text("utf-8"))["level"]
-    given.sort(key=lambda level: list(order).index(level["chapter"]))
+    given.sort(key=lambda level: contents.place(every, level["chapter"]))
     found = []
     for level in given:
         known = constants(level.get("kernels", ()))
@@ -118,7 +119,7 @@ def read(book: Path) -> list[Level]:
         engines = level.get("engines")
         found.append(Level(
             words,
-            f"chapter {chapter.number}" if chapter.number else chapter.title,
+            f"chapter {chapter.number}" if chapter.number else chapter.title.partition(",")[0],
             *(computed(level.get(key, "0"), known) for key in ("slots", "bytes")),
             {key: None if engines is None else key in engines
              for key in ("producer", "consumer", "full", "empty")},

@@ -23,6 +23,9 @@ _INDENT = re.compile(r"(?:[+-](?= {2}))? *(?:\d+ {2,})?")
 _PIECE = re.compile(r"<[^>]*>|&#?\w+;|[^<]")
 _COLUMNS = re.compile(r"(?!^[+-])\S {2,}\S|[\u2500-\u25ff]|([^\w\s])\1{5}")
 
+_LISTED = re.compile(r"^ *\d+ {2,}(?=[^\d\s].*[;{}()])")
+"""A line's number in a listing that is printed."""
+
 _NUMBER = re.compile(r'<span class="linenos">( *\d+)</span>')
 NUMBERED = 2
 """Columns between a line's number and the line (``.linenos`` in ``phasebit.css``)."""
@@ -31,8 +34,8 @@ MOST = 16
 _DEEP = re.compile(rf"((?:<[^>]*>| *\d+(?= {{2}}))*)( {{{MOST}}})( +)(?=[^ ])")
 TABLET = 88, 104
 """Columns that a tablet shows of a line, in letters of the usual size and in the smallest."""
-ROOM = 44
-"""Columns that a phone shows of a line at least."""
+ROOM = 36
+"""Columns that a phone shows of a line at least: in a box within a box."""
 
 
 def indent(text: str) -> int:
@@ -49,10 +52,10 @@ def in_columns(text: str) -> bool:
 
     >>> in_columns("a  12"), in_columns("P0 ██"), in_columns("    a plain sentence")
     (True, True, False)
-    >>> in_columns("-       stage += 1"), in_columns("- a  12")
-    (False, True)
+    >>> in_columns("-       stage += 1"), in_columns("- a  12"), in_columns("  12  x = 1;")
+    (False, True, False)
     """
-    return bool(_COLUMNS.search(text))
+    return bool(_COLUMNS.search(_LISTED.sub("", text)))
 
 
 def breakable(line: str, text: str) -> str:

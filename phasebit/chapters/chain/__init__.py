@@ -1,1 +1,2 @@
-"""What only *Four producers, four consumers* needs."""
+"""What *Four producers, four consumers* needs, and *Pairs, and who hands out the tiles*, which goes
+on with its kernels."""

@@ -52,6 +52,9 @@ RUNGS = {
     "a pair": Rung(kernels.PAIR, "two blocks share a product", {"stages": 6, "pair": True}),
 }  # fmt: skip
 
+OF_A_BLOCK = tuple(RUNGS)[:-1]
+"""The rungs in which a block works alone."""
+
 
 def difference(old: str, new: str, *functions: str) -> str:
     """What a rung's functions have otherwise than another's, without comments and spacing."""
@@ -135,8 +138,8 @@ def recorded() -> dict[str, Any]:
     return found
 
 
-def table() -> Table:
-    """All rungs: what is new, what was executed, and the model's clocks."""
+def table(names: tuple[str, ...] = OF_A_BLOCK) -> Table:
+    """Rungs: what is new, what was executed, and the model's clocks."""
     from phasebit.measure import Table
 
     record = recorded()
@@ -144,7 +147,7 @@ def table() -> Table:
     rows = tuple(
         (name, f"{rung.file.rpartition('/')[2]}.cu", rung.new, f"{record['executed'][name]:,}",
          f"{clocks(name):,.0f}", f"{products / clocks(name):.2f}")
-        for name, rung in RUNGS.items()
+        for name, rung in RUNGS.items() if name in names
     )  # fmt: skip
     return Table(
         ("rung", "kernel", "new in it", "warp instructions", "clocks a tile",

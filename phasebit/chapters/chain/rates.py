@@ -86,21 +86,3 @@ def moved(chains: Mapping[str, Chain]) -> Table:
         ("", *chains), tuple(rows),
         f"clocks a tile; shared memory moves {SHARED_BYTES} bytes a clock; a run of the model",
     )  # fmt: skip
-
-
-def finish(
-    lengths: list[int], free: list[int], by_number: bool
-) -> list[list[tuple[int, int, int]]]:
-    """Tiles of these ``lengths`` in clocks, on multiprocessors that are ``free`` from a clock on.
-
-    ``by_number``: tile i is the work of multiprocessor i modulo their number, as in a static
-    persistent grid; else whoever is free first takes the next tile, as with cluster launch
-    control. Returns for each multiprocessor (tile, begin, end).
-    """
-    done: list[list[tuple[int, int, int]]] = [[] for _ in free]
-    ready = list(free)
-    for tile, length in enumerate(lengths):
-        who = tile % len(free) if by_number else min(range(len(free)), key=lambda p: (ready[p], p))
-        done[who].append((tile, ready[who], ready[who] + length))
-        ready[who] += length
-    return done

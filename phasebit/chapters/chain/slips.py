@@ -253,3 +253,25 @@ def too_few_bytes() -> str:
             bytes_ = re.findall(r"\d+ bytes announced[^;]*", str(error))[0]
             lines.append(f"{what}: deadlock; {bytes_}")
     return "\n".join(lines)
+
+
+_TAILS = "    tail(s.empty, at);\n", "    tail(s.sum_empty, to);\n"
+_MEETING = "    __syncthreads();  // everybody has read\n"
+
+
+def endings(name: str) -> str:
+    """A kernel without its tails, without the meeting at its end, and without both: a line each."""
+    text = kernels.source(name)
+    without_tails = replace_once(replace_once(text, _TAILS[0], ""), _TAILS[1], "")
+
+    def apart(text: str) -> str:
+        return kernels.apart(text) if name == kernels.PAIR else replace_once(text, _MEETING, "")
+
+    lines = []
+    for what, changed in (("the tails", without_tails), ("the meeting", apart(text)),
+                          ("both", apart(without_tails))):  # fmt: skip
+        first = judge(changed, SHAPES[kernels.PAIR]).partition("\n")[0]
+        short = re.sub(r", lanes [^;]*; ", "; ", first)
+        said = re.split(r": `|\[", short)[0] or "nothing found"
+        lines.append(f"without {what}: {said}")
+    return "\n".join(lines)

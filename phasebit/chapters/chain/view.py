@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from phasebit.chapters.chain import kernels
+from phasebit.chapters.chain import kernels, pair_signals
 from phasebit.chapters.chain.kernels import Rings, Seen
 
 if TYPE_CHECKING:
@@ -24,8 +24,10 @@ def multiplier(rings: Rings, sum: int) -> int:
     return MULTIPLIER + (sum if rings.products > 1 else 0)
 
 
-def roles(source: str, log: Sequence[Seen]) -> Timeline:
+def roles(source: str, log: Sequence[Seen], slices: bool = True) -> Timeline:
     """The rings of block 0 on the emulator's clock; of a pair it is the one that issues.
+
+    ``slices``: whether the slots of A and B, who fills and who drains them have rows.
 
     A slot is *filled* from its producer's wait at ``empty`` to the end of that phase of ``full``,
     and *drained* from its consumer's wait to the end of that phase of ``empty``.
@@ -57,28 +59,30 @@ def roles(source: str, log: Sequence[Seen]) -> Timeline:
                 if rows[1]:
                     drawing.span(rows[1], taken, empty, "consume", label)
 
-    ring("answer ", "tile", rings.answers, ASKER, LOADER, "launch control", "")
+    ring("answer ", "answer", rings.answers, ASKER, LOADER, "launch control", "")
     ring("", "slot", rings.stages, LOADER, MULTIPLIER, "copy engine", "tensor core")
     ring("sum ", "sum", rings.sums, MULTIPLIER, EPILOGUE, "", "epilogue")
     rows = [
-        *["launch control"] * (rings.answers > 0), *(f"tile {i}" for i in range(rings.answers)),
-        "copy engine", *(f"slot {i}" for i in range(rings.stages)),
-        "tensor core", *(f"sum {i}" for i in range(rings.sums)), "epilogue",
+        *["launch control"] * (rings.answers > 0), *(f"answer {i}" for i in range(rings.answers)),
+        *["copy engine", *(f"slot {i}" for i in range(rings.stages)), "tensor core"] * slices,
+        *(f"sum {i}" for i in range(rings.sums)), "epilogue",
     ]  # fmt: skip
     return Timeline(
-        rows, drawing.spans, unit="clock", title=TITLE,
+        rows, [s for s in drawing.spans if s.row in rows], unit="clock", title=TITLE,
         legend={"produce": "being filled", "full": "full", "consume": "being drained"},
     )  # fmt: skip
 
 
-def picture(source: str, log: Sequence[Seen]) -> Picture:
+def picture(source: str, log: Sequence[Seen], slices: bool = True) -> Picture:
     """:func:`roles`; its sentences say of each tile what was drained while it was filled.
+
+    And of each answer of launch control which one must have been read before it was asked for.
 
     The clock depends on the compiler; those sentences hardly do.
     """
     from phasebit.draw import Picture
 
-    drawn = roles(source, log)
+    drawn = roles(source, log, slices)
     sums: dict[str, dict[int, tuple[float, float]]] = {"produce": {}, "consume": {}}
     for span in drawn.spans:
         if span.row.startswith("sum ") and span.kind in sums:
@@ -91,7 +95,50 @@ def picture(source: str, log: Sequence[Seen]) -> Picture:
                   if start < end and begin < stop]  # fmt: skip
         what = f"while {word} {', '.join(beside)} is carried out" if beside else "alone"
         lines.append(f"{word} {tile} is added up in sum {tile % slots}, {what}")
+    lines += _answers(drawn, Rings.of(source).answers)
     return Picture.of(drawn, f"{drawn.title}.\n" + "\n".join(lines))
+
+
+def _answers(drawn: Timeline, slots: int) -> list[str]:
+    """Of each answer, its slot, and which others had been read when it was asked for."""
+    spans = {kind: {int(span.label): span for span in drawn.spans
+                    if span.row.startswith("answer ") and span.kind == kind}
+             for kind in ("produce", "consume")}  # fmt: skip
+    lines = []
+    for number, asked in sorted(spans["produce"].items()):
+        read = [str(i) for i, span in sorted(spans["consume"].items()) if span.end <= asked.start]
+        after = f"after all have read {', '.join(read)}" if read else "at the beginning"
+        lines.append(f"answer {number} is asked for in slot {number % slots}, {after}")
+    return lines
+
+
+TELLS = {"copy": "bytes", "commit": "a commit", "arrival": "arrivals of warps"}
+"""What counts at a barrier, in the words of the page."""
+
+
+def four_roles(source: str) -> Picture:
+    """The roles of a block from left to right; above what tells *full*, below what tells *empty*.
+
+    From a run of one tile: who tells which mbarrier. The ring of pieces has none, and shows what
+    the kernel's text has in its place.
+    """
+    from phasebit.draw import Arrow, Node, diagram
+
+    rings, told = Rings.of(source), pair_signals.told(source).signals
+    who = {signal.barrier: signal.warps for signal in told}
+    what = {signal.barrier: TELLS[signal.what] for signal in told}  # copies come after arrivals
+    names = (f"copy engine,\nfor warp {who['full'].start}",
+             f"tensor core,\nfor warp {who['empty'].start}",
+             f"epilogue,\nwarps {who['sum empty'].start}–{who['sum empty'].stop - 1}",
+             "copy engine,\nfor each warp")  # fmt: skip
+    nodes = {str(i): Node(name, 205.0 * i, 0.0, ("blue", "orange", "green", "blue")[i])
+             for i, name in enumerate(names)}  # fmt: skip
+    handed = ((f"{rings.stages} slices: {what['full']}", what["empty"]),
+              (f"{rings.sums} sums: {what['sum full']}", what["sum empty"]),
+              ("2 pieces: a fence", "wait_group.read"))  # fmt: skip
+    arrows = [Arrow(str(i + back), str(i + 1 - back), words[back], 28.0)
+              for i, words in enumerate(handed) for back in (0, 1)]  # fmt: skip
+    return diagram(nodes, arrows, title="Who fills whose slots: above full, below empty")
 
 
 def tiles_of_blocks(source: str, log: Sequence[Seen]) -> dict[int, int]:

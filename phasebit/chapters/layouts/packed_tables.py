@@ -15,27 +15,30 @@ TOGETHER = COLUMNS = (1, 2, 4, 8, 16)
 """Products that are interleaved; and columns of blocks, 128 wide."""
 
 
-def sectors() -> measure.Table:
-    """Sectors for A on the emulator, in place and packed; prints how loads and stores compare."""
-    rows, loads, conflicts = [], set(), set()
+def sectors() -> Picture:
+    """Sectors for A on the emulator, packed over in place; prints what loads and stores do."""
+    ratio: dict[str, list[float]] = {}
+    loads, conflicts, holds = set(), set(), []
+    columns = (1, 2, 4)
     for s in (1, 2, 4):
-        for n in (1, 2, 4):
+        name = "row-major" if s == 1 else f"{s} interleaved"
+        for n in columns:
             strides = (16 * s, s, 1) if s > 1 else (16 + 4096, 1, 0)  # of m, k and the batch
             moved = packed_tiles.count((128, 128 * n, 16), strides, batch=s)
             loads.add(moved.strided_loads / moved.packed_loads)
             conflicts.add((moved.strided_conflicts // (s * n), moved.packed_conflicts // (s * n)))
             dense = s * 128 * 16 * 4 // 32
-            rows.append((
-                "row-major, rows far apart" if s == 1 else f"{s} interleaved", str(n),
-                f"{moved.strided / dense:g}", f"{moved.copy / dense:g}",
-                f"{moved.packed / dense:g}", f"{moved.with_copy / moved.strided:.2f}",
-            ))  # fmt: skip
+            holds.append((moved.strided, moved.copy, moved.packed)
+                         == (n * s * dense, 2 * dense, n * dense))  # fmt: skip
+            ratio.setdefault(name, []).append(moved.with_copy / moved.strided)
+    print(f"the three formulas hold in {sum(holds)} of {len(holds)} cases")
     print("instructions that load A, in place for each one from tiles:", *sorted(loads))
     for in_place, packed in sorted(conflicts):
         print(f"bank conflicts when a tile is stored: in place {in_place}, from tiles {packed}")
-    return measure.Table(
-        ("A", "columns of blocks", "in place", "the copy", "packed", "with copy / in place"),
-        tuple(rows), "sectors for A as the emulator counts them; unit: a dense A",
+    return draw.curves(
+        columns, ratio, x_label="columns of blocks, 128 wide", evenly=True,
+        y_label="sectors with copy / in place",
+        title="Sectors for A on the emulator: below 1 packing moves less",
     )  # fmt: skip
 
 
@@ -101,28 +104,27 @@ def when_it_pays(record: Record) -> Picture:
     )  # fmt: skip
 
 
-def beside_the_vendor(record: Record) -> measure.Table:
-    """Both ways beside cuBLAS; prints where in place wins, and what the copies cost."""
-    took_all, rows = interleaved(record), []
-    for s in (1, 4, 16):
-        for n in (128, 2048):
-            took = took_all[s, n]
-            best = min(took["strided"], took["copy and packed"])
-            rows.append((
-                str(s), str(n), *(f"{took[way]:.0f}" for way in (
-                    "strided", "copy and packed", "cuBLAS", "cuBLAS, A dense")),
-                f"{took['cuBLAS'] / best:.2f}",
-            ))  # fmt: skip
+def beside_the_vendor(record: Record) -> Picture:
+    """cuBLAS with its copy over our kernel in place; prints where that wins, and the copies."""
+    took_all = interleaved(record)
+    ratio = {f"N = {128 * n}": [took_all[s, 128 * n]["cuBLAS"] / took_all[s, 128 * n]["strided"]
+                                for s in TOGETHER] for n in COLUMNS}  # fmt: skip
     wins = [key for key, took in took_all.items() if took["strided"] < took["cuBLAS"]]
-    print("(interleaved, N) where in place beats cuBLAS with its copy:", wins)
-    price = {s: took_all[s, 2048]["cuBLAS"] - took_all[s, 2048]["cuBLAS, A dense"]
-             for s in TOGETHER[1:]}  # fmt: skip
-    print("what the copy costs there, µs:", {s: round(each) for s, each in price.items()})
-    print("and our copy, µs:             ", {s: round(took_all[s, 2048]["copy"]) for s in price})
-    return measure.Table(
-        ("interleaved", "N", "in place", "copy and packed", "cuBLAS with its copy",
-         "cuBLAS, A dense", "cuBLAS / best of ours"),
-        tuple(rows), measure.source(record) + "; µs",
+    print("in place is faster:", "; ".join(f"{s} interleaved, N = {n}" for s, n in wins))
+    for s, n in wins[:1]:
+        took = took_all[s, n]
+        copy = took["cuBLAS"] - took["cuBLAS, A dense"]
+        print(f"there, N = {n}: in place {took['strided']:.0f} µs; cuBLAS {took['cuBLAS']:.0f} µs, "
+              f"of which its copy takes {copy:.0f}")  # fmt: skip
+    most = 128 * COLUMNS[-1]
+    for s in TOGETHER[1:]:
+        took = took_all[s, most]
+        copy = took["cuBLAS"] - took["cuBLAS, A dense"]
+        print(f"{s:2} interleaved, N = {most}: torch's copy {copy:.0f} µs, ours {took['copy']:.0f}")
+    return draw.curves(
+        TOGETHER, ratio, x_label="interleaved; above 1 in place is faster", evenly=True,
+        y_label="time of cuBLAS / in place",
+        title=f"cuBLAS and its copy, {measure.source(record)}",
     )  # fmt: skip
 
 

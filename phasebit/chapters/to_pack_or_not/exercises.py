@@ -33,6 +33,34 @@ def pages_of_column(answer: Callable[[int, int], int]) -> str:
     return f"{len(cases)} columns"
 
 
+@judged
+def used_again(answer: Callable[[list[tuple[str, int]], set[str]], dict[int, int]]) -> str:
+    """``answer(loops, indices)``: the depths at which a copy is used again, with the uses of each.
+
+    ``loops`` are pairs of a variable and its extent, outermost first; ``indices`` the variables
+    that are an index of the array. The copy holds what the loops from its depth on touch.
+    """
+    draw = random.Random(71)
+    example = [("i", 50), ("j", 60), ("k", 80), ("l", 100)]
+    cases = [(example, set("kli")), (example, set("lkj")), (example, set("ij"))]
+    for _ in range(40):
+        variables = draw.sample("ijklmn", draw.randint(2, 5))
+        loops = [(each, draw.randint(2, 9)) for each in variables]
+        cases.append((loops, set(draw.sample(variables, draw.randint(1, len(variables))))))
+    for loops, indices in cases:
+        other = [(depth, extent) for depth, (variable, extent) in enumerate(loops)
+                 if variable not in indices]  # fmt: skip
+        right = {depth: math.prod(extent for at, extent in other if at >= depth)
+                 for depth, _ in other}  # fmt: skip
+        got = ask(answer, list(loops), set(indices))
+        if not same(got, right):
+            raise Wrong(
+                f"with the loops {loops} and the indices {' '.join(sorted(indices))} it is "
+                f"{right}, not {shown(got)}"
+            )
+    return f"{len(cases)} arrays"
+
+
 PLAIN = parse("C[i][j] += A[k][i + 256] * B[j][k + 256]", i=256, j=256, k=256)
 """The nest of :func:`order_and_pack`."""
 

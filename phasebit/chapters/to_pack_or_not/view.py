@@ -65,6 +65,19 @@ def pages_over_time() -> Picture:
     )  # fmt: skip
 
 
+def pages_beside_entries(steps: Nests) -> Picture:
+    """Pages of A, of B and of both in the innermost loop, beside the entries of the first TLB."""
+    rows = {}
+    for name, nest in steps.items():
+        of_a, of_b = pages(nest, len(nest.order) - 1)
+        rows[name] = {"A": of_a, "B": of_b, "A + B": of_a + of_b}
+    entries = caches.TLB[0].ways * caches.TLB[0].sets
+    return draw.dots(
+        rows, line=entries, x_label=f"pages; the line: the {entries} entries of the TLB",
+        title="Pages that the loop over l touches", show=lambda count: f"{float(count):.0f}",
+    )  # fmt: skip
+
+
 def cache_lines(walks: Mapping[str, tuple[Nest, str]]) -> Picture:
     """The cache line of each access, by the stride in the innermost loop: nest and array."""
     cells: list[list[draw.Cell | None]] = []
@@ -241,17 +254,17 @@ def gains(recorded: Record, kind: str, *named: str) -> Picture:
     )  # fmt: skip
 
 
-def decisions(recorded: Record) -> measure.Table:
-    """What the analysis decides for each nest, over the least that any choice takes."""
-    kinds = ("simulated", *recorded["modes"])
-    rows = [
-        (name, str(len(data["simulated"])), data["whole"],
-         *(f"{_over_the_best(data, kind)[0]:.2f}" for kind in kinds))
-        for name, data in recorded["nests"].items()
-    ]  # fmt: skip
-    about = "what the decision takes, over the least that any choice takes; "
-    heading = ("nest", "choices", "decision", *kinds)
-    return measure.Table(heading, tuple(rows), about + measure.source(recorded))
+def decisions(recorded: Record) -> Picture:
+    """The nests for which the decision is not within a tenth of the best choice in every mode."""
+    rows = {}
+    for name, data in recorded["nests"].items():
+        behind = {kind: _over_the_best(data, kind)[0] for kind in ("simulated", *recorded["modes"])}
+        if max(behind.values()) > 1.1:
+            rows[f"{name}: {data['whole']}"] = behind
+    return draw.dots(
+        rows, line=1, x_label="cycles of misses, or time, over the least of all choices",
+        title=f"Decisions, {measure.source(recorded)}",
+    )  # fmt: skip
 
 
 def decided(recorded: Record) -> None:
@@ -306,6 +319,21 @@ def through_compilers(recorded: Record) -> measure.Table:
     used = "; ".join(recorded["tools"].values()) or "no other compiler"
     about = f"{measure.source(recorded)}, {recorded['compiler']}; {used}"
     return measure.Table(heading, tuple(rows), about)
+
+
+def steps_beside(recorded: Record) -> Picture:
+    """What each step between compilers gains, for every nest that was timed."""
+    heading, rows = compilers(recorded["compilers"])
+    gains = {
+        step: {row[0]: float(row[column]) for row in rows if row[column] != "–"}
+        for column, step in enumerate(heading[1:], 1)
+    }
+    return draw.spread(
+        {step: list(each.values()) for step, each in gains.items()},
+        {step: [each["contraction"]] for step, each in gains.items()},
+        ratios=True, x_label="times as fast as the program beside it", times_are="a nest each",
+        apart_are="the contraction", title=f"Steps between compilers, {measure.source(recorded)}",
+    )  # fmt: skip
 
 
 def steps_that_gain(recorded: Record) -> None:

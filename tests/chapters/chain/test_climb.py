@@ -48,3 +48,9 @@ def test_bytes_at_each_level() -> None:
     assert rows["two that share B"][1:4] == ("2,048", "3,072", "3,072")
     assert rows["a pair"][1:4] == ("2,048",) * 3
     assert rows["two products of a pair"][1:4] == ("1,536", "1,536", "2,048")
+
+
+def test_the_rungs_of_a_block_are_all_but_the_pair() -> None:
+    assert {*climb.RUNGS} - {*climb.OF_A_BLOCK} == {"a pair"}
+    assert [row[0] for row in climb.table().rows] == [*climb.OF_A_BLOCK]
+    assert climb.table(("a pair",)).rows[0][0] == "a pair"

@@ -21,8 +21,6 @@ def test_no_answer_yet() -> None:
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.multiplier.verdict(...).endswith("not answered yet")
     assert check.multiplier.verdict("// yours").endswith("not answered yet")
-    assert check.scheduler.verdict("// yours").endswith("not answered yet")
-    assert check.arrivals.verdict(lambda *a: ...).endswith("not answered yet")
 
 
 def test_the_solutions_of_arithmetic_are_right() -> None:
@@ -119,88 +117,3 @@ def test_multiplier_refuses(name: str) -> None:
 @pytest.mark.parametrize("wrong", [1, lambda: None, ["role"]])
 def test_multiplier_wants_text(wrong: object) -> None:
     assert "give the text of the role" in check.multiplier.verdict(wrong)
-
-
-WAIT = "        ptx::mbarrier_wait(&s.answer_empty[at.slot], at.phase ^ 1);\n"
-ANNOUNCE = ("        ptx::mbarrier_arrive_expect_tx(&s.answer_full[at.slot], "
-            "sizeof s.answers[0]);\n")  # fmt: skip
-ASK = "        ptx::try_cancel(&s.answers[at.slot], &s.answer_full[at.slot]);\n"
-COME = "        ptx::mbarrier_wait(&s.answer_full[at.slot], at.phase);\n"
-READ = "        tile = ptx::cancelled(&s.answers[at.slot]);\n"
-PROXY = "        ptx::fence_proxy_async_shared();\n"
-TOLD = "        ptx::mbarrier_arrive(&s.answer_empty[at.slot]);\n"
-SCHEDULES = {
-    "asks into a slot that is still read": ((WAIT, ""),),
-    "waits for the other phase of empty": ((WAIT, WAIT.replace(" ^ 1", "")),),
-    "announces nothing": ((ANNOUNCE, ""),),
-    "arrives without bytes": ((ANNOUNCE, ANNOUNCE.replace("_expect_tx", "")
-                               .replace(", sizeof s.answers[0]", "")),),
-    "announces half of the answer": ((ANNOUNCE, ANNOUNCE.replace("s.answers[0]", "(long)")),),
-    "does not ask": ((ASK, ""),),
-    "asks twice": ((ASK, ASK + ASK),),
-    "reads before the answer has come": ((COME, ""),),
-    "waits for the other phase of full": ((COME, COME.replace("at.phase", "at.phase ^ 1")),),
-    "does not read": ((READ, "        tile = -1;\n"),),
-    "asks on after a no": (("tile >= 0", "tile >= -1"),),
-    "asks once": (("tile >= 0", "tile > 0"), ("int tile = 0", "int tile = 1"),
-                  (READ, "        tile = 0;\n")),
-    "does not fence behind its reading": ((PROXY, ""),),
-    "does not say that it has read": ((TOLD, ""),),
-    "says so twice": ((TOLD, TOLD + TOLD),),
-    "stays in one slot": (("at.advance()", ""),),
-    "another head": (("schedule(Shared& s)", "schedule(Shared& s, int m)"),),
-}  # fmt: skip
-
-
-@pytest.mark.nvcc
-def test_the_solution_of_launch_control_runs() -> None:
-    said = check.scheduler.verdict(solved(CHAPTER)["asker"])
-    assert said == "scheduler: OK (9 runs, no finding)"
-
-
-@pytest.mark.nvcc
-@pytest.mark.parametrize("name", SCHEDULES)
-def test_scheduler_refuses(name: str) -> None:
-    role = str(solved(CHAPTER)["asker"])
-    for old, new in SCHEDULES[name]:
-        role = replace_once(role, old, new)
-    assert check.scheduler.verdict(role).startswith("scheduler: not right yet: ")
-
-
-@pytest.mark.nvcc
-def test_the_solution_of_arrivals_is_right() -> None:
-    said = check.arrivals.verdict(solved(CHAPTER)["arrivals"])
-    assert said == "arrivals: OK (3 runs on the emulator)"
-
-
-Kinds = dict[str, int]
-
-
-def pair(full: int, empty: int, made: int, given: int) -> Kinds:
-    return dict(zip(check.BARRIERS, (full, empty, made, given), strict=True))
-
-
-def counts(m: int, n: int, k: int) -> tuple[int, int]:
-    tiles = -(-m // 256) * -(-n // 256)
-    return tiles, tiles * -(-k // 64)
-
-
-@pytest.mark.nvcc
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda t, s: [pair(s, s, t, 8 * t)] * 2,  # the second block's full and sum empty, too
-        lambda t, s: [pair(s, s, t, 4 * t), pair(0, s, t, 4 * t)],  # each block's warps at home
-        lambda t, s: [pair(2 * s, s, t, 8 * t), pair(0, s, t, 0)],  # both loaders announce
-        lambda t, s: [pair(s, s, t, 8 * t), pair(0, 0, 0, 0)],  # commits to one block
-        lambda t, s: [pair(5 * s, s, t, 8 * t), pair(0, s, t, 0)],  # copies counted as arrivals
-        lambda t, s: [pair(s, 4 * s, t, 8 * t), pair(0, 4 * s, t, 0)],  # a commit for a product
-        lambda t, s: [pair(s, s, t, 256 * t), pair(0, s, t, 0)],  # threads for warps
-        lambda t, s: [pair(s, s, s, 8 * t), pair(0, s, s, 0)],  # a sum full after each slice
-        lambda t, s: [pair(0, s, t, 0), pair(s, s, t, 8 * t)],  # the blocks exchanged
-        lambda t, s: [pair(1, 1, 1, 8), pair(0, 1, 1, 0)],  # of a phase
-    ],
-)  # fmt: skip
-def test_arrivals_refuses(wrong: Callable[[int, int], list[Kinds]]) -> None:
-    said = check.arrivals.verdict(lambda m, n, k: wrong(*counts(m, n, k)))
-    assert "not right yet" in said

@@ -42,6 +42,44 @@ def test_the_picture_of_two_products_of_a_pair() -> None:
     ]  # fmt: skip
 
 
+def test_the_picture_of_the_fourth_ring() -> None:
+    """Two answers at the beginning; the third after all, the epilogue last, have read the first."""
+    text = kernels.source(kernels.LAUNCH_CONTROL)
+    with kernels.watching() as log:
+        run, exact = kernels.multiply(text, 1000, 256, 192, schedule="eager")
+    assert exact and not run.findings
+    drawn = view.roles(text, log, slices=False)
+    assert drawn.rows == ("launch control", "answer 0", "answer 1", "sum 0", "sum 1", "epilogue")
+    said = view.picture(text, log, slices=False).alt
+    assert "answer 0 is asked for in slot 0, at the beginning" in said
+    assert "answer 1 is asked for in slot 1, at the beginning" in said
+    assert "answer 2 is asked for in slot 0, after all have read 0\n" in said
+    (read,) = (s.end for s in drawn.spans
+               if s.row == "answer 0" and s.label == "0" and s.kind == "consume")
+    (out,) = (s.end for s in drawn.spans
+              if s.row == "sum 0" and s.label == "0" and s.kind == "consume")
+    assert read > out, "the epilogue reads it when it has carried the first tile out"
+
+
+def test_how_a_block_and_a_pair_may_end() -> None:
+    block, pair = (slips.endings(name).splitlines() for name in (kernels.CHAIN, kernels.PAIR))
+    assert block[0] == "without the tails: nothing found"
+    assert all("race: warp 0 of block 0 deallocates tensor memory" in line for line in block[1:])
+    assert pair[:2] == [f"without {what}: nothing found" for what in ("the tails", "the meeting")]
+    assert pair[2] == ("without both: cluster: block 0 may leave the kernel before thread 0 of "
+                       "block 1 uses its memory")  # fmt: skip
+
+
+def test_the_four_roles_and_what_tells_full_and_empty() -> None:
+    said = view.four_roles(kernels.source(kernels.CHAIN)).alt.splitlines()[1:]
+    assert [line.rpartition(": ")[2] for line in said] == [
+        "bytes", "a commit", "a commit", "arrivals of warps", "a fence", "wait_group.read"
+    ]  # fmt: skip
+    assert said[0].startswith("copy engine, for warp 4 → tensor core, for warp 5: 4 slices")
+    text = kernels.source(kernels.CHAIN)  # what stands in it for the ring without mbarriers
+    assert "cp_async_bulk_wait_group_read<1>" in text and "fence_proxy_async_shared" in text
+
+
 def test_what_is_fetched_is_watched() -> None:
     text = kernels.source(kernels.CHAIN)
     with kernels.watching() as log:

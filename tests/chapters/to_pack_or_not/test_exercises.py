@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 from phasebit import native, nests
 from phasebit.chapters.to_pack_or_not import exercises as checks
+from phasebit.nests import packing
+from phasebit.nests.examples import EXAMPLES
 from tests.book.notebooks import ROOT, code, prose, solutions, source
 
 CHAPTER = next(ROOT.glob("book/*/??_to_pack_or_not.ipynb"))
@@ -20,8 +23,24 @@ def column(rows: int, ld: int) -> int:
     return len({row * ld * 4 // 4096 for row in range(rows)})
 
 
+def again(loops: list[tuple[str, int]], indices: set[str]) -> dict[int, int]:
+    found, uses = {}, 1
+    for depth in reversed(range(len(loops))):
+        variable, extent = loops[depth]
+        if variable not in indices:
+            uses *= extent
+            found[depth] = uses
+    return found
+
+
+def all_outside(loops: list[tuple[str, int]], indices: set[str]) -> dict[int, int]:
+    whole = math.prod(extent for variable, extent in loops if variable not in indices)
+    return dict.fromkeys(again(loops, indices), whole)
+
+
 RIGHT: dict[str, Callable[..., Any]] = {
     "pages_of_column": column,
+    "used_again": again,
 }
 
 WRONG: list[tuple[str, Callable[..., Any]]] = [
@@ -32,6 +51,15 @@ WRONG: list[tuple[str, Callable[..., Any]]] = [
     # What is no number, no list, no order at all.
     ("pages_of_column", lambda rows, ld: np.arange(2)),
     ("pages_of_column", lambda rows, ld: {row * ld * 4 // 4096 for row in range(rows)}),
+    ("used_again", all_outside),
+    (
+        "used_again",
+        lambda loops, indices: {d: n for d, (v, n) in enumerate(loops) if v not in indices},
+    ),
+    ("used_again", lambda loops, indices: {d: n for d, (v, n) in enumerate(loops) if v in indices}),
+    ("used_again", lambda loops, indices: {}),
+    ("used_again", lambda loops, indices: {"0": 1, 1: 2}),
+    ("used_again", lambda loops, indices: [*again(loops, indices).items()]),
 ]
 
 
@@ -156,3 +184,15 @@ def test_wrong_packed_blocks_are_rejected(old: str, new: str, said: str) -> None
 def test_another_cell_is_rejected() -> None:
     said = checks.packed_blocks.verdict(5)
     assert said.startswith("packed_blocks: not right yet: give a %%cpp cell with the function")
+
+
+@pytest.mark.parametrize("name", ["contraction", "AᵀB", "batched", "tensor × matrix"])
+def test_used_again_is_what_the_analysis_counts(name: str) -> None:
+    nest = EXAMPLES[name]
+    loops = [(level.variable, dict(nest.extents)[level.variable]) for level in nest.order]
+    found = packing.places(nest)
+    assert found
+    for pack in found:
+        (factor,) = (each for each in nest.factors if each.array == pack.array)
+        indices = set(re.findall(r"[a-z]", str(factor)))
+        assert again(loops, indices)[pack.depth] == packing.candidate(nest, pack).uses

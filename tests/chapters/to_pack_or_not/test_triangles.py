@@ -35,6 +35,13 @@ def test_a_column_compares_programs_that_differ_in_one_thing() -> None:
     assert view.gain(times["x"], "Polly", "clang") is None
 
 
+def test_pages_are_drawn_beside_the_entries_of_the_tlb() -> None:
+    nest = nests.parse("C[i][j] += A[k][l][i] * B[l][k][j]", i=50, j=60, k=80, l=100)
+    drawn = view.pages_beside_entries({"plain": nest, "B packed": nest.pack("B", depth=0)})
+    assert "plain: A 5, B 100, A + B 105\nB packed: A 5, B 1, A + B 6" in drawn.alt
+    assert "the 64 entries" in drawn.alt
+
+
 def test_gcc_makes_vectors_of_the_convolution_only_when_it_is_packed() -> None:
     if not toolchain.host_compiler().version.startswith("g++ 12"):
         pytest.skip("other compilers do other things")
