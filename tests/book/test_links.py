@@ -35,6 +35,15 @@ CHAPTER = """# {title}
 Slots of chapter 2, and of chapters 1 and 2; of chapter 9. Stages, slots again, and a wait.
 A [slot](https://example.org), a `slot`, bank conflicts, `pb.compile`, `pb.other`.
 """
+FILES = """# Files
+
+The page's own `ring.cu`, chapter 2's `ring.cu`, chapter 1's `one.cu`; after chapter 2 `both.cu`.
+`phasebit.pipeline`, `import phasebit.pipeline.ring as ring`, `pb.compile()`, `phasebit.nothing`.
+
+```{figure} picture.svg
+A picture of chapter 2.
+```
+"""
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +55,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "glossary": GLOSSARY,
         "01_one": CHAPTER.format(title="One"),
         "02_two": CHAPTER.format(title="A bank conflict in chapter 1"),
+        "one_more": FILES,
         "api": "# Names\n```{eval-rst}\n.. py:function:: phasebit.compile(x)\n```\n",
     }
     for name, text in pages.items():
         (root / "book" / f"{name}.md").write_text(text, encoding="utf-8")
+    for file in ("kernels/one/ring.cu", "kernels/two/ring.cu", "kernels/one/one.cu",
+                 "kernels/two/both.cu", "kernels/three/both.cu", "phasebit/pipeline/ring.py",
+                 "book/picture.svg"):  # fmt: skip
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        (root / file).write_text("<svg xmlns='http://www.w3.org/2000/svg'/>", encoding="utf-8")
     extensions = ["myst_parser", "phasebit_book.links"]
     (root / "conf.py").write_text(
         f"import sys; sys.path[:0] = [{str(ROOT / 'book' / '_ext')!r}, {str(ROOT)!r}]\n"
-        f"extensions = {extensions}\nroot_doc = 'book/glossary'\n",
+        f"extensions = {extensions}\nroot_doc = 'book/glossary'\n"
+        "html_theme_options = {'repository_url': 'https://example.org/r'}\n",
         encoding="utf-8",
     )
     command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", root, root / "html"]
@@ -88,6 +104,23 @@ def test_headings_and_the_page_itself_are_left_alone(site: Path) -> None:
         "Slots", "1", "Stages", "slot", "bank conflicts", "pb.compile",
     ]  # fmt: skip
     assert all("term" not in to for _, to in linked(site, "glossary"))
+
+
+def test_files_modules_and_what_a_caption_mentions_lead_where_they_are(site: Path) -> None:
+    files = "https://example.org/r/blob/main"
+    assert linked(site, "one_more") == [
+        ("ring.cu", f"{files}/kernels/one/ring.cu"),
+        ("chapter 2", "02_two.html"),
+        ("ring.cu", f"{files}/kernels/two/ring.cu"),
+        ("chapter 1", "01_one.html"),
+        ("one.cu", f"{files}/kernels/one/one.cu"),
+        ("chapter 2", "02_two.html"),
+        ("both.cu", f"{files}/kernels/two/both.cu"),
+        ("phasebit.pipeline", f"{files}/phasebit/pipeline"),
+        ("import phasebit.pipeline.ring as ring", f"{files}/phasebit/pipeline/ring.py"),
+        ("pb.compile()", "api.html#phasebit.compile"),
+        ("chapter 2", "02_two.html"),
+    ]
 
 
 def test_a_term_carries_its_meaning(site: Path) -> None:

@@ -1,9 +1,9 @@
 """Words of the prose that lead somewhere: "chapter 9", terms, names of the package and of files.
 
 The prose itself stays plain, since Jupyter and Colab show it too. Each mention of a chapter, each
-name of the package and each name of a kernel's file becomes a link, the last one to the repository;
-a term of the glossary becomes one where a page mentions it first, and carries its definition, which
-shows under the pointer and on focus.
+name and each module of the package and each name of a kernel's file becomes a link, modules and
+files to the repository; a term of the glossary becomes one where a page mentions it first, and
+carries its definition, which shows under the pointer and on focus.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ PLAIN = {
 
 # tests/book/test_mentions.py holds that the prose has no other form.
 _CHAPTERS = re.compile(r"\b[Cc]hapters?\s\d+(?:(?:,?\s(?:and|or|to)\s|,\s|–)\d+)*")
-_NAME = re.compile(r"(?:pb|phasebit)\.(\w+)")
+_NAME = re.compile(r"(?:pb|phasebit)\.([\w.]+)(?:\(\)| = .*)?")
+_MODULE = re.compile(r"(?:import )?(phasebit(?:\.\w+)+)(?: as \w+)?")
+_WHOSE = re.compile(r"[Cc]hapter\s(\d+)[’']s\s$")
 _CLOSED = (
     nodes.reference, nodes.title, nodes.literal, nodes.literal_block, nodes.raw, nodes.comment,
-    nodes.math, nodes.math_block, nodes.caption, nodes.rubric, addnodes.pending_xref,
-    addnodes.toctree,
+    nodes.math, nodes.math_block, nodes.rubric, addnodes.pending_xref, addnodes.toctree,
 )  # fmt: skip
 
 
@@ -65,7 +66,7 @@ class Link(SphinxPostTransform):
     def run(self, **kwargs: Any) -> None:
         self._met: set[str] = set()
         for text in list(self.document.findall(nodes.Text)):
-            if not _inside(text, *_CLOSED):
+            if not _inside(text, *_CLOSED) and not _caption_of_another(text):
                 self._link(text)
         for name in list(self.document.findall(nodes.literal)):
             if not _inside(name, nodes.reference, addnodes.pending_xref, nodes.title):
@@ -109,20 +110,51 @@ class Link(SphinxPostTransform):
         known = self.env.domaindata["py"]["objects"].get(f"phasebit.{match[1]}") if match else None
         if known and known.docname != self.env.docname:
             link = self._to(known.docname, known.node_id, "")
-        elif file := self._kernel(name.astext()):
+        elif file := self._kernel(name) or self._module(name.astext()):
             link = nodes.reference("", "", refuri=f"{self._repository}/{file}", internal=False)
         else:
             return
         name.replace_self(link)
         link.append(name)
 
-    def _kernel(self, name: str) -> str:
-        """Where a kernel's file lies in the repository: one of the page's chapter, or the only one
-        of that name; nothing where there is none."""
+    def _kernel(self, name: nodes.literal) -> str:
+        """Where a kernel's file lies in the repository; nothing where that cannot be told.
+
+        Of several of one name: that of the chapter whose it is said to be, else the page's own, or
+        that of the chapter which the page goes on with, else that of the chapter named last before.
+        """
+        found = [file for file in self._kernels if f"/{file}".endswith(f"/{name.astext()}")]
+        if len(found) < 2:
+            return "".join(found)
+        before = name.parent.children[: name.parent.index(name)]
+        text = "".join(node.astext() for node in before)
         own = re.sub(r"^\d+_", "", Path(self.env.docname).name)
-        found = [file for file in self._kernels if f"/{file}".endswith(f"/{name}")]
-        found = [file for file in found if file.startswith(f"kernels/{own}/")] or found
-        return found[0] if len(found) == 1 else ""
+        whose = _WHOSE.search(text)
+        mentioned = [number for *_, number in chapters(text)]
+        folders = {file: file.split("/")[1] for file in found}
+        ways = (
+            [self._folder(int(whose[1]))] if whose else [],
+            [own],
+            [folder for folder in folders.values() if own.startswith(f"{folder}_")],
+            [self._folder(number) for number in mentioned[-1:]],
+        )
+        for way in ways:
+            if len(of := [file for file, folder in folders.items() if folder in way]) == 1:
+                return of[0]
+        return ""
+
+    def _folder(self, number: int) -> str:
+        """The folder of a chapter's kernels."""
+        return re.sub(r"^\d+_", "", Path(self._numbers.get(number, "")).name)
+
+    def _module(self, name: str) -> str:
+        """Where a module of the package lies in the repository; nothing where there is none."""
+        match = _MODULE.fullmatch(name)
+        if not match or "repository_url" not in self.config.html_theme_options:
+            return ""
+        path = match[1].replace(".", "/")
+        found = [file for file in (f"{path}.py", path) if Path(self.env.srcdir, file).exists()]
+        return "".join(found[:1])
 
     @cached_property
     def _kernels(self) -> list[str]:
@@ -175,6 +207,14 @@ def _inside(node: nodes.Node, *kinds: type[nodes.Node]) -> bool:
     while node := node.parent:
         if isinstance(node, kinds):
             return True
+    return False
+
+
+def _caption_of_another(node: nodes.Node) -> bool:
+    """Whether a text is in a caption that is not a picture's."""
+    while node := node.parent:
+        if isinstance(node, nodes.caption):
+            return not isinstance(node.parent, nodes.figure)
     return False
 
 

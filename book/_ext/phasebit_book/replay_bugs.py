@@ -121,7 +121,7 @@ def scene(
 
     return Scene(
         bug.title, size or f"the whole program, {len(bug.text('broken').splitlines())} lines",
-        texts, emulate, rings, barriers, file=FILE, schedules=("late",),
+        texts, emulate, rings, barriers, file=FILE,
         places=lambda: places(bug), own_names=not (rings or barriers),
     )  # fmt: skip
 

@@ -141,7 +141,7 @@ def _patient(name: str) -> Scene:
     number, _, words = name.partition("_")
     patient = f"Patient {int(number)}" if number.isdigit() else "A bug that people had"
     return Scene(f"{patient}: {words.replace('_', ' ')}", "C = A · B; block 0 is shown",
-                 texts, _examined, file="patient.cu", schedules=("late",))  # fmt: skip
+                 texts, _examined, file="patient.cu")  # fmt: skip
 
 
 _WAIT = "        __pipeline_wait_prior(STAGES - 1);  // my copies of this tile have arrived\n"
@@ -390,13 +390,13 @@ def _part_five() -> dict[str, Scene]:
         "e_pairs": Scene(
             "Pairs of blocks that stay", "C is 256 × 64 and K is 256: two tiles of four steps",
             _plan("e_pairs", pair=2), _shape(256, 64, 256), [ring(3)], staying,
-            schedules=("late",), blocks={f"block {n}": multiplying for n in range(2)},
+            blocks={f"block {n}": multiplying for n in range(2)},
         ),
         "f_stream_k": Scene(
             "Stream-K: a tile that two blocks share",
             "C is 128 × 96 and K is 256: three tiles for two blocks",
             _plan("f_stream_k", waves=1), _shape(128, 96, 256, workers=2), [ring(3)], staying,
-            schedules=("late",), blocks={f"block {n}": multiplying for n in range(2)},
+            blocks={f"block {n}": multiplying for n in range(2)},
         ),
         "h_ping_pong": Scene(
             "Ping-pong: two groups by turns",
@@ -461,6 +461,12 @@ def _queue_texts() -> dict[str, str]:
     begin = text.index("        ptx::tcgen05_commit(&first);")
     end = text.index("        for (int quarter")
     return {AS_IT_IS: text, "without the wait": text[:begin] + text[end:]}
+
+
+def _sparse(text: str, schedule: str) -> Found:
+    from phasebit.chapters.other_forms import halved
+
+    return found(lambda: halved.multiply(*halved.numbers(1), text, schedule=schedule)[1])
 
 
 def _launch_control(text: str, schedule: str) -> Found:
@@ -589,6 +595,12 @@ def _part_six() -> dict[str, Scene]:
         "queue": Scene(
             "Operations of one thread", "A is 128 × 16, B is 32 × 16: two products",
             _queue_texts, _queue, [ring(0)], ["first", "done"],
+        ),
+        "sparse": Scene(
+            "Half of A is zero", "C is 128 × 64 and K is 128: a copy of metadata, four products",
+            _kernel("other_forms/sparse", without_the_metadata=(
+                "        copy_metadata(base", "        if (false) copy_metadata(base")),
+            _sparse, barriers=["done"],
         ),
         "launch_control": Scene(
             "Tiles on demand", "C is 640 × 256 and k is 64: five tiles, block 0 is shown",

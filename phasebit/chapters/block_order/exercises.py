@@ -17,20 +17,21 @@ from phasebit.launching.launch import compile as compile_cuda
 
 @judged
 def ordered(answer: Callable[[int, int, int], Any]) -> str:
-    """``answer(rows, cols, height)``: super-rows as a layout, number -> row + rows · column.
+    """``answer(rows, cols, width)``: super-columns as a layout, number -> row + rows · column.
 
-    ``height`` divides ``rows``.
+    ``width`` divides ``cols``; a super-column is walked row by row.
     """
     draw = random.Random(102)
     for _ in range(30):
-        height, bands, cols = draw.randint(1, 6), draw.randint(1, 5), draw.randint(1, 9)
-        rows = height * bands
-        got = _offsets(ask(answer, rows, cols, height), rows * cols)
-        right = [row + rows * col for row, col in orders.super_rows(rows, cols, height)]
+        width, bands, rows = draw.randint(1, 6), draw.randint(1, 5), draw.randint(1, 9)
+        cols = width * bands
+        got = _offsets(ask(answer, rows, cols, width), rows * cols)
+        turned = orders.super_rows(cols, rows, width)  # of the transpose
+        right = [row + rows * col for col, row in turned]
         if got != right:
             i = next(i for i, (a, b) in enumerate(zip(got, right, strict=True)) if a != b)
             raise Wrong(
-                f"for {rows} × {cols} blocks and super-rows of {height} number {i} is "
+                f"for {rows} × {cols} blocks and super-columns of {width} number {i} is "
                 f"{right[i]}, not {got[i]}"
             )
     return "30 grids, every block"
@@ -159,6 +160,57 @@ def _read(order: orders.Order, running: int, tile: tuple[int, int], k: int) -> i
         rows, columns = (len(set(each)) for each in zip(*wave, strict=True))
         total += 2 * k * (rows * tile[0] + columns * tile[1])
     return total
+
+
+@judged
+def misses(answer: Callable[[orders.Order, int, int, int], int]) -> str:
+    """``answer(order, running, steps, room)``: pieces that a cache of ``room`` pieces misses.
+
+    Waves of ``running`` blocks, all at the same step; a block asks for a piece of its row, then
+    for one of its column. The cache evicts what has been unused for longest.
+    """
+    draw = random.Random()
+    for _ in range(40):
+        rows, columns = draw.randint(1, 8), draw.randint(1, 8)
+        order = draw.choice([
+            orders.rows_first(rows, columns),
+            orders.super_rows(rows, columns, draw.randint(1, rows)),
+            orders.shuffled(rows, columns, draw.randrange(1000)),
+        ])  # fmt: skip
+        running, steps = draw.randint(1, rows * columns + 3), draw.randint(1, 5)
+        room = draw.randint(1, (rows + columns) * steps)
+        got, right = (
+            ask(answer, list(order), running, steps, room),
+            _misses(order, running, steps, room),
+        )
+        if not same(got, right):
+            raise Wrong(
+                f"{rows} × {columns} parts that begin {shown(order[:4])}, {running} at a time, "
+                f"{steps} steps, room for {room} pieces: {right} misses, not {shown(got)}"
+            )
+    order = orders.super_rows(64, 32, 16)
+    told = (f"{ask(answer, order, 132, 16, room):,}" for room in (16, 32, 256, 512, 1024))
+    return (
+        "40 orders; 64 × 32 parts in super-rows of 16, 132 at a time, 16 steps: with room for 16, "
+        f"32, 256, 512, 1024 pieces {', '.join(told)} misses"
+    )
+
+
+def _misses(order: orders.Order, running: int, steps: int, room: int) -> int:
+    """What :func:`misses` asks for."""
+    kept: dict[tuple[int, int, int], None] = {}  # last: used last
+    missed = 0
+    for first in range(0, len(order), running):
+        for step in range(steps):
+            for block in order[first : first + running]:
+                for side in (0, 1):
+                    piece = side, block[side], step
+                    missed += piece not in kept
+                    kept.pop(piece, None)
+                    kept[piece] = None
+                    if len(kept) > room:
+                        del kept[next(iter(kept))]
+    return missed
 
 
 @judged

@@ -144,28 +144,59 @@ def megahertz(each: Entry) -> float:
     return float(median(each["mhz"]))
 
 
-def beside_the_model(record: Entry, entry: Entry) -> measure.Table:
-    """The model and the counters, order by order; prints how far they are apart."""
-    told = play(record, entry)
-    undivided = play(record, entry, halves=1)
-    rows, off = [], {}
+def halves(record: Entry, entry: Entry, name: str) -> Picture:
+    """Who asks whom in the model's cache, and for how many bytes, while an order is played."""
+    told = play(record, entry)[name]
+    at_home = told.missed - told.forwarded  # missed by the half that is the piece's home
+    sums = (told.asked, told.forwarded, at_home, told.read - at_home)
+    asked, forwarded, near, far = (f"{each / 1e9:.2f} GB" for each in sums)
+    nodes = {
+        "blocks": draw.Node("blocks", 0, 0, "orange"),
+        "near": draw.Node("near half", 170, 0, "blue"),
+        "other": draw.Node("other half", 340, 80, "blue"),
+        "memory": draw.Node("memory", 510, 0, "grey"),
+    }
+    arrows = [
+        draw.Arrow("blocks", "near", asked), draw.Arrow("near", "other", forwarded),
+        draw.Arrow("near", "memory", near), draw.Arrow("other", "memory", far),
+    ]  # fmt: skip
+    return draw.diagram(
+        nodes, arrows, title=f"Who asks whom for how much: the model, {name}, {_shape(entry)}"
+    )
+
+
+def beside_the_model(record: Entry, entry: Entry) -> Picture:
+    """What each order reads from memory, in the model and counted; prints how far apart."""
+    told, off = play(record, entry), {}
+    rows = {}
     for row in entry["rows"]:
-        model = told[row["order"]]
-        off[row["order"]] = abs(model.read / row[DRAM] - 1)
-        rows.append((
-            row["order"], f"{model.read / 1e9:.2f}", f"{row[DRAM] / 1e9:.2f}",
-            f"{1 - model.hit_rate:.1%}", f"{_missed(row):.1%}",
-            f"{model.forwarded / 1e9:.2f}", f"{32 * row[FABRIC] / 1e9:.2f}",
-        ))  # fmt: skip
+        model = told[row["order"]].read
+        off[row["order"]] = abs(model / row[DRAM] - 1)
+        rows[row["order"]] = {"H200": row[DRAM] / 1e9, "model": model / 1e9}
     lot = off.pop(LOT)
     print(f"bytes from memory: off by {max(off.values()):.1%} at most; {LOT}, by {lot:.0%}")
+    return draw.dots(rows, x_label="GB read from memory",
+                     title=f"{_shape(entry)}, {measure.source(record)}")  # fmt: skip
+
+
+def missed_by_the_near_half(record: Entry, entry: Entry) -> Picture:
+    """What the near half did not have: counted, in the model, and in a cache without halves.
+
+    Prints how far the two are from the counters, and how far the bytes between the halves are.
+    """
+    told, undivided = play(record, entry), play(record, entry, halves=1)
+    rows, between = {}, []
+    for row in entry["rows"]:
+        name = row["order"]
+        shares = {"H200": _missed(row), "model": 1 - told[name].hit_rate,
+                  "undivided": 1 - undivided[name].hit_rate}  # fmt: skip
+        rows[name] = {which: 100 * share for which, share in shares.items()}
+        between.append(abs(told[name].forwarded / (32 * row[FABRIC]) - 1))
     points, were = (100 * _points_off(each, entry) for each in (told, undivided))
     print(f"missed: off by {points:.1f} points at most; were the cache undivided, by {were:.1f}")
-    return measure.Table(
-        ("order", "GB read, model", "H200", "missed, model", "H200",
-         "GB between halves, model", "H200"),
-        tuple(rows), f"{measure.source(record)}; {_shape(entry)}",
-    )  # fmt: skip
+    print(f"bytes between the halves: off by {max(between):.0%} at most")
+    return draw.dots(rows, x_label="per cent of what blocks asked for, missed by the near half",
+                     title=f"{_shape(entry)}, {measure.source(record)}")  # fmt: skip
 
 
 def _missed(row: Entry) -> float:

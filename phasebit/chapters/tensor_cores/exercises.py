@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from phasebit import files
+from phasebit.edits import replace_once
 from phasebit.emulator import Schedule
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import NotAnswered, Wrong, judged
@@ -66,8 +69,6 @@ def emulate(
     ``kernel`` is what stands between ``void`` and the parameters, ``shape`` M, N and K;
     ``arguments`` follow the matrices. Returns the run and whether the product is exact.
     """
-    import numpy as np
-
     from phasebit.launching import launch
 
     extra = "".join(", int" for _ in arguments)
@@ -77,23 +78,35 @@ def emulate(
         f"template __global__ void {kernel}(Gemm<In, Out>{extra});\n",
         arch,
     )
+    (name,) = module.kernels
+    return _played(module, name, shape, grid, block, shared, arguments, schedule)
+
+
+def _played(
+    module: Any, name: str, shape: Shape, grid: int | Sequence[int], block: int, shared: int,
+    arguments: Sequence[int], schedule: Schedule, accesses: bool = False,
+) -> tuple[Run, bool]:  # fmt: skip
+    """Run a kernel of a module that takes a ``Gemm`` first; and whether the product is exact."""
+    import numpy as np
+
     m, n, k = shape
     draw, memory = np.random.default_rng(14), module.memory
     matrices = [draw.integers(-4, 5, size).astype(np.float32) for size in ((m, k), (k, n))]
     addresses = []
-    for name, matrix in zip("AB", matrices, strict=True):
+    for matrix, called in zip(matrices, "AB", strict=True):
         halves = matrix.astype(np.float16)  # exact: whole and small
-        allocation = memory.allocate(halves.nbytes, name)
+        allocation = memory.allocate(halves.nbytes, called)
         memory.bytes(allocation)[:] = halves.view(np.uint8).ravel()
         addresses.append(allocation.address)
     result = memory.allocate(4 * m * n, "C")
     memory.bytes(result)[:] = 0xFF  # NaN
-    fields = [*((name, "u8") for name in "ABC"),
-              *((name, "i4") for name in ("M", "N", "K", "lda", "ldb", "ldc")),
+    fields = [*((called, "u8") for called in "ABC"),
+              *((called, "i4") for called in ("M", "N", "K", "lda", "ldb", "ldc")),
               ("alpha", "f4"), ("beta", "f4")]  # fmt: skip
     product = np.array((*addresses, result.address, m, n, k, k, n, n, 1, 0), fields)[()]
-    (name,) = module.kernels
-    run = module[name].launch(grid, block, [product, *arguments], shared=shared, schedule=schedule)
+    run = module[name].launch(
+        grid, block, [product, *arguments], shared=shared, schedule=schedule, accesses=accesses
+    )
     got = memory.bytes(result).view(np.float32).reshape(m, n)
     return run, bool(np.array_equal(got, matrices[0] @ matrices[1]))
 
@@ -145,6 +158,78 @@ _BY_COLUMNS = f"""\
     for (int i = 0; i < 4; ++i) C[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = c[i];
 }}
 """
+
+
+@judged
+def loop(code: str) -> str:
+    """``code``: the ring's loop, in CUDA C++, with one set of fragments.
+
+    It stands in the kernel of ``gemm.cuh``, with two slots and with four: exact on whole numbers,
+    no findings, and the copies of a tile are started while an earlier one is being multiplied.
+    """
+    if not isinstance(code, str):
+        raise Wrong("give the CUDA code as a string")
+    if not code.strip() or "...;" in code:
+        raise NotAnswered
+    from phasebit import toolchain
+    from phasebit.emulator import EmulatorError
+    from phasebit.launching import launch
+
+    tiles = 5
+    try:
+        module = launch.compile(_with_loop(code))
+        for name in module.kernels:
+            slots = int(re.search(r"Li64ELi64ELi64ELi32ELi32EELi(\d)", name)[1])  # type: ignore[index]
+            for schedule in ("late", "eager", "random"):
+                run, right = _played(
+                    module, name, (64, 64, 64 * tiles), 1, 128, slots * 16384, [1], schedule, True
+                )
+                if not right:
+                    raise Wrong(f"with {slots} slots the product is wrong")
+                if run.findings:
+                    raise Wrong(f"with {slots} slots: {run.findings[0].message}")
+                _started_early(run, slots, tiles)
+    except (toolchain.CudaError, EmulatorError) as error:
+        raise Wrong(str(error)) from error
+    return "2 and 4 slots, three schedules"
+
+
+def _with_loop(code: str) -> str:
+    """``gemm.cuh`` with another loop; thread 0 stores into its part of C when a tile is filled."""
+    text = (files.kernels() / "tensor_cores/gemm.cuh").read_text(encoding="utf-8")
+    text = text[: text.index("// What the address, length")].replace("#pragma once\n", "")
+    text = replace_once(text, "    wait();\n    load(0, 0);\n", "    wait();\n")
+    before, _, rest = text.partition("    int full = 0")
+    text = before + code + rest[rest.index("    // The last copies") :]
+    text = replace_once(
+        text, "        if (part < PARTS - 1) return;\n",
+        "        if (part < PARTS - 1) return;\n"
+        "        if (threadIdx.x == 0) *static_cast<volatile Out*>(g.C) = slot;\n",
+    )  # fmt: skip
+    made = "".join(
+        f"template __global__ void gemm<Tiling<64, 64, 64, 32, 32>, {slots}, 16, __half, float>"
+        "(Gemm<__half, float>, int);\n" for slots in (2, 4)
+    )  # fmt: skip
+    return text + made
+
+
+def _started_early(run: Run, slots: int, tiles: int) -> None:
+    """:class:`Wrong` where a tile's copies are started after the loads of the tile before."""
+    loads, filled = 0, 1 - slots  # fragments loaded by warp 0; tiles started in the loop
+    for access in run.accesses:
+        if access.warp:
+            continue
+        if access.space == "shared":
+            loads += 1
+        elif access.size == 4:
+            filled += 1
+            if 0 < filled <= tiles and loads >= 16 * filled:  # 4 steps of 4 loads a tile
+                raise Wrong(
+                    "the product is right, but the copies start when the tile is multiplied: "
+                    "they run beside nothing"
+                )
+    if filled < tiles:
+        raise Wrong(f"the product is right, but {filled} of {tiles} tiles are started in the loop")
 
 
 @judged

@@ -304,18 +304,52 @@ def steps(recorded: dict[str, Any], measuring: dict[str, Any]) -> None:
     print(alone(measuring))
 
 
-def bounds(recorded: dict[str, Any], measuring: dict[str, Any]) -> None:
-    """Print what small and large tiles load from shared memory, and ask of what lies outside.
+def bounds(recorded: dict[str, Any], measuring: dict[str, Any]) -> Picture:
+    """What small and large tiles reach, and what their loads from shared memory allow.
 
     At one wavefront a clock; the clock is the one that *Measuring honestly* saw under products.
+    Prints what each asks of what lies outside.
     """
     found = ladder(recorded)
     clock = statistics.median(measuring["data"]["normal"]["mhz"]) * 1e6
+    bars: dict[str, float] = {}
     for rung, outside, each in (("a ring of 4 slots", 128, 2), ("larger warp tiles", 48, 1)):
-        most = RUNNING * clock * MMA_FLOP / each * 1e-12
-        print(f"{rung}: {found[rung]:.0f} TFLOP/s; its loads allow {most:.0f}; "
-              f"asked of L2 and memory: {found[rung] / MMA_FLOP * outside:.1f} TB/s")  # fmt: skip
-    print(f"mma.sync alone: {found['mma.sync alone']:.0f} TFLOP/s")
+        bars[rung] = found[rung]
+        bars[f"{rung}: its loads allow"] = RUNNING * clock * MMA_FLOP / each * 1e-12
+        asked = found[rung] / MMA_FLOP * outside
+        print(f"{rung}: asks {asked:.1f} TB/s of L2 and memory")
+    bars["mma.sync alone"] = found["mma.sync alone"]
+    return draw.bars(
+        bars, hues={name: "grey" for name in bars if name not in recorded["ladder"]["times_us"]},
+        x_label="TFLOP/s", title=f"Reached, and allowed (grey), {measure.source(recorded)}",
+    )  # fmt: skip
+
+
+def cut(number: float) -> Picture:
+    """The bits of an f32 number, of its two parts, and of what a tensor core reads of the low one.
+
+    The parts are those of ``double_buffering/h_tensor_cores.cu``.
+    """
+    whole = np.float32(number)
+    high = _read(whole)
+    low = whole - high
+    lines = {f"{number}": whole, "high part": high, "low part": low, "low part as read": _read(low)}
+    cells = [
+        [Cell(bit, "blue" if place < 9 else "orange" if place < 19 else "grey")
+         for place, bit in enumerate(f"{int(part.view(np.uint32)):032b}")]
+        for part in lines.values()
+    ]  # fmt: skip
+    return draw.chart(
+        cells, rows=list(lines), columns=range(31, -1, -1), row_label="", column_label="bit",
+        title="An f32 number in two parts",
+        legend={"blue": "sign and exponent", "orange": "read of the significand",
+                "grey": "not read"},
+    )  # fmt: skip
+
+
+def _read(number: np.float32) -> np.float32:
+    """What a tensor core reads of an f32 number: its upper 19 bits, tf32."""
+    return (number.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
 def memory_alone(recorded: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ import re
 
 import numpy as np
 
-from phasebit import files, measure
+from phasebit import draw, files, measure
+from phasebit.draw import Picture
 from phasebit.edits import replace_once
 from phasebit.emulator import Schedule
 from phasebit.launching.launch import compile
@@ -18,9 +19,9 @@ _DEPTH = 512
 _SHARED_BYTES = 200_000  # more than sixteen slots take
 _RING = "e_warp_workers"
 _SHAPES = {_RING: ("PRODUCERS", "CONSUMERS", "SLOTS"), "g_own_ring": ("WARPS", "SLOTS")}
-_NAMES = {_RING: "roles, a worker is a warp", "g_own_ring": "no roles, a ring for each warp"}
+_NAMES = {_RING: "roles:", "g_own_ring": "no roles:"}
 
-_SHOWN = {"CONSUMERS": 8, "SLOTS": 16}  # of the ring, in the table
+_SHOWN = {"CONSUMERS": 8, "SLOTS": 16}  # of the ring, in the chart
 
 
 def with_slots(slots: int) -> str:
@@ -53,16 +54,20 @@ def told(*slots: int) -> str:
     return "\n".join(lines)
 
 
-def table() -> measure.Table:
-    """Warm and flushed times: rings of 8 consumers and 16 slots, and warps with their own rings."""
+def chart() -> Picture:
+    """Warm times: rings of 8 consumers and 16 slots, and warps with rings of their own."""
     record = measure.read("clock_stamps")
-    rows = []
+    bars: dict[str, float] = {}
+    hues: dict[str, str] = {}
     for point in record["sweep"]:
         kernel, constants = point["kernel"], point["constants"]
         if kernel in _SHAPES and (kernel != _RING or _SHOWN.items() <= constants.items()):
             *workers, slots = (constants[name] for name in _SHAPES[kernel])
-            team = " + ".join(map(str, workers))
-            times = (f"{point[kind]:.1f}" for kind in ("warm_us", "flushed_us"))
-            rows.append((_NAMES[kernel], team, str(slots), *times))
-    heading = ("kernel", "warps", "slots", "warm, µs", "flushed, µs")
-    return measure.Table(heading, tuple(rows), measure.source(record))
+            name = f"{_NAMES[kernel]} {' + '.join(map(str, workers))} warps, {slots} slots"
+            bars[name] = point["warm_us"]
+            if kernel != _RING:
+                hues[name] = "green"
+    return draw.bars(
+        bars, hues=hues, x_label="µs, warm", show=lambda value: f"{value:.1f}",
+        title=f"Warps as workers, {measure.source(record)}",
+    )  # fmt: skip

@@ -16,7 +16,7 @@ from phasebit.edits import replace_once
 from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/block_order.ipynb"))
-FUNCTIONS = ("ordered", "waves_read", "height")
+FUNCTIONS = ("ordered", "waves_read", "misses", "height")
 
 
 def test_no_answer_yet() -> None:
@@ -49,6 +49,25 @@ def waves_read(
     return total
 
 
+def misses(order: orders.Order, running: int, steps: int, room: int, first_in: bool = False) -> int:
+    """The right answer with a list; ``first_in``: evict what came first, used or not."""
+    kept: list[tuple[str, int, int]] = []
+    missed = 0
+    for first in range(0, len(order), running):
+        for step in range(steps):
+            for row, column in order[first : first + running]:
+                for piece in (("A", row, step), ("B", column, step)):
+                    if piece not in kept:
+                        missed += 1
+                    elif first_in:
+                        continue
+                    else:
+                        kept.remove(piece)
+                    kept.append(piece)
+                    del kept[: max(0, len(kept) - room)]
+    return missed
+
+
 def square(running: int, tile: tuple[int, int]) -> float:
     """The height of a wave that is a square of elements."""
     return math.sqrt(running * tile[1] / tile[0])
@@ -56,8 +75,9 @@ def square(running: int, tile: tuple[int, int]) -> float:
 
 WRONG: list[tuple[str, Callable[..., Any], str]] = [
     ("ordered", lambda r, c, h: Layout((r, c)), "number"),
-    ("ordered", lambda r, c, h: Layout((h, c), (1, r)), "numbers"),
-    ("ordered", lambda r, c, h: Layout((c, h, r // h), (r, 1, h)), "number"),
+    ("ordered", lambda r, c, w: Layout((w, r), (r, 1)), "numbers"),
+    ("ordered", lambda r, c, w: Layout((r, w, c // w), (1, r, r * w)), "number"),  # down first
+    ("ordered", lambda r, c, w: Layout((w, r, c // w), (1, c, w)), "number"),  # of the transpose
     ("waves_read", lambda o, r, t, k: len(o) * (t[0] + t[1]) * k * 2, "bytes"),  # nothing shared
     ("waves_read", lambda o, r, t, k: waves_read(o, len(o), t, k), "bytes"),  # one wave
     ("waves_read", lambda o, r, t, k: waves_read(o[: len(o) // r * r], r, t, k), "bytes"),
@@ -66,6 +86,11 @@ WRONG: list[tuple[str, Callable[..., Any], str]] = [
     ("waves_read", lambda o, r, t, k: waves_read(o, r, (t[0], 0), k), "bytes"),  # A alone
     ("waves_read", lambda o, r, t, k: waves_read(sorted(o), r, t, k), "bytes"),
     ("waves_read", lambda o, r, t, k: "many", "not 'many'"),
+    ("misses", lambda o, r, s, room: misses(o, r, s, 10**9), "misses"),  # nothing is evicted
+    ("misses", lambda o, r, s, room: misses(o, r, s, room, first_in=True), "misses"),
+    ("misses", lambda o, r, s, room: misses(o, 1, s, room), "misses"),  # block by block
+    ("misses", lambda o, r, s, room: misses(o, r, 1, room) * s, "misses"),
+    ("misses", lambda o, r, s, room: misses([b[::-1] for b in o], r, s, room), "misses"),
     ("height", lambda running, tile: 16, "reads least"),
     ("height", lambda running, tile: 1, "reads least"),
     ("height", lambda running, tile: running, "reads least"),

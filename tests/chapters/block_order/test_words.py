@@ -36,6 +36,24 @@ def test_the_clock_falls_under_the_random_order_and_under_cublas() -> None:
     assert "clock: 1979 " in view.turns(wide).alt
 
 
+def test_an_undivided_cache_misses_too_little() -> None:
+    record = measure.read("block_order")
+    _, *lines = str(view.missed_by_the_near_half(record, record["orders"][0])).splitlines()
+    for line in lines:
+        counted, _, undivided = (float(part.split()[-1]) for part in line.split(","))
+        assert undivided < counted
+
+
+def test_the_bytes_that_are_drawn_are_all_bytes() -> None:
+    record = measure.read("block_order")
+    cube, name = record["orders"][0], "super-rows of 16"
+    lines = str(view.halves(record, cube, name)).splitlines()[1:]
+    asked, forwarded, near, other = (float(line.split()[-2]) for line in lines)
+    told = view.play(record, cube)[name]
+    assert abs(near + forwarded - told.missed / 1e9) < 0.02 and asked > forwarded > other
+    assert abs(near + other - told.read / 1e9) < 0.02
+
+
 def test_the_first_wave_is_drawn_as_its_order_says() -> None:
     record = measure.read("block_order")
     cube = record["orders"][0]

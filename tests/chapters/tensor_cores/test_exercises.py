@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from phasebit import draw, files, measure, notebook, process, toolchain
@@ -148,6 +149,56 @@ def test_b_by_columns() -> None:
     exec(text, names)
     assert "OK" in check.load_b.verdict(names["CODE"])
     assert "as a string" in check.load_b.verdict(3)
+
+
+FILL = "        if (step < PARTS) fill(empty, step);\n"
+ALL = "    for (int part = 0; part < PARTS; ++part) fill(empty, part);\n"
+
+LOOPS = {
+    "copies beside nothing": ((FILL, ""), ("    wait();", f"{ALL}    wait();"), "beside nothing"),
+    "a slot that others still read": (
+        (FILL, ""), ("    wait();\n    empty = full;\n", f"    empty = full;\n{ALL}    wait();\n"),
+        "is wrong"),
+    "the slot being multiplied": (("fill(empty", "fill(full"), ("", ""), "is wrong"),
+    "nobody waits": (("    wait();\n", ""), ("", ""), "is wrong"),
+    "it does not compile": (("fill(empty", "full(empty"), ("", ""), "source.cu"),
+}  # fmt: skip
+"""What people get wrong -> words of the solution and others, twice, and what the check says."""
+
+
+def the_loop() -> str:
+    names: dict[str, str] = {}
+    exec(next(text for text in solutions(CHAPTER) if "advance(full)" in text), names)
+    return names["CODE"]
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("wrong", LOOPS)
+def test_the_loop_refuses(wrong: str) -> None:
+    *changes, why = LOOPS[wrong]
+    code = the_loop()
+    for old, new in changes:
+        assert old in code
+        code = code.replace(old, new, 1) if old else code
+    said = check.loop.verdict(code)
+    assert "not right yet" in said and why in said, said
+
+
+@pytest.mark.nvcc
+def test_the_loop() -> None:
+    assert "OK" in check.loop.verdict(the_loop())
+    assert "as a string" in check.loop.verdict(3)
+    skeleton = next(text for text in map(source, code(CHAPTER)) if "check.loop(" in text)
+    names: dict[str, str] = {}
+    exec(skeleton.partition("check.loop(")[0], names)
+    assert check.loop.verdict(names["CODE"]).endswith("not answered yet")
+
+
+def test_the_parts_of_a_number_are_its_sum() -> None:
+    said = str(view.cut(0.7)).splitlines()[1:]
+    lines = [line.partition("|")[2].replace(" ", "") for line in said]
+    whole, high, low, read = (float(np.uint32(int(line, 2)).view(np.float32)) for line in lines)
+    assert whole == high + low == float(np.float32(0.7)) and 0 < read < low
 
 
 @pytest.mark.nvcc

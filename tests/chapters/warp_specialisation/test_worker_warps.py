@@ -37,4 +37,4 @@ def test_the_words_of_the_chapter() -> None:
     own = [point["warm_us"] for point in sweep if point["kernel"] == "g_own_ring"]
     assert min(own) < min(point["warm_us"] for point in rings.values())
     assert len(rings) > 4 and min(warm) == min(point["warm_us"] for point in rings.values())
-    assert len(worker_warps.table().rows) == len(warm) + len(own)
+    assert len(str(worker_warps.chart()).splitlines()) == 1 + len(warm) + len(own)
