@@ -39,6 +39,21 @@ def wrap(text: str, pixels: float, size: float = 12.0) -> list[str]:
     return lines or [""]
 
 
+def balanced(text: str, pixels: float, size: float = 12.0) -> list[str]:
+    """As :func:`wrap`, in as many lines, which are about equally long: no word stands alone.
+
+    >>> balanced("one two three four", 100)
+    ['one two', 'three four']
+    """
+    lines = wrap(text, pixels, size)
+    while len(lines) > 1:
+        closer = wrap(text, max(width(line, size) for line in lines) - 0.1, size)
+        if len(closer) > len(lines) or closer == lines:
+            break
+        lines = closer
+    return lines
+
+
 def columns(texts: Sequence[Sequence[str]], room: float, inside: float) -> list[float]:
     """How wide columns with these texts must be, ``inside`` for their edges included.
 
@@ -54,4 +69,4 @@ def columns(texts: Sequence[Sequence[str]], room: float, inside: float) -> list[
     return wide
 
 
-__all__ = ["columns", "width", "wrap"]
+__all__ = ["balanced", "columns", "width", "wrap"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 
@@ -188,6 +189,30 @@ def test_dots_say_every_value_of_a_row_and_rows_may_lack_one() -> None:
         dots({"a": dict.fromkeys("abcdefg", 1)}, x_label="x", title="t")
 
 
+def test_marks_that_would_hide_each_other_stand_apart() -> None:
+    rows = {"near": {"a": 1.0, "b": 1.01, "c": 9.0}, "far": {"a": 1.0, "b": 5.0, "c": 9.0}}
+    picture = dots(rows, x_label="x", title="t")
+    for drawn in (picture.svg, picture.narrow):
+        uses = [each for each in ET.fromstring(drawn).iter() if each.tag.endswith("use")]
+        at = {(each.get("x"), each.get("y")) for each in uses}
+        ys = sorted({float(y) for x, y in at if y and x})
+        assert len(at) == len(uses)
+        assert len(ys) >= 3  # two rows, and the marks that left theirs
+
+
+def test_the_names_of_ticks_have_room_beside_each_other() -> None:
+    x = [1, 2, 3, 4, 6, 8, 16, 32]
+    picture = curves(x, {"a": x}, x_label="slots", y_label="y", title="t")
+    told = {each.text: float(each.get("x", "nan"))
+            for each in ET.fromstring(picture.narrow).iter(TEXT)
+            if each.text in map(str, x) and "middle" in (each.get("style") or "")}  # fmt: skip
+    places = sorted(told.values())
+    assert {"1", "8", "32"} <= set(told)
+    assert "2" not in told
+    assert min(b - a for a, b in pairwise(places)) >= 9
+    assert str(picture).startswith("t. y, from left to right at slots 1, 2, 3, 4, 6, 8, 16, 32.")
+
+
 def test_points_that_stand_evenly_keep_their_names() -> None:
     assert "at slots a, b, c." in str(some_curves(x="abc", notes=(), evenly=True))
     picture = some_curves(x=[8, 64, 1024], notes=(), evenly=True)
@@ -297,6 +322,55 @@ def test_a_list_for_a_phone_keeps_the_order_and_every_arrow_inside() -> None:
         x = [float(pair) for pair in re.findall(r"[\d.-]+", path.get("d"))][::2]
         assert min(x[0], x[-1]) / 4 + 3 * min(x[1:3]) / 4 > 0  # how far a curve of four points goes
     assert len(list(root.iter("{http://www.w3.org/2000/svg}polygon"))) == len(arrows)
+
+
+SLANTS = [(160, 90), (160, -90), (-160, 90), (-160, -90), (220, 60), (-220, 60)]
+
+
+def arrows_on(svg: str, label: str) -> list[tuple[float, float]]:
+    """The points of arrows that lie within a label or all but touch it."""
+    root = ET.fromstring(svg)
+    text = next(each for each in root.iter(TEXT) if each.text == label)
+    x, y, half = float(text.get("x", "0")), float(text.get("y", "0")), 0.8 * width(label) / 2
+    found = []
+    for path in root.iter(TEXT.replace("text", "path")):
+        numbers = [float(one) for one in re.findall(r"-?\d+\.?\d*", path.get("d", ""))]
+        (ax, ay), (mx, my), (bx, by) = zip(numbers[::2], numbers[1::2], strict=True)
+        for t in (step / 60 for step in range(61)):
+            u = 1 - t
+            px = u * u * ax + 2 * u * t * mx + t * t * bx
+            py = u * u * ay + 2 * u * t * my + t * t * by
+            if abs(px - x) < half + 2 and y - 10 < py < y + 3:
+                found.append((px, py))
+    return found
+
+
+@pytest.mark.parametrize("bend", [0.0, 24.0, -24.0])
+@pytest.mark.parametrize(("x", "y"), SLANTS)
+def test_the_label_of_an_arrow_aslant_stands_beside_it(x: float, y: float, bend: float) -> None:
+    boxes = {"a": Node("a", 0, 0), "b": Node("b", x, y)}
+    picture = diagram(boxes, [Arrow("a", "b", "says", bend)], title="t")
+    assert not arrows_on(picture.svg, "says")
+
+
+def test_a_label_gives_way_to_another_arrow() -> None:
+    boxes = {"a": Node("a", 0, 0), "b": Node("b", 66, 90), "c": Node("c", 120, -90)}
+    alone = diagram(boxes, [Arrow("a", "b", "arrives")], title="t")
+    beside = diagram(boxes, [Arrow("a", "b", "arrives"), Arrow("b", "c")], title="t")
+    right, left = (
+        next(float(each.get("x", "0")) for each in ET.fromstring(one.svg).iter(TEXT)
+             if each.text == "arrives") for one in (alone, beside)
+    )  # fmt: skip
+    assert left < 33 < right
+    assert not arrows_on(beside.svg, "arrives")
+
+
+def test_a_label_in_two_lines_is_broken_at_its_comma() -> None:
+    boxes = {"s": Node("s: begins to fill", 0, 0), "t": Node("t: begins to drain", 280, 0)}
+    arrows = [Arrow("s", "t", "p + h_full clocks, 0 jobs", 26),
+              Arrow("t", "s", "c + h_empty clocks, B jobs", 26)]  # fmt: skip
+    drawn = ET.fromstring(diagram(boxes, arrows, title="t").narrow)
+    assert {"c + h_empty clocks,", "B jobs"} <= {each.text for each in drawn.iter(TEXT)}
 
 
 def test_an_arrow_may_have_a_colour_and_a_drawing_another_size() -> None:

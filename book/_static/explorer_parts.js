@@ -58,8 +58,10 @@
      some lines, from and to. */
   function picture({ cells, down = "", across = "", said, names, heads, first = 0, bare = false, wide = 46, width = 26, least = width, rows = [0, cells.length] }, room = ROOM) {
     const columns = Math.max(...cells.map((line) => line.length));
-    const fits = Math.max(least, Math.min(width, Math.floor((room - wide - 4) / columns)));
-    const band = together(columns, fits, room - wide - 4);
+    const inside = room - wide - 4;
+    const leastFits = Math.max(least, Math.min(width, Math.floor(inside / columns)));
+    const band = together(columns, leastFits, inside);
+    const fits = Math.max(leastFits, Math.min(width, Math.floor(inside / band))); // in bands there is more room
     const out = [], strong = []; // over its neighbours
     let y = 0;
     for (const line of across ? lines(across, Math.max(room - wide, 200)) : [])

@@ -6,18 +6,23 @@ wide, in bands, one below the other. Likewise for a narrow screen.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
 from phasebit.draw.picture import Picture
+from phasebit.letters import balanced, width, wrap
 from phasebit.letters import columns as fitted
-from phasebit.letters import width, wrap
 from phasebit.palette import FONT, MUTED, TEXT, colour
 from phasebit.timeline.pieces import PAGE
 from phasebit.two_widths import NARROW
 
 _LINE, _GAP, _SWATCH = 15.0, 18.0, 34.0
+_APART = 3.0
+"""Pixels between a row and the name of the next one, which stands above that."""
+_LEFT_OUT = 5.0
+"""Pixels between two columns where others are left out, if there is room for all such gaps."""
 _NAMED = 8
 """So many columns at most may have names instead of numbers."""
 _LONG = 110.0
@@ -145,14 +150,20 @@ class _Drawing:
         edges = [self.left]
         for c in columns:
             edges.append(edges[-1] + self.wide[c])
-        self.right = max(self.right, edges[-1])
+        gaps = [c > before + 1 for before, c in itertools.pairwise(columns)]
+        if edges[-1] + _LEFT_OUT * sum(gaps) <= self.room:
+            moved = [_LEFT_OUT * sum(gaps[:k]) for k in range(len(columns))]
+        else:
+            moved = [0.0] * len(columns)
+        spans = [(edges[k] + moved[k], edges[k + 1] + moved[k]) for k in range(len(columns))]
+        self.right = max(self.right, spans[-1][1])
         names = [wrap(self.columns[c], self.wide[c] - 4) if self.named else [self.columns[c]]
                  for c in columns]  # fmt: skip
         self.y += 6 + _LINE * max(map(len, names))
         for k, c in enumerate(columns):
             if len(self.columns) <= _NAMED or c % 4 == 0 or self.some_left_out():
                 for n, line in enumerate(reversed(names[k])):
-                    middle = max((edges[k] + edges[k + 1]) / 2, width(line) / 2)  # not cut off
+                    middle = max(sum(spans[k]) / 2, width(line) / 2)  # not cut off
                     self.write(middle, self.y - n * _LINE, line, "middle")
         if not self.above:
             self.write(self.left - 6, self.y, self.row_label, "end")
@@ -161,15 +172,17 @@ class _Drawing:
         for row, cells in zip(self.rows, self.cells, strict=True):
             here = [cells[c] for c in columns]
             if whole or any(here):  # a row that has nothing in this band says nothing there
-                self.line(row, here, edges)
+                self.line(row, here, spans)
 
-    def line(self, row: str, cells: Sequence[Cell | None], edges: Sequence[float]) -> None:
+    def line(
+        self, row: str, cells: Sequence[Cell | None], spans: Sequence[tuple[float, float]]
+    ) -> None:
         """One row of a band."""
         if self.above:
-            self.y += _LINE
+            self.y += _LINE + _APART
             self.write(0, self.y - 3, row)
         lines = [
-            wrap(cell.text, edges[k + 1] - edges[k] - 4) if cell and self.named
+            wrap(cell.text, spans[k][1] - spans[k][0] - 4) if cell and self.named
             else [cell.text if cell else ""] for k, cell in enumerate(cells)
         ]  # fmt: skip
         high = 18 + _LINE * (max(map(len, lines), default=1) - 1)
@@ -178,7 +191,7 @@ class _Drawing:
         for k, cell in enumerate(cells):
             if cell is None:
                 continue
-            x, across = edges[k], edges[k + 1] - edges[k]
+            x, across = spans[k][0], spans[k][1] - spans[k][0]
             self.rect(x + 1, self.y + 1, across - 2, high - 2, cell.hue)
             for n, text in enumerate(lines[k]):
                 if text:
@@ -198,7 +211,7 @@ class _Drawing:
             return
         x = self.left + width(label[-1]) + _GAP
         needs = sum(width(means) + _SWATCH for means in legend.values())
-        if x + needs <= max(self.right, self.room / 2):
+        if x + needs <= max(self.right, self.room / 2) and self.room > NARROW:
             self.y -= _LINE
         else:
             x, self.y = min(self.left, max(0.0, self.room - needs)), self.y + 4
@@ -215,7 +228,7 @@ class _Drawing:
     def svg(self, title: str, alt: str, legend: Mapping[str, str]) -> str:
         """The drawing, whose alternative text is ``alt``."""
         heading = []
-        for text in wrap(title, self.room):
+        for text in balanced(title, self.room):
             heading.append(f'<text x="0" y="{self.y + 12:g}">{escape(text)}</text>')
             self.right = max(self.right, width(text))
             self.y += _LINE

@@ -121,6 +121,7 @@ class _Drawing:
 
     def __init__(self, nodes: Mapping[str, Node], arrows: Sequence[Arrow], down: bool = False):
         self.down = down
+        self.nodes, self.arrows = nodes, arrows
         self.hue = ""  # of the arrow that is drawn
         self.room = 0.0  # pixels of a column of a turned diagram
         self.boxes: list[str] = []
@@ -195,7 +196,7 @@ class _Drawing:
             x, end = a.x + _box_width(a) / 2 + 2, (a.x + _box_width(a) / 2 + 2, a.y + 7)
             self.curve(f"M{x:g} {a.y - 7:g}C{x + 44:g} {a.y - 26:g} {x + 44:g} {a.y + 26:g}",
                        (x + 16, a.y + 14), end)  # fmt: skip
-            for k, line in enumerate(wrap(arrow.label, self.edge[2] - x - 38)):
+            for k, line in enumerate(_lines(arrow.label, self.edge[2] - x - 38)):
                 self.text(x + 38, a.y + 14 * k, line, "start")
             return
         up = -1.0 if arrow.bend >= 0 else 1.0
@@ -215,12 +216,39 @@ class _Drawing:
         if not arrow.bend and abs(b.y - a.y) > 2 * abs(b.x - a.x):  # steep: beside the line
             at = (at[0] + len(arrow.label) * 3.2 + 8, (first[1] + last[1]) / 2 + 4)
         elif not arrow.bend and a.y != b.y:  # aslant: beside it too, and not across it
-            at = (at[0] + width(arrow.label) / 2 + 6, (first[1] + last[1]) / 2 - 2)
-            if b.y < a.y:
-                at = (at[0] - width(arrow.label) - 12, at[1])
+            side, aside = (1 if b.y > a.y else -1), width(arrow.label) / 2 + 6
+            places = [(at[0] + one * aside, _beside_slope(first, last, one))
+                      for one in (side, -side)]  # fmt: skip
+            at = next((place for place in places if self.free(place, arrow)), places[0])
+        elif abs(b.y - a.y) <= 2 * abs(b.x - a.x):  # a bow, but no steep one: beyond its top
+            long, half = math.hypot(b.x - a.x, b.y - a.y), width(arrow.label) / 2
+            out = math.copysign(1.0, arrow.bend)
+            aside, up = out * (b.y - a.y) / long, -out * (b.x - a.x) / long
+            far = abs(aside) * half + abs(up) * 6 + 5
+            top = [f / 4 + m / 2 + t / 4 for f, m, t in zip(first, middle, last, strict=True)]
+            at = (top[0] + far * aside, top[1] + far * up + 4)
         self.reach(*((a + 2 * m + b) / 4 for a, m, b in zip(first, middle, last, strict=True)))
         if arrow.label:
             self.text(*at, arrow.label)
+
+    def free(self, at: tuple[float, float], arrow: Arrow) -> bool:
+        """Whether no other arrow, and no box, is where an arrow's label would stand."""
+        half = width(arrow.label) / 2
+        left, right, top, bottom = at[0] - half, at[0] + half, at[1] - 9, at[1] + 3
+        for node in self.nodes.values():
+            if (abs(node.x - at[0]) < _box_width(node) / 2 + half
+                    and abs(node.y - at[1] + 3) < _box_height(node) / 2 + 6):  # fmt: skip
+                return False
+        for other in self.arrows:
+            if other != arrow and other.start != other.end:
+                points = _curved(other, self.nodes[other.start], self.nodes[other.end])
+                for t in (step / 60 for step in range(61)):
+                    u = 1 - t
+                    x, y = (u * u * p + 2 * u * t * q + t * t * r
+                            for p, q, r in zip(*points, strict=True))  # fmt: skip
+                    if left < x < right and top < y < bottom:
+                        return False
+        return True
 
     def beside(self, arrow: Arrow, a: Node, b: Node) -> None:
         """Of a turned diagram: what goes on is straight, its label on the right; what goes back, or
@@ -235,7 +263,11 @@ class _Drawing:
             if rows < 0:  # below the box where it begins
                 at, anchor, room = (a.x, a.y + 26), "middle", self.room
             else:
-                at, anchor, room = (out + 8, a.y + _DOWN / 2), "start", self.room / 2
+                y = a.y + _DOWN / 2
+                begin = _nearest(sides, out, (a.y, b.y), y) + 3
+                if rows > 1:  # an arrow to the next box may stand in the middle
+                    begin = min(begin, max(out + 6, a.x - 5 - width(arrow.label)))
+                at, anchor, room = (begin, y), "start", self.room / 2
         elif a.x == b.x and arrow.bend:  # beside its way back
             side = 1.0 if rows > 0 else -1.0
             first, last = (a.x + 16 * side, a.y + 16 * side), (b.x + 16 * side, b.y - 16 * side)
@@ -245,9 +277,9 @@ class _Drawing:
         else:
             first, last = _leave(a, (b.x, b.y)), _leave(b, (a.x, a.y))
             self.curve(f"M{first[0]:g} {first[1]:g}L", first, last)
-            at, anchor = ((first[0] + last[0]) / 2 + 6, (first[1] + last[1]) / 2), "start"
+            at, anchor = ((first[0] + last[0]) / 2 + 6, _beside_slope(first, last, 1) - 4), "start"
             room = self.room / 2 - 8
-        lines = wrap(arrow.label, room) if arrow.label else []
+        lines = _lines(arrow.label, room) if arrow.label else []
         for k, line in enumerate(lines):
             self.text(at[0], at[1] + 4 + (k - (len(lines) - 1) / 2) * 14, line, anchor)
 
@@ -313,6 +345,14 @@ _LINE = 14
 """Pixels from one line of a box to the next."""
 
 
+def _lines(label: str, room: float) -> list[str]:
+    """A label in lines that fit into a room: in two at its comma, where that is enough."""
+    first, comma, last = label.partition(", ")
+    if comma and width(label) > room and max(width(f"{first},"), width(last)) <= room:
+        return [f"{first},", last]
+    return wrap(label, room)
+
+
 def _box_width(node: Node) -> float:
     return max(map(width, node.text.split("\n"))) + 22
 
@@ -327,6 +367,30 @@ def _leave(node: Node, towards: tuple[float, float]) -> tuple[float, float]:
     half = (_box_width(node) / 2 + 2, _box_height(node) / 2 + 2)
     share = min(half[0] / abs(dx) if dx else math.inf, half[1] / abs(dy) if dy else math.inf)
     return node.x + dx * share, node.y + dy * share
+
+
+def _beside_slope(first: tuple[float, float], last: tuple[float, float], side: int) -> float:
+    """The foot of a label that begins 6 pixels right of a slope's middle (``side`` 1), or ends 6
+    left of it (-1): above the slope or below it, where it is farther away, and 5 pixels from it."""
+    across, down = last[0] - first[0], last[1] - first[1]
+    middle = (first[1] + last[1]) / 2
+    if abs(across) < 1:
+        return middle + 4
+    off = max(0.0, (5 * math.hypot(across, down) - 6 * abs(down)) / abs(across))
+    return middle - off - 3 if side * across * down > 0 else middle + off + 9
+
+
+def _nearest(sides: Sequence[float], out: float, ends: tuple[float, float], y: float) -> float:
+    """How far to the right a curve between two boxes, round their left, reaches beside a line of
+    letters whose middle is at ``y``."""
+    top, bottom = ends
+    reached = out
+    for t in (step / 40 for step in range(41)):
+        at = (1 - t) ** 2 * (1 + 2 * t) * top + t**2 * (3 - 2 * t) * bottom
+        if abs(at - y) <= 7:
+            x = (1 - t) ** 3 * sides[0] + 3 * t * (1 - t) * out + t**3 * sides[1]
+            reached = max(reached, x)
+    return reached
 
 
 def _curved(arrow: Arrow, a: Node, b: Node) -> list[tuple[float, float]]:

@@ -53,13 +53,14 @@ def heatmap(
         for axes, part in zip(all_axes, parts, strict=True):
             _cells(axes, part)
         titled(all_axes[0], title, narrow)
-        below = f"{column_label}\n{fill(note, 230)}" if note and narrow else column_label
-        all_axes[-1].set_xlabel(below, color=INK)
+        all_axes[-1].set_xlabel(column_label, color=INK)
+        if note and narrow:
+            figure.supxlabel(fill(note, 230), fontsize=9, color=INK_MUTED)
         if note and not narrow:
             axes.annotate(
                 note,
                 (0, 0),
-                (0, -34),
+                (0, -42),
                 xycoords="axes fraction",
                 textcoords="offset points",
                 fontsize=9,

@@ -17,7 +17,7 @@ from html import escape
 from typing import Any
 
 from phasebit import two_widths
-from phasebit.letters import wrap
+from phasebit.letters import balanced, wrap
 from phasebit.palette import COLOURS, FAINT, FONT, MUTED, TEXT, colour
 from phasebit.timeline import Timeline
 
@@ -143,7 +143,7 @@ def frame(axes: Any, title: str, x_label: str, y_label: str = "", narrow: bool =
 
 def titled(axes: Any, title: str, narrow: bool = False) -> None:
     """The title, in as many lines as it needs."""
-    lines = "\n".join(wrap(title, POINTS[narrow], 10))
+    lines = "\n".join(balanced(title, POINTS[narrow], 10))
     axes.set_title(lines, fontsize=10, color=INK, loc="left")
 
 

@@ -98,7 +98,11 @@ def curves(
                 arrowprops={"arrowstyle": "-", "color": INK_MUTED, "linewidth": 0.8},
             )
         if evenly or (all(isinstance(each, int) for each in x) and len(x) <= 24):
-            axes.set_xticks(*_told(places, [str(each) for each in x], POINTS[narrow]))
+            told = [str(each) for each in x]
+            if evenly:
+                axes.set_xticks(*_told(places, told, POINTS[narrow]))
+            else:
+                axes.set_xticks(places, _apart(places, told, POINTS[narrow]))
         frame(axes, title, x_label, y_label, narrow)
         return figure
 
@@ -153,6 +157,19 @@ def _told(
     most = max(width(name, 9) for name in names) + 6
     every = math.ceil(len(names) * most / points)
     return [*places[::every]], [*names[::every]]
+
+
+def _apart(places: Sequence[float], names: Sequence[str], points: float) -> list[str]:
+    """The names of ticks at these places, "" where one would stand too near to the one before."""
+    across = (max(places) - min(places)) or 1.0
+    shown: list[str] = []
+    free = -math.inf
+    for place, name in zip(places, names, strict=True):
+        at, half = (place - min(places)) / across * points, width(name, 9) / 2
+        shown.append(name if at - half >= free else "")
+        if shown[-1]:
+            free = at + half + 3
+    return shown
 
 
 def roofline(
@@ -212,8 +229,10 @@ def roofline(
         roofs = [*rates.values()]
         at: tuple[float, float]
         for name, (intensity, reached) in points.items():
-            if name in above:  # left of the slope
-                at, ha = (-8, -3), "right"
+            va = "baseline"
+            if name in above:  # left of the slope, and of a phone's narrow axes
+                name = "\n".join(wrap(name, 50, 9)) if narrow else name
+                at, ha, va = (-8, 0), "right", "center"
             elif intensity > math.sqrt(left * right):  # on the right half, below or above
                 ground = axes.get_ylim()[0]
                 name, at = _beside(axes, name, (intensity, reached), bandwidth, [ground, *roofs])
@@ -228,6 +247,7 @@ def roofline(
                 fontsize=9,
                 textcoords="offset points",
                 ha=ha,
+                va=va,
             )
         frame(axes, title, "operations for each byte moved, FLOP/B", "TFLOP/s", narrow)
         if narrow:
@@ -294,13 +314,16 @@ def scatter(
         for each, (x, y) in points.items():
             axes.plot([x], [y], marker="o", markersize=5, color=COLOURS["blue"], alpha=0.75)
             if each in name:
+                told, va = each, "baseline"
                 if x > math.sqrt(low * high):
-                    at, ha = (-7, -3), "right"
+                    at, ha, va = (-7, 2), "right", "center"
+                    if narrow:  # in the part of about 185 points that is left of the dot
+                        room = 185 * math.log(x / low) / math.log(high / low) - 12
+                        told = "\n".join(wrap(each, room, 9))
                 else:  # not across the line
                     at, ha = ((0, 7), "center") if y > x else ((7, -3), "left")
-                axes.annotate(
-                    each, (x, y), at, color=INK, fontsize=9, textcoords="offset points", ha=ha
-                )
+                axes.annotate(told, (x, y), at, color=INK, fontsize=9, ha=ha, va=va,
+                              textcoords="offset points")  # fmt: skip
         axes.set_xlim(low, high)
         axes.set_ylim(low, high)
         ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if low <= tick <= high]

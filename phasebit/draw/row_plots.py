@@ -8,8 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from phasebit.draw.picture import INK, INK_FAINT, INK_MUTED, Picture, Real, both, figure_of, frame
+from phasebit.draw.picture import (
+    INK,
+    INK_FAINT,
+    INK_MUTED,
+    POINTS,
+    Picture,
+    Real,
+    both,
+    figure_of,
+    frame,
+)
 from phasebit.draw.plots import SERIES, below, fill
+from phasebit.letters import balanced, wrap
 from phasebit.palette import COLOURS
 
 
@@ -68,14 +79,21 @@ def dots(
         raise ValueError(f"rows have {len(names)} names: give at most {len(SERIES)}")
 
     def drawn(narrow: bool) -> Any:
-        figure, axes = figure_of(6.2, 0.9 + (0.42 if narrow else 0.3) * len(rows), narrow)
+        high = 0.9 + 0.3 * len(rows)
+        if narrow:  # what stands above and below the rows takes nothing from them
+            lines = balanced(title, POINTS[narrow], 10) + wrap(x_label, POINTS[narrow], 10)
+            high = 0.45 + 0.42 * len(rows) + 0.17 * (len(lines) + len(names))
+        figure, axes = figure_of(6.2, high, narrow)
         if line is not None and not narrow:
             axes.axvline(line, color=INK_MUTED, linewidth=1.2)
+        every = [float(each) for values in rows.values() for each in values.values()]
+        near = (max(every) - min(every)) * (0.035 if narrow else 0.018)
+        beside = [_side_by_side(values, near, narrow) for values in rows.values()]
         for at, values in enumerate(rows.values()):
             axes.plot([*map(float, values.values())], [at + 0.15 * narrow] * len(values),
                       color=INK_MUTED, linewidth=0.8)  # fmt: skip
         for name, (hue, _, marker) in zip(names, SERIES, strict=False):
-            found = [(float(values[name]), at + 0.15 * narrow)
+            found = [(float(values[name]), at + 0.15 * narrow + beside[at].get(name, 0.0))
                      for at, values in enumerate(rows.values()) if name in values]  # fmt: skip
             axes.plot(*zip(*found, strict=True), color=COLOURS[hue], marker=marker, linestyle="",
                       markersize=6, label=name)  # fmt: skip
@@ -149,8 +167,8 @@ def spread(
             else:
                 axes.annotate(
                     f"{median(numbers):.1f}",
-                    (median(numbers), at),
-                    (0, 15),
+                    (median(numbers), at - high / 2),
+                    (0, 4),
                     textcoords="offset points",
                     ha="center",
                     color=INK,
@@ -202,6 +220,25 @@ def spread(
             line += f"; {apart_are} {median(others):.1f} (median)"
         lines.append(line)
     return both(drawn, f"{title}. {x_label}.\n" + "\n".join(lines))
+
+
+def _side_by_side(values: Mapping[str, Real], near: float, narrow: bool) -> dict[str, float]:
+    """How far marks that would hide each other stand above and below their row, as parts of it.
+
+    In a narrow figure below it alone: a name stands above.
+    """
+    moved: dict[str, float] = {}
+    group: list[str] = []
+    for name in [*sorted(values, key=lambda each: float(values[each])), None]:
+        if group and (name is None or float(values[name]) - float(values[group[-1]]) > near):
+            if len(group) > 1:
+                step = 0.13 if narrow else min(0.2, 0.4 / (len(group) - 1))
+                first = -0.05 if narrow else -step * (len(group) - 1) / 2
+                moved |= {each: first + step * k for k, each in enumerate(group)}
+            group = []
+        if name is not None:
+            group.append(name)
+    return moved
 
 
 def _between_names(axes: Any, rows: int, line: float | None) -> None:

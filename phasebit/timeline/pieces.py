@@ -77,7 +77,8 @@ def boxes(style: Style, drawn: Sequence[Box]) -> list[str]:
 
 
 def _fits(label: str, wide: float) -> bool:
-    return max(map(width, label.split("\n"))) <= wide
+    """Whether letters of a label stand inside a box, and do not touch its sides."""
+    return max(map(width, label.split("\n"))) <= wide - 1.5
 
 
 def _strokes(box: Box) -> list[str]:

@@ -86,6 +86,20 @@ AFTER_FOLDED = """() => [...document.querySelectorAll('.bd-article details:not([
   .filter((one) => one.nextElementSibling)
   .map((one) => one.nextElementSibling.getBoundingClientRect().top
     - one.getBoundingClientRect().bottom)"""
+# What is shown of an output and reaches beyond a box that cuts it: texts, tables, pictures.
+CUT = """() => {
+  document.querySelectorAll('.bd-article details').forEach((one) => { one.open = true; });
+  const cutting = (one) => {
+    for (let box = one.parentElement; box; box = box.parentElement)
+      if (box.matches('pre, .pb-picture, table')) return null;
+      else if (getComputedStyle(box).overflowX === 'hidden') return box;
+    return null;
+  };
+  return [...document.querySelectorAll('.bd-article .cell_output :is(pre, table, .pb-picture)')]
+    .filter((one) => one.clientWidth && cutting(one)
+      && one.getBoundingClientRect().right > cutting(one).getBoundingClientRect().right + 1)
+    .map((one) => one.textContent.trim().slice(0, 40));
+}"""
 EDGE = "one => getComputedStyle(one).paintOrder"
 
 pytestmark = pytest.mark.site
@@ -213,6 +227,18 @@ def test_a_table_of_numbers_is_marked_and_prose_is_not() -> None:
     made = "".join(elements().elements([*table, "\n", *prose]))
     assert made.count("pb-columns") == len(table)
     assert "pb-columns" not in "".join(elements().elements(prose))
+
+
+def test_what_is_too_wide_for_a_tablet_says_so() -> None:
+    fits, wide, far = (["a" + " " * 2 + "1" * most + "\n"] for most in (85, 101, 102))
+    fits, wide, far = ("".join(elements().elements(lines)) for lines in (fits, wide, far))
+    assert "--wide" not in fits
+    assert 'style="--wide:104"' in wide
+    assert "pb-wide" not in wide
+    assert "pb-columns pb-wide" in far
+    assert "--wide" not in far
+    sentence = ["a  12\n", "b  13\n", "a sentence of " + "x" * 80 + "\n"]
+    assert "".join(elements().elements(sentence)).count("pb-columns") == 2
 
 
 def test_letters_in_pictures_are_large_enough_to_be_read(every_page) -> None:
@@ -358,6 +384,16 @@ def test_what_follows_a_folded_table_has_a_distance(browser, site) -> None:
             break
     else:
         pytest.fail("the planted fault shows on no page")
+    tab.close()
+
+
+def test_no_output_is_cut_at_the_edge_of_its_fold(browser, site) -> None:
+    tab = browser.new_page(viewport=SCREEN)
+    for page in (f"{CHAPTER}.html", f"{WIDE}.html", f"{CODE}.html"):
+        tab.goto(site + page)
+        assert tab.evaluate(CUT) == [], page
+        tab.add_style_tag(content=".bd-article details.hide { overflow: hidden !important }")
+        assert tab.evaluate(CUT), page
     tab.close()
 
 

@@ -64,8 +64,8 @@ _EMPTY = re.compile(r"(<td\b[^>]*>)(?:\s|<p>\s*</p>)+(?=</td>)")
 _ROW = re.compile(r"<tr>(.*?)</tr>", re.S)
 _CELL = re.compile(r"<(t[hd])>(.*?)</\1>", re.S)
 _TAG = re.compile(r"<[^>]*>")
-_SHARE = re.compile(r"(?<=\d) (?=%)")
-"""Between a number and its sign, where no line ends."""
+_SHARE = re.compile(r"(?<=\d) (?=%|[kKMGT]i?B\b)")
+"""Between a number and its sign or its unit, where no line ends."""
 
 
 def kind(cells: Sequence[str]) -> str:

@@ -150,7 +150,7 @@ def _boxes(
         slot = f"{slot.replace(' of A', chr(10) + 'of A') if narrow else slot}\nchapter {built}"
         if narrow:
             nodes[name] = Node(name, middle, y - 50, "grey")
-            slot = slot.replace("a sum in tensor ", "a sum in\ntensor\n")
+            slot = slot.replace("a sum in tensor ", "a sum in\ntensor ")
             producer, consumer = f"{producer}\n{full}", f"{consumer}\n{empty}"
             producer = producer.replace("bytes of", "bytes of\n")
             full = empty = ""
