@@ -17,7 +17,7 @@ from phasebit.launching import launch as launching
 GPUS = [
     hardware.Gpu("NVIDIA B200", (10, 0), "580.1"), hardware.Gpu("NVIDIA B300", (10, 3), "580.1"),
 ]  # fmt: skip
-ALONE = "tensor_memory", "one_thread_multiplies", "other_forms", "low_precision"
+ALONE = "tensor_memory", "one_thread_multiplies", "other_forms", "low_precision", "cute_dsl"
 """Records that need no torch."""
 
 pytestmark = pytest.mark.nvcc
@@ -73,7 +73,9 @@ def test_a_record_from_its_first_line_to_its_last(
     module: Any = chapters.load(name, "record")
     if name == "low_precision":
         monkeypatch.setattr(module, "SIZES", (256,))
-        monkeypatch.setattr("phasebit.instruments.programs.multiprocessors", lambda: 4)
+    if name == "cute_dsl":
+        monkeypatch.setattr(module, "SHAPES", ((256, 256, 64),))
+    monkeypatch.setattr("phasebit.instruments.programs.multiprocessors", lambda: 4)
     found = measure.check(module.record())
     assert found["gpu"] == gpu.name and found["target"] == gpu.target
     shown = module.table(found)

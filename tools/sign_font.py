@@ -2,7 +2,8 @@
 
     python tools/sign_font.py book/_static/signs.woff
 
-A stopwatch: a ring, a knob and a hand, 1000 units to the em.
+A stopwatch: a ring, a knob and a hand, 1000 units to the em. It is as wide as a letter of a fixed
+width, so that a line of a table that begins with it stands below the others.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import sys
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 
-CENTRE, RADIUS, STROKE = (500, 330), 330, 76
+WIDTH = 602
+"""Of a letter, where all have one width."""
+CENTRE, RADIUS, STROKE = (WIDTH // 2, 330), 296, 72
 
 
 def circle(pen: TTGlyphPen, radius: float, *, hole: bool = False) -> None:
@@ -45,15 +48,16 @@ def main(path: str) -> None:
     circle(pen, RADIUS)
     circle(pen, RADIUS - STROKE, hole=True)
     x, y = CENTRE
-    bar(pen, (x - 38, y + 210), (x + 38, y + 210), (x + 38, y - 20), (x - 38, y - 20))  # the hand
+    bar(pen, (x - 38, y + 190), (x + 38, y + 190), (x + 38, y - 20), (x - 38, y - 20))  # the hand
     bar(pen, (x - 120, 800), (x + 120, 800), (x + 120, 730), (x - 120, 730))  # the knob
-    bar(pen, (x - 38, 740), (x + 38, 740), (x + 38, 640), (x - 38, 640))
+    bar(pen, (x - 38, 740), (x + 38, 740), (x + 38, 600), (x - 38, 600))
     blank = TTGlyphPen(None).glyph()
     font = FontBuilder(1000, isTTF=True)
     font.setupGlyphOrder([".notdef", "stopwatch"])
     font.setupCharacterMap({0x23F1: "stopwatch"})
     font.setupGlyf({".notdef": blank, "stopwatch": pen.glyph()})
-    font.setupHorizontalMetrics({".notdef": (1000, 0), "stopwatch": (1000, 170)})
+    left = CENTRE[0] - RADIUS
+    font.setupHorizontalMetrics({".notdef": (WIDTH, 0), "stopwatch": (WIDTH, left)})
     font.setupHorizontalHeader(ascent=800, descent=-200)
     font.setupNameTable({"familyName": "Phase Bit Signs", "styleName": "Regular"})
     font.setupOS2(sTypoAscender=800, sTypoDescender=-200, usWinAscent=800, usWinDescent=200)

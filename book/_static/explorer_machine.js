@@ -23,7 +23,7 @@
     const words = ({ rate, limits }) => `${rate.toFixed(3)} jobs a clock, limited by the ${limits.join(" and the ")}`;
     return {
       said: `With ${many(producers, "producer")}, ${many(slots, "slot")} and ${many(consumers, "consumer")}: ${words(here)}. ` +
-        "The darker, the more jobs. Blue: the producers limit; orange: the slots; green: the consumers; grey: more than one of them.",
+        "The stronger the colour, the more jobs. Blue: the producers limit; orange: the slots; green: the consumers; grey: more than one of them.",
       down: "producers", across: "slots", first: 1, wide: 78, width: 40, least: 14,
       cells: Array.from({ length: 8 }, (_, k) => Array.from({ length: 16 }, (_, n) => {
         const { rate, limits } = at(k + 1, n + 1);

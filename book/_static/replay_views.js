@@ -33,6 +33,13 @@
     return element("span", { className: "pb-replay-chip", style: `--hue: var(--pb-${HUES[number % HUES.length]})`, title: row.name }, warps(row));
   }
 
+  /* What the marks of all rows take beside each other, in rem: at the kernel's first line all stand
+     together. No more than leaves the code its place. */
+  function room(rows) {
+    const wide = rows.reduce((sum, row) => sum + 0.43 * warps(row).length + 0.28, 0.2);
+    return Math.min(Math.max(wide, 3.6), 6).toFixed(2);
+  }
+
   /* Round numbers, at most `most` steps from one to the next, up to an end. */
   function ticks(end, most) {
     const power = 10 ** Math.floor(Math.log10(end / most || 1));
@@ -151,6 +158,7 @@
 
     load(source, rows) {
       this.rows = rows;
+      this.pre.style.setProperty("--pb-marks", `${room(rows)}rem`);
       this.lines = source.map((html, k) => {
         const marks = element("span", { className: "pb-replay-marks" });
         const text = element("span", { className: "pb-line" });

@@ -11,6 +11,7 @@
   const SECONDS = 12; // how long a whole timeline plays
   const PAUSE = 550; // ms between two changes where motion is not wanted
   const MOST = 8; // times as large as drawn
+  const MOST_DOWN = 4; // where time runs downwards, the page grows with it
 
   function drawn(tag, attributes) {
     const node = document.createElementNS(SVG, tag);
@@ -98,7 +99,7 @@
       controls.className = "pb-timeline-controls";
       controls.setAttribute("role", "group");
       controls.setAttribute("aria-label", `play ${svgs[0].querySelector("title")?.textContent ?? "the timeline"}`);
-      controls.append(this.playing, ...(this.picture && !this.down ? [this.smaller, this.larger] : []));
+      controls.append(this.playing, ...(this.picture ? [this.smaller, this.larger] : []));
       controls.addEventListener("focusout", () => this.leave());
       this.controls = controls;
       (this.picture ?? svgs.at(-1)).after(controls, this.said);
@@ -169,7 +170,8 @@
     }
 
     scale(times) {
-      this.zoom = Math.min(Math.max(times, 1), MOST);
+      const most = this.down ? MOST_DOWN : MOST;
+      this.zoom = Math.min(Math.max(times, 1), most);
       for (const drawing of this.drawings) {
         const { style } = drawing.svg;
         if (drawing.seen) drawing.wide ??= drawing.svg.getBoundingClientRect().width;
@@ -177,7 +179,7 @@
         style.maxWidth = this.zoom > 1 ? "none" : "";
       }
       this.smaller.disabled = this.zoom === 1;
-      this.larger.disabled = this.zoom === MOST;
+      this.larger.disabled = this.zoom === most;
       this.follow(true);
     }
 

@@ -229,6 +229,18 @@ def test_a_table_of_numbers_is_marked_and_prose_is_not() -> None:
     assert "pb-columns" not in "".join(elements().elements(prose))
 
 
+def test_what_is_too_wide_for_a_tablet_says_so() -> None:
+    fits, wide, far = (["a" + " " * 2 + "1" * most + "\n"] for most in (85, 101, 102))
+    fits, wide, far = ("".join(elements().elements(lines)) for lines in (fits, wide, far))
+    assert "--wide" not in fits
+    assert 'style="--wide:104"' in wide
+    assert "pb-wide" not in wide
+    assert "pb-columns pb-wide" in far
+    assert "--wide" not in far
+    sentence = ["a  12\n", "b  13\n", "a sentence of " + "x" * 80 + "\n"]
+    assert "".join(elements().elements(sentence)).count("pb-columns") == 2
+
+
 def test_letters_in_pictures_are_large_enough_to_be_read(every_page) -> None:
     letters = {page: found for page, _, found, _ in every_page if found}
     assert sum(map(len, letters.values())) > 10_000

@@ -321,6 +321,28 @@ def test_all_its_letters_can_be_read(replay, width: int) -> None:
     tab.set_viewport_size({"width": 1280, "height": 900})
 
 
+NAMES = """(box) => [...box.querySelectorAll('.pb-replay-name')].filter((name) => {
+  const bar = name.nextElementSibling.getBoundingClientRect(), words = document.createRange();
+  words.selectNodeContents(name);
+  const at = words.getBoundingClientRect();
+  return at.width && at.right > bar.left && at.bottom > bar.top + 2;
+}).map((name) => name.textContent)"""
+
+
+@pytest.mark.parametrize("replay", ["chain"], indirect=True)
+@pytest.mark.parametrize("width", [390, 768, 1440])
+def test_no_bar_covers_the_name_of_its_row(replay, width: int) -> None:
+    tab = replay.page
+    tab.set_viewport_size({"width": width, "height": 844})
+    assert replay.evaluate(NAMES) == []
+    if width > 390:
+        narrow = ".pb-replay-rows { grid-template-columns: 8.3rem 1fr 12.5rem !important }"
+        style = tab.add_style_tag(content=narrow)
+        assert replay.evaluate(NAMES)
+        style.evaluate("one => one.remove()")
+    tab.set_viewport_size({"width": 1280, "height": 900})
+
+
 CUT = """(box) => {
   const slider = box.querySelector('input[type=range]');
   const found = new Set();

@@ -139,6 +139,19 @@ def test_in_a_drawing_whose_time_runs_down_the_cursor_does_too(tab, narrow: bool
     tab.set_viewport_size({"width": 1000, "height": 900})
 
 
+def test_a_drawing_whose_time_runs_down_is_looked_at_closer(tab) -> None:
+    (run,) = DOWN
+    show(tab, run)
+    picture, svg = tab.locator(".pb-picture"), tab.locator("svg:visible").first
+    width = svg.bounding_box()["width"]
+    larger = tab.get_by_role("button", name="larger")
+    for times in 2, 4:
+        larger.press("Enter")
+        assert svg.bounding_box()["width"] == pytest.approx(times * width, rel=0.01)
+    assert larger.is_disabled()
+    assert picture.evaluate("(box) => box.scrollWidth > box.clientWidth")
+
+
 @pytest.fixture
 def first(browser, site):
     """The first timeline of the front page, and the words below it."""

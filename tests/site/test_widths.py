@@ -101,6 +101,19 @@ def test_no_table_scrolls_on_a_tablet(browser, site, width) -> None:
         tab.close()
 
 
+def test_what_is_folded_is_not_cut_where_it_reaches_into_the_margin(browser, site) -> None:
+    tab = opened(browser, site + THREADS, 768)
+    tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    cut = """() => [...document.querySelectorAll('.cell details.hide')].filter((one) =>
+      getComputedStyle(one).overflowX !== 'visible'
+      && [...one.querySelectorAll('table, .pb-picture')].some((inner) =>
+        inner.getBoundingClientRect().right > one.getBoundingClientRect().right + 1)).length"""
+    assert tab.evaluate(cut) == 0
+    tab.add_style_tag(content=".bd-article .cell details.hide { overflow: hidden !important }")
+    assert tab.evaluate(cut) > 0
+    tab.close()
+
+
 def test_long_names_make_a_table_scroll_on_a_tablet_unless_they_may_be_broken(
     browser, site
 ) -> None:

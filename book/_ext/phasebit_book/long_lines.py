@@ -3,7 +3,8 @@
 Each line is an element of its own. The element says how far the line is indented, so that
 ``phasebit.css`` can hang what is continued further in, with a bar before it. A line of a table, of
 numbers or of letters that draw, would lie when it is broken: it is marked, and scrolls where it is
-no code. The text is what it was.
+no code. On a tablet a table that is a little too wide has smaller letters, and what would be too
+wide in those is broken nevertheless. The text is what it was.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ NUMBERED = 2
 MOST = 16
 """Columns by which a line is indented at most on a phone, which shows about fifty."""
 _DEEP = re.compile(rf"((?:<[^>]*>| *\d+(?= {{2}}))*)( {{{MOST}}})( +)(?=[^ ])")
+TABLET = 88, 104
+"""Columns that a tablet shows of a line, in letters of the usual size and in the smallest."""
 ROOM = 36
 """Columns that a phone shows of a line at least: in a box within a box."""
 
@@ -86,18 +89,33 @@ def elements(lines: Iterable[str]) -> Iterator[str]:
     ['<span class="pb-line" style="--in:2">  <b>x</b>\\n</span>']
     >>> [*elements(['<span class="linenos"> 7</span>x'])][0][:37]
     '<span class="pb-line" style="--in:4">'
+
+    What stands far out of a table is a sentence; a table may be too wide for a tablet.
+
+    >>> [each[:36] for each in elements(["a  12", "a sentence, " + 90 * "x"])]
+    ['<span class="pb-line pb-columns">a  ', '<span class="pb-line">a sentence, xx']
+    >>> [*elements(["a  " + 92 * "1"])][0][:51]
+    '<span class="pb-line pb-columns" style="--wide:95">'
     """
     texts = [(line, unescape(_TAG.sub("", line)).rstrip("\n")) for line in lines]
     for _, group in groupby(texts, key=lambda line: bool(line[1].strip())):
         block = [*group]
         columns = 2 * sum(in_columns(text) for _, text in block) >= len(block)
-        kind = "pb-line pb-columns" if columns and block[0][1].strip() else "pb-line"
+        columns = columns and bool(block[0][1].strip())
+        wide = max((len(text) for _, text in block if in_columns(text)), default=0)
         for line, text in block:
+            table = columns and (in_columns(text) or len(text) <= max(wide, TABLET[0]))
+            kind = "pb-line pb-columns" if table else "pb-line"
+            if table and wide > TABLET[1]:
+                kind += " pb-wide"
             number = _NUMBER.match(line)
             begins = len(number[1]) if number else 0
             by = min(indent(text[begins:]), MOST) if text.strip() else 0
             by += begins and begins + NUMBERED
-            style = f' style="--in:{by}"' if by else ""
+            styles = [f"--in:{by}"] if by else []
+            if columns and TABLET[0] < wide <= TABLET[1]:
+                styles.append(f"--wide:{wide}")
+            style = f' style="{";".join(styles)}"' if styles else ""
             yield f'<span class="{kind}"{style}>{breakable(line, text)}</span>'
 
 

@@ -38,11 +38,16 @@ LEGEND = {
 
 
 def warps_text(warps: Sequence[int]) -> str:
-    """``warp 0``, ``warps 1–7``."""
-    if len(warps) == 1:
-        return f"warp {warps[0]}"
-    together = warps[-1] - warps[0] == len(warps) - 1
-    return f"warps {warps[0]}–{warps[-1]}" if together else f"warps {', '.join(map(str, warps))}"
+    """``warp 0``, ``warps 1–7``, and in parts what does not stand together.
+
+    >>> warps_text([0]), warps_text([0, 4]), warps_text([1, 2, 3, 5, 6, 7])
+    ('warp 0', 'warps 0, 4', 'warps 1–3, 5–7')
+    """
+    parts = []
+    for _, group in groupby(enumerate(warps), key=lambda each: each[1] - each[0]):
+        run = [warp for _, warp in group]
+        parts.append(f"{run[0]}–{run[-1]}" if len(run) > 1 else f"{run[0]}")
+    return f"warp{'s' if len(warps) > 1 else ''} {', '.join(parts)}"
 
 
 @dataclass(frozen=True)

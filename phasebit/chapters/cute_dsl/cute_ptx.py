@@ -95,6 +95,11 @@ def ptx(text: str, entry: str = "matmul") -> Compiled:
     return Compiled(_kept(texts, key(text, entry)), _when(about))
 
 
+def kept(text: str, entry: str = "matmul") -> str:
+    """What the record has of a text, also where CuTe DSL is installed; :class:`NotCompiled`."""
+    return _kept(record()[1], key(text, entry))
+
+
 def layouts() -> tuple[dict[str, str], str]:
     """What CuTe DSL says of layouts (``layouts.py``), and by which version, when."""
     text = source(LAYOUTS)

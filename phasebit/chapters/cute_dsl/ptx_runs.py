@@ -1,16 +1,19 @@
-"""CuTe DSL's kernels on the emulator, by their PTX: products, and the small rings.
+"""CuTe DSL's kernels by their PTX: products, and the small rings.
 
-No GPU that they are for was at hand, and their host code is not needed: a kernel's parameters are
-its tiled MMA (flags, all zero here), a tensor map for each copy atom, a pointer for each tensor,
-and the extents that are open.
+No GPU that they are for was at hand: they run on the emulator, and on such a GPU where it is asked
+for. Their host code is not needed: a kernel's parameters are its tiled MMA (flags, all zero here),
+a tensor map for each copy atom, a pointer for each tensor, and the extents that are open.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from phasebit import hardware
+from phasebit.chapters.cute_dsl import cute_ptx
 from phasebit.emulator import Schedule
 
 if TYPE_CHECKING:
@@ -35,10 +38,34 @@ class Made(NamedTuple):
     exact: bool
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A product's kernel with all that it is launched with."""
+
+    kernel: Kernel
+    grid: tuple[int, ...]
+    arguments: list[Any]
+    c: Any
+    """The argument that it writes, float32, full of NaN."""
+    shared: int
+
+    def run(self, **options: Any) -> Run:
+        """Launch it once."""
+        return self.kernel.launch(self.grid, 192, self.arguments, shared=self.shared, **options)
+
+    def times(self, count: int) -> list[float]:
+        """Microseconds of so many launches on this machine's GPU."""
+        return self.kernel.times(self.grid, 192, [self.arguments], count=count, shared=self.shared)
+
+
 def loaded(text: str) -> Kernel:
-    """The kernel of a PTX text that has one."""
+    """The kernel of a PTX text that has one; for the chip of this machine, if it is a relative."""
     from phasebit.launching.launch import Module
 
+    here = hardware.gpu()
+    if here is not None and here.takes(cute_ptx.TARGET):
+        target = here.in_place_of(cute_ptx.TARGET)
+        text = text.replace(f".target {cute_ptx.TARGET}\n", f".target {target}\n")
     module = Module(text)
     (name,) = module.kernels
     return module[name]
@@ -60,13 +87,23 @@ def multiply(
 ) -> Made:  # fmt: skip
     """C (m, n) = A (m, k) · B (n, k)ᵀ by the PTX of ``gemm.py``, on whole numbers, all checks.
 
-    ``workers``: blocks; n is a multiple of 4, k of 8. C is full of NaN before the launch.
+    ``workers``: blocks; n is a multiple of 4, k of 8.
     """
+    import numpy as np
+
+    a, b = _whole(m, k, seed=seed), _whole(n, k, seed=seed + 1)
+    made = product(ptx, a, b, workers)
+    run = made.run(schedule=schedule)
+    return Made(run, bool(np.array_equal(made.c, a @ b.T)))
+
+
+def product(ptx: str, a: Any, b: Any, workers: int) -> Prepared:
+    """What :func:`multiply` launches, on any numbers; A and B are rounded to bf16."""
     import numpy as np
 
     from phasebit.emulator import TensorMap, formats
 
-    a, b = _whole(m, k, seed=seed), _whole(n, k, seed=seed + 1)
+    (m, k), n = a.shape, len(b)
     c = np.full((m, n), np.nan, np.float32)
     arguments: list[Any] = [bytes(32)]
     for values, rows in (a, 128), (b, 256):
@@ -74,14 +111,13 @@ def multiply(
         arguments += [TensorMap(bits, (64, rows), data_type="bf16", swizzle="128B")]
         arguments += [_extents(len(values), k)]
     arguments += [TensorMap(c, (32, 128), swizzle="128B"), _extents(m, n)]
-    run = loaded(ptx).launch((workers,), 192, arguments, shared=SHARED, schedule=schedule)
-    return Made(run, bool(np.array_equal(c, a @ b.T)))
+    return Prepared(loaded(ptx), (workers,), arguments, c, SHARED)
 
 
-def scaled(
-    ptx: str, operands: Sequence[tuple[Any, Any]], *, schedule: Schedule = "late"
-) -> tuple[Run, Any]:
+def scaled(ptx: str, operands: Sequence[tuple[Any, Any]], **options: Any) -> tuple[Run, Any]:
     """The product by the PTX of ``scaled.py``: the run, and C, float32 (256, 256).
+
+    ``options``: those of a launch.
 
     ``operands``: of A and of B the numbers, uint8 (256, 640), two in each, and their scales in
     atoms, uint8 (40, 512), as *Low precision, block by block* lays them out.
@@ -100,10 +136,8 @@ def scaled(
                                 dims=(256, along, down), strides=(512, 512 * along)))  # fmt: skip
     c: Any = np.full((len(operands[0][0]), len(operands[1][0])), np.nan, np.float32)
     grid = -(-c.shape[1] // 128), -(-c.shape[0] // 128)
-    run = loaded(ptx).launch(
-        grid, 192, [bytes(12), *maps, *scales, c], shared=SCALED_SHARED, schedule=schedule
-    )
-    return run, c
+    made = Prepared(loaded(ptx), grid, [bytes(12), *maps, *scales, c], c, SCALED_SHARED)
+    return made.run(**{"schedule": "late", **options}), c
 
 
 def ring(entry: str, ptx: str, *, schedule: Schedule = "late") -> Made:

@@ -20,6 +20,8 @@ _LINE, _STEP = 11.5, 12.5
 """Points from a line of a label to the next, and from a mark of a row to the next."""
 _LABEL = 190.0
 """Points across that a label beside the axes has."""
+_TITLE = 350.0
+"""Points across that a title has above them: a wider one would make the picture wider."""
 
 
 class Trial(NamedTuple):
@@ -161,6 +163,8 @@ def drawn(trials: Sequence[Trial], title: str, record: Mapping[str, Any]) -> Pic
             axes.legend(handles.values(), handles, frameon=False, labelcolor=INK_MUTED, fontsize=9,
                         loc="upper left", bbox_to_anchor=(0, -45 / total), ncols=2)  # fmt: skip
         frame(axes, title, "shaded: where we expected the warm time", narrow=narrow)
+        if not narrow:
+            axes.set_title("\n".join(wrap(title, _TITLE, 10)), fontsize=10, color=INK, loc="left")
         axes.grid(visible=False)
         return figure
 
