@@ -195,13 +195,8 @@ _GLOBAL = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
 
 
-@judged
-def no_gap(code: str) -> str:
-    """``code``: a kernel ``transpose(const float* in, float* out)``, ``extern "C"``.
-
-    One block of 32 × 8 threads transposes 32 × 32 floats through shared memory: 4096 bytes of it
-    and no more, no bank conflict, and whole sectors on both sides. It is run on the emulator.
-    """
+def _ran(code: str, name: str, threads: tuple[int, int], arrays: list[Any]) -> Any:
+    """The module of a reader's CUDA code, and a run of one block of its kernel ``name``."""
     if not isinstance(code, str):
         raise Wrong("give the CUDA code as a text")
     if not code.strip() or "// ..." in code:
@@ -210,16 +205,37 @@ def no_gap(code: str) -> str:
         module = compile_cuda(f"{code}\n", "sm_75")
     except toolchain.CudaError as error:
         raise Wrong(f"it does not compile: {str(error).splitlines()[0]}") from error
-    if "transpose" not in module.kernels:
-        raise Wrong('no kernel is called transpose: leave extern "C" before it')
-    matrix = np.random.default_rng().standard_normal((32, 32), np.float32)
-    out = np.full((32, 32), np.nan, np.float32)
+    if name not in module.kernels:
+        raise Wrong(f'no kernel is called {name}: leave extern "C" before it')
     try:
-        run = module["transpose"].launch(1, (32, 8), [matrix, out], accesses=True)
+        run = module[name].launch(1, threads, arrays, accesses=True)
     except EmulatorError as error:
         raise Wrong(f"it stops: {str(error).splitlines()[0]}") from error
     if run.findings:
         raise Wrong(str(run.findings[0]))
+    return module, run
+
+
+def _whole_and_free(run: Any, least: int, what: str) -> None:
+    """Whether loads and stores ask for ``least`` sectors each, and meet no bank conflict."""
+    for op, word in (("ld", "loads"), ("st", "stores")):
+        if (sectors := run.counters.get(_GLOBAL.format(op), 0)) > least:
+            raise Wrong(f"it is right, but its {word} ask for {sectors} sectors of global memory: "
+                        f"{least} hold {what}")  # fmt: skip
+        if conflicts := run.counters.get(_CONFLICTS.format(op), 0):
+            raise Wrong(f"it is right, with {conflicts} bank conflicts of its {word}")
+
+
+@judged
+def no_gap(code: str) -> str:
+    """``code``: a kernel ``transpose(const float* in, float* out)``, ``extern "C"``.
+
+    One block of 32 × 8 threads transposes 32 × 32 floats through shared memory: 4096 bytes of it
+    and no more, no bank conflict, and whole sectors on both sides. It is run on the emulator.
+    """
+    matrix = np.random.default_rng().standard_normal((32, 32), np.float32)
+    out = np.full((32, 32), np.nan, np.float32)
+    module, run = _ran(code, "transpose", (32, 8), [matrix, out])
     bad = out != matrix.T
     if bad.any():
         row, col = (int(each[0]) for each in np.nonzero(bad))
@@ -229,10 +245,24 @@ def no_gap(code: str) -> str:
     held = sum(map(int, re.findall(r"\.shared [^;]*\[(\d+)\];", module.ptx)))
     if held > 4096:
         raise Wrong(f"it is right, with {held} bytes of shared memory: the tile has 4096")
-    for op, word in (("ld", "loads"), ("st", "stores")):
-        if (sectors := run.counters.get(_GLOBAL.format(op), 0)) > 128:
-            raise Wrong(f"it is right, but its {word} ask for {sectors} sectors of global memory: "
-                        "128 hold the matrix")  # fmt: skip
-        if conflicts := run.counters.get(_CONFLICTS.format(op), 0):
-            raise Wrong(f"it is right, with {conflicts} bank conflicts of its {word}")
+    _whole_and_free(run, 128, "the matrix")
     return "1024 elements, 4096 bytes, no conflict"
+
+
+@judged
+def taken_apart(code: str) -> str:
+    """``code``: a kernel ``pack(const float* in, float* out)``, ``extern "C"``.
+
+    One block of 256 threads packs four interleaved matrices of 64 × 16 floats: element (m, k) of
+    matrix z goes from ``64 m + 4 k + z`` to ``1024 z + 64 k + m``. Whole sectors on both sides, no
+    bank conflict. It is run on the emulator.
+    """
+    together = np.random.default_rng().standard_normal((64, 16, 4), np.float32)
+    out = np.full((4, 16, 64), np.nan, np.float32)
+    _, run = _ran(code, "pack", (256, 1), [together, out])
+    bad = out != together.transpose(2, 1, 0)
+    if bad.any():
+        z, k, m = (int(each[0]) for each in np.nonzero(bad))
+        raise Wrong(f"{int(bad.sum())} elements are wrong, the first is ({m}, {k}) of matrix {z}")
+    _whole_and_free(run, 512, "the matrices")
+    return "4096 elements, whole sectors, no conflict"

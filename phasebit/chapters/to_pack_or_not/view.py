@@ -96,6 +96,17 @@ def cache_lines(walks: Mapping[str, tuple[Nest, str]]) -> Picture:
     )  # fmt: skip
 
 
+def block_by_set() -> Picture:
+    """Lines of a block of 64 × 64 floats in each set of L1, with rows of two lengths."""
+    level = caches.TYPICAL[0]
+    lines = {f"rows of {ld}": caches.crowding(level, 64, 64, ld).tolist() for ld in (512, 272)}
+    return draw.curves(
+        range(level.sets), lines | {"its ways": [level.ways] * level.sets}, x_label="set of L1",
+        y_label="lines of the block", title="A block of 64 × 64, set by set",
+        show=lambda count: f"{float(count):.0f}",
+    )  # fmt: skip
+
+
 def source(nest: Nest) -> None:
     """Print the C++ of a nest, its loops only."""
     text = nests.build(nest, ["-O1"]).source

@@ -29,6 +29,7 @@ def test_the_solutions_in_the_chapter_are_right() -> None:
     for name in FUNCTIONS:
         assert f"{name}: OK" in getattr(check, name).verdict(names[name])
     assert "no_gap: OK" in check.no_gap.verdict(names["CODE"])  # type: ignore[attr-defined]
+    assert "taken_apart: OK" in check.taken_apart.verdict(names["PACK"])  # type: ignore[attr-defined]
 
 
 WRONG: list[tuple[str, Callable[..., Any], str]] = [
@@ -141,3 +142,34 @@ def test_the_transpose_goes_through_a_padded_tile() -> None:
     through = check.transposed_through
     assert through(Layout((32, 32), (33, 1))).startswith("2,048 of 2,048 addresses")
     assert through(Layout((32, 32), (32, 1))).startswith("64 of 2,048 addresses")
+
+
+PACK = """
+extern "C" __global__ void pack(const float* in, float* out) {
+    __shared__ float tile[64][65];
+    for (int i = threadIdx.x; i < 4096; i += 256) tile[i / 64][i % 64] = in[i];
+    __syncthreads();  // the tile is full
+    for (int i = threadIdx.x; i < 4096; i += 256)
+        out[i] = tile[i % 64][i / 64 % 16 * 4 + i / 1024];
+}
+"""
+PACK_PLANTED = {
+    "no gap": ("[64][65]", "[64][64]", "bank conflicts of its loads"),
+    "a gap too much": ("[64][65]", "[64][66]", "bank conflicts of its loads"),
+    "nobody waits": ("    __syncthreads();  // the tile is full\n", "", "race"),
+    "still interleaved": ("i / 64 % 16 * 4 + i / 1024", "i / 64", "elements are wrong"),
+    "two of four": ("i < 4096; i += 256)\n", "i < 2048; i += 256)\n", "elements are wrong"),
+    "reads apart": ("tile[i % 64][i / 64 % 16 * 4 + i / 1024]",
+                    "in[i % 64 * 64 + i / 64 % 16 * 4 + i / 1024]", "its loads ask for"),
+    "another name": ("pack(", "copy(", "no kernel is called pack"),
+}  # fmt: skip
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("mistake", PACK_PLANTED)
+def test_a_wrong_copy_is_refused(mistake: str) -> None:
+    old, new, words = PACK_PLANTED[mistake]
+    verdict = check.taken_apart.verdict  # type: ignore[attr-defined]
+    said = verdict(replace_once(PACK, old, new))
+    assert said.startswith("taken_apart: not right yet") and words in said, said
+    assert verdict("// ...") == "taken_apart: not answered yet"

@@ -42,6 +42,13 @@ def test_pages_are_drawn_beside_the_entries_of_the_tlb() -> None:
     assert "the 64 entries" in drawn.alt
 
 
+def test_rows_of_512_meet_in_eight_sets() -> None:
+    _, far, near, ways = view.block_by_set().alt.splitlines()
+    assert far.split(": ")[1].split() == (["32"] * 4 + ["0"] * 28) * 2
+    assert near.split(": ")[1].split() == ["4"] * 64
+    assert set(ways.split(": ")[1].split()) == {"8"}
+
+
 def test_gcc_makes_vectors_of_the_convolution_only_when_it_is_packed() -> None:
     if not toolchain.host_compiler().version.startswith("g++ 12"):
         pytest.skip("other compilers do other things")

@@ -51,3 +51,50 @@ def test_the_broken_program_asks_too_early_at_the_first_step_of_the_second_tile(
     rows = [line.split("|")[1].split() for line in str(picture).splitlines() if "|" in line]
     assert rows == [[*"012345"], [*"0100.."], [*"010101"]]
     assert "passes before the copy has come" in picture._repr_mimebundle_()["image/svg+xml"]
+
+
+@pytest.mark.nvcc
+def test_the_picture_of_a_hang_comes_back_to_those_who_wait() -> None:
+    text = str(view.waits("bytes_without_an_arrival"))
+    assert "line 26 → phase 0 of full" in text and "phase 0 of full → 0 of 1 arrivals came" in text
+    assert "128 of 128 bytes came" in text and text.endswith("could come only from")
+
+
+@pytest.mark.nvcc
+def test_another_hang_has_another_picture() -> None:
+    """One arrival for a count of 32, and the bytes never announced: both boxes change."""
+    text = bugs.bug("bytes_without_an_arrival").code
+    for before, after in (
+        ("expect(&full, sizeof slot);", "ptx::mbarrier_arrive(&full);"),
+        ("ptx::mbarrier_init(&full, 1);", "ptx::mbarrier_init(&full, 32);"),
+        ("ptx::cp_async_bulk_load(slot, in, sizeof slot, &full);", ""),
+    ):
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+    seen = bugs.emulate(bugs.build(text, "planted.cu", "sm_90a"))
+    drawn = str(view.waits_of(seen.findings))
+    assert "1 of 32 arrivals came" in drawn and "bytes came" not in drawn
+    with pytest.raises(ValueError, match="nobody waits in vain"):
+        view.waits_of(bugs.bug("bytes_without_an_arrival").run("fixed").findings)
+
+
+@pytest.mark.nvcc
+def test_the_race_is_drawn_in_both_orders_and_the_repair_has_one() -> None:
+    rows = [line.partition("warp ")[2] for line in str(view.orders()).splitlines()[2:6]]
+    assert rows == ["3  #", "0   =", "3   #", "0  !"]
+    with pytest.raises(ValueError, match="no place that is read after a store in one order"):
+        view.orders("fixed")
+
+
+@pytest.mark.nvcc
+def test_nan_comes_up_in_the_first_tile_and_never_where_out_is_cleared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [
+        line.split("|")[1].split() for line in str(view.first_nan()).splitlines() if "|" in line
+    ]
+    assert rows[0] == ["0", "7", "∞", "NaN"]
+    assert [row[2:] for row in rows[1:4]] == [["NaN", "NaN"]] * 3
+    assert all(len(set(row)) == 1 and "NaN" not in row for row in rows[4:])
+    monkeypatch.setattr(view, "HELD", (1.0, 2.0, 3.0, 4.0))
+    assert str(view.first_nan()).count("NaN") == 0
