@@ -177,6 +177,12 @@ def test_the_page_has_a_word_for_each_report_of_a_repaired_program() -> None:
     }
 
 
+def _solution(index: int) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    exec(solutions(CHAPTER)[index], names)
+    return names
+
+
 CASES = {
     "elected_lane_arrives_early", "operand_of_two_groups", "copies_left_in_flight",
     "parity_of_the_loop", "every_lane_arrives", "read_and_loaded_again", "fence_in_a_loop_not_run",
@@ -212,21 +218,19 @@ def test_the_emulator_names_the_rule_and_the_line_of_each_case(name: str) -> Non
     ],
 )
 def test_signals_refuses(change: dict[str, Any], why: str) -> None:
-    names: dict[str, Any] = {}
-    exec(solutions(CHAPTER)[0], names)
-    said = check.signals.verdict({**names["answer_1"], **change})
+    answer = _solution(0)["answer_1"]
+    said = check.signals.verdict({**answer, **change})
     assert "not right yet" in said and why in said, said
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("name", check.REACHES)
 def test_reaches_refuses_the_line_of_another(name: str) -> None:
-    names: dict[str, Any] = {}
-    exec(solutions(CHAPTER)[1], names)
+    answer = _solution(1)["answer_2"]
     for wrong in (("reuse", 1), (bugs.bug(name).kind, 1)):
-        said = check.reaches.verdict({**names["answer_2"], name: wrong})
+        said = check.reaches.verdict({**answer, name: wrong})
         assert "not right yet" in said and name in said, said
-    assert "not right yet" in check.reaches.verdict(names["answer_2"][name])
+    assert "not right yet" in check.reaches.verdict(answer[name])
 
 
 def test_a_program_is_printed_up_to_its_main_with_the_same_numbers() -> None:
