@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from phasebit.draw.picture import (
@@ -87,16 +88,6 @@ def curves(
             below(figure, axes, [name for _, name, _ in sorted(ends, reverse=True)])
         else:
             _at_their_ends(axes, ends, ratios)
-        for note_x, note_y, text in notes:
-            axes.annotate(
-                text,
-                (float(note_x), float(note_y)),
-                (8, -16),
-                textcoords="offset points",
-                color=INK,
-                fontsize=9,
-                arrowprops={"arrowstyle": "-", "color": INK_MUTED, "linewidth": 0.8},
-            )
         if evenly or (all(isinstance(each, int) for each in x) and len(x) <= 24):
             told = [str(each) for each in x]
             if evenly:
@@ -104,6 +95,19 @@ def curves(
             else:
                 axes.set_xticks(places, _apart(places, told, POINTS[narrow]))
         frame(axes, title, x_label, y_label, narrow)
+        if notes:
+            figure.draw_without_rendering()  # then it is known where the curves are
+        for note_x, note_y, text in notes:
+            at = (float(note_x), float(note_y))
+            axes.annotate(
+                text,
+                at,
+                _beside_curves(axes, at, text),
+                textcoords="offset points",
+                color=INK,
+                fontsize=9,
+                arrowprops={"arrowstyle": "-", "color": INK_MUTED, "linewidth": 0.8},
+            )
         return figure
 
     lines = "\n".join(
@@ -132,6 +136,34 @@ def _at_their_ends(axes: Any, ends: Sequence[tuple[float, str, str]], ratios: bo
             fontsize=9.5,
             annotation_clip=False,
         )
+
+
+def _beside_curves(axes: Any, at: tuple[float, float], text: str) -> tuple[float, float]:
+    """How far from its point, in points, a note begins where no curve passes through it: to the
+    right and below, if it may, else on another side."""
+    scale = 72 / axes.figure.dpi
+    x, y = (scale * one for one in axes.transData.transform(at))
+    wide, edge = 0.85 * width(text, 9), scale * axes.figure.bbox.width
+    begin, top = scale * axes.bbox.x0, scale * axes.bbox.y1
+    curves = [scale * axes.transData.transform(line.get_xydata()) for line in axes.lines]
+    places = [(8.0, -16.0), (12.0, -3.0), (8.0, 9.0), (-8 - wide, -16.0), (-8 - wide, 9.0),
+              (-wide / 2, -24.0)]  # fmt: skip
+    for right, up in places:
+        left, foot = x + right, y + up
+        inside = left >= begin and left + wide <= edge and foot + 6 <= top
+        if inside and not any(_passes(curve, left, foot, wide) for curve in curves):
+            return right, up
+    return places[0]
+
+
+def _passes(curve: Any, left: float, foot: float, wide: float) -> bool:
+    """Whether a curve, given by its points, passes through letters that begin at a place."""
+    for (ax, ay), (bx, by) in pairwise(curve):
+        for t in (step / 20 for step in range(21)):
+            x, y = ax + t * (bx - ax), ay + t * (by - ay)
+            if left - 2 <= x <= left + wide + 2 and foot - 4 <= y <= foot + 12:
+                return True
+    return False
 
 
 def below(figure: Any, axes: Any, names: Sequence[str]) -> None:

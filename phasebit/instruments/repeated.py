@@ -44,7 +44,8 @@ def table(record: dict[str, Any]) -> measure.Table:
     rows = []
     for each in record["products"]:
         flop = measure.matmul_flop(each["m"], each["n"], each["k"])
-        rows.append((each["product"], f"128 × {each['n']} × {each['k']}", f"{each['ns_each']:.1f}",
+        shape = f"{each['m']} × {each['n']} × {each['k']}"
+        rows.append((each["product"], shape, f"{each['ns_each']:.1f}",
                      f"{measure.tflops(flop, each['ns_each'] * 1e-9):.1f}"))  # fmt: skip
     return measure.Table(("one product", "shape", "ns", "TFLOP/s of a multiprocessor"),
                          tuple(rows), measure.source(record))  # fmt: skip

@@ -514,6 +514,12 @@ def _polynomial() -> dict[str, str]:
     return {"": tensor_attention.source("d_polynomial")}
 
 
+def _in_parts() -> dict[str, str]:
+    from phasebit.chapters.attention_again import handing_over
+
+    return {"": handing_over.in_parts(64)}
+
+
 def _registers() -> dict[str, str]:
     from phasebit.chapters.attention_again import tensor_attention
 
@@ -642,6 +648,11 @@ def _part_six() -> dict[str, Scene]:
             "Attention by fifteen warps", "256 queries and 384 keys: two tiles, three steps",
             _polynomial, _attention_again, [ring(3, "slot", "kv_")], barriers,
             attending,
+        ),
+        "in_two_parts": Scene(
+            "Weights in two parts", "256 queries and 384 keys: two tiles, three steps",
+            _in_parts, _attention_again, [ring(3, "slot", "kv_")], [*barriers, *each("half", 2)],
+            attending, schedules=("late", "eager"),
         ),
         "e_registers": Scene(
             "Attention whose rows stay in registers",

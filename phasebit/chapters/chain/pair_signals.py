@@ -193,7 +193,7 @@ def _frame(corner: tuple[float, float], found: Told, block: int) -> str:
         words = f"{half.matrix}, rows {half.rows.start}–{half.rows.stop - 1}"
         out.append(_box(x + 24 + i * 136, y + PLACES, 128, words, "blue"))
     for barrier, i in BARRIERS.items():
-        out.append(_box(x + 8 + i * PITCH, y + BAR, 70, barrier, "pink", barrier in there))
+        out.append(_box(x + 5 + i * PITCH, y + BAR, 70, barrier, "pink", barrier in there))
     return "\n".join(out)
 
 
@@ -201,11 +201,11 @@ def _line(corners: Corners, signal: Signal, lane: float | None) -> str:
     """From who tells to the barrier, by a way of its own; ``lane``: beside the frames."""
     (x, y), (there_x, there_y) = corners[signal.block], corners[signal.there]
     far = signal.block != signal.there
-    at = there_x + 8 + BARRIERS[signal.barrier] * PITCH + 35
+    at = there_x + 5 + BARRIERS[signal.barrier] * PITCH + 35
 
     def across(row: float) -> str:
         """From this row of the one block to the barrier's place in the same row of the other."""
-        return (f"V{y + row:g}" + (f"H{lane:g}V{there_y + row:g}" if lane else "") + f"H{at:g}")
+        return f"V{y + row:g}" + (f"H{lane:g}V{there_y + row:g}" if lane else "") + f"H{at:g}"
 
     if signal.what == "copy":  # from both halves
         bus = PLACES + (42 if far else 34)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from phasebit import files
-from phasebit.edits import replace_once
+from phasebit.edits import excerpt, replace_once
 from phasebit.launching import one_product
 from phasebit.launching.devices import Device
 from phasebit.launching.one_product import stretch, tile
@@ -16,6 +16,7 @@ from phasebit.launching.one_product import stretch, tile
 if TYPE_CHECKING:
     from phasebit.draw import Picture
     from phasebit.emulator import Run
+    from phasebit.launching.launch import Kernel
     from phasebit.measure import Table
 
 KERNEL = "other_forms/stationary"
@@ -67,6 +68,30 @@ def multiply(
     a, b = (draw.integers(-4, 5, (rows, K)).astype(float) for rows in (m, n))
     c, run = launch(a, b, high, text, **options)
     return run, bool(np.array_equal(c, a @ b.T))
+
+
+def repeated(wide: int, times: int, *, stays: bool) -> tuple[Kernel, list[Any]]:
+    """``described.cu`` with ``.ws``, to multiply 32 rows so many times: kernel and arguments.
+
+    ``stays``: the first product puts B into a buffer, and the others may take it from there. The
+    numbers are whole and the sums exact.
+    """
+    import numpy as np
+
+    from phasebit.emulator import instruction_descriptors
+
+    text = files.kernel("one_thread_multiplies/described")
+    text = replace_once(text, "tcgen05.mma.cta", "tcgen05.mma.ws.cta")
+    if stays:
+        issue = excerpt(text, 'asm volatile("{ .reg .pred p', '"r"(i) : "memory");')
+        first, next_ = (replace_once(issue, '" KIND "', f'" KIND ".collector::b0::{use}')
+                        for use in ("fill", "use"))  # fmt: skip
+        text = replace_once(text, issue, f"if (i == 0)\n{first}\nelse\n{next_}")
+    high, draw = min(ROWS), np.random.default_rng(wide)
+    a, b = (draw.integers(-2, 3, (rows, 16)) for rows in (high, wide))
+    bits = instruction_descriptors.encode("f16", high, wide, "bf16", "bf16", "f32")
+    columns = wide * high // 128
+    return one_product.prepare(text, tile(a), tile(b), bits, times=times, columns=columns)
 
 
 def held(high: int, wide: int, schedule: Any = "late") -> Any:

@@ -1,4 +1,4 @@
-"""What half of A saves: a product with a sparse A and one with all of A, each repeated and timed.
+"""What half of A saves, and what a B that stays: products, each repeated and timed.
 
 For whoever has a GPU that runs ``sm_100a``, as a B200 is: none was at hand when this was written.
 """
@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from phasebit import files, toolchain
-from phasebit.chapters.other_forms import halved
+from phasebit.chapters.other_forms import halved, held_weights
 from phasebit.instruments import repeated
 from phasebit.launching import one_product
 
@@ -23,7 +23,12 @@ TARGET = "sm_100a"
 
 WHOLE, HALF = "bf16, all of A", "bf16, half of A"
 DEPTHS = {WHOLE: halved.STEP // 2, HALF: halved.STEP}
-"""The record's products -> the numbers along k that each takes; both read as many bytes of A."""
+"""Products of 128 rows -> the numbers along k that each takes; both read as many bytes of A."""
+ANEW, STAYS = "bf16, 32 rows, B anew", "bf16, 32 rows, B stays"
+FEW = {ANEW: False, STAYS: True}
+"""Products of ``.ws`` -> whether B stays in a buffer of the tensor core."""
+WIDE = 128
+"""Columns of such a sum."""
 
 CHECKED = 8
 
@@ -37,6 +42,8 @@ def _launch(case: str, times: int) -> tuple[Kernel, list[Any]]:
 
     from phasebit.emulator import instruction_descriptors, sparse
 
+    if case in FEW:
+        return held_weights.repeated(WIDE, times, stays=FEW[case])
     if case == HALF:
         a, b = halved.numbers(halved.N)
         stored, bits = sparse.compress(a, 4)
@@ -51,7 +58,7 @@ def _launch(case: str, times: int) -> tuple[Kernel, list[Any]]:
 
 
 def repeat(case: str, times: int, **options: Any) -> tuple[Any, Run]:
-    """Multiply so many times, a multiple of four: the sum [128, N], bits or f32, and the run."""
+    """Multiply so many times, a multiple of four: the sum, bits or f32, and the run."""
     kernel, arguments = _launch(case, times)
     out = arguments[3 if case == HALF else 6]
     return out, kernel.launch(1, 128, arguments, **options)
@@ -68,7 +75,7 @@ def record() -> dict[str, Any]:
     from phasebit.instruments import beside_torch
 
     facts = beside_torch.facts_for(NAME, TARGET)
-    for case in DEPTHS:
+    for case in (*DEPTHS, *FEW):
         there, here = (repeat(case, CHECKED, device=device)[0] for device in ("gpu", "emulator"))
         if not np.array_equal(there, here):
             raise toolchain.CudaError(
@@ -84,9 +91,10 @@ def record() -> dict[str, Any]:
             "check": "before timing, products of whole numbers against the emulator, every element",
         },
         "products": [
-            {"product": case, "m": halved.M, "n": halved.N, "k": k,
-             **repeated.timed(partial(_launch, case))}
-            for case, k in DEPTHS.items()
+            *({"product": case, "m": halved.M, "n": halved.N, "k": k,
+               **repeated.timed(partial(_launch, case))} for case, k in DEPTHS.items()),
+            *({"product": case, "m": min(held_weights.ROWS), "n": WIDE, "k": halved.STEP // 2,
+               **repeated.timed(partial(_launch, case))} for case in FEW),
         ],
     }  # fmt: skip
 

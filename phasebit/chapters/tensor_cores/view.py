@@ -154,18 +154,21 @@ def banks(place: Callable[[int, int], int], title: str) -> Picture:
     )  # fmt: skip
 
 
-def conflicts(recorded: dict[str, Any]) -> None:
+def conflicts(recorded: dict[str, Any]) -> measure.Table:
     """Wavefronts and conflicts of ``one_slot``: counted here, and by Nsight Compute."""
+    rows = []
     for rung, swizzle in {"shared tiles": "false", "swizzle": "true"}.items():
         run, right = check.emulate(
             f"one_slot<Tiling<64, 64, 64, 32, 32>, {swizzle}, 16, In, Out>", (128, 128, 128),
             grid=(2, 2), block=128,
         )  # fmt: skip
-        print(f"{rung}: the product is right: {right}, findings: {len(run.findings)}")
+        if not right or run.findings:
+            raise AssertionError(f"{rung}: wrong, or with findings")
         for name, counter in {"wavefronts": WAVEFRONTS, "conflicts": CONFLICTS}.items():
             here, there = run.counters[counter], recorded["conflicts"][rung][counter]
-            print(f"    {name:>10} of shared loads: {here:6,} × 64 = {here * 64:9,}", end="")
-            print(f"   Nsight Compute: {there:9,.0f}")
+            rows.append((f"{rung}: {name}", f"{here:,}", f"{here * 64:,}", f"{there:,.0f}"))
+    heading = ("loads of shared memory", "emulator", "× 64", "Nsight Compute")
+    return measure.Table(heading, tuple(rows), "the products are right; no findings")
 
 
 def demands(*tilings: Tiles) -> measure.Table:

@@ -198,10 +198,9 @@ def bounded_wait() -> None:
 
 
 def text() -> None:
-    """Print the kernel whose sums are declared inside, without its launch and its producers."""
-    said = benchmark.variant("inside")
-    before, _, rest = said.partition("\nvoid launch")[0].partition(_PRODUCE)
-    print(before + _CONSUME + rest.partition(_CONSUME)[2])
+    """Print the kernel whose sums are declared inside, up to its ``matmul``, without producers."""
+    before, _, rest = benchmark.variant("inside").partition("\n__global__")[0].partition(_PRODUCE)
+    print((before + _CONSUME + rest.partition(_CONSUME)[2]).rstrip())
 
 
 def instead(name: str) -> None:
@@ -214,13 +213,13 @@ def instead(name: str) -> None:
 
 def spills(recorded: dict[str, Any], *names: str) -> None:
     """Print the bytes that a thread of each kernel spills, and which role's code moves them."""
-    rows = [recorded["registers"][name] for name in names]
-    said = {"": names, "bytes that a thread spills": [row["spill_stores"] for row in rows]}
-    for role in benchmark.ROLES:
-        said[f"instructions that spill, {role}"] = [row["roles"][role]["local"] for row in rows]
-    first = max(map(len, said))
-    for what, cells in said.items():
-        print(f"{what:>{first}}", *(f"{cell:>{max(map(len, names))}}" for cell in cells))
+    first = max(map(len, names))
+    print(f"{'':{first}} {'bytes':>6}  instructions that spill")
+    print(f"{'':{first}} {'':>6} {' '.join(f'{role:>8}' for role in benchmark.ROLES)}")
+    for name in names:
+        row = recorded["registers"][name]
+        used = " ".join(f"{row['roles'][role]['local']:8}" for role in benchmark.ROLES)
+        print(f"{name:{first}} {row['spill_stores']:6} {used}")
 
 
 def registers(recorded: dict[str, Any], *names: str, title: str) -> draw.Picture:

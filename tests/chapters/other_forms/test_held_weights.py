@@ -94,3 +94,16 @@ def test_the_exercise_takes_the_solution_alone() -> None:
     assert check.cell_of.verdict(lambda *a: ...).endswith("not answered yet")
     for name, wrong in WRONG.items():
         assert "not right yet" in check.cell_of.verdict(wrong), name
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("stays", [False, True])
+def test_what_is_timed_adds_up(stays: bool) -> None:
+    """Four times the product of 32 rows, bank by bank; from the buffer where B stays."""
+    kernel, arguments = held_weights.repeated(128, 4, stays=stays)
+    run = kernel.launch(1, 128, arguments)
+    draw = np.random.default_rng(128)
+    a, b = (draw.integers(-2, 3, (rows, 16)) for rows in (32, 128))
+    banks = [4 * (a @ b[first : first + 32].T) for first in range(0, 128, 32)]
+    assert np.array_equal(arguments[6].view(np.float32), np.concatenate(banks))
+    assert run.findings == [] and ("collector::b0::use" in kernel.ptx) == stays
