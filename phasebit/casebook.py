@@ -25,9 +25,13 @@ def kernel(name: str) -> None:
     print("\n".join(f"{k + 1:3}  {lines[k]}".rstrip() for k in range(first, last)))
 
 
-def numbered(name: str) -> str:
-    """The whole broken program without its comments at the head, with the numbers of its lines."""
-    lines = enumerate(bugs.bug(name).code.splitlines(), 1)
+def numbered(name: str, *, main: bool = True) -> str:
+    """The whole broken program without its comments at the head, with the numbers of its lines.
+
+    Not ``main``: what stands before it, with the same numbers.
+    """
+    code = bugs.bug(name).code
+    lines = enumerate((code if main else code.partition("int main")[0].rstrip()).splitlines(), 1)
     return "\n".join(f"{number:3}  {line}".rstrip() for number, line in lines)
 
 

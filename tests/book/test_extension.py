@@ -184,6 +184,13 @@ LISTINGS = {
         "  4\n  5  constexpr int N = 3;\n  6  void f() {\n  7      g(N);\n  8  }\n",
     ),
     "a difference": ("cuda", "- for (int i = 0; i < n; ++i) {\n+ for (;;) {\n      f(i);\n  }\n"),
+    "a statement of several lines": (
+        "cuda",
+        'for (int i = 0; i < n; ++i)\n    asm volatile("{ mma"\n    " [%0], (%1"\n'
+        '    :: "r"(a),\n    "r"(b));\n',
+    ),
+    "calls": ("cuda", "nothing found:\nptx::fence();\ntail(a);\nptx::commit(&done);\n"),
+    "prose in brackets": (None, "a pipeline (commit\nand acquire, for (b)\nif (c)\nno tail)\n"),
     "Python": ("python", "# phasebit/x.py\ndef f(x):\n    y = x\n    z = y\n    return z\n"),
     "a report": (None, "race: thread 0 of block 0 reads it;\n  nothing orders the two\na\nb\nc\n"),
     "PTX": (None, "mov.u32 %r1, %tid.x;\nadd.s32 %r2, %r1, 1;\nret;\nret;\n"),

@@ -40,7 +40,9 @@ _CPP = re.compile(
 )
 _SURE = re.compile(
     r"\b(?:__\w+__|const|constexpr|int|float|void|template|struct)\b|\b(?:for|while|if) \("
+    r"|\bptx::\w+\("
 )
+_LITERAL = re.compile(r'//.*|"(?:\\.|[^"\\])*"')
 _PYTHON = re.compile(r"^(?:def|class|@\w)", re.MULTILINE)
 _OUTPUT = ("none", "myst-ansi", "ipythontb", "")
 
@@ -55,7 +57,16 @@ def language(text: str) -> str | None:
         return None
     if _PYTHON.match(lines[0]) or (lines[0].startswith("# ") and _PYTHON.match(lines[1])):
         return "python"
-    alike = sum(bool(_CPP.search(line)) for line in lines)
+    alike = deep = 0
+    statement: list[str] = []
+    for line in lines:  # a statement may go on over lines, until its bracket is closed
+        bare = _LITERAL.sub("", line)
+        deep = max(0, deep + bare.count("(") - bare.count(")"))
+        statement.append(line)
+        if not deep:
+            alike += len(statement) if _CPP.search(line) else 0
+            statement = []
+    alike += sum(bool(_CPP.search(line)) for line in statement)
     return "cuda" if alike >= SHARE * len(lines) and _SURE.search(text) else None
 
 

@@ -1,6 +1,8 @@
-"""Checks of *Ways to be almost right*: two bugs are named, three are repaired, and any other."""
+"""Checks of *Ways to be almost right*: seven bugs are named, three are repaired, and any other."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 from phasebit import bugs
 from phasebit.exercises.judge import Wrong, judged, shown
@@ -13,7 +15,42 @@ NAMED, UNTOLD, PHASES, LEADER, WEIGHTS = (
     "leader_arrives_for_waiting_warps",
     "stored_weights_multiplied",
 )
-"""The bugs of the first five exercises, in their order."""
+"""The bugs of the exercises at the end of the page, in their order."""
+
+SIGNALS = ("operand_of_two_groups", "pair_freed_too_early")
+"""The bugs that the reader names after the group of the signals."""
+
+REACHES = (
+    "fence_in_a_loop_not_run",
+    "semaphore_without_device_fence",
+    "buffer_taken_before_the_wait",
+)
+"""The bugs that the reader names after the group of the waits."""
+
+
+def _each(names: Sequence[str], answer: Mapping[str, tuple[str, int]]) -> str:
+    """A kind and a line for each of some bugs, judged as :func:`diagnosis` judges one."""
+    if not isinstance(answer, Mapping) or set(answer) != set(names):
+        raise Wrong(f"give a kind and a line for each of {', '.join(names)}")
+    said = []
+    for name in names:
+        try:
+            said.append(diagnosed(name, answer[name]))
+        except Wrong as problem:
+            raise Wrong(f"{name}: {problem}") from None
+    return "; ".join(said)
+
+
+@judged
+def signals(answer: Mapping[str, tuple[str, int]]) -> str:
+    """For each bug of :data:`SIGNALS`, by its name: ``(kind, line)``."""
+    return _each(SIGNALS, answer)
+
+
+@judged
+def reaches(answer: Mapping[str, tuple[str, int]]) -> str:
+    """For each bug of :data:`REACHES`, by its name: ``(kind, line)``."""
+    return _each(REACHES, answer)
 
 
 @judged

@@ -1,4 +1,4 @@
-"""What the page shows of the collection: its kinds, what tools find, one bug and the time."""
+"""What the page shows of the collection: its kinds, what tools find, and two bugs in pictures."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import numpy as np
 
 from phasebit import bugs, files, measure, score
 from phasebit.draw import Cell, Picture, chart
+from phasebit.emulator import MbarrierObserver, observing
 from phasebit.launching.launch import compile as compile_cuda
 from phasebit.score.tools import bare_run
+from phasebit.timeline import Mark, Span, Timeline
 
 QUESTIONS = {
     "hand-over": "Have all who write it written, before anyone says that it is there?",
@@ -175,3 +177,59 @@ def _tile(given: np.ndarray[Any, Any], before: np.ndarray[Any, Any]) -> Cell:
     if (given == -1).all():
         return Cell("never written", "orange")
     return Cell("right", "green") if (given == 2 * before).all() else Cell("wrong", "red")
+
+
+class _Phases(MbarrierObserver):
+    """Notes the phase of a barrier after each arrival, and at the last look of who waits."""
+
+    def __init__(self) -> None:
+        self.after: list[int] = []
+        self.looked = 0
+        self._arrived = False  # before, the barrier is only initialised
+
+    def arrives(self, g: Any, lanes: Any, site: Any, sem: str, scope: str) -> None:
+        self._arrived = True
+
+    def operated(self, g: Any, site: Any) -> None:
+        if self._arrived:
+            self.after.append(site.barrier.phase)
+
+    def waits(self, g: Any, site: Any, blocked: bool) -> None:
+        self.looked = len(self.after)
+
+    def passes(self, g: Any, site: Any) -> None:
+        self.looked = len(self.after)
+
+
+def rounds(count: int = 1) -> Timeline:
+    """The phases of ``full`` in ``every_lane_arrives``, arrival by arrival, as it is and repaired.
+
+    A span is a phase, coloured by what the barrier answers meanwhile to who asks for parity 0. A
+    mark stands where warp 1 looked last. ``count``: the arrivals that a phase of it expects.
+    """
+    folders = [files.bugs() / "include", files.kernels() / "include"]
+    options = [word for folder in folders for word in ("-I", str(folder))]
+    names = {"broken": "as it is", "fixed": "repaired"}
+    seen = {}
+    for twin in bugs.TWINS:
+        text = bugs.bug("every_lane_arrives").text(twin)
+        text = text.replace("mbarrier_init(&full, 1)", f"mbarrier_init(&full, {count})")
+        kernel = compile_cuda(text, "sm_90a", options)["hand_over"]
+        with observing(one := _Phases()):
+            kernel.launch(1, 64, [np.zeros(32, np.int32)], device="emulator", raises=False,
+                          on_fault="report")  # fmt: skip
+        seen[twin] = one
+    end = max(len(one.after) for one in seen.values()) + 3
+    spans, marks = [], []
+    for twin, one in seen.items():
+        phases = [0, *one.after]
+        starts = [k for k, phase in enumerate(phases) if k == 0 or phase != phases[k - 1]]
+        for k, stop in zip(starts, [*starts[1:], end], strict=True):
+            yes = phases[k] % 2 == 1
+            spans.append(Span(names[twin], k, stop, "yes" if yes else "no", str(phases[k])))
+        answer = "yes" if phases[one.looked] % 2 else "no"
+        marks.append(Mark(names[twin], one.looked, f"warp 1 looks for the last time: {answer}"))
+    return Timeline(
+        list(names.values()), spans, marks, unit="arrival", title="The phases of full",
+        legend={"yes": "is parity 0 complete? yes", "no": "is parity 0 complete? no"},
+    )  # fmt: skip

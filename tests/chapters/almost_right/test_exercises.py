@@ -23,7 +23,7 @@ PUT, FENCE, MEET = "    put(p, weights, M);\n", "    ptx::fence_proxy_async_shar
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.diagnosis, check.untold, check.phases, check.leader, check.weights):
+    for each in JUDGES:
         assert each.verdict(...).endswith("not answered yet")
     assert check.repair.verdict("mailbox_overwritten", ...).endswith("not answered yet")
 
@@ -152,7 +152,8 @@ def test_only_a_bug_can_be_repaired() -> None:
     assert "is no folder of bugs/" in check.repair.verdict("luck", "int main() {}")
 
 
-JUDGES = (check.diagnosis, check.untold, check.phases, check.leader, check.weights)
+JUDGES = (check.signals, check.reaches,
+          check.diagnosis, check.untold, check.phases, check.leader, check.weights)  # fmt: skip
 LAST = "every_warp_group_initialises"
 
 
@@ -170,17 +171,90 @@ def test_the_solution_is_accepted(index: int) -> None:
 
 def test_the_page_has_a_word_for_each_report_of_a_repaired_program() -> None:
     text = prose(CHAPTER)
-    told = text[text.index("All of these follow the rules"):text.index("## Exercises")]
+    told = text[text.index("All of these follow the rules") : text.index("## Exercises")]
     assert set(re.findall(r"`([a-z_]+)`", told)) - {"__syncwarp"} == {
         row[2] for row in view.alarms(score.read()).rows
     }
 
 
-def test_each_bug_that_the_page_shows_comes_once() -> None:
+def _solution(index: int) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    exec(solutions(CHAPTER)[index], names)
+    return names
+
+
+CASES = {
+    "elected_lane_arrives_early", "operand_of_two_groups", "copies_left_in_flight",
+    "parity_of_the_loop", "every_lane_arrives", "read_and_loaded_again", "fence_in_a_loop_not_run",
+    "semaphore_without_device_fence", "arrival_of_block_scope", "one_warp_without_wait",
+    "buffer_taken_before_the_wait", "stage_released_under_a_load", "pair_freed_too_early",
+}  # fmt: skip
+"""The cases of the page: shown by it, or named by its reader in an exercise."""
+
+
+def test_each_case_comes_once_shown_by_the_page_or_named_by_its_reader() -> None:
     shown = re.findall(r'casebook\.kernel\("([^"]+)"\)', "\n".join(map(source, code(CHAPTER))))
-    assert len(shown) == len(set(shown)) >= 12
-    assert {bugs.bug(name).kind for name in shown} >= set(view.QUESTIONS) - {
+    cases = [*shown, *check.SIGNALS, *check.REACHES]
+    assert len(cases) == len(set(cases)) and set(cases) == CASES
+    assert {bugs.bug(name).kind for name in cases} >= set(view.QUESTIONS) - {
         "wgmma", "descriptor", "exit"}  # fmt: skip
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_the_emulator_names_the_rule_and_the_line_of_each_case(name: str) -> None:
+    bug = bugs.bug(name)
+    assert bug.run().said(bug)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"operand_of_two_groups": ("hand-over", 10)}, "operand_of_two_groups: that is not its"),
+        ({"pair_freed_too_early": ("allocation", 14)}, "nothing collides in line 14"),
+        ({"pair_freed_too_early": 14}, "pair_freed_too_early: give a kind and a line"),
+        ({"luck": ("reuse", 1)}, "give a kind and a line for each of operand_of_two_groups, pair"),
+    ],
+)
+def test_signals_refuses(change: dict[str, Any], why: str) -> None:
+    answer = _solution(0)["answer_1"]
+    said = check.signals.verdict({**answer, **change})
+    assert "not right yet" in said and why in said, said
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", check.REACHES)
+def test_reaches_refuses_the_line_of_another(name: str) -> None:
+    answer = _solution(1)["answer_2"]
+    for wrong in (("reuse", 1), (bugs.bug(name).kind, 1)):
+        said = check.reaches.verdict({**answer, name: wrong})
+        assert "not right yet" in said and name in said, said
+    assert "not right yet" in check.reaches.verdict(answer[name])
+
+
+def test_a_program_is_printed_up_to_its_main_with_the_same_numbers() -> None:
+    for name in (*check.SIGNALS, *check.REACHES):
+        whole, part = casebook.numbered(name), casebook.numbered(name, main=False)
+        assert whole.startswith(part) and "int main" in whole and "int main" not in part
+
+
+@pytest.mark.nvcc
+def test_the_picture_of_the_rounds_follows_the_count() -> None:
+    """One phase an arrival, a last look that fails; planted counts of 16 and 32 make 2 and 1."""
+    picture = view.rounds()
+    assert [span.label for span in picture.spans if span.row == "as it is"] == [
+        str(phase) for phase in range(33)]  # fmt: skip
+    assert [span.label for span in picture.spans if span.row == "repaired"] == ["0", "1"]
+    assert [(mark.at, mark.label[-3:].strip()) for mark in picture.marks] == [
+        (32, "no"),
+        (1, "yes"),
+    ]
+    for count, phases, answer in ((16, ["0", "1", "2"], "no"), (32, ["0", "1"], "yes")):
+        planted = view.rounds(count)
+        assert [span.label for span in planted.spans if span.row == "as it is"] == phases
+        assert planted.marks[0].label.endswith(answer)
+        assert [span.label for span in planted.spans if span.row == "repaired"] == ["0"]
 
 
 def test_what_stands_before_the_guess_is_counted_from_the_record() -> None:
