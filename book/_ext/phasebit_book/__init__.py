@@ -29,6 +29,7 @@ PARTS = (
     "explorers",
     "replays",
     "timelines",
+    "diagrams",
     "links",
     "setup_cells",
     "search",

@@ -146,7 +146,9 @@ class _Drawing:
         ticks = [2**n for n in range(0, 64, 4) if low <= n <= high]
         self.ticks = ticks[:: 3 if narrow else 1]
         for level in levels:
+            self.parts.append('<g class="ring">')  # its words are a line of the title
             self.level(level)
+            self.parts.append("</g>")
         self.axis()
 
     def place(self, count: float) -> float:

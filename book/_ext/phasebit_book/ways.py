@@ -128,7 +128,8 @@ def picture(every: Sequence[Chapter], to: str) -> Picture:
             arrows.append(clear(Arrow(name, chapter.name, bend=first, hue=hue), boxes))
     title = "Which chapter needs which"
     wide = diagram(boxes, arrows, title=title, narrow="listed", scale=SCALE)
-    return replace(wide, narrow=tree(inside, to, wide.alt))
+    said = wide.svg.replace("<svg ", '<svg data-words="needed by, needs" ', 1)
+    return replace(wide, svg=said, narrow=tree(inside, to, wide.alt))
 
 
 class Map(FigureDirective):
