@@ -119,7 +119,7 @@ def saved() -> dict[str, str]:
     return found
 
 
-STILL = {"caches_and_tiles", "gemm", "cute_dsl", "pairs_and_launch"}
+STILL = {"gemm", "cute_dsl", "pairs_and_launch"}
 """Chapters with drawings that are grids, or frames whose lines lead from none to none."""
 
 
