@@ -44,7 +44,8 @@ def timeline(failing: Failing) -> Timeline:
     at = end if finding.waits or not steps else end - 1
     marks.append(Mark(who, at, _first(finding.message), "bad"))
     title = f"{finding.kind}, after {len(steps)} steps"
-    return Timeline(sorted(rows) or [_NOBODY], spans, marks, unit="step", title=title, legend=LEGEND, down=True)
+    rows = sorted(rows) or [_NOBODY]
+    return Timeline(rows, spans, marks, unit="step", title=title, legend=LEGEND, down=True)
 
 
 def _first(message: str) -> str:
