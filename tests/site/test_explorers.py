@@ -34,7 +34,7 @@ def test_the_chapters_on_banks_have_one(browser, site, chapter: str, wavefronts:
         "bytes a lane": "size",
         "a warp reads": "way",
     }.items():
-        assert box.get_by_label(label, exact=True).input_value() == preset[name]
+        assert box.get_by_label(label).input_value() == preset[name]
     tab.close()
 
 
