@@ -6,7 +6,7 @@
    says its fields and works out, from their values, what is said and which cells there are, or in a
    sentence what is wrong. The values stand in the page's address. A cell may be chosen, by click or
    by the arrow keys: it is told in words, and the cells that have a name in common with it stand out;
-   one that sets fields sets them. */
+   one that sets fields sets them. Where a kind says `follow`, pointing at a cell chooses it. */
 
 (() => {
   "use strict";
@@ -120,6 +120,7 @@
       this.form.addEventListener("input", ({ target }) => this.changed(target));
       this.picture.addEventListener("click", ({ target }) => this.pick(target.closest(".pb-x-cell"), true));
       this.picture.addEventListener("keydown", (event) => this.walk(event));
+      if (kind.follow) this.picture.addEventListener("pointerover", ({ target }) => this.pick(target.closest(".pb-x-cell"), false));
       this.given();
       kind.changed?.(this.fields, this.fields[kind.fields[0].name], true);
       this.draw();

@@ -16,6 +16,9 @@ LEGEND = {
     "bad": "fails",
 }
 
+_NOBODY = "the kernel"
+"""The only column where it fails before anybody's first step."""
+
 
 def timeline(failing: Failing) -> Timeline:
     """The picture of a failing run."""
@@ -34,12 +37,15 @@ def timeline(failing: Failing) -> Timeline:
                 spans.append(Span(row, at + 1, at + 2, "wait", label, what.removeprefix("wait ")))
             before = frozenset(stay)
     end, marks = len(steps), []
-    for row, what in steps[-1].waiting if finding.waits and steps else ():
+    stuck = steps[-1].waiting if finding.waits and steps else ()
+    for row, what in stuck:
         spans.append(Span(row, end, end + 1, "bad", what, what.removeprefix("wait ")))
-    who = steps[-1].waiting[0][0] if finding.waits and steps[-1].waiting else steps[-1].row
-    marks.append(Mark(who, end if finding.waits else end - 1, _first(finding.message), "bad"))
+    who = stuck[0][0] if stuck else steps[-1].row if steps else _NOBODY
+    at = end if finding.waits or not steps else end - 1
+    marks.append(Mark(who, at, _first(finding.message), "bad"))
     title = f"{finding.kind}, after {len(steps)} steps"
-    return Timeline(sorted(rows), spans, marks, unit="step", title=title, legend=LEGEND, down=True)
+    rows = sorted(rows) or [_NOBODY]
+    return Timeline(rows, spans, marks, unit="step", title=title, legend=LEGEND, down=True)
 
 
 def _first(message: str) -> str:

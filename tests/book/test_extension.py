@@ -205,3 +205,17 @@ def test_a_listing_in_an_output_is_coloured_as_what_it_is(what: str) -> None:
 
     expected, text = LISTINGS[what]
     assert language(text) == expected
+
+
+@pytest.mark.parametrize("style", ["fill: red; opacity: 0.5", "clip-path: url(#c)"])
+def test_what_marks_do_not_inherit_stays_theirs(style: str) -> None:
+    dots = "".join(f'<use href="#a" x="{x}" style="{style}"/>' for x in range(3))
+    assert dots in inline(f"<svg>{dots}</svg>", "n").replace("#n-", "#")
+
+
+def test_marks_of_one_style_are_a_group() -> None:
+    marks = ["red", "red", "blue", "red"]
+    dots = "".join(f'<use href="#a" style="fill: {colour}"/>' for colour in marks)
+    group = '<g style="fill: red"><use href="#n-a"/><use href="#n-a"/></g>'
+    page = inline(f"<svg>{dots}</svg>", "n")
+    assert group in page and page.count("style=") == 1 + 3  # the picture's own, and three colours

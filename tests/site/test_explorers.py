@@ -18,9 +18,24 @@ PAGES = [
 pytestmark = pytest.mark.site
 
 
-@pytest.mark.parametrize("chapter", ["threads_and_memory", "copy_engine"])
-def test_the_chapters_on_banks_have_one(chapter: str) -> None:
-    assert [page for page in PAGES if chapter in page]
+@pytest.mark.parametrize(
+    ("chapter", "wavefronts"),
+    [("threads_and_memory", 32), ("_layouts", 16), ("tensor_cores", 32), ("copy_engine", 32)],
+)
+def test_the_chapters_on_banks_have_one(browser, site, chapter: str, wavefronts: int) -> None:
+    """Each shows conflicts to begin with, in the way of reading that its page is about."""
+    tab = browser.new_page()
+    tab.goto(site + next(page for page in PAGES if chapter in page))
+    box = tab.locator(".phasebit-explorer[data-explorer=banks]").first
+    preset = box.evaluate("box => ({ ...box.dataset })")
+    assert box.locator(".pb-lab-numbers").inner_text().startswith(f"{wavefronts} wavefronts")
+    for label, name in {
+        "bytes a row": "row",
+        "bytes a lane": "size",
+        "a warp reads": "way",
+    }.items():
+        assert box.get_by_label(label).input_value() == preset[name]
+    tab.close()
 
 
 def test_padding_takes_the_conflicts_of_a_column_away(browser, site) -> None:

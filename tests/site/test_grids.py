@@ -29,6 +29,7 @@ KINDS = {
     "barrier": "copy_engine",
     "cluster": "hopper_ring",
     "scales": "low_precision",
+    "mesh": "two_gpus",
 }
 
 
@@ -248,6 +249,71 @@ def test_blocks_run_in_the_orders_of_the_package(tab) -> None:
             assert {*told["ofA"]} == {row for row, _ in now}
             assert {*told["ofB"]} == {column for _, column in now}
             assert "waves" in worked_out(tab, "order", {**v, "wave": 99})
+
+
+def test_gpus_of_a_mesh_hold_what_the_chapters_table_says(tab) -> None:
+    from phasebit.chapters.two_gpus import meshes
+
+    some = random.Random(17)
+    ways = ["rows", "columns", "copies", "at 0", "at 1", "at 3"]
+    kept = 0
+    for _ in range(200):
+        rows, columns = some.choice([1, 7, 8, 100, 8192]), some.choice([1, 5, 64, 4096])
+        down, across = some.choice([1, 2, 4, 8]), some.choice([1, 2, 4, 8])
+        first, second = some.choice(ways), some.choice(ways)
+        axis, size = some.randint(0, 1), some.choice([1, 2, 4])
+        told = worked_out(tab, "mesh", {
+            "rows": rows, "columns": columns, "bytes": size, "down": down, "across": across,
+            "divdown": first, "divacross": second, "gather": ["down", "across"][axis],
+        })  # fmt: skip
+        along = [int(way[3:]) if way.startswith("at") else way for way in (first, second)]
+        if down * across > 16:
+            assert "16 at most" in told
+            continue
+        try:
+            parts = meshes.held((rows, columns), (down, across), tuple(along))
+        except ValueError:
+            assert "nothing lies at" in told
+            continue
+        kept += 1
+        more = meshes.brought(parts, axis)
+        for one, (place, part) in zip(told["gpus"], parts.items(), strict=True):
+            assert tuple(one["place"]) == place
+            assert [range(*one["rows"]), range(*one["columns"])] == [*part], (place, told["said"])
+            assert one["bytes"] == part.size * size and one["brought"] == more[place] * size
+        held = {part: [] for part in parts.values() if part.size}
+        for number, part in enumerate(parts.values()):
+            if part.size:
+                held[part].append(number)
+        assert [one["gpus"] for one in told["parts"]] == [*held.values()]
+    assert kept > 60
+
+
+def test_pointing_at_a_gpu_shows_its_part(browser, site) -> None:
+    page = browser.new_page()
+    page.goto(site + path("mesh"))
+    box = page.locator(".phasebit-explorer[data-explorer=mesh]")
+    assert "Each of 2 GPUs holds 4096 × 8192 numbers, 64 MiB" in box.inner_text()
+    told = box.locator(".pb-x-told")
+    assert told.inner_text().startswith("GPU 0, (0, 0) of the mesh, holds rows 0 to 4095")
+    box.get_by_label("GPUs across").select_option("2")
+    box.get_by_label("laid across").select_option("columns")
+    box.locator('[data-at="1,0"]').hover()
+    assert told.inner_text() == (
+        "GPU 2, (1, 0) of the mesh, holds rows 4096 to 8191, columns 0 to 4095: 32 MiB. "
+        "The all-gather down brings it 32 MiB, from the GPUs with a dashed frame."
+    )
+    lit = ".pb-x-same", ".pb-x-near"
+    places = [[one.get_attribute("data-at") for one in box.locator(c).all()] for c in lit]
+    assert places == [["1,0", "part,2"], ["0,0", "part,0"]]
+    box.locator(".pb-picture").focus()
+    page.keyboard.press("ArrowUp")
+    assert told.inner_text().startswith("GPU 0")
+    box.get_by_label("laid across").select_option("at 1")
+    assert "holds nothing" in told.inner_text()
+    box.get_by_label("laid across").select_option("at 2")
+    assert "across there are the numbers 0 to 1" in box.get_by_role("alert").inner_text()
+    page.close()
 
 
 def test_each_loop_holds_still_what_the_chapter_draws(tab) -> None:

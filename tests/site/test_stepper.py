@@ -92,6 +92,37 @@ def test_each_mistake_is_played_to_its_failure(stepper) -> None:
         assert len(log(stepper)) == len(run.events)
 
 
+@pytest.fixture
+def engine(browser, site):
+    """The stepper of the chapter whose ring the copy engine fills."""
+    tab = browser.new_page(reduced_motion="reduce")
+    tab.goto(site + next(page for page in PAGES if "copy_engine" in page))
+    yield tab.locator(".phasebit-stepper")
+    tab.close()
+
+
+def test_a_copy_lands_when_the_reader_says(engine) -> None:
+    assert engine.get_by_role("combobox").input_value() == "right: the copy engine fills"
+    for _ in range(3):  # waits, announces, asks
+        mover(engine, "producer").press("Enter")
+    assert mover(engine, "consumer").is_disabled()
+    mover(engine, "copy engine").press("Enter")
+    assert log(engine)[-1].startswith("copy engine")
+    assert mover(engine, "consumer").is_enabled()
+
+
+@pytest.mark.parametrize(("landed", "end"), [(1, "It fails: consumer reads"), (2, "The end")])
+def test_half_of_the_bytes_announced_ends_in_two_ways(engine, landed: int, end: str) -> None:
+    engine.get_by_role("combobox").select_option("too few bytes expected")
+    for _ in range(4):  # waits, announces one part, asks for two
+        mover(engine, "producer").press("Enter")
+    for _ in range(landed):
+        mover(engine, "copy engine").first.press("Enter")
+    while not said(engine).startswith(("It fails", "The end")):
+        mover(engine, "consumer").press("Enter")
+    assert said(engine).startswith(end)
+
+
 def test_a_page_opened_as_a_file_steps_too(browser) -> None:
     tab = browser.new_page()
     tab.goto((HTML / "book/intro.html").as_uri())

@@ -33,6 +33,7 @@ SCRIPTS = {
     "explorer_machine.js": ("law", "occupancy", "thread", "sets", "roof"),
     "explorer_engines.js": ("fragment", "box", "barrier", "cluster", "scales"),
     "explorer_order.js": ("order", "loops"),
+    "explorer_mesh.js": ("mesh",),
 }
 """Which script draws which kinds."""
 KINDS = tuple(kind for kinds in SCRIPTS.values() for kind in kinds)

@@ -7,7 +7,9 @@ around it. :func:`inline` sees to both.
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 import re
 from pathlib import Path
 
@@ -28,6 +30,9 @@ _REFERENCE = re.compile(r'((?:xlink:)?href="#|url\(["\']?#)([^"\')]+)')
 _LABELS = re.compile(r'(aria-(?:labelledby|describedby)=")([^"]+)')
 _STYLE = re.compile(r"(<style[^>]*>)(.*?)(</style>)", re.S)
 _INDENT = re.compile(r"\n +")  # of Matplotlib's: a page has 20 kB of it
+_MARKS = re.compile(r'(?:<use [^<>]*? style="[^"]*"/>\s*){2,}')
+_MARK = re.compile(r'(<use [^<>]*?) style="([^"]*)"/>')
+_INHERITED = re.compile(r"(?:fill|stroke)(?:-[a-z]+)?")
 _RULE = re.compile(r"([^{}]+)(\{[^{}]*\})")
 _WIDTH = re.compile(r'viewBox="\s*\S+\s+\S+\s+([\d.]+)')
 _TITLE = re.compile(r"<title>(.*) \([^()]*\)</title>")  # of a timeline, behind it what it spans
@@ -87,10 +92,29 @@ def _own(svg: str, name: str) -> str:
     """A drawing with ids and styles that no other on the page has."""
     if not svg.startswith("<svg") or not svg.endswith("</svg>"):
         raise ValueError("the picture does not begin with <svg and end with </svg>")
-    svg = _ID.sub(rf'id="{name}-\1"', _INDENT.sub("\n", svg))
+    svg = _MARKS.sub(_dressed, _INDENT.sub("\n", svg))
+    svg = _ID.sub(rf'id="{name}-\1"', svg)
     svg = _REFERENCE.sub(rf"\1{name}-\2", svg)
     svg = _LABELS.sub(lambda m: m[1] + " ".join(f"{name}-{label}" for label in m[2].split()), svg)
     return _STYLE.sub(lambda m: m[1] + _confine(m[2], name) + m[3], svg)
+
+
+def _dressed(marks: re.Match[str]) -> str:
+    """Neighbouring marks of one style as a group that has it: a plot may have thousands.
+
+    >>> dots = '<use href="#a" x="1" style="fill: red"/> <use href="#a" x="2" style="fill: red"/>'
+    >>> _MARKS.sub(_dressed, dots)
+    '<g style="fill: red"><use href="#a" x="1"/><use href="#a" x="2"/></g>'
+    """
+    groups = itertools.groupby(_MARK.findall(marks[0]), key=operator.itemgetter(1))
+    return "".join(_group(style, [start for start, _ in group]) for style, group in groups)
+
+
+def _group(style: str, marks: list[str]) -> str:
+    names = [each.partition(":")[0].strip() for each in style.split(";")]
+    if len(marks) == 1 or not all(map(_INHERITED.fullmatch, names)):
+        return "".join(f'{mark} style="{style}"/>' for mark in marks)
+    return f'<g style="{style}">{"/>".join(marks)}/></g>'
 
 
 def _confine(style: str, name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
-from phasebit.chapters.two_gpus import link_law, link_slips
+from phasebit.chapters.two_gpus import link_law, link_slips, meshes
 from phasebit.measure import Table
 
 if TYPE_CHECKING:
@@ -127,8 +127,12 @@ def divided() -> Picture:
     """Which part of two layers' matrices lies on which of two GPUs."""
     from phasebit.draw import Panel, panels
 
-    rows = {(gpu, 0): f"GPU {gpu}" for gpu in (0, 1)}
-    columns = {(0, gpu): f"GPU {gpu}" for gpu in (0, 1)}
+    def labels(shape: tuple[int, int], does: meshes.Along) -> dict[tuple[int, int], str]:
+        parts = meshes.held(shape, (2, 1), (does, "copies"))
+        return {(part.rows.start, part.columns.start): f"GPU {gpu}"
+                for (gpu, _), part in parts.items()}  # fmt: skip
+
+    rows, columns = labels((2, 1), "rows"), labels((1, 2), "columns")
     layers = {"X": rows, "W": columns, "H = XW": columns, "V": rows, "HV": rows}
     parts = [
         Panel(name, 2, 1, ((1, 0),), width=0.8, height=0.7, labels=rows) if lies is rows

@@ -11,6 +11,7 @@ import pytest
 
 from phasebit.emulator import Interleavings, LaunchError, Module, every_order
 from phasebit.emulator.interleavings import searching
+from phasebit.launching import order_timeline
 from phasebit.launching.launch import compile
 
 pytestmark = pytest.mark.nvcc
@@ -195,3 +196,11 @@ def test_arrays_are_left_as_the_first_order_leaves_them(orders: Module) -> None:
 def test_a_launch_that_cannot_be_is_refused(orders: Module) -> None:
     with pytest.raises(LaunchError, match="argument"):
         every_order(orders["adds"], 1, 32, [])
+
+
+def test_a_failure_before_any_step_is_drawn() -> None:
+    source = "__global__ void k(int* x) { *x = threadIdx.x; }"
+    found = every_order(Module(compile(source, "sm_90a").ptx)["k"], 1, 2, [ints(0)])
+    assert found.failing is not None and found.failing.steps == ()
+    drawn = str(order_timeline.timeline(found.failing))
+    assert "race, after 0 steps" in drawn and "the kernel: thread 0 of block 0" in drawn
