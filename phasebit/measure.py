@@ -336,6 +336,22 @@ class Table:
         return {"text/html": html, "text/plain": str(self)}
 
 
+def product_rates(record: dict[str, Any]) -> Table:
+    """The rates of products C (m, n) = A (m, k) · B (k, n) in TFLOP/s, a row for each contender.
+
+    ``record``: its ``products``, each with ``m``, ``n``, ``k`` and ``us``: name -> times in µs.
+    """
+    products = record["products"]
+
+    def rate(product: dict[str, Any], name: str) -> str:
+        flop = matmul_flop(product["m"], product["n"], product["k"])
+        return f"{tflops(flop, summary(product['us'][name]).median * 1e-6):,.0f}"
+
+    shapes = (f"{each['m']} × {each['n']} × {each['k']}" for each in products)
+    rows = [(name, *(rate(each, name) for each in products)) for name in products[0]["us"]]
+    return Table(("TFLOP/s", *shapes), tuple(rows), f"{source(record)}, medians")
+
+
 # Measuring
 
 

@@ -80,18 +80,8 @@ def record() -> dict[str, Any]:
     }
 
 
-def table(record: dict[str, Any]) -> measure.Table:
-    """What the page shows of a record: rates, ours and cuBLAS's."""
-    products = record["products"]
-
-    def rate(product: dict[str, Any], name: str) -> str:
-        flop = measure.matmul_flop(product["m"], product["n"], product["k"])
-        return f"{measure.tflops(flop, measure.summary(product['us'][name]).median * 1e-6):,.0f}"
-
-    shapes = (f"{each['m']} × {each['n']} × {each['k']}" for each in products)
-    rows = [(name, *(rate(each, name) for each in products)) for name in products[0]["us"]]
-    return measure.Table(("TFLOP/s", *shapes), tuple(rows),
-                         f"{measure.source(record)}, medians")  # fmt: skip
+table = measure.product_rates
+"""What the page shows of a record: rates, ours and cuBLAS's."""
 
 
 def build(kernel: str, half: bool = False) -> toolchain.Build:
