@@ -41,12 +41,12 @@ def mend(html: str) -> str:
     >>> mend('<summary aria-label="Toggle hidden content">Show</summary>')
     '<summary>Show</summary>'
     >>> mend('<input id="search-input"><input id="search-input">')
-    '<input id="search-input"><input >'
+    '<input id="search-input"><input>'
     """
     for wrong, right in _MENDED:
         html = wrong.sub(right, html)
     before, field, after = html.partition('id="search-input"')  # the page of results has two
-    html = before + field + after.replace('id="search-input"', "")
+    html = before + field + after.replace(' id="search-input"', "")
     return _SIGNATURE.sub(
         lambda found: found[1].replace("<dd>", '<span class="pb-sig">').replace("</dd>", "</span>"),
         html,

@@ -113,6 +113,18 @@ def serpentine_rows(rows: int, cols: int, height: int) -> orders.Order:
     ]
 
 
+def _some_order(draw: random.Random, most: int) -> tuple[int, int, orders.Order]:
+    """Rows and columns of C in parts, ``most`` of each at most, and an order of the parts."""
+    rows, columns = draw.randint(1, most), draw.randint(1, most)
+    order = draw.choice([
+        orders.rows_first(rows, columns),
+        orders.super_rows(rows, columns, draw.randint(1, rows)),
+        orders.hilbert(rows, columns),
+        orders.shuffled(rows, columns, draw.randrange(1000)),
+    ])  # fmt: skip
+    return rows, columns, order
+
+
 @judged
 def waves_read(answer: Callable[[orders.Order, int, tuple[int, int], int], int]) -> str:
     """``answer(order, running, tile, k)``: bytes that all waves of an order read.
@@ -122,13 +134,7 @@ def waves_read(answer: Callable[[orders.Order, int, tuple[int, int], int], int])
     """
     draw = random.Random()
     for _ in range(30):
-        rows, columns = draw.randint(1, 12), draw.randint(1, 12)
-        order = draw.choice([
-            orders.rows_first(rows, columns),
-            orders.super_rows(rows, columns, draw.randint(1, rows)),
-            orders.hilbert(rows, columns),
-            orders.shuffled(rows, columns, draw.randrange(1000)),
-        ])  # fmt: skip
+        rows, columns, order = _some_order(draw, 12)
         running, k = draw.randint(1, rows * columns + 3), 8 * draw.randint(1, 9)
         tile = draw.choice([(16, 32), (32, 16), (64, 8), (8, 64)])
         got, right = ask(answer, list(order), running, tile, k), _read(order, running, tile, k)
@@ -171,12 +177,7 @@ def misses(answer: Callable[[orders.Order, int, int, int], int]) -> str:
     """
     draw = random.Random()
     for _ in range(40):
-        rows, columns = draw.randint(1, 8), draw.randint(1, 8)
-        order = draw.choice([
-            orders.rows_first(rows, columns),
-            orders.super_rows(rows, columns, draw.randint(1, rows)),
-            orders.shuffled(rows, columns, draw.randrange(1000)),
-        ])  # fmt: skip
+        rows, columns, order = _some_order(draw, 8)
         running, steps = draw.randint(1, rows * columns + 3), draw.randint(1, 5)
         room = draw.randint(1, (rows + columns) * steps)
         got, right = (
