@@ -220,7 +220,7 @@ class _Drawing:
             places = [(at[0] + one * aside, _beside_slope(first, last, one))
                       for one in (side, -side)]  # fmt: skip
             at = next((place for place in places if self.free(place, arrow)), places[0])
-        elif abs(b.y - a.y) <= 2 * abs(b.x - a.x):  # a bow, but no steep one: beyond its top
+        else:  # a bow: beyond its top
             long, half = math.hypot(b.x - a.x, b.y - a.y), width(arrow.label) / 2
             out = math.copysign(1.0, arrow.bend)
             aside, up = out * (b.y - a.y) / long, -out * (b.x - a.x) / long

@@ -351,7 +351,9 @@ def scatter(
                     at, ha, va = (-7, 2), "right", "center"
                     if narrow:  # in the part of about 185 points that is left of the dot
                         room = 185 * math.log(x / low) / math.log(high / low) - 12
-                        told = "\n".join(wrap(each, room, 9))
+                        lines = wrap(each, room, 9)
+                        told = "\n".join(lines)
+                        va = "top" if len(lines) > 1 else va  # not into the title
                 else:  # not across the line
                     at, ha = ((0, 7), "center") if y > x else ((7, -3), "left")
                 axes.annotate(told, (x, y), at, color=INK, fontsize=9, ha=ha, va=va,
