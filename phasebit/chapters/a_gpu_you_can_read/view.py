@@ -62,15 +62,15 @@ def ways(log: Sequence[Step]) -> Counter[tuple[int, int]]:
 def graph(program: Any, log: Sequence[Step]) -> Picture:
     """The blocks of the kernel ``bits``, and the lanes that went from each to each."""
     labels = {b.index: b.label or ("begin" if b.index == 0 else "") for b in program.blocks}
-    what = {2: "is the bit one?", 3: "count it"}
-    place = {0: (0, 0), 1: (0, 75), 2: (0, 150), 3: (0, 225), 4: (0, 300), 5: (160, 75)}
+    what = {2: "bit one?", 3: "count it"}
+    place = {0: (0, 0), 1: (0, 75), 2: (0, 150), 3: (0, 225), 4: (0, 300), 5: (132, 75)}
     nodes = {
         str(i): draw.Node(
             f"{i}: {labels[i] or what[i]}", *place[i], hue={3: "orange", 5: "green"}.get(i, "blue")
         )
         for i in labels
     }
-    bends = {(2, 4): 72, (4, 1): 96}
+    bends = {(2, 4): 76, (4, 1): 78}
     arrows = [
         draw.Arrow(str(start), str(end), f"{count} lanes", bends.get((start, end), 0))
         for (start, end), count in sorted(ways(log).items())
