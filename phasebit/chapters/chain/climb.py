@@ -44,6 +44,7 @@ RUNGS = {
     "a ring": Rung(kernels.RING, "four slots, filled by the copy engine", {"sums": 1}, False),
     "roles": Rung(kernels.ROLES, "a thread loads, a thread multiplies", {"sums": 1}, False),
     "pieces": Rung(kernels.PIECES, "the copy engine stores C", {"sums": 1}, False),
+    "one box": Rung(kernels.ONE_BOX, "four warps meet, a thread stores", {"sums": 1}, False),
     "blocks that stay": Rung(
         kernels.CHAIN, "a block makes several tiles", {"sums": 1},
         change=("SUMS = 2; ", "SUMS = 1; "),
