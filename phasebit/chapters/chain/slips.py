@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from phasebit.chapters.chain import kernels
 from phasebit.edits import replace_once
+
+if TYPE_CHECKING:
+    from phasebit.measure import Table
 
 SHAPES = {
     kernels.RING: (257, 232, 456),
@@ -257,6 +260,32 @@ def judge(source: str, shape: tuple[int, int, int], schedule: str = "late") -> s
     return "\n".join([*map(str, run.findings), *["WRONG"] * (not exact)])
 
 
+OF_A_BOX = (
+    "the box leaves before the four warps have met",
+    "each warp meets by itself",
+    "the meeting comes before the wait for the read",
+    "a box is filled again before it is read",
+    "another thread waits than the one that stores",
+    "the whole block is to meet",
+)
+"""Those of :data:`SLIPS` that the page shows with the rung of one box."""
+
+
+def of_a_box() -> Table:
+    """What is found of :data:`OF_A_BOX`, and whether the result is right all the same."""
+    from phasebit.emulator import EmulatorError
+    from phasebit.measure import Table
+
+    rows = []
+    for name in OF_A_BOX:
+        try:
+            run, exact = kernels.multiply(SLIPS[name].source, *SHAPES[kernels.ONE_BOX])
+            rows.append((name, run.findings[0].kind, "right" if exact else "wrong"))
+        except EmulatorError as error:
+            rows.append((name, error.kind, "none"))
+    return Table(("slip", "found", "result"), tuple(rows), "late copies and products")
+
+
 _WHOLE = "sizeof s.a[0] + sizeof s.b[0]);"
 TOO_FEW_BYTES = {
     "the rows that exist": _WHOLE.replace(
@@ -289,7 +318,9 @@ _MEETING = "    __syncthreads();  // everybody has read\n"
 def endings(name: str) -> str:
     """A kernel without its tails, without the meeting at its end, and without both: a line each."""
     text = kernels.source(name)
-    without_tails = replace_once(replace_once(text, _TAILS[0], ""), _TAILS[1], "")
+    without_tails = text
+    for tail in _TAILS:  # where a block makes one tile there is no ring of sums
+        without_tails = without_tails.replace(tail, "")
 
     def apart(text: str) -> str:
         return kernels.apart(text) if name == kernels.PAIR else replace_once(text, _MEETING, "")

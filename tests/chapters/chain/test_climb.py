@@ -45,6 +45,13 @@ def test_differences_are_of_the_functions_alone() -> None:
 
 
 @pytest.mark.nvcc
+def test_one_box_leaves_by_a_quarter_of_the_copies_and_a_meeting_each() -> None:
+    pieces, box = climb.ways_out().rows
+    assert pieces[1:] == ("32", "4", "36", "0")
+    assert box[1:] == ("8", "16", "9", "8")
+
+
+@pytest.mark.nvcc
 def test_bytes_at_each_level() -> None:
     rows = {row[0]: row[1:] for row in climb.levels().rows}
     assert rows["a block alone"][1:4] == ("3,072",) * 3

@@ -64,6 +64,9 @@ def test_the_picture_of_the_fourth_ring() -> None:
 def test_how_a_block_and_a_pair_may_end() -> None:
     block, pair = (slips.endings(name).splitlines() for name in (kernels.CHAIN, kernels.PAIR))
     ways = "the tails", "the meeting", "both"
+    apart = slips.endings(kernels.PIECES).splitlines()
+    assert apart[0] == "without the tails: nothing found"
+    assert all("race: warp 0 of block 0 deallocates tensor memory" in line for line in apart[1:])
     assert block == [f"without {what}: nothing found" for what in ways]
     assert pair[:2] == [f"without {what}: nothing found" for what in ("the tails", "the meeting")]
     assert pair[2] == ("without both: cluster: block 0 may leave the kernel before thread 0 of "
