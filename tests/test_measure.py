@@ -142,6 +142,16 @@ def test_recording_needs_a_chapter_and_a_gpu(monkeypatch: pytest.MonkeyPatch) ->
         recording.record("double_buffering")
 
 
+def test_a_record_beside_a_chapters_is_measured_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "gpu", lambda: None)
+    assert recording.chapter("layouts_controls") == "layouts_controls"
+    alone, whole = (recording.benchmark(name) for name in ("layouts_controls", "layouts"))
+    assert (alone.NAME, whole.NAME) == ("layouts_controls", "layouts")
+    assert recording.chapter("layouts") == "layouts"
+    with pytest.raises(toolchain.CudaError, match="no NVIDIA GPU here"):
+        recording.record("layouts_controls")
+
+
 @pytest.mark.nvcc
 def test_no_cublas_is_a_sentence() -> None:
     with pytest.raises(toolchain.ToolMissing, match="no cuBLAS here"):
