@@ -25,7 +25,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from phasebit import measure, toolchain
-from phasebit.chapters.attention import attend, launched, narrow_heads, rungs, softmax_alone
+from phasebit.chapters.attention import (
+    attend,
+    launched,
+    narrow_heads,
+    next_scores,
+    rungs,
+    softmax_alone,
+)
 from phasebit.chapters.attention.rungs import CUDNN, HEADS, TOKENS, Edits
 from phasebit.edits import replace_each
 from phasebit.instruments import beside_torch, clocks, disassembly, profiler
@@ -202,7 +209,9 @@ def pinned(name: str) -> str:
 
 
 def plain(name: str) -> str:
-    """A rung, a variant, a pinned rung, or the groups in turn."""
+    """A rung, a variant, a pinned rung, the groups in turn, or the next scores before the store."""
+    if name == next_scores.NAME:
+        return next_scores.text()
     if PINNED in name:
         return pinned(name)
     return narrow_heads.text(name) if name == IN_TURN else rungs.text(name)
@@ -297,6 +306,9 @@ SLACKS = (
     Slack(IN_TURN, 64, True, 4096, {"all groups": FOUR, "the last group": (3,)}, SOME),
 )  # fmt: skip
 ORDERS = (C, C + PINNED, C + BEHIND, D, D + PINNED, F, BEFORE, F + PINNED, F + BEHIND)
+ENDS = (F, next_scores.NAME)
+END_CASES = ((64, False, 1024), (64, True, 1024), (64, False, 4096), (64, True, 4096),
+             (128, False, 1024), (128, True, 1024))  # fmt: skip
 ORDER_CASES = ((128, False, 4096), (128, True, 4096), (64, False, 4096), (64, True, 4096))
 MARKED = ((F, 64, True, 4096), (IN_TURN, 64, True, 4096), (F, 64, False, 4096),
           (F, 64, False, 1024), (F, 64, True, 1024), (F, 128, False, 4096))  # fmt: skip
@@ -333,7 +345,7 @@ def record() -> dict[str, Any]:
     """
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
-    texts: dict[Any, str] = {("order", name): plain(name) for name in ORDERS}
+    texts: dict[Any, str] = {("order", name): plain(name) for name in (*ORDERS, *ENDS)}
     texts |= {("waits", each.kernel): waiting(each.kernel) for each in SLACKS}
     texts |= {("marks", case[0]): waiting(case[0], within=True) for case in MARKED}
     texts["alone"] = softmax_alone.text()
@@ -341,6 +353,7 @@ def record() -> dict[str, Any]:
         first = pool.submit(clocks.reader)
         programs = {key: pool.submit(toolchain.build, text, name=NAME, target="sm_90a")
                     for key, text in _programs().items()}  # fmt: skip
+        where = {(name, d): pool.submit(placed, name, d) for name in ORDERS for d in (64, 128)}
         built = dict(zip(texts, pool.map(_build, texts.values()), strict=True))
         first.result()
     loaded = {key: ctypes.CDLL(str(each.program)) for key, each in built.items()}
@@ -359,17 +372,21 @@ def record() -> dict[str, Any]:
             **_PROTOCOL,
             "profiler": profiler.version(),
             "rivals": f"torch {torch.__version__}, scaled_dot_product_attention with the backend "
-            "of cuDNN, same process, by turns with the orders",
+            "of cuDNN and with the one of FlashAttention-2, same process, by turns with the orders "
+            "and the ends",
         },
         "spilled": spilled,
-        "exponentials": {name: {str(d): placed(name, d) for d in (64, 128)} for name in ORDERS},
+        "exponentials": {
+            name: {str(d): where[name, d].result() for d in (64, 128)} for name in ORDERS
+        },
     }
     _say("compiled")
     units = torch.cuda.get_device_properties(0).multi_processor_count
     found["alone"] = softmax_alone.measured(loaded["alone"], units)
     _say("alone: " + ", ".join(f"{name} {cycles}" for name, cycles in found["alone"].items()))
-    found["orders"] = [_order(torch, loaded, *case) for case in ORDER_CASES]
-    _say("orders")
+    found["orders"] = [_by_turns(torch, loaded, ORDERS, *case) for case in ORDER_CASES]
+    found["ends"] = [_by_turns(torch, loaded, ENDS, *case) for case in END_CASES]
+    _say("orders and ends")
     found["slack"] = [_slack(torch, loaded["waits", each.kernel], each) for each in SLACKS]
     _say("slack")
     found["marks"] = [_marked(torch, loaded["marks", case[0]], *case) for case in MARKED]
@@ -407,16 +424,21 @@ def _check(
         raise toolchain.CudaError(f"{name} differs from cuDNN's attention")
 
 
-def _order(
-    torch: Any, loaded: Mapping[Any, ctypes.CDLL], d: int, causal: bool, length: int
+def _by_turns(
+    torch: Any,
+    loaded: Mapping[Any, ctypes.CDLL],
+    names: Sequence[str],
+    d: int,
+    causal: bool,
+    length: int,
 ) -> dict[str, Any]:
     tensors = _tensors(torch, d, length)
     launches = {
-        name: launched.ours(torch, loaded["order", name], tensors, causal) for name in ORDERS
+        name: launched.ours(torch, loaded["order", name], tensors, causal) for name in names
     }
     for name, launch in launches.items():
         _check(torch, name, launch, tensors, causal)
-    launches[CUDNN] = launched.torchs(torch, tensors, causal)[CUDNN]
+    launches |= launched.torchs(torch, tensors, causal)
     times = clocks.times(torch, launches, _ROUNDS, _REST, warm=_WARM, each=_EACH)
     return {"d": d, "causal": causal, "sequence": length, "contenders": times}
 
