@@ -113,9 +113,10 @@ def build(name: str) -> toolchain.Build:
 def record() -> dict[str, Any]:
     """Measure on this machine's GPU.
 
-    Raises :class:`toolchain.CudaError` when there is no GPU, no cuBLAS, or a kernel fails.
+    Raises :class:`toolchain.CudaError` when there is no GPU, no cuBLAS, or a kernel fails,
+    :class:`toolchain.ToolMissing` without Nsight Compute.
     """
-    facts, cublas = measure.facts(), measure.find_cublas()
+    facts, cublas, version = measure.facts(), measure.find_cublas(), profiler.version()
     built = clocks.built(build, PROGRAMS)
     seen: dict[str, list[dict[str, Any]]] = {name: [] for name in built}
     order, draw = list(built), random.Random()
@@ -142,7 +143,7 @@ def record() -> dict[str, Any]:
             "some of them; try_wait and test_wait: a loop around this instruction and nothing else",
             "stamps": "the multiprocessor's clock, read by one thread of each role; cycles since "
             "the first stamp of the launch; one warm launch in each of the processes",
-            "counters": f"{profiler.version()}, one launch, caches left as they are; the program's "
+            "counters": f"{version}, one launch, caches left as they are; the program's "
             "launches are warm",
             "samples": "the same, each instruction of the machine code with the samples in which a "
             "warp stood at it, by reason",
@@ -184,7 +185,7 @@ def _tried(what: Callable[[Path], Any], program: Path) -> Any:
     """What the profiler says, or the sentence in which it refuses: the times are kept."""
     try:
         return what(program)
-    except (toolchain.CudaError, toolchain.ToolMissing, ValueError, KeyError) as error:
+    except (toolchain.CudaError, toolchain.ToolMissing, OSError, ValueError) as error:
         print(f"⏱ the profiler says nothing of {program.name}: {str(error)[:300]}")
         return {"refused": str(error)[:300]}
 
