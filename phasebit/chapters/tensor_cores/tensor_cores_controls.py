@@ -9,6 +9,7 @@ around its copies.
 from __future__ import annotations
 
 import ctypes
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ DEPTH = 64
 TILINGS = {"small": ("Tiling<64, 64, 64, 32, 32>", 4), "large": ("Tiling<128, 256, 64, 64, 64>", 3)}
 """Name -> the tiling, and its slots."""
 VENDOR = "cuBLAS"
+READS = "tensor_cores/l2_reads"
 
 
 class Parts(NamedTuple):
@@ -155,6 +157,12 @@ def build(name: str) -> toolchain.Build:
     return toolchain.build(source(VARIANTS[name]), name=NAME, library=True)
 
 
+def counted() -> toolchain.Build:
+    """A program with one launch of the whole ring for each of :data:`TILINGS`."""
+    text = source(VARIANTS["whole"]) + _COUNTED.format(size=SIZE)
+    return toolchain.build(text, name=NAME)
+
+
 def multiplied(parts: Parts, slots: int, size: int) -> list[int] | None:
     """Which column of A and row of B each step of the sums takes, in order; None: no sums.
 
@@ -177,11 +185,13 @@ def record() -> dict[str, Any]:
     """
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
-    loaded = clocks.libraries(build, VARIANTS)
-    counted = toolchain.build(source(VARIANTS["whole"]) + _COUNTED.format(size=SIZE), name=NAME)
-    reads = programs.times(programs.kernel("tensor_cores/l2_reads"))
+    with ThreadPoolExecutor() as pool:  # nothing is compiled any more when the times are taken
+        reading, counting = pool.submit(programs.kernel, READS), pool.submit(counted)
+        loaded = clocks.libraries(build, VARIANTS)
+        reader, counts = reading.result(), counting.result()
+    reads = programs.times(reader)
     times = _times(torch, loaded)
-    rows = profiler.count([counted.program], COUNTERS)
+    rows = profiler.count([counts.program], COUNTERS)
     if len(rows) != len(TILINGS):
         raise toolchain.CudaError(f"ncu saw {len(rows)} launches of {len(TILINGS)}")
     return {

@@ -104,7 +104,6 @@ def test_contenders_spill_a_word_at_most(name: str) -> None:
     assert built.warnings == "" and all(use.spill_stores <= 4 for use in built.resources)
 
 
-READS = "tensor_cores/l2_reads"
 SLIPS = {
     "a piece is read twice": ("at + 1 == pieces ? 0 : at + 1", "at + 1 == pieces ? at : at + 1"),
     "it does not wait": ("cp_async_wait_group<SLOTS - 2>", "cp_async_wait_group<SLOTS - 1>"),
@@ -116,16 +115,16 @@ SLIPS = {
 
 @pytest.mark.nvcc
 def test_the_reads_are_right_on_the_emulator() -> None:
-    done = emulate(files.kernel(READS))
+    done = emulate(files.kernel(controls.READS))
     assert done.ok and not done.stderr, done.stdout + done.stderr
     assert done.stdout.count(": OK") == 4
-    built = targets.assemble(files.kernel(READS), "sm_80")
+    built = targets.assemble(files.kernel(controls.READS), "sm_80")
     assert built.warnings == "" and not any(use.spills for use in built.resources)
 
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("slip", SLIPS)
 def test_reads_that_are_wrong_are_seen(slip: str) -> None:
-    text = files.kernel(READS)
+    text = files.kernel(controls.READS)
     done = emulate(replace_once(text, *SLIPS[slip]), right=text)
     assert not done.ok or "race" in done.stderr, done.stdout + done.stderr
