@@ -5,12 +5,14 @@ A chapter that has something to measure has a module ``record`` in its folder, w
 ``records/double_buffering.nvidia-h200.json``). ``record()`` measures and returns the record, the
 whole JSON: :func:`phasebit.measure.facts`, ``"benchmark"``, ``"protocol"`` and whatever was
 measured. It may print lines that begin with ``⏱``. Where it saves other records, too,
-``FURTHER`` names them. Where it needs a certain GPU, ``TARGET`` says what that must run; where it
+``FURTHER`` names them; one whose module has a ``NAME`` and a ``record()`` as well can be measured
+alone, by that name. Where it needs a certain GPU, ``TARGET`` says what that must run; where it
 needs several of one machine, ``GPUS`` says how many.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -53,12 +55,14 @@ def possible() -> tuple[list[str], list[str]]:
 def chapter(word: str) -> str:
     """The chapter that a word names, by its folder (``"copy_engine"``) or its number (``"15"``).
 
-    Raises ``LookupError`` when it names none, or one with nothing to measure.
+    A record that is saved beside a chapter's is asked for by its own name
+    (``"attention_controls"``). Raises ``LookupError`` when the word names none, or one with nothing
+    to measure.
     """
     numbers = _numbers()
     asked = next((name for name, number in numbers.items() if word == str(number)), word)
     known = measured()
-    if asked not in known:
+    if asked not in known and asked not in _beside():
         some = ", ".join(f"{name} ({numbers[name]})" if name in numbers else name for name in known)
         raise LookupError(f"chapter {word} has nothing to measure: choose from {some}")
     return asked
@@ -71,9 +75,21 @@ def _numbers() -> dict[str, int]:
     return {name: number for name, number in found.items() if number is not None}
 
 
+def _beside() -> dict[str, tuple[str, str]]:
+    """Records of modules beside a chapter's ``record``: name -> the chapter and the module."""
+    found = {}
+    for path in sorted(Path(chapters.__path__[0]).glob("*/*.py")):
+        text = path.read_text(encoding="utf-8")
+        named = re.search(r'^NAME = "(\w+)"$', text, re.M)
+        if named and path.stem != "record" and "\ndef record() ->" in text:
+            found[named[1]] = path.parent.name, path.stem
+    return found
+
+
 def benchmark(name: str) -> Benchmark:
-    """The benchmark of a chapter, by its folder's name."""
-    return cast(Benchmark, chapters.load(name, "record"))
+    """The benchmark of a chapter, by its folder's name; or of a record beside it, by its name."""
+    alone = _beside().get(name) if name not in measured() else None
+    return cast(Benchmark, chapters.load(*alone or (name, "record")))
 
 
 def record(name: str) -> Path:

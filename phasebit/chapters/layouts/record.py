@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.layouts import packed_operands
+from phasebit.chapters.layouts import layouts_controls, packed_operands
 from phasebit.instruments import beside_torch, programs
 
 NAME = "layouts"
+FURTHER = (layouts_controls.NAME,)
+"""Records that are saved beside this one."""
 
 
 def record() -> dict[str, Any]:
@@ -25,6 +27,7 @@ def record() -> dict[str, Any]:
     torch.backends.cuda.matmul.allow_tf32 = False
     checked = {"packing": programs.output(programs.kernel("layouts/packing")).strip()}
     seed = torch.seed()
+    measure.save(layouts_controls.record())
     return {
         "benchmark": NAME,
         **facts,

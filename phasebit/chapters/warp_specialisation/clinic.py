@@ -355,16 +355,23 @@ class Ward:
         self.found = {name: examine(source(name)).kinds for name in names()[:PATIENTS]}
 
     def chart(self) -> draw.Picture:
-        """Who found which mistake: the emulator just now, the tools when they were recorded."""
-        cells: list[list[draw.Cell | None]] = []
-        for name in self.found:
-            said = self.record["clinic"][f"{name} broken"]
-            told = [_briefly(said["runs"]), self.found[name] or "–"]
-            told += [_cell(said["tools"].get(tool)) for tool in TOOLS]
-            cells.append([draw.Cell(text, _hue(text)) for text in told])
+        """Who found which mistake: the emulator just now, the tools when they were recorded.
+
+        Tools that say the same of every patient share a column.
+        """
+        said = [self.record["clinic"][f"{name} broken"] for name in self.found]
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for tool in TOOLS:
+            alike.setdefault(tuple(_cell(one["tools"].get(tool)) for one in said), []).append(tool)
+        told = [
+            (_briefly(one["runs"]), self.found[name] or "–", *(column[k] for column in alike))
+            for k, (name, one) in enumerate(zip(self.found, said, strict=True))
+        ]
         return draw.chart(
-            cells, rows=[name.replace("_", " ") for name in self.found],
-            columns=("on the GPU", "emulator", *TOOLS), row_label="patient",
+            [[draw.Cell(text, _hue(text)) for text in line] for line in told],
+            rows=[name.replace("_", " ") for name in self.found],
+            columns=("on the GPU", "emulator", *map(", ".join, alike.values())),
+            row_label="patient",
             column_label=f"compute-sanitizer {self.record['compute-sanitizer']}",
             title=f"Who finds what; the GPU and the tools: {measure.source(self.record)}",
             legend={

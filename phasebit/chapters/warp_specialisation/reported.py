@@ -48,23 +48,26 @@ REPORTS = (
 
 
 def table(recorded: dict[str, Any]) -> measure.Table:
-    """Each program on the emulator: its result, and what is found.
+    """What is found in each program on the emulator; below, of how many the result is right.
 
-    Beside them, when the record has them, how five processes ended on its GPU, and the tools of
+    Beside it, when the record has them, how five processes ended on its GPU, and the tools of
     compute-sanitizer that found something.
     """
     known = {**recorded["clinic"], **recorded.get("reported", {})}
     on_gpu = all(f"{report.name} broken" in known for report in REPORTS)
-    rows = []
+    rows, right = [], 0
     for report in REPORTS:
         seen = clinic.examine(clinic.source(report.name))
-        row = [report.thread, report.what, report.state, seen.verdict, seen.kinds or "–"]
+        right += seen.verdict == "right"
+        row = [report.thread, report.what, seen.kinds or "–"]
         if on_gpu:
             twins = (known[f"{report.name} {twin}"] for twin in ("broken", "repaired"))
             row += clinic.recorded(*twins)
         rows.append(tuple(row))
-    heading = ["thread", "what went wrong", "repair", "result, on the emulator", "found"]
-    note = "kernels/warp_specialisation/reported"
+    heading = ["thread", "what went wrong", "emulator"]
+    merged = sum(report.state == "merged" for report in REPORTS)
+    note = (f"right on the emulator: {right} of {len(REPORTS)}; the repair was merged in {merged}; "
+            "kernels/warp_specialisation/reported")  # fmt: skip
     if on_gpu:
         heading += [str(recorded["gpu"]), "compute-sanitizer"]
         note += f"; {measure.source(recorded)}"

@@ -1,11 +1,11 @@
-"""What the page shows of the record: wgmma's rate by its width, and the bytes that it reads."""
+"""What the page shows: pieces of the first product, and of the record wgmma's rate by its width."""
 
 from __future__ import annotations
 
 import statistics
 from typing import Any
 
-from phasebit import measure
+from phasebit import files, measure
 from phasebit.draw import Picture, curves
 from phasebit.measure import Table
 
@@ -14,6 +14,16 @@ BATCH = 16
 """Instructions of a group that is committed, in ``rate.cu``."""
 NOMINAL = 4096
 """FLOP a cycle on each multiprocessor of Hopper, bf16, dense: 4 tensor cores of 512 each."""
+
+
+def listing(first: str, last: str) -> None:
+    """Print lines of ``wgmma.cu`` with their numbers: from the one that begins with ``first`` to
+    the next that begins with ``last``.
+    """
+    lines = files.kernel("warpgroup_products/wgmma").splitlines()
+    begin = next(k for k, line in enumerate(lines) if line.startswith(first))
+    end = next(k for k in range(begin, len(lines)) if lines[k].startswith(last))
+    print("\n".join(f"{k + 1:3}  {lines[k]}".rstrip() for k in range(begin, end + 1)))
 
 
 def rate(recorded: dict[str, Any], n: int, a: str, groups: int = 2, pending: int = 1) -> float:

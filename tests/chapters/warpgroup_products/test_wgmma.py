@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
-from phasebit import files, hardware, process, toolchain
+from phasebit import contents, files, hardware, process, toolchain
 from phasebit.edits import replace_once
 from tests.kernels.emulated import emulate
 
@@ -63,3 +64,23 @@ def test_every_mistake_is_found(name: str) -> None:
 def test_right_on_the_gpu() -> None:
     done = process.run([toolchain.build(SOURCE, target="sm_90a").program], timeout=60)
     assert done.ok and done.stdout == OK, done.stdout + done.stderr
+
+
+def test_the_page_has_the_whole_kernel_and_shows_pieces_of_it() -> None:
+    chapter = contents.notebook(files.book(), "warpgroup_products")
+    cells = json.loads(chapter.read_text("utf-8"))["cells"]
+    texts = ["".join(cell["source"]) for cell in cells]
+    assert "%%cuda\n" + SOURCE.rstrip("\n") in texts
+    lines = SOURCE.splitlines()
+    printed = [
+        "".join(cell["outputs"][0]["text"])
+        for text, cell in zip(texts, cells, strict=True)
+        if text.startswith("view.listing(")
+    ]
+    shown = set()
+    for number, code in re.findall(r"^ *(\d+)(?:  (.*))?$", "".join(printed), re.M):
+        assert lines[int(number) - 1] == code
+        shown.add(int(number))
+    (said,) = (cell for cell, text in zip(cells, texts, strict=True) if "left_out.told" in text)
+    named = re.findall(r"line (\d+)", "".join(said["outputs"][0]["text"]))
+    assert named and {int(number) for number in named} <= shown
