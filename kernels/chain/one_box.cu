@@ -1,5 +1,5 @@
-// The pieces of pieces.cu, and all four warps write theirs into one box: they meet when 128 rows are
-// there, and one thread has the copy engine store them; a ring of two slots for the four.
+// The pieces of pieces.cu, and all four warps write theirs into one box: they meet when 128 rows
+// are there, and one thread has the copy engine store them; a ring of two slots for the four.
 #include "chain/out.cuh"
 #include "chain/place.cuh"
 #include "tensor_map.cuh"

@@ -105,7 +105,8 @@ SLIPS = {
     "who reads an answer in the other block tells its own": Slip(
         _PL, "if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive_at_after_reads("
         "&s.answer_empty[at.slot], 0);",
-        "if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.answer_empty[at.slot]);", "deadlock"),
+        "if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.answer_empty[at.slot]);",
+        "a barrier that is not initialised"),
     "readers of both blocks do not fence": Slip(
         _PL, "ptx::fence_proxy_async_shared();  // the next answer", "// the next answer",
         "the answer of .*no fence.proxy.async lies between"),
