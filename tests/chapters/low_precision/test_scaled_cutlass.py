@@ -38,6 +38,12 @@ def test_the_table_has_a_column_for_each_kernel() -> None:
     assert [row[0].partition(": ")[2] for row in table.rows[:3]] == ["load", "multiply", "store"]
 
 
+def test_a_pair_of_ours_asks_for_a_copy_a_slice_less() -> None:
+    stored, slices = 64, 4 * 4 * 2  # copies out; of four tiles, in both blocks
+    pair = RECORD["counts"]["a pair"]
+    assert [(pair[whose]["copies"] - stored) / slices for whose in ("ours", "cutlass")] == [4, 5]
+
+
 def test_products_commits_and_bytes_are_equal_as_the_page_says() -> None:
     for sides in RECORD["counts"].values():
         for what in ("products", "commits", "columns", *executed.LEVELS.values()):
