@@ -18,7 +18,7 @@ constexpr int THREADS = 32 * (EPILOGUE + 2);
 struct Shared {
     alignas(1024) __nv_bfloat16 a[STAGES][TILE_M * TILE_K];  // the swizzle's pattern: 1024 bytes
     alignas(1024) __nv_bfloat16 b[STAGES][TILE_N * TILE_K];
-    alignas(1024) uint4 c[EPILOGUE][2][32 * PARTS];  // a warp's pieces on their way to C
+    alignas(1024) uint4 c[2][TILE_M * PARTS];  // pieces of the sum on their way to C
     unsigned long long full[STAGES], empty[STAGES];
     unsigned long long sum_full[SUMS], sum_empty[SUMS];
     unsigned tensor_memory;  // its address
@@ -74,7 +74,7 @@ __device__ void multiply(Shared& s, int m, int n, int k) {
 }
 
 __device__ void store(Shared& s, const CUtensorMap& C, int m, int n) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int t = threadIdx.x, warp = t / 32, lane = t % 32;
     Place<SUMS> from;
     Place<2> to;
     for_each_tile(m, n, [&](int row, int col) {
@@ -89,27 +89,26 @@ __device__ void store(Shared& s, const CUtensorMap& C, int m, int n) {
                 ptx::tcgen05_fence_before_thread_sync();
                 if (lane == 0) ptx::mbarrier_arrive(&s.sum_empty[from.slot]);
             }
-            uint4* piece = s.c[warp][to.slot];
-            if (lane == 0) ptx::cp_async_bulk_wait_group_read<1>();  // it has left the one before
-            __syncwarp();
-            for (int p = 0; p < PARTS; ++p)  // 16 bytes of this lane's row, swizzled
-                piece[lane * PARTS + (p ^ lane * PARTS / 8 % PARTS)] = part(r, p);
+            uint4* piece = s.c[to.slot];
+            for (int p = 0; p < PARTS; ++p)  // 16 bytes of this thread's row, swizzled
+                piece[t * PARTS + (p ^ t * PARTS / 8 % PARTS)] = part(r, p);
             ptx::fence_proxy_async_shared();
-            __syncwarp();
-            if (lane == 0) {
-                ptx::cp_async_bulk_tensor_store(C, col + first, row + 32 * warp, piece);
+            if (t == 0) ptx::cp_async_bulk_wait_group_read<0>();  // the piece before has left
+            ptx::bar_sync(1, 32 * EPILOGUE);  // all rows are there; the other slot is empty
+            if (t == 0) {
+                ptx::cp_async_bulk_tensor_store(C, col + first, row, piece);
                 ptx::cp_async_bulk_commit_group();
             }
         }
         from.advance();
     });
-    if (lane == 0) ptx::cp_async_bulk_wait_group_read<0>();  // shared memory ends with the block
+    if (t == 0) ptx::cp_async_bulk_wait_group_read<0>();  // shared memory ends with the block
 }
 
 __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(THREADS, 1)
 matmul(const __grid_constant__ CUtensorMap A,  // (m, k) in boxes of TILE_M × TILE_K, swizzled
        const __grid_constant__ CUtensorMap B,  // (n, k) in boxes of half as many rows
-       const __grid_constant__ CUtensorMap C,  // (m, n) in boxes of 32 × PIECE, swizzled
+       const __grid_constant__ CUtensorMap C,  // (m, n) in boxes of TILE_M × PIECE, swizzled
        int m, int n, int k) {
 #if defined(__CUDA_ARCH_FEAT_SM100_ALL)
     extern __shared__ __align__(1024) char memory[];
@@ -160,5 +159,6 @@ void launch(const Product& p) {
     matmul<<<BLOCKS * std::min({tiles, processors / BLOCKS, p.workers}), THREADS,
              sizeof(Shared)>>>(tensor_map_2d(p.A, p.m, p.k, TILE_M, TILE_K, swizzle),
                                tensor_map_2d(p.B, p.n, p.k, TILE_N / BLOCKS, TILE_K, swizzle),
-                               tensor_map_2d(p.C, p.m, p.n, 32, PIECE, C_SWIZZLE), p.m, p.n, p.k);
+                               tensor_map_2d(p.C, p.m, p.n, TILE_M, PIECE, C_SWIZZLE),
+                               p.m, p.n, p.k);
 }

@@ -24,12 +24,9 @@ __device__ void load(Shared& s, const CUtensorMap& A, const CUtensorMap& B,
             const int k = slice * TILE_K;
             ptx::cp_async_bulk_tensor_load_pair(to.a, A, k, a_rows * ROWS, full);
             ptx::cp_async_bulk_tensor_load_pair(to.b, B, k, (b_rows + rank) * ROWS, full);
-            ptx::cp_async_bulk_tensor_load_pair(to.a_scales, a_scales, 0,
-                                                (a_rows * slices + slice) * STEPS, full);
-            for (int half = 0; half < HALVES; ++half)
-                ptx::cp_async_bulk_tensor_load_pair(to.b_scales[half], b_scales, 0,
-                                                    ((b_rows + half) * slices + slice) * STEPS,
-                                                    full);
+            const int scales = slice * SLICE_WORDS;
+            ptx::cp_async_bulk_tensor_load_pair(to.a_scales, a_scales, scales, a_rows, full);
+            ptx::cp_async_bulk_tensor_load_pair(to.b_scales, b_scales, scales, b_rows, full);
         }
     });
     tail(s.empty, at);
@@ -70,9 +67,9 @@ __device__ void multiply(Shared& s, int m, int n, int slices) {
 __global__ void __cluster_dims__(PAIR) __launch_bounds__(THREADS, 1)
 matmul(const __grid_constant__ CUtensorMap A,  // (m, k), two numbers in a byte; boxes of 128 × 256
        const __grid_constant__ CUtensorMap B,  // (n, k)
-       const __grid_constant__ CUtensorMap a_scales,  // (atoms, 128 words); boxes of 4 atoms
-       const __grid_constant__ CUtensorMap b_scales,
-       const __grid_constant__ CUtensorMap C,  // (m, n) in boxes of 32 × PIECE, swizzled
+       const __grid_constant__ CUtensorMap a_scales,  // a row for 128 of A; boxes of a slice's
+       const __grid_constant__ CUtensorMap b_scales,  // of two rows: both halves of B
+       const __grid_constant__ CUtensorMap C,  // (m, n) in boxes of ROWS × PIECE, swizzled
        int m, int n, int slices) {
 #if defined(__CUDA_ARCH_FEAT_SM100_ALL)
     extern __shared__ __align__(1024) char memory[];

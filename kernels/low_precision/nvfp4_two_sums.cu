@@ -5,7 +5,7 @@
 using Shared = Rings<TILE_N>;  // three slots of 54 KiB
 
 __device__ void load(Shared& s, const CUtensorMap& A, const CUtensorMap& B,
-                     const unsigned char* a_scales, const unsigned char* b_scales, int m, int n,
+                     const unsigned char* a_scales, const CUtensorMap& b_scales, int m, int n,
                      int slices) {
     Place<STAGES> at;
     for_each_tile<1>(m, n, [&](int row, int col, int) {
@@ -16,16 +16,11 @@ __device__ void load(Shared& s, const CUtensorMap& A, const CUtensorMap& B,
             ptx::mbarrier_arrive_expect_tx(
                 full, sizeof to.a + sizeof to.b + sizeof to.a_scales + sizeof to.b_scales);
             ptx::cp_async_bulk_tensor_load(to.a, A, slice * TILE_K, row * ROWS, full);
+            ptx::cp_async_bulk_tensor_load(to.b, B, slice * TILE_K, col * TILE_N, full);
             const size_t first = (size_t(row) * slices + slice) * sizeof to.a_scales;
             ptx::cp_async_bulk_load(to.a_scales, a_scales + first, sizeof to.a_scales, full);
-            for (int half = 0; half < HALVES; ++half) {
-                const int rows = col * HALVES + half;  // the number of 128 rows of B
-                const size_t from = (size_t(rows) * slices + slice) * sizeof to.b_scales[0];
-                ptx::cp_async_bulk_tensor_load(to.b + half * sizeof to.b / HALVES, B,
-                                               slice * TILE_K, rows * 128, full);
-                ptx::cp_async_bulk_load(to.b_scales[half], b_scales + from,
-                                        sizeof to.b_scales[half], full);
-            }
+            ptx::cp_async_bulk_tensor_load(to.b_scales, b_scales, slice * SLICE_WORDS,
+                                           col * HALVES, full);  // both halves, which lie apart
         }
     });
 }
@@ -64,10 +59,10 @@ __device__ void multiply(Shared& s, int m, int n, int slices) {
 
 __global__ void __launch_bounds__(THREADS, 1)
 matmul(const __grid_constant__ CUtensorMap A,  // (m, k), two numbers in a byte; boxes of 128 × 256
-       const __grid_constant__ CUtensorMap B,  // (n, k)
+       const __grid_constant__ CUtensorMap B,  // (n, k); boxes of 256 × 256
        const unsigned char* a_scales,  // atoms: (rows / 128, slices, STEPS, ATOM), rounded up
-       const unsigned char* b_scales,  // rounded up to 256 rows
-       const __grid_constant__ CUtensorMap C,  // (m, n) in boxes of 32 × PIECE, swizzled
+       const __grid_constant__ CUtensorMap b_scales,  // a row for 128 of B; boxes of 2 slices'
+       const __grid_constant__ CUtensorMap C,  // (m, n) in boxes of ROWS × PIECE, swizzled
        int m, int n, int slices) {
 #if defined(__CUDA_ARCH_FEAT_SM100_ALL)
     extern __shared__ __align__(1024) char memory[];

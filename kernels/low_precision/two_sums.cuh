@@ -13,6 +13,7 @@ constexpr int STAGES = 3;                  // slots of slices
 constexpr int ROWS = 128;                  // of A that a block brings, and of the sum that it holds
 constexpr int ATOM = 512;                  // bytes: four scales, 64 along k, for each of 128 rows
 constexpr int HALVES = TILE_N / 128;       // of B's rows: an atom for each
+constexpr int SLICE_WORDS = STEPS * ATOM / 8;  // a slice's scales for 128 rows, in 8 bytes each
 constexpr int EPILOGUE = 4;                // warps 0-3
 constexpr int THREADS = 192;               // 4: the loader; 5: products
 constexpr int SCALES = 4;                  // columns of tensor memory that an atom takes
@@ -30,7 +31,7 @@ template <int B_ROWS> struct Slot {
 
 template <int B_ROWS> struct Rings {
     Slot<B_ROWS> slots[STAGES];
-    alignas(1024) uint4 c[EPILOGUE][2][32 * PARTS];  // a warp's pieces on their way to C
+    alignas(1024) uint4 c[2][ROWS * PARTS];  // pieces of the sum on their way to C
     unsigned long long full[STAGES], empty[STAGES], sum_full, sum_free;
     unsigned tensor_memory;  // its address
 };
@@ -47,11 +48,11 @@ template <int BLOCKS, class Work> __device__ void for_each_tile(int m, int n, Wo
 // `free`: what says, by a thread of each warp, that the common columns are in registers.
 template <int BLOCKS, class Shared, class Free>
 __device__ void store(Shared& s, const CUtensorMap& C, int m, int n, Free free) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, rank = blockIdx.x % BLOCKS;
+    const int t = threadIdx.x, warp = t / 32, lane = t % 32, rank = blockIdx.x % BLOCKS;
     Place<2> to;
     for_each_tile<BLOCKS>(m, n, [&](int down, int across, int turn) {
         const unsigned sum = s.tensor_memory + (warp * 32 << 16) + turn % 2 * SECOND;
-        const int row = (down * BLOCKS + rank) * ROWS + 32 * warp;
+        const int row = (down * BLOCKS + rank) * ROWS;
         ptx::mbarrier_wait(&s.sum_full, turn % 2);
         ptx::tcgen05_fence_after_thread_sync();
         for (int piece = 0; piece < TILE_N / PIECE; ++piece, to.advance()) {
@@ -64,18 +65,17 @@ __device__ void store(Shared& s, const CUtensorMap& C, int m, int n, Free free) 
                 ptx::tcgen05_fence_before_thread_sync();
                 if (lane == 0) free();
             }
-            uint4* out = s.c[warp][to.slot];
-            if (lane == 0) ptx::cp_async_bulk_wait_group_read<1>();  // it has left the one before
-            __syncwarp();
-            for (int p = 0; p < PARTS; ++p)  // 16 bytes of this lane's row, swizzled
-                out[lane * PARTS + (p ^ lane * PARTS / 8 % PARTS)] = part(r, p);
+            uint4* out = s.c[to.slot];
+            for (int p = 0; p < PARTS; ++p)  // 16 bytes of this thread's row, swizzled
+                out[t * PARTS + (p ^ t * PARTS / 8 % PARTS)] = part(r, p);
             ptx::fence_proxy_async_shared();
-            __syncwarp();
-            if (lane == 0) {
+            if (t == 0) ptx::cp_async_bulk_wait_group_read<0>();  // the piece before has left
+            ptx::bar_sync(1, 32 * EPILOGUE);  // all rows are there; the other slot is empty
+            if (t == 0) {
                 ptx::cp_async_bulk_tensor_store(C, across * TILE_N + first, row, out);
                 ptx::cp_async_bulk_commit_group();
             }
         }
     });
-    if (lane == 0) ptx::cp_async_bulk_wait_group_read<0>();  // shared memory ends with the block
+    if (t == 0) ptx::cp_async_bulk_wait_group_read<0>();  // shared memory ends with the block
 }

@@ -82,7 +82,7 @@ def test_the_numbers_are_those_that_the_kernels_say_in_words() -> None:
     assert {name: shown[name] for name in SAID} == {
         "copies that threads start": (4, 2048 + 32),
         "the tensor core, in front": (4, 48 << 10),
-        "the way out": (2, 32 * 128),  # 32 rows of 128 bytes
+        "the way out": (2, 128 * 128),  # 128 rows of 128 bytes
         "the grid": (2, 16),
         "between two GPUs": (2, 16 * 256 * 2),
     }

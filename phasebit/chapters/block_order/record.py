@@ -8,11 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.block_order import block_order_controls, block_order_times
+from phasebit.chapters.block_order import (
+    block_order_controls,
+    block_order_times,
+    joined,
+    neighbours,
+)
 from phasebit.instruments import beside_torch, programs
 
 NAME = "block_order"
-FURTHER = (block_order_controls.NAME,)
+FURTHER = (block_order_controls.NAME, neighbours.NAME, joined.NAME)
 """Records that are saved beside this one."""
 
 
@@ -27,6 +32,8 @@ def record() -> dict[str, Any]:
     checked = {"order": programs.output(programs.kernel("block_order/order")).strip()}
     seed = torch.seed()
     measure.save(block_order_controls.record())
+    measure.save(neighbours.record())
+    measure.save(joined.record())
     return {
         "benchmark": NAME,
         **facts,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit import edits, files, toolchain
@@ -44,6 +45,7 @@ RUNGS = {
     "a ring": Rung(kernels.RING, "four slots, filled by the copy engine", {"sums": 1}, False),
     "roles": Rung(kernels.ROLES, "a thread loads, a thread multiplies", {"sums": 1}, False),
     "pieces": Rung(kernels.PIECES, "the copy engine stores C", {"sums": 1}, False),
+    "one box": Rung(kernels.ONE_BOX, "four warps meet, a thread stores", {"sums": 1}, False),
     "blocks that stay": Rung(
         kernels.CHAIN, "a block makes several tiles", {"sums": 1},
         change=("SUMS = 2; ", "SUMS = 1; "),
@@ -98,6 +100,39 @@ def _one_stage() -> tuple[Any, bool]:
     kernel = compile(files.kernel(ONE_STAGE), "sm_100a")["matmul"]
     run = kernel.launch((n // 128, m // 128), 128, [*bits, c, m, n, k], schedule="eager")
     return run, bool(np.array_equal(c, a @ b.T))
+
+
+def ways_out() -> Table:
+    """How a tile of C leaves where each warp stores its rows, and where one thread stores all."""
+    from phasebit.emulator import LaunchObserver, observing
+    from phasebit.measure import Table
+
+    class Watcher(LaunchObserver):
+        machine: Any = None
+
+        def starts(self, batch: Any) -> None:
+            self.machine = batch.machine
+
+    rows = []
+    for name in (kernels.PIECES, kernels.ONE_BOX):
+        source, watcher = kernels.source(name), Watcher()
+        with observing(watcher):
+            run, exact = kernels.multiply(source, 128, 256, 64, schedule="eager")
+        if not exact or run.findings:
+            raise RuntimeError(f"{name} is not right: run its tests")
+        warps: Counter[str] = Counter()  # opcode, with how many operands -> executed by how many
+        machine = watcher.machine
+        for block, times in zip(machine.program.blocks, machine.block_warps, strict=True):
+            for each in block.instructions if times else ():
+                warps[f"{each.opcode} {len(each.operands)}"] += times
+        (out,) = (n for opcode, n in warps.items() if "global.shared" in opcode)
+        rows.append((f"{name}.cu", str(out), str(128 * 256 * 4 // out >> 10),
+                     str(warps["cp.async.bulk.wait_group.read 1"]),
+                     str(warps["bar.sync 2"] // 4)))  # fmt: skip
+    return Table(
+        ("kernel", "copies out", "KiB each", "waits for their reads", "meetings of four warps"),
+        tuple(rows), "for a tile of 128 × 256 in f32",
+    )  # fmt: skip
 
 
 def clocks(name: str) -> float:

@@ -18,7 +18,7 @@ from phasebit.edits import function as function
 if TYPE_CHECKING:
     from phasebit.emulator import Run
 
-RING, ROLES, PIECES = RUNGS = "ring", "roles", "pieces"
+RING, ROLES, PIECES, ONE_BOX = RUNGS = "ring", "roles", "pieces", "one_box"
 """The rungs that lead to the chain: a block makes one tile."""
 CHAIN, PAIR, LAUNCH_CONTROL = KERNELS = "chain", "pair", "launch_control"
 MULTICAST, TWO_PRODUCTS, PAIR_CONTROL = BESIDE = (
@@ -51,6 +51,11 @@ def apart(source: str) -> str:
     last = source.rindex("    ptx::cluster_arrive();\n    ptx::cluster_wait();")
     end = source.index("\n", source.index("ptx::cluster_wait();", last))
     return f"{source[:last]}    __syncthreads();{source[end:]}"
+
+
+def box_rows(source: str) -> int:
+    """Rows of a box of C: a warp's, where each has its own stored."""
+    return 32 if "s.c[warp]" in source else 128
 
 
 def loaded(source: str, m: int, n: int, k: int) -> int:
@@ -105,7 +110,7 @@ class Rings:
         blocks = 2 if "__cluster_dims__" in source else 1
         pair = "constexpr int PAIR" in source
         products = number("PRODUCTS") if "PRODUCTS = " in source else 1
-        tiles, pieces = "for_each_tile" in source, "c[EPILOGUE][2]" in source
+        tiles, pieces = "for_each_tile" in source, "alignas(1024) uint4 c[" in source
         sums = products if products > 1 else number("SUMS") if tiles else 1
         apart = "void multiply" in source
         return cls(number("STAGES"), sums, tiles, pieces, answers, blocks, pair, apart, products)
@@ -215,7 +220,8 @@ def launch(
             for x, rows in ((a, 128), (b, 256 // rings.blocks))]  # fmt: skip
     stored: Any = c
     if rings.pieces:
-        stored = TensorMap(c, (32, 32), data_type=out, swizzle=f"{32 * OUT_BYTES[out]}B")
+        stored = TensorMap(c, (32, box_rows(source)), data_type=out,
+                           swizzle=f"{32 * OUT_BYTES[out]}B")  # fmt: skip
     run = compiled(source, out).launch(
         rings.grid(m, n, workers), 32 * rings.warps,
         [*maps, stored, m, *[n] * (not rings.answers), k], shared=rings.shared(out), **options,

@@ -23,8 +23,8 @@ SHAPE = (257, 232, 72)
 
 _NEEDLESS_TO_SAY = ("mbarrier_init", "tcgen05_alloc", "cp_async_bulk_tensor_load", "tcgen05_mma",
                     "tcgen05_ld", "tcgen05_descriptor", "tcgen05_bf16")  # fmt: skip
-_CALL = re.compile(r"\b(?:ptx::)?(mbarrier_\w+|tcgen05_\w+|fence_\w+|cp_async_\w+|tail|__sync\w+)"
-                   r"(?:<[^;()]*>)?\([^;]*\);")  # fmt: skip
+_CALL = re.compile(r"\b(?:ptx::)?(mbarrier_\w+|tcgen05_\w+|fence_\w+|cp_async_\w+|bar_sync|tail|"
+                   r"__sync\w+)(?:<[^;()]*>)?\([^;]*\);")  # fmt: skip
 _ROLE = re.compile(r"^(?:__device__ void |)(\w+)\([^;]*?\) ?\{\n", re.MULTILINE)
 
 

@@ -24,6 +24,7 @@ KERNELS = {
     "a ring": f"chain/{kernels.RING}",
     "roles": f"chain/{kernels.ROLES}",
     "pieces": f"chain/{kernels.PIECES}",
+    "one box": f"chain/{kernels.ONE_BOX}",
     "a chain": f"chain/{kernels.CHAIN}",
     "two that share B": f"chain/{kernels.MULTICAST}",
     "a pair": f"chain/{kernels.PAIR}",

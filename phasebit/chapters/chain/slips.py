@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from phasebit.chapters.chain import kernels
 from phasebit.edits import replace_once
+
+if TYPE_CHECKING:
+    from phasebit.measure import Table
 
 SHAPES = {
     kernels.RING: (257, 232, 456),
     kernels.ROLES: (257, 232, 456),
     kernels.PIECES: (257, 232, 456),
+    kernels.ONE_BOX: (257, 232, 456),
     kernels.CHAIN: (257, 232, 72),
     kernels.PAIR: (300, 260, 72),
     kernels.LAUNCH_CONTROL: (600, 232, 72),
@@ -40,7 +44,14 @@ class Slip(NamedTuple):
 
 _C, _P, _L = kernels.KERNELS
 _M, _T, _PL = kernels.BESIDE
-_R, _O, _S = kernels.RUNGS
+_R, _O, _S, _B = kernels.RUNGS
+_READ = (
+    "        if (t == 0) ptx::cp_async_bulk_wait_group_read<0>();  // the piece before has left\n"
+)
+_FENCE = "        ptx::fence_proxy_async_shared();\n"
+_MEET = (
+    "        ptx::bar_sync(1, 32 * EPILOGUE);  // all rows are there; the other slot is empty\n"
+)
 
 SLIPS = {
     "a slot is filled again while its products are made": Slip(
@@ -60,6 +71,25 @@ SLIPS = {
         _S, "first += PIECE, to.advance())", "first += PIECE)", "may still read it"),
     "all warps store the first warp's rows": Slip(
         _S, "col + first, row + 32 * warp, piece", "col + first, row, piece", "WRONG|race"),
+    "the box leaves before the four warps have met": Slip(
+        _B, _MEET, "", "race: .*nothing orders the two"),
+    "each warp meets by itself": Slip(
+        _B, "ptx::bar_sync(1, 32 * EPILOGUE)", "__syncwarp()", "race: .*nothing orders the two"),
+    "the whole block is to meet": Slip(
+        _B, "ptx::bar_sync(1, 32 * EPILOGUE)", "__syncthreads()",
+        "all threads of the block must come to it"),
+    "nobody fences what is in the box": Slip(_B, _FENCE, "", "proxy"),
+    "a box is filled again before it is read": Slip(_B, _READ, "", "may still read it"),
+    "the meeting comes before the wait for the read": Slip(
+        _B, _READ + _MEET, _MEET + _READ, "race: .*nothing orders the two"),
+    "the wait is for all boxes but the last": Slip(
+        _B, _READ, _READ.replace("<0>", "<1>"), "may still read it"),
+    "another thread waits than the one that stores": Slip(
+        _B, _READ, _READ.replace("t == 0", "t == 32"), "may still read it"),
+    "each warp stores the box of all": Slip(
+        _B, "        if (t == 0) {\n", "        if (t % 32 == 0) {\n", "race|async"),
+    "the box has the rows of one warp": Slip(
+        _B, "t * PARTS + (p", "t % 32 * PARTS + (p", "race"),
     "the other block does not announce the answer": Slip(
         _PL, "        ptx::mbarrier_arrive_expect_tx(&s.answer_full",
         "        if (blockIdx.x % PAIR == 0) ptx::mbarrier_arrive_expect_tx(&s.answer_full",
@@ -75,7 +105,8 @@ SLIPS = {
     "who reads an answer in the other block tells its own": Slip(
         _PL, "if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive_at_after_reads("
         "&s.answer_empty[at.slot], 0);",
-        "if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.answer_empty[at.slot]);", "deadlock"),
+        "if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.answer_empty[at.slot]);",
+        "a barrier that is not initialised"),
     "readers of both blocks do not fence": Slip(
         _PL, "ptx::fence_proxy_async_shared();  // the next answer", "// the next answer",
         "the answer of .*no fence.proxy.async lies between"),
@@ -104,10 +135,10 @@ SLIPS = {
         _C, "if (lane == 0) ptx::mbarrier_arrive(&s.sum_empty",
         "ptx::mbarrier_arrive(&s.sum_empty", "deadlock"),
     "a piece is overwritten while it leaves": Slip(
-        _C, "ptx::cp_async_bulk_wait_group_read<1>()", "ptx::cp_async_bulk_wait_group_read<2>()",
+        _C, "wait_group_read<0>();  // the piece", "wait_group_read<1>();  // the piece",
         "may still read it"),
     "the block ends while pieces leave": Slip(
-        _C, "    if (lane == 0) ptx::cp_async_bulk_wait_group_read<0>();", "    ;",
+        _C, "    if (t == 0) ptx::cp_async_bulk_wait_group_read<0>();  // shared", "    ;  //",
         "leaves the kernel while"),
     "the sums' place does not go on": Slip(
         _C, "        ptx::tcgen05_commit(&s.sum_full[to.slot]);\n        to.advance();",
@@ -124,7 +155,7 @@ SLIPS = {
     "the products go to the sum beside": Slip(
         _C, "s.tensor_memory + to.slot * TILE_N;", "s.tensor_memory + (to.slot + 1) * TILE_N;",
         "reaches beyond tensor memory"),
-    "a piece is not swizzled": Slip(_C, "(p ^ lane * PARTS / 8 % PARTS)", "p", "WRONG"),
+    "a piece is not swizzled": Slip(_C, "(p ^ t * PARTS / 8 % PARTS)", "p", "WRONG"),
     "both blocks of a pair announce": Slip(
         _P, "if (rank == 0)  // for both blocks\n", "\n", "with 0 of 1 pending"),
     "a pair's bytes are announced for one block": Slip(
@@ -230,6 +261,32 @@ def judge(source: str, shape: tuple[int, int, int], schedule: str = "late") -> s
     return "\n".join([*map(str, run.findings), *["WRONG"] * (not exact)])
 
 
+OF_A_BOX = (
+    "the box leaves before the four warps have met",
+    "each warp meets by itself",
+    "the meeting comes before the wait for the read",
+    "a box is filled again before it is read",
+    "another thread waits than the one that stores",
+    "the whole block is to meet",
+)
+"""Those of :data:`SLIPS` that the page shows with the rung of one box."""
+
+
+def of_a_box() -> Table:
+    """What is found of :data:`OF_A_BOX`, and whether the result is right all the same."""
+    from phasebit.emulator import EmulatorError
+    from phasebit.measure import Table
+
+    rows = []
+    for name in OF_A_BOX:
+        try:
+            run, exact = kernels.multiply(SLIPS[name].source, *SHAPES[kernels.ONE_BOX])
+            rows.append((name, run.findings[0].kind, "right" if exact else "wrong"))
+        except EmulatorError as error:
+            rows.append((name, error.kind, "none"))
+    return Table(("slip", "found", "result"), tuple(rows), "late copies and products")
+
+
 _WHOLE = "sizeof s.a[0] + sizeof s.b[0]);"
 TOO_FEW_BYTES = {
     "the rows that exist": _WHOLE.replace(
@@ -262,7 +319,9 @@ _MEETING = "    __syncthreads();  // everybody has read\n"
 def endings(name: str) -> str:
     """A kernel without its tails, without the meeting at its end, and without both: a line each."""
     text = kernels.source(name)
-    without_tails = replace_once(replace_once(text, _TAILS[0], ""), _TAILS[1], "")
+    without_tails = text
+    for tail in _TAILS:  # where a block makes one tile there is no ring of sums
+        without_tails = without_tails.replace(tail, "")
 
     def apart(text: str) -> str:
         return kernels.apart(text) if name == kernels.PAIR else replace_once(text, _MEETING, "")

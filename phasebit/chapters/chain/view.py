@@ -130,12 +130,12 @@ def four_roles(source: str) -> Picture:
     names = (f"copy engine,\nfor warp {who['full'].start}",
              f"tensor core,\nfor warp {who['empty'].start}",
              f"epilogue,\nwarps {who['sum empty'].start}–{who['sum empty'].stop - 1}",
-             "copy engine,\nfor each warp")  # fmt: skip
+             "copy engine,\nfor thread 0")  # fmt: skip
     nodes = {str(i): Node(name, 205.0 * i, 0.0, ("blue", "orange", "green", "blue")[i])
              for i, name in enumerate(names)}  # fmt: skip
     handed = ((f"{rings.stages} slices: {what['full']}", what["empty"]),
               (f"{rings.sums} sums: {what['sum full']}", what["sum empty"]),
-              ("2 pieces: a fence", "wait_group.read"))  # fmt: skip
+              ("2 pieces: a meeting", "wait_group.read"))  # fmt: skip
     arrows = [Arrow(str(i + back), str(i + 1 - back), words[back], 28.0)
               for i, words in enumerate(handed) for back in (0, 1)]  # fmt: skip
     return diagram(nodes, arrows, title="Who fills whose slots: above full, below empty")

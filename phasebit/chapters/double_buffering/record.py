@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.chapters.double_buffering import clock_stamps, controls, one_block
+from phasebit.chapters.double_buffering import clock_stamps, controls, one_block, ring_waits
 from phasebit.chapters.double_buffering.one_block import kernel_text
 from phasebit.instruments import programs
 
@@ -23,7 +23,7 @@ NAME = "double_buffering"
 
 INSIDE = "clock_stamps"
 """The name of the second record."""
-FURTHER = (INSIDE,)
+FURTHER = (INSIDE, ring_waits.NAME)
 
 KERNELS = (
     "tiled",
@@ -102,6 +102,7 @@ def record() -> dict[str, Any]:
         "queued_us": statistics.median(_joined(every, "empty_queued_us")),
         "warm_us": statistics.median(_joined(every, "empty_us")),
     }
+    measure.save(ring_waits.record())
     measure.save(_inside(facts, cublas) | {"queued_us": queued, "nothing": nothing})
     return {
         "benchmark": NAME,

@@ -10,7 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.chapters.epilogues_and_groups import epilogue_controls, epilogues, fetching
+from phasebit.chapters.epilogues_and_groups import (
+    epilogue_controls,
+    epilogue_orders,
+    epilogues,
+    fetching,
+)
 from phasebit.chapters.epilogues_and_groups.epilogue_bench import (
     ASKED,
     CHAINS,
@@ -42,7 +47,7 @@ from phasebit.chapters.epilogues_and_groups.epilogue_bench import (
 from phasebit.chapters.epilogues_and_groups.epilogues import FUSED, GROUPS
 from phasebit.instruments import beside_torch, clocks
 
-FURTHER = (epilogue_controls.NAME, fetching.NAME)
+FURTHER = (epilogue_controls.NAME, epilogue_orders.NAME, fetching.NAME)
 
 Libraries = dict[tuple[str, str], ctypes.CDLL]
 """(order of the groups, chain) -> a fused kernel."""
@@ -72,6 +77,7 @@ def record() -> dict[str, Any]:
     """
     facts = measure.facts()
     measure.save(epilogue_controls.record())
+    measure.save(epilogue_orders.record())
     measure.save(fetching.record())
     torch = beside_torch.torch_here(NAME)
     fused, grouped, registers = built()

@@ -296,8 +296,10 @@ class Bench:
                 found[name]["flushed_us"] += self._flushed(launches[name])
         return found
 
-    def _flushed(self, launch: Launch) -> list[float]:
+    def _flushed(self, launch: Launch, between: Launch | None = None) -> list[float]:
         """Microseconds of launches that the host asked for before the GPU came to them.
+
+        ``between``: what runs after the other data have been read, and is not timed.
 
         Where the host was late, a launch's time holds what the GPU waited for it: all are made
         anew. Raises :class:`toolchain.CudaError` when the host is late again and again.
@@ -310,6 +312,8 @@ class Bench:
             waited.record()
             for _ in range(_FLUSHED):
                 self._other.sum()
+                if between is not None:
+                    between()
                 ends.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])
                 ends[-1][0].record()
                 launch()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,9 +40,12 @@ def number(text: str, name: str, without: int | None = None) -> int:
 
 def multiply(
     text: str, m: int, n: int, k: int, *, workers: int = 2, schedule: Schedule = "late",
-    seed: int = 18, most: int = 10_000_000,
+    seed: int = 18, most: int = 10_000_000, more: Sequence[Any] = (), grid: int = 0,
 ) -> Product:  # fmt: skip
     """C (m, n) = A (m, k) · B (n, k)ᵀ by a kernel's text; n and k are multiples of 8.
+
+    A kernel whose text names ``lines_of_a`` is given the operands themselves, too. ``more``:
+    arguments behind the kernel's usual ones; ``grid``: blocks, where they are not as many as tiles.
 
     ``workers``: blocks, or pairs, of a kernel whose blocks stay. Before the launch C and the room
     for sums are full of NaN. ``most``: turns of loops, as of ``launch``.
@@ -63,12 +66,13 @@ def multiply(
     a, b = (draw.integers(-4, 5, size).astype(np.float64) for size in ((m, k), (n, k)))
     c = np.full((m, n), 0x7FC0, np.uint16)  # NaN in bf16
     sides = [(b, bm), (a, bn)] if swapped else [(a, bm // sharers), (b, bn // max(pair, 1))]
-    maps = []
+    maps, operands = [], []
     for (x, high), name in zip(sides, "AB", strict=True):
         across = f"#define ACROSS_{name} 1" in text
         lies = np.ascontiguousarray(formats.encode("bf16", x.T if across else x))
         box = (DEPTH, DEPTH if across else high)
         maps.append(TensorMap(lies, box, data_type="bf16", swizzle="128B"))
+        operands += [lies, lies.nbytes // 128]
     rows, columns = -(-m // (bm * max(pair, 1))), -(-n // bn)
     if swapped:
         rows, columns = -(-n // bm), -(-m // bn)
@@ -91,11 +95,18 @@ def multiply(
         of_warp = number(text, "BOXES") * max(512, 32 * cols)
         shared += consumers // 32 * _PATTERN * -(-of_warp // _PATTERN)
     else:
-        blocks, threads = rows * columns * max(split, 1), consumers + 32
+        blocks, threads = grid or rows * columns * max(split, 1), consumers + 32
         shared = max(shared, 2 * (bm * (bn + 8) if not swapped else bn * (bm + 8)))
+        if "THREADS = CONSUMERS + 64" in text:  # a warp that brings nothing out
+            threads += 32
+        if "c[THREADS / 32]" in text:  # a part of C of each warp, apart from the slots
+            shared = slots * 2 * DEPTH * (bm + bn) + threads // 32 * 16 * (64 + 8) * 2
         if split:
             shared += (split - 1) * bm * bn // split * 4
         arguments = [*maps, c, *((n, m, k) if swapped else (m, n, k))]
+    if "lines_of_a" in text:
+        arguments += operands
+    arguments += more
     cluster = next((size for size in (pair, split, sharers) if size > 1), None)
     kernel = compile(text, "sm_90a")["matmul"]
     full = {f"memory+{shared + 8 * slot}" for slot in range(slots)}

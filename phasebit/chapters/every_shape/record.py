@@ -12,7 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.chapters.every_shape import few_rows, narrower, open_kernels, row_ends, tries
+from phasebit.chapters.every_shape import (
+    cold,
+    early_controls,
+    few_rows,
+    last_wave,
+    narrower,
+    open_kernels,
+    row_ends,
+    tries,
+)
 from phasebit.chapters.every_shape.bench import MAJORS as MAJORS_GIVEN
 from phasebit.chapters.every_shape.bench import Bench, any_text, protocol
 from phasebit.chapters.every_shape.choice import PAIRS_EVERYWHERE, SMALL_SQUARES, contenders
@@ -21,14 +30,18 @@ from phasebit.instruments import beside_torch
 from phasebit.instruments.rivals import FOLDER
 
 NAME = "every_shape"
-FURTHER = (open_kernels.NAME, row_ends.NAME, narrower.NAME, few_rows.NAME)
+_CONTROLS = (early_controls, cold, last_wave)
+FURTHER = (
+    open_kernels.NAME, row_ends.NAME, narrower.NAME, few_rows.NAME,
+    *(each.NAME for each in _CONTROLS),
+)  # fmt: skip
 MAJORS = Shape(4096, 4096, 4096)
 _ANY = (Shape(1001, 1001, 1001), Shape(4097, 4097, 4097))
 
 
 def record() -> dict[str, Any]:
     """Measure on this machine's GPU. Further records are saved beside it, after it: what the
-    rivals do, where they are, and what rows, narrower tiles and few rows change.
+    rivals do, where they are, what rows, narrower tiles and few rows change, and the controls.
 
     Raises :class:`toolchain.CudaError` when there is no GPU or torch, or when a kernel fails or is
     wrong.
@@ -62,6 +75,8 @@ def record() -> dict[str, Any]:
     measure.save(row_ends.record())
     measure.save(narrower.record())
     measure.save(few_rows.record())
+    for each in _CONTROLS:
+        measure.save(each.record())
     return found
 
 

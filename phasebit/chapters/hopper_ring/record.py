@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from phasebit import measure, process, toolchain
-from phasebit.chapters.hopper_ring import broken_ring, pays
+from phasebit.chapters.hopper_ring import broken_ring, pays, ring_controls
 from phasebit.chapters.hopper_ring.variants import (
     BOUNDS,
     LADDER,
@@ -39,7 +39,7 @@ from phasebit.instruments.beside_torch import Launch, Matrices
 from phasebit.instruments.clocks import Clocks
 
 NAME = "hopper_ring"
-FURTHER = (broken_ring.NAME, pays.NAME)
+FURTHER = (broken_ring.NAME, pays.NAME, ring_controls.NAME)
 
 _SETTLE, _SAMPLES = 1.0, 5  # seconds before power is read, and how often it is
 _WARM = 10  # launches of a contender before those that are timed
@@ -66,6 +66,7 @@ def record() -> dict[str, Any]:
     result = measured()
     measure.save(broken_ring.record())
     measure.save(pays.record())
+    measure.save(ring_controls.record())
     return result
 
 

@@ -89,12 +89,15 @@ _TWO_SUMS = {
     "the second sum begins where the scales are": (
         "SECOND = SCALES_AT - TILE_N;", "SECOND = SCALES_AT - TILE_N + 32;",
         "WRONG|race|scale|async"),
-    "a piece is overwritten while it leaves": ("wait_group_read<1>()", "wait_group_read<2>()",
-                                               "a bulk copy reads it|may still read it"),
+    "a piece is overwritten while it leaves": (
+        "wait_group_read<0>();  // the piece", "wait_group_read<1>();  // the piece",
+        "a bulk copy reads it|may still read it"),
+    "a piece leaves before the four warps have met": (
+        "            ptx::bar_sync(1, 32 * EPILOGUE);", "", "race|async"),
     "a piece leaves before its lanes are fenced": (
         "            ptx::fence_proxy_async_shared();\n", "", "async proxy"),
     "the block ends while pieces leave": (
-        "    if (lane == 0) ptx::cp_async_bulk_wait_group_read<0>();", "    ;",
+        "    if (t == 0) ptx::cp_async_bulk_wait_group_read<0>();  // shared", "    ;  //",
         "leaves the kernel while"),
 }  # fmt: skip
 
@@ -112,7 +115,7 @@ _PAIRS_STAY = {
                                         "WRONG|race"),
     "both blocks bring the same rows of B": ("(b_rows + rank) * ROWS", "b_rows * ROWS", "WRONG"),
     "each block has the first block's scales of A": (
-        "(a_rows * slices + slice) * STEPS", "(PAIR * row * slices + slice) * STEPS", "WRONG"),
+        "a_scales, scales, a_rows,", "a_scales, scales, PAIR * row,", "WRONG"),
     "both blocks announce": ("            if (rank == 0)  // for both blocks\n", "",
                              "too many announced|with 0 of 1 pending"),
     "each block takes tiles by itself": (

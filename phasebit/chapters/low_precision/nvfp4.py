@@ -108,19 +108,25 @@ def prepare(a: Quantised, b: Quantised, text: str = "", blocks: int = 2) -> Prep
     text = text or source(ALONE)
     pair = 2 if "__cluster_dims__" in text else 1  # blocks that make a tile
     stays = "for_each_tile(" in text
-    maps = [TensorMap(packed(q.codes), (SLICE, 128), data_type="b4x16", dims=(k, len(q.codes)),
-                      strides=(k // 2,), swizzle="128B") for q in (a, b)]  # fmt: skip
     rows = 128 * pair, 256 if stays else 128 * pair  # of A and of B, of a tile
+    b_rows = rows[1] // pair  # that a block brings
+    maps = [TensorMap(packed(q.codes), (SLICE, high), data_type="b4x16", dims=(k, len(q.codes)),
+                      strides=(k // 2,), swizzle="128B")
+            for q, high in ((a, 128), (b, b_rows))]  # fmt: skip
     a_slice = SLICE // a.format.block  # scales of a row
     scales: list[Any] = [atoms(q.scales, up, a_slice) for q, up in zip((a, b), rows, strict=True)]
-    if pair == 2:
+    if stays:  # a row for each 128 of the matrix; of B one copy brings what is for two
+        width = 64 * 4 * -(-k // SLICE)
+        mapped = [TensorMap(x.view(np.int64).reshape(-1, width), (256, high), data_type="s64")
+                  for x, high in zip(scales, (1, 2), strict=True)]  # fmt: skip
+        scales = mapped if pair == 2 else [scales[0], mapped[1]]
+    elif pair == 2:
         scales = [TensorMap(x.view(np.int32), (128, 4), data_type="s32") for x in scales]
     held = np.full((m, -(-n // 4) * 4 if stays else n), np.nan, np.float32)
     out: Any = held
     if stays:  # by the copy engine: rows of C begin at multiples of 16 bytes
-        out = TensorMap(held, (32, 32), data_type="f32", dims=(n, m),
+        out = TensorMap(held, (32, 128), data_type="f32", dims=(n, m),
                         strides=(4 * held.shape[1],), swizzle="128B")  # fmt: skip
-    b_rows = rows[1] // pair  # that a block brings
     slot = SLICE // 2 * (128 + b_rows) + a_slice * (128 + rows[1])
     return Prepared(
         compile(text, "sm_100a")["matmul"],

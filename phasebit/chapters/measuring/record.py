@@ -6,19 +6,19 @@ nobody's advantage.
 
 from __future__ import annotations
 
-import subprocess
-import threading
-import time
 from typing import Any
 
 from phasebit import measure
+from phasebit.chapters.measuring import measuring_controls
+from phasebit.chapters.measuring.sensors import SETTLE, Sensors
 from phasebit.instruments import programs
 
 NAME = "measuring"
+FURTHER = (measuring_controls.NAME,)
+"""Records that are saved beside this one."""
 
 _CLOCKS, _CACHES, _ROOFLINE = 5, 3, 3  # processes of each program
 _ROUNDS, _SUSTAINED = 2, 2.0  # of each kind of data, and seconds of products without a pause
-_SETTLE = 0.4  # seconds of those that do not count, at the beginning and at the end
 DATA = ("zeros", "whole", "normal")
 
 Lists = dict[str, list[float]]
@@ -35,6 +35,7 @@ def record() -> dict[str, Any]:
     cores whose operands change.
     """
     facts, cublas = measure.facts(), measure.find_cublas()
+    measure.save(measuring_controls.record())
     names = ("clocks", "caches", "roofline", "zeros", "empty", "ceilings")
     ready = {name: programs.kernel(f"measuring/{name}") for name in names}
     ways: Lists = {}
@@ -55,7 +56,7 @@ def record() -> dict[str, Any]:
     for _ in range(_ROUNDS):
         for kind in DATA:
             arguments = ("--cublas", str(cublas), "--data", kind, "--seconds", f"{_SUSTAINED:g}")
-            with _Sensors() as sensors:
+            with Sensors() as sensors:
                 times = programs.times(ready["zeros"], *arguments)[kind]
                 watt, mhz = sensors.last(_SUSTAINED)
             _join(data[kind], {"times_us": times, "watt": watt, "mhz": mhz})
@@ -80,7 +81,7 @@ def record() -> dict[str, Any]:
             "data": f"zeros.cu, cublasGemmEx of {cublas.name}, 8192 × 8192 × 8192, bf16, sums "
             f"in f32, {_SUSTAINED:g} s without a pause, {_ROUNDS} rounds in turn; whole: -4 to "
             "4; power and clock as nvidia-smi reads them, without the first and last "
-            f"{_SETTLE:g} s",
+            f"{SETTLE:g} s",
             "inputs": "normal random numbers where nothing else is said, drawn anew in each "
             "process",
             "clock": "CUDA events, except where the way says otherwise",
@@ -97,36 +98,3 @@ def record() -> dict[str, Any]:
 def _join(all_of_them: Lists, more: Lists) -> None:
     for name, values in more.items():
         all_of_them.setdefault(name, []).extend(values)
-
-
-class _Sensors:
-    """Power and clock of the GPU while something runs, from nvidia-smi, twenty times a second."""
-
-    def __enter__(self) -> _Sensors:
-        self._read: list[tuple[float, float, float]] = []  # when, watt, mhz
-        query = "--query-gpu=power.draw.instant,clocks.sm"
-        command = ["nvidia-smi", "-i", "0", query, "--format=csv,noheader,nounits", "-lms", "50"]
-        self._reader = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self._thread = threading.Thread(target=self._listen, daemon=True)
-        self._thread.start()
-        return self
-
-    def _listen(self) -> None:
-        for line in self._reader.stdout or ():
-            try:
-                watt, mhz = map(float, line.split(","))
-            except ValueError:  # "[N/A]": this GPU has no such sensor
-                continue
-            self._read.append((time.monotonic(), watt, mhz))
-
-    def last(self, seconds: float) -> tuple[list[float], list[float]]:
-        """What was read in the last seconds, without their beginning and end: watts, MHz."""
-        now = time.monotonic()
-        first, end = now - seconds + _SETTLE, now - _SETTLE
-        kept = [(watt, mhz) for when, watt, mhz in self._read if first <= when <= end]
-        return [watt for watt, _ in kept], [mhz for _, mhz in kept]
-
-    def __exit__(self, *_: object) -> None:
-        self._reader.terminate()
-        self._reader.wait()
-        self._thread.join()

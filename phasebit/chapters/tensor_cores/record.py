@@ -3,9 +3,8 @@
 Beside them, in the same process and by turns: Triton kept to ``mma.sync``, tuned, as the best
 kernel with that instruction; and cuBLAS, which may use Hopper's own. Needs torch and triton.
 
-The turns are those of :func:`beside_torch.times`, without rests. Ours comes after cuBLAS, which
-asks most of the GPU, and Triton's after ours: what one inherits of the other's clock speaks
-against our kernel, and the chapter says that the record cannot tell how much.
+The turns are those of :func:`clocks.times`: a new random order in each round, and a rest before
+each turn, so that none inherits the clock of the one before it; ``mhz`` is the clock over a turn.
 """
 
 from __future__ import annotations
@@ -14,13 +13,18 @@ import ctypes
 import importlib
 import statistics
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.instruments import beside_torch, profiler, programs
+from phasebit.chapters.tensor_cores import tensor_cores_controls
+from phasebit.instruments import beside_torch, clocks, profiler, programs
 from phasebit.instruments.beside_torch import Launch, Matrices
 
 NAME = "tensor_cores"
+FURTHER = (tensor_cores_controls.NAME,)
+"""Records that are saved beside this one."""
 
 LADDER = {
     "fragments from global memory": "launch_naive(g)",
@@ -46,6 +50,8 @@ BEST = "super-rows"
 TRITON, VENDOR = "Triton, mma.sync", "cuBLAS"
 
 SIZES = (4096, 8192)
+CONFLICTS = ("shared tiles", "swizzle")
+"""Rungs whose bank conflicts are counted."""
 HEIGHTS = (1, 2, 4, 8, 16, 32)
 """Heights of super-rows, in blocks, that are compared."""
 
@@ -104,6 +110,10 @@ _DRAM = "dram__bytes_read.sum"
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
 _WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 _COUNT_SIZE = 512  # of the product whose bank conflicts are counted
+_ROUNDS = {"ladder": 10, "best": 20, "choice": 3, "heights": 10, "ragged": 5, "peak": 5}
+_EACH = {"ladder": 5, "best": 5, "choice": 2, "heights": 3, "ragged": 4, "peak": 4}
+"""Of each part: rounds, and launches of a turn that count."""
+_REST, _WARM = 0.03, 1  # seconds before each turn, and launches of it that do not count
 
 
 def record() -> dict[str, Any]:
@@ -113,12 +123,16 @@ def record() -> dict[str, Any]:
     fails or is wrong, or when Triton used another instruction than ``mma.sync``.
     """
     facts = measure.facts()
+    measure.save(tensor_cores_controls.record())
     torch = beside_torch.torch_here("tensor_cores")
     try:
         rival = importlib.import_module("phasebit.chapters.tensor_cores.triton_rival")
     except ImportError as error:
         raise toolchain.CudaError(f"tensor_cores is measured beside triton: {error}") from error
-    library = _library()
+    with ThreadPoolExecutor() as pool:  # nothing is compiled any more when the times are taken
+        pool.map(_counted, (BEST, *CONFLICTS), (SIZES[-1], _COUNT_SIZE, _COUNT_SIZE),
+                 (HEIGHTS, (1,), (1,)))  # fmt: skip
+        library = _library()
     return {
         "benchmark": NAME,
         **facts,
@@ -130,14 +144,17 @@ def record() -> dict[str, Any]:
         "best": [_beside(torch, rival, library, size) for size in SIZES],
         "heights": _heights(torch, library, SIZES[-1]),
         "ragged": [_ragged(torch, library, shape) for shape in RAGGED],
-        "conflicts": {rung: _conflicts(rung) for rung in ("shared tiles", "swizzle")},
+        "conflicts": {rung: _conflicts(rung) for rung in CONFLICTS},
     }
 
 
 def _protocol(torch: Any, rival: Any) -> dict[str, str]:
     return {
-        "clock": "CUDA events before and after each launch",
-        "order": "the contenders by turns, some launches each, the first of them not counted",
+        **clocks.protocol(_ROUNDS["ladder"], _REST, warm=_WARM, each=_EACH["ladder"]),
+        "rounds": ", ".join(
+            f"{part}: {rounds} rounds of {_EACH[part]} launches"
+            for part, rounds in _ROUNDS.items()
+        ),
         "inputs": "normal random bf16 numbers, row-major, f32 sums and results, alpha 1, beta 0; "
         "inputs and result together are larger than the L2 cache",
         "check": "before timing, 128 rows by 128 columns of the result against a product in "
@@ -179,16 +196,22 @@ def _ours(torch: Any, function: Any, matrices: Matrices, height: int = 8) -> Lau
     return lambda: function(*pointers, a.shape[0], b.shape[1], a.shape[1], height, stream)
 
 
+def _turns(torch: Any, launches: dict[str, Launch], part: str) -> dict[str, Any]:
+    """``times_us`` of each launch, and ``mhz`` of each turn: contender -> numbers."""
+    found = clocks.times(torch, launches, _ROUNDS[part], _REST, warm=_WARM, each=_EACH[part])
+    return {key: {name: each[key] for name, each in found.items()} for key in ("times_us", "mhz")}
+
+
 def _products(
-    torch: Any, size: int, contenders: tuple[dict[str, Launch], Any], rounds: int = 10
+    torch: Any, size: int, contenders: tuple[dict[str, Launch], Any], part: str = "ladder"
 ) -> dict[str, Any]:
     launches, matrices = contenders
     for name, launch in launches.items():
         beside_torch.check(torch, name, launch, matrices, beside_torch.cut_sums(size))
-    times = beside_torch.times(torch, launches, rounds, 5)
-    for name, each in times.items():
+    turns = _turns(torch, launches, part)
+    for name, each in turns["times_us"].items():
         print(f"⏱ {size}: {name}, {measure.square_rate(size, each):.1f} TFLOP/s")
-    return {"size": size, "times_us": times}
+    return {"size": size, **turns}
 
 
 def _rungs(torch: Any, library: ctypes.CDLL, size: int) -> tuple[dict[str, Launch], Any]:
@@ -217,16 +240,16 @@ def _beside(torch: Any, rival: Any, library: ctypes.CDLL, size: int) -> dict[str
         if rival.compiled_for(launcher(configuration)()) != "mma.sync":
             raise toolchain.CudaError("Triton used another instruction than mma.sync")
         candidates[str(configuration)] = configuration
-    tried = beside_torch.times(
-        torch, {name: launcher(each) for name, each in candidates.items()}, rounds=3, each=2
-    )
+    tried = _turns(
+        torch, {name: launcher(each) for name, each in candidates.items()}, "choice"
+    )["times_us"]
     chosen = candidates[min(tried, key=lambda name: statistics.median(tried[name]))]
     launches = {
         BEST: _ours(torch, library[f"rung{list(LADDER).index(BEST)}"], matrices),
         TRITON: launcher(chosen),
         VENDOR: lambda: torch.mm(a, b, out_dtype=torch.float32, out=c),
     }
-    return {**_products(torch, size, (launches, matrices), rounds=20), "triton": chosen}
+    return {**_products(torch, size, (launches, matrices), "best"), "triton": chosen}
 
 
 def _heights(torch: Any, library: ctypes.CDLL, size: int) -> dict[str, Any]:
@@ -234,10 +257,10 @@ def _heights(torch: Any, library: ctypes.CDLL, size: int) -> dict[str, Any]:
     matrices = _matrices(torch, size, size, size)
     function = library[f"rung{list(LADDER).index(BEST)}"]
     launches = {str(height): _ours(torch, function, matrices, height) for height in HEIGHTS}
-    times = beside_torch.times(torch, launches, rounds=10, each=3)
+    turns = _turns(torch, launches, "heights")
     counted = _count(BEST, size, HEIGHTS, (_HIT, _LOOKUPS, _DRAM))
     rows: list[dict[str, Any]] = [
-        {"height": height, "times_us": times[str(height)], **row}
+        {"height": height, **{key: turns[key][str(height)] for key in turns}, **row}
         for height, row in zip(HEIGHTS, counted, strict=True)
     ]
     for row in rows:
@@ -257,7 +280,7 @@ def _ragged(torch: Any, library: ctypes.CDLL, shape: tuple[int, int, int]) -> di
         VENDOR: lambda: torch.mm(a, b, out_dtype=torch.float32, out=c),
     }
     beside_torch.check(torch, BEST, launches[BEST], matrices, beside_torch.cut_sums(k))
-    return {"shape": list(shape), "times_us": beside_torch.times(torch, launches, rounds=5, each=4)}
+    return {"shape": list(shape), **_turns(torch, launches, "ragged")}
 
 
 def _conflicts(rung: str) -> dict[str, Any]:
@@ -269,13 +292,18 @@ def _count(
     rung: str, size: int, heights: Sequence[int], metrics: Sequence[str]
 ) -> list[dict[str, float]]:
     """Nsight Compute's counters of one launch for each height."""
-    text = _HEADER + _COUNTED.format(
-        size=size, heights=", ".join(map(str, heights)), launch=LADDER[rung]
-    )
-    counted = profiler.count([toolchain.build(text, name=NAME).program], metrics)
+    counted = profiler.count([_counted(rung, size, heights)], metrics)
     if len(counted) != len(heights):
         raise toolchain.CudaError(f"ncu saw {len(counted)} launches of {len(heights)}")
     return [counts for _, counts in counted]
+
+
+def _counted(rung: str, size: int, heights: Sequence[int]) -> Path:
+    """A program with one launch for each height."""
+    text = _HEADER + _COUNTED.format(
+        size=size, heights=", ".join(map(str, heights)), launch=LADDER[rung]
+    )
+    return toolchain.build(text, name=NAME).program
 
 
 def _peak(torch: Any, library: ctypes.CDLL) -> dict[str, Any]:
@@ -288,6 +316,7 @@ def _peak(torch: Any, library: ctypes.CDLL) -> dict[str, Any]:
     launches: dict[str, Launch] = {
         "peak": lambda: library.peak_rate(blocks, rounds, pointer),
     }
-    times = beside_torch.times(torch, launches, rounds=5, each=4)["peak"]
+    turns = _turns(torch, launches, "peak")
+    times, mhz = turns["times_us"]["peak"], turns["mhz"]["peak"]
     print(f"⏱ mma.sync alone: {measure.tflops(flop, statistics.median(times) * 1e-6):.0f} TFLOP/s")
-    return {"flop": flop, "times_us": times}
+    return {"flop": flop, "times_us": times, "mhz": mhz}

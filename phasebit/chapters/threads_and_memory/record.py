@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from phasebit import files, measure, toolchain
-from phasebit.chapters.threads_and_memory import counted_transposes
+from phasebit.chapters.threads_and_memory import counted_transposes, transpose_halves
 from phasebit.emulator import Run
 from phasebit.instruments import profiler, programs
 from phasebit.launching.devices import Device
@@ -23,7 +23,7 @@ from phasebit.launching.launch import Module
 from phasebit.launching.launch import compile as compile_ptx
 
 NAME = "threads_and_memory"
-FURTHER = (counted_transposes.NAME,)
+FURTHER = (counted_transposes.NAME, transpose_halves.NAME)
 
 METRICS = (
     *(
@@ -110,13 +110,14 @@ def launch_strided() -> None:
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU, and save what DRAM's counters say of the transposes.
+    """Measure on this machine's GPU, and save beside it what is counted and timed of transposes.
 
     Raises :class:`toolchain.CudaError` when there is no GPU, no Nsight Compute, or a program
     fails.
     """
     facts = measure.facts()
     measure.save(counted_transposes.record())
+    measure.save(transpose_halves.record())
     bandwidth = programs.times(programs.kernel("threads_and_memory/bandwidth"))
     transpose = programs.times(programs.kernel("threads_and_memory/transpose"))
     for name, times in transpose.items():

@@ -12,14 +12,19 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from phasebit import measure, rounding, toolchain
-from phasebit.chapters.tiling_on_the_gpu import ladder
-from phasebit.instruments import beside_torch, profiler
+from phasebit.chapters.tiling_on_the_gpu import ladder, tiling_controls
+from phasebit.instruments import beside_torch, profiler, rested
 
 NAME = "tiling_on_the_gpu"
+FURTHER = (tiling_controls.NAME,)
+"""Records that are saved beside this one."""
 
 VENDOR = "cuBLAS"
 SIZES = (4096, 2048, 1024)
 SLOW = ("naive", "coalesced", "shared_tile")
+ROUNDS, SLOW_ROUNDS, EACH, REST = 10, 2, 3, 0.01
+"""Turns of each contender, and of each slow one; timed launches of a turn; seconds of rest before
+it."""
 COUNTED = 4096
 RAGGED = ((4096, 4096, 4096), (4095, 4092, 4100), (4095, 4093, 4097))
 """Whole tiles; rows that begin at multiples of 16 bytes; rows that begin anywhere."""
@@ -71,9 +76,12 @@ def record() -> dict[str, Any]:
     """
     facts = measure.facts()
     torch = beside_torch.torch_here("tiling_on_the_gpu")
+    measure.save(tiling_controls.record())
     shared, counted = build()
     library = ctypes.CDLL(str(shared.program))
-    products = {str(size): _products(torch, library, (size,) * 3) for size in SIZES}
+    turns = {str(size): _products(torch, library, (size,) * 3) for size in SIZES}
+    ragged = [(shape, _products(torch, library, shape, ("tuned",))) for shape in RAGGED]
+    products = {size: _only(found, "times_us") for size, found in turns.items()}
     for name, times in products[str(SIZES[0])].items():
         vendor = statistics.median(products[str(SIZES[0])][VENDOR])
         median = statistics.median(times)
@@ -85,7 +93,10 @@ def record() -> dict[str, Any]:
         **facts,
         "protocol": {
             "clock": "CUDA events before and after each launch",
-            "order": "the rungs and cuBLAS by turns, some launches each, the first not counted",
+            "order": f"the rungs and cuBLAS by turns, in a new random order in each of {ROUNDS} "
+            f"rounds; each turn: a rest of {REST} s, a launch that is not counted and {EACH} that "
+            f"are; {', '.join(SLOW)} apart from the others and {SLOW_ROUNDS} rounds",
+            "mhz": "clock of a multiprocessor, counted for 50 µs right after each timed launch",
             "inputs": "normal random f32 numbers, row-major, alpha 1, beta 0; the caches are not "
             "flushed: at 4096 inputs and result are larger than the L2 cache",
             "check": "before timing, 128 rows by 128 columns of the result against a product in "
@@ -96,9 +107,10 @@ def record() -> dict[str, Any]:
         },
         "registers": {use.kernel: use.registers for use in shared.resources},
         "products": products,
+        "mhz": {size: _only(found, "mhz") for size, found in turns.items()},
         "ragged": [
-            {"shape": list(shape), "times_us": _products(torch, library, shape, ("tuned",))}
-            for shape in RAGGED
+            {"shape": list(shape), **{key: _only(found, key) for key in ("times_us", "mhz")}}
+            for shape, found in ragged
         ],
         "counters": dict(
             zip(
@@ -110,13 +122,21 @@ def record() -> dict[str, Any]:
     }
 
 
+Turns = dict[str, dict[str, list[float]]]
+"""Contender -> ``times_us`` of its launches, and ``mhz`` after each."""
+
+
+def _only(found: Turns, key: str) -> dict[str, list[float]]:
+    return {name: each[key] for name, each in found.items()}
+
+
 def _products(
     torch: Any,
     library: ctypes.CDLL,
     shape: tuple[int, int, int],
     names: tuple[str, ...] = tuple(ladder.VARIANTS),
-) -> dict[str, list[float]]:
-    """Microseconds of each launch of the rungs and of cuBLAS."""
+) -> Turns:
+    """Times of the rungs and of cuBLAS."""
     m, n, k = shape
     a, b = torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda")
     matrices = (a, b, torch.empty(m, n, device="cuda"))
@@ -132,4 +152,6 @@ def _products(
         beside_torch.check(torch, name, launch, matrices, bound)
     slow = {name: launch for name, launch in launches.items() if name in SLOW}
     fast = {name: launch for name, launch in launches.items() if name not in SLOW}
-    return beside_torch.times(torch, slow, 2, 2) | beside_torch.times(torch, fast, 10, 5)
+    return rested.times(torch, slow, SLOW_ROUNDS, REST, each=EACH) | rested.times(
+        torch, fast, ROUNDS, REST, each=EACH
+    )

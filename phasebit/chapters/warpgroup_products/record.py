@@ -6,20 +6,22 @@ import re
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.warpgroup_products import narrow
+from phasebit.chapters.warpgroup_products import beside_copies, narrow
 from phasebit.instruments import programs
 
 NAME = "warpgroup_products"
-FURTHER = (narrow.NAME,)
+FURTHER = (narrow.NAME, beside_copies.NAME)
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU, and save what narrow instructions cost.
+    """Measure on this machine's GPU, and save what narrow instructions cost,
+    and what copies beside the products do to both.
 
     Raises :class:`toolchain.CudaError` when there is none.
     """
     facts = measure.facts()
     measure.save(narrow.record())
+    measure.save(beside_copies.record())
     rates: dict[tuple[str, ...], list[float]] = {}
     said = programs.output(programs.kernel(f"{NAME}/rate"), "time")
     pattern = r"^⏱ N=(\d+) A=(\w+) groups=(\d) pending=(\d) (\S+)$"

@@ -31,14 +31,24 @@ def test_what_the_chapter_says_of_them() -> None:
     assert max(saved, key=lambda name: saved[name]) == "a ring"
     assert saved["pieces"] > 0.75 * counts["roles"] and saved["roles"] < 0.02 * counts["a ring"]
     steps = [a - b for a, b in pairwise(clocks)]
-    assert steps[0] == max(steps) and steps[1:3] == [0, 0] and all(step > 0 for step in steps[3:])
+    assert steps[0] == max(steps) and steps[1:4] == [0] * 3 and all(step > 0 for step in steps[4:])
+    assert counts["pieces"] < counts["one box"] < 1.02 * counts["pieces"]
 
 
 def test_differences_are_of_the_functions_alone() -> None:
     said = climb.difference("roles", "pieces", "store")
     assert "cp_async_bulk_tensor_store" in said and "mbarrier_init" not in said
+    met = climb.difference("pieces", "one_box", "store")
+    assert "+        ptx::bar_sync(1, 32 * EPILOGUE)" in met and "-        __syncwarp();" in met
     assert climb.difference("chain", "chain", "load", "multiply") == ""
     assert "for_each_tile(s, m, 1" in climb.difference("chain", "launch_control", "load")
+
+
+@pytest.mark.nvcc
+def test_one_box_leaves_by_a_quarter_of_the_copies_and_a_meeting_each() -> None:
+    pieces, box = climb.ways_out().rows
+    assert pieces[1:] == ("32", "4", "36", "0")
+    assert box[1:] == ("8", "16", "9", "8")
 
 
 @pytest.mark.nvcc

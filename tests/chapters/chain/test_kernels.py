@@ -76,6 +76,14 @@ def test_every_slip_is_found(name: str) -> None:
 
 
 @pytest.mark.nvcc
+def test_each_slip_of_a_box_is_found_whatever_the_result() -> None:
+    found = {row[0]: row[1:] for row in slips.of_a_box().rows}
+    assert {kind for kind, _ in found.values()} == {"race", "async", "barrier"}
+    assert found["the box leaves before the four warps have met"] == ("race", "right")
+    assert found["a box is filled again before it is read"] == ("async", "wrong")
+
+
+@pytest.mark.nvcc
 @pytest.mark.parametrize("schedule", ["eager", "random"])
 @pytest.mark.parametrize(("kernel", "high"), [(kernels.LAUNCH_CONTROL, 128),
                                               (kernels.PAIR_CONTROL, 256)])  # fmt: skip

@@ -13,6 +13,7 @@ SILENT = {
     ("load", "tail(s.empty, at);"),
     ("multiply", "tail(s.sum_empty, to);"),
     ("matmul", "__syncwarp();"),
+    ("matmul", "__syncthreads();"),
     ("matmul", "ptx::fence_mbarrier_init();"),
     ("matmul", "ptx::tcgen05_fence_before_thread_sync();"),
     ("matmul", "ptx::tcgen05_fence_after_thread_sync();"),

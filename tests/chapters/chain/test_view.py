@@ -63,8 +63,11 @@ def test_the_picture_of_the_fourth_ring() -> None:
 
 def test_how_a_block_and_a_pair_may_end() -> None:
     block, pair = (slips.endings(name).splitlines() for name in (kernels.CHAIN, kernels.PAIR))
-    assert block[0] == "without the tails: nothing found"
-    assert all("race: warp 0 of block 0 deallocates tensor memory" in line for line in block[1:])
+    ways = "the tails", "the meeting", "both"
+    apart = slips.endings(kernels.PIECES).splitlines()
+    assert apart[0] == "without the tails: nothing found"
+    assert all("race: warp 0 of block 0 deallocates tensor memory" in line for line in apart[1:])
+    assert block == [f"without {what}: nothing found" for what in ways]
     assert pair[:2] == [f"without {what}: nothing found" for what in ("the tails", "the meeting")]
     assert pair[2] == ("without both: cluster: block 0 may leave the kernel before thread 0 of "
                        "block 1 uses its memory")  # fmt: skip
@@ -73,11 +76,11 @@ def test_how_a_block_and_a_pair_may_end() -> None:
 def test_the_four_roles_and_what_tells_full_and_empty() -> None:
     said = view.four_roles(kernels.source(kernels.CHAIN)).alt.splitlines()[1:]
     assert [line.rpartition(": ")[2] for line in said] == [
-        "bytes", "a commit", "a commit", "arrivals of warps", "a fence", "wait_group.read"
+        "bytes", "a commit", "a commit", "arrivals of warps", "a meeting", "wait_group.read"
     ]  # fmt: skip
     assert said[0].startswith("copy engine, for warp 4 → tensor core, for warp 5: 4 slices")
     text = kernels.source(kernels.CHAIN)  # what stands in it for the ring without mbarriers
-    assert "cp_async_bulk_wait_group_read<1>" in text and "fence_proxy_async_shared" in text
+    assert "wait_group_read<0>" in text and "bar_sync(1, 32 * EPILOGUE)" in text
 
 
 def test_what_is_fetched_is_watched() -> None:
@@ -106,7 +109,7 @@ def test_too_few_bytes_end_in_two_ways() -> None:
 def test_a_verdict_says_what_is_wrong() -> None:
     text = kernels.source(kernels.CHAIN)
     assert kernels.verdict(text, 130, 12, 64).count("exact, 0 findings") == 3
-    twisted = text.replace("(p ^ lane * PARTS / 8 % PARTS)", "p")
+    twisted = text.replace("(p ^ t * PARTS / 8 % PARTS)", "p")
     assert kernels.verdict(twisted, 130, 260, 64).count("WRONG") == 3
 
 

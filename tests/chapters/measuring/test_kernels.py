@@ -21,6 +21,7 @@ PROGRAMS = {
     "roofline": 3,
     "empty": 1,
     "ceilings": 2,
+    "gaps": 1,
 }
 """Programs that run on the emulator, and the lines that each prints there."""
 
@@ -49,7 +50,7 @@ def test_runs_on_the_emulator_and_prints_no_time(name: str) -> None:
     assert len(lines) == PROGRAMS[name] and all(": OK" in line for line in lines), lines
 
 
-@pytest.mark.parametrize("name", ["clocks", "caches", "roofline", "empty", "ceilings"])
+@pytest.mark.parametrize("name", ["clocks", "caches", "roofline", "empty", "ceilings", "gaps"])
 def test_the_emulator_has_no_times_to_keep(name: str, tmp_path: Path) -> None:
     done = emulate(files.kernel(f"measuring/{name}"), "--json", f"{tmp_path}/t")
     assert done.status == 1 and "the emulator has none" in done.stderr

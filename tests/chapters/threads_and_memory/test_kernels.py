@@ -73,6 +73,7 @@ def test_right_and_timed() -> None:
         ("threads_and_memory/latencies", ["sm_75"]),
         ("threads_and_memory/one_way", ["sm_75"]),
         ("threads_and_memory/divergence", ["sm_75"]),
+        ("threads_and_memory/halves", ["sm_75", "sm_90a"]),
     ],
 )
 def test_compiles_without_spills_or_warnings(name: str, chips: Sequence[str]) -> None:
