@@ -9,6 +9,7 @@ in *How to read* and ``python -m phasebit doctor`` read it here.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,9 +77,19 @@ def read(path: Path) -> Chapter:
     raise ValueError(f"{path.name} has no title: begin a markdown cell with '# '")
 
 
+_FILE = re.compile(r"^\s*- file: (\S+)$", re.MULTILINE)
+
+
 def notebooks(book: Path) -> list[Path]:
-    """The notebooks under the folder ``book/`` that are chapters, those of the appendix last."""
-    return [*sorted(book.glob("part*/*.ipynb")), *sorted(book.glob("appendix/*.ipynb"))]
+    """The notebooks under the folder ``book/`` that are chapters, in the order of ``_toc.yml``.
+
+    Those that it does not name come last: by their names, those of the appendix behind the others.
+    """
+    toc = book.parent / "_toc.yml"
+    listed = _FILE.findall(toc.read_text(encoding="utf-8")) if toc.is_file() else []
+    place = {book.parent / f"{name}.ipynb": k for k, name in enumerate(listed)}
+    every = [*sorted(book.glob("part*/*.ipynb")), *sorted(book.glob("appendix/*.ipynb"))]
+    return sorted(every, key=lambda path: place.get(path, len(listed)))
 
 
 def notebook(book: Path, chapter: str) -> Path:
@@ -93,10 +104,7 @@ def notebook(book: Path, chapter: str) -> Path:
 
 
 def chapters(book: Path) -> list[Chapter]:
-    """All chapters under the folder ``book/``, in the order of its pages.
-
-    One without a number follows the others of its part; the appendix comes last.
-    """
+    """All chapters under the folder ``book/``, in the order of :func:`notebooks`."""
     return [read(path) for path in notebooks(book)]
 
 

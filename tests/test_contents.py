@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from phasebit import contents, files
 from phasebit.contents import Chapter
@@ -36,6 +37,22 @@ def test_a_page_without_a_number_stays_in_its_part() -> None:
     assert names.index("block_order") == names.index("tensor_cores") + 1
     numbers = [chapter.number for chapter in EVERY if chapter.number]
     assert numbers == sorted(numbers) == [*range(1, len(numbers) + 1)]
+
+
+def test_chapters_stand_in_the_order_of_the_table_of_contents(tmp_path: Path) -> None:
+    toc = yaml.safe_load((files.book().parent / "_toc.yml").read_text(encoding="utf-8"))
+    listed = [one["file"] for part in toc["parts"] for one in part["chapters"]]
+    mine = [path.relative_to(files.book().parent).with_suffix("").as_posix()
+            for path in contents.notebooks(files.book())]  # fmt: skip
+    assert mine == [name for name in listed if (files.book().parent / f"{name}.ipynb").is_file()]
+    book = tmp_path / "book"
+    for name in ("part1/01_a", "part1/02_b", "part1/x", "appendix/c"):
+        (book / name).parent.mkdir(parents=True, exist_ok=True)
+        (book / f"{name}.ipynb").touch()
+    assert [path.stem for path in contents.notebooks(book)] == ["01_a", "02_b", "x", "c"]
+    lines = (f"      - file: book/{name}\n" for name in ("part1/01_a", "part1/x", "part1/02_b"))
+    (tmp_path / "_toc.yml").write_text("".join(lines))
+    assert [path.stem for path in contents.notebooks(book)] == ["01_a", "x", "02_b", "c"]
 
 
 def misplaced(every: list[Chapter]) -> list[str]:
