@@ -17,12 +17,23 @@ def show(name: str) -> None:
     kernel(name)
 
 
-def kernel(name: str) -> None:
-    """Print the device functions of the broken program: all between headers and ``main``."""
+def kernel(name: str, *, helpers: bool = True) -> None:
+    """Print the device functions of the broken program: all between headers and ``main``.
+
+    Not ``helpers``: of a function with assembler stands only its head.
+    """
     lines = bugs.bug(name).text("broken").splitlines()
     first = max(k for k, line in enumerate(lines) if line.startswith("#include")) + 2
     last = next(k for k, line in enumerate(lines) if line.startswith("int main")) - 1
-    print("\n".join(f"{k + 1:3}  {lines[k]}".rstrip() for k in range(first, last)))
+    k = first
+    while k < last:
+        begin, line = k, lines[k]
+        if not helpers and line.startswith("__device__") and line.endswith("{"):
+            end = lines.index("}", k)
+            if any("asm volatile" in inside for inside in lines[k:end]):
+                line, k = f"{line} … }}", end
+        print(f"{begin + 1:3}  {line}".rstrip())
+        k += 1
 
 
 def numbered(name: str, *, main: bool = True) -> str:

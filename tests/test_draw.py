@@ -365,6 +365,31 @@ def test_a_label_gives_way_to_another_arrow() -> None:
     assert not arrows_on(beside.svg, "arrives")
 
 
+@pytest.mark.parametrize("between", [True, False])
+def test_a_label_of_an_arrow_past_a_box_touches_neither_it_nor_the_next(between: bool) -> None:
+    """Where an arrow goes straight down as well, the label keeps to the left of it."""
+    boxes = {name: Node(name, 170 * k, 80 * (name == "c"))
+             for k, name in enumerate(("a much wider box", "b", "c", "d"))}  # fmt: skip
+    ways = [Arrow("a much wider box", "c"), Arrow("a much wider box", "d", "0.60 GB")]
+    straight = [Arrow("a much wider box", "b")] if between else []
+    drawn = ET.fromstring(diagram(boxes, [*ways, *straight], title="t").narrow)
+    (label,) = (each for each in drawn.iter(TEXT) if each.text == "0.60 GB")
+    middle = next(
+        float(each.get("x", "0")) for each in drawn.iter(TEXT) if each.text == "a much wider box"
+    )
+    (bow,) = (each.get("d", "") for each in drawn.iter(TEXT.replace("text", "path"))
+              if "C" in each.get("d", ""))  # fmt: skip
+    numbers = [float(one) for one in re.findall(r"-?\d+\.?\d*", bow)]
+    (ax, ay), (bx, by), (cx, cy), (dx, dy) = zip(numbers[::2], numbers[1::2], strict=True)
+    x, y = float(label.get("x", "0")), float(label.get("y", "0"))
+    for t in (step / 60 for step in range(61)):
+        u = 1 - t
+        px = u**3 * ax + 3 * u * u * t * bx + 3 * u * t * t * cx + t**3 * dx
+        py = u**3 * ay + 3 * u * u * t * by + 3 * u * t * t * cy + t**3 * dy
+        assert not y - 9 < py < y + 3 or px < x - 2 or between
+    assert x + width("0.60 GB") < middle if between else True
+
+
 def test_a_label_in_two_lines_is_broken_at_its_comma() -> None:
     boxes = {"s": Node("s: begins to fill", 0, 0), "t": Node("t: begins to drain", 280, 0)}
     arrows = [Arrow("s", "t", "p + h_full clocks, 0 jobs", 26),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import unified_diff
@@ -126,8 +125,7 @@ def in_full(bug: Bug, record: dict[str, Any]) -> str:
     names = [f"{twin}.cu" for twin in bugs.TWINS]
     diff = unified_diff(broken, fixed, *names, lineterm="", n=len(broken))
     said = _row(record, MESSAGES, bug).get("said", "")
-    message = textwrap.fill(said, 96, break_long_words=False, break_on_hyphens=False)
-    told = ("What the emulator says of it:", "", "```text", message, "```")
+    told = ("What the emulator says of it:", "", "```text", *said.splitlines(), "```")
     lines = [
         f":::{{dropdown}} In full: {bug.title}", "", "```diff", *diff, "```", "",
         *(told if said else ["The emulator says nothing of it."]), ":::",

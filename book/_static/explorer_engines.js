@@ -256,7 +256,7 @@
   kind("barrier", {
     title: "Explorer: what a barrier counts", wide: true, work: barrier,
     tell: "Choose a cell, by click or with the arrow keys.",
-    fields: [number("count", "arrivals of a phase", 1, 1, 1024), { name: "events", label: "events", text: "expect 4096, bytes 2048, bytes 2048" }],
+    fields: [number("count", "arrivals of a phase", 1, 1, 1024), { name: "events", label: "events", text: "expect 4096, bytes 2048, bytes 2048", long: true }],
   });
   kind("cluster", {
     title: "Explorer: who fetches what for whom", work: cluster,

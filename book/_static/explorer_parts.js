@@ -129,13 +129,14 @@
       }).observe(this.picture);
     }
 
-    field({ name, label, value, least, most, text, options }, id) {
+    field({ name, label, value, least, most, text, long, options }, id) {
       const pairs = options?.map((one) => (Array.isArray(one) ? one : [one, one]));
       const input = pairs
         ? element("select", {}, ...pairs.map(([key, words]) => element("option", { value: key }, words)))
-        : text !== undefined ? element("input", { spellcheck: false, autocomplete: "off" })
+        : text !== undefined ? element(long ? "textarea" : "input", { spellcheck: false, autocomplete: "off" })
           : element("input", { type: "number", min: least, max: most, step: 1, inputMode: "numeric" });
       input.id = id;
+      if (long) Object.assign(input, { rows: 1, onkeydown: (event) => { if (event.key === "Enter") event.preventDefault(); } });
       input.value = this.box.dataset[name] ?? text ?? value ?? pairs[0][0];
       this.fields[name] = input;
       return element("label", { htmlFor: id }, label, input);
@@ -174,7 +175,16 @@
       return found;
     }
 
+    /* A long text is seen whole: its field is as high as its lines. */
+    fit() {
+      for (const area of this.form.querySelectorAll("textarea")) {
+        area.style.height = "";
+        area.style.height = `${area.scrollHeight + area.offsetHeight - area.clientHeight}px`; // with its border
+      }
+    }
+
     draw() {
+      this.fit();
       const values = this.values();
       const made = typeof values === "string" ? values : this.kind.work(values);
       const refused = typeof made === "string";

@@ -250,6 +250,15 @@ class _Drawing:
                         return False
         return True
 
+    def straight(self, x: float, y: float) -> bool:
+        """Whether an arrow to the next box of a column passes a point of the column's middle."""
+        ends = ((self.nodes[one.start], self.nodes[one.end]) for one in self.arrows)
+        return any(
+            one.x == other.x == x and abs(one.y - other.y) == _DOWN
+            and min(one.y, other.y) < y < max(one.y, other.y)
+            for one, other in ends
+        )  # fmt: skip
+
     def beside(self, arrow: Arrow, a: Node, b: Node) -> None:
         """Of a turned diagram: what goes on is straight, its label on the right; what goes back, or
         past other boxes, goes round on the left."""
@@ -265,7 +274,7 @@ class _Drawing:
             else:
                 y = a.y + _DOWN / 2
                 begin = _nearest(sides, out, (a.y, b.y), y) + 3
-                if rows > 1:  # an arrow to the next box may stand in the middle
+                if rows > 1 and self.straight(a.x, y):
                     begin = min(begin, max(out + 6, a.x - 5 - width(arrow.label)))
                 at, anchor, room = (begin, y), "start", self.room / 2
         elif a.x == b.x and arrow.bend:  # beside its way back

@@ -18,6 +18,7 @@ CHAPTER, WIDE, CODE = (path.relative_to(ROOT).with_suffix("").as_posix()
                   for path in ROOT.glob(f"book/part*/*_{name}.ipynb"))  # fmt: skip
 SCREEN = {"width": 390, "height": 844}
 BITS = next(page for page in PAGES if "one_thread_multiplies" in page)
+BARRIER = next(page for page in PAGES if "copy_engine" in page)
 PARTS = ROOT / "book" / "_static" / "explorer_parts.js"
 ASKS = "const room = this.room || ROOM;"
 MOST = 0.1
@@ -275,6 +276,30 @@ def test_an_explorer_is_drawn_in_the_width_that_it_has(browser, site) -> None:
         tab.goto(site + BITS)
         tab.locator(".phasebit-explorer svg").first.wait_for()
         assert bool(tab.evaluate(OVER)) is not asks
+    tab.close()
+
+
+CUT = """() => [...document.querySelectorAll(".phasebit-explorer :is(input, textarea)")]
+  .filter((one) => one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight)
+  .map((one) => one.value)"""
+"""What fields hold and do not show whole."""
+
+
+def test_a_field_shows_all_that_it_holds(browser, site) -> None:
+    """What is long is a field of several lines; it grows as one writes, and Enter adds none."""
+    tab = browser.new_page(viewport=SCREEN)
+    tab.goto(site + BARRIER)
+    field = tab.get_by_label("events")
+    field.wait_for()
+    assert not tab.evaluate(CUT)
+    before = field.bounding_box()["height"]
+    field.press("End")
+    field.press("Enter")
+    field.press_sequentially(", expect 16, bytes 16, expect 8, bytes 8, expect 8, bytes 8")
+    assert "\n" not in field.input_value() and field.input_value().endswith("bytes 8")
+    assert field.bounding_box()["height"] > before and not tab.evaluate(CUT)
+    field.evaluate("(one) => { one.style.height = '20px'; }")
+    assert tab.evaluate(CUT), "a field that is too low would be seen"
     tab.close()
 
 

@@ -118,13 +118,13 @@ def found_by_kind(record: Mapping[str, Any]) -> Picture:
             ran, found = sum(map(bool, said)), said.count(score.FOUND)
             other = said.count(score.OTHER)
             hue = _HUES[score.FOUND if found else score.OTHER if other else score.SILENT]
-            more = f" + {other}" if other else ""
+            more = f" +{other}" if other else ""  # a line of its own in a narrow drawing
             line.append(Cell(f"{found} of {ran}{more}", hue) if ran else None)
         cells.append(line)
     return chart(
         cells, rows=shown, columns=[_short(one["title"]) for one in tools],
         row_label="kind",
-        column_label="tool: found, of those run; + 1: of one more it reports something else",
+        column_label="tool: found, of those run; +1: of one more it reports something else",
         title="What tools find in the broken programs",
         legend={"green": "some found", "orange": "something else reported", "grey": "silent"},
     )  # fmt: skip

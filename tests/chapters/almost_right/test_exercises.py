@@ -193,7 +193,7 @@ CASES = {
 
 
 def test_each_case_comes_once_shown_by_the_page_or_named_by_its_reader() -> None:
-    shown = re.findall(r'casebook\.kernel\("([^"]+)"\)', "\n".join(map(source, code(CHAPTER))))
+    shown = re.findall(r'casebook\.kernel\("([^"]+)"', "\n".join(map(source, code(CHAPTER))))
     cases = [*shown, *check.SIGNALS, *check.REACHES]
     assert len(cases) == len(set(cases)) and set(cases) == CASES
     assert {bugs.bug(name).kind for name in cases} >= set(view.QUESTIONS) - {
@@ -296,7 +296,7 @@ def test_the_picture_counts_what_the_record_says() -> None:
         "one": {"title": "one", "date": "2026-01-01", "bugs": rows},
         "none": {"title": "none", "absent": "not here"}}}  # fmt: skip
     text = str(view.found_by_kind(record))
-    assert "2 of 3 + 1" in text and "none" not in text
+    assert "2 of 3 +1" in text and "none" not in text
     (alarm,) = view.alarms(record).rows
     assert (alarm[0], *alarm[2:]) == ("one", names[2], "2026-01-01")
 
@@ -316,3 +316,15 @@ def test_a_line_in_a_function_is_that_of_its_caller_when_asked(
 ) -> None:
     casebook.find("arrival_of_block_scope", callers=True)
     assert " 37  arrive_at(&full, 0);" in capsys.readouterr().out
+
+
+def test_a_helper_of_assembler_is_folded_and_every_other_line_keeps_its_number(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    casebook.kernel("arrival_of_block_scope")
+    whole = capsys.readouterr().out.splitlines()
+    casebook.kernel("arrival_of_block_scope", helpers=False)
+    folded = capsys.readouterr().out.splitlines()
+    heads = [line for line in folded if line not in whole]
+    assert len(heads) == 2 and "asm" in "".join(whole) and "asm" not in "".join(folded)
+    assert all(head.endswith("{ … }") and head.removesuffix(" … }") in whole for head in heads)
