@@ -142,8 +142,8 @@ def record() -> dict[str, Any]:
             "the first stamp of the launch; one warm launch in each of the processes",
             "counters": f"{version}, one launch, caches left as they are; the program's "
             "launches are warm",
-            "samples": "the same, each instruction of the machine code with how many warps executed "
-            "it and the samples in which a warp stood at it, by state",
+            "samples": "the same, each instruction of the machine code with how many warps "
+            "executed it and the samples in which a warp stood at it, by state",
         },
         "times": {
             name: {kind: _joined(laps, kind) for kind in _KINDS} for name, laps in seen.items()
