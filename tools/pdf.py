@@ -7,7 +7,7 @@ become links within it, what is folded is unfolded, every cell of code gets a nu
 stay vectors, headings become the outline. The index at the end has the terms of the glossary: the
 page of the definition, then where each chapter first says the word. It is printed twice: the first
 time says on which page each chapter begins and each term stands, the second has these numbers in
-its contents and its index.
+its contents and its index. What Chromium has written is compressed at the end.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import struct
 import sys
 import threading
+import zlib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,9 @@ WHOLE = 24
 
 SECONDS = 240
 """How long Chromium may lay it out."""
+
+TOGETHER = 200
+"""Small objects that are compressed together: a reader unpacks them all to see one."""
 
 STYLE = """
 @page { size: A4; margin: 18mm 16mm 20mm; }
@@ -205,6 +211,24 @@ ASSEMBLE = r"""async ({ pages, style, title, whole }) => {
 }"""
 
 
+PLATES = """() => {
+  for (const text of document.querySelectorAll("svg text")) {
+    const look = getComputedStyle(text);
+    if (look.paintOrder !== "stroke" || look.stroke === "none") continue;
+    const { x, y, width, height } = text.getBBox(); // of what is not shown: nothing
+    const plate = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    const at = { x: x - 1, y: y + 0.15 * height, width: width + 2, height: 0.75 * height };
+    for (const [name, value] of Object.entries(at)) plate.setAttribute(name, value.toFixed(1));
+    plate.setAttribute("transform", text.getAttribute("transform") ?? "");
+    plate.style.cssText = `fill:${look.stroke};stroke:none`;
+    text.style.stroke = "none";
+    if (width) text.before(plate);
+  }
+}"""
+"""Behind letters with a seam a plate in place of it: a seam would make each letter a drawing of
+kilobytes."""
+
+
 NUMBERS = """(places) => {
   for (const one of document.querySelectorAll('.pb-number[data-of]'))
     one.textContent = String(places[one.dataset.of] ?? '');
@@ -253,6 +277,7 @@ def print_book(chrome: Any, html: Path, target: Path, toc: Any, title: str) -> d
         made: dict[str, Any] = tab.evaluate(
             ASSEMBLE, {"pages": every, "style": STYLE, "title": title, "whole": WHOLE}
         )
+        tab.evaluate(PLATES)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(_printed(tab))
         made |= tab.evaluate(NUMBERS, places(target.read_bytes()))
@@ -295,6 +320,55 @@ def places(pdf: bytes) -> dict[str, int]:
     }
 
 
+def packed(pdf: bytes) -> bytes:
+    """The same document of Chromium's, a third as large: its small objects in compressed streams.
+
+    Chromium writes each object as text of its own, with a line of twenty bytes in a table; most
+    say what is a heading, a cell or a link. PDF 1.5 has streams for both (ISO 32000-1, 7.5.7 and
+    7.5.8). What was a stream stays as it is.
+    """
+    table, trailer = pdf[int(pdf.rpartition(b"startxref")[2].split()[0]) :].split(b"trailer")
+    lines = [line.split() for line in table.splitlines()[3:]]  # after number 0, which is none
+    if any(use != b"n" for _, _, use in lines):
+        raise ValueError("the PDF has numbers without an object: it is not one of Chromium's")
+    begins = {number: int(place) for number, (place, _, _) in enumerate(lines, 1)}
+    after = dict(pairwise(sorted([*begins.values(), len(pdf) - len(table) - len(trailer) - 7])))
+    out, where = bytearray(b"%PDF-1.5\n%\xe2\xe3\xcf\xd3\n"), {0: (0, 0, 65535)}
+    small: list[tuple[int, bytes]] = []
+
+    def stream(number: int, told: bytes, data: bytes) -> None:
+        where[number] = 1, len(out), 0
+        data = zlib.compress(data, 9)
+        out.extend(b"%d 0 obj\n<<%b /Filter /FlateDecode /Length %d>> stream\n%b\nendstream\n"
+                   b"endobj\n" % (number, told, len(data), data))  # fmt: skip
+
+    for number, begin in begins.items():
+        text = pdf[begin : after[begin]]
+        body = text.removeprefix(b"%d 0 obj\n" % number).rstrip().removesuffix(b"endobj").rstrip()
+        if body.endswith(b"endstream"):
+            where[number] = 1, len(out), 0
+            out += text
+        else:
+            small.append((number, body))
+    last = len(begins)
+    for first in range(0, len(small), TOGETHER):
+        few, last, at = small[first : first + TOGETHER], last + 1, 0
+        head = []
+        for index, (number, body) in enumerate(few):
+            where[number] = 2, last, index
+            head.append(b"%d %d" % (number, at))
+            at += len(body) + 1
+        names = b" ".join(head) + b"\n"
+        told = b"/Type /ObjStm /N %d /First %d" % (len(few), len(names))
+        stream(last, told, names + b"\n".join(body for _, body in few))
+    begin, last = len(out), last + 1
+    where[last] = 1, begin, 0
+    kept = b" ".join(re.findall(rb"/(?:Root|Info) \d+ 0 R|/ID \[.*?\]", trailer))
+    told = b"/Type /XRef /W [1 4 2] /Size %d %b" % (last + 1, kept)
+    stream(last, told, b"".join(struct.pack(">BIH", *where[n]) for n in range(last + 1)))
+    return bytes(out + b"startxref\n%d\n%%%%EOF\n" % begin)
+
+
 _OFFER = re.compile(r'<p class="pb-pdf">.*?</p>\n')
 
 
@@ -323,6 +397,7 @@ def main(target: Path) -> None:
         chrome = play.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         made = print_book(chrome, ROOT / "_build" / "html", target, order, config["title"])
         chrome.close()
+    target.write_bytes(packed(target.read_bytes()))
     size = target.stat().st_size / 1e6
     html = ROOT / "_build" / "html"
     shutil.copy(target, html)

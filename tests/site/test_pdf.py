@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 
 import pytest
 import yaml
@@ -98,3 +100,83 @@ def test_a_link_that_leads_nowhere_is_said(browser, tmp_path) -> None:
     )
     made = pdf.print_book(browser, tmp_path, tmp_path / "out.pdf", {"root": "a"}, "A book")
     assert made["broken"] == ["there"]
+
+
+def objects(pdf: bytes) -> dict[int, bytes]:
+    """Every object of a packed PDF, by its number: what stands between its first word and last."""
+    begin = int(pdf.rpartition(b"startxref")[2].split()[0])
+
+    def unpacked(at: int) -> tuple[bytes, bytes]:
+        told, _, rest = pdf[at:].partition(b" stream\n")
+        (length,) = re.findall(rb"/Length (\d+)", told)
+        return told, zlib.decompress(rest[: int(length)])
+
+    told, table = unpacked(begin)
+    assert b"/W [1 4 2]" in told
+    places = [*struct.iter_unpack(">BIH", table)]
+    found = {}
+    for number, (kind, where, index) in enumerate(places):
+        if kind == 1:
+            head, body = b"%d 0 obj\n" % number, pdf[where:].partition(b"\nendobj")[0]
+            assert body.startswith(head)
+            found[number] = body.removeprefix(head)
+        elif kind == 2:
+            told, text = unpacked(places[where][1])
+            count, first = (
+                int(re.findall(rb"/%b (\d+)" % key, told)[0]) for key in (b"N", b"First")
+            )
+            heads = [*map(int, text[:first].split())]
+            starts = [*heads[1::2], len(text) - first + 1]
+            assert len(heads) == 2 * count and heads[2 * index] == number
+            found[number] = text[first:][starts[index] : starts[index + 1] - 1]
+    return found
+
+
+def test_a_packed_document_has_every_object_and_is_smaller(browser, tmp_path) -> None:
+    import pdf
+
+    rest = "".join(f"<p>{n} <em>words</em></p>" for n in range(300))  # more than go together
+    (tmp_path / "a.html").write_text(PAGE.format(title="T", link="#top", rest=rest), "utf-8")
+    target = tmp_path / "out.pdf"
+    pdf.print_book(browser, tmp_path, target, {"root": "a"}, "A book")
+    plain = target.read_bytes()
+    small = pdf.packed(plain)
+    assert len(small) < len(plain) / 2
+    before = dict(re.findall(rb"^(\d+) 0 obj\n(.*?)\s*endobj$", plain, re.DOTALL | re.MULTILINE))
+    after = objects(small)
+    assert len(before) > 2 * pdf.TOGETHER
+    assert {int(number) for number in before} <= after.keys()
+    for number, body in before.items():
+        assert after[int(number)].strip() == body.strip(), number
+    (root,) = re.findall(rb"/Root (\d+)", small)
+    assert b"/Type /Catalog" in after[int(root)]
+    with pytest.raises(ValueError, match="numbers without an object"):
+        pdf.packed(re.sub(rb"00000 n (?=\n0)", b"00000 f ", plain, count=1))
+
+
+SEAM = """<style>text {{ paint-order: stroke; stroke: white; stroke-width: 3px; }}</style>
+<svg width="200" height="80"><path d="M0 40H200" stroke="red"/><text x="20" y="44">{0}</text>
+<text transform="rotate(-90 120 40)" x="120" y="40">{0}</text></svg>"""
+
+
+def test_a_letter_with_a_seam_is_no_drawing(browser, tmp_path, monkeypatch) -> None:
+    import pdf
+
+    rest = SEAM.format("a label")
+    (tmp_path / "a.html").write_text(PAGE.format(title="T", link="#top", rest=rest), "utf-8")
+    target = tmp_path / "out.pdf"
+    pdf.print_book(browser, tmp_path, target, {"root": "a"}, "A book")
+    assert b"/Type3" not in target.read_bytes()
+    tab = browser.new_page()
+    tab.goto((tmp_path / "a.html").as_uri())
+    tab.evaluate(pdf.PLATES)
+    assert tab.locator("rect + text").count() == 2
+    inside = """() => [...document.querySelectorAll("rect + text")].every((text) => {
+      const [a, b] = [text, text.previousSibling].map((one) => one.getBoundingClientRect());
+      return b.left <= a.left && b.right >= a.right || b.top <= a.top && b.bottom >= a.bottom;
+    })"""
+    assert tab.evaluate(inside)
+    tab.close()
+    monkeypatch.setattr(pdf, "PLATES", "() => 0")
+    pdf.print_book(browser, tmp_path, target, {"root": "a"}, "A book")
+    assert b"/Type3" in target.read_bytes(), "without plates it is one"

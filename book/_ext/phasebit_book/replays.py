@@ -63,6 +63,14 @@ RINGS: dict[str, dict[str, Any]] = {
     "read_and_loaded_again": {
         "size": "one warp, four tiles, one slot", "rings": (Ring("slot", ("full",)),),
     },
+    "elected_lane_arrives_early": {
+        "size": "a warp that produces, a warp that consumes, one slot, four rounds",
+        "rings": (Ring("slot", ("full",), ("empty",)),),
+    },
+    "lane_behind_the_copy": {
+        "size": "a warp that produces, a warp that consumes, one slot, three tiles",
+        "rings": (Ring("slot", ("full",), ("empty",)),),
+    },
 }  # fmt: skip
 """What a page says more of some bugs than can be seen in their programs."""
 

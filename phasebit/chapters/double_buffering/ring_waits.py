@@ -8,19 +8,16 @@ slot to three, by turns.
 
 from __future__ import annotations
 
-import csv
-import io
 import random
-import re
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from phasebit import measure, process, toolchain
+from phasebit import measure, toolchain
 from phasebit.chapters.double_buffering import clock_stamps, controls
 from phasebit.edits import replace_each
-from phasebit.instruments import clocks, profiler, programs
+from phasebit.instruments import clocks, profiler, programs, samples
 
 NAME = "double_buffering_waits"
 FIRST, LOADS_FIRST = "barrier_double_buffer", "ring, loads first"
@@ -90,7 +87,7 @@ PROGRAMS = (*VARIANTS, *(f"{name}{_STAMPS}" for name in STAMPED))
 COUNTED = ("first ring", "loads first", "loads first, try_wait")
 _WHY = ("long_scoreboard", "short_scoreboard", "mio_throttle", "lg_throttle", "barrier", "membar",
         "sleeping", "wait", "not_selected", "dispatch_stall", "math_pipe_throttle",
-        "branch_resolve", "no_instruction", "selected")  # fmt: skip
+        "branch_resolving", "no_instruction", "selected")  # fmt: skip
 METRICS = (
     "smsp__inst_executed.sum", "smsp__cycles_active.sum", "smsp__issue_active.sum",
     *(f"smsp__average_warps_issue_stalled_{why}_per_issue_active.ratio" for why in _WHY),
@@ -145,8 +142,8 @@ def record() -> dict[str, Any]:
             "the first stamp of the launch; one warm launch in each of the processes",
             "counters": f"{version}, one launch, caches left as they are; the program's "
             "launches are warm",
-            "samples": "the same, each instruction of the machine code with the samples in which a "
-            "warp stood at it, by reason",
+            "samples": "the same, each instruction of the machine code with how many warps "
+            "executed it and the samples in which a warp stood at it, by state",
         },
         "times": {
             name: {kind: _joined(laps, kind) for kind in _KINDS} for name, laps in seen.items()
@@ -159,8 +156,7 @@ def record() -> dict[str, Any]:
             name: [_trimmed(lap["stamps_warm"]) for lap in seen[f"{name}{_STAMPS}"]]
             for name in STAMPED
         },
-        "counters": {name: _tried(_counters, built[name].program) for name in COUNTED},
-        "samples": {name: _tried(_samples, built[name].program) for name in COUNTED},
+        **_profiled({name: built[name].program for name in COUNTED}),
     }
 
 
@@ -190,45 +186,41 @@ def _tried(what: Callable[[Path], Any], program: Path) -> Any:
         return {"refused": str(error)[:300]}
 
 
-_ONE_LAUNCH = ("--cache-control", "none", "-k", "matmul", "-s", "60", "-c", "1")
+_SKIPPED = 60
 """Of the launches back to back: six are checks, twenty come after a flush, then fifty warm up."""
+_ARGUMENTS = ("warm", "--repeats", "50")
+_CACHES = ("--cache-control", "none")
 
 
 def _counters(program: Path) -> dict[str, float]:
-    ((_, found),) = profiler.count([*_ONE_LAUNCH, program, "warm", "--repeats", "50"], METRICS)
+    launch = ("-k", "matmul", "-s", str(_SKIPPED), "-c", "1")
+    ((_, found),) = profiler.count([*_CACHES, *launch, program, *_ARGUMENTS], METRICS)
     return found
 
 
-def _samples(program: Path) -> list[dict[str, Any]]:
-    """Line by line of the machine code: what stands there, and samples by reason."""
-    command: list[str | Path] = [
-        "ncu", "--clock-control", "none", *_ONE_LAUNCH, "--section", "SourceCounters",
-        "--sampling-interval", "0", "--page", "source", "--csv", "--print-source", "sass",
-        program, "warm", "--repeats", "50",
-    ]  # fmt: skip
-    said = process.run(command, timeout=programs.SECONDS)
-    if not said.ok:
-        raise toolchain.CudaError(f"ncu failed: {said.stdout[-200:]}{said.stderr[-200:]}")
-    return sampled(said.stdout)
+def _samples(program: Path) -> list[str]:
+    """Line by line of the machine code: how often it ran, and samples by state."""
+    command: list[str | Path] = [program, *_ARGUMENTS]
+    try:  # every 32 cycles: one block is short
+        page = samples.page(
+            command, "matmul", skip=_SKIPPED, options=(*_CACHES, "--warp-sampling-interval", "0")
+        )
+    except toolchain.CudaError as error:
+        print(f"⏱ ncu takes its own sampling interval: {str(error)[:300]}")
+        page = samples.page(command, "matmul", skip=_SKIPPED, options=_CACHES)
+    return samples.parse_source(page, executed=True)
 
 
-def sampled(said: str) -> list[dict[str, Any]]:
-    """ncu's page of source lines as CSV: of each its text, and the counts that are not zero.
+def again() -> Path:
+    """Ask the profiler alone; what it says on this machine's GPU goes into the newest record."""
+    facts = measure.facts()
+    built = clocks.built(build, COUNTED)
+    found = _profiled({name: built[name].program for name in COUNTED})
+    return measure.save(measure.read(NAME) | found | {"profiled": facts})
 
-    Raises ``ValueError`` when there is no such page.
-    """
-    lines = said.splitlines()
-    head = next((n for n, line in enumerate(lines) if '"Source"' in line), None)
-    if head is None:
-        raise ValueError(f"ncu printed no page of source lines: {said[-300:]}")
-    found = []
-    for row in csv.DictReader(io.StringIO("\n".join(lines[head:]))):
-        kept: dict[str, Any] = {"source": (row.get("Source") or "").strip()}
-        for what, value in row.items():
-            number = re.fullmatch(r"[\d,]+", value or "")
-            if what and re.search(r"(?i)stall|samples|instructions executed", what) and number:
-                count = int((value or "").replace(",", ""))
-                if count:
-                    kept[what] = count
-        found.append(kept)
-    return found
+
+def _profiled(programs: Mapping[str, Path]) -> dict[str, Any]:
+    return {
+        "counters": {name: _tried(_counters, program) for name, program in programs.items()},
+        "samples": {name: _tried(_samples, program) for name, program in programs.items()},
+    }
