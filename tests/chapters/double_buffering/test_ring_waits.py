@@ -9,7 +9,7 @@ import pytest
 
 from phasebit import files, measure, toolchain
 from phasebit.chapters.double_buffering import clock_stamps, ring_waits
-from phasebit.instruments import clocks, profiler, samples
+from phasebit.instruments import clocks, profiler, programs, samples
 from tests.kernels.emulated import emulate
 
 CHANGED = [name for name, (_, edits) in ring_waits.VARIANTS.items() if edits]
@@ -39,16 +39,23 @@ def test_what_the_profiler_says_is_put_into_the_record(monkeypatch: pytest.Monke
 
     saved: list[dict[str, Any]] = []
     monkeypatch.setattr(measure, "facts", lambda: {"gpu": "a GPU"})
-    monkeypatch.setattr(measure, "read", lambda name: {"gpu": "another", "times": 1})
+    monkeypatch.setattr(
+        measure, "read", lambda name: {"gpu": "another", "times": 1, "protocol": {}}
+    )
     monkeypatch.setattr(measure, "save", saved.append)
     monkeypatch.setattr(clocks, "built", lambda build, names: dict.fromkeys(names, _Built))
     monkeypatch.setattr(profiler, "count", lambda command, metrics: [("matmul", {"cycles": 3})])
+    monkeypatch.setattr(profiler, "version", lambda: "Nsight Compute")
     monkeypatch.setattr(samples, "page", page)
+    lap = {"warm_us": [1.0], "flushed_us": [2.0]}
+    monkeypatch.setattr(programs, "times", lambda *asked: lap)
     ring_waits.again()
     first = ring_waits.COUNTED[0]
-    assert saved[0]["gpu"] == "another" and saved[0]["profiled"] == {"gpu": "a GPU"}
-    assert saved[0]["times"] == 1 and saved[0]["counters"][first] == {"cycles": 3}
-    assert saved[0]["samples"][first] == ["NANOSLEEP executed 7, sleeping 2"]
+    assert saved[1]["gpu"] == "another" and saved[1]["profiled"] == {"gpu": "a GPU"}
+    assert saved[1]["times"] == 1 and saved[1]["counters"][first] == {"cycles": 3}
+    assert saved[1]["samples"][first] == ["NANOSLEEP executed 7, sleeping 2"]
+    name = ring_waits.SCHEDULED[-1]
+    assert saved[0]["schedules"][name] == {"warm_us": [1.0] * 3, "flushed_us": [2.0] * 3}
     assert len(asked) == 2 * len(ring_waits.COUNTED)
 
 
