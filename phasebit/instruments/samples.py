@@ -6,6 +6,8 @@ import csv
 import io
 import re
 import tempfile
+from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 
 from phasebit import process, toolchain
@@ -19,29 +21,45 @@ def sampled(program: Path, kernel: str) -> list[str]:
     Instructions come in the order of the machine code; ``"MUFU.EX2 wait 12, math 5"``. Raises
     :class:`toolchain.CudaError` when Nsight Compute fails or says nothing that can be read.
     """
+    return parse_source(page([program], kernel, skip=1))
+
+
+def page(
+    command: Sequence[str | PathLike[str]], kernel: str, *, skip: int, options: Sequence[str] = ()
+) -> str:
+    """ncu's page of machine code with samples, as CSV, of a kernel's launch after ``skip`` others.
+
+    ``options``: more of ncu's own. Raises :class:`toolchain.CudaError` when it fails.
+    """
     with tempfile.TemporaryDirectory() as folder:
         report = f"{folder}/samples"
         asked = [
-            "ncu", "--clock-control", "none", "--section", "SourceCounters",
+            "ncu", "--clock-control", "none", "--section", "SourceCounters", *options,
             "--kernel-name", f"regex:{kernel}",
-            "--launch-skip", "1", "--launch-count", "1", "-f", "-o", report, str(program),
+            "--launch-skip", str(skip), "--launch-count", "1", "-f", "-o", report, *command,
         ]  # fmt: skip
         done = process.run(asked, timeout=60)
         if not done.ok:
             raise toolchain.CudaError(f"Nsight Compute failed: {done.stdout[-800:]}{done.stderr}")
-        page = f"{folder}/page.csv"  # longer than what process.run takes from a command
+        csv_page = f"{folder}/page.csv"  # longer than what process.run takes from a command
         shown = process.run(
-            ["sh", "-c", 'exec "$@" >"$0"', page, "ncu", "--import", f"{report}.ncu-rep",
+            ["sh", "-c", 'exec "$@" >"$0"', csv_page, "ncu", "--import", f"{report}.ncu-rep",
              "--page", "source", "--csv", "--print-source", "sass"], timeout=60,
         )  # fmt: skip
-        text = Path(page).read_text(encoding="utf-8") if Path(page).exists() else ""
+        text = Path(csv_page).read_text(encoding="utf-8") if Path(csv_page).exists() else ""
         if not shown.ok:
             raise toolchain.CudaError(f"Nsight Compute failed: {text[-800:]}{shown.stderr}")
-    return parse_source(text)
+    return text
 
 
-def parse_source(text: str) -> list[str]:
-    """Read ncu's source page as CSV; raises :class:`toolchain.CudaError` without samples."""
+_EXECUTED = re.compile(r"(?i)(# )?(instructions executed|(smsp__)?inst_executed)")
+
+
+def parse_source(text: str, *, executed: bool = False) -> list[str]:
+    """Read ncu's source page as CSV; raises :class:`toolchain.CudaError` without samples.
+
+    ``executed``: before its samples, how many warps executed an instruction, where ncu says so.
+    """
     rows = list(csv.reader(io.StringIO(text)))
     begin = next((i for i, row in enumerate(rows) if "Source" in row and "Address" in row), None)
     if begin is None:
@@ -51,6 +69,7 @@ def parse_source(text: str) -> list[str]:
         i: match[1] for i, name in enumerate(head)
         if (match := _STATE.fullmatch(name)) and not name.endswith("_not_issued")
     }  # fmt: skip
+    ran = next((i for i, name in enumerate(head) if executed and _EXECUTED.fullmatch(name)), None)
     found, all_samples = [], 0
     for row in rows[begin + 1 :]:
         if len(row) != len(head):
@@ -61,6 +80,8 @@ def parse_source(text: str) -> list[str]:
             continue
         counts = {name: _count(row[i]) for i, name in states.items()}
         all_samples += sum(counts.values())
+        if ran is not None:
+            counts = {"executed": _count(row[ran]), **counts}
         said = ", ".join(f"{name} {n}" for name, n in counts.items() if n)
         depth = f" {words[-1]}" if "DEPBAR" in words[0] else ""
         begun = " gsb0" if "gsb0" in words[-1] or "gsb0" in words[-2:] else ""

@@ -229,6 +229,101 @@ def unordered(recorded: Mapping[str, Any]) -> measure.Table:
     )  # fmt: skip
 
 
+def orders(recorded: Mapping[str, Any], names: Sequence[str]) -> measure.Table:
+    """Where the exponentials of some kernels stand, and the rates as parts of the first one's."""
+    cases = [(each["d"], each["causal"], each["sequence"]) for each in recorded["orders"]]
+    rates = [row(recorded, *case, part="orders") for case in cases]
+    rows = []
+    for name in names:
+        before, behind = recorded["exponentials"][name]["128"]
+        if name == names[0]:
+            cells = [f"{each[name]:.0f} TFLOP/s" for each in rates]
+        else:
+            cells = [f"{each[name] / each[names[0]]:.2f}" for each in rates]
+        rows.append((name, f"{before} of {before + behind}", *cells))
+    heads = (f"d = {d}, {'causal' if causal else 'full'}" for d, causal, _ in cases)
+    return measure.Table(
+        ("", "exponentials before the wait", *heads), tuple(rows),
+        "4,096 tokens: rate as a part of the first row's; " + measure.source(dict(recorded)),
+    )  # fmt: skip
+
+
+def alone(recorded: Mapping[str, Any]) -> measure.Table:
+    """Cycles of a softmax in kernels of its own, with something beside it or nothing."""
+    rows = tuple(
+        (f"{'one group, ' * name.startswith('beside')}{name}",
+         "; ".join(f"{each:,.0f}" for each in cycles))
+        for name, cycles in recorded["alone"].items() if name != "products alone"
+    )  # fmt: skip
+    return measure.Table(("the softmax of", "cycles"), rows, measure.source(dict(recorded)))
+
+
+SLACK = {
+    "third, its groups": ("overlapped", "all groups"),
+    "third, its producer": ("overlapped", "the producer"),
+    "f, its groups": ("dynamic", "all groups"),
+    "f, its producer": ("dynamic", "the producer"),
+}
+"""Curve -> the kernel, and who waits in it."""
+
+
+def passes(
+    recorded: Mapping[str, Any], kernel: str, d: int, causal: bool, who: str = "all groups"
+) -> tuple[list[int], list[list[float]]]:
+    """For each wait put in: how much longer it lasts than none, and each group's cycles a pass."""
+    (found,) = [
+        each for each in recorded["slack"]
+        if (each["kernel"], each["d"], each["causal"]) == (kernel, d, causal)
+    ]  # fmt: skip
+    cycles = [
+        [statistics.median(group) for group in zip(*run["pass"], strict=True)]
+        for run in found["runs"] if run["who"] == who
+    ]  # fmt: skip
+    return [round(each - found["lasts"][0]) for each in found["lasts"]], cycles
+
+
+def slack(recorded: Mapping[str, Any]) -> Picture:
+    """How much longer a pass is for a wait put into it, by who waits; heads of 128, full."""
+    from phasebit.draw import curves
+
+    waits: list[int] = []
+    series: dict[str, Sequence[float]] = {}
+    for curve, (kernel, who) in SLACK.items():
+        waits, cycles = passes(recorded, kernel, 128, False, who)
+        means = [statistics.mean(each) for each in cycles]
+        series[curve] = [each - means[0] for each in means]
+    return curves(
+        waits, {"as long as the wait": waits, **series}, x_label="wait put in, cycles",
+        y_label="a pass is longer by", show=lambda value: f"{float(value):,.0f}",
+        title="A wait in each pass, heads of 128, full attention; "
+        + measure.source(dict(recorded)),
+    )  # fmt: skip
+
+
+OWN_LAST, DISPATCH, OTHER, RESULT, ISSUES = (
+    "wait", "dispatch", "not_selected", "short_sb", "selected",
+)  # fmt: skip
+"""What Nsight Compute calls the states of a warp."""
+
+
+def softmax_states(recorded: Mapping[str, Any], kernel: str, d: int) -> dict[str, float]:
+    """State -> its part of a kernel's samples from complete scores to the end of a pass.
+
+    Without those in which a warp waits for the output.
+    """
+    (found,) = [each["instructions"] for each in recorded["samples"]
+                if (each["kernel"], each["d"]) == (kernel, d)]  # fmt: skip
+    begin = next(i for i, each in enumerate(found) if "DEPBAR" in each and "0x1 barrier" in each)
+    end = next(i for i in range(begin, len(found)) if "HGMMA" in found[i])
+    counts: dict[str, int] = {}
+    for each in found[begin + 1 : end]:
+        for part in filter(None, each.partition(" ")[2].split(", ")):
+            state, number = part.rsplit(" ", 1)
+            if not state.startswith("0x0") and state != "long_sb":
+                counts[state] = counts.get(state, 0) + int(number)
+    return {state: number / sum(counts.values()) for state, number in counts.items()}
+
+
 def narrow(recorded: dict[str, Any]) -> measure.Table:
     """What was tried for heads of 64, as parts of the last rung's rate in the same rounds."""
     rows = []
@@ -330,12 +425,6 @@ def stamped(recorded: Mapping[str, Any], rung: str, first: int, last: int) -> Ti
     )  # fmt: skip
 
 
-def pass_cycles(recorded: Mapping[str, Any], rung: str) -> float:
-    """Mean cycles of a pass of group 0's loop."""
-    turn = [at for at in recorded["stamps"][rung]["places"][0] if at >= 0]
-    return float(turn[-2] - turn[3]) / (len(turn) - 5)
-
-
 def roles(text: str, log: Sequence[Event], title: str) -> Picture:
     """The two rings and the two groups of block 0 on the emulator's clock.
 
@@ -426,19 +515,3 @@ def _turns(
             drawing.turn(f"{row} {slot}", begin, full, taken, empty, str(item))
             items.append(item)
     return items
-
-
-def chain(recorded: Mapping[str, Any]) -> dict[str, float]:
-    """Mean cycles of the parts of a pass of group 0 in the third kernel, one after the other."""
-    turn, scores, ready, output = recorded["stamps"]["overlapped"]["places"][: len(PLACES)]
-    passes = range(4, len([at for at in turn if at >= 0]) - 2)
-
-    def mean(begin: Sequence[int], end: Sequence[int], later: int = 0) -> float:
-        return statistics.mean(end[n + later] - begin[n] for n in passes)
-
-    return {
-        "from the turn to complete scores": mean(turn, scores),
-        "softmax": mean(scores, ready),
-        "wait for the output": mean(ready, output),
-        "rescale, round, wait for the next turn": mean(output, turn, 1),
-    }

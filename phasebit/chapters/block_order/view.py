@@ -18,6 +18,7 @@ from phasebit.chapters.block_order.block_order_times import (
     TILE,
     compared,
 )
+from phasebit.chapters.block_order.neighbours import APART, DEALT, FIXED, FOUR, HOLD, OWN, PAIRS
 from phasebit.draw import Cell, Picture
 from phasebit.draw.picture import INK, INK_MUTED, both, figure_of
 from phasebit.draw.plots import fill
@@ -30,6 +31,17 @@ ROUNDS = 4
 """Turns of each contender without rest."""
 NEAR = 0.1
 """How far a prediction may be from a count."""
+LATE = (0, 50, 100, 200, 400, 800)
+"""Nanoseconds by which the second of a pair is late, as far as they are shown."""
+HELD_IN = "super-rows of 16"
+"""Order of the blocks whose neighbours were held."""
+READS = {
+    "with none": APART,
+    "with one neighbour": PAIRS,
+    "what the product shares": OWN,
+    "four tiles with all": FOUR,
+}
+"""What a block shares, in words -> the name of its table in the record."""
 
 
 def numbered(
@@ -381,3 +393,47 @@ def _cycles(each: Entry) -> float:
 
 def _shape(entry: Entry) -> str:
     return " × ".join(map(str, entry["shape"]))
+
+
+def joined(record: Entry) -> measure.Table:
+    """Of the sectors that came to multiprocessors, the share that L2 was asked for.
+
+    By ``cp.async``; :func:`joined_by` has both ways.
+    """
+    shares = joined_by(record, "cp.async")
+    rows = [("each its own", f"{shares['each its own']:.3f}", *("",) * (len(LATE) - 1))]
+    for name in ("two of a TPC", "two TPCs of a GPC", "two GPCs"):
+        found = (shares.get(f"{name}, {shift} ns") for shift in LATE)
+        rows.append((name, *("" if share is None else f"{share:.3f}" for share in found)))
+    for name in ("all of a GPC", "all"):
+        rows.append((name, f"{shares[name]:.3f}", *("",) * (len(LATE) - 1)))
+    return measure.Table(
+        ("who reads the same", "at once", *(f"{shift} ns later" for shift in LATE[1:])),
+        tuple(rows), f"share of the sectors that L2 looked up; {measure.source(record)}",
+    )  # fmt: skip
+
+
+def joined_by(record: Entry, way: str) -> dict[str, float]:
+    """The same shares for one way of reading, by who reads the same bytes."""
+    return {who: counts[LOOKUPS] / counts[ASKED] for who, counts in record["counts"][way].items()}
+
+
+def held_together(record: Entry) -> measure.Table:
+    """How far apart neighbours begin, by what their blocks read and how they get their numbers."""
+    waves = ("1", "16", "32", "64", "131")
+    rows = []
+    for name, table in READS.items():
+        runs = {(run["numbers"], run["held_ns"]): run for run in record["runs"]
+                if (run["order"], run["reads"]) == (HELD_IN, table)}  # fmt: skip
+        dealt, fixed = runs[DEALT, 0], runs[FIXED, 0]
+        late = runs[FIXED, HOLD]["behind_waves"]
+        rows.append((
+            name, *(f"{each['begin_1']:.2%}" for each in (dealt, fixed)),
+            *(f"{late[wave] / 1e3 + 0:.1f}" for wave in waves),
+        ))  # fmt: skip
+    return measure.Table(
+        ("a block shares", "dealt", "fixed", *(f"late, wave {wave}" for wave in waves)),
+        tuple(rows),
+        f"neighbours: beginnings apart, share of a block's time; behind, µs, {FIXED} and held "
+        f"{HOLD / 1e3:.0f} µs; {measure.source(record)}",
+    )

@@ -1,26 +1,24 @@
 """Why the first ring is the fastest when warm, and rings with a third slot: what is left open.
 
 The first ring and *loads first*, each as it is and with waits that never sleep: the library's wait
-looks at the barrier a few times, and then sleeps between its looks. Beside the times: clock stamps,
-and what Nsight Compute says of the warps. And the rings *b* and *c* of the same chapter with one
+looks at the barrier a few times, and then sleeps between its looks. Each also with its consumers'
+instructions in another order. Beside the times: clock stamps, and what Nsight Compute says of the
+warps. And the rings *b* and *c* of the same chapter with one
 slot to three, by turns.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import random
-import re
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from phasebit import measure, process, toolchain
+from phasebit import measure, toolchain
 from phasebit.chapters.double_buffering import clock_stamps, controls
 from phasebit.edits import replace_each
-from phasebit.instruments import clocks, profiler, programs
+from phasebit.instruments import clocks, profiler, programs, samples
 
 NAME = "double_buffering_waits"
 FIRST, LOADS_FIRST = "barrier_double_buffer", "ring, loads first"
@@ -51,6 +49,19 @@ def _waiting(how: str, slot: str = "slot") -> Edits:
     )
 
 
+# The compiler orders the consumers' loads and multiply-adds otherwise in the two rings. It does so
+# less in a function of its own, and not where a thread may have 128 registers: there it loads as
+# far ahead in both.
+_APART: Edits = (
+    ("__device__ void consume(Ring& ring, float* __restrict__ C) {\n",
+     "__shared__ alignas(Ring) char memory[sizeof(Ring)];\n"
+     "__device__ __noinline__ void consume(float* __restrict__ C) {\n"
+     "    Ring& ring = *reinterpret_cast<Ring*>(memory);\n"),
+    ("    // Raw memory, since a shared variable may have no constructor to run.\n"
+     "    __shared__ alignas(Ring) char memory[sizeof(Ring)];\n", ""),
+    ("    else consume(ring, C);\n", "    else consume(C);\n"),
+)  # fmt: skip
+_MORE: Edits = (("__launch_bounds__(THREADS)", "__launch_bounds__(THREADS, 1)"),)
 _ASKED: Edits = (  # a third slot needs more than 48 KiB
     ("#include <cuda/barrier>\n", '#include "check.cuh"\n#include <cuda/barrier>\n'),
     ("    __shared__ alignas(16) char memory[sizeof(Ring)];\n",
@@ -79,6 +90,10 @@ VARIANTS: dict[str, tuple[str, Edits]] = {
     "loads first": (LOADS_FIRST, ()),
     "loads first, try_wait": (LOADS_FIRST, _waiting("try_wait")),
     "loads first, test_wait": (LOADS_FIRST, _waiting("test_wait")),
+    "first ring, consumers apart": (FIRST, _APART),
+    "loads first, consumers apart": (LOADS_FIRST, _APART),
+    "first ring, more registers": (FIRST, _MORE),
+    "loads first, more registers": (LOADS_FIRST, _MORE),
     **_slots("b_register_tiles", 2),
     **_slots("c_async_copies", 6),
 }
@@ -87,10 +102,16 @@ STAMPED = ("first ring", "loads first")
 _STAMPS = ", stamps"
 PROGRAMS = (*VARIANTS, *(f"{name}{_STAMPS}" for name in STAMPED))
 """All that is run: the contenders, and copies with stamps."""
-COUNTED = ("first ring", "loads first", "loads first, try_wait")
+SCHEDULED = tuple(
+    f"{ring}{how}"
+    for how in ("", ", consumers apart", ", more registers")
+    for ring in ("first ring", "loads first")
+)
+"""The two rings with one order of the consumers' instructions and another, by turns."""
+COUNTED = ("first ring", "loads first")
 _WHY = ("long_scoreboard", "short_scoreboard", "mio_throttle", "lg_throttle", "barrier", "membar",
         "sleeping", "wait", "not_selected", "dispatch_stall", "math_pipe_throttle",
-        "branch_resolve", "no_instruction", "selected")  # fmt: skip
+        "branch_resolving", "no_instruction", "selected")  # fmt: skip
 METRICS = (
     "smsp__inst_executed.sum", "smsp__cycles_active.sum", "smsp__issue_active.sum",
     *(f"smsp__average_warps_issue_stalled_{why}_per_issue_active.ratio" for why in _WHY),
@@ -116,7 +137,7 @@ def record() -> dict[str, Any]:
     Raises :class:`toolchain.CudaError` when there is no GPU, no cuBLAS, or a kernel fails,
     :class:`toolchain.ToolMissing` without Nsight Compute.
     """
-    facts, cublas, version = measure.facts(), measure.find_cublas(), profiler.version()
+    facts, cublas = measure.facts(), measure.find_cublas()
     built = clocks.built(build, PROGRAMS)
     seen: dict[str, list[dict[str, Any]]] = {name: [] for name in built}
     order, draw = list(built), random.Random()
@@ -143,10 +164,7 @@ def record() -> dict[str, Any]:
             "some of them; try_wait and test_wait: a loop around this instruction and nothing else",
             "stamps": "the multiprocessor's clock, read by one thread of each role; cycles since "
             "the first stamp of the launch; one warm launch in each of the processes",
-            "counters": f"{version}, one launch, caches left as they are; the program's "
-            "launches are warm",
-            "samples": "the same, each instruction of the machine code with the samples in which a "
-            "warp stood at it, by reason",
+            **_again_protocol(),
         },
         "times": {
             name: {kind: _joined(laps, kind) for kind in _KINDS} for name, laps in seen.items()
@@ -159,16 +177,31 @@ def record() -> dict[str, Any]:
             name: [_trimmed(lap["stamps_warm"]) for lap in seen[f"{name}{_STAMPS}"]]
             for name in STAMPED
         },
-        "counters": {name: _tried(_counters, built[name].program) for name in COUNTED},
-        "samples": {name: _tried(_samples, built[name].program) for name in COUNTED},
+        "schedules": _schedules({name: built[name].program for name in SCHEDULED}),
+        **_profiled({name: built[name].program for name in COUNTED}),
     }
 
 
 _KINDS = ("flushed_us", "warm_us")
 
 
-def _lap(program: Path, cublas: Path) -> dict[str, Any]:
-    return programs.times(program, "warm", "--repeats", str(_LAUNCHES), "--cublas", cublas)
+def _schedules(programs: Mapping[str, Path]) -> dict[str, dict[str, list[float]]]:
+    seen: dict[str, list[dict[str, Any]]] = {name: [] for name in programs}
+    order, draw = list(programs), random.Random()
+    for _ in range(_ROUNDS):
+        draw.shuffle(order)
+        for name in order:
+            seen[name].append(_lap(programs[name]))
+    found = {name: {kind: _joined(laps, kind) for kind in _KINDS} for name, laps in seen.items()}
+    for name, times in found.items():
+        flushed, warm = (statistics.median(times[kind]) for kind in _KINDS)
+        print(f"⏱ {name}: {warm:.1f} µs warm, {flushed:.1f} µs flushed", flush=True)
+    return found
+
+
+def _lap(program: Path, cublas: Path | None = None) -> dict[str, Any]:
+    beside = () if cublas is None else ("--cublas", cublas)
+    return programs.times(program, "warm", "--repeats", str(_LAUNCHES), *beside)
 
 
 def _joined(laps: list[dict[str, Any]], kind: str) -> list[float]:
@@ -190,45 +223,56 @@ def _tried(what: Callable[[Path], Any], program: Path) -> Any:
         return {"refused": str(error)[:300]}
 
 
-_ONE_LAUNCH = ("--cache-control", "none", "-k", "matmul", "-s", "60", "-c", "1")
+_SKIPPED = 60
 """Of the launches back to back: six are checks, twenty come after a flush, then fifty warm up."""
+_ARGUMENTS = ("warm", "--repeats", "50")
+_CACHES = ("--cache-control", "none")
 
 
 def _counters(program: Path) -> dict[str, float]:
-    ((_, found),) = profiler.count([*_ONE_LAUNCH, program, "warm", "--repeats", "50"], METRICS)
+    launch = ("-k", "matmul", "-s", str(_SKIPPED), "-c", "1")
+    ((_, found),) = profiler.count([*_CACHES, *launch, program, *_ARGUMENTS], METRICS)
     return found
 
 
-def _samples(program: Path) -> list[dict[str, Any]]:
-    """Line by line of the machine code: what stands there, and samples by reason."""
-    command: list[str | Path] = [
-        "ncu", "--clock-control", "none", *_ONE_LAUNCH, "--section", "SourceCounters",
-        "--sampling-interval", "0", "--page", "source", "--csv", "--print-source", "sass",
-        program, "warm", "--repeats", "50",
-    ]  # fmt: skip
-    said = process.run(command, timeout=programs.SECONDS)
-    if not said.ok:
-        raise toolchain.CudaError(f"ncu failed: {said.stdout[-200:]}{said.stderr[-200:]}")
-    return sampled(said.stdout)
+def _samples(program: Path) -> list[str]:
+    """Line by line of the machine code: how often it ran, and samples by state."""
+    command: list[str | Path] = [program, *_ARGUMENTS]
+    try:  # every 32 cycles: one block is short
+        page = samples.page(
+            command, "matmul", skip=_SKIPPED, options=(*_CACHES, "--warp-sampling-interval", "0")
+        )
+    except toolchain.CudaError as error:
+        print(f"⏱ ncu takes its own sampling interval: {str(error)[:300]}")
+        page = samples.page(command, "matmul", skip=_SKIPPED, options=_CACHES)
+    return samples.parse_source(page, executed=True)
 
 
-def sampled(said: str) -> list[dict[str, Any]]:
-    """ncu's page of source lines as CSV: of each its text, and the counts that are not zero.
+def again() -> Path:
+    """Time the schedules and ask the profiler; it goes into the newest record."""
+    facts = measure.facts()
+    built = clocks.built(build, SCHEDULED)
+    programs = {name: built[name].program for name in SCHEDULED}
+    record = measure.read(NAME)
+    record["protocol"] |= _again_protocol()
+    record |= {"schedules": _schedules(programs), "profiled": facts}
+    measure.save(record)
+    return measure.save(record | _profiled({name: programs[name] for name in COUNTED}))
 
-    Raises ``ValueError`` when there is no such page.
-    """
-    lines = said.splitlines()
-    head = next((n for n, line in enumerate(lines) if '"Source"' in line), None)
-    if head is None:
-        raise ValueError(f"ncu printed no page of source lines: {said[-300:]}")
-    found = []
-    for row in csv.DictReader(io.StringIO("\n".join(lines[head:]))):
-        kept: dict[str, Any] = {"source": (row.get("Source") or "").strip()}
-        for what, value in row.items():
-            number = re.fullmatch(r"[\d,]+", value or "")
-            if what and re.search(r"(?i)stall|samples|instructions executed", what) and number:
-                count = int((value or "").replace(",", ""))
-                if count:
-                    kept[what] = count
-        found.append(kept)
-    return found
+
+def _again_protocol() -> dict[str, str]:
+    return {
+        "schedules": "by turns as the times, without cuBLAS; consumers apart: their loop is a "
+        "function that is not inlined; more registers: __launch_bounds__(THREADS, 1)",
+        "counters": f"{profiler.version()}, one launch, caches left as they are; the program's "
+        "launches are warm",
+        "samples": "the same, each instruction of the machine code with how many warps executed it "
+        "and the samples in which a warp stood at it, by state",
+    }
+
+
+def _profiled(programs: Mapping[str, Path]) -> dict[str, Any]:
+    return {
+        "counters": {name: _tried(_counters, program) for name, program in programs.items()},
+        "samples": {name: _tried(_samples, program) for name, program in programs.items()},
+    }

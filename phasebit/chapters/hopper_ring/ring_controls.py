@@ -1,19 +1,29 @@
 """Runs in which one thing of *The ring at full width* is otherwise: its copies, its hand-over, its
 stores.
 
-What the ladder leaves open: why a step of the ring takes longer than its products, and what of the
-boxes of C makes them faster than plain stores. In the runs of the first question all tiles along K
-hold the same numbers, so that each of them computes the same product, whatever it copies.
+What the ladder leaves open: why a step of the ring takes longer than its products, where the rest
+of a launch is, and what of the boxes of C makes them faster than plain stores. In the runs of the
+first two questions all tiles along K hold the same numbers, so that each of them computes the same
+product, whatever it copies.
 """
 
 from __future__ import annotations
 
 import ctypes
 import statistics
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from phasebit import measure, toolchain
-from phasebit.chapters.hopper_ring.variants import BOXES, LADDER, RING, VENDOR, Edits, source
+from phasebit.chapters.hopper_ring.variants import (
+    BOXES,
+    LADDER,
+    RING,
+    STAMPED,
+    VENDOR,
+    Edits,
+    source,
+)
 from phasebit.edits import replace_each
 from phasebit.instruments import beside_torch, clocks
 from phasebit.instruments.beside_torch import Launch, Matrices
@@ -25,29 +35,44 @@ PERSISTENT = LADDER["persistent blocks"]
 _ROUNDS, _REST, _WARM, _EACH = 12, 0.01, 5, 5
 _BLOCKS = 1 << 12
 
-# The cycles of each consumer's loop, from the first full slot on, and of the producer's.
-_READ = f"""__device__ long long loop_cycles[{_BLOCKS}][GROUPS + 1];
-extern "C" void read_loops(long long* cycles) {{
+# By the clock of a block's multiprocessor: which one it is; when the block has begun; for each
+# consumer when its first slot is full, when its loop has ended and when it has stored; and the
+# cycles of the producer's loop.
+_COLUMNS = 9
+_READ = f"""__device__ long long block_clocks[{_BLOCKS}][{_COLUMNS}];
+__device__ void look(int column, long long value) {{
+    block_clocks[blockIdx.y * gridDim.x + blockIdx.x][column] = value;
+}}
+__device__ unsigned unit() {{
+    unsigned id;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
+    return id;
+}}
+extern "C" void read_clocks(long long* clocks) {{
     CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpyFromSymbol(cycles, loop_cycles, sizeof loop_cycles));
+    CHECK(cudaMemcpyFromSymbol(clocks, block_clocks, sizeof block_clocks));
 }}
 
 """
-_BLOCK = "blockIdx.y * gridDim.x + blockIdx.x"
 _CLOCKS: Edits = (
     ("// The producer, one thread", _READ + "// The producer, one thread"),
     ("                        int tiles) {\n",
      "                        int tiles) {\n    const long long begin = clock64();\n"),
     ("B, tile * BK, col, &ring.full[s]);\n    }\n",
-     "B, tile * BK, col, &ring.full[s]);\n    }\n"
-     f"    loop_cycles[{_BLOCK}][GROUPS] = clock64() - begin;\n"),
+     "B, tile * BK, col, &ring.full[s]);\n    }\n    look(8, clock64() - begin);\n"),
     ("int group, int tiles) {\n    int s = 0;\n    bool phase = false;\n",
      "int group, int tiles) {\n    int s = 0;\n    bool phase = false;\n"
      "    ptx::mbarrier_wait(&ring.full[0], false);\n    const long long begin = clock64();\n"),
     ("ptx::mbarrier_arrive(&ring.empty[s]);  // the warp has read it\n    }\n",
      "ptx::mbarrier_arrive(&ring.empty[s]);  // the warp has read it\n    }\n"
      "    const long long end = clock64();\n"
-     f"    if (threadIdx.x % 128 == 0) loop_cycles[{_BLOCK}][group] = end - begin;\n"),
+     "    if (threadIdx.x % 128 == 0) look(2 + group, begin), look(4 + group, end);\n"),
+    ("    Ring& ring = *reinterpret_cast<Ring*>(memory);\n",
+     "    Ring& ring = *reinterpret_cast<Ring*>(memory);\n"
+     "    if (threadIdx.x == 0) look(0, unit()), look(1, clock64());\n"),
+    ("        store(sums, C, M, N, row + group * 64, col);\n",
+     "        store(sums, C, M, N, row + group * 64, col);\n"
+     "        if (threadIdx.x % 128 == 0) look(6 + group, clock64());\n"),
 )  # fmt: skip
 _EXPECT = "        ptx::mbarrier_arrive_expect_tx(&ring.full[s], sizeof(Stage));\n"
 _LOAD = "        ptx::cp_async_bulk_tensor_load(ring."
@@ -79,29 +104,14 @@ _ENDS: Edits = (
 )  # fmt: skip
 
 
-def _beside(bytes_: str, loads: str, cycles: int) -> Edits:
-    """The producer goes on by itself, into a slot that nobody reads, a step in so many cycles."""
-    return (
-        ("    Stage stage[SLOTS];\n", "    Stage stage[SLOTS], spare;\n"),
-        ("    unsigned long long full[SLOTS], empty[SLOTS];\n",
-         "    unsigned long long full[SLOTS], empty[SLOTS], landed;\n"),
-        ("        ptx::fence_mbarrier_init();\n",
-         "        ptx::mbarrier_init(&ring.landed, 1);\n        ptx::fence_mbarrier_init();\n"),
-        (_WAIT_EMPTY,
-         _later(f"            while (clock64() - begin < {cycles}LL * tile) continue;\n"
-                f"            ptx::mbarrier_arrive_expect_tx(&ring.landed, {bytes_});\n"
-                f"{loads}"
-                "            ptx::mbarrier_wait(&ring.landed, (tile - SLOTS) % 2);\n")),
-    )  # fmt: skip
-
-
-_SPARE_A = f"    {_LOAD}spare.a, A, tile * BK, row, &ring.landed);\n"
-_SPARE_B = f"    {_LOAD}spare.b, B, tile * BK, col, &ring.landed);\n"
-_BYTES = "sizeof(Stage)"
 _ONE_UNDER_WAY: Edits = (("ptx::wgmma_wait_group<0>();",
                           "ptx::wgmma_wait_group<1>();"),
                          ("    const long long end", "    ptx::wgmma_wait_group<0>();\n"
                           "    const long long end"))  # fmt: skip
+_INCLUDE: Edits = (('#include "hopper_ring/product.cuh"\n',
+                    '#include "stamps.cuh"\n#include "hopper_ring/product.cuh"\n'),)  # fmt: skip
+_STAMPS = (*_INCLUDE, *STAMPED[RING][:4])
+"""The page's clock stamps in every step, of block 0; with the rest a warp that only looks."""
 
 LOOPS: dict[str, Edits] = {
     "as it is": (),
@@ -117,16 +127,11 @@ LOOPS: dict[str, Edits] = {
         + _LOAD_B, _EXPECT)),),
     "no hand-over, nothing copied": (*_NO_HAND_OVER, *_ENDS),
     "no hand-over, one under way": (*_NO_HAND_OVER, *_ENDS, *_ONE_UNDER_WAY),
-    "no hand-over, A copied elsewhere": (
-        *_NO_HAND_OVER, *_beside("sizeof(Stage::a)", _SPARE_A, 1024)),
-    "no hand-over, B copied elsewhere": (
-        *_NO_HAND_OVER, *_beside("sizeof(Stage::b)", _SPARE_B, 1024)),
-    "no hand-over, both copied elsewhere": (
-        *_NO_HAND_OVER, *_beside(_BYTES, _SPARE_A + _SPARE_B, 1024)),
+    "stamps in every step": _STAMPS,
+    "stamps, and a warp that looks": (*_STAMPS, *STAMPED[RING][6:]),
 }  # fmt: skip
 """The ring -> what is replaced by what in it. *No hand-over*: once the first slots are full, the
-consumers neither wait nor arrive. *Elsewhere*: into a place that nobody reads, on the producer's
-own time, a step's bytes in 1,024 cycles."""
+consumers neither wait nor arrive."""
 
 _PACK = """__device__ unsigned pack(float low, float high) {
     const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
@@ -274,10 +279,14 @@ def record() -> dict[str, Any]:
             "check": "before timing, 128 rows by 128 columns of the result against a product in "
             "double, within (K + K/8 + 4)·2⁻²³·Σ|a·b| + 2⁻⁸·|c|",
             "vendor": f"cuBLAS through torch {torch.__version__}, the same operands, by turns",
-            "loops": "cycles of the multiprocessor's clock from the first full slot to the end of "
-            "a consumer's loop over 128 steps, the later of the two consumers, and of all of the "
-            "producer's loop; the quartiles of all 2,048 blocks, in 5 launches, each after 5 that "
-            "do not count",
+            "loops": "cycles of the multiprocessor's clock, in 5 launches, each after 5 that do "
+            "not count; loop: from the first full slot to the end of a consumer's loop over 128 "
+            "steps, the later of the two consumers; producer: of all of its loop; before: from "
+            "where a block begins to its first full slot; store: from the end of the later loop "
+            "to where both consumers have asked for their stores; gap: from there to where the "
+            "next block on the multiprocessor begins; each the quartiles of all 2,048 blocks; "
+            "first: the loop of block 0; units: from the begin of a multiprocessor's first block "
+            "to the end of its last, the least, the median and the most",
         },
         "multiprocessors": torch.cuda.get_device_properties(0).multi_processor_count,
         "steps": SIZE // 64,
@@ -293,9 +302,7 @@ def _matrices(torch: Any, size: int, again: bool = False) -> Matrices:
     return a, b, torch.empty_like(a)
 
 
-def _launches(
-    torch: Any, loaded: dict[str, ctypes.CDLL], matrices: Matrices
-) -> dict[str, Launch]:
+def _launches(torch: Any, loaded: dict[str, ctypes.CDLL], matrices: Matrices) -> dict[str, Launch]:
     """Each contender, found right before anything is timed; raises CudaError where one is wrong."""
     a, b, c = matrices
     size = len(a)
@@ -328,31 +335,49 @@ def _cycles(seen: dict[str, list[float]]) -> float:
 
 def _loops(torch: Any, loaded: dict[str, ctypes.CDLL]) -> dict[str, Any]:
     launches = _launches(torch, loaded, _matrices(torch, SIZE, again=True))
-    found: dict[str, Any] = clocks.times(
-        torch, launches, _ROUNDS, _REST, warm=_WARM, each=_EACH
-    )
+    found: dict[str, Any] = clocks.times(torch, launches, _ROUNDS, _REST, warm=_WARM, each=_EACH)
     for name, library in loaded.items():
-        seen = []
+        parts: list[dict[str, Any]] = []
         for _ in range(5):
             for _ in range(_WARM + 1):
                 launches[name]()
-            seen.append(_quartiles(library, SIZE))
-        found[name]["loop_cycles"], found[name]["producer_cycles"] = map(
-            list, zip(*seen, strict=True)
-        )
-        middle = statistics.median(each[1] for each in found[name]["loop_cycles"])
-        print(f"⏱ {name}: {middle / (SIZE // 64):,.1f} cycles a step, "
-              f"{_cycles(found[name]):,.0f} a launch")  # fmt: skip
+            clocks_ = ((ctypes.c_longlong * _COLUMNS) * _BLOCKS)()
+            library.read_clocks(clocks_)
+            parts.append(account([list(row) for row in clocks_[: SIZE // 128 * (SIZE // 256)]]))
+        found[name] |= {f"{part}_cycles": [each[part] for each in parts] for part in parts[0]}
+        middle = statistics.median(each["loop"][1] for each in parts)
+        print(f"⏱ {name}: {middle / (SIZE // 64):,.1f} cycles a step, of block 0 "
+              f"{statistics.median(each['first'] for each in parts) / (SIZE // 64):,.1f}, "
+              f"{_cycles(found[name]):,.0f} a launch; last: {parts[-1]}")  # fmt: skip
     return found
 
 
-def _quartiles(library: ctypes.CDLL, size: int) -> tuple[list[float], list[float]]:
-    """Of the cycles of all blocks' loops in the last launch: of the consumers, of the producer."""
-    cycles = ((ctypes.c_longlong * 3) * _BLOCKS)()
-    library.read_loops(cycles)
-    blocks = range(size // 128 * (size // 256))
-    consumers = [max(cycles[n][0], cycles[n][1]) for n in blocks]
-    return (
-        statistics.quantiles(consumers, n=4),
-        statistics.quantiles([cycles[n][2] for n in blocks], n=4),
-    )
+def account(blocks: list[list[int]]) -> dict[str, Any]:
+    """Where the cycles of the multiprocessors went: ``loops`` of the protocol says what is what.
+
+    >>> one = [7, 100, 150, 160, 1150, 1170, 1200, 1210, 900]
+    >>> two = [7, 1300, 1340, 1350, 2350, 2370, 2400, 2420, 900]
+    >>> two_units = account([one, two, [8, *one[1:]]])
+    >>> two_units["loop"], two_units["before"], two_units["store"], two_units["gap"]
+    ([1010.0, 1010.0, 1020.0], [40.0, 50.0, 50.0], [40.0, 40.0, 50.0], [90, 90, 90])
+    >>> two_units["first"], two_units["units"]
+    (1010, [1110, 1715.0, 2320])
+    """
+    units: dict[int, list[list[int]]] = {}
+    for block in blocks:
+        units.setdefault(block[0], []).append(block)
+    gaps, spans = [], []
+    for mine in units.values():
+        mine.sort(key=lambda block: block[1])
+        gaps += [after[1] - max(before[6:8]) for before, after in pairwise(mine)]
+        spans.append(max(mine[-1][6:8]) - mine[0][1])
+    loops = [max(block[4] - block[2], block[5] - block[3]) for block in blocks]
+    return {
+        "loop": statistics.quantiles(loops, n=4),
+        "producer": statistics.quantiles([block[8] for block in blocks], n=4),
+        "before": statistics.quantiles([min(block[2:4]) - block[1] for block in blocks], n=4),
+        "store": statistics.quantiles([max(block[6:8]) - max(block[4:6]) for block in blocks], n=4),
+        "gap": statistics.quantiles(gaps, n=4) if len(gaps) > 1 else gaps * 3,
+        "first": loops[0],
+        "units": [min(spans), statistics.median(spans), max(spans)],
+    }

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from phasebit import draw, measure
-from phasebit.chapters.layouts import packed_tiles
+from phasebit.chapters.layouts import layouts_controls, packed_tiles
 from phasebit.chapters.layouts.packed_operands import ASKED
 from phasebit.draw import Picture
 
@@ -76,6 +76,35 @@ def counted(record: Record) -> measure.Table:
          "µs copy"),
         tuple(rows), measure.source(record) + "; sectors for A in units of a dense A, N = 1024",
     )  # fmt: skip
+
+
+def brought(controls: Record, record: Record) -> measure.Table:
+    """Each way to bring a tile of a dense A; prints what the rewritten loop takes of the gain.
+
+    ``record``: the one with the time of the copy.
+    """
+    way = layouts_controls
+    took = {name: median(each["times_us"]) for name, each in controls["times"].items()}
+    rows = [
+        (
+            name,
+            *(f"{controls['counters'][name][counter] / 1e6:.1f}" for counter in
+              (way.INSTRUCTIONS, way.LOADS, way.CONFLICTS)),
+            f"{took[name]:.0f}",
+        )
+        for name in controls["ways"]
+    ]  # fmt: skip
+    m, n, k = controls["shape"]
+    gain, by_loop = took[way.IN_PLACE] - took[way.PACKED], took[way.IN_PLACE] - took[way.SAME]
+    print(f"the loop written anew takes {by_loop:.0f} of the {gain:.0f} µs")
+    copy = interleaved(record)[1, n]["copy"]
+    saved = took[way.SAME] - took[way.PACKED]
+    print(f"beside it tiles save {saved:.0f} µs, and the copy takes {copy:.0f}")
+    return measure.Table(
+        ("a tile of A", "instructions of warps", "loads", "bank conflicts of stores", "µs"),
+        tuple(rows),
+        f"{measure.source(controls)}; A of {m} × {k}, N = {n}; counts in millions",
+    )
 
 
 def when_it_pays(record: Record) -> Picture:

@@ -238,15 +238,18 @@ def waves(*heights: int) -> Picture:
 
 
 def heights(recorded: dict[str, Any]) -> measure.Table:
-    """Super-rows of several heights: what they need, what the counters saw, and the time."""
+    """Super-rows of several heights: what they need, what the counters saw, time and cycles."""
     rows = []
     for row in recorded["heights"]["rows"]:
         needed = check.wave_traffic(RUNNING, ROWS, COLUMNS, 128, 256, row["height"])
+        time, clock = (statistics.median(row[of]) for of in ("times_us", "mhz"))
         rows.append((
             str(row["height"]), f"{needed:,}", f"{row[HIT] / row[ASKED]:.1%}",
-            f"{row[DRAM] / 1e9:.2f}", f"{statistics.median(row['times_us']) / 1e3:.2f}",
+            f"{row[DRAM] / 1e9:.2f}", f"{time / 1e3:.2f}", f"{clock:.0f}",
+            f"{time * clock / 1e6:.2f}",
         ))  # fmt: skip
-    heading = ("height", "rows and columns needed", "L2 hits", "GB read", "ms")
+    heading = ("height", "rows and columns needed", "L2 hits", "GB read", "ms", "MHz",
+               "million cycles")  # fmt: skip
     return measure.Table(heading, tuple(rows), measure.source(recorded))
 
 
@@ -433,6 +436,35 @@ def controls(recorded: dict[str, Any]) -> measure.Table:
     return measure.Table(heading, tuple(rows), measure.source(recorded))
 
 
+def parts(controlled: dict[str, Any]) -> measure.Table:
+    """The ring with parts of its loop, for small and large tiles: time and thousands of cycles.
+
+    ``controlled``: the record of the controls. Prints how fast copies were.
+    """
+    found = controlled["contenders"]
+
+    def said(name: str) -> tuple[str, str]:
+        time, clock = (statistics.median(found[name][of]) for of in ("times_us", "mhz"))
+        return f"{time:.0f}", f"{time * clock / 1e3:.0f}"
+
+    print(f"the ring's copies alone, small tiles: {copied(controlled):.1f} TB/s")
+    for way in ("apart", "together"):
+        rate = statistics.median(controlled["reads"][f"cp.async, blocks {way}, 32 MiB"])
+        print(f"cp.async from 32 MiB, blocks {way}: {rate:.1f} TB/s")
+    names = [name.removeprefix("small: ") for name in found if name.startswith("small: ")]
+    names.sort(key=lambda name: "branch" in name)  # the two with a branch last
+    rows = tuple((name, *said(f"small: {name}"), *said(f"large: {name}")) for name in names)
+    heading = ("the loop", "small, µs", "thousand cycles", "large, µs", "thousand cycles")
+    return measure.Table(heading, rows, measure.source(controlled))
+
+
+def copied(controlled: dict[str, Any]) -> float:
+    """TB/s that the ring's copies alone bring, with small tiles."""
+    moved = controlled["size"] ** 3 * 2 * (64 + 64) / (64 * 64)
+    time = statistics.median(controlled["contenders"]["small: copies alone"]["times_us"])
+    return float(moved / time / 1e6)
+
+
 def rivals(recorded: dict[str, Any]) -> measure.Table:
     """Our last rung, Triton and cuBLAS, by turns."""
     rows = []
@@ -442,9 +474,11 @@ def rivals(recorded: dict[str, Any]) -> measure.Table:
         for name in times:
             low, _, high = statistics.quantiles(times[name], n=4)
             own = measure.square_rate(size, times[name])
+            clock = statistics.median(result["mhz"][name])
             rows.append((f"{size}: {name}", f"{statistics.median(times[name]):.0f}",
-                         f"{low:.0f}–{high:.0f}", f"{own:.0f}", f"{mine / own:.2f}"))  # fmt: skip
-    heading = ("product and kernel", "µs", "middle half", "TFLOP/s", "ours beside it")
+                         f"{low:.0f}–{high:.0f}", f"{clock:.0f}", f"{own:.0f}",
+                         f"{mine / own:.2f}"))  # fmt: skip
+    heading = ("product and kernel", "µs", "middle half", "MHz", "TFLOP/s", "ours beside it")
     return measure.Table(heading, tuple(rows), measure.source(recorded))
 
 

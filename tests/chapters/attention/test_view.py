@@ -37,10 +37,8 @@ def test_two_groups_could_keep_the_tensor_cores_busy() -> None:
     assert [span.start for span in products if span.row[:3] == "one"] == [0, 3072, 6144]
 
 
-def test_a_pass_is_the_sum_of_its_parts() -> None:
+def test_stamps_are_of_both_groups() -> None:
     recorded = measure.read("attention_stamps")
-    whole = view.pass_cycles(recorded, "overlapped")
-    assert sum(view.chain(recorded).values()) == pytest.approx(whole, rel=0.01)
     for rung in rungs.STAMPED:
         assert {span.row[:7] for span in view.stamped(recorded, rung, 10, 12).spans} == {
             "group 0", "group 1",

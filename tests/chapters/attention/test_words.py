@@ -146,11 +146,87 @@ def test_what_half_of_the_maxima_is_worth(record: dict[str, Any]) -> None:
         assert round(100 * lost) in (5, 6)
 
 
-def test_the_parts_of_a_pass_are_the_pass() -> None:
-    stamps = measure.read("attention_stamps")
-    parts, whole = view.chain(stamps), view.pass_cycles(stamps, "overlapped")
-    assert sum(parts.values()) == pytest.approx(whole, abs=2) and f"{whole:,.0f}" == "2,956"
-    assert round(whole - 2048, -2) == 900
+@pytest.fixture(scope="module")
+def waits() -> dict[str, Any]:
+    return measure.read("attention_waits")
+
+
+def taken(waits: dict[str, Any], name: str) -> list[float]:
+    """Times in the four cases of the orders, heads of 128 first."""
+    return [median(each["contenders"][name]["times_us"]) for each in waits["orders"]]
+
+
+def part_less(waits: dict[str, Any], one: str, other: str) -> list[int]:
+    """Per cent of the other's time that the one takes less."""
+    pairs = zip(taken(waits, one), taken(waits, other), strict=True)
+    return [round(100 * (1 - a / b)) for a, b in pairs]
+
+
+def test_exponentials_before_the_wait(waits: dict[str, Any]) -> None:
+    """c and d have none there, and pinning them pays less than its branch costs."""
+    where = waits["exponentials"]
+    assert where["overlapped"]["128"] == [0, 66] and where["persistent"]["128"] == [0, 90]
+    assert where["dynamic"]["128"] == [2, 32]
+    assert where["exponentials before the wait"]["128"] == [7, 27]
+    third, pinned, behind = "overlapped", "overlapped, pinned", "overlapped, pinned behind"
+    assert part_less(waits, pinned, behind) == [1, 2, 7, 3]
+    ratios = [b / a - 1 for a, b in zip(taken(waits, third), taken(waits, behind), strict=True)]
+    assert round(100 * min(ratios)) == 1 and round(100 * max(ratios)) == 16
+    faster = [a / b - 1 for a, b in zip(taken(waits, third), taken(waits, pinned), strict=True)]
+    assert f"{faster[0]:.3f}" == "0.005" and max(faster[1:]) < 0
+    assert part_less(waits, "dynamic, pinned", "dynamic, pinned behind") == [3, 4, -2, 2]
+    for copy in "dynamic, pinned", "dynamic, pinned behind":
+        assert min(part_less(waits, "dynamic", copy)) >= 1
+
+
+def test_the_third_kernel_over_the_second(record: dict[str, Any]) -> None:
+    found = view.row(record, 128, False, 4096)
+    assert round(100 * (found["overlapped"] / found["ping-pong"] - 1)) == 4
+
+
+def test_a_softmax_alone_and_beside_products(waits: dict[str, Any]) -> None:
+    cycles = {name: sum(each) / len(each) for name, each in waits["alone"].items()}
+    one = cycles["one group"]
+    assert f"{one / 512:.1f}" == "1.5"
+    assert 1.15 < cycles["beside its own product"] / one < 1.25
+    assert 1.35 < cycles["beside the other group's products"] / one < 1.45
+    beside = [each / 512 for name, each in cycles.items() if "beside" in name]
+    assert min(beside) > 1.85 and max(beside) > 2.5
+    states = view.softmax_states(waits, "overlapped", 128)
+    said = [view.ISSUES, view.OWN_LAST, view.DISPATCH, view.OTHER, view.RESULT]
+    assert [round(100 * states[each]) for each in said] == [27, 36, 17, 8, 8]
+
+
+def test_whose_wait_makes_a_pass_longer(waits: dict[str, Any]) -> None:
+    def longer(kernel: str, who: str) -> tuple[list[int], list[float]]:
+        lasts, cycles = view.passes(waits, kernel, 128, False, who)
+        means = [sum(each) / len(each) for each in cycles]
+        return lasts, [each - means[0] for each in means]
+
+    _, third = view.passes(waits, "overlapped", 128, False)
+    assert round(sum(third[0]) / 2, -1) == 2590
+    lasts, more = longer("overlapped", "all groups")
+    assert all(0.7 < a / b < 1.05 for a, b in zip(more[1:], lasts[1:], strict=True))
+    assert sum(more[1:]) > 0.92 * sum(lasts[1:])
+    lasts, more = longer("overlapped", "the producer")
+    assert lasts[-2] > 950 and max(map(abs, more[:-1])) < 5
+    lasts, more = longer("dynamic", "all groups")
+    assert 300 < lasts[3] < 320 and 0.45 < more[3] / lasts[3] < 0.55
+    assert 0.8 < (more[-1] - more[3]) / (lasts[-1] - lasts[3]) < 0.84
+    lasts, more = longer("dynamic", "the producer")
+    assert more[1] > 20 and more == sorted(more)
+
+
+def test_what_groups_in_turn_could_gain(waits: dict[str, Any]) -> None:
+    busy, cycles, passes = {}, {}, {}
+    for marks in waits["marks"][:2]:
+        name = marks["kernel"]
+        cycles[name] = view.passes(waits, name, 64, True)[1][0]
+        passes[name] = marks["passes"]
+        busy[name] = max(a * b for a, b in zip(cycles[name], passes[name], strict=True))
+    assert round(100 * (passes["dynamic"][3] / passes["dynamic"][0] - 1)) == 10
+    assert round(100 * (1 - cycles["dynamic"][3] / cycles["dynamic"][0])) == 6
+    assert round(100 * (1 - busy["groups in turn"] / busy["dynamic"])) == 2
 
 
 def test_what_costs_nothing(record: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from statistics import median
 
 from phasebit import measure
 from phasebit.chapters.block_order import view
+from phasebit.chapters.block_order.block_order_times import ASKED, HIT, LOOKUPS
 
 
 def test_the_order_of_blocks() -> None:
@@ -83,3 +84,22 @@ def test_what_the_controls_say() -> None:
     least = [name for name in read if read[name] < 6e9]
     most = [name for name in read if read[name] > 12e9 and name != "drawn by lot"]
     assert min(clock[name] for name in least) > max(clock[name] for name in most)
+
+
+def test_requests_are_joined_within_a_gpc_and_not_across() -> None:
+    record = measure.read("requests_joined")
+    shares, engine = (view.joined_by(record, way) for way in ("cp.async", "copy engine"))
+    assert all(abs(shares[who] - engine[who]) < 0.003 for who in shares), "the same shares"
+    for pair in ("two of a TPC", "two TPCs of a GPC"):
+        assert abs(shares[f"{pair}, 0 ns"] - 0.5) < 0.001
+        assert 0.93 < shares[f"{pair}, 50 ns"] < 0.95 and shares[f"{pair}, 800 ns"] > 0.999
+        counts = record["counts"]["cp.async"][f"{pair}, 100 ns"]
+        spared = counts[ASKED] - counts[LOOKUPS]
+        missed = counts[LOOKUPS] - counts[HIT]
+        assert abs(spared / missed - 1) < 0.03, "as many as it misses"
+    assert all(shares[f"two GPCs, {shift} ns"] > 0.999 for shift in (0, 1600))
+    assert shares["each its own"] > 0.999
+    assert 3 < 1 / shares["all of a GPC"] < 1 / shares["all"] < 4, "between three and four"
+    sizes = [len(gpc) for gpc in record["gpcs"]]
+    assert sum(size for size in sizes if size in (16, 18)) > 0.85 * sum(sizes), "mostly"
+    assert "two of a TPC" in str(view.joined(record))

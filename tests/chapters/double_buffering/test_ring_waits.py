@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from phasebit import files
+from phasebit import files, measure, toolchain
 from phasebit.chapters.double_buffering import clock_stamps, ring_waits
+from phasebit.instruments import clocks, profiler, programs, samples
 from tests.kernels.emulated import emulate
 
 CHANGED = [name for name, (_, edits) in ring_waits.VARIANTS.items() if edits]
@@ -23,17 +27,40 @@ def test_stamps_fit() -> None:
         assert clock_stamps.stamped(ring_waits.FIRST, ring_waits.text(name)).count("stamp(") == 6
 
 
-def test_what_the_profiler_prints_is_read() -> None:
-    said = (
-        '==PROF== Connected\n"#","Source","Warp Stall Sampling (All Samples)","stall_sleeping"\n'
-        '"1","LDS R1, [R2]","1,203","0"\n"2","NANOSLEEP R3","7","7"\n'
+def test_what_the_profiler_says_is_put_into_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def page(command: object, kernel: str, *, skip: int, options: tuple[str, ...]) -> str:
+        asked.append(options)
+        if "--warp-sampling-interval" in options:
+            raise toolchain.CudaError("unrecognised option")
+        head = '"Address","Source","Instructions Executed","stall_sleeping"'
+        return f'{head}\n"1","NANOSLEEP R3 ","7","2"'
+
+    saved: list[dict[str, Any]] = []
+    monkeypatch.setattr(measure, "facts", lambda: {"gpu": "a GPU"})
+    monkeypatch.setattr(
+        measure, "read", lambda name: {"gpu": "another", "times": 1, "protocol": {}}
     )
-    assert ring_waits.sampled(said) == [
-        {"source": "LDS R1, [R2]", "Warp Stall Sampling (All Samples)": 1203},
-        {"source": "NANOSLEEP R3", "Warp Stall Sampling (All Samples)": 7, "stall_sleeping": 7},
-    ]
-    with pytest.raises(ValueError, match="no page of source lines"):
-        ring_waits.sampled("==ERROR== nothing")
+    monkeypatch.setattr(measure, "save", saved.append)
+    monkeypatch.setattr(clocks, "built", lambda build, names: dict.fromkeys(names, _Built))
+    monkeypatch.setattr(profiler, "count", lambda command, metrics: [("matmul", {"cycles": 3})])
+    monkeypatch.setattr(profiler, "version", lambda: "Nsight Compute")
+    monkeypatch.setattr(samples, "page", page)
+    lap = {"warm_us": [1.0], "flushed_us": [2.0]}
+    monkeypatch.setattr(programs, "times", lambda *asked: lap)
+    ring_waits.again()
+    first = ring_waits.COUNTED[0]
+    assert saved[1]["gpu"] == "another" and saved[1]["profiled"] == {"gpu": "a GPU"}
+    assert saved[1]["times"] == 1 and saved[1]["counters"][first] == {"cycles": 3}
+    assert saved[1]["samples"][first] == ["NANOSLEEP executed 7, sleeping 2"]
+    name = ring_waits.SCHEDULED[-1]
+    assert saved[0]["schedules"][name] == {"warm_us": [1.0] * 3, "flushed_us": [2.0] * 3}
+    assert len(asked) == 2 * len(ring_waits.COUNTED)
+
+
+class _Built:
+    program = Path("program")
 
 
 @pytest.mark.nvcc

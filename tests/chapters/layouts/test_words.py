@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from phasebit import measure
+from phasebit.chapters.layouts import layouts_controls as ways
 
 
 def test_layouts() -> None:
@@ -32,3 +33,24 @@ def test_layouts() -> None:
         assert pays[0] in (2, 4), "from two to four columns of blocks on"
     wins = [key for key, took in together.items() if took["strided"] < took["cuBLAS"]]
     assert sorted(wins) == [(16, 1), (16, 2)], "sixteen interleaved and N up to 256"
+
+
+def test_what_the_chapter_says_of_the_loop_in_place() -> None:
+    controls = measure.read("layouts_controls")
+    took = {name: median(each["times_us"]) for name, each in controls["times"].items()}
+    place, same, packed = ways.IN_PLACE, ways.SAME, ways.PACKED
+    all_four = "16 bytes, no conflicts, no limits, a pointer"
+    by_loop, gain = took[place] - took[same], took[place] - took[packed]
+    assert (round(by_loop), round(gain)) == (195, 209), "the loop takes 195 of the 209 µs"
+    counters = {name: controls["counters"][name] for name in (place, same)}
+    for metric in (ways.LOADS, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"):
+        assert counters[place][metric] == counters[same][metric], "same loads and sectors"
+    fewer = 1 - counters[same][ways.INSTRUCTIONS] / counters[place][ways.INSTRUCTIONS]
+    assert round(fewer, 2) == 0.11
+    assert took["no limits"] < took[same] - 30, "without limits it is faster still"
+    assert took[all_four] < took[packed] < took[same], "packing itself gains nothing"
+    copies = [each for each in measure.read("layouts")["interleaved"]
+              if each["interleaved"] == 1 and each["shape"][1] == controls["shape"][1]]  # fmt: skip
+    copy = median(copies[0]["times"]["copy"]["times_us"])
+    assert (round(took[same] - took[packed]), round(copy)) == (14, 46)
+    assert {each.packed for name, each in ways.WAYS.items() if name in (same, all_four)} == {False}

@@ -6,6 +6,7 @@ import pytest
 
 from phasebit import files
 from phasebit.chapters.warpgroup_products import beside_copies
+from phasebit.edits import replace_each
 from tests.kernels.emulated import emulate
 
 
@@ -17,17 +18,21 @@ def test_an_edit_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_it_prints_is_read() -> None:
-    said = "⏱ N=64 A=shared blocks=16 asked=-1 42.125 31.5\n" * 2 + "rate: OK\n"
-    (row,) = beside_copies.read(said)
-    assert row == {"n": 64, "a": "shared", "blocks": 16, "asked": -1,
-                   "cycles": [42.125, 42.125], "arrived": [31.5, 31.5]}  # fmt: skip
+    line = "⏱ N=64 A=shared blocks=16 boxes=1 bytes=8192 warps=2 same=0 asked=-1 42.125 31.5\n"
+    (row,) = beside_copies.read(line * 2 + "rate: OK\n")
+    assert row == {"n": 64, "a": "shared", "blocks": 16, "boxes": True, "bytes": 8192, "warps": 2,
+                   "same": False, "asked": -1, "cycles": [42.125, 42.125],
+                   "arrived": [31.5, 31.5]}  # fmt: skip
 
 
 @pytest.mark.nvcc
 def test_right_on_the_emulator() -> None:
-    """Two rates, one of them as fast as it goes: sums of ones, and what was copied."""
-    few = beside_copies.text().replace("{0, 16, 32, 48, 64, FAST}", "{64, FAST}")
-    few = few.replace("{132, 16}", "{16}").replace("SLOTS = 16;", "SLOTS = 2;")
-    few = few.replace("both<32>(runs), both<128>(runs), both<256>(runs);", "")
+    """Every way as fast as it goes, and rates, beside products of either kind and beside none."""
+    few = replace_each(beside_copies.text(), (
+        ("{132, 16}", "{16}"),
+        ("LANDING = 128 * 1024", "LANDING = 64 * 1024"),
+        ("{0, DRY, 16, 32, 48, 64}", "{0, DRY, 64}"),
+        ("    both<32>(runs), both<128>(runs), both<256>(runs);\n", ""),
+    ))  # fmt: skip
     done = emulate(few)
     assert done.ok and "every sum of ones is exact" in done.stdout, done.stdout + done.stderr
