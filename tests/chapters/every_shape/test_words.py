@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 from statistics import median
@@ -25,7 +26,13 @@ from phasebit.chapters.every_shape import (
     waves,
 )
 from phasebit.chapters.every_shape.bench import fastest_of
-from phasebit.chapters.every_shape.choice import CLUSTERS, PAIRS_EVERYWHERE, PLANS, choose
+from phasebit.chapters.every_shape.choice import (
+    BY_WARPS,
+    CLUSTERS,
+    PAIRS_EVERYWHERE,
+    PLANS,
+    choose,
+)
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import LAYERS, Shape
 from tests.book.notebooks import ROOT, prose
@@ -276,7 +283,8 @@ def test_cuts(recorded: dict[str, Any]) -> None:
 
 def test_plans_have_names_of_their_own_that_are_short() -> None:
     tried = (plan for each in tries.FURTHER for plan in (each.base, *each.plans))
-    every = {*PLANS, *CLUSTERS, *tried}
+    every = {*PLANS, *CLUSTERS, *tried, *itertools.chain(*BY_WARPS.values())}
+    assert len(BY_WARPS) == 10
     assert len({plan.short for plan in every}) == len(every)
     assert all(len(plan.short) < len(str(plan)) and len(plan.short) < 45 for plan in every)
     bare = replace(PAIRS_EVERYWHERE, super=8)
@@ -333,7 +341,7 @@ def test_every_word_of_a_plans_name_stands_in_the_table_of_names() -> None:
     known = {re.sub(r"\d+", "0", word) for word in words}
     tried = (plan for each in tries.FURTHER for plan in (each.base, *each.plans))
     said = set()
-    for plan in {*PLANS, *CLUSTERS, *tried}:
+    for plan in {*PLANS, *CLUSTERS, *tried, *itertools.chain(*BY_WARPS.values())}:
         first, *others = plan.short.split(", ")
         cluster, tile, slots = re.fullmatch(r"(\w+ )?(\d+ × \d+)( / \d+)", first).groups()
         said |= {re.sub(r"\d+", "0", each.strip())
