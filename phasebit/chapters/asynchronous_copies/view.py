@@ -11,7 +11,6 @@ from phasebit.launching import ring_timeline
 from phasebit.timeline import Span, Timeline
 
 _STEP = 4  # columns of a drawing for one thing that the block does
-_SLOTS_SHOWN = (1, 2, 3, 6)  # of the matrix product's ring c; d has six
 
 
 def rates(recorded: dict[str, Any]) -> dict[str, str]:
@@ -151,20 +150,27 @@ def _tile(times_us: list[float], tiles: int) -> float:
     return measure.summary(times_us).median / tiles * 1e3
 
 
-def matrix_rings(by_turns: measure.Record, inside: dict[str, Any]) -> measure.Table:
-    """The rings of *Double buffering with barriers* whose producers do not wait, beside its b."""
-    b = by_turns["b_register_tiles"]
-    rows = [("b: threads carry", "2", "256", f"{b.warm:.1f}", f"{b.flushed:.1f}")]
+def matrix_rings(waits: dict[str, Any], inside: dict[str, Any]) -> measure.Table:
+    """The rings of *Double buffering with barriers* whose producers do not wait, beside its b.
+
+    ``waits``: the record in which b and c with one slot to three take turns.
+    """
+    rows = []
+    for kernel, name in (("b", "b: threads carry"), ("c", "c: copies")):
+        for slots in (1, 2, 3):
+            times = waits["times"][f"{kernel}, {slots} slot{'s' * (slots > 1)}"]
+            medians = (measure.summary(times[kind]).median for kind in ("warm_us", "flushed_us"))
+            rows.append((name, str(slots), "256", *(f"{each:.1f}" for each in medians)))
     for point in inside["sweep"]:
         slots, producers = (point["constants"].get(name, "") for name in ("SLOTS", "PRODUCERS"))
         times = f"{point['warm_us']:.1f}", f"{point['flushed_us']:.1f}"
-        if point["kernel"] == "c_async_copies" and slots in _SLOTS_SHOWN:
+        if point["kernel"] == "c_async_copies" and slots == 6:
             rows.append(("c: copies", str(slots), "256", *times))
         elif point["kernel"] == "d_few_arrivals":
             rows.append(("d: copies, few arrivals", "6", str(producers), *times))
     return measure.Table(
         ("ring", "slots", "producer threads", "warm, µs", "flushed, µs"),
         tuple(rows),
-        f"{measure.source(inside)}; b by turns with the kernels of its chapter, "
-        f"{by_turns.date}; the others a process each",
+        f"one slot to three by turns, {measure.source(waits)}; six a process each, "
+        f"{inside['date']}",
     )

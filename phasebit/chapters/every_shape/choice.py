@@ -19,6 +19,30 @@ CLUSTERS = tuple(
 SMALL_SQUARES = (Shape(1024, 1024, 1024), Shape(1000, 1000, 1000))
 """Where :data:`CLUSTERS` are timed, too."""
 
+
+def _by_warps(
+    groups: int, bn: int, slots: int, *tails: int, early: bool = True
+) -> tuple[Plan, ...]:
+    return tuple(Plan(plans.BY_WARPS, groups, bn, slots, tail=each, early=early) for each in tails)
+
+
+BY_WARPS: dict[Shape, tuple[Plan, ...]] = {
+    Shape(1024, 1024, 1024): (
+        *_by_warps(1, 128, 4, 0), *_by_warps(1, 128, 6, 0, 1), *_by_warps(1, 128, 8, 0, 2),
+        *_by_warps(1, 128, 9, 0),
+    ),
+    Shape(1000, 1000, 1000): _by_warps(1, 128, 8, 0, 2),
+    Shape(64, 10240, 8192): _by_warps(1, 80, 12, 0),
+    Shape(2048, 2048, 2048): _by_warps(2, 256, 4, 0, 1, 2, 3),
+    Shape(4096, 4096, 4096): _by_warps(2, 256, 4, 2),
+    Shape(4096, 768, 3072): _by_warps(2, 192, 5, 0, 1, 2),
+    Shape(2048, 6144, 4096): _by_warps(2, 256, 4, 0, 2),
+    Shape(128, 14336, 4096): _by_warps(2, 112, 7, 0, 1),
+    Shape(512, 14336, 4096): _by_warps(2, 224, 4, 0),
+    Shape(256, 4096, 14336): _by_warps(1, 128, 8, 0, 2, early=False),
+}  # fmt: skip
+"""Where C by warps is timed, too: what it won at two squares, and shapes that are like them."""
+
 PLANS = (
     PAIRS_EVERYWHERE,
     *(Plan(kernel, *each) for kernel in (plans.EARLY, plans.SMALL) for each in (
@@ -75,4 +99,5 @@ def choose(shape: Shape, rates: Rates = H200) -> Plan:
 def contenders(shape: Shape) -> list[Plan]:
     """The plans that are timed at a shape."""
     shared = CLUSTERS if shape in SMALL_SQUARES else ()
-    return list(dict.fromkeys([*candidates(shape), PAIRS_EVERYWHERE, *shared]))
+    by_warps = BY_WARPS.get(shape, ())
+    return list(dict.fromkeys([*candidates(shape), PAIRS_EVERYWHERE, *shared, *by_warps]))

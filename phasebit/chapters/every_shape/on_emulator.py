@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from phasebit.chapters.every_shape.plans import DEPTH
+from phasebit.chapters.every_shape.plans import DEPTH, SHARED
 from phasebit.emulator import Schedule
 
 if TYPE_CHECKING:
@@ -99,6 +99,10 @@ def multiply(
         shared = max(shared, 2 * (bm * (bn + 8) if not swapped else bn * (bm + 8)))
         if "THREADS = CONSUMERS + 64" in text:  # a warp that brings nothing out
             threads += 32
+        if "c[CONSUMERS / 32]" in text:  # each warp has room of its own, apart from the slots
+            rows, least = consumers // 32 * 16, slots * (2 * DEPTH * (bm + bn) + 16)
+            wide = 64 if SHARED - least >= rows * 2 * (64 + 8) else 32
+            shared = slots * 2 * DEPTH * (bm + bn) + rows * 2 * (wide + 8)
         if "c[THREADS / 32]" in text:  # a part of C of each warp, apart from the slots
             shared = slots * 2 * DEPTH * (bm + bn) + threads // 32 * 16 * (64 + 8) * 2
         if split:

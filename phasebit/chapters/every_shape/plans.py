@@ -13,9 +13,9 @@ from phasebit import files
 from phasebit.chapters.every_shape.shapes import Shape
 from phasebit.edits import function as function
 
-SMALL, EARLY, WEIGHTS, FEW, PAIRS, STREAM, ANY, PING_PONG, SPLIT_K = KERNELS = (
+SMALL, EARLY, WEIGHTS, FEW, PAIRS, STREAM, ANY, PING_PONG, SPLIT_K, BY_WARPS = KERNELS = (
     "a_small_tiles", "b_next_launch", "c_weights_once", "d_few_rows", "e_pairs", "f_stream_k",
-    "g_any", "h_ping_pong", "i_split_k",
+    "g_any", "h_ping_pong", "i_split_k", "j_by_warps",
 )  # fmt: skip
 """The chapter's kernels, in the order of its ladder."""
 
@@ -64,6 +64,8 @@ class Plan:
     """Of C, that a warp has."""
     split: int = 1
     """Blocks of a cluster that each make a part of K of one tile."""
+    tail: int = 0
+    """Steps whose left columns are finished first, and leave under the others' products."""
     early: bool = True
     """Whether a launch may begin before the one before it has ended."""
     later: bool = True
@@ -81,6 +83,7 @@ class Plan:
             words.append("weights once")
         if self.split > 1:
             words.append(f"K by {self.split}")
+        words += self._way_out
         if self.kernel == PING_PONG:
             words.append("ping-pong")
         elif self.stays:
@@ -123,12 +126,19 @@ class Plan:
             words.append("exchanged")
         if self.kernel == WEIGHTS:
             words.append("weights once")
+        words += self._way_out
         if self.super != 8:
             words.append(f"{self.super} rows")
         if not self.begins_early:
             words.append("not early")
         words += [f"{each}ᵀ given" for each in self.across]
         return ", ".join(words)
+
+    @property
+    def _way_out(self) -> list[str]:
+        if self.kernel != BY_WARPS:
+            return []
+        return [f"by warps in parts of {self.tail}" if self.tail else "by warps"]
 
     @property
     def swapped(self) -> bool:
@@ -168,6 +178,8 @@ class Plan:
             constants["WAVES"] = self.waves
         if self.kernel == SPLIT_K:
             constants["SPLIT"] = self.split
+        if self.kernel == BY_WARPS:
+            constants["TAIL"] = self.tail
         if self.kernel != SMALL:
             constants["EARLY"] = str(self.early).lower()
         given = "".join(f"#define ACROSS_{each} 1\n" for each in self.across)

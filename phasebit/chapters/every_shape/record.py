@@ -39,9 +39,8 @@ MAJORS = Shape(4096, 4096, 4096)
 _ANY = (Shape(1001, 1001, 1001), Shape(4097, 4097, 4097))
 
 
-def record() -> dict[str, Any]:
-    """Measure on this machine's GPU. Further records are saved beside it, after it: what the
-    rivals do, where they are, what rows, narrower tiles and few rows change, and the controls.
+def alone() -> dict[str, Any]:
+    """Measure on this machine's GPU.
 
     Raises :class:`toolchain.CudaError` when there is no GPU or torch, or when a kernel fails or is
     wrong.
@@ -56,7 +55,7 @@ def record() -> dict[str, Any]:
     with ThreadPoolExecutor(16) as pool:
         built = dict(zip(texts, pool.map(_build, texts), strict=True))
     bench = Bench(torch, {text: ctypes.CDLL(str(each.program)) for text, each in built.items()})
-    found = {
+    return {
         "benchmark": NAME,
         **facts,
         "protocol": protocol(torch),
@@ -67,6 +66,13 @@ def record() -> dict[str, Any]:
         "any": [bench.any(shape) for shape in _ANY],
         "majors": bench.majors(MAJORS, PAIRS_EVERYWHERE),
     }
+
+
+def record() -> dict[str, Any]:
+    """What :func:`alone` measures. Further records are saved beside it, after it: what the rivals
+    do, where they are, what rows, narrower tiles and few rows change, and the controls.
+    """
+    found = alone()
     measure.save(found)
     if FOLDER in os.environ:
         measure.save(open_kernels.record(found))

@@ -6,6 +6,7 @@ import statistics
 from typing import Any
 
 from phasebit import measure
+from phasebit.chapters.measuring import measuring_controls
 from phasebit.timeline import Span, Timeline
 
 KINDS = {
@@ -13,6 +14,8 @@ KINDS = {
     "whole": "whole numbers, -4 to 4",
     "normal": "normal random numbers",
 }
+
+_FROM_TO = measuring_controls.STAMPED[:2]
 
 MEMORY_TBS = 4.8
 """TB/s of an H200's memory. Source: NVIDIA, H200 Tensor Core GPU, data sheet."""
@@ -84,3 +87,53 @@ def data_table(record: dict[str, Any], flop: float) -> measure.Table:
 def ceilings(record: dict[str, Any]) -> dict[str, float]:
     """Medians of the ceilings that were measured beside the roof: TB/s read, TFLOP/s."""
     return {name: statistics.median(rates) for name, rates in record["ceilings"].items()}
+
+
+def graph_table(controls: dict[str, Any]) -> measure.Table:
+    """What a launch of the product adds, and what its blocks say of begin and end, by way.
+
+    ``controls``: the record of :mod:`measuring_controls`; begin and end are of launches whose
+    blocks write them down.
+    """
+    gaps = controls["gaps"]
+    rows = []
+    for way in measuring_controls.WAYS:
+        adds = (statistics.median(gaps[f"{way}{kind}: a launch adds, µs"])
+                for kind in ("", ", stamped"))  # fmt: skip
+        from_to = (statistics.median(gaps[f"{way}: {what}"]) / 1e3 for what in _FROM_TO)
+        rows.append((way, *(f"{us:.2f}" for us in (*adds, *from_to))))
+    return measure.Table(
+        ("", "a launch adds, µs", "if its blocks write", "first begin to last end",
+         "last end to next begin"),
+        tuple(rows),
+        measure.source(controls),
+    )  # fmt: skip
+
+
+def sustained_table(controls: dict[str, Any]) -> measure.Table:
+    """The ceilings and a product for as long as each other: rate, power, clock, and their ratios.
+
+    ``controls``: the record of :mod:`measuring_controls`.
+    """
+    rows = []
+    for name, numbers in sustained(controls).items():
+        cells = (f"{numbers[what]:.0f}" for what in ("rate", "watt", "mhz", "a clock"))
+        rows.append((name, *cells, f"{numbers['pJ']:.2f}"))
+    return measure.Table(
+        ("", "TFLOP/s", "power, W", "clock, MHz", "thousand FLOP a clock", "pJ a FLOP"),
+        tuple(rows),
+        "two seconds without a pause, medians; pJ a FLOP: power over rate. "
+        f"{measure.source(controls)}",
+    )
+
+
+def sustained(controls: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Medians of what ran two seconds: TFLOP/s, W, MHz, thousand FLOP a clock, pJ a FLOP."""
+    found = {}
+    for name in (*measuring_controls.CEILINGS, measuring_controls.VENDOR):
+        kept = controls["sustained"][name]
+        rate = statistics.median([each for turn in kept["rates"] for each in turn])
+        watt, mhz = (statistics.median(kept[what]) for what in ("watt", "mhz"))
+        found[name] = {"rate": rate, "watt": watt, "mhz": mhz, "a clock": 1e3 * rate / mhz,
+                       "pJ": watt / rate}  # fmt: skip
+    return found

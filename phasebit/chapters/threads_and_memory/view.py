@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.threads_and_memory import counted_transposes
+from phasebit.chapters.threads_and_memory import counted_transposes, transpose_halves
 from phasebit.chapters.threads_and_memory.record import DRAM, FETCHES, ISSUED, LOGS, SHAPE
 from phasebit.draw import Cell, Picture, chart
 from phasebit.draw.picture import INK, both, figure_of, frame
-from phasebit.draw.row_plots import named_rows
+from phasebit.draw.row_plots import dots, named_rows
 from phasebit.emulator import Access, Run
 from phasebit.occupancy import limits, occupancy
 from phasebit.palette import COLOURS, HUES
@@ -326,3 +326,39 @@ def _counts(record: dict[str, Any], kernel: str, shape: tuple[int, int]) -> dict
 def _rate(size: int, times_us: Sequence[float]) -> float:
     """GB/s of the median time: bytes over seconds, over 10⁹."""
     return size / (statistics.median(times_us) * 1e-6) / 1e9
+
+
+def halves(controls: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Medians of a transpose's time and of its halves, in µs, by kernel and blocks at once.
+
+    ``controls``: the record of :mod:`transpose_halves`. *One after the other* is the sum of the
+    halves less an empty launch, which stands in both.
+    """
+    times = {name: statistics.median(us) for name, us in controls["times_us"].items()}
+    empty = f"{transpose_halves.NOTHING}, "
+    counts = [int(name.removeprefix(empty).split()[0]) for name in times if name.startswith(empty)]
+    found = {}
+    for kernel in transpose_halves.WHOLE:
+        for blocks in counts:
+            device, shared, whole, racing, nothing = (
+                times[transpose_halves.named(contender, blocks)]
+                for contender in (
+                    transpose_halves.DEVICE, transpose_halves.SHARED[kernel], kernel,
+                    f"{kernel}, {transpose_halves.WITHOUT}", transpose_halves.NOTHING,
+                )
+            )  # fmt: skip
+            found[f"{kernel}, {blocks} blocks at once"] = {
+                "the slower half": max(device, shared),
+                "without the barrier": racing,
+                "whole": whole,
+                "one after the other": device + shared - nothing,
+            }
+    return found
+
+
+def halves_picture(controls: dict[str, Any]) -> Picture:
+    """Where a transpose's time lies between its slower half and both, one after the other."""
+    return dots(
+        halves(controls), x_label="µs", show=lambda us: f"{float(us):.0f}",
+        title=f"The transposes and their halves ({measure.source(controls)})",
+    )  # fmt: skip

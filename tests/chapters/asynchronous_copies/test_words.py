@@ -7,6 +7,7 @@ from typing import Any
 
 from phasebit import measure
 from phasebit.chapters.asynchronous_copies import record as async_copies
+from phasebit.chapters.asynchronous_copies import view
 
 
 def test_asynchronous_copies() -> None:
@@ -72,14 +73,25 @@ def test_a_second_pass_of_copies() -> None:
 
 
 def test_the_rings_of_the_matrix_product() -> None:
-    b, sweep = measure.load("double_buffering")["b_register_tiles"], measure.read("clock_stamps")
+    waits, sweep = measure.read("double_buffering_waits"), measure.read("clock_stamps")
+    (b, c) = (
+        [
+            [median(waits["times"][f"{ring}, {slots}"][kind]) for kind in ("warm_us", "flushed_us")]
+            for slots in ("1 slot", "2 slots", "3 slots")
+        ]
+        for ring in "bc"
+    )
+    assert all(abs(c[0][state] / b[0][state] - 1) < 0.03 for state in (0, 1)), "one slot: alike"
+    for two, three in zip(b[1:], c[1:], strict=True):
+        assert three[0] > two[0] and three[1] < 0.9 * two[1], "only when flushed"
+    assert all(0.99 < b[2][state] / b[1][state] < 1.02 for state in (0, 1)), "gives b nothing"
+    assert 0.89 < c[2][1] / c[1][1] < 0.91 and abs(c[2][1] / c[2][0] - 1) < 0.02, "a tenth"
     times = {
         (point["kernel"], *point["constants"].values()): (point["warm_us"], point["flushed_us"])
         for point in sweep["sweep"]
     }
-    c, d = "c_async_copies", "d_few_arrivals"
-    assert times[c, 2][0] > b.warm and times[c, 2][1] < 0.9 * b.flushed, "only when flushed"
-    assert all(abs(times[c, slots][1] / times[c, slots][0] - 1) < 0.02 for slots in (3, 4))
+    six, d = ("c_async_copies", 6), "d_few_arrivals"
     for state in (0, 1):
-        assert 0.93 < times[d, 256][state] / times[c, 6][state] < 1, "little more"
+        assert 0.93 < times[d, 256][state] / times[six][state] < 1, "little more"
         assert times[d, 128][state] < times[d, 256][state] < 0.9 * times[d, 64][state]
+    assert len(view.matrix_rings(waits, sweep).rows) == 10

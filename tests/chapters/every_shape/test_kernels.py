@@ -17,6 +17,7 @@ from phasebit.chapters.every_shape import (
     shape_slips,
     tries,
 )
+from phasebit.chapters.every_shape.choice import BY_WARPS
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
 from phasebit.chapters.every_shape.shares import Walk
@@ -35,6 +36,7 @@ SMALL = {
     plans.STREAM: (Plan(plans.STREAM, 1, 16, 2, waves=2), (64, 48, 264)),
     plans.PING_PONG: (Plan(plans.PING_PONG, 1, 16, 3, pair=2, waves=1), (256, 48, 264)),
     plans.SPLIT_K: (Plan(plans.SPLIT_K, 1, 32, 2, split=2), (70, 72, 264)),
+    plans.BY_WARPS: (Plan(plans.BY_WARPS, 1, 96, 3, tail=2), (70, 104, 264)),
 }
 """A plan small enough for the emulator, and a ragged shape, of each kernel but ``g_any.cu``."""
 
@@ -48,6 +50,10 @@ FURTHER = {
     "ping-pong over pieces": (Plan(plans.PING_PONG, 1, 16, 3, waves=2), (64, 48, 264)),
     "K by four, fewer steps than blocks": (
         Plan(plans.SPLIT_K, 1, 64, 2, split=4), (10, 72, 136)),
+    "by warps, all columns at once": (Plan(plans.BY_WARPS, 1, 32, 3), (70, 40, 264)),
+    "by warps in parts, fewer steps than a part has": (
+        Plan(plans.BY_WARPS, 2, 80, 3, tail=2), (130, 88, 40)),
+    "by warps, room for 32 columns": (Plan(plans.BY_WARPS, 2, 112, 7, tail=1), (130, 136, 520)),
     "both transposed": (Plan(plans.PAIRS, 1, 128, 2, pair=2, across="AB"), (136, 200, 100)),
     "A transposed": (Plan(plans.PAIRS, 2, 64, 2, across="A"), (136, 72, 136)),
     "B transposed, ping-pong": (
@@ -85,6 +91,16 @@ def test_compiles_without_spills_or_warnings(kernel: str) -> None:
 
 
 @pytest.mark.nvcc
+def test_no_plan_by_warps_has_products_that_wait_for_each_other() -> None:
+    """Whether ptxas overlaps them depends on the constants."""
+    found = list({each.text for shape in BY_WARPS for each in BY_WARPS[shape]})
+    texts = {f"plan{i}": text.replace(HARNESS, "") for i, text in enumerate(found)}
+    for name, built in targets.assemble_each(texts, "sm_90a").items():
+        assert built.warnings == "", texts[name]
+        assert not any(use.spills for use in built.resources), texts[name]
+
+
+@pytest.mark.nvcc
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize("kernel", SMALL)
 def test_right_under_every_schedule(kernel: str, schedule: str) -> None:
@@ -109,11 +125,12 @@ def test_tiles_of_240_columns_are_right() -> None:
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("kernel", [plans.EARLY, plans.ANY, plans.PING_PONG, plans.SPLIT_K])
+@pytest.mark.parametrize("kernel", [
+    plans.EARLY, plans.ANY, plans.PING_PONG, plans.SPLIT_K, plans.BY_WARPS])  # fmt: skip
 def test_the_whole_program_is_right(kernel: str) -> None:
     """Tiny and ragged shapes, infinities, NaN, three launches in flight, early ones."""
     groups = "HALVES" if kernel == plans.PING_PONG else "GROUPS"
-    text = plans.with_constants(plans.source(kernel), **{groups: 1, "BN": 32, "SLOTS": 2})
+    text = plans.with_constants(plans.source(kernel), **{groups: 1, "BN": 32, "SLOTS": 3})
     done = emulate(text)  # another seed in each run
     assert done.ok and not done.stderr, done.stdout + done.stderr
     assert len(re.findall("^product: OK", done.stdout, re.MULTILINE)) == 3

@@ -5,7 +5,9 @@ from __future__ import annotations
 from statistics import median
 
 from phasebit import measure
-from phasebit.chapters.measuring import view
+from phasebit.chapters.measuring import measuring_controls, view
+
+CONTROLS = measure.read(measuring_controls.NAME)
 
 
 def test_measuring() -> None:
@@ -67,3 +69,34 @@ def test_the_launch_to_scale() -> None:
         assert abs(time - ways[row]) < 1e-9, row
     kernel = next(span for span in view.covers(record).spans if span.kind == "kernel")
     assert ways["way 2"] < kernel.start and kernel.end < ways["way 3"]
+
+
+def test_only_the_gap_is_shorter_in_a_graph() -> None:
+    rows = {row[0]: [float(cell) for cell in row[1:]] for row in view.graph_table(CONTROLS).rows}
+    assert tuple(rows) == measuring_controls.WAYS
+    adds, stamped, own, gap = zip(*rows.values(), strict=True)
+    assert max(own) < 1.01 * min(own), "the product takes the same time"
+    assert all(abs(each - gap[0]) < 0.05 for each in gap[:3]), "a full queue leaves it as it is"
+    for times in (adds, stamped, gap):
+        spared = [each - times[3] for each in times[:3]]
+        assert min(spared) > 0.85 and max(spared) < 1.15, "a microsecond"
+
+
+def test_at_equal_terms_the_ceiling_is_where_it_was() -> None:
+    found = view.sustained(CONTROLS)
+    same, turns, _, mma = (found[name] for name in measuring_controls.CEILINGS)
+    product, roof = found[measuring_controls.VENDOR], measure.roofline().rates
+    assert abs(same["rate"] / roof["bf16 wgmma, normal"] - 1) < 0.02
+    assert 0.985 < turns["rate"] / same["rate"] < 1, "a percent"
+    assert abs(mma["rate"] / roof["f16 mma, normal"] - 1) < 0.01, "or less"
+    share = product["rate"] / same["rate"]
+    assert abs(share - 0.80) < 0.01, "all of the distance is left"
+    for each in (same, product):
+        assert abs(each["watt"] / CONTROLS["power_limit_w"] - 1) < 0.03, "at the limit"
+    assert (same["mhz"], product["mhz"]) == (1785, 1500)
+    clock = product["mhz"] / same["mhz"]
+    assert clock**2 < share, "most of the distance is clock"
+    assert round(100 * product["a clock"] / same["a clock"]) == 94
+    assert 1.2 < product["pJ"] / same["pJ"] < 1.3, "a quarter more"
+    rows = view.sustained_table(CONTROLS).rows
+    assert [row[0] for row in rows] == list(found) and rows[0][1:3] == ("850", "711")
