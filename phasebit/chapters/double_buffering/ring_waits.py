@@ -10,6 +10,7 @@ slot to three, by turns.
 from __future__ import annotations
 
 import random
+import re
 import statistics
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -122,6 +123,26 @@ def text(name: str) -> str:
     """A contender; raises ``ValueError`` where an edit does not fit."""
     kernel, edits = VARIANTS[name]
     return replace_each(controls.source(kernel), edits, kernel)
+
+
+def ahead(sass: str) -> float:
+    """How many instructions a shared load is ahead of the first that uses it, on average.
+
+    Of the loads and multiply-adds in ``sass``, a listing by nvdisasm or cuobjdump:
+
+    >>> ahead("LDS R1, [R9] ; LDS.64 R2, [R9+0x8] ; FFMA R4, R1, R1, R4 ; FFMA R4, R3, R1, R4 ;")
+    2.0
+    """
+    code = []
+    for name, wide, first, rest in re.findall(r"\b(LDS|FFMA)(?:\.(\d+))? R(\d+), ([^;]*)", sass):
+        registers = {int(first) + i for i in range(int(wide or 32) // 32)}
+        code.append((name, registers, {int(number) for number in re.findall(r"R(\d+)", rest)}))
+    waits = []
+    for at, (name, registers, _) in enumerate(code):
+        uses = (n for n, (_, _, read) in enumerate(code[at + 1 :], 1) if read & registers)
+        if name == "LDS":
+            waits.append(next(uses, len(code) - at))
+    return statistics.fmean(waits)
 
 
 def build(name: str) -> toolchain.Build:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from phasebit import files, measure, toolchain
+from phasebit import files, measure, process, toolchain
 from phasebit.chapters.double_buffering import clock_stamps, ring_waits
 from phasebit.instruments import clocks, profiler, programs, samples
 from tests.kernels.emulated import emulate
@@ -61,6 +61,28 @@ def test_what_the_profiler_says_is_put_into_the_record(monkeypatch: pytest.Monke
 
 class _Built:
     program = Path("program")
+
+
+@pytest.mark.nvcc
+def test_how_far_the_consumers_load_ahead() -> None:
+    """Half as far again in the first ring; equally far, and further, with more registers."""
+    try:
+        tool = toolchain.tool("cuobjdump")
+    except toolchain.CudaError as missing:
+        pytest.skip(str(missing))
+
+    def ahead(name: str) -> float:
+        source = ring_waits.text(name).replace('#include "harness.cuh"', "int main() {}")
+        program = toolchain.build(source, target="sm_90a").program
+        said = process.run([tool, "-sass", program], timeout=60)
+        assert said.ok, said.stderr
+        return ring_waits.ahead(said.stdout)
+
+    first, other, first_apart, other_apart, first_more, other_more = map(
+        ahead, ring_waits.SCHEDULED
+    )
+    assert 8.5 < first < 9.5 and max(other, first_apart, other_apart) < 5.5
+    assert 27 < first_more < 29 and 27 < other_more < 29
 
 
 @pytest.mark.nvcc
