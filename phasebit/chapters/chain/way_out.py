@@ -141,7 +141,7 @@ def picture(most: int = 4) -> Picture:
             spans += [Span(row, fills, met, "produce", str(i)), Span(row, met, asked, "full"),
                       Span(row, asked, read, "consume", str(i))]  # fmt: skip
         last = found.pieces[most - 1].met
-        spans += [Span(meetings, at - 1 - start, at - start, "hand-off")
+        spans += [Span(meetings, at - 1 - start, at + 1 - start, "hand-off")
                   for at in found.meetings if at <= last]  # fmt: skip
         beside = any(b.asked < a.read for a, b in zip(found.pieces, found.pieces[1:], strict=False))
         said.append(f"{way}: {len(found.meetings)} meetings for {PIECES} pieces; a copy is asked "
