@@ -25,16 +25,21 @@
     return first?.[1] <= near ? first[0] : null;
   }
 
-  /* The boxes: each a rectangle with its text behind it. `of`: what the box is a state of. */
+  /* The boxes: each a rectangle with its text behind it. `of`: what the box is a state of, or the
+     name of the frame, a rectangle without a ground, that it lies in. */
   function boxesOf(svg) {
-    const names = [...svg.querySelectorAll(":scope > text[style*=bold]")];
     const at = (node, name) => Number(node.getAttribute(name));
-    return [...svg.querySelectorAll(":scope > rect, :scope > :is(a, g) > rect")].filter((rect) => rect.nextElementSibling?.matches("text")).map((rect) => {
-      const [x, y, width, height] = ["x", "y", "width", "height"].map((name) => at(rect, name));
+    const spot = (rect) => Object.fromEntries(["x", "y", "width", "height"].map((name) => [name, at(rect, name)]));
+    const all = [...svg.querySelectorAll(":scope > rect, :scope > :is(a, g) > rect")].filter((rect) => rect.nextElementSibling?.matches("text"));
+    const frames = all.filter((rect) => rect.style.fill === "none");
+    const names = [...svg.querySelectorAll(":scope > text[style*=bold]")].filter((text) => !frames.includes(text.previousElementSibling));
+    const frameOf = ({ x, y }) => frames.find((frame) => !far(spot(frame), [x, y]));
+    return all.filter((rect) => !frames.includes(rect)).map((rect) => {
+      const place = spot(rect), { x, y, width, height } = place;
       const heading = names.find((name) => name.getAttribute("text-anchor") === "end"
         ? Math.abs(at(name, "y") - 4 - y - height / 2) < 2 : Math.abs(at(name, "x") - x - width / 2) < 2);
       const text = rect.nextElementSibling;
-      return { x, y, width, height, parts: [rect, text], text: text.textContent.replace(/\s+/g, " "), of: heading?.textContent ?? "" };
+      return { x, y, width, height, parts: [rect, text], text: text.textContent.replace(/\s+/g, " "), of: (heading ?? frameOf(place)?.nextElementSibling)?.textContent ?? "" };
     });
   }
 
@@ -53,7 +58,8 @@
   function carried(line, { start, end }) {
     const [from, to] = [line.slice(0, line.indexOf(" → ")), line.slice(line.indexOf(" → ") + 3)];
     if (from !== start.text && from !== `${start.of}: ${start.text}`) return null;
-    return to === end.text ? "" : to.startsWith(`${end.text}: `) ? to.slice(end.text.length + 2) : null;
+    const there = [`${end.of}: ${end.text}`, end.text].find((name) => to === name || to.startsWith(`${name}: `));
+    return there === undefined ? null : to.slice(there.length + 2);
   }
 
   /* Boxes and arrows of a drawing, the labels as the title has them. Null for a drawing that is no

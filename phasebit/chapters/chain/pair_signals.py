@@ -135,7 +135,10 @@ def _svg(found: Told, alt: str, corners: Corners) -> str:
     lanes = iter(range(len(found.signals)))
     for signal in found.signals:
         beside = narrow and signal.block != signal.there
-        drawn.append(_line(corners, signal, WIDE + LANE * (1 + next(lanes)) if beside else None))
+        lane = WIDE + LANE * (1 + next(lanes)) if beside else None
+        drawn += [
+            _line(corners, signal, lane, half) for half in range(len(_tellers(found, signal)))
+        ]
     for i, (what, x) in enumerate(zip(HUES, (0, 170, 290), strict=True)):
         at, y = (0, foot + 18 * (i + 1)) if narrow else (x, foot + 18)
         drawn.append(
@@ -158,9 +161,23 @@ def _sentences(found: Told) -> Iterable[str]:
                f"{half.matrix}")  # fmt: skip
     yield f"products add in tensor memory of blocks {', '.join(map(str, found.sums))}"
     for s in found.signals:
-        first, last = s.warps[0], s.warps[-1]
-        who = f"warp {first}" if first == last else f"warps {first}–{last}"
-        yield f"{WORDS[s.what]}: {who} of block {s.block} → {s.barrier} of block {s.there}"
+        for who in _tellers(found, s):
+            yield f"block {s.block}: {who} → block {s.there}: {s.barrier}: {WORDS[s.what]}"
+
+
+ROLES = {4: "warp 4: loads", 5: "warp 5: multiplies", 0: "warps 0–3: fetch, store"}
+"""The first warp of a role -> what its box says."""
+
+
+def _tellers(found: Told, signal: Signal) -> list[str]:
+    """The boxes that a signal's lines come from: copies come from those that bring the halves."""
+    if signal.what == "copy":
+        return [_words(half) for half in found.halves if half.block == signal.block]
+    return [ROLES[signal.warps[0]]]
+
+
+def _words(half: Half) -> str:
+    return f"{half.matrix}, rows {half.rows.start}–{half.rows.stop - 1}"
 
 
 def _box(x: float, y: float, wide: float, text: str, hue: str, used: bool = True) -> str:
@@ -183,22 +200,23 @@ def _frame(corner: tuple[float, float], found: Told, block: int) -> str:
         f'style="fill:none;stroke:{FAINT};stroke-width:1.5"/>'
         f'<text x="{x + 22:g}" y="{y + 20:g}" style="fill:{TEXT};font-weight:bold">'
         f"block {block}</text>",
-        _box(x + 98, y + LOAD, 100, "warp 4: loads", "grey"),
-        _box(x + 73, y + MULTIPLY, 150, "warp 5: multiplies" if issues else "warp 5: no role",
-             "grey", issues),
+        _box(x + 98, y + LOAD, 100, ROLES[4], "grey"),
+        _box(x + 73, y + MULTIPLY, 150, ROLES[5] if issues else "warp 5: no role", "grey", issues),
         _box(x + 10, y + SUM, 220, "sum: its 128 rows, 256 columns", "cyan", block in found.sums),
-        _box(x + 73, y + FETCH, 150, "warps 0–3: fetch, store", "grey"),
+        _box(x + 73, y + FETCH, 150, ROLES[0], "grey"),
     ]  # fmt: skip
     for i, half in enumerate(h for h in found.halves if h.block == block):
-        words = f"{half.matrix}, rows {half.rows.start}–{half.rows.stop - 1}"
-        out.append(_box(x + 24 + i * 136, y + PLACES, 128, words, "blue"))
+        out.append(_box(x + 24 + i * 136, y + PLACES, 128, _words(half), "blue"))
     for barrier, i in BARRIERS.items():
         out.append(_box(x + 5 + i * PITCH, y + BAR, 70, barrier, "pink", barrier in there))
     return "\n".join(out)
 
 
-def _line(corners: Corners, signal: Signal, lane: float | None) -> str:
-    """From who tells to the barrier, by a way of its own; ``lane``: beside the frames."""
+def _line(corners: Corners, signal: Signal, lane: float | None, half: int) -> str:
+    """From who tells to the barrier, by a way of its own; ``lane``: beside the frames.
+
+    Of copies the line of one ``half``, 0 or 1, which meets that of the other.
+    """
     (x, y), (there_x, there_y) = corners[signal.block], corners[signal.there]
     far = signal.block != signal.there
     at = there_x + 5 + BARRIERS[signal.barrier] * PITCH + 35
@@ -207,13 +225,9 @@ def _line(corners: Corners, signal: Signal, lane: float | None) -> str:
         """From this row of the one block to the barrier's place in the same row of the other."""
         return f"V{y + row:g}" + (f"H{lane:g}V{there_y + row:g}" if lane else "") + f"H{at:g}"
 
-    if signal.what == "copy":  # from both halves
-        bus = PLACES + (42 if far else 34)
-        halves = x + 88, x + 224
-        foot = y + PLACES + 26
-        way = f"M{halves[0]:g} {foot:g}V{y + bus:g}H{halves[1]:g}M{halves[1]:g} {foot:g}"
-        way += across(bus)
-        end = there_y + BAR
+    if signal.what == "copy":
+        bus, end = PLACES + (42 if far else 34), there_y + BAR
+        way = f"M{x + 88 + 136 * half:g} {y + PLACES + 26:g}" + across(bus)
     elif signal.what == "commit":
         bus, end = MULTIPLY - (12 if far else 18), there_y + BAR + 26
         way = f"M{x + 176:g} {y + MULTIPLY:g}" + across(bus)
@@ -225,7 +239,9 @@ def _line(corners: Corners, signal: Signal, lane: float | None) -> str:
         begin = x + (73 if far and lane is None else 223)
         way = f"M{begin:g} {y + FETCH + 13:g}" + across(FETCH + 13)
     hue = colour(HUES[signal.what])
+    tail = end - 8 if end == there_y + BAR else end + 8  # it comes from above, or from below
     return (
         f'<path d="{way}V{end:g}" style="fill:none;stroke:{hue};stroke-width:2"/>'
-        f'<circle cx="{at:g}" cy="{end:g}" r="3.5" style="fill:{hue}"/>'
+        f'<polygon points="{at:g},{end:g} {at - 4:g},{tail:g} {at + 4:g},{tail:g}" '
+        f'style="fill:{hue}"/>'
     )

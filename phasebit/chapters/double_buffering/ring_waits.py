@@ -1,14 +1,16 @@
 """Why the first ring is the fastest when warm, and rings with a third slot: what is left open.
 
 The first ring and *loads first*, each as it is and with waits that never sleep: the library's wait
-looks at the barrier a few times, and then sleeps between its looks. Beside the times: clock stamps,
-and what Nsight Compute says of the warps. And the rings *b* and *c* of the same chapter with one
+looks at the barrier a few times, and then sleeps between its looks. Each also with its consumers'
+instructions in another order. Beside the times: clock stamps, and what Nsight Compute says of the
+warps. And the rings *b* and *c* of the same chapter with one
 slot to three, by turns.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import statistics
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -48,6 +50,19 @@ def _waiting(how: str, slot: str = "slot") -> Edits:
     )
 
 
+# The compiler orders the consumers' loads and multiply-adds otherwise in the two rings. It does so
+# less in a function of its own, and not where a thread may have 128 registers: there it loads as
+# far ahead in both.
+_APART: Edits = (
+    ("__device__ void consume(Ring& ring, float* __restrict__ C) {\n",
+     "__shared__ alignas(Ring) char memory[sizeof(Ring)];\n"
+     "__device__ __noinline__ void consume(float* __restrict__ C) {\n"
+     "    Ring& ring = *reinterpret_cast<Ring*>(memory);\n"),
+    ("    // Raw memory, since a shared variable may have no constructor to run.\n"
+     "    __shared__ alignas(Ring) char memory[sizeof(Ring)];\n", ""),
+    ("    else consume(ring, C);\n", "    else consume(C);\n"),
+)  # fmt: skip
+_MORE: Edits = (("__launch_bounds__(THREADS)", "__launch_bounds__(THREADS, 1)"),)
 _ASKED: Edits = (  # a third slot needs more than 48 KiB
     ("#include <cuda/barrier>\n", '#include "check.cuh"\n#include <cuda/barrier>\n'),
     ("    __shared__ alignas(16) char memory[sizeof(Ring)];\n",
@@ -76,6 +91,10 @@ VARIANTS: dict[str, tuple[str, Edits]] = {
     "loads first": (LOADS_FIRST, ()),
     "loads first, try_wait": (LOADS_FIRST, _waiting("try_wait")),
     "loads first, test_wait": (LOADS_FIRST, _waiting("test_wait")),
+    "first ring, consumers apart": (FIRST, _APART),
+    "loads first, consumers apart": (LOADS_FIRST, _APART),
+    "first ring, more registers": (FIRST, _MORE),
+    "loads first, more registers": (LOADS_FIRST, _MORE),
     **_slots("b_register_tiles", 2),
     **_slots("c_async_copies", 6),
 }
@@ -84,7 +103,13 @@ STAMPED = ("first ring", "loads first")
 _STAMPS = ", stamps"
 PROGRAMS = (*VARIANTS, *(f"{name}{_STAMPS}" for name in STAMPED))
 """All that is run: the contenders, and copies with stamps."""
-COUNTED = ("first ring", "loads first", "loads first, try_wait")
+SCHEDULED = tuple(
+    f"{ring}{how}"
+    for how in ("", ", consumers apart", ", more registers")
+    for ring in ("first ring", "loads first")
+)
+"""The two rings with one order of the consumers' instructions and another, by turns."""
+COUNTED = ("first ring", "loads first")
 _WHY = ("long_scoreboard", "short_scoreboard", "mio_throttle", "lg_throttle", "barrier", "membar",
         "sleeping", "wait", "not_selected", "dispatch_stall", "math_pipe_throttle",
         "branch_resolving", "no_instruction", "selected")  # fmt: skip
@@ -100,6 +125,26 @@ def text(name: str) -> str:
     return replace_each(controls.source(kernel), edits, kernel)
 
 
+def ahead(sass: str) -> float:
+    """How many instructions a shared load is ahead of the first that uses it, on average.
+
+    Of the loads and multiply-adds in ``sass``, a listing by nvdisasm or cuobjdump:
+
+    >>> ahead("LDS R1, [R9] ; LDS.64 R2, [R9+0x8] ; FFMA R4, R1, R1, R4 ; FFMA R4, R3, R1, R4 ;")
+    2.0
+    """
+    code = []
+    for name, wide, first, rest in re.findall(r"\b(LDS|FFMA)(?:\.(\d+))? R(\d+), ([^;]*)", sass):
+        registers = {int(first) + i for i in range(int(wide or 32) // 32)}
+        code.append((name, registers, {int(number) for number in re.findall(r"R(\d+)", rest)}))
+    waits = []
+    for at, (name, registers, _) in enumerate(code):
+        uses = (n for n, (_, _, read) in enumerate(code[at + 1 :], 1) if read & registers)
+        if name == "LDS":
+            waits.append(next(uses, len(code) - at))
+    return statistics.fmean(waits)
+
+
 def build(name: str) -> toolchain.Build:
     """A contender's program for this machine's GPU, or that of its copy with stamps."""
     plain = name.removesuffix(_STAMPS)
@@ -113,7 +158,7 @@ def record() -> dict[str, Any]:
     Raises :class:`toolchain.CudaError` when there is no GPU, no cuBLAS, or a kernel fails,
     :class:`toolchain.ToolMissing` without Nsight Compute.
     """
-    facts, cublas, version = measure.facts(), measure.find_cublas(), profiler.version()
+    facts, cublas = measure.facts(), measure.find_cublas()
     built = clocks.built(build, PROGRAMS)
     seen: dict[str, list[dict[str, Any]]] = {name: [] for name in built}
     order, draw = list(built), random.Random()
@@ -140,10 +185,7 @@ def record() -> dict[str, Any]:
             "some of them; try_wait and test_wait: a loop around this instruction and nothing else",
             "stamps": "the multiprocessor's clock, read by one thread of each role; cycles since "
             "the first stamp of the launch; one warm launch in each of the processes",
-            "counters": f"{version}, one launch, caches left as they are; the program's "
-            "launches are warm",
-            "samples": "the same, each instruction of the machine code with how many warps "
-            "executed it and the samples in which a warp stood at it, by state",
+            **_again_protocol(),
         },
         "times": {
             name: {kind: _joined(laps, kind) for kind in _KINDS} for name, laps in seen.items()
@@ -156,6 +198,7 @@ def record() -> dict[str, Any]:
             name: [_trimmed(lap["stamps_warm"]) for lap in seen[f"{name}{_STAMPS}"]]
             for name in STAMPED
         },
+        "schedules": _schedules({name: built[name].program for name in SCHEDULED}),
         **_profiled({name: built[name].program for name in COUNTED}),
     }
 
@@ -163,8 +206,23 @@ def record() -> dict[str, Any]:
 _KINDS = ("flushed_us", "warm_us")
 
 
-def _lap(program: Path, cublas: Path) -> dict[str, Any]:
-    return programs.times(program, "warm", "--repeats", str(_LAUNCHES), "--cublas", cublas)
+def _schedules(programs: Mapping[str, Path]) -> dict[str, dict[str, list[float]]]:
+    seen: dict[str, list[dict[str, Any]]] = {name: [] for name in programs}
+    order, draw = list(programs), random.Random()
+    for _ in range(_ROUNDS):
+        draw.shuffle(order)
+        for name in order:
+            seen[name].append(_lap(programs[name]))
+    found = {name: {kind: _joined(laps, kind) for kind in _KINDS} for name, laps in seen.items()}
+    for name, times in found.items():
+        flushed, warm = (statistics.median(times[kind]) for kind in _KINDS)
+        print(f"⏱ {name}: {warm:.1f} µs warm, {flushed:.1f} µs flushed", flush=True)
+    return found
+
+
+def _lap(program: Path, cublas: Path | None = None) -> dict[str, Any]:
+    beside = () if cublas is None else ("--cublas", cublas)
+    return programs.times(program, "warm", "--repeats", str(_LAUNCHES), *beside)
 
 
 def _joined(laps: list[dict[str, Any]], kind: str) -> list[float]:
@@ -212,11 +270,26 @@ def _samples(program: Path) -> list[str]:
 
 
 def again() -> Path:
-    """Ask the profiler alone; what it says on this machine's GPU goes into the newest record."""
+    """Time the schedules and ask the profiler; it goes into the newest record."""
     facts = measure.facts()
-    built = clocks.built(build, COUNTED)
-    found = _profiled({name: built[name].program for name in COUNTED})
-    return measure.save(measure.read(NAME) | found | {"profiled": facts})
+    built = clocks.built(build, SCHEDULED)
+    programs = {name: built[name].program for name in SCHEDULED}
+    record = measure.read(NAME)
+    record["protocol"] |= _again_protocol()
+    record |= {"schedules": _schedules(programs), "profiled": facts}
+    measure.save(record)
+    return measure.save(record | _profiled({name: programs[name] for name in COUNTED}))
+
+
+def _again_protocol() -> dict[str, str]:
+    return {
+        "schedules": "by turns as the times, without cuBLAS; consumers apart: their loop is a "
+        "function that is not inlined; more registers: __launch_bounds__(THREADS, 1)",
+        "counters": f"{profiler.version()}, one launch, caches left as they are; the program's "
+        "launches are warm",
+        "samples": "the same, each instruction of the machine code with how many warps executed it "
+        "and the samples in which a warp stood at it, by state",
+    }
 
 
 def _profiled(programs: Mapping[str, Path]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
 from phasebit.chapters.epilogues_and_groups import epilogue_bench as benchmark
-from phasebit.chapters.epilogues_and_groups import fetching, fused_slips
+from phasebit.chapters.epilogues_and_groups import epilogue_orders, fetching, fused_slips
 from phasebit.chapters.epilogues_and_groups.epilogues import (
     Numbers,
     Programs,
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from phasebit.emulator import Run
 
 GROUP_WARPS = 4
+SWITCHED = (
+    benchmark.PLAIN, benchmark.SHORT, "residual", benchmark.LONG, f"{benchmark.LONG} but GELU",
+    f"{benchmark.LONG} but the residual", epilogue_orders.NOT_READ, epilogue_orders.ONE_PLACE,
+    epilogue_orders.EARLY, epilogue_orders.WIDE, f"{benchmark.LONG}, {epilogue_orders.LOOP}",
+)  # fmt: skip
+"""Of the contenders those that are shown."""
 
 
 def bytes_moved(run: Run) -> tuple[int, int]:
@@ -233,6 +239,44 @@ def orders_drawn(recorded: dict[str, Any]) -> Picture:
         x_label="K", y_label="time by turns / time shared", evenly=True, from_zero=False,
         title=f"Below 1 turns are faster: 4096 × 4096 × K; {measure.source(recorded)}",
     )  # fmt: skip
+
+
+def switched_in_both(recorded: dict[str, Any]) -> Picture:
+    """Time by turns over time together, over K, of chains with one thing otherwise.
+
+    Prints how long warps wait for what they read, as the profiler counted for some.
+    """
+    from phasebit.draw import Cell, chart
+
+    long = benchmark.LONG
+    for name in (f"{long} but the residual", long, f"{long}, {epilogue_orders.LOOP}"):
+        turns, shared = (waits_for_reads(recorded, f"{each}: {name}") for each in benchmark.TEAMS)
+        print(f"{name}: an instruction waits {turns:.1f} cycles for reads by turns, "
+              f"{shared:.1f} shared")  # fmt: skip
+    cells = []
+    for name in SWITCHED:
+        found = [over_shared(recorded, name, depth) for depth in recorded["times"]]
+        cells.append([Cell(f"{each:.2f}", "green" if each < 1 else "orange") for each in found])
+    return chart(
+        cells, rows=[name.replace(f"{long},", "six,").replace(f"{long} but", "six but")
+                     for name in SWITCHED],
+        columns=list(recorded["times"]), row_label="", column_label="K",
+        legend={"green": "turns are faster", "orange": "sharing is"},
+        title=f"Time by turns / time shared, 4096 × 4096 × K; {measure.source(recorded)}",
+    )  # fmt: skip
+
+
+def over_shared(recorded: dict[str, Any], name: str, depth: str) -> float:
+    """Time by turns over time shared of a variant."""
+    found = recorded["times"][depth]
+    turns, shared = (statistics.median(found[f"{each}: {name}"]["us"]) for each in benchmark.TEAMS)
+    return float(turns / shared)
+
+
+def waits_for_reads(recorded: dict[str, Any], contender: str) -> float:
+    """Cycles that warps wait for what they read from memory or caches, for each instruction."""
+    why = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
+    return float(recorded["counters"][contender][why])
 
 
 def moved(rows: int, n: int, k: int, groups: int) -> int:

@@ -44,7 +44,9 @@ def text(name: str) -> str:
     include = '#include "hopper_ring/product.cuh"\n'
     header = (files.kernels() / "hopper_ring/product.cuh").read_text("utf-8")
     narrow = replace_each(header.replace("#pragma once\n", ""), _NARROW, "product.cuh")
-    return replace_once(replace_once(source(kernel), include, narrow), "SLOTS = 4;", "SLOTS = 6;")
+    return replace_once(
+        replace_once(source(kernel), include, narrow), "SLOTS = 4;", "SLOTS = 6;"
+    )
 
 
 def build(name: str) -> toolchain.Build:

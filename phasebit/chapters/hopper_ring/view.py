@@ -57,6 +57,22 @@ def pays_table(recorded: Mapping[str, Any]) -> measure.Table:
     return measure.Table(heads, tuple(rows), measure.source(dict(recorded)))
 
 
+def launch_cycles(seen: Mapping[str, Any]) -> float:
+    """Median cycles of a launch of one contender: its ``times_us`` and ``mhz``."""
+    return cycles({what: {"": seen[what]} for what in ("times_us", "mhz")}, "")
+
+
+def stores(recorded: Mapping[str, Any]) -> measure.Table:
+    """How results leave the registers: million cycles of a launch."""
+    sizes = recorded["stores"]
+    rows = tuple(
+        (name, *(f"{launch_cycles(each[name]) / 1e6:.4f}" for each in sizes.values()))
+        for name in next(iter(sizes.values()))
+    )
+    heads = ("the way out, million cycles", *(f"at {size}" for size in sizes))
+    return measure.Table(heads, rows, measure.source(dict(recorded)))
+
+
 def roof() -> float:
     """FLOP a cycle on each multiprocessor of the products' own instruction, 64 × 256 × 16.
 

@@ -36,8 +36,9 @@ RESIDENT = (1024, 512)
 
 _WHY = ("barrier", "long_scoreboard", "short_scoreboard", "mio_throttle", "lg_throttle",
         "math_pipe_throttle", "not_selected", "selected")  # fmt: skip
+EXECUTED = "smsp__inst_executed.sum"
 METRICS = (
-    "smsp__inst_executed.sum",
+    EXECUTED,
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
     "l1tex__m_xbar2l1tex_read_sectors.sum",
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
@@ -111,6 +112,14 @@ DEPTH: dict[str, tuple[str, Edits]] = {
 has, and its edits. ``meets every 8``: as often as tiles 8 deep meet; ``two slots``: one meeting a
 tile and not two; ``loads ahead``: a thread loads for the next tile before it multiplies this one;
 ``B by other warps``: not by those that load A."""
+
+
+MEETINGS = {
+    SHALLOW: 8, DEEP: 2, "32 deep, meets every 8": 8, "32 deep, meets every 4": 16,
+    "8 deep, two slots": 4, "8 deep, loads ahead": 8, "8 deep, loads ahead, two slots": 4,
+    "8 deep, B by other warps": 8,
+}  # fmt: skip
+"""Contender -> how often a thread comes to the barrier for 32 of K."""
 
 
 class Square(NamedTuple):

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.tiling_on_the_gpu import ladder, machine_code
+from phasebit.chapters.tiling_on_the_gpu import ladder, machine_code, tiling_controls
 from phasebit.chapters.tiling_on_the_gpu.record import SIZES
 from phasebit.draw import Cell, Panel, Picture, chart, panels
 from phasebit.draw.picture import both, figure_of, frame
@@ -180,6 +180,76 @@ def squares(record: Record) -> measure.Table:
     )  # fmt: skip
 
 
+def controlled(controls: Record, part: str, name: str) -> float:
+    """Milliseconds of a contender of the controls."""
+    return measure.summary(controls[part][name]["times_us"]).median / 1000
+
+
+def crossed(controls: Record) -> measure.Table:
+    """Rung e with each square and each number of threads in a block; where it can be, also with
+    1024 threads on a multiprocessor at once."""
+    squares, at_once = tiling_controls.SQUARES, controls["at_once"]
+    most = tiling_controls.RESIDENT[0]
+    sides = sorted({square.each for square in squares.values()})
+    threads = sorted({square.threads for square in squares.values()})
+
+    def took(each: int, count: int, limited: bool) -> str:
+        name = tiling_controls.Square(each, count).name
+        if limited:
+            ways = (name, f"{name}, {most} at once")
+            found = next((way for way in ways if at_once.get(way, 0) * count == most), None)
+        else:
+            found = f"{name}, usual share" if name in squares else None
+        return f"{controlled(controls, 'squares', found):.1f}" if found else "–"
+
+    rows = tuple(
+        (f"{each} × {each}",
+         *(took(each, count, limited) for limited in (False, True) for count in threads))
+        for each in sides
+    )  # fmt: skip
+    free = (f"{count} threads in a block" if count == threads[0] else str(count)
+            for count in threads)  # fmt: skip
+    limited = (f"{most} at once: {count}" if count == threads[0] else str(count)
+               for count in threads)  # fmt: skip
+    return measure.Table(
+        ("a thread's square", *free, *limited), rows,
+        f"ms; {measure.source(controls)}; {controls['size']}³, tiles 8 deep",
+    )  # fmt: skip
+
+
+def meetings(controls: Record) -> measure.Table:
+    """Rung e with tiles of 32 × 32: how often threads meet, what is executed, and the times."""
+    started = {
+        name: controls["counters"][name][EXECUTED]
+        * (controls["size"] / tiling_controls.COUNTED) ** 3 / 4 / clocks()
+        for name in tiling_controls.DEPTH
+    }  # fmt: skip
+    rows = tuple(
+        (name, str(met), f"{started[name]:.1f}", f"{controlled(controls, 'depth', name):.1f}")
+        for name, met in tiling_controls.MEETINGS.items()
+    )
+    return measure.Table(
+        ("rung e, 32 × 32, 1 × 1", "meetings for 32 of K", "ms to start instructions", "ms"), rows,
+        f"{measure.source(controls)}; {controls['size']}³",
+    )  # fmt: skip
+
+
+def marks(controls: Record) -> measure.Table:
+    """Two orders of multiply-adds, their machine code with its marks and without."""
+    ways = (tiling_controls.MARKS, tiling_controls.NO_MARKS)
+    took = {
+        rung: [controlled(controls, "tuned", f"{rung}, {way}") for way in ways]
+        for rung in tiling_controls.MARKED
+    }
+    one, other = (took[rung] for rung in tiling_controls.MARKED)
+    rows = tuple((rung, *(f"{ms:.3f}" for ms in each)) for rung, each in took.items())
+    apart = ("apart", *(f"{b / a - 1:.1%}" for a, b in zip(one, other, strict=True)))
+    return measure.Table(
+        ("ms", "as compiled", ways[1]), (*rows, apart),
+        f"{measure.source(controls)}; {controls['size']}³",
+    )  # fmt: skip
+
+
 def what_fits(record: Record) -> None:
     """Print registers, and the blocks and warps that fit on a multiprocessor."""
     for name in list(ladder.RUNGS)[2:]:
@@ -314,6 +384,13 @@ def taken_back(record: Record) -> measure.Table:
     return measure.Table(
         ("time against tuned", *(f"{size}³" for size in SIZES)), rows, measure.source(record)
     )
+
+
+def more_meetings(controls: Record) -> None:
+    """Print what the meetings of tiles 8 deep cost the last rung, and what those tiles do."""
+    took = {name: controlled(controls, "tuned", name) for name in tiling_controls.TUNED}
+    for name, ms in took.items():
+        print(f"{name:>20}: {ms:.2f} ms, {ms / took['tuned'] - 1:+.1%}")
 
 
 def taken_back_counted(record: Record) -> measure.Table:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from phasebit import files, measure, toolchain
+from phasebit import files, measure, process, toolchain
 from phasebit.chapters.double_buffering import clock_stamps, ring_waits
-from phasebit.instruments import clocks, profiler, samples
+from phasebit.instruments import clocks, profiler, programs, samples
 from tests.kernels.emulated import emulate
 
 CHANGED = [name for name, (_, edits) in ring_waits.VARIANTS.items() if edits]
@@ -39,21 +39,50 @@ def test_what_the_profiler_says_is_put_into_the_record(monkeypatch: pytest.Monke
 
     saved: list[dict[str, Any]] = []
     monkeypatch.setattr(measure, "facts", lambda: {"gpu": "a GPU"})
-    monkeypatch.setattr(measure, "read", lambda name: {"gpu": "another", "times": 1})
+    monkeypatch.setattr(
+        measure, "read", lambda name: {"gpu": "another", "times": 1, "protocol": {}}
+    )
     monkeypatch.setattr(measure, "save", saved.append)
     monkeypatch.setattr(clocks, "built", lambda build, names: dict.fromkeys(names, _Built))
     monkeypatch.setattr(profiler, "count", lambda command, metrics: [("matmul", {"cycles": 3})])
+    monkeypatch.setattr(profiler, "version", lambda: "Nsight Compute")
     monkeypatch.setattr(samples, "page", page)
+    lap = {"warm_us": [1.0], "flushed_us": [2.0]}
+    monkeypatch.setattr(programs, "times", lambda *asked: lap)
     ring_waits.again()
     first = ring_waits.COUNTED[0]
-    assert saved[0]["gpu"] == "another" and saved[0]["profiled"] == {"gpu": "a GPU"}
-    assert saved[0]["times"] == 1 and saved[0]["counters"][first] == {"cycles": 3}
-    assert saved[0]["samples"][first] == ["NANOSLEEP executed 7, sleeping 2"]
+    assert saved[1]["gpu"] == "another" and saved[1]["profiled"] == {"gpu": "a GPU"}
+    assert saved[1]["times"] == 1 and saved[1]["counters"][first] == {"cycles": 3}
+    assert saved[1]["samples"][first] == ["NANOSLEEP executed 7, sleeping 2"]
+    name = ring_waits.SCHEDULED[-1]
+    assert saved[0]["schedules"][name] == {"warm_us": [1.0] * 3, "flushed_us": [2.0] * 3}
     assert len(asked) == 2 * len(ring_waits.COUNTED)
 
 
 class _Built:
     program = Path("program")
+
+
+@pytest.mark.nvcc
+def test_how_far_the_consumers_load_ahead() -> None:
+    """Half as far again in the first ring; equally far, and further, with more registers."""
+    try:
+        tool = toolchain.tool("cuobjdump")
+    except toolchain.CudaError as missing:
+        pytest.skip(str(missing))
+
+    def ahead(name: str) -> float:
+        source = ring_waits.text(name).replace('#include "harness.cuh"', "int main() {}")
+        program = toolchain.build(source, target="sm_90a").program
+        said = process.run([tool, "-sass", program], timeout=60)
+        assert said.ok, said.stderr
+        return ring_waits.ahead(said.stdout)
+
+    first, other, first_apart, other_apart, first_more, other_more = map(
+        ahead, ring_waits.SCHEDULED
+    )
+    assert 8.5 < first < 9.5 and max(other, first_apart, other_apart) < 5.5
+    assert 27 < first_more < 29 and 27 < other_more < 29
 
 
 @pytest.mark.nvcc

@@ -9,7 +9,13 @@ import pytest
 
 from phasebit import measure
 from phasebit.chapters.epilogues_and_groups import epilogue_bench as benchmark
-from phasebit.chapters.epilogues_and_groups import epilogue_controls, fetching, groups, view
+from phasebit.chapters.epilogues_and_groups import (
+    epilogue_controls,
+    epilogue_orders,
+    fetching,
+    groups,
+    view,
+)
 from phasebit.chapters.epilogues_and_groups.epilogue_bench import LONG, PLAIN, SHORT
 
 LARGE, WIDE, FLAT = [8192] * 3, [4096, 14336, 4096], [4096, 4096, 512]
@@ -220,3 +226,40 @@ def test_the_arithmetic_with_measured_cycles(record: dict[str, Any]) -> None:
                 assert abs(said / measured - 1) < 0.105
                 assert row["k"] != 256 or said > measured
                 assert row["k"] != 2048 or said < 0.91 * measured
+
+
+def test_what_makes_sharing_faster() -> None:
+    record = measure.read(epilogue_orders.NAME)
+    loop, depths = f"{LONG}, {epilogue_orders.LOOP}", list(record["times"])
+    ratio = {name: [view.over_shared(record, name, depth) for depth in depths]
+             for name in view.SWITCHED}  # fmt: skip
+    assert depths == ["256", "512", "1024", "2048"] and all(each > 1 for each in ratio[LONG])
+    for name in (f"{LONG} but the residual", epilogue_orders.NOT_READ, loop):
+        assert all(each < 1 for each in ratio[name]), "turns are faster at every K"
+    for more, less in zip(ratio[f"{LONG} but GELU"], ratio[LONG], strict=True):
+        assert more > less, "without GELU sharing gains even more"
+    assert abs(ratio[epilogue_orders.ONE_PLACE][2] - 1) < 0.005
+    assert ratio[epilogue_orders.WIDE][0] > 1 > ratio[epilogue_orders.WIDE][1]
+    us = {name: median(each["us"]) for name, each in record["times"]["256"].items()}
+    off = 1 - us[f"by turns: {epilogue_orders.WIDE}"] / us[f"by turns: {LONG}"]
+    assert round(off, 1) == 0.2, "a fifth"
+    few = us[f"together: {LONG}, {epilogue_orders.FEW}"]
+    assert abs(few / us[f"together: {LONG}"] - 1) < 0.01
+    us = {name: median(each["us"]) for name, each in record["times"]["2048"].items()}
+    few = us[f"together: {LONG}, {epilogue_orders.FEW}"]
+    assert round(100 * few / us[f"together: {LONG}"]) == 104
+    assert abs(few / us[f"by turns: {LONG}"] - 1) < 0.01
+
+
+def test_what_was_counted_in_both_orders() -> None:
+    record = measure.read(epilogue_orders.NAME)
+    loop = f"{LONG}, {epilogue_orders.LOOP}"
+    waits = {name: [view.waits_for_reads(record, f"{order}: {name}") for order in benchmark.TEAMS]
+             for name in (LONG, loop)}  # fmt: skip
+    assert waits[LONG][0] > 1.3 * waits[LONG][1] and waits[loop][0] < waits[loop][1]
+    for name in waits:
+        for order in benchmark.TEAMS:
+            counts = record["counters"][f"{order}: {name}"]
+            sectors = counts["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
+            hit = counts["l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"]
+            assert 0.54 < hit / sectors < 0.57, "just over half"

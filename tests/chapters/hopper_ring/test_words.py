@@ -7,7 +7,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.hopper_ring import pays, variants, view
+from phasebit.chapters.hopper_ring import pays, ring_controls, variants, view
 
 ONE, RING, STAY, BOXES, PAIRS = variants.LADDER
 
@@ -142,3 +142,21 @@ def test_when_a_pair_pays() -> None:
         == [9.4, 12.9]
     assert seen["counted"][wide_pair]["brought"] == counted["brought"]
     assert saved("counted", "asked_of_l2", wide, wide_pair) == 12
+
+
+class TestControls:
+    """One thing of the ring taken away at a time."""
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        return measure.read(ring_controls.NAME)
+
+    def test_stores(self) -> None:
+        for size, ways in self.record["stores"].items():
+            took = {name: view.launch_cycles(seen) for name, seen in ways.items()}
+            plain, boxes = took["fragments"], took["boxes"]
+            for name in ring_controls.STORES:
+                near = 0.03 if size == "2048" else 0.012
+                if name != "fragments":
+                    assert abs(took[name] / boxes - 1) < near, "as fast as the boxes"
+            assert plain > 1.04 * boxes

@@ -37,7 +37,7 @@ def test_multiplies(name: str) -> None:
     assert not rounding.wrong(c, exact, rounding.product_bound(k) * size).any()
 
 
-def meetings(name: str, k: int = 64) -> int:
+def meetings(name: str, k: int) -> int:
     """How often a thread of a block comes to the barrier."""
     counted = replace_each(
         controls.text(name).replace("__syncthreads()", "__syncthreads(), ++met"),
@@ -52,12 +52,8 @@ def meetings(name: str, k: int = 64) -> int:
 
 
 def test_meetings_are_as_many_as_a_name_says() -> None:
-    assert {name: meetings(name) for name in controls.DEPTH} == {
-        controls.SHALLOW: 16, controls.DEEP: 4,
-        "32 deep, meets every 8": 16, "32 deep, meets every 4": 32,
-        "8 deep, two slots": 8, "8 deep, loads ahead": 16,
-        "8 deep, loads ahead, two slots": 8, "8 deep, B by other warps": 16,
-    }  # fmt: skip
+    found = {name: meetings(name, 64) for name in controls.DEPTH}
+    assert found == {name: 2 * met for name, met in controls.MEETINGS.items()}
 
 
 def test_the_last_rung_with_more_meetings_only_meets_more() -> None:

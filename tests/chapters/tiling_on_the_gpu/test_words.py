@@ -8,7 +8,8 @@ from statistics import median
 import pytest
 
 from phasebit import measure
-from phasebit.chapters.tiling_on_the_gpu import ladder
+from phasebit.chapters.tiling_on_the_gpu import ladder, view
+from phasebit.chapters.tiling_on_the_gpu import tiling_controls as controls
 from tests.book.notebooks import CHAPTERS, prose
 
 
@@ -60,7 +61,10 @@ def test_tiling_on_the_gpu() -> None:
         assert all(abs(each) < 0.005 for metric, each in change[name].items() if metric != fetched)
     assert change["always_ask"][executed] > 0.03 and change["depth_8"][executed] > 0.05
     assert change["lanes_in_rows"][wavefronts] > 0.49 and change["row_order"][fetched] > 0.2
-    assert max(abs(slower["lanes_in_rows"]), abs(slower["row_order"])) < 0.005
+    assert round(slower["lanes_in_rows"], 3) == 0.005, "half a percent"
+    assert abs(slower["row_order"]) < 0.001
+    every = [mhz for found in record["mhz"].values() for each in found.values() for mhz in each]
+    assert min(every) > 0.99 * machine["most_mhz"], "the clock stayed within a percent"
     assert change["small_tile"][sectors] > 0.99
     small = {size: each["small_tile"] / each["tuned"] for size, each in took.items()}
     assert small["2048"] > 1.3 > small["4096"] > 1.1 > 0.95 > small["1024"]
@@ -87,6 +91,44 @@ def test_what_the_chapter_says_of_the_controls() -> None:
         assert 0.8 < ms["through_registers"] / ms[name] < 0.83, "almost a fifth off"
     without_gap = median(products["2048"]["naive"]) / median(products["2048"]["coalesced"])
     assert 12 < without_gap < 14, "three times the 4.3 of the cells on the page"
+
+
+def test_what_the_chapter_says_of_meetings_squares_and_marks() -> None:
+    record = measure.read("tiling_controls")
+
+    def took(part: str, name: str) -> float:
+        return median(record[part][name]["times_us"]) / 1000
+
+    deep, shallow = (took("depth", name) for name in (controls.DEEP, controls.SHALLOW))
+    assert took("depth", "32 deep, meets every 8") < 1.005 * deep, "the meetings cost nothing"
+    assert controls.MEETINGS["32 deep, meets every 8"] == controls.MEETINGS[controls.SHALLOW]
+    ahead = took("depth", "8 deep, loads ahead")
+    assert 0.97 * deep < ahead < deep, "as fast as 32 deep"
+    assert controls.MEETINGS["8 deep, loads ahead"] == controls.MEETINGS[controls.SHALLOW]
+    assert round(shallow - ahead) == 18
+    started = {row[0]: float(row[2]) for row in view.meetings(record).rows}
+    assert 3.5 < started[controls.SHALLOW] - started["8 deep, loads ahead"] < 4
+
+    for limited in (False, True):
+        for count in (64, 256, 1024):
+            times = []
+            for each in (1, 2, 4):
+                name = controls.Square(each, count).name
+                at_once = record["at_once"][name] * count
+                if limited and at_once != 1024:
+                    name = f"{name}, 1024 at once"
+                times.append(took("squares", name if limited else f"{name}, usual share"))
+            assert times[0] > 1.6 * times[1] > 2 * times[2], (limited, count)
+    twos = [took("squares", f"2 × 2, {count} threads") for count in (64, 256, 1024)]
+    assert twos[1] < twos[0] < twos[2], "fewer threads do not always help"
+
+    tuned = took("tuned", "tuned")
+    assert round(took("tuned", "tuned, meets every 8") / tuned - 1, 3) == 0.013
+    one, other = ([took("tuned", f"{rung}, {way}") for way in (controls.MARKS, controls.NO_MARKS)]
+                  for rung in controls.MARKED)  # fmt: skip
+    for marked, bare in (one, other):
+        assert 1.3 < bare / marked < 1.35, "about a third longer"
+    assert [round(1000 * (b - a)) for a, b in zip(one, other, strict=True)] == [107, 33]
 
 
 def test_the_page_tells_of_each_variant_that_is_measured() -> None:
